@@ -1,0 +1,35 @@
+"""Constrained optimization for control on CasADi graphs.
+
+Augmented Lagrangian terms and optimistic dual memory are one matrix correction M = C_aug + C_opt
+of a primal–dual iteration; this package designs M, splits it and runs it, beside the usual
+baselines, and checks every answer.
+"""
+
+from casadi_hybrid.errors import CompilerWarning, DesignError, EvaluationError, InputError
+from casadi_hybrid.history import History
+from casadi_hybrid.methods import METHODS
+from casadi_hybrid.problem import Problem
+from casadi_hybrid.residuals import Residuals, Tolerances
+from casadi_hybrid.result import Result
+from casadi_hybrid.solver import Solver
+from casadi_hybrid.status import PointStatus, StopReason
+from casadi_hybrid.stopping import Progress
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "METHODS",
+    "CompilerWarning",
+    "DesignError",
+    "EvaluationError",
+    "History",
+    "InputError",
+    "PointStatus",
+    "Problem",
+    "Progress",
+    "Residuals",
+    "Result",
+    "Solver",
+    "StopReason",
+    "Tolerances",
+]

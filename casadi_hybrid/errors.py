@@ -1,0 +1,48 @@
+"""The exceptions of the package. Each message is a sentence: what is wrong, where, what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class InputError(ValueError):
+    """An argument was refused before any work was done. The message names the argument."""
+
+
+class EvaluationError(ArithmeticError):
+    """A function of the problem returned NaN or Inf.
+
+    Attributes:
+        function: which function of the problem (``"f"``, ``"gradient of f"``, ``"h"``, …).
+        entry: the offending entry, by the name of its constraint or variable where it has one.
+    """
+
+    def __init__(self, function: str, entry: str, value: float) -> None:
+        self.function = function
+        self.entry = entry
+        self.value = value
+        where = f" at {entry}" if entry else ""
+        super().__init__(
+            f"{function} is {value}{where}; the iterate has left the domain of the problem's "
+            "functions. Start closer, bound the step, or write the function so that it is "
+            "defined there"
+        )
+
+    def __reduce__(self) -> tuple[type[EvaluationError], tuple[str, str, float]]:
+        return type(self), (self.function, self.entry, self.value)
+
+
+class DesignError(ArithmeticError):
+    """A design rule has no admissible correction at this iterate (rank loss, norm budget, …)."""
+
+
+class CompilerWarning(UserWarning):
+    """A compiled problem was asked for and the interpreted one is used instead."""
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """Return ``"; did you mean 'x'?"``, or the list of what is known when nothing is close."""
+    names = sorted(known)
+    close = difflib.get_close_matches(word, names, n=1)
+    return f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(names)}"

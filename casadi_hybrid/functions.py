@@ -1,0 +1,216 @@
+"""The exact generated functions of a problem, and one fast call that evaluates them.
+
+Derivatives come from CasADi's algorithmic differentiation with their sparsity kept. An iteration
+needs f, ∇f, h, J_h and, for a design rule, ∇²ₓₓL at one point: each :class:`Fused` function is one
+CasADi call that fills one contiguous buffer with all of them, with no conversion on the way.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from subprocess import PIPE, STDOUT, run
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from numpy.typing import NDArray
+
+from casadi_hybrid.errors import CompilerWarning, EvaluationError
+from casadi_hybrid.inputs import Matrix, Vector
+
+COMPILERS = ("cc", "gcc", "clang")
+
+
+@dataclass(frozen=True)
+class Functions:
+    """The generated functions of one problem, as CasADi Functions, for any use.
+
+    Attributes:
+        residual: (x, p) → h.
+        first: (x, p) → f, ∇f, h, J_h.
+        second: (x, λ, p) → f, ∇f, h, J_h, ∇²ₓₓL, with L = f + λᵀh.
+        backend: ``"interpreted"`` or ``"compiled"``.
+    """
+
+    residual: ca.Function
+    first: ca.Function
+    second: ca.Function
+    constraint_names: tuple[str, ...]
+    variable_names: tuple[str, ...]
+    backend: str
+
+    @property
+    def jacobian_sparsity(self) -> ca.Sparsity:
+        """Structural nonzeros of J_h, m×n."""
+        return self.first.sparsity_out("jac_h")
+
+    @property
+    def hessian_sparsity(self) -> ca.Sparsity:
+        """Structural nonzeros of ∇²ₓₓL, n×n."""
+        return self.second.sparsity_out("hess_lag")
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """The problem's functions at one point, as dense arrays.
+
+    ``measured`` is what the dual channel sees of the residual; it differs from ``h`` only under
+    the noise models of the paper (appendix, partial residual-memory noise).
+    """
+
+    x: Vector
+    f: float
+    gradient: Vector
+    h: Vector
+    B: Matrix
+    hessian: Matrix | None
+    measured: Vector
+
+
+class Fused:
+    """One generated function behind a buffer: numbers in, one array with every output.
+
+    Not shareable between threads: each solve makes its own.
+    """
+
+    def __init__(self, function: ca.Function, names: Functions) -> None:
+        self._buffer, self._evaluate = function.buffer()
+        self._inputs = [np.zeros(function.nnz_in(i)) for i in range(function.n_in())]
+        for i, array in enumerate(self._inputs):
+            self._buffer.set_arg(i, memoryview(array))
+        sizes = [function.nnz_out(i) for i in range(function.n_out())]
+        stops = np.concatenate(([0], np.cumsum(sizes)))
+        self._slices = [slice(a, b) for a, b in pairwise(stops)]
+        self._work = np.zeros(int(stops[-1]))
+        for i, part in enumerate(self._slices):
+            self._buffer.set_res(i, memoryview(self._work[part]))
+        self._sparsity = [function.sparsity_out(i) for i in range(function.n_out())]
+        self._labels = function.name_out()
+        self._names = names
+        # A dense output is a reshape; a sparse one is scattered into zeros by a fixed index.
+        self._scatter: list[NDArray[np.intp] | None] = [
+            None if s.is_dense() else np.asarray(s.find(), dtype=np.intp) for s in self._sparsity
+        ]
+
+    def __call__(self, *values: Vector) -> NDArray[np.float64]:
+        """Evaluate and return all outputs' nonzeros in one fresh array.
+
+        Raises:
+            EvaluationError: when an output is NaN or Inf, naming the function and the entry.
+        """
+        for target, value in zip(self._inputs, values, strict=True):
+            target[:] = value
+        self._evaluate()
+        data = self._work.copy()
+        if not np.isfinite(data).all():
+            self._locate(data)
+        return data
+
+    def dense(self, data: NDArray[np.float64], i: int) -> Matrix:
+        """Output ``i`` as a dense matrix (a view where its pattern is full)."""
+        sparsity = self._sparsity[i]
+        shape = (sparsity.size1(), sparsity.size2())
+        index = self._scatter[i]
+        part = data[self._slices[i]]
+        if index is None:
+            return part.reshape(shape, order="F")
+        full = np.zeros(shape[0] * shape[1])
+        full[index] = part
+        return full.reshape(shape, order="F")
+
+    def vector(self, data: NDArray[np.float64], i: int) -> Vector:
+        """Output ``i`` as a vector (a view where its pattern is full)."""
+        if self._scatter[i] is None:
+            return data[self._slices[i]]
+        return self.dense(data, i).ravel()
+
+    def _locate(self, data: NDArray[np.float64]) -> None:
+        for i, label in enumerate(self._labels):
+            part = data[self._slices[i]]
+            bad = np.flatnonzero(~np.isfinite(part))
+            if bad.size:
+                row, column = (int(ind[bad[0]]) for ind in self._sparsity[i].get_triplet())
+                raise EvaluationError(*self._describe(label, row, column), float(part[bad[0]]))
+
+    def _describe(self, label: str, row: int, column: int) -> tuple[str, str]:
+        h, x = self._names.constraint_names, self._names.variable_names
+        if label == "f":
+            return "the objective f", ""
+        if label == "grad_f":
+            return "the gradient of f", f"d/d{x[row]}"
+        if label == "h":
+            return "the constraint function h", h[row]
+        if label == "jac_h":
+            return "the Jacobian of h", f"d {h[row]} / d {x[column]}"
+        return "the Hessian of the Lagrangian", f"d²/d{x[row]} d{x[column]}"
+
+
+def build_functions(
+    x: Any,
+    p: Any,
+    f: Any,
+    h: Any,
+    *,
+    constraint_names: tuple[str, ...],
+    variable_names: tuple[str, ...],
+    compiled: bool,
+) -> Functions:
+    """Differentiate a symbolic problem and return its functions (see :class:`Functions`)."""
+    kind = type(x)
+    # Through one Function to fresh symbols: x may be a vertcat of MX symbols, which has no
+    # derivative of its own, and the graph is shared by every output.
+    graph = ca.Function("graph", [x, p], [f, h])
+    x = kind.sym("x", x.numel())
+    p = kind.sym("p", p.numel())
+    f, h = graph.call([x, p], True, False)
+    lam = kind.sym("lam", h.numel())
+    gradient = ca.densify(ca.gradient(f, x))
+    jacobian = ca.jacobian(h, x)
+    hessian = ca.hessian(f + ca.dot(lam, h), x)[0]
+    first = [f, gradient, h, jacobian]
+    labels = ["f", "grad_f", "h", "jac_h"]
+    made = [
+        ca.Function("residual", [x, p], [h], ["x", "p"], ["h"]),
+        ca.Function("first", [x, p], first, ["x", "p"], labels),
+        ca.Function(
+            "second", [x, lam, p], [*first, hessian], ["x", "lam", "p"], [*labels, "hess_lag"]
+        ),
+    ]
+    backend = "interpreted"
+    if compiled:
+        made, backend = _compile(made)
+    residual, fused_first, fused_second = made
+    return Functions(residual, fused_first, fused_second, constraint_names, variable_names, backend)
+
+
+def _compile(functions: Sequence[ca.Function]) -> tuple[list[ca.Function], str]:
+    """Compile to one shared library; on any failure warn and return the interpreted functions."""
+    compiler = next((found for name in COMPILERS if (found := shutil.which(name))), None)
+    if compiler is None:
+        message = f"no C compiler was found (looked for {', '.join(COMPILERS)})"
+    else:
+        # The library stays loaded after its file is gone, so nothing is left behind.
+        with tempfile.TemporaryDirectory(prefix="casadi_hybrid_") as folder:
+            generator = ca.CodeGenerator("functions.c")
+            for function in functions:
+                generator.add(function)
+            generator.generate(folder + "/")
+            library = Path(folder) / "functions.so"
+            command = [compiler, "-O2", "-shared", "-fPIC", "-o", str(library)]
+            command += [f"{folder}/functions.c", "-lm"]
+            done = run(command, stdout=PIPE, stderr=STDOUT, text=True, check=False)
+            if done.returncode == 0:
+                return [ca.external(fn.name(), str(library)) for fn in functions], "compiled"
+            message = f"{compiler} failed: {done.stdout.strip().splitlines()[-1:]}"
+    warnings.warn(
+        f"{message}; the interpreted functions are used instead, with the same results",
+        CompilerWarning,
+        stacklevel=2,
+    )
+    return list(functions), "interpreted"

@@ -1,0 +1,21 @@
+"""Iterations: how x and μ move."""
+
+from casadi_hybrid.iterations.base import Iteration, Start
+from casadi_hybrid.iterations.extragradient import Extragradient
+from casadi_hybrid.iterations.gda import GradientDescentAscent
+from casadi_hybrid.iterations.hybrid import Hybrid, Rule
+from casadi_hybrid.iterations.linearized_al import LinearizedAugmentedLagrangian
+from casadi_hybrid.iterations.ogda import OptimisticGradient
+from casadi_hybrid.iterations.pdhg import PrimalDualHybridGradient
+
+__all__ = [
+    "Extragradient",
+    "GradientDescentAscent",
+    "Hybrid",
+    "Iteration",
+    "LinearizedAugmentedLagrangian",
+    "OptimisticGradient",
+    "PrimalDualHybridGradient",
+    "Rule",
+    "Start",
+]

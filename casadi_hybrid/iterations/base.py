@@ -1,0 +1,61 @@
+"""What an iteration is: how x and μ move. One small file a method."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from casadi_hybrid.functions import Evaluation
+from casadi_hybrid.inputs import Vector
+from casadi_hybrid.law import Correction, State
+from casadi_hybrid.oracle import Oracle
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where a solve begins: x_0, λ_0, and x_{−1} for methods with memory (None: x_{−1} = x_0)."""
+
+    x0: Vector
+    multipliers: Vector
+    x_prev: Vector | None = None
+
+
+class Iteration(Protocol):
+    """A method: immutable configuration with three pure functions of the state."""
+
+    @property
+    def label(self) -> str:
+        """Name for tables."""
+        ...
+
+    def init(self, oracle: Oracle, start: Start) -> State:
+        """Return the first state."""
+        ...
+
+    def evaluate(self, oracle: Oracle, state: State) -> Evaluation:
+        """Evaluate all that a step from this state needs."""
+        ...
+
+    def step(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[State, Correction | None]:
+        """Return the next state and, where there is one, the correction that was used."""
+        ...
+
+
+class FirstOrder:
+    """Shared by the methods that need f, ∇f, h and B only and carry no correction memory."""
+
+    def init(self, oracle: Oracle, start: Start) -> State:
+        """Start at (x_0, λ_0) with nothing remembered."""
+        nothing = np.zeros_like(start.multipliers)
+        return State(start.x0, start.multipliers, nothing, start.multipliers)
+
+    def evaluate(self, oracle: Oracle, state: State) -> Evaluation:
+        """Evaluate f, ∇f, h, B at x_t."""
+        return oracle.first(state.x)
+
+
+def moved(state: State, x: Vector, mu: Vector, carry: tuple[Vector, ...] = ()) -> State:
+    """Return the next state of a method without correction memory (π = ν = μ)."""
+    return State(x, mu, state.memory, mu, state.t + 1, carry)

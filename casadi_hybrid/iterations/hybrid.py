@@ -1,0 +1,95 @@
+"""The hybrid iteration: the law of :mod:`casadi_hybrid.law` with a rule that chooses M_t."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from casadi_hybrid.functions import Evaluation
+from casadi_hybrid.inputs import one_of
+from casadi_hybrid.iterations.base import Start
+from casadi_hybrid.law import Correction, State, advance
+from casadi_hybrid.oracle import Oracle
+
+
+class Rule(Protocol):
+    """How C_aug, C_opt and the steps are chosen at an iterate."""
+
+    @property
+    def needs_hessian(self) -> bool:
+        """Whether ``at.hessian`` is needed."""
+        ...
+
+    def decide(self, at: Evaluation, t: int) -> Correction:
+        """Return the correction for iteration t."""
+        ...
+
+
+@dataclass(frozen=True)
+class Hybrid:
+    """μ⁺ = μ + v_t + C_opt,t h_t − C_opt,t−1 h_{t−1};  x⁺ = x − P_t[g + Bᵀ(μ⁺ + C_aug,t h_t)].
+
+    Args:
+        rule: chooses C_aug,t, C_opt,t and the steps.
+        label: name for tables.
+        hessian_at: ``"memory_free"`` evaluates H at π_t, which no split can change; ``"printed"``
+            evaluates it at μ_t as Algorithm 1 of the paper is printed, which makes the
+            trajectory depend on the split.
+        dual_start: what the given λ_0 is. ``"memory_free"``: π_0, with an empty memory, so all
+            splits start alike. ``"effective"``: ν_0 = μ_0 + C_aug h_{−1}, as in the paper's
+            theorems. ``"multipliers"``: μ_0 itself, the same for every split, hence unmatched.
+            The last two take C_opt,−1 from the rule at (x_0, λ_0).
+        memory: ``"telescoped"`` (the law), or ``"untelescoped"``, C_opt,t(h_t − h_{t−1}), which
+            is the same for a constant C_opt only; it exists to show that the difference matters.
+        disturb: noise, (t, evaluation) → evaluation, applied to what the step sees, never to
+            the residuals that decide when to stop; t = −1 for the start's h_{−1}.
+    """
+
+    rule: Rule
+    label: str = "hybrid"
+    hessian_at: str = "memory_free"
+    dual_start: str = "memory_free"
+    memory: str = "telescoped"
+    disturb: Callable[[int, Evaluation], Evaluation] | None = None
+
+    def __post_init__(self) -> None:
+        one_of(self.hessian_at, "hessian_at", ("memory_free", "printed"))
+        one_of(self.dual_start, "dual_start", ("memory_free", "effective", "multipliers"))
+        one_of(self.memory, "memory", ("telescoped", "untelescoped"))
+
+    def init(self, oracle: Oracle, start: Start) -> State:
+        """Return (x_0, μ_0) and the memory C_opt,−1 h_{−1} for the chosen reading of λ_0."""
+        given = start.multipliers
+        state = State(start.x0, given, np.zeros_like(given), given)
+        if self.dual_start == "memory_free" and self.memory == "telescoped":
+            return state
+        at = self.evaluate(oracle, state)
+        before = at if start.x_prev is None else oracle.first(start.x_prev)
+        h_prev = self._seen(-1, before).measured
+        if self.dual_start == "memory_free":
+            return State(start.x0, given, np.zeros_like(given), given, 0, (h_prev,))
+        first = self.rule.decide(at, 0)
+        augmented = first.C_aug @ h_prev
+        mu = given - augmented if self.dual_start == "effective" else given
+        return State(start.x0, mu, first.C_opt @ h_prev, mu + augmented, 0, (h_prev,))
+
+    def evaluate(self, oracle: Oracle, state: State) -> Evaluation:
+        """Evaluate at x_t, with H where the rule needs it."""
+        if not self.rule.needs_hessian:
+            return oracle.first(state.x)
+        at_mu = self.hessian_at == "printed"
+        return oracle.second(state.x, state.mu if at_mu else state.multipliers)
+
+    def step(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[State, Correction]:
+        """Ask the rule and take one step of the law."""
+        correction = self.rule.decide(at, state.t)
+        memory = state.memory
+        if self.memory == "untelescoped":
+            memory = correction.C_opt @ state.carry[0]
+        return advance(state, self._seen(state.t, at), correction, memory), correction
+
+    def _seen(self, t: int, at: Evaluation) -> Evaluation:
+        return at if self.disturb is None else self.disturb(t, at)

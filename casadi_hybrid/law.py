@@ -1,0 +1,98 @@
+r"""The one update law behind the augmented, the optimistic and the hybrid methods.
+
+With h_t = h(x_t), g_t = ∇f(x_t), B_t = J_h(x_t) and a correction M_t = C_aug,t + C_opt,t,
+
+.. math::
+
+    \mu_{t+1} &= \mu_t + v_t + C_{opt,t} h_t - C_{opt,t-1} h_{t-1} \\
+    x_{t+1}   &= x_t - P_t [ g_t + B_t^T (\mu_{t+1} + C_{aug,t} h_t) ]
+
+where the drive is v_t = η_d h_t and the primal metric P_t = η_x I (a matrix in place of either
+number is allowed). This is Algorithm 1 of the paper; with constant matrices the memory term is the
+paper's Ω(h_t − h_{t−1}).
+
+**Why the split does not matter.** Put π_t = μ_t − C_opt,t−1 h_{t−1}, the *memory-free multiplier*.
+The law reads π_{t+1} = π_t + v_t, x_{t+1} = x_t − P_t[g_t + B_tᵀ(π_{t+1} + M_t h_t)]: no C_aug, no
+C_opt. So for any M_t, P_t, v_t that depend only on (x_t, π_t), constant or not, the trajectory is
+that of M_t alone. The paper's effective dual is
+ν_t = μ_t + C_aug,t−1 h_{t−1} = π_t + M_{t−1} h_{t−1}.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from casadi_hybrid.functions import Evaluation
+from casadi_hybrid.inputs import Matrix, Vector
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Where an iteration stands: all that it carries from one step to the next.
+
+    Attributes:
+        x: x_t.
+        mu: μ_t, the paper's dual variable; it depends on the split.
+        memory: C_opt,t−1 h_{t−1}, the optimistic memory (zero for methods without one).
+        effective: ν_t, the effective dual the last primal step used.
+        t: number of steps taken.
+        carry: what else a method remembers (h_{t−1}, previous gradients), by its own convention.
+    """
+
+    x: Vector
+    mu: Vector
+    memory: Vector
+    effective: Vector
+    t: int = 0
+    carry: tuple[Vector, ...] = ()
+
+    @property
+    def multipliers(self) -> Vector:
+        """π_t = μ_t − C_opt,t−1 h_{t−1}: the same for every split of the correction."""
+        return self.mu - self.memory
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """One iteration's choice: the two channels and the two steps.
+
+    Attributes:
+        C_aug: m×m, the augmented channel.
+        C_opt: m×m, the optimistic channel.
+        eta_x: primal step η_x > 0, or a primal metric P (n×n).
+        eta_d: dual step η_d > 0, or a dual metric D (m×m).
+    """
+
+    C_aug: Matrix
+    C_opt: Matrix
+    eta_x: float | Matrix
+    eta_d: float | Matrix
+
+    @property
+    def M(self) -> Matrix:
+        """The total correction C_aug + C_opt."""
+        return self.C_aug + self.C_opt
+
+
+def apply(step: float | Matrix, vector: Vector) -> Vector:
+    """Return step · vector for a scalar or a matrix step."""
+    return step @ vector if isinstance(step, np.ndarray) else step * vector
+
+
+def advance(state: State, at: Evaluation, correction: Correction, memory: Vector) -> State:
+    """Take one step of the law.
+
+    Args:
+        state: (x_t, μ_t, …).
+        at: the problem's functions at x_t; the dual channel reads ``at.measured``, the augmented
+            channel reads ``at.h`` (they differ only under residual-memory noise).
+        correction: C_aug,t, C_opt,t and the steps.
+        memory: what the optimistic channel subtracts: C_opt,t−1 h_{t−1} in the telescoped law.
+    """
+    kept = correction.C_opt @ at.measured
+    mu = state.mu + apply(correction.eta_d, at.measured) + kept - memory
+    effective = mu + correction.C_aug @ at.h
+    x = state.x - apply(correction.eta_x, at.gradient + at.B.T @ effective)
+    return State(x, mu, kept, effective, state.t + 1, (at.measured,))

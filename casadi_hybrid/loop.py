@@ -1,0 +1,83 @@
+"""The one loop that drives every method."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from casadi_hybrid.errors import DesignError, EvaluationError
+from casadi_hybrid.iterations.base import Iteration, Start
+from casadi_hybrid.law import Correction
+from casadi_hybrid.oracle import Oracle
+from casadi_hybrid.residuals import Tolerances, residuals_at
+from casadi_hybrid.status import StopReason
+from casadi_hybrid.stopping import Progress, StoppingTest
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the loop hands back: why it stopped, the last and the best progress (None if the
+    functions failed at the very start), the steps taken and the seconds they took.
+    """
+
+    reason: StopReason
+    detail: str
+    last: Progress | None
+    best: Progress | None
+    iterations: int
+    elapsed: float
+
+
+def iterate(
+    oracle: Oracle,
+    iteration: Iteration,
+    start: Start,
+    tests: Sequence[StoppingTest],
+    tolerances: Tolerances,
+    observers: Sequence[Callable[[Progress], None]] = (),
+) -> Outcome:
+    """Run an iteration until a stopping test speaks.
+
+    Failures of the problem's functions and of the rule end the loop with a reason; they never
+    lose the best point, which is the iterate with the least KKT merit
+    (:meth:`~casadi_hybrid.residuals.Tolerances.merit`).
+    """
+    began = time.perf_counter()
+    last: Progress | None = None
+    best: Progress | None = None
+    best_merit = np.inf
+    t = 0
+
+    def outcome(reason: StopReason, detail: str = "") -> Outcome:
+        return Outcome(reason, detail, last, best, t, time.perf_counter() - began)
+
+    correction: Correction | None = None
+    # A diverging iterate overflows before a test sees it; that is a status, not a warning.
+    with np.errstate(over="ignore", invalid="ignore"):
+        try:
+            state = iteration.init(oracle, start)
+            while True:
+                t = state.t
+                if not (np.isfinite(state.x).all() and np.isfinite(state.mu).all()):
+                    return outcome(StopReason.DIVERGED, f"not finite at iteration {t}")
+                at = iteration.evaluate(oracle, state)
+                residuals = residuals_at(at, state.multipliers)
+                elapsed = time.perf_counter() - began
+                last = Progress(state, at, residuals, correction, elapsed)
+                merit = tolerances.merit(residuals)
+                if merit < best_merit or best is None:
+                    best, best_merit = last, merit
+                for observe in observers:
+                    observe(last)
+                for test in tests:
+                    reason = test(last)
+                    if reason is not None:
+                        return outcome(reason)
+                state, correction = iteration.step(oracle, state, at)
+        except EvaluationError as error:
+            return outcome(StopReason.EVALUATION_ERROR, f"iteration {t}: {error}")
+        except DesignError as error:
+            return outcome(StopReason.DESIGN_INFEASIBLE, f"iteration {t}: {error}")

@@ -1,0 +1,100 @@
+"""Named methods: each name is one composition of a rule and an iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
+
+from casadi_hybrid.errors import InputError, suggest
+from casadi_hybrid.iterations import (
+    Extragradient,
+    GradientDescentAscent,
+    Hybrid,
+    Iteration,
+    LinearizedAugmentedLagrangian,
+    OptimisticGradient,
+    PrimalDualHybridGradient,
+)
+from casadi_hybrid.rules import (
+    ClosedFormSplit,
+    ConstantRule,
+    DesignRule,
+    GivenSplit,
+    GridSplit,
+    PureAugmented,
+    PureOptimistic,
+    Split,
+    StepRule,
+    TargetCurvature,
+)
+
+_STEP = {"kappa_x", "kappa_p", "kappa_omega", "margin"}
+_RULE = {"cancellation", "metric", "strength", "budget"}
+_ITERATION = {"hessian_at", "dual_start", "memory", "disturb", "label"}
+_CONSTANT = {"C", "Omega", "eta_x", "eta_d"}
+
+
+def _designed(name: str, split: Callable[..., Split]) -> tuple[set[str], Callable[..., Iteration]]:
+    extra = {"theta"} if split is GivenSplit else set()
+
+    def make(**options: Any) -> Iteration:
+        chosen = {key: options.pop(key) for key in extra if key in options}
+        if extra - set(chosen):
+            raise InputError(f"method {name!r} needs theta, a number in [0, 1]")
+        steps = StepRule(**{key: options.pop(key) for key in _STEP if key in options})
+        if "delta" in options:
+            if "strength" in options:
+                raise InputError("delta and strength both choose α; give one of them")
+            options["strength"] = TargetCurvature(options.pop("delta"))
+        parts = {key: options.pop(key) for key in _RULE if key in options}
+        rule = DesignRule(split=split(**chosen), steps=steps, **parts)
+        return Hybrid(rule, **{"label": name, **options})
+
+    return _STEP | _RULE | _ITERATION | {"delta"} | extra, make
+
+
+def _constant(**options: Any) -> Iteration:
+    rule = ConstantRule(**{key: options.pop(key) for key in _CONSTANT if key in options})
+    return Hybrid(rule, **{"label": "constant", **options})
+
+
+def _baseline(cls: type) -> tuple[set[str], Callable[..., Iteration]]:
+    return {f.name for f in fields(cls)}, cls
+
+
+METHODS: dict[str, tuple[set[str], Callable[..., Iteration]]] = {
+    "closed-form": _designed("closed-form", ClosedFormSplit),
+    "pure-augmented": _designed("pure-augmented", PureAugmented),
+    "pure-optimistic": _designed("pure-optimistic", PureOptimistic),
+    "grid": _designed("grid", GridSplit),
+    "given-theta": _designed("given-theta", GivenSplit),
+    "constant": (_CONSTANT | _ITERATION, _constant),
+    "gda": _baseline(GradientDescentAscent),
+    "ogda": _baseline(OptimisticGradient),
+    "extragradient": _baseline(Extragradient),
+    "pdhg": _baseline(PrimalDualHybridGradient),
+    "linearized-al": _baseline(LinearizedAugmentedLagrangian),
+}
+
+
+def make_method(method: str | Iteration, options: dict[str, Any]) -> Iteration:
+    """Return the iteration a name stands for, with its options.
+
+    Raises:
+        InputError: for an unknown name or option, with the closest known one.
+    """
+    if not isinstance(method, str):
+        if options:
+            raise InputError(
+                f"option {sorted(options)[0]!r} goes with a method's name; this method is an "
+                "object that carries its own"
+            )
+        return method
+    if method not in METHODS:
+        raise InputError(f"unknown method {method!r}{suggest(method, METHODS)}")
+    known, make = METHODS[method]
+    for option in options:
+        if option not in known:
+            raise InputError(f"unknown option {option!r} for {method!r}{suggest(option, known)}")
+    return make(**options)

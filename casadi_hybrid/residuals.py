@@ -1,0 +1,66 @@
+"""KKT residuals of an equality-constrained point, and the verdict they give."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from casadi_hybrid.functions import Evaluation
+from casadi_hybrid.inputs import Vector, positive
+from casadi_hybrid.status import PointStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Residuals:
+    """First-order residuals in the infinity norm, unscaled.
+
+    Attributes:
+        feasibility: ‖h(x)‖_∞, in the units of h.
+        stationarity: ‖∇f(x) + J_h(x)ᵀλ‖_∞, in units of f per unit of x.
+    """
+
+    feasibility: float
+    stationarity: float
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerances:
+    """What counts as zero. Both are absolute and apply to the unscaled residuals."""
+
+    feasibility: float = 1e-8
+    stationarity: float = 1e-8
+
+    def __post_init__(self) -> None:
+        positive(self.feasibility, "tol_feasibility")
+        positive(self.stationarity, "tol_stationarity")
+
+    def merit(self, residuals: Residuals) -> float:
+        """The larger residual in units of its tolerance: ≤ 1 at a KKT point."""
+        return max(
+            residuals.feasibility / self.feasibility, residuals.stationarity / self.stationarity
+        )
+
+
+def residuals_at(at: Evaluation, multipliers: Vector) -> Residuals:
+    """Residuals of (x, λ) from the problem's functions at x."""
+    return Residuals(
+        float(np.abs(at.h).max()),
+        float(np.abs(at.gradient + at.B.T @ multipliers).max()),
+    )
+
+
+def judge(at: Evaluation, residuals: Residuals, tolerances: Tolerances) -> PointStatus:
+    """Say what the point is.
+
+    An infeasible stationary point has ‖J_hᵀh‖ small against ‖J_h‖‖h‖ while h is not: no first
+    order step reduces the violation.
+    """
+    feasible = residuals.feasibility <= tolerances.feasibility
+    stationary = residuals.stationarity <= tolerances.stationarity
+    if feasible:
+        return PointStatus.KKT_POINT if stationary else PointStatus.FEASIBLE_NOT_STATIONARY
+    scale = float(np.linalg.norm(at.B) * np.linalg.norm(at.h))
+    if np.linalg.norm(at.B.T @ at.h) <= 1e-6 * scale:
+        return PointStatus.INFEASIBLE_STATIONARY
+    return PointStatus.STATIONARY_NOT_FEASIBLE if stationary else PointStatus.NOT_CONVERGED

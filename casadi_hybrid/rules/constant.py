@@ -1,0 +1,69 @@
+"""Rules that follow the user: constant channels and steps, or a schedule of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from casadi_hybrid.functions import Evaluation
+from casadi_hybrid.inputs import Matrix, as_matrix, positive
+from casadi_hybrid.law import Correction
+
+
+@dataclass(frozen=True, eq=False)
+class ConstantRule:
+    """ALG(C, Ω) of the paper: constant matrices and constant steps.
+
+    Args:
+        C: augmented channel, m×m, or a number c for cI.
+        Omega: optimistic channel, m×m, or a number ω for ωI.
+        eta_x: primal step η_x > 0, or a primal metric P, n×n.
+        eta_d: dual step η_d > 0, or a dual metric D, m×m.
+    """
+
+    C: Any = 0.0
+    Omega: Any = 0.0
+    eta_x: Any = 0.01
+    eta_d: Any = 0.01
+
+    needs_hessian = False
+
+    def __post_init__(self) -> None:
+        for name in ("eta_x", "eta_d"):
+            if np.ndim(getattr(self, name)) == 0:
+                positive(getattr(self, name), name)
+
+    def decide(self, at: Evaluation, t: int) -> Correction:
+        """Return the constant correction, checked against the shape of B."""
+        m, n = at.B.shape
+        return Correction(
+            as_matrix(self.C, (m, m), "C"),
+            as_matrix(self.Omega, (m, m), "Omega"),
+            self._step("eta_x", n),
+            self._step("eta_d", m),
+        )
+
+    def _step(self, name: str, size: int) -> float | Matrix:
+        value = getattr(self, name)
+        return float(value) if np.ndim(value) == 0 else as_matrix(value, (size, size), name)
+
+
+@dataclass(frozen=True)
+class ScheduleRule:
+    """A correction of its own for each iteration: ``schedule(at, t)`` for t = 0, 1, 2, ….
+
+    Args:
+        schedule: receives the problem's functions at x_t and the iteration t. The trajectory is
+            independent of the split as long as M_t and the steps depend on split-invariant data.
+        needs_hessian: whether ``at.hessian`` is needed.
+    """
+
+    schedule: Callable[[Evaluation, int], Correction]
+    needs_hessian: bool = False
+
+    def decide(self, at: Evaluation, t: int) -> Correction:
+        """Return the correction of iteration t."""
+        return self.schedule(at, t)

@@ -1,0 +1,147 @@
+"""The design rule: cancellation + strength + split + steps, under a norm budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from casadi_hybrid.errors import DesignError
+from casadi_hybrid.functions import Evaluation
+from casadi_hybrid.inputs import positive
+from casadi_hybrid.law import Correction
+from casadi_hybrid.rules.pieces import (
+    Cancellation,
+    FullCancellation,
+    IdentityMetric,
+    Metric,
+    Strength,
+    TargetCurvature,
+)
+from casadi_hybrid.rules.spectra import LocalModel, symmetric_eigenvalues, symmetric_norm
+from casadi_hybrid.rules.splits import Candidate, ClosedFormSplit, Split
+from casadi_hybrid.rules.steps import StepRule, Steps
+
+# A later candidate replaces an earlier one only by more than rounding: margins that are equal in
+# exact arithmetic must not be ordered by the last bit.
+TIE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Design(Correction):
+    """A correction with everything the rule decided on the way.
+
+    Attributes:
+        alpha, theta: strength and split (θ is NaN for the pure endpoints).
+        a_x, a_d: the margin's weights.
+        active: which of ``"balance"``, ``"S1"``, ``"S3"`` limited η_x.
+        min_eig_A: smallest eigenvalue of A_M = H + BᵀMB.
+        norm_M: ‖M‖₂.
+    """
+
+    alpha: float
+    theta: float
+    a_x: float
+    a_d: float
+    active: str
+    min_eig_A: float
+    norm_M: float
+
+
+@dataclass(frozen=True)
+class DesignRule:
+    """The paper's Algorithm 1: M = C_can + αR, split between two channels, steps by S1–S3.
+
+    With the defaults this is the closed-form weighted hybrid. Every part is a small piece that
+    can be exchanged.
+
+    Args:
+        cancellation: builds C_can.
+        metric: builds R.
+        strength: chooses α.
+        split: divides M.
+        steps: chooses η_x and η_d.
+        budget: M_max, the largest admissible ‖M‖₂ (paper: 300).
+    """
+
+    cancellation: Cancellation = field(default_factory=FullCancellation)
+    metric: Metric = field(default_factory=IdentityMetric)
+    strength: Strength = field(default_factory=TargetCurvature)
+    split: Split = field(default_factory=ClosedFormSplit)
+    steps: StepRule = field(default_factory=StepRule)
+    budget: float = 300.0
+
+    needs_hessian = True
+
+    def __post_init__(self) -> None:
+        positive(self.budget, "budget")
+
+    def decide(self, at: Evaluation, t: int) -> Design:
+        """Return the design at H = ``at.hessian`` and B = ``at.B``.
+
+        Raises:
+            DesignError: rank loss, an indefinite A_M, or no candidate within the norm budget.
+        """
+        assert at.hessian is not None
+        model = LocalModel(at.hessian, at.B)
+        C_can = self.cancellation.matrix(model)
+        R = self.metric.matrix(model)
+        alpha = self.strength.alpha(model, R)
+        best: tuple[Candidate, Steps, _Target] | None = None
+        target: _Target | None = None
+        smallest_norm = float("inf")
+        for candidate in self.split.candidates(model, C_can, alpha, R, self.steps.constants):
+            # Candidates of one strength share M, so its spectra are computed once.
+            if target is None or target.alpha != candidate.alpha:
+                target = self._target(model, candidate)
+                smallest_norm = min(smallest_norm, target.norm_M)
+            if target.norm_M > self.budget:
+                continue
+            steps = self.steps.steps(model, candidate, target.a_x, target.a_d)
+            if best is None or steps.margin > best[1].margin * (1 + TIE):
+                best = (candidate, steps, target)
+        if best is None:
+            raise DesignError(
+                f"the correction needs ‖M‖ = {smallest_norm:.4g}, above the norm budget "
+                f"{self.budget:.4g}; raise the budget or use a partial correction"
+            )
+        candidate, steps, target = best
+        return Design(
+            C_aug=candidate.C_aug,
+            C_opt=candidate.C_opt,
+            eta_x=steps.eta_x,
+            eta_d=steps.eta_d,
+            alpha=candidate.alpha,
+            theta=candidate.theta,
+            a_x=target.a_x,
+            a_d=target.a_d,
+            active=steps.active,
+            min_eig_A=target.min_eig_A,
+            norm_M=target.norm_M,
+        )
+
+    def _target(self, model: LocalModel, candidate: Candidate) -> _Target:
+        M = candidate.C_aug + candidate.C_opt
+        norm_M = symmetric_norm(M)
+        A = model.curvature(M)
+        smallest = float(symmetric_eigenvalues(A)[0])
+        if norm_M > self.budget:
+            return _Target(candidate.alpha, norm_M, smallest, 1.0, 1.0)
+        if smallest <= 0:
+            raise DesignError(
+                f"H + BᵀMB has the eigenvalue {smallest:.3g}: the correction does not reach "
+                "a direction of negative curvature"
+            )
+        if self.steps.margin == "unit":
+            return _Target(candidate.alpha, norm_M, smallest, 1.0, 1.0)
+        a_d = model.smallest_dual_curvature(A)
+        return _Target(candidate.alpha, norm_M, smallest, 0.5 * smallest, a_d)
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """The spectra of one total correction."""
+
+    alpha: float
+    norm_M: float
+    min_eig_A: float
+    a_x: float
+    a_d: float

@@ -1,0 +1,32 @@
+"""Two statuses of a result: why the solve stopped, and what the point is.
+
+The value of each member is the sentence a person reads; the name is for programs.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class StopReason(Enum):
+    """Why the iteration stopped."""
+
+    CONVERGED = "the KKT residuals are within tolerance"
+    ITERATION_LIMIT = "the iteration limit was reached"
+    TIME_LIMIT = "the time limit was reached"
+    DIVERGED = "the iterates grew without bound"
+    DESIGN_INFEASIBLE = "the rule found no admissible correction"
+    EVALUATION_ERROR = "a function of the problem returned NaN or Inf"
+    STOPPED_BY_USER = "the callback asked to stop"
+    TARGET_REACHED = "the target of a stopping test was reached"
+
+
+class PointStatus(Enum):
+    """What the returned point is, judged by residuals of the problem's own functions."""
+
+    KKT_POINT = "a KKT point within tolerance"
+    FEASIBLE_NOT_STATIONARY = "feasible but not stationary"
+    STATIONARY_NOT_FEASIBLE = "stationary for the Lagrangian but not feasible"
+    INFEASIBLE_STATIONARY = "an infeasible stationary point of the constraint violation"
+    NOT_CONVERGED = "neither feasible nor stationary"
+    UNDEFINED = "the problem's functions are not defined there"

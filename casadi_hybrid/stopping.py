@@ -1,0 +1,99 @@
+"""Stopping tests: small functions of the progress, asked in order before each step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from casadi_hybrid.functions import Evaluation
+from casadi_hybrid.inputs import Vector
+from casadi_hybrid.law import Correction, State
+from casadi_hybrid.residuals import Residuals, Tolerances
+from casadi_hybrid.status import StopReason
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What is known before step t: the state, the functions there, the step that led there.
+
+    Attributes:
+        state: the iteration's state; ``state.t`` is the iteration number.
+        at: the problem's functions at ``state.x``.
+        residuals: KKT residuals of (``state.x``, ``state.multipliers``).
+        correction: what the last step used; None before the first and for plain baselines.
+        elapsed: wall-clock seconds since the start.
+    """
+
+    state: State
+    at: Evaluation
+    residuals: Residuals
+    correction: Correction | None
+    elapsed: float
+
+
+StoppingTest = Callable[[Progress], StopReason | None]
+
+
+@dataclass(frozen=True, slots=True)
+class KKTTest:
+    """Stop when both KKT residuals are within tolerance."""
+
+    tolerances: Tolerances
+
+    def __call__(self, progress: Progress) -> StopReason | None:
+        """Return CONVERGED or None."""
+        solved = self.tolerances.merit(progress.residuals) <= 1
+        return StopReason.CONVERGED if solved else None
+
+
+@dataclass(frozen=True, slots=True)
+class DivergenceTest:
+    """Stop when ‖x‖_∞ or ‖μ‖_∞ exceeds ``limit``."""
+
+    limit: float
+
+    def __call__(self, progress: Progress) -> StopReason | None:
+        """Return DIVERGED or None."""
+        state = progress.state
+        size = max(float(np.abs(state.x).max()), float(np.abs(state.mu).max()))
+        return StopReason.DIVERGED if not size <= self.limit else None
+
+
+@dataclass(frozen=True, slots=True)
+class LimitTest:
+    """Stop after ``max_iter`` steps or ``max_time`` seconds."""
+
+    max_iter: int
+    max_time: float
+
+    def __call__(self, progress: Progress) -> StopReason | None:
+        """Return ITERATION_LIMIT, TIME_LIMIT or None."""
+        if progress.state.t >= self.max_iter:
+            return StopReason.ITERATION_LIMIT
+        return StopReason.TIME_LIMIT if progress.elapsed >= self.max_time else None
+
+
+@dataclass(frozen=True, slots=True)
+class CallbackTest:
+    """Stop when the user's function of the progress returns True."""
+
+    callback: Callable[[Progress], bool | None]
+
+    def __call__(self, progress: Progress) -> StopReason | None:
+        """Return STOPPED_BY_USER or None."""
+        return StopReason.STOPPED_BY_USER if self.callback(progress) else None
+
+
+@dataclass(frozen=True, eq=False)
+class DistanceTest:
+    """Stop when ‖x − x*‖₂ ≤ ``radius``, for studies in which x* is known."""
+
+    target: Vector
+    radius: float
+
+    def __call__(self, progress: Progress) -> StopReason | None:
+        """Return TARGET_REACHED or None."""
+        near = float(np.linalg.norm(progress.state.x - self.target)) <= self.radius
+        return StopReason.TARGET_REACHED if near else None
