@@ -83,13 +83,13 @@ class Fused:
         self._buffer, self._evaluate = function.buffer()
         self._inputs = [np.zeros(function.nnz_in(i)) for i in range(function.n_in())]
         for i, array in enumerate(self._inputs):
-            self._buffer.set_arg(i, memoryview(array))
+            self._buffer.set_arg(i, array.data)
         sizes = [function.nnz_out(i) for i in range(function.n_out())]
         stops = np.concatenate(([0], np.cumsum(sizes)))
         self._slices = [slice(a, b) for a, b in pairwise(stops)]
         self._work = np.zeros(int(stops[-1]))
         for i, part in enumerate(self._slices):
-            self._buffer.set_res(i, memoryview(self._work[part]))
+            self._buffer.set_res(i, self._work[part].data)
         self._sparsity = [function.sparsity_out(i) for i in range(function.n_out())]
         self._labels = function.name_out()
         self._names = names

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import casadi as ca
 
 from casadi_hybrid.errors import InputError
 from casadi_hybrid.functions import Functions, build_functions
 
-Symbol = ca.SX | ca.MX
+Symbol: TypeAlias = Any  # ca.SX or ca.MX; which of the two is checked where it comes in
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,142 @@
+"""The paper's synthetic problem class: nonlinear equality constraints with a chosen condition.
+
+h(x) = B*u + ε_nl A φ(u) with u = x − x*, so h(x*) = 0 and J_h(x*) = B* = UΣVᵀ exactly, and
+f(x) = ½xᵀH₀x + qᵀx + φ-terms with q chosen so that (x*, μ*) is a KKT point (appendix
+"Experimental Details").
+
+The paper prints the form of f for n = 3 and leaves the distributions open. The distributions used
+here were fitted to its tables. For other n the nonlinear terms are repeated on further
+coordinates, and for m < n, which the paper does not have, H₀ is shifted on ker B* so that x* is a
+strict local minimizer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from scipy.linalg import null_space
+
+from casadi_hybrid.errors import InputError
+from casadi_hybrid.inputs import Matrix, Vector, count, positive
+from casadi_hybrid.problem import Problem
+
+CONDITIONS = (1, 2, 3, 5, 8, 13)
+EPS_NL = 0.2
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """One problem of the class with its known solution and the start of the runs.
+
+    Attributes:
+        problem: the CasADi problem.
+        x_star, multipliers_star: the constructed KKT point.
+        B_star: J_h(x*), with singular values from 1 down to 1/κ.
+        x0, multipliers0: start.
+        condition: κ_B.
+        seed: number of the instance within its condition level.
+    """
+
+    problem: Problem
+    x_star: Vector
+    multipliers_star: Vector
+    B_star: Matrix
+    x0: Vector
+    multipliers0: Vector
+    condition: float
+    seed: int
+
+
+def singular_values(condition: float, r: int) -> Vector:
+    """From 1 to 1/κ in equal ratios: (1, κ^−½, κ^−1) for r = 3, as in the paper."""
+    return np.asarray(condition ** -np.linspace(0.0, 1.0, r)) if r > 1 else np.ones(1)
+
+
+def make_instance(
+    condition: float,
+    seed: int,
+    *,
+    n: int = 3,
+    m: int = 5,
+    radius: float = 0.5,
+    multiplier_radius: float = 0.2,
+) -> Instance:
+    """Return instance number ``seed`` at condition level κ.
+
+    Args:
+        condition: κ_B ≥ 1, the condition number of J_h(x*).
+        seed: instance number ≥ 0; with κ it seeds the generator as 1000κ + seed.
+        n, m: numbers of variables and constraints (paper: 3 and 5).
+        radius, multiplier_radius: distance of the start from (x*, μ*).
+
+    Raises:
+        InputError: for a number out of range.
+    """
+    if positive(condition, "condition") < 1:
+        raise InputError(f"condition must be at least 1, got {condition!r}")
+    for name, value in (("seed", seed), ("n", n - 1), ("m", m - 1)):
+        count(value, name)
+    rng = np.random.default_rng(round(1000 * condition) + seed)
+    r = min(m, n)
+    U = np.linalg.qr(rng.standard_normal((m, r)))[0]
+    V = np.linalg.qr(rng.standard_normal((n, r)))[0]
+    A = rng.standard_normal((m, 2 * n - 1))
+    A /= np.linalg.norm(A, 2)
+    x_star = 0.5 * rng.standard_normal(n)
+    mu_star = 0.5 * rng.standard_normal(m)
+    Q = np.linalg.qr(rng.standard_normal((n, n)))[0]
+    rng.uniform(size=3)  # drawn by the fitted recipe and not used
+    c = 0.05 + 0.15 * rng.uniform(size=4) ** 4
+    dx = rng.standard_normal(n)
+    dm = rng.standard_normal(m)
+
+    B_star = (U * singular_values(condition, r)) @ V.T
+    H0 = (Q * np.resize([1.0, -0.5, -1.5], n)) @ Q.T
+    x = ca.SX.sym("x", n)
+    h = ca.mtimes(B_star, x - x_star) + EPS_NL * ca.mtimes(A, _phi(x - x_star))
+    smooth = _varphi(x, c)
+    if m < n:
+        curvature = _at(ca.hessian(smooth + ca.dot(mu_star, h), x)[0], x, x_star)
+        H0 = _lift_on_kernel(H0, curvature, B_star)
+    q = -H0 @ x_star - _at(ca.gradient(smooth, x), x, x_star).ravel() - B_star.T @ mu_star
+    f = 0.5 * ca.dot(x, ca.mtimes(H0, x)) + ca.dot(q, x) + smooth
+    return Instance(
+        Problem(x=x, f=f, h=h, name=f"synthetic n={n} m={m} cond={condition:g} #{seed}"),
+        x_star,
+        mu_star,
+        B_star,
+        x_star + radius * dx / np.linalg.norm(dx),
+        mu_star + multiplier_radius * dm / np.linalg.norm(dm),
+        float(condition),
+        seed,
+    )
+
+
+def _phi(u: Any) -> Any:
+    """(u_1², …, u_n², u_1u_2, …, u_{n−1}u_n): the paper's φ for n = 3."""
+    return ca.vertcat(u**2, u[:-1] * u[1:])
+
+
+def _varphi(x: Any, c: Vector) -> Any:
+    """The paper's nonlinear terms on (x_1, x_2, x_3), and on the next triples for larger n."""
+    n = x.numel()
+    total = 0
+    for i in range(0, n, 3):
+        a, b, d = x[i], x[(i + 1) % n], x[(i + 2) % n]
+        total += c[0] * ca.sin(2 * a) - c[1] * ca.cos(b * d) + c[2] * d**4 - c[3] * ca.sin(a + d)
+    return total
+
+
+def _lift_on_kernel(H0: Matrix, rest: Matrix, B: Matrix) -> Matrix:
+    """Shift H₀ on ker B so that x* is a strict minimizer: eigenvalues e become max(|e|, ½)."""
+    Z = null_space(B)
+    values, vectors = np.linalg.eigh(Z.T @ (H0 + rest) @ Z)
+    W = Z @ vectors
+    return np.asarray(H0 + (W * (np.maximum(np.abs(values), 0.5) - values)) @ W.T)
+
+
+def _at(expression: Any, x: Any, value: Vector) -> Matrix:
+    return np.asarray(ca.Function("at", [x], [expression])(value).full())
