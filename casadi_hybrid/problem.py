@@ -123,7 +123,7 @@ class Problem:
         return f"Problem({self.name!r}, {kind}, n={self.n}, m={self.m}, parameters={self.n_p})"
 
 
-def _symbols(value: Any, name: str, *, kind: type | None = None, empty: bool = False) -> Symbol:
+def _symbols(value: Any, name: str, *, kind: Any = None, empty: bool = False) -> Symbol:
     if not isinstance(value, ca.SX | ca.MX):
         raise InputError(f"{name} must be a CasADi SX or MX symbol, got {type(value).__name__}")
     if kind is not None and not isinstance(value, kind):
@@ -137,7 +137,7 @@ def _symbols(value: Any, name: str, *, kind: type | None = None, empty: bool = F
     return value
 
 
-def _expression(value: Any, name: str, kind: type) -> Symbol:
+def _expression(value: Any, name: str, kind: Any) -> Symbol:
     if isinstance(value, int | float | ca.DM):
         value = kind(value)
     if isinstance(value, list | tuple):
