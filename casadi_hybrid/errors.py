@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from casadi_hybrid.status import StopReason
+
 
 class InputError(ValueError):
     """An argument was refused before any work was done. The message names the argument."""
@@ -35,6 +37,18 @@ class EvaluationError(ArithmeticError):
 
 class DesignError(ArithmeticError):
     """A design rule has no admissible correction at this iterate (rank loss, norm budget, …)."""
+
+
+class StallError(ArithmeticError):
+    """An iteration cannot go on from its iterate.
+
+    Attributes:
+        reason: the :class:`~casadi_hybrid.status.StopReason` that says why.
+    """
+
+    def __init__(self, reason: StopReason, message: str) -> None:
+        self.reason = reason
+        super().__init__(message)
 
 
 class CompilerWarning(UserWarning):

@@ -21,6 +21,7 @@ that of M_t alone. The paper's effective dual is
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -38,7 +39,7 @@ class State:
         memory: C_opt,t−1 h_{t−1}, the optimistic memory (zero for methods without one).
         effective: ν_t, the effective dual the last primal step used.
         t: number of steps taken.
-        carry: what else a method remembers (h_{t−1}, previous gradients), by its own convention.
+        carry: what else a method remembers (h_{t−1}, a trust-region radius), by its own convention.
     """
 
     x: Vector
@@ -46,7 +47,7 @@ class State:
     memory: Vector
     effective: Vector
     t: int = 0
-    carry: tuple[Vector, ...] = ()
+    carry: Any = ()
 
     @property
     def multipliers(self) -> Vector:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from casadi_hybrid.errors import DesignError, EvaluationError
+from casadi_hybrid.errors import DesignError, EvaluationError, StallError
 from casadi_hybrid.iterations.base import Iteration, Start
-from casadi_hybrid.law import Correction
+from casadi_hybrid.law import Correction, State
 from casadi_hybrid.oracle import Oracle
 from casadi_hybrid.residuals import Tolerances, residuals_at
 from casadi_hybrid.status import StopReason
@@ -77,7 +77,25 @@ def iterate(
                     if reason is not None:
                         return outcome(reason)
                 state, correction = iteration.step(oracle, state, at)
-        except EvaluationError as error:
-            return outcome(StopReason.EVALUATION_ERROR, f"iteration {t}: {error}")
-        except DesignError as error:
-            return outcome(StopReason.DESIGN_INFEASIBLE, f"iteration {t}: {error}")
+        except (EvaluationError, DesignError, StallError) as error:
+            if last is None:
+                last = best = _start_point(oracle, start)
+            reason = StopReason.EVALUATION_ERROR
+            if isinstance(error, DesignError):
+                reason = StopReason.DESIGN_INFEASIBLE
+            elif isinstance(error, StallError):
+                reason = error.reason
+                if reason is StopReason.LOCALLY_INFEASIBLE:
+                    best = last  # the certificate is the stationary point of ‖h‖ itself
+            return outcome(reason, f"iteration {t}: {error}")
+
+
+def _start_point(oracle: Oracle, start: Start) -> Progress | None:
+    """The start as a point to return when the method failed before its first iterate."""
+    try:
+        at = oracle.first(start.x0)
+    except EvaluationError:
+        return None
+    lam = start.multipliers
+    state = State(start.x0, lam, np.zeros_like(lam), lam)
+    return Progress(state, at, residuals_at(at, lam), None, 0.0)

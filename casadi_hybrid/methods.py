@@ -13,6 +13,7 @@ from casadi_hybrid.iterations import (
     Hybrid,
     Iteration,
     LinearizedAugmentedLagrangian,
+    LookAhead,
     OptimisticGradient,
     PrimalDualHybridGradient,
 )
@@ -64,6 +65,7 @@ def _baseline(cls: type) -> tuple[set[str], Callable[..., Iteration]]:
 
 
 METHODS: dict[str, tuple[set[str], Callable[..., Iteration]]] = {
+    "auto": _baseline(LookAhead),
     "closed-form": _designed("closed-form", ClosedFormSplit),
     "pure-augmented": _designed("pure-augmented", PureAugmented),
     "pure-optimistic": _designed("pure-optimistic", PureOptimistic),

@@ -18,6 +18,8 @@ class StopReason(Enum):
     DESIGN_INFEASIBLE = "the rule found no admissible correction"
     EVALUATION_ERROR = "a function of the problem returned NaN or Inf"
     STOPPED_BY_USER = "the callback asked to stop"
+    LOCALLY_INFEASIBLE = "the constraint violation cannot be reduced from here"
+    STALLED = "no further progress is possible in floating point"
     TARGET_REACHED = "the target of a stopping test was reached"
 
 

@@ -5,6 +5,7 @@ from casadi_hybrid.iterations.extragradient import Extragradient
 from casadi_hybrid.iterations.gda import GradientDescentAscent
 from casadi_hybrid.iterations.hybrid import Hybrid, Rule
 from casadi_hybrid.iterations.linearized_al import LinearizedAugmentedLagrangian
+from casadi_hybrid.iterations.lookahead import LookAhead
 from casadi_hybrid.iterations.ogda import OptimisticGradient
 from casadi_hybrid.iterations.pdhg import PrimalDualHybridGradient
 
@@ -14,6 +15,7 @@ __all__ = [
     "Hybrid",
     "Iteration",
     "LinearizedAugmentedLagrangian",
+    "LookAhead",
     "OptimisticGradient",
     "PrimalDualHybridGradient",
     "Rule",

@@ -6,8 +6,8 @@ f(x) = ½xᵀH₀x + qᵀx + φ-terms with q chosen so that (x*, μ*) is a KKT p
 
 The paper prints the form of f for n = 3 and leaves the distributions open. The distributions used
 here were fitted to its tables. For other n the nonlinear terms are repeated on further
-coordinates, and for m < n, which the paper does not have, H₀ is shifted on ker B* so that x* is a
-strict local minimizer.
+coordinates. For m < n, which the paper does not have, the quartic term takes in every coordinate
+(f is then bounded below) and H₀ is shifted on ker B* so that x* is a strict local minimizer.
 """
 
 from __future__ import annotations
@@ -99,6 +99,8 @@ def make_instance(
     h = ca.mtimes(B_star, x - x_star) + EPS_NL * ca.mtimes(A, _phi(x - x_star))
     smooth = _varphi(x, c)
     if m < n:
+        # On a surface f must be bounded below: the paper's quartic, but in every direction.
+        smooth += c[2] * ca.sumsqr(x**2)
         curvature = _at(ca.hessian(smooth + ca.dot(mu_star, h), x)[0], x, x_star)
         H0 = _lift_on_kernel(H0, curvature, B_star)
     q = -H0 @ x_star - _at(ca.gradient(smooth, x), x, x_star).ravel() - B_star.T @ mu_star

@@ -12,8 +12,15 @@ from casadi_hybrid.inputs import Matrix, Vector
 
 
 def symmetric_eigenvalues(A: Matrix) -> Vector:
-    """Eigenvalues of a symmetric matrix, ascending (straight to LAPACK: these are small)."""
-    return np.asarray(np.linalg.eigvalsh(A), dtype=np.float64)
+    """Eigenvalues of a symmetric matrix, ascending.
+
+    Straight to LAPACK: on the small matrices of a design rule NumPy's wrapper costs several times
+    the computation, and a design needs half a dozen of these.
+    """
+    values, _, info = lapack.dsyevd(A, compute_v=0)
+    if info != 0:
+        raise DesignError("an eigenvalue computation did not converge; the model is badly scaled")
+    return np.asarray(values, dtype=np.float64)
 
 
 def symmetric_norm(A: Matrix) -> float:
@@ -40,7 +47,10 @@ class LocalModel:
     @cached_property
     def svd(self) -> tuple[Matrix, Vector, Matrix]:
         """Economy U, σ, Vᵀ of B."""
-        return np.linalg.svd(self.B, full_matrices=False)
+        U, sigma, Vt, info = lapack.dgesdd(self.B, full_matrices=0)
+        if info != 0:
+            raise DesignError("the singular values of the constraint Jacobian did not converge")
+        return U, sigma, Vt
 
     @cached_property
     def rank(self) -> int:
@@ -84,5 +94,5 @@ class LocalModel:
         if info != 0:
             raise DesignError("H + BᵀMB is not positive definite, so it has no dual curvature")
         X, _ = lapack.dtrtrs(L, self.B.T, lower=1)
-        values = np.linalg.svd(X, compute_uv=False)
+        _, values, _, _ = lapack.dgesdd(X, compute_uv=0)
         return float(values[self.rank - 1] ** 2)

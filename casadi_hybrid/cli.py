@@ -1,0 +1,152 @@
+"""The command line: ``casadi-hybrid run <scenario>``, ``reproduce``, ``claims``."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from casadi_hybrid import __version__
+from casadi_hybrid.errors import InputError, suggest
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code: 0 done, 1 a check failed, 2 wrong input."""
+    parser = _parser()
+    arguments, rest = parser.parse_known_args(argv)
+    if rest and arguments.command != "run":
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    try:
+        if arguments.command == "run":
+            return _run(arguments, rest)
+        return _reproduce(arguments) if arguments.command == "reproduce" else _claims(arguments)
+    except (InputError, OSError) as error:
+        print(f"casadi-hybrid: error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("casadi-hybrid: interrupted", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="casadi-hybrid", description=__doc__)
+    parser.add_argument("--version", action="version", version=__version__)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    run = commands.add_parser(
+        "run",
+        help="solve a scenario, verify it with IPOPT, draw it",
+        description="Solve a scenario, verify the answer with IPOPT and draw it. Further "
+        "options go to the scenario; --json prints its tables for a program.",
+        add_help=False,
+    )
+    run.add_argument("scenario", nargs="?", help="name of the scenario; leave out to list them")
+    run.add_argument("--scenarios", type=Path, help="folder of the scenarios", metavar="DIR")
+    run.add_argument("-h", "--help", action="store_true", help="show this help, or the scenario's")
+    run.set_defaults(show_help=run.format_help)
+
+    reproduce = commands.add_parser(
+        "reproduce",
+        help="the paper's tables beside the printed ones",
+        description="Run the paper's experiment and print its tables beside the printed ones.",
+    )
+    reproduce.add_argument(
+        "--instances", type=int, default=50, metavar="N", help="problems per level (default 50)"
+    )
+    reproduce.add_argument(
+        "--shape",
+        type=int,
+        nargs=2,
+        default=(3, 5),
+        metavar=("N", "M"),
+        help="variables and constraints (default: the paper's 3 5)",
+    )
+    reproduce.add_argument("--workers", type=int, metavar="W", help="processes (default: cores)")
+    reproduce.add_argument(
+        "--output", type=Path, default=Path("output/reproduce"), metavar="DIR", help="for files"
+    )
+    reproduce.add_argument("--json", action="store_true", help="print the tables as JSON")
+
+    claims = commands.add_parser(
+        "claims",
+        help="the paper's theorems, checked by running them",
+        description="Run every theorem's claim and the counter-example to each hypothesis.",
+    )
+    claims.add_argument("--json", action="store_true", help="print the claims as JSON")
+    return parser
+
+
+def _reproduce(arguments: argparse.Namespace) -> int:
+    from casadi_hybrid.paper.reproduce import reproduce, write  # noqa: PLC0415
+
+    if arguments.instances < 1:
+        raise InputError(f"--instances must be at least 1, got {arguments.instances}")
+    if min(arguments.shape) < 1:
+        raise InputError(f"--shape needs two positive numbers, got {arguments.shape}")
+    if arguments.workers is not None and arguments.workers < 1:
+        raise InputError(f"--workers must be at least 1, got {arguments.workers}")
+    result = reproduce(arguments.instances, shape=tuple(arguments.shape), workers=arguments.workers)
+    paths = write(result, arguments.output)
+    if arguments.json:
+        print(json.dumps({**result.to_dict(), "files": [str(path) for path in paths]}))
+    else:
+        print(result)
+        print("\nwritten: " + ", ".join(str(path) for path in paths))
+    return 0
+
+
+def _claims(arguments: argparse.Namespace) -> int:
+    from casadi_hybrid.claims import check_all  # noqa: PLC0415
+
+    claims = check_all()
+    if arguments.json:
+        print(json.dumps([claim.to_dict() for claim in claims]))
+    else:
+        print("\n".join(str(claim) for claim in claims))
+    return 0 if all(claim.holds for claim in claims) else 1
+
+
+def _run(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
+    folder = arguments.scenarios or _scenario_folder()
+    names = sorted(
+        path.stem
+        for path in folder.glob("*.py")
+        if not path.stem.startswith("_") and "def main(" in path.read_text(encoding="utf-8")
+    )
+    if arguments.scenario is None:
+        print(arguments.show_help())
+        print("scenarios:\n" + "\n".join(f"  {name}" for name in names))
+        return 0 if arguments.help else 2
+    name = arguments.scenario
+    if name not in names:
+        raise InputError(f"no scenario {name!r} in {folder}{suggest(name, names)}")
+    # A scenario is a plain script; its neighbours are what it may import.
+    sys.path.insert(0, str(folder))
+    try:
+        spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
+        return int(module.main([*rest, *(["--help"] if arguments.help else [])]))
+    finally:
+        sys.path.remove(str(folder))
+
+
+def _scenario_folder() -> Path:
+    """``./scenarios``, or the one beside the package in a checkout."""
+    for parent in (Path.cwd(), Path(__file__).resolve().parent.parent):
+        if (parent / "scenarios").is_dir():
+            return parent / "scenarios"
+    raise InputError(
+        "no folder 'scenarios' here or beside the package; run this in a checkout of "
+        "casadi_hybrid or name the folder with --scenarios"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
