@@ -137,12 +137,10 @@ def write_csv(runs: Iterable[Run], path: Path) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         hits = [f"hit_{threshold:g}" for threshold in THRESHOLDS]
-        writer.writerow(
-            ["method", "condition", "seed", *hits]
-            + ["max_norm_M", "final_error", "feasibility", "stationarity", "stop"]  # noqa: RUF005
-        )
+        numbers = ["max_norm_M", "final_error", "feasibility", "stationarity"]
+        writer.writerow(["method", "condition", "seed", *hits, *numbers, "stop"])
         for r in sorted(runs, key=lambda r: (r.method, r.condition, r.seed)):
             times = ["" if hit is None else hit for hit in r.hits]
             norm = "" if np.isnan(r.norm_M) else f"{r.norm_M:.6g}"
-            numbers = [f"{v:.6g}" for v in (r.errors[-1], r.feasibility, r.stationarity)]
-            writer.writerow([r.method, f"{r.condition:g}", r.seed, *times, norm, *numbers, r.stop])
+            values = [f"{v:.6g}" for v in (r.errors[-1], r.feasibility, r.stationarity)]
+            writer.writerow([r.method, f"{r.condition:g}", r.seed, *times, norm, *values, r.stop])
