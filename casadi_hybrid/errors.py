@@ -5,6 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+import numpy as np
+from numpy.typing import NDArray
+
 from casadi_hybrid.status import StopReason
 
 
@@ -37,6 +40,28 @@ class EvaluationError(ArithmeticError):
 
 class DesignError(ArithmeticError):
     """A design rule has no admissible correction at this iterate (rank loss, norm budget, …)."""
+
+
+class NotAugmentableError(DesignError):
+    """The Lagrangian has curvature ≤ 0 on the kernel of the constraint Jacobian.
+
+    No correction acts there, so this is no strict local minimizer: moving along ±direction keeps
+    the constraints to first order and does not raise the Lagrangian.
+
+    Attributes:
+        curvature: directionᵀH direction ≤ 0.
+        direction: unit vector in ker B.
+    """
+
+    def __init__(self, curvature: float, direction: NDArray[np.float64]) -> None:
+        self.curvature = curvature
+        self.direction = direction
+        largest = int(np.argmax(np.abs(direction)))
+        super().__init__(
+            f"not augmentable here: the Lagrangian has curvature {curvature:.3g} along a feasible "
+            f"direction (largest in entry {largest} of x), where no correction acts; use the "
+            "default method, or let the rule lift it with kernel_floor"
+        )
 
 
 class StallError(ArithmeticError):

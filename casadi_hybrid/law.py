@@ -7,8 +7,10 @@ With h_t = h(x_t), g_t = ∇f(x_t), B_t = J_h(x_t) and a correction M_t = C_aug,
     \mu_{t+1} &= \mu_t + v_t + C_{opt,t} h_t - C_{opt,t-1} h_{t-1} \\
     x_{t+1}   &= x_t - P_t [ g_t + B_t^T (\mu_{t+1} + C_{aug,t} h_t) ]
 
-where the drive is v_t = η_d h_t and the primal metric P_t = η_x I (a matrix in place of either
-number is allowed). This is Algorithm 1 of the paper; with constant matrices the memory term is the
+where the drive is v_t = η_d h_t and the primal metric P_t = η_x I; a matrix D or P in place of
+either number is allowed, and so is the look-ahead drive v = D(h − Bw), w = P(g + Bᵀ(π + M h)),
+which uses the residual predicted after a step with the old multiplier. The scalar form is
+Algorithm 1 of the paper; with constant matrices the memory term is the
 paper's Ω(h_t − h_{t−1}).
 
 **Why the split does not matter.** Put π_t = μ_t − C_opt,t−1 h_{t−1}, the *memory-free multiplier*.
@@ -64,12 +66,14 @@ class Correction:
         C_opt: m×m, the optimistic channel.
         eta_x: primal step η_x > 0, or a primal metric P (n×n).
         eta_d: dual step η_d > 0, or a dual metric D (m×m).
+        lookahead: drive v = D(h − Bw) with w = P(g + Bᵀ(π + M h)) in place of v = D h.
     """
 
     C_aug: Matrix
     C_opt: Matrix
     eta_x: float | Matrix
     eta_d: float | Matrix
+    lookahead: bool = False
 
     @property
     def M(self) -> Matrix:
@@ -93,7 +97,11 @@ def advance(state: State, at: Evaluation, correction: Correction, memory: Vector
         memory: what the optimistic channel subtracts: C_opt,t−1 h_{t−1} in the telescoped law.
     """
     kept = correction.C_opt @ at.measured
-    mu = state.mu + apply(correction.eta_d, at.measured) + kept - memory
+    residual = at.measured
+    if correction.lookahead:
+        force = at.gradient + at.B.T @ (state.mu - memory + correction.M @ at.h)
+        residual = residual - at.B @ apply(correction.eta_x, force)
+    mu = state.mu + apply(correction.eta_d, residual) + kept - memory
     effective = mu + correction.C_aug @ at.h
     x = state.x - apply(correction.eta_x, at.gradient + at.B.T @ effective)
     return State(x, mu, kept, effective, state.t + 1, (at.measured,))

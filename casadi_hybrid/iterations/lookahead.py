@@ -39,7 +39,7 @@ from casadi_hybrid.inputs import Vector, count, positive
 from casadi_hybrid.iterations.base import Start
 from casadi_hybrid.law import State
 from casadi_hybrid.oracle import Oracle
-from casadi_hybrid.rules.range_kernel import Jacobian, RangeKernel
+from casadi_hybrid.rules.spectra import Jacobian, LocalModel
 from casadi_hybrid.status import StopReason
 from casadi_hybrid.subproblem import trust_region_step
 
@@ -126,7 +126,7 @@ class LookAhead:
         if self._violation_is_stationary(at, jacobian):
             return self._leave(oracle, state, at), None
         assert at.hessian is not None
-        model = RangeKernel(at.hessian, jacobian)
+        model = LocalModel(at.hessian, jacobian)
         radius, penalty = guards.radius, guards.penalty
         h_norm = float(np.linalg.norm(at.h))
         while radius > 1e-15 * (1.0 + float(np.linalg.norm(at.x))):
@@ -159,9 +159,9 @@ class LookAhead:
     def _violation_is_stationary(self, at: Evaluation, jacobian: Jacobian) -> bool:
         if float(np.abs(at.h).max()) <= self.tol_feasibility:
             return False
-        reach = jacobian.sigma * jacobian.residual_coordinates(at.h)
-        top = float(jacobian.sigma[0]) if jacobian.rank else 0.0
-        return float(np.linalg.norm(reach)) <= _STATIONARY * top * float(np.linalg.norm(at.h))
+        reach = jacobian.sigma * jacobian.coordinates(at.h)
+        scale = jacobian.norm * float(np.linalg.norm(at.h))
+        return float(np.linalg.norm(reach)) <= _STATIONARY * scale
 
     def _leave(self, oracle: Oracle, state: State, at: Evaluation) -> State:
         guards: Safeguards = state.carry
@@ -179,11 +179,11 @@ class LookAhead:
         )
 
 
-def composite_step(model: RangeKernel, at: Evaluation, radius: float) -> CompositeStep:
+def composite_step(model: LocalModel, at: Evaluation, radius: float) -> CompositeStep:
     """Return d = d_y + d_z within the radius (formulas in the module's docstring)."""
     jacobian = model.jacobian
     sigma = jacobian.sigma
-    c = jacobian.residual_coordinates(at.h)
+    c = jacobian.coordinates(at.h)
     # Ascending eigenvalues for the subproblem: singular values come in descending order.
     y, damping = trust_region_step((sigma**2)[::-1], (sigma * c)[::-1], _NORMAL_SHARE * radius)
     if damping == 0.0:
@@ -223,7 +223,7 @@ def _second_order(
     radius: float,
 ) -> tuple[Vector, Evaluation, float]:
     """Correct the step for the curvature of h, d − B⁺h(x + d), and keep it if it is accepted."""
-    back = jacobian.Y @ (jacobian.residual_coordinates(new.h) / jacobian.sigma)
+    back = jacobian.Y @ (jacobian.coordinates(new.h) / jacobian.sigma)
     if np.linalg.norm(back) > radius:
         return d, new, ratio
     corrected, better = _try(oracle, at, d - back, penalty, predicted)
@@ -240,9 +240,8 @@ def _escape(oracle: Oracle, at: Evaluation, jacobian: Jacobian) -> Evaluation | 
     along the weak directions, so the distances are geometric.
     """
     goal = 0.5 * float(np.linalg.norm(at.h))
-    _, _, Vt = np.linalg.svd(at.B)
     scale = max(1.0, float(np.linalg.norm(at.x)))
-    directions = list(Vt[::-1][:_SCAN_DIRECTIONS])
+    directions = list(jacobian.right[::-1][:_SCAN_DIRECTIONS])
     if len(directions) > 1:
         weak, next_weak = directions[0], directions[1]
         directions += [(weak + next_weak) / np.sqrt(2.0), (weak - next_weak) / np.sqrt(2.0)]
@@ -261,7 +260,7 @@ def _corrected(oracle: Oracle, x: Vector, radius: float) -> Evaluation | None:
         for _ in range(2):
             jacobian = Jacobian(at.B)
             sigma = jacobian.sigma
-            c = jacobian.residual_coordinates(at.h)
+            c = jacobian.coordinates(at.h)
             y, _ = trust_region_step((sigma**2)[::-1], (sigma * c)[::-1], radius)
             at = oracle.first(at.x + jacobian.Y @ y[::-1])
     except EvaluationError:

@@ -1,16 +1,24 @@
 """Rules: how C_aug, C_opt and the steps are chosen at an iterate."""
 
+from casadi_hybrid.rules.cancellations import (
+    AbsoluteCancellation,
+    BoundedCancellation,
+    Cancellation,
+    FloorCancellation,
+    FullCancellation,
+    NegativeCancellation,
+    NoCancellation,
+    PartialCancellation,
+)
 from casadi_hybrid.rules.constant import ConstantRule, ScheduleRule
 from casadi_hybrid.rules.design import Design, DesignRule
+from casadi_hybrid.rules.matrix import MatrixRule, WhitenedRule
 from casadi_hybrid.rules.pieces import (
-    Cancellation,
     FixedMetric,
-    FullCancellation,
     GivenStrength,
     GramMetric,
     IdentityMetric,
     Metric,
-    NoCancellation,
     Strength,
     TargetCurvature,
 )
@@ -26,12 +34,15 @@ from casadi_hybrid.rules.splits import (
 from casadi_hybrid.rules.steps import StepRule
 
 __all__ = [
+    "AbsoluteCancellation",
+    "BoundedCancellation",
     "Cancellation",
     "ClosedFormSplit",
     "ConstantRule",
     "Design",
     "DesignRule",
     "FixedMetric",
+    "FloorCancellation",
     "FullCancellation",
     "GivenSplit",
     "GivenStrength",
@@ -39,8 +50,11 @@ __all__ = [
     "GridSplit",
     "IdentityMetric",
     "LocalModel",
+    "MatrixRule",
     "Metric",
+    "NegativeCancellation",
     "NoCancellation",
+    "PartialCancellation",
     "PureAugmented",
     "PureOptimistic",
     "ScheduleRule",
@@ -48,4 +62,5 @@ __all__ = [
     "StepRule",
     "Strength",
     "TargetCurvature",
+    "WhitenedRule",
 ]

@@ -8,14 +8,8 @@ from casadi_hybrid.errors import DesignError
 from casadi_hybrid.functions import Evaluation
 from casadi_hybrid.inputs import positive
 from casadi_hybrid.law import Correction
-from casadi_hybrid.rules.pieces import (
-    Cancellation,
-    FullCancellation,
-    IdentityMetric,
-    Metric,
-    Strength,
-    TargetCurvature,
-)
+from casadi_hybrid.rules.cancellations import Cancellation, FullCancellation
+from casadi_hybrid.rules.pieces import IdentityMetric, Metric, Strength, TargetCurvature
 from casadi_hybrid.rules.spectra import LocalModel, symmetric_eigenvalues, symmetric_norm
 from casadi_hybrid.rules.splits import Candidate, ClosedFormSplit, Split
 from casadi_hybrid.rules.steps import StepRule, Steps
@@ -25,7 +19,7 @@ from casadi_hybrid.rules.steps import StepRule, Steps
 TIE = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Design(Correction):
     """A correction with everything the rule decided on the way.
 
@@ -60,6 +54,9 @@ class DesignRule:
         split: divides M.
         steps: chooses η_x and η_d.
         budget: M_max, the largest admissible ‖M‖₂ (paper: 300).
+        kernel_floor: what to do where H has curvature ≤ 0 on ker B, which no M can mend: None
+            stops with "not augmentable" and the direction; δ > 0 designs for the model with that
+            curvature lifted to δ.
     """
 
     cancellation: Cancellation = field(default_factory=FullCancellation)
@@ -68,23 +65,31 @@ class DesignRule:
     split: Split = field(default_factory=ClosedFormSplit)
     steps: StepRule = field(default_factory=StepRule)
     budget: float = 300.0
+    kernel_floor: float | None = None
 
     needs_hessian = True
 
     def __post_init__(self) -> None:
         positive(self.budget, "budget")
+        if self.kernel_floor is not None:
+            positive(self.kernel_floor, "kernel_floor")
 
     def decide(self, at: Evaluation, t: int) -> Design:
         """Return the design at H = ``at.hessian`` and B = ``at.B``.
 
         Raises:
-            DesignError: rank loss, an indefinite A_M, or no candidate within the norm budget.
+            DesignError: negative curvature on ker B, an indefinite A_M, or no candidate within
+                the norm budget.
         """
         assert at.hessian is not None
-        model = LocalModel(at.hessian, at.B)
-        C_can = self.cancellation.matrix(model)
+        return self.design(LocalModel(at.hessian, at.B, self.kernel_floor))
+
+    def design(self, model: LocalModel) -> Design:
+        """Return the design for a local model (raises like :meth:`decide`)."""
+        delta = model.reachable(self.strength.delta)
+        C_can, deficit = self.cancellation.cancel(model, delta)
         R = self.metric.matrix(model)
-        alpha = self.strength.alpha(model, R)
+        alpha = self.strength.alpha(model, R, deficit)
         best: tuple[Candidate, Steps, _Target] | None = None
         target: _Target | None = None
         smallest_norm = float("inf")

@@ -1,4 +1,4 @@
-"""The small pieces a design rule is made of: cancellation, metric, strength.
+"""The small pieces a design rule is made of: metric and strength.
 
 Each is a frozen value with one method on a :class:`~casadi_hybrid.rules.spectra.LocalModel`.
 Section numbers refer to the paper's "Closed-Form Hybrid Correction Design".
@@ -16,41 +16,25 @@ from casadi_hybrid.inputs import Matrix, as_matrix, positive
 from casadi_hybrid.rules.spectra import LocalModel, symmetric_eigenvalues
 
 
-class Cancellation(Protocol):
-    """Builds the matrix that removes local curvature."""
-
-    def matrix(self, model: LocalModel) -> Matrix:
-        """Return C_can (m×m, symmetric)."""
-        ...
-
-
 class Metric(Protocol):
     """Chooses the residual metric R_t."""
 
     def matrix(self, model: LocalModel) -> Matrix:
-        """Return R_t (m×m, symmetric positive semidefinite)."""
+        """Return R_t (m×m, symmetric, positive definite on range(B))."""
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class FullCancellation:
-    """C_can = −B†ᵀ H B†, so that H + BᵀC_can B = 0. Needs full column rank."""
+class Strength(Protocol):
+    """Chooses the residual strength α_t."""
 
-    def matrix(self, model: LocalModel) -> Matrix:
-        """Return C_can; raise :class:`DesignError` when rank B < n."""
-        model.require_full_column_rank()
-        pinv = model.pinv
-        C = -(pinv.T @ model.H @ pinv)
-        return 0.5 * (C + C.T)
+    @property
+    def delta(self) -> float:
+        """The curvature aimed at."""
+        ...
 
-
-@dataclass(frozen=True, slots=True)
-class NoCancellation:
-    """C_can = 0: only the residual metric corrects, M = αR (the classical penalty)."""
-
-    def matrix(self, model: LocalModel) -> Matrix:
-        """Return the zero matrix."""
-        return np.zeros((model.m, model.m))
+    def alpha(self, model: LocalModel, R: Matrix, deficit: float) -> float:
+        """Return α_t, where ``deficit`` is the curvature the cancellation leaves to be added."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +48,7 @@ class IdentityMetric:
 
 @dataclass(frozen=True, slots=True)
 class GramMetric:
-    """R = (BBᵀ)⁺, so that BᵀRB is the projector on the row space of B: no ill-conditioning left."""
+    """R = (BBᵀ)⁺, so that BᵀRB is the projector on range(Bᵀ): no ill-conditioning left."""
 
     def matrix(self, model: LocalModel) -> Matrix:
         """Return (BBᵀ)⁺."""
@@ -88,7 +72,10 @@ class FixedMetric:
 
 @dataclass(frozen=True, slots=True)
 class TargetCurvature:
-    """α = δ / λ_min(BᵀRB): the least α with H + Bᵀ(C_can + αR)B ⪰ δI under full cancellation.
+    """α = deficit / λ_min(BᵀRB on range(Bᵀ)): the least α with A_M ⪰ δI.
+
+    Under full cancellation the deficit is δ and this is the paper's α = δ/λ_min(BᵀRB). With a
+    kernel, δ is the reachable part min(δ, ½λ_min(H_zz)).
 
     Args:
         delta: target curvature δ > 0 (paper: 0.35).
@@ -99,29 +86,35 @@ class TargetCurvature:
     def __post_init__(self) -> None:
         positive(self.delta, "delta")
 
-    def alpha(self, model: LocalModel, R: Matrix) -> float:
-        """Return α_t; raise :class:`DesignError` when BᵀRB is singular."""
-        smallest = float(symmetric_eigenvalues(model.B.T @ R @ model.B)[0])
+    def alpha(self, model: LocalModel, R: Matrix, deficit: float) -> float:
+        """Return α_t; raise :class:`DesignError` when R does not see all of range(Bᵀ)."""
+        if deficit == 0.0:
+            return 0.0
+        smallest = model.metric_curvature(R) if model.rank else 0.0
         if smallest <= 0:
             raise DesignError(
                 "BᵀRB is singular: the residual metric sees no curvature in some direction "
                 "of the row space of the constraint Jacobian"
             )
-        return self.delta / smallest
+        return deficit / smallest
 
 
 @dataclass(frozen=True, slots=True)
 class GivenStrength:
-    """α given by the user."""
+    """α given by the user, whatever curvature results.
+
+    Args:
+        value: α > 0.
+        delta: the curvature the cancellation aims at where it needs one.
+    """
 
     value: float
+    delta: float = 1e-3
 
     def __post_init__(self) -> None:
         positive(self.value, "alpha")
+        positive(self.delta, "delta")
 
-    def alpha(self, model: LocalModel, R: Matrix) -> float:
+    def alpha(self, model: LocalModel, R: Matrix, deficit: float) -> float:
         """Return the given α."""
         return self.value
-
-
-Strength = TargetCurvature | GivenStrength

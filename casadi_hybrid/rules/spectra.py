@@ -1,4 +1,12 @@
-"""The local model (H_t, B_t) and its spectral facts, each computed once and only if asked for."""
+"""The local model (H_t, B_t) split along y = range(Bᵀ) and z = ker B, for any shape and rank.
+
+With the singular value decomposition B = U Σ Yᵀ (rank r) and Z spanning ker B, write H_yy = YᵀHY,
+H_yz = YᵀHZ, H_zz = ZᵀHZ. BᵀMB acts on y alone, so a correction can give H + BᵀMB ≻ 0 exactly when
+H_zz ≻ 0 (Finsler's lemma). It then has to lift the Schur complement S of H_zz; for full column
+rank there is no z and S is H in the coordinates y.
+
+Each fact is computed once and only if asked for.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +15,10 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import lapack
 
-from casadi_hybrid.errors import DesignError
+from casadi_hybrid.errors import DesignError, NotAugmentableError
 from casadi_hybrid.inputs import Matrix, Vector
+
+RANK_TOLERANCE = 1e-10
 
 
 def symmetric_eigenvalues(A: Matrix) -> Vector:
@@ -17,10 +27,12 @@ def symmetric_eigenvalues(A: Matrix) -> Vector:
     Straight to LAPACK: on the small matrices of a design rule NumPy's wrapper costs several times
     the computation, and a design needs half a dozen of these.
     """
-    values, _, info = lapack.dsyevd(A, compute_v=0)
-    if info != 0:
-        raise DesignError("an eigenvalue computation did not converge; the model is badly scaled")
-    return np.asarray(values, dtype=np.float64)
+    return _eigen(A, vectors=0)[0]
+
+
+def symmetric_eigen(A: Matrix) -> tuple[Vector, Matrix]:
+    """Eigenvalues, ascending, and eigenvectors of a symmetric matrix."""
+    return _eigen(A, vectors=1)
 
 
 def symmetric_norm(A: Matrix) -> float:
@@ -29,60 +41,155 @@ def symmetric_norm(A: Matrix) -> float:
     return float(max(-values[0], values[-1]))
 
 
-class LocalModel:
-    """H = ∇²ₓₓL and B = J_h at one iterate.
+def _eigen(A: Matrix, vectors: int) -> tuple[Vector, Matrix]:
+    if A.shape[0] == 0:
+        return np.zeros(0), np.zeros((0, 0))
+    values, W, info = lapack.dsyevd(A, compute_v=vectors)
+    if info != 0:
+        raise DesignError("an eigenvalue computation did not converge; the model is badly scaled")
+    return values, W
 
-    One singular value decomposition of B serves the rank, B†, ‖B‖₂ and every metric built on it.
+
+class Jacobian:
+    """B with its singular value decomposition and numerical rank r.
 
     Attributes:
-        H: n×n, symmetric.
         B: m×n.
+        rank: number of singular values above the tolerance, a fraction of the largest.
+        sigma: the r singular values, descending.
+        U, Y, Z: m×r, n×r and n×(n−r) orthonormal bases of range(B), range(Bᵀ) and ker B.
+        right: all n right singular vectors as rows, the weakest directions last.
     """
 
-    def __init__(self, H: Matrix, B: Matrix) -> None:
-        self.H = H
+    def __init__(self, B: Matrix, rank_tolerance: float = RANK_TOLERANCE) -> None:
         self.B = B
         self.m, self.n = B.shape
-
-    @cached_property
-    def svd(self) -> tuple[Matrix, Vector, Matrix]:
-        """Economy U, σ, Vᵀ of B."""
-        U, sigma, Vt, info = lapack.dgesdd(self.B, full_matrices=0)
+        U, sigma, Vt, info = lapack.dgesdd(B, full_matrices=1)
         if info != 0:
             raise DesignError("the singular values of the constraint Jacobian did not converge")
-        return U, sigma, Vt
+        self.rank = int(np.count_nonzero(sigma > rank_tolerance * sigma[0])) if sigma[0] > 0 else 0
+        self.sigma: Vector = sigma[: self.rank]
+        self.U: Matrix = U[:, : self.rank]
+        self.Y: Matrix = Vt[: self.rank].T
+        self.Z: Matrix = Vt[self.rank :].T
+        self.right: Matrix = Vt
 
-    @cached_property
-    def rank(self) -> int:
-        """Numerical rank of B."""
-        sigma = self.svd[1]
-        threshold = sigma[0] * max(self.m, self.n) * np.finfo(float).eps
-        return int(np.count_nonzero(sigma > threshold))
-
-    @cached_property
-    def norm_B(self) -> float:
+    @property
+    def norm(self) -> float:
         """‖B‖₂."""
-        return float(self.svd[1][0])
+        return float(self.sigma[0]) if self.rank else 0.0
 
     @cached_property
     def pinv(self) -> Matrix:
-        """B†."""
-        U, sigma, Vt = self.svd
-        r = self.rank
-        return np.asarray((Vt[:r].T / sigma[:r]) @ U[:, :r].T)
+        """B⁺."""
+        return np.asarray((self.Y / self.sigma) @ self.U.T)
 
-    def require_full_column_rank(self) -> None:
-        """Raise :class:`DesignError` unless rank B = n, as the paper's design assumes."""
-        if self.rank < self.n:
-            raise DesignError(
-                f"the constraint Jacobian has rank {self.rank} < n = {self.n}, so the "
-                "cancellation B†ᵀHB† cannot reach every direction; use a rule for "
-                "rank-deficient Jacobians or a constant correction"
-            )
+    def least_squares_multipliers(self, gradient: Vector) -> Vector:
+        """λ = −B⁺ᵀ∇f: the least-norm minimizer of ‖∇f + Bᵀλ‖₂."""
+        return np.asarray(-self.U @ ((self.Y.T @ gradient) / self.sigma))
+
+    def coordinates(self, h: Vector) -> Vector:
+        """Uᵀh: the part of h that a step can change to first order."""
+        return np.asarray(self.U.T @ h)
+
+
+class LocalModel:
+    """H = ∇²ₓₓL and B = J_h at one iterate.
+
+    Args:
+        H: n×n, symmetric.
+        B: m×n, or its :class:`Jacobian`.
+        kernel_floor: None refuses an H_zz that is not positive definite
+            (:class:`~casadi_hybrid.errors.NotAugmentableError`); a number δ > 0 lifts its
+            eigenvalues to at least δ, which is the convexified metric
+            A = H + BᵀMB + Z(H_zz₊ − H_zz)Zᵀ.
+    """
+
+    def __init__(self, H: Matrix, B: Matrix | Jacobian, kernel_floor: float | None = None) -> None:
+        self.H = H
+        self.jacobian = B if isinstance(B, Jacobian) else Jacobian(B)
+        self.B = self.jacobian.B
+        self.m, self.n = self.B.shape
+        self.kernel_floor = kernel_floor
+
+    @property
+    def rank(self) -> int:
+        """Numerical rank of B."""
+        return self.jacobian.rank
+
+    @property
+    def norm_B(self) -> float:
+        """‖B‖₂."""
+        return self.jacobian.norm
+
+    @property
+    def pinv(self) -> Matrix:
+        """B⁺."""
+        return self.jacobian.pinv
+
+    @cached_property
+    def kernel(self) -> tuple[Vector, Matrix]:
+        """Eigenvalues e of H_zz, ascending, and the n×(n−r) matrix of their directions in x."""
+        Z = self.jacobian.Z
+        values, W = symmetric_eigen(Z.T @ self.H @ Z)
+        return values, Z @ W
+
+    @cached_property
+    def lifted_kernel(self) -> Vector:
+        """Eigenvalues of H_zz₊; raises NotAugmentableError where they may not be lifted."""
+        values, directions = self.kernel
+        if self.kernel_floor is not None:
+            return np.maximum(values, self.kernel_floor)
+        if values.size and values[0] <= 0:
+            raise NotAugmentableError(float(values[0]), directions[:, 0])
+        return values
+
+    @cached_property
+    def convexification(self) -> Matrix | None:
+        """Z(H_zz₊ − H_zz)Zᵀ, or None where nothing is lifted."""
+        values, directions = self.kernel
+        lift = self.lifted_kernel - values
+        return (directions * lift) @ directions.T if lift.any() else None
+
+    def reachable(self, delta: float) -> float:
+        """The part of a target curvature δ that a correction can reach: min(δ, ½λ_min(H_zz₊)).
+
+        No M changes the curvature on ker B, so A ⪰ δI needs δ < λ_min(H_zz₊).
+        """
+        lifted = self.lifted_kernel
+        return min(delta, 0.5 * float(lifted[0])) if lifted.size else delta
+
+    def schur(self, delta: float) -> Matrix:
+        """S = H_yy − H_yz (H_zz₊ − δI)⁻¹ H_zy, r×r.
+
+        The shift makes it the right complement for A ⪰ δI: with H_zz₊ ≻ δI that holds exactly
+        when S + YᵀBᵀMBY ⪰ δI. Without a kernel S = H_yy.
+        """
+        Y = self.jacobian.Y
+        HY = self.H @ Y
+        S = Y.T @ HY
+        _, directions = self.kernel
+        if directions.shape[1]:
+            coupling = HY.T @ directions
+            S = S - (coupling / (self.lifted_kernel - delta)) @ coupling.T
+        return np.asarray(0.5 * (S + S.T))
+
+    def lift(self, T: Matrix) -> Matrix:
+        """B⁺ᵀ Y T Yᵀ B⁺: the minimum-norm M with YᵀBᵀMBY = T."""
+        scaled = self.jacobian.U / self.jacobian.sigma
+        C = scaled @ T @ scaled.T
+        return np.asarray(0.5 * (C + C.T))
+
+    def metric_curvature(self, R: Matrix) -> float:
+        """λ_min of BᵀRB on range(Bᵀ)."""
+        BY = self.jacobian.U * self.jacobian.sigma
+        return float(symmetric_eigenvalues(BY.T @ R @ BY)[0])
 
     def curvature(self, C: Matrix) -> Matrix:
-        """H + BᵀCB."""
-        return self.H + self.B.T @ C @ self.B
+        """H + BᵀCB, plus the convexification of the kernel where there is one."""
+        A = self.H + self.B.T @ C @ self.B
+        extra = self.convexification
+        return A if extra is None else A + extra
 
     def smallest_dual_curvature(self, A: Matrix) -> float:
         """λ⁺_min(B A⁻¹ Bᵀ) for A ≻ 0: the smallest of its rank(B) nonzero eigenvalues.

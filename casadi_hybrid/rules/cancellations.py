@@ -1,0 +1,141 @@
+"""Which part of the local curvature a correction removes, for any shape and rank of B.
+
+Write S = W diag(e) Wᵀ for the Schur complement of the kernel block (see
+:mod:`casadi_hybrid.rules.spectra`; S is H itself, in the coordinates y, when B has full column
+rank) and C = B⁺ᵀ Y T Yᵀ B⁺ for the minimum-norm matrix with BᵀCB = YTYᵀ. Each rule is a choice
+of T.
+What it leaves to be added for A ⪰ δI is its *deficit*, which the strength α makes up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from casadi_hybrid.errors import InputError
+from casadi_hybrid.inputs import Matrix, positive
+from casadi_hybrid.rules.spectra import LocalModel, symmetric_eigen, symmetric_norm
+
+
+class Cancelled(NamedTuple):
+    """C_can (m×m, symmetric) and the curvature that is still missing on range(Bᵀ)."""
+
+    C: Matrix
+    deficit: float
+
+
+class Cancellation(Protocol):
+    """Builds the matrix that removes local curvature."""
+
+    def cancel(self, model: LocalModel, delta: float) -> Cancelled:
+        """Return C_can for the (reachable) target curvature δ."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FullCancellation:
+    """T = −S: removes all of it. For full column rank this is the paper's −B†ᵀHB†. Deficit δ."""
+
+    def cancel(self, model: LocalModel, delta: float) -> Cancelled:
+        """Return C_can."""
+        if model.rank == model.n:  # same matrix, fewer roundings
+            pinv = model.pinv
+            C = -(pinv.T @ model.H @ pinv)
+            return Cancelled(0.5 * (C + C.T), delta)
+        return Cancelled(model.lift(-model.schur(delta)), delta)
+
+
+@dataclass(frozen=True, slots=True)
+class NegativeCancellation:
+    """T = W diag(max(−e, 0)) Wᵀ: removes negative curvature only. Deficit δ."""
+
+    def cancel(self, model: LocalModel, delta: float) -> Cancelled:
+        """Return C_can."""
+        e, W = symmetric_eigen(model.schur(delta))
+        return Cancelled(model.lift((W * np.maximum(-e, 0.0)) @ W.T), delta)
+
+
+@dataclass(frozen=True, slots=True)
+class FloorCancellation:
+    """T = W diag(max(e, δ) − e) Wᵀ: the minimum-norm M with A ⪰ δI. Nothing is left to add."""
+
+    def cancel(self, model: LocalModel, delta: float) -> Cancelled:
+        """Return C_can."""
+        e, W = symmetric_eigen(model.schur(delta))
+        return Cancelled(model.lift((W * (np.maximum(e, delta) - e)) @ W.T), 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class AbsoluteCancellation:
+    """T = W diag(max(|e|, δ) − e) Wᵀ: mirrors negative curvature. Nothing is left to add."""
+
+    def cancel(self, model: LocalModel, delta: float) -> Cancelled:
+        """Return C_can."""
+        e, W = symmetric_eigen(model.schur(delta))
+        return Cancelled(model.lift((W * (np.maximum(np.abs(e), delta) - e)) @ W.T), 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class PartialCancellation:
+    """T = −γS, 0 ≤ γ ≤ 1 (the paper's proposed extension). Deficit δ + (1 − γ)max(0, −e_min).
+
+    γ = 0 cancels nothing and is the classical penalty, made just large enough.
+    """
+
+    gamma: float = 0.5
+
+    def __post_init__(self) -> None:
+        if positive(self.gamma, "gamma", allow_zero=True) > 1:
+            raise InputError(f"gamma must lie in [0, 1], got {self.gamma!r}")
+
+    def cancel(self, model: LocalModel, delta: float) -> Cancelled:
+        """Return C_can."""
+        S = model.schur(delta)
+        e, _ = symmetric_eigen(S)
+        lowest = max(0.0, -float(e[0])) if e.size else 0.0
+        return Cancelled(model.lift(-self.gamma * S), delta + (1.0 - self.gamma) * lowest)
+
+
+@dataclass(frozen=True, slots=True)
+class NoCancellation:
+    """T = 0: only the residual metric corrects. Deficit δ, whatever H is.
+
+    With a given strength this is the classical penalty; :class:`PartialCancellation` with γ = 0
+    also makes up for negative curvature.
+    """
+
+    def cancel(self, model: LocalModel, delta: float) -> Cancelled:
+        """Return the zero matrix."""
+        return Cancelled(np.zeros((model.m, model.m)), delta)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedCancellation:
+    """Trust-region activation: another rule's C while ‖C‖₂ ≤ limit, else scaled back to the limit.
+
+    With C = γC_inner, γ = min(1, limit/‖C_inner‖₂), the deficit grows to
+    δ + (1 − γ)·max(0, −e_min).
+
+    Args:
+        limit: largest ‖C_can‖₂.
+        inner: the rule that is scaled back.
+    """
+
+    limit: float
+    inner: Cancellation = FullCancellation()
+
+    def __post_init__(self) -> None:
+        positive(self.limit, "limit")
+
+    def cancel(self, model: LocalModel, delta: float) -> Cancelled:
+        """Return C_can."""
+        full = self.inner.cancel(model, delta)
+        size = symmetric_norm(full.C)
+        if size <= self.limit:
+            return full
+        gamma = self.limit / size
+        e, _ = symmetric_eigen(model.schur(delta))
+        lowest = max(0.0, -float(e[0]))
+        return Cancelled(gamma * full.C, delta + (1.0 - gamma) * lowest)

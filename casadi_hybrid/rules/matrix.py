@@ -1,0 +1,113 @@
+"""Rules with matrix-valued steps, and the first-order rule in whitened residuals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from casadi_hybrid.errors import DesignError, InputError
+from casadi_hybrid.functions import Evaluation
+from casadi_hybrid.inputs import one_of, positive
+from casadi_hybrid.law import Correction
+from casadi_hybrid.rules.cancellations import Cancellation, FloorCancellation
+from casadi_hybrid.rules.design import Design, DesignRule
+from casadi_hybrid.rules.spectra import Jacobian, LocalModel, symmetric_eigen, symmetric_norm
+
+
+@dataclass(frozen=True)
+class MatrixRule:
+    """P = A_M⁻¹, D = (B P Bᵀ + ρI)⁺, for any shape and rank of B.
+
+    With ρ = 0, D = B⁺ᵀ S₊ B⁺ where S₊ is the Schur complement of the kernel block of A_M.
+
+    - ``drive="memory"`` (D1), v = D h: superlinear in two steps, overshoots far away.
+    - ``drive="lookahead"`` (D2), v = D(h − Bw) with w = P(g + Bᵀ(π + M h)): the Newton–KKT step
+      with the reduced Hessian made positive definite, whatever M is. Quadratic.
+
+    Neither has a safeguard; :class:`~casadi_hybrid.iterations.lookahead.LookAhead` is D2 with one.
+
+    Args:
+        cancellation: chooses M (no strength: a rule with a deficit is completed by δ(BBᵀ)⁺).
+        delta: target curvature δ; also the floor of the kernel's curvature.
+        drive: D1 or D2.
+        optimistic_share: s in [0, 1], C_opt = sM and C_aug = (1 − s)M; no effect on the iterates.
+        regularization: ρ ≥ 0, for Jacobians that lose rank.
+    """
+
+    cancellation: Cancellation = field(default_factory=FloorCancellation)
+    delta: float = 0.1
+    drive: str = "lookahead"
+    optimistic_share: float = 0.0
+    regularization: float = 0.0
+
+    needs_hessian = True
+
+    def __post_init__(self) -> None:
+        positive(self.delta, "delta")
+        one_of(self.drive, "drive", ("memory", "lookahead"))
+        positive(self.regularization, "regularization", allow_zero=True)
+        if positive(self.optimistic_share, "optimistic_share", allow_zero=True) > 1:
+            raise InputError(f"optimistic_share must lie in [0, 1], got {self.optimistic_share!r}")
+
+    def decide(self, at: Evaluation, t: int) -> Correction:
+        """Return M, P and D at H = ``at.hessian`` and B = ``at.B``.
+
+        Raises:
+            DesignError: when A_M is singular to working precision.
+        """
+        assert at.hessian is not None
+        model = LocalModel(at.hessian, at.B, kernel_floor=self.delta)
+        delta = model.reachable(self.delta)
+        M, deficit = self.cancellation.cancel(model, delta)
+        if deficit:
+            M = M + deficit * (model.pinv.T @ model.pinv)
+        e, W = symmetric_eigen(model.curvature(M))
+        if e[0] <= 0:
+            raise DesignError(f"H + BᵀMB has the eigenvalue {e[0]:.3g} after the correction")
+        P = (W / e) @ W.T
+        jacobian = model.jacobian
+        YS = jacobian.Y * jacobian.sigma
+        core = YS.T @ P @ YS + self.regularization * np.eye(model.rank)
+        D = jacobian.U @ np.linalg.solve(core, jacobian.U.T)
+        s = self.optimistic_share
+        return Correction((1.0 - s) * M, s * M, P, D, lookahead=self.drive == "lookahead")
+
+
+@dataclass(frozen=True)
+class WhitenedRule:
+    """The paper's rule applied to the whitened residual T h, T = (BBᵀ)^{+½}.
+
+    TB has all its singular values equal to one, so neither ‖M‖ nor the steps feel cond(B): the
+    residual metric is R = (BBᵀ)⁺ in the strength, in the split and in the dual step,
+
+        C = T C′ T,   M = T M′ T,   v = η_d (BBᵀ)⁺ h,
+
+    with C′, M′, η_x, η_d designed for (H, TB) under scalar steps and S1–S3. The steps stay those
+    of a first-order method; what grows is only the work of an iteration.
+
+    Args:
+        inner: the design in whitened coordinates; its norm budget applies to M′.
+    """
+
+    inner: DesignRule = field(default_factory=DesignRule)
+
+    needs_hessian = True
+
+    def decide(self, at: Evaluation, t: int) -> Design:
+        """Return the design mapped back; raises like the inner rule."""
+        assert at.hessian is not None
+        jacobian = Jacobian(at.B)
+        if jacobian.rank == 0:
+            raise DesignError("the constraint Jacobian is zero; no residual can be corrected")
+        T = (jacobian.U / jacobian.sigma) @ jacobian.U.T
+        white = LocalModel(at.hessian, jacobian.U @ jacobian.Y.T, self.inner.kernel_floor)
+        design = self.inner.design(white)
+        C_aug, C_opt = T @ design.C_aug @ T, T @ design.C_opt @ T
+        return replace(
+            design,
+            C_aug=C_aug,
+            C_opt=C_opt,
+            eta_d=design.eta_d * (T @ T),
+            norm_M=symmetric_norm(C_aug + C_opt),
+        )
