@@ -16,6 +16,7 @@ from casadi_hybrid.iterations import (
     LookAhead,
     OptimisticGradient,
     PrimalDualHybridGradient,
+    Rule,
 )
 from casadi_hybrid.rules import (
     ClosedFormSplit,
@@ -23,20 +24,27 @@ from casadi_hybrid.rules import (
     DesignRule,
     GivenSplit,
     GridSplit,
+    MatrixRule,
     PureAugmented,
     PureOptimistic,
     Split,
     StepRule,
     TargetCurvature,
+    WhitenedRule,
 )
 
 _STEP = {"kappa_x", "kappa_p", "kappa_omega", "margin"}
-_RULE = {"cancellation", "metric", "strength", "budget"}
+_RULE = {"cancellation", "metric", "strength", "budget", "kernel_floor"}
+_MATRIX = {"cancellation", "delta", "optimistic_share", "regularization"}
 _ITERATION = {"hessian_at", "dual_start", "memory", "disturb", "label"}
 _CONSTANT = {"C", "Omega", "eta_x", "eta_d"}
 
 
-def _designed(name: str, split: Callable[..., Split]) -> tuple[set[str], Callable[..., Iteration]]:
+def _designed(
+    name: str,
+    split: Callable[..., Split],
+    wrap: Callable[[DesignRule], Rule] = lambda rule: rule,
+) -> tuple[set[str], Callable[..., Iteration]]:
     extra = {"theta"} if split is GivenSplit else set()
 
     def make(**options: Any) -> Iteration:
@@ -50,9 +58,17 @@ def _designed(name: str, split: Callable[..., Split]) -> tuple[set[str], Callabl
             options["strength"] = TargetCurvature(options.pop("delta"))
         parts = {key: options.pop(key) for key in _RULE if key in options}
         rule = DesignRule(split=split(**chosen), steps=steps, **parts)
-        return Hybrid(rule, **{"label": name, **options})
+        return Hybrid(wrap(rule), **{"label": name, **options})
 
     return _STEP | _RULE | _ITERATION | {"delta"} | extra, make
+
+
+def _matrix(name: str, drive: str) -> tuple[set[str], Callable[..., Iteration]]:
+    def make(**options: Any) -> Iteration:
+        parts = {key: options.pop(key) for key in _MATRIX if key in options}
+        return Hybrid(MatrixRule(drive=drive, **parts), **{"label": name, **options})
+
+    return _MATRIX | _ITERATION, make
 
 
 def _constant(**options: Any) -> Iteration:
@@ -71,6 +87,9 @@ METHODS: dict[str, tuple[set[str], Callable[..., Iteration]]] = {
     "pure-optimistic": _designed("pure-optimistic", PureOptimistic),
     "grid": _designed("grid", GridSplit),
     "given-theta": _designed("given-theta", GivenSplit),
+    "whitened": _designed("whitened", ClosedFormSplit, WhitenedRule),
+    "matrix-memory": _matrix("matrix-memory", "memory"),
+    "matrix-lookahead": _matrix("matrix-lookahead", "lookahead"),
     "constant": (_CONSTANT | _ITERATION, _constant),
     "gda": _baseline(GradientDescentAscent),
     "ogda": _baseline(OptimisticGradient),
