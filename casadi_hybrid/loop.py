@@ -77,11 +77,11 @@ def iterate(
                     if reason is not None:
                         return outcome(reason)
                 state, correction = iteration.step(oracle, state, at)
-        except (EvaluationError, DesignError, StallError) as error:
+        except (EvaluationError, DesignError, StallError, np.linalg.LinAlgError) as error:
             if last is None:
                 last = best = _start_point(oracle, start)
             reason = StopReason.EVALUATION_ERROR
-            if isinstance(error, DesignError):
+            if isinstance(error, DesignError | np.linalg.LinAlgError):
                 reason = StopReason.DESIGN_INFEASIBLE
             elif isinstance(error, StallError):
                 reason = error.reason

@@ -32,6 +32,7 @@ from casadi_hybrid.rules import (
     TargetCurvature,
     WhitenedRule,
 )
+from casadi_hybrid.rules.matrix import WHITENED_DELTA
 
 _STEP = {"kappa_x", "kappa_p", "kappa_omega", "margin"}
 _RULE = {"cancellation", "metric", "strength", "budget", "kernel_floor"}
@@ -44,6 +45,7 @@ def _designed(
     name: str,
     split: Callable[..., Split],
     wrap: Callable[[DesignRule], Rule] = lambda rule: rule,
+    delta: float = 0.35,
 ) -> tuple[set[str], Callable[..., Iteration]]:
     extra = {"theta"} if split is GivenSplit else set()
 
@@ -57,6 +59,7 @@ def _designed(
                 raise InputError("delta and strength both choose α; give one of them")
             options["strength"] = TargetCurvature(options.pop("delta"))
         parts = {key: options.pop(key) for key in _RULE if key in options}
+        parts.setdefault("strength", TargetCurvature(delta))
         rule = DesignRule(split=split(**chosen), steps=steps, **parts)
         return Hybrid(wrap(rule), **{"label": name, **options})
 
@@ -87,7 +90,7 @@ METHODS: dict[str, tuple[set[str], Callable[..., Iteration]]] = {
     "pure-optimistic": _designed("pure-optimistic", PureOptimistic),
     "grid": _designed("grid", GridSplit),
     "given-theta": _designed("given-theta", GivenSplit),
-    "whitened": _designed("whitened", ClosedFormSplit, WhitenedRule),
+    "whitened": _designed("whitened", ClosedFormSplit, WhitenedRule, WHITENED_DELTA),
     "matrix-memory": _matrix("matrix-memory", "memory"),
     "matrix-lookahead": _matrix("matrix-lookahead", "lookahead"),
     "constant": (_CONSTANT | _ITERATION, _constant),

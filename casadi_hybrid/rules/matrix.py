@@ -8,11 +8,14 @@ import numpy as np
 
 from casadi_hybrid.errors import DesignError, InputError
 from casadi_hybrid.functions import Evaluation
-from casadi_hybrid.inputs import one_of, positive
+from casadi_hybrid.inputs import Matrix, one_of, positive
 from casadi_hybrid.law import Correction
 from casadi_hybrid.rules.cancellations import Cancellation, FloorCancellation
 from casadi_hybrid.rules.design import Design, DesignRule
+from casadi_hybrid.rules.pieces import TargetCurvature
 from casadi_hybrid.rules.spectra import Jacobian, LocalModel, symmetric_eigen, symmetric_norm
+
+WHITENED_DELTA = 3.0
 
 
 @dataclass(frozen=True)
@@ -66,12 +69,18 @@ class MatrixRule:
         if e[0] <= 0:
             raise DesignError(f"H + BᵀMB has the eigenvalue {e[0]:.3g} after the correction")
         P = (W / e) @ W.T
-        jacobian = model.jacobian
-        YS = jacobian.Y * jacobian.sigma
-        core = YS.T @ P @ YS + self.regularization * np.eye(model.rank)
-        D = jacobian.U @ np.linalg.solve(core, jacobian.U.T)
+        D = self._dual_metric(model, P)
         s = self.optimistic_share
         return Correction((1.0 - s) * M, s * M, P, D, lookahead=self.drive == "lookahead")
+
+    def _dual_metric(self, model: LocalModel, P: Matrix) -> Matrix:
+        jacobian = model.jacobian
+        PY = jacobian.Y.T @ P @ jacobian.Y
+        if self.regularization == 0.0:
+            return model.lift(np.linalg.inv(PY))  # σ outside the inverse: cond(B)² stays out
+        core = jacobian.sigma[:, None] * PY * jacobian.sigma
+        core += self.regularization * np.eye(model.rank)
+        return np.asarray(jacobian.U @ np.linalg.solve(core, jacobian.U.T))
 
 
 @dataclass(frozen=True)
@@ -87,10 +96,15 @@ class WhitenedRule:
     of a first-order method; what grows is only the work of an iteration.
 
     Args:
-        inner: the design in whitened coordinates; its norm budget applies to M′.
+        inner: the design in whitened coordinates; its norm budget applies to M′. The default
+            is the paper's closed-form rule with δ = 3, chosen by a scan over 25 problems of the
+            paper's class at each of three condition levels: a smaller δ is slower and loses
+            starts, a larger one changes nothing.
     """
 
-    inner: DesignRule = field(default_factory=DesignRule)
+    inner: DesignRule = field(
+        default_factory=lambda: DesignRule(strength=TargetCurvature(WHITENED_DELTA))
+    )
 
     needs_hessian = True
 
