@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from casadi_hybrid.errors import InputError, suggest
@@ -28,11 +28,9 @@ from casadi_hybrid.rules import (
     PureAugmented,
     PureOptimistic,
     Split,
-    StepRule,
     TargetCurvature,
     WhitenedRule,
 )
-from casadi_hybrid.rules.matrix import WHITENED_DELTA
 
 _STEP = {"kappa_x", "kappa_p", "kappa_omega", "margin"}
 _RULE = {"cancellation", "metric", "strength", "budget", "kernel_floor"}
@@ -45,7 +43,7 @@ def _designed(
     name: str,
     split: Callable[..., Split],
     wrap: Callable[[DesignRule], Rule] = lambda rule: rule,
-    delta: float = 0.35,
+    base: DesignRule | None = None,
 ) -> tuple[set[str], Callable[..., Iteration]]:
     extra = {"theta"} if split is GivenSplit else set()
 
@@ -53,14 +51,16 @@ def _designed(
         chosen = {key: options.pop(key) for key in extra if key in options}
         if extra - set(chosen):
             raise InputError(f"method {name!r} needs theta, a number in [0, 1]")
-        steps = StepRule(**{key: options.pop(key) for key in _STEP if key in options})
+        defaults = base or DesignRule()
+        steps = replace(
+            defaults.steps, **{key: options.pop(key) for key in _STEP if key in options}
+        )
         if "delta" in options:
             if "strength" in options:
                 raise InputError("delta and strength both choose α; give one of them")
             options["strength"] = TargetCurvature(options.pop("delta"))
         parts = {key: options.pop(key) for key in _RULE if key in options}
-        parts.setdefault("strength", TargetCurvature(delta))
-        rule = DesignRule(split=split(**chosen), steps=steps, **parts)
+        rule = replace(defaults, split=split(**chosen), steps=steps, **parts)
         return Hybrid(wrap(rule), **{"label": name, **options})
 
     return _STEP | _RULE | _ITERATION | {"delta"} | extra, make
@@ -90,7 +90,7 @@ METHODS: dict[str, tuple[set[str], Callable[..., Iteration]]] = {
     "pure-optimistic": _designed("pure-optimistic", PureOptimistic),
     "grid": _designed("grid", GridSplit),
     "given-theta": _designed("given-theta", GivenSplit),
-    "whitened": _designed("whitened", ClosedFormSplit, WhitenedRule, WHITENED_DELTA),
+    "whitened": _designed("whitened", ClosedFormSplit, WhitenedRule, WhitenedRule().inner),
     "matrix-memory": _matrix("matrix-memory", "memory"),
     "matrix-lookahead": _matrix("matrix-lookahead", "lookahead"),
     "constant": (_CONSTANT | _ITERATION, _constant),

@@ -4,7 +4,8 @@ Write S = W diag(e) Wᵀ for the Schur complement of the kernel block (see
 :mod:`casadi_hybrid.rules.spectra`; S is H itself, in the coordinates y, when B has full column
 rank) and C = B⁺ᵀ Y T Yᵀ B⁺ for the minimum-norm matrix with BᵀCB = YTYᵀ. Each rule is a choice
 of T.
-What it leaves to be added for A ⪰ δI is its *deficit*, which the strength α makes up.
+What it leaves to be added for S + YᵀBᵀMBY ⪰ δI is its *deficit*, which the strength α makes up.
+Then A_M ⪰ δI, or ⪰ min(δ, ½λ_min(H_zz)) I with a kernel, whose curvature no M can raise.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Cancellation(Protocol):
     """Builds the matrix that removes local curvature."""
 
     def cancel(self, model: LocalModel, delta: float) -> Cancelled:
-        """Return C_can for the (reachable) target curvature δ."""
+        """Return C_can for the target curvature δ."""
         ...
 
 
@@ -44,7 +45,7 @@ class FullCancellation:
             pinv = model.pinv
             C = -(pinv.T @ model.H @ pinv)
             return Cancelled(0.5 * (C + C.T), delta)
-        return Cancelled(model.lift(-model.schur(delta)), delta)
+        return Cancelled(model.lift(-model.schur(model.reachable(delta))), delta)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +54,17 @@ class NegativeCancellation:
 
     def cancel(self, model: LocalModel, delta: float) -> Cancelled:
         """Return C_can."""
-        e, W = symmetric_eigen(model.schur(delta))
+        e, W = symmetric_eigen(model.schur(model.reachable(delta)))
         return Cancelled(model.lift((W * np.maximum(-e, 0.0)) @ W.T), delta)
 
 
 @dataclass(frozen=True, slots=True)
 class FloorCancellation:
-    """T = W diag(max(e, δ) − e) Wᵀ: the minimum-norm M with A ⪰ δI. Nothing is left to add."""
+    """T = W diag(max(e, δ) − e) Wᵀ: the minimum-norm M that reaches δ. Nothing is left to add."""
 
     def cancel(self, model: LocalModel, delta: float) -> Cancelled:
         """Return C_can."""
-        e, W = symmetric_eigen(model.schur(delta))
+        e, W = symmetric_eigen(model.schur(model.reachable(delta)))
         return Cancelled(model.lift((W * (np.maximum(e, delta) - e)) @ W.T), 0.0)
 
 
@@ -73,7 +74,7 @@ class AbsoluteCancellation:
 
     def cancel(self, model: LocalModel, delta: float) -> Cancelled:
         """Return C_can."""
-        e, W = symmetric_eigen(model.schur(delta))
+        e, W = symmetric_eigen(model.schur(model.reachable(delta)))
         return Cancelled(model.lift((W * (np.maximum(np.abs(e), delta) - e)) @ W.T), 0.0)
 
 
@@ -92,7 +93,7 @@ class PartialCancellation:
 
     def cancel(self, model: LocalModel, delta: float) -> Cancelled:
         """Return C_can."""
-        S = model.schur(delta)
+        S = model.schur(model.reachable(delta))
         e, _ = symmetric_eigen(S)
         lowest = max(0.0, -float(e[0])) if e.size else 0.0
         return Cancelled(model.lift(-self.gamma * S), delta + (1.0 - self.gamma) * lowest)
@@ -136,6 +137,6 @@ class BoundedCancellation:
         if size <= self.limit:
             return full
         gamma = self.limit / size
-        e, _ = symmetric_eigen(model.schur(delta))
+        e, _ = symmetric_eigen(model.schur(model.reachable(delta)))
         lowest = max(0.0, -float(e[0]))
         return Cancelled(gamma * full.C, delta + (1.0 - gamma) * lowest)

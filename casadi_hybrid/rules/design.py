@@ -86,8 +86,7 @@ class DesignRule:
 
     def design(self, model: LocalModel) -> Design:
         """Return the design for a local model (raises like :meth:`decide`)."""
-        delta = model.reachable(self.strength.delta)
-        C_can, deficit = self.cancellation.cancel(model, delta)
+        C_can, deficit = self.cancellation.cancel(model, self.strength.delta)
         R = self.metric.matrix(model)
         alpha = self.strength.alpha(model, R, deficit)
         best: tuple[Candidate, Steps, _Target] | None = None

@@ -72,10 +72,9 @@ class FixedMetric:
 
 @dataclass(frozen=True, slots=True)
 class TargetCurvature:
-    """α = deficit / λ_min(BᵀRB on range(Bᵀ)): the least α with A_M ⪰ δI.
+    """α = deficit / λ_min(BᵀRB on range(Bᵀ)): the least α that reaches δ on range(Bᵀ).
 
-    Under full cancellation the deficit is δ and this is the paper's α = δ/λ_min(BᵀRB). With a
-    kernel, δ is the reachable part min(δ, ½λ_min(H_zz)).
+    Under full cancellation the deficit is δ and this is the paper's α = δ/λ_min(BᵀRB).
 
     Args:
         delta: target curvature δ > 0 (paper: 0.35).

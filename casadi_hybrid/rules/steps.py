@@ -61,7 +61,7 @@ class StepRule:
     def steps(self, model: LocalModel, candidate: Candidate, a_x: float, a_d: float) -> Steps:
         """Return the steps for one candidate.
 
-        When a restriction caps η_x every η_d between the balance and S2 has the same margin; the
+        When S1 or S3 caps η_x, every η_d between the balance and S2 has the same margin; the
         largest is taken, as in the paper.
         """
         beta = model.norm_B**2
