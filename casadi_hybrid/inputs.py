@@ -25,7 +25,7 @@ def as_vector(value: Any, size: int, name: str) -> Vector:
     array = _as_array(value, name)
     if array.size == 1 and size > 1:
         array = np.full(size, array.item())
-    if array.size != size or max(array.shape, default=1) != max(size, 1 if array.size else 0):
+    if array.size != size or (size > 1 and max(array.shape) != size):
         raise InputError(
             f"{name} has shape {np.shape(array)} but {size} number(s) are needed; "
             "give one number per entry, or a single number for all"
