@@ -99,14 +99,14 @@ def _reproduce(arguments: argparse.Namespace) -> int:
 
 
 def _claims(arguments: argparse.Namespace) -> int:
-    from casadi_hybrid.claims import check_all  # noqa: PLC0415
+    from casadi_hybrid.claims import check_all, table  # noqa: PLC0415
 
     claims = check_all()
     if arguments.json:
         print(json.dumps([claim.to_dict() for claim in claims]))
     else:
-        print("\n".join(str(claim) for claim in claims))
-    return 0 if all(claim.holds for claim in claims) else 1
+        print(table(claims))
+    return 0 if all(claim.held for claim in claims) else 1
 
 
 def _run(arguments: argparse.Namespace, rest: Sequence[str]) -> int:

@@ -23,9 +23,9 @@ def as_vector(value: Any, size: int, name: str) -> Vector:
         InputError: for symbols, text, a wrong length, NaN or Inf; the message names ``name``.
     """
     array = _as_array(value, name)
-    if array.size == 1 and size != 1:
+    if array.size == 1 and size > 1:
         array = np.full(size, array.item())
-    if array.size != size or max(array.shape, default=1) != max(size, 1 if array.size else 0):
+    if array.size != size or (size > 1 and max(array.shape) != size):
         raise InputError(
             f"{name} has shape {np.shape(array)} but {size} number(s) are needed; "
             "give one number per entry, or a single number for all"
@@ -52,7 +52,7 @@ def as_matrix(value: Any, shape: tuple[int, int], name: str) -> Matrix:
 def positive(value: Any, name: str, *, allow_zero: bool = False) -> float:
     """Return ``value`` as a finite positive float (or zero where that is allowed)."""
     try:
-        number = float(value)
+        number = np.nan if isinstance(value, str | bytes | bool) else float(value)
     except (TypeError, ValueError, RuntimeError):
         number = np.nan
     if not np.isfinite(number) or number < 0 or (number == 0 and not allow_zero):
@@ -79,7 +79,7 @@ def _as_array(value: Any, name: str) -> NDArray[np.float64]:
         raise InputError(f"{name} is a CasADi symbol; numbers are needed here")
     try:
         array = value.full() if isinstance(value, ca.DM) else np.asarray(value)
-        if np.iscomplexobj(array):
+        if array.dtype.kind not in "biuf":  # text that spells a number is not a number
             raise TypeError
         return np.asarray(array, dtype=np.float64)
     except (TypeError, ValueError):

@@ -141,7 +141,8 @@ def _expression(value: Any, name: str, kind: Any) -> Symbol:
     if isinstance(value, int | float | ca.DM):
         value = kind(value)
     if isinstance(value, list | tuple):
-        value = ca.vertcat(*value)
+        parts = [_expression(part, f"{name}[{i}]", kind) for i, part in enumerate(value)]
+        value = kind(ca.vertcat(*parts))
     if not isinstance(value, kind):
         raise InputError(
             f"{name} must be a {kind.__name__} expression like x, got {type(value).__name__}"

@@ -1,0 +1,111 @@
+"""First-order conditions at a point, from the problem's own functions and fitted multipliers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from casadi_hybrid.functions import Evaluation, Functions
+from casadi_hybrid.inputs import Vector
+from casadi_hybrid.oracle import Oracle
+from casadi_hybrid.verify.multipliers import Fit, fit_multipliers, settled_rank
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One residual in the infinity norm.
+
+    Attributes:
+        value: unscaled.
+        scaled: relative to the size of the terms it is the sum of.
+        where: the constraint or the variable with the largest unscaled entry.
+    """
+
+    value: float
+    scaled: float
+    where: str
+
+    def within(self, tol: float, *, scaled: bool) -> bool:
+        """Whether the residual is within ``tol``; NaN never is."""
+        return (self.scaled if scaled else self.value) <= tol
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """How the multipliers a caller or a solver gave fare. Sign: L = f + λᵀh.
+
+    Attributes:
+        stationarity: of (x, λ_given).
+        flipped: of (x, −λ_given), which tells a sign error from a wrong answer.
+        distance: ‖λ_given − λ_fit‖_∞, or None where multipliers are not unique.
+    """
+
+    stationarity: Measure
+    flipped: Measure
+    distance: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class FirstOrder:
+    """First-order conditions at x.
+
+    Attributes:
+        feasibility: ‖h‖_∞; entry i is scaled by max(1, Σ_j |J_ij x_j|).
+        stationarity: ‖∇f + Jᵀλ‖_∞ with fitted λ, scaled by max(1, ‖∇f‖_∞, ‖|J|ᵀ|λ|‖_∞).
+        fit: the fitted multipliers with rank and kernel of J.
+        given: the same for given multipliers, None without.
+    """
+
+    feasibility: Measure
+    stationarity: Measure
+    fit: Fit
+    given: Given | None
+
+    def holds(self, tol: float, *, scaled: bool) -> bool:
+        """Whether x is a KKT point within ``tol``."""
+        return self.feasibility.within(tol, scaled=scaled) and self.stationarity.within(
+            tol, scaled=scaled
+        )
+
+
+def first_order(oracle: Oracle, at: Evaluation, given: Vector | None = None) -> FirstOrder:
+    """Evaluate the first-order conditions at one point.
+
+    Args:
+        oracle: the problem's functions.
+        at: f, ∇f, h and J at x.
+        given: multipliers to judge beside the fitted ones.
+    """
+    names = oracle.functions
+    # A huge iterate overflows to inf here, which no tolerance accepts.
+    with np.errstate(all="ignore"):
+        fit = fit_multipliers(at.gradient, at.B, max_rank=settled_rank(oracle, at))
+        worst = int(np.argmax(np.abs(at.h)))
+        scale = np.maximum(1.0, np.abs(at.B) @ np.abs(at.x))
+        feasibility = Measure(
+            float(np.abs(at.h[worst])),
+            float(np.max(np.abs(at.h) / scale)),
+            names.constraint_names[worst],
+        )
+        return FirstOrder(
+            feasibility,
+            stationarity(at, fit.multipliers, names),
+            fit,
+            None if given is None else _judge_given(at, given, fit, names),
+        )
+
+
+def stationarity(at: Evaluation, multipliers: Vector, names: Functions) -> Measure:
+    """Return ‖∇f + Jᵀλ‖_∞ for the multipliers λ."""
+    residual = np.abs(at.gradient + at.B.T @ multipliers)
+    worst = int(np.argmax(residual))
+    terms = np.abs(at.B).T @ np.abs(multipliers)
+    scale = max(1.0, float(np.abs(at.gradient).max()), float(terms.max()))
+    value = float(residual[worst])
+    return Measure(value, value / scale, names.variable_names[worst])
+
+
+def _judge_given(at: Evaluation, given: Vector, fit: Fit, names: Functions) -> Given:
+    distance = float(np.abs(given - fit.multipliers).max()) if fit.unique else None
+    return Given(stationarity(at, given, names), stationarity(at, -given, names), distance)

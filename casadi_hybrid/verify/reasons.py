@@ -1,0 +1,168 @@
+"""From facts to sentences: what speaks against a point, and what a reader should know."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from casadi_hybrid.functions import Evaluation, Functions
+from casadi_hybrid.inputs import Vector
+from casadi_hybrid.verify.curvature import NO_MINIMIZER, Curvature, SecondOrder
+from casadi_hybrid.verify.kkt import FirstOrder, Given, Measure
+from casadi_hybrid.verify.report import Comparison, Finding, Rejection, Relation
+
+ILL_CONDITIONED = 1e6
+"""Condition of the row-scaled Jacobian from which the rank is in doubt."""
+
+
+def collect_findings(
+    at: Evaluation,
+    names: Functions,
+    first: FirstOrder,
+    second: SecondOrder | None,
+    restart: Comparison | None,
+    tol: float,
+    *,
+    scaled: bool,
+) -> tuple[Finding, ...]:
+    """Return every reason to reject the point."""
+    found = []
+    if not first.feasibility.within(tol, scaled=scaled):
+        found.append(_infeasible(at, first.feasibility, tol, scaled=scaled))
+    if not first.stationarity.within(tol, scaled=scaled):
+        found.append(
+            Finding(
+                Rejection.NOT_STATIONARY,
+                f"No multipliers make x stationary: the best leave {first.stationarity.where} with "
+                f"|∂L/∂x| = {_size(first.stationarity, scaled=scaled)}, above {tol:.0e}.",
+            )
+        )
+    if first.given is not None and not first.given.stationarity.within(tol, scaled=scaled):
+        found.append(_given(first.given, tol, scaled=scaled))
+    if second is not None:
+        found += _curvature(second, names.variable_names)
+    if restart is not None:
+        found += _restart(restart, second)
+    return tuple(found)
+
+
+def collect_notes(
+    first: FirstOrder,
+    second: SecondOrder | None,
+    reference: Comparison | None,
+    *,
+    ipopt: bool,
+) -> tuple[str, ...]:
+    """Return what qualifies the verdict without being a reason."""
+    notes = []
+    fit = first.fit
+    if fit.condition > ILL_CONDITIONED:
+        notes.append(
+            f"The Jacobian is nearly rank deficient (condition {fit.condition:.1e}): its rank and "
+            "the multipliers depend on the last digits of x."
+        )
+    if second is None:
+        notes.append("The second order is not judged, because the first-order conditions fail.")
+    elif second.chosen != "fitted":
+        notes.append(
+            f"Multipliers are not unique; the Hessian uses {second.chosen} ones, which show more "
+            "than those of least norm."
+        )
+    elif not fit.unique and second.smallest is not None:
+        notes.append("Multipliers are not unique; the Hessian uses the fitted ones, of least norm.")
+    if second is not None and second.verdict is Curvature.DEGENERATE:
+        notes.append(
+            "Curvature is zero in some feasible direction and f was not seen to fall along it: "
+            "the necessary second-order condition holds, the sufficient one does not."
+        )
+    if not ipopt:
+        notes.append("IPOPT was not asked.")
+    elif reference is None:
+        notes.append("IPOPT was not run from the start of the solve: give x0 for that.")
+    elif reference.relation in (Relation.LOWER, Relation.HIGHER, Relation.EQUAL):
+        notes.append(f"IPOPT from the same start found {reference.relation.value}.")
+    elif reference.relation is not Relation.SAME_POINT:
+        notes.append(f"IPOPT from the same start gave {reference.relation.value}.")
+    return tuple(notes)
+
+
+def _size(measure: Measure, *, scaled: bool) -> str:
+    return f"{measure.scaled:.2e} (scaled)" if scaled else f"{measure.value:.2e}"
+
+
+def _infeasible(at: Evaluation, feasibility: Measure, tol: float, *, scaled: bool) -> Finding:
+    sentence = (
+        f"Constraint {feasibility.where} is violated by {_size(feasibility, scaled=scaled)}, "
+        f"above {tol:.0e}."
+    )
+    with np.errstate(all="ignore"):
+        slope = float(np.linalg.norm(at.B.T @ at.h))
+        scale = float(np.linalg.norm(at.B) * np.linalg.norm(at.h))
+    if slope <= 1e-6 * scale:
+        sentence += (
+            " The point is stationary for ‖h‖², so no small step helps: the constraints may "
+            "contradict each other here."
+        )
+    return Finding(Rejection.INFEASIBLE, sentence)
+
+
+def _given(given: Given, tol: float, *, scaled: bool) -> Finding:
+    size = _size(given.stationarity, scaled=scaled)
+    if given.flipped.within(tol, scaled=scaled):
+        return Finding(
+            Rejection.FLIPPED_SIGN,
+            f"The given multipliers leave a stationarity of {size}, but −λ satisfies it: they "
+            "probably belong to L = f − λᵀh, while the convention here is L = f + λᵀh.",
+        )
+    return Finding(
+        Rejection.WRONG_MULTIPLIERS,
+        f"The given multipliers leave a stationarity of {size} at {given.stationarity.where}, "
+        f"above {tol:.0e}.",
+    )
+
+
+def _curvature(second: SecondOrder, names: tuple[str, ...]) -> list[Finding]:
+    if second.verdict in NO_MINIMIZER:
+        assert second.direction is not None
+        return [
+            Finding(
+                Rejection.NOT_A_MINIMIZER,
+                f"The point is {second.verdict.value} (smallest eigenvalue "
+                f"{second.smallest:.3e}), along {describe_direction(second.direction, names)}.",
+            )
+        ]
+    if second.verdict in (Curvature.UNDECIDED, Curvature.UNDEFINED):
+        return [
+            Finding(Rejection.UNDECIDED, f"Whether this is a minimizer is {second.verdict.value}.")
+        ]
+    return []
+
+
+def _restart(restart: Comparison, second: SecondOrder | None) -> list[Finding]:
+    if restart.relation is Relation.SAME_POINT:
+        return []
+    if restart.relation is Relation.NO_RUN:
+        return [
+            Finding(
+                Rejection.IPOPT_FAILED,
+                f"IPOPT gave no answer when started at the point [{restart.run.status}], so it "
+                "confirms nothing; ipopt=False judges without it.",
+            )
+        ]
+    # On a flat set of minimizers IPOPT may slide along it.
+    flat = second is not None and second.verdict is Curvature.DEGENERATE
+    if flat and restart.relation is Relation.EQUAL:
+        return []
+    return [
+        Finding(
+            Rejection.IPOPT_MOVED,
+            f"IPOPT started at the point moved by {restart.distance:.2e} to "
+            f"{restart.relation.value} (f changed by {restart.f_difference:+.2e}).",
+        )
+    ]
+
+
+def describe_direction(direction: Vector, names: tuple[str, ...]) -> str:
+    """Return the three largest components of a direction, by the names of the variables."""
+    order = np.argsort(-np.abs(direction))[:3]
+    text = ", ".join(f"{names[i]} {direction[i]:+.3g}" for i in order)
+    return text if direction.size <= 3 else text + ", …"

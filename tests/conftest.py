@@ -1,0 +1,36 @@
+"""Settings shared by the tests."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+from hypothesis import settings
+
+from casadi_hybrid.functions import COMPILERS
+
+# The default run is the same on every machine and every day; `--hypothesis-profile=explore` draws
+# new examples each time.
+settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=25)
+settings.register_profile("explore", deadline=None, max_examples=1000)
+settings.load_profile("repeatable")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the slow studies out unless the marker expression speaks of them."""
+    if "slow" in str(config.getoption("markexpr")):
+        return
+    kept = [item for item in items if "slow" not in item.keywords]
+    left_out = [item for item in items if "slow" in item.keywords]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = kept
+
+
+@pytest.fixture(scope="session")
+def compiler() -> str:
+    """The path of a C compiler; the test is skipped where there is none."""
+    found = next((path for name in COMPILERS if (path := shutil.which(name))), None)
+    if found is None:
+        pytest.skip("no C compiler on this machine")
+    return found

@@ -1,0 +1,540 @@
+"""The verifier accepts solutions and rejects everything else, for the right reason."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import casadi as ca
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from verify_problems import Case, cases
+
+from casadi_hybrid import InputError, Problem, Solver
+from casadi_hybrid.paper import make_instance
+from casadi_hybrid.verify import (
+    Curvature,
+    Rejection,
+    Relation,
+    fit_multipliers,
+    run_ipopt,
+    verify,
+)
+
+CASES = cases()
+DEFINITE = [c for c in CASES if c.solution is not None and c.verdict is not Curvature.DEGENERATE]
+
+
+def plane(f, h, *, n=2, name="small"):
+    """A problem in n SX variables from two functions of them."""
+    x = ca.SX.sym("x", n)
+    return Problem(x=x, f=f(x), h=h(x), name=name)
+
+
+def circle():
+    """min x + y on the circle of radius √2: minimizer (−1, −1), λ = ½; maximizer (1, 1), λ = −½."""
+    return plane(lambda x: x[0] + x[1], lambda x: ca.sumsqr(x) - 2)
+
+
+# ---------------------------------------------------------------- solutions
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_accepts_what_ipopt_finds(case: Case):
+    run = run_ipopt(case.problem, np.array(case.x0, dtype=float), np.array(case.p))
+    answer = {"x": run.x, "lam_g": run.multipliers}
+    report = verify(case.problem, answer, p=case.p, x0=case.x0)
+    assert report.accepted, report.reasons
+    assert report.second.verdict is case.verdict
+    assert report.restart.relation is Relation.SAME_POINT
+    assert report.reference.relation is Relation.SAME_POINT
+    if case.solution is not None:
+        assert np.abs(report.x - case.solution).max() < case.close
+
+
+@pytest.mark.parametrize("case", DEFINITE, ids=str)
+def test_accepts_the_solution_known_by_hand(case: Case):
+    report = verify(case.problem, case.solution, p=case.p, x0=case.x0)
+    assert report.accepted, report.reasons
+    assert report.first.feasibility.value < 1e-9
+    assert report.reference.distance < case.close
+
+
+def test_there_are_problems_of_every_shape():
+    shapes = {np.sign(c.problem.m - c.problem.n) for c in CASES}
+    kinds = {type(c.problem.x) for c in CASES}
+    assert len(CASES) >= 10
+    assert shapes == {-1, 0, 1}
+    assert kinds == {ca.SX, ca.MX}
+
+
+@pytest.mark.parametrize(
+    ("method", "condition"), [("closed-form", 2), ("closed-form", 5), ("auto", 1), ("auto", 13)]
+)
+def test_accepts_results_of_the_solver_on_the_paper_class(method, condition):
+    instance = make_instance(condition, 1)
+    result = Solver(instance.problem, method).solve(instance.x0, history=True)
+    assert result.success
+    report = verify(instance.problem, result)
+    assert report.accepted, report.reasons
+    assert report.second.verdict is Curvature.ISOLATED_POINT
+    assert report.restart.run.form == "elastic"
+    # The start comes from the history of the result.
+    assert report.reference.relation is Relation.SAME_POINT
+    assert np.abs(report.reference.run.x - instance.x_star).max() < 1e-8
+
+
+@pytest.mark.parametrize(("n", "m"), [(5, 3), (3, 3)])
+def test_accepts_results_of_the_solver_with_fewer_constraints(n, m):
+    instance = make_instance(3, 0, n=n, m=m, radius=0.1)
+    result = Solver(instance.problem, "auto").solve(instance.x0)
+    report = verify(instance.problem, result, x0=instance.x0)
+    assert report.accepted, report.reasons
+    assert report.restart.run.form == "plain"
+    assert report.reference.multiplier_difference < 1e-6
+
+
+def test_rejects_a_result_that_did_not_converge():
+    instance = make_instance(5, 1)
+    result = Solver(instance.problem, "gda", max_iter=20).solve(instance.x0)
+    assert not result.success
+    report = verify(instance.problem, result)
+    assert Rejection.INFEASIBLE in report.categories
+    assert Rejection.IPOPT_MOVED in report.categories
+
+
+# ---------------------------------------------------------------- wrong points
+
+
+@pytest.mark.parametrize("case", DEFINITE, ids=str)
+@pytest.mark.parametrize("size", [1e-2, 1e-4])
+def test_rejects_perturbed_solutions(case: Case, size):
+    direction = np.cos(np.arange(1, case.problem.n + 1))
+    x = np.array(case.solution) + size * direction
+    report = verify(case.problem, x, p=case.p, ipopt=False)
+    assert not report.accepted
+    assert {Rejection.INFEASIBLE, Rejection.NOT_STATIONARY} & set(report.categories)
+
+
+@pytest.mark.parametrize("case", DEFINITE, ids=str)
+def test_rejects_multipliers_of_the_wrong_sign(case: Case):
+    fitted = verify(case.problem, case.solution, p=case.p, ipopt=False).multipliers
+
+    def categories(multipliers):
+        report = verify(case.problem, case.solution, p=case.p, multipliers=multipliers, ipopt=False)
+        return report.categories
+
+    binding = np.abs(fitted).max() > 1e-3  # λ = 0 has no sign
+    assert categories(fitted) == ()
+    assert categories(-fitted) == ((Rejection.FLIPPED_SIGN,) if binding else ())
+
+
+def test_rejects_wrong_multipliers_and_says_how_far_off_they_are():
+    report = verify(circle(), [-1, -1], multipliers=[0.6])
+    assert report.categories == (Rejection.WRONG_MULTIPLIERS,)
+    assert report.first.given.distance == pytest.approx(0.1)
+    assert report.first.given.stationarity.value == pytest.approx(0.2)
+
+
+def test_rejects_a_maximizer_with_a_direction_of_descent():
+    report = verify(circle(), [1, 1])
+    assert report.categories == (Rejection.NOT_A_MINIMIZER,)
+    assert report.second.verdict is Curvature.NEGATIVE_CURVATURE
+    assert report.second.smallest == pytest.approx(-1)
+    assert np.abs(report.second.direction) == pytest.approx([np.sqrt(0.5)] * 2)
+    # IPOPT is content with it: the first-order conditions hold.
+    assert report.restart.relation is Relation.SAME_POINT
+
+
+def test_rejects_a_saddle_point_and_counts_its_curvatures():
+    saddle = plane(lambda x: x[0] ** 2 - x[1] ** 2 + x[2] ** 2 + x[3], lambda x: x[3] - x[2], n=4)
+    report = verify(saddle, [0, 0, -0.5, -0.5])
+    assert report.categories == (Rejection.NOT_A_MINIMIZER,)
+    assert report.second.inertia == (2, 1, 0)
+    assert np.abs(report.second.direction) == pytest.approx([0, 1, 0, 0])
+
+
+def test_curvature_comes_from_the_lagrangian_not_from_the_objective():
+    # f is linear; the constraint alone makes (0, 0) a minimizer or a maximizer of x_0.
+    for sign, accepted in ((1, True), (-1, False)):
+        bent = plane(lambda x: x[0], lambda x, s=sign: x[0] - s * x[1] ** 2)
+        assert verify(bent, [0, 0]).accepted is accepted
+
+
+@pytest.mark.parametrize(
+    ("f", "accepted"),
+    [
+        (lambda x: x[0] ** 4, True),
+        (lambda x: -(x[0] ** 4), False),
+        (lambda x: x[0] ** 3, False),
+        (lambda x: 0 * x[0], True),
+        (lambda x: x[0] ** 4 + 3e-7 * x[0], True),
+    ],
+    ids=["x^4", "-x^4", "x^3", "0", "x^4 with a residual within tolerance"],
+)
+def test_zero_curvature_is_followed_along_the_feasible_set(f, accepted):
+    # The feasible curve is bent, so that a straight step would leave it.
+    problem = plane(f, lambda x: x[1] - x[0] ** 2)
+    report = verify(problem, [0, 0], ipopt=False)
+    assert report.accepted is accepted
+    expected = Curvature.DEGENERATE if accepted else Curvature.DESCENT
+    assert report.second.verdict is expected
+    if not accepted:
+        assert report.categories == (Rejection.NOT_A_MINIMIZER,)
+
+
+def test_infeasible_point_is_named():
+    x = ca.SX.sym("x", 2)
+    problem = Problem(x=x, f=ca.sumsqr(x), h={"balance": x[0] - 1, "power": x[1] - 3})
+    report = verify(problem, [1, 2.5], ipopt=False)
+    assert report.categories == (Rejection.INFEASIBLE,)
+    assert report.first.feasibility.where == "power"
+    assert report.first.feasibility.value == pytest.approx(0.5)
+    assert "power" in report.reasons[0]
+
+
+def test_contradicting_constraints():
+    problem = plane(lambda x: x[1] ** 2, lambda x: ca.vertcat(x[0] - 1, x[0] + 1, x[1]))
+    report = verify(problem, [0, 0], x0=[1, 1])
+    assert Rejection.INFEASIBLE in report.categories
+    assert report.reference.relation is Relation.NO_KKT_POINT
+    assert report.reference.run.raises > 0
+
+
+def test_ipopt_leaves_a_point_that_only_looks_stationary():
+    # Curvature 1e-5 makes the gradient 5e-7 at a distance of 0.05.
+    shallow = plane(lambda x: 5e-6 * x[0] ** 2, lambda x: x[1])
+    report = verify(shallow, [0.05, 0])
+    assert report.categories == (Rejection.IPOPT_MOVED,)
+    assert report.restart.distance == pytest.approx(0.05, rel=1e-3)
+    assert verify(shallow, [0.05, 0], ipopt=False).accepted
+
+
+def test_huge_multipliers_do_not_make_a_point_stationary():
+    # At x_1 = d the Jacobian is regular and λ = 1/d fits; on the feasible line x_1 = 0 it is not.
+    problem = plane(lambda x: -(x[0] ** 2), lambda x: ca.vertcat(x[1], x[0] ** 2 * x[1]))
+    for d in (1e-7, 1e-8, 1e-10):
+        report = verify(problem, [1, d], ipopt=False)
+        assert report.categories == (Rejection.NOT_STATIONARY,)
+        assert report.first.fit.rank == 1
+
+
+# ---------------------------------------------------------------- multipliers that are not unique
+
+
+def test_searches_multipliers_that_prove_a_minimum():
+    # Feasible is (0, 0) alone; only λ_1 > 1 on the second curve shows it.
+    tangent = plane(lambda x: -(x[0] ** 2), lambda x: ca.vertcat(x[1], x[1] - x[0] ** 2))
+    report = verify(tangent, [0, 0])
+    assert report.accepted, report.reasons
+    assert report.second.verdict is Curvature.STRICT_MINIMIZER
+    assert report.second.chosen == "searched"
+    at = tangent.functions.second(report.x, report.second.multipliers, [])
+    gradient, jacobian, hessian = (np.array(at[i].full()) for i in (1, 3, 4))
+    assert gradient.ravel() + jacobian.T @ report.second.multipliers == pytest.approx([0, 0])
+    assert hessian[0, 0] > 0
+    named = verify(tangent, [0, 0], multipliers=[3, -3], ipopt=False)
+    assert named.second.chosen == "given"
+
+
+def test_says_when_the_second_order_is_undecided():
+    # The same point, but the curves touch to third order: no multiplier shows anything.
+    tangent = plane(lambda x: -(x[0] ** 2), lambda x: ca.vertcat(x[1], x[1] - x[0] ** 3))
+    report = verify(tangent, [0, 0])
+    assert report.categories == (Rejection.UNDECIDED,)
+    assert report.second.verdict is Curvature.UNDECIDED
+
+
+def test_negative_curvature_with_dependent_constraints_is_confirmed_on_the_feasible_set():
+    twice = plane(
+        lambda x: x[0] + x[1], lambda x: ca.vertcat(ca.sumsqr(x) - 2, 2 * ca.sumsqr(x) - 4)
+    )
+    report = verify(twice, [1, 1])
+    assert not report.first.fit.unique
+    assert report.categories == (Rejection.NOT_A_MINIMIZER,)
+    assert verify(twice, [-1, -1]).accepted
+
+
+# ---------------------------------------------------------------- undefined points
+
+
+@pytest.mark.parametrize(
+    ("x", "where"), [([np.nan, 1], "x_0"), ([1, np.inf], "x_1"), ([1, np.nan], "x_1")]
+)
+def test_nan_in_the_point_is_a_rejection_that_names_the_variable(x, where):
+    report = verify(circle(), x, x0=[1, 1])
+    assert report.categories == (Rejection.UNDEFINED,)
+    assert where in report.reasons[0]
+    assert report.first is None
+    assert report.multipliers is None
+    assert json.loads(json.dumps(report.to_dict(), allow_nan=False))["f"] is None
+
+
+def test_undefined_functions_are_named():
+    x = ca.SX.sym("x", 2)
+    objective = Problem(x=x, f=ca.log(x[0]), h=x[1])
+    report = verify(objective, [-1, 0])
+    assert report.categories == (Rejection.UNDEFINED,)
+    assert "objective" in report.reasons[0]
+    constraint = Problem(x=x, f=x[0], h={"level": x[1], "tank": ca.sqrt(x[0])})
+    report = verify(constraint, [-1, 0])
+    assert report.categories == (Rejection.UNDEFINED,)
+    assert "tank" in report.reasons[0]
+
+
+def test_undefined_hessian_leaves_the_second_order_open():
+    problem = plane(lambda x: ca.fabs(x[0]) ** 1.5, lambda x: x[1])
+    report = verify(problem, [0, 0], ipopt=False)
+    assert report.first.holds(1e-12, scaled=False)
+    assert report.second.verdict is Curvature.UNDEFINED
+    assert report.categories == (Rejection.UNDECIDED,)
+    slope = plane(lambda x: ca.fabs(x[0]) ** 1.5 + x[0], lambda x: x[1])
+    # IPOPT needs the Hessian to leave a point that is not stationary.
+    report = verify(slope, [0, 0])
+    assert report.categories == (Rejection.NOT_STATIONARY, Rejection.IPOPT_FAILED)
+
+
+def test_nan_in_given_multipliers_is_a_rejection():
+    report = verify(circle(), [-1, -1], multipliers=[np.nan], ipopt=False)
+    assert report.categories == (Rejection.WRONG_MULTIPLIERS,)
+
+
+def test_a_start_where_the_problem_is_undefined_does_not_count_against_the_point():
+    problem = plane(lambda x: ca.log(x[0]) + x[1] ** 2, lambda x: x[0] - 2)
+    report = verify(problem, [2, 0], x0=[-1, 0])
+    assert report.accepted, report.reasons
+    assert report.reference.relation is Relation.NO_RUN
+
+
+def test_huge_points_overflow_into_a_rejection():
+    assert not verify(circle(), [1e155, 1e155]).accepted
+    assert not verify(circle(), [1e200, 1]).accepted
+
+
+# ---------------------------------------------------------------- IPOPT as a reference
+
+
+def refused(instance):
+    """Whether IPOPT refuses the problem as it stands."""
+    problem = instance.problem
+    nlp = {"x": problem.x, "f": problem.f, "g": problem.h}
+    solver = ca.nlpsol("plain", "ipopt", nlp, {"ipopt.print_level": 0, "print_time": False})
+    solver(x0=instance.x0, lbg=0, ubg=0)
+    return solver.stats()["return_status"] == "Not_Enough_Degrees_Of_Freedom"
+
+
+def check_elastic(instance):
+    run = run_ipopt(instance.problem, instance.x0, np.zeros(0))
+    assert run.form == "elastic"
+    assert np.abs(run.x - instance.x_star).max() < 1e-8
+    assert run.conditions.feasibility.value < 1e-9
+    assert run.conditions.given.stationarity.value < 1e-8
+
+
+@pytest.mark.parametrize("condition", [1, 3, 13])
+def test_the_elastic_form_solves_what_ipopt_refuses(condition, capfd):
+    instance = make_instance(condition, 4)
+    assert refused(instance)
+    capfd.readouterr()
+    check_elastic(instance)
+    # The verifier itself lets nobody print.
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("condition", [1, 2, 3, 5, 8, 13])
+def test_the_elastic_form_solves_the_paper_class(condition):
+    for seed in range(20):
+        instance = make_instance(condition, seed)
+        assert refused(instance)
+        check_elastic(instance)
+
+
+def test_the_penalty_is_raised_until_the_slacks_vanish():
+    # λ = −1000 at x = 1: at ρ = 10 and 100 the elastic form prefers to violate h.
+    steep = plane(lambda x: 500 * x**2, lambda x: ca.vertcat(x - 1, 2 * x - 2), n=1)
+    run = run_ipopt(steep, np.array([3.0]), np.zeros(0))
+    assert run.x == pytest.approx([1])
+    assert run.raises >= 1
+    assert run.rho > 10
+
+
+def test_another_local_solution_is_reported_and_not_a_rejection():
+    wells = plane(lambda x: (x[0] ** 2 - 1) ** 2 + 0.3 * x[0], lambda x: x[1])
+    roots = np.sort(np.roots([4, 0, -4, 0.3]).real)
+    low, high = roots[0], roots[2]
+    report = verify(wells, [high, 0], x0=[low - 0.1, 1])
+    assert report.accepted, report.reasons
+    assert report.reference.relation is Relation.LOWER
+    assert report.reference.f_difference == pytest.approx(-0.6, abs=0.1)
+    assert report.reference.multiplier_difference is None
+    report = verify(wells, [low, 0], x0=[high + 0.1, 1])
+    assert report.accepted, report.reasons
+    assert report.reference.relation is Relation.HIGHER
+
+
+def test_multipliers_of_ipopt_are_compared_where_they_are_unique():
+    report = verify(circle(), [-1, -1], x0=[-1.2, -0.5])
+    assert report.reference.multiplier_difference < 1e-8
+    instance = make_instance(1, 0)
+    report = verify(instance.problem, instance.x_star, x0=instance.x0)
+    assert report.reference.multiplier_difference is None
+
+
+# ---------------------------------------------------------------- scaling
+
+
+def test_unscaled_residuals_decide_unless_asked_otherwise():
+    big = plane(lambda x: 1e9 * (x[0] ** 2 + x[1]), lambda x: 1e9 * (x[0] + x[1] - 1))
+    x = [0.5 + 1e-12, 0.5]
+    assert not verify(big, x, ipopt=False).accepted
+    report = verify(big, x, ipopt=False, scaled=True)
+    assert report.accepted, report.reasons
+    assert report.first.feasibility.value > 1e-6 > report.first.feasibility.scaled
+    assert not verify(big, [0.5 + 1e-5, 0.5], ipopt=False, scaled=True).accepted
+
+
+def test_units_of_a_constraint_do_not_change_the_rank():
+    rng = np.random.default_rng(0)
+    jacobian, gradient = rng.standard_normal((2, 4)), rng.standard_normal(4)
+    for units in (1e-12, 1.0, 1e12):
+        assert fit_multipliers(gradient, np.diag([1, units]) @ jacobian).rank == 2
+
+
+# ---------------------------------------------------------------- the fit
+
+
+@given(seed=st.integers(0, 10_000), m=st.integers(1, 6), n=st.integers(1, 6), r=st.integers(0, 6))
+@settings(max_examples=60, deadline=None)
+def test_fit_is_the_pseudoinverse_solution(seed, m, n, r):
+    rng = np.random.default_rng(seed)
+    r = min(r, m, n)
+    jacobian = rng.standard_normal((m, r)) @ rng.standard_normal((r, n))
+    gradient = rng.standard_normal(n)
+    fit = fit_multipliers(gradient, jacobian)
+    assert fit.rank == r
+    assert fit.unique == (r == m)
+    pinv = np.linalg.pinv(jacobian, rcond=1e-9)
+    assert fit.multipliers == pytest.approx(-pinv.T @ gradient, rel=1e-6, abs=1e-8)
+    assert fit.kernel.T @ fit.kernel == pytest.approx(np.eye(n - r))
+    assert fit.free.T @ fit.free == pytest.approx(np.eye(m - r))
+    assert np.abs(jacobian @ fit.kernel).max(initial=0) < 1e-9
+    assert np.abs(jacobian.T @ fit.free).max(initial=0) < 1e-9
+
+
+# ---------------------------------------------------------------- convex quadratic programs
+
+
+@st.composite
+def quadratic_programs(draw):
+    """min ½xᵀHx + cᵀx s.t. Jx = b, H between I and 10 I, singular values of J in [½, 2]."""
+    n = draw(st.integers(2, 5))
+    m = draw(st.integers(1, n - 1))
+    rng = np.random.default_rng(draw(st.integers(0, 10_000)))
+    Q = np.linalg.qr(rng.standard_normal((n, n)))[0]
+    H = (Q * rng.uniform(1, 10, n)) @ Q.T
+    U = np.linalg.qr(rng.standard_normal((m, m)))[0]
+    V = np.linalg.qr(rng.standard_normal((n, m)))[0]
+    J = (U * rng.uniform(0.5, 2, m)) @ V.T
+    c, b = rng.standard_normal(n), rng.standard_normal(m)
+    solution = np.linalg.solve(np.block([[H, J.T], [J, np.zeros((m, m))]]), np.concatenate((-c, b)))
+    x = ca.SX.sym("x", n)
+    f = 0.5 * ca.dot(x, ca.mtimes(ca.DM(H), x)) + ca.dot(ca.DM(c), x)
+    problem = Problem(x=x, f=f, h=ca.mtimes(ca.DM(J), x) - ca.DM(b))
+    direction = rng.standard_normal(n)
+    return problem, solution[:n], solution[n:], direction / np.linalg.norm(direction)
+
+
+@given(program=quadratic_programs(), size=st.floats(1e-3, 10))
+@settings(max_examples=30, deadline=None)
+def test_convex_quadratic_programs(program, size):
+    problem, x, multipliers, direction = program
+    report = verify(problem, x, multipliers=multipliers, x0=np.zeros(problem.n))
+    assert report.accepted, report.reasons
+    assert report.second.verdict is Curvature.STRICT_MINIMIZER
+    assert report.first.given.distance < 1e-9
+    assert report.reference.distance < 1e-8
+    # With tol = 1e-6 a step of 1e-3 leaves either ‖h‖ or the reduced gradient above it: if
+    # ‖J d‖_∞ ≤ 1e-6, then d is in ker J but for 5e-6, and ZᵀHd has at least the norm 9e-4.
+    wrong = verify(problem, x + size * direction, ipopt=False)
+    assert {Rejection.INFEASIBLE, Rejection.NOT_STATIONARY} & set(wrong.categories)
+
+
+# ---------------------------------------------------------------- the report
+
+
+def test_report_is_immutable():
+    report = verify(circle(), [-1, -1], ipopt=False)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        report.findings = ()
+    with pytest.raises(ValueError, match="read-only"):
+        report.x[0] = 3
+    with pytest.raises(ValueError, match="read-only"):
+        report.multipliers[0] = 3
+
+
+@pytest.mark.parametrize("x", [[-1, -1], [1, 1], [3, 4], [np.nan, 0]])
+def test_report_is_ready_for_json_and_agrees_with_its_attributes(x):
+    report = verify(circle(), x, multipliers=[0.5], x0=[-2, -1])
+    data = json.loads(json.dumps(report.to_dict(), allow_nan=False))
+    assert data["accepted"] is report.accepted
+    assert [r["category"] for r in data["reasons"]] == [c.name for c in report.categories]
+    assert [r["sentence"] for r in data["reasons"]] == list(report.reasons)
+    if report.first is not None:
+        assert data["feasibility"]["value"] == report.first.feasibility.value
+        assert data["ipopt_from_start"]["relation"] == report.reference.relation.name
+
+
+@pytest.mark.parametrize(("x", "word"), [([-1, -1], "ACCEPTED"), ([1, 1], "REJECTED")])
+def test_printed_report_starts_with_the_verdict_and_carries_the_reasons(x, word):
+    report = verify(circle(), x, x0=[-2, -1])
+    lines = str(report).splitlines()
+    assert lines[0].startswith(word)
+    assert all(any(reason in line for line in lines) for reason in report.reasons)
+    assert "RHO" not in str(report).upper()
+
+
+def test_printed_report_names_the_elastic_form_and_its_penalty():
+    instance = make_instance(1, 0)
+    assert "L1-elastic form, rho = 10" in str(verify(instance.problem, instance.x_star))
+
+
+def test_without_ipopt_nothing_is_run():
+    report = verify(circle(), [-1, -1], x0=[0, 1], ipopt=False)
+    assert report.restart is None
+    assert report.reference is None
+    assert report.to_dict()["ipopt_from_point"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        ({"result_or_point": [1, 2, 3]}, "result_or_point"),
+        ({"result_or_point": "here"}, "result_or_point"),
+        ({"result_or_point": [[1, 2], [3, 4]]}, "result_or_point"),
+        ({"result_or_point": {"f": 1}}, "result_or_point"),
+        ({"result_or_point": ca.SX.sym("x", 2)}, "result_or_point"),
+        ({"multipliers": [1, 2]}, "multipliers"),
+        ({"x0": [1, 2, 3]}, "x0"),
+        ({"x0": [np.nan, 0]}, "x0"),
+        ({"p": [1]}, "p"),
+        ({"tol": 0}, "tol"),
+        ({"problem": "circle"}, "problem"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, name):
+    call = {"problem": circle(), "result_or_point": [-1, -1]} | arguments
+    with pytest.raises(InputError, match=rf"^{name}\b"):
+        verify(call.pop("problem"), call.pop("result_or_point"), **call)
+
+
+def test_missing_parameters_and_foreign_results_are_named():
+    parametric = next(c for c in CASES if c.p)
+    with pytest.raises(InputError, match=r"^p is missing"):
+        verify(parametric.problem, parametric.solution)
+    instance = make_instance(1, 0)
+    result = Solver(instance.problem, "grid").solve(instance.x0)
+    with pytest.raises(InputError, match="result_or_point"):
+        verify(circle(), result)
