@@ -28,6 +28,7 @@ class Result:
         stop: why the solve stopped.
         point: what x is.
         detail: a sentence with the particulars of a failure, or empty.
+        remarks: what the method found out about the problem.
         iterations: steps taken.
         evaluations: calls of the problem's functions, by kind.
         elapsed: seconds.
@@ -44,6 +45,7 @@ class Result:
     stop: StopReason
     point: PointStatus
     detail: str
+    remarks: tuple[str, ...]
     iterations: int
     evaluations: Mapping[str, int]
     elapsed: float
@@ -90,4 +92,5 @@ class Result:
         ]
         if self.detail:
             rows.append(("detail", self.detail))
+        rows += [("remark", remark) for remark in self.remarks]
         return "\n".join(f"{label:<13}{text}" for label, text in rows)

@@ -19,7 +19,7 @@ from casadi_hybrid.oracle import Oracle
 from casadi_hybrid.problem import Problem
 from casadi_hybrid.residuals import Residuals, Tolerances, judge
 from casadi_hybrid.result import Result
-from casadi_hybrid.status import PointStatus
+from casadi_hybrid.status import PointStatus, StopReason
 from casadi_hybrid.stopping import (
     CallbackTest,
     DivergenceTest,
@@ -181,7 +181,8 @@ class Solver:
             residuals=residuals,
             stop=outcome.reason,
             point=point,
-            detail=outcome.detail,
+            detail=self._detail(outcome),
+            remarks=self._remarks(outcome),
             iterations=outcome.iterations,
             evaluations=dict(oracle.counts),
             elapsed=outcome.elapsed,
@@ -192,3 +193,18 @@ class Solver:
             variable_names=functions.variable_names,
             history=None if recorder is None or not recorder.rows else recorder.history(),
         )
+
+    def _detail(self, outcome: Outcome) -> str:
+        if outcome.reason is not StopReason.LOCALLY_INFEASIBLE or outcome.last is None:
+            return outcome.detail
+        h = outcome.last.at.h
+        names = self.problem.functions.constraint_names
+        worst = [i for i in np.argsort(-np.abs(h))[:3] if h[i] != 0.0]
+        largest = ", ".join(f"{names[i]} = {h[i]:.3g}" for i in worst)
+        return f"{outcome.detail}; largest: {largest}"
+
+    def _remarks(self, outcome: Outcome) -> tuple[str, ...]:
+        last = outcome.last
+        if last is None or last.state.t < outcome.iterations:
+            return ()
+        return self.iteration.remarks(last.state, last.at)

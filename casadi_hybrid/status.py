@@ -19,6 +19,7 @@ class StopReason(Enum):
     EVALUATION_ERROR = "a function of the problem returned NaN or Inf"
     STOPPED_BY_USER = "the callback asked to stop"
     LOCALLY_INFEASIBLE = "the constraint violation cannot be reduced from here"
+    UNBOUNDED = "the objective decreases without bound along feasible points"
     STALLED = "no further progress is possible in floating point"
     TARGET_REACHED = "the target of a stopping test was reached"
 

@@ -50,15 +50,22 @@ class KKTTest:
 
 @dataclass(frozen=True, slots=True)
 class DivergenceTest:
-    """Stop when ‖x‖_∞ or ‖μ‖_∞ exceeds ``limit``."""
+    """Stop when ‖x‖_∞ or ‖μ‖_∞ exceeds ``limit``.
+
+    A large x with a very negative objective and small violation is an unbounded problem.
+    """
 
     limit: float
 
     def __call__(self, progress: Progress) -> StopReason | None:
-        """Return DIVERGED or None."""
+        """Return DIVERGED, UNBOUNDED or None."""
         state = progress.state
         size = max(float(np.abs(state.x).max()), float(np.abs(state.mu).max()))
-        return StopReason.DIVERGED if not size <= self.limit else None
+        if size <= self.limit:
+            return None
+        feasible = progress.residuals.feasibility <= 1e-6 * (1.0 + float(np.abs(state.x).max()))
+        low = progress.at.f < -1e-3 * self.limit
+        return StopReason.UNBOUNDED if feasible and low else StopReason.DIVERGED
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,8 +42,20 @@ class Iteration(Protocol):
         """Return the next state and, where there is one, the correction that was used."""
         ...
 
+    def remarks(self, state: State, at: Evaluation) -> tuple[str, ...]:
+        """Say what the method found out about the problem at its last iterate."""
+        ...
 
-class FirstOrder:
+
+class Quiet:
+    """Shared by the methods that have nothing to remark."""
+
+    def remarks(self, state: State, at: Evaluation) -> tuple[str, ...]:
+        """Return nothing."""
+        return ()
+
+
+class FirstOrder(Quiet):
     """Shared by the methods that need f, ∇f, h and B only and carry no correction memory."""
 
     def init(self, oracle: Oracle, start: Start) -> State:

@@ -10,7 +10,7 @@ import numpy as np
 
 from casadi_hybrid.functions import Evaluation
 from casadi_hybrid.inputs import one_of
-from casadi_hybrid.iterations.base import Start
+from casadi_hybrid.iterations.base import Quiet, Start
 from casadi_hybrid.law import Correction, State, advance
 from casadi_hybrid.oracle import Oracle
 
@@ -29,7 +29,7 @@ class Rule(Protocol):
 
 
 @dataclass(frozen=True)
-class Hybrid:
+class Hybrid(Quiet):
     """μ⁺ = μ + v_t + C_opt,t h_t − C_opt,t−1 h_{t−1};  x⁺ = x − P_t[g + Bᵀ(μ⁺ + C_aug,t h_t)].
 
     Args:

@@ -152,6 +152,40 @@ class LookAhead:
                 return self._state(new, kept, state.t + 1), None
         raise StallError(StopReason.STALLED, "no step decreases the penalty function any more")
 
+    def remarks(self, state: State, at: Evaluation) -> tuple[str, ...]:
+        """Name the kind of step that was right for this Jacobian, and what is special about it."""
+        guards: Safeguards = state.carry
+        jacobian = guards.jacobian
+        r, m, n = jacobian.rank, jacobian.m, jacobian.n
+        said = []
+        if r == n:
+            said.append(
+                f"J_h has full column rank {r} = n: the constraints fix the point locally and "
+                "the objective has no say; the steps were damped Gauss-Newton steps on h"
+            )
+        else:
+            said.append(
+                f"J_h has rank {r} < n = {n}: the steps were Newton-KKT (SQP) steps under a "
+                "trust region, with the Hessian made positive definite on ker J_h"
+            )
+        if r < m:
+            said.append(
+                f"J_h has rank {r} < m = {m}: constraints depend on each other here, so the "
+                "multipliers are the least-norm ones of many"
+            )
+        if at.hessian is not None and r < n:
+            values, directions = LocalModel(at.hessian, jacobian).kernel
+            scale = max(1.0, float(np.abs(values).max()))
+            if values[0] < -1e-8 * scale:
+                largest = int(np.argmax(np.abs(directions[:, 0])))
+                said.append(
+                    f"not augmentable here: curvature {values[0]:.3g} along a feasible direction "
+                    f"(largest in entry {largest} of x), so this is no strict minimizer"
+                )
+        if guards.escapes:
+            said.append(f"a stationary violation of the constraints was left {guards.escapes}×")
+        return tuple(said)
+
     def _state(self, at: Evaluation, guards: Safeguards, t: int) -> State:
         pi = guards.jacobian.least_squares_multipliers(at.gradient)
         return State(at.x, pi, np.zeros_like(pi), pi, t, guards)
