@@ -16,6 +16,14 @@ from casadi_hybrid.residuals import Tolerances, residuals_at
 from casadi_hybrid.status import StopReason
 from casadi_hybrid.stopping import Progress, StoppingTest
 
+# Here the last iterate is itself the evidence: the stationary violation, the end of the ray, the
+# point where multipliers cease to exist.
+_LAST_POINT = (
+    StopReason.LOCALLY_INFEASIBLE,
+    StopReason.UNBOUNDED,
+    StopReason.NO_MULTIPLIERS,
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -52,7 +60,8 @@ def iterate(
     t = 0
 
     def outcome(reason: StopReason, detail: str = "") -> Outcome:
-        return Outcome(reason, detail, last, best, t, time.perf_counter() - began)
+        point = last if reason in _LAST_POINT else best
+        return Outcome(reason, detail, last, point, t, time.perf_counter() - began)
 
     correction: Correction | None = None
     # A diverging iterate overflows before a test sees it; that is a status, not a warning.
@@ -74,20 +83,22 @@ def iterate(
                     observe(last)
                 for test in tests:
                     reason = test(last)
+                    if reason is StopReason.CONVERGED and not iteration.settled(state, at):
+                        continue
                     if reason is not None:
                         return outcome(reason)
                 state, correction = iteration.step(oracle, state, at)
         except (EvaluationError, DesignError, StallError, np.linalg.LinAlgError) as error:
             if last is None:
                 last = best = _start_point(oracle, start)
-            reason = StopReason.EVALUATION_ERROR
-            if isinstance(error, DesignError | np.linalg.LinAlgError):
-                reason = StopReason.DESIGN_INFEASIBLE
-            elif isinstance(error, StallError):
-                reason = error.reason
-                if reason is StopReason.LOCALLY_INFEASIBLE:
-                    best = last  # the certificate is the stationary point of ‖h‖ itself
-            return outcome(reason, f"iteration {t}: {error}")
+            return outcome(_reason(error), f"iteration {t}: {error}")
+
+
+def _reason(error: Exception) -> StopReason:
+    if isinstance(error, StallError):
+        return error.reason
+    evaluation = isinstance(error, EvaluationError)
+    return StopReason.EVALUATION_ERROR if evaluation else StopReason.DESIGN_INFEASIBLE
 
 
 def _start_point(oracle: Oracle, start: Start) -> Progress | None:

@@ -50,17 +50,34 @@ def residuals_at(at: Evaluation, multipliers: Vector) -> Residuals:
     )
 
 
-def judge(at: Evaluation, residuals: Residuals, tolerances: Tolerances) -> PointStatus:
+def judge(
+    at: Evaluation, residuals: Residuals, tolerances: Tolerances, multipliers: Vector
+) -> PointStatus:
     """Say what the point is.
 
     An infeasible stationary point has ‖J_hᵀh‖ small against ‖J_h‖‖h‖ while h is not: no first
-    order step reduces the violation.
+    order step reduces the violation. A Fritz John point has J_hᵀλ/‖λ‖ ≈ 0 for huge λ.
     """
     feasible = residuals.feasibility <= tolerances.feasibility
     stationary = residuals.stationarity <= tolerances.stationarity
     if feasible:
-        return PointStatus.KKT_POINT if stationary else PointStatus.FEASIBLE_NOT_STATIONARY
-    scale = float(np.linalg.norm(at.B) * np.linalg.norm(at.h))
-    if np.linalg.norm(at.B.T @ at.h) <= 1e-6 * scale:
+        if stationary:
+            return PointStatus.KKT_POINT
+        size = float(np.linalg.norm(multipliers))
+        pull = float(np.linalg.norm(at.B.T @ multipliers))
+        if size > 1e6 and pull <= 1e-5 * size:
+            return PointStatus.FRITZ_JOHN_POINT
+        return PointStatus.FEASIBLE_NOT_STATIONARY
+    if violation_is_stationary(at, 1e-6):
         return PointStatus.INFEASIBLE_STATIONARY
     return PointStatus.STATIONARY_NOT_FEASIBLE if stationary else PointStatus.NOT_CONVERGED
+
+
+def violation_is_stationary(at: Evaluation, tolerance: float) -> bool:
+    """Whether ‖J_hᵀh‖ ≤ max(tolerance · ‖J_h‖, 1e-9) · ‖h‖.
+
+    The absolute part covers a Jacobian that vanishes together with the slope of the violation,
+    as that of ‖x‖² + 1 does at its least point.
+    """
+    slope = max(tolerance * float(np.linalg.norm(at.B)), 1e-9)
+    return float(np.linalg.norm(at.B.T @ at.h)) <= slope * float(np.linalg.norm(at.h))

@@ -170,7 +170,7 @@ class Solver:
             state, at = best.state, best.at
             x, multipliers, mu, effective = state.x, state.multipliers, state.mu, state.effective
             f, h, residuals = at.f, at.h, best.residuals
-            point = judge(at, residuals, self.tolerances)
+            point = judge(at, residuals, self.tolerances, multipliers)
         return Result(
             x=x,
             multipliers=multipliers,

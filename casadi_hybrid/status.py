@@ -20,6 +20,7 @@ class StopReason(Enum):
     STOPPED_BY_USER = "the callback asked to stop"
     LOCALLY_INFEASIBLE = "the constraint violation cannot be reduced from here"
     UNBOUNDED = "the objective decreases without bound along feasible points"
+    NO_MULTIPLIERS = "the multipliers grew without bound: no constraint qualification holds here"
     STALLED = "no further progress is possible in floating point"
     TARGET_REACHED = "the target of a stopping test was reached"
 
@@ -28,6 +29,7 @@ class PointStatus(Enum):
     """What the returned point is, judged by residuals of the problem's own functions."""
 
     KKT_POINT = "a KKT point within tolerance"
+    FRITZ_JOHN_POINT = "feasible, but the constraint gradients degenerate: no multipliers exist"
     FEASIBLE_NOT_STATIONARY = "feasible but not stationary"
     STATIONARY_NOT_FEASIBLE = "stationary for the Lagrangian but not feasible"
     INFEASIBLE_STATIONARY = "an infeasible stationary point of the constraint violation"

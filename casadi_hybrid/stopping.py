@@ -52,17 +52,20 @@ class KKTTest:
 class DivergenceTest:
     """Stop when ‖x‖_∞ or ‖μ‖_∞ exceeds ``limit``.
 
-    A large x with a very negative objective and small violation is an unbounded problem.
+    A large x with a very negative objective and small violation is an unbounded problem; large
+    multipliers at a bounded x mean that no multipliers exist where the iterates lead.
     """
 
     limit: float
 
     def __call__(self, progress: Progress) -> StopReason | None:
-        """Return DIVERGED, UNBOUNDED or None."""
+        """Return DIVERGED, UNBOUNDED, NO_MULTIPLIERS or None."""
         state = progress.state
-        size = max(float(np.abs(state.x).max()), float(np.abs(state.mu).max()))
-        if size <= self.limit:
-            return None
+        if float(np.abs(state.x).max()) <= self.limit:
+            bounded = float(np.abs(state.mu).max()) <= self.limit
+            settled = progress.residuals.feasibility <= 1e-6
+            grown = StopReason.NO_MULTIPLIERS if settled else StopReason.DIVERGED
+            return None if bounded else grown
         feasible = progress.residuals.feasibility <= 1e-6 * (1.0 + float(np.abs(state.x).max()))
         low = progress.at.f < -1e-3 * self.limit
         return StopReason.UNBOUNDED if feasible and low else StopReason.DIVERGED

@@ -42,13 +42,21 @@ class Iteration(Protocol):
         """Return the next state and, where there is one, the correction that was used."""
         ...
 
+    def settled(self, state: State, at: Evaluation) -> bool:
+        """Whether small KKT residuals may end the solve here (a saddle point may not)."""
+        ...
+
     def remarks(self, state: State, at: Evaluation) -> tuple[str, ...]:
         """Say what the method found out about the problem at its last iterate."""
         ...
 
 
 class Quiet:
-    """Shared by the methods that have nothing to remark."""
+    """Shared by the methods that ask for no more than small residuals and remark nothing."""
+
+    def settled(self, state: State, at: Evaluation) -> bool:
+        """Small residuals are all these methods know of."""
+        return True
 
     def remarks(self, state: State, at: Evaluation) -> tuple[str, ...]:
         """Return nothing."""

@@ -8,7 +8,7 @@ A = H + BᵀMB + Z(H_zz₊ − H_zz)Zᵀ ≻ 0, D = (BPBᵀ)⁺, and the look-ah
 optimism by prediction, h − Bw ≈ h(x − w), in place of memory. Its primal step does not depend on
 M: in y = range(Bᵀ), z = ker B it is
 
-    d_y = −B⁺h,   d_z = −H_zz₊⁻¹(g_z + H_zy d_y),   π⁺ = −B⁺ᵀ(g + H d),
+    d_y = −B⁺h,   d_z = −H_zz₊⁻¹(g_z + H_zy d_y),
 
 which is the Newton–KKT step, that is sequential quadratic programming with the reduced Hessian
 made positive definite. The paper's family contains SQP as this member, and ‖M‖ ~ cond(B)² is no
@@ -21,10 +21,11 @@ A trust region of radius Δ damps both parts as in the composite-step method of 
 
     d_y = −(Σ² + λ)⁻¹ Σ Uᵀh  with ‖d_y‖ ≤ 0.8Δ,     H_zz₊ = H_zz + σI  with ‖d‖ ≤ Δ,
 
-λ, σ ≥ 0 being the multipliers of the radius (both zero near a solution). λ is also what
-regularizes a loss of rank. Steps are accepted by the exact penalty f + ν‖h‖₂ with one second-order
-correction. π is refitted by least squares at each new point. Where ‖h‖ is stationary but not
-zero, a scan along the weakest singular directions tries to leave (:func:`_escape`).
+λ, σ ≥ 0 being the multipliers of the radius (both zero near a strict minimizer). λ is also what
+regularizes a loss of rank. Steps are accepted by the exact penalty f + ν‖h‖₂ with one
+second-order correction, and π is refitted by least squares at each new point. Where ‖h‖ stops
+falling, ν is raised once and then the violation is reduced alone
+(:mod:`casadi_hybrid.iterations.violation`) until it is a tenth or proves stationary.
 """
 
 from __future__ import annotations
@@ -33,12 +34,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from casadi_hybrid.errors import EvaluationError, StallError
+from casadi_hybrid.errors import StallError
 from casadi_hybrid.functions import Evaluation
 from casadi_hybrid.inputs import Vector, count, positive
 from casadi_hybrid.iterations.base import Start
+from casadi_hybrid.iterations.violation import (
+    damped_gauss_newton,
+    escape,
+    evaluate_or_none,
+    reduce_violation,
+)
 from casadi_hybrid.law import State
 from casadi_hybrid.oracle import Oracle
+from casadi_hybrid.residuals import violation_is_stationary
 from casadi_hybrid.rules.spectra import Jacobian, LocalModel
 from casadi_hybrid.status import StopReason
 from casadi_hybrid.subproblem import trust_region_step
@@ -48,10 +56,9 @@ _EPS = float(np.finfo(float).eps)
 _NORMAL_SHARE = 0.8
 _ACCEPT = 1e-4
 _SHRINK_BELOW, _GROW_ABOVE = 0.25, 0.75
-# ‖Bᵀh‖ below this fraction of ‖B‖‖h‖ counts as a stationary violation.
-_STATIONARY = 1e-8
-_SCAN_DIRECTIONS = 3
-_SCAN_DISTANCES = np.geomspace(1e-4, 3.0, 10)
+_STATIONARY = 1e-9  # see residuals.violation_is_stationary
+_PATIENCE = 6
+_MAX_SADDLES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +69,37 @@ class Safeguards:
         radius: Δ.
         penalty: ν of the exact penalty f + ν‖h‖₂.
         jacobian: B at x with its decomposition.
-        escapes: how often a stationary violation was left.
+        patience: steps left in which ‖h‖ has to fall below ``mark``.
+        mark: half of ‖h‖ when the patience was last renewed.
+        raised: whether ν was already raised for want of progress since then.
+        goal: ‖h‖ at which the reduction of the violation ends; None while it is not under way.
+        escapes, saddles: how often a stationary violation, and a KKT point with negative
+            curvature, were left.
     """
 
     radius: float
     penalty: float
     jacobian: Jacobian
+    patience: int = _PATIENCE
+    mark: float = np.inf
+    raised: bool = False
+    goal: float | None = None
     escapes: int = 0
+    saddles: int = 0
+
+    def watched(self, h_norm: float, tol: float) -> Safeguards:
+        """Raise ν, then turn to the violation alone, where ‖h‖ does not halve in six steps.
+
+        The exact penalty has minimizers with h ≠ 0 while ν is too small, and a ratio test alone
+        would settle there.
+        """
+        if h_norm <= max(self.mark, tol):
+            return replace(self, patience=_PATIENCE, mark=0.5 * h_norm, raised=False)
+        if self.patience > 0:
+            return replace(self, patience=self.patience - 1)
+        if not self.raised and self.jacobian.rank < self.jacobian.n:
+            return replace(self, penalty=10.0 * self.penalty, patience=_PATIENCE, raised=True)
+        return replace(self, goal=0.1 * h_norm)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +126,7 @@ class LookAhead:
     radius: float | None = None
     max_escapes: int = 2
     tol_feasibility: float = 1e-10
-    label: str = "look-ahead"
+    label: str = "auto (look-ahead)"
 
     def __post_init__(self) -> None:
         positive(self.rank_tolerance, "rank_tolerance")
@@ -108,49 +139,37 @@ class LookAhead:
         """Start at x_0 with least-squares multipliers; λ_0 is not needed."""
         at = oracle.first(start.x0)
         radius = self.radius or max(1.0, 0.5 * float(np.linalg.norm(start.x0)))
-        return self._state(at, Safeguards(radius, 1.0, Jacobian(at.B, self.rank_tolerance)), 0)
+        return self._state(at, Safeguards(radius, 1.0, self._jacobian(at)), 0)
 
     def evaluate(self, oracle: Oracle, state: State) -> Evaluation:
         """Evaluate at x_t with H at π_t."""
         return oracle.second(state.x, state.multipliers)
 
     def step(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[State, None]:
-        """Take the first acceptable step, shrinking the radius until there is one.
+        """Take one accepted step of the mode that is due.
 
         Raises:
             StallError: at a stationary violation that no escape leaves, or when rounding leaves
                 no decrease.
         """
         guards: Safeguards = state.carry
-        jacobian = guards.jacobian
-        if self._violation_is_stationary(at, jacobian):
-            return self._leave(oracle, state, at), None
-        assert at.hessian is not None
-        model = LocalModel(at.hessian, jacobian)
-        radius, penalty = guards.radius, guards.penalty
         h_norm = float(np.linalg.norm(at.h))
-        while radius > 1e-15 * (1.0 + float(np.linalg.norm(at.x))):
-            step = composite_step(model, at, radius)
-            d = step.d
-            q = float(at.gradient @ d + 0.5 * d @ model.H @ d)
-            gain = h_norm - float(np.linalg.norm(at.h + at.B @ d))
-            if gain > _EPS * h_norm and q > 0.7 * penalty * gain:
-                penalty = 1.5 * q / (0.7 * gain)
-            predicted = penalty * gain - q
-            new, ratio = _try(oracle, at, d, penalty, predicted)
-            if ratio < 0.1 and new is not None and step.normal_damping == 0.0:
-                d, new, ratio = _second_order(oracle, at, jacobian, d, new, ratio, penalty,
-                                              predicted, radius)  # fmt: skip
-            size = float(np.linalg.norm(d))
-            if ratio >= _GROW_ABOVE and size > 0.7 * radius:
-                radius *= 3.0
-            elif ratio < _SHRINK_BELOW:
-                radius = (0.5 if ratio >= _ACCEPT else 0.25) * min(size, radius)
-            if new is not None and ratio >= _ACCEPT:
-                fresh = Jacobian(new.B, self.rank_tolerance)
-                kept = replace(guards, radius=radius, penalty=penalty, jacobian=fresh)
-                return self._state(new, kept, state.t + 1), None
-        raise StallError(StopReason.STALLED, "no step decreases the penalty function any more")
+        violated = float(np.abs(at.h).max()) > self.tol_feasibility
+        if violated and violation_is_stationary(at, _STATIONARY):
+            guards = replace(guards, goal=0.5 * h_norm)
+        elif guards.goal is not None and (h_norm <= guards.goal or not violated):
+            guards = replace(guards, goal=None, mark=np.inf, raised=False)
+        elif guards.goal is None:
+            guards = guards.watched(h_norm, self.tol_feasibility)
+        take = self._look_ahead if guards.goal is None else self._reduce
+        new, guards = take(oracle, at, guards)
+        fresh = replace(guards, jacobian=self._jacobian(new))
+        return self._state(new, fresh, state.t + 1), None
+
+    def settled(self, state: State, at: Evaluation) -> bool:
+        """No, at a saddle point or maximizer: the next step follows the negative curvature."""
+        guards: Safeguards = state.carry
+        return guards.saddles >= _MAX_SADDLES or _negative_curvature(at, guards.jacobian) is None
 
     def remarks(self, state: State, at: Evaluation) -> tuple[str, ...]:
         """Name the kind of step that was right for this Jacobian, and what is special about it."""
@@ -173,56 +192,102 @@ class LookAhead:
                 f"J_h has rank {r} < m = {m}: constraints depend on each other here, so the "
                 "multipliers are the least-norm ones of many"
             )
-        if at.hessian is not None and r < n:
-            values, directions = LocalModel(at.hessian, jacobian).kernel
-            scale = max(1.0, float(np.abs(values).max()))
-            if values[0] < -1e-8 * scale:
-                largest = int(np.argmax(np.abs(directions[:, 0])))
-                said.append(
-                    f"not augmentable here: curvature {values[0]:.3g} along a feasible direction "
-                    f"(largest in entry {largest} of x), so this is no strict minimizer"
-                )
+        curved = _negative_curvature(at, jacobian)
+        if curved is not None:
+            largest = int(np.argmax(np.abs(curved[1])))
+            said.append(
+                f"not augmentable here: curvature {curved[0]:.3g} along a feasible direction "
+                f"(largest in entry {largest} of x), so this is no strict minimizer"
+            )
         if guards.escapes:
             said.append(f"a stationary violation of the constraints was left {guards.escapes}×")
         return tuple(said)
 
+    def _jacobian(self, at: Evaluation) -> Jacobian:
+        return Jacobian(at.B, self.rank_tolerance)
+
     def _state(self, at: Evaluation, guards: Safeguards, t: int) -> State:
         pi = guards.jacobian.least_squares_multipliers(at.gradient)
+        if guards.goal is not None:
+            pi = np.zeros_like(pi)  # the objective, and so its multipliers, wait for feasibility
         return State(at.x, pi, np.zeros_like(pi), pi, t, guards)
 
-    def _violation_is_stationary(self, at: Evaluation, jacobian: Jacobian) -> bool:
-        if float(np.abs(at.h).max()) <= self.tol_feasibility:
-            return False
-        reach = jacobian.sigma * jacobian.coordinates(at.h)
-        scale = jacobian.norm * float(np.linalg.norm(at.h))
-        return float(np.linalg.norm(reach)) <= _STATIONARY * scale
+    def _look_ahead(
+        self, oracle: Oracle, at: Evaluation, guards: Safeguards
+    ) -> tuple[Evaluation, Safeguards]:
+        """Take the first acceptable composite step, shrinking the radius until there is one."""
+        assert at.hessian is not None
+        model = LocalModel(at.hessian, guards.jacobian)
+        h_norm = float(np.linalg.norm(at.h))
+        radius, penalty = guards.radius, guards.penalty
+        while radius > 1e-15 * (1.0 + float(np.linalg.norm(at.x))):
+            step = composite_step(model, at, radius)
+            d = step.d
+            q = float(at.gradient @ d + 0.5 * d @ model.H @ d)
+            gain = h_norm - float(np.linalg.norm(at.h + at.B @ d))
+            if gain > _EPS * h_norm and q > 0.7 * penalty * gain:
+                penalty = 1.5 * q / (0.7 * gain)
+            trial = _Trial(at, penalty, penalty * gain - q)
+            new, ratio = trial.at(oracle, d)
+            if ratio < 0.1 and new is not None and step.normal_damping == 0.0:
+                # Second-order correction: the curvature of h spoilt a full step.
+                back, _ = damped_gauss_newton(guards.jacobian, new.h, radius)
+                corrected, better = trial.at(oracle, d + back)
+                if corrected is not None and better >= max(0.1, ratio):
+                    d, new, ratio = d + back, corrected, better
+            size = float(np.linalg.norm(d))
+            if ratio >= _GROW_ABOVE and size > 0.7 * radius:
+                radius *= 3.0
+            elif ratio < _SHRINK_BELOW:
+                radius = (0.5 if ratio >= _ACCEPT else 0.25) * min(size, radius)
+            if new is not None and ratio >= _ACCEPT:
+                flat = h_norm <= self.tol_feasibility and abs(float(at.gradient @ d)) <= 1e-12
+                saddles = guards.saddles + (flat and step.tangential_damping > 0.0)
+                return new, replace(guards, radius=radius, penalty=penalty, saddles=saddles)
+        raise StallError(StopReason.STALLED, "no step decreases the penalty function any more")
 
-    def _leave(self, oracle: Oracle, state: State, at: Evaluation) -> State:
-        guards: Safeguards = state.carry
+    def _reduce(
+        self, oracle: Oracle, at: Evaluation, guards: Safeguards
+    ) -> tuple[Evaluation, Safeguards]:
+        """Reduce the violation alone; at a local minimizer of it, scan for a way out."""
+        reduced = reduce_violation(oracle, at, guards.radius)
+        if reduced is not None:
+            return reduced[0], replace(guards, radius=reduced[1])
         if guards.escapes < self.max_escapes:
-            new = _escape(oracle, at, guards.jacobian)
+            new = escape(oracle, at, guards.jacobian)
             if new is not None:
-                fresh = Jacobian(new.B, self.rank_tolerance)
                 radius = max(guards.radius, float(np.linalg.norm(new.x - at.x)))
-                kept = Safeguards(radius, 1.0, fresh, guards.escapes + 1)
-                return self._state(new, kept, state.t + 1)
+                return new, Safeguards(radius, 1.0, guards.jacobian, escapes=guards.escapes + 1)
         raise StallError(
             StopReason.LOCALLY_INFEASIBLE,
-            f"‖h‖ = {np.linalg.norm(at.h):.3g} cannot be reduced to first order: "
+            f"‖h‖ = {np.linalg.norm(at.h):.3g} cannot be reduced from here: "
             "the constraints are inconsistent, or this is a local minimum of their violation",
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """Measures trial steps from one point against the predicted decrease of f + ν‖h‖₂."""
+
+    origin: Evaluation
+    penalty: float
+    predicted: float
+
+    def at(self, oracle: Oracle, d: Vector) -> tuple[Evaluation | None, float]:
+        """Evaluate x + d; return it and actual/predicted decrease (−∞ where undefined)."""
+        new = evaluate_or_none(oracle, self.origin.x + d)
+        if new is None:
+            return None, -np.inf
+        h_old, h_new = float(np.linalg.norm(self.origin.h)), float(np.linalg.norm(new.h))
+        actual = self.origin.f - new.f + self.penalty * (h_old - h_new)
+        # Near a solution both decreases drown in rounding; equal noise on both means accept.
+        noise = 10 * _EPS * (abs(self.origin.f) + self.penalty * h_old)
+        return new, (actual + noise) / (self.predicted + noise)
+
+
 def composite_step(model: LocalModel, at: Evaluation, radius: float) -> CompositeStep:
     """Return d = d_y + d_z within the radius (formulas in the module's docstring)."""
-    jacobian = model.jacobian
-    sigma = jacobian.sigma
-    c = jacobian.coordinates(at.h)
-    # Ascending eigenvalues for the subproblem: singular values come in descending order.
-    y, damping = trust_region_step((sigma**2)[::-1], (sigma * c)[::-1], _NORMAL_SHARE * radius)
-    if damping == 0.0:
-        y = (-c / sigma)[::-1]  # σ²y = −σc loses half the digits of small σ
-    d_y = jacobian.Y @ y[::-1]
+    d_y, damping = damped_gauss_newton(model.jacobian, at.h, _NORMAL_SHARE * radius)
     values, directions = model.kernel
     room = np.sqrt(max(radius**2 - float(d_y @ d_y), 0.0))
     slope = directions.T @ (at.gradient + model.H @ d_y)
@@ -230,73 +295,10 @@ def composite_step(model: LocalModel, at: Evaluation, radius: float) -> Composit
     return CompositeStep(d_y + directions @ z, damping, lift)
 
 
-def _try(
-    oracle: Oracle, at: Evaluation, d: Vector, penalty: float, predicted: float
-) -> tuple[Evaluation | None, float]:
-    """Evaluate x + d; return it and actual/predicted decrease (−∞ where undefined)."""
-    try:
-        new = oracle.first(at.x + d)
-    except EvaluationError:
-        return None, -np.inf
-    h_old, h_new = float(np.linalg.norm(at.h)), float(np.linalg.norm(new.h))
-    actual = at.f - new.f + penalty * (h_old - h_new)
-    # Near a solution both decreases drown in rounding; equal noise on both sides means accept.
-    noise = 10 * _EPS * (abs(at.f) + penalty * h_old)
-    return new, (actual + noise) / (predicted + noise)
-
-
-def _second_order(
-    oracle: Oracle,
-    at: Evaluation,
-    jacobian: Jacobian,
-    d: Vector,
-    new: Evaluation,
-    ratio: float,
-    penalty: float,
-    predicted: float,
-    radius: float,
-) -> tuple[Vector, Evaluation, float]:
-    """Correct the step for the curvature of h, d − B⁺h(x + d), and keep it if it is accepted."""
-    back = jacobian.Y @ (jacobian.coordinates(new.h) / jacobian.sigma)
-    if np.linalg.norm(back) > radius:
-        return d, new, ratio
-    corrected, better = _try(oracle, at, d - back, penalty, predicted)
-    if corrected is None or better < max(0.1, ratio):
-        return d, new, ratio
-    return d - back, corrected, better
-
-
-def _escape(oracle: Oracle, at: Evaluation, jacobian: Jacobian) -> Evaluation | None:
-    """Leave a stationary point of ‖h‖: look far along ±(weakest right singular vectors).
-
-    Each trial is followed by two damped Gauss–Newton corrections; the first that at least halves
-    ‖h‖ is taken. The quadratic part of h, which the stationary linear model does not see, decides
-    along the weak directions, so the distances are geometric.
-    """
-    goal = 0.5 * float(np.linalg.norm(at.h))
-    scale = max(1.0, float(np.linalg.norm(at.x)))
-    directions = list(jacobian.right[::-1][:_SCAN_DIRECTIONS])
-    if len(directions) > 1:
-        weak, next_weak = directions[0], directions[1]
-        directions += [(weak + next_weak) / np.sqrt(2.0), (weak - next_weak) / np.sqrt(2.0)]
-    for direction in directions:
-        for distance in scale * _SCAN_DISTANCES:
-            for sign in (1.0, -1.0):
-                new = _corrected(oracle, at.x + sign * distance * direction, distance)
-                if new is not None and np.linalg.norm(new.h) <= goal:
-                    return new
-    return None
-
-
-def _corrected(oracle: Oracle, x: Vector, radius: float) -> Evaluation | None:
-    try:
-        at = oracle.first(x)
-        for _ in range(2):
-            jacobian = Jacobian(at.B)
-            sigma = jacobian.sigma
-            c = jacobian.coordinates(at.h)
-            y, _ = trust_region_step((sigma**2)[::-1], (sigma * c)[::-1], radius)
-            at = oracle.first(at.x + jacobian.Y @ y[::-1])
-    except EvaluationError:
+def _negative_curvature(at: Evaluation, jacobian: Jacobian) -> tuple[float, Vector] | None:
+    """Curvature and direction of the least eigenvalue of H on ker B where it is negative."""
+    if at.hessian is None or jacobian.rank == jacobian.n:
         return None
-    return at
+    values, directions = LocalModel(at.hessian, jacobian).kernel
+    scale = max(1.0, float(np.abs(values).max()))
+    return (float(values[0]), directions[:, 0]) if values[0] < -1e-8 * scale else None
