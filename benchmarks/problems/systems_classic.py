@@ -71,8 +71,8 @@ def _mckeown() -> tuple[System, ...]:
             source="McKeown, Math. Program. 9, 1975, 57–68",
             consistent=False,
             minimizer=(0,) * len(data[2]),
-            note="the minimum is ‖a‖² by construction; no printed sum of squares was found, and B and "
-            "d, which do not enter it, stand on one transcription (the TEST_NLS collection)",
+            note="the minimum is ‖a‖² by construction; no printed sum of squares was found, and "
+            "B and d, which do not enter it, stand on one transcription (the TEST_NLS collection)",
         )
         for number, data in formulas.MCKEOWN.items()
     )
