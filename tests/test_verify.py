@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import subprocess
+import sys
 
 import casadi as ca
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from verify_problems import Case, cases
 
@@ -60,6 +62,8 @@ def test_accepts_the_solution_known_by_hand(case: Case):
     assert report.accepted, report.reasons
     assert report.first.feasibility.value < 1e-9
     assert report.reference.distance < case.close
+    # The fitted multipliers are a warm start: IPOPT has next to nothing to do.
+    assert report.restart.run.iterations <= 2
 
 
 def test_there_are_problems_of_every_shape():
@@ -138,6 +142,18 @@ def test_rejects_wrong_multipliers_and_says_how_far_off_they_are():
     assert report.first.given.stationarity.value == pytest.approx(0.2)
 
 
+def test_multipliers_are_taken_from_what_they_come_with():
+    answer = {"x": ca.DM([-1, -1]), "lam_g": ca.DM([-0.5])}
+    assert verify(circle(), answer, ipopt=False).categories == (Rejection.FLIPPED_SIGN,)
+    assert verify(circle(), answer, multipliers=[0.5], ipopt=False).accepted
+    instance = make_instance(3, 0, n=5, m=3, radius=0.1)
+    result = Solver(instance.problem, "auto").solve(instance.x0)
+    assert verify(instance.problem, result, ipopt=False).accepted
+    result = dataclasses.replace(result, multipliers=-result.multipliers)
+    report = verify(instance.problem, result, ipopt=False)
+    assert report.categories == (Rejection.FLIPPED_SIGN,)
+
+
 def test_rejects_a_maximizer_with_a_direction_of_descent():
     report = verify(circle(), [1, 1])
     assert report.categories == (Rejection.NOT_A_MINIMIZER,)
@@ -170,9 +186,9 @@ def test_curvature_comes_from_the_lagrangian_not_from_the_objective():
         (lambda x: -(x[0] ** 4), False),
         (lambda x: x[0] ** 3, False),
         (lambda x: 0 * x[0], True),
-        (lambda x: x[0] ** 4 + 3e-7 * x[0], True),
+        (lambda x: 3e-7 * x[0], True),
     ],
-    ids=["x^4", "-x^4", "x^3", "0", "x^4 with a residual within tolerance"],
+    ids=["x^4", "-x^4", "x^3", "0", "a slope within tolerance"],
 )
 def test_zero_curvature_is_followed_along_the_feasible_set(f, accepted):
     # The feasible curve is bent, so that a straight step would leave it.
@@ -199,6 +215,8 @@ def test_contradicting_constraints():
     problem = plane(lambda x: x[1] ** 2, lambda x: ca.vertcat(x[0] - 1, x[0] + 1, x[1]))
     report = verify(problem, [0, 0], x0=[1, 1])
     assert Rejection.INFEASIBLE in report.categories
+    assert "contradict" in report.reasons[0]
+    assert "contradict" not in verify(problem, [0.5, 0], ipopt=False).reasons[0]
     assert report.reference.relation is Relation.NO_KKT_POINT
     assert report.reference.run.raises > 0
 
@@ -221,6 +239,40 @@ def test_huge_multipliers_do_not_make_a_point_stationary():
         assert report.first.fit.rank == 1
 
 
+def test_a_violation_that_moves_the_point_far_does_not_decide_the_rank():
+    # The Gauss–Newton step has length 1 and ends where the Jacobian loses rank.
+    problem = plane(
+        lambda x: x[0], lambda x: ca.vertcat(x[1], x[1] + 1e-7 * (x[0] - 0.5 * x[0] ** 2 - 1))
+    )
+    report = verify(problem, [0, 0], ipopt=False)
+    assert report.first.fit.rank == 2
+    assert any("nearly rank deficient" in note for note in report.notes)
+
+
+def test_negative_curvature_needs_no_path():
+    # f rises again at a distance of 0.03, where a walk would end.
+    well = plane(lambda x: 1e4 * x[0] ** 4 - x[0] ** 2, lambda x: x[1])
+    report = verify(well, [0, 0], ipopt=False)
+    assert report.second.verdict is Curvature.NEGATIVE_CURVATURE
+
+
+def test_rounding_in_a_large_hessian_is_zero_curvature():
+    a, b = np.random.default_rng(1).standard_normal((2, 4))
+    steep = plane(lambda x: 1e12 * ca.dot(a, x) ** 2, lambda x: ca.dot(b, x), n=4)
+    report = verify(steep, [0] * 4, ipopt=False)
+    assert report.second.verdict is Curvature.DEGENERATE
+    assert report.second.inertia == (1, 0, 2)
+
+
+def test_ipopt_may_slide_along_a_flat_set():
+    # Gradient 2e-7 and curvature 2e-7: zero within tolerance, though not for IPOPT.
+    flat = plane(lambda x: 1e-7 * x[0] ** 2, lambda x: x[1])
+    report = verify(flat, [1, 0])
+    assert report.restart.relation is Relation.EQUAL
+    assert report.restart.distance == pytest.approx(1)
+    assert report.accepted, report.reasons
+
+
 # ---------------------------------------------------------------- multipliers that are not unique
 
 
@@ -237,6 +289,9 @@ def test_searches_multipliers_that_prove_a_minimum():
     assert hessian[0, 0] > 0
     named = verify(tangent, [0, 0], multipliers=[3, -3], ipopt=False)
     assert named.second.chosen == "given"
+    # Multipliers that fail the first-order condition prove nothing.
+    wrong = verify(tangent, [0, 0], multipliers=[0, -3], ipopt=False)
+    assert wrong.second.chosen == "searched"
 
 
 def test_says_when_the_second_order_is_undecided():
@@ -334,13 +389,23 @@ def check_elastic(instance):
 
 
 @pytest.mark.parametrize("condition", [1, 3, 13])
-def test_the_elastic_form_solves_what_ipopt_refuses(condition, capfd):
+def test_the_elastic_form_solves_what_ipopt_refuses(condition):
     instance = make_instance(condition, 4)
     assert refused(instance)
-    capfd.readouterr()
     check_elastic(instance)
-    # The verifier itself lets nobody print.
-    assert capfd.readouterr() == ("", "")
+
+
+def test_nothing_is_printed():
+    # IPOPT prints its banner once a process, so this needs one of its own.
+    script = (
+        "from casadi_hybrid.paper import make_instance as make\n"
+        "from casadi_hybrid.verify import verify\n"
+        "for m in (2, 5):\n"
+        "    i = make(3, 0, m=m)\n"
+        "    verify(i.problem, i.x_star, x0=i.x0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    assert (done.stdout, done.stderr) == (b"", b"")
 
 
 @pytest.mark.slow
@@ -359,6 +424,24 @@ def test_the_penalty_is_raised_until_the_slacks_vanish():
     assert run.x == pytest.approx([1])
     assert run.raises >= 1
     assert run.rho > 10
+
+
+def test_a_small_violation_of_a_large_constraint_is_no_vanished_slack():
+    # At ρ = 10 the best point is 7e-4 away, which is tiny beside x = 1e6.
+    steep = plane(
+        lambda x: 5e4 * (x - 1e6 + 1e-3) ** 2, lambda x: ca.vertcat(x - 1e6, 2 * x - 2e6), n=1
+    )
+    run = run_ipopt(steep, np.array([1e6 + 1]), np.zeros(0))
+    assert np.abs(run.x - 1e6).max() < 1e-6
+    assert run.rho > 10
+
+
+def test_the_elastic_form_follows_where_the_plain_form_fails():
+    # The solution (1, 0) is at the edge of the domain, where the derivative is infinite.
+    edge = plane(ca.sumsqr, lambda x: ca.sqrt(x[0] - 1) - x[1])
+    run = run_ipopt(edge, np.array([1.1, 5.0]), np.zeros(0))
+    assert run.form == "elastic"
+    assert run.x == pytest.approx([1, 0], abs=1e-6)
 
 
 def test_another_local_solution_is_reported_and_not_a_rejection():
@@ -407,7 +490,6 @@ def test_units_of_a_constraint_do_not_change_the_rank():
 
 
 @given(seed=st.integers(0, 10_000), m=st.integers(1, 6), n=st.integers(1, 6), r=st.integers(0, 6))
-@settings(max_examples=60, deadline=None)
 def test_fit_is_the_pseudoinverse_solution(seed, m, n, r):
     rng = np.random.default_rng(seed)
     r = min(r, m, n)
@@ -448,7 +530,6 @@ def quadratic_programs(draw):
 
 
 @given(program=quadratic_programs(), size=st.floats(1e-3, 10))
-@settings(max_examples=30, deadline=None)
 def test_convex_quadratic_programs(program, size):
     problem, x, multipliers, direction = program
     report = verify(problem, x, multipliers=multipliers, x0=np.zeros(problem.n))
@@ -466,13 +547,14 @@ def test_convex_quadratic_programs(program, size):
 
 
 def test_report_is_immutable():
-    report = verify(circle(), [-1, -1], ipopt=False)
+    report = verify(circle(), [-1, -1])
     with pytest.raises(dataclasses.FrozenInstanceError):
         report.findings = ()
     with pytest.raises(ValueError, match="read-only"):
         report.x[0] = 3
-    with pytest.raises(ValueError, match="read-only"):
-        report.multipliers[0] = 3
+    for array in (report.multipliers, report.second.direction, report.restart.run.x):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 3
 
 
 @pytest.mark.parametrize("x", [[-1, -1], [1, 1], [3, 4], [np.nan, 0]])

@@ -21,7 +21,7 @@ from casadi_hybrid.oracle import Oracle
 from casadi_hybrid.verify.multipliers import Fit
 from casadi_hybrid.verify.path import falls_along
 
-ROUNDING = 1e-10
+ROUNDING = 1e-12
 """Curvature below this fraction of the Hessian's terms is rounding."""
 SEARCH_STEPS = 50
 
@@ -61,6 +61,11 @@ class SecondOrder:
     multipliers: Vector
     chosen: str
 
+    def __post_init__(self) -> None:
+        for array in (self.eigenvalues, self.direction, self.multipliers):
+            if array is not None:
+                array.setflags(write=False)
+
     @property
     def inertia(self) -> tuple[int, int, int]:
         """Numbers of positive, negative and zero eigenvalues of ZᵀHZ."""
@@ -87,7 +92,7 @@ def second_order(
         given: given multipliers that satisfy stationarity, or None.
         residual: the stationarity residual, which bounds how much f may fall by first order.
         tol: curvature at most this large counts as zero, for a step of one unit then changes the
-            gradient by no more than the tolerance; so does rounding, 1e-10 of the terms of H.
+            gradient by no more than the tolerance; so does rounding, 1e-12 of the terms of H.
     """
     Z = fit.kernel
     nothing = np.zeros(0)
@@ -102,13 +107,11 @@ def second_order(
             trials.append(_search(model, fit))
     except EvaluationError:
         return SecondOrder(Curvature.UNDEFINED, nothing, tol, None, fit.multipliers, "fitted")
-    for verdict in (Curvature.STRICT_MINIMIZER, Curvature.DEGENERATE):
-        best = next((trial for trial in trials if trial.verdict is verdict), None)
-        if best is not None:
-            break
-    if best is not None and best.verdict is Curvature.STRICT_MINIMIZER:
+    order = (Curvature.STRICT_MINIMIZER, Curvature.DEGENERATE, Curvature.NEGATIVE_CURVATURE)
+    best = min(trials, key=lambda trial: order.index(trial.verdict))
+    if best.verdict is Curvature.STRICT_MINIMIZER:
         return best
-    return _confirm(oracle, at, fit, model, best or trials[0], residual)
+    return _confirm(oracle, at, fit, model, best, residual)
 
 
 class _Model:

@@ -95,6 +95,10 @@ class IpoptRun:
     iterations: int
     elapsed: float
 
+    def __post_init__(self) -> None:
+        for array in (self.x, self.multipliers):
+            array.setflags(write=False)
+
     @property
     def merit(self) -> float:
         """The larger scaled first-order residual, infinite where there is none."""

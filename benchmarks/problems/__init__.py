@@ -1,0 +1,1 @@
+"""Problems of the benchmarks, each with its source."""
