@@ -32,6 +32,7 @@ class Result:
         iterations: steps taken.
         evaluations: calls of the problem's functions, by kind.
         elapsed: seconds.
+        x0, p: the start and the parameters of the solve.
         history: iterates and decisions where they were asked for, else None.
     """
 
@@ -54,10 +55,12 @@ class Result:
     problem: str
     constraint_names: tuple[str, ...] = field(repr=False)
     variable_names: tuple[str, ...] = field(repr=False)
+    x0: Vector = field(repr=False)
+    p: Vector = field(repr=False)
     history: History | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        for name in ("x", "multipliers", "mu", "effective_multipliers", "h"):
+        for name in ("x", "multipliers", "mu", "effective_multipliers", "h", "x0", "p"):
             array = np.array(getattr(self, name), dtype=np.float64)
             array.setflags(write=False)
             object.__setattr__(self, name, array)

@@ -191,6 +191,8 @@ class Solver:
             problem=self.problem.name,
             constraint_names=functions.constraint_names,
             variable_names=functions.variable_names,
+            x0=start.x0,
+            p=oracle.p,
             history=None if recorder is None or not recorder.rows else recorder.history(),
         )
 

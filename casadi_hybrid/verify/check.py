@@ -42,10 +42,10 @@ def verify(
         problem: the problem.
         result_or_point: a :class:`~casadi_hybrid.result.Result`, the answer of a CasADi solver
             (a mapping with ``x`` and, if there, ``lam_g``), or the n numbers of a point.
-        p: parameter values; needed when the problem has parameters.
+        p: parameter values; those of a result by default, else needed when the problem has any.
         multipliers: m numbers to judge; by default those that come with the result.
-        x0: start of the solve, from which IPOPT is run for comparison; by default that of a
-            result with history. Where IPOPT gets to from there is reported, not judged: another
+        x0: start of the solve, from which IPOPT is run for comparison; by default that of the
+            result. Where IPOPT gets to from there is reported, not judged: another
             local solution is no mistake.
         ipopt: whether to run IPOPT at all.
         tol: tolerance on the residuals in the infinity norm. IPOPT may move the point by

@@ -42,8 +42,8 @@ def read_candidate(problem: Problem, point: Any, p: Any, multipliers: Any, x0: A
     if isinstance(point, Result):
         if multipliers is None:
             multipliers = point.multipliers
-        if x0 is None and point.history is not None:
-            x0 = point.history.x[0]
+        x0 = point.x0 if x0 is None else x0
+        p = point.p if p is None else p
         point, label = point.x, "result_or_point.x"
     elif isinstance(point, Mapping):
         if "x" not in point:
