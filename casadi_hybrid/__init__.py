@@ -14,6 +14,7 @@ from casadi_hybrid.result import Result
 from casadi_hybrid.solver import Solver
 from casadi_hybrid.status import PointStatus, StopReason
 from casadi_hybrid.stopping import Progress
+from casadi_hybrid.verify import Report, verify
 
 __version__ = "0.1.0"
 
@@ -27,9 +28,11 @@ __all__ = [
     "PointStatus",
     "Problem",
     "Progress",
+    "Report",
     "Residuals",
     "Result",
     "Solver",
     "StopReason",
     "Tolerances",
+    "verify",
 ]

@@ -57,6 +57,8 @@ class Solver:
     Args:
         problem: the problem.
         method: a name (see :data:`casadi_hybrid.methods.METHODS`) or an iteration object.
+            ``"auto"`` needs no tuning and works for any shape and rank; ``result.remarks`` says
+            what kind of step was right for the problem, and why.
         tol: tolerance on both residuals, ‖h‖_∞ and ‖∇f + J_hᵀλ‖_∞.
         tol_feasibility, tol_stationarity: each on its own; ``tol`` by default.
         max_iter, max_time, divergence: see :class:`Limits`.
@@ -78,7 +80,7 @@ class Solver:
     def __init__(
         self,
         problem: Problem,
-        method: str | Iteration = "closed-form",
+        method: str | Iteration = "auto",
         *,
         tol: float = 1e-8,
         tol_feasibility: float | None = None,

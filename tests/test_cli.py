@@ -1,0 +1,61 @@
+"""The command line: help, listing, one-line errors and exit codes."""
+
+from __future__ import annotations
+
+import pytest
+
+from casadi_hybrid.cli import main
+
+
+@pytest.mark.parametrize("command", [[], ["run"], ["reproduce"], ["claims"]])
+def test_help(command, capsys):
+    try:
+        code = main([*command, "--help"])
+    except SystemExit as stop:
+        code = stop.code
+    assert code == 0
+    assert "usage: casadi-hybrid" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["reproduce", "--instances", "0"],
+        ["reproduce", "--shape", "0", "3"],
+        ["reproduce", "--workers", "0"],
+        ["run", "no-such-scenario"],
+        ["run", "pendulum", "--scenarios", "/nonexistent/folder"],
+    ],
+)
+def test_errors_are_one_line_and_a_code(arguments, capsys):
+    assert main(arguments) == 2
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("casadi-hybrid: error: ")
+
+
+def test_a_misspelt_scenario_gets_a_suggestion(tmp_path, capsys):
+    (tmp_path / "tank.py").write_text("def main(argv):\n    return 0\n")
+    assert main(["run", "tnak", "--scenarios", str(tmp_path)]) == 2
+    assert "did you mean 'tank'?" in capsys.readouterr().err
+
+
+def test_a_scenario_gets_its_arguments_and_gives_the_exit_code(tmp_path):
+    script = "def main(argv):\n    return 3 if argv == ['--short'] else 4\n"
+    (tmp_path / "tank.py").write_text(script)
+    assert main(["run", "tank", "--scenarios", str(tmp_path), "--short"]) == 3
+
+
+def test_scenarios_are_listed(tmp_path, capsys):
+    (tmp_path / "tank.py").write_text("def main(argv):\n    return 0\n")
+    (tmp_path / "shared.py").write_text("VALUE = 1\n")
+    assert main(["run", "--help", "--scenarios", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert "  tank" in out
+    assert "  shared" not in out
+
+
+def test_unknown_options_are_refused():
+    with pytest.raises(SystemExit) as stop:
+        main(["reproduce", "--instancs", "3"])
+    assert stop.value.code == 2

@@ -1,0 +1,108 @@
+"""The reproduction: its claims on the five instances, its tables, its files."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from casadi_hybrid.cli import main
+from casadi_hybrid.paper import CONDITIONS, make_instance, printed
+from casadi_hybrid.paper.experiment import PAPER_METHODS, run_method
+from casadi_hybrid.paper.reproduce import reproduce
+from casadi_hybrid.paper.tables import summarize
+
+METHODS = {method.key: method for method in PAPER_METHODS}
+WELL_CONDITIONED = (1, 2, 3, 5)
+
+
+@pytest.fixture(scope="module")
+def runs():
+    """The five instances, the methods of the claims; the grid only where a claim is made."""
+    found = []
+    for condition in CONDITIONS:
+        for seed in range(5):
+            instance = make_instance(condition, seed)
+            keys = ["closed-w", "closed-u", "ogda", "eg", "lin-al"]
+            keys += ["grid-w"] if condition in WELL_CONDITIONED else []
+            found += [run_method(METHODS[key], instance) for key in keys]
+    return found
+
+
+@pytest.fixture(scope="module")
+def summary(runs):
+    return summarize(runs, 5)
+
+
+@pytest.mark.parametrize("condition", WELL_CONDITIONED)
+@pytest.mark.parametrize("key", ["closed-w", "grid-w"])
+def test_median_hits_and_successes_are_the_papers(summary, key, condition):
+    cell = summary[key][condition]
+    assert cell.median_hit == pytest.approx(printed.HITS[key][condition], rel=0.25)
+    assert abs(cell.successes - printed.SUCCESS[key][condition]) <= 1
+
+
+@pytest.mark.parametrize("key", ["ogda", "eg", "lin-al"])
+def test_baselines_that_fail_in_the_paper_fail_here(summary, key):
+    assert [summary[key][c].successes for c in CONDITIONS] == [0] * 6
+
+
+def test_weighted_and_unit_are_one_method_where_s1_and_s3_bind(runs):
+    by_key = {(r.method, r.condition, r.seed): r for r in runs}
+    for seed in range(5):
+        weighted, unit = (by_key[key, 8, seed] for key in ("closed-w", "closed-u"))
+        np.testing.assert_allclose(weighted.errors, unit.errors, rtol=1e-9)
+
+
+@pytest.mark.slow
+def test_norm_of_the_correction_is_the_papers_on_the_population():
+    population = [
+        run_method(METHODS["closed-u"], make_instance(c, seed))
+        for c in WELL_CONDITIONED
+        for seed in range(50)
+    ]
+    for condition, cell in summarize(population, 50)["closed-u"].items():
+        expected = printed.NORM_M["closed-u"][int(condition)]
+        assert cell.median_norm_M == pytest.approx(expected, rel=0.15)
+
+
+def test_summary_equals_a_recount_of_the_runs(runs, summary):
+    for key, condition in (("closed-w", 8), ("grid-w", 3)):
+        rows = [r for r in runs if r.method == key and r.condition == condition]
+        hits = [int(np.argmax(r.errors <= 1e-3)) for r in rows if (r.errors <= 1e-3).any()]
+        cell = summary[key][condition]
+        assert (cell.runs, cell.successes) == (5, len(hits))
+        assert cell.median_hit == (np.median(hits) if hits else None)
+        assert cell.median_norm_M == np.median([r.norm_M for r in rows])
+
+
+def test_command_writes_everything_and_prints_it_for_programs(tmp_path, capsys):
+    arguments = ["reproduce", "--instances", "1", "--workers", "1", "--output", str(tmp_path)]
+    assert main([*arguments, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["population"] is None
+    cell = answer["five"]["closed-w"]["2"]
+    assert cell["runs"] == 1
+    assert cell["paper_median_hit"] == 36
+    names = {"runs.csv", "tables.txt", "trajectories.png", "success_and_hits.png"}
+    assert names <= {path.name for path in tmp_path.iterdir()}
+    with (tmp_path / "runs.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == len(PAPER_METHODS) * len(CONDITIONS)
+    row = next(r for r in rows if (r["method"], r["condition"]) == ("closed-w", "2"))
+    assert int(row["hit_0.001"]) == cell["median_hit"]
+    text = (tmp_path / "tables.txt").read_text()
+    assert "[paper]" in text
+    assert "What differs, and why" in text
+
+
+def test_result_does_not_depend_on_the_number_of_processes():
+    alone, together = (
+        reproduce(1, conditions=(2,), workers=workers, progress=False) for workers in (1, 2)
+    )
+    for a, b in zip(alone.runs, together.runs, strict=True):
+        assert (a.method, a.hits, a.stop) == (b.method, b.hits, b.stop)
+        np.testing.assert_array_equal(a.errors, b.errors)
+    assert "[" not in str(reproduce(1, conditions=(2,), shape=(3, 3), workers=1, progress=False))
