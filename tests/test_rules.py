@@ -20,10 +20,8 @@ from casadi_hybrid.rules import (
     FixedMetric,
     GivenSplit,
     GivenStrength,
-    GramMetric,
     GridSplit,
     IdentityMetric,
-    LocalModel,
     NoCancellation,
     PureAugmented,
     PureOptimistic,
@@ -209,29 +207,6 @@ def test_the_grid_takes_the_largest_strength_that_the_budget_allows() -> None:
         d = DesignRule(split=GridSplit(), budget=budget).decide(at(H, B), 0)
         assert d.alpha == pytest.approx(factor * base)
         assert d.norm_M <= budget
-
-
-@given(seeds, st.integers(1, 4), st.integers(1, 6), conditions, st.integers(0, 2))
-def test_spectral_facts_of_any_shape_and_rank(
-    seed: int, n: int, m: int, condition: float, lost: int
-) -> None:
-    _, B, _ = local_model(seed, n, m, condition)
-    rng = np.random.default_rng(seed)
-    B[:, : min(lost, n - 1)] = 0
-    G = rng.normal(size=(n, n))
-    A = G @ G.T + np.eye(n)
-    model = LocalModel(A, B)
-    rank = np.linalg.matrix_rank(B)
-    assert model.rank == rank
-    assert model.norm_B == pytest.approx(norm(B, 2))
-    assert model.pinv == pytest.approx(np.linalg.pinv(B, rcond=1e-12), abs=1e-10)
-    values = eig(B @ np.linalg.inv(A) @ B.T)
-    assert model.smallest_dual_curvature(A) == pytest.approx(values[m - rank], rel=1e-8)
-    R = GramMetric().matrix(model)
-    P = B.T @ R @ B  # the projector on the row space
-    assert pytest.approx(P, abs=1e-9) == P @ P
-    assert np.trace(P) == pytest.approx(rank)
-    assert pytest.approx(B.T, abs=1e-9) == P @ B.T
 
 
 # --- where no design exists ---------------------------------------------------------------------

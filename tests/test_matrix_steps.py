@@ -1,0 +1,193 @@
+"""Matrix-valued steps: by hand, as Newton–KKT steps, and for every split of the correction."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any, NamedTuple
+
+import casadi as ca
+import numpy as np
+import paper_by_hand as by_hand
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from casadi_hybrid import Problem, Solver
+from casadi_hybrid.oracle import Oracle
+from casadi_hybrid.rules import AbsoluteCancellation, FloorCancellation, NegativeCancellation
+from casadi_hybrid.subproblem import trust_region_step
+
+Array = Any
+norm = np.linalg.norm
+STEPS = 50
+
+
+class MatrixDesign(NamedTuple):
+    """Channels and matrix steps of one iteration."""
+
+    C_aug: Array
+    C_opt: Array
+    P: Array
+    D: Array
+
+
+def run(problem: Problem, method: str, x0: Array, lam: Array, steps: int, **options: Any) -> Any:
+    solver = Solver(problem, method, tol=1e-300, max_iter=steps, **options)
+    history = solver.solve(x0, lam_g0=lam, history=True).history
+    assert len(history.x) == steps + 1
+    return history
+
+
+@pytest.fixture(scope="module")
+def tall() -> tuple[Any, ...]:
+    """n = 3, m = 5, from the paper's class."""
+    problem, x0, mu0 = by_hand.instance(4.0, 2)
+    return problem, Problem(**problem.symbolic()), x0, mu0
+
+
+def law(problem: Any, rule: Any, x: Array, pi: Array, *, lookahead: bool) -> Any:
+    """π⁺ = π + v, x⁺ = x − P[g + Bᵀ(π⁺ + M h)] with v = D h or D(h − Bw)."""
+    while True:
+        yield x, pi
+        g, h, B = problem.gradient(x), problem.h(x), problem.jacobian(x)
+        d = rule(problem.hessian(x, pi), B)
+        M = d.C_aug + d.C_opt
+        w = d.P @ (g + B.T @ (pi + M @ h))
+        pi = pi + d.D @ (h - B @ w if lookahead else h)
+        x = x - d.P @ (g + B.T @ (pi + M @ h))
+
+
+def whitened(H: Array, B: Array) -> MatrixDesign:
+    """The paper's design for (H, TB), T = (BBᵀ)^{+½}, mapped back by C = TC′T, D = η_d T²."""
+    e, W = np.linalg.eigh(B @ B.T)
+    e, W = e[-3:], W[:, -3:]
+    T = W @ np.diag(e**-0.5) @ W.T
+    d = by_hand.PaperDesign(delta=0.35, kappa_x=0.08)(H, T @ B)
+    return MatrixDesign(T @ d.C_aug @ T, T @ d.C_opt @ T, d.eta_x * np.eye(3), d.eta_d * T @ T)
+
+
+def floored(H: Array, B: Array) -> MatrixDesign:
+    """Full column rank: H + BᵀMB = H₊ with eigenvalues max(e, 0.1), P = H₊⁻¹, D = (BPBᵀ)⁺."""
+    e, W = np.linalg.eigh(H)
+    lifted = W @ np.diag(np.maximum(e, 0.1)) @ W.T
+    pinv = np.linalg.pinv(B)
+    P = np.linalg.inv(lifted)
+    D = np.linalg.pinv(B @ P @ B.T, rcond=1e-10)
+    return MatrixDesign(pinv.T @ (lifted - H) @ pinv, np.zeros((5, 5)), P, D)
+
+
+@pytest.mark.parametrize(
+    ("method", "rule", "options"),
+    [
+        ("whitened", whitened, {"delta": 0.35, "kappa_x": 0.08}),
+        ("matrix-memory", floored, {}),
+        ("matrix-lookahead", floored, {}),
+    ],
+)
+def test_iterates_by_hand(tall: tuple[Any, ...], method: str, rule: Any, options: Any) -> None:
+    problem, made, x0, lam = tall
+    if method == "matrix-memory":
+        x0 = problem.x_star + 0.1 * (x0 - problem.x_star)  # D1 overshoots from far away
+    expected = law(problem, rule, x0, lam, lookahead=method == "matrix-lookahead")
+    xs, pis = map(np.array, zip(*islice(expected, STEPS + 1), strict=True))
+    history = run(made, method, x0, lam, STEPS, **options)
+    assert np.abs(history.x - xs).max() <= 1e-12 * np.abs(xs).max()
+    assert np.abs(history.multipliers - pis).max() <= 1e-11 * np.abs(pis).max()
+
+
+@pytest.mark.parametrize("method", ["matrix-memory", "matrix-lookahead"])
+def test_every_split_gives_one_trajectory(tall: tuple[Any, ...], method: str) -> None:
+    problem, made, x0, lam = tall
+    x0 = problem.x_star + 0.1 * (x0 - problem.x_star)
+    a, b = (run(made, method, x0, lam, 20, optimistic_share=s) for s in (0.0, 0.7))
+    assert np.abs(a.x - b.x).max() <= 1e-12 * np.abs(a.x).max()
+    assert np.abs(a.multipliers - b.multipliers).max() <= 1e-11 * np.abs(a.multipliers).max()
+    assert np.abs(a.mu - b.mu).max() > 1e-4
+
+
+def wide(seed: int) -> tuple[Problem, Array, Array]:
+    """n = 4, m = 2, nonlinear, with a positive definite Hessian of f near the origin."""
+    rng = np.random.default_rng(seed)
+    x = ca.SX.sym("x", 4)
+    G = rng.normal(size=(4, 4))
+    f = ca.bilin(ca.DM(G @ G.T + np.eye(4)), x, x) + ca.sum1(ca.cos(x)) + 0.3 * x[0] ** 3
+    h = ca.mtimes(ca.DM(rng.normal(size=(2, 4))), x) + 0.2 * ca.vertcat(x[0] * x[3], ca.sin(x[1]))
+    return Problem(x=x, f=f, h=h - 0.1), 0.2 * rng.normal(size=4), 0.1 * rng.normal(size=2)
+
+
+def newton_kkt(problem: Problem, x: Array, lam: Array, *, refit: bool) -> Any:
+    """[H Bᵀ; B 0](d, λ⁺) = −(∇f, h); ``refit`` takes λ = −B⁺ᵀ∇f at the new point instead."""
+    oracle = Oracle(problem.functions, np.zeros(0))
+    while True:
+        yield x, lam
+        at = oracle.second(x, lam)
+        m, n = at.B.shape
+        K = np.block([[at.hessian, at.B.T], [at.B, np.zeros((m, m))]])
+        step = np.linalg.solve(K, -np.concatenate([at.gradient, at.h]))
+        x, lam = x + step[:n], step[n:]
+        if refit:
+            new = oracle.first(x)
+            lam = -np.linalg.pinv(new.B).T @ new.gradient
+
+
+CORRECTIONS = [FloorCancellation(), AbsoluteCancellation(), NegativeCancellation()]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("cancellation", CORRECTIONS, ids=lambda c: type(c).__name__)
+def test_the_look_ahead_step_is_the_newton_kkt_step(seed: int, cancellation: Any) -> None:
+    """Whatever M is, as long as nothing on ker B needs lifting."""
+    problem, x0, lam = wide(seed)
+    history = run(problem, "matrix-lookahead", x0, lam, 6, cancellation=cancellation)
+    expected = newton_kkt(problem, x0, lam, refit=False)
+    xs, lams = map(np.array, zip(*islice(expected, 7), strict=True))
+    assert np.abs(history.x - xs).max() <= 1e-11 * np.abs(xs).max()
+    assert np.abs(history.multipliers - lams).max() <= 1e-10 * np.abs(lams).max()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_near_a_minimizer_the_default_method_takes_newton_steps(seed: int) -> None:
+    problem, x0, lam = wide(seed)
+    far = list(islice(newton_kkt(problem, x0, lam, refit=True), 30))[-1][0]
+    start = far + 0.05
+    first = (
+        -np.linalg.pinv((at := Oracle(problem.functions, np.zeros(0)).first(start)).B).T
+        @ at.gradient
+    )
+    expected = newton_kkt(problem, start, first, refit=True)
+    xs = np.array([x for x, _ in islice(expected, 4)])
+    history = run(problem, "auto", start, lam, 3)
+    assert np.abs(history.x - xs).max() <= 1e-11 * np.abs(xs).max()
+    errors = norm(history.x - far, axis=1)
+    assert errors[1] < 0.3 * errors[0]
+    assert errors[3] < 1e-8
+
+
+@given(
+    e=st.lists(st.integers(-30, 30), min_size=1, max_size=5),
+    b=st.lists(st.integers(-30, 30), min_size=5, max_size=5),
+    radius=st.sampled_from([1e-6, 0.1, 1.0, 40.0]),
+)
+def test_the_trust_region_step_is_a_global_minimizer(
+    e: list[int], b: list[int], radius: float
+) -> None:
+    """(e + σ)t = −b, e + σ ≥ 0, σ ≥ 0, ‖t‖ ≤ Δ and σ(Δ − ‖t‖) = 0 are sufficient."""
+    values = np.sort(np.array(e, dtype=float)) / 10
+    slope = np.array(b[: len(e)]) / 10
+    t, sigma = trust_region_step(values, slope, radius)
+    scale = 1 + norm(slope) + np.abs(values).max() * radius
+    assert norm(t) <= radius * (1 + 1e-6)
+    assert sigma >= 0
+    assert values[0] + sigma >= -1e-9 * scale
+    assert (values + sigma) * t == pytest.approx(-slope, abs=1e-6 * scale)
+    if sigma > 1e-9 * scale:
+        assert norm(t) == pytest.approx(radius, rel=1e-6)
+
+    def model(s: Array) -> Any:
+        return 0.5 * values @ s**2 + slope @ s
+
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        other = rng.normal(size=len(e))
+        other *= radius * rng.uniform() ** (1 / len(e)) / norm(other)
+        assert model(t) <= model(other) + 1e-6 * scale * radius
