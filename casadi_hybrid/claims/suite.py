@@ -1,0 +1,174 @@
+"""All claims and counter-examples on three shapes of problem."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from casadi_hybrid.claims import modes, noise, spectra, trajectories
+from casadi_hybrid.claims.compare import Trial
+from casadi_hybrid.claims.record import Claim
+from casadi_hybrid.claims.trajectories import Pair
+from casadi_hybrid.inputs import Matrix, count
+from casadi_hybrid.paper import Instance, make_instance
+
+# (n, m): more variables than constraints, as many, and the paper's.
+SHAPES = ((5, 3), (4, 4), (3, 5))
+CONDITION = 2.0
+# With these the runs contract and still move after 200 steps (‖h‖ between 1e-3 and 1e-6).
+STRENGTH, ETA_X, ETA_D = 10.0, 0.03, 0.5
+THETAS = (1.0, 0.0, 0.3, 0.7)
+
+
+def check_all(seed: int = 0, iterations: int = 200) -> tuple[Claim, ...]:
+    """Measure every claim and every counter-example; a few seconds.
+
+    Args:
+        seed: chooses the problem instances, the matrices and the noise.
+        iterations: steps of every trajectory, at least 10 (shorter ones do not separate the
+            counter-examples).
+
+    Raises:
+        InputError: for a negative seed or too few iterations.
+    """
+    found = [claim for n, m in SHAPES for claim in check_shape(n, m, seed, iterations)]
+    found += [
+        modes.margin_bounds(),
+        modes.margin_equality(),
+        modes.margin_expansion(),
+        modes.margin_double_root(),
+        modes.stiffness(),
+    ]
+    return tuple(found)
+
+
+def check_shape(n: int, m: int, seed: int = 0, iterations: int = 200) -> tuple[Claim, ...]:
+    """Measure what depends on the problem for n variables and m constraints.
+
+    Arguments and exceptions as for :func:`check_all`.
+    """
+    count(seed, "seed")
+    count(iterations, "iterations", at_least=10)
+    rng = np.random.default_rng((seed, n, m))
+    instance = make_instance(CONDITION, seed, n=n, m=m)
+    M = random_correction(m, rng)
+    trial = trial_of(instance, rng, iterations)
+    return (
+        *_trajectories(trial, M, rng),
+        *_noise(trial, M, rng, seed),
+        *_spectra(instance, M, rng),
+    )
+
+
+def trial_of(instance: Instance, rng: np.random.Generator, iterations: int = 200) -> Trial:
+    """Return a trial from the instance's start, with x_{−1} ≠ x_0."""
+    return Trial(
+        instance.problem,
+        instance.x0,
+        instance.multipliers0,
+        instance.x0 + 0.05 * rng.standard_normal(instance.problem.n),
+        ETA_X,
+        ETA_D,
+        iterations,
+    )
+
+
+def random_correction(m: int, rng: np.random.Generator) -> Matrix:
+    """10 I plus a random part of size about 1, neither symmetric nor skew."""
+    W = rng.standard_normal((m, m))
+    return STRENGTH * np.eye(m) + W @ W.T / m + 0.5 * (W - W.T)
+
+
+def random_splits(M: Matrix, rng: np.random.Generator) -> list[Pair]:
+    """Seven splits of M: both ends, of no symmetry, diagonal, beyond an end, symmetric, half."""
+    m = M.shape[0]
+    W = rng.standard_normal((m, m))
+    diagonal = np.diag(rng.uniform(0, STRENGTH, m))
+    augmented = (M, 0 * M, W, diagonal, 2 * M, W + W.T, 0.5 * M)
+    return [(C, M - C) for C in augmented]
+
+
+def varying_splits(M: Matrix, rng: np.random.Generator) -> list[Pair]:
+    """Six splits of M_t = (1 + 0.2 sin 0.3t)M, with C_opt,t = N_0 + 0.3 sin(ωt) N_1 in all but two.
+
+    The first two are the ends (M_t, 0) and (0, M_t). The variation is small because untelescoped
+    memory diverges under a larger one, and then it could not be compared.
+    """
+
+    def total(t: int) -> Matrix:
+        return np.asarray((1 + 0.2 * np.sin(0.3 * t)) * M)
+
+    def optimistic(N0: Matrix, N1: Matrix, omega: float) -> Pair:
+        def channel(t: int) -> Matrix:
+            return np.asarray(N0 + 0.3 * np.sin(omega * t) * N1)
+
+        return (lambda t: total(t) - channel(t)), channel
+
+    m = M.shape[0]
+    drawn = [
+        optimistic(rng.standard_normal((m, m)), rng.standard_normal((m, m)), omega)
+        for omega in rng.uniform(0.5, 1.5, 4)
+    ]
+    nothing = np.zeros((m, m))
+    return [(total, nothing), (nothing, total), *drawn]
+
+
+def varying_metrics(trial: Trial, rng: np.random.Generator) -> Trial:
+    """Return the trial with matrix steps P_t and D_t that vary around its numbers."""
+    n, m = trial.problem.n, trial.problem.m
+    P, D = (np.diag(rng.uniform(0.7, 1.3, size)) + 0.05 for size in (n, m))
+    return replace(
+        trial,
+        eta_x=lambda t: ETA_X * (1 + 0.2 * np.sin(t)) * P,
+        eta_d=lambda t: ETA_D * (1 + 0.2 * np.cos(t)) * D,
+    )
+
+
+def _trajectories(trial: Trial, M: Matrix, rng: np.random.Generator) -> Iterator[Claim]:
+    C = rng.standard_normal(M.shape)
+    splits, varying = random_splits(M, rng), varying_splits(M, rng)
+    yield trajectories.theorem_equivalence(trial, C + C.T, M - C - C.T)
+    yield trajectories.theorem_equivalence(trial, C, M - C)
+    yield trajectories.additivity(trial, splits)
+    yield trajectories.additivity(varying_metrics(trial, rng), varying)
+    yield trajectories.telescoped(trial, varying)
+    yield trajectories.constant_memory(trial, splits[:4])
+    yield trajectories.design_additivity(trial, THETAS)
+    yield trajectories.design_additivity(trial, THETAS, trajectories.look_ahead)
+    yield trajectories.printed_hessian(trial, THETAS)
+    yield trajectories.untelescoped(trial, varying[:4])
+    yield trajectories.unmatched_start(trial, splits[:4])
+
+
+def _noise(trial: Trial, M: Matrix, rng: np.random.Generator, seed: int) -> Iterator[Claim]:
+    splits, varying = random_splits(M, rng), varying_splits(M, rng)
+    yield noise.additivity_under_shared_noise(trial, splits[:5], seed=seed)
+    yield noise.additivity_under_shared_noise(trial, varying, seed=seed)
+    yield noise.unshared_noise(trial, splits[:4], seed=seed)
+    noisy = range(M.shape[0] // 2)
+    visible = rng.standard_normal(M.shape)
+    blind = visible.copy()
+    blind[:, noisy] = 0
+    yield noise.equivalence_under_memory_noise(trial, M - blind, blind, noisy, seed=seed)
+    yield noise.visible_memory_noise(trial, M - visible, visible, noisy, seed=seed)
+
+
+def _spectra(instance: Instance, M: Matrix, rng: np.random.Generator) -> Iterator[Claim]:
+    m, n = instance.B_star.shape
+    at_solution = Trial(
+        instance.problem, instance.x_star, instance.multipliers_star, eta_x=ETA_X, eta_d=ETA_D
+    )
+    C = rng.standard_normal((m, m))
+    yield spectra.jacobian_of_the_law(at_solution, C, M - C)
+    yield spectra.jacobian_in_other_variables(at_solution, C, M - C)
+    S = rng.standard_normal((n, n))
+    H = S + S.T - 2 * np.eye(n)
+    W = rng.standard_normal((m, m))
+    if m >= n:
+        yield spectra.target_curvature(H, instance.B_star, 0.35)
+        yield spectra.target_curvature(H, instance.B_star, 0.35, np.eye(m) + W @ W.T)
+    else:
+        # −I is negative on every kernel; a random H need not be.
+        yield spectra.unreachable_curvature(-np.eye(n), instance.B_star, 0.35)

@@ -1,0 +1,217 @@
+"""The paper's theorems on the package's own law, and mutants of the law that must not pass."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from casadi_hybrid import claims, law
+from casadi_hybrid.claims import suite
+from casadi_hybrid.claims.__main__ import main
+from casadi_hybrid.claims.trajectories import rule_for
+from casadi_hybrid.errors import InputError
+from casadi_hybrid.iterations import Hybrid, hybrid
+from casadi_hybrid.paper import make_instance
+
+SHAPES = suite.SHAPES
+
+
+def setup(n, m, seed=0, iterations=200):
+    rng = np.random.default_rng((seed, n, m))
+    instance = make_instance(2.0, seed, n=n, m=m)
+    return instance, suite.trial_of(instance, rng, iterations), suite.random_correction(m, rng), rng
+
+
+@pytest.fixture(scope="module")
+def checked():
+    return claims.check_all(seed=0, iterations=200)
+
+
+def test_every_claim_and_counterexample_comes_out(checked):
+    assert not [str(claim) for claim in checked if not claim.held]
+
+
+def test_trajectory_claims_hold_to_rounding_on_three_shapes(checked):
+    equal = [
+        c for c in checked if not c.counterexample and c.case.startswith("n=") and "T=" in c.case
+    ]
+    for n, m in SHAPES:
+        here = [c for c in equal if c.case.startswith(f"n={n} m={m} T=200")]
+        assert len(here) >= 9
+        assert all(c.bound <= 1e-12 and c.worst <= 1e-12 for c in here)
+
+
+def test_counterexamples_deviate(checked):
+    dropped = [claim for claim in checked if claim.counterexample]
+    assert len({claim.name for claim in dropped}) >= 8
+    assert all(min(dict(c.deviations).values()) > 1e-6 for c in dropped)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_other_seeds(seed):
+    assert all(claim.held for claim in claims.check_all(seed, iterations=40))
+
+
+@pytest.mark.parametrize(("n", "m"), SHAPES)
+def test_the_compared_runs_move_and_differ_in_mu(n, m):
+    # Otherwise equality of x would say nothing.
+    _, trial, M, _ = setup(n, m)
+    runs = [
+        claims.follow(trial, Hybrid(rule_for(trial, split), dual_start="effective"))
+        for split in ((M, 0 * M), (0 * M, M))
+    ]
+    assert runs[0].x.shape == (201, n)
+    assert np.abs(runs[0].x[-1] - runs[0].x[0]).max() > 0.05
+    assert np.abs(runs[0].x[-1] - runs[0].x[-2]).max() > 1e-9
+    assert claims.deviation(runs[0].mu, runs[1].mu) > 1e-2
+    assert claims.deviation(runs[0].multipliers, runs[1].multipliers) <= 1e-12
+
+
+finite = st.floats(-20, 20, allow_nan=False, width=32)
+
+
+@settings(max_examples=15, deadline=None)
+@given(shape=st.sampled_from(SHAPES), seed=st.integers(0, 50), data=st.data())
+def test_any_split_is_the_same_method(shape, seed, data):
+    _, trial, M, _ = setup(*shape, seed)
+    size = M.size
+    C = np.array(data.draw(st.lists(finite, min_size=size, max_size=size))).reshape(M.shape)
+    claim = claims.theorem_equivalence(trial, C, M - C)
+    assert claim.held, str(claim)
+
+
+@settings(max_examples=10, deadline=None)
+@given(
+    shape=st.sampled_from(SHAPES),
+    seed=st.integers(0, 50),
+    shares=st.lists(st.floats(-2, 3, allow_nan=False), min_size=2, max_size=4),
+)
+def test_any_share_that_varies_is_the_same_method(shape, seed, shares):
+    _, trial, M, rng = setup(*shape, seed)
+    trial = suite.varying_metrics(trial, rng)
+    splits = [
+        (lambda t, s=s: s * np.cos(t) * M, lambda t, s=s: M - s * np.cos(t) * M) for s in shares
+    ]
+    claim = claims.additivity(trial, splits)
+    assert claim.held, str(claim)
+
+
+# Mutants of the law: each differs from law.advance in one place.
+def memory_exact(state, at, c, memory):
+    mu = state.mu + c.C_opt @ (at.h - at.measured)
+    new = law.advance(replace(state, mu=mu), at, c, memory)
+    return replace(new, memory=c.C_opt @ at.h)
+
+
+def old_dual(state, at, c, memory):
+    new = law.advance(state, at, c, memory)
+    return replace(new, x=new.x + law.apply(c.eta_x, at.B.T @ (new.effective - state.effective)))
+
+
+MUTANTS = {
+    "memory sign": lambda s, at, c, memory: law.advance(s, at, c, -memory),
+    "memory dropped": lambda s, at, c, memory: law.advance(s, at, c, 0 * memory),
+    "C_opt transposed": lambda s, at, c, memory: law.advance(
+        s, at, replace(c, C_opt=c.C_opt.T), memory
+    ),
+    "C_aug transposed": lambda s, at, c, memory: law.advance(
+        s, at, replace(c, C_aug=c.C_aug.T), memory
+    ),
+    "memory reads the exact h": memory_exact,
+    "augmentation reads the noisy h": lambda s, at, c, memory: law.advance(
+        s, replace(at, h=at.measured), c, memory
+    ),
+    "primal step with the old dual": old_dual,
+    "primal step doubled": lambda s, at, c, memory: law.advance(
+        s, at, replace(c, eta_x=2 * c.eta_x), memory
+    ),
+}
+
+
+def test_the_law_itself_is_not_noticed():
+    assert all(claim.held for claim in claims.check_shape(4, 4, iterations=30))
+
+
+@pytest.mark.parametrize(
+    ("kind", "noticed_by"),
+    [
+        ("memory sign", "Theorem 1"),
+        ("memory dropped", "Theorem 1"),
+        ("C_opt transposed", "Additivity"),
+        ("C_aug transposed", "Additivity"),
+        ("memory reads the exact h", "Memory noise, C₂P_n ≠ 0"),
+        ("augmentation reads the noisy h", "Memory noise, C₂P_n ≠ 0"),
+        ("primal step with the old dual", "J_AL is"),
+        ("primal step doubled", "J_AL is"),
+    ],
+)
+def test_a_broken_law_is_noticed(monkeypatch, kind, noticed_by):
+    monkeypatch.setattr(hybrid, "advance", MUTANTS[kind])
+    failed = [claim.name for claim in claims.check_shape(4, 4, iterations=30) if not claim.held]
+    assert any(name.startswith(noticed_by) for name in failed), failed
+
+
+def test_a_diverging_run_never_counts():
+    _, trial, M, _ = setup(4, 4)
+    fast = replace(trial, eta_x=1.0)
+    splits = [(M, 0 * M), (0 * M, M)]
+    for claim in (claims.additivity(fast, splits), claims.unmatched_start(fast, splits)):
+        assert not claim.held
+        assert np.isnan(claim.worst)
+        assert "grew without bound" in claim.detail
+        assert claim.detail in str(claim)
+
+
+def test_hypotheses_are_checked_before_anything_runs():
+    _, trial, M, _ = setup(4, 4, iterations=10)
+    pair = (M, 0 * M)
+    with pytest.raises(InputError, match="split 1 sums to another M than split 0 at iteration 0"):
+        claims.additivity(trial, [pair, (M, M)])
+    with pytest.raises(InputError, match="sums to another M than split 0 at iteration 7"):
+        claims.additivity(trial, [pair, (M, lambda t: (t == 7) * M)])
+    with pytest.raises(InputError, match="1 given"):
+        claims.additivity(trial, [pair])
+    with pytest.raises(InputError, match="C_opt is the same"):
+        claims.telescoped(trial, [pair, (0 * M, M)])
+    with pytest.raises(InputError, match="C₂P_n ≠ 0"):
+        claims.equivalence_under_memory_noise(trial, M, M, [1])
+    with pytest.raises(InputError, match="KKT residual"):
+        claims.jacobian_of_the_law(trial, M, M)
+    with pytest.raises(InputError, match="iterations"):
+        replace(trial, iterations=0)
+    with pytest.raises(InputError, match="dual"):
+        trial.from_dual(np.zeros(3))
+
+
+def test_records_are_plain_and_aligned(checked):
+    claim = checked[0]
+    known = json.loads(json.dumps(claim.to_dict()))
+    assert known["held"] is True
+    assert known["deviations"]["x"] == claim.deviations[0][1]
+    lines = [line for line in claims.table(checked).splitlines() if line.startswith("holds")]
+    assert len(lines) == len(checked)
+    assert (
+        len({line.index(" <= ") if " <= " in line else line.index(" >  ") for line in lines}) == 1
+    )
+    assert claims.table(checked).endswith(f"{len(checked)} of {len(checked)} hold")
+    json.dumps(claims.stiffness_example().to_dict())
+    assert "best gap" in str(claims.stiffness_example())
+
+
+def test_the_command(capsys, monkeypatch):
+    few = [claims.stiffness(), claims.margin_equality()]
+    asked = []
+    monkeypatch.setattr(
+        "casadi_hybrid.claims.__main__.check_all", lambda *given: asked.append(given) or few
+    )
+    assert main(["--seed", "3", "--iterations", "12"]) == 0
+    assert asked == [(3, 12)]
+    assert "2 of 2 hold" in capsys.readouterr().out
+    few[0] = replace(few[0], bound=1e-9)
+    assert main([]) == 1
+    assert "FAILS  Stiffness" in capsys.readouterr().out
