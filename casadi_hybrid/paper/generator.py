@@ -77,8 +77,8 @@ def make_instance(
     """
     if positive(condition, "condition") < 1:
         raise InputError(f"condition must be at least 1, got {condition!r}")
-    for name, value in (("seed", seed), ("n", n - 1), ("m", m - 1)):
-        count(value, name)
+    for name, value, least in (("seed", seed, 0), ("n", n, 1), ("m", m, 1)):
+        count(value, name, at_least=least)
     rng = np.random.default_rng(round(1000 * condition) + seed)
     r = min(m, n)
     U = np.linalg.qr(rng.standard_normal((m, r)))[0]
@@ -119,7 +119,7 @@ def make_instance(
 
 def _phi(u: Any) -> Any:
     """(u_1², …, u_n², u_1u_2, …, u_{n−1}u_n): the paper's φ for n = 3."""
-    return ca.vertcat(u**2, u[:-1] * u[1:])
+    return ca.vertcat(u**2, u[:-1] * u[1:]) if u.numel() > 1 else u**2
 
 
 def _varphi(x: Any, c: Vector) -> Any:
