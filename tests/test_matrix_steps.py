@@ -150,10 +150,8 @@ def test_near_a_minimizer_the_default_method_takes_newton_steps(seed: int) -> No
     problem, x0, lam = wide(seed)
     far = list(islice(newton_kkt(problem, x0, lam, refit=True), 30))[-1][0]
     start = far + 0.05
-    first = (
-        -np.linalg.pinv((at := Oracle(problem.functions, np.zeros(0)).first(start)).B).T
-        @ at.gradient
-    )
+    at = Oracle(problem.functions, np.zeros(0)).first(start)
+    first = -np.linalg.pinv(at.B).T @ at.gradient
     expected = newton_kkt(problem, start, first, refit=True)
     xs = np.array([x for x, _ in islice(expected, 4)])
     history = run(problem, "auto", start, lam, 3)

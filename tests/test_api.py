@@ -1,0 +1,73 @@
+"""What a user can import, and that the examples in the documentation run."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+from types import ModuleType
+
+import pytest
+
+import casadi_hybrid
+
+MODULES = sorted(
+    info.name
+    for info in pkgutil.walk_packages(casadi_hybrid.__path__, "casadi_hybrid.")
+    if not info.name.endswith("__main__")
+)
+
+
+def test_everything_exported_exists_and_is_documented() -> None:
+    assert sorted(casadi_hybrid.__all__) == sorted(set(casadi_hybrid.__all__))
+    for name in casadi_hybrid.__all__:
+        thing = getattr(casadi_hybrid, name)
+        if inspect.isclass(thing) or inspect.isfunction(thing):
+            documentation = inspect.getdoc(thing) or ""
+            # A dataclass without a docstring is given its own signature for one.
+            assert documentation, name
+            assert not documentation.startswith(f"{name}("), name
+    for expected in ("Problem", "Solver", "Result", "History", "StopReason", "PointStatus"):
+        assert expected in casadi_hybrid.__all__
+
+
+def test_a_star_import_brings_what_is_promised() -> None:
+    namespace: dict[str, object] = {}
+    exec("from casadi_hybrid import *", namespace)
+    assert set(casadi_hybrid.__all__) <= set(namespace)
+
+
+def members(module: ModuleType) -> list[tuple[str, object]]:
+    """Public classes and functions that a module defines, with the methods of the classes."""
+    found = []
+    for name, thing in vars(module).items():
+        if name.startswith("_") or getattr(thing, "__module__", None) != module.__name__:
+            continue
+        if inspect.isfunction(thing):
+            found.append((name, thing))
+        elif inspect.isclass(thing):
+            found.append((name, thing))
+            found += [
+                (f"{name}.{key}", getattr(thing, key))
+                for key, value in vars(thing).items()
+                # (a function that is a field's default has a name of its own)
+                if inspect.isfunction(value) and value.__name__ == key and key[0] != "_"
+            ]
+    return found
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_modules_are_documented_and_their_examples_run(name: str) -> None:
+    module = importlib.import_module(name)
+    assert module.__doc__, name
+    for label, thing in members(module):
+        assert inspect.getdoc(thing), f"{name}.{label}"
+    failures, _ = doctest.testmod(module)
+    assert failures == 0
+
+
+def test_there_are_examples() -> None:
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    modules = map(importlib.import_module, MODULES)
+    assert sum(len(test.examples) for m in modules for test in finder.find(m)) >= 8

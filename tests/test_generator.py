@@ -1,0 +1,157 @@
+"""The paper's problem class: every property the paper states, measured on the generated graphs."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import combinations_with_replacement
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import pytest
+from scipy.linalg import null_space
+
+from casadi_hybrid import InputError
+from casadi_hybrid.oracle import Oracle
+from casadi_hybrid.paper import CONDITIONS, Instance, make_instance
+
+SHAPES = [(3, 5), (3, 3), (3, 2), (1, 1), (1, 3), (2, 1), (2, 4), (4, 2), (5, 5), (7, 3), (6, 9)]
+
+
+@cache
+def made(condition: float, seed: int, n: int = 3, m: int = 5) -> tuple[Instance, Oracle]:
+    instance = make_instance(condition, seed, n=n, m=m)
+    return instance, Oracle(instance.problem.functions, np.zeros(0))
+
+
+def test_the_levels_of_the_paper() -> None:
+    assert CONDITIONS == (1, 2, 3, 5, 8, 13)
+
+
+@pytest.mark.parametrize("condition", [*CONDITIONS, 1.5, 1e4])
+@pytest.mark.parametrize("seed", [0, 4])
+def test_the_constructed_point(condition: float, seed: int) -> None:
+    """h(x*) = 0, J_h(x*) = B*, ∇f(x*) + B*ᵀμ* = 0 and cond(B*) = κ exactly."""
+    instance, oracle = made(condition, seed)
+    at = oracle.second(instance.x_star, instance.multipliers_star)
+    assert np.abs(at.h).max() < 1e-15
+    assert pytest.approx(instance.B_star, abs=1e-15) == at.B
+    assert np.abs(at.gradient + at.B.T @ instance.multipliers_star).max() < 1e-14
+    sigma = np.linalg.svd(instance.B_star, compute_uv=False)
+    assert sigma == pytest.approx([1, condition**-0.5, 1 / condition])
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_the_start(condition: float) -> None:
+    instance, _ = made(condition, 1)
+    assert np.linalg.norm(instance.x0 - instance.x_star) == pytest.approx(0.5)
+    assert np.linalg.norm(instance.multipliers0 - instance.multipliers_star) == pytest.approx(0.2)
+    other = make_instance(condition, 1, radius=0.1, multiplier_radius=0.0)
+    assert np.linalg.norm(other.x0 - other.x_star) == pytest.approx(0.1)
+    assert np.array_equal(other.multipliers0, other.multipliers_star)
+    assert np.array_equal(other.x_star, instance.x_star)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_h_has_the_form_of_the_paper(seed: int) -> None:
+    """h = B*u + 0.2 A(u_1², u_2², u_3², u_1u_2, u_2u_3) with ‖A‖₂ = 1, fitted from values of h."""
+    instance, oracle = made(3, seed)
+    rng = np.random.default_rng(0)
+    u = rng.normal(size=(40, 3))
+    phi = np.stack([u[:, 0] ** 2, u[:, 1] ** 2, u[:, 2] ** 2, u[:, 0] * u[:, 1], u[:, 1] * u[:, 2]])
+    values = np.array([oracle.residual(instance.x_star + row) for row in u])
+    rest = values - u @ instance.B_star.T
+    A, *_ = np.linalg.lstsq(0.2 * phi.T, rest, rcond=None)
+    assert pytest.approx(rest, abs=1e-13) == 0.2 * phi.T @ A
+    assert np.linalg.norm(A, 2) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_f_has_the_form_of_the_paper(seed: int) -> None:
+    """f − its four nonlinear terms is ½xᵀH₀x + qᵀx with eigenvalues 1, −½, −1.5, and c > 0."""
+    _, oracle = made(2, seed)
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(60, 3))
+    a, b, d = x.T
+    quadratic = [x[:, i] * x[:, j] for i, j in combinations_with_replacement(range(3), 2)]
+    smooth = [np.sin(2 * a), -np.cos(b * d), d**4, -np.sin(a + d)]
+    basis = np.stack([*smooth, *quadratic, *x.T]).T
+    values = np.array([oracle.first(row).f for row in x])
+    coefficients, *_ = np.linalg.lstsq(basis, values, rcond=None)
+    assert basis @ coefficients == pytest.approx(values, abs=1e-12)
+    c, quad = coefficients[:4], coefficients[4:10]
+    assert ((c >= 0.05) & (c <= 0.2)).all()
+    H0 = np.zeros((3, 3))
+    for (i, j), value in zip(combinations_with_replacement(range(3), 2), quad, strict=True):
+        H0[i, j] += value
+        H0[j, i] += value
+    assert np.linalg.eigvalsh(H0) == pytest.approx([-1.5, -0.5, 1.0])
+
+
+@pytest.mark.parametrize(("n", "m"), SHAPES)
+@pytest.mark.parametrize("condition", [1, 5])
+def test_other_shapes(n: int, m: int, condition: float) -> None:
+    instance, oracle = made(condition, 2, n, m)
+    assert (instance.problem.n, instance.problem.m) == (n, m)
+    at = oracle.second(instance.x_star, instance.multipliers_star)
+    assert np.abs(at.h).max() < 1e-15
+    assert np.abs(at.gradient + at.B.T @ instance.multipliers_star).max() < 1e-13
+    sigma = np.linalg.svd(at.B, compute_uv=False)
+    assert sigma[0] == pytest.approx(1)
+    if min(n, m) > 1:
+        assert sigma[0] / sigma[min(n, m) - 1] == pytest.approx(condition)
+        ratios = sigma[1:] / sigma[:-1]
+        assert ratios == pytest.approx(ratios[0])
+    if m < n:  # x* is a strict minimizer: curvature on ker B* is positive
+        Z = null_space(at.B)
+        assert np.linalg.eigvalsh(Z.T @ at.hessian @ Z)[0] >= 0.5 - 1e-12
+
+
+def numbers(instance: Instance) -> tuple[Any, ...]:
+    arrays = (instance.x_star, instance.multipliers_star, instance.B_star, instance.x0)
+    point = Oracle(instance.problem.functions, np.zeros(0)).first(instance.x0)
+    return (*(a.tobytes() for a in arrays), point.f, point.h.tobytes())
+
+
+def test_instances_are_repeatable_and_distinct() -> None:
+    assert numbers(make_instance(3, 1)) == numbers(make_instance(3, 1))
+    every = {numbers(make_instance(kappa, seed)) for kappa in CONDITIONS for seed in range(5)}
+    assert len(every) == 30
+
+
+def test_an_instance_names_itself() -> None:
+    instance, _ = made(5, 2)
+    assert instance.problem.name == "synthetic n=3 m=5 cond=5 #2"
+    assert (instance.condition, instance.seed) == (5.0, 2)
+
+
+def test_an_instance_is_a_casadi_problem_like_any_other() -> None:
+    """J_h and ∇²L of the graph agree with CasADi's own differentiation at a random point."""
+    problem = make_instance(2, 0).problem
+    lam = ca.SX.sym("lam", 5)
+    hessian = ca.hessian(problem.f + ca.dot(lam, problem.h), problem.x)[0]
+    reference = ca.Function("H", [problem.x, lam], [hessian])
+    rng = np.random.default_rng(3)
+    x, weights = rng.normal(size=3), rng.normal(size=5)
+    at = Oracle(problem.functions, np.zeros(0)).second(x, weights)
+    assert at.hessian == pytest.approx(reference(x, weights).full(), abs=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        ({"condition": 0.5, "seed": 0}, "condition"),
+        ({"condition": -1, "seed": 0}, "condition"),
+        ({"condition": np.nan, "seed": 0}, "condition"),
+        ({"condition": "2", "seed": 0}, "condition"),
+        ({"condition": 2, "seed": -1}, "seed"),
+        ({"condition": 2, "seed": 0.5}, "seed"),
+        ({"condition": 2, "seed": 0, "n": 0}, "n"),
+        ({"condition": 2, "seed": 0, "m": 0}, "m"),
+        ({"condition": 2, "seed": 0, "n": 2.5}, "n"),
+    ],
+)
+def test_bad_arguments(arguments: dict[str, Any], name: str) -> None:
+    """The message says the name and the value that was given."""
+    with pytest.raises(InputError, match=rf"^{name} .*got {arguments[name]!r}$"):
+        make_instance(**arguments)
