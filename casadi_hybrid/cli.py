@@ -1,4 +1,4 @@
-"""The command line: ``casadi-hybrid run <scenario>``, ``reproduce``, ``claims``."""
+"""The command line: ``casadi-hybrid run <scenario>``, ``reproduce``, ``study``, ``claims``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from casadi_hybrid import __version__
 from casadi_hybrid.errors import InputError, suggest
@@ -22,7 +23,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if arguments.command == "run":
             return _run(arguments, rest)
-        return _reproduce(arguments) if arguments.command == "reproduce" else _claims(arguments)
+        command = {"reproduce": _reproduce, "study": _study, "claims": _claims}
+        return command[arguments.command](arguments)
     except (InputError, OSError) as error:
         print(f"casadi-hybrid: error: {error}", file=sys.stderr)
         return 2
@@ -70,6 +72,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     reproduce.add_argument("--json", action="store_true", help="print the tables as JSON")
 
+    _add_study(commands)
+
     claims = commands.add_parser(
         "claims",
         help="the paper's theorems, checked by running them",
@@ -77,6 +81,98 @@ def _parser() -> argparse.ArgumentParser:
     )
     claims.add_argument("--json", action="store_true", help="print the claims as JSON")
     return parser
+
+
+def _add_study(commands: Any) -> None:
+    study = commands.add_parser(
+        "study",
+        help="a population study: shape × condition × start radius × seeds × rules",
+        description="Run rules on instances of many shapes and condition numbers; write one "
+        "table and one figure. A study that was cut short goes on where it stopped.",
+    )
+    study.add_argument(
+        "--shapes",
+        type=_shape,
+        nargs="+",
+        default=[(3, 5), (5, 3), (8, 5), (20, 12)],
+        metavar="NxM",
+        help="variables x constraints (default: 3x5 5x3 8x5 20x12)",
+    )
+    study.add_argument(
+        "--conditions",
+        type=float,
+        nargs="+",
+        default=[1, 2, 3, 5, 8, 13, 30, 100, 1e3, 1e4],
+        metavar="K",
+        help="condition numbers of the Jacobian at x* (default: 1 2 3 5 8 13 30 100 1e3 1e4)",
+    )
+    study.add_argument(
+        "--radii",
+        type=float,
+        nargs="+",
+        default=[0.1, 1.0],
+        metavar="R",
+        help="distances of the start from x* (default: 0.1 1.0)",
+    )
+    study.add_argument(
+        "--seeds", type=int, default=50, metavar="N", help="instances of each (default 50)"
+    )
+    study.add_argument(
+        "--first-seed", type=int, default=1000, metavar="S", help="number of the first (1000)"
+    )
+    study.add_argument(
+        "--rules",
+        nargs="+",
+        default=["auto", "whitened", "closed-form", "matrix-lookahead", "matrix-memory"],
+        metavar="RULE",
+        help="names of methods (default: auto whitened closed-form matrix-lookahead matrix-memory)",
+    )
+    study.add_argument(
+        "--rank-deficient",
+        action="store_true",
+        help="instances whose Jacobian loses rank at the solution",
+    )
+    study.add_argument(
+        "--budget", type=int, default=500, metavar="ITER", help="iterations a run (default 500)"
+    )
+    study.add_argument(
+        "--output", type=Path, default=Path("output/study"), metavar="DIR", help="for files"
+    )
+    study.add_argument("--workers", type=int, metavar="W", help="processes (default: cores)")
+    study.add_argument("--fresh", action="store_true", help="forget what DIR holds and start over")
+    study.add_argument("--json", action="store_true", help="print the table as JSON")
+
+
+def _shape(text: str) -> tuple[int, int]:
+    n, _, m = text.partition("x")
+    if not (n.isdecimal() and m.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{text!r} is no shape; write NxM, such as 5x3")
+    return int(n), int(m)
+
+
+def _study(arguments: argparse.Namespace) -> int:
+    from casadi_hybrid.study import Plan, Settings, run_study, write  # noqa: PLC0415
+
+    if arguments.workers is not None and arguments.workers < 1:
+        raise InputError(f"--workers must be at least 1, got {arguments.workers}")
+    plan = Plan(
+        tuple(arguments.shapes),
+        tuple(arguments.conditions),
+        tuple(arguments.radii),
+        arguments.seeds,
+        arguments.first_seed,
+    )
+    settings = Settings(tuple(arguments.rules), arguments.budget, arguments.rank_deficient)
+    population = run_study(
+        plan, settings, arguments.output, workers=arguments.workers, fresh=arguments.fresh
+    )
+    paths = write(population, arguments.output)
+    if arguments.json:
+        print(json.dumps({**population.to_dict(), "files": [str(path) for path in paths]}))
+    else:
+        print(population)
+        print("\nwritten: " + ", ".join(str(path) for path in paths))
+    return 0
 
 
 def _reproduce(arguments: argparse.Namespace) -> int:

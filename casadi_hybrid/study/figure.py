@@ -1,0 +1,58 @@
+"""The study's figure: success and median iterations against the condition number."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from casadi_hybrid.plotting import WIDTH, figure, legend_below, line_style
+from casadi_hybrid.study.tables import Block, Cell, Summary
+from casadi_hybrid.study.trial import REGULAR
+
+# With more blocks than this in one column of the page, two stand side by side.
+_TALL = 4
+
+
+def draw(summary: Summary) -> Figure:
+    """Return the figure: a pair of panels (success, iterations) for each block."""
+    across = 1 if len(summary) <= _TALL else 2
+    rows = -(-len(summary) // across)
+    fig, axes = figure(
+        rows, 2 * across, height=2.1, width=WIDTH if across == 1 else 1.7 * WIDTH, sharex=True
+    )
+    for i, (block, levels) in enumerate(summary.items()):
+        row, column = divmod(i, across)
+        _panels((axes[row, 2 * column], axes[row, 2 * column + 1]), block, levels)
+    for ax in axes.flat[2 * len(summary) :]:
+        ax.set_visible(False)
+    shown = min(len(summary), across)
+    for k in range(2 * shown):
+        # The lowest panel of each column that is in use carries the axis label.
+        lowest = rows - 1 if axes[rows - 1, k].get_visible() else rows - 2
+        axes[lowest, k].set_xlabel("condition number κ of $J_h(x^*)$")
+        axes[lowest, k].tick_params(labelbottom=True)
+    legend_below(fig, axes[0, 0], columns=5 if across == 1 else 8)
+    return fig
+
+
+def _panels(pair: tuple[Axes, Axes], block: Block, levels: dict[float, dict[str, Cell]]) -> None:
+    success, iterations = pair
+    conditions = sorted(levels)
+    for i, rule in enumerate(next(iter(levels.values()))):
+        cells = [levels[c][rule] for c in conditions]
+        medians = [np.nan if c.median_iterations is None else c.median_iterations for c in cells]
+        style = {**line_style(i, len(conditions)), "linewidth": 1.2, "markersize": 4.0}
+        style["markevery"] = 1
+        success.plot(conditions, [c.percent for c in cells], label=rule, **style)
+        # A median of zero iterations, a start that is solved, has no place on this axis.
+        iterations.plot(conditions, np.maximum(medians, 0.5), label=rule, **style)
+    kind = "" if block.kind == REGULAR else f", {block.kind}"
+    success.set_title(f"n={block.n}, m={block.m}{kind}, radius {block.radius:g}", loc="left")
+    success.set_ylabel("success (%)")
+    success.set_ylim(-5, 105)
+    iterations.set_ylabel("median iterations")
+    iterations.set_yscale("log")
+    iterations.set_ylim(0.8, 700)
+    for ax in pair:
+        ax.set_xscale("log")

@@ -1,0 +1,152 @@
+"""The population study: which units there are, running them, and what comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from casadi_hybrid.errors import InputError
+from casadi_hybrid.inputs import count, positive
+from casadi_hybrid.parallel import in_parallel
+from casadi_hybrid.study.degenerate import KINDS, admits
+from casadi_hybrid.study.store import Store, header
+from casadi_hybrid.study.tables import as_cells, caption, summarize, text_table, write_csv
+from casadi_hybrid.study.trial import REGULAR, Settings, Trial, Unit, run_unit
+
+SHAPES = ((3, 5), (5, 3), (8, 5), (20, 12))
+CONDITIONS = (1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 30.0, 100.0, 1e3, 1e4)
+RADII = (0.1, 1.0)
+RECORD = "runs.jsonl"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The instances of a study: every combination of what is listed.
+
+    Args:
+        shapes: (n, m), numbers of variables and constraints.
+        conditions: κ of J_h(x*).
+        radii: distances of the start from x*.
+        seeds: instances for each of these combinations.
+        first_seed: number of the first; rules were tuned on numbers below 1000.
+
+    Raises:
+        InputError: for an empty list or a number out of range.
+    """
+
+    shapes: tuple[tuple[int, int], ...] = SHAPES
+    conditions: tuple[float, ...] = CONDITIONS
+    radii: tuple[float, ...] = RADII
+    seeds: int = 50
+    first_seed: int = 1000
+
+    def __post_init__(self) -> None:
+        for name in ("shapes", "conditions", "radii"):
+            if not getattr(self, name):
+                raise InputError(f"{name} is empty; name at least one")
+        for n, m in self.shapes:
+            count(n, "n of a shape", at_least=1)
+            count(m, "m of a shape", at_least=1)
+        for condition in self.conditions:
+            if positive(condition, "condition") < 1:
+                raise InputError(f"condition must be at least 1, got {condition!r}")
+        for radius in self.radii:
+            positive(radius, "radius")
+        count(self.seeds, "seeds", at_least=1)
+        count(self.first_seed, "first_seed")
+
+    def units(self, *, rank_deficient: bool) -> Iterator[Unit]:
+        """Yield the units, block by block.
+
+        Raises:
+            InputError: for a shape with n or m below 2 where rank is to be lost.
+        """
+        for n, m in dict.fromkeys(self.shapes):
+            if rank_deficient and min(n, m) < 2:
+                raise InputError(
+                    f"the shape {n}x{m} cannot lose rank and keep a constraint; "
+                    "--rank-deficient needs n and m of at least 2"
+                )
+            rank = min(n, m) - 1
+            kinds = [k for k in KINDS if admits(k, n, m, rank)] if rank_deficient else [REGULAR]
+            for kind in kinds:
+                for radius in dict.fromkeys(map(float, self.radii)):
+                    for condition in dict.fromkeys(map(float, self.conditions)):
+                        for seed in range(self.first_seed, self.first_seed + self.seeds):
+                            yield Unit(kind, n, m, radius, condition, seed)
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """The trials of every unit of a plan, in the plan's order.
+
+    Attributes:
+        settings: what they were run with.
+        units: unit → its trials.
+    """
+
+    settings: Settings
+    units: Mapping[Unit, tuple[Trial, ...]]
+
+    def __str__(self) -> str:
+        summary = summarize(self.units)
+        return f"{caption(summary, self.settings.budget)}\n\n{text_table(summary)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Settings, caption and cells, ready for JSON."""
+        summary = summarize(self.units)
+        return {
+            "settings": header(self.settings),
+            "caption": caption(summary, self.settings.budget),
+            "cells": as_cells(summary),
+        }
+
+
+def run_study(
+    plan: Plan,
+    settings: Settings,
+    folder: Path,
+    *,
+    workers: int | None = None,
+    fresh: bool = False,
+    progress: bool = True,
+) -> Population:
+    """Run the units of a plan that ``folder`` does not hold yet, in parallel processes.
+
+    Each finished unit is appended to ``folder/runs.jsonl`` at once. A run that was cut short goes
+    on from there, and a larger plan with the same settings adds to it.
+
+    Args:
+        plan, settings: what to run, and how.
+        folder: where the record is kept.
+        workers: processes; all available cores by default.
+        fresh: forget what the folder holds.
+        progress: show progress on stderr.
+
+    Raises:
+        InputError: when the folder holds a study of other settings or of other code.
+    """
+    units = list(plan.units(rank_deficient=settings.rank_deficient))
+    store = Store(folder / RECORD, settings, fresh=fresh)
+    missing = [unit for unit in units if unit not in store.done]
+    label = "study" if progress else ""
+    work = partial(run_unit, settings)
+    for unit, trials in in_parallel(work, missing, workers=workers, label=label):
+        store.append(unit, trials)
+    return Population(settings, {unit: store.done[unit] for unit in units})
+
+
+def write(population: Population, folder: Path) -> list[Path]:
+    """Write runs.csv, table.txt and study.png; return what was written."""
+    from casadi_hybrid.plotting import save  # noqa: PLC0415 - matplotlib only when drawing
+    from casadi_hybrid.study.figure import draw  # noqa: PLC0415
+
+    folder.mkdir(parents=True, exist_ok=True)
+    runs, table = folder / "runs.csv", folder / "table.txt"
+    write_csv(population.units, runs)
+    table.write_text(f"{population}\n", encoding="utf-8")
+    figure = save(draw(summarize(population.units)), folder / "study.png")
+    return [runs, table, figure]

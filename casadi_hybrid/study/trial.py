@@ -1,0 +1,211 @@
+"""One unit of the study: one instance, every rule, judged by the problem's own functions.
+
+What counts as a success depends on what the constraints leave open:
+
+- m ≥ n, full rank: they fix x* alone. Success is the first hit ‖x_t − x*‖₂ ≤ 1e-3; the
+  iterations are the hitting time.
+- m < n, full rank: success is a KKT point with unscaled residuals ‖h‖_∞ ≤ 1e-8 and
+  ‖∇f + J_hᵀλ‖_∞ ≤ 1e-8 for the multipliers λ the rule returned, x* or another; the iterations
+  are those of the whole run.
+- rank lost at x*: multipliers are not unique, so the verifier fits its own. Success is
+  ‖h‖_∞ ≤ 1e-8 and ‖∇f + J_hᵀλ‖_∞ ≤ 1e-6. The weaker second number is what a singular system
+  admits: where h is quadratic, x is only known to √1e-8 = 1e-4, and curvature times that distance
+  is what a multiplier of ordinary size leaves of the gradient.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from casadi_hybrid.errors import EvaluationError, InputError
+from casadi_hybrid.inputs import Vector, count
+from casadi_hybrid.methods import METHODS, make_method
+from casadi_hybrid.oracle import Oracle
+from casadi_hybrid.paper.generator import Instance, make_instance
+from casadi_hybrid.residuals import Residuals, residuals_at
+from casadi_hybrid.result import Result
+from casadi_hybrid.solver import Solver
+from casadi_hybrid.stopping import DistanceTest, Progress, StoppingTest
+from casadi_hybrid.study.degenerate import make_rank_deficient
+from casadi_hybrid.verify.kkt import first_order
+
+HIT = 1e-3
+TOL = 1e-8
+TOL_STATIONARITY_DEFICIENT = 1e-6
+# Designed rules refuse curvature ≤ 0 on ker B unless they may lift it; matrix rules lift to 0.1.
+KERNEL_FLOOR = 0.1
+RULES = ("auto", "whitened", "closed-form", "matrix-lookahead", "matrix-memory")
+REGULAR = "regular"
+
+
+class Unit(NamedTuple):
+    """The instance of a unit. ``kind`` is ``"regular"`` or a kind of rank deficiency."""
+
+    kind: str
+    n: int
+    m: int
+    radius: float
+    condition: float
+    seed: int
+
+    @property
+    def by_distance(self) -> bool:
+        """Whether success is the first hit of x*."""
+        return self.kind == REGULAR and self.m >= self.n
+
+    def instance(self) -> Instance:
+        """Make the instance."""
+        options: dict[str, Any] = {"n": self.n, "m": self.m, "radius": self.radius}
+        if self.kind == REGULAR:
+            return make_instance(self.condition, self.seed, **options)
+        return make_rank_deficient(self.condition, self.seed, kind=self.kind, **options)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What decides the numbers of a unit besides the unit itself.
+
+    Args:
+        rules: names of methods.
+        budget: iterations a run may take.
+        rank_deficient: whether the study is of instances that lose rank at the solution.
+
+    Raises:
+        InputError: for an unknown or repeated rule, one that needs options, or a budget below 1.
+    """
+
+    rules: tuple[str, ...] = RULES
+    budget: int = 500
+    rank_deficient: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.rules:
+            raise InputError("no rule was named; give at least one, such as auto")
+        for i, rule in enumerate(self.rules):
+            make_method(rule, {})
+            if rule in self.rules[:i]:
+                raise InputError(f"the rule {rule!r} is named twice")
+        count(self.budget, "budget", at_least=1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every number a unit's results depend on, ready for JSON."""
+        return {
+            "rules": list(self.rules),
+            "budget": self.budget,
+            "rank_deficient": self.rank_deficient,
+            "hit": HIT,
+            "tol": TOL,
+            "tol_stationarity_rank_deficient": TOL_STATIONARITY_DEFICIENT,
+            "kernel_floor": KERNEL_FLOOR,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One rule on one instance.
+
+    Attributes:
+        rule: name of the method.
+        success: see the module's docstring.
+        iterations: the hitting time, or the steps of the whole run without a hit.
+        stop, point: names of the two statuses of the result.
+        feasibility, stationarity: residuals of the returned point, evaluated anew. NaN where the
+            functions are not defined.
+        distance: ‖x − x*‖₂ of the returned point.
+        first, second: evaluations of (f, ∇f, h, J_h), and of these with ∇²L.
+        elapsed: seconds; the only entry that differs between two runs.
+    """
+
+    rule: str
+    success: bool
+    iterations: int
+    stop: str
+    point: str
+    feasibility: float
+    stationarity: float
+    distance: float
+    first: int
+    second: int
+    elapsed: float = field(compare=False)
+
+
+def run_unit(settings: Settings, unit: Unit) -> tuple[Trial, ...]:
+    """Run every rule of the settings on the unit's instance."""
+    instance = unit.instance()
+    return tuple(_run(rule, settings, unit, instance) for rule in settings.rules)
+
+
+def options_of(rule: str, unit: Unit) -> dict[str, Any]:
+    """Options of a rule: rules that know ``kernel_floor`` get it where x* leaves a kernel."""
+    lifts = not unit.by_distance and "kernel_floor" in METHODS[rule][0]
+    return {"kernel_floor": KERNEL_FLOOR} if lifts else {}
+
+
+@dataclass
+class _FirstHit:
+    """Remembers the first iteration within :data:`HIT` of x*."""
+
+    target: Vector
+    iteration: int | None = None
+
+    def __call__(self, progress: Progress) -> None:
+        if self.iteration is None:
+            distance = float(np.linalg.norm(progress.state.x - self.target))
+            self.iteration = progress.state.t if distance <= HIT else None
+
+
+def _run(rule: str, settings: Settings, unit: Unit, instance: Instance) -> Trial:
+    tests: list[StoppingTest] = []
+    tol = TOL
+    if unit.by_distance:
+        tests.append(DistanceTest(instance.x_star, HIT))
+        # σ_min = 1/κ: at a larger residual the run could end before the distance is reached.
+        tol = min(TOL, 0.1 * HIT / unit.condition)
+    deficient = unit.kind != REGULAR
+    solver = Solver(
+        instance.problem,
+        rule,
+        tol=tol,
+        tol_stationarity=TOL_STATIONARITY_DEFICIENT if deficient else tol,
+        max_iter=settings.budget,
+        stopping=tests,
+        **options_of(rule, unit),
+    )
+    hit = _FirstHit(instance.x_star)
+    result = solver.solve(instance.x0, lam_g0=instance.multipliers0, callback=hit)
+    residuals = _residuals(result, instance, fitted=deficient)
+    if unit.by_distance:
+        success = hit.iteration is not None
+    else:
+        limit = TOL_STATIONARITY_DEFICIENT if deficient else TOL
+        success = residuals.feasibility <= TOL and residuals.stationarity <= limit
+    reached = hit.iteration if unit.by_distance else None
+    return Trial(
+        rule=rule,
+        success=success,
+        iterations=result.iterations if reached is None else reached,
+        stop=result.stop.name,
+        point=result.point.name,
+        feasibility=residuals.feasibility,
+        stationarity=residuals.stationarity,
+        distance=float(np.linalg.norm(result.x - instance.x_star)),
+        first=result.evaluations["first"],
+        second=result.evaluations["second"],
+        elapsed=result.elapsed,
+    )
+
+
+def _residuals(result: Result, instance: Instance, *, fitted: bool) -> Residuals:
+    """Evaluate the problem's functions anew, so that no verdict rests on the solver's record."""
+    oracle = Oracle(instance.problem.functions, np.zeros(0))
+    try:
+        at = oracle.first(result.x)
+    except EvaluationError:
+        return Residuals(np.nan, np.nan)
+    if not fitted:
+        return residuals_at(at, result.multipliers)
+    found = first_order(oracle, at)
+    return Residuals(found.feasibility.value, found.stationarity.value)
