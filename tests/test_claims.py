@@ -52,7 +52,7 @@ def test_counterexamples_deviate(checked):
     assert all(min(dict(c.deviations).values()) > 1e-6 for c in dropped)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1])
 def test_other_seeds(seed):
     assert all(claim.held for claim in claims.check_all(seed, iterations=40))
 
@@ -75,7 +75,7 @@ def test_the_compared_runs_move_and_differ_in_mu(n, m):
 finite = st.floats(-20, 20, allow_nan=False, width=32)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(shape=st.sampled_from(SHAPES), seed=st.integers(0, 50), data=st.data())
 def test_any_split_is_the_same_method(shape, seed, data):
     _, trial, M, _ = setup(*shape, seed)
@@ -85,7 +85,7 @@ def test_any_split_is_the_same_method(shape, seed, data):
     assert claim.held, str(claim)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(
     shape=st.sampled_from(SHAPES),
     seed=st.integers(0, 50),
