@@ -12,6 +12,8 @@ from casadi_hybrid.study.trial import REGULAR
 
 # With more blocks than this in one column of the page, two stand side by side.
 _TALL = 4
+# Lower end of the axes of iterations.
+_LEAST = 0.8
 
 
 def draw(summary: Summary) -> Figure:
@@ -24,6 +26,11 @@ def draw(summary: Summary) -> Figure:
     for i, (block, levels) in enumerate(summary.items()):
         row, column = divmod(i, across)
         _panels((axes[row, 2 * column], axes[row, 2 * column + 1]), block, levels)
+    # One range of iterations for all panels, so that they can be compared by eye.
+    cells = [c for levels in summary.values() for row in levels.values() for c in row.values()]
+    most = max((c.median_iterations or 0.0 for c in cells), default=0.0)
+    for ax in axes[:, 1::2].flat:
+        ax.set_ylim(_LEAST, 2.0 * max(most, 10.0))
     for ax in axes.flat[2 * len(summary) :]:
         ax.set_visible(False)
     shown = min(len(summary), across)
@@ -43,16 +50,16 @@ def _panels(pair: tuple[Axes, Axes], block: Block, levels: dict[float, dict[str,
         cells = [levels[c][rule] for c in conditions]
         medians = [np.nan if c.median_iterations is None else c.median_iterations for c in cells]
         style = {**line_style(i, len(conditions)), "linewidth": 1.2, "markersize": 4.0}
-        style["markevery"] = 1
+        # Many curves lie on 100 %: hollow markers, and the first rule on top, keep them apart.
+        style |= {"markevery": 1, "markerfacecolor": "none", "zorder": 10.0 - i}
         success.plot(conditions, [c.percent for c in cells], label=rule, **style)
-        # A median of zero iterations, a start that is solved, has no place on this axis.
-        iterations.plot(conditions, np.maximum(medians, 0.5), label=rule, **style)
+        # A median of zero, starts that are solved already, is drawn at the axis's lower end.
+        iterations.plot(conditions, np.maximum(medians, _LEAST), label=rule, **style)
     kind = "" if block.kind == REGULAR else f", {block.kind}"
     success.set_title(f"n={block.n}, m={block.m}{kind}, radius {block.radius:g}", loc="left")
     success.set_ylabel("success (%)")
     success.set_ylim(-5, 105)
     iterations.set_ylabel("median iterations")
     iterations.set_yscale("log")
-    iterations.set_ylim(0.8, 700)
     for ax in pair:
         ax.set_xscale("log")

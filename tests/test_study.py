@@ -1,0 +1,517 @@
+"""The population study: its instances, its verdicts, its record on disk, its tables."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from casadi_hybrid import InputError, Solver, cli
+from casadi_hybrid.methods import METHODS
+from casadi_hybrid.oracle import Oracle
+from casadi_hybrid.study import (
+    KINDS,
+    Plan,
+    Settings,
+    Unit,
+    make_rank_deficient,
+    population,
+    run_study,
+    run_unit,
+    store,
+    write,
+)
+from casadi_hybrid.study.figure import draw
+from casadi_hybrid.study.tables import Block, summarize
+
+PLAN = Plan(shapes=((3, 5), (5, 3)), conditions=(1.0, 1e3), radii=(1.0,), seeds=2)
+SETTINGS = Settings(("auto", "closed-form"), budget=30)
+
+
+def evaluate(instance, x, multipliers=None):
+    oracle = Oracle(instance.problem.functions, np.zeros(0))
+    lam = instance.multipliers_star if multipliers is None else multipliers
+    return oracle.second(np.asarray(x, dtype=float), lam)
+
+
+def singular(B):
+    return np.linalg.svd(B, compute_uv=False)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A study that was never interrupted, with its files."""
+    folder = tmp_path_factory.mktemp("study")
+    done = run_study(PLAN, SETTINGS, folder, workers=1, progress=False)
+    return done, folder, write(done, folder)
+
+
+# Instances that lose rank at the solution.
+
+
+@st.composite
+def deficient(draw):
+    n, m = draw(st.integers(2, 7)), draw(st.integers(2, 7))
+    rank = draw(st.integers(1, min(n, m) - 1))
+    kinds = [kind for kind in KINDS if kind != "crossing" or (m - rank == 1 and n - rank >= 2)]
+    kind = draw(st.sampled_from(kinds))
+    condition = draw(st.sampled_from([1.0, 10.0, 1e4]))
+    seed = draw(st.integers(0, 2000))
+    return make_rank_deficient(condition, seed, n=n, m=m, rank=rank, kind=kind), rank, kind
+
+
+@given(deficient())
+def test_the_constructed_point_is_a_kkt_point_with_the_rank_and_condition_asked_for(case):
+    instance, rank, _ = case
+    at = evaluate(instance, instance.x_star)
+    sigma = singular(at.B)
+    np.testing.assert_allclose(at.B, instance.B_star, atol=1e-14)
+    assert np.count_nonzero(sigma > 1e-12) == rank
+    expected = instance.condition if rank > 1 else 1.0
+    assert sigma[0] / sigma[rank - 1] == pytest.approx(expected, rel=1e-9)
+    assert np.abs(at.h).max() <= 1e-14
+    assert np.abs(at.gradient + at.B.T @ instance.multipliers_star).max() <= 1e-13
+    kernel = np.linalg.svd(instance.B_star)[2][rank:].T
+    assert np.linalg.eigvalsh(kernel.T @ at.hessian @ kernel)[0] >= 0.5 - 1e-9
+    assert np.linalg.norm(instance.x0 - instance.x_star) == pytest.approx(1.0)
+
+
+@given(deficient(), st.integers(0, 100))
+def test_each_kind_is_what_it_says_away_from_the_solution(case, seed):
+    instance, rank, kind = case
+    n = instance.x_star.size
+    u = np.random.default_rng(seed).standard_normal(n)
+    at = evaluate(instance, instance.x_star + u)
+    if kind == "dependent":
+        assert singular(at.B)[rank:].max(initial=0.0) <= 1e-10 * singular(at.B)[0]
+        return
+    assert np.count_nonzero(singular(at.B) > 1e-9) > rank
+    # The rows N are those no regular row has a part in: Nᵀh = q is exactly quadratic.
+    N = np.linalg.svd(instance.B_star)[0][:, rank:]
+    half, full = N.T @ evaluate(instance, instance.x_star + 0.5 * u).h, N.T @ at.h
+    np.testing.assert_allclose(full, 4.0 * half, rtol=1e-9, atol=1e-12)
+    if kind == "isolated":
+        assert np.linalg.norm(at.h) >= 0.25 * (u @ u) * (1 - 1e-9)  # λ_min(Q) ≥ ½
+    else:
+        kernel = np.linalg.svd(instance.B_star)[2][rank:].T
+        zero = np.zeros(instance.multipliers_star.size)
+        bent = evaluate(instance, instance.x_star, N[:, 0]).hessian
+        bent = kernel.T @ (bent - evaluate(instance, instance.x_star, zero).hessian) @ kernel
+        values = np.linalg.eigvalsh(bent)
+        assert values[0] < -0.4
+        assert values[-1] > 0.4
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"condition": 0.5}, "condition"),
+        ({"seed": -1}, "seed"),
+        ({"rank": 3}, "below min"),
+        ({"rank": 0}, "rank"),
+        ({"m": 1}, "m must"),
+        ({"kind": "some"}, "kind"),
+        ({"kind": "crossing", "n": 3, "m": 5}, "crossing"),
+    ],
+)
+def test_impossible_instances_are_refused(options, message):
+    with pytest.raises(InputError, match=message):
+        make_rank_deficient(**{"condition": 2.0, "seed": 0, **options})
+
+
+# Verdicts.
+
+
+@pytest.mark.parametrize("rule", ["auto", "whitened"])
+def test_for_m_above_n_success_is_the_first_hit_of_the_solution(rule):
+    unit = Unit("regular", 3, 5, 1.0, 13.0, 1003)
+    (trial,) = run_unit(Settings((rule,)), unit)
+    instance = unit.instance()
+    result = Solver(instance.problem, rule, max_iter=60, tol=1e-15).solve(
+        instance.x0, lam_g0=instance.multipliers0, history=True
+    )
+    errors = np.linalg.norm(result.history.x - instance.x_star, axis=1)
+    assert trial.success
+    assert trial.iterations == np.flatnonzero(errors <= 1e-3)[0] > 0
+    assert trial.distance <= 1e-3
+
+
+def test_a_hit_one_step_after_the_budget_is_a_failure():
+    unit = Unit("regular", 3, 5, 1.0, 13.0, 1003)
+    (trial,) = run_unit(Settings(("auto",)), unit)
+    (short,) = run_unit(Settings(("auto",), budget=trial.iterations - 1), unit)
+    (enough,) = run_unit(Settings(("auto",), budget=trial.iterations), unit)
+    assert enough.success
+    assert not short.success
+    assert (short.stop, short.iterations) == ("ITERATION_LIMIT", trial.iterations - 1)
+
+
+@pytest.mark.parametrize("kind", ["regular", *KINDS])
+def test_with_a_kernel_success_is_a_kkt_point_by_residuals_of_the_problem(kind):
+    unit = Unit(kind, 5, 3, 1.0, 100.0, 1001)
+    (trial,) = run_unit(Settings(("auto",), rank_deficient=kind != "regular"), unit)
+    instance = unit.instance()
+    tolerance = 1e-8 if kind == "regular" else 1e-6
+    result = Solver(instance.problem, "auto", tol=1e-8, tol_stationarity=tolerance).solve(
+        instance.x0, lam_g0=instance.multipliers0
+    )
+    at = evaluate(instance, result.x)
+    multipliers, *_ = np.linalg.lstsq(at.B.T, -at.gradient, rcond=1e-9)
+    assert trial.success
+    assert trial.iterations == result.iterations
+    assert np.abs(at.h).max() <= 1e-8
+    assert np.abs(at.gradient + at.B.T @ multipliers).max() <= tolerance
+    assert trial.feasibility == np.abs(at.h).max()
+
+
+def test_a_rule_that_does_not_apply_fails_with_its_status():
+    plan = Plan(((3, 5),), (1e3,), (1.0,), seeds=1)
+    (unit,) = plan.units(rank_deficient=False)
+    (trial,) = run_unit(Settings(("closed-form",)), unit)
+    assert not trial.success
+    assert (trial.stop, trial.point) == ("DESIGN_INFEASIBLE", "NOT_CONVERGED")
+
+
+def test_a_start_outside_the_domain_is_a_failure_without_residuals(monkeypatch):
+    from casadi_hybrid.study import trial as module
+
+    unit = Unit("regular", 5, 3, 1.0, 1.0, 1000)
+    instance = unit.instance()
+
+    def undefined(self, x):
+        raise module.EvaluationError("f", "", np.nan)
+
+    result = Solver(instance.problem, "auto").solve(instance.x0)
+    monkeypatch.setattr(module.Oracle, "first", undefined)
+    residuals = module._residuals(result, instance, fitted=False)
+    assert np.isnan([residuals.feasibility, residuals.stationarity]).all()
+
+
+# The record on disk.
+
+
+def counting(monkeypatch):
+    ran = []
+
+    def run(settings, unit):
+        ran.append(unit)
+        return run_unit(settings, unit)
+
+    monkeypatch.setattr(population, "run_unit", run)
+    return ran
+
+
+def copy_record(folder, target):
+    target.mkdir(exist_ok=True)
+    record = target / population.RECORD
+    record.write_bytes((folder / population.RECORD).read_bytes())
+    return record
+
+
+def test_a_finished_study_runs_nothing_again(finished, tmp_path, monkeypatch):
+    done, folder, _ = finished
+    record = copy_record(folder, tmp_path)
+    before = record.read_bytes()
+    ran = counting(monkeypatch)
+    again = run_study(PLAN, SETTINGS, tmp_path, workers=1, progress=False)
+    assert ran == []
+    assert again.units == done.units
+    assert record.read_bytes() == before
+
+
+@pytest.mark.parametrize("cut", [1, 40, 400])
+def test_a_line_cut_off_by_a_kill_is_dropped_and_its_unit_run_again(
+    finished, tmp_path, monkeypatch, cut
+):
+    done, folder, _ = finished
+    record = copy_record(folder, tmp_path)
+    text = record.read_bytes()
+    last = json.loads(text.splitlines()[-1])
+    record.write_bytes(text[:-cut])
+    ran = counting(monkeypatch)
+    again = run_study(PLAN, SETTINGS, tmp_path, workers=1, progress=False)
+    assert ran == [Unit(**{name: last[name] for name in Unit._fields})]
+    assert again.units == done.units
+    assert all(json.loads(line) for line in record.read_text().splitlines())
+
+
+def test_a_study_killed_in_the_middle_goes_on_and_ends_the_same(finished, tmp_path):
+    done, _, _ = finished
+    record = tmp_path / population.RECORD
+    code = (
+        "from pathlib import Path; from casadi_hybrid.study import *\n"
+        f"run_study({PLAN!r}, {SETTINGS!r}, Path({str(tmp_path)!r}), workers=1, progress=False)"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code])
+    limit = time.monotonic() + 30
+    while time.monotonic() < limit and process.poll() is None:
+        if record.exists() and record.read_bytes().count(b"\n") >= 3:
+            break
+        time.sleep(0.002)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    there = record.read_bytes().count(b"\n") - 1
+    assert there >= 2
+    again = run_study(PLAN, SETTINGS, tmp_path, workers=1, progress=False)
+    assert again.units == done.units
+    assert len(record.read_text().splitlines()) == 1 + len(done.units)
+
+
+def test_a_larger_plan_adds_to_the_record(finished, tmp_path, monkeypatch):
+    _, folder, _ = finished
+    copy_record(folder, tmp_path)
+    ran = counting(monkeypatch)
+    larger = Plan(PLAN.shapes, PLAN.conditions, PLAN.radii, seeds=3)
+    run_study(larger, SETTINGS, tmp_path, workers=1, progress=False)
+    assert [unit.seed for unit in ran] == [1002] * 4
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        (Settings(("auto", "closed-form"), budget=31), "budget = 30, this one has 31"),
+        (Settings(("auto",), budget=30), "rules"),
+        (Settings(("auto", "closed-form"), budget=30, rank_deficient=True), "rank_deficient"),
+    ],
+)
+def test_other_settings_are_not_mixed_in(finished, tmp_path, settings, named):
+    _, folder, _ = finished
+    record = copy_record(folder, tmp_path)
+    before = record.read_bytes()
+    with pytest.raises(InputError, match=named):
+        run_study(PLAN, settings, tmp_path, workers=1, progress=False)
+    assert record.read_bytes() == before
+
+
+def test_other_code_is_not_mixed_in_and_fresh_starts_over(finished, tmp_path, monkeypatch):
+    _, folder, _ = finished
+    record = copy_record(folder, tmp_path)
+    monkeypatch.setattr(store, "code_digest", lambda: "0" * 16)
+    with pytest.raises(InputError, match="code"):
+        store.Store(record, SETTINGS)
+    assert store.Store(record, SETTINGS, fresh=True).done == {}
+    assert json.loads(record.read_text())["code"] == "0" * 16
+
+
+def test_the_digest_sees_the_code_that_decides_and_not_the_code_that_shows(tmp_path, monkeypatch):
+    package = tmp_path / "casadi_hybrid"
+    (package / "rules").mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    for name in ("rules/design.py", "plotting.py"):
+        (package / name).write_text("1")
+    monkeypatch.setattr(store.casadi_hybrid, "__file__", str(package / "__init__.py"))
+    digest = store.code_digest.__wrapped__
+    first = digest()
+    (package / "plotting.py").write_text("2")
+    assert digest() == first
+    (package / "rules" / "design.py").write_text("2")
+    assert digest() != first
+
+
+@pytest.mark.parametrize("text", ["n,m\n3,5\n", '{"a": 1}\n', "[]\n"])
+def test_a_file_that_is_no_study_is_refused(tmp_path, text):
+    record = tmp_path / population.RECORD
+    record.write_text(text)
+    with pytest.raises(InputError, match="not the record of a study"):
+        store.Store(record, SETTINGS)
+    assert record.read_text() == text
+
+
+def test_a_damaged_line_is_named(finished, tmp_path):
+    _, folder, _ = finished
+    record = copy_record(folder, tmp_path)
+    lines = record.read_text().splitlines(keepends=True)
+    lines[2] = lines[2][:50] + "\n"
+    record.write_text("".join(lines))
+    with pytest.raises(InputError, match=r"line 3 of .* is damaged"):
+        store.Store(record, SETTINGS)
+
+
+def test_what_is_not_finite_survives_the_record(tmp_path):
+    unit = Unit("regular", 3, 5, 1.0, 1.0, 0)
+    (trial,) = run_unit(Settings(("auto",)), unit)
+    from dataclasses import replace
+
+    first = store.Store(tmp_path / "a.jsonl", SETTINGS)
+    first.append(unit, (replace(trial, feasibility=np.nan, distance=np.inf),))
+    (back,) = store.Store(tmp_path / "a.jsonl", SETTINGS).done[unit]
+    assert np.isnan([back.feasibility, back.distance]).all()
+    assert back.stationarity == trial.stationarity
+
+
+def test_the_trials_do_not_depend_on_the_number_of_processes(finished, tmp_path):
+    done, _, _ = finished
+    two = run_study(PLAN, SETTINGS, tmp_path, workers=2, progress=False)
+    assert two.units == done.units
+    assert list(two.units) == list(done.units)
+
+
+# Tables, figure, command.
+
+
+def recount(rows):
+    """The table's numbers from the raw lines of runs.csv, without the package's code."""
+    groups = {}
+    for row in rows:
+        key = tuple(row[name] for name in ("kind", "n", "m", "radius", "condition", "rule"))
+        groups.setdefault(key, []).append(row)
+    out = {}
+    for key, group in groups.items():
+        hits = sorted(int(row["iterations"]) for row in group if row["success"] == "True")
+        k = len(hits)
+        median = None if not k else (hits[(k - 1) // 2] + hits[k // 2]) / 2
+        out[key] = (len(group), k, median)
+    return out
+
+
+def test_the_table_equals_a_recount_of_the_raw_rows(finished):
+    done, _, (runs, table, _) = finished
+    with runs.open(newline="") as file:
+        counted = recount(csv.DictReader(file))
+    cells = done.to_dict()["cells"]
+    assert len(cells) == len(counted) == 8
+    text = table.read_text()
+    for cell in cells:
+        key = (cell["kind"], *(str(cell[k]) for k in ("n", "m", "radius", "condition", "rule")))
+        runs_, successes, median = counted[key]
+        assert (cell["runs"], cell["successes"], cell["median_iterations"]) == counted[key]
+        assert sum(cell["failures"].values()) == runs_ - successes
+        block = text.split(f"n = {cell['n']}, m = {cell['m']}, start radius 1: 2 runs a cell\n")[1]
+        line = next(r for r in block.splitlines() if r.split()[0] == f"{cell['condition']:g}")
+        shown = re.findall(r"([\d.]+)% +(\S+) \(n= *(\d+)\)", line)
+        percent, middle, n = shown[SETTINGS.rules.index(cell["rule"])]
+        assert float(percent) == pytest.approx(100 * successes / runs_, rel=1e-2)
+        assert middle == ("–" if median is None else f"{median:g}")
+        assert int(n) == successes
+
+
+def test_the_caption_defines_every_success_it_counts(finished):
+    done, _, _ = finished
+    assert "‖x_t − x*‖₂ ≤ 0.001" in str(done)
+    assert "a KKT point, ‖h‖_∞ ≤ 1e-08" in str(done)
+    assert "rank is lost" not in str(done)
+
+
+def test_the_figure_draws_the_cells(finished):
+    done, _, (_, _, picture) = finished
+    summary = summarize(done.units)
+    assert list(summary) == [Block("regular", 3, 5, 1.0), Block("regular", 5, 3, 1.0)]
+    fig = draw(summary)
+    for row, levels in enumerate(summary.values()):
+        success, iterations = fig.axes[2 * row], fig.axes[2 * row + 1]
+        for number, rule in enumerate(SETTINGS.rules):
+            cells = [levels[c][rule] for c in (1.0, 1e3)]
+            drawn = success.lines[number].get_ydata()
+            assert list(drawn) == [100.0 * c.successes / c.runs for c in cells]
+            medians = [c.median_iterations or np.nan for c in cells]
+            np.testing.assert_array_equal(iterations.lines[number].get_ydata(), medians)
+    assert picture.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(("blocks", "panels"), [(1, 2), (5, 10), (7, 14)])
+def test_the_figure_has_a_pair_of_panels_for_each_block(finished, blocks, panels):
+    done, _, _ = finished
+    levels = next(iter(summarize(done.units).values()))
+    fig = draw({Block("regular", 3 + i, 5, 1.0): levels for i in range(blocks)})
+    shown = [ax for ax in fig.axes if ax.get_visible()]
+    assert len(shown) == panels
+    across = 2 if blocks == 1 else 4
+    assert sum(bool(ax.get_xlabel()) for ax in shown) == across
+
+
+def command(folder, *more):
+    arguments = ["study", "--shapes", "3x5", "5x3", "--conditions", "1", "1e3", "--radii", "1"]
+    arguments += ["--seeds", "2", "--rules", "auto", "closed-form", "--budget", "30"]
+    return cli.main([*arguments, "--output", str(folder), "--workers", "1", *more])
+
+
+def test_the_command_prints_json_with_settings_cells_and_files(finished, tmp_path, capsys):
+    done, folder, _ = finished
+    copy_record(folder, tmp_path)
+    assert command(tmp_path, "--json") == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert set(printed) == {"settings", "caption", "cells", "files"}
+    assert set(printed["settings"]) == {
+        "study", "format", "version", "code", "rules", "budget", "rank_deficient",
+        "hit", "tol", "tol_stationarity_rank_deficient", "kernel_floor",
+    }  # fmt: skip
+    assert printed["cells"] == json.loads(json.dumps(done.to_dict()["cells"]))
+    assert set(printed["cells"][0]) == {
+        "kind", "n", "m", "radius", "condition", "rule",
+        "runs", "successes", "median_iterations", "failures",
+    }  # fmt: skip
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["runs.csv", "runs.jsonl", "study.png", "table.txt"]
+
+
+def test_the_command_prints_the_table_it_writes(finished, tmp_path, capsys):
+    done, folder, _ = finished
+    copy_record(folder, tmp_path)
+    assert command(tmp_path) == 0
+    assert capsys.readouterr().out.startswith(str(done))
+    assert (tmp_path / "table.txt").read_text() == f"{done}\n"
+
+
+def test_the_command_refuses_to_mix_and_fresh_replaces(finished, tmp_path, capsys):
+    _, folder, _ = finished
+    record = copy_record(folder, tmp_path)
+    more = ("--budget", "2", "--seeds", "1", "--conditions", "1", "--shapes", "3x5")
+    assert command(tmp_path, *more) == 2
+    assert "--fresh" in capsys.readouterr().err
+    assert command(tmp_path, *more, "--fresh") == 0
+    assert json.loads(record.read_text().splitlines()[0])["budget"] == 2
+    assert len(record.read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--seeds", "0"), "seeds"),
+        (("--first-seed", "-1"), "first_seed"),
+        (("--conditions", "0.5"), "condition"),
+        (("--radii", "0"), "radius"),
+        (("--shapes", "0x5"), "n of a shape"),
+        (("--rules", "autos"), "did you mean 'auto'"),
+        (("--rules", "given-theta"), "theta"),
+        (("--rules", "auto", "auto"), "twice"),
+        (("--budget", "0"), "budget"),
+        (("--workers", "0"), "workers"),
+        (("--rank-deficient", "--shapes", "1x5"), "cannot lose rank"),
+    ],
+)
+def test_wrong_input_is_refused_before_anything_is_written(tmp_path, capsys, more, message):
+    assert command(tmp_path / "none", *more) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_shape_is_written_as_two_numbers(tmp_path):
+    with pytest.raises(SystemExit):
+        command(tmp_path, "--shapes", "35")
+
+
+def test_rank_deficient_plans_take_every_kind_a_shape_admits():
+    units = list(Plan(conditions=(1.0,), radii=(1.0,), seeds=1).units(rank_deficient=True))
+    kinds = {(n, m): [u.kind for u in units if (u.n, u.m) == (n, m)] for _, n, m, *_ in units}
+    assert kinds[3, 5] == ["dependent", "isolated"]
+    assert kinds[5, 3] == kinds[20, 12] == list(KINDS)
+
+
+def test_the_command_line_names_the_defaults_of_the_plan():
+    arguments = cli._parser().parse_args(["study"])
+    assert tuple(arguments.shapes) == Plan().shapes
+    assert tuple(arguments.conditions) == Plan().conditions
+    assert tuple(arguments.radii) == Plan().radii
+    assert (arguments.seeds, arguments.first_seed) == (Plan().seeds, Plan().first_seed)
+    assert tuple(arguments.rules) == Settings().rules
+    assert arguments.budget == Settings().budget
+    assert set(arguments.rules) <= set(METHODS)
