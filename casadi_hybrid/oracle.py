@@ -13,8 +13,7 @@ from casadi_hybrid.inputs import Vector
 class Oracle:
     """The functions of one problem at fixed parameters, with counts of the calls.
 
-    One oracle serves one solve in one thread. A subclass may add noise (see
-    :mod:`casadi_hybrid.claims`); iterations use nothing else of a problem.
+    One oracle serves one solve in one thread; iterations use nothing else of a problem.
     """
 
     functions: Functions

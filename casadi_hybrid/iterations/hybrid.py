@@ -69,12 +69,11 @@ class Hybrid(Quiet):
         at = self.evaluate(oracle, state)
         before = at if start.x_prev is None else oracle.first(start.x_prev)
         h_prev = self._seen(-1, before).measured
-        if self.dual_start == "memory_free":
-            return State(start.x0, given, np.zeros_like(given), given, 0, (h_prev,))
         first = self.rule.decide(at, 0)
-        augmented = first.C_aug @ h_prev
-        mu = given - augmented if self.dual_start == "effective" else given
-        return State(start.x0, mu, first.C_opt @ h_prev, mu + augmented, 0, (h_prev,))
+        augmented, kept = first.C_aug @ h_prev, first.C_opt @ h_prev
+        shift = {"memory_free": kept, "effective": -augmented, "multipliers": 0.0}
+        mu = given + shift[self.dual_start]
+        return State(start.x0, mu, kept, mu + augmented, 0, (h_prev,))
 
     def evaluate(self, oracle: Oracle, state: State) -> Evaluation:
         """Evaluate at x_t, with H where the rule needs it."""

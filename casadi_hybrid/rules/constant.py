@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -38,17 +39,23 @@ class ConstantRule:
 
     def decide(self, at: Evaluation, t: int) -> Correction:
         """Return the constant correction, checked against the shape of B."""
-        m, n = at.B.shape
-        return Correction(
-            as_matrix(self.C, (m, m), "C"),
-            as_matrix(self.Omega, (m, m), "Omega"),
-            self._step("eta_x", n),
-            self._step("eta_d", m),
-        )
+        return _checked(self, *at.B.shape)
 
-    def _step(self, name: str, size: int) -> float | Matrix:
-        value = getattr(self, name)
+
+@lru_cache(maxsize=16)
+def _checked(rule: ConstantRule, m: int, n: int) -> Correction:
+    """The correction of a rule for one shape; checking it anew at every step would double a step."""
+
+    def step(name: str, size: int) -> float | Matrix:
+        value = getattr(rule, name)
         return float(value) if np.ndim(value) == 0 else as_matrix(value, (size, size), name)
+
+    return Correction(
+        as_matrix(rule.C, (m, m), "C"),
+        as_matrix(rule.Omega, (m, m), "Omega"),
+        step("eta_x", n),
+        step("eta_d", m),
+    )
 
 
 @dataclass(frozen=True)
