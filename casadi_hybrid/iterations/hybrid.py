@@ -71,8 +71,11 @@ class Hybrid(Quiet):
         h_prev = self._seen(-1, before).measured
         first = self.rule.decide(at, 0)
         augmented, kept = first.C_aug @ h_prev, first.C_opt @ h_prev
-        shift = {"memory_free": kept, "effective": -augmented, "multipliers": 0.0}
-        mu = given + shift[self.dual_start]
+        mu = given
+        if self.dual_start == "memory_free":
+            mu = given + kept
+        elif self.dual_start == "effective":
+            mu = given - augmented
         return State(start.x0, mu, kept, mu + augmented, 0, (h_prev,))
 
     def evaluate(self, oracle: Oracle, state: State) -> Evaluation:

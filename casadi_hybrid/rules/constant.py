@@ -44,7 +44,7 @@ class ConstantRule:
 
 @lru_cache(maxsize=16)
 def _checked(rule: ConstantRule, m: int, n: int) -> Correction:
-    """The correction of a rule for one shape; checking it anew at every step would double a step."""
+    """The correction of a rule for one shape, checked once: a check costs as much as a step."""
 
     def step(name: str, size: int) -> float | Matrix:
         value = getattr(rule, name)
