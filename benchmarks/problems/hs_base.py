@@ -41,8 +41,8 @@ class NLP:
             lists of floats ``lbx``, ``ubx``, ``lbg``, ``ubg``; new symbols at every call.
         x_star: published minimizer, None where the book gives none.
         note: misprints and what is right, other minima, what could not be confirmed.
-        f0: published f(x0), None where it is not known.
-        feasible: whether the book calls x0 feasible, None where it is not known.
+        f0: published f(x0), None where it could not be confirmed.
+        feasible: whether the book calls x0 feasible, None where it could not be confirmed.
     """
 
     name: str
@@ -68,12 +68,14 @@ def hs(
     note: str = "",
     f0: float | None = None,
     feasible: bool | None = None,
+    source: str | None = None,
 ) -> Callable[[Formula], NLP]:
     """Make the decorated formula the problem with this number.
 
     The formula takes the n scalar symbols x1, …, xn (n is the length of x0; ``*x`` for all of
-    them, x[0] first) and returns f and the rows (expression, lb, ub), see :func:`ge` and
-    :func:`eq`. A bound that is one number holds for every variable.
+    them, x[0] first) and returns f and the rows (expression, lb, ub), see :func:`ge`, :func:`le`
+    and :func:`eq`. A bound that is one number holds for every variable. The source is the book
+    unless another is given.
 
     Raises:
         ValueError: when x_star or the bounds do not have one entry per variable.
@@ -88,7 +90,7 @@ def hs(
             number=number,
             x0=_column(number, "x0", x0, n),
             f_star=float(f_star),
-            source=BOOK.format(number),
+            source=BOOK.format(number) if source is None else source,
             build=partial(assemble, formula, bounds),
             x_star=star,
             note=note,
