@@ -73,7 +73,7 @@ def iterate(
                 if not (np.isfinite(state.x).all() and np.isfinite(state.mu).all()):
                     return outcome(StopReason.DIVERGED, f"not finite at iteration {t}")
                 at = iteration.evaluate(oracle, state)
-                residuals = residuals_at(at, state.multipliers)
+                residuals = iteration.residuals(state, at)
                 elapsed = time.perf_counter() - began
                 last = Progress(state, at, residuals, correction, elapsed)
                 merit = tolerances.merit(residuals)

@@ -55,19 +55,25 @@ class Problem:
     compile: bool = False
 
     def __post_init__(self) -> None:
-        x = _symbols(self.x, "x")
+        x = check_symbols(self.x, "x")
         kind = type(x)
-        p = kind.sym("p", 0) if self.p is None else _symbols(self.p, "p", kind=kind, empty=True)
+        p = (
+            kind.sym("p", 0)
+            if self.p is None
+            else check_symbols(self.p, "p", kind=kind, empty=True)
+        )
         names: Sequence[str] | None = self.constraint_names
         h: Any = self.h
         if isinstance(h, Mapping):
             if names is not None:
                 raise InputError("constraint_names and a mapping h both name the constraints")
-            parts = [(key, _expression(value, f"h[{key!r}]", kind)) for key, value in h.items()]
+            parts = [
+                (key, check_expression(value, f"h[{key!r}]", kind)) for key, value in h.items()
+            ]
             h = ca.vertcat(*(part for _, part in parts)) if parts else kind(0, 1)
             names = [label for key, part in parts for label in _labels(str(key), part.numel())]
-        h = _expression(h, "h", kind)
-        f = _expression(self.f, "f", kind)
+        h = check_expression(h, "h", kind)
+        f = check_expression(self.f, "f", kind)
         if f.numel() != 1:
             raise InputError(f"f has shape {f.shape}; the objective must be a scalar")
         if h.numel() == 0:
@@ -76,15 +82,15 @@ class Problem:
                 "(an unconstrained problem is for ca.nlpsol)"
             )
         for label, expression in (("f", f), ("h", h)):
-            _no_free_symbols(expression, label, x, p)
+            no_free_symbols(expression, label, x, p)
         fill = object.__setattr__
         fill(self, "x", x)
         fill(self, "p", p)
         fill(self, "f", f)
         fill(self, "h", h)
-        fill(self, "constraint_names", _names(names, h.numel(), "constraint_names", "h"))
+        fill(self, "constraint_names", check_names(names, h.numel(), "constraint_names", "h"))
         given = self.variable_names if self.variable_names is not None else _symbol_names(x)
-        fill(self, "variable_names", _names(given, x.numel(), "variable_names", "x"))
+        fill(self, "variable_names", check_names(given, x.numel(), "variable_names", "x"))
 
     @property
     def n(self) -> int:
@@ -123,7 +129,7 @@ class Problem:
         return f"Problem({self.name!r}, {kind}, n={self.n}, m={self.m}, parameters={self.n_p})"
 
 
-def _symbols(value: Any, name: str, *, kind: Any = None, empty: bool = False) -> Symbol:
+def check_symbols(value: Any, name: str, *, kind: Any = None, empty: bool = False) -> Symbol:
     if not isinstance(value, ca.SX | ca.MX):
         raise InputError(f"{name} must be a CasADi SX or MX symbol, got {type(value).__name__}")
     if kind is not None and not isinstance(value, kind):
@@ -137,11 +143,11 @@ def _symbols(value: Any, name: str, *, kind: Any = None, empty: bool = False) ->
     return value
 
 
-def _expression(value: Any, name: str, kind: Any) -> Symbol:
+def check_expression(value: Any, name: str, kind: Any) -> Symbol:
     if isinstance(value, int | float | ca.DM):
         value = kind(value)
     if isinstance(value, list | tuple):
-        parts = [_expression(part, f"{name}[{i}]", kind) for i, part in enumerate(value)]
+        parts = [check_expression(part, f"{name}[{i}]", kind) for i, part in enumerate(value)]
         value = kind(ca.vertcat(*parts))
     if not isinstance(value, kind):
         raise InputError(
@@ -152,7 +158,7 @@ def _expression(value: Any, name: str, kind: Any) -> Symbol:
     return ca.densify(value)
 
 
-def _no_free_symbols(expression: Symbol, name: str, x: Symbol, p: Symbol) -> None:
+def no_free_symbols(expression: Symbol, name: str, x: Symbol, p: Symbol) -> None:
     try:
         free = ca.Function("probe", [x, p], [expression], {"allow_free": True}).get_free()
     except RuntimeError:
@@ -174,7 +180,9 @@ def _symbol_names(x: Symbol) -> list[str]:
     return [label for part in ca.symvar(x) for label in _labels(part.name(), part.numel())]
 
 
-def _names(names: Sequence[str] | None, size: int, argument: str, owner: str) -> tuple[str, ...]:
+def check_names(
+    names: Sequence[str] | None, size: int, argument: str, owner: str
+) -> tuple[str, ...]:
     if names is None:
         return tuple(_labels(owner, size))
     if isinstance(names, str) or len(names) != size:

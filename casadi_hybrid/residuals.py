@@ -18,10 +18,12 @@ class Residuals:
     Attributes:
         feasibility: ‖h(x)‖_∞, in the units of h.
         stationarity: ‖∇f(x) + J_h(x)ᵀλ‖_∞, in units of f per unit of x.
+        complementarity: largest |λ_i|·(distance to its bound); zero without inequalities.
     """
 
     feasibility: float
     stationarity: float
+    complementarity: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +32,19 @@ class Tolerances:
 
     feasibility: float = 1e-8
     stationarity: float = 1e-8
+    complementarity: float = 1e-8
 
     def __post_init__(self) -> None:
         positive(self.feasibility, "tol_feasibility")
         positive(self.stationarity, "tol_stationarity")
+        positive(self.complementarity, "tol_complementarity")
 
     def merit(self, residuals: Residuals) -> float:
         """The larger residual in units of its tolerance: ≤ 1 at a KKT point."""
         return max(
-            residuals.feasibility / self.feasibility, residuals.stationarity / self.stationarity
+            residuals.feasibility / self.feasibility,
+            residuals.stationarity / self.stationarity,
+            residuals.complementarity / self.complementarity,
         )
 
 

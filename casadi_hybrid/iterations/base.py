@@ -11,6 +11,7 @@ from casadi_hybrid.functions import Evaluation
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.law import Correction, State
 from casadi_hybrid.oracle import Oracle
+from casadi_hybrid.residuals import Residuals, residuals_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,10 @@ class Iteration(Protocol):
         """Return the next state and, where there is one, the correction that was used."""
         ...
 
+    def residuals(self, state: State, at: Evaluation) -> Residuals:
+        """KKT residuals of the iterate, in the user's units."""
+        ...
+
     def settled(self, state: State, at: Evaluation) -> bool:
         """Whether small KKT residuals may end the solve here (a saddle point may not)."""
         ...
@@ -51,7 +56,15 @@ class Iteration(Protocol):
         ...
 
 
-class Quiet:
+class Equalities:
+    """Residuals of min f s.t. h = 0, shared by all methods for it."""
+
+    def residuals(self, state: State, at: Evaluation) -> Residuals:
+        """‖h‖_∞ and ‖∇f + J_hᵀπ‖_∞."""
+        return residuals_at(at, state.multipliers)
+
+
+class Quiet(Equalities):
     """Shared by the methods that ask for no more than small residuals and remark nothing."""
 
     def settled(self, state: State, at: Evaluation) -> bool:

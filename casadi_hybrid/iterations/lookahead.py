@@ -37,7 +37,7 @@ import numpy as np
 from casadi_hybrid.errors import StallError
 from casadi_hybrid.functions import Evaluation
 from casadi_hybrid.inputs import Vector, count, positive
-from casadi_hybrid.iterations.base import Start
+from casadi_hybrid.iterations.base import Equalities, Start
 from casadi_hybrid.iterations.violation import (
     damped_gauss_newton,
     escape,
@@ -112,7 +112,7 @@ class CompositeStep:
 
 
 @dataclass(frozen=True)
-class LookAhead:
+class LookAhead(Equalities):
     """Look-ahead steps under a trust region (formulas in the module's docstring).
 
     Args:

@@ -1,0 +1,292 @@
+r"""The cold mode: a primal–dual barrier method on the quasi-definite kernel, with a filter.
+
+For the standard form min f(w), c(w) = 0, l ≤ w ≤ u each iteration solves
+
+    [ W + Σ + σI   Aᵀ ] [ dw ]     [ ∇φ_ν + Aᵀy ]
+    [     A      −εI ] [ dy ] = − [      c      ],   Σ = Z_l/(w − l) + Z_u/(u − w),
+
+with φ_ν = f − νΣlog(w − l) − νΣlog(u − w). This is the law of :mod:`casadi_hybrid.law` with base
+multiplier y, correction M = ε⁻¹I and primal metric P = (W + Σ + σI + AᵀMA)⁻¹; σ is raised until
+the kernel's inertia says that P is positive definite where it has to be. Globalization is the
+filter line search of Wächter and Biegler (Math. Program. 106, 2006) with second-order corrections
+on the same factor, ν falls by min(0.2ν, ν^1.5), and where the filter blocks,
+:mod:`casadi_hybrid.nlp.restoration` (the same kernel with finite penalty) reduces ‖c‖. Once ν is
+small, :mod:`casadi_hybrid.nlp.polish` jumps to the solution of the active set.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from casadi_hybrid.errors import StallError
+from casadi_hybrid.inputs import Vector
+from casadi_hybrid.iterations.base import Start
+from casadi_hybrid.law import State
+from casadi_hybrid.nlp.filter import Filter, Merit
+from casadi_hybrid.nlp.iterate import Iterate, Settings, fraction_to_boundary, scaled_error
+from casadi_hybrid.nlp.kkt import Kernel, make_kernel
+from casadi_hybrid.nlp.polish import polish
+from casadi_hybrid.nlp.residuals import kkt_residuals
+from casadi_hybrid.nlp.restoration import begin_restoration, restore_step
+from casadi_hybrid.nlp.standard import Point, StandardForm
+from casadi_hybrid.oracle import Oracle
+from casadi_hybrid.residuals import Residuals
+from casadi_hybrid.status import StopReason
+
+_EPS = float(np.finfo(float).eps)
+_SHIFT_FIRST, _SHIFT_LARGEST = 1e-4, 1e40
+_MAX_CORRECTIONS = 4
+_TINY_STEPS = 3
+
+
+class Barrier:
+    """Interior-point iteration on one standard form (one solve)."""
+
+    label = "hybrid (barrier)"
+
+    def __init__(self, form: StandardForm, settings: Settings) -> None:
+        self.form = form
+        self.settings = settings
+        self._kernel: Kernel | None = None
+
+    # --- the iteration's contract -------------------------------------------------------------
+
+    def init(self, oracle: Oracle, start: Start) -> State:
+        """Push the start into the bounds and estimate multipliers by least squares."""
+        form, settings = self.form, self.settings
+        w = settings.interior(form, form.start)
+        at = form.point(w)
+        z_lower = np.where(form.has_lower, 1.0, 0.0)
+        z_upper = np.where(form.has_upper, 1.0, 0.0)
+        y = self._least_squares(at, z_lower, z_upper)
+        theta = float(np.abs(at.c).sum())
+        it = Iterate(at, y, z_lower, z_upper, settings.nu_start, Filter.start(theta))
+        return self._state(it, 0)
+
+    def evaluate(self, oracle: Oracle, state: State) -> Point:
+        """Return the point the state carries: its trial step has evaluated it already."""
+        iterate: Iterate = state.carry
+        return iterate.at
+
+    def residuals(self, state: State, at: Point) -> Residuals:
+        """KKT residuals in the user's units."""
+        lam_x, lam_g = self.multipliers(state)
+        return kkt_residuals(
+            self.form.bounds, at.x, at.raw_gradient, at.raw_g, at.raw_J, lam_x, lam_g
+        )
+
+    def multipliers(self, state: State) -> tuple[Vector, Vector]:
+        """(lam_x, lam_g) in the user's units."""
+        iterate: Iterate = state.carry
+        return self.form.user_multipliers(iterate.at, iterate.y, iterate.z_upper - iterate.z_lower)
+
+    def settled(self, state: State, at: Point) -> bool:
+        """Also the scaled error has to be small, as in IPOPT, unless steps have become tiny."""
+        iterate: Iterate = state.carry
+        return iterate.tiny > 0 or scaled_error(self.form, iterate, 0.0) <= self.settings.tol
+
+    def remarks(self, state: State, at: Point) -> tuple[str, ...]:
+        """Nothing here; the interface explains a result."""
+        return ()
+
+    def step(self, oracle: Oracle, state: State, at: Point) -> tuple[State, None]:
+        """Take one step of the mode that is due.
+
+        Raises:
+            StallError: at a stationary violation, or when nothing moves any more.
+        """
+        iterate: Iterate = state.carry
+        if iterate.restoration is not None:
+            return self._restore(iterate, state.t), None
+        iterate = self._lower_barrier(iterate)
+        finished = self._polish(iterate, state.t)
+        return (self._newton(iterate, state.t) if finished is None else finished), None
+
+    # --- the barrier parameter ----------------------------------------------------------------
+
+    def _lower_barrier(self, it: Iterate) -> Iterate:
+        settings = self.settings
+        floor = it.floor
+        if scaled_error(self.form, it, 0.0) <= settings.tol and it.nu <= floor * 1.001:
+            floor = max(0.1 * floor, settings.nu_least)  # unscaled residuals ask for more
+        nu = it.nu
+        while nu > floor and scaled_error(self.form, it, nu) <= settings.kappa_epsilon * nu:
+            nu = max(floor, min(settings.kappa_nu * nu, nu**settings.theta_nu))
+        if nu == it.nu:
+            return replace(it, floor=floor)
+        theta = it.filter.theta_start
+        return replace(it, nu=nu, floor=floor, filter=Filter.start(theta), fresh=True)
+
+    # --- the Newton step ----------------------------------------------------------------------
+
+    def _newton(self, it: Iterate, t: int) -> State:
+        form, at = self.form, it.at
+        kernel, it = self._factored(it)
+        merit = Merit(form, it)
+        gradient = merit.gradient
+        force = gradient + at.A.T @ it.y
+        d = kernel.solve(-np.concatenate((force, at.c)))
+        dw, dy = d[: form.n], d[form.n :]
+        dz_lower, dz_upper = it.dual_steps(form, dw)
+        tau = max(self.settings.tau_least, 1.0 - it.nu)
+        alpha = fraction_to_boundary(form, at.w, dw, tau)
+        alpha_z = min(_to_zero(it.z_lower, dz_lower, tau), _to_zero(it.z_upper, dz_upper, tau))
+
+        size = float(np.abs(dw).max(initial=0.0)) / (1.0 + float(np.abs(at.w).max(initial=0.0)))
+        if size < 10 * _EPS:
+            if it.tiny >= _TINY_STEPS:
+                raise StallError(StopReason.STALLED, "the steps have become tiny")
+            new = form.point_or_none(at.w + alpha * dw)
+            moved = self._accepted(it, new or at, alpha, dy, alpha_z, dz_lower, dz_upper, t)
+            return self._state(replace(moved, tiny=it.tiny + 1), t + 1)
+
+        slope = float(gradient @ dw)
+        least = merit.smallest_step(slope)
+        first = True
+        while alpha >= least:
+            new = form.point_or_none(at.w + alpha * dw)
+            if new is not None:
+                verdict = merit.verdict(new, alpha, slope)
+                if not verdict and first and merit.theta_of(new) >= merit.theta:
+                    corrected = self._correct(it, kernel, merit, force, new, alpha, slope, tau)
+                    if corrected is not None:
+                        new, verdict = corrected
+                if verdict:
+                    moved = self._accepted(it, new, alpha, dy, alpha_z, dz_lower, dz_upper, t)
+                    if verdict == "h":
+                        moved = replace(moved, filter=merit.extended())
+                    return self._state(replace(moved, tiny=0), t + 1)
+            first = False
+            alpha *= 0.5
+        return self._block(it, merit, t)
+
+    def _factored(self, it: Iterate) -> tuple[Kernel, Iterate]:
+        """Factor with the least shift σ that gives the right inertia."""
+        form = self.form
+        W = form.hessian(it.at, it.y)
+        if self._kernel is None:
+            self._kernel = make_kernel(W, it.at.A)
+        kernel = self._kernel
+        D = it.barrier_diagonal(form)
+        shift, epsilon = 0.0, 0.0
+        while True:
+            kernel.factor(W, D + shift, it.at.A, epsilon)
+            if kernel.negative == form.m and not kernel.singular:
+                break
+            if epsilon == 0.0 and (kernel.singular or kernel.negative < form.m):
+                epsilon = 1e-8 * it.nu**0.25
+                if kernel.singular:
+                    continue
+            if shift == 0.0:
+                shift = _SHIFT_FIRST if it.shift == 0.0 else max(1e-20, it.shift / 3.0)
+            else:
+                shift *= 100.0 if it.shift == 0.0 else 8.0
+            if shift > _SHIFT_LARGEST:
+                raise StallError(StopReason.STALLED, "the kernel cannot be made quasi-definite")
+        return kernel, replace(it, shift=shift) if shift > 0.0 else it
+
+    def _correct(
+        self,
+        it: Iterate,
+        kernel: Kernel,
+        merit: Merit,
+        force: Vector,
+        new: Point,
+        alpha: float,
+        slope: float,
+        tau: float,
+    ) -> tuple[Point, str] | None:
+        """Second-order corrections on the same factor."""
+        form, at = self.form, it.at
+        residual = alpha * at.c + new.c
+        theta = merit.theta_of(new)
+        for _ in range(_MAX_CORRECTIONS):
+            dw = kernel.solve(-np.concatenate((force, residual)))[: form.n]
+            step = fraction_to_boundary(form, at.w, dw, tau)
+            trial = form.point_or_none(at.w + step * dw)
+            if trial is None:
+                return None
+            verdict = merit.verdict(trial, alpha, slope)
+            if verdict:
+                return trial, verdict
+            now = merit.theta_of(trial)
+            if now > 0.99 * theta:
+                return None
+            theta, residual = now, step * residual + trial.c
+        return None
+
+    def _accepted(
+        self,
+        it: Iterate,
+        new: Point,
+        alpha: float,
+        dy: Vector,
+        alpha_z: float,
+        dz_lower: Vector,
+        dz_upper: Vector,
+        t: int,
+    ) -> Iterate:
+        moved = replace(
+            it,
+            at=new,
+            y=it.y + alpha * dy,
+            z_lower=it.z_lower + alpha_z * dz_lower,
+            z_upper=it.z_upper + alpha_z * dz_upper,
+            full=alpha > 0.9,
+        )
+        return moved.with_safe_duals(self.form)
+
+    # --- leaving the ordinary step ------------------------------------------------------------
+
+    def _block(self, it: Iterate, merit: Merit, t: int) -> State:
+        if merit.theta <= 1e-11 * max(1.0, float(np.abs(it.at.w).max(initial=0.0))):
+            raise StallError(StopReason.STALLED, "no step decreases the barrier function any more")
+        blocked = replace(it, filter=merit.extended())
+        return self._restore(begin_restoration(self.form, blocked, merit.theta), t)
+
+    def _restore(self, it: Iterate, t: int) -> State:
+        assert self._kernel is not None
+        at, restoration = restore_step(self.form, self._kernel, it, self.settings)
+        moved = replace(it, at=at, restoration=restoration)
+        if restoration is None:  # acceptable to the filter again
+            moved = self._resumed(moved)
+        return self._state(moved, t + 1)
+
+    def _resumed(self, it: Iterate) -> Iterate:
+        form = self.form
+        below, above = it.distances(form)
+        z_lower = np.where(form.has_lower, np.clip(it.nu / below, 1e-8, 1e3), 0.0)
+        z_upper = np.where(form.has_upper, np.clip(it.nu / above, 1e-8, 1e3), 0.0)
+        y = self._least_squares(it.at, z_lower, z_upper)
+        return replace(it, y=y, z_lower=z_lower, z_upper=z_upper, tiny=0)
+
+    def _polish(self, it: Iterate, t: int) -> State | None:
+        if not (it.fresh and it.nu <= self.settings.polish_below and self._kernel is not None):
+            return None
+        found = polish(self.form, self._kernel, it, self.settings)
+        return None if found is None else self._state(found[0], t + found[1])
+
+    def _least_squares(self, at: Point, z_lower: Vector, z_upper: Vector) -> Vector:
+        """y minimizing ‖∇f + Aᵀy − z_l + z_u‖; zero where that is implausibly large."""
+        form = self.form
+        if form.m == 0:
+            return np.zeros(0)
+        nothing = form.hessian(at, np.zeros(form.m)) * 0.0
+        if self._kernel is None:
+            self._kernel = make_kernel(nothing, at.A)
+        self._kernel.factor(nothing, np.ones(form.n), at.A, 1e-8)
+        slope = at.gradient - z_lower + z_upper
+        y = self._kernel.solve(-np.concatenate((slope, np.zeros(form.m))))[form.n :]
+        large = float(np.abs(y).max(initial=0.0)) > 1e3
+        return np.zeros(form.m) if large or not np.isfinite(y).all() else y
+
+    def _state(self, it: Iterate, t: int) -> State:
+        lam_g = self.form.user_multipliers(it.at, it.y, it.z_upper - it.z_lower)[1]
+        return State(it.at.x, lam_g, np.zeros_like(lam_g), lam_g, t, it)
+
+
+def _to_zero(z: Vector, dz: Vector, tau: float) -> float:
+    falling = dz < 0
+    return min(1.0, float((tau * z[falling] / -dz[falling]).min(initial=1.0)))

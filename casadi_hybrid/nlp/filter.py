@@ -1,0 +1,107 @@
+"""The filter of Wächter and Biegler: progress in θ = ‖c‖₁ or in the barrier function φ_ν."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from casadi_hybrid.inputs import Vector
+from casadi_hybrid.nlp.iterate import DAMPING, Iterate
+from casadi_hybrid.nlp.standard import Point, StandardForm
+
+_EPS = float(np.finfo(float).eps)
+_GAMMA_THETA, _GAMMA_PHI = 1e-5, 1e-8
+_DELTA, _S_THETA, _S_PHI, _ETA = 1.0, 1.1, 2.3, 1e-8
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Pairs (θ, φ); a trial point must be better than each of them in one of the two."""
+
+    theta_start: float
+    entries: tuple[tuple[float, float], ...] = ()
+
+    @classmethod
+    def start(cls, theta: float) -> Filter:
+        """An empty filter; θ of the first point sets its scale."""
+        return cls(theta)
+
+    @property
+    def theta_max(self) -> float:
+        """Violation no trial point may exceed."""
+        return 1e4 * max(1.0, self.theta_start)
+
+    @property
+    def theta_min(self) -> float:
+        """Violation below which the barrier function has to decrease."""
+        return 1e-4 * max(1.0, self.theta_start)
+
+    def blocks(self, theta: float, phi: float) -> bool:
+        """Whether (θ, φ) is refused."""
+        return theta > self.theta_max or any(theta >= a and phi >= b for a, b in self.entries)
+
+
+class Merit:
+    """θ, φ_ν and the acceptance tests at one iterate."""
+
+    def __init__(self, form: StandardForm, it: Iterate) -> None:
+        self._form = form
+        self._it = it
+        self._single = (form.has_lower & ~form.has_upper).astype(float) - (
+            form.has_upper & ~form.has_lower
+        )
+        self.theta = self.theta_of(it.at)
+        self.phi = self.phi_of(it.at)
+
+    @property
+    def gradient(self) -> Vector:
+        """∇φ_ν."""
+        it, form = self._it, self._form
+        below, above = it.distances(form)
+        pull = it.nu * (form.has_upper / above - form.has_lower / below)
+        return np.asarray(it.at.gradient + pull + DAMPING * it.nu * self._single)
+
+    def theta_of(self, at: Point) -> float:
+        """‖c‖₁."""
+        return float(np.abs(at.c).sum())
+
+    def phi_of(self, at: Point) -> float:
+        """φ_ν, +inf on or outside the bounds."""
+        form, nu = self._form, self._it.nu
+        below = (at.w - form.lower)[form.has_lower]
+        above = (form.upper - at.w)[form.has_upper]
+        if (below <= 0).any() or (above <= 0).any():
+            return np.inf
+        lower, upper = form.has_lower & ~form.has_upper, form.has_upper & ~form.has_lower
+        linear = (at.w - form.lower)[lower].sum() + (form.upper - at.w)[upper].sum()
+        return float(at.f - nu * (np.log(below).sum() + np.log(above).sum() - DAMPING * linear))
+
+    def smallest_step(self, slope: float) -> float:
+        """Step length below which the restoration takes over."""
+        least = _GAMMA_THETA
+        if slope < 0:
+            least = min(least, _GAMMA_PHI * self.theta / -slope)
+            if self.theta <= self._it.filter.theta_min:
+                least = min(least, _DELTA * self.theta**_S_THETA / (-slope) ** _S_PHI)
+        return 0.05 * max(least, 1e-14)
+
+    def verdict(self, trial: Point, alpha: float, slope: float) -> str:
+        """``"f"`` or ``"h"`` for an accepted trial point, empty for a refused one."""
+        theta, phi = self.theta_of(trial), self.phi_of(trial)
+        if not np.isfinite(phi) or self._it.filter.blocks(theta, phi):
+            return ""
+        noise = 10 * _EPS * abs(self.phi)
+        switching = slope < 0 and alpha * (-slope) ** _S_PHI > _DELTA * self.theta**_S_THETA
+        if switching and self.theta <= self._it.filter.theta_min:
+            return "f" if phi - self.phi - noise <= _ETA * alpha * slope else ""
+        better = theta <= (1 - _GAMMA_THETA) * self.theta
+        lower = phi - self.phi - noise <= -_GAMMA_PHI * self.theta
+        return "h" if better or lower else ""
+
+    def extended(self) -> Filter:
+        """The filter with the present point added."""
+        old = self._it.filter
+        entry = ((1 - _GAMMA_THETA) * self.theta, self.phi - _GAMMA_PHI * self.theta)
+        kept = tuple(e for e in old.entries if e[0] < entry[0] or e[1] < entry[1])
+        return Filter(old.theta_start, (*kept, entry))

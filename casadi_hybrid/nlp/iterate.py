@@ -1,0 +1,157 @@
+"""What the barrier iteration carries, its settings, and the measures both modes share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from casadi_hybrid.inputs import Vector
+from casadi_hybrid.nlp.standard import Point, StandardForm
+
+if TYPE_CHECKING:
+    from casadi_hybrid.nlp.filter import Filter
+    from casadi_hybrid.nlp.restoration import Restoration
+
+_SPREAD = 1e10  # largest factor between z and ν/(distance to the bound)
+# Pulls unbounded directions of one-sided variables back (Wächter and Biegler, section 3.7).
+DAMPING = 1e-5
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Constants of the barrier method; those of Wächter and Biegler where they have one.
+
+    Args:
+        tol: scaled error at which the solve may end.
+        nu_start, nu_least: first and least barrier parameter ν.
+        kappa_nu, theta_nu, kappa_epsilon: ν⁺ = min(κν, ν^θ) once the barrier error is ≤ κ_ε ν.
+        tau_least: least fraction to the boundary.
+        push: relative distance of the start from its bounds.
+        polish_below: ν below which the active set is tried.
+    """
+
+    tol: float = 1e-8
+    nu_start: float = 0.1
+    nu_least: float = 1e-15
+    kappa_nu: float = 0.2
+    theta_nu: float = 1.5
+    kappa_epsilon: float = 10.0
+    tau_least: float = 0.99
+    push: float = 1e-2
+    polish_below: float = 1e-2
+
+    def interior(self, form: StandardForm, w: Vector) -> Vector:
+        """Move w inside its bounds by a relative distance, at most 1 % of the interval."""
+        w = w.copy()
+        gap = form.upper - form.lower
+        for has, bound, sign in (
+            (form.has_lower, form.lower, 1.0),
+            (form.has_upper, form.upper, -1.0),
+        ):
+            room = self.push * np.maximum(1.0, np.abs(bound[has]))
+            room = np.minimum(room, self.push * gap[has])
+            limit = bound[has] + sign * room
+            w[has] = np.maximum(w[has], limit) if sign > 0 else np.minimum(w[has], limit)
+        return w
+
+
+@dataclass(frozen=True, slots=True)
+class Iterate:
+    """One primal–dual point of the barrier method.
+
+    Attributes:
+        at: w with the functions there.
+        y, z_lower, z_upper: multipliers of c = 0 and of the bounds (z ≥ 0).
+        nu: barrier parameter ν.
+        filter: pairs (θ, φ) no later point may match.
+        floor: least ν aimed at.
+        shift: last σ that gave the right inertia.
+        tiny: tiny steps in a row.
+        full: whether the last step was (almost) full.
+        fresh: whether ν has just fallen.
+        restoration: the state of the restoration while it is under way.
+    """
+
+    at: Point
+    y: Vector
+    z_lower: Vector
+    z_upper: Vector
+    nu: float
+    filter: Filter
+    floor: float = 1e-9
+    shift: float = 0.0
+    tiny: int = 0
+    full: bool = False
+    fresh: bool = False
+    restoration: Restoration | None = None
+
+    def distances(self, form: StandardForm) -> tuple[Vector, Vector]:
+        """(w − l, u − w), one where there is no bound."""
+        w = self.at.w
+        below = np.ones_like(w)
+        above = np.ones_like(w)
+        below[form.has_lower] = (w - form.lower)[form.has_lower]
+        above[form.has_upper] = (form.upper - w)[form.has_upper]
+        return below, above
+
+    def barrier_diagonal(self, form: StandardForm) -> Vector:
+        """Σ = Z_l/(w − l) + Z_u/(u − w)."""
+        below, above = self.distances(form)
+        return self.z_lower / below + self.z_upper / above
+
+    def dual_steps(self, form: StandardForm, dw: Vector) -> tuple[Vector, Vector]:
+        """Newton steps of z_l and z_u that belong to dw."""
+        below, above = self.distances(form)
+        lower = (self.nu - self.z_lower * dw) / below - self.z_lower
+        upper = (self.nu + self.z_upper * dw) / above - self.z_upper
+        return np.where(form.has_lower, lower, 0.0), np.where(form.has_upper, upper, 0.0)
+
+    def with_safe_duals(self, form: StandardForm) -> Iterate:
+        """Keep each z within a factor 1e10 of ν/(distance)."""
+        from dataclasses import replace  # noqa: PLC0415
+
+        below, above = self.distances(form)
+        low, high = self.nu / below, self.nu / above
+        return replace(
+            self,
+            z_lower=np.where(
+                form.has_lower, np.clip(self.z_lower, low / _SPREAD, low * _SPREAD), 0.0
+            ),
+            z_upper=np.where(
+                form.has_upper, np.clip(self.z_upper, high / _SPREAD, high * _SPREAD), 0.0
+            ),
+        )
+
+
+def scaled_error(form: StandardForm, it: Iterate, nu: float) -> float:
+    """The optimality error E_ν of Wächter and Biegler, their equation (5)."""
+    at = it.at
+    r = at.gradient + at.A.T @ it.y - it.z_lower + it.z_upper
+    z = float(it.z_lower.sum() + it.z_upper.sum())
+    bounds = int(form.has_lower.sum() + form.has_upper.sum())
+    s_d = max(100.0, (float(np.abs(it.y).sum()) + z) / max(1, form.m + bounds)) / 100.0
+    s_c = max(100.0, z / max(1, bounds)) / 100.0
+    below, above = it.distances(form)
+    gap = max(
+        float(np.abs(below * it.z_lower - nu)[form.has_lower].max(initial=0.0)),
+        float(np.abs(above * it.z_upper - nu)[form.has_upper].max(initial=0.0)),
+    )
+    return max(
+        float(np.abs(r).max(initial=0.0)) / s_d,
+        float(np.abs(at.c).max(initial=0.0)),
+        gap / s_c,
+    )
+
+
+def fraction_to_boundary(form: StandardForm, w: Vector, dw: Vector, tau: float) -> float:
+    """Largest α ≤ 1 with w + α dw ≥ l + (1 − τ)(w − l) and likewise above."""
+    alpha = 1.0
+    down = form.has_lower & (dw < 0)
+    if down.any():
+        alpha = min(alpha, float((tau * (w - form.lower)[down] / -dw[down]).min()))
+    up = form.has_upper & (dw > 0)
+    if up.any():
+        alpha = min(alpha, float((tau * (form.upper - w)[up] / dw[up]).min()))
+    return alpha

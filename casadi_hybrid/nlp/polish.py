@@ -1,0 +1,76 @@
+"""Crossover: guess the active set and take Newton steps on its KKT equations.
+
+The same kernel, now as the semismooth active-set step: D = 1e14·max(1, |W|) pins an active bound,
+D = 0 leaves an inactive one out. A step is kept only when the KKT error of the whole problem says
+that the guess was right.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from casadi_hybrid.inputs import Vector
+from casadi_hybrid.nlp.iterate import Iterate, Settings, scaled_error
+from casadi_hybrid.nlp.kkt import Kernel
+from casadi_hybrid.nlp.standard import StandardForm
+
+_PIN = 1e14
+_STEPS = 3
+
+
+def polish(
+    form: StandardForm, kernel: Kernel, it: Iterate, settings: Settings
+) -> tuple[Iterate, int] | None:
+    """Return the iterate that solves the problem to tolerance and the steps taken, or None."""
+    below, above = it.distances(form)
+    at_lower = form.has_lower & (it.z_lower > below)
+    at_upper = form.has_upper & (it.z_upper > above) & ~at_lower
+    current = it
+    error = scaled_error(form, it, 0.0)
+    for step in range(1, _STEPS + 1):
+        new = _newton(form, kernel, current, at_lower, at_upper)
+        if new is None:
+            return None
+        now = scaled_error(form, new, 0.0)
+        if now <= settings.tol:
+            return new, step
+        if now > 0.1 * error:
+            return None
+        current, error = new, now
+    return None
+
+
+def _newton(
+    form: StandardForm, kernel: Kernel, it: Iterate, at_lower: Vector, at_upper: Vector
+) -> Iterate | None:
+    at = it.at
+    bound = np.where(at_lower, form.lower, np.where(at_upper, form.upper, at.w))
+    pinned = at_lower | at_upper
+    move = np.where(pinned, bound - at.w, 0.0)
+    W = form.hessian(at, it.y)
+    largest = float(np.abs(W.data if hasattr(W, "indptr") else W).max(initial=0.0))
+    D = np.where(pinned, _PIN * max(1.0, largest), 0.0)
+    kernel.factor(W, D, at.A, 0.0)
+    if kernel.negative != form.m or kernel.singular:
+        return None
+    force = at.gradient + at.A.T @ it.y
+    # Pinned entries: D·dw = D·move dominates their row.
+    d = kernel.solve(np.concatenate((D * move - force, -at.c)))
+    dw, y = d[: form.n], it.y + d[form.n :]
+    dw[pinned] = move[pinned]
+    w = at.w + dw
+    inside = np.where(form.has_lower, w - form.lower, 0.0) >= 0.0
+    inside &= np.where(form.has_upper, form.upper - w, 0.0) >= 0.0
+    if not inside.all():
+        return None
+    new = form.point_or_none(w)
+    if new is None:
+        return None
+    slope = new.gradient + new.A.T @ y
+    z_lower = np.where(at_lower, slope, 0.0)
+    z_upper = np.where(at_upper, -slope, 0.0)
+    if (z_lower < 0).any() or (z_upper < 0).any():
+        return None
+    return replace(it, at=new, y=y, z_lower=z_lower, z_upper=z_upper)

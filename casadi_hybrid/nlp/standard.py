@@ -1,0 +1,236 @@
+"""The standard form behind a solve: min f(w) s.t. c(w) = 0, lower ≤ w ≤ upper.
+
+w = (free variables, slacks of the inequality rows). Fixed variables are left out, rows without a
+bound are dropped, rows with lbg = ubg are equations, every other row g_i gets a slack s_i with
+lbg ≤ s_i ≤ ubg and the equation g_i − s_i = 0. Objective and rows are scaled so that no gradient
+at the start exceeds 100.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from casadi_hybrid.errors import EvaluationError
+from casadi_hybrid.functions import Fused
+from casadi_hybrid.inputs import Vector
+from casadi_hybrid.nlp.program import Program
+
+Operator = Any
+
+# Up to this many variables and rows LAPACK on full matrices beats the sparse factorization.
+DENSE_LIMIT = 150
+SCALE_GOAL = 100.0
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Bounds of one solve, checked: n, n, m and m numbers."""
+
+    lbx: Vector
+    ubx: Vector
+    lbg: Vector
+    ubg: Vector
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The scaled functions of the standard form at one w, and the user's own values there.
+
+    Attributes:
+        w: the point.
+        f, gradient, c, A: scaled objective, its gradient, equations and their Jacobian.
+        x: the user's x.
+        raw_f, raw_gradient, raw_g, raw_J: unscaled values of the user's functions.
+    """
+
+    w: Vector
+    f: float
+    gradient: Vector
+    c: Vector
+    A: Operator
+    x: Vector
+    raw_f: float
+    raw_gradient: Vector
+    raw_g: Vector
+    raw_J: Operator
+
+
+class Evaluator:
+    """The program's functions at fixed parameters, counted. One per solve and thread."""
+
+    def __init__(self, program: Program, p: Vector, *, dense: bool) -> None:
+        functions = program.functions
+        self.program = program
+        self.p = p
+        self.dense = dense
+        self._first = Fused(functions.first, functions)
+        self._second = Fused(functions.second, functions)
+        self.counts = {"first": 0, "second": 0}
+
+    def first(self, x: Vector) -> tuple[float, Vector, Vector, Operator]:
+        """Return f, ∇f, g, J_g."""
+        self.counts["first"] += 1
+        fused = self._first
+        data = fused(x, self.p)
+        J = fused.dense(data, 3) if self.dense else fused.sparse(data, 3)
+        return float(data[0]), fused.vector(data, 1), fused.vector(data, 2), J
+
+    def hessian(self, x: Vector, multipliers: Vector) -> Operator:
+        """Return ∇²ₓₓ(f + λᵀg)."""
+        self.counts["second"] += 1
+        fused = self._second
+        data = fused(x, multipliers, self.p)
+        return fused.dense(data, 4) if self.dense else fused.sparse(data, 4)
+
+
+class StandardForm:
+    """Maps between the user's problem and the standard form, and evaluates the latter.
+
+    Attributes:
+        lower, upper: bounds of w (±inf where there are none), scaled.
+        has_lower, has_upper: where they are finite.
+        n, m: sizes of w and c.
+    """
+
+    def __init__(self, program: Program, bounds: Bounds, p: Vector, x0: Vector) -> None:
+        self.program, self.bounds = program, bounds
+        self.dense = program.n + program.m <= DENSE_LIMIT
+        self.evaluator = Evaluator(program, p, dense=self.dense)
+        self.free: NDArray[np.intp] = np.flatnonzero(bounds.lbx < bounds.ubx)
+        finite = np.isfinite(bounds.lbg) | np.isfinite(bounds.ubg)
+        self.rows: NDArray[np.intp] = np.flatnonzero(finite)
+        lbg, ubg = bounds.lbg[self.rows], bounds.ubg[self.rows]
+        self._slack_rows: NDArray[np.intp] = np.flatnonzero(lbg < ubg)
+        self.n_free, self.m = self.free.size, self.rows.size
+        self.n = self.n_free + self._slack_rows.size
+        self.fixed = np.ones(program.n, dtype=bool)
+        self.fixed[self.free] = False
+        self._x = np.clip(x0, bounds.lbx, bounds.ubx)
+
+        f, gradient, g, J = self.evaluator.first(self._x)
+        steepest = np.abs(gradient[self.free]).max(initial=0.0)
+        self.scale_f = float(np.clip(SCALE_GOAL / max(steepest, 1e-300), 1e-8, 1.0))
+        largest = self._row_maxima(J)
+        self.scale_c: Vector = np.clip(SCALE_GOAL / np.maximum(largest, 1e-300), 1e-8, 1.0)
+        slack_scale = self.scale_c[self._slack_rows]
+        target = np.where(lbg == ubg, lbg, 0.0)
+        self._target = target * self.scale_c
+        self.lower = np.concatenate((bounds.lbx[self.free], lbg[self._slack_rows] * slack_scale))
+        self.upper = np.concatenate((bounds.ubx[self.free], ubg[self._slack_rows] * slack_scale))
+        self.has_lower, self.has_upper = np.isfinite(self.lower), np.isfinite(self.upper)
+        slacks = g[self.rows][self._slack_rows] * slack_scale
+        self.start = np.concatenate((self._x[self.free], slacks))
+
+    def point(self, w: Vector) -> Point:
+        """Evaluate at w.
+
+        Raises:
+            EvaluationError: where a function of the user is not finite.
+        """
+        x = self.user_x(w)
+        f, gradient, g, J = self.evaluator.first(x)
+        c = g[self.rows] * self.scale_c - self._target
+        c[self._slack_rows] -= w[self.n_free :]
+        full = np.zeros(self.n)
+        full[: self.n_free] = self.scale_f * gradient[self.free]
+        A = self._jacobian(J)
+        return Point(w, self.scale_f * f, full, c, A, x, f, gradient, g, J)
+
+    def point_or_none(self, w: Vector) -> Point | None:
+        """Evaluate at a trial w; None where a function is not defined."""
+        try:
+            return self.point(w)
+        except EvaluationError:
+            return None
+
+    def hessian(self, at: Point, y: Vector, objective: float = 1.0) -> Operator:
+        """∇²_ww of objective·f + yᵀc, scaled."""
+        multipliers = np.zeros(self.program.m)
+        multipliers[self.rows] = y * self.scale_c
+        if objective == 0.0:
+            # H is affine in λ: the difference leaves the constraints' part alone.
+            with_y = self._free_block(self.evaluator.hessian(at.x, multipliers))
+            without = self._free_block(self.evaluator.hessian(at.x, np.zeros(self.program.m)))
+            return with_y - without if self.dense else self._minus(with_y, without)
+        scale = objective * self.scale_f
+        H = self.evaluator.hessian(at.x, multipliers / scale)
+        return self._free_block(H) * scale
+
+    def user_x(self, w: Vector) -> Vector:
+        """The user's x for w."""
+        x = self._x.copy()
+        x[self.free] = w[: self.n_free]
+        return x
+
+    def user_multipliers(self, at: Point, y: Vector, z: Vector) -> tuple[Vector, Vector]:
+        """(lam_x, lam_g) in the user's units for equations' y and net bound multipliers z.
+
+        z = z_upper − z_lower. The multiplier of a fixed variable is what its stationarity needs.
+        """
+        lam_g = np.zeros(self.program.m)
+        lam_g[self.rows] = y * self.scale_c / self.scale_f
+        lam_x = np.zeros(self.program.n)
+        lam_x[self.free] = z[: self.n_free] / self.scale_f
+        if self.fixed.any():
+            slope = at.raw_gradient + at.raw_J.T @ lam_g
+            lam_x[self.fixed] = -slope[self.fixed]
+        return lam_x, lam_g
+
+    def _row_maxima(self, J: Operator) -> Vector:
+        if self.dense:
+            block = np.abs(J[np.ix_(self.rows, self.free)])
+            return np.asarray(block.max(axis=1, initial=0.0))
+        block = abs(J).tocsc()[:, self.free].tocsr()[self.rows]
+        return np.asarray(block.max(axis=1).toarray()).ravel() if self.m else np.zeros(0)
+
+    def _jacobian(self, J: Operator) -> Operator:
+        if self.dense:
+            A = np.zeros((self.m, self.n))
+            A[:, : self.n_free] = J[np.ix_(self.rows, self.free)] * self.scale_c[:, None]
+            A[self._slack_rows, self.n_free + np.arange(self._slack_rows.size)] = -1.0
+            return A
+        keep, row_of, pattern = self._sparse_jacobian
+        data = np.full(pattern.indices.size, -1.0)
+        data[: keep.size] = J.data[keep] * self.scale_c[row_of]
+        return sp.csc_array((data, pattern.indices, pattern.indptr), shape=pattern.shape)
+
+    @cached_property
+    def _sparse_jacobian(self) -> tuple[Any, Any, Any]:
+        """Where J's kept nonzeros lie, their rows in c, and the pattern of A = [J −S]."""
+        J = self.evaluator.first(self._x)[3]
+        return self._build_sparse_jacobian(J)
+
+    def _build_sparse_jacobian(self, J: Operator) -> tuple[Any, Any, Any]:
+        numbers = sp.csc_array(
+            (np.arange(1, J.data.size + 1, dtype=float), J.indices, J.indptr), shape=J.shape
+        )
+        block = numbers[:, self.free].tocsr()[self.rows].tocsc()
+        block.sort_indices()
+        keep = block.data.astype(np.intp) - 1
+        slacks = self._slack_rows.size
+        indices = np.concatenate((block.indices, self._slack_rows))
+        indptr = np.concatenate((block.indptr, block.indptr[-1] + 1 + np.arange(slacks)))
+        pattern = sp.csc_array((np.ones(indices.size), indices, indptr), shape=(self.m, self.n))
+        return keep, block.indices.copy(), pattern
+
+    def _free_block(self, H: Operator) -> Operator:
+        if self.dense:
+            W = np.zeros((self.n, self.n))
+            W[: self.n_free, : self.n_free] = H[np.ix_(self.free, self.free)]
+            return W
+        block = H[:, self.free].tocsr()[self.free].tocsc()
+        block.sort_indices()
+        indptr = np.concatenate(
+            (block.indptr, np.full(self._slack_rows.size, block.indptr[-1], dtype=np.intp))
+        )
+        return sp.csc_array((block.data, block.indices, indptr), shape=(self.n, self.n))
+
+    @staticmethod
+    def _minus(a: Operator, b: Operator) -> Operator:
+        return sp.csc_array((a.data - b.data, a.indices, a.indptr), shape=a.shape)
