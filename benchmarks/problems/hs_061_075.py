@@ -3,7 +3,7 @@
 Formulas, bounds, starts and optima were held against two transcriptions: K. Schittkowski's own
 test programs (edition of 2011) and CUTEst; where these differ, against the AMPL models of R.
 Vanderbei's collection too. x_star is that of the test programs, f0 that of CUTEst, f_star that of
-the book, unless a note says otherwise. A chain l ≤ g ≤ u is one row.
+the book as quoted in these, unless a note says otherwise. A chain l ≤ g ≤ u is one row.
 """
 
 from __future__ import annotations

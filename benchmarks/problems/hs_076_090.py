@@ -180,7 +180,7 @@ def hs086(*entries):
     f0=42090,
     note="f jumps at x1 = 300 and x2 = 100, 200. Misprints, according to the AMPL model: the "
     "book has b = 1.48577 (as CUTEst), x5 ≤ 10000 and x5* = 213.07. AMPL has a continuous "
-    "objective with f* = 8827.5977; CUTEst starts at x*.",
+    "objective with f* = 8827.5977; CUTEst starts at x*: f0 is the value here.",
 )
 def hs087(x1, x2, x3, x4, x5, x6):
     f1 = ca.if_else(x1 < 300, 30, 31) * x1

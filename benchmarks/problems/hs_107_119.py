@@ -95,6 +95,7 @@ def hs109(x1, x2, x3, x4, x5, x6, x7, x8, x9):
     lbx=2.001,
     ubx=9.999,
     f0=-43.134337,
+    note="Not in the copy of CUTEst compared with; f and x0 are as in AMPL, f0 is the value here.",
 )
 def hs110(*entries):
     x = ca.vertcat(*entries)
