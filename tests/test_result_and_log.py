@@ -47,7 +47,6 @@ def test_fields_cannot_be_replaced(designed: Result) -> None:
         designed.success = True
 
 
-@pytest.mark.xfail(strict=True, reason="the arrays of a history can be written to")
 def test_the_history_is_read_only(designed: Result) -> None:
     with pytest.raises(ValueError, match="read-only"):
         designed.history.x[0, 0] = designed.history.x[0, 0]
