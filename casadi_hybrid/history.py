@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ class History:
     Attributes:
         x: (T+1)×n.
         mu, multipliers, effective_multipliers: (T+1)×m; μ_t, π_t and ν_t.
+        h: (T+1)×m, the constraint values.
         f, feasibility, stationarity, elapsed: T+1 numbers each; elapsed in seconds.
         corrections: T corrections; None for methods without one.
     """
@@ -29,11 +30,18 @@ class History:
     mu: Array
     multipliers: Array
     effective_multipliers: Array
+    h: Array
     f: Array
     feasibility: Array
     stationarity: Array
     elapsed: Array
     corrections: tuple[Correction | None, ...]
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
 
     def design(self, name: str) -> Array:
         """One field of the recorded designs as an array of T numbers, NaN where there is none.
@@ -51,31 +59,59 @@ class History:
         return tuple(c.active if isinstance(c, Design) else "" for c in self.corrections)
 
 
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """What one iterate leaves behind: no Jacobian, no Hessian."""
+
+    x: Array
+    mu: Array
+    multipliers: Array
+    effective: Array
+    h: Array
+    numbers: tuple[float, float, float, float]
+    correction: Correction | None
+
+
 @dataclass
 class Recorder:
     """Collects the rows of a :class:`History`."""
 
-    rows: list[Progress] = field(default_factory=list)
+    rows: list[_Row] = field(default_factory=list)
 
     def __call__(self, progress: Progress) -> None:
         """Take one row."""
-        self.rows.append(progress)
+        state, residuals = progress.state, progress.residuals
+        numbers = (
+            progress.at.f,
+            residuals.feasibility,
+            residuals.stationarity,
+            progress.elapsed,
+        )
+        self.rows.append(
+            _Row(
+                state.x,
+                state.mu,
+                state.multipliers,
+                state.effective,
+                progress.at.h,
+                numbers,
+                progress.correction,
+            )
+        )
 
     def history(self) -> History:
         """Return what was collected."""
         rows = self.rows
-
-        def column(values: list[float]) -> Array:
-            return np.array(values, dtype=np.float64)
-
+        f, feasibility, stationarity, elapsed = np.array([r.numbers for r in rows]).T
         return History(
-            x=np.array([r.state.x for r in rows]),
-            mu=np.array([r.state.mu for r in rows]),
-            multipliers=np.array([r.state.multipliers for r in rows]),
-            effective_multipliers=np.array([r.state.effective for r in rows]),
-            f=column([r.at.f for r in rows]),
-            feasibility=column([r.residuals.feasibility for r in rows]),
-            stationarity=column([r.residuals.stationarity for r in rows]),
-            elapsed=column([r.elapsed for r in rows]),
+            x=np.array([r.x for r in rows]),
+            mu=np.array([r.mu for r in rows]),
+            multipliers=np.array([r.multipliers for r in rows]),
+            effective_multipliers=np.array([r.effective for r in rows]),
+            h=np.array([r.h for r in rows]),
+            f=f,
+            feasibility=feasibility,
+            stationarity=stationarity,
+            elapsed=elapsed,
             corrections=tuple(r.correction for r in rows[1:]),
         )

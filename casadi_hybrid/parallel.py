@@ -43,6 +43,8 @@ def in_parallel(
             yield item, work(item)
             progress.advance()
         return
+    # One process a core is enough: threads of BLAS on small matrices would only fight each other.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Fresh processes: a forked copy of CasADi's threads and locks is not safe.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context) as pool:

@@ -123,7 +123,8 @@ class Solver:
             x_prev: x_{−1}, for methods with memory; x0 by default.
             callback: called with the :class:`~casadi_hybrid.stopping.Progress` of every
                 iterate; return True to stop.
-            history: record every iterate and decision.
+            history: record every iterate and decision (the m×m corrections too: for long runs of
+                large problems collect what you need in a callback instead).
             log: print an iteration log; a number prints every so many iterations.
 
         Returns:

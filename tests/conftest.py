@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+
+# Before NumPy is loaded: the matrices of the tests are small, and threads of BLAS would only wait
+# for each other.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
 from hypothesis import settings

@@ -41,7 +41,8 @@ def test_a_misspelt_scenario_gets_a_suggestion(tmp_path, capsys):
 
 
 def test_a_scenario_gets_its_arguments_and_gives_the_exit_code(tmp_path):
-    script = "def main(argv):\n    return 3 if argv == ['--short'] else 4\n"
+    script = "import sys\n\ndef main(argv):\n    return 3 if argv == ['--short'] else 4\n"
+    script += "\nsys.exit(main(sys.argv[1:]))\n"
     (tmp_path / "tank.py").write_text(script)
     assert main(["run", "tank", "--scenarios", str(tmp_path), "--short"]) == 3
 

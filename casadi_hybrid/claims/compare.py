@@ -115,7 +115,7 @@ def follow(trial: Trial, iteration: Iteration) -> Trajectory:
         failure = f"{outcome.reason.value}, iteration {outcome.iterations}"
     history = recorder.history()
     assert trial.x_prev is not None
-    before = [trial.residual(trial.x_prev), *(row.at.h for row in recorder.rows[:-1])]
+    before = [trial.residual(trial.x_prev), *history.h[:-1]]
     return Trajectory(
         history.x,
         history.mu,

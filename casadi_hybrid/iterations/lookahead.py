@@ -23,9 +23,10 @@ A trust region of radius Δ damps both parts as in the composite-step method of 
 
 λ, σ ≥ 0 being the multipliers of the radius (both zero near a strict minimizer). λ is also what
 regularizes a loss of rank. Steps are accepted by the exact penalty f + ν‖h‖₂ with one
-second-order correction, and π is refitted by least squares at each new point. Where ‖h‖ stops
-falling, ν is raised once and then the violation is reduced alone
-(:mod:`casadi_hybrid.iterations.violation`) until it is a tenth or proves stationary.
+second-order correction, or where a Newton step halves the least KKT error so far; π is refitted
+by least squares at each new point. Where ‖h‖ stops falling, ν is raised once and then the
+violation is reduced alone (:mod:`casadi_hybrid.iterations.violation`) until it is a tenth or
+proves stationary.
 """
 
 from __future__ import annotations
@@ -38,77 +39,22 @@ from casadi_hybrid.errors import StallError
 from casadi_hybrid.functions import Evaluation
 from casadi_hybrid.inputs import Vector, count, positive
 from casadi_hybrid.iterations.base import Equalities, Start
-from casadi_hybrid.iterations.violation import (
-    damped_gauss_newton,
-    escape,
-    evaluate_or_none,
-    reduce_violation,
-)
+from casadi_hybrid.iterations.composite import Merit, composite_step, kkt_error
+from casadi_hybrid.iterations.safeguards import Safeguards
+from casadi_hybrid.iterations.violation import damped_gauss_newton, escape, reduce_violation
 from casadi_hybrid.law import State
 from casadi_hybrid.oracle import Oracle
 from casadi_hybrid.residuals import violation_is_stationary
 from casadi_hybrid.rules.spectra import Jacobian, LocalModel
 from casadi_hybrid.status import StopReason
-from casadi_hybrid.subproblem import trust_region_step
 
 _EPS = float(np.finfo(float).eps)
-# Share of the radius the normal step may use, so that the tangential step keeps room.
-_NORMAL_SHARE = 0.8
 _ACCEPT = 1e-4
 _SHRINK_BELOW, _GROW_ABOVE = 0.25, 0.75
-_STATIONARY = 1e-9  # see residuals.violation_is_stationary
-_PATIENCE = 6
+# See residuals.violation_is_stationary: when the reduction of the violation takes over, and what
+# is called stationary in the end.
+_STATIONARY, _CERTIFIED = 1e-9, 1e-6
 _MAX_SADDLES = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Safeguards:
-    """What the iteration carries besides (x, π).
-
-    Attributes:
-        radius: Δ.
-        penalty: ν of the exact penalty f + ν‖h‖₂.
-        jacobian: B at x with its decomposition.
-        patience: steps left in which ‖h‖ has to fall below ``mark``.
-        mark: half of ‖h‖ when the patience was last renewed.
-        raised: whether ν was already raised for want of progress since then.
-        goal: ‖h‖ at which the reduction of the violation ends; None while it is not under way.
-        escapes, saddles: how often a stationary violation, and a KKT point with negative
-            curvature, were left.
-    """
-
-    radius: float
-    penalty: float
-    jacobian: Jacobian
-    patience: int = _PATIENCE
-    mark: float = np.inf
-    raised: bool = False
-    goal: float | None = None
-    escapes: int = 0
-    saddles: int = 0
-
-    def watched(self, h_norm: float, tol: float) -> Safeguards:
-        """Raise ν, then turn to the violation alone, where ‖h‖ does not halve in six steps.
-
-        The exact penalty has minimizers with h ≠ 0 while ν is too small, and a ratio test alone
-        would settle there.
-        """
-        if h_norm <= max(self.mark, tol):
-            return replace(self, patience=_PATIENCE, mark=0.5 * h_norm, raised=False)
-        if self.patience > 0:
-            return replace(self, patience=self.patience - 1)
-        if not self.raised and self.jacobian.rank < self.jacobian.n:
-            return replace(self, penalty=10.0 * self.penalty, patience=_PATIENCE, raised=True)
-        return replace(self, goal=0.1 * h_norm)
-
-
-@dataclass(frozen=True, slots=True)
-class CompositeStep:
-    """d = d_y + d_z with the multipliers λ, σ of the radius."""
-
-    d: Vector
-    normal_damping: float
-    tangential_damping: float
 
 
 @dataclass(frozen=True)
@@ -156,9 +102,9 @@ class LookAhead(Equalities):
         h_norm = float(np.linalg.norm(at.h))
         violated = float(np.abs(at.h).max()) > self.tol_feasibility
         if violated and violation_is_stationary(at, _STATIONARY):
-            guards = replace(guards, goal=0.5 * h_norm)
+            guards = guards.reducing(0.5 * h_norm)
         elif guards.goal is not None and (h_norm <= guards.goal or not violated):
-            guards = replace(guards, goal=None, mark=np.inf, raised=False)
+            guards = replace(guards, goal=None, reach=None, mark=np.inf, raised=False)
         elif guards.goal is None:
             guards = guards.watched(h_norm, self.tol_feasibility)
         take = self._look_ahead if guards.goal is None else self._reduce
@@ -227,72 +173,65 @@ class LookAhead(Equalities):
             gain = h_norm - float(np.linalg.norm(at.h + at.B @ d))
             if gain > _EPS * h_norm and q > 0.7 * penalty * gain:
                 penalty = 1.5 * q / (0.7 * gain)
-            trial = _Trial(at, penalty, penalty * gain - q)
-            new, ratio = trial.at(oracle, d)
-            if ratio < 0.1 and new is not None and step.normal_damping == 0.0:
+            merit = Merit(at, penalty, penalty * gain - q)
+            plain = taken = merit.measure(oracle, d)
+            if plain.ratio < 0.1 and plain.new is not None and step.normal_damping == 0.0:
                 # Second-order correction: the curvature of h spoilt a full step.
-                back, _ = damped_gauss_newton(guards.jacobian, new.h, radius)
-                corrected, better = trial.at(oracle, d + back)
-                if corrected is not None and better >= max(0.1, ratio):
-                    d, new, ratio = d + back, corrected, better
-            size = float(np.linalg.norm(d))
-            if ratio >= _GROW_ABOVE and size > 0.7 * radius:
+                back, _ = damped_gauss_newton(guards.jacobian, plain.new.h, radius)
+                corrected = merit.measure(oracle, d + back)
+                if corrected.ratio >= max(0.1, plain.ratio):
+                    taken = corrected
+            if taken.ratio < _SHRINK_BELOW and step.is_newton and plain.new is not None:
+                # Where ν is large, only tiny steps please the merit function. A Newton step that
+                # halves the least KKT error so far is as good: that can happen only finitely
+                # often before the error is zero.
+                error = kkt_error(plain.new, self._jacobian(plain.new))
+                if error <= 0.5 * min(guards.error, kkt_error(at, guards.jacobian)):
+                    return plain.new, replace(guards, penalty=penalty, error=error, promised=1.0)
+            size = float(np.linalg.norm(taken.d))
+            if taken.ratio >= _GROW_ABOVE and size > 0.7 * radius:
                 radius *= 3.0
-            elif ratio < _SHRINK_BELOW:
-                radius = (0.5 if ratio >= _ACCEPT else 0.25) * min(size, radius)
-            if new is not None and ratio >= _ACCEPT:
+            elif taken.ratio < _SHRINK_BELOW:
+                radius = (0.5 if taken.ratio >= _ACCEPT else 0.25) * min(size, radius)
+            if taken.new is not None and taken.ratio >= _ACCEPT:
                 flat = h_norm <= self.tol_feasibility and abs(float(at.gradient @ d)) <= 1e-12
                 saddles = guards.saddles + (flat and step.tangential_damping > 0.0)
-                return new, replace(guards, radius=radius, penalty=penalty, saddles=saddles)
+                promised = gain / h_norm if h_norm else 0.0
+                return taken.new, replace(
+                    guards, radius=radius, penalty=penalty, saddles=saddles, promised=promised
+                )
+        if h_norm > self.tol_feasibility:
+            return self._reduce(oracle, at, guards.reducing(0.5 * h_norm))
         raise StallError(StopReason.STALLED, "no step decreases the penalty function any more")
 
     def _reduce(
         self, oracle: Oracle, at: Evaluation, guards: Safeguards
     ) -> tuple[Evaluation, Safeguards]:
         """Reduce the violation alone; at a local minimizer of it, scan for a way out."""
-        reduced = reduce_violation(oracle, at, guards.radius)
+        h_norm = float(np.linalg.norm(at.h))
+        guards = guards.slowed(h_norm)
+        stationary = violation_is_stationary(at, _CERTIFIED)
+        # A valley of ‖h‖ that leads to infinity never ends: its slope vanishes in the limit only.
+        ended = stationary and guards.patience < 0
+        reduced = None if ended else reduce_violation(oracle, at, guards.reach)
         if reduced is not None:
-            return reduced[0], replace(guards, radius=reduced[1])
+            return reduced[0], replace(guards, reach=reduced[1])
         if guards.escapes < self.max_escapes:
             new = escape(oracle, at, guards.jacobian)
             if new is not None:
                 radius = max(guards.radius, float(np.linalg.norm(new.x - at.x)))
                 return new, Safeguards(radius, 1.0, guards.jacobian, escapes=guards.escapes + 1)
+        if not stationary:
+            raise StallError(
+                StopReason.STALLED,
+                f"rounding hides any further decrease of ‖h‖ = {h_norm:.3g}, whose slope is not "
+                "zero: the constraints are badly scaled or lose digits here",
+            )
         raise StallError(
             StopReason.LOCALLY_INFEASIBLE,
-            f"‖h‖ = {np.linalg.norm(at.h):.3g} cannot be reduced from here: "
+            f"‖h‖ = {h_norm:.3g} cannot be reduced from here: "
             "the constraints are inconsistent, or this is a local minimum of their violation",
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _Trial:
-    """Measures trial steps from one point against the predicted decrease of f + ν‖h‖₂."""
-
-    origin: Evaluation
-    penalty: float
-    predicted: float
-
-    def at(self, oracle: Oracle, d: Vector) -> tuple[Evaluation | None, float]:
-        """Evaluate x + d; return it and actual/predicted decrease (−∞ where undefined)."""
-        new = evaluate_or_none(oracle, self.origin.x + d)
-        if new is None:
-            return None, -np.inf
-        h_old, h_new = float(np.linalg.norm(self.origin.h)), float(np.linalg.norm(new.h))
-        actual = self.origin.f - new.f + self.penalty * (h_old - h_new)
-        # Near a solution both decreases drown in rounding; equal noise on both means accept.
-        noise = 10 * _EPS * (abs(self.origin.f) + self.penalty * h_old)
-        return new, (actual + noise) / (self.predicted + noise)
-
-
-def composite_step(model: LocalModel, at: Evaluation, radius: float) -> CompositeStep:
-    """Return d = d_y + d_z within the radius (formulas in the module's docstring)."""
-    d_y, damping = damped_gauss_newton(model.jacobian, at.h, _NORMAL_SHARE * radius)
-    values, directions = model.kernel
-    room = np.sqrt(max(radius**2 - float(d_y @ d_y), 0.0))
-    slope = directions.T @ (at.gradient + model.H @ d_y)
-    z, lift = trust_region_step(values, slope, float(room))
-    return CompositeStep(d_y + directions @ z, damping, lift)
 
 
 def _negative_curvature(at: Evaluation, jacobian: Jacobian) -> tuple[float, Vector] | None:

@@ -16,40 +16,63 @@ import numpy as np
 
 from casadi_hybrid.errors import EvaluationError
 from casadi_hybrid.functions import Evaluation
-from casadi_hybrid.inputs import Vector
+from casadi_hybrid.inputs import Matrix, Vector
 from casadi_hybrid.oracle import Oracle
 from casadi_hybrid.rules.spectra import Jacobian, symmetric_eigen
 from casadi_hybrid.subproblem import trust_region_step
 
 _SCAN_DIRECTIONS = 3
 _SCAN_DISTANCES = np.geomspace(1e-4, 3.0, 10)
-_SMALLEST_RADIUS = 1e-13
+_EPS = float(np.finfo(float).eps)
+# A predicted relative decrease of ‖h‖² below this is none.
+_NEGLIGIBLE = 1e-12
+# Steps with a worse ratio are bent, if the bend is at most this part of the step.
+_MEDIOCRE, _BEND = 0.9, 0.75
 
 
 def reduce_violation(
-    oracle: Oracle, at: Evaluation, radius: float
+    oracle: Oracle, at: Evaluation, reach: float | None
 ) -> tuple[Evaluation, float] | None:
-    """Return (the functions at a point with smaller ‖h‖, new radius), or None where there is none.
+    """Return (the functions at a point with smaller ‖h‖, new reach), or None where there is none.
 
-    One accepted trust-region Newton step on ½‖h‖².
+    One accepted trust-region Newton step on ½‖h‖². The region is ‖D d‖ ≤ Δ with D_i = ‖∂h/∂x_i‖,
+    so Δ has the units of h and scaling a variable changes nothing.
+
+    A rejected or mediocre step d is tried once more with the correction
+    −(G + σD²)⁻¹Bᵀ(h(x + d) − h − Bd), which bends it along a curved valley of ‖h‖ (the geodesic
+    acceleration of Transtrum and Sethna, 2012, with its second derivative from the step itself).
+
+    Args:
+        oracle: the problem's functions.
+        at: the functions at the current point.
+        reach: Δ of the last step, None for ‖h‖.
     """
     # H(λ) is affine in λ, so two calls of the one generated function give Σ h_i ∇²h_i.
     with_h = oracle.second(at.x, at.h).hessian
     without = oracle.second(at.x, np.zeros_like(at.h)).hessian
     assert with_h is not None
     assert without is not None
-    values, W = symmetric_eigen(at.B.T @ at.B + with_h - without)
+    D = _column_norms(at.B)
+    values, W = symmetric_eigen((at.B.T @ at.B + with_h - without) / np.outer(D, D))
+    W = W / D[:, None]
     slope = W.T @ (at.B.T @ at.h)
     half = 0.5 * float(at.h @ at.h)
-    smallest = _SMALLEST_RADIUS * (1.0 + float(np.linalg.norm(at.x)))
+    radius = float(np.linalg.norm(at.h)) if reach is None else reach
+    smallest = _EPS * float(np.linalg.norm(D * at.x))
     while radius > smallest:
-        t, _ = trust_region_step(values, slope, radius)
+        t, sigma = trust_region_step(values, slope, radius)
         predicted = -float(slope @ t + 0.5 * values @ t**2)
-        if predicted <= 1e-14 * half:
+        if predicted <= _NEGLIGIBLE * half:
             return None
         size = float(np.linalg.norm(t))
-        new = evaluate_or_none(oracle, at.x + W @ t)
-        ratio = -1.0 if new is None else (half - 0.5 * float(new.h @ new.h)) / predicted
+        step = W @ t
+        new, ratio = _measure(oracle, at, step, predicted)
+        if new is not None and ratio < _MEDIOCRE and values[0] + sigma > 0:
+            c = (W.T @ (at.B.T @ (new.h - at.h - at.B @ step))) / (values + sigma)
+            if float(np.linalg.norm(c)) <= _BEND * size:
+                bent, better = _measure(oracle, at, step - W @ c, predicted)
+                if better > ratio:
+                    new, ratio = bent, better
         if ratio < 0.25:
             radius = 0.25 * size if ratio < 1e-4 else 0.5 * size
         elif ratio > 0.75 and size > 0.7 * radius:
@@ -110,3 +133,20 @@ def _corrected(oracle: Oracle, x: Vector, radius: float) -> Evaluation | None:
         d, _ = damped_gauss_newton(Jacobian(at.B), at.h, radius)
         at = evaluate_or_none(oracle, at.x + d)
     return at
+
+
+def _measure(
+    oracle: Oracle, at: Evaluation, step: Vector, predicted: float
+) -> tuple[Evaluation | None, float]:
+    """Evaluate x + step; return it and actual/predicted decrease of ½‖h‖² (−1 where undefined)."""
+    new = evaluate_or_none(oracle, at.x + step)
+    if new is None:
+        return None, -1.0
+    return new, 0.5 * float(at.h @ at.h - new.h @ new.h) / predicted
+
+
+def _column_norms(B: Matrix) -> Vector:
+    """‖∂h/∂x_i‖, kept away from zero so that no variable may move without bound."""
+    norms = np.linalg.norm(B, axis=0)
+    top = float(norms.max())
+    return np.asarray(np.maximum(norms, 1e-8 * top)) if top > 0 else np.ones_like(norms)

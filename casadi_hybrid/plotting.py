@@ -1,0 +1,248 @@
+"""One figure style for the package, and the plots that every study needs.
+
+Figures are plain :class:`matplotlib.figure.Figure` objects, made without ``pyplot``: no window
+opens, no backend is chosen and nothing has to be closed. Curves differ in colour (the palette of
+Okabe and Ito, which people with colour blindness can tell apart), in line style and in marker, so
+that a print in black and white can be read too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from casadi_hybrid.errors import InputError
+from casadi_hybrid.inputs import positive
+
+Array = NDArray[np.float64]
+
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7F7F7F", "#000000")
+DASHES = ("-", "--", "-.", (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5, 1, 1.5)), (0, (3, 1)), ":", "-")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+
+WIDTH = 7.0
+"""Width of a figure in inches: the text width of a page, so fonts keep their size in print."""
+
+# Any: matplotlib names every setting in a Literal type that older versions do not have.
+_STYLE: Any = {
+    "font.size": 10.0,
+    "axes.labelsize": 10.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#DDDDDD",
+    "grid.linewidth": 0.6,
+    "lines.linewidth": 1.6,
+    "mathtext.fontset": "dejavusans",
+}
+
+
+class StyledFigure(Figure):
+    """A figure that a notebook shows by itself, without ``pyplot`` and its choice of a backend."""
+
+    def _repr_png_(self) -> bytes:
+        """Return the picture, as IPython asks for it."""
+        data = BytesIO()
+        self.savefig(data, format="png", dpi=90)
+        return data.getvalue()
+
+
+class Convergence(Protocol):
+    """What a convergence plot reads: a :class:`~casadi_hybrid.history.History` has it."""
+
+    @property
+    def feasibility(self) -> Array:
+        """‖h(x_t)‖_∞ for t = 0, 1, …."""
+        ...
+
+    @property
+    def stationarity(self) -> Array:
+        """‖∇f(x_t) + J_h(x_t)ᵀλ_t‖_∞ for t = 0, 1, …."""
+        ...
+
+    @property
+    def elapsed(self) -> Array:
+        """Seconds since the start for t = 0, 1, …."""
+        ...
+
+
+def figure(
+    rows: int = 1, columns: int = 1, *, height: float = 2.8, width: float = WIDTH, **grid: Any
+) -> tuple[Figure, NDArray[Any]]:
+    """Return an empty figure in the package's style and its axes, rows×columns.
+
+    Args:
+        rows, columns: number of panels.
+        height: inches a row.
+        width: inches of the whole figure.
+        **grid: further arguments of :meth:`matplotlib.figure.Figure.subplots`, such as ``sharex``.
+    """
+    # Axes remember the settings they were made under, so a caller needs no context of its own.
+    with rc_context(_STYLE):
+        fig = StyledFigure(figsize=(width, height * rows), dpi=100, layout="constrained")
+        axes = fig.subplots(rows, columns, squeeze=False, **grid)
+        for ax in axes.flat:
+            ax.tick_params(labelsize=9)
+    return fig, axes
+
+
+def line_style(i: int, points: int = 0, *, marks: int = 8) -> dict[str, Any]:
+    """Colour, dashes and marker of curve number ``i``, as arguments of ``Axes.plot``.
+
+    Args:
+        i: number of the curve; the styles repeat after eight.
+        points: length of the curve; with it, about ``marks`` markers are spread over the curve,
+            shifted from one curve to the next so that they do not hide each other.
+        marks: number of markers.
+    """
+    k = i % len(PALETTE)
+    chosen: dict[str, Any] = {"color": PALETTE[k], "linestyle": DASHES[k], "linewidth": 1.6}
+    if points:
+        every = max(1, points // marks)
+        chosen |= {"marker": MARKERS[k], "markersize": 5.0}
+        chosen["markevery"] = ((i * every) // len(PALETTE), every)
+    return chosen
+
+
+def legend(ax: Axes, **options: Any) -> None:
+    """Put a legend into the axes, in the package's size and with an opaque ground."""
+    ax.legend(**{"fontsize": 9, "framealpha": 0.9, "edgecolor": "#CCCCCC", **options})
+
+
+def legend_below(fig: Figure, ax: Axes, *, columns: int = 3) -> None:
+    """Put the legend of one panel below all panels, where it hides no curve."""
+    handles, labels = ax.get_legend_handles_labels()
+    fig.legend(
+        handles,
+        labels,
+        loc="outside lower center",
+        ncols=min(columns, max(1, len(labels))),
+        fontsize=9,
+        frameon=False,
+    )
+
+
+def save(fig: Figure, path: str | Path, *, dpi: int = 150) -> Path:
+    """Write a figure; the folder is made where it is missing and the suffix chooses the format."""
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    fig.savefig(target, dpi=dpi)
+    return target
+
+
+def plot_convergence(
+    runs: Mapping[str, Convergence],
+    *,
+    tol: float | None = None,
+    against: str = "iterations",
+    log_across: bool = False,
+    title: str = "",
+) -> Figure:
+    """Plot ‖h(x_t)‖_∞ and ‖∇f(x_t) + J_h(x_t)ᵀλ_t‖_∞ of several runs, on logarithmic axes.
+
+    Args:
+        runs: a label and a history each.
+        tol: tolerance, drawn as a line.
+        against: ``"iterations"`` or ``"seconds"``, the horizontal axis.
+        log_across: make the horizontal axis logarithmic too (iterations count from one then), for
+            methods that differ by orders of magnitude.
+        title: title over both panels.
+
+    Raises:
+        InputError: when there is no run, a run has no history, or ``against`` is another word.
+    """
+    if not runs:
+        raise InputError("runs is empty; give at least one history with its label")
+    if against not in ("iterations", "seconds"):
+        raise InputError(f"against must be 'iterations' or 'seconds', got {against!r}")
+    if tol is not None:
+        positive(tol, "tol")
+    fig, axes = figure(1, 2, height=3.6, sharex=True)
+    feasible, stationary = axes[0]
+    for i, (label, run) in enumerate(runs.items()):
+        if run is None:
+            raise InputError(f"the run {label!r} has no history; solve with history=True")
+        size = run.feasibility.size
+        counted = np.arange(size) + (1 if log_across else 0)
+        across = run.elapsed if against == "seconds" else counted
+        # Earlier curves on top: an oscillating one would bury what lies below it.
+        style = {**line_style(i, size), "linewidth": 1.3, "zorder": 3.0 - 0.1 * i}
+        if log_across:
+            style["markevery"] = _log_spaced(size, i)
+        feasible.plot(across, _drawable(run.feasibility), label=label, **style)
+        stationary.plot(across, _drawable(run.stationarity), label=label, **style)
+    feasible.set_title("feasibility", fontsize=10)
+    feasible.set_ylabel("$\\|h(x_t)\\|_\\infty$ (units of $h$)")
+    stationary.set_title("stationarity", fontsize=10)
+    stationary.set_ylabel("$\\|\\nabla f + J_h^T\\lambda_t\\|_\\infty$ (units of $f/x$)")
+    for ax in (feasible, stationary):
+        ax.set_yscale("log")
+        if log_across:
+            ax.set_xscale("log")
+        ax.set_xlabel(
+            "time (s)" if against == "seconds" else f"iteration $t{' + 1' if log_across else ''}$"
+        )
+        if tol is not None:
+            ax.axhline(tol, color="#000000", linewidth=0.9, linestyle=":", label="tolerance")
+    legend_below(fig, feasible)
+    if title:
+        fig.suptitle(title, fontsize=10)
+    return fig
+
+
+def plot_deviation(
+    trajectories: Mapping[str, Array], reference: str, *, floor: float = 1e-18
+) -> Figure:
+    """Plot max_i |x_t,i − x_t,i^ref| of several trajectories against one of them.
+
+    Args:
+        trajectories: a label and a (T+1)×n array of iterates each.
+        reference: label of the trajectory the others are compared with.
+        floor: what a deviation of exactly zero is drawn as, since the axis is logarithmic.
+
+    Raises:
+        InputError: when ``reference`` is none of the labels.
+    """
+    if reference not in trajectories:
+        raise InputError(f"reference {reference!r} is none of {', '.join(trajectories)}")
+    positive(floor, "floor")
+    base = trajectories[reference]
+    fig, axes = figure(1, 1, height=2.8)
+    ax = axes[0, 0]
+    others = [label for label in trajectories if label != reference]
+    for i, label in enumerate(others):
+        values = np.maximum(deviation(trajectories[label], base), floor)
+        ax.plot(values, label=label, **line_style(i, values.size))
+    ax.set_yscale("log")
+    ax.set_xlabel("iteration $t$")
+    ax.set_ylabel("$\\|x_t - x_t^{ref}\\|_\\infty$ (units of $x$)")
+    ax.set_title(f"deviation from: {reference}", fontsize=10)
+    legend_below(fig, ax)
+    return fig
+
+
+def deviation(trajectory: Array, reference: Array) -> Array:
+    """max_i |x_t,i − x_t,i^ref| for each t that both (T+1)×n trajectories reach."""
+    steps = min(len(trajectory), len(reference))
+    return np.asarray(np.abs(trajectory[:steps] - reference[:steps]).max(axis=1))
+
+
+def _log_spaced(size: int, i: int, *, a_decade: int = 2) -> list[int]:
+    """Indices of markers that look evenly spaced on a logarithmic axis, shifted curve by curve."""
+    exponents = np.arange((i % len(PALETTE)) / len(PALETTE), a_decade * np.log10(size) + 1)
+    found = {round(10 ** (e / a_decade)) - 1 for e in exponents}
+    return sorted(k for k in found if k < size)
+
+
+def _drawable(values: Array) -> Array:
+    """The values with what a logarithmic axis cannot show left out."""
+    return np.where(np.isfinite(values) & (values > 0), values, np.nan)

@@ -1,0 +1,207 @@
+"""What every scenario shares: how its methods run and how their answers are judged.
+
+A scenario is a problem, a start and a table of :class:`Method` rows. Every method starts from the
+same point and gets the same budget; IPOPT solves the same problem; every answer is judged by
+:func:`casadi_hybrid.verify.verify`. The scenario fails, with exit code 1, when the answer of a
+method that is marked ``required`` is not accepted or when one of the scenario's own checks fails.
+
+All seconds are wall clock of one solve in this process, interpreted functions, without building
+the functions or the solver.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from casadi_hybrid import DesignError, Problem, Progress, Result, Solver
+from casadi_hybrid.functions import Evaluation
+from casadi_hybrid.inputs import as_vector
+from casadi_hybrid.iterations import Iteration
+from casadi_hybrid.law import Correction
+from casadi_hybrid.oracle import Oracle
+from casadi_hybrid.residuals import residuals_at
+from casadi_hybrid.rules import ScheduleRule
+from casadi_hybrid.verify import Report, verify
+
+TOL = 1e-6
+"""Tolerance on ‖h‖_∞ and ‖∇f + J_hᵀλ‖_∞, unscaled, of every method and of the verdict."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """One row of a scenario's table.
+
+    Args:
+        label: how the table names it.
+        method: a name of :data:`casadi_hybrid.METHODS`, or an iteration object.
+        options: options of a named method.
+        required: whether the scenario fails when this method's answer is not accepted.
+    """
+
+    label: str
+    method: str | Iteration
+    options: Mapping[str, Any] = field(default_factory=dict)
+    required: bool = False
+
+
+@dataclass
+class Trace:
+    """The course of a solve, recorded through the solver's callback.
+
+    A :class:`~casadi_hybrid.History` also keeps every correction, whose m×m matrices fill the
+    memory over tens of thousands of iterations.
+    """
+
+    rows: list[tuple[float, float, float]] = field(default_factory=list)
+    points: list[np.ndarray] = field(default_factory=list)
+    keep_points: bool = False
+
+    def __call__(self, progress: Progress) -> None:
+        """Record one iterate."""
+        residuals = progress.residuals
+        self.rows.append((residuals.feasibility, residuals.stationarity, progress.elapsed))
+        if self.keep_points:
+            self.points.append(progress.state.x)
+
+    feasibility = property(lambda self: np.array([row[0] for row in self.rows]))
+    stationarity = property(lambda self: np.array([row[1] for row in self.rows]))
+    elapsed = property(lambda self: np.array([row[2] for row in self.rows]))
+
+
+@dataclass(frozen=True)
+class Run:
+    """A method with its answer, its course and the verdict on the answer."""
+
+    method: Method
+    result: Result
+    trace: Trace
+    report: Report
+
+    def row(self) -> dict[str, Any]:
+        """Return the table row as plain values."""
+        result = self.result
+        return {
+            "method": self.method.label,
+            "stopped": result.stop.name,
+            "point": result.point.name,
+            "objective": result.f,
+            "feasibility": result.residuals.feasibility,
+            "stationarity": result.residuals.stationarity,
+            "iterations": result.iterations,
+            "seconds": result.elapsed,
+            "accepted": self.report.accepted,
+            "required": self.method.required,
+            "detail": result.detail,
+        }
+
+
+@dataclass(frozen=True)
+class Reference:
+    """IPOPT's answer to the same problem from the same start, judged by the same functions."""
+
+    x: np.ndarray
+    row: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Check:
+    """A number of the scenario that has to stay below a limit."""
+
+    name: str
+    value: float
+    limit: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether the value is within its limit (NaN is not)."""
+        return bool(self.value <= self.limit)
+
+
+def solve(
+    problem: Problem,
+    method: Method,
+    x0: Any,
+    p: Any,
+    *,
+    max_iter: int,
+    max_time: float = 60.0,
+    keep_points: bool = False,
+) -> Run:
+    """Solve by one method, from zero multipliers, and judge the answer."""
+    solver = Solver(
+        problem,
+        method.method,
+        tol=TOL,
+        max_iter=max_iter,
+        max_time=max_time,
+        divergence=1e6,
+        **method.options,
+    )
+    trace = Trace(keep_points=keep_points)
+    result = solver.solve(x0, p, callback=trace)
+    return Run(method, result, trace, verify(problem, result, p=p, x0=x0, tol=TOL))
+
+
+def solve_with_ipopt(problem: Problem, x0: Any, p: Any) -> Reference:
+    """Solve by IPOPT with its own default tolerance, 1e-8 on scaled residuals."""
+    quiet = {"print_time": False, "ipopt.print_level": 0, "ipopt.sb": "yes"}
+    # Fresh symbols: the problem's own x may be a stack of several, which nlpsol does not take.
+    kind = type(problem.x)
+    x, q = kind.sym("x", problem.n), kind.sym("p", problem.n_p)
+    f, h = ca.Function("graph", [problem.x, problem.p], [problem.f, problem.h])(x, q)
+    nlp = {"x": x, "p": q, "f": f, "g": h}
+    solver = ca.nlpsol("reference", "ipopt", nlp, quiet)
+    began = time.perf_counter()
+    answer = solver(x0=x0, p=p, lbg=0, ubg=0)
+    seconds = time.perf_counter() - began
+    point, lam = (answer[name].full().ravel() for name in ("x", "lam_g"))
+    at = Oracle(problem.functions, as_vector(p, problem.n_p, "p")).first(point)
+    residuals = residuals_at(at, lam)
+    report = verify(problem, point, p=p, multipliers=lam, tol=TOL)
+    stats = solver.stats()
+    row = {
+        "method": "IPOPT",
+        "stopped": stats["return_status"],
+        "point": "",
+        "objective": at.f,
+        "feasibility": residuals.feasibility,
+        "stationarity": residuals.stationarity,
+        "iterations": int(stats["iter_count"]),
+        "seconds": seconds,
+        "accepted": report.accepted,
+        "required": False,
+        "detail": "",
+    }
+    return Reference(point, row)
+
+
+def row_space_rule(alpha: float, eta_x: float, eta_d: float, theta: float) -> ScheduleRule:
+    """M_t = αR_t and D_t = η_d R_t in the metric R_t = (B_t B_tᵀ)⁻¹, split θ : 1 − θ.
+
+    BᵀMB = α·(projector on range(Bᵀ)) whatever the condition of B, so the correction adds the same
+    curvature in every direction that the constraints see, and the dual step D_t takes the same
+    share of every residual. Needs full row rank, m ≤ n; uses first derivatives only.
+
+    Args:
+        alpha: curvature added on range(Bᵀ), in units of f per squared unit of x.
+        eta_x: primal step, at most about 2/(‖H‖ + α).
+        eta_d: dual step, below α.
+        theta: share of the augmented channel; the iterates do not depend on it.
+    """
+
+    def decide(at: Evaluation, t: int) -> Correction:
+        try:
+            L = np.linalg.cholesky(at.B @ at.B.T)
+        except np.linalg.LinAlgError:
+            raise DesignError("BBᵀ is singular: the Jacobian has lost row rank") from None
+        half = np.linalg.solve(L, np.eye(len(L)))
+        R = half.T @ half
+        return Correction((theta * alpha) * R, ((1 - theta) * alpha) * R, eta_x, eta_d * R)
+
+    return ScheduleRule(decide)

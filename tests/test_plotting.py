@@ -1,0 +1,126 @@
+"""The figure style: curves that can be told apart, labels with units, no windows."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import casadi as ca
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+
+from casadi_hybrid import InputError, Problem, Solver, plotting
+
+
+@pytest.fixture(scope="module")
+def runs():
+    x = ca.SX.sym("x", 2)
+    problem = Problem(x=x, f=x[0] + x[1], h=ca.vertcat(x[0] - 1, x[1] - x[0]))
+    options = {"max_iter": 30, "tol": 1e-10}
+    return {
+        name: Solver(problem, name, **options).solve([0.0, 3.0], history=True).history
+        for name in ("closed-form", "gda", "pdhg")
+    }
+
+
+def curves(ax):
+    return {line.get_label(): line for line in ax.get_lines() if len(line.get_xdata()) > 2}
+
+
+def test_the_eight_styles_differ_in_colour_dashes_and_marker():
+    styles = [plotting.line_style(i, 100) for i in range(8)]
+    assert len({style["color"] for style in styles}) == 8
+    assert len({style["marker"] for style in styles}) == 8
+    # Without colour, dashes or (for the two solid lines) markers must do.
+    assert len({(str(style["linestyle"]), style["marker"]) for style in styles}) == 8
+    assert plotting.line_style(9)["color"] == styles[1]["color"]
+
+
+def test_no_colour_of_the_palette_vanishes_on_white():
+    for colour in plotting.PALETTE:
+        red, green, blue = to_rgb(colour)
+        assert 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.75
+
+
+def test_convergence_draws_both_residuals_of_every_run(runs):
+    fig = plotting.plot_convergence(runs, tol=1e-10, title="three methods")
+    assert isinstance(fig, Figure)
+    for ax, name in zip(fig.axes, ("feasibility", "stationarity"), strict=True):
+        drawn = curves(ax)
+        assert set(drawn) == set(runs)
+        for label, run in runs.items():
+            values = getattr(run, name)
+            shown = np.asarray(drawn[label].get_ydata())
+            np.testing.assert_array_equal(shown[values > 0], values[values > 0])
+            assert np.isnan(shown[values == 0]).all()
+        assert ax.get_yscale() == "log"
+        assert "units of" in ax.get_ylabel()
+        assert ax.get_xlabel() == "iteration $t$"
+
+
+def test_convergence_against_seconds_and_on_two_logarithmic_axes(runs):
+    fig = plotting.plot_convergence(runs, against="seconds")
+    assert fig.axes[0].get_xlabel() == "time (s)"
+    line = curves(fig.axes[0])["gda"]
+    np.testing.assert_array_equal(line.get_xdata(), runs["gda"].elapsed)
+    both = plotting.plot_convergence(runs, log_across=True).axes[1]
+    assert both.get_xscale() == "log"
+    assert both.get_xlabel() == "iteration $t + 1$"
+    line = curves(both)["gda"]
+    assert line.get_xdata()[0] == 1
+    assert all(0 <= k < line.get_xdata().size for k in line.get_markevery())
+
+
+def test_deviation_is_the_largest_entry_over_the_common_steps():
+    a = np.array([[0.0, 0.0], [1.0, 2.0], [9.0, 9.0]])
+    b = np.array([[0.0, 0.0], [1.0, 2.5]])
+    np.testing.assert_array_equal(plotting.deviation(a, b), [0.0, 0.5])
+    fig = plotting.plot_deviation({"a": a, "b": b}, "a", floor=1e-17)
+    np.testing.assert_array_equal(fig.axes[0].get_lines()[0].get_ydata(), [1e-17, 0.5])
+    assert "units of" in fig.axes[0].get_ylabel()
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: plotting.plot_convergence({}), "runs is empty"),
+        (lambda: plotting.plot_convergence({"a": None}), "'a' has no history"),
+        (lambda: plotting.plot_convergence({"a": SimpleNamespace()}, against="hours"), "hours"),
+        (lambda: plotting.plot_convergence({"a": SimpleNamespace()}, tol=0.0), "tol must be"),
+        (lambda: plotting.plot_deviation({"a": np.zeros((1, 1))}, "b"), "'b' is none of a"),
+    ],
+)
+def test_wrong_input_is_refused_by_name(call, says):
+    with pytest.raises(InputError, match=says):
+        call()
+
+
+@pytest.mark.parametrize(("suffix", "magic"), [("png", b"\x89PNG"), ("pdf", b"%PDF")])
+def test_save_makes_the_folder_and_takes_the_format_from_the_suffix(tmp_path, suffix, magic):
+    fig, axes = plotting.figure(2, 1)
+    assert axes.shape == (2, 1)
+    axes[0, 0].plot([1, 2], **plotting.line_style(0, 2), label="a line")
+    plotting.legend(axes[0, 0])
+    path = plotting.save(fig, tmp_path / "new" / f"figure.{suffix}")
+    assert path.read_bytes().startswith(magic)
+
+
+def test_a_notebook_gets_a_picture_without_a_backend():
+    fig, _ = plotting.figure()
+    assert fig._repr_png_().startswith(b"\x89PNG")
+
+
+def test_no_window_and_no_pyplot(tmp_path):
+    code = (
+        "import sys; from casadi_hybrid import plotting as p; f, a = p.figure();"
+        "a[0, 0].plot([1, 2]); p.save(f, sys.argv[1]); print('matplotlib.pyplot' in sys.modules)"
+    )
+    target = tmp_path / "figure.png"
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(target)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "False"
+    assert target.stat().st_size > 1000

@@ -1,0 +1,253 @@
+"""The scenarios run, say the truth about their answers, and fail when an answer is wrong."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import casadi as ca
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from casadi_hybrid import Solver, cli
+from casadi_hybrid.verify import verify
+
+FOLDER = Path(__file__).resolve().parent.parent / "scenarios"
+NAMES = sorted(
+    path.stem for path in FOLDER.glob("*.py") if "def main(" in path.read_text(encoding="utf-8")
+)
+ROW = {
+    "method",
+    "stopped",
+    "point",
+    "objective",
+    "feasibility",
+    "stationarity",
+    "iterations",
+    "seconds",
+    "accepted",
+    "required",
+    "detail",
+}
+
+
+@pytest.fixture
+def load(monkeypatch):
+    """Import a module of the scenarios' folder, as the folder's scripts do."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    return importlib.import_module
+
+
+@pytest.fixture
+def no_pictures(load, monkeypatch):
+    """Drawing takes most of a short run, and one test has looked at the files."""
+    monkeypatch.setattr(load("reporting"), "save", lambda figure, path: path)
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def outcome(request, tmp_path_factory):
+    """The short form, run as the plain script that it is."""
+    folder = tmp_path_factory.mktemp(request.param)
+    command = [sys.executable, str(FOLDER / f"{request.param}.py")]
+    command += ["--short", "--json", "--output", str(folder / "made")]
+    # Small dense matrices: more BLAS threads only wait for each other on a busy machine.
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=folder, env=environment
+    )
+    return request.param, done, folder
+
+
+def test_script_exits_with_zero_and_prints_json_only(outcome):
+    name, done, _ = outcome
+    assert done.returncode == 0, done.stderr
+    data = json.loads(done.stdout)
+    assert data["scenario"] == name
+    assert data["short"] is True
+    assert data["accepted"] is True
+    assert data["problem"]["m"] > 0
+    assert data["blas_threads"] == "1"
+
+
+def test_rows_carry_every_column_and_the_required_ones_are_accepted(outcome):
+    data = json.loads(outcome[1].stdout)
+    assert all(set(row) == ROW for row in data["methods"])
+    assert data["methods"][-1]["method"] == "IPOPT"
+    required = [row for row in data["methods"] if row["required"]]
+    assert required
+    for row in required:
+        assert row["accepted"]
+        assert max(row["feasibility"], row["stationarity"]) <= data["tolerance"]
+        assert data["reports"][row["method"]]["accepted"]
+    for row in data["methods"]:
+        assert row["accepted"] or max(row["feasibility"], row["stationarity"]) > data["tolerance"]
+    assert all(check["passed"] for check in data["checks"])
+
+
+def test_files_are_where_the_report_says(outcome):
+    _, done, folder = outcome
+    data = json.loads(done.stdout)
+    made = {str(path) for path in (folder / "made").iterdir()}
+    assert made == set(data["files"])
+    assert json.loads((folder / "made" / "report.json").read_text(encoding="utf-8")) == data
+    for path in made:
+        if path.endswith(".png"):
+            assert Path(path).read_bytes().startswith(b"\x89PNG")
+    assert [path.name for path in folder.iterdir()] == ["made"]
+
+
+@pytest.mark.usefixtures("no_pictures")
+@pytest.mark.parametrize("name", NAMES)
+def test_a_budget_that_is_too_small_fails_and_says_why(name, load, tmp_path, capsys):
+    code = load(name).main(["--short", "--max-iter", "2", "--output", str(tmp_path)])
+    text = capsys.readouterr().out
+    assert code == 1
+    assert "rejected" in text
+    assert "REJECTED" in text
+    assert "ITERATION_LIMIT" in text
+
+
+@pytest.mark.usefixtures("no_pictures")
+@pytest.mark.parametrize("name", NAMES)
+def test_an_answer_that_is_off_by_a_little_fails(name, load, tmp_path, capsys, monkeypatch):
+    module = load(name)
+
+    def moved(problem, result, **options):
+        x = np.array(getattr(result, "x", result))
+        return verify(problem, x + 1e-4, **options)
+
+    monkeypatch.setattr(load("common"), "verify", moved)
+    assert module.main(["--short", "--json", "--output", str(tmp_path)]) == 1
+    data = json.loads(capsys.readouterr().out)
+    assert data["accepted"] is False
+    assert not any(row["accepted"] for row in data["methods"])
+
+
+@pytest.mark.parametrize("text", ["0", "-3", "many"])
+def test_a_wrong_budget_is_refused(text, load, capsys):
+    with pytest.raises(SystemExit) as stop:
+        load(NAMES[0]).main(["--max-iter", text])
+    assert stop.value.code == 2
+    assert "--max-iter" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_command_line_finds_a_scenario(tmp_path, capsys):
+    arguments = ["run", "pendulum", "--short", "--json", "--output", str(tmp_path)]
+    assert cli.main([*arguments, "--scenarios", str(FOLDER)]) == 0
+    assert json.loads(capsys.readouterr().out)["scenario"] == "pendulum"
+
+
+def test_table_is_aligned(load):
+    reporting = load("reporting")
+    row = dict.fromkeys(ROW, 1.0) | {"method": "short", "stopped": "A", "accepted": True}
+    other = row | {"method": "a much longer label", "objective": -1.23456789e-10}
+    lines = reporting.table([row, other | {"accepted": False}]).splitlines()
+    assert len(lines) == 4
+    starts = [i for i, char in enumerate(lines[1]) if char == "-" and lines[1][i - 1] != "-"]
+    for line in (lines[0], *lines[2:]):
+        assert all(line[i - 1] == " " for i in starts[1:])
+    assert lines[2].endswith("accepted")
+    assert lines[3].endswith("rejected")
+
+
+def test_check_does_not_pass_on_nan(load):
+    common = load("common")
+    assert common.Check("a", 1.0, 1.0).passed
+    assert not common.Check("a", 1.1, 1.0).passed
+    assert not common.Check("a", float("nan"), 1.0).passed
+
+
+def test_metric_rule_adds_the_same_curvature_in_every_row_direction(load):
+    rule = load("common").row_space_rule(alpha=7.0, eta_x=0.1, eta_d=2.0, theta=0.3)
+    case = load("pendulum").SwingUp(6)
+    functions = case.problem().functions
+    p = [1.0, 0.5, 9.81, 0.2]
+    from casadi_hybrid.oracle import Oracle
+
+    at = Oracle(functions, np.array(p)).first(case.start(p))
+    made = rule.decide(at, 0)
+    projector = np.linalg.pinv(at.B) @ at.B
+    np.testing.assert_allclose(at.B.T @ made.M @ at.B, 7.0 * projector, atol=1e-10)
+    np.testing.assert_allclose(made.C_aug, 0.3 * made.M, rtol=1e-12)
+    np.testing.assert_allclose(at.B.T @ made.eta_d @ at.B, 2.0 * projector, atol=1e-10)
+
+
+# The pendulum.
+
+
+def test_defects_are_the_equation_of_motion(load):
+    pendulum = load("pendulum")
+    case = pendulum.SwingUp(intervals=40, duration=1.0)
+    problem = case.problem()
+    p = [1.2, 0.4, 9.5, 0.3]
+    torque = 2.0 * np.sin(np.arange(40))
+    states = [np.array([p[3], 0.0])]
+    for u in torque:
+
+        def exact(_, s, u=u):
+            inertia = p[0] * p[1] ** 2
+            pull = p[0] * p[2] * p[1] * np.sin(s[0])
+            return [s[1], (u - pull - pendulum.DAMPING * s[1]) / inertia]
+
+        done = solve_ivp(exact, (0, case.step), states[-1], rtol=1e-11, atol=1e-12)
+        states.append(done.y[:, -1])
+    angle_unit, rate_unit, torque_unit = case.units
+    scaled = np.array(states) / [angle_unit, rate_unit]
+    x = np.column_stack((scaled, np.append(torque / torque_unit, 0.0))).ravel()[:-1]
+    h = problem.functions.residual(x, p).full().ravel()
+    names = problem.constraint_names
+    dynamics = np.array([name.startswith("dynamics") for name in names])
+    assert np.abs(h[dynamics]).max() < 1e-6  # the error of one Runge–Kutta step
+    np.testing.assert_allclose(h[:2], 0.0, atol=1e-14)
+    np.testing.assert_allclose(h[-2:], scaled[-1] - [1.0, 0.0], atol=1e-14)
+    angle, rate, applied = case.trajectory(x)
+    np.testing.assert_allclose(np.column_stack((angle, rate)), states)
+    np.testing.assert_allclose(applied, torque)
+
+
+def test_splits_share_one_trajectory_and_the_paper_rule_says_why_it_stops(outcome):
+    name, done, _ = outcome
+    if name != "pendulum":
+        pytest.skip("a claim about the pendulum")
+    data = json.loads(done.stdout)
+    rows = {row["method"]: row for row in data["methods"]}
+    splits = [row for label, row in rows.items() if label.startswith("hybrid: metric")]
+    assert len(splits) == 3
+    assert len({row["iterations"] for row in splits}) == 1
+    assert data["checks"][0]["value"] < 1e-12
+    closed = rows["hybrid: closed form"]
+    assert closed["stopped"] == "DESIGN_INFEASIBLE"
+    assert closed["detail"]
+    # A short transfer cannot do without a torque above gravity's.
+    facts = data["facts"]
+    assert facts["largest torque (N·m)"] > facts["torque of gravity m g l (N·m)"]
+    assert facts["distance to IPOPT's point"] < 1e-5
+
+
+def test_new_parameters_need_no_new_problem(load):
+    case = load("pendulum").SwingUp(intervals=15)
+    problem = case.problem()
+    built = problem.functions
+    efforts = []
+    for p in ([1.0, 0.5, 9.81, 0.0], [1.1, 0.5, 9.81, 0.0], [1.0, 0.5, 9.81, 0.3]):
+        result = Solver(problem, "auto", tol=1e-6).solve(case.start(p), p)
+        report = verify(problem, result, p=p)
+        assert report.accepted, report
+        assert report.restart.relation.name == "SAME_POINT"
+        efforts.append(result.f)
+    assert problem.functions is built
+    assert efforts[1] > efforts[0] > efforts[2]  # heavier costs more, a head start less
+
+
+def test_motion_takes_symbols_and_numbers(load):
+    s, u, p = ca.SX.sym("s", 2), ca.SX.sym("u"), ca.SX.sym("p", 4)
+    motion = load("pendulum").motion
+    numbers = (ca.DM([0.3, -1.0]), 2.0, [1.0, 0.5, 9.81, 0.0])
+    symbolic = ca.Function("motion", [s, u, p], [motion(s, u, p)])(*numbers)
+    np.testing.assert_allclose(motion(*numbers).full(), symbolic.full(), rtol=1e-15)
