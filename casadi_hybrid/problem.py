@@ -130,6 +130,7 @@ class Problem:
 
 
 def check_symbols(value: Any, name: str, *, kind: Any = None, empty: bool = False) -> Symbol:
+    """Return a dense column of symbols, or refuse it by name."""
     if not isinstance(value, ca.SX | ca.MX):
         raise InputError(f"{name} must be a CasADi SX or MX symbol, got {type(value).__name__}")
     if kind is not None and not isinstance(value, kind):
@@ -144,6 +145,7 @@ def check_symbols(value: Any, name: str, *, kind: Any = None, empty: bool = Fals
 
 
 def check_expression(value: Any, name: str, kind: Any) -> Symbol:
+    """Return a dense column expression of the given kind, or refuse it by name."""
     if isinstance(value, int | float | ca.DM):
         value = kind(value)
     if isinstance(value, list | tuple):
@@ -159,6 +161,7 @@ def check_expression(value: Any, name: str, kind: Any) -> Symbol:
 
 
 def no_free_symbols(expression: Symbol, name: str, x: Symbol, p: Symbol) -> None:
+    """Refuse an expression that depends on symbols other than x and p."""
     try:
         free = ca.Function("probe", [x, p], [expression], {"allow_free": True}).get_free()
     except RuntimeError:
@@ -183,6 +186,7 @@ def _symbol_names(x: Symbol) -> list[str]:
 def check_names(
     names: Sequence[str] | None, size: int, argument: str, owner: str
 ) -> tuple[str, ...]:
+    """Return ``size`` names; ``owner[i]`` by default."""
     if names is None:
         return tuple(_labels(owner, size))
     if isinstance(names, str) or len(names) != size:

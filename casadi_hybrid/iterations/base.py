@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -23,8 +23,14 @@ class Start:
     x_prev: Vector | None = None
 
 
+At = Any
+
+
 class Iteration(Protocol):
-    """A method: immutable configuration with three pure functions of the state."""
+    """A method: immutable configuration with pure functions of the state.
+
+    ``At`` is the method's own record of the functions at an iterate; the loop reads its ``f`` only.
+    """
 
     @property
     def label(self) -> str:
@@ -35,23 +41,23 @@ class Iteration(Protocol):
         """Return the first state."""
         ...
 
-    def evaluate(self, oracle: Oracle, state: State) -> Evaluation:
+    def evaluate(self, oracle: Oracle, state: State) -> At:
         """Evaluate all that a step from this state needs."""
         ...
 
-    def step(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[State, Correction | None]:
+    def step(self, oracle: Oracle, state: State, at: At) -> tuple[State, Correction | None]:
         """Return the next state and, where there is one, the correction that was used."""
         ...
 
-    def residuals(self, state: State, at: Evaluation) -> Residuals:
+    def residuals(self, state: State, at: At) -> Residuals:
         """KKT residuals of the iterate, in the user's units."""
         ...
 
-    def settled(self, state: State, at: Evaluation) -> bool:
+    def settled(self, state: State, at: At) -> bool:
         """Whether small KKT residuals may end the solve here (a saddle point may not)."""
         ...
 
-    def remarks(self, state: State, at: Evaluation) -> tuple[str, ...]:
+    def remarks(self, state: State, at: At) -> tuple[str, ...]:
         """Say what the method found out about the problem at its last iterate."""
         ...
 

@@ -39,6 +39,7 @@ _EPS = float(np.finfo(float).eps)
 _SHIFT_FIRST, _SHIFT_LARGEST = 1e-4, 1e40
 _MAX_CORRECTIONS = 4
 _TINY_STEPS = 3
+_SHORT, _MAX_SHORT = 0.05, 5
 
 
 class Barrier:
@@ -144,6 +145,18 @@ class Barrier:
 
         slope = float(gradient @ dw)
         least = merit.smallest_step(slope)
+        largest = alpha
+        if it.short >= _MAX_SHORT:
+            # The filter lets the iterate crawl. Far from feasibility that is the restoration's
+            # work; close to it one full step is taken unseen, as a watchdog would.
+            it = replace(it, short=0)
+            if merit.theta > 1e-6:
+                return self._block(it, merit, t)
+            new = form.point_or_none(at.w + alpha * dw)
+            if new is not None and merit.theta_of(new) <= it.filter.theta_max:
+                it = replace(it, filter=Filter.start(it.filter.theta_start))
+                moved = self._accepted(it, new, alpha, dy, alpha_z, dz_lower, dz_upper, t)
+                return self._state(moved, t + 1)
         first = True
         while alpha >= least:
             new = form.point_or_none(at.w + alpha * dw)
@@ -157,7 +170,8 @@ class Barrier:
                     moved = self._accepted(it, new, alpha, dy, alpha_z, dz_lower, dz_upper, t)
                     if verdict == "h":
                         moved = replace(moved, filter=merit.extended())
-                    return self._state(replace(moved, tiny=0), t + 1)
+                    short = it.short + 1 if alpha <= _SHORT * largest else 0
+                    return self._state(replace(moved, tiny=0, short=short), t + 1)
             first = False
             alpha *= 0.5
         return self._block(it, merit, t)
@@ -234,7 +248,6 @@ class Barrier:
             y=it.y + alpha * dy,
             z_lower=it.z_lower + alpha_z * dz_lower,
             z_upper=it.z_upper + alpha_z * dz_upper,
-            full=alpha > 0.9,
         )
         return moved.with_safe_duals(self.form)
 
@@ -265,8 +278,19 @@ class Barrier:
     def _polish(self, it: Iterate, t: int) -> State | None:
         if not (it.fresh and it.nu <= self.settings.polish_below and self._kernel is not None):
             return None
-        found = polish(self.form, self._kernel, it, self.settings)
+        found = polish(self.form, self._kernel, it, self._solved)
         return None if found is None else self._state(found[0], t + found[1])
+
+    def _solved(self, it: Iterate) -> bool:
+        """Whether the scaled error and the user's residuals are both within tolerance."""
+        if scaled_error(self.form, it, 0.0) > self.settings.tol:
+            return False
+        lam_x, lam_g = self.form.user_multipliers(it.at, it.y, it.z_upper - it.z_lower)
+        at = it.at
+        found = kkt_residuals(
+            self.form.bounds, at.x, at.raw_gradient, at.raw_g, at.raw_J, lam_x, lam_g
+        )
+        return self.settings.tolerances.merit(found) <= 1.0
 
     def _least_squares(self, at: Point, z_lower: Vector, z_upper: Vector) -> Vector:
         """y minimizing ‖∇f + Aᵀy − z_l + z_u‖; zero where that is implausibly large."""

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.nlp.standard import Point, StandardForm
+from casadi_hybrid.residuals import Tolerances
 
 if TYPE_CHECKING:
     from casadi_hybrid.nlp.filter import Filter
     from casadi_hybrid.nlp.restoration import Restoration
 
+_EPS = float(np.finfo(float).eps)
 _SPREAD = 1e10  # largest factor between z and ν/(distance to the bound)
 # Pulls unbounded directions of one-sided variables back (Wächter and Biegler, section 3.7).
 DAMPING = 1e-5
@@ -25,6 +27,7 @@ class Settings:
 
     Args:
         tol: scaled error at which the solve may end.
+        tolerances: what the unscaled residuals have to meet as well.
         nu_start, nu_least: first and least barrier parameter ν.
         kappa_nu, theta_nu, kappa_epsilon: ν⁺ = min(κν, ν^θ) once the barrier error is ≤ κ_ε ν.
         tau_least: least fraction to the boundary.
@@ -33,6 +36,7 @@ class Settings:
     """
 
     tol: float = 1e-8
+    tolerances: Tolerances = field(default_factory=lambda: Tolerances(1e-6, 1e-6, 1e-6))
     nu_start: float = 0.1
     nu_least: float = 1e-15
     kappa_nu: float = 0.2
@@ -69,7 +73,7 @@ class Iterate:
         floor: least ν aimed at.
         shift: last σ that gave the right inertia.
         tiny: tiny steps in a row.
-        full: whether the last step was (almost) full.
+        short: steps in a row that the line search cut to a small part.
         fresh: whether ν has just fallen.
         restoration: the state of the restoration while it is under way.
     """
@@ -83,18 +87,17 @@ class Iterate:
     floor: float = 1e-9
     shift: float = 0.0
     tiny: int = 0
-    full: bool = False
+    short: int = 0
     fresh: bool = False
     restoration: Restoration | None = None
 
     def distances(self, form: StandardForm) -> tuple[Vector, Vector]:
-        """(w − l, u − w), one where there is no bound."""
+        """(w − l, u − w), one where there is no bound; never less than rounding allows."""
         w = self.at.w
-        below = np.ones_like(w)
-        above = np.ones_like(w)
-        below[form.has_lower] = (w - form.lower)[form.has_lower]
-        above[form.has_upper] = (form.upper - w)[form.has_upper]
-        return below, above
+        below = np.where(form.has_lower, w - form.lower, 1.0)
+        above = np.where(form.has_upper, form.upper - w, 1.0)
+        least = _EPS * np.maximum(1.0, np.abs(w))
+        return np.maximum(below, least), np.maximum(above, least)
 
     def barrier_diagonal(self, form: StandardForm) -> Vector:
         """Σ = Z_l/(w − l) + Z_u/(u − w)."""
@@ -110,18 +113,14 @@ class Iterate:
 
     def with_safe_duals(self, form: StandardForm) -> Iterate:
         """Keep each z within a factor 1e10 of ν/(distance)."""
-        from dataclasses import replace  # noqa: PLC0415
-
         below, above = self.distances(form)
         low, high = self.nu / below, self.nu / above
+        z_lower = np.clip(self.z_lower, low / _SPREAD, low * _SPREAD)
+        z_upper = np.clip(self.z_upper, high / _SPREAD, high * _SPREAD)
         return replace(
             self,
-            z_lower=np.where(
-                form.has_lower, np.clip(self.z_lower, low / _SPREAD, low * _SPREAD), 0.0
-            ),
-            z_upper=np.where(
-                form.has_upper, np.clip(self.z_upper, high / _SPREAD, high * _SPREAD), 0.0
-            ),
+            z_lower=np.where(form.has_lower, z_lower, 0.0),
+            z_upper=np.where(form.has_upper, z_upper, 0.0),
         )
 
 

@@ -7,23 +7,24 @@ that the guess was right.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
 from casadi_hybrid.inputs import Vector
-from casadi_hybrid.nlp.iterate import Iterate, Settings, scaled_error
+from casadi_hybrid.nlp.iterate import Iterate, scaled_error
 from casadi_hybrid.nlp.kkt import Kernel
 from casadi_hybrid.nlp.standard import StandardForm
 
 _PIN = 1e14
-_STEPS = 3
+_STEPS = 4
 
 
 def polish(
-    form: StandardForm, kernel: Kernel, it: Iterate, settings: Settings
+    form: StandardForm, kernel: Kernel, it: Iterate, solved: Callable[[Iterate], bool]
 ) -> tuple[Iterate, int] | None:
-    """Return the iterate that solves the problem to tolerance and the steps taken, or None."""
+    """Return the iterate that is ``solved`` and the steps taken, or None."""
     below, above = it.distances(form)
     at_lower = form.has_lower & (it.z_lower > below)
     at_upper = form.has_upper & (it.z_upper > above) & ~at_lower
@@ -34,9 +35,9 @@ def polish(
         if new is None:
             return None
         now = scaled_error(form, new, 0.0)
-        if now <= settings.tol:
+        if solved(new):
             return new, step
-        if now > 0.1 * error:
+        if now > max(0.1 * error, 1e-9):
             return None
         current, error = new, now
     return None

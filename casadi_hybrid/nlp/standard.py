@@ -113,7 +113,7 @@ class StandardForm:
         self.fixed[self.free] = False
         self._x = np.clip(x0, bounds.lbx, bounds.ubx)
 
-        f, gradient, g, J = self.evaluator.first(self._x)
+        _, gradient, g, J = self.evaluator.first(self._x)
         steepest = np.abs(gradient[self.free]).max(initial=0.0)
         self.scale_f = float(np.clip(SCALE_GOAL / max(steepest, 1e-300), 1e-8, 1.0))
         largest = self._row_maxima(J)
