@@ -47,9 +47,12 @@ class Barrier:
 
     label = "hybrid (barrier)"
 
-    def __init__(self, form: StandardForm, settings: Settings) -> None:
+    def __init__(
+        self, form: StandardForm, settings: Settings, warm: tuple[Vector, Vector] | None = None
+    ) -> None:
         self.form = form
         self.settings = settings
+        self._warm = warm
         self._kernel: Kernel | None = None
 
     # --- the iteration's contract -------------------------------------------------------------
@@ -64,7 +67,25 @@ class Barrier:
         y = self._least_squares(at, z_lower, z_upper)
         theta = float(np.abs(at.c).sum())
         it = Iterate(at, y, z_lower, z_upper, settings.nu_start, Filter.start(theta))
+        if self._warm is not None:
+            hot = self._hot(it, *self._warm)
+            if hot is not None:
+                return self._state(hot[0], hot[1])
         return self._state(it, 0)
+
+    def _hot(self, cold: Iterate, lam_x: Vector, lam_g: Vector) -> tuple[Iterate, int] | None:
+        """Newton steps on the active set that the given multipliers name, from the given point."""
+        form = self.form
+        at = form.point_or_none(np.clip(form.start, form.lower, form.upper))
+        if at is None:
+            return None
+        y, z_lower, z_upper = form.from_user_multipliers(lam_x, lam_g)
+        if self._kernel is None:
+            self._kernel = make_kernel(form.hessian(at, y), at.A)
+        it = replace(cold, at=at, y=y, z_lower=z_lower, z_upper=z_upper)
+        if self._solved(it):
+            return it, 0
+        return polish(form, self._kernel, it, self._solved)
 
     def evaluate(self, oracle: Oracle, state: State) -> Point:
         """Return the point the state carries: its trial step has evaluated it already."""

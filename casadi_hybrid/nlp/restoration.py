@@ -52,7 +52,7 @@ class Restoration:
 
 def begin_restoration(form: StandardForm, it: Iterate, theta: float) -> Iterate:
     """Start at the present point."""
-    nu = min(max(it.nu, 1e-8), 0.1) * max(min(theta, 1.0), 1e-8)
+    nu = 1e-2 * min(max(it.nu, 1e-8), 0.1) * max(min(theta, 1.0), 1e-8)
     below, above = it.distances(form)
     z_lower = np.where(form.has_lower, nu / below, 0.0)
     z_upper = np.where(form.has_upper, nu / above, 0.0)

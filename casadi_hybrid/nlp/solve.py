@@ -83,6 +83,7 @@ def solve_program(
     bounds: Bounds,
     options: SolveOptions,
     *,
+    warm: tuple[Vector, Vector] | None = None,
     observers: Sequence[Callable[[Progress], None]] = (),
     tests: Sequence[StoppingTest] = (),
 ) -> NlpResult:
@@ -92,6 +93,8 @@ def solve_program(
         program: the problem.
         x0, p, bounds: checked numbers of the right sizes.
         options: limits and tolerances.
+        warm: (lam_x0, lam_g0) of a solution nearby. The active set they name is tried first by
+            Newton steps from x0 (the hot mode); where that does not solve, the cold solve runs.
         observers, tests: further observers and stopping tests of the loop; the progress' ``at``
             is a :class:`~casadi_hybrid.nlp.standard.Point`.
     """
@@ -100,7 +103,7 @@ def solve_program(
         form = StandardForm(program, bounds, p, x0)
     except EvaluationError as error:
         return _undefined(program, x0, options, error)
-    barrier = Barrier(form, Settings(tol=options.tol, tolerances=tolerances))
+    barrier = Barrier(form, Settings(tol=options.tol, tolerances=tolerances), warm)
     outcome = iterate(
         Oracle(program.functions, p),
         barrier,

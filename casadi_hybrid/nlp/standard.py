@@ -113,7 +113,7 @@ class StandardForm:
         self.fixed[self.free] = False
         self._x = np.clip(x0, bounds.lbx, bounds.ubx)
 
-        _, gradient, g, J = self.evaluator.first(self._x)
+        _, gradient, g, J = self._scaling_values(np.where(self.fixed, self._x, x0))
         steepest = np.abs(gradient[self.free]).max(initial=0.0)
         self.scale_f = float(np.clip(SCALE_GOAL / max(steepest, 1e-300), 1e-8, 1.0))
         largest = self._row_maxima(J)
@@ -181,6 +181,21 @@ class StandardForm:
             slope = at.raw_gradient + at.raw_J.T @ lam_g
             lam_x[self.fixed] = -slope[self.fixed]
         return lam_x, lam_g
+
+    def from_user_multipliers(self, lam_x: Vector, lam_g: Vector) -> tuple[Vector, Vector, Vector]:
+        """(y, z_lower, z_upper) of the standard form for the user's multipliers."""
+        y = lam_g[self.rows] * self.scale_f / self.scale_c
+        # A slack is stationary where z_upper − z_lower = y of its row.
+        net = np.concatenate((lam_x[self.free] * self.scale_f, y[self._slack_rows]))
+        lower = np.where(self.has_lower, np.maximum(-net, 0.0), 0.0)
+        return y, lower, np.where(self.has_upper, np.maximum(net, 0.0), 0.0)
+
+    def _scaling_values(self, x0: Vector) -> tuple[float, Vector, Vector, Operator]:
+        """Values at the start as given, or moved into its bounds where it is undefined there."""
+        try:
+            return self.evaluator.first(x0)
+        except EvaluationError:
+            return self.evaluator.first(self._x)
 
     def _row_maxima(self, J: Operator) -> Vector:
         if self.dense:
