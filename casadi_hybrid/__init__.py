@@ -8,6 +8,9 @@ baselines, and checks every answer.
 from casadi_hybrid.errors import CompilerWarning, DesignError, EvaluationError, InputError
 from casadi_hybrid.history import History
 from casadi_hybrid.methods import METHODS
+from casadi_hybrid.nlp.interface import NlpSolver, SolveError, nlpsol
+from casadi_hybrid.nlp.record import IterationRecord
+from casadi_hybrid.nlp.solve import NlpResult
 from casadi_hybrid.problem import Problem
 from casadi_hybrid.residuals import Residuals, Tolerances
 from casadi_hybrid.result import Result
@@ -25,14 +28,19 @@ __all__ = [
     "EvaluationError",
     "History",
     "InputError",
+    "IterationRecord",
+    "NlpResult",
+    "NlpSolver",
     "PointStatus",
     "Problem",
     "Progress",
     "Report",
     "Residuals",
     "Result",
+    "SolveError",
     "Solver",
     "StopReason",
     "Tolerances",
+    "nlpsol",
     "verify",
 ]

@@ -1,0 +1,147 @@
+"""What one iteration of a nonlinear program shows to a callback, the log and the statistics."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from casadi_hybrid.inputs import Vector
+from casadi_hybrid.status import StopReason
+from casadi_hybrid.stopping import Progress
+
+
+@dataclass(frozen=True, eq=False)
+class IterationRecord:
+    """One iterate, in the user's units. The arrays are copies.
+
+    Attributes:
+        iter: iteration number, from 0. A jump to the solution of an active set counts all its
+            Newton steps, so numbers may be skipped.
+        obj: f(x).
+        inf_pr: largest violation of a bound on x or g.
+        inf_du: ‖∇f + J_gᵀλ_g + λ_x‖_∞.
+        compl: largest |λ|·(distance to its bound).
+        mu: barrier parameter ν (of the scaled problem).
+        d_norm: ‖x − x of the record before‖_∞; NaN in the first.
+        regularization_size: the last shift σ of the Hessian that was needed, 0 if none ever was.
+        restoration: whether the violation alone is being reduced.
+        x, lam_g: the iterate.
+        elapsed: seconds since the start.
+    """
+
+    iter: int
+    obj: float
+    inf_pr: float
+    inf_du: float
+    compl: float
+    mu: float
+    d_norm: float
+    regularization_size: float
+    restoration: bool
+    x: Vector
+    lam_g: Vector
+    elapsed: float
+
+
+# Kept per iteration for stats()["iterations"]; those with CasADi's names have CasADi's meaning.
+LISTED = ("iter", "obj", "inf_pr", "inf_du", "compl", "mu", "d_norm", "regularization_size")
+
+
+@dataclass
+class Watch:
+    """Turns each progress of a solve into a record, hands it on, and remembers its numbers.
+
+    One per call of a solver: nothing is shared between threads.
+
+    Args:
+        callback: called with every record; it stops the solve by returning True.
+        log: print every so many iterations; 0 prints nothing.
+    """
+
+    callback: Callable[[IterationRecord], bool | None] | None = None
+    log: int = 0
+    lists: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in LISTED})
+    _x: Vector | None = None
+    _stop: bool = False
+    _log: IterationLog | None = None
+
+    def observe(self, progress: Progress) -> None:
+        """Record the iterate, log it and ask the callback."""
+        record = self._record(progress)
+        for name, numbers in self.lists.items():
+            numbers.append(getattr(record, name))
+        if self.log:
+            self._log = self._log or IterationLog(every=self.log)
+            self._log(record)
+        if self.callback is not None:
+            self._stop = self.callback(record) is True
+
+    def test(self, progress: Progress) -> StopReason | None:
+        """Stop where the callback has asked for it."""
+        return StopReason.STOPPED_BY_USER if self._stop else None
+
+    def _record(self, progress: Progress) -> IterationRecord:
+        state, residuals = progress.state, progress.residuals
+        moved = np.nan if self._x is None else float(np.abs(state.x - self._x).max())
+        self._x = state.x
+        carry = state.carry
+        return IterationRecord(
+            iter=state.t,
+            obj=float(carry.at.raw_f),
+            inf_pr=residuals.feasibility,
+            inf_du=residuals.stationarity,
+            compl=residuals.complementarity,
+            mu=float(carry.nu),
+            d_norm=moved,
+            regularization_size=float(carry.shift),
+            restoration=carry.restoration is not None,
+            x=state.x.copy(),
+            lam_g=state.mu.copy(),
+            elapsed=progress.elapsed,
+        )
+
+
+LEGEND = (
+    "iter: steps; objective: f(x); inf_pr: largest violation of a bound on x or g;",
+    "inf_du: |grad f + J'lam_g + lam_x|; compl: largest |lam|*(distance to its bound);",
+    "mu: barrier parameter; |dx|: last step; shift: last shift of the Hessian;",
+    "r: the violation alone is being reduced (restoration). All but mu in your units, max norms.",
+)
+_WIDTHS = {"inf_pr": 9, "inf_du": 9, "compl": 9, "mu": 9, "|dx|": 9, "shift": 9}
+HEADER = " ".join(
+    [f"{'iter':>5} ", f"{'objective':>15}", *(f"{name:>{w}}" for name, w in _WIDTHS.items())]
+)
+
+
+def _write(line: str) -> None:
+    print(line, file=sys.stdout, flush=True)
+
+
+@dataclass
+class IterationLog:
+    """Prints an aligned line every ``every`` records; first a legend, the header every 20 lines."""
+
+    every: int = 1
+    write: Callable[[str], None] = _write
+    _lines: int = 0
+
+    def __call__(self, record: IterationRecord) -> None:
+        """Print the line of this record where one is due."""
+        if record.iter % self.every:
+            return
+        if self._lines == 0:
+            for line in LEGEND:
+                self.write(line)
+        if self._lines % 20 == 0:
+            self.write(HEADER)
+        self._lines += 1
+        numbers = (record.inf_pr, record.inf_du, record.compl, record.mu, record.d_norm)
+        cells = [f"{record.iter:5d}{'r' if record.restoration else ' '}", f"{record.obj:15.7e}"]
+        cells += [f"{v:9.2e}" if np.isfinite(v) else f"{'-':>9}" for v in numbers]
+        shift = record.regularization_size
+        cells.append(f"{shift:9.2e}" if shift else f"{'-':>9}")
+        self.write(" ".join(cells))
