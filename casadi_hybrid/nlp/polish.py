@@ -11,11 +11,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from casadi_hybrid.inputs import Vector
 from casadi_hybrid.nlp.iterate import Iterate, scaled_error
 from casadi_hybrid.nlp.kkt import Kernel
 from casadi_hybrid.nlp.standard import StandardForm
+
+Mask = NDArray[np.bool_]
 
 _PIN = 1e14
 _STEPS = 4
@@ -44,7 +46,7 @@ def polish(
 
 
 def _newton(
-    form: StandardForm, kernel: Kernel, it: Iterate, at_lower: Vector, at_upper: Vector
+    form: StandardForm, kernel: Kernel, it: Iterate, at_lower: Mask, at_upper: Mask
 ) -> Iterate | None:
     at = it.at
     bound = np.where(at_lower, form.lower, np.where(at_upper, form.upper, at.w))
