@@ -83,7 +83,7 @@ class Merit:
         if slope < 0:
             least = min(least, _GAMMA_PHI * self.theta / -slope)
             if self.theta <= self._it.filter.theta_min:
-                least = min(least, _DELTA * self.theta**_S_THETA / (-slope) ** _S_PHI)
+                least = min(least, _DELTA * self.theta**_S_THETA / _power(-slope))
         return 0.05 * max(least, 1e-14)
 
     def verdict(self, trial: Point, alpha: float, slope: float) -> str:
@@ -92,7 +92,7 @@ class Merit:
         if not np.isfinite(phi) or self._it.filter.blocks(theta, phi):
             return ""
         noise = 10 * _EPS * abs(self.phi)
-        switching = slope < 0 and alpha * (-slope) ** _S_PHI > _DELTA * self.theta**_S_THETA
+        switching = slope < 0 and alpha * _power(-slope) > _DELTA * self.theta**_S_THETA
         if switching and self.theta <= self._it.filter.theta_min:
             return "f" if phi - self.phi - noise <= _ETA * alpha * slope else ""
         better = theta <= (1 - _GAMMA_THETA) * self.theta
@@ -105,3 +105,8 @@ class Merit:
         entry = ((1 - _GAMMA_THETA) * self.theta, self.phi - _GAMMA_PHI * self.theta)
         kept = tuple(e for e in old.entries if e[0] < entry[0] or e[1] < entry[1])
         return Filter(old.theta_start, (*kept, entry))
+
+
+def _power(slope: float) -> float:
+    """slope^s_φ without overflow."""
+    return float(min(slope, 1e100) ** _S_PHI)

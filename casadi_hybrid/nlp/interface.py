@@ -115,7 +115,7 @@ class NlpSolver:
         lbg, ubg = check_bounds(lbg, ubg, m, "g", names.constraint_names)
         bounds = Bounds(lbx, ubx, lbg, ubg)
 
-        watch = Watch(options.iteration_callback, int(options.log))
+        watch = Watch(options.iteration_callback, int(options.log), options.divergence)
         began = time.process_time()
         result = solve_program(
             program,
@@ -240,6 +240,8 @@ def nlpsol(
                                          success, unscaled
             max_iter            3000     steps
             max_time            inf      wall-clock seconds
+            divergence          1e+20    give up beyond this ‖x‖_∞, or below minus this f at a
+                                         feasible point (status UNBOUNDED)
             error_on_fail       False    raise SolveError instead of returning a failure
             iteration_callback  None     Python function called with each IterationRecord;
                                          return True to stop

@@ -29,6 +29,7 @@ class NlpOptions:
     residual_tol: float = 1e-6
     max_iter: int = 3000
     max_time: float = np.inf
+    divergence: float = 1e20
     error_on_fail: bool = False
     iteration_callback: Callback | None = None
     log: bool | int = False
@@ -43,6 +44,7 @@ class NlpOptions:
         count(self.max_iter, "max_iter")
         if self.max_time != np.inf:
             positive(self.max_time, "max_time")
+        positive(self.divergence, "divergence")
         for name in ("error_on_fail", "print_time", "expand"):
             _flag(getattr(self, name), name)
         if not isinstance(self.log, bool):

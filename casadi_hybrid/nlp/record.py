@@ -60,10 +60,12 @@ class Watch:
     Args:
         callback: called with every record; it stops the solve by returning True.
         log: print every so many iterations; 0 prints nothing.
+        divergence: ‖x‖_∞ and −f beyond which the solve is given up.
     """
 
     callback: Callable[[IterationRecord], bool | None] | None = None
     log: int = 0
+    divergence: float = np.inf
     lists: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in LISTED})
     _x: Vector | None = None
     _stop: bool = False
@@ -81,8 +83,14 @@ class Watch:
             self._stop = self.callback(record) is True
 
     def test(self, progress: Progress) -> StopReason | None:
-        """Stop where the callback has asked for it."""
-        return StopReason.STOPPED_BY_USER if self._stop else None
+        """Stop where the callback has asked for it, or where the iterates have gone to infinity."""
+        if self._stop:
+            return StopReason.STOPPED_BY_USER
+        size = float(np.abs(progress.state.x).max())
+        feasible = progress.residuals.feasibility <= 1e-6 * (1.0 + size)
+        if feasible and progress.state.carry.at.raw_f < -self.divergence:
+            return StopReason.UNBOUNDED
+        return StopReason.DIVERGED if size > self.divergence else None
 
     def _record(self, progress: Progress) -> IterationRecord:
         state, residuals = progress.state, progress.residuals

@@ -10,7 +10,7 @@ import numpy as np
 from casadi_hybrid.nlp.residuals import violations
 from casadi_hybrid.nlp.solve import NlpResult
 from casadi_hybrid.nlp.standard import Bounds
-from casadi_hybrid.status import StopReason
+from casadi_hybrid.status import PointStatus, StopReason
 
 _UNIFIED = {
     StopReason.ITERATION_LIMIT: "SOLVER_RET_LIMITED",
@@ -24,6 +24,9 @@ def unified_status(result: NlpResult) -> str:
     """CasADi's ``SOLVER_RET_*`` word. What has no word there is ``SOLVER_RET_UNKNOWN``."""
     if result.success:
         return "SOLVER_RET_SUCCESS"
+    stalled = result.stop is StopReason.STALLED
+    if stalled and result.point is PointStatus.INFEASIBLE_STATIONARY:
+        return "SOLVER_RET_INFEASIBLE"
     return _UNIFIED.get(result.stop, "SOLVER_RET_UNKNOWN")
 
 
@@ -94,7 +97,7 @@ def explain(
     r = result.residuals
     lines = [
         f"Stopped after {result.iterations} iterations: {result.stop.value}.",
-        f"The point is {result.point.value}.",
+        f"The point: {result.point.value}.",
         f"Residuals: violation {r.feasibility:.2e}, stationarity {r.stationarity:.2e}, "
         f"complementarity {r.complementarity:.2e} (each at most {result.tolerances.feasibility:g} "
         "at a solution).",
