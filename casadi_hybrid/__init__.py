@@ -8,9 +8,10 @@ baselines, and checks every answer.
 from casadi_hybrid.errors import CompilerWarning, DesignError, EvaluationError, InputError
 from casadi_hybrid.history import History
 from casadi_hybrid.methods import METHODS
-from casadi_hybrid.nlp.interface import NlpSolver, SolveError, nlpsol
+from casadi_hybrid.nlp.interface import nlpsol
 from casadi_hybrid.nlp.record import IterationRecord
 from casadi_hybrid.nlp.solve import NlpResult
+from casadi_hybrid.nlp.solver import NlpSolver, SolveError
 from casadi_hybrid.problem import Problem
 from casadi_hybrid.residuals import Residuals, Tolerances
 from casadi_hybrid.result import Result

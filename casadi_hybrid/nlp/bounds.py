@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import casadi as ca
 import numpy as np
+from numpy.typing import NDArray
 
 from casadi_hybrid.errors import InputError
 from casadi_hybrid.inputs import Vector, as_vector
@@ -23,19 +25,27 @@ def checked(value: Any, size: int, name: str, *, infinite: bool = False) -> Vect
     Raises:
         InputError: for symbols, text, a wrong length or a value that is not allowed.
     """
-    numbers = value.full() if hasattr(value, "full") else value
-    kind = np.asarray(numbers).dtype.kind if not hasattr(value, "is_symbolic") else "O"
-    if kind in "biuf":
-        array = np.asarray(numbers, dtype=np.float64)
+    array = _real(value)
+    if array is not None:
         if size == 0 and array.size <= 1:
             return np.zeros(0)
         if infinite:
             # The common check refuses infinities: let it see the rest.
-            plain = np.where(np.isinf(array), 0.0, array)
-            vector = as_vector(plain, size, name)
+            vector = as_vector(np.where(np.isinf(array), 0.0, array), size, name)
             flat = array.ravel()
             return np.where(np.isinf(flat), flat, vector)
     return as_vector(value, size, name)
+
+
+def _real(value: Any) -> NDArray[np.float64] | None:
+    """The value as an array of real numbers; None where it is no such thing."""
+    if isinstance(value, ca.SX | ca.MX):
+        return None
+    try:
+        array = value.full() if isinstance(value, ca.DM) else np.asarray(value)
+    except (TypeError, ValueError):
+        return None
+    return np.asarray(array, dtype=np.float64) if array.dtype.kind in "biuf" else None
 
 
 def check_bounds(

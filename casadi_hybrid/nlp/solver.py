@@ -1,0 +1,231 @@
+"""The solver object of CasADi's calling convention."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from casadi_hybrid.errors import InputError, suggest
+from casadi_hybrid.inputs import Vector
+from casadi_hybrid.nlp.bounds import check_bounds, checked
+from casadi_hybrid.nlp.options import NlpOptions
+from casadi_hybrid.nlp.program import Program
+from casadi_hybrid.nlp.record import Watch
+from casadi_hybrid.nlp.solve import NlpResult, solve_program
+from casadi_hybrid.nlp.standard import Bounds
+from casadi_hybrid.nlp.stats import casadi_stats, explain
+
+INPUTS = ("x0", "p", "lbx", "ubx", "lbg", "ubg", "lam_x0", "lam_g0")
+OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
+
+
+class SolveError(RuntimeError):
+    """A solve did not succeed and ``error_on_fail`` was set.
+
+    Attributes:
+        result: the :class:`~casadi_hybrid.nlp.solve.NlpResult`.
+    """
+
+    def __init__(self, message: str, result: NlpResult) -> None:
+        self.result = result
+        super().__init__(message, result)
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """What stays of one call."""
+
+    result: NlpResult
+    bounds: Bounds
+    stats: dict[str, Any]
+
+
+class NlpSolver:
+    """A nonlinear program ready to be solved for any start, parameters and bounds.
+
+    Made by :func:`~casadi_hybrid.nlpsol`. Call it with CasADi's arguments by keyword. It can be
+    pickled (where its ``iteration_callback`` can), and several threads may call one object at
+    once: each call has its own evaluators, and :meth:`stats`, :attr:`result` and :meth:`explain`
+    speak of the last call of the asking thread (of any thread, where the asking one has made
+    none).
+    """
+
+    def __init__(
+        self, name: str, program: Program, gradient_p: ca.Function, options: NlpOptions
+    ) -> None:
+        self._name = name
+        self._program = program
+        self._gradient_p = gradient_p
+        self._options = options
+        self._latest: _Call | None = None
+        self._of_thread = threading.local()
+
+    def __call__(
+        self,
+        *,
+        x0: Any = 0.0,
+        p: Any = 0.0,
+        lbx: Any = -np.inf,
+        ubx: Any = np.inf,
+        lbg: Any = -np.inf,
+        ubg: Any = np.inf,
+        lam_x0: Any = 0.0,
+        lam_g0: Any = 0.0,
+        **unknown: Any,
+    ) -> dict[str, ca.DM]:
+        """Solve min f(x, p) s.t. lbg ≤ g(x, p) ≤ ubg, lbx ≤ x ≤ ubx.
+
+        A single number stands for all entries, as in CasADi; the defaults are CasADi's.
+
+        Args:
+            x0: start; moved inside its bounds where it is not.
+            p: parameter values.
+            lbx, ubx, lbg, ubg: bounds; equal ones fix a variable or make an equation.
+            lam_x0, lam_g0: checked, but not used: the barrier iteration starts from a
+                least-squares estimate of the multipliers.
+            **unknown: refused.
+
+        Returns:
+            ``x``, ``f``, ``g`` at the best point found; ``lam_x`` and ``lam_g`` of
+            L = f + lam_gᵀg + lam_xᵀx, positive at an active upper bound; ``lam_p`` = −∂L/∂p,
+            CasADi's sign. All are ``DM``. A solve that fails returns its best point too; ask
+            :meth:`stats` or :attr:`result`.
+
+        Raises:
+            InputError: for a bad argument, before any evaluation.
+            SolveError: where the solve fails and ``error_on_fail`` is set.
+        """
+        for word in unknown:
+            raise InputError(f"unknown argument {word!r}{suggest(word, INPUTS)}")
+        program, options = self._program, self._options
+        n, m = program.n, program.m
+        x0, p = checked(x0, n, "x0"), checked(p, program.n_p, "p")
+        checked(lam_x0, n, "lam_x0")
+        checked(lam_g0, m, "lam_g0")
+        names = program.functions
+        lbx, ubx = check_bounds(lbx, ubx, n, "x", names.variable_names)
+        lbg, ubg = check_bounds(lbg, ubg, m, "g", names.constraint_names)
+        bounds = Bounds(lbx, ubx, lbg, ubg)
+
+        watch = Watch(options.iteration_callback, int(options.log), options.divergence)
+        began = time.process_time()
+        result = solve_program(
+            program,
+            x0,
+            p,
+            bounds,
+            options.limits,
+            observers=[watch.observe],
+            tests=[watch.test],
+        )
+        stats = casadi_stats(result, watch.lists, time.process_time() - began)
+        self._latest = self._of_thread.call = _Call(result, bounds, stats)
+        if options.print_time:
+            print(_timing(self._name, stats))
+        if options.error_on_fail and not result.success:
+            raise SolveError(f"{self._name} failed. {self.explain()}", result)
+        return self._outputs(result, p)
+
+    def stats(self) -> dict[str, Any]:
+        """Statistics of the last call under CasADi's keys.
+
+        ``success`` is whether x is a KKT point within ``residual_tol``; ``return_status`` the
+        name of a :class:`~casadi_hybrid.status.StopReason`, ``point_status`` that of a
+        :class:`~casadi_hybrid.status.PointStatus`; ``unified_return_status`` CasADi's
+        ``SOLVER_RET_*``; ``iterations`` lists by the fields of
+        :class:`~casadi_hybrid.nlp.record.IterationRecord`. Changing the dictionary changes
+        nothing here.
+
+        Raises:
+            InputError: before the first call.
+        """
+        stats = self._last().stats
+        lists = {name: list(numbers) for name, numbers in stats["iterations"].items()}
+        return {**stats, "iterations": lists}
+
+    @property
+    def result(self) -> NlpResult:
+        """The last call's result with residuals and both statuses.
+
+        Raises:
+            InputError: before the first call.
+        """
+        return self._last().result
+
+    def explain(self) -> str:
+        """Say in sentences how the last call ended, with the worst violations by name.
+
+        Raises:
+            InputError: before the first call.
+        """
+        call, names = self._last(), self._program.functions
+        return explain(call.result, call.bounds, names.constraint_names, names.variable_names)
+
+    @property
+    def options(self) -> NlpOptions:
+        """The options, defaults included."""
+        return self._options
+
+    def name(self) -> str:
+        """The name given to :func:`~casadi_hybrid.nlpsol`."""
+        return self._name
+
+    def n_in(self) -> int:
+        """Number of arguments."""
+        return len(INPUTS)
+
+    def n_out(self) -> int:
+        """Number of outputs."""
+        return len(OUTPUTS)
+
+    def name_in(self) -> list[str]:
+        """Names of the arguments, in CasADi's order."""
+        return list(INPUTS)
+
+    def name_out(self) -> list[str]:
+        """Names of the outputs, in CasADi's order."""
+        return list(OUTPUTS)
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = dict(self.__dict__)
+        del kept["_of_thread"]
+        kept["_latest"] = None
+        return kept
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        self.__dict__.update(kept)
+        self._of_thread = threading.local()
+
+    def __repr__(self) -> str:
+        program = self._program
+        sizes = f"n={program.n}, m={program.m}, parameters={program.n_p}"
+        return f"NlpSolver({self._name!r}, 'hybrid', {sizes})"
+
+    def _last(self) -> _Call:
+        call: _Call | None = getattr(self._of_thread, "call", None) or self._latest
+        if call is None:
+            raise InputError(f"{self._name} has not been called yet; call it first")
+        return call
+
+    def _outputs(self, result: NlpResult, p: Vector) -> dict[str, ca.DM]:
+        lam_p = -self._gradient_p(result.x, result.lam_g, p)
+        values = (result.x, result.f, result.g, result.lam_x, result.lam_g, lam_p)
+        return {name: ca.DM(value) for name, value in zip(OUTPUTS, values, strict=True)}
+
+
+def _timing(name: str, stats: Mapping[str, Any]) -> str:
+    wall, proc = stats["t_wall_total"], stats["t_proc_total"]
+    return (
+        f"{name}: {stats['return_status']} after {stats['iter_count']} iterations, "
+        f"{wall:.4f} s ({proc:.4f} s of processor time), {stats['n_call_nlp_f']} evaluations of "
+        f"f, g and their derivatives, {stats['n_call_nlp_hess_l']} Hessians"
+    )

@@ -1,0 +1,82 @@
+"""Small problems of every kind, IPOPT as the peer, and the KKT residuals recomputed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+INF = float("inf")
+PEER = {"print_time": False, "error_on_fail": False, "show_eval_warnings": False}
+PEER |= {"ipopt.print_level": 0, "ipopt.sb": "yes", "ipopt.tol": 1e-10}
+PEER |= {"ipopt.bound_relax_factor": 0.0}
+OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
+
+
+def numbers(value: Any) -> np.ndarray:
+    return np.asarray(value.full()).ravel()
+
+
+def kkt(nlp: dict[str, Any], found: dict[str, Any], **call: Any) -> float:
+    """The largest unscaled KKT residual, from CasADi's graph and not from the package."""
+    x, g = nlp["x"], nlp.get("g", type(nlp["x"])(0, 1))
+    p = nlp.get("p", type(x).sym("p", 0))
+    lam = type(x).sym("lam", g.numel())
+    slope = ca.gradient(nlp["f"] + ca.dot(lam, g), x)
+    made = ca.Function("check", [x, p, lam], [slope, g])
+    slope, rows = (numbers(v) for v in made(found["x"], call.get("p", []), found["lam_g"]))
+    parts = [np.abs(slope + numbers(found["lam_x"]))]
+    for kind, value in (("x", numbers(found["x"])), ("g", rows)):
+        low = np.broadcast_to(np.asarray(call.get(f"lb{kind}", -INF), float), value.shape)
+        high = np.broadcast_to(np.asarray(call.get(f"ub{kind}", INF), float), value.shape)
+        multiplier = numbers(found[f"lam_{kind}"])
+        parts.append(np.maximum(np.maximum(low - value, value - high), 0.0))
+        bound = np.where(multiplier > 0, high, low)
+        distance = np.where(np.isfinite(bound), np.abs(np.nan_to_num(bound) - value), 1.0)
+        parts.append(np.where(low < high, np.abs(multiplier) * distance, 0.0))
+    return float(max(part.max(initial=0.0) for part in parts))
+
+
+def cases() -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
+    x, p, y = ca.SX.sym("x", 2), ca.SX.sym("p", 2), ca.SX.sym("y")
+    rosen = 100 * (x[1] - x[0] ** 2) ** 2 + (1 - x[0]) ** 2
+    a, b, q = ca.MX.sym("a"), ca.MX.sym("b", 2), ca.MX.sym("q")
+    z = ca.SX.sym("z", 4)
+    near = ca.sumsqr(x - p)
+    return {
+        "no constraints": ({"x": x, "f": rosen}, {"x0": [-1.2, 1]}),
+        "one variable": ({"x": y, "f": (y - 3) ** 2}, {"ubx": 1}),
+        "bounds": ({"x": x, "f": rosen}, {"x0": 0, "ubx": [0.5, INF], "lbx": [-INF, -1]}),
+        "equation": ({"x": x, "f": x[0] + x[1], "g": ca.sumsqr(x)}, {"x0": -1, "lbg": 2, "ubg": 2}),
+        "upper row": ({"x": x, "f": -x[0] * x[1], "g": ca.sum1(x)}, {"x0": 0.4, "ubg": 1}),
+        "lower row": ({"x": x, "f": ca.sumsqr(x), "g": ca.sum1(x)}, {"lbg": 1}),
+        "two-sided row": ({"x": x, "f": x[0], "g": ca.sumsqr(x)}, {"x0": 1, "lbg": 1, "ubg": 4}),
+        "free row": (
+            {"x": x, "f": ca.sumsqr(x - 1), "g": ca.vertcat(x[0], x[1])},
+            {"lbg": [2, -INF], "ubg": INF},
+        ),
+        "fixed variable": (
+            {"x": z, "f": ca.sumsqr(z - 2), "g": ca.sum1(z)},
+            {"lbx": [1, 0, 0, -INF], "ubx": [1, INF, 1, INF], "lbg": 5, "ubg": 5},
+        ),
+        "parameters": (
+            {"x": x, "p": p, "f": near, "g": x[0] + p[1] * x[1]},
+            {"p": [2, 3], "x0": 1, "ubg": 1, "lbx": [-5, -4]},
+        ),
+        "MX": (
+            {"x": ca.vertcat(a, b), "p": q, "f": (a - q) ** 2 + ca.sumsqr(b), "g": a * b[0] - b[1]},
+            {"x0": 1, "p": 0.5, "lbg": 1},
+        ),
+        "square system": (
+            {"x": x, "f": 0 * x[0], "g": ca.vertcat(ca.sumsqr(x) - 5, x[0] - 1)},
+            {"x0": 3, "lbg": 0, "ubg": 0},
+        ),
+        "mixed": (
+            {"x": z, "f": z[0] * z[3] * ca.sum1(z[:3]) + z[2], "g": [ca.dot(z, z), -z[0] * z[1]]},
+            {"x0": [1, 5, 5, 1], "lbx": 1, "ubx": 5, "lbg": [40, -INF], "ubg": [40, -2]},
+        ),
+    }
+
+
+CASES = cases()

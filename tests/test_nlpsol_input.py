@@ -1,0 +1,108 @@
+"""What ``nlpsol`` refuses, by name and before any work, and what it takes as CasADi does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import pytest
+from nlp_cases import numbers
+
+from casadi_hybrid import InputError, IterationRecord, nlpsol
+
+X = ca.SX.sym("x", 2)
+GOOD = {"x": X, "f": ca.sumsqr(X), "g": ca.sum1(X)}
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ({"x0": [1, 2, 3]}, "x0 has shape"),
+        ({"x0": [1, np.nan]}, r"x0\[1\] is nan"),
+        ({"x0": [1, np.inf]}, r"x0\[1\] is inf"),
+        ({"x0": "12"}, "x0 must be real numbers"),
+        ({"x0": X}, "x0 is a CasADi symbol"),
+        ({"lbx": [0, np.nan]}, r"lbx\[1\] is nan"),
+        ({"lbx": [0, 2], "ubx": [1, 1]}, r"lbx\[1\] = 2 exceeds ubx\[1\] = 1.*x\[1\]"),
+        ({"lbx": [-np.inf, np.inf]}, r"lbx\[1\] is inf"),
+        ({"ubg": -np.inf}, r"ubg\[0\] is -inf.*no value of g "),
+        ({"lbg": 1, "ubg": 0}, r"lbg\[0\] = 1 exceeds ubg\[0\] = 0"),
+        ({"lbg": [0, 0]}, "lbg has shape"),
+        ({"ubx": ca.MX.sym("u", 2)}, "ubx is a CasADi symbol"),
+        ({"lbx": []}, "lbx has shape"),
+        ({"lbx": "0"}, "lbx must be real numbers"),
+        ({"lam_g0": [np.nan]}, "lam_g0"),
+        ({"lam_x0": [1, 2, 3]}, "lam_x0 has shape"),
+        ({"p": [1, 2]}, "p has shape"),
+        ({"lbX": 0}, "unknown argument 'lbX'; did you mean 'lbx'"),
+        ({"lam_g": 0}, "unknown argument 'lam_g'; did you mean 'lam_g0'"),
+        ({"lbg": [[1], [2, 3]]}, "lbg must be real numbers"),
+    ],
+)
+def test_bad_arguments_are_refused_before_any_work(call: dict[str, Any], message: str) -> None:
+    called: list[IterationRecord] = []
+    solver = nlpsol("s", "hybrid", GOOD, {"iteration_callback": called.append})
+    with pytest.raises(InputError, match=message):
+        solver(**call)
+    assert not called
+    with pytest.raises(InputError, match="has not been called"):
+        solver.stats()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"max_iters": 5}, "unknown option 'max_iters'; did you mean 'max_iter'"),
+        ({"ipopt.tol": 1e-5}, "belongs to ipopt, another solver; use ca.nlpsol"),
+        ({"ipopt": {"tol": 1e-5}}, "belongs to ipopt"),
+        ({"tol": 0}, "tol must be a positive number"),
+        ({"residual_tol": np.nan}, "residual_tol must be"),
+        ({"max_iter": 2.5}, "max_iter must be a whole number"),
+        ({"max_time": -1}, "max_time must be"),
+        ({"divergence": 0}, "divergence must be"),
+        ({"error_on_fail": 1}, "error_on_fail must be True or False"),
+        ({"log": "yes"}, "log must be a whole number"),
+        ({"iteration_callback": 3}, "iteration_callback must be a Python function"),
+        ({"iteration_callback": ca.Function("f", [X], [X])}, "iteration_callback must be"),
+        ({"constraint_names": ["a", "b"]}, r"constraint_names has 2 name\(s\)"),
+        ({"variable_names": "ab"}, "variable_names"),
+    ],
+)
+def test_bad_options_are_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        nlpsol("s", "hybrid", GOOD, change)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("s", "ipopt", GOOD), "use ca.nlpsol"),
+        (("", "hybrid", GOOD), "name must be"),
+        (("s", "hybrid", [X]), "nlp must be a dictionary"),
+        (("s", "hybrid", GOOD, ["tol"]), "options must be a dictionary"),
+        (("s", "hybrid", {"f": X[0]}), "has no 'x'"),
+        (("s", "hybrid", {**GOOD, "h": X}), "unknown entry 'h'"),
+        (("s", "hybrid", {**GOOD, "x": 2 * X}), "must be made of symbols"),
+        (("s", "hybrid", {**GOOD, "f": X}), "must be a scalar"),
+        (("s", "hybrid", {**GOOD, "f": ca.SX.sym("t")}), "f depends on t"),
+        (("s", "hybrid", {**GOOD, "p": X}), "share a symbol"),
+        (("s", "hybrid", {**GOOD, "p": ca.MX.sym("p")}), "use one kind"),
+        (("s", "hybrid", {**GOOD, "g": X.T}), "a column vector is needed"),
+        (("s", "hybrid", {**GOOD, "x": np.zeros(2)}), "must be a CasADi SX or MX symbol"),
+    ],
+)
+def test_bad_problems_are_refused(arguments: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        nlpsol(*arguments)
+
+
+def test_scalars_and_empty_vectors_are_taken_as_casadi_takes_them() -> None:
+    x = ca.SX.sym("x", 3)
+    solver = nlpsol("s", "hybrid", {"x": x, "f": ca.sumsqr(x - 1)})
+    for call in ({}, {"lbg": 0, "ubg": 0, "p": 0}, {"lbg": [], "p": ca.DM(0, 1)}, {"x0": ca.DM(3)}):
+        np.testing.assert_allclose(numbers(solver(**call)["x"]), 1.0, atol=1e-8)
+    np.testing.assert_allclose(
+        numbers(solver(ubx=ca.DM([0, ca.inf, 5]))["x"]), [0, 1, 1], atol=1e-6
+    )
+    np.testing.assert_allclose(numbers(solver(x0=[5, 6, 7], ubx=0)["x"]), 0.0, atol=1e-6)
