@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import casadi as ca
+import hs_peers
 import numpy as np
 import pytest
 from nlp_cases import CASES, OUTPUTS, PEER, kkt, numbers
@@ -76,3 +77,13 @@ def test_hock_schittkowski_success_is_a_kkt_point(problem: NLP) -> None:
 
 # Several minima: from the standard start another local one is reached (by IPOPT too).
 LOCAL = {2, 20, 44, 55, 57, 108}
+
+
+def test_the_comparison_counts_what_it_recomputes(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = [problem for problem in HS if problem.number in (6, 35, 71)]
+    text = hs_peers.report(chosen)
+    assert "hybrid: solved 3 of 3, published optimum or better 3" in text
+    assert "IPOPT: solved 3 of 3, published optimum or better 3" in text
+    # A solver's own word counts for nothing.
+    monkeypatch.setattr(hs_peers, "SOLVED", -1.0)
+    assert "hybrid: solved 0 of 3, published optimum or better 0" in hs_peers.report(chosen)
