@@ -19,6 +19,7 @@ _EPS = float(np.finfo(float).eps)
 _SPREAD = 1e10  # largest factor between z and ν/(distance to the bound)
 # Pulls unbounded directions of one-sided variables back (Wächter and Biegler, section 3.7).
 DAMPING = 1e-5
+NU_START = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class Settings:
 
     tol: float = 1e-8
     tolerances: Tolerances = field(default_factory=lambda: Tolerances(1e-6, 1e-6, 1e-6))
-    nu_start: float = 0.1
+    nu_start: float = NU_START
     nu_least: float = 1e-15
     kappa_nu: float = 0.2
     theta_nu: float = 1.5

@@ -24,7 +24,7 @@ from casadi_hybrid.nlp.standard import Point, StandardForm
 from casadi_hybrid.status import StopReason
 
 _REDUCTION = 0.9
-_LEAST_NU = 1e-12
+_LEAST_NU = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +78,8 @@ def restore_step(
     force = prox * (at.w - r.reference) + r.nu * (form.has_upper / above - form.has_lower / below)
     slope_vector = force + at.A.T @ at.c
     stationary = float(np.abs(slope_vector).max(initial=0.0))
-    if stationary <= 10 * r.nu or stationary <= 1e-10 * r.theta:
-        if r.nu <= _LEAST_NU * max(1.0, r.theta):
-            _fail(at)
-        return at, replace(r, nu=max(0.1 * r.nu, 0.1 * _LEAST_NU), steps=r.steps + 1)
+    if stationary <= max(10 * r.nu, 1e-10 * r.theta):
+        return at, _with_smaller_barrier(r, at)
 
     W = form.hessian(at, at.c, objective=0.0)
     D = inner.barrier_diagonal(form) + prox
@@ -95,18 +93,21 @@ def restore_step(
             raise StallError(StopReason.STALLED, "the restoration's kernel is singular")
     dw = kernel.solve(-np.concatenate((force, at.c)))[: form.n]
     dz_lower, dz_upper = inner.dual_steps(form, dw)
+    size = float(np.abs(dw).max(initial=0.0))
+    if size <= 1e-11 * (1.0 + float(np.abs(at.w).max(initial=0.0))):
+        return at, _with_smaller_barrier(r, at)
     alpha = fraction_to_boundary(form, at.w, dw, settings.tau_least)
     value = _value(form, at, r, prox)
     slope = float(slope_vector @ dw)
-    while alpha > 1e-14:
+    least = 1e-11 * (1.0 + float(np.abs(at.w).max(initial=0.0))) / size
+    new = None
+    while alpha > least:
         new = form.point_or_none(at.w + alpha * dw)
         if new is not None and _value(form, new, r, prox) <= value + 1e-4 * alpha * slope:
             break
         alpha *= 0.5
     else:
-        if r.nu > _LEAST_NU * max(1.0, r.theta):
-            return at, replace(r, nu=0.01 * r.nu, steps=r.steps + 1)
-        _fail(at)
+        return at, _with_smaller_barrier(r, at)
     assert new is not None
     moved = replace(
         inner, at=new, z_lower=inner.z_lower + alpha * dz_lower,
@@ -118,6 +119,12 @@ def restore_step(
     return new, replace(
         r, z_lower=moved.z_lower, z_upper=moved.z_upper, shift=shift, steps=r.steps + 1
     )
+
+
+def _with_smaller_barrier(r: Restoration, at: Point) -> Restoration:
+    if r.nu <= _LEAST_NU * max(1.0, r.theta):
+        _fail(at)
+    return replace(r, nu=0.03 * r.nu, steps=r.steps + 1)
 
 
 def _value(form: StandardForm, at: Point, r: Restoration, prox: Vector) -> float:

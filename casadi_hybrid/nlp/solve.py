@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from casadi_hybrid.inputs import Vector
 from casadi_hybrid.iterations.base import Start
 from casadi_hybrid.loop import Outcome, iterate
 from casadi_hybrid.nlp.barrier import Barrier
-from casadi_hybrid.nlp.iterate import Settings
+from casadi_hybrid.nlp.iterate import NU_START, Settings
 from casadi_hybrid.nlp.program import Program
 from casadi_hybrid.nlp.residuals import violations
 from casadi_hybrid.nlp.standard import Bounds, Point, StandardForm
@@ -20,6 +20,14 @@ from casadi_hybrid.oracle import Oracle
 from casadi_hybrid.residuals import Residuals, Tolerances
 from casadi_hybrid.status import PointStatus, StopReason
 from casadi_hybrid.stopping import KKTTest, LimitTest, Progress, StoppingTest
+
+# How far the bounds are widened where the barrier finds no interior and stalls (relative).
+RELAXATION = 1e-8
+# After so many steps without an answer another start of the central path is tried.
+FIRST_ATTEMPT = 200
+SECOND_NU, SECOND_PUSH = 100.0, 0.25
+ESCAPES = 3
+_UNFINISHED = (StopReason.STALLED, StopReason.ITERATION_LIMIT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,21 +106,110 @@ def solve_program(
         observers, tests: further observers and stopping tests of the loop; the progress' ``at``
             is a :class:`~casadi_hybrid.nlp.standard.Point`.
     """
+    attempt = _Attempt(0.0, NU_START, min(FIRST_ATTEMPT, options.max_iter))
+    done: list[NlpResult] = []
+    iterations, elapsed, escapes = 0, 0.0, 0
+    counts: dict[str, int] = {}
+    start = x0
+    while True:
+        left = replace(
+            options,
+            max_iter=min(attempt.max_iter, options.max_iter - iterations),
+            max_time=options.max_time - elapsed,
+        )
+        result = _run(program, start, p, bounds, left, warm, observers, tests, attempt)
+        done.append(result)
+        iterations += result.iterations
+        elapsed += result.elapsed
+        for key, number in result.evaluations.items():
+            counts[key] = counts.get(key, 0) + number
+        if result.success or iterations >= options.max_iter:
+            break
+        if result.stop is StopReason.LOCALLY_INFEASIBLE and escapes < ESCAPES:
+            # A local minimum of the violation: once more, from some way off.
+            escapes += 1
+            start = _away(result.x, escapes)
+            attempt = replace(attempt, max_iter=FIRST_ATTEMPT)
+        elif result.stop in _UNFINISHED and attempt.relaxation == 0.0:
+            # No interior, or the central path was lost early: wider bounds, a larger first ν.
+            start = x0
+            attempt = _Attempt(RELAXATION, SECOND_NU, options.max_iter)
+        else:
+            break
+    best = _best(done, options.tolerances)
+    return replace(best, iterations=iterations, elapsed=elapsed, evaluations=counts)
+
+
+def _best(done: Sequence[NlpResult], tolerances: Tolerances) -> NlpResult:
+    """A solution; else proof of unboundedness or infeasibility; else the least residual."""
+
+    def rank(result: NlpResult) -> tuple[int, float]:
+        if result.success:
+            return 0, 0.0
+        if result.stop is StopReason.UNBOUNDED:
+            return 1, 0.0
+        if result.stop is StopReason.LOCALLY_INFEASIBLE:
+            return 2, result.residuals.feasibility
+        return 3, tolerances.merit(result.residuals)
+
+    return min(done, key=rank)
+
+
+def _away(x: Vector, number: int) -> Vector:
+    """A start at a relative distance of about one half, the same in every run."""
+    draws = np.random.default_rng(number).uniform(-1.0, 1.0, x.size)
+    return x + 0.5 * np.maximum(1.0, np.abs(x)) * draws
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """How one attempt widens the bounds, where its ν starts, and how long it may take."""
+
+    relaxation: float
+    nu_start: float
+    max_iter: int
+
+
+def _run(
+    program: Program,
+    x0: Vector,
+    p: Vector,
+    bounds: Bounds,
+    options: SolveOptions,
+    warm: tuple[Vector, Vector] | None,
+    observers: Sequence[Callable[[Progress], None]],
+    tests: Sequence[StoppingTest],
+    attempt: _Attempt,
+) -> NlpResult:
     tolerances = options.tolerances
     try:
-        form = StandardForm(program, bounds, p, x0)
+        form = StandardForm(program, bounds, p, x0, attempt.relaxation)
     except EvaluationError as error:
         return _undefined(program, x0, options, error)
-    barrier = Barrier(form, Settings(tol=options.tol, tolerances=tolerances), warm)
+    settings = Settings(tol=options.tol, tolerances=tolerances, nu_start=attempt.nu_start)
+    if attempt.relaxation:
+        settings = replace(settings, push=SECOND_PUSH)
+    barrier = Barrier(form, settings, warm)
     outcome = iterate(
         Oracle(program.functions, p),
         barrier,
         Start(x0, np.zeros(program.m)),
-        [KKTTest(tolerances), *tests, LimitTest(options.max_iter, options.max_time)],
+        [KKTTest(tolerances), _unbounded, *tests, LimitTest(options.max_iter, options.max_time)],
         tolerances,
         observers,
     )
     return _result(program, barrier, outcome, options, x0)
+
+
+def _unbounded(progress: Progress) -> StopReason | None:
+    """UNBOUNDED where x runs away along feasible points with falling f, else DIVERGED."""
+    size = float(np.abs(progress.state.x).max())
+    if size <= 1e10:
+        return None
+    feasible = progress.residuals.feasibility <= 1e-6 * size
+    if feasible and progress.at.f < 0.0:
+        return StopReason.UNBOUNDED
+    return StopReason.DIVERGED if size > 1e20 else None
 
 
 def _result(
@@ -147,23 +244,25 @@ def _judge(barrier: Barrier, at: Point, r: Residuals, tolerances: Tolerances) ->
         return PointStatus.KKT_POINT
     if r.feasibility <= tolerances.feasibility:
         return PointStatus.FEASIBLE_NOT_STATIONARY
-    if _violation_is_stationary(barrier.form.bounds, at):
+    if _violation_is_stationary(barrier.form, at):
         return PointStatus.INFEASIBLE_STATIONARY
     stationary = max(r.stationarity, r.complementarity) <= tolerances.stationarity
     return PointStatus.STATIONARY_NOT_FEASIBLE if stationary else PointStatus.NOT_CONVERGED
 
 
-def _violation_is_stationary(bounds: Bounds, at: Point) -> bool:
-    """Whether no feasible direction of the box reduces ½‖violation of g‖² to first order."""
-    v = violations(at.raw_g, bounds.lbg, bounds.ubg)
-    slope = at.raw_J.T @ v
+def _violation_is_stationary(form: StandardForm, at: Point) -> bool:
+    """Whether no direction of the box reduces ½‖violation of scaled g‖² to first order."""
+    bounds = form.bounds
+    weights = np.zeros(at.raw_g.size)
+    weights[form.rows] = form.scale_c
+    v = violations(at.raw_g, bounds.lbg, bounds.ubg) * weights
+    slope = at.raw_J.T @ (v * weights)
     room = 1e-6 * np.maximum(1.0, np.abs(at.x))
     blocked = ((slope > 0) & (at.x <= bounds.lbx + room)) | (
         (slope < 0) & (at.x >= bounds.ubx - room)
     )
     size = float(np.linalg.norm(v))
-    scale = max(1e-6 * float(np.sqrt((at.raw_J**2).sum())), 1e-9)
-    return float(np.linalg.norm(np.where(blocked, 0.0, slope))) <= 10.0 * scale * size
+    return float(np.linalg.norm(np.where(blocked, 0.0, slope))) <= 1e-5 * size
 
 
 def _undefined(

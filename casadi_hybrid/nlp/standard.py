@@ -92,13 +92,18 @@ class Evaluator:
 class StandardForm:
     """Maps between the user's problem and the standard form, and evaluates the latter.
 
+    A relaxation widens every bound by that fraction of max(1, |bound|): problems without an
+    interior (complementarity conditions, inequalities that meet) get one.
+
     Attributes:
         lower, upper: bounds of w (±inf where there are none), scaled.
         has_lower, has_upper: where they are finite.
         n, m: sizes of w and c.
     """
 
-    def __init__(self, program: Program, bounds: Bounds, p: Vector, x0: Vector) -> None:
+    def __init__(
+        self, program: Program, bounds: Bounds, p: Vector, x0: Vector, relaxation: float = 0.0
+    ) -> None:
         self.program, self.bounds = program, bounds
         self.dense = program.n + program.m <= DENSE_LIMIT
         self.evaluator = Evaluator(program, p, dense=self.dense)
@@ -123,6 +128,9 @@ class StandardForm:
         self._target = target * self.scale_c
         self.lower = np.concatenate((bounds.lbx[self.free], lbg[self._slack_rows] * slack_scale))
         self.upper = np.concatenate((bounds.ubx[self.free], ubg[self._slack_rows] * slack_scale))
+        if relaxation:
+            self.lower = self.lower - relaxation * np.maximum(1.0, np.abs(self.lower))
+            self.upper = self.upper + relaxation * np.maximum(1.0, np.abs(self.upper))
         self.has_lower, self.has_upper = np.isfinite(self.lower), np.isfinite(self.upper)
         slacks = g[self.rows][self._slack_rows] * slack_scale
         self.start = np.concatenate((self._x[self.free], slacks))
@@ -192,10 +200,16 @@ class StandardForm:
 
     def _scaling_values(self, x0: Vector) -> tuple[float, Vector, Vector, Operator]:
         """Values at the start as given, or moved into its bounds where it is undefined there."""
-        try:
-            return self.evaluator.first(x0)
-        except EvaluationError:
-            return self.evaluator.first(self._x)
+        lower, upper = self.bounds.lbx, self.bounds.ubx
+        room = np.minimum(1e-2, 0.25 * (upper - lower))
+        inside = np.clip(self._x, lower + room, upper - room)
+        for x in (x0, self._x):
+            try:
+                return self.evaluator.first(x)
+            except EvaluationError:
+                continue
+        self._x = inside
+        return self.evaluator.first(inside)
 
     def _row_maxima(self, J: Operator) -> Vector:
         if self.dense:
