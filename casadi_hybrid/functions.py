@@ -114,6 +114,11 @@ class Fused:
             self._locate(data)
         return data
 
+    @property
+    def size(self) -> int:
+        """Length of the array that a call returns."""
+        return self._work.size
+
     def dense(self, data: NDArray[np.float64], i: int) -> Matrix:
         """Output ``i`` as a dense matrix (a view where its pattern is full)."""
         sparsity = self._sparsity[i]

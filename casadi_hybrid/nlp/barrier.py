@@ -27,7 +27,7 @@ from casadi_hybrid.law import State
 from casadi_hybrid.nlp.filter import Filter, Merit
 from casadi_hybrid.nlp.iterate import Iterate, Settings, fraction_to_boundary, scaled_error
 from casadi_hybrid.nlp.kkt import Kernel, make_kernel
-from casadi_hybrid.nlp.polish import polish
+from casadi_hybrid.nlp.polish import active_guess, polish
 from casadi_hybrid.nlp.residuals import kkt_residuals
 from casadi_hybrid.nlp.restoration import begin_restoration, restore_step
 from casadi_hybrid.nlp.standard import Point, StandardForm
@@ -85,7 +85,8 @@ class Barrier:
         it = replace(cold, at=at, y=y, z_lower=z_lower, z_upper=z_upper)
         if self._solved(it):
             return it, 0
-        return polish(form, self._kernel, it, self._solved)
+        found, steps = polish(form, self._kernel, it, self._solved)
+        return None if found is None else (found, steps)
 
     def evaluate(self, oracle: Oracle, state: State) -> Point:
         """Return the point the state carries: its trial step has evaluated it already."""
@@ -123,8 +124,10 @@ class Barrier:
         if iterate.restoration is not None:
             return self._restore(iterate, state.t), None
         iterate = self._lower_barrier(iterate)
-        finished = self._polish(iterate, state.t)
-        return (self._newton(iterate, state.t) if finished is None else finished), None
+        iterate, spent, solved = self._polish(iterate)
+        if solved:
+            return self._state(iterate, state.t + spent), None
+        return self._newton(iterate, state.t + spent), None
 
     # --- the barrier parameter ----------------------------------------------------------------
 
@@ -296,11 +299,20 @@ class Barrier:
         y = self._least_squares(it.at, z_lower, z_upper)
         return replace(it, y=y, z_lower=z_lower, z_upper=z_upper, tiny=0)
 
-    def _polish(self, it: Iterate, t: int) -> State | None:
+    def _polish(self, it: Iterate) -> tuple[Iterate, int, bool]:
+        """Try the active set once it was guessed twice: (iterate, steps spent, whether solved).
+
+        Steps of a try that fails are spent all the same, so they are counted.
+        """
         if not (it.fresh and it.nu <= self.settings.polish_below and self._kernel is not None):
-            return None
-        found = polish(self.form, self._kernel, it, self._solved)
-        return None if found is None else self._state(found[0], t + found[1])
+            return it, 0, False
+        lower, upper = active_guess(self.form, it)
+        guess = lower.tobytes() + upper.tobytes()
+        tried = replace(it, guess=guess, fresh=False)
+        if guess != it.guess:
+            return tried, 0, False
+        found, steps = polish(self.form, self._kernel, it, self._solved)
+        return (tried, steps, False) if found is None else (found, steps, True)
 
     def _solved(self, it: Iterate) -> bool:
         """Whether the scaled error and the user's residuals are both within tolerance."""
@@ -318,7 +330,7 @@ class Barrier:
         form = self.form
         if form.m == 0:
             return np.zeros(0)
-        nothing = form.hessian(at, np.zeros(form.m)) * 0.0
+        nothing = form.zero_hessian()
         if self._kernel is None:
             self._kernel = make_kernel(nothing, at.A)
         self._kernel.factor(nothing, np.ones(form.n), at.A, 1e-8)

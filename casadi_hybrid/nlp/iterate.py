@@ -45,7 +45,7 @@ class Settings:
     kappa_epsilon: float = 10.0
     tau_least: float = 0.99
     push: float = 1e-2
-    polish_below: float = 1e-2
+    polish_below: float = 1e-3
 
     def interior(self, form: StandardForm, w: Vector) -> Vector:
         """Move w inside its bounds by a relative distance, at most 1 % of the interval."""
@@ -76,6 +76,7 @@ class Iterate:
         tiny: tiny steps in a row.
         short: steps in a row that the line search cut to a small part.
         fresh: whether ν has just fallen.
+        guess: the active set as it was guessed when ν fell before.
         restoration: the state of the restoration while it is under way.
     """
 
@@ -90,6 +91,7 @@ class Iterate:
     tiny: int = 0
     short: int = 0
     fresh: bool = False
+    guess: bytes = b""
     restoration: Restoration | None = None
 
     def distances(self, form: StandardForm) -> tuple[Vector, Vector]:

@@ -25,24 +25,29 @@ _STEPS = 4
 
 def polish(
     form: StandardForm, kernel: Kernel, it: Iterate, solved: Callable[[Iterate], bool]
-) -> tuple[Iterate, int] | None:
-    """Return the iterate that is ``solved`` and the steps taken, or None."""
-    below, above = it.distances(form)
-    at_lower = form.has_lower & (it.z_lower > below)
-    at_upper = form.has_upper & (it.z_upper > above) & ~at_lower
+) -> tuple[Iterate | None, int]:
+    """Return the iterate that is ``solved``, None where there is none, and the steps it took."""
+    at_lower, at_upper = active_guess(form, it)
     current = it
     error = scaled_error(form, it, 0.0)
     for step in range(1, _STEPS + 1):
         new = _newton(form, kernel, current, at_lower, at_upper)
         if new is None:
-            return None
-        now = scaled_error(form, new, 0.0)
+            return None, step
         if solved(new):
             return new, step
+        now = scaled_error(form, new, 0.0)
         if now > max(0.1 * error, 1e-9):
-            return None
+            return None, step
         current, error = new, now
-    return None
+    return None, _STEPS
+
+
+def active_guess(form: StandardForm, it: Iterate) -> tuple[Mask, Mask]:
+    """Bounds whose multiplier exceeds the distance to them: (at the lower, at the upper)."""
+    below, above = it.distances(form)
+    at_lower = form.has_lower & (it.z_lower > below)
+    return at_lower, form.has_upper & (it.z_upper > above) & ~at_lower
 
 
 def _newton(

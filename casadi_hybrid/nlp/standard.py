@@ -88,6 +88,11 @@ class Evaluator:
         data = fused(x, multipliers, self.p)
         return fused.dense(data, 4) if self.dense else fused.sparse(data, 4)
 
+    def hessian_pattern(self) -> Operator:
+        """Zeros on the pattern of ∇²ₓₓL."""
+        fused = self._second
+        return fused.sparse(np.zeros(fused.size), 4)
+
 
 class StandardForm:
     """Maps between the user's problem and the standard form, and evaluates the latter.
@@ -169,6 +174,13 @@ class StandardForm:
         scale = objective * self.scale_f
         H = self.evaluator.hessian(at.x, multipliers / scale)
         return self._free_block(H) * scale
+
+    def zero_hessian(self) -> Operator:
+        """Zeros on the Hessian's pattern, without an evaluation."""
+        if self.dense:
+            return np.zeros((self.n, self.n))
+        pattern = self.evaluator.hessian_pattern()
+        return self._free_block(pattern)
 
     def user_x(self, w: Vector) -> Vector:
         """The user's x for w."""
