@@ -1,0 +1,81 @@
+"""The composite step d = d_y + d_z of the look-ahead iteration, and how its trials are measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from casadi_hybrid.functions import Evaluation
+from casadi_hybrid.inputs import Vector
+from casadi_hybrid.iterations.violation import damped_gauss_newton, evaluate_or_none
+from casadi_hybrid.oracle import Oracle
+from casadi_hybrid.rules.spectra import Jacobian, LocalModel
+from casadi_hybrid.subproblem import trust_region_step
+
+_EPS = float(np.finfo(float).eps)
+# Share of the radius the normal step may use, so that the tangential step keeps room.
+_NORMAL_SHARE = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class CompositeStep:
+    """d = d_y + d_z with the multipliers λ, σ of the radius."""
+
+    d: Vector
+    normal_damping: float
+    tangential_damping: float
+
+    @property
+    def is_newton(self) -> bool:
+        """Whether nothing was damped: the Newton–KKT step."""
+        return self.normal_damping == 0.0 and self.tangential_damping == 0.0
+
+
+def composite_step(model: LocalModel, at: Evaluation, radius: float) -> CompositeStep:
+    """Return d = d_y + d_z with ‖d_y‖ ≤ 0.8Δ and ‖d‖ ≤ Δ.
+
+    d_y = −Y(Σ² + λ)⁻¹ΣUᵀh and d_z = −Z(H_zz + σI)⁻¹(g_z + H_zy d_y). With λ = σ = 0 this is the
+    Newton–KKT step for the multipliers at which H was evaluated.
+    """
+    d_y, damping = damped_gauss_newton(model.jacobian, at.h, _NORMAL_SHARE * radius)
+    values, directions = model.kernel
+    room = np.sqrt(max(radius**2 - float(d_y @ d_y), 0.0))
+    slope = directions.T @ (at.gradient + model.H @ d_y)
+    z, lift = trust_region_step(values, slope, float(room))
+    return CompositeStep(d_y + directions @ z, damping, lift)
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A trial step d, the functions at x + d (None outside their domain), and its ratio."""
+
+    d: Vector
+    new: Evaluation | None
+    ratio: float
+
+
+@dataclass(frozen=True, slots=True)
+class Merit:
+    """f + ν‖h‖₂ at one point, with the decrease that the model of a step predicts."""
+
+    origin: Evaluation
+    penalty: float
+    predicted: float
+
+    def measure(self, oracle: Oracle, d: Vector) -> Tried:
+        """Evaluate x + d; the ratio is actual/predicted decrease, −∞ where undefined."""
+        new = evaluate_or_none(oracle, self.origin.x + d)
+        if new is None:
+            return Tried(d, None, -np.inf)
+        h_old, h_new = float(np.linalg.norm(self.origin.h)), float(np.linalg.norm(new.h))
+        actual = self.origin.f - new.f + self.penalty * (h_old - h_new)
+        # Near a solution both decreases drown in rounding; equal noise on both means accept.
+        noise = 10 * _EPS * (abs(self.origin.f) + self.penalty * h_old)
+        return Tried(d, new, (actual + noise) / (self.predicted + noise))
+
+
+def kkt_error(at: Evaluation, jacobian: Jacobian) -> float:
+    """max(‖h‖, ‖∇f + Bᵀλ‖) with the least-squares λ."""
+    slope = at.gradient + at.B.T @ jacobian.least_squares_multipliers(at.gradient)
+    return max(float(np.linalg.norm(at.h)), float(np.linalg.norm(slope)))
