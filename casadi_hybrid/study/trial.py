@@ -138,6 +138,20 @@ def run_unit(settings: Settings, unit: Unit) -> tuple[Trial, ...]:
     return tuple(_run(rule, settings, unit, instance) for rule in settings.rules)
 
 
+def succeeded(unit: Unit, hit: int | None, residuals: Residuals) -> bool:
+    """Say whether a run succeeded (see the module's docstring); NaN never does.
+
+    Args:
+        unit: what was run.
+        hit: first iteration within :data:`HIT` of x*, None without one.
+        residuals: of the returned point.
+    """
+    if unit.by_distance:
+        return hit is not None
+    limit = TOL if unit.kind == REGULAR else TOL_STATIONARITY_DEFICIENT
+    return residuals.feasibility <= TOL and residuals.stationarity <= limit
+
+
 def options_of(rule: str, unit: Unit) -> dict[str, Any]:
     """Options of a rule: rules that know ``kernel_floor`` get it where x* leaves a kernel."""
     lifts = not unit.by_distance and "kernel_floor" in METHODS[rule][0]
@@ -177,15 +191,10 @@ def _run(rule: str, settings: Settings, unit: Unit, instance: Instance) -> Trial
     hit = _FirstHit(instance.x_star)
     result = solver.solve(instance.x0, lam_g0=instance.multipliers0, callback=hit)
     residuals = _residuals(result, instance, fitted=deficient)
-    if unit.by_distance:
-        success = hit.iteration is not None
-    else:
-        limit = TOL_STATIONARITY_DEFICIENT if deficient else TOL
-        success = residuals.feasibility <= TOL and residuals.stationarity <= limit
     reached = hit.iteration if unit.by_distance else None
     return Trial(
         rule=rule,
-        success=success,
+        success=succeeded(unit, reached, residuals),
         iterations=result.iterations if reached is None else reached,
         stop=result.stop.name,
         point=result.point.name,
