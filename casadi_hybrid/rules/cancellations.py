@@ -60,7 +60,10 @@ class NegativeCancellation:
 
 @dataclass(frozen=True, slots=True)
 class FloorCancellation:
-    """T = W diag(max(e, δ) − e) Wᵀ: the least T that reaches δ in the eigenbasis of S. Nothing is left to add."""
+    """T = W diag(max(e, δ) − e) Wᵀ: the least T that reaches δ in the eigenbasis of S.
+
+    Nothing is left to add.
+    """
 
     def cancel(self, model: LocalModel, delta: float) -> Cancelled:
         """Return C_can."""
