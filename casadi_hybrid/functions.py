@@ -220,9 +220,12 @@ def _compile(functions: Sequence[ca.Function]) -> tuple[list[ca.Function], str]:
             command = [compiler, "-O2", "-shared", "-fPIC", "-o", str(library)]
             command += [f"{folder}/functions.c", "-lm"]
             done = run(command, stdout=PIPE, stderr=STDOUT, text=True, check=False)
+            message = f"{compiler} failed: {' '.join(done.stdout.splitlines()[-1:])}"
             if done.returncode == 0:
-                return [ca.external(fn.name(), str(library)) for fn in functions], "compiled"
-            message = f"{compiler} failed: {done.stdout.strip().splitlines()[-1:]}"
+                try:
+                    return [ca.external(fn.name(), str(library)) for fn in functions], "compiled"
+                except RuntimeError:
+                    message = f"the library made by {compiler} in {folder} cannot be loaded"
     warnings.warn(
         f"{message}; the interpreted functions are used instead, with the same results",
         CompilerWarning,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 from numpy.typing import NDArray
 
+from casadi_hybrid.errors import InputError, suggest
 from casadi_hybrid.law import Correction
 from casadi_hybrid.rules.design import Design
 from casadi_hybrid.stopping import Progress
@@ -50,6 +51,9 @@ class History:
             name: ``"eta_x"``, ``"eta_d"``, ``"alpha"``, ``"theta"``, ``"a_x"``, ``"a_d"``,
                 ``"min_eig_A"`` or ``"norm_M"``.
         """
+        known = {item.name for item in fields(Design)}
+        if name not in known:
+            raise InputError(f"unknown field {name!r} of a design{suggest(name, known)}")
         values = [getattr(c, name, np.nan) for c in self.corrections]
         return np.array([v if np.ndim(v) == 0 else np.nan for v in values], dtype=np.float64)
 

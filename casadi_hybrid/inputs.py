@@ -67,6 +67,20 @@ def one_of(value: Any, name: str, allowed: tuple[str, ...]) -> None:
         raise InputError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
 
 
+def has_method(value: Any, name: str, method: str) -> None:
+    """Refuse an object that cannot do what it is given for."""
+    if not callable(getattr(value, method, None)):
+        raise InputError(
+            f"{name} must be an object with the method {method!r}, got {type(value).__name__}"
+        )
+
+
+def is_callable(value: Any, name: str) -> None:
+    """Refuse what is not a function."""
+    if not callable(value):
+        raise InputError(f"{name} must be a function, got {type(value).__name__}")
+
+
 def count(value: Any, name: str, *, at_least: int = 0) -> int:
     """Return ``value`` as an integer not below ``at_least``."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < at_least:

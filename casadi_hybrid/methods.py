@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from casadi_hybrid.errors import InputError, suggest
+from casadi_hybrid.inputs import has_method
 from casadi_hybrid.iterations import (
     Extragradient,
     GradientDescentAscent,
@@ -114,6 +115,7 @@ def make_method(method: str | Iteration, options: dict[str, Any]) -> Iteration:
                 f"option {sorted(options)[0]!r} goes with a method's name; this method is an "
                 "object that carries its own"
             )
+        has_method(method, "method", "step")
         return method
     if method not in METHODS:
         raise InputError(f"unknown method {method!r}{suggest(method, METHODS)}")

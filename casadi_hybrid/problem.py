@@ -189,6 +189,8 @@ def check_names(
     """Return ``size`` names; ``owner[i]`` by default."""
     if names is None:
         return tuple(_labels(owner, size))
-    if isinstance(names, str) or len(names) != size:
+    if isinstance(names, str) or not hasattr(names, "__len__"):
+        raise InputError(f"{argument} must be a list of names, got {type(names).__name__}")
+    if len(names) != size:
         raise InputError(f"{argument} has {len(names)} name(s) but {owner} has {size} entries")
     return tuple(str(name) for name in names)

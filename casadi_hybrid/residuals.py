@@ -85,5 +85,10 @@ def violation_is_stationary(at: Evaluation, tolerance: float) -> bool:
     The absolute part covers a Jacobian that vanishes together with the slope of the violation,
     as that of ‖x‖² + 1 does at its least point.
     """
-    slope = max(tolerance * float(np.linalg.norm(at.B)), 1e-9)
-    return float(np.linalg.norm(at.B.T @ at.h)) <= slope * float(np.linalg.norm(at.h))
+    largest = float(np.abs(at.B).max())
+    if largest == 0.0:
+        return True
+    # Scaled to entries of size one: squares of large numbers overflow.
+    B, h = at.B / largest, at.h / max(float(np.abs(at.h).max()), 1e-300)
+    slope = max(tolerance * float(np.linalg.norm(B)), 1e-9 / largest)
+    return float(np.linalg.norm(B.T @ h)) <= slope * float(np.linalg.norm(h))

@@ -10,7 +10,7 @@ import numpy as np
 
 from casadi_hybrid.errors import InputError
 from casadi_hybrid.history import Recorder
-from casadi_hybrid.inputs import as_vector, count, positive
+from casadi_hybrid.inputs import as_vector, count, is_callable, positive
 from casadi_hybrid.iterations import Iteration, Start
 from casadi_hybrid.log import IterationLog
 from casadi_hybrid.loop import Outcome, iterate
@@ -102,6 +102,8 @@ class Solver:
         )
         self.limits = Limits(max_iter, max_time, divergence)
         self.stopping = tuple(stopping)
+        for i, test in enumerate(self.stopping):
+            is_callable(test, f"stopping[{i}]")
 
     def solve(
         self,
@@ -142,6 +144,9 @@ class Solver:
         if p is None and problem.n_p:
             raise InputError(f"p is missing; the problem has {problem.n_p} parameter(s)")
         values = as_vector([] if p is None else p, problem.n_p, "p")
+        if callback is not None:
+            is_callable(callback, "callback")
+        every = int(log) if isinstance(log, bool) else count(log, "log")
         limits = self.limits
         tests: list[StoppingTest] = [] if callback is None else [CallbackTest(callback)]
         tests += [
@@ -152,8 +157,8 @@ class Solver:
         ]
         recorder = Recorder()
         observers: list[Callable[[Progress], None]] = [recorder] if history else []
-        if log:
-            observers.append(IterationLog(every=int(log)))
+        if every:
+            observers.append(IterationLog(every=every))
         oracle = Oracle(problem.functions, values)
         outcome = iterate(oracle, self.iteration, start, tests, self.tolerances, observers)
         return self._result(start, outcome, oracle, recorder if history else None)

@@ -7,14 +7,19 @@ import numpy as np
 from casadi_hybrid.inputs import Vector
 
 _MAX_ITERATIONS = 60
+_ACCURACY = 1e-10
+# Negative eigenvalues above minus this part of the largest are zero, and as close to the least
+# one they are equal to it.
+_EQUAL = 1e-14
 
 
 def trust_region_step(e: Vector, b: Vector, radius: float) -> tuple[Vector, float]:
     """Return the global minimizer t and the multiplier σ ≥ 0 of the radius.
 
     (e + σ)t = −b with e + σ ≥ 0 and σ(Δ − ‖t‖) = 0 (Moré and Sorensen, 1983). The secular
-    equation 1/‖t(σ)‖ = 1/Δ is solved by a bracketed Newton iteration; in the hard case the step
-    is completed along the least eigenvector.
+    equation 1/‖t(σ)‖ = 1/Δ is solved by a bracketed Newton iteration from below; in the hard case
+    the step is completed along the least eigenvector. Of many minimizers inside the radius
+    (e_i = b_i = 0) the shortest is returned.
 
     Args:
         e: eigenvalues, ascending; may be negative.
@@ -23,32 +28,44 @@ def trust_region_step(e: Vector, b: Vector, radius: float) -> tuple[Vector, floa
     """
     if e.size == 0:
         return np.zeros(0), 0.0
-    if e[0] > 0:
-        t = -b / e
+    nothing = _EQUAL * float(np.abs(e).max())
+    e = np.where((e < 0) & (e >= -nothing), 0.0, e)
+    least = float(e[0])
+    # In the gaps e − e₀ and τ = e₀ + σ the hard case has no cancellation.
+    gaps = e - least
+    if least < 0:
+        gaps = np.where(gaps <= nothing, 0.0, gaps)
+    slope = float(np.linalg.norm(b[gaps == 0]))
+    if least >= 0 and (least > 0 or slope == 0):
+        t = _shifted(b, gaps, least)
         if np.linalg.norm(t) <= radius:
             return t, 0.0
-    scale = max(1e-300, float(np.abs(e).max()), float(np.linalg.norm(b)) / radius)
-    low = max(0.0, -float(e[0]))
-    sigma = low + 1e-12 * scale
-    t = -b / (e + sigma)
-    if np.linalg.norm(t) < radius:
-        # Hard case: b has (almost) no part along the least eigenvector.
-        missing = np.sqrt(max(radius**2 - float(t @ t) + float(t[0] ** 2), 0.0))
-        t[0] = missing if t[0] >= 0 else -missing
-        return t, sigma
-    high = low + float(np.linalg.norm(b)) / radius + scale * 1e-12
+    if least < 0 and slope == 0:
+        t = _shifted(b, gaps, 0.0)
+        missing = radius**2 - float(t @ t)
+        if missing >= 0:
+            t[0] = np.sqrt(missing)
+            return t, -least
+    # ‖b_least‖/τ ≤ ‖t(τ)‖ ≤ ‖b‖/τ brackets the root.
+    low = max(0.0, least, slope / radius)
+    high = max(low, float(np.linalg.norm(b)) / radius)
+    tau = low
     for _ in range(_MAX_ITERATIONS):
-        shifted = e + sigma
-        t = -b / shifted
+        t = _shifted(b, gaps, tau)
         norm = float(np.linalg.norm(t))
-        if abs(norm - radius) <= 1e-8 * radius:
+        if abs(norm - radius) <= _ACCURACY * radius:
             break
         if norm > radius:
-            low = sigma
+            low = tau
         else:
-            high = sigma
-        slope = float(np.sum(t**2 / shifted))
-        sigma += (norm**2 / slope) * (norm - radius) / radius
-        if not low < sigma < high:
-            sigma = 0.5 * (low + high)
-    return t, sigma
+            high = tau
+        tau += (norm**2 / float(-t @ _shifted(t, gaps, tau))) * (norm - radius) / radius
+        if not low < tau < high:
+            tau = 0.5 * (low + high)
+    return t, max(0.0, tau - least)
+
+
+def _shifted(b: Vector, gaps: Vector, tau: float) -> Vector:
+    """−b/(gaps + τ), zero where gaps + τ is."""
+    shifted = gaps + tau
+    return np.asarray(-np.divide(b, shifted, out=np.zeros_like(shifted), where=shifted > 0))

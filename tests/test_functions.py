@@ -209,11 +209,7 @@ def test_no_compiler_is_a_warning_and_the_same_answers(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize(
     "script",
-    [
-        "echo broken; exit 1",
-        # Also what a temporary folder mounted noexec looks like.
-        pytest.param("exit 0", marks=pytest.mark.xfail(strict=True, raises=pytest.fail.Exception)),
-    ],
+    ["echo broken; exit 1", "exit 0"],  # the second as with a temporary folder mounted noexec
     ids=["fails", "no library"],
 )
 def test_a_broken_compiler_is_a_warning(

@@ -218,7 +218,6 @@ WRONG_KIND = {
 
 
 @pytest.mark.parametrize("what", WRONG_KIND)
-@pytest.mark.xfail(strict=True, reason="an object of the wrong kind fails later, without its name")
 def test_objects_of_the_wrong_kind_are_refused_by_name(what: str) -> None:
     with pytest.raises(InputError, match=what.split(maxsplit=1)[0]):
         WRONG_KIND[what]()

@@ -166,7 +166,6 @@ def test_methods_without_a_design(problem: Problem) -> None:
     assert np.isnan(constant.design("eta_x")).all()  # a matrix is not one number
 
 
-@pytest.mark.xfail(strict=True, reason="a misspelt field gives NaN")
 def test_an_unknown_design_field_is_refused(designed: Result) -> None:
     with pytest.raises(InputError, match="eta_z"):
         designed.history.design("eta_z")

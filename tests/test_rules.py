@@ -252,19 +252,9 @@ def test_a_penalty_too_weak_for_the_curvature() -> None:
     assert DesignRule(**parts).decide(at(np.diag([-9.0, 2.0]), B), 0).min_eig_A == pytest.approx(1)
 
 
-overflow_passes_the_budget = pytest.mark.xfail(
-    strict=True, reason="‖M‖ overflows to NaN, which is not above the norm budget"
-)
-
-
 @pytest.mark.parametrize(
     ("scale", "budget"),
-    [
-        (1e-3, 300.0),
-        (1e-200, 300.0),
-        (1.0, 0.1),
-        pytest.param(1e-160, 300.0, marks=overflow_passes_the_budget),
-    ],
+    [(1e-3, 300.0), (1e-160, 300.0), (1e-200, 300.0), (1.0, 0.1)],
 )
 def test_a_solve_without_a_design_ends_with_a_sentence(scale: float, budget: float) -> None:
     x = ca.SX.sym("x", 2)
@@ -277,7 +267,6 @@ def test_a_solve_without_a_design_ends_with_a_sentence(scale: float, budget: flo
     assert result.x.tolist() == [0.5, 0.3]
 
 
-@pytest.mark.xfail(strict=True, raises=ArithmeticError, reason="0/0 in the split, ‖B‖² overflows")
 @pytest.mark.parametrize("B", [np.zeros((2, 1)), np.full((2, 1), 1e155)], ids=["zero", "huge"])
 def test_extreme_jacobians_are_a_design_error(B: Array) -> None:
     parts = {"cancellation": NoCancellation(), "strength": GivenStrength(1.0)}

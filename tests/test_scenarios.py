@@ -137,10 +137,10 @@ def test_a_wrong_budget_is_refused(text, load, capsys):
 
 
 @pytest.mark.usefixtures("no_pictures")
-def test_command_line_finds_a_scenario(tmp_path, capsys):
+def test_command_line_finds_a_scenario(tmp_path, capfd):
     arguments = ["run", "pendulum", "--short", "--json", "--output", str(tmp_path)]
     assert cli.main([*arguments, "--scenarios", str(FOLDER)]) == 0
-    assert json.loads(capsys.readouterr().out)["scenario"] == "pendulum"
+    assert json.loads(capfd.readouterr().out)["scenario"] == "pendulum"
 
 
 def test_table_is_aligned(load):

@@ -41,7 +41,12 @@ def composite_step(model: LocalModel, at: Evaluation, radius: float) -> Composit
     d_y, damping = damped_gauss_newton(model.jacobian, at.h, _NORMAL_SHARE * radius)
     values, directions = model.kernel
     room = np.sqrt(max(radius**2 - float(d_y @ d_y), 0.0))
-    slope = directions.T @ (at.gradient + model.H @ d_y)
+    force = model.H @ d_y
+    slope = directions.T @ (at.gradient + force)
+    # What is rounding of larger numbers must not pull the step along a direction that is flat.
+    noise = 8 * _EPS * (float(np.linalg.norm(at.gradient)) + float(np.linalg.norm(force)))
+    slope = np.where(np.abs(slope) <= noise, 0.0, slope)
+    values = np.where(np.abs(values) <= 8 * _EPS * float(np.linalg.norm(model.H)), 0.0, values)
     z, lift = trust_region_step(values, slope, float(room))
     return CompositeStep(d_y + directions @ z, damping, lift)
 

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from casadi_hybrid.functions import Evaluation
-from casadi_hybrid.inputs import one_of
+from casadi_hybrid.inputs import is_callable, one_of
 from casadi_hybrid.iterations.base import Quiet, Start
 from casadi_hybrid.law import Correction, State, advance
 from casadi_hybrid.oracle import Oracle
@@ -59,6 +59,8 @@ class Hybrid(Quiet):
         one_of(self.hessian_at, "hessian_at", ("memory_free", "printed"))
         one_of(self.dual_start, "dual_start", ("memory_free", "effective", "multipliers"))
         one_of(self.memory, "memory", ("telescoped", "untelescoped"))
+        if self.disturb is not None:
+            is_callable(self.disturb, "disturb")
 
     def init(self, oracle: Oracle, start: Start) -> State:
         """Return (x_0, μ_0) and the memory C_opt,−1 h_{−1} for the chosen reading of λ_0."""

@@ -60,12 +60,36 @@ class NegativeCancellation:
 
 @dataclass(frozen=True, slots=True)
 class FloorCancellation:
-    """T = W diag(max(e, δ) − e) Wᵀ: the minimum-norm M that reaches δ. Nothing is left to add."""
+    """T = W diag(max(e, δ) − e) Wᵀ: the least T with S + T ⪰ δI, in every unitary norm.
+
+    M is the least matrix with that T. Another T may need a smaller M where the singular values of
+    B differ: see :class:`LeastNormCancellation`. Nothing is left to add.
+    """
 
     def cancel(self, model: LocalModel, delta: float) -> Cancelled:
         """Return C_can."""
         e, W = symmetric_eigen(model.schur(model.reachable(delta)))
         return Cancelled(model.lift((W * (np.maximum(e, delta) - e)) @ W.T), 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class LeastNormCancellation:
+    """M = U[Σ⁻¹(δI − S)Σ⁻¹]₊Uᵀ: the least M that reaches δ. Nothing is left to add.
+
+    S + YᵀBᵀMBY ⪰ δI says UᵀMU ⪰ G = Σ⁻¹(δI − S)Σ⁻¹, so by Weyl no eigenvalue of UᵀMU lies below
+    that of G, and the positive part [G]₊ has the least norm in every unitary norm at once. It is
+    as much as cond(B)² smaller than the floor's, and S + T is not diagonal in the basis of S.
+    """
+
+    def cancel(self, model: LocalModel, delta: float) -> Cancelled:
+        """Return C_can."""
+        sigma = model.jacobian.sigma
+        S = model.schur(model.reachable(delta))
+        missing = (delta * np.eye(model.rank) - S) / np.outer(sigma, sigma)
+        g, W = symmetric_eigen(missing)
+        UW = model.jacobian.U @ W
+        C = (UW * np.maximum(g, 0.0)) @ UW.T
+        return Cancelled(0.5 * (C + C.T), 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +140,8 @@ class NoCancellation:
 class BoundedCancellation:
     """Trust-region activation: another rule's C while ‖C‖₂ ≤ limit, else scaled back to the limit.
 
-    With C = γC_inner, γ = min(1, limit/‖C_inner‖₂), the deficit grows to
-    δ + (1 − γ)·max(0, −e_min).
+    With C = γC_inner, γ = min(1, limit/‖C_inner‖₂), and d the deficit of the inner rule, the
+    deficit becomes γd + (1 − γ)(δ + max(0, −e_min)): S + γT = γ(S + T) + (1 − γ)S.
 
     Args:
         limit: largest ‖C_can‖₂.
@@ -139,4 +163,5 @@ class BoundedCancellation:
         gamma = self.limit / size
         e, _ = symmetric_eigen(model.schur(model.reachable(delta)))
         lowest = max(0.0, -float(e[0]))
-        return Cancelled(gamma * full.C, delta + (1.0 - gamma) * lowest)
+        deficit = gamma * full.deficit + (1.0 - gamma) * (delta + lowest)
+        return Cancelled(gamma * full.C, deficit)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from casadi_hybrid.errors import DesignError
 from casadi_hybrid.functions import Evaluation
-from casadi_hybrid.inputs import positive
+from casadi_hybrid.inputs import has_method, positive
 from casadi_hybrid.law import Correction
 from casadi_hybrid.rules.cancellations import Cancellation, FullCancellation
 from casadi_hybrid.rules.pieces import IdentityMetric, Metric, Strength, TargetCurvature
@@ -73,6 +73,8 @@ class DesignRule:
         positive(self.budget, "budget")
         if self.kernel_floor is not None:
             positive(self.kernel_floor, "kernel_floor")
+        for name, does in (("cancellation", "cancel"), ("metric", "matrix"), ("strength", "alpha")):
+            has_method(getattr(self, name), name, does)
 
     def decide(self, at: Evaluation, t: int) -> Design:
         """Return the design at H = ``at.hessian`` and B = ``at.B``.
@@ -87,6 +89,11 @@ class DesignRule:
     def design(self, model: LocalModel) -> Design:
         """Return the design for a local model (raises like :meth:`decide`)."""
         C_can, deficit = self.cancellation.cancel(model, self.strength.delta)
+        if not 1e-150 < model.norm_B < 1e150:
+            raise DesignError(
+                f"the constraint Jacobian has the norm {model.norm_B:.3g}, whose square is out of "
+                "range; scale the constraints"
+            )
         R = self.metric.matrix(model)
         alpha = self.strength.alpha(model, R, deficit)
         best: tuple[Candidate, Steps, _Target] | None = None

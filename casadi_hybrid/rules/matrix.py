@@ -30,7 +30,8 @@ class MatrixRule:
     Neither has a safeguard; :class:`~casadi_hybrid.iterations.lookahead.LookAhead` is D2 with one.
 
     Args:
-        cancellation: chooses M (no strength: a rule with a deficit is completed by δ(BBᵀ)⁺).
+        cancellation: chooses M (no strength: a rule with a deficit is completed by that
+            times (BBᵀ)⁺).
         delta: target curvature δ; also the floor of the kernel's curvature.
         drive: D1 or D2.
         optimistic_share: s in [0, 1], C_opt = sM and C_aug = (1 − s)M; no effect on the iterates.

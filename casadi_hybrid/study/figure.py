@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from casadi_hybrid.plotting import WIDTH, figure, legend_below, line_style
-from casadi_hybrid.study.tables import Block, Cell, Summary
+from casadi_hybrid.study.tables import Block, Cell, Summary, span
 from casadi_hybrid.study.trial import REGULAR
 
 # With more blocks than this in one column of the page, two stand side by side.
@@ -40,6 +40,10 @@ def draw(summary: Summary) -> Figure:
         axes[lowest, k].set_xlabel("condition number κ of $J_h(x^*)$")
         axes[lowest, k].tick_params(labelbottom=True)
     legend_below(fig, axes[0, 0], columns=5 if across == 1 else 8)
+    fig.suptitle(
+        f"{span(cell.runs for cell in cells)} instances a point; medians are of the successes",
+        fontsize=10,
+    )
     return fig
 
 

@@ -31,7 +31,9 @@ class Plan:
         conditions: κ of J_h(x*).
         radii: distances of the start from x*.
         seeds: instances for each of these combinations.
-        first_seed: number of the first; rules were tuned on numbers below 1000.
+        first_seed: number of the first. The rules' constants were chosen on numbers below 100. The
+            paper's class draws from 1000κ + number, so number 1000 at κ has the random matrices
+            of number 0 at κ + 1, with other singular values; numbers from 100 to 999 share none.
 
     Raises:
         InputError: for an empty list or a number out of range.

@@ -119,8 +119,7 @@ def text_table(summary: Summary) -> str:
     parts = []
     for block, levels in summary.items():
         rules = list(next(iter(levels.values())))
-        runs = sorted({cell.runs for cells in levels.values() for cell in cells.values()})
-        count = f"{runs[0]}" if len(runs) == 1 else f"{runs[0]} to {runs[-1]}"
+        count = span(cell.runs for cells in levels.values() for cell in cells.values())
         rows = [["cond", *rules]]
         rows += [[f"{c:g}", *(_text(cells[r]) for r in rules)] for c, cells in levels.items()]
         widths = [max(len(row[i]) for row in rows) for i in range(len(rules) + 1)]
@@ -129,6 +128,12 @@ def text_table(summary: Summary) -> str:
         parts.append("\n".join([title, lines[0], "-" * len(lines[0]), *lines[1:]]))
         parts.append(_failures(levels, rules))
     return "\n".join(parts)
+
+
+def span(counts: Iterable[int]) -> str:
+    """Least and largest count in words: "50", or "49 to 50"."""
+    found = sorted(set(counts))
+    return " to ".join(dict.fromkeys((f"{found[0]}", f"{found[-1]}")))
 
 
 def _text(cell: Cell) -> str:
