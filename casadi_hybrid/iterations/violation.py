@@ -18,6 +18,7 @@ from casadi_hybrid.errors import EvaluationError
 from casadi_hybrid.functions import Evaluation
 from casadi_hybrid.inputs import Matrix, Vector
 from casadi_hybrid.oracle import Oracle
+from casadi_hybrid.residuals import violation_is_stationary
 from casadi_hybrid.rules.spectra import Jacobian, symmetric_eigen
 from casadi_hybrid.subproblem import trust_region_step
 
@@ -26,6 +27,8 @@ _SCAN_DISTANCES = np.geomspace(1e-4, 3.0, 10)
 _EPS = float(np.finfo(float).eps)
 # A predicted relative decrease of ‖h‖² below this is none.
 _NEGLIGIBLE = 1e-12
+# A relative slope of ‖h‖ below this is rounding.
+_FLAT = 1e-12
 # Steps with a worse ratio are bent, if the bend is at most this part of the step.
 _MEDIOCRE, _BEND = 0.9, 0.75
 
@@ -62,10 +65,11 @@ def reduce_violation(
     while radius > smallest:
         t, sigma = trust_region_step(values, slope, radius)
         predicted = -float(slope @ t + 0.5 * values @ t**2)
-        if predicted <= _NEGLIGIBLE * half:
-            return None
         size = float(np.linalg.norm(t))
         step = W @ t
+        if predicted <= _NEGLIGIBLE * half:
+            polished = _polished(oracle, at, step) if sigma == 0.0 else None
+            return None if polished is None else (polished, radius)
         new, ratio = _measure(oracle, at, step, predicted)
         if new is not None and ratio < _MEDIOCRE and values[0] + sigma > 0:
             c = (W.T @ (at.B.T @ (new.h - at.h - at.B @ step))) / (values + sigma)
@@ -143,6 +147,17 @@ def _measure(
     if new is None:
         return None, -1.0
     return new, 0.5 * float(at.h @ at.h - new.h @ new.h) / predicted
+
+
+def _polished(oracle: Oracle, at: Evaluation, step: Vector) -> Evaluation | None:
+    """Take a Newton step whose gain in ‖h‖ drowns in rounding where it halves the slope Bᵀh."""
+    if violation_is_stationary(at, _FLAT):
+        return None
+    new = evaluate_or_none(oracle, at.x + step)
+    if new is None:
+        return None
+    slope, better = (float(np.linalg.norm(point.B.T @ point.h)) for point in (at, new))
+    return new if better <= 0.5 * slope else None
 
 
 def _column_norms(B: Matrix) -> Vector:
