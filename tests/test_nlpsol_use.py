@@ -13,6 +13,7 @@ import casadi as ca
 import numpy as np
 import pytest
 from nlp_cases import CASES, OUTPUTS, numbers
+from problems.hs import HS
 
 from casadi_hybrid import InputError, IterationRecord, SolveError, nlpsol
 from casadi_hybrid.nlp.options import NlpOptions
@@ -216,3 +217,22 @@ def test_a_solve_can_be_repeated_to_the_last_bit() -> None:
     two = solver(**call), solver.stats()["iterations"]
     assert all((numbers(one[0][k]) == numbers(two[0][k])).all() for k in OUTPUTS)
     np.testing.assert_equal(one[1], two[1])
+
+
+@pytest.mark.parametrize("number", [21, 35, 43, 65, 71, 76, 100, 113])
+def test_a_warm_start_needs_fewer_steps_than_a_cold_one(number: int) -> None:
+    """From the solution's own multipliers none, after a small change of the start a few."""
+    problem = next(q for q in HS if q.number == number)
+    nlp = problem.build()
+    bounds = {key: nlp[key] for key in ("lbx", "ubx", "lbg", "ubg")}
+    solver = nlpsol("solver", "hybrid", {key: nlp[key] for key in ("x", "f", "g")})
+    cold = solver(x0=problem.x0, **bounds)
+    steps = solver.stats()["iter_count"]
+    duals = {"lam_x0": cold["lam_x"], "lam_g0": cold["lam_g"]}
+    again = solver(x0=cold["x"], **duals, **bounds)
+    assert solver.stats()["iter_count"] <= 1
+    np.testing.assert_allclose(again["x"].full(), cold["x"].full(), rtol=1e-6, atol=1e-6)
+    nearby = solver(x0=cold["x"] * (1 + 1e-4), **duals, **bounds)
+    assert solver.stats()["success"]
+    assert solver.stats()["iter_count"] < steps
+    assert float(nearby["f"]) == pytest.approx(float(cold["f"]), rel=1e-6, abs=1e-6)

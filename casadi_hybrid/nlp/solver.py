@@ -90,8 +90,10 @@ class NlpSolver:
             x0: start; moved inside its bounds where it is not.
             p: parameter values.
             lbx, ubx, lbg, ubg: bounds; equal ones fix a variable or make an equation.
-            lam_x0, lam_g0: checked, but not used: the barrier iteration starts from a
-                least-squares estimate of the multipliers.
+            lam_x0, lam_g0: multipliers of a solution nearby. Where any is not zero, the active
+                set they name is tried first, by Newton steps from x0 as it is (a warm start);
+                where that does not solve the problem, the cold barrier iteration runs, which
+                starts from a least-squares estimate of its own.
             **unknown: refused.
 
         Returns:
@@ -109,8 +111,7 @@ class NlpSolver:
         program, options = self._program, self._options
         n, m = program.n, program.m
         x0, p = checked(x0, n, "x0"), checked(p, program.n_p, "p")
-        checked(lam_x0, n, "lam_x0")
-        checked(lam_g0, m, "lam_g0")
+        guess = checked(lam_x0, n, "lam_x0"), checked(lam_g0, m, "lam_g0")
         names = program.functions
         lbx, ubx = check_bounds(lbx, ubx, n, "x", names.variable_names)
         lbg, ubg = check_bounds(lbg, ubg, m, "g", names.constraint_names)
@@ -124,6 +125,7 @@ class NlpSolver:
             p,
             bounds,
             options.limits,
+            warm=guess if any(part.any() for part in guess) else None,
             observers=[watch.observe],
             tests=[watch.test],
         )
