@@ -230,7 +230,7 @@ def _result(
         lam_g=lam_g,
         residuals=best.residuals,
         stop=outcome.reason,
-        point=_judge(barrier, at, best.residuals, options.tolerances),
+        point=_judge(barrier, at, best.residuals, options.tolerances, lam_x, lam_g),
         detail=outcome.detail,
         iterations=outcome.iterations,
         evaluations=dict(barrier.form.evaluator.counts),
@@ -239,11 +239,22 @@ def _result(
     )
 
 
-def _judge(barrier: Barrier, at: Point, r: Residuals, tolerances: Tolerances) -> PointStatus:
+def _judge(
+    barrier: Barrier,
+    at: Point,
+    r: Residuals,
+    tolerances: Tolerances,
+    lam_x: Vector,
+    lam_g: Vector,
+) -> PointStatus:
     if tolerances.merit(r) <= 1:
         return PointStatus.KKT_POINT
     if r.feasibility <= tolerances.feasibility:
-        return PointStatus.FEASIBLE_NOT_STATIONARY
+        # Multipliers without bound whose pull on x vanishes: constraints degenerate here.
+        size = float(np.sqrt(lam_x @ lam_x + lam_g @ lam_g))
+        pull = float(np.linalg.norm(at.raw_J.T @ lam_g + lam_x))
+        degenerate = size > 1e3 and pull <= 1e-2 * size
+        return PointStatus.FRITZ_JOHN_POINT if degenerate else PointStatus.FEASIBLE_NOT_STATIONARY
     if _violation_is_stationary(barrier.form, at):
         return PointStatus.INFEASIBLE_STATIONARY
     stationary = max(r.stationarity, r.complementarity) <= tolerances.stationarity
