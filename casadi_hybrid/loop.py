@@ -16,9 +16,11 @@ from casadi_hybrid.residuals import Tolerances, residuals_at
 from casadi_hybrid.status import StopReason
 from casadi_hybrid.stopping import Progress, StoppingTest
 
-# Here the last iterate is itself the evidence: the stationary violation, the end of the ray, the
-# point where multipliers cease to exist.
+# Here the last iterate is itself the evidence: the point that passed the test, the stationary
+# violation, the end of the ray, the point where multipliers cease to exist, where steps end.
 _LAST_POINT = (
+    StopReason.CONVERGED,
+    StopReason.STALLED,
     StopReason.LOCALLY_INFEASIBLE,
     StopReason.UNBOUNDED,
     StopReason.NO_MULTIPLIERS,
@@ -77,6 +79,8 @@ def iterate(
                 elapsed = time.perf_counter() - began
                 last = Progress(state, at, residuals, correction, elapsed)
                 merit = tolerances.merit(residuals)
+                if merit <= 1 and not iteration.settled(state, at):
+                    merit = np.inf  # a maximizer or saddle point that is being left
                 if merit < best_merit or best is None:
                     best, best_merit = last, merit
                 for observe in observers:

@@ -52,8 +52,9 @@ class KKTTest:
 class DivergenceTest:
     """Stop when ‖x‖_∞ or ‖μ‖_∞ exceeds ``limit``.
 
-    A large x with a very negative objective and small violation is an unbounded problem; large
-    multipliers at a bounded x mean that no multipliers exist where the iterates lead.
+    A large x with a very negative objective and small violation is an unbounded problem, and so
+    is an objective below −1e10·limit at a feasible point; large multipliers at a bounded x mean
+    that no multipliers exist where the iterates lead.
     """
 
     limit: float
@@ -61,6 +62,8 @@ class DivergenceTest:
     def __call__(self, progress: Progress) -> StopReason | None:
         """Return DIVERGED, UNBOUNDED, NO_MULTIPLIERS or None."""
         state = progress.state
+        if progress.at.f < -1e10 * self.limit and progress.residuals.feasibility <= 1e-6:
+            return StopReason.UNBOUNDED
         if float(np.abs(state.x).max()) <= self.limit:
             bounded = float(np.abs(state.mu).max()) <= self.limit
             settled = progress.residuals.feasibility <= 1e-6
