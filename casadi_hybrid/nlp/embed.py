@@ -179,7 +179,7 @@ def as_function(
     call computes the blocks of p and of all active bounds, dense: meant for moderate sizes.
 
     **Keep the object** for as long as anything uses it: CasADi holds no reference to a Python
-    callback, so a graph or Function built with it is invalid once it is collected.
+    callback, and a graph built with a collected one raises "Callback object has been deleted".
 
     Args:
         name: a valid CasADi name.
