@@ -1,0 +1,250 @@
+"""Solution derivatives: finite differences, IPOPT in an MX graph, and graphs around the solver."""
+
+from __future__ import annotations
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from casadi_hybrid.errors import InputError
+from casadi_hybrid.nlp.embed import as_function
+from casadi_hybrid.nlp.program import Program
+from casadi_hybrid.nlp.sensitivity import solution_sensitivity
+from casadi_hybrid.nlp.solve import SolveOptions, solve_program
+from casadi_hybrid.nlp.standard import Bounds
+
+TIGHT = {"tol": 1e-11, "residual_tol": 1e-7}
+QUIET = {"print_time": False, "ipopt.print_level": 0, "ipopt.sb": "yes", "ipopt.tol": 1e-11}
+# Without min_lam CasADi takes every multiplier that is not exactly zero for an active constraint,
+# and after an interior-point solve none is.
+DIFFERENTIABLE = QUIET | {
+    "min_lam": 1e-6,
+    "ipopt.fixed_variable_treatment": "make_constraint",
+    "ipopt.bound_relax_factor": 0.0,
+}
+OUTPUTS = ("x", "f", "g", "lam_x", "lam_g")
+
+
+def equality(kind=ca.SX):
+    x, p = kind.sym("x", 2), kind.sym("p", 2)
+    f = ca.exp(x[0] - p[0]) + x[1] ** 2 * p[1] + x[0] ** 2
+    nlp = {"x": x, "p": p, "f": f, "g": x[0] * x[1] + p[0] * x[0] - p[1]}
+    return nlp, {"x0": [1, 1], "lbg": 0, "ubg": 0}, [0.7, 1.3]
+
+
+def active_inequality():
+    x, p = ca.SX.sym("x", 2), ca.SX.sym("p", 2)
+    f = (x[0] - 2) ** 2 + p[1] * (x[1] - 1) ** 4 + x[0] * x[1]
+    g = ca.vertcat(x[0] ** 2 + p[1] * x[1] ** 2, x[0] - x[1])
+    return (
+        {"x": x, "p": p, "f": f, "g": g - ca.vertcat(p[0], 0)},
+        {"x0": [0.5, 0.5], "lbg": [-np.inf, -5], "ubg": [0, 5]},
+        [1.5, 0.8],
+    )
+
+
+def active_bound():
+    x, p = ca.MX.sym("x", 3), ca.MX.sym("p", 2)
+    f = ca.sumsqr(x - ca.vertcat(p[0], 2 * p[1], 1)) + 0.3 * x[0] * x[1] * x[2] * p[0]
+    nlp = {"x": x, "p": p, "f": f, "g": ca.sum1(x**2) * p[1]}
+    fixed = {"x0": [0.5, 0.5, 0.5], "lbx": [-1, -1, 0.2], "ubx": [5, 0.8, 0.2]}
+    return nlp, fixed | {"lbg": -np.inf, "ubg": 10}, [0.9, 1.1]
+
+
+def everything():
+    """An equation, an active lower row, an active bound, an inactive row, a free variable."""
+    x, p = ca.SX.sym("x", 4), ca.SX.sym("p", 3)
+    f = ca.sumsqr(x - p[0]) + ca.cos(x[0] * p[1]) + 0.1 * x[3] ** 4
+    g = ca.vertcat(ca.sum1(x) - p[2], x[0] * x[1] - p[1] * x[2], ca.exp(x[3]) - 50)
+    bounds = {"lbx": [-2, -2, 0.9, -2], "ubx": 4, "lbg": [0, 0.4, -np.inf], "ubg": [0, 3, 0]}
+    return {"x": x, "p": p, "f": f, "g": g}, bounds | {"x0": 1}, [0.5, 1.2, 3.0]
+
+
+def pendulum(steps=12):
+    """A discretized pendulum, its torque on a limit, as a function of where it starts."""
+    X, U, p = ca.MX.sym("X", 2, steps + 1), ca.MX.sym("U", steps), ca.MX.sym("p", 3)
+    g = [X[:, 0] - p[:2]]
+    for k in range(steps):
+        slope = ca.vertcat(X[1, k], -p[2] * ca.sin(X[0, k]) + U[k])
+        g.append(X[:, k + 1] - X[:, k] - 0.2 * slope)
+    flat = ca.MX.sym("x", 2 * (steps + 1) + steps)
+    parts = [ca.reshape(flat[: 2 * (steps + 1)], 2, steps + 1), flat[2 * (steps + 1) :]]
+    f = 10 * ca.sumsqr(X) + ca.sumsqr(U)
+    f, g = ca.Function("graph", [X, U, p], [f, ca.vertcat(*g)])(*parts, p)
+    limit = np.concatenate((np.full(2 * (steps + 1), np.inf), np.full(steps, 1.0)))
+    nlp = {"x": flat, "p": p, "f": f, "g": g}
+    return nlp, {"x0": 0, "lbx": -limit, "ubx": limit, "lbg": 0, "ubg": 0}, [1.0, 0.3, 1.1]
+
+
+CASES = [equality, active_inequality, active_bound, everything, pendulum]
+
+
+def jacobians(solver, arguments, values):
+    """d(output)/dp of a solver in an MX graph, at ``values``."""
+    p = ca.MX.sym("p", len(values))
+    out = solver(p=p, **arguments)
+    slopes = ca.Function("slopes", [p], [ca.jacobian(out[name], p) for name in OUTPUTS])
+    return dict(zip(OUTPUTS, (part.full() for part in slopes(values)), strict=True))
+
+
+def differences(solver, arguments, name, values, step=1e-4):
+    """Central differences, fourth order, of every output with respect to one input."""
+    values = np.asarray(values, dtype=float)
+
+    def at(offset):
+        found = solver(**{**arguments, name: values + offset})
+        return {key: found[key].full().ravel() for key in OUTPUTS}
+
+    columns = {key: [] for key in OUTPUTS}
+    for direction in np.eye(values.size) * step:
+        near, far = (at(direction), at(-direction)), (at(2 * direction), at(-2 * direction))
+        for key in OUTPUTS:
+            slope = 8 * (near[0][key] - near[1][key]) - (far[0][key] - far[1][key])
+            columns[key].append(slope / (12 * step))
+    return {key: np.array(value).T for key, value in columns.items()}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_parameters_against_finite_differences(case):
+    nlp, arguments, values = case()
+    solver = as_function("solver", nlp, TIGHT)
+    found = jacobians(solver, arguments, values)
+    expected = differences(solver, arguments, "p", values)
+    for name in OUTPUTS:
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-5, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_parameters_against_ipopt(case):
+    nlp, arguments, values = case()
+    solver = as_function("solver", nlp, TIGHT)
+    theirs = ca.nlpsol("theirs", "ipopt", nlp, DIFFERENTIABLE)
+    found, expected = (jacobians(each, arguments, values) for each in (solver, theirs))
+    for name in OUTPUTS:
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-5, atol=1e-5, err_msg=name)
+
+
+def test_the_cases_have_active_constraints():
+    solves = {}
+    for case in CASES[1:]:
+        nlp, arguments, values = case()
+        solver = as_function("solver", nlp, TIGHT)
+        solves[case] = solver(p=values, **arguments)
+    assert solves[active_inequality]["lam_g"][0] > 0.1
+    assert solves[active_bound]["lam_x"][1] > 0.1
+    assert solves[everything]["lam_g"][1] < -0.1
+    assert solves[everything]["lam_x"][2] < -0.1
+    assert np.abs(solves[pendulum]["lam_x"].full()).max() > 0.1
+
+
+@pytest.mark.parametrize(("name", "at"), [("lbg", [0, 0.4, -60.0]), ("lbx", [-2, -2, 0.9, -2])])
+def test_bounds_against_finite_differences(name, at):
+    nlp, arguments, values = everything()
+    rows = [1] if name == "lbg" else [0, 1, 2, 3]  # an equation's lower bound has one side only
+    arguments = {**arguments, "p": values}
+    solver = as_function("solver", nlp, TIGHT)
+    wrt = ca.MX.sym(name, len(at))
+    out = solver(**{**arguments, name: wrt})
+    slopes = ca.Function("slopes", [wrt], [ca.jacobian(out[key], wrt) for key in OUTPUTS])(at)
+    for i in rows:
+
+        def moved(solver=solver, i=i, **changed):
+            full = np.array(at, dtype=float)
+            full[i] = changed.pop(name)[0]
+            return solver(**{**changed, name: full})
+
+        expected = differences(moved, arguments, name, [at[i]])
+        for key, slope in zip(OUTPUTS, slopes, strict=True):
+            np.testing.assert_allclose(
+                slope.full()[:, [i]], expected[key], rtol=1e-5, atol=1e-5, err_msg=key
+            )
+
+
+def test_both_bounds_of_an_equation_move_together():
+    nlp, arguments, values = equality()
+    solver = as_function("solver", nlp, TIGHT)
+    arguments = {"x0": arguments["x0"], "p": values}
+    b = ca.MX.sym("b")
+    out = solver(**arguments, lbg=b, ubg=b)
+    slope = ca.Function("slope", [b], [ca.jacobian(out["x"], b)])(0).full()
+
+    def moved(b, **rest):
+        return solver(**rest, lbg=b, ubg=b)
+
+    np.testing.assert_allclose(
+        slope, differences(moved, arguments, "b", [0.0])["x"], rtol=1e-5, atol=1e-6
+    )
+
+
+def test_inside_a_graph_in_both_directions():
+    nlp, arguments, _ = active_inequality()
+    solver = as_function("solver", nlp, TIGHT)
+    q, seed = ca.MX.sym("q"), ca.MX.sym("seed", 2)
+    p = ca.vertcat(q**2, ca.sin(q))
+    x = solver(p=p, **arguments)["x"]
+    graph = ca.Function(
+        "graph",
+        [q, seed],
+        [ca.gradient(ca.sumsqr(x) + q, q), ca.jtimes(x, q, 2), ca.jtimes(x, q, seed, True)],
+    )
+    slope, forward, reverse = (part.full() for part in graph(1.2, [1, -2]))
+    inner = jacobians(solver, arguments, [1.44, np.sin(1.2)])["x"]
+    dx = inner @ np.array([[2.4], [np.cos(1.2)]])
+    at = solver(p=[1.44, np.sin(1.2)], **arguments)["x"].full()
+    np.testing.assert_allclose(slope, 2 * at.T @ dx + 1, rtol=1e-9)
+    np.testing.assert_allclose(forward, 2 * dx, rtol=1e-9)
+    np.testing.assert_allclose(reverse, np.array([[1, -2]]) @ dx, rtol=1e-9)
+
+
+def test_defaults_are_those_of_a_solver():
+    nlp, _, values = equality()
+    solver = as_function("solver", nlp)
+    theirs = ca.nlpsol("theirs", "ipopt", nlp, QUIET)
+    ours = solver(p=values, x0=[1, 1])
+    np.testing.assert_allclose(ours["x"], theirs(p=values, x0=[1, 1])["x"], atol=1e-6)
+    assert solver.result.success
+    assert solver.name_in() == ["x0", "p", "lbx", "ubx", "lbg", "ubg"]
+    assert solver.name_out() == list(OUTPUTS)
+
+
+def unpack(arguments, n, m):
+    names = (("lbx", n), ("ubx", n), ("lbg", m), ("ubg", m))
+    return Bounds(*(np.broadcast_to(arguments[k], size).astype(float) for k, size in names))
+
+
+def test_plain_numbers():
+    nlp, arguments, values = everything()
+    bounds = unpack(arguments, 4, 3)
+    result = solve_program(
+        Program.from_dict(nlp), np.ones(4), np.array(values), bounds, SolveOptions(tol=1e-11)
+    )
+    found = solution_sensitivity(nlp, result, values, bounds)
+    expected = jacobians(as_function("solver", nlp, TIGHT), arguments, values)
+    for name in OUTPUTS:
+        np.testing.assert_allclose(found[f"jac_{name}_p"], expected[name], rtol=1e-6, atol=1e-7)
+    # The envelope theorem: df*/d(bound) is minus the multiplier.
+    np.testing.assert_allclose(found["jac_f_lbg"][0, 1], -result.lam_g[1], rtol=1e-6)
+    np.testing.assert_allclose(found["jac_f_lbx"][0, 2], -result.lam_x[2], rtol=1e-6)
+    only = solution_sensitivity(nlp, result, values, bounds, wrt=("p",))
+    assert set(only) == {f"jac_{o}_p" for o in OUTPUTS}
+    np.testing.assert_allclose(only["jac_x_p"], found["jac_x_p"], rtol=1e-12)
+    with pytest.raises(InputError, match="unknown input 'lb'"):
+        solution_sensitivity(nlp, result, values, bounds, wrt=("lb",))
+    assert set(found) == {
+        f"jac_{o}_{i}" for o in OUTPUTS for i in ("p", "lbx", "ubx", "lbg", "ubg")
+    }
+
+
+def test_failures_and_refusals():
+    x = ca.SX.sym("x")
+    nlp = {"x": x, "f": x, "g": x**2}
+    solver = as_function("solver", nlp, {"max_iter": 30})
+    with pytest.raises(RuntimeError, match="solver failed"):
+        solver(ubg=-1)
+    with pytest.raises(RuntimeError, match=r"lbg\[0\] = 2 and ubg\[0\] = 1"):
+        solver(lbg=2, ubg=1)
+    lenient = as_function("lenient", nlp, {"max_iter": 30, "error_on_fail": False})
+    lenient(ubg=-1)
+    assert not lenient.result.success
+    with pytest.raises(InputError, match="did you mean 'max_iter'"):
+        as_function("solver", nlp, {"max_iters": 3})

@@ -1,0 +1,207 @@
+"""Opti problems: the hybrid solver against IPOPT through opti.solve()."""
+
+from __future__ import annotations
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from casadi_hybrid.errors import InputError
+from casadi_hybrid.nlp.opti import OptiSolveError, solve_opti
+
+QUIET = {"print_time": False, "ipopt.print_level": 0, "ipopt.sb": "yes", "ipopt.tol": 1e-11}
+
+
+def compare(opti, expressions, constraints, tolerance=1e-6):
+    """Solve both ways; values and duals have to agree."""
+    ours = solve_opti(opti)
+    assert ours.success
+    theirs = opti.copy()
+    theirs.solver("ipopt", QUIET)
+    sol = theirs.solve()
+    for expression in (*expressions, opti.f, opti.x):
+        np.testing.assert_allclose(ours.value(expression), sol.value(expression), atol=tolerance)
+        assert np.shape(ours.value(expression)) == np.shape(sol.value(expression))
+    for constraint in constraints:
+        expected = sol.value(theirs.dual(constraint))
+        np.testing.assert_allclose(ours.dual(constraint), expected, atol=tolerance, rtol=tolerance)
+    if opti.ng:
+        np.testing.assert_allclose(
+            ours.value(opti.lam_g), sol.value(opti.lam_g), atol=tolerance, rtol=tolerance
+        )
+    return ours
+
+
+def mixed():
+    """A matrix variable, a parameter and every kind of constraint."""
+    opti = ca.Opti()
+    x, p, q = opti.variable(2, 2), opti.parameter(), opti.variable()
+    opti.minimize(ca.sumsqr(x - p) + (q - 1) ** 2)
+    constraints = [
+        ca.sum1(ca.vec(x)) == 2,
+        opti.bounded(-1, x[0, 0], 0.3),
+        q <= 0.5,
+        x[:, 1] >= ca.vertcat(0.2, 0.9),
+        q >= 0.1,
+        q * x[1, 1] >= x[0, 1] * p,
+    ]
+    for constraint in constraints:
+        opti.subject_to(constraint)
+    opti.set_value(p, 1)
+    opti.set_initial(x, 2)
+    return opti, x, p, q, constraints
+
+
+def rosenbrock():
+    opti = ca.Opti()
+    x, y = opti.variable(), opti.variable()
+    r = opti.parameter(2)
+    opti.set_value(r, [1.5, 0.25])
+    opti.minimize((1 - x) ** 2 + 100 * (y - x**2) ** 2)
+    inside, half = x**2 + y**2 <= r[0], y >= r[1]
+    opti.subject_to([inside, half])
+    opti.set_initial(x, -1)
+    return opti, [x, y], [inside, half]
+
+
+def shooting(steps=15):
+    """A pendulum swung by a bounded torque: multiple shooting with matrix variables."""
+    opti = ca.Opti()
+    X, U = opti.variable(2, steps + 1), opti.variable(1, steps)
+    start = opti.parameter(2)
+    constraints = [X[:, 0] == start, opti.bounded(-0.4, ca.vec(U), 0.4), X[:, -1] == 0]
+    for k in range(steps):
+        slope = ca.vertcat(X[1, k], -ca.sin(X[0, k]) + U[k])
+        constraints.append(X[:, k + 1] == X[:, k] + 0.2 * slope)
+    opti.subject_to(constraints)
+    opti.minimize(ca.sumsqr(U) + 0.1 * ca.sumsqr(X))
+    opti.set_value(start, [0.7, 0.0])
+    return opti, [X, U], constraints
+
+
+def test_every_kind_of_constraint():
+    opti, x, p, q, constraints = mixed()
+    ours = compare(opti, [x, q, p, x @ x, ca.sum1(ca.vec(x)) - q], constraints)
+    assert ours.value(x).shape == (2, 2)
+    assert ours.dual(constraints[2]) == pytest.approx(1, abs=1e-6)
+
+
+def test_parametric():
+    opti, x, p, q, constraints = mixed()
+    first = solve_opti(opti)
+    before = first.value(q)
+    opti.set_value(p, 1.7)
+    compare(opti, [x, q], constraints)
+    assert first.value(p) == 1
+    assert first.value(q) == before
+
+
+def test_nonlinear_inequality():
+    compare(*rosenbrock())
+
+
+def test_optimal_control():
+    opti, expressions, constraints = shooting()
+    ours = compare(opti, expressions, constraints)
+    assert np.abs(ours.dual(constraints[1])).max() > 1e-2  # a torque limit is active
+
+
+def test_no_constraints_and_no_parameters():
+    opti = ca.Opti()
+    x = opti.variable(3)
+    opti.minimize(ca.sumsqr(x - ca.DM([1, 2, 3])))
+    compare(opti, [x], [])
+
+
+def test_no_objective():
+    opti = ca.Opti()
+    x = opti.variable()
+    opti.subject_to(x**3 == 8)
+    opti.set_initial(x, 1)
+    assert solve_opti(opti).value(x) == pytest.approx(2, abs=1e-6)
+
+
+def test_linear_scales_change_nothing():
+    opti, x, _, q, constraints = mixed()
+    opti.set_linear_scale(q, 100, 3)
+    opti.minimize(ca.sumsqr(x - 1) + (q - 1) ** 2, 50)
+    compare(opti, [x, q], constraints)
+
+
+def test_opti_is_untouched():
+    opti, x, p, _, _ = mixed()
+    names = [str(value) for value in opti.initial()]
+    solve_opti(opti)
+    assert [str(value) for value in opti.initial()] == names
+    np.testing.assert_array_equal(opti.debug.value(x, opti.initial()), 2 * np.ones((2, 2)))
+    assert opti.value(p) == 1
+    with pytest.raises(RuntimeError):  # no solver has been set, nothing has been solved
+        opti.solve()
+
+
+def test_given_multipliers_are_used():
+    opti, _, constraints = shooting()
+    cold = solve_opti(opti)
+    opti.set_initial(opti.x, cold.value(opti.x))
+    opti.set_initial(opti.lam_g, cold.value(opti.lam_g))
+    warm = solve_opti(opti)
+    assert warm.result.iterations < cold.result.iterations
+    np.testing.assert_allclose(warm.dual(constraints[0]), cold.dual(constraints[0]), atol=1e-6)
+
+
+def test_names_and_descriptions():
+    opti, *_ = mixed()
+    ours = solve_opti(opti)
+    assert len(ours.constraint_names) == opti.ng
+    assert len(set(ours.variable_names)) == opti.nx
+    assert "[1, 0] (test_nlp_opti.py:" in ours.variable_names[1]
+    assert ours.constraint_names[3].startswith("g[3] (test_nlp_opti.py:")
+    assert "test_nlp_opti.py" in ours.describe_constraint(0)
+    assert "2x2" in ours.describe_variable(0)
+    assert ours.stats()["success"]
+    assert ours.stats()["return_status"] == "CONVERGED"
+
+
+def test_failure_raises_with_the_best_point():
+    opti = ca.Opti()
+    x = opti.variable()
+    opti.minimize(x)
+    opti.subject_to(x**2 <= -1)
+    with pytest.raises(OptiSolveError, match="not solved") as caught:
+        solve_opti(opti, max_iter=60)
+    assert not caught.value.solution.success
+    assert not solve_opti(opti, error_on_fail=False, max_iter=60).stats()["success"]
+
+
+def test_refusals_name_what_is_wrong():
+    opti, x, p, q, _ = mixed()
+    with pytest.raises(InputError, match="did you mean 'max_iter'"):
+        solve_opti(opti, max_iters=3)
+    with pytest.raises(InputError, match="not a constraint of this problem"):
+        solve_opti(opti).dual(q <= 7)
+    with pytest.raises(InputError, match=r"needs a ca\.Opti"):
+        solve_opti({"x": x})
+    crossed = opti.copy()
+    crossed.subject_to(crossed.bounded(2, q * p, 1))
+    with pytest.raises(InputError, match=r"g\[7\].*are 2 and 1"):
+        solve_opti(crossed)
+    matrix = opti.copy()
+    matrix.subject_to(x >= 0)
+    with pytest.raises(InputError, match="semidefinite"):
+        solve_opti(matrix)
+    opti.set_domain(q, "integer")
+    with pytest.raises(InputError, match=r"opti\d+_x_2 \(test_nlp_opti.py:\d+\) is discrete"):
+        solve_opti(opti)
+
+
+def test_a_parameter_without_a_value_is_named():
+    opti = ca.Opti()
+    x, weight = opti.variable(), opti.parameter(2)
+    opti.minimize((x - weight[0]) ** 2)
+    with pytest.raises(InputError, match=r"parameter opti\d+_p_1 \(test_nlp_opti.*has no value"):
+        solve_opti(opti)
+
+
+def test_an_empty_problem_is_refused():
+    with pytest.raises(InputError, match="no variable"):
+        solve_opti(ca.Opti())

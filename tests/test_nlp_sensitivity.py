@@ -1,0 +1,110 @@
+"""Solution derivatives where they do not exist, or nearly so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from casadi_hybrid.errors import InputError
+from casadi_hybrid.nlp.program import Program
+from casadi_hybrid.nlp.sensitivity import (
+    Sensitivities,
+    SensitivityError,
+    SensitivityWarning,
+    Solution,
+    solution_sensitivity,
+)
+from casadi_hybrid.nlp.solve import SolveOptions, solve_program
+from casadi_hybrid.nlp.standard import Bounds
+
+
+def one(lower):
+    """min (x − p)² s.t. x ≥ lower: weakly active at p = lower."""
+    x, p = ca.SX.sym("x"), ca.SX.sym("p")
+    free = np.full(1, np.inf)
+    program = Program.from_dict({"x": x, "p": p, "f": (x - p) ** 2}, variable_names=["height"])
+    return program, Bounds(np.array([lower]), free, np.zeros(0), np.zeros(0))
+
+
+def test_weakly_active_is_said():
+    program, bounds = one(1.0)
+    at = Solution(np.ones(1), np.zeros(1), np.zeros(0))
+    with pytest.warns(SensitivityWarning, match=r"weakly active: height \(1 in all\).*a kink"):
+        found = Sensitivities(program)(at, np.ones(1), bounds)
+    assert found["jac_x_p"] == pytest.approx(np.ones((1, 1)))  # the inactive side
+
+
+def test_weakly_active_after_a_solve():
+    program, bounds = one(1.0)
+    result = solve_program(program, np.zeros(1), np.ones(1), bounds, SolveOptions())
+    assert result.success
+    with pytest.warns(SensitivityWarning, match="weakly active: height"):
+        solution_sensitivity(program, result, 1.0, bounds)
+
+
+def test_no_solution_no_derivative():
+    program, bounds = one(1.0)
+    at = Solution(np.full(1, 3.0), np.zeros(1), np.zeros(0))
+    with pytest.raises(SensitivityError, match="no solution: its largest KKT residual is 4"):
+        Sensitivities(program)(at, np.ones(1), bounds)
+
+
+def test_singular_systems_are_refused():
+    x, p = ca.SX.sym("x", 2), ca.SX.sym("p")
+    f = ca.sumsqr(x)
+    twice = Program.from_dict({"x": x, "p": p, "f": f, "g": ca.vertcat(x[0] - p, 2 * (x[0] - p))})
+    flat = Program.from_dict({"x": x, "p": p, "f": (x[0] - p) ** 2})
+    free = np.full(2, np.inf)
+    with pytest.raises(SensitivityError, match="singular"):
+        Sensitivities(twice)(
+            Solution(np.array([1.0, 0.0]), np.zeros(2), np.array([-2.0, 0.0])),
+            np.ones(1),
+            Bounds(-free, free, np.zeros(2), np.zeros(2)),
+        )
+    with pytest.raises(SensitivityError, match="no curvature"):
+        Sensitivities(flat)(
+            Solution(np.array([1.0, 0.0]), np.zeros(2), np.zeros(0)),
+            np.ones(1),
+            Bounds(-free, free, np.zeros(0), np.zeros(0)),
+        )
+
+
+def test_badly_scaled_is_not_singular():
+    x, p = ca.SX.sym("x", 2), ca.SX.sym("p")
+    f = 1e8 * (x[0] - p) ** 2 + 1e-6 * (x[1] - p) ** 2
+    program = Program.from_dict({"x": x, "p": p, "f": f})
+    free = np.full(2, np.inf)
+    found = Sensitivities(program)(
+        Solution(np.ones(2), np.zeros(2), np.zeros(0)),
+        np.ones(1),
+        Bounds(-free, free, np.zeros(0), np.zeros(0)),
+    )
+    np.testing.assert_allclose(found["jac_x_p"], np.ones((2, 1)), rtol=1e-9)
+
+
+def test_compiled_functions_are_refused():
+    x, p = ca.SX.sym("x"), ca.SX.sym("p")
+    program = Program.from_dict({"x": x, "p": p, "f": (x - p) ** 2})
+    compiled = replace(program, functions=replace(program.functions, backend="compiled"))
+    with pytest.raises(InputError, match="build it with compiled=False"):
+        Sensitivities(compiled)
+
+
+def test_a_large_sparse_chain():
+    n = 600
+    x, p = ca.SX.sym("x", n), ca.SX.sym("p", 2)
+    f = ca.sumsqr(x - p[0]) + 0.1 * ca.sumsqr(x[1:] - x[:-1])
+    program = Program.from_dict({"x": x, "p": p, "f": f, "g": x[::3] * p[1]})
+    upper, free = np.full(n // 3, 1.0), np.full(n, np.inf)
+    bounds = Bounds(-free, free, -np.inf * upper, upper)
+    result = solve_program(program, np.zeros(n), np.array([2.0, 1.5]), bounds, SolveOptions())
+    assert result.success
+    found = solution_sensitivity(program, result, [2.0, 1.5], bounds, wrt=("p",))
+    # Every third x is pinned at 1/p₁, whose slope is −1/p₁²; the others follow by symmetry.
+    np.testing.assert_allclose(found["jac_x_p"][::3, 1], -1 / 1.5**2, rtol=1e-6)
+    np.testing.assert_allclose(found["jac_x_p"][::3, 0], 0.0, atol=1e-9)
+    pair = np.linalg.solve([[2.4, -0.2], [-0.2, 2.4]], [2.0, 2.0])
+    np.testing.assert_allclose(found["jac_x_p"][1:3, 0], pair, rtol=1e-6)
