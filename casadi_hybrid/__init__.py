@@ -8,8 +8,11 @@ baselines, and checks every answer.
 from casadi_hybrid.errors import CompilerWarning, DesignError, EvaluationError, InputError
 from casadi_hybrid.history import History
 from casadi_hybrid.methods import METHODS
+from casadi_hybrid.nlp.embed import as_function
 from casadi_hybrid.nlp.interface import nlpsol
+from casadi_hybrid.nlp.opti import solve_opti
 from casadi_hybrid.nlp.record import IterationRecord
+from casadi_hybrid.nlp.sensitivity import solution_sensitivity
 from casadi_hybrid.nlp.solve import NlpResult
 from casadi_hybrid.nlp.solver import NlpSolver, SolveError
 from casadi_hybrid.problem import Problem
@@ -42,6 +45,9 @@ __all__ = [
     "Solver",
     "StopReason",
     "Tolerances",
+    "as_function",
     "nlpsol",
+    "solution_sensitivity",
+    "solve_opti",
     "verify",
 ]
