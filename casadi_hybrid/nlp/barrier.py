@@ -25,6 +25,7 @@ from casadi_hybrid.inputs import Vector
 from casadi_hybrid.iterations.base import Start
 from casadi_hybrid.law import State
 from casadi_hybrid.nlp.filter import Filter, Merit
+from casadi_hybrid.nlp.inertia import factor_with_inertia, least_squares_multipliers
 from casadi_hybrid.nlp.iterate import Iterate, Settings, fraction_to_boundary, scaled_error
 from casadi_hybrid.nlp.kkt import Kernel, make_kernel
 from casadi_hybrid.nlp.polish import active_guess, polish
@@ -36,7 +37,6 @@ from casadi_hybrid.residuals import Residuals
 from casadi_hybrid.status import StopReason
 
 _EPS = float(np.finfo(float).eps)
-_SHIFT_FIRST, _SHIFT_LARGEST = 1e-4, 1e40
 _MAX_CORRECTIONS = 4
 _TINY_STEPS = 3
 _SHORT, _MAX_SHORT = 0.05, 5
@@ -201,29 +201,10 @@ class Barrier:
         return self._block(it, merit, t)
 
     def _factored(self, it: Iterate) -> tuple[Kernel, Iterate]:
-        """Factor with the least shift σ that gives the right inertia."""
-        form = self.form
-        W = form.hessian(it.at, it.y)
+        W = self.form.hessian(it.at, it.y)
         if self._kernel is None:
             self._kernel = make_kernel(W, it.at.A)
-        kernel = self._kernel
-        D = it.barrier_diagonal(form)
-        shift, epsilon = 0.0, 0.0
-        while True:
-            kernel.factor(W, D + shift, it.at.A, epsilon)
-            if kernel.negative == form.m and not kernel.singular:
-                break
-            if epsilon == 0.0 and (kernel.singular or kernel.negative < form.m):
-                epsilon = 1e-8 * it.nu**0.25
-                if kernel.singular:
-                    continue
-            if shift == 0.0:
-                shift = _SHIFT_FIRST if it.shift == 0.0 else max(1e-20, it.shift / 3.0)
-            else:
-                shift *= 100.0 if it.shift == 0.0 else 8.0
-            if shift > _SHIFT_LARGEST:
-                raise StallError(StopReason.STALLED, "the kernel cannot be made quasi-definite")
-        return kernel, replace(it, shift=shift) if shift > 0.0 else it
+        return self._kernel, factor_with_inertia(self.form, self._kernel, it, W)
 
     def _correct(
         self,
@@ -326,18 +307,9 @@ class Barrier:
         return self.settings.tolerances.merit(found) <= 1.0
 
     def _least_squares(self, at: Point, z_lower: Vector, z_upper: Vector) -> Vector:
-        """y minimizing ‖∇f + Aᵀy − z_l + z_u‖; zero where that is implausibly large."""
-        form = self.form
-        if form.m == 0:
-            return np.zeros(0)
-        nothing = form.zero_hessian()
         if self._kernel is None:
-            self._kernel = make_kernel(nothing, at.A)
-        self._kernel.factor(nothing, np.ones(form.n), at.A, 1e-8)
-        slope = at.gradient - z_lower + z_upper
-        y = self._kernel.solve(-np.concatenate((slope, np.zeros(form.m))))[form.n :]
-        large = float(np.abs(y).max(initial=0.0)) > 1e3
-        return np.zeros(form.m) if large or not np.isfinite(y).all() else y
+            self._kernel = make_kernel(self.form.zero_hessian(), at.A)
+        return least_squares_multipliers(self.form, self._kernel, at, z_lower, z_upper)
 
     def _state(self, it: Iterate, t: int) -> State:
         lam_g = self.form.user_multipliers(it.at, it.y, it.z_upper - it.z_lower)[1]
