@@ -23,7 +23,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import casadi as ca
@@ -159,12 +159,24 @@ def report(problems: Sequence[NLP], repeat: int = 1) -> str:
     return "\n".join(lines)
 
 
+def noisy(problem: NLP, noise: float, seed: int) -> NLP:
+    """The problem from x0 + noise·max(1, |x0|)·(standard normal), the same in every run."""
+    x0 = np.array(problem.x0, dtype=float)
+    draws = np.random.default_rng(1000 * problem.number + seed).standard_normal(x0.size)
+    moved = x0 + noise * np.maximum(1.0, np.abs(x0)) * draws
+    return replace(problem, name=f"{problem.name} #{seed}", x0=tuple(moved))
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="+", type=int, default=None, help="numbers in the book")
     parser.add_argument("--repeat", type=int, default=1, help="solve each this often")
+    parser.add_argument("--noise", type=float, default=0.0, help="relative noise of the starts")
+    parser.add_argument("--seeds", type=int, default=4, help="noisy starts of each problem")
     chosen = parser.parse_args(arguments)
     problems = [p for p in HS if chosen.only is None or p.number in chosen.only]
+    if chosen.noise > 0:
+        problems = [noisy(p, chosen.noise, s) for p in problems for s in range(chosen.seeds)]
     print(report(problems, max(1, chosen.repeat)))
 
 
