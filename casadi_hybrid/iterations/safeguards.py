@@ -11,7 +11,7 @@ from casadi_hybrid.rules.spectra import Jacobian
 # Steps in which ‖h‖ has to halve, and the part of ‖h‖ a step must promise not to count.
 _PATIENCE, _PROMISING = 6, 0.5
 # In the reduction of the violation: steps in which ‖h‖ has to fall by a ten-thousandth.
-_LONG_PATIENCE, _HARDLY = 20, 1e-4
+_LONG_PATIENCE, _HARDLY = 12, 1e-4
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,11 @@ Used where the look-ahead step makes no progress towards feasibility: near a poi
 (almost) stationary, Gauss–Newton is slow or stuck and the curvature of h decides. The Newton step
 on ½‖h‖² uses it in full,
 
-    G = BᵀB + Σ_i h_i ∇²h_i,   d = argmin ½dᵀGd + (Bᵀh)ᵀd  with ‖d‖ ≤ Δ,
+    G = BᵀB + Σ_i h_i ∇²h_i,   d = argmin ½dᵀGd + (Bᵀh)ᵀd  with ‖Dd‖ ≤ Δ,
 
-solved globally, so that it also leaves saddle points of the violation. A point where it cannot
-move is a local minimizer of the violation: the certificate of local infeasibility.
+solved globally and in units D of the variables that follow the problem's own scale, so that it
+also leaves saddle points of the violation. A point where it cannot move is a local minimizer of
+the violation: the certificate of local infeasibility.
 """
 
 from __future__ import annotations
@@ -23,10 +24,13 @@ from casadi_hybrid.rules.spectra import Jacobian, symmetric_eigen
 from casadi_hybrid.subproblem import trust_region_step
 
 _SCAN_DIRECTIONS = 3
+_RESCUE_STEPS = 20
 _SCAN_DISTANCES = np.geomspace(1e-4, 3.0, 10)
 _EPS = float(np.finfo(float).eps)
 # A predicted relative decrease of ‖h‖² below this is none.
 _NEGLIGIBLE = 1e-12
+# Beyond this a step is at most as long as x, so that a run to infinity ends by its slope.
+_FAR = 1e5
 # A relative slope of ‖h‖ below this is rounding.
 _FLAT = 1e-12
 # Steps with a worse ratio are bent, if the bend is at most this part of the step.
@@ -38,8 +42,9 @@ def reduce_violation(
 ) -> tuple[Evaluation, float] | None:
     """Return (the functions at a point with smaller ‖h‖, new reach), or None where there is none.
 
-    One accepted trust-region Newton step on ½‖h‖². The region is ‖D d‖ ≤ Δ with D_i = ‖∂h/∂x_i‖,
-    so Δ has the units of h and scaling a variable changes nothing.
+    One accepted trust-region Newton step on ½‖h‖². The region is ‖Dd‖ ≤ Δ with
+    D_i² = ‖∂h/∂x_i‖² + |Σ_j h_j ∂²h_j/∂x_i²|, so Δ has the units of h and scaling a variable
+    changes nothing.
 
     A rejected or mediocre step d is tried once more with the correction
     −(G + σD²)⁻¹Bᵀ(h(x + d) − h − Bd), which bends it along a curved valley of ‖h‖ (the geodesic
@@ -55,18 +60,24 @@ def reduce_violation(
     without = oracle.second(at.x, np.zeros_like(at.h)).hessian
     assert with_h is not None
     assert without is not None
-    D = _column_norms(at.B)
-    values, W = symmetric_eigen((at.B.T @ at.B + with_h - without) / np.outer(D, D))
+    curvature = with_h - without
+    D = _units(at.B, curvature)
+    values, W = symmetric_eigen((at.B.T @ at.B + curvature) / np.outer(D, D))
     W = W / D[:, None]
     slope = W.T @ (at.B.T @ at.h)
     half = 0.5 * float(at.h @ at.h)
     radius = float(np.linalg.norm(at.h)) if reach is None else reach
+    longest = max(_FAR, float(np.linalg.norm(at.x)))
     smallest = _EPS * float(np.linalg.norm(D * at.x))
     while radius > smallest:
         t, sigma = trust_region_step(values, slope, radius)
         predicted = -float(slope @ t + 0.5 * values @ t**2)
         size = float(np.linalg.norm(t))
         step = W @ t
+        length = float(np.linalg.norm(step))
+        if length > longest:
+            radius = 0.5 * size * longest / length
+            continue
         if predicted <= _NEGLIGIBLE * half:
             polished = _polished(oracle, at, step) if sigma == 0.0 else None
             return None if polished is None else (polished, radius)
@@ -89,12 +100,19 @@ def reduce_violation(
 def escape(oracle: Oracle, at: Evaluation, jacobian: Jacobian) -> Evaluation | None:
     """Leave a stationary point of ‖h‖: look far along ±(weakest right singular vectors).
 
-    Each trial is followed by two damped Gauss–Newton corrections; the first that at least halves
-    ‖h‖ is taken. Along the weak directions the quadratic part of h, which a linear model does not
-    see, decides, so the distances are geometric.
+    The first trial is the undamped Gauss–Newton step, followed by a few steps of the reduction:
+    from far out on an asymptote of ‖h‖ it leads all the way back. The others are followed by two
+    damped Gauss–Newton corrections. The first that at least halves ‖h‖ is taken. Along the weak
+    directions the quadratic part of h, which a linear model does not see, decides, so the
+    distances are geometric.
     """
     goal = 0.5 * float(np.linalg.norm(at.h))
     scale = max(1.0, float(np.linalg.norm(at.x)))
+    far, _ = damped_gauss_newton(Jacobian(at.B, _EPS), at.h, np.inf)
+    back = np.linalg.norm(far) > 1e-3 * scale and np.linalg.norm(at.x + far) <= 10.0 * scale
+    new = _reduced(oracle, at.x + far, goal) if back else None
+    if new is not None:
+        return new
     directions = list(jacobian.right[::-1][:_SCAN_DIRECTIONS])
     if len(directions) > 1:
         weak, next_weak = directions[0], directions[1]
@@ -139,6 +157,23 @@ def _corrected(oracle: Oracle, x: Vector, radius: float) -> Evaluation | None:
     return at
 
 
+def _reduced(oracle: Oracle, x: Vector, goal: float) -> Evaluation | None:
+    """Reduce ‖h‖ from x to the goal in a few steps; None where that fails."""
+    reach: float | None = None
+    try:
+        at = oracle.first(x)
+        for _ in range(_RESCUE_STEPS):
+            if np.linalg.norm(at.h) <= goal:
+                return at
+            moved = reduce_violation(oracle, at, reach)
+            if moved is None:
+                return None
+            at, reach = moved
+    except EvaluationError:
+        pass
+    return None
+
+
 def _measure(
     oracle: Oracle, at: Evaluation, step: Vector, predicted: float
 ) -> tuple[Evaluation | None, float]:
@@ -160,8 +195,7 @@ def _polished(oracle: Oracle, at: Evaluation, step: Vector) -> Evaluation | None
     return new if better <= 0.5 * slope else None
 
 
-def _column_norms(B: Matrix) -> Vector:
-    """‖∂h/∂x_i‖, kept away from zero so that no variable may move without bound."""
-    norms = np.linalg.norm(B, axis=0)
-    top = float(norms.max())
-    return np.asarray(np.maximum(norms, 1e-8 * top)) if top > 0 else np.ones_like(norms)
+def _units(B: Matrix, curvature: Matrix) -> Vector:
+    """D_i = (‖∂h/∂x_i‖² + |Σ_j h_j ∂²h_j/∂x_i²|)^½; 1 for a variable that h does not see."""
+    D = np.sqrt(np.linalg.norm(B, axis=0) ** 2 + np.abs(np.diag(curvature)))
+    return np.asarray(np.where(D > 0, D, 1.0))
