@@ -1,137 +1,164 @@
-"""Re-examine failures of the rules: is the status they ended with the right one?
+"""Failures of every rule, and whether the status each ended with is right.
 
-Collects runs that did not succeed, of every rule, and asks SciPy's least squares and IPOPT about
-the point where each ended. The status is confirmed when
+    python benchmarks/failures.py [--auto 20] [--others 40] [--per-kind 3] [--seeds 40]
 
-- an *infeasible stationary* point has h ≠ 0, Jᵀh ≈ 0, and least squares started there cannot
-  reduce ‖h‖ by a thousandth, nor does IPOPT's elastic form find h = 0 next to it;
-- a point *neither feasible nor stationary* is neither: h ≠ 0 and least squares reduces it;
-- a *feasible, not stationary* point has h = 0 and no multipliers fit its gradient;
-- an *infeasible design* of the paper's rule, computed anew with NumPy at the last iterate, has
-  ‖M‖ above the budget or meets curvature ≤ 0 on ker J (other rules: the point's status decides).
-
-``python benchmarks/failures.py`` prints one table and how many are confirmed.
+Runs the default method where it is under stress (far starts, condition numbers to 1e6, Jacobians
+that lose rank, systems from 100 times their published start, problems without a solution) and the
+rules without safeguards on the paper's class, keeps what did not succeed, at most ``--per-kind``
+of each rule and status, and prints one table. Its last column is the verdict of
+``reexamine.py``, where it stands what confirms what.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import chain, product
+from typing import Any
 
+import casadi as ca
 import numpy as np
-from scipy.linalg import null_space
-from scipy.optimize import least_squares
+from problems.systems import SYSTEMS
+from reexamine import confirmed, facts
 
-from casadi_hybrid import PointStatus, Problem, Result, Solver, StopReason
-from casadi_hybrid.oracle import Oracle
+from casadi_hybrid import Problem, Result, Solver
 from casadi_hybrid.paper import make_instance
-from casadi_hybrid.verify import run_ipopt
+from casadi_hybrid.stopping import Progress
+from casadi_hybrid.study import KINDS, make_rank_deficient
+from casadi_hybrid.study.degenerate import admits
 
-RULES = ("auto", "whitened", "closed-form", "matrix-memory", "matrix-lookahead")
-SHAPES = ((3, 5), (5, 3), (8, 5), (3, 3), (2, 4))
-CONDITIONS = (3.0, 13.0, 100.0, 1e4, 1e6)
-RADII = (1.0, 5.0)
-TOL = 1e-8
+OTHERS = ("closed-form", "whitened", "matrix-memory", "matrix-lookahead")
+SHAPES = ((3, 5), (5, 3), (8, 5), (4, 4), (3, 3))
+Run = tuple[str, Problem, Result, Progress | None]
 
 
-def failures(of_auto: int, of_others: int) -> Iterator[tuple[str, str, Problem, Result]]:
-    """Yield (rule, instance, problem, result) of runs that failed, a few of each kind."""
-    seen: Counter[tuple[str, str]] = Counter()
-    found: Counter[str] = Counter()
-    for seed in range(4000, 4400):
-        for (n, m), condition, radius in itertools.product(SHAPES, CONDITIONS, RADII):
-            for rule in RULES:
-                limit = of_auto if rule == "auto" else of_others
-                if found[rule] >= limit:
-                    continue
-                instance = make_instance(condition, seed, n=n, m=m, radius=radius)
-                solver = Solver(instance.problem, rule, max_iter=300, tol=TOL)
-                result = solver.solve(
-                    instance.x0, lam_g0=instance.multipliers0, history=rule != "auto"
-                )
-                kind = (rule, f"{result.stop.name}/{result.point.name}")
-                if result.success or (rule != "auto" and seen[kind] >= 3):
-                    continue
-                seen[kind] += 1
-                found[rule] += 1
-                label = f"{n}x{m} cond {condition:g} radius {radius:g} #{seed}"
-                yield rule, label, instance.problem, result
-        if all(found[r] >= (of_auto if r == "auto" else of_others) for r in RULES):
+def run(rule: str, problem: Problem, x0: Any, lam: Any, most: int) -> Run:
+    """Solve, and keep the last iterate, which is not always the returned one."""
+    last: list[Progress | None] = [None]
+
+    def keep(progress: Progress) -> None:
+        last[0] = progress
+
+    with np.errstate(all="ignore"):
+        result = Solver(problem, rule, max_iter=most).solve(x0, lam_g0=lam, callback=keep)
+    return rule, problem, result, last[0]
+
+
+def without_solution() -> Iterator[tuple[Problem, list[float]]]:
+    """Small problems that are unbounded, inconsistent or degenerate, or leave their domain."""
+    x = ca.SX.sym("x", 2)
+    circle = ca.sumsqr(x) - 2
+    for name, f, h, x0 in (
+        ("linear, unbounded", x[0], x[1], [1.0, 1.0]),
+        ("concave, unbounded", x[1] - x[0] ** 2, x[1] - 1, [0.0, 1.0]),
+        ("exp, unbounded", -ca.exp(x[0]), x[1] - x[0], [0.0, 1.0]),
+        ("unbounded on a parabola", -x[1], x[1] - x[0] ** 2, [1.0, 0.0]),
+        ("two parallel lines", ca.sumsqr(x), ca.vertcat(x[0] + x[1], x[0] + x[1] - 1), [3.0, 1.0]),
+        ("two disjoint circles", x[0], ca.vertcat(circle, circle - 20 * x[0] + 100), [1.0, 2.0]),
+        ("no real root", x[0], ca.sumsqr(x) + 1, [1.0, 0.5]),
+        ("root behind a hill", x[1] ** 2, x[0] ** 3 - 3 * x[0] + 30, [2.0, 1.0]),
+        ("point as a circle", x[0], ca.sumsqr(x), [1.0, 0.5]),
+        ("cusp", x[0], x[1] ** 2 - x[0] ** 3, [1.0, 0.5]),
+        ("kink", ca.fabs(x[0]), x[1] - 1, [3.0, 0.0]),
+        ("outside the domain", ca.log(x[0]), x[1], [-1.0, 0.0]),
+        ("a constant row", ca.sumsqr(x), ca.vertcat(x[0] - 1, 0 * x[0] + 1), [5.0, 1.0]),
+    ):
+        yield Problem(x=x, f=f, h=h, name=name), x0
+
+
+def hopeless() -> Iterator[Run]:
+    """Runs of the default method on problems without a solution, and from hopeless starts."""
+    for problem, x0 in without_solution():
+        yield run("auto", problem, x0, 0.0, 1000)
+    for entry in SYSTEMS[::4]:
+        yield run("auto", entry.build(), entry.starts[-1], 0.0, 2000)
+
+
+def stressed(seeds: range) -> Iterator[Run]:
+    """Runs of the default method on problems that have a solution."""
+    for seed, (n, m), kind in product(seeds, SHAPES, KINDS):
+        if admits(kind, n, m, min(n, m) - 1):
+            i = make_rank_deficient(1e3, seed, n=n, m=m, kind=kind, radius=5.0)
+            yield run("auto", i.problem, i.x0, i.multipliers0, 300)
+    for seed, (n, m), condition, radius in product(seeds, SHAPES, (10.0, 1e4, 1e6), (3.0, 10.0)):
+        i = make_instance(condition, seed, n=n, m=m, radius=radius)
+        yield run("auto", i.problem, i.x0, i.multipliers0, 300)
+
+
+def unguarded(seeds: range) -> Iterator[Run]:
+    """Runs of the rules without safeguards, from far enough to fail in every way they can."""
+    for seed, (n, m), condition in product(seeds, SHAPES[:3], (3.0, 13.0, 1e3)):
+        for radius, rule in product((0.5, 5.0), OTHERS):
+            i = make_instance(condition, seed, n=n, m=m, radius=radius)
+            yield run(rule, i.problem, i.x0, i.multipliers0, 300)
+
+
+def failures(runs: Iterator[Run], per_kind: int, most: int) -> Iterator[Run]:
+    """Keep what failed, a few of each rule and status, until there are enough."""
+    kinds: Counter[tuple[str, str, str]] = Counter()
+    for item in runs:
+        rule, _, result, _ = item
+        kind = (rule, result.stop.name, result.point.name)
+        if result.success or kinds[kind] >= per_kind:
+            continue
+        kinds[kind] += 1
+        yield item
+        if kinds.total() >= most:
             return
 
 
-def examine(problem: Problem, result: Result) -> tuple[list[str], bool]:
-    """Return the facts as table cells, and whether they confirm the status."""
-    oracle = Oracle(problem.functions, np.zeros(0))
-    at = oracle.first(result.x)
-    h_norm = float(np.linalg.norm(at.h))
-    slope = float(np.linalg.norm(at.B.T @ at.h)) / max(float(np.linalg.norm(at.B)) * h_norm, 1e-300)
-    fit = least_squares(
-        oracle.residual,
-        result.x,
-        jac=lambda x: oracle.first(x).B,
-        xtol=1e-15,
-        ftol=1e-15,
-        gtol=1e-15,
-        max_nfev=2000,
+def row(item: Run) -> tuple[list[str], bool]:
+    """The cells of one failure and whether its status is right."""
+    rule, problem, result, last = item
+    found = facts(problem, result)
+    right = confirmed(problem, result, last, found)
+    numbers = (found.largest, found.slope, found.fitted)
+    return [
+        rule,
+        problem.name,
+        result.stop.name,
+        result.point.name,
+        *(f"{number:.1e}" for number in numbers),
+        "stays" if found.stays else f"{np.sqrt(found.squares):.1e}",
+        found.ipopt,
+        "yes" if right else "NO",
+    ], right
+
+
+def align(rows: Sequence[Sequence[str]]) -> str:
+    """Columns of equal width."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = (
+        "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+        for cells in rows
     )
-    reached = float(np.linalg.norm(fit.fun))
-    ipopt = run_ipopt(problem, result.x, np.zeros(0))
-    near = float(np.linalg.norm(ipopt.x - result.x)) <= 1e-2 * (1 + np.linalg.norm(result.x))
-    found = float(np.linalg.norm(oracle.residual(ipopt.x)))
-    lam = np.linalg.lstsq(at.B.T, -at.gradient, rcond=None)[0]
-    stationarity = float(np.abs(at.gradient + at.B.T @ lam).max())
-    cells = [f"{v:.1e}" for v in (h_norm, slope, reached, found, stationarity)]
-
-    infeasible = float(np.abs(at.h).max()) > TOL
-    if result.point is PointStatus.INFEASIBLE_STATIONARY:
-        stuck = slope <= 1e-5 and reached >= 0.999 * h_norm
-        return cells, infeasible and stuck and not (near and found <= TOL)
-    if result.stop is StopReason.DESIGN_INFEASIBLE and result.method == "closed-form":
-        return cells, infeasible and design_is_infeasible(problem, result)
-    if result.point is PointStatus.NOT_CONVERGED:
-        return cells, infeasible and reached < 0.999 * h_norm
-    if result.point is PointStatus.STATIONARY_NOT_FEASIBLE:
-        return cells, infeasible and stationarity <= 10 * TOL
-    return cells, not infeasible and stationarity > TOL
-
-
-def design_is_infeasible(problem: Problem, result: Result) -> bool:
-    """Compute −B†ᵀHB† + αI anew where the paper's rule gave up."""
-    assert result.history is not None
-    x, pi = result.history.x[-1], result.history.multipliers[-1]
-    at = Oracle(problem.functions, np.zeros(0)).second(x, pi)
-    assert at.hessian is not None
-    Z = null_space(at.B)
-    if Z.shape[1]:
-        curvature = float(np.linalg.eigvalsh(Z.T @ at.hessian @ Z)[0])
-        return curvature <= 0 or "norm budget" in result.detail or "eigenvalue" in result.detail
-    pinv = np.linalg.pinv(at.B)
-    alpha = 0.35 / float(np.linalg.eigvalsh(at.B.T @ at.B)[0])
-    M = -pinv.T @ at.hessian @ pinv + alpha * np.eye(at.h.size)
-    return float(np.linalg.norm(M, 2)) > 300.0 * (1 - 1e-9)
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; return 0 when every status is confirmed."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--auto", type=int, default=15, help="failures of the default method")
-    parser.add_argument("--others", type=int, default=6, help="failures of each other rule")
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--auto", type=int, default=20, help="failures where there is a solution")
+    parser.add_argument("--others", type=int, default=40, help="failures of the other rules")
+    parser.add_argument("--per-kind", type=int, default=3, help="of each rule and status")
+    parser.add_argument("--seeds", type=int, default=40, help="instances of each kind of problem")
     chosen = parser.parse_args(arguments)
-    head = ["rule", "problem", "stopped/point", "|h|", "|J'h| rel", "LS |h|", "IPOPT |h|", "stat"]
-    rows, confirmed = [[*head, "status"]], 0
-    for rule, label, problem, result in failures(chosen.auto, chosen.others):
-        cells, right = examine(problem, result)
-        confirmed += right
-        status = f"{result.stop.name}/{result.point.name}"
-        rows.append([rule, label, status, *cells, "confirmed" if right else "WRONG"])
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    for row in rows:
-        print("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip())
-    print(f"\nconfirmed {confirmed} of {len(rows) - 1}")
-    return 0 if confirmed == len(rows) - 1 else 1
+    seeds = range(5000, 5000 + chosen.seeds)
+    head = ["rule", "problem", "stopped", "point", "‖h‖∞", "slope of ‖h‖", "‖∇L‖∞ fitted"]
+    rows, right = [[*head, "least squares", "IPOPT from there", "confirmed"]], 0
+    found = chain(
+        failures(hopeless(), 1000, 1000),
+        failures(stressed(seeds), chosen.auto, chosen.auto),
+        failures(unguarded(seeds), chosen.per_kind, chosen.others),
+    )
+    for item in found:
+        cells, good = row(item)
+        rows.append(cells)
+        right += good
+    print(align(rows))
+    print(f"\nconfirmed {right} of {len(rows) - 1}")
+    return 0 if right == len(rows) - 1 else 1
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ class KKTTest:
 
 @dataclass(frozen=True, slots=True)
 class DivergenceTest:
-    """Stop when ‖x‖_∞ or ‖μ‖_∞ exceeds ``limit``.
+    """Stop when ‖x‖_∞ or ‖μ‖_∞/max(1, ‖∇f‖_∞) exceeds ``limit``.
 
     A large x with a very negative objective and small violation is an unbounded problem, and so
     is an objective below −1e10·limit at a feasible point; large multipliers at a bounded x mean
@@ -65,7 +65,8 @@ class DivergenceTest:
         if progress.at.f < -1e10 * self.limit and progress.residuals.feasibility <= 1e-6:
             return StopReason.UNBOUNDED
         if float(np.abs(state.x).max()) <= self.limit:
-            bounded = float(np.abs(state.mu).max()) <= self.limit
+            slope = max(1.0, float(np.abs(progress.at.gradient).max()))
+            bounded = float(np.abs(state.mu).max()) <= self.limit * slope
             settled = progress.residuals.feasibility <= 1e-6
             grown = StopReason.NO_MULTIPLIERS if settled else StopReason.DIVERGED
             return None if bounded else grown

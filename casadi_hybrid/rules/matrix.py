@@ -16,6 +16,8 @@ from casadi_hybrid.rules.pieces import TargetCurvature
 from casadi_hybrid.rules.spectra import Jacobian, LocalModel, symmetric_eigen, symmetric_norm
 from casadi_hybrid.rules.steps import StepRule
 
+_EPS = float(np.finfo(float).eps)
+
 
 @dataclass(frozen=True)
 class MatrixRule:
@@ -65,8 +67,12 @@ class MatrixRule:
         if deficit:
             M = M + deficit * (model.pinv.T @ model.pinv)
         e, W = symmetric_eigen(model.curvature(M))
-        if e[0] <= 0:
-            raise DesignError(f"H + BᵀMB has the eigenvalue {e[0]:.3g} after the correction")
+        if e[0] <= _EPS * e[-1]:
+            raise DesignError(
+                f"H + BᵀMB has eigenvalues from {e[0]:.3g} to {e[-1]:.3g} after the correction and "
+                "is singular to working precision: the iterates have gone too far for steps "
+                "without safeguards; start closer or use the default method"
+            )
         P = (W / e) @ W.T
         D = self._dual_metric(model, P)
         s = self.optimistic_share
