@@ -12,12 +12,12 @@ from casadi_hybrid.nlp.embed import as_function
 from casadi_hybrid.nlp.interface import nlpsol
 from casadi_hybrid.nlp.opti import solve_opti
 from casadi_hybrid.nlp.record import IterationRecord
+from casadi_hybrid.nlp.result import NlpResult
 from casadi_hybrid.nlp.sensitivity import solution_sensitivity
-from casadi_hybrid.nlp.solve import NlpResult
 from casadi_hybrid.nlp.solver import NlpSolver, SolveError
 from casadi_hybrid.problem import Problem
 from casadi_hybrid.residuals import Residuals, Tolerances
-from casadi_hybrid.result import Result
+from casadi_hybrid.result import EqualityResult, Result
 from casadi_hybrid.solver import Solver
 from casadi_hybrid.status import PointStatus, StopReason
 from casadi_hybrid.stopping import Progress
@@ -29,6 +29,7 @@ __all__ = [
     "METHODS",
     "CompilerWarning",
     "DesignError",
+    "EqualityResult",
     "EvaluationError",
     "History",
     "InputError",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,26 +17,39 @@ class InputError(ValueError):
 
 
 class EvaluationError(ArithmeticError):
-    """A function of the problem returned NaN or Inf.
+    """A function of the problem returned NaN or Inf, or raised.
 
     Attributes:
-        function: which function of the problem (``"f"``, ``"gradient of f"``, ``"h"``, …).
+        function: which function of the problem (``"the objective f"``, ``"the Jacobian of g"``, …).
         entry: the offending entry, by the name of its constraint or variable where it has one.
+        value: what it returned; NaN where it raised.
+        place: x there by the names of its entries, or empty.
+        x: the point, None where it is not known.
+        raised: the message of the exception where the function raised, else empty.
     """
 
-    def __init__(self, function: str, entry: str, value: float) -> None:
-        self.function = function
-        self.entry = entry
-        self.value = value
-        where = f" at {entry}" if entry else ""
+    def __init__(
+        self,
+        function: str,
+        entry: str,
+        value: float,
+        place: str = "",
+        x: NDArray[np.float64] | None = None,
+        raised: str = "",
+    ) -> None:
+        self.function, self.entry, self.value = function, entry, value
+        self.place, self.x, self.raised = place, x, raised
+        fault = f"raised an error ({raised})" if raised else f"is {value}"
+        where = f" in its entry {entry}" if entry else ""
         super().__init__(
-            f"{function} is {value}{where}; the iterate has left the domain of the problem's "
-            "functions. Start closer, bound the step, or write the function so that it is "
-            "defined there"
+            f"{function} {fault}{where}{place and f', at {place}'}; the iterate has left the "
+            "domain of the problem's functions. Start closer, bound the variables, or write the "
+            "function so that it is defined there"
         )
 
-    def __reduce__(self) -> tuple[type[EvaluationError], tuple[str, str, float]]:
-        return type(self), (self.function, self.entry, self.value)
+    def __reduce__(self) -> tuple[Any, ...]:
+        parts = (self.function, self.entry, self.value, self.place, self.x, self.raised)
+        return type(self), parts
 
 
 class DesignError(ArithmeticError):
@@ -56,12 +70,20 @@ class NotAugmentableError(DesignError):
     def __init__(self, curvature: float, direction: NDArray[np.float64]) -> None:
         self.curvature = curvature
         self.direction = direction
-        largest = int(np.argmax(np.abs(direction)))
-        super().__init__(
-            f"not augmentable here: the Lagrangian has curvature {curvature:.3g} along a feasible "
-            f"direction (largest in entry {largest} of x), where no correction acts; use the "
-            "default method, or let the rule lift it with kernel_floor"
+        super().__init__(self.sentence())
+
+    def sentence(self, names: Sequence[str] | None = None) -> str:
+        """The message; with the names of the variables the direction is named by them."""
+        largest = int(np.argmax(np.abs(self.direction)))
+        name = f"entry {largest} of x" if names is None else names[largest]
+        return (
+            f"not augmentable here: the Lagrangian has curvature {self.curvature:.3g} along a "
+            f"feasible direction (largest in {name}), where no correction acts; use the default "
+            "method, or let the rule lift it with kernel_floor"
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.curvature, self.direction)
 
 
 class StallError(ArithmeticError):

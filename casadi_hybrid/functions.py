@@ -37,6 +37,7 @@ class Functions:
         first: (x, p) → f, ∇f, h, J_h.
         second: (x, λ, p) → f, ∇f, h, J_h, ∇²ₓₓL, with L = f + λᵀh.
         backend: ``"interpreted"`` or ``"compiled"``.
+        constraint_label: what the user calls h, for messages.
     """
 
     residual: ca.Function
@@ -45,6 +46,7 @@ class Functions:
     constraint_names: tuple[str, ...]
     variable_names: tuple[str, ...]
     backend: str
+    constraint_label: str = "h"
 
     @property
     def jacobian_sparsity(self) -> ca.Sparsity:
@@ -104,14 +106,22 @@ class Fused:
         """Evaluate and return all outputs' nonzeros in one fresh array.
 
         Raises:
-            EvaluationError: when an output is NaN or Inf, naming the function and the entry.
+            EvaluationError: when an output is NaN or Inf, naming the function, the entry and x,
+                or when a ``ca.Callback`` inside the problem raises.
         """
         for target, value in zip(self._inputs, values, strict=True):
             target[:] = value
-        self._evaluate()
+        try:
+            self._evaluate()
+        except RuntimeError as error:  # CasADi's own, which carries the user's as text
+            text = str(error).splitlines()[-1].rsplit(".cxx", maxsplit=1)[-1].lstrip(":0123456789 ")
+            place = self._place(values[0])
+            raise EvaluationError(
+                "a function of the problem", "", np.nan, place, values[0].copy(), text
+            ) from error
         data = self._work.copy()
         if not np.isfinite(data).all():
-            self._locate(data)
+            self._locate(data, values[0])
         return data
 
     @property
@@ -145,25 +155,42 @@ class Fused:
             return data[self._slices[i]]
         return self.dense(data, i).ravel()
 
-    def _locate(self, data: NDArray[np.float64]) -> None:
+    def _locate(self, data: NDArray[np.float64], x: Vector) -> None:
         for i, label in enumerate(self._labels):
             part = data[self._slices[i]]
             bad = np.flatnonzero(~np.isfinite(part))
             if bad.size:
                 row, column = (int(ind[bad[0]]) for ind in self._sparsity[i].get_triplet())
-                raise EvaluationError(*self._describe(label, row, column), float(part[bad[0]]))
+                function, entry = self._describe(label, row, column)
+                value, place = float(part[bad[0]]), self._place(x)
+                raise EvaluationError(function, entry, value, place, x.copy())
+
+    def _place(self, x: Vector) -> str:
+        return named_values(self._names.variable_names, x)
 
     def _describe(self, label: str, row: int, column: int) -> tuple[str, str]:
-        h, x = self._names.constraint_names, self._names.variable_names
+        h, x, called = (
+            self._names.constraint_names,
+            self._names.variable_names,
+            self._names.constraint_label,
+        )
         if label == "f":
             return "the objective f", ""
         if label == "grad_f":
             return "the gradient of f", f"d/d{x[row]}"
         if label == "h":
-            return "the constraint function h", h[row]
+            return f"the constraint function {called}", h[row]
         if label == "jac_h":
-            return "the Jacobian of h", f"d {h[row]} / d {x[column]}"
+            return f"the Jacobian of {called}", f"d {h[row]} / d {x[column]}"
         return "the Hessian of the Lagrangian", f"d²/d{x[row]} d{x[column]}"
+
+
+def named_values(names: Sequence[str], values: Vector, at_most: int = 8) -> str:
+    """``a = 1, b = 2`` for the first ``at_most`` entries, and how many there are more."""
+    pairs = zip(names[:at_most], values[:at_most], strict=True)
+    text = ", ".join(f"{name} = {value:.6g}" for name, value in pairs)
+    left = len(names) - at_most
+    return f"{text} and {left} more" if left > 0 else text
 
 
 def build_functions(
@@ -175,6 +202,7 @@ def build_functions(
     constraint_names: tuple[str, ...],
     variable_names: tuple[str, ...],
     compiled: bool,
+    constraint_label: str = "h",
 ) -> Functions:
     """Differentiate a symbolic problem and return its functions (see :class:`Functions`)."""
     kind = type(x)
@@ -201,7 +229,8 @@ def build_functions(
     if compiled:
         made, backend = _compile(made)
     residual, fused_first, fused_second = made
-    return Functions(residual, fused_first, fused_second, constraint_names, variable_names, backend)
+    names = constraint_names, variable_names
+    return Functions(residual, fused_first, fused_second, *names, backend, constraint_label)
 
 
 def _compile(functions: Sequence[ca.Function]) -> tuple[list[ca.Function], str]:

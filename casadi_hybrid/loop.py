@@ -8,7 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from casadi_hybrid.errors import DesignError, EvaluationError, StallError
+from casadi_hybrid.errors import (
+    DesignError,
+    EvaluationError,
+    NotAugmentableError,
+    StallError,
+)
 from casadi_hybrid.iterations.base import Iteration, Start
 from casadi_hybrid.law import Correction, State
 from casadi_hybrid.oracle import Oracle
@@ -26,11 +31,16 @@ _LAST_POINT = (
     StopReason.NO_MULTIPLIERS,
 )
 
+# EvaluationError, DesignError and StallError are ArithmeticErrors, as are OverflowError,
+# FloatingPointError and ZeroDivisionError.
+_FAILURES = (ArithmeticError, np.linalg.LinAlgError)
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What the loop hands back: why it stopped, the last and the best progress (None if the
-    functions failed at the very start), the steps taken and the seconds they took.
+    functions failed at the very start), the steps taken, the seconds they took, and the
+    evaluation error where one ended it.
     """
 
     reason: StopReason
@@ -39,6 +49,7 @@ class Outcome:
     best: Progress | None
     iterations: int
     elapsed: float
+    error: EvaluationError | None = None
 
 
 def iterate(
@@ -51,8 +62,9 @@ def iterate(
 ) -> Outcome:
     """Run an iteration until a stopping test speaks.
 
-    Failures of the problem's functions and of the rule end the loop with a reason; they never
-    lose the best point, which is the iterate with the least KKT merit
+    Failures of the problem's functions and of the rule end the loop with a reason, as does
+    arithmetic that overflows in either; what observers and tests raise is the caller's. The best
+    point is never lost: it is the iterate with the least KKT merit
     (:meth:`~casadi_hybrid.residuals.Tolerances.merit`).
     """
     began = time.perf_counter()
@@ -61,48 +73,68 @@ def iterate(
     best_merit = np.inf
     t = 0
 
-    def outcome(reason: StopReason, detail: str = "") -> Outcome:
+    def outcome(
+        reason: StopReason, detail: str = "", error: EvaluationError | None = None
+    ) -> Outcome:
         point = last if reason in _LAST_POINT else best
-        return Outcome(reason, detail, last, point, t, time.perf_counter() - began)
+        return Outcome(reason, detail, last, point, t, time.perf_counter() - began, error)
+
+    def failed(error: Exception) -> Outcome:
+        known = error if isinstance(error, EvaluationError) else None
+        return outcome(_reason(error), f"iteration {t}: {_sentence(error, oracle)}", known)
 
     correction: Correction | None = None
     # A diverging iterate overflows before a test sees it; that is a status, not a warning.
     with np.errstate(over="ignore", invalid="ignore"):
         try:
             state = iteration.init(oracle, start)
-            while True:
-                t = state.t
-                if not (np.isfinite(state.x).all() and np.isfinite(state.mu).all()):
-                    return outcome(StopReason.DIVERGED, f"not finite at iteration {t}")
+        except _FAILURES as error:
+            last = best = _start_point(oracle, start)
+            return failed(error)
+        while True:
+            t = state.t
+            if not (np.isfinite(state.x).all() and np.isfinite(state.mu).all()):
+                return outcome(StopReason.DIVERGED, f"not finite at iteration {t}")
+            try:
                 at = iteration.evaluate(oracle, state)
                 residuals = iteration.residuals(state, at)
-                elapsed = time.perf_counter() - began
-                last = Progress(state, at, residuals, correction, elapsed)
                 merit = tolerances.merit(residuals)
-                if merit <= 1 and not iteration.settled(state, at):
-                    merit = np.inf  # a maximizer or saddle point that is being left
-                if merit < best_merit or best is None:
-                    best, best_merit = last, merit
-                for observe in observers:
-                    observe(last)
-                for test in tests:
-                    reason = test(last)
-                    if reason is StopReason.CONVERGED and not iteration.settled(state, at):
-                        continue
-                    if reason is not None:
-                        return outcome(reason)
+                settled = merit > 1 or iteration.settled(state, at)
+            except _FAILURES as error:
+                if last is None:
+                    last = best = _start_point(oracle, start)
+                return failed(error)
+            last = Progress(state, at, residuals, correction, time.perf_counter() - began)
+            if not settled:
+                merit = np.inf  # a maximizer or saddle point that is being left
+            if merit < best_merit or best is None:
+                best, best_merit = last, merit
+            for observe in observers:
+                observe(last)
+            for test in tests:
+                reason = test(last)
+                if reason is StopReason.CONVERGED and not iteration.settled(state, at):
+                    continue
+                if reason is not None:
+                    return outcome(reason)
+            try:
                 state, correction = iteration.step(oracle, state, at)
-        except (EvaluationError, DesignError, StallError, np.linalg.LinAlgError) as error:
-            if last is None:
-                last = best = _start_point(oracle, start)
-            return outcome(_reason(error), f"iteration {t}: {error}")
+            except _FAILURES as error:
+                return failed(error)
 
 
 def _reason(error: Exception) -> StopReason:
     if isinstance(error, StallError):
         return error.reason
-    evaluation = isinstance(error, EvaluationError)
-    return StopReason.EVALUATION_ERROR if evaluation else StopReason.DESIGN_INFEASIBLE
+    designed = isinstance(error, DesignError | np.linalg.LinAlgError)
+    return StopReason.DESIGN_INFEASIBLE if designed else StopReason.EVALUATION_ERROR
+
+
+def _sentence(error: Exception, oracle: Oracle) -> str:
+    if isinstance(error, NotAugmentableError):
+        return error.sentence(oracle.functions.variable_names)
+    plain = isinstance(error, EvaluationError | DesignError | StallError | np.linalg.LinAlgError)
+    return str(error) if plain else f"{type(error).__name__}: {error}"
 
 
 def _start_point(oracle: Oracle, start: Start) -> Progress | None:

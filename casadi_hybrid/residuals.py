@@ -51,7 +51,7 @@ class Tolerances:
 def residuals_at(at: Evaluation, multipliers: Vector) -> Residuals:
     """Residuals of (x, λ) from the problem's functions at x."""
     return Residuals(
-        float(np.abs(at.h).max()),
+        float(np.abs(at.h).max(initial=0.0)),
         float(np.abs(at.gradient + at.B.T @ multipliers).max()),
     )
 

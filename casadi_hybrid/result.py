@@ -1,52 +1,55 @@
-"""The immutable result of a solve."""
+"""The immutable result of a solve: what every solver of the package returns."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import ClassVar
 
 import numpy as np
 
+from casadi_hybrid.errors import EvaluationError
 from casadi_hybrid.history import History
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.residuals import Residuals, Tolerances
 from casadi_hybrid.status import PointStatus, StopReason
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Result:
     """The best point found, what it is, and why the solve stopped. Arrays are read-only.
 
+    Sign: L = f + lam_gᵀg, with further terms for what else a problem has.
+
     Attributes:
-        x: the best point found (least KKT merit over all iterates).
-        multipliers: λ = π, the memory-free multipliers, the same for every split of the
-            correction; the residuals below use them. Sign: L = f + λᵀh.
-        mu: μ, the paper's dual variable at that iterate (depends on the split).
-        effective_multipliers: ν, the effective dual of the paper. λ, μ and ν agree at a solution.
-        f, h: objective and constraint values at x.
-        residuals: feasibility ‖h‖_∞ and stationarity ‖∇f + J_hᵀλ‖_∞, unscaled.
+        x, f, g: the point, the objective and the constraint functions there.
+        lam_g: multipliers of g; the residuals use them.
+        residuals: first-order residuals of (x, multipliers), unscaled.
+        tolerances: what the residuals were held against.
         stop: why the solve stopped.
         point: what x is.
         detail: a sentence with the particulars of a failure, or empty.
+        error: where a function of the problem was not defined and the solve could not go on:
+            which function, which entry, at which x. Else None.
         remarks: what the method found out about the problem.
         iterations: steps taken.
         evaluations: calls of the problem's functions, by kind.
         elapsed: seconds.
+        method, problem: names.
+        constraint_names, variable_names: one an entry of g and x.
         x0, p: the start and the parameters of the solve.
-        history: iterates and decisions where they were asked for, else None.
     """
 
     x: Vector
-    multipliers: Vector
-    mu: Vector
-    effective_multipliers: Vector
     f: float
-    h: Vector
+    g: Vector
+    lam_g: Vector
     residuals: Residuals
     stop: StopReason
     point: PointStatus
-    detail: str
-    remarks: tuple[str, ...]
+    detail: str = ""
+    error: EvaluationError | None = None
+    remarks: tuple[str, ...] = ()
     iterations: int
     evaluations: Mapping[str, int]
     elapsed: float
@@ -57,43 +60,73 @@ class Result:
     variable_names: tuple[str, ...] = field(repr=False)
     x0: Vector = field(repr=False)
     p: Vector = field(repr=False)
-    history: History | None = field(default=None, repr=False)
+
+    _residual_rows: ClassVar[tuple[str, ...]] = ("feasibility", "stationarity")
 
     def __post_init__(self) -> None:
-        for name in ("x", "multipliers", "mu", "effective_multipliers", "h", "x0", "p"):
-            array = np.array(getattr(self, name), dtype=np.float64)
-            array.setflags(write=False)
-            object.__setattr__(self, name, array)
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if isinstance(value, np.ndarray):
+                array = value.copy()
+                array.setflags(write=False)
+                object.__setattr__(self, item.name, array)
 
     @property
     def success(self) -> bool:
         """Whether x is a KKT point within tolerance."""
         return self.point is PointStatus.KKT_POINT
 
-    @property
-    def lam_g(self) -> Vector:
-        """The multipliers under CasADi's name."""
-        return self.multipliers
+    def worst(self) -> str:
+        """The name of the constraint that is violated most, empty where all hold exactly."""
+        size = np.abs(self.g)
+        # (false for NaN as well)
+        return self.constraint_names[int(np.argmax(size))] if size.max(initial=0.0) > 0.0 else ""
 
     def __str__(self) -> str:
-        worst = int(np.argmax(np.abs(self.h)))
         calls = ", ".join(f"{count} {kind}" for kind, count in self.evaluations.items() if count)
-        r, tol = self.residuals, self.tolerances
         rows = [
-            ("problem", f"{self.problem}  (n = {self.x.size}, m = {self.h.size})"),
+            ("problem", f"{self.problem}  (n = {self.x.size}, m = {self.g.size})"),
             ("method", self.method),
             ("stopped", f"{self.stop.value}  [{self.stop.name}]"),
             ("point", f"{self.point.value}  [{self.point.name}]"),
             ("objective", f"{self.f:.10g}"),
-            (
-                "feasibility",
-                f"{r.feasibility:.2e}  (tolerance {tol.feasibility:.0e}; largest at "
-                f"{self.constraint_names[worst]})",
-            ),
-            ("stationarity", f"{r.stationarity:.2e}  (tolerance {tol.stationarity:.0e})"),
-            ("iterations", f"{self.iterations}  ({calls} evaluations, {self.elapsed:.3g} s)"),
         ]
+        worst = self.worst()
+        places = {"feasibility": f"; largest at {worst}" if worst else ""}
+        for kind in self._residual_rows:
+            value, tolerance = getattr(self.residuals, kind), getattr(self.tolerances, kind)
+            rows.append((kind, f"{value:.2e}  (tolerance {tolerance:.0e}{places.get(kind, '')})"))
+        took = f"{self.iterations}  ({calls} evaluations, {self.elapsed:.3g} s)"
+        rows.append(("iterations", took))
         if self.detail:
             rows.append(("detail", self.detail))
         rows += [("remark", remark) for remark in self.remarks]
-        return "\n".join(f"{label:<13}{text}" for label, text in rows)
+        width = 1 + max(len(label) for label, _ in rows)
+        return "\n".join(f"{label:<{width}}{text}" for label, text in rows)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class EqualityResult(Result):
+    """The result of :class:`~casadi_hybrid.Solver`, for min f s.t. h = 0 (``g`` is h).
+
+    x has the least KKT merit of all iterates.
+
+    Attributes:
+        mu: μ, the paper's dual variable at that iterate (depends on the split).
+        effective_multipliers: ν, the effective dual of the paper. λ, μ and ν agree at a solution.
+        history: iterates and decisions where they were asked for, else None.
+    """
+
+    mu: Vector
+    effective_multipliers: Vector
+    history: History | None = field(default=None, repr=False)
+
+    @property
+    def h(self) -> Vector:
+        """The constraint values h(x)."""
+        return self.g
+
+    @property
+    def multipliers(self) -> Vector:
+        """λ = π, the memory-free multipliers: the same for every split of the correction."""
+        return self.lam_g

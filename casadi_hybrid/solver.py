@@ -18,7 +18,7 @@ from casadi_hybrid.methods import make_method
 from casadi_hybrid.oracle import Oracle
 from casadi_hybrid.problem import Problem
 from casadi_hybrid.residuals import Residuals, Tolerances, judge
-from casadi_hybrid.result import Result
+from casadi_hybrid.result import EqualityResult
 from casadi_hybrid.status import PointStatus, StopReason
 from casadi_hybrid.stopping import (
     CallbackTest,
@@ -115,7 +115,7 @@ class Solver:
         callback: Callable[[Progress], bool | None] | None = None,
         history: bool = False,
         log: bool | int = False,
-    ) -> Result:
+    ) -> EqualityResult:
         """Solve from a start.
 
         Args:
@@ -130,7 +130,7 @@ class Solver:
             log: print an iteration log; a number prints every so many iterations.
 
         Returns:
-            A :class:`Result`, also when the solve does not converge.
+            An :class:`~casadi_hybrid.EqualityResult`, also when the solve does not converge.
 
         Raises:
             InputError: for a wrong shape or non-finite input, before any evaluation.
@@ -165,7 +165,7 @@ class Solver:
 
     def _result(
         self, start: Start, outcome: Outcome, oracle: Oracle, recorder: Recorder | None
-    ) -> Result:
+    ) -> EqualityResult:
         best = outcome.best
         functions = self.problem.functions
         if best is None:
@@ -179,18 +179,19 @@ class Solver:
             x, multipliers, mu, effective = state.x, state.multipliers, state.mu, state.effective
             f, h, residuals = at.f, at.h, best.residuals
             point = judge(at, residuals, self.tolerances, multipliers)
-        return Result(
+        return EqualityResult(
             x=x,
-            multipliers=multipliers,
+            lam_g=multipliers,
             mu=mu,
             effective_multipliers=effective,
             f=f,
-            h=h,
+            g=h,
             residuals=residuals,
             stop=outcome.reason,
             point=point,
             detail=self._detail(outcome),
-            remarks=self._remarks(outcome),
+            error=outcome.error,
+            remarks=self._remarks(outcome, oracle),
             iterations=outcome.iterations,
             evaluations=dict(oracle.counts),
             elapsed=outcome.elapsed,
@@ -213,8 +214,8 @@ class Solver:
         largest = ", ".join(f"{names[i]} = {h[i]:.3g}" for i in worst)
         return f"{outcome.detail}; largest: {largest}"
 
-    def _remarks(self, outcome: Outcome) -> tuple[str, ...]:
+    def _remarks(self, outcome: Outcome, oracle: Oracle) -> tuple[str, ...]:
         last = outcome.last
         if last is None or last.state.t < outcome.iterations:
             return ()
-        return self.iteration.remarks(last.state, last.at)
+        return self.iteration.remarks(oracle, last.state, last.at)

@@ -241,7 +241,7 @@ def test_failures_and_refusals():
     solver = as_function("solver", nlp, {"max_iter": 30})
     with pytest.raises(RuntimeError, match="solver failed"):
         solver(ubg=-1)
-    with pytest.raises(RuntimeError, match=r"lbg\[0\] = 2 and ubg\[0\] = 1"):
+    with pytest.raises(RuntimeError, match=r"lbg\[0\] = 2 exceeds ubg\[0\] = 1"):
         solver(lbg=2, ubg=1)
     lenient = as_function("lenient", nlp, {"max_iter": 30, "error_on_fail": False})
     lenient(ubg=-1)

@@ -285,3 +285,31 @@ def test_other_methods_agree_with_ipopt_from_nearby(name: str, method: str) -> N
     assert result.x == pytest.approx(x_star, abs=1e-6)
     assert result.multipliers == pytest.approx(lam_star, abs=1e-6)
     assert math.isclose(result.f, float(ca.Function("f", [x], [f])(x_star)), abs_tol=1e-6)
+
+
+@pytest.mark.parametrize("error", [OverflowError, FloatingPointError])
+def test_overflow_in_a_rule_is_a_status_and_in_the_callback_the_users(
+    error: type[Exception],
+) -> None:
+    """What the iteration raises ends the solve with a reason; what the caller raises is theirs."""
+
+    def fail(*_: object) -> Any:
+        raise error("mine")
+
+    result = Solver(PARABOLA, Hybrid(ScheduleRule(fail))).solve([3.0, 2.0])
+    assert result.stop is StopReason.EVALUATION_ERROR
+    assert f"{error.__name__}: mine" in result.detail
+    assert result.x.tolist() == [3.0, 2.0]
+    with pytest.raises(error, match="mine"):
+        Solver(PARABOLA).solve([3.0, 2.0], callback=fail)
+    with pytest.raises(error, match="mine"):
+        Solver(PARABOLA, stopping=[fail]).solve([3.0, 2.0])
+
+
+def test_a_remark_and_a_failed_rule_name_the_variable() -> None:
+    height, width = ca.SX.sym("height"), ca.SX.sym("width")
+    problem = Problem(x=ca.vertcat(height, width), f=width - height**2, h=width)
+    result = Solver(problem).solve([0.5, 0.5], callback=lambda progress: progress.state.t >= 1)
+    assert any("largest in height" in remark for remark in result.remarks), result.remarks
+    failed = Solver(problem, "closed-form", kernel_floor=None).solve([0.5, 0.5])
+    assert "largest in height" in failed.detail

@@ -57,7 +57,7 @@ class Iteration(Protocol):
         """Whether small KKT residuals may end the solve here (a saddle point may not)."""
         ...
 
-    def remarks(self, state: State, at: At) -> tuple[str, ...]:
+    def remarks(self, oracle: Oracle, state: State, at: At) -> tuple[str, ...]:
         """Say what the method found out about the problem at its last iterate."""
         ...
 
@@ -77,7 +77,7 @@ class Quiet(Equalities):
         """Small residuals are all these methods know of."""
         return True
 
-    def remarks(self, state: State, at: Evaluation) -> tuple[str, ...]:
+    def remarks(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[str, ...]:
         """Return nothing."""
         return ()
 

@@ -117,7 +117,7 @@ class LookAhead(Equalities):
         guards: Safeguards = state.carry
         return guards.saddles >= _MAX_SADDLES or _negative_curvature(at, guards.jacobian) is None
 
-    def remarks(self, state: State, at: Evaluation) -> tuple[str, ...]:
+    def remarks(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[str, ...]:
         """Name the kind of step that was right for this Jacobian, and what is special about it."""
         guards: Safeguards = state.carry
         jacobian = guards.jacobian
@@ -141,9 +141,10 @@ class LookAhead(Equalities):
         curved = _negative_curvature(at, jacobian)
         if curved is not None:
             largest = int(np.argmax(np.abs(curved[1])))
+            names = oracle.functions.variable_names
             said.append(
                 f"not augmentable here: curvature {curved[0]:.3g} along a feasible direction "
-                f"(largest in entry {largest} of x), so this is no strict minimizer"
+                f"(largest in {names[largest]}), so this is no strict minimizer"
             )
         if guards.escapes:
             said.append(f"a stationary violation of the constraints was left {guards.escapes}×")

@@ -110,7 +110,7 @@ class Barrier:
         iterate: Iterate = state.carry
         return iterate.tiny > 0 or scaled_error(self.form, iterate, 0.0) <= self.settings.tol
 
-    def remarks(self, state: State, at: Point) -> tuple[str, ...]:
+    def remarks(self, oracle: Oracle, state: State, at: Point) -> tuple[str, ...]:
         """Nothing here; the interface explains a result."""
         return ()
 

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from casadi_hybrid.errors import InputError
 from casadi_hybrid.inputs import Vector, as_vector
+from casadi_hybrid.nlp.program import Program
+from casadi_hybrid.nlp.standard import Bounds
 
 
 def checked(value: Any, size: int, name: str, *, infinite: bool = False) -> Vector:
@@ -48,14 +50,22 @@ def _real(value: Any) -> NDArray[np.float64] | None:
     return np.asarray(array, dtype=np.float64) if array.dtype.kind in "biuf" else None
 
 
-def check_bounds(
-    lower: Any, upper: Any, size: int, of: str, names: Sequence[str]
-) -> tuple[Vector, Vector]:
-    """Return lower and upper bounds, lower ≤ upper, each with a point between them.
+def make_bounds(program: Program, lbx: Any, ubx: Any, lbg: Any, ubg: Any) -> Bounds:
+    """The bounds of one solve, checked: lower ≤ upper, each with a point between them.
 
     Raises:
         InputError: naming the argument (``lbx``, …) and the entry.
     """
+    names = program.functions
+    return Bounds(
+        *_check_pair(lbx, ubx, program.n, "x", names.variable_names),
+        *_check_pair(lbg, ubg, program.m, "g", names.constraint_names),
+    )
+
+
+def _check_pair(
+    lower: Any, upper: Any, size: int, of: str, names: Sequence[str]
+) -> tuple[Vector, Vector]:
     low = checked(lower, size, f"lb{of}", infinite=True)
     high = checked(upper, size, f"ub{of}", infinite=True)
     for label, values, wrong in ((f"lb{of}", low, np.inf), (f"ub{of}", high, -np.inf)):

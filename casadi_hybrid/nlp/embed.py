@@ -11,9 +11,11 @@ import numpy as np
 
 from casadi_hybrid.errors import InputError, suggest
 from casadi_hybrid.nlp import sensitivity
+from casadi_hybrid.nlp.bounds import make_bounds
 from casadi_hybrid.nlp.program import Program
+from casadi_hybrid.nlp.result import NlpResult
 from casadi_hybrid.nlp.sensitivity import Sensitivities, Solution
-from casadi_hybrid.nlp.solve import NlpResult, SolveOptions, solve_program
+from casadi_hybrid.nlp.solve import SolveOptions, solve_program
 from casadi_hybrid.nlp.standard import Bounds
 
 INPUTS = ("x0", *sensitivity.INPUTS)
@@ -86,9 +88,9 @@ class EmbeddedSolver(ca.Callback):  # type: ignore[misc]
         Raises:
             RuntimeError: where the solve fails and ``error_on_fail`` is set.
         """
-        x0, p, *bounds = (_numbers(argument) for argument in arguments)
-        self._check(bounds)
-        result = solve_program(self.program, x0, p, Bounds(*bounds), self._options)
+        x0, p, *limits = (_numbers(argument) for argument in arguments)
+        bounds = make_bounds(self.program, *limits)
+        result = solve_program(self.program, x0, p, bounds, self._options)
         self.result = result
         if self._error_on_fail and not result.success:
             raise RuntimeError(
@@ -96,16 +98,6 @@ class EmbeddedSolver(ca.Callback):  # type: ignore[misc]
                 f"{result.point.value}. {result.detail}".rstrip(" .")
             )
         return [ca.DM(getattr(result, name)) for name in OUTPUTS]
-
-    def _check(self, bounds: Sequence[Any]) -> None:
-        for label, lower, upper in (("x", *bounds[:2]), ("g", *bounds[2:])):
-            bad = np.flatnonzero(~(lower <= upper) | (lower == np.inf) | (upper == -np.inf))
-            if bad.size:
-                i = int(bad[0])
-                raise InputError(
-                    f"{self.name()}: lb{label}[{i}] = {lower[i]:g} and ub{label}[{i}] = "
-                    f"{upper[i]:g} leave no value between them"
-                )
 
     def has_jacobian(self) -> bool:
         """There is one, by the KKT system."""

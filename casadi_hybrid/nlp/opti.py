@@ -11,9 +11,10 @@ import numpy as np
 
 from casadi_hybrid.errors import InputError, suggest
 from casadi_hybrid.inputs import Vector
+from casadi_hybrid.nlp.bounds import make_bounds
 from casadi_hybrid.nlp.program import Program
-from casadi_hybrid.nlp.solve import NlpResult, SolveOptions, solve_program
-from casadi_hybrid.nlp.standard import Bounds
+from casadi_hybrid.nlp.result import NlpResult
+from casadi_hybrid.nlp.solve import SolveOptions, solve_program
 
 
 class OptiSolveError(RuntimeError):
@@ -145,11 +146,12 @@ def solve_opti(opti: Any, *, error_on_fail: bool = True, **options: Any) -> Opti
     )
     start = _numbers(copy, copy.x, copy.nx)
     multipliers = _numbers(copy, copy.lam_g, copy.ng)
+    limits = [_numbers(copy, bound, copy.ng) for bound in (copy.lbg, copy.ubg)]
     result = solve_program(
         program,
         start,
         _numbers(copy, copy.p, copy.np),
-        _bounds(copy, constraint_names),
+        make_bounds(program, -np.inf, np.inf, *limits),
         SolveOptions(**options),
         warm=(np.zeros(program.n), multipliers) if multipliers.any() else None,
     )
@@ -194,18 +196,6 @@ def _refuse_unsupported(opti: Any) -> None:
                 "an inequality between square matrices so); for entrywise bounds write "
                 "ca.vec(X) >= 0"
             )
-
-
-def _bounds(opti: Any, names: tuple[str, ...]) -> Bounds:
-    lower, upper = (_numbers(opti, bound, opti.ng) for bound in (opti.lbg, opti.ubg))
-    bad = np.flatnonzero(~(lower <= upper) | (lower == np.inf) | (upper == -np.inf))
-    if bad.size:
-        i = int(bad[0])
-        raise InputError(
-            f"the bounds of {names[i]} are {lower[i]:g} and {upper[i]:g}; no value lies between"
-        )
-    free = np.full(opti.nx, np.inf)
-    return Bounds(-free, free, lower, upper)
 
 
 def _numbers(opti: Any, expression: Any, size: int) -> Vector:

@@ -68,5 +68,6 @@ class Program:
             constraint_names=check_names(constraint_names, m, "constraint_names", "g"),
             variable_names=check_names(variable_names, x.numel(), "variable_names", "x"),
             compiled=compiled,
+            constraint_label="g",
         )
         return cls(functions, int(x.numel()), m, int(p.numel()), name)

@@ -30,7 +30,7 @@ from casadi_hybrid.functions import Fused
 from casadi_hybrid.inputs import Matrix, Vector, as_vector
 from casadi_hybrid.nlp.program import Program
 from casadi_hybrid.nlp.residuals import kkt_residuals
-from casadi_hybrid.nlp.solve import NlpResult
+from casadi_hybrid.nlp.result import NlpResult
 from casadi_hybrid.nlp.standard import Bounds
 
 INPUTS = ("p", "lbx", "ubx", "lbg", "ubg")

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from casadi_hybrid.errors import EvaluationError
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.iterations.base import Start
-from casadi_hybrid.loop import Outcome, iterate
+from casadi_hybrid.loop import iterate
 from casadi_hybrid.nlp.barrier import Barrier
 from casadi_hybrid.nlp.iterate import NU_START, Settings
 from casadi_hybrid.nlp.program import Program
-from casadi_hybrid.nlp.residuals import violations
-from casadi_hybrid.nlp.standard import Bounds, Point, StandardForm
+from casadi_hybrid.nlp.result import NlpResult
+from casadi_hybrid.nlp.standard import Bounds, StandardForm
+from casadi_hybrid.nlp.verdict import Trail, make_result, undefined_result
 from casadi_hybrid.oracle import Oracle
-from casadi_hybrid.residuals import Residuals, Tolerances
-from casadi_hybrid.status import PointStatus, StopReason
+from casadi_hybrid.residuals import Tolerances
+from casadi_hybrid.status import StopReason
 from casadi_hybrid.stopping import KKTTest, LimitTest, Progress, StoppingTest
 
 # How far the bounds are widened where the barrier finds no interior and stalls (relative).
@@ -50,38 +51,6 @@ class SolveOptions:
     def tolerances(self) -> Tolerances:
         """The residual tolerance for each of the three residuals."""
         return Tolerances(self.residual_tol, self.residual_tol, self.residual_tol)
-
-
-@dataclass(frozen=True, eq=False)
-class NlpResult:
-    """The best point of a solve. Sign: L = f + lam_gᵀg + lam_xᵀx.
-
-    Attributes:
-        x, f, g, lam_x, lam_g: the point and its multipliers; a multiplier is positive at an
-            active upper bound and negative at an active lower one.
-        residuals: feasibility, stationarity and complementarity, unscaled.
-        stop, point, detail: why the solve stopped, what the point is, particulars.
-        iterations, evaluations, elapsed: cost.
-    """
-
-    x: Vector
-    f: float
-    g: Vector
-    lam_x: Vector
-    lam_g: Vector
-    residuals: Residuals
-    stop: StopReason
-    point: PointStatus
-    detail: str
-    iterations: int
-    evaluations: Mapping[str, int] = field(repr=False)
-    elapsed: float
-    tolerances: Tolerances = field(repr=False)
-
-    @property
-    def success(self) -> bool:
-        """Whether x is a KKT point within tolerance."""
-        return self.point is PointStatus.KKT_POINT
 
 
 def solve_program(
@@ -137,7 +106,7 @@ def solve_program(
         else:
             break
     best = _best(done, options.tolerances)
-    return replace(best, iterations=iterations, elapsed=elapsed, evaluations=counts)
+    return replace(best, x0=x0, iterations=iterations, elapsed=elapsed, evaluations=counts)
 
 
 def _best(done: Sequence[NlpResult], tolerances: Tolerances) -> NlpResult:
@@ -185,7 +154,8 @@ def _run(
     try:
         form = StandardForm(program, bounds, p, x0, attempt.relaxation)
     except EvaluationError as error:
-        return _undefined(program, x0, options, error)
+        return undefined_result(program, bounds, p, x0, tolerances, error)
+    trail = Trail()
     settings = Settings(tol=options.tol, tolerances=tolerances, nu_start=attempt.nu_start)
     if attempt.relaxation:
         settings = replace(settings, push=SECOND_PUSH)
@@ -196,9 +166,9 @@ def _run(
         Start(x0, np.zeros(program.m)),
         [KKTTest(tolerances), _unbounded, *tests, LimitTest(options.max_iter, options.max_time)],
         tolerances,
-        observers,
+        [trail, *observers],
     )
-    return _result(program, barrier, outcome, options, x0)
+    return make_result(program, barrier, outcome, tolerances, x0, trail.step)
 
 
 def _unbounded(progress: Progress) -> StopReason | None:
@@ -210,87 +180,3 @@ def _unbounded(progress: Progress) -> StopReason | None:
     if feasible and progress.at.f < 0.0:
         return StopReason.UNBOUNDED
     return StopReason.DIVERGED if size > 1e20 else None
-
-
-def _result(
-    program: Program, barrier: Barrier, outcome: Outcome, options: SolveOptions, x0: Vector
-) -> NlpResult:
-    best = outcome.best
-    if best is None:
-        error = EvaluationError("a function of the problem", "", np.nan)
-        return _undefined(program, x0, options, error)
-    state = best.state
-    at = state.carry.at
-    lam_x, lam_g = barrier.multipliers(state)
-    return NlpResult(
-        x=at.x,
-        f=at.raw_f,
-        g=at.raw_g,
-        lam_x=lam_x,
-        lam_g=lam_g,
-        residuals=best.residuals,
-        stop=outcome.reason,
-        point=_judge(barrier, at, best.residuals, options.tolerances, lam_x, lam_g),
-        detail=outcome.detail,
-        iterations=outcome.iterations,
-        evaluations=dict(barrier.form.evaluator.counts),
-        elapsed=outcome.elapsed,
-        tolerances=options.tolerances,
-    )
-
-
-def _judge(
-    barrier: Barrier,
-    at: Point,
-    r: Residuals,
-    tolerances: Tolerances,
-    lam_x: Vector,
-    lam_g: Vector,
-) -> PointStatus:
-    if tolerances.merit(r) <= 1:
-        return PointStatus.KKT_POINT
-    if r.feasibility <= tolerances.feasibility:
-        # Multipliers without bound whose pull on x vanishes: constraints degenerate here.
-        size = float(np.sqrt(lam_x @ lam_x + lam_g @ lam_g))
-        pull = float(np.linalg.norm(at.raw_J.T @ lam_g + lam_x))
-        degenerate = size > 1e3 and pull <= 1e-2 * size
-        return PointStatus.FRITZ_JOHN_POINT if degenerate else PointStatus.FEASIBLE_NOT_STATIONARY
-    if _violation_is_stationary(barrier.form, at):
-        return PointStatus.INFEASIBLE_STATIONARY
-    stationary = max(r.stationarity, r.complementarity) <= tolerances.stationarity
-    return PointStatus.STATIONARY_NOT_FEASIBLE if stationary else PointStatus.NOT_CONVERGED
-
-
-def _violation_is_stationary(form: StandardForm, at: Point) -> bool:
-    """Whether no direction of the box reduces ½‖violation of scaled g‖² to first order."""
-    bounds = form.bounds
-    weights = np.zeros(at.raw_g.size)
-    weights[form.rows] = form.scale_c
-    v = violations(at.raw_g, bounds.lbg, bounds.ubg) * weights
-    slope = at.raw_J.T @ (v * weights)
-    room = 1e-6 * np.maximum(1.0, np.abs(at.x))
-    blocked = ((slope > 0) & (at.x <= bounds.lbx + room)) | (
-        (slope < 0) & (at.x >= bounds.ubx - room)
-    )
-    size = float(np.linalg.norm(v))
-    return float(np.linalg.norm(np.where(blocked, 0.0, slope))) <= 1e-5 * size
-
-
-def _undefined(
-    program: Program, x0: Vector, options: SolveOptions, error: EvaluationError
-) -> NlpResult:
-    return NlpResult(
-        x=x0,
-        f=np.nan,
-        g=np.full(program.m, np.nan),
-        lam_x=np.zeros(program.n),
-        lam_g=np.zeros(program.m),
-        residuals=Residuals(np.inf, np.inf, np.inf),
-        stop=StopReason.EVALUATION_ERROR,
-        point=PointStatus.UNDEFINED,
-        detail=str(error),
-        iterations=0,
-        evaluations={},
-        elapsed=0.0,
-        tolerances=options.tolerances,
-    )

@@ -13,11 +13,12 @@ import numpy as np
 
 from casadi_hybrid.errors import InputError, suggest
 from casadi_hybrid.inputs import Vector
-from casadi_hybrid.nlp.bounds import check_bounds, checked
+from casadi_hybrid.nlp.bounds import checked, make_bounds
 from casadi_hybrid.nlp.options import NlpOptions
 from casadi_hybrid.nlp.program import Program
 from casadi_hybrid.nlp.record import Watch
-from casadi_hybrid.nlp.solve import NlpResult, solve_program
+from casadi_hybrid.nlp.result import NlpResult
+from casadi_hybrid.nlp.solve import solve_program
 from casadi_hybrid.nlp.standard import Bounds
 from casadi_hybrid.nlp.stats import casadi_stats, explain
 
@@ -29,7 +30,7 @@ class SolveError(RuntimeError):
     """A solve did not succeed and ``error_on_fail`` was set.
 
     Attributes:
-        result: the :class:`~casadi_hybrid.nlp.solve.NlpResult`.
+        result: the :class:`~casadi_hybrid.nlp.result.NlpResult`.
     """
 
     def __init__(self, message: str, result: NlpResult) -> None:
@@ -112,10 +113,7 @@ class NlpSolver:
         n, m = program.n, program.m
         x0, p = checked(x0, n, "x0"), checked(p, program.n_p, "p")
         guess = checked(lam_x0, n, "lam_x0"), checked(lam_g0, m, "lam_g0")
-        names = program.functions
-        lbx, ubx = check_bounds(lbx, ubx, n, "x", names.variable_names)
-        lbg, ubg = check_bounds(lbg, ubg, m, "g", names.constraint_names)
-        bounds = Bounds(lbx, ubx, lbg, ubg)
+        bounds = make_bounds(program, lbx, ubx, lbg, ubg)
 
         watch = Watch(options.iteration_callback, int(options.log), options.divergence)
         began = time.process_time()

@@ -39,6 +39,21 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
+class Linearization:
+    """The first derivatives at one point, unscaled.
+
+    Attributes:
+        x: the point.
+        gradient: ∇f(x), n numbers.
+        J: J_g(x), m×n, dense or :class:`scipy.sparse.csc_array`.
+    """
+
+    x: Vector
+    gradient: Vector
+    J: Operator
+
+
+@dataclass(frozen=True, slots=True)
 class Point:
     """The scaled functions of the standard form at one w, and the user's own values there.
 
@@ -103,6 +118,7 @@ class StandardForm:
     Attributes:
         lower, upper: bounds of w (±inf where there are none), scaled.
         has_lower, has_upper: where they are finite.
+        at_start: the user's derivatives at the start, from which the scales come.
         n, m: sizes of w and c.
     """
 
@@ -123,10 +139,10 @@ class StandardForm:
         self.fixed[self.free] = False
         self._x = np.clip(x0, bounds.lbx, bounds.ubx)
 
-        _, gradient, g, J = self._scaling_values(np.where(self.fixed, self._x, x0))
-        steepest = np.abs(gradient[self.free]).max(initial=0.0)
+        self.at_start, g = self._scaling_values(np.where(self.fixed, self._x, x0))
+        steepest = np.abs(self.at_start.gradient[self.free]).max(initial=0.0)
         self.scale_f = float(np.clip(SCALE_GOAL / max(steepest, 1e-300), 1e-8, 1.0))
-        largest = self._row_maxima(J)
+        largest = self._row_maxima(self.at_start.J)
         self.scale_c: Vector = np.clip(SCALE_GOAL / np.maximum(largest, 1e-300), 1e-8, 1.0)
         slack_scale = self.scale_c[self._slack_rows]
         target = np.where(lbg == ubg, lbg, 0.0)
@@ -210,18 +226,20 @@ class StandardForm:
         lower = np.where(self.has_lower, np.maximum(-net, 0.0), 0.0)
         return y, lower, np.where(self.has_upper, np.maximum(net, 0.0), 0.0)
 
-    def _scaling_values(self, x0: Vector) -> tuple[float, Vector, Vector, Operator]:
-        """Values at the start as given, or moved into its bounds where it is undefined there."""
+    def _scaling_values(self, x0: Vector) -> tuple[Linearization, Vector]:
+        """Derivatives and g at the start as given, or moved into its bounds where undefined."""
         lower, upper = self.bounds.lbx, self.bounds.ubx
         room = np.minimum(1e-2, 0.25 * (upper - lower))
         inside = np.clip(self._x, lower + room, upper - room)
         for x in (x0, self._x):
             try:
-                return self.evaluator.first(x)
+                _, gradient, g, J = self.evaluator.first(x)
             except EvaluationError:
                 continue
+            return Linearization(x, gradient, J), g
         self._x = inside
-        return self.evaluator.first(inside)
+        _, gradient, g, J = self.evaluator.first(inside)
+        return Linearization(inside, gradient, J), g
 
     def _row_maxima(self, J: Operator) -> Vector:
         if self.dense:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from casadi_hybrid.nlp.residuals import violations
-from casadi_hybrid.nlp.solve import NlpResult
+from casadi_hybrid.nlp.result import NlpResult
 from casadi_hybrid.nlp.standard import Bounds
 from casadi_hybrid.status import PointStatus, StopReason
 

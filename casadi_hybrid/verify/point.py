@@ -41,7 +41,7 @@ def read_candidate(problem: Problem, point: Any, p: Any, multipliers: Any, x0: A
     label = "result_or_point"
     if isinstance(point, Result):
         if multipliers is None:
-            multipliers = point.multipliers
+            multipliers = point.lam_g
         x0 = point.x0 if x0 is None else x0
         p = point.p if p is None else p
         point, label = point.x, "result_or_point.x"

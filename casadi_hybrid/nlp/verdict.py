@@ -1,0 +1,162 @@
+"""From the last and best iterate to the result: what the point is, and what is known of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from casadi_hybrid.errors import EvaluationError
+from casadi_hybrid.inputs import Vector
+from casadi_hybrid.loop import Outcome
+from casadi_hybrid.nlp.barrier import Barrier
+from casadi_hybrid.nlp.iterate import Iterate
+from casadi_hybrid.nlp.program import Program
+from casadi_hybrid.nlp.residuals import violations
+from casadi_hybrid.nlp.result import NlpResult
+from casadi_hybrid.nlp.standard import Bounds, Linearization, Point, StandardForm
+from casadi_hybrid.residuals import Residuals, Tolerances
+from casadi_hybrid.status import PointStatus, StopReason
+from casadi_hybrid.stopping import Progress
+
+# Slope of the violation (see NlpResult.certificate) that counts as none.
+STATIONARY_VIOLATION = 1e-5
+
+
+@dataclass
+class Trail:
+    """Remembers the last step of x that was not zero."""
+
+    step: Vector | None = None
+    _x: Vector | None = None
+
+    def __call__(self, progress: Progress) -> None:
+        """Look at one iterate."""
+        x = progress.state.x
+        if self._x is not None and (x != self._x).any():
+            self.step = x - self._x
+        self._x = x
+
+
+def make_result(
+    program: Program,
+    barrier: Barrier,
+    outcome: Outcome,
+    tolerances: Tolerances,
+    x0: Vector,
+    step: Vector | None,
+) -> NlpResult:
+    """The best point of a solve with the verdict on it; ``step`` is the last step of x."""
+    best, form = outcome.best, barrier.form
+    if best is None or not isinstance(best.state.carry, Iterate):
+        # No function is defined at the first iterate, which lies inside the bounds.
+        error = outcome.error or EvaluationError("a function of the problem", "", np.nan)
+        return undefined_result(program, form.bounds, form.evaluator.p, x0, tolerances, error)
+    state = best.state
+    at = state.carry.at
+    lam_x, lam_g = barrier.multipliers(state)
+    feasible = best.residuals.feasibility <= tolerances.feasibility
+    slope = None if feasible else _violation_slope(form, at)
+    return NlpResult(
+        x=at.x,
+        f=at.raw_f,
+        g=at.raw_g,
+        bounds=form.bounds,
+        lam_x=lam_x,
+        lam_g=lam_g,
+        residuals=best.residuals,
+        stop=outcome.reason,
+        point=_judge(at, best.residuals, tolerances, lam_x, lam_g, slope),
+        detail=outcome.detail,
+        error=outcome.error,
+        certificate=slope,
+        start=form.at_start,
+        end=Linearization(at.x, at.raw_gradient, at.raw_J),
+        step=step,
+        iterations=outcome.iterations,
+        evaluations=dict(form.evaluator.counts),
+        elapsed=outcome.elapsed,
+        tolerances=tolerances,
+        method=barrier.label,
+        **_context(program, x0, form.evaluator.p),
+    )
+
+
+def _context(program: Program, x0: Vector, p: Vector) -> dict[str, Any]:
+    """What a result says of its problem."""
+    names = program.functions
+    return {
+        "problem": program.name,
+        "constraint_names": names.constraint_names,
+        "variable_names": names.variable_names,
+        "x0": x0,
+        "p": p,
+    }
+
+
+def _judge(
+    at: Point,
+    r: Residuals,
+    tolerances: Tolerances,
+    lam_x: Vector,
+    lam_g: Vector,
+    slope: float | None,
+) -> PointStatus:
+    if tolerances.merit(r) <= 1:
+        return PointStatus.KKT_POINT
+    if r.feasibility <= tolerances.feasibility:
+        # Multipliers without bound whose pull on x vanishes: constraints degenerate here.
+        size = float(np.sqrt(lam_x @ lam_x + lam_g @ lam_g))
+        pull = float(np.linalg.norm(at.raw_J.T @ lam_g + lam_x))
+        degenerate = size > 1e3 and pull <= 1e-2 * size
+        return PointStatus.FRITZ_JOHN_POINT if degenerate else PointStatus.FEASIBLE_NOT_STATIONARY
+    if slope is not None and slope <= STATIONARY_VIOLATION:
+        return PointStatus.INFEASIBLE_STATIONARY
+    stationary = max(r.stationarity, r.complementarity) <= tolerances.stationarity
+    return PointStatus.STATIONARY_NOT_FEASIBLE if stationary else PointStatus.NOT_CONVERGED
+
+
+def _violation_slope(form: StandardForm, at: Point) -> float:
+    """How fast the best direction of the box reduces ‖v‖₂, v the violations of scaled g."""
+    bounds = form.bounds
+    weights = np.zeros(at.raw_g.size)
+    weights[form.rows] = form.scale_c
+    v = violations(at.raw_g, bounds.lbg, bounds.ubg) * weights
+    slope = at.raw_J.T @ (v * weights)
+    room = 1e-6 * np.maximum(1.0, np.abs(at.x))
+    blocked = ((slope > 0) & (at.x <= bounds.lbx + room)) | (
+        (slope < 0) & (at.x >= bounds.ubx - room)
+    )
+    size = max(float(np.linalg.norm(v)), 1e-300)
+    return float(np.linalg.norm(np.where(blocked, 0.0, slope))) / size
+
+
+def undefined_result(
+    program: Program,
+    bounds: Bounds,
+    p: Vector,
+    x0: Vector,
+    tolerances: Tolerances,
+    error: EvaluationError,
+) -> NlpResult:
+    """The result where no iterate could be evaluated: x where that was tried, nothing known."""
+    return NlpResult(
+        x=x0 if error.x is None else error.x,
+        f=np.nan,
+        g=np.full(program.m, np.nan),
+        bounds=bounds,
+        lam_x=np.zeros(program.n),
+        lam_g=np.zeros(program.m),
+        residuals=Residuals(np.inf, np.inf, np.inf),
+        stop=StopReason.EVALUATION_ERROR,
+        point=PointStatus.UNDEFINED,
+        detail=f"iteration 0: {error}",
+        error=error,
+        iterations=0,
+        evaluations={},
+        elapsed=0.0,
+        tolerances=tolerances,
+        method=Barrier.label,
+        **_context(program, x0, p),
+    )

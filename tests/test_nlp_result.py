@@ -1,0 +1,145 @@
+"""The result of ``nlpsol``: one class with the others, read-only, and its table."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import FrozenInstanceError
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import pytest
+from nlp_cases import CASES
+
+from casadi_hybrid import NlpResult, Problem, Result, Solver, nlpsol, verify
+
+
+def solved(nlp: dict[str, Any], call: dict[str, Any], **options: Any) -> NlpResult:
+    solver = nlpsol("s", "hybrid", nlp, options)
+    solver(**call)
+    return solver.result
+
+
+@pytest.fixture(scope="module")
+def mixed() -> NlpResult:
+    return solved(*CASES["mixed"])
+
+
+def test_every_solver_returns_a_result(mixed: NlpResult) -> None:
+    x = ca.SX.sym("x", 2)
+    equality = Solver(Problem(x=x, f=ca.sumsqr(x), h={"line": ca.sum1(x) - 2})).solve(0.5)
+    for result in (mixed, equality):
+        assert isinstance(result, Result)
+        assert result.success
+        assert max(result.residuals.feasibility, result.residuals.stationarity) <= 1e-6
+        assert len(result.constraint_names) == result.g.size == result.lam_g.size
+        assert len(result.variable_names) == result.x.size == result.x0.size
+    assert equality.h is equality.g
+    assert equality.multipliers is equality.lam_g
+
+
+@pytest.mark.parametrize("name", ["x", "g", "lam_g", "lam_x", "x0", "p"])
+def test_arrays_are_read_only(mixed: NlpResult, name: str) -> None:
+    with pytest.raises(ValueError, match="read-only"):
+        getattr(mixed, name)[...] = 0.0
+    with pytest.raises(FrozenInstanceError):
+        setattr(mixed, name, np.zeros(4))
+
+
+def test_a_result_knows_its_problem_and_start(mixed: NlpResult) -> None:
+    nlp, call = CASES["mixed"]
+    assert mixed.x0.tolist() == call["x0"]
+    assert mixed.bounds.lbx.tolist() == [1.0] * 4
+    assert mixed.bounds.ubg.tolist() == call["ubg"]
+    f = ca.Function("f", [nlp["x"]], [nlp["f"], ca.gradient(nlp["f"], nlp["x"])])
+    value, gradient = f(mixed.x)
+    assert float(value) == pytest.approx(mixed.f)
+    np.testing.assert_allclose(gradient.full().ravel(), mixed.end.gradient)
+    np.testing.assert_allclose(f(mixed.x0)[1].full().ravel(), mixed.start.gradient)
+
+
+def test_the_table_of_either_result(mixed: NlpResult) -> None:
+    lines = str(mixed).splitlines()
+    labels = [line.split()[0] for line in lines]
+    assert labels == [
+        "problem", "method", "stopped", "point", "objective",
+        "feasibility", "stationarity", "complementarity", "iterations",
+    ]  # fmt: skip
+    assert len({len(line) - len(line.split(maxsplit=1)[1]) for line in lines}) == 1
+    assert "[CONVERGED]" in lines[2]
+    assert "array" not in str(mixed)
+
+
+def test_the_table_names_the_worst_bound() -> None:
+    x = ca.SX.sym("x", 2)
+    nlp = {"x": x, "f": ca.sumsqr(x), "g": ca.vertcat(ca.sumsqr(x), x[0] - x[1])}
+    names = {"constraint_names": ["radius", "diagonal"]}
+    failed = solved(nlp, {"x0": [1, 0.5], "ubg": [-1, 0], "lbg": [-9, 0]}, **names)
+    assert failed.worst() == "radius"
+    assert "largest at radius" in str(failed)
+    assert failed.x0.tolist() == [1.0, 0.5]  # the user's, not that of a second attempt
+
+
+def test_a_result_travels() -> None:
+    for label in ("mixed", "MX"):
+        result = solved(*CASES[label])
+        copy = pickle.loads(pickle.dumps(result))
+        assert str(copy) == str(result)
+        assert (copy.x == result.x).all()
+        assert (copy.bounds.lbg == result.bounds.lbg).all()
+
+
+def test_the_verifier_reads_it_as_any_other() -> None:
+    """Multipliers and point of an equality-constrained program, judged as those of ``Solver``."""
+    x = ca.SX.sym("x", 2)
+    f, h = x[0] + x[1], ca.sumsqr(x) - 2
+    result = solved({"x": x, "f": f, "g": h}, {"x0": -0.5, "lbg": 0, "ubg": 0})
+    problem = Problem(x=x, f=f, h=h)
+    report = verify(problem, result)
+    assert report.accepted
+    assert report.first is not None
+    assert report.first.given is not None
+    wrong = Problem(x=x, f=2 * x[0] + x[1], h=h)
+    assert not verify(wrong, result).accepted
+
+
+def raises(error: type[Exception]) -> Any:
+    """A CasADi callback that fails for x > 1.5."""
+
+    class Fails(ca.Callback):
+        def __init__(self) -> None:
+            ca.Callback.__init__(self)
+            self.construct("F", {"enable_fd": True})
+
+        def get_n_in(self) -> int:
+            return 1
+
+        def get_n_out(self) -> int:
+            return 1
+
+        def eval(self, arguments: Any) -> Any:
+            value = float(arguments[0])
+            if value > 1.5:
+                raise error("too large")
+            return [value**2]
+
+    return Fails()
+
+
+@pytest.mark.parametrize("error", [OverflowError, FloatingPointError, ZeroDivisionError])
+def test_an_error_of_a_callback_in_the_problem_is_an_evaluation_error(
+    error: type[Exception], capfd: pytest.CaptureFixture[str]
+) -> None:
+    x = ca.MX.sym("x")
+    callback = raises(error)
+    solver = nlpsol("s", "hybrid", {"x": x, "f": callback(x)}, {"max_iter": 20})
+    solver(x0=2)
+    result = solver.result
+    assert result.stop.name == "EVALUATION_ERROR"
+    assert result.error is not None
+    assert "too large" in result.error.raised
+    assert result.error.x.tolist() == [2.0]
+    # From a start where it is defined the solve goes on; trial points beyond are rejected.
+    solver(x0=1)
+    assert abs(solver.result.x[0]) < 1e-3
+    capfd.readouterr()  # CasADi prints the traceback of each failure
