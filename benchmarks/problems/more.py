@@ -8,7 +8,14 @@ from problems.hs_base import NLP, problems_of
 from problems.more_base import Squares, system_of
 from problems.systems_base import System
 
-_PARTS = ("more_201_235", "more_236_260", "more_261_289", "more_290_314")
+_PARTS = (
+    "more_201_235",
+    "more_236_260",
+    "more_261_289",
+    "more_290_314",
+    "more_315_341",
+    "more_343_361",
+)
 
 MORE: tuple[NLP, ...] = tuple(
     entry for part in _PARTS for entry in problems_of(import_module(f"problems.{part}"))

@@ -1,0 +1,89 @@
+"""The problems of a comparison: what a solver is given and what is known about the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+from problems.hs import HS, NLP
+from problems.more import MORE, MORE_SYSTEMS
+from problems.systems import SYSTEMS, System
+
+SETS = ("hs", "more", "systems", "squares")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One problem from one start.
+
+    Attributes:
+        name: name in its collection, with the number of the start behind "#" where that is moved.
+        group: one of ``SETS``.
+        build: makes x, f, g (SX) and the lists lbx, ubx, lbg, ubg.
+        x0: start.
+        f_star: published least value, None where there is none.
+        truth: "solvable", "infeasible" or "unbounded", as the collection says.
+    """
+
+    name: str
+    group: str
+    build: Callable[[], dict[str, Any]]
+    x0: tuple[float, ...]
+    f_star: float | None
+    truth: str = "solvable"
+
+
+def of_nlp(entry: NLP, group: str) -> Case:
+    unbounded = entry.f_star == -np.inf
+    f_star, truth = (None, "unbounded") if unbounded else (entry.f_star, "solvable")
+    return Case(entry.name, group, entry.build, entry.x0, f_star, truth)
+
+
+def of_system(entry: System, group: str) -> Case:
+    """h(x) = 0 as min 0 subject to h(x) = 0."""
+
+    def build() -> dict[str, Any]:
+        problem = entry.build()
+        free, zero = [np.inf] * entry.n, [0.0] * entry.m
+        return {
+            "x": problem.x,
+            "f": problem.f,
+            "g": problem.h,
+            "lbg": zero,
+            "ubg": zero,
+            "lbx": [-bound for bound in free],
+            "ubx": free,
+        }
+
+    truth = "solvable" if entry.consistent else "infeasible"
+    return Case(entry.name, group, build, entry.x0, 0.0 if entry.consistent else None, truth)
+
+
+@cache
+def cases(group: str) -> tuple[Case, ...]:
+    """The problems of a set at their published starts.
+
+    "hs" and "more" are the two collections of Schittkowski, "systems" the over-determined systems,
+    "squares" the least-squares problems of "more" as systems of equations.
+    """
+    if group in {"hs", "more"}:
+        return tuple(of_nlp(entry, group) for entry in (HS if group == "hs" else MORE))
+    entries = SYSTEMS if group == "systems" else MORE_SYSTEMS
+    return tuple(of_system(entry, group) for entry in entries)
+
+
+def moved(case: Case, noise: float, seed: int) -> Case:
+    """The case from x0 + noise·max(1, |x0|)·(standard normal), the same in every run."""
+    x0 = np.array(case.x0)
+    draws = np.random.default_rng([crc32(case.name.encode()), seed]).standard_normal(x0.size)
+    start = x0 + noise * np.maximum(1.0, np.abs(x0)) * draws
+    return replace(case, name=f"{case.name}#{seed}", x0=tuple(float(value) for value in start))
+
+
+def case_named(group: str, name: str) -> Case:
+    """The case at its published start; what follows "#" in the name is left out."""
+    return next(case for case in cases(group) if case.name == name.partition("#")[0])
