@@ -21,7 +21,7 @@ from casadi_hybrid.result import EqualityResult, Result
 from casadi_hybrid.solver import Solver
 from casadi_hybrid.status import PointStatus, StopReason
 from casadi_hybrid.stopping import Progress
-from casadi_hybrid.verify import Report, verify
+from casadi_hybrid.verify import NlpReport, Report, verify, verify_nlp
 
 __version__ = "0.1.0"
 
@@ -34,6 +34,7 @@ __all__ = [
     "History",
     "InputError",
     "IterationRecord",
+    "NlpReport",
     "NlpResult",
     "NlpSolver",
     "PointStatus",
@@ -51,4 +52,5 @@ __all__ = [
     "solution_sensitivity",
     "solve_opti",
     "verify",
+    "verify_nlp",
 ]

@@ -2,6 +2,7 @@
 
 :func:`verify` evaluates the problem's own functions, fits multipliers itself, looks at the
 curvature on the kernel of the Jacobian and asks IPOPT for a second opinion.
+:func:`verify_nlp` does the same where there are inequalities and bounds.
 """
 
 from casadi_hybrid.verify.check import verify
@@ -9,7 +10,10 @@ from casadi_hybrid.verify.curvature import Curvature, SecondOrder
 from casadi_hybrid.verify.ipopt import IpoptRun, run_ipopt
 from casadi_hybrid.verify.kkt import FirstOrder, Given, Measure
 from casadi_hybrid.verify.multipliers import Fit, fit_multipliers
-from casadi_hybrid.verify.report import Comparison, Finding, Rejection, Relation, Report
+from casadi_hybrid.verify.nlp.check import verify_nlp
+from casadi_hybrid.verify.nlp.report import NlpReport
+from casadi_hybrid.verify.report import Report
+from casadi_hybrid.verify.verdict import Comparison, Finding, Rejection, Relation
 
 __all__ = [
     "Comparison",
@@ -20,6 +24,7 @@ __all__ = [
     "Given",
     "IpoptRun",
     "Measure",
+    "NlpReport",
     "Rejection",
     "Relation",
     "Report",
@@ -27,4 +32,5 @@ __all__ = [
     "fit_multipliers",
     "run_ipopt",
     "verify",
+    "verify_nlp",
 ]

@@ -12,12 +12,14 @@ from casadi_hybrid.functions import Evaluation
 from casadi_hybrid.inputs import Vector, positive
 from casadi_hybrid.oracle import Oracle
 from casadi_hybrid.problem import Problem
+from casadi_hybrid.verify.compare import compare
 from casadi_hybrid.verify.curvature import SecondOrder, second_order
 from casadi_hybrid.verify.ipopt import IpoptRun, run_ipopt
 from casadi_hybrid.verify.kkt import FirstOrder, first_order
 from casadi_hybrid.verify.point import Candidate, read_candidate
-from casadi_hybrid.verify.reasons import collect_findings, collect_notes
-from casadi_hybrid.verify.report import Comparison, Finding, Rejection, Relation, Report
+from casadi_hybrid.verify.reasons import collect_findings, collect_notes, undefined
+from casadi_hybrid.verify.report import Report
+from casadi_hybrid.verify.verdict import Comparison
 
 
 def verify(
@@ -80,22 +82,25 @@ def verify(
     try:
         at = _evaluate(oracle, candidate.x, names.variable_names)
     except EvaluationError as error:
-        where = f" at {error.entry}" if error.entry else ""
-        label = error.function[0].upper() + error.function[1:]
-        sentence = f"{label} is {error.value}{where}, so nothing else can be judged."
-        return report(f=np.nan, findings=(Finding(Rejection.UNDEFINED, sentence),))
+        return report(f=np.nan, findings=(undefined(error),))
     first = first_order(oracle, at, candidate.multipliers)
     second = _second(oracle, at, first, candidate, tol, scaled=scaled)
     restart = reference = None
     if ipopt:
-        reach = float(np.sqrt(tol)) * max(1.0, float(np.abs(at.x).max()))
 
-        def compare(run: IpoptRun) -> Comparison:
-            return _compare(run, at, first, reach, tol, scaled=scaled)
+        def beside(run: IpoptRun) -> Comparison:
+            return compare(
+                run,
+                at.x,
+                at.f,
+                tol,
+                scaled=scaled,
+                multipliers=partial(_multiplier_difference, first),
+            )
 
-        restart = compare(run_ipopt(problem, at.x, candidate.p, first.fit.multipliers))
+        restart = beside(run_ipopt(problem, at.x, candidate.p, first.fit.multipliers))
         if candidate.x0 is not None:
-            reference = compare(run_ipopt(problem, candidate.x0, candidate.p))
+            reference = beside(run_ipopt(problem, candidate.x0, candidate.p))
     return report(
         f=at.f,
         findings=collect_findings(at, names, first, second, restart, tol, scaled=scaled),
@@ -131,23 +136,7 @@ def _second(
     return second_order(oracle, at, first.fit, multipliers, first.stationarity.value, tol)
 
 
-def _compare(
-    run: IpoptRun, at: Evaluation, first: FirstOrder, reach: float, tol: float, *, scaled: bool
-) -> Comparison:
-    distance, difference = float(np.abs(run.x - at.x).max()), run.f - at.f
-    there = run.conditions
-    multipliers = None
-    if there is not None and distance <= reach and first.fit.unique and there.fit.unique:
-        multipliers = float(np.abs(run.multipliers - first.fit.multipliers).max())
-    same_value = tol * max(1.0, abs(at.f))
-    if there is None:
-        relation = Relation.NO_RUN
-    elif distance <= reach:
-        relation = Relation.SAME_POINT
-    elif not there.holds(tol, scaled=scaled):
-        relation = Relation.NO_KKT_POINT
-    elif abs(difference) <= same_value:
-        relation = Relation.EQUAL
-    else:
-        relation = Relation.LOWER if difference < 0 else Relation.HIGHER
-    return Comparison(run, relation, distance, difference, multipliers)
+def _multiplier_difference(first: FirstOrder, run: IpoptRun) -> float | None:
+    if not (first.fit.unique and run.conditions.fit.unique):
+        return None
+    return float(np.abs(run.multipliers - first.fit.multipliers).max())

@@ -9,6 +9,7 @@ is seen to fall along a feasible path.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -17,9 +18,8 @@ import numpy as np
 from casadi_hybrid.errors import EvaluationError
 from casadi_hybrid.functions import Evaluation
 from casadi_hybrid.inputs import Matrix, Vector
-from casadi_hybrid.oracle import Oracle
 from casadi_hybrid.verify.multipliers import Fit
-from casadi_hybrid.verify.path import falls_along
+from casadi_hybrid.verify.path import Derivatives, falls_along
 
 ROUNDING = 1e-12
 """Curvature below this fraction of the Hessian's terms is rounding."""
@@ -30,6 +30,8 @@ class Curvature(Enum):
     """The second-order verdict on a KKT point."""
 
     STRICT_MINIMIZER = "a strict local minimizer: curvature is positive on ker J"
+    CRITICAL_CONE = "a strict local minimizer: curvature is positive on the critical cone"
+    VERTEX = "a strict local minimizer: every direction leaves a binding constraint to first order"
     ISOLATED_POINT = "an isolated feasible point (ker J = {0}), so the second order holds trivially"
     DEGENERATE = "zero curvature on ker J: minimality is neither proved nor refuted"
     NEGATIVE_CURVATURE = "a saddle point or a maximizer: curvature is negative on ker J"
@@ -52,6 +54,7 @@ class SecondOrder:
         direction: unit vector of R^n in ker J with the smallest curvature, None without.
         multipliers: the λ at which H was evaluated.
         chosen: where that λ comes from: ``"fitted"``, ``"given"`` or ``"searched"``.
+        counted: the inertia where it comes from a factorization and not from eigenvalues.
     """
 
     verdict: Curvature
@@ -60,6 +63,7 @@ class SecondOrder:
     direction: Vector | None
     multipliers: Vector
     chosen: str
+    counted: tuple[int, int, int] | None = None
 
     def __post_init__(self) -> None:
         for array in (self.eigenvalues, self.direction, self.multipliers):
@@ -69,6 +73,8 @@ class SecondOrder:
     @property
     def inertia(self) -> tuple[int, int, int]:
         """Numbers of positive, negative and zero eigenvalues of ZᵀHZ."""
+        if self.counted is not None:
+            return self.counted
         e = self.eigenvalues
         positive = int(np.count_nonzero(e > self.zero))
         negative = int(np.count_nonzero(e < -self.zero))
@@ -81,7 +87,14 @@ class SecondOrder:
 
 
 def second_order(
-    oracle: Oracle, at: Evaluation, fit: Fit, given: Vector | None, residual: float, tol: float
+    oracle: Derivatives,
+    at: Evaluation,
+    fit: Fit,
+    given: Vector | None,
+    residual: float,
+    tol: float,
+    *,
+    admissible: Callable[[Vector], bool] | None = None,
 ) -> SecondOrder:
     """Judge the curvature at a KKT point.
 
@@ -93,18 +106,19 @@ def second_order(
         residual: the stationarity residual, which bounds how much f may fall by first order.
         tol: curvature at most this large counts as zero, for a step of one unit then changes the
             gradient by no more than the tolerance; so does rounding, 1e-12 of the terms of H.
+        admissible: which multipliers have the right signs; all, where there are only equations.
     """
     Z = fit.kernel
     nothing = np.zeros(0)
     if Z.shape[1] == 0:
         return SecondOrder(Curvature.ISOLATED_POINT, nothing, tol, None, fit.multipliers, "fitted")
     try:
-        model = _Model(oracle, at.x, Z, tol)
+        model = ReducedHessian(oracle, at.x, fit, tol)
         trials = [model.judge(fit.multipliers, "fitted")]
         if trials[-1].verdict is not Curvature.STRICT_MINIMIZER and not fit.unique:
             if given is not None:
                 trials.append(model.judge(given, "given"))
-            trials.append(_search(model, fit))
+            trials.append(_search(model, fit, admissible))
     except EvaluationError:
         return SecondOrder(Curvature.UNDEFINED, nothing, tol, None, fit.multipliers, "fitted")
     order = (Curvature.STRICT_MINIMIZER, Curvature.DEGENERATE, Curvature.NEGATIVE_CURVATURE)
@@ -114,13 +128,13 @@ def second_order(
     return _confirm(oracle, at, fit, model, best, residual)
 
 
-class _Model:
+class ReducedHessian:
     """ZᵀH(λ)Z as a function of λ, with the size of the terms of H."""
 
-    def __init__(self, oracle: Oracle, x: Vector, Z: Matrix, tol: float) -> None:
+    def __init__(self, oracle: Derivatives, x: Vector, fit: Fit, tol: float) -> None:
         self._oracle, self._x, self._tol = oracle, x, tol
-        self.Z = Z
-        self._objective = self._hessian(np.zeros(oracle.functions.residual.numel_out(0)))
+        self.Z = fit.kernel
+        self._objective = self._hessian(np.zeros_like(fit.multipliers))
 
     def _hessian(self, multipliers: Vector) -> Matrix:
         hessian = self._oracle.second(self._x, multipliers).hessian
@@ -151,10 +165,12 @@ class _Model:
 
 
 def _norm(A: Matrix) -> float:
-    return float(np.abs(np.linalg.eigvalsh(A)).max())
+    return float(np.abs(A).sum(axis=1).max())
 
 
-def _search(model: _Model, fit: Fit) -> SecondOrder:
+def _search(
+    model: ReducedHessian, fit: Fit, admissible: Callable[[Vector], bool] | None
+) -> SecondOrder:
     """Look for a λ with ∇f + Jᵀλ unchanged and ZᵀH(λ)Z positive definite.
 
     λ = λ_fit + N y with N = ker Jᵀ makes the smallest eigenvalue a concave function of y: Polyak
@@ -167,7 +183,8 @@ def _search(model: _Model, fit: Fit) -> SecondOrder:
     target = max(10 * zero, 0.1 * _norm(base))
     for _ in range(SEARCH_STEPS):
         values, vectors = np.linalg.eigh(base + sum(a * R for a, R in zip(y, parts, strict=True)))
-        if values[0] > best_value:
+        allowed = admissible is None or admissible(fit.multipliers + fit.free @ y)
+        if allowed and values[0] > best_value:
             best, best_value = y, float(values[0])
         gradient = np.array([vectors[:, 0] @ R @ vectors[:, 0] for R in parts])
         size = float(gradient @ gradient)
@@ -178,7 +195,12 @@ def _search(model: _Model, fit: Fit) -> SecondOrder:
 
 
 def _confirm(
-    oracle: Oracle, at: Evaluation, fit: Fit, model: _Model, found: SecondOrder, residual: float
+    oracle: Derivatives,
+    at: Evaluation,
+    fit: Fit,
+    model: ReducedHessian,
+    found: SecondOrder,
+    residual: float,
 ) -> SecondOrder:
     """Follow feasible paths where the curvature alone does not decide."""
     if found.verdict is Curvature.NEGATIVE_CURVATURE and fit.unique:

@@ -6,6 +6,7 @@ form
     min f(x) + ρ Σ(s⁺ + s⁻)   subject to   h(x) = s⁺ − s⁻,   s⁺, s⁻ ≥ 0,
 
 which has the same solutions once ρ exceeds the largest multiplier. ρ is raised until h vanishes.
+Where there are inequalities too, only the equations get slacks.
 What IPOPT says of its own success is recorded and never used: every answer is judged by the
 problem's own functions.
 """
@@ -13,17 +14,20 @@ problem's own functions.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import casadi as ca
 import numpy as np
+from numpy.typing import NDArray
 
 from casadi_hybrid.errors import EvaluationError
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.oracle import Oracle
 from casadi_hybrid.problem import Problem
-from casadi_hybrid.verify.kkt import FirstOrder, first_order
+from casadi_hybrid.verify.kkt import FirstOrder, Measure, first_order
 
 RHO = 10.0
 RAISE = 10.0
@@ -67,13 +71,58 @@ NO_RUN = (
 )
 
 
+class Conditions(Protocol):
+    """First-order conditions of any kind of problem."""
+
+    @property
+    def feasibility(self) -> Measure:
+        """The largest violation."""
+        ...
+
+    @property
+    def stationarity(self) -> Measure:
+        """The slope of the Lagrangian with fitted multipliers."""
+        ...
+
+    def holds(self, tol: float, *, scaled: bool) -> bool:
+        """Whether the point is a KKT point within ``tol``."""
+        ...
+
+
+Judge = Callable[[Vector, Vector, Vector], tuple[float, Conditions]]
+"""(x, lam_x, lam_g) → f and the conditions at x, by the problem's own functions."""
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """A problem as IPOPT is asked about it.
+
+    Attributes:
+        kind: ``ca.SX`` or ``ca.MX``.
+        graph: (x, p) → f, g.
+        p: parameter values.
+        lbx, ubx, lbg, ubg: bounds; rows with lbg = ubg are the equations.
+        judge: how its answers are judged; an :class:`~casadi_hybrid.EvaluationError` says that
+            they cannot be.
+    """
+
+    kind: Any
+    graph: ca.Function
+    p: Vector
+    lbx: Vector
+    ubx: Vector
+    lbg: Vector
+    ubg: Vector
+    judge: Judge
+
+
 @dataclass(frozen=True, eq=False)
 class IpoptRun:
     """Where IPOPT ended, judged by the problem's own functions.
 
     Attributes:
         x, f: its point and the objective there.
-        multipliers: its own multipliers λ of h, L = f + λᵀh.
+        multipliers: its own multipliers of the constraints, L = f + λᵀh or f + lam_gᵀg + lam_xᵀx.
         conditions: first-order conditions at x with fitted multipliers; ``conditions.given``
             judges IPOPT's own. None when it did not run or its point is not finite.
         form: ``"plain"`` or ``"elastic"``.
@@ -82,21 +131,23 @@ class IpoptRun:
         status: IPOPT's own word.
         iterations: of the last run.
         elapsed: seconds, with all runs.
+        lam_x: its own multipliers of the bounds.
     """
 
     x: Vector
     f: float
     multipliers: Vector
-    conditions: FirstOrder | None
+    conditions: Any
     form: str
     rho: float | None
     raises: int
     status: str
     iterations: int
     elapsed: float
+    lam_x: Vector = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
-        for array in (self.x, self.multipliers):
+        for array in (self.x, self.multipliers, self.lam_x):
             array.setflags(write=False)
 
     @property
@@ -111,10 +162,7 @@ class IpoptRun:
 def run_ipopt(
     problem: Problem, x0: Vector, p: Vector, multipliers: Vector | None = None
 ) -> IpoptRun:
-    """Run IPOPT from a start.
-
-    The plain form is tried where IPOPT takes it (m ≤ n). The elastic form follows where it does
-    not, or where the plain answer is no KKT point; then the better of the two is returned.
+    """Run IPOPT from a start on a problem with equations only; see :func:`ask_ipopt`.
 
     Args:
         problem: the problem.
@@ -122,52 +170,87 @@ def run_ipopt(
         p: parameter values.
         multipliers: given, they make this a warm start from a supposed solution.
     """
+
+    def judge(x: Vector, lam_x: Vector, lam_g: Vector) -> tuple[float, FirstOrder]:
+        oracle = Oracle(problem.functions, p)
+        at = oracle.first(x)
+        return at.f, first_order(oracle, at, lam_g)
+
+    free, zero = np.full(problem.n, np.inf), np.zeros(problem.m)
+    graph = ca.Function("graph", [problem.x, problem.p], [problem.f, problem.h])
+    asked = Asked(type(problem.x), graph, p, -free, free, zero, zero, judge)
+    warm = None if multipliers is None else (np.zeros(problem.n), multipliers)
+    return ask_ipopt(asked, x0, warm)
+
+
+def ask_ipopt(asked: Asked, x0: Vector, warm: tuple[Vector, Vector] | None = None) -> IpoptRun:
+    """Run IPOPT from a start.
+
+    The plain form is tried where IPOPT takes it (no more equations than variables). The elastic
+    form follows where it does not, or where the plain answer is no KKT point; then the better of
+    the two is returned.
+
+    Args:
+        asked: the problem.
+        x0: start.
+        warm: (lam_x, lam_g) make this a warm start from a supposed solution.
+    """
     began = time.perf_counter()
-    plain = _plain(problem, x0, p, multipliers, began) if problem.m <= problem.n else None
-    if plain is not None and plain.merit <= SOLVED:
+    equations = np.flatnonzero(asked.lbg == asked.ubg)
+    plain = _plain(asked, x0, warm, began) if equations.size <= x0.size else None
+    if plain is not None and (plain.merit <= SOLVED or equations.size == 0):
         return plain
-    elastic = _elastic(problem, x0, p, multipliers, began)
+    elastic = _elastic(asked, equations, x0, warm, began)
     return elastic if plain is None or elastic.merit < plain.merit else plain
 
 
-def _plain(
-    problem: Problem, x0: Vector, p: Vector, multipliers: Vector | None, began: float
-) -> IpoptRun:
-    x, q, f, h = _graph(problem)
-    solver = _nlpsol({"x": x, "p": q, "f": f, "g": h}, warm=multipliers is not None)
-    lam = np.zeros(problem.m) if multipliers is None else multipliers
-    answer = _call(solver, x0=x0, p=p, lbg=0, ubg=0, lam_g0=lam)
-    return _judge(problem, p, answer, solver, began, "plain", None, 0)
+def _plain(asked: Asked, x0: Vector, warm: tuple[Vector, Vector] | None, began: float) -> IpoptRun:
+    x, p, f, g = _symbols(asked)
+    solver = _nlpsol({"x": x, "p": p, "f": f, "g": g}, warm=warm is not None)
+    lam_x, lam_g = warm or (np.zeros(x0.size), np.zeros(asked.lbg.size))
+    answer = _call(
+        solver, x0=x0, p=asked.p, lbx=asked.lbx, ubx=asked.ubx, lbg=asked.lbg, ubg=asked.ubg,
+        lam_x0=lam_x, lam_g0=lam_g,
+    )  # fmt: skip
+    return _judge(asked, answer, solver, began, "plain", None, 0)
 
 
 def _elastic(
-    problem: Problem, x0: Vector, p: Vector, multipliers: Vector | None, began: float
+    asked: Asked,
+    equations: NDArray[np.intp],
+    x0: Vector,
+    warm: tuple[Vector, Vector] | None,
+    began: float,
 ) -> IpoptRun:
-    x, q, f, h = _graph(problem)
-    n, m = problem.n, problem.m
-    up, down, rho = (type(x).sym(name, size) for name, size in (("up", m), ("down", m), ("r", 1)))
+    x, p, f, g = _symbols(asked)
+    m, k = asked.lbg.size, equations.size
+    up, down, rho = (asked.kind.sym(name, size) for name, size in (("u", k), ("d", k), ("r", 1)))
+    pick = ca.DM.triplet(equations.tolist(), list(range(k)), ca.DM.ones(k), m, k)
     nlp = {
         "x": ca.vertcat(x, up, down),
-        "p": ca.vertcat(q, rho),
+        "p": ca.vertcat(p, rho),
         "f": f + rho * (ca.sum1(up) + ca.sum1(down)),
-        "g": h - up + down,
+        "g": g + ca.mtimes(pick, down - up),
     }
-    solver = _nlpsol(nlp, warm=multipliers is not None)
-    lam = np.zeros(m) if multipliers is None else multipliers
-    h0 = np.nan_to_num(problem.functions.residual(x0, p).full().ravel(), posinf=0.0, neginf=0.0)
+    solver = _nlpsol(nlp, warm=warm is not None)
+    lam_x, lam_g = warm or (np.zeros(x0.size), np.zeros(m))
+    lam = lam_g[equations]
+    g0 = np.asarray(asked.graph(x0, asked.p)[1].full()).ravel()[equations]
+    h0 = np.nan_to_num(g0, posinf=0.0, neginf=0.0) - asked.lbg[equations]
     start = np.concatenate((x0, np.maximum(h0, 0.0), np.maximum(-h0, 0.0)))
-    lower = np.concatenate((np.full(n, -np.inf), np.zeros(2 * m)))
+    lower = np.concatenate((asked.lbx, np.zeros(2 * k)))
+    upper = np.concatenate((asked.ubx, np.full(2 * k, np.inf)))
     weight = max(RHO, 2 * float(np.abs(lam).max()))
     for raises in range(RAISES + 1):
         # Stationarity in s: λ ∓ ρ is CasADi's multiplier of s± ≥ 0, which is not positive.
-        bounds = np.concatenate((np.zeros(n), lam - weight, -lam - weight))
-        values = np.append(p, weight)
+        bounds = np.concatenate((lam_x, lam - weight, -lam - weight))
         answer = _call(
-            solver, x0=start, p=values, lbx=lower, lbg=0, ubg=0, lam_g0=lam, lam_x0=bounds
-        )
-        run = _judge(problem, p, answer, solver, began, "elastic", weight, raises)
+            solver, x0=start, p=np.append(asked.p, weight), lbx=lower, ubx=upper,
+            lbg=asked.lbg, ubg=asked.ubg, lam_g0=lam_g, lam_x0=bounds,
+        )  # fmt: skip
+        run = _judge(asked, answer, solver, began, "elastic", weight, raises)
         # A slack that is not zero has its multiplier at ±ρ.
-        exact = np.abs(run.multipliers).max() < 0.999 * weight
+        exact = np.abs(run.multipliers[equations]).max() < 0.999 * weight
         there = run.conditions
         if exact and there is not None and there.feasibility.scaled <= VANISHED:
             break
@@ -175,13 +258,11 @@ def _elastic(
     return run
 
 
-def _graph(problem: Problem) -> tuple[Any, Any, Any, Any]:
-    """f and h on fresh symbols: the problem's own x may be a stack of several."""
-    kind: Any = type(problem.x)
-    graph = ca.Function("graph", [problem.x, problem.p], [problem.f, problem.h])
-    x, p = kind.sym("x", problem.n), kind.sym("p", problem.n_p)
-    f, h = graph.call([x, p], True, False)
-    return x, p, f, h
+def _symbols(asked: Asked) -> tuple[Any, Any, Any, Any]:
+    """f and g on fresh symbols: the problem's own x may be a stack of several."""
+    x, p = (asked.kind.sym(name, asked.graph.numel_in(i)) for i, name in enumerate("xp"))
+    f, g = asked.graph.call([x, p], True, False)
+    return x, p, f, g
 
 
 def _nlpsol(nlp: dict[str, Any], *, warm: bool) -> Any:
@@ -193,12 +274,11 @@ def _nlpsol(nlp: dict[str, Any], *, warm: bool) -> Any:
 
 def _call(solver: Any, **arguments: Any) -> dict[str, Vector]:
     answer = solver(**arguments)
-    return {name: np.asarray(answer[name].full()).ravel() for name in ("x", "lam_g")}
+    return {name: np.asarray(answer[name].full()).ravel() for name in ("x", "lam_x", "lam_g")}
 
 
 def _judge(
-    problem: Problem,
-    p: Vector,
+    asked: Asked,
     answer: dict[str, Vector],
     solver: Any,
     began: float,
@@ -208,16 +288,13 @@ def _judge(
 ) -> IpoptRun:
     stats = solver.stats()
     status = str(stats["return_status"])
-    x, multipliers = answer["x"][: problem.n], answer["lam_g"]
+    n = asked.lbx.size
+    x, lam_x, lam_g = answer["x"][:n], answer["lam_x"][:n], answer["lam_g"]
     f, conditions = np.nan, None
     if status not in NO_RUN and np.isfinite(x).all():
-        try:
-            oracle = Oracle(problem.functions, p)
-            at = oracle.first(x)
-            f, conditions = at.f, first_order(oracle, at, multipliers)
-        except EvaluationError:
-            pass
+        with suppress(EvaluationError):
+            f, conditions = asked.judge(x, lam_x, lam_g)
     # The count is not set when IPOPT refuses to start.
     iterations = 0 if status in NO_RUN else int(stats["iter_count"])
     elapsed = time.perf_counter() - began
-    return IpoptRun(x, f, multipliers, conditions, form, rho, raises, status, iterations, elapsed)
+    return IpoptRun(x, f, lam_g, conditions, form, rho, raises, status, iterations, elapsed, lam_x)

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 
 from casadi_hybrid.errors import EvaluationError
 from casadi_hybrid.functions import Evaluation
 from casadi_hybrid.inputs import Vector
-from casadi_hybrid.oracle import Oracle
+
+
+class Derivatives(Protocol):
+    """The functions of an equality-constrained problem, as an :class:`.Oracle` has them."""
+
+    def first(self, x: Vector) -> Evaluation:
+        """Return f, ∇f, h and J_h."""
+        ...
+
+    def second(self, x: Vector, multipliers: Vector) -> Evaluation:
+        """Return these and ∇²ₓₓL."""
+        ...
+
 
 STEPS = (0.1, 0.03, 0.01)
 """Lengths of the walk, in units of max(1, ‖x‖_∞)."""
@@ -16,7 +30,7 @@ ROUNDING = 1e-13
 
 
 def falls_along(
-    oracle: Oracle, at: Evaluation, direction: Vector, multipliers: Vector, residual: float
+    oracle: Derivatives, at: Evaluation, direction: Vector, multipliers: Vector, residual: float
 ) -> Vector | None:
     """Return ±direction if f falls along it at every length of :data:`STEPS`, else None.
 
@@ -40,7 +54,7 @@ def falls_along(
 
 
 def _falls(
-    oracle: Oracle, at: Evaluation, step: Vector, multipliers: Vector, residual: float
+    oracle: Derivatives, at: Evaluation, step: Vector, multipliers: Vector, residual: float
 ) -> bool:
     try:
         there = _pull_back(oracle, at.x + step, at.h)
@@ -58,7 +72,7 @@ def _falls(
     return there.f < at.f - margin
 
 
-def _pull_back(oracle: Oracle, x: Vector, reference: Vector) -> Evaluation | None:
+def _pull_back(oracle: Derivatives, x: Vector, reference: Vector) -> Evaluation | None:
     """Return to h = 0, or to the violation that the judged point itself has."""
     for _ in range(CORRECTIONS):
         there = oracle.first(x)

@@ -57,14 +57,14 @@ def read_candidate(problem: Problem, point: Any, p: Any, multipliers: Any, x0: A
     if p is None and problem.n_p:
         raise InputError(f"p is missing; the problem has {problem.n_p} parameter(s)")
     return Candidate(
-        _vector(point, problem.n, label),
-        None if multipliers is None else _vector(multipliers, problem.m, "multipliers"),
+        read_vector(point, problem.n, label),
+        None if multipliers is None else read_vector(multipliers, problem.m, "multipliers"),
         as_vector([] if p is None else p, problem.n_p, "p"),
         None if x0 is None else as_vector(x0, problem.n, "x0"),
     )
 
 
-def _vector(value: Any, size: int, name: str) -> Vector:
+def read_vector(value: Any, size: int, name: str) -> Vector:
     """Like :func:`~casadi_hybrid.inputs.as_vector`, but NaN and Inf pass."""
     if isinstance(value, ca.SX | ca.MX):
         return as_vector(value, size, name)

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from casadi_hybrid.errors import EvaluationError
 from casadi_hybrid.functions import Evaluation, Functions
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.verify.curvature import NO_MINIMIZER, Curvature, SecondOrder
 from casadi_hybrid.verify.kkt import FirstOrder, Given, Measure
-from casadi_hybrid.verify.report import Comparison, Finding, Rejection, Relation
+from casadi_hybrid.verify.verdict import Comparison, Finding, Rejection, Relation
 
 ILL_CONDITIONED = 1e6
 """Condition of the row-scaled Jacobian from which the rank is in doubt."""
+FLAT = (
+    "Curvature is zero in some feasible direction and f was not seen to fall along it: the "
+    "necessary second-order condition holds, the sufficient one does not."
+)
 
 
 def collect_findings(
@@ -33,13 +38,13 @@ def collect_findings(
             Finding(
                 Rejection.NOT_STATIONARY,
                 f"No multipliers make x stationary: the best leave {first.stationarity.where} with "
-                f"|∂L/∂x| = {_size(first.stationarity, scaled=scaled)}, above {tol:.0e}.",
+                f"|∂L/∂x| = {size_text(first.stationarity, scaled=scaled)}, above {tol:.0e}.",
             )
         )
     if first.given is not None and not first.given.stationarity.within(tol, scaled=scaled):
         found.append(_given(first.given, tol, scaled=scaled))
     if second is not None:
-        found += _curvature(second, names.variable_names)
+        found += curvature_findings(second, names.variable_names)
     if restart is not None:
         found += _restart(restart, second)
     return tuple(found)
@@ -70,28 +75,39 @@ def collect_notes(
     elif not fit.unique and second.smallest is not None:
         notes.append("Multipliers are not unique; the Hessian uses the fitted ones, of least norm.")
     if second is not None and second.verdict is Curvature.DEGENERATE:
-        notes.append(
-            "Curvature is zero in some feasible direction and f was not seen to fall along it: "
-            "the necessary second-order condition holds, the sufficient one does not."
-        )
+        notes.append(FLAT)
+    return (*notes, *ipopt_notes(reference, ipopt=ipopt))
+
+
+def ipopt_notes(reference: Comparison | None, *, ipopt: bool) -> tuple[str, ...]:
+    """Return what there is to say on the run from the start of the solve."""
     if not ipopt:
-        notes.append("IPOPT was not asked.")
-    elif reference is None:
-        notes.append("IPOPT was not run from the start of the solve: give x0 for that.")
-    elif reference.relation in (Relation.LOWER, Relation.HIGHER, Relation.EQUAL):
-        notes.append(f"IPOPT from the same start found {reference.relation.value}.")
-    elif reference.relation is not Relation.SAME_POINT:
-        notes.append(f"IPOPT from the same start gave {reference.relation.value}.")
-    return tuple(notes)
+        return ("IPOPT was not asked.",)
+    if reference is None:
+        return ("IPOPT was not run from the start of the solve: give x0 for that.",)
+    if reference.relation in (Relation.LOWER, Relation.HIGHER, Relation.EQUAL):
+        return (f"IPOPT from the same start found {reference.relation.value}.",)
+    if reference.relation is not Relation.SAME_POINT:
+        return (f"IPOPT from the same start gave {reference.relation.value}.",)
+    return ()
 
 
-def _size(measure: Measure, *, scaled: bool) -> str:
+def undefined(error: EvaluationError) -> Finding:
+    """The reason where a function of the problem is not finite."""
+    where = f" at {error.entry}" if error.entry else ""
+    label = error.function[0].upper() + error.function[1:]
+    sentence = f"{label} is {error.value}{where}, so nothing else can be judged."
+    return Finding(Rejection.UNDEFINED, sentence)
+
+
+def size_text(measure: Measure, *, scaled: bool) -> str:
+    """The residual that is held against the tolerance."""
     return f"{measure.scaled:.2e} (scaled)" if scaled else f"{measure.value:.2e}"
 
 
 def _infeasible(at: Evaluation, feasibility: Measure, tol: float, *, scaled: bool) -> Finding:
     sentence = (
-        f"Constraint {feasibility.where} is violated by {_size(feasibility, scaled=scaled)}, "
+        f"Constraint {feasibility.where} is violated by {size_text(feasibility, scaled=scaled)}, "
         f"above {tol:.0e}."
     )
     with np.errstate(all="ignore"):
@@ -106,7 +122,7 @@ def _infeasible(at: Evaluation, feasibility: Measure, tol: float, *, scaled: boo
 
 
 def _given(given: Given, tol: float, *, scaled: bool) -> Finding:
-    size = _size(given.stationarity, scaled=scaled)
+    size = size_text(given.stationarity, scaled=scaled)
     if given.flipped.within(tol, scaled=scaled):
         return Finding(
             Rejection.FLIPPED_SIGN,
@@ -120,7 +136,8 @@ def _given(given: Given, tol: float, *, scaled: bool) -> Finding:
     )
 
 
-def _curvature(second: SecondOrder, names: tuple[str, ...]) -> list[Finding]:
+def curvature_findings(second: SecondOrder, names: tuple[str, ...]) -> list[Finding]:
+    """Return what the second order says against a point."""
     if second.verdict in NO_MINIMIZER:
         assert second.direction is not None
         return [

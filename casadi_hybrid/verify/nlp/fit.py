@@ -1,0 +1,107 @@
+"""Least squares with signs: multipliers that make a point stationary, if any do.
+
+    minimize ‖s + G ν‖² + ‖W ν‖²   subject to   ν_i ≥ 0 where signed
+
+for a slope s, gradients in the columns of G (n×k, sparse) and W = diag(distances to the bounds).
+The second term is the complementarity residual: a bound that x only comes close to may have a
+multiplier as far as that is worth it. The passive set (the positive ν) is found by block principal
+pivoting with Kim and Park's backup rule (SIAM J. Scientific Computing 33, 2011), each least-squares
+problem by sparse LU of its augmented system. Dependent columns are told apart by a proximal term
+that vanishes in the limit, which selects ν near the one of least norm.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import scipy.sparse.linalg as spla
+
+from casadi_hybrid.inputs import Vector
+from casadi_hybrid.verify.nlp.rows import Flags
+
+PROXIMAL = 1e-12
+PROXIMAL_STEPS = 4
+PIVOTS = 100
+FULL_EXCHANGES = 3
+ROUNDING = 1e-13
+
+
+def fit_signed(slope: Vector, gradients: Any, distances: Vector, signed: Flags) -> Vector:
+    """Return ν (see the module), zero where a column of G is zero.
+
+    Args:
+        slope: s, n numbers.
+        gradients: G, n×k, sparse; its columns are scaled to entries of one.
+        distances: the diagonal of W, k numbers ≥ 0.
+        signed: which ν must not be negative.
+    """
+    k = gradients.shape[1]
+    if k == 0:
+        return np.zeros(0)
+    largest = abs(gradients).max(axis=0).toarray().ravel()
+    size = np.where(largest > 0, largest, 1.0)
+    problem = _Scaled(slope, (gradients / size).tocsc(), (distances / size) ** 2, signed)
+    nu = np.zeros(k)
+    for _ in range(PROXIMAL_STEPS):
+        last, nu = nu, problem.minimize(nu)
+        if np.abs(nu - last).max() <= 1e-12 * max(1.0, float(np.abs(nu).max())):
+            break
+    return np.asarray(nu / size)
+
+
+class _Scaled:
+    """The problem with columns of size one, and a proximal term around an anchor."""
+
+    def __init__(self, slope: Vector, G: Any, weights: Vector, signed: Flags) -> None:
+        self._slope, self._G, self._weights, self._signed = slope, G, weights, signed
+
+    def minimize(self, anchor: Vector) -> Vector:
+        signed = self._signed
+        passive = ~signed | (anchor > 0) if anchor.any() else np.ones(signed.size, dtype=bool)
+        best, least = anchor, np.inf
+        fewest, chances = signed.size + 1, FULL_EXCHANGES
+        for _ in range(PIVOTS):
+            nu, residual = self._solve(passive, anchor)
+            pull = self._G.T @ residual + self._weights * nu + PROXIMAL * (nu - anchor)
+            allowed = np.where(signed, np.maximum(nu, 0.0), nu)
+            value = self._objective(allowed)
+            if value < least:
+                best, least = allowed, value
+            small = ROUNDING * max(1.0, float(np.abs(nu).max()))
+            flat = ROUNDING * max(1.0, float(np.abs(self._slope).max(initial=0.0)))
+            wrong = signed & np.where(passive, nu < -small, pull < -flat)
+            count = int(np.count_nonzero(wrong))
+            if count == 0:
+                return allowed
+            if count < fewest:
+                fewest, chances = count, FULL_EXCHANGES
+            elif chances:
+                chances -= 1
+            else:
+                wrong = np.arange(signed.size) == np.flatnonzero(wrong)[-1]
+            passive = passive ^ wrong
+        return best
+
+    def _objective(self, nu: Vector) -> float:
+        residual = self._slope + self._G @ nu
+        return float(residual @ residual + nu @ (self._weights * nu))
+
+    def _solve(self, passive: Flags, anchor: Vector) -> tuple[Vector, Vector]:
+        """ν with zeros off the passive set, and the residual s + Gν.
+
+        The residual is an unknown of the augmented system, so that it does not suffer from the
+        squared condition of normal equations.
+        """
+        n = self._slope.size
+        G, held = self._G[:, passive], anchor[passive]
+        diagonal = self._weights[passive] + PROXIMAL
+        K = sp.block_array([[sp.eye_array(n), -G], [G.T, sp.diags_array(diagonal)]], format="csc")
+        right = np.concatenate((self._slope, PROXIMAL * held))
+        factor = spla.splu(K)
+        z = factor.solve(right)
+        z = z + factor.solve(right - K @ z)
+        nu = np.zeros(passive.size)
+        nu[passive] = z[n:]
+        return nu, z[:n]
