@@ -29,8 +29,8 @@ class Result:
         stop: why the solve stopped.
         point: what x is.
         detail: a sentence with the particulars of a failure, or empty.
-        error: where a function of the problem was not defined and the solve could not go on:
-            which function, which entry, at which x. Else None.
+        error: where the solve failed, the last value of a function of the problem that was not
+            finite: which function, which entry, at which x. None where all were.
         remarks: what the method found out about the problem.
         iterations: steps taken.
         evaluations: calls of the problem's functions, by kind.
@@ -82,6 +82,29 @@ class Result:
         # (false for NaN as well)
         return self.constraint_names[int(np.argmax(size))] if size.max(initial=0.0) > 0.0 else ""
 
+    def findings(self) -> tuple[str, ...]:
+        """What there is to say beside the statuses and residuals, in sentences."""
+        return tuple(f"Remark: {remark}." for remark in self.remarks)
+
+    def explain(self) -> str:
+        """Say in sentences how the solve ended, what the point is, and what stood in the way."""
+        worst = self.worst()
+        kinds = []
+        for kind in self._residual_rows:
+            place = f" at {worst}" if kind == "feasibility" and worst else ""
+            tolerance = getattr(self.tolerances, kind)
+            kinds.append(
+                f"{kind} {getattr(self.residuals, kind):.2e}{place} (at most {tolerance:g})"
+            )
+        lines = [
+            f"Stopped after {self.iterations} iterations: {self.stop.value}.",
+            f"The point: {self.point.value}.",
+            f"Residuals: {', '.join(kinds)}.",
+        ]
+        if self.detail:
+            lines.append(f"Detail: {self.detail}.")
+        return "\n".join([*lines, *self.findings()])
+
     def __str__(self) -> str:
         calls = ", ".join(f"{count} {kind}" for kind, count in self.evaluations.items() if count)
         rows = [
@@ -96,7 +119,7 @@ class Result:
         for kind in self._residual_rows:
             value, tolerance = getattr(self.residuals, kind), getattr(self.tolerances, kind)
             rows.append((kind, f"{value:.2e}  (tolerance {tolerance:.0e}{places.get(kind, '')})"))
-        took = f"{self.iterations}  ({calls} evaluations, {self.elapsed:.3g} s)"
+        took = f"{self.iterations}  ({calls or 'no'} evaluations, {self.elapsed:.3g} s)"
         rows.append(("iterations", took))
         if self.detail:
             rows.append(("detail", self.detail))

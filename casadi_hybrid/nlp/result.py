@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
 from casadi_hybrid.inputs import Vector
+from casadi_hybrid.nlp.explain import findings
 from casadi_hybrid.nlp.residuals import violations
 from casadi_hybrid.nlp.standard import Bounds, Linearization
+from casadi_hybrid.nlp.working_set import WorkingSet, active_sides
 from casadi_hybrid.result import Result
 
 
@@ -21,12 +24,14 @@ class NlpResult(Result):
         lam_x: multipliers of the bounds on x. A multiplier is positive at an active upper bound
             and negative at an active lower one.
         bounds: those of the solve.
-        certificate: at a point that violates a constraint the size of the slope of the violation,
-            ‖P(J̃ᵀv)‖₂/‖v‖₂ with v the violations of the rows, each scaled to gradients of at most
-            100 at the start, J̃ their Jacobian and P leaving out what bounds on x block. Where it
+        certificate: at a point that violates a constraint the slope of the violation
+            ½Σω_i v_i² relative to its parts, ‖P Σω_i v_i ∇g_i‖₂ / Σω_i |v_i| ‖∇g_i‖₂, between 0
+            and 1: v are the violations of the rows, ω the scales of the solve, P leaves out what
+            bounds on x block, and ‖∇g_i‖ is the larger of those at the start and at x. Where it
             is small (1e-5) no small step reduces the violation: the constraints are inconsistent,
             or x is a local minimum of their violation. None at a feasible point.
-        start, end: first derivatives at the first and the returned point, None where undefined.
+        start, end: first derivatives at the first point (of the last attempt, where there were
+            several) and at the returned one, None where undefined.
         step: the last step before the returned point, None where none was taken.
     """
 
@@ -38,6 +43,19 @@ class NlpResult(Result):
     step: Vector | None = field(default=None, repr=False)
 
     _residual_rows: ClassVar[tuple[str, ...]] = ("feasibility", "stationarity", "complementarity")
+
+    @cached_property
+    def working_set(self) -> WorkingSet:
+        """Which bounds on x and g are active, and on which side."""
+        b, near = self.bounds, self.tolerances.feasibility
+        return WorkingSet(
+            active_sides(self.x, b.lbx, b.ubx, self.lam_x, near),
+            active_sides(self.g, b.lbg, b.ubg, self.lam_g, near),
+        )
+
+    def findings(self) -> tuple[str, ...]:
+        """What violates, depends, runs away or is badly scaled, in sentences."""
+        return (*findings(self), *super().findings())
 
     def violations(self) -> tuple[Vector, Vector]:
         """How far x and g lie outside their bounds: negative below, positive above, else zero."""

@@ -19,8 +19,7 @@ from casadi_hybrid.nlp.program import Program
 from casadi_hybrid.nlp.record import Watch
 from casadi_hybrid.nlp.result import NlpResult
 from casadi_hybrid.nlp.solve import solve_program
-from casadi_hybrid.nlp.standard import Bounds
-from casadi_hybrid.nlp.stats import casadi_stats, explain
+from casadi_hybrid.nlp.stats import casadi_stats
 
 INPUTS = ("x0", "p", "lbx", "ubx", "lbg", "ubg", "lam_x0", "lam_g0")
 OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
@@ -46,7 +45,6 @@ class _Call:
     """What stays of one call."""
 
     result: NlpResult
-    bounds: Bounds
     stats: dict[str, Any]
 
 
@@ -128,7 +126,7 @@ class NlpSolver:
             tests=[watch.test],
         )
         stats = casadi_stats(result, watch.lists, time.process_time() - began)
-        self._latest = self._of_thread.call = _Call(result, bounds, stats)
+        self._latest = self._of_thread.call = _Call(result, stats)
         if options.print_time:
             print(_timing(self._name, stats))
         if options.error_on_fail and not result.success:
@@ -162,13 +160,12 @@ class NlpSolver:
         return self._last().result
 
     def explain(self) -> str:
-        """Say in sentences how the last call ended, with the worst violations by name.
+        """Say in sentences how the last call ended; see ``result.explain()``.
 
         Raises:
             InputError: before the first call.
         """
-        call, names = self._last(), self._program.functions
-        return explain(call.result, call.bounds, names.constraint_names, names.variable_names)
+        return self._last().result.explain()
 
     @property
     def options(self) -> NlpOptions:

@@ -86,7 +86,7 @@ class Evaluator:
         self.dense = dense
         self._first = Fused(functions.first, functions)
         self._second = Fused(functions.second, functions)
-        self.counts = {"first": 0, "second": 0}
+        self.counts = {"first": 0, "second": 0, "undefined": 0}
 
     def first(self, x: Vector) -> tuple[float, Vector, Vector, Operator]:
         """Return f, ∇f, g, J_g."""
@@ -109,6 +109,13 @@ class Evaluator:
         return fused.sparse(np.zeros(fused.size), 4)
 
 
+def row_norms(J: Operator, rows: NDArray[np.intp]) -> Vector:
+    """‖·‖₂ of the chosen rows of a dense or sparse matrix."""
+    squares = (J.tocsr() if sp.issparse(J) else J)[rows] ** 2
+    norms: Vector = np.sqrt(np.asarray(squares.sum(axis=1)).ravel())
+    return norms
+
+
 class StandardForm:
     """Maps between the user's problem and the standard form, and evaluates the latter.
 
@@ -118,6 +125,7 @@ class StandardForm:
     Attributes:
         lower, upper: bounds of w (±inf where there are none), scaled.
         has_lower, has_upper: where they are finite.
+        undefined: the error at the last trial point where a function is not defined.
         at_start: the user's derivatives at the start, from which the scales come.
         n, m: sizes of w and c.
     """
@@ -126,6 +134,7 @@ class StandardForm:
         self, program: Program, bounds: Bounds, p: Vector, x0: Vector, relaxation: float = 0.0
     ) -> None:
         self.program, self.bounds = program, bounds
+        self.undefined: EvaluationError | None = None
         self.dense = program.n + program.m <= DENSE_LIMIT
         self.evaluator = Evaluator(program, p, dense=self.dense)
         self.free: NDArray[np.intp] = np.flatnonzero(bounds.lbx < bounds.ubx)
@@ -175,7 +184,9 @@ class StandardForm:
         """Evaluate at a trial w; None where a function is not defined."""
         try:
             return self.point(w)
-        except EvaluationError:
+        except EvaluationError as error:
+            self.evaluator.counts["undefined"] += 1
+            self.undefined = error
             return None
 
     def hessian(self, at: Point, y: Vector, objective: float = 1.0) -> Operator:

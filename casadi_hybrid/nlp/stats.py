@@ -1,15 +1,11 @@
-"""The statistics of a solve under CasADi's keys, and what there is to say about a failure."""
+"""The statistics of a solve under CasADi's keys."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from casadi_hybrid.nlp.residuals import violations
 from casadi_hybrid.nlp.result import NlpResult
-from casadi_hybrid.nlp.standard import Bounds
 from casadi_hybrid.status import PointStatus, StopReason
 
 _UNIFIED = {
@@ -54,58 +50,3 @@ def casadi_stats(
         "t_wall_total": result.elapsed,
         "t_proc_total": process_time,
     }
-
-
-def worst_violations(
-    result: NlpResult,
-    bounds: Bounds,
-    constraint_names: Sequence[str],
-    variable_names: Sequence[str],
-    *,
-    at_most: int = 5,
-) -> tuple[str, ...]:
-    """Name the bounds violated by more than the tolerance, the worst first.
-
-    Each entry reads ``name = value, below its lower bound 1 by 0.5``.
-    """
-    found: list[tuple[float, str]] = []
-    for names, values, lower, upper in (
-        (constraint_names, result.g, bounds.lbg, bounds.ubg),
-        (variable_names, result.x, bounds.lbx, bounds.ubx),
-    ):
-        excess = violations(values, lower, upper)
-        for i in np.flatnonzero(np.abs(excess) > result.tolerances.feasibility):
-            size = float(abs(excess[i]))
-            side, bound = (
-                ("below its lower", lower[i]) if excess[i] < 0 else ("above its upper", upper[i])
-            )
-            if lower[i] == upper[i]:
-                side = side.split()[0] + " its"
-            value = f"{names[int(i)]} = {values[i]:.6g}"
-            found.append((size, f"{value}, {side} bound {bound:.6g} by {size:.3g}"))
-    found.sort(key=lambda entry: -entry[0])
-    return tuple(text for _, text in found[:at_most])
-
-
-def explain(
-    result: NlpResult,
-    bounds: Bounds,
-    constraint_names: Sequence[str],
-    variable_names: Sequence[str],
-) -> str:
-    """Say in sentences how a solve ended; where x violates a bound, name the worst ones."""
-    r = result.residuals
-    lines = [
-        f"Stopped after {result.iterations} iterations: {result.stop.value}.",
-        f"The point: {result.point.value}.",
-        f"Residuals: violation {r.feasibility:.2e}, stationarity {r.stationarity:.2e}, "
-        f"complementarity {r.complementarity:.2e} (each at most {result.tolerances.feasibility:g} "
-        "at a solution).",
-    ]
-    if result.detail:
-        lines.append(f"Detail: {result.detail}.")
-    worst = worst_violations(result, bounds, constraint_names, variable_names)
-    if worst:
-        lines.append("Worst violations:")
-        lines += [f"  {text}" for text in worst]
-    return "\n".join(lines)

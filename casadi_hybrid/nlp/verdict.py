@@ -15,7 +15,7 @@ from casadi_hybrid.nlp.iterate import Iterate
 from casadi_hybrid.nlp.program import Program
 from casadi_hybrid.nlp.residuals import violations
 from casadi_hybrid.nlp.result import NlpResult
-from casadi_hybrid.nlp.standard import Bounds, Linearization, Point, StandardForm
+from casadi_hybrid.nlp.standard import Bounds, Linearization, Point, StandardForm, row_norms
 from casadi_hybrid.residuals import Residuals, Tolerances
 from casadi_hybrid.status import PointStatus, StopReason
 from casadi_hybrid.stopping import Progress
@@ -58,6 +58,7 @@ def make_result(
     lam_x, lam_g = barrier.multipliers(state)
     feasible = best.residuals.feasibility <= tolerances.feasibility
     slope = None if feasible else _violation_slope(form, at)
+    point = _judge(at, best.residuals, tolerances, lam_x, lam_g, slope)
     return NlpResult(
         x=at.x,
         f=at.raw_f,
@@ -67,9 +68,9 @@ def make_result(
         lam_g=lam_g,
         residuals=best.residuals,
         stop=outcome.reason,
-        point=_judge(at, best.residuals, tolerances, lam_x, lam_g, slope),
+        point=point,
         detail=outcome.detail,
-        error=outcome.error,
+        error=outcome.error or (None if point is PointStatus.KKT_POINT else form.undefined),
         certificate=slope,
         start=form.at_start,
         end=Linearization(at.x, at.raw_gradient, at.raw_J),
@@ -118,18 +119,20 @@ def _judge(
 
 
 def _violation_slope(form: StandardForm, at: Point) -> float:
-    """How fast the best direction of the box reduces ‖v‖₂, v the violations of scaled g."""
+    """The certificate of :class:`~casadi_hybrid.nlp.result.NlpResult` at this point."""
     bounds = form.bounds
     weights = np.zeros(at.raw_g.size)
-    weights[form.rows] = form.scale_c
-    v = violations(at.raw_g, bounds.lbg, bounds.ubg) * weights
-    slope = at.raw_J.T @ (v * weights)
+    weights[form.rows] = form.scale_c**2
+    pull = weights * violations(at.raw_g, bounds.lbg, bounds.ubg)
+    slope = at.raw_J.T @ pull
+    rows = np.flatnonzero(pull)
+    lengths = np.maximum(row_norms(at.raw_J, rows), row_norms(form.at_start.J, rows))
+    size = float(np.abs(pull[rows]) @ lengths)
     room = 1e-6 * np.maximum(1.0, np.abs(at.x))
     blocked = ((slope > 0) & (at.x <= bounds.lbx + room)) | (
         (slope < 0) & (at.x >= bounds.ubx - room)
     )
-    size = max(float(np.linalg.norm(v)), 1e-300)
-    return float(np.linalg.norm(np.where(blocked, 0.0, slope))) / size
+    return float(np.linalg.norm(np.where(blocked, 0.0, slope))) / max(size, 1e-300)
 
 
 def undefined_result(

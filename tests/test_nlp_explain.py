@@ -1,0 +1,237 @@
+"""What a failed solve says: names, numbers and certificates, each recomputed here."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from casadi_hybrid import NlpResult, Problem, Solver, nlpsol
+from casadi_hybrid.nlp.dependence import dependent_constraints
+from casadi_hybrid.nlp.diagnosis import last_direction, worst_violations
+from casadi_hybrid.nlp.scaling import bad_scales
+
+X = ca.SX.sym("x", 3)
+ROWS = ["first", "second", "third"]
+COLUMNS = ["height", "width", "depth"]
+INF = np.inf
+
+
+def solved(f: Any, g: Any, call: dict[str, Any], **options: Any) -> NlpResult:
+    rows = g.numel() if isinstance(g, ca.SX) else 0
+    named = {"constraint_names": ROWS[:rows], "variable_names": COLUMNS, "max_iter": 300}
+    solver = nlpsol("s", "hybrid", {"x": X, "f": f, "g": g}, {**named, **options})
+    solver(**call)
+    assert solver.explain() == solver.result.explain()
+    return solver.result
+
+
+# --- infeasibility ------------------------------------------------------------------------------
+
+
+def test_the_worst_violations_by_name_value_and_bound() -> None:
+    g = ca.vertcat(ca.sumsqr(X), X[0], X[1])
+    result = solved(ca.sumsqr(X), g, {"x0": 1, "lbg": [-9, 1, -INF], "ubg": [-1, 2, 5]})
+    assert result.point.name == "INFEASIBLE_STATIONARY"
+    worst = worst_violations(result)
+    assert [one.name for one in worst] == ["first", "second"]
+    for one, bound in zip(worst, (-1.0, 1.0), strict=True):
+        assert one.kind == "g"
+        assert one.value == result.g[one.index]
+        assert one.excess == pytest.approx(one.value - bound)
+    text = result.explain()
+    assert f"first = {result.g[0]:.6g}, above its upper bound -1 by" in text
+    assert f"second = {result.g[1]:.6g}, below its lower bound 1 by" in text
+    assert "third" not in text
+
+
+def test_the_certificate_is_the_slope_of_the_violation() -> None:
+    """‖Σ v_i ∇g_i‖ over its parts, from CasADi's derivatives: small at a contradiction only."""
+    g = ca.vertcat(ca.sumsqr(X), X[0])
+    call = {"x0": 1, "lbg": [-9, 1], "ubg": [-1, 2]}
+    result = solved(ca.sumsqr(X), g, call)
+    J = ca.Function("J", [X], [ca.jacobian(g, X)])
+    v = result.g - np.clip(result.g, call["lbg"], call["ubg"])
+    at_x, at_start = (J(x).full() for x in (result.x, result.start.x))
+    length = np.maximum(np.linalg.norm(at_x, axis=1), np.linalg.norm(at_start, axis=1))
+    slope = np.linalg.norm(at_x.T @ v) / (np.abs(v) @ length)
+    assert result.certificate == pytest.approx(slope, abs=1e-12)
+    assert result.certificate < 1e-6
+    assert f"slope of the violation is {result.certificate:.2e}" in result.explain()
+    # The same start, stopped before it has settled: no certificate.
+    early = solved(ca.sumsqr(X), g, call, max_iter=1)
+    assert early.certificate > 1e-3
+    assert "no proof that the constraints are inconsistent" in early.explain()
+    feasible = solved(ca.sumsqr(X), g, {"ubg": [4, 2]})
+    assert feasible.certificate is None
+
+
+def test_a_row_in_small_units_is_no_certificate() -> None:
+    """1e-7·x ≥ 1 is far from met at x = 1, but not contradicted: its slope is only small."""
+    result = solved(0 * X[0], 1e-7 * X[2], {"x0": 1, "lbg": 1, "ubx": 1e8}, max_iter=0)
+    assert result.certificate == pytest.approx(1.0)
+    assert result.point.name != "INFEASIBLE_STATIONARY"
+
+
+def test_a_row_without_variables_is_named() -> None:
+    result = solved(ca.sumsqr(X), ca.vertcat(X[0], 3 + 0 * X[1]), {"ubg": [1, 2], "x0": 1})
+    assert "No free variable enters second" in result.explain()
+    assert not result.success
+
+
+# --- where a function is not defined ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("f", "g", "function", "entry"),
+    [
+        (ca.log(X[1]), ca.SX(0, 1), "the objective f", ""),
+        (ca.sqrt(X[1]), ca.SX(0, 1), "the gradient of f", "d/dwidth"),
+        (ca.sumsqr(X), ca.vertcat(X[0], ca.log(X[1])), "the constraint function g", "second"),
+        (ca.sumsqr(X), ca.vertcat(X[0], ca.sqrt(X[1])), "the Jacobian of g", "d second / d width"),
+        (X[1] ** 1.5 + X[0] ** 2, ca.SX(0, 1), "the Hessian of the Lagrangian", "d²/dwidth dwidth"),
+    ],
+)
+def test_an_undefined_function_is_named_with_its_entry_and_point(
+    f: Any, g: Any, function: str, entry: str
+) -> None:
+    result = solved(f, g, {"x0": [1, 0, 2]})
+    error = result.error
+    assert result.stop.name == "EVALUATION_ERROR"
+    assert (error.function, error.entry) == (function, entry)
+    assert not np.isfinite(error.value)
+    assert error.x.tolist() == [1.0, 0.0, 2.0]
+    text = result.explain()
+    assert f"iteration 0: {function} is " in text
+    assert "at height = 1, width = 0, depth = 2" in text
+    copy = pickle.loads(pickle.dumps(error))
+    assert str(copy) == str(error)
+    assert (copy.x == error.x).all()
+
+
+def test_rejected_trial_points_are_told_where_the_solve_fails() -> None:
+    """Newton's step on x − log x leads from 3 to −3, where log is not defined."""
+    f = X[0] - ca.log(X[0]) + ca.sumsqr(X[1:])
+    early = solved(f, ca.SX(0, 1), {"x0": [3, 0, 0]}, max_iter=1)
+    assert early.evaluations["undefined"] >= 1
+    assert early.error.function == "the objective f"
+    assert early.error.x[0] < 0
+    assert "trial points a function of the problem was not defined" in early.explain()
+    done = solved(f, ca.SX(0, 1), {"x0": [3, 0, 0]})
+    assert done.success
+    assert done.error is None
+    assert "not defined" not in done.explain()
+
+
+# --- dependent constraints ----------------------------------------------------------------------
+
+
+def test_dependent_constraints_are_named_with_their_combination() -> None:
+    total = X[0] + X[1]
+    g = ca.vertcat(total, 1e4 * X[2], 2 * total - 3e4 * X[2])
+    result = solved(ca.sumsqr(X - 1), g, {"lbg": [1, 5e3, -1.5e4 + 2], "ubg": [1, 5e3, -1.5e4 + 2]})
+    assert result.success
+    found = dependent_constraints(result)
+    assert len(found) == 1
+    rows = {"first": [1, 1, 0], "second": [0, 0, 1e4], "third": [2, 2, -3e4]}
+    combined = sum(factor * np.array(rows[name]) for name, factor in found[0].combination)
+    np.testing.assert_allclose(combined, rows[found[0].name], atol=1e-6)
+    assert "multipliers are not unique" in result.explain()
+    assert str(found[0]) in result.explain()
+
+
+def test_bounds_take_part_in_a_dependence() -> None:
+    g = ca.vertcat(X[0] + X[1], X[1])
+    call = {"lbx": [0.5, 0, 0], "ubx": [0.5, 1, 1], "lbg": [1, 0], "ubg": [1, 0.5]}
+    result = solved(ca.sumsqr(X - 1), g, call)
+    (one,) = dependent_constraints(result)
+    assert {one.name, one.combination[0][0]} == {"first", "second"}
+    assert one.bounds == ("height",)
+    assert "Fixed by equal bounds: height." in result.explain()
+
+
+def test_independent_constraints_are_not_accused() -> None:
+    g = ca.vertcat(X[0] + X[1], X[0] - X[1], 1e-6 * X[2])
+    result = solved(ca.sumsqr(X - 1), g, {"lbg": [1, 0, 1e-7], "ubg": [1, 0, 1e-7]})
+    assert dependent_constraints(result) == ()
+    assert result.explain().count("\n") == 2  # the two statuses and the residuals, no more
+
+
+def test_a_tangency_has_no_multipliers_and_says_which_rows() -> None:
+    """Two circles that touch: their gradients are parallel there, and f pulls sideways."""
+    circles = ca.vertcat(ca.sumsqr(X[:2]), ca.sumsqr(X[:2] - ca.DM([2, 0])), X[2])
+    result = solved(X[1], circles, {"x0": [0.9, 0.3, 0], "ubg": [1, 1, 3]})
+    assert not result.success
+    (one,) = dependent_constraints(result)
+    assert {one.name, *(name for name, _ in one.combination)} == {"first", "second"}
+    assert "Multipliers may not exist here" in result.explain()
+
+
+# --- unbounded problems and scales --------------------------------------------------------------
+
+
+def test_the_ray_of_an_unbounded_problem() -> None:
+    """min x − z with x ≥ y, y ≥ 1: only z runs away, and f falls by one a unit."""
+    result = solved(X[0] - X[2], X[0] - X[1], {"lbg": 0, "lbx": [-INF, 1, -INF], "x0": 2})
+    assert result.stop.name == "UNBOUNDED"
+    ray = last_direction(result)
+    assert ray.direction[2] == 1.0
+    assert ray.slope == pytest.approx(ray.direction[0] - ray.direction[2])
+    assert ray.slope < -0.5
+    assert ray.moving[0] == ("depth", 1.0)
+    text = result.explain()
+    assert "depth by +1" in text
+    assert f"f changes by {ray.slope:.3g}" in text
+
+
+def test_bad_scales_name_rows_and_variables() -> None:
+    f = ca.sumsqr(X[:2] - 1) + 1e-8 * X[2]
+    g = ca.vertcat(1e7 * X[0] + X[2], X[1] + 1e-3 * X[2] ** 2, 1e-9 * X[0])
+    call = {"lbg": [1, 1, -INF], "ubg": [2, 2, INF]}
+    result = solved(f, g, call, max_iter=0)
+    spreads = {one.what: one for one in bad_scales(result)}
+    rows = spreads["the largest derivatives of the constraints"]
+    assert rows.largest == ("first", 1e7)
+    assert rows.smallest == ("second", 1.0)  # the third has no bound
+    assert spreads["the derivatives of f"].smallest == ("depth", 1e-8)
+    assert "Badly scaled:" in result.explain()
+    assert str(rows) in result.explain()
+    # A problem in good units says nothing, nor does one that was solved.
+    good = solved(ca.sumsqr(X), ca.vertcat(X[0] + X[1], X[2]), {"lbg": 1}, max_iter=0)
+    assert bad_scales(good) == ()
+    assert "scaled" not in solved(f, g, call).explain()
+
+
+def test_sparse_derivatives_are_diagnosed_alike() -> None:
+    """The same findings through scipy matrices, beyond the size of dense solves."""
+    n = 200
+    x = ca.SX.sym("x", n)
+    g = ca.vertcat(*(x[i] + x[i + 1] for i in range(0, n, 2)), x[0] + x[1], x[2] + x[4])
+    names = [f"pair {i}" for i in range(n // 2)] + ["again", "other"]
+    solver = nlpsol("s", "hybrid", {"x": x, "f": ca.sumsqr(x - 1), "g": g}, {
+        "constraint_names": names, "max_iter": 100
+    })  # fmt: skip
+    solver(lbg=[1] * (n // 2) + [1, 1], ubg=[1] * (n // 2) + [1, 1])
+    result = solver.result
+    assert result.success, solver.explain()
+    (one,) = dependent_constraints(result)
+    assert {one.name, one.combination[0][0]} == {"pair 0", "again"}
+    solver(lbg=[1] * (n // 2) + [2, 1], ubg=[1] * (n // 2) + [2, 1])
+    result = solver.result
+    assert not result.success
+    assert {one.name for one in worst_violations(result)} == {"pair 0", "again"}
+    assert bad_scales(result) == ()
+    assert result.certificate < 1e-5
+
+
+def test_a_result_of_equations_explains_itself_too() -> None:
+    x = ca.SX.sym("x", 2)
+    problem = Problem(x=x, f=ca.sumsqr(x), h={"ring": ca.sumsqr(x) + 1})
+    result = Solver(problem).solve([0.3, 0.2])
+    text = result.explain()
+    assert result.stop.value in text
+    assert result.point.value in text
+    assert "at ring" in text
