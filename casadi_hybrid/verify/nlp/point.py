@@ -10,7 +10,7 @@ import numpy as np
 
 from casadi_hybrid.errors import InputError
 from casadi_hybrid.inputs import Vector
-from casadi_hybrid.nlp.bounds import check_bounds, checked
+from casadi_hybrid.nlp.bounds import checked, make_bounds
 from casadi_hybrid.nlp.program import Program
 from casadi_hybrid.nlp.standard import Bounds
 from casadi_hybrid.verify.point import read_vector
@@ -63,9 +63,7 @@ def read_nlp_candidate(
     elif hasattr(answer, "x"):
         lam_x, lam_g = getattr(answer, "lam_x", None), getattr(answer, "lam_g", None)
         answer, label = answer.x, "answer.x"
-    names = program.functions
-    lbx, ubx = check_bounds(limits[0], limits[1], program.n, "x", names.variable_names)
-    lbg, ubg = check_bounds(limits[2], limits[3], program.m, "g", names.constraint_names)
+    bounds = make_bounds(program, *limits)
     if p is None and program.n_p:
         raise InputError(f"p is missing; the problem has {program.n_p} parameter(s)")
     multipliers = None
@@ -82,6 +80,6 @@ def read_nlp_candidate(
         read_vector(answer, program.n, label),
         multipliers,
         checked([] if p is None else p, program.n_p, "p"),
-        Bounds(lbx, ubx, lbg, ubg),
+        bounds,
         None if x0 is None else checked(x0, program.n, "x0"),
     )
