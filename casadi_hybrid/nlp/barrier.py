@@ -32,6 +32,7 @@ from casadi_hybrid.nlp.polish import active_guess, polish
 from casadi_hybrid.nlp.residuals import kkt_residuals
 from casadi_hybrid.nlp.restoration import begin_restoration, restore_step
 from casadi_hybrid.nlp.standard import Point, StandardForm
+from casadi_hybrid.nlp.working_set import WarmStart
 from casadi_hybrid.oracle import Oracle
 from casadi_hybrid.residuals import Residuals
 from casadi_hybrid.status import StopReason
@@ -48,7 +49,7 @@ class Barrier:
     label = "hybrid (barrier)"
 
     def __init__(
-        self, form: StandardForm, settings: Settings, warm: tuple[Vector, Vector] | None = None
+        self, form: StandardForm, settings: Settings, warm: WarmStart | None = None
     ) -> None:
         self.form = form
         self.settings = settings
@@ -68,25 +69,24 @@ class Barrier:
         theta = float(np.abs(at.c).sum())
         it = Iterate(at, y, z_lower, z_upper, settings.nu_start, Filter.start(theta))
         if self._warm is not None:
-            hot = self._hot(it, *self._warm)
-            if hot is not None:
-                return self._state(hot[0], hot[1])
+            hot, spent = self._hot(it, self._warm)
+            return self._state(it if hot is None else hot, spent)
         return self._state(it, 0)
 
-    def _hot(self, cold: Iterate, lam_x: Vector, lam_g: Vector) -> tuple[Iterate, int] | None:
-        """Newton steps on the active set that the given multipliers name, from the given point."""
+    def _hot(self, cold: Iterate, warm: WarmStart) -> tuple[Iterate | None, int]:
+        """Newton steps from the given point on the working set, or on that of the multipliers."""
         form = self.form
         at = form.point_or_none(np.clip(form.start, form.lower, form.upper))
         if at is None:
-            return None
-        y, z_lower, z_upper = form.from_user_multipliers(lam_x, lam_g)
+            return None, 0
+        y, z_lower, z_upper = form.from_user_multipliers(warm.lam_x, warm.lam_g)
         if self._kernel is None:
             self._kernel = make_kernel(form.hessian(at, y), at.A)
         it = replace(cold, at=at, y=y, z_lower=z_lower, z_upper=z_upper)
         if self._solved(it):
             return it, 0
-        found, steps = polish(form, self._kernel, it, self._solved)
-        return None if found is None else (found, steps)
+        active = None if warm.working_set is None else form.from_working_set(warm.working_set)
+        return polish(form, self._kernel, it, self._solved, active)
 
     def evaluate(self, oracle: Oracle, state: State) -> Point:
         """Return the point the state carries: its trial step has evaluated it already."""

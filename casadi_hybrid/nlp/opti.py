@@ -15,6 +15,7 @@ from casadi_hybrid.nlp.bounds import make_bounds
 from casadi_hybrid.nlp.program import Program
 from casadi_hybrid.nlp.result import NlpResult
 from casadi_hybrid.nlp.solve import SolveOptions, solve_program
+from casadi_hybrid.nlp.working_set import WarmStart
 
 
 class OptiSolveError(RuntimeError):
@@ -153,7 +154,7 @@ def solve_opti(opti: Any, *, error_on_fail: bool = True, **options: Any) -> Opti
         _numbers(copy, copy.p, copy.np),
         make_bounds(program, -np.inf, np.inf, *limits),
         SolveOptions(**options),
-        warm=(np.zeros(program.n), multipliers) if multipliers.any() else None,
+        warm=WarmStart(np.zeros(program.n), multipliers) if multipliers.any() else None,
     )
     copy.set_initial(copy.x, result.x)
     if copy.ng:

@@ -24,10 +24,18 @@ _STEPS = 4
 
 
 def polish(
-    form: StandardForm, kernel: Kernel, it: Iterate, solved: Callable[[Iterate], bool]
+    form: StandardForm,
+    kernel: Kernel,
+    it: Iterate,
+    solved: Callable[[Iterate], bool],
+    active: tuple[Mask, Mask] | None = None,
 ) -> tuple[Iterate | None, int]:
-    """Return the iterate that is ``solved``, None where there is none, and the steps it took."""
-    at_lower, at_upper = active_guess(form, it)
+    """Return the iterate that is ``solved``, None where there is none, and the steps it took.
+
+    ``active`` names the bounds that hold with equality (lower, upper); by default those of
+    :func:`active_guess`.
+    """
+    at_lower, at_upper = active_guess(form, it) if active is None else active
     current = it
     error = scaled_error(form, it, 0.0)
     for step in range(1, _STEPS + 1):

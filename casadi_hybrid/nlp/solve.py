@@ -17,6 +17,7 @@ from casadi_hybrid.nlp.program import Program
 from casadi_hybrid.nlp.result import NlpResult
 from casadi_hybrid.nlp.standard import Bounds, StandardForm
 from casadi_hybrid.nlp.verdict import Trail, make_result, undefined_result
+from casadi_hybrid.nlp.working_set import WarmStart
 from casadi_hybrid.oracle import Oracle
 from casadi_hybrid.residuals import Tolerances
 from casadi_hybrid.status import StopReason
@@ -60,7 +61,7 @@ def solve_program(
     bounds: Bounds,
     options: SolveOptions,
     *,
-    warm: tuple[Vector, Vector] | None = None,
+    warm: WarmStart | None = None,
     observers: Sequence[Callable[[Progress], None]] = (),
     tests: Sequence[StoppingTest] = (),
 ) -> NlpResult:
@@ -70,8 +71,9 @@ def solve_program(
         program: the problem.
         x0, p, bounds: checked numbers of the right sizes.
         options: limits and tolerances.
-        warm: (lam_x0, lam_g0) of a solution nearby. The active set they name is tried first by
-            Newton steps from x0 (the hot mode); where that does not solve, the cold solve runs.
+        warm: multipliers and, where it is known, the working set of a solution nearby. The active
+            set is tried first by Newton steps from x0 (the hot mode); where that does not solve,
+            the cold solve runs.
         observers, tests: further observers and stopping tests of the loop; the progress' ``at``
             is a :class:`~casadi_hybrid.nlp.standard.Point`.
     """
@@ -145,7 +147,7 @@ def _run(
     p: Vector,
     bounds: Bounds,
     options: SolveOptions,
-    warm: tuple[Vector, Vector] | None,
+    warm: WarmStart | None,
     observers: Sequence[Callable[[Progress], None]],
     tests: Sequence[StoppingTest],
     attempt: _Attempt,

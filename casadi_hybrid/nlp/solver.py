@@ -20,6 +20,7 @@ from casadi_hybrid.nlp.record import Watch
 from casadi_hybrid.nlp.result import NlpResult
 from casadi_hybrid.nlp.solve import solve_program
 from casadi_hybrid.nlp.stats import casadi_stats
+from casadi_hybrid.nlp.working_set import WarmStart
 
 INPUTS = ("x0", "p", "lbx", "ubx", "lbg", "ubg", "lam_x0", "lam_g0")
 OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
@@ -71,14 +72,15 @@ class NlpSolver:
     def __call__(
         self,
         *,
-        x0: Any = 0.0,
+        x0: Any = None,
         p: Any = 0.0,
         lbx: Any = -np.inf,
         ubx: Any = np.inf,
         lbg: Any = -np.inf,
         ubg: Any = np.inf,
-        lam_x0: Any = 0.0,
-        lam_g0: Any = 0.0,
+        lam_x0: Any = None,
+        lam_g0: Any = None,
+        warm_start: NlpResult | None = None,
         **unknown: Any,
     ) -> dict[str, ca.DM]:
         """Solve min f(x, p) s.t. lbg ≤ g(x, p) ≤ ubg, lbx ≤ x ≤ ubx.
@@ -86,13 +88,18 @@ class NlpSolver:
         A single number stands for all entries, as in CasADi; the defaults are CasADi's.
 
         Args:
-            x0: start; moved inside its bounds where it is not.
+            x0: start, 0 by default; moved inside its bounds where it is not.
             p: parameter values.
             lbx, ubx, lbg, ubg: bounds; equal ones fix a variable or make an equation.
-            lam_x0, lam_g0: multipliers of a solution nearby. Where any is not zero, the active
-                set they name is tried first, by Newton steps from x0 as it is (a warm start);
-                where that does not solve the problem, the cold barrier iteration runs, which
-                starts from a least-squares estimate of its own.
+            lam_x0, lam_g0: multipliers of a solution nearby, 0 by default. Where any is not zero,
+                the active set they name is tried first, by Newton steps from x0 as it is (a warm
+                start); where that does not solve the problem, the cold barrier iteration runs,
+                which starts from a least-squares estimate of its own.
+            warm_start: the :attr:`result` of a solve nearby, of this solver or of one of the same
+                size. It gives x0, lam_x0 and lam_g0 where they are not given, and the working set
+                to try first. Parameters and bounds are those of this call. For a receding
+                horizon shift x and the multipliers yourself and give those: which entries belong
+                to which stage only you know.
             **unknown: refused.
 
         Returns:
@@ -109,8 +116,8 @@ class NlpSolver:
             raise InputError(f"unknown argument {word!r}{suggest(word, INPUTS)}")
         program, options = self._program, self._options
         n, m = program.n, program.m
-        x0, p = checked(x0, n, "x0"), checked(p, program.n_p, "p")
-        guess = checked(lam_x0, n, "lam_x0"), checked(lam_g0, m, "lam_g0")
+        x0, lam_x0, lam_g0 = _starts(warm_start, n, m, x0, lam_x0, lam_g0)
+        p = checked(p, program.n_p, "p")
         bounds = make_bounds(program, lbx, ubx, lbg, ubg)
 
         watch = Watch(options.iteration_callback, int(options.log), options.divergence)
@@ -121,7 +128,7 @@ class NlpSolver:
             p,
             bounds,
             options.limits,
-            warm=guess if any(part.any() for part in guess) else None,
+            warm=_warm(warm_start, lam_x0, lam_g0),
             observers=[watch.observe],
             tests=[watch.test],
         )
@@ -217,6 +224,32 @@ class NlpSolver:
         lam_p = -self._gradient_p(result.x, result.lam_g, p)
         values = (result.x, result.f, result.g, result.lam_x, result.lam_g, lam_p)
         return {name: ca.DM(value) for name, value in zip(OUTPUTS, values, strict=True)}
+
+
+def _starts(warm: NlpResult | None, n: int, m: int, *given: Any) -> tuple[Vector, Vector, Vector]:
+    """(x0, lam_x0, lam_g0): as given, else those of the warm start, else zero."""
+    known: tuple[Any, Any, Any] = (0.0, 0.0, 0.0)
+    if warm is not None:
+        if not isinstance(warm, NlpResult):
+            raise InputError(
+                "warm_start must be the result of a solve (solver.result), got "
+                f"{type(warm).__name__}; numbers go to x0, lam_x0 and lam_g0"
+            )
+        if (warm.x.size, warm.g.size) != (n, m):
+            raise InputError(
+                f"warm_start has {warm.x.size} variables and {warm.g.size} constraints, the "
+                f"problem has {n} and {m}; give x0, lam_x0 and lam_g0 of the right sizes"
+            )
+        known = (warm.x, warm.lam_x, warm.lam_g)
+    values = [fallback if v is None else v for v, fallback in zip(given, known, strict=True)]
+    x0, lam_x0, lam_g0 = values
+    return checked(x0, n, "x0"), checked(lam_x0, n, "lam_x0"), checked(lam_g0, m, "lam_g0")
+
+
+def _warm(warm: NlpResult | None, lam_x0: Vector, lam_g0: Vector) -> WarmStart | None:
+    if warm is not None and warm.success:
+        return WarmStart(lam_x0, lam_g0, warm.working_set)
+    return WarmStart(lam_x0, lam_g0) if lam_x0.any() or lam_g0.any() else None
 
 
 def _timing(name: str, stats: Mapping[str, Any]) -> str:

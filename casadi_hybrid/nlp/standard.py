@@ -20,6 +20,7 @@ from casadi_hybrid.errors import EvaluationError
 from casadi_hybrid.functions import Fused
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.nlp.program import Program
+from casadi_hybrid.nlp.working_set import LOWER, UPPER, WorkingSet
 
 Operator = Any
 
@@ -236,6 +237,11 @@ class StandardForm:
         net = np.concatenate((lam_x[self.free] * self.scale_f, y[self._slack_rows]))
         lower = np.where(self.has_lower, np.maximum(-net, 0.0), 0.0)
         return y, lower, np.where(self.has_upper, np.maximum(net, 0.0), 0.0)
+
+    def from_working_set(self, active: WorkingSet) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which entries of w lie at their lower and which at their upper bound."""
+        sides = np.concatenate((active.x[self.free], active.g[self.rows][self._slack_rows]))
+        return (sides == LOWER) & self.has_lower, (sides == UPPER) & self.has_upper
 
     def _scaling_values(self, x0: Vector) -> tuple[Linearization, Vector]:
         """Derivatives and g at the start as given, or moved into its bounds where undefined."""
