@@ -1,0 +1,135 @@
+"""Warm starts of x, multipliers and working set: ``solver(..., warm_start=result)``."""
+
+from __future__ import annotations
+
+import casadi as ca
+import numpy as np
+import pytest
+from nlp_cases import CASES, kkt
+from problems.hs import HS, NLP
+
+from casadi_hybrid import InputError, NlpSolver, Problem, Solver, nlpsol
+
+# Bounds of every kind, equations, many variables; each solved well within its tolerance.
+CHOSEN = [q for q in HS if q.number in (3, 21, 24, 35, 43, 65, 71, 76, 80, 100, 112, 113, 118)]
+BOUNDS = ("lbx", "ubx", "lbg", "ubg")
+
+
+def prepared(problem: NLP) -> tuple[NlpSolver, dict[str, np.ndarray]]:
+    data = problem.build()
+    solver = nlpsol("solver", "hybrid", {key: data[key] for key in ("x", "f", "g")})
+    return solver, {key: np.asarray(data[key], float).ravel() for key in BOUNDS}
+
+
+@pytest.mark.parametrize("problem", CHOSEN, ids=lambda problem: problem.name)
+def test_a_solution_is_recognized_without_a_step(problem: NLP) -> None:
+    solver, bounds = prepared(problem)
+    solver(x0=problem.x0, **bounds)
+    first = solver.result
+    solver(warm_start=first, **bounds)
+    again = solver.result
+    assert first.success
+    assert again.success
+    assert again.iterations == 0
+    assert np.abs(again.x - first.x).max() <= 1e-8 * max(1.0, np.abs(first.x).max())
+
+
+def test_after_a_change_of_the_bounds_a_few_steps_do() -> None:
+    """Every finite bound moved by up to 1e-4: the steps of all problems, warm against cold."""
+    draws = np.random.default_rng(7)
+    cold, warm = [], []
+    for problem in CHOSEN:
+        solver, bounds = prepared(problem)
+        solver(x0=problem.x0, **bounds)
+        first = solver.result
+        for kind in "xg":
+            size = bounds[f"lb{kind}"].size
+            shift = 1e-4 * draws.uniform(-1.0, 1.0, size)
+            bounds |= {key: bounds[key] + shift for key in (f"lb{kind}", f"ub{kind}")}
+        solver(x0=problem.x0, **bounds)
+        cold.append(solver.result)
+        solver(warm_start=first, **bounds)
+        warm.append(solver.result)
+    assert all(result.success for result in (*cold, *warm))
+    for a, b in zip(cold, warm, strict=True):
+        assert b.f <= a.f + 1e-5 * max(1.0, abs(a.f))
+    assert np.median([result.iterations for result in warm]) <= 2
+    assert sum(r.iterations for r in warm) <= 0.3 * sum(r.iterations for r in cold)
+
+
+def test_the_working_set_names_sides() -> None:
+    x = ca.SX.sym("x", 5)
+    g = ca.vertcat(x[0] + x[1], x[1] - x[2], x[2] + x[4])
+    solver = nlpsol("s", "hybrid", {"x": x, "f": ca.sumsqr(x - 1), "g": g})
+    solver(lbx=[2, -9, -9, 3, -9], ubx=[9, 9, 0.3, 3, 9], lbg=[-9, 0.1, 1.5], ubg=[2.5, 9, 1.5])
+    result = solver.result
+    working = result.working_set
+    assert result.success
+    assert working.x.tolist() == [-1, 0, 1, 2, 0]
+    assert working.g.tolist() == [1, 0, 2]
+    assert str(working) == ("x: 1 lower, 1 upper, 1 equal of 5; g: 0 lower, 1 upper, 1 equal of 3")
+    with pytest.raises(ValueError, match="read-only"):
+        working.x[0] = 0
+
+
+@pytest.mark.parametrize("problem", CHOSEN, ids=lambda problem: problem.name)
+def test_the_working_set_agrees_with_values_and_multipliers(problem: NLP) -> None:
+    solver, bounds = prepared(problem)
+    solver(x0=problem.x0, **bounds)
+    result = solver.result
+    for kind, values, lam in (("x", result.x, result.lam_x), ("g", result.g, result.lam_g)):
+        sides, low, high = (
+            getattr(result.working_set, kind),
+            bounds[f"lb{kind}"],
+            bounds[f"ub{kind}"],
+        )
+        assert ((sides == 2) == (low == high)).all()
+        assert (np.abs(values - low)[sides == -1] <= 1e-4).all()
+        assert (np.abs(values - high)[sides == 1] <= 1e-4).all()
+        assert (np.abs(lam[sides == 0]) <= 1e-4).all()
+        assert (lam[sides == -1] <= 0).all()
+        assert (lam[sides == 1] >= 0).all()
+
+
+def test_given_arguments_come_before_those_of_the_result() -> None:
+    nlp, call = CASES["parameters"]
+    solver = nlpsol("s", "hybrid", nlp)
+    solver(**call)
+    first = solver.result
+    rest = {key: value for key, value in call.items() if key not in ("p", "x0")}
+    found = solver(p=[2.2, 2.9], warm_start=first, **rest)
+    assert solver.result.success
+    assert solver.result.x0.tolist() == first.x.tolist()
+    assert solver.result.p.tolist() == [2.2, 2.9]
+    assert kkt(nlp, found, p=[2.2, 2.9], **rest) <= 1e-6
+    solver(p=[2.2, 2.9], warm_start=first, x0=[0.5, 0.25], lam_g0=0, **rest)
+    assert solver.result.success
+    assert solver.result.x0.tolist() == [0.5, 0.25]
+
+
+def test_the_result_of_a_failure_is_only_a_start() -> None:
+    nlp, call = CASES["mixed"]
+    solver = nlpsol("s", "hybrid", nlp, {"max_iter": 2})
+    solver(**call)
+    failed = solver.result
+    assert not failed.success
+    solver = nlpsol("s", "hybrid", nlp)
+    solver(**{**call, "x0": None}, warm_start=failed)
+    assert solver.result.success
+    assert solver.result.x0.tolist() == failed.x.tolist()
+
+
+def test_what_is_no_warm_start_is_refused() -> None:
+    nlp, call = CASES["mixed"]
+    solver = nlpsol("s", "hybrid", nlp)
+    other = nlpsol("s", "hybrid", CASES["bounds"][0])
+    other()
+    x = ca.SX.sym("x")
+    equality = Solver(Problem(x=x, f=x, h=x - 1)).solve(0)
+    for wrong, message in (
+        (other.result, "2 variables and 0 constraints, the problem has 4 and 2"),
+        ({"x": 1}, "must be the result of a solve .solver.result., got dict"),
+        (equality, "got EqualityResult"),
+    ):
+        with pytest.raises(InputError, match=message):
+            solver(**call, warm_start=wrong)
