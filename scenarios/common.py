@@ -18,6 +18,7 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
+from reporting import TOL
 
 from casadi_hybrid import DesignError, Problem, Progress, Result, Solver
 from casadi_hybrid.functions import Evaluation
@@ -28,9 +29,6 @@ from casadi_hybrid.oracle import Oracle
 from casadi_hybrid.residuals import residuals_at
 from casadi_hybrid.rules import ScheduleRule
 from casadi_hybrid.verify import Report, verify
-
-TOL = 1e-6
-"""Tolerance on ‖h‖_∞ and ‖∇f + J_hᵀλ‖_∞, unscaled, of every method and of the verdict."""
 
 
 @dataclass(frozen=True)
@@ -107,20 +105,6 @@ class Reference:
 
     x: np.ndarray
     row: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Check:
-    """A number of the scenario that has to stay below a limit."""
-
-    name: str
-    value: float
-    limit: float
-
-    @property
-    def passed(self) -> bool:
-        """Whether the value is within its limit (NaN is not)."""
-        return bool(self.value <= self.limit)
 
 
 def solve(

@@ -26,9 +26,9 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from common import Check, Method, Run, row_space_rule, solve, solve_with_ipopt
+from common import Method, Run, row_space_rule, solve, solve_with_ipopt
 from matplotlib.figure import Figure
-from reporting import finish, parser
+from reporting import Check, finish, parser
 from scipy.integrate import solve_ivp
 
 from casadi_hybrid import Problem
@@ -263,9 +263,9 @@ def _report(
     return finish(
         arguments,
         NAME,
-        problem,
-        runs,
-        reference,
+        (problem.n, problem.m),
+        [*(run.row() for run in runs), reference.row],
+        {run.method.label: run.report for run in runs if run.method.required},
         checks=[Check("largest difference of x_t between the three splits", apart, 1e-9)],
         facts={
             "effort (N²m²s)": default.f * case.torque_unit**2 * case.step,

@@ -5,16 +5,46 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
-from common import TOL, Check, Reference, Run
 from matplotlib.figure import Figure
 
-from casadi_hybrid import Problem
 from casadi_hybrid.plotting import save
+
+TOL = 1e-6
+"""Tolerance on every KKT residual, unscaled, of every method and of the verdict."""
+
+
+class Verdict(Protocol):
+    """What a report on an answer has to offer."""
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the answer is a solution."""
+        ...
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        ...
+
+
+@dataclass(frozen=True)
+class Check:
+    """A number of the scenario that has to stay below a limit."""
+
+    name: str
+    value: float
+    limit: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether the value is within its limit (NaN is not)."""
+        return bool(self.value <= self.limit)
 
 
 def parser(name: str, summary: str) -> argparse.ArgumentParser:
@@ -36,24 +66,31 @@ def _positive(text: str) -> int:
     return value
 
 
-COLUMNS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
+Column = tuple[str, str, Callable[[Any], str]]
+
+COLUMNS: tuple[Column, ...] = (
     ("method", "method", str),
     ("stopped", "stopped", str),
     ("objective", "objective", "{:.8g}".format),
-    ("feasibility", "|h|", "{:.1e}".format),
-    ("stationarity", "|grad L|", "{:.1e}".format),
+    ("feasibility", "feasib.", "{:.1e}".format),
+    ("stationarity", "station.", "{:.1e}".format),
+    ("complementarity", "complem.", "{:.1e}".format),
     ("iterations", "iter", str),
     ("seconds", "time (s)", "{:.3f}".format),
     ("accepted", "verdict", lambda accepted: "accepted" if accepted else "rejected"),
 )
 
 
-def table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return the rows as one aligned table: text to the left, numbers to the right."""
-    cells = [[head for _, head, _ in COLUMNS]]
-    cells += [[show(row[key]) for key, _, show in COLUMNS] for row in rows]
-    widths = [max(len(line[i]) for line in cells) for i in range(len(COLUMNS))]
-    left = {0, 1, len(COLUMNS) - 1}
+def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column] = COLUMNS) -> str:
+    """Return the rows as one aligned table: text to the left, numbers to the right.
+
+    Columns that no row has are left out.
+    """
+    columns = [column for column in columns if any(column[0] in row for row in rows)]
+    cells = [[head for _, head, _ in columns]]
+    cells += [[show(row[key]) if key in row else "" for key, _, show in columns] for row in rows]
+    widths = [max(len(line[i]) for line in cells) for i in range(len(columns))]
+    left = {i for i, (key, _, _) in enumerate(columns) if key in ("method", "stopped", "accepted")}
     lines = [
         "  ".join(
             text.ljust(width) if i in left else text.rjust(width)
@@ -68,34 +105,49 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
 def finish(
     arguments: argparse.Namespace,
     name: str,
-    problem: Problem,
-    runs: Sequence[Run],
-    reference: Reference,
+    size: tuple[int, int],
+    rows: Sequence[Mapping[str, Any]],
+    reports: Mapping[str, Verdict],
     *,
     checks: Sequence[Check] = (),
     facts: Mapping[str, Any] | None = None,
     figures: Mapping[str, Figure] | None = None,
+    files: Sequence[Path] = (),
+    columns: Sequence[Column] = COLUMNS,
 ) -> int:
-    """Write figures and ``report.json``, print the outcome and return the exit code."""
-    rows = [*(run.row() for run in runs), reference.row]
-    failed = [run for run in runs if run.method.required and not run.report.accepted]
+    """Write figures and ``report.json``, print the outcome and return the exit code.
+
+    Args:
+        arguments: of the command line.
+        name: of the scenario.
+        size: numbers of unknowns and of constraints.
+        rows: of the table.
+        reports: verdicts by method; the scenario fails when one of them is not accepted.
+        checks: the scenario's own; it fails when one is not passed.
+        facts: further numbers to print.
+        figures: by name of the file, without suffix.
+        files: further files that were written, such as animations.
+        columns: of the table.
+    """
+    failed = {label: report for label, report in reports.items() if not report.accepted}
     broken = [check for check in checks if not check.passed]
-    files = [
+    written = [
         str(save(figure, arguments.output / f"{title}.png"))
         for title, figure in (figures or {}).items()
     ]
+    written += [str(path) for path in files]
     data = {
         "scenario": name,
         "short": arguments.short,
         "accepted": not failed and not broken,
-        "problem": {"name": problem.name, "n": problem.n, "m": problem.m},
+        "problem": {"name": name, "n": size[0], "m": size[1]},
         "tolerance": TOL,
         "blas_threads": os.environ.get("OPENBLAS_NUM_THREADS", "default"),
-        "methods": rows,
+        "methods": list(rows),
         "checks": [{**vars(check), "passed": check.passed} for check in checks],
         "facts": dict(facts or {}),
-        "reports": {run.method.label: run.report.to_dict() for run in runs if run.method.required},
-        "files": [*files, str(arguments.output / "report.json")],
+        "reports": {label: report.to_dict() for label, report in reports.items()},
+        "files": [*written, str(arguments.output / "report.json")],
     }
     text = json.dumps(_plain(data), allow_nan=False)
     arguments.output.mkdir(parents=True, exist_ok=True)
@@ -103,25 +155,29 @@ def finish(
     if arguments.json:
         print(text)
     else:
-        _print(data, rows, runs, failed, checks)
+        _print(data, table(rows, columns), failed or dict(list(reports.items())[:1]), checks)
     return 0 if data["accepted"] else 1
+
+
+def progress(text: str) -> None:
+    """Say on the error stream, where it disturbs no table, what is being worked on."""
+    print(text, file=sys.stderr, flush=True)
 
 
 def _print(
     data: Mapping[str, Any],
-    rows: Sequence[Mapping[str, Any]],
-    runs: Sequence[Run],
-    failed: Sequence[Run],
+    shown: str,
+    reports: Mapping[str, Verdict],
     checks: Sequence[Check],
 ) -> None:
     problem = data["problem"]
-    print(f"{problem['name']}: {problem['n']} variables, {problem['m']} constraints, ", end="")
-    print(f"tolerance {TOL:.0e} on |h| and |grad L| (largest entry, unscaled)\n")
-    print(table(rows))
+    print(f"{problem['name']}: {problem['n']} unknowns, {problem['m']} constraints, ", end="")
+    print(f"tolerance {TOL:.0e} on each KKT residual (largest entry, unscaled)\n")
+    print(shown)
     print(f"\nBLAS threads: {data['blas_threads']} (OPENBLAS_NUM_THREADS).", end=" ")
-    print("Where a solve did not converge, the row shows its iterate with the least residual.")
-    for row in rows:
-        if row["detail"]:
+    print("Where a solve did not converge, the row shows its best iterate.")
+    for row in data["methods"]:
+        if row.get("detail"):
             print(f"\n{row['method']}: {row['detail']}")
     print()
     for key, value in data["facts"].items():
@@ -129,9 +185,8 @@ def _print(
     for check in checks:
         verdict = "ok" if check.passed else "FAILED"
         print(f"{check.name}: {check.value:.2e} (limit {check.limit:.0e}) {verdict}")
-    shown = failed or [run for run in runs if run.method.required][:1]
-    for run in shown:
-        print(f"\nverdict on {run.method.label}\n{run.report}")
+    for label, report in reports.items():
+        print(f"\nverdict on {label}\n{report}")
     print("\nwritten: " + ", ".join(data["files"]))
 
 
@@ -141,6 +196,8 @@ def _plain(value: Any) -> Any:
         return {key: _plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(entry) for entry in value]
-    if isinstance(value, float | np.floating):
-        return float(value) if np.isfinite(value) else None
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        return value if np.isfinite(value) else None
     return value

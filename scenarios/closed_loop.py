@@ -1,0 +1,209 @@
+"""Nonlinear model predictive control in closed loop, with the same steps for every solver.
+
+At every sampling instant the controller gets a noisy measurement of the plant's state, solves its
+program from the last solution shifted by one interval, and applies the first input. The plant
+differs from the model. Every solver controls a plant of its own under the same noise, so cost and
+violation can be compared; times are those of the solves alone.
+
+One rule for every solver decides what is applied: the new plan, unless its rows are violated by
+more than :data:`USABLE`; then the next input of the last usable plan.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from program import Program
+from reporting import TOL, progress
+from solving import IPOPT, Peer, make_solver
+
+USABLE = 1e-3
+"""Largest violation (scaled rows) of a plan that is still applied."""
+
+WARM_IPOPT = Peer(
+    "IPOPT",
+    "ipopt",
+    {
+        **IPOPT.options,
+        "ipopt.warm_start_init_point": "yes",
+        "ipopt.warm_start_bound_push": 1e-8,
+        "ipopt.warm_start_bound_frac": 1e-8,
+        "ipopt.warm_start_slack_bound_push": 1e-8,
+        "ipopt.warm_start_slack_bound_frac": 1e-8,
+        "ipopt.warm_start_mult_bound_push": 1e-8,
+        "ipopt.mu_init": 1e-4,
+    },
+)
+"""IPOPT with its options for warm starts."""
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A controller's program, the plant it meets and the experiment.
+
+    Args:
+        program: its first solve starts from ``program.x0``.
+        state: name of the parameter that takes the measured state.
+        input: name of the variable whose first column is applied, in physical units.
+        plant: (x, u) → the true state one sampling time later.
+        start: true state at the beginning.
+        steps: number of sampling instants.
+        noise: standard deviation of the measurement, a number or one per state.
+        cost: (x, u) → what one step of the true plant costs.
+        violation: (x, u) → by how much the true plant violates its limits, 0 where it does not.
+        parameters: k → values of further parameters at instant k.
+        seed: of the noise.
+    """
+
+    program: Program
+    state: str
+    input: str
+    plant: Callable[[np.ndarray, np.ndarray], Any]
+    start: np.ndarray
+    steps: int
+    noise: Any = 0.0
+    cost: Callable[[np.ndarray, np.ndarray], float] = lambda x, u: 0.0
+    violation: Callable[[np.ndarray, np.ndarray], float] = lambda x, u: 0.0
+    parameters: Callable[[int], Mapping[str, Any]] = lambda k: {}
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Course:
+    """What happened in one closed loop.
+
+    Attributes:
+        label: the solver.
+        states, inputs: of the plant, one row per instant.
+        iterations, seconds: of every solve.
+        residuals: largest KKT residual of every solve, recomputed, with the solver's multipliers.
+        feasibility: largest violation of every plan.
+        cost: sum over the steps.
+        violation: largest over the steps.
+        plans: the variables by name of every usable plan, in physical units.
+    """
+
+    label: str
+    states: np.ndarray
+    inputs: np.ndarray
+    iterations: np.ndarray
+    seconds: np.ndarray
+    residuals: np.ndarray
+    feasibility: np.ndarray
+    cost: float
+    violation: float
+    plans: list[dict[str, np.ndarray]] = field(repr=False)
+
+    @property
+    def solved(self) -> np.ndarray:
+        """Whether the plan of each instant is a KKT point."""
+        return self.residuals <= TOL
+
+    def row(self) -> dict[str, Any]:
+        """Return the table row as plain values; times in ms."""
+        ms = 1e3 * self.seconds
+        return {
+            "method": self.label,
+            "solved": f"{int(self.solved.sum())}/{self.solved.size}",
+            "cost": self.cost,
+            "violation": self.violation,
+            "mean_iterations": float(self.iterations.mean()),
+            "worst_iterations": int(self.iterations.max()),
+            "median_ms": float(np.median(ms)),
+            "p99_ms": float(np.percentile(ms, 99)),
+            "worst_ms": float(ms.max()),
+        }
+
+
+LOOP_COLUMNS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
+    ("method", "method", str),
+    ("solved", "KKT points", str),
+    ("cost", "cost", "{:.6g}".format),
+    ("violation", "violation", "{:.1e}".format),
+    ("mean_iterations", "iter mean", "{:.1f}".format),
+    ("worst_iterations", "worst", str),
+    ("median_ms", "median (ms)", "{:.2f}".format),
+    ("p99_ms", "p99", "{:.2f}".format),
+    ("worst_ms", "worst", "{:.2f}".format),
+)
+
+
+def run_loop(loop: Loop, peer: Peer | None = None, **options: Any) -> Course:
+    """Close the loop with the hybrid solver (no peer) or with a peer."""
+    label = "hybrid" if peer is None else peer.label
+    progress(f"{loop.program.name}: {loop.steps} steps with {label} ...")
+    solver = make_solver(loop.program, peer, **options)
+    residuals = _Residuals(loop.program)
+    rng = np.random.default_rng(loop.seed)
+    x = np.asarray(loop.start, dtype=float)
+    program, warm = loop.program, {}
+    records: list[tuple[Any, ...]] = []
+    plans: list[dict[str, np.ndarray]] = []
+    age = 0
+    for k in range(loop.steps):
+        measured = x + loop.noise * rng.standard_normal(x.size)
+        program = program.with_parameters(**{loop.state: measured}, **loop.parameters(k))
+        began = time.perf_counter()
+        found = solver(**{**program.arguments, **warm})
+        seconds = time.perf_counter() - began
+        point, lam_x, lam_g = (found[key].full().ravel() for key in ("x", "lam_x", "lam_g"))
+        feasibility, worst = residuals(program, point, lam_x, lam_g)
+        if feasibility <= USABLE or not plans:
+            plans.append(program.unpack(point))
+            warm, age = program.shifted(point, lam_x, lam_g), 0
+        else:
+            plans.append(plans[-1])
+            age += 1
+        u = np.atleast_2d(plans[-1][loop.input])
+        u = u[:, min(age, u.shape[1] - 1)]
+        after = np.asarray(loop.plant(x, u), dtype=float).ravel()
+        iterations = int(solver.stats().get("iter_count", -1))
+        records.append((x, u, iterations, seconds, worst, feasibility))
+        x = after
+    states, inputs, iterations, seconds, worst, feasibility = map(
+        np.array, zip(*records, strict=True)
+    )
+    pairs = list(zip([*states[1:], x], inputs, strict=True))
+    return Course(
+        label,
+        np.vstack((states, x)),
+        inputs,
+        iterations,
+        seconds,
+        worst,
+        feasibility,
+        float(sum(loop.cost(x, u) for x, u in pairs)),
+        float(max(loop.violation(x, u) for x, u in pairs)),
+        plans,
+    )
+
+
+class _Residuals:
+    """Feasibility and the largest KKT residual of a point, from the program's own functions."""
+
+    def __init__(self, program: Program) -> None:
+        nlp = program.nlp
+        lam = ca.SX.sym("lam", program.m)
+        slope = ca.gradient(nlp["f"] + ca.dot(lam, nlp["g"]), nlp["x"])
+        self._function = ca.Function("kkt", [nlp["x"], nlp["p"], lam], [nlp["g"], slope])
+
+    def __call__(
+        self, program: Program, x: np.ndarray, lam_x: np.ndarray, lam_g: np.ndarray
+    ) -> tuple[float, float]:
+        g, slope = (value.full().ravel() for value in self._function(x, program.p, lam_g))
+        v = np.concatenate((x, g))
+        lower = np.concatenate((program.lbx, program.lbg))
+        upper = np.concatenate((program.ubx, program.ubg))
+        lam = np.concatenate((lam_x, lam_g))
+        outside = np.maximum(np.maximum(lower - v, v - upper), 0.0)
+        bound = np.where(lam > 0, upper, lower)
+        gap = np.where(np.isfinite(bound), np.abs(v - bound), 1.0)
+        slack = np.where(lower < upper, np.abs(lam) * gap, 0.0)
+        feasibility = float(outside.max())
+        worst = max(feasibility, float(np.abs(slope + lam_x).max()), float(slack.max(initial=0.0)))
+        return feasibility, worst if np.isfinite(worst) else np.inf

@@ -1,0 +1,218 @@
+"""From a control problem in words to a nonlinear program with names: shooting and collocation.
+
+A :class:`Transcription` collects named variables, parameters, constraints and the objective. The
+variables are handed out in physical units and kept, divided by their ``unit``, as the unknowns of
+the program, so that unknowns of different size meet the solver in like size. :meth:`build` closes
+the collection into an immutable :class:`~program.Program`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from program import Block, Program, spread
+
+Dynamics = Callable[[Any, Any], Any]
+"""A function of state and input: the time derivative of the state, or the next state."""
+
+
+class Transcription:
+    """Collects a control problem piece by piece; all symbols are SX and in physical units."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._objective: Any = ca.SX(0)
+        self._x: list[Any] = []
+        self._p: list[Any] = []
+        self._g: list[Any] = []
+        self._numbers: dict[str, list[np.ndarray]] = {
+            key: [] for key in ("x0", "lbx", "ubx", "lbg", "ubg", "p")
+        }
+        self._blocks: dict[str, dict[str, Block]] = {"x": {}, "p": {}, "g": {}}
+
+    def variable(
+        self,
+        name: str,
+        rows: int = 1,
+        columns: int = 1,
+        *,
+        lower: Any = -np.inf,
+        upper: Any = np.inf,
+        start: Any = 0.0,
+        unit: Any = 1.0,
+        stride: int = 1,
+    ) -> Any:
+        """Add rows×columns unknowns.
+
+        Args:
+            name: its name in messages and in :meth:`Program.unpack`.
+            rows, columns: for a trajectory, one column per time.
+            lower, upper, start, unit: numbers, vectors (one entry a row) or matrices.
+            stride: columns an interval, of a trajectory.
+
+        Returns:
+            The symbols in physical units.
+        """
+        shape = (rows, columns)
+        scale = spread(unit, shape)
+        symbol = ca.SX.sym(name, rows, columns)
+        self._place("x", name, Block(slice(0), shape, scale, stride))
+        self._x.append(ca.vec(symbol))
+        for key, value in (("x0", start), ("lbx", lower), ("ubx", upper)):
+            self._numbers[key].append((spread(value, shape) / scale).ravel(order="F"))
+        return symbol * scale
+
+    def parameter(self, name: str, value: Any) -> Any:
+        """Add a parameter with a value that may change between solves; return its symbols."""
+        values = np.atleast_1d(np.asarray(value, dtype=float))
+        values = values[:, None] if values.ndim == 1 else values
+        shape = (values.shape[0], values.shape[1])
+        symbol = ca.SX.sym(name, *shape)
+        self._place("p", name, Block(slice(0), shape, np.ones(shape)))
+        self._p.append(ca.vec(symbol))
+        self._numbers["p"].append(values.ravel(order="F"))
+        return symbol
+
+    def constrain(
+        self,
+        name: str,
+        rows: Any,
+        lower: Any = 0.0,
+        upper: Any = 0.0,
+        *,
+        unit: Any = 1.0,
+        stride: int = 1,
+    ) -> None:
+        """Add lower ≤ rows ≤ upper, an equation by default, divided by ``unit``.
+
+        For a trajectory, give one column per time.
+        """
+        rows = ca.SX(rows)
+        shape = (int(rows.shape[0]), int(rows.shape[1]))
+        scale = spread(unit, shape)
+        self._place("g", name, Block(slice(0), shape, scale, stride))
+        self._g.append(ca.vec(rows / scale))
+        for key, value in (("lbg", lower), ("ubg", upper)):
+            self._numbers[key].append((spread(value, shape) / scale).ravel(order="F"))
+
+    def minimize(self, cost: Any) -> None:
+        """Add a term to the objective."""
+        self._objective = self._objective + cost
+
+    def shoot(self, name: str, step: Dynamics, X: Any, U: Any, **options: Any) -> None:
+        """Multiple shooting: X_{k+1} = step(X_k, U_k) for every column of U."""
+        ends = [step(X[:, k], U[:, k]) for k in range(int(U.shape[1]))]
+        self.constrain(name, X[:, 1:] - ca.horzcat(*ends), **options)
+
+    def collocate(
+        self,
+        name: str,
+        dynamics: Dynamics,
+        X: Any,
+        U: Any,
+        dt: Any,
+        *,
+        degree: int = 3,
+        cost: Dynamics | None = None,
+        **options: Any,
+    ) -> None:
+        """Radau collocation: a polynomial of the degree an interval, U constant on it.
+
+        The states at the collocation points become the variables ``<name> points``. The
+        integral of ``cost`` joins the objective.
+
+        Args:
+            name: of the rows.
+            dynamics: (x, u) → dx/dt.
+            X, U: states (one column more than U) and inputs.
+            dt: length of an interval, a number or a symbol.
+            degree: order of accuracy 2·degree − 1 in dt.
+            cost: (x, u) → integrand.
+            **options: ``lower``, ``upper``, ``start``, ``unit`` of the point variables.
+        """
+        C, D, weights = (np.asarray(ca.DM(a)) for a in _radau(degree))
+        rows, N = int(X.shape[0]), int(U.shape[1])
+        start = options.pop("start", 0.0)
+        points = self.variable(
+            f"{name} points", rows, N * degree, start=start, stride=degree, **options
+        )
+        defects, ends = [], []
+        for k in range(N):
+            at = [X[:, k], *(points[:, k * degree + j] for j in range(degree))]
+            for j in range(degree):
+                slope = sum(float(C[i, j]) * at[i] for i in range(degree + 1))
+                defects.append(slope - dt * dynamics(at[j + 1], U[:, k]))
+                if cost is not None:
+                    self.minimize(dt * float(weights[j]) * cost(at[j + 1], U[:, k]))
+            ends.append(X[:, k + 1] - sum(float(D[i]) * at[i] for i in range(degree + 1)))
+        unit = options.get("unit", 1.0)
+        self.constrain(name, ca.horzcat(*defects), unit=unit, stride=degree)
+        self.constrain(f"{name} continuity", ca.horzcat(*ends), unit=unit)
+
+    def build(self) -> Program:
+        """Return the collected program."""
+        nlp = {"x": _stack(self._x), "p": _stack(self._p), "f": self._objective}
+        nlp["g"] = _stack(self._g)
+        numbers = {
+            key: np.concatenate(parts) if parts else np.zeros(0)
+            for key, parts in self._numbers.items()
+        }
+        blocks = self._blocks
+        return Program(self.name, nlp, **numbers, variables=blocks["x"], parameters=blocks["p"],
+                       constraints=blocks["g"])  # fmt: skip
+
+    def _place(self, kind: str, name: str, block: Block) -> None:
+        blocks = self._blocks[kind]
+        if name in blocks:
+            raise ValueError(f"{self.name} has two blocks named {name!r}; give each its own name")
+        begin = max((other.where.stop for other in blocks.values()), default=0)
+        end = begin + block.shape[0] * block.shape[1]
+        blocks[name] = replace(block, where=slice(begin, end))
+
+
+def runge_kutta(dynamics: Dynamics, dt: Any, *, steps: int = 1) -> Dynamics:
+    """Return (x, u) → x(dt) by the classical Runge–Kutta method of order four.
+
+    Args:
+        dynamics: (x, u) → dx/dt, on symbols or numbers.
+        dt: seconds, a number or a symbol.
+        steps: Runge–Kutta steps within dt.
+    """
+    h = dt / steps
+
+    def step(x: Any, u: Any) -> Any:
+        for _ in range(steps):
+            a = dynamics(x, u)
+            b = dynamics(x + h / 2 * a, u)
+            c = dynamics(x + h / 2 * b, u)
+            d = dynamics(x + h * c, u)
+            x = x + h / 6 * (a + 2 * b + 2 * c + d)
+        return x
+
+    return step
+
+
+def exact_step(
+    dynamics: Dynamics, states: int, inputs: int, dt: float, *, tolerance: float = 1e-9
+) -> ca.Function:
+    """Return (x, u) → x(dt) by the variable-order integrator CVODES, as a plant to simulate."""
+    x, u = ca.SX.sym("x", states), ca.SX.sym("u", inputs)
+    ode = {"x": x, "u": u, "ode": dynamics(x, u)}
+    options = {"abstol": tolerance, "reltol": tolerance}
+    integrate = ca.integrator("integrate", "cvodes", ode, 0.0, dt, options)
+    x, u = ca.MX.sym("x", states), ca.MX.sym("u", inputs)
+    return ca.Function("plant", [x, u], [integrate(x0=x, u=u)["xf"]])
+
+
+def _radau(degree: int) -> tuple[Any, Any, Any]:
+    """Coefficients of the derivative at the points, of the end value, and quadrature weights."""
+    C, D, weights = ca.collocation_coeff(ca.collocation_points(degree, "radau"))
+    return C, D, weights
+
+
+def _stack(parts: list[Any]) -> Any:
+    return ca.vertcat(*parts) if parts else ca.SX(0, 1)
