@@ -124,7 +124,7 @@ def finish(
         rows: of the table.
         reports: verdicts by method; the scenario fails when one of them is not accepted.
         checks: the scenario's own; it fails when one is not passed.
-        facts: further numbers to print.
+        facts: further numbers to print; lists and dictionaries go to the file only.
         figures: by name of the file, without suffix.
         files: further files that were written, such as animations.
         columns: of the table.
@@ -181,7 +181,8 @@ def _print(
             print(f"\n{row['method']}: {row['detail']}")
     print()
     for key, value in data["facts"].items():
-        print(f"{key}: {value:.6g}" if isinstance(value, float) else f"{key}: {value}")
+        if not isinstance(value, list | dict):
+            print(f"{key}: {value:.6g}" if isinstance(value, float) else f"{key}: {value}")
     for check in checks:
         verdict = "ok" if check.passed else "FAILED"
         print(f"{check.name}: {check.value:.2e} (limit {check.limit:.0e}) {verdict}")
