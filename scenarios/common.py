@@ -116,12 +116,13 @@ def solve(
     max_iter: int,
     max_time: float = 60.0,
     keep_points: bool = False,
+    tol: float = TOL,
 ) -> Run:
-    """Solve by one method, from zero multipliers, and judge the answer."""
+    """Solve to ``tol`` by one method, from zero multipliers, and judge the answer by ``TOL``."""
     solver = Solver(
         problem,
         method.method,
-        tol=TOL,
+        tol=tol,
         max_iter=max_iter,
         max_time=max_time,
         divergence=1e6,
@@ -156,7 +157,8 @@ def solve_with_ipopt(problem: Problem, x0: Any, p: Any) -> Reference:
         "objective": at.f,
         "feasibility": residuals.feasibility,
         "stationarity": residuals.stationarity,
-        "iterations": int(stats["iter_count"]),
+        # Where IPOPT refuses m > n, it leaves the count of its last problem behind.
+        "iterations": 0 if problem.m > problem.n else int(stats["iter_count"]),
         "seconds": seconds,
         "accepted": report.accepted,
         "required": False,
