@@ -182,7 +182,7 @@ def draw(ratios: Sequence[float], gaps: Sequence[tuple[Best, Best]], runs: Seque
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the scenario; 0 when the matrix correction solves it for any unit, else 1."""
-    arguments = parser(NAME, SUMMARY).parse_args(argv)
+    arguments = parser(NAME, SUMMARY, budget=True).parse_args(argv)
     plant, N = Servo(), 6
     budget = arguments.max_iter or (2_000 if arguments.short else 20_000)
     names = ("MPa", "kPa") if arguments.short else tuple(UNITS)

@@ -192,7 +192,7 @@ def draw(outcomes: Sequence[Outcome], best: np.ndarray, shares: Any, sweep: Any)
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the scenario; 0 when all splits solve the problem and the theorem holds, else 1."""
-    arguments = parser(NAME, SUMMARY).parse_args(argv)
+    arguments = parser(NAME, SUMMARY, budget=True).parse_args(argv)
     T = arguments.max_iter or (2_000 if arguments.short else 8_000)
     problem, start = building(), np.ones(6)
     default = solve(problem, Method("hybrid: look-ahead (auto)", "auto", required=True), start, [],

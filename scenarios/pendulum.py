@@ -229,7 +229,7 @@ def end_error(case: SwingUp, p: Sequence[float], x: np.ndarray) -> float:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the scenario; 0 when every required answer and every check holds, else 1."""
-    options = parser(NAME, SUMMARY)
+    options = parser(NAME, SUMMARY, budget=True)
     options.add_argument("--tune", action="store_true", help="search the steps of the methods")
     arguments = options.parse_args(argv)
     case = SwingUp(intervals=10, duration=1.0) if arguments.short else SwingUp()

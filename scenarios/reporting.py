@@ -47,15 +47,16 @@ class Check:
         return bool(self.value <= self.limit)
 
 
-def parser(name: str, summary: str) -> argparse.ArgumentParser:
-    """Return the options that every scenario takes."""
+def parser(name: str, summary: str, *, budget: bool = False) -> argparse.ArgumentParser:
+    """Return the options that every scenario takes, and ``--max-iter`` where it has a budget."""
     made = argparse.ArgumentParser(prog=name, description=summary)
     made.add_argument("--output", type=Path, default=Path("output") / name, metavar="DIR")
     made.add_argument("--json", action="store_true", help="print JSON only")
     made.add_argument("--short", action="store_true", help="a small problem and a small budget")
-    made.add_argument(
-        "--max-iter", type=_positive, metavar="N", help="iteration budget of every method"
-    )
+    if budget:
+        made.add_argument(
+            "--max-iter", type=_positive, metavar="N", help="iteration budget of every method"
+        )
     return made
 
 

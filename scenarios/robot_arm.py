@@ -223,7 +223,7 @@ def animate(p: np.ndarray, q: np.ndarray, path: Path) -> Path:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the scenario; 0 when two targets are met and the noisy one is judged right, else 1."""
-    arguments = parser(NAME, SUMMARY).parse_args(argv)
+    arguments = parser(NAME, SUMMARY, budget=True).parse_args(argv)
     problem = task()
     targets = {
         "regular": measured(POSTURE),
