@@ -15,6 +15,9 @@ _PARTS = (
     "more_290_314",
     "more_315_341",
     "more_343_361",
+    "more_365_378",
+    "more_379_395",
+    "more_390",
 )
 
 MORE: tuple[NLP, ...] = tuple(
