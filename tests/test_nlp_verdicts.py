@@ -1,0 +1,227 @@
+"""``nlpsol`` on degenerate problems: nothing raised, the right verdict, and the evidence for it.
+
+Residuals, certificates and rays are recomputed from CasADi's graph with NumPy. The evidence of a
+verdict is asked for, not the way to it: where several verdicts are right, the cases say why.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import pytest
+from nlp_degenerate_cases import COMPLEMENTARITY, DOMAIN, NO_INTERIOR, RANK, Solvable
+from nlp_edge_cases import (
+    NO_CURVATURE,
+    NO_MINIMIZER,
+    NO_MULTIPLIERS,
+    ON_THE_EDGE,
+    POLES,
+    Edge,
+)
+from nlp_judge import INF, Judge, numbers, side
+from nlp_ordinary_cases import ONE, PARTS, SCALES, STARTS
+from nlp_verdict_cases import INFEASIBLE, UNBOUNDED, UNDEFINED, Case
+
+from casadi_hybrid import nlpsol
+from casadi_hybrid.status import PointStatus, StopReason
+
+TOLERANCE = 1e-6
+KINDS = {
+    "rank": RANK,
+    "no interior": NO_INTERIOR,
+    "complementarity": COMPLEMENTARITY,
+    "domain": DOMAIN,
+    "parts": PARTS,
+    "start": STARTS,
+    "scale": SCALES,
+    "one variable": ONE,
+}
+SOLVABLE = {
+    f"{kind}: {label}": case for kind, found in KINDS.items() for label, case in found.items()
+}
+
+
+def solved(case: Case | Solvable | Edge, **options: Any) -> tuple[dict[str, Any], Any, Judge]:
+    """(answer, statistics, judge) of a solve, its words and numbers checked against each other."""
+    solver = nlpsol("s", "hybrid", case.nlp, options)
+    found = solver(**case.call)
+    stats, judge = solver.stats(), Judge(case.nlp)
+    assert stats["return_status"] in StopReason.__members__
+    assert stats["point_status"] in PointStatus.__members__
+    assert stats["success"] == (stats["point_status"] == "KKT_POINT")
+    assert stats["success"] == (stats["unified_return_status"] == "SOLVER_RET_SUCCESS")
+    assert np.isfinite(numbers(found["x"])).all()
+    assert solver.explain()
+    here = judge.at(found["x"], case.call.get("p", ()))
+    if stats["point_status"] != "UNDEFINED":
+        np.testing.assert_allclose(float(found["f"]), here.f, rtol=1e-12)
+        np.testing.assert_allclose(numbers(found["g"]), here.g, rtol=1e-12)
+        residual = judge.kkt(found, case.call)
+        # The word is the number: a factor of 1 ± 1e-6 leaves room for the order of the sums.
+        assert residual <= TOLERANCE * (1 + 1e-6) or not stats["success"]
+        assert residual >= TOLERANCE * (1 - 1e-6) or stats["success"]
+    return found, stats, judge
+
+
+@pytest.mark.parametrize("label", INFEASIBLE)
+def test_an_infeasible_problem_is_said_to_be_so(label: str) -> None:
+    """A certificate: no direction of the box reduces the violation, which is not zero."""
+    case = INFEASIBLE[label]
+    found, stats, judge = solved(case)
+    assert stats["unified_return_status"] == "SOLVER_RET_INFEASIBLE", stats
+    assert stats["return_status"] in {"LOCALLY_INFEASIBLE", "STALLED"}
+    assert stats["point_status"] == "INFEASIBLE_STATIONARY"
+    violation, slope = judge.infeasibility(found["x"], case.call, case.weights)
+    assert violation > TOLERANCE
+    assert slope <= 1e-5
+    assert np.abs(judge.violations(found["x"], case.call)[0]).max() <= TOLERANCE  # in the box
+    if case.least:
+        assert any(violation == pytest.approx(least, rel=1e-4) for least in case.least)
+
+
+@pytest.mark.parametrize("label", UNBOUNDED)
+def test_an_unbounded_problem_is_said_to_be_so(label: str) -> None:
+    """The returned point is feasible and far down; the case's own ray shows the rest."""
+    case = UNBOUNDED[label]
+    found, stats, judge = solved(case)
+    p = case.call.get("p", ())
+    if case.ray is not None:
+        point, direction = (np.broadcast_to(np.asarray(v, float), judge.n) for v in case.ray)
+        along = [point + t * direction for t in (0.0, 1.0, 30.0, 900.0)]
+        assert all(judge.feasibility(at, case.call) <= 1e-9 for at in along)
+        values = [judge.at(at, p).f for at in along]
+        # Falling, and falling more on each longer piece.
+        assert (np.diff(np.diff(values)) < 0).all()
+        assert values[1] < values[0]
+    assert stats["return_status"] == "UNBOUNDED", stats
+    assert stats["unified_return_status"] == "SOLVER_RET_UNKNOWN"
+    assert stats["point_status"] == "FEASIBLE_NOT_STATIONARY"
+    x = numbers(found["x"])
+    start = np.broadcast_to(np.asarray(case.call.get("x0", 0.0), float), x.shape)
+    assert float(found["f"]) < judge.at(start, p).f - 1e5
+    here = judge.at(x, p)
+    # What rounding leaves of a row is in proportion to the sizes that cancel in it.
+    room = TOLERANCE * (1.0 + np.abs(here.J) @ np.abs(x))
+    of_x, of_g = judge.violations(x, case.call)
+    assert (np.abs(of_g) <= room).all()
+    assert (np.abs(of_x) <= TOLERANCE * (1.0 + np.abs(x))).all()
+
+
+@pytest.mark.parametrize("label", UNDEFINED)
+def test_a_start_without_values_is_said_to_be_so(label: str) -> None:
+    case = UNDEFINED[label]
+    found, stats, judge = solved(case)
+    assert stats["return_status"] == "EVALUATION_ERROR"
+    assert stats["unified_return_status"] == "SOLVER_RET_NAN"
+    assert stats["point_status"] == "UNDEFINED"
+    assert np.isnan(float(found["f"]))
+    here = judge.at(found["x"], case.call.get("p", ()))
+    every = [here.f, *here.gradient, *here.g, *here.J.ravel()]
+    assert not np.isfinite(every).all()
+
+
+@pytest.mark.parametrize("label", SOLVABLE)
+def test_a_degenerate_problem_is_solved(label: str) -> None:
+    case = SOLVABLE[label]
+    found, stats, _ = solved(case)
+    assert stats["success"], stats
+    assert stats["return_status"] == "CONVERGED"
+    f = float(found["f"])
+    assert any(f == pytest.approx(value, rel=1e-6, abs=1e-6) for value in case.f), (f, case.f)
+    if case.x is not None:
+        np.testing.assert_allclose(numbers(found["x"]), case.x, atol=case.near)
+
+
+@pytest.mark.parametrize("label", NO_MULTIPLIERS)
+def test_a_minimum_without_multipliers_is_found(label: str) -> None:
+    case = NO_MULTIPLIERS[label]
+    found, stats, judge = solved(case)
+    np.testing.assert_allclose(numbers(found["x"]), case.x, atol=case.near)
+    assert judge.feasibility(found["x"], case.call) <= TOLERANCE
+    if stats["success"]:
+        return
+    assert stats["point_status"] == "FRITZ_JOHN_POINT", stats
+    # Multipliers of length one that the objective need not balance.
+    size = np.linalg.norm(np.concatenate((numbers(found["lam_x"]), numbers(found["lam_g"]))))
+    pull = judge.at(found["x"]).J.T @ numbers(found["lam_g"]) + numbers(found["lam_x"])
+    assert np.linalg.norm(pull) <= 1e-2 * size
+    for key, value in (("x", numbers(found["x"])), ("g", numbers(found["g"]))):
+        lam = numbers(found[f"lam_{key}"]) / size
+        bound = np.where(lam > 0, side(case.call, f"ub{key}", value.size), value)
+        bound = np.where(lam < 0, side(case.call, f"lb{key}", value.size), bound)
+        assert (np.abs(lam) * np.abs(bound - value) <= 1e-6).all()
+
+
+@pytest.mark.parametrize("label", NO_MINIMIZER)
+def test_an_infimum_that_is_not_attained_is_not_called_unbounded(label: str) -> None:
+    _, stats, _ = solved(NO_MINIMIZER[label])
+    assert stats["return_status"] != "UNBOUNDED"
+
+
+@pytest.mark.parametrize("label", ON_THE_EDGE)
+def test_a_minimum_on_the_edge_of_the_domain_is_found(label: str) -> None:
+    case = ON_THE_EDGE[label]
+    found, stats, _ = solved(case)
+    assert stats["return_status"] not in {"UNBOUNDED", "LOCALLY_INFEASIBLE"}
+    assert case.solved or not stats["success"]
+    if case.x is not None:
+        np.testing.assert_allclose(numbers(found["x"]), case.x, atol=case.near)
+
+
+@pytest.mark.parametrize("label", POLES)
+def test_a_pole_is_no_minimum(label: str) -> None:
+    case = POLES[label]
+    found, stats, _ = solved(case)
+    assert not stats["success"]
+    assert stats["unified_return_status"] == "SOLVER_RET_UNKNOWN"
+    assert float(found["f"]) < -20
+    np.testing.assert_allclose(numbers(found["x"]), case.x, atol=case.near)
+
+
+@pytest.mark.parametrize("label", NO_CURVATURE)
+def test_a_second_derivative_that_does_not_exist_is_said(label: str) -> None:
+    """Going on without it would be right as well."""
+    _, stats, _ = solved(NO_CURVATURE[label])
+    if not stats["success"]:
+        assert stats["return_status"] == "EVALUATION_ERROR"
+        assert stats["unified_return_status"] == "SOLVER_RET_NAN"
+        assert stats["point_status"] == "FEASIBLE_NOT_STATIONARY"
+        assert "Hessian" in stats["detail"] or "hess" in stats["detail"]
+
+
+def test_bounds_and_parameters_change_the_verdict_without_a_rebuild() -> None:
+    x, p = ca.SX.sym("x", 2), ca.SX.sym("p")
+    nlp = {"x": x, "p": p, "f": ca.dot(ca.vertcat(1, p), x), "g": ca.sumsqr(x)}
+    solver = nlpsol("s", "hybrid", nlp)
+    for call, verdict in (
+        ({"p": 1, "ubg": 2, "x0": 0.1}, "CONVERGED"),
+        ({"p": 1, "lbg": -2, "ubg": -1}, "LOCALLY_INFEASIBLE"),
+        ({"p": 1}, "UNBOUNDED"),
+        ({"p": 1, "ubg": 2, "x0": 0.1}, "CONVERGED"),
+        ({"p": -1, "lbx": 1, "ubx": [INF, 1e3]}, "CONVERGED"),
+        ({"p": -1, "lbx": 1, "ubg": 1}, "LOCALLY_INFEASIBLE"),
+        ({"p": -1, "lbx": 1}, "UNBOUNDED"),
+    ):
+        solver(**call)
+        assert solver.stats()["return_status"] == verdict, (call, solver.explain())
+
+
+UNITS = {
+    "negative square": (lambda a, b: (a, a**2 + b**2), {"ubg": -1}, "INFEASIBLE"),
+    "unbounded strip": (lambda a, b: (a + b, a - b), {"lbg": 0, "ubg": 1}, "UNKNOWN"),
+    "solvable": (lambda a, b: ((a - 1) ** 2 + b**2, a * b), {"lbg": 1}, "SUCCESS"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("factor", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("label", UNITS)
+def test_units_change_no_verdict(label: str, factor: float) -> None:
+    """x → x/factor: the same sets in other units."""
+    make, bounds, verdict = UNITS[label]
+    x = ca.SX.sym("x", 2)
+    f, g = make(factor * x[0], factor * x[1])
+    solver = nlpsol("s", "hybrid", {"x": x, "f": f, "g": g})
+    solver(x0=1 / factor, **bounds)
+    assert solver.stats()["unified_return_status"] == f"SOLVER_RET_{verdict}", solver.explain()
