@@ -27,9 +27,11 @@ class NlpResult(Result):
         certificate: at a point that violates a constraint the slope of the violation
             ½Σω_i v_i² relative to its parts, ‖P Σω_i v_i ∇g_i‖₂ / Σω_i |v_i| ‖∇g_i‖₂, between 0
             and 1: v are the violations of the rows, ω the scales of the solve, P leaves out what
-            bounds on x block, and ‖∇g_i‖ is the larger of those at the start and at x. Where it
-            is small (1e-5) no small step reduces the violation: the constraints are inconsistent,
-            or x is a local minimum of their violation. None at a feasible point.
+            bounds on x block, and ‖∇g_i‖ is the larger of those at the start and at x. Where
+            max |Σω_i v_i ∇²g_i|·max(1, ‖x‖_∞), the slope after a move of the size of x, is larger
+            than the parts it takes their place. Where it is small (1e-5) no small step reduces
+            the violation: the constraints are inconsistent, or x is a local minimum of their
+            violation. None at a feasible point.
         start, end: first derivatives at the first point (of the last attempt, where there were
             several) and at the returned one, None where undefined.
         step: the last step before the returned point, None where none was taken.

@@ -121,18 +121,29 @@ def _judge(
 def _violation_slope(form: StandardForm, at: Point) -> float:
     """The certificate of :class:`~casadi_hybrid.nlp.result.NlpResult` at this point."""
     bounds = form.bounds
-    weights = np.zeros(at.raw_g.size)
+    v = violations(at.raw_g, bounds.lbg, bounds.ubg)
+    weights = np.zeros(v.size)
     weights[form.rows] = form.scale_c**2
-    pull = weights * violations(at.raw_g, bounds.lbg, bounds.ubg)
+    pull = weights * v
     slope = at.raw_J.T @ pull
     rows = np.flatnonzero(pull)
     lengths = np.maximum(row_norms(at.raw_J, rows), row_norms(form.at_start.J, rows))
-    size = float(np.abs(pull[rows]) @ lengths)
-    room = 1e-6 * np.maximum(1.0, np.abs(at.x))
-    blocked = ((slope > 0) & (at.x <= bounds.lbx + room)) | (
-        (slope < 0) & (at.x >= bounds.ubx - room)
-    )
+    reach = np.maximum(1.0, np.abs(at.x))
+    size = max(float(np.abs(pull[rows]) @ lengths), _bend(form, at, v) * float(reach.max()))
+    # A bound blocks where x is on it, or where moving onto it gains nothing.
+    gain = 1e-6 * float(pull @ v)
+    room = np.maximum(1e-6 * reach, gain / np.maximum(np.abs(slope), 1e-300))
+    blocked = np.where(slope > 0, at.x - bounds.lbx, bounds.ubx - at.x) <= room
     return float(np.linalg.norm(np.where(blocked, 0.0, slope))) / max(size, 1e-300)
+
+
+def _bend(form: StandardForm, at: Point, v: Vector) -> float:
+    """The largest entry of Σ ω_i v_i ∇²g_i; 0 where it is not defined."""
+    try:
+        bend = form.hessian(at, v[form.rows] * form.scale_c, objective=0.0)
+    except EvaluationError:
+        return 0.0
+    return float(abs(bend).max()) if min(bend.shape) else 0.0
 
 
 def undefined_result(
