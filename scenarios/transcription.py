@@ -122,11 +122,11 @@ class Transcription:
     ) -> None:
         """Radau collocation: a polynomial of the degree an interval, U constant on it.
 
-        The states at the collocation points become the variables ``<name> points``. The
-        integral of ``cost`` joins the objective.
+        The last collocation point is the end of the interval, X_{k+1}; the states at the others
+        become the variables ``<name> points``. The integral of ``cost`` joins the objective.
 
         Args:
-            name: of the rows.
+            name: of the rows, one column per collocation point.
             dynamics: (x, u) → dx/dt.
             X, U: states (one column more than U) and inputs.
             dt: length of an interval, a number or a symbol.
@@ -134,24 +134,24 @@ class Transcription:
             cost: (x, u) → integrand.
             **options: ``lower``, ``upper``, ``start``, ``unit`` of the point variables.
         """
-        C, D, weights = (np.asarray(ca.DM(a)) for a in _radau(degree))
-        rows, N = int(X.shape[0]), int(U.shape[1])
-        start = options.pop("start", 0.0)
-        points = self.variable(
-            f"{name} points", rows, N * degree, start=start, stride=degree, **options
+        C, weights = _radau(degree)
+        rows, N, inner = int(X.shape[0]), int(U.shape[1]), degree - 1
+        points = (
+            self.variable(f"{name} points", rows, N * inner, stride=inner, **options)
+            if inner
+            else ca.SX(rows, 0)
         )
-        defects, ends = [], []
+        defects = []
         for k in range(N):
-            at = [X[:, k], *(points[:, k * degree + j] for j in range(degree))]
+            at = ca.horzcat(X[:, k], points[:, k * inner : (k + 1) * inner], X[:, k + 1])
+            slopes = ca.mtimes(at, C)
             for j in range(degree):
-                slope = sum(float(C[i, j]) * at[i] for i in range(degree + 1))
-                defects.append(slope - dt * dynamics(at[j + 1], U[:, k]))
+                x = at[:, j + 1]
+                defects.append(slopes[:, j] - dt * dynamics(x, U[:, k]))
                 if cost is not None:
-                    self.minimize(dt * float(weights[j]) * cost(at[j + 1], U[:, k]))
-            ends.append(X[:, k + 1] - sum(float(D[i]) * at[i] for i in range(degree + 1)))
+                    self.minimize(dt * weights[j] * cost(x, U[:, k]))
         unit = options.get("unit", 1.0)
         self.constrain(name, ca.horzcat(*defects), unit=unit, stride=degree)
-        self.constrain(f"{name} continuity", ca.horzcat(*ends), unit=unit)
 
     def build(self) -> Program:
         """Return the collected program."""
@@ -208,10 +208,13 @@ def exact_step(
     return ca.Function("plant", [x, u], [integrate(x0=x, u=u)["xf"]])
 
 
-def _radau(degree: int) -> tuple[Any, Any, Any]:
-    """Coefficients of the derivative at the points, of the end value, and quadrature weights."""
-    C, D, weights = ca.collocation_coeff(ca.collocation_points(degree, "radau"))
-    return C, D, weights
+def _radau(degree: int) -> tuple[Any, np.ndarray]:
+    """Weights of the states for dt times their slopes at the points, and of the quadrature."""
+    points = ca.collocation_points(degree, "radau")
+    C, _, _ = ca.collocation_coeff(points)
+    # Exact for powers below the degree. CasADi's own weights add up to 1/2 where the degree is 1.
+    powers = np.vander(points, increasing=True).T
+    return C, np.linalg.solve(powers, 1.0 / np.arange(1, degree + 1))
 
 
 def _stack(parts: list[Any]) -> Any:

@@ -1,0 +1,91 @@
+"""Trajectories of two answers over one axis, panel by panel, with their limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from solving import Answer
+
+from casadi_hybrid.plotting import PALETTE, figure, legend_below
+
+LIMIT = {"color": PALETTE[1], "linewidth": 1.0, "linestyle": "--"}
+"""How a limit is drawn."""
+
+CIRCLES = {
+    "color": "#000000",
+    "linestyle": "",
+    "marker": "o",
+    "markersize": 4,
+    "fillstyle": "none",
+}
+"""How the answer that ours is compared with is drawn."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """What one panel shows: a row of a variable.
+
+    Attributes:
+        label: quantity and unit.
+        name, row: of the variable; one column per time, or one per interval, drawn as steps.
+        limits: numbers, or curves over the times.
+        factor: from the unit of the variable to that of the label.
+    """
+
+    label: str
+    name: str
+    row: int = 0
+    limits: Sequence[float | np.ndarray] = ()
+    factor: float = 1.0
+
+    def read(self, answer: Answer) -> np.ndarray:
+        """Return the row in the unit of the label."""
+        return self.factor * answer.values[self.name][self.row]
+
+
+def compare(
+    across: np.ndarray,
+    panels: Sequence[Panel],
+    ours: Answer,
+    other: Answer,
+    *,
+    label: str = "time (s)",
+    height: float = 1.6,
+) -> Figure:
+    """Plot our answer as lines, the other as circles and limits dashed, one panel below another.
+
+    Args:
+        across: times, or whatever is drawn along the shared horizontal axis.
+        panels: from top to bottom.
+        ours, other: two answers to the same program.
+        label: of the horizontal axis.
+        height: inches a panel.
+    """
+    fig, axes = figure(len(panels), 1, height=height, sharex=True)
+    for ax, panel in zip(axes[:, 0], panels, strict=True):
+        _draw(ax, across, panel, ours, other)
+    axes[-1, 0].set_xlabel(label)
+    fig.align_ylabels()
+    # The first panel may have no limit, and the legend is read from one panel.
+    axes[0, 0].plot([], [], label="limit", **LIMIT)
+    legend_below(fig, axes[0, 0])
+    return fig
+
+
+def _draw(ax: Axes, across: np.ndarray, panel: Panel, ours: Answer, other: Answer) -> None:
+    values, circles = panel.read(ours), panel.read(other)
+    line = {"color": PALETTE[0], "linewidth": 1.6, "label": ours.label}
+    at = across
+    if values.size < across.size:
+        at = (across[:-1] + across[1:]) / 2
+        ax.stairs(values, across, baseline=None, **line)
+    else:
+        ax.plot(across, values, **line)
+    ax.plot(at, circles, label=other.label, **CIRCLES)
+    for limit in panel.limits:
+        ax.plot(across, np.broadcast_to(limit, across.shape), **LIMIT)
+    ax.set_ylabel(panel.label)
