@@ -15,6 +15,9 @@ from casadi_hybrid.plotting import PALETTE, figure, legend_below
 LIMIT = {"color": PALETTE[1], "linewidth": 1.0, "linestyle": "--"}
 """How a limit is drawn."""
 
+TARGET = {"color": "#000000", "linewidth": 0.9, "linestyle": ":"}
+"""How a set point is drawn."""
+
 CIRCLES = {
     "color": "#000000",
     "linestyle": "",
@@ -34,6 +37,7 @@ class Panel:
         name, row: of the variable; one column per time, or one per interval, drawn as steps.
         limits: numbers, or curves over the times.
         factor: from the unit of the variable to that of the label.
+        target: a value to be reached, dotted.
     """
 
     label: str
@@ -41,6 +45,7 @@ class Panel:
     row: int = 0
     limits: Sequence[float | np.ndarray] = ()
     factor: float = 1.0
+    target: float | None = None
 
     def read(self, answer: Answer) -> np.ndarray:
         """Return the row in the unit of the label."""
@@ -72,7 +77,9 @@ def compare(
     fig.align_ylabels()
     # The first panel may have no limit, and the legend is read from one panel.
     axes[0, 0].plot([], [], label="limit", **LIMIT)
-    legend_below(fig, axes[0, 0])
+    if any(panel.target is not None for panel in panels):
+        axes[0, 0].plot([], [], label="set point", **TARGET)
+    legend_below(fig, axes[0, 0], columns=4)
     return fig
 
 
@@ -88,4 +95,6 @@ def _draw(ax: Axes, across: np.ndarray, panel: Panel, ours: Answer, other: Answe
     ax.plot(at, circles, label=other.label, **CIRCLES)
     for limit in panel.limits:
         ax.plot(across, np.broadcast_to(limit, across.shape), **LIMIT)
+    if panel.target is not None:
+        ax.axhline(panel.target, **TARGET)
     ax.set_ylabel(panel.label)
