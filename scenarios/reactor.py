@@ -7,10 +7,10 @@ and a cooling jacket at T_c. Concentration c and temperature T obey
     T'  = q/V (T_f − T) + H/(ρ c_p) k(T) c + UA/(V ρ c_p) (T_c − T)
     T_c' = u
 
-in minutes, kelvin and moles a litre. At T = 320 K nearly nothing reacts. The set point T = 350 K
-converts half of the feed; it is unstable: with a constant jacket the reactor runs away from it,
-to 400 K or back to the cold state. The temperature must stay below 353 K, where side reactions
-begin, that of the jacket within 285 … 310 K, and it changes by at most 20 K a minute.
+in minutes, kelvin and moles a litre. At T = 320 K less than a tenth of the feed reacts. The set
+point T = 350 K converts half of it and is unstable: with a constant jacket the reactor, one kelvin
+below, cools down, and one kelvin above it flashes to 424 K first. The temperature must stay below
+353 K, that of the jacket within 285 … 310 K, and it changes by at most 20 K a minute.
 
     min ∫ ((c − c*)/0.1)² + 0.1 (u/20)² dt,  0 ≤ t ≤ 6 min
 
