@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,26 +30,30 @@ CIRCLES = {
 
 @dataclass(frozen=True)
 class Panel:
-    """What one panel shows: a row of a variable.
+    """What one panel shows: a row of a variable, or a function of the answer.
 
     Attributes:
         label: quantity and unit.
-        name, row: of the variable; one column per time, or one per interval, drawn as steps.
+        source: name of the variable, or a function that gives the values; one per time, or one
+            per interval, drawn as steps.
+        row: of the variable.
         limits: numbers, or curves over the times.
         factor: from the unit of the variable to that of the label.
         target: a value to be reached, dotted.
     """
 
     label: str
-    name: str
+    source: str | Callable[[Answer], np.ndarray]
     row: int = 0
     limits: Sequence[float | np.ndarray] = ()
     factor: float = 1.0
     target: float | None = None
 
     def read(self, answer: Answer) -> np.ndarray:
-        """Return the row in the unit of the label."""
-        return self.factor * answer.values[self.name][self.row]
+        """Return the values in the unit of the label."""
+        if callable(self.source):
+            return self.factor * self.source(answer)
+        return self.factor * np.atleast_2d(answer.values[self.source])[self.row]
 
 
 def compare(
