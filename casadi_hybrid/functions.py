@@ -11,7 +11,7 @@ import shutil
 import tempfile
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from subprocess import PIPE, STDOUT, run
@@ -26,6 +26,7 @@ from casadi_hybrid.errors import CompilerWarning, EvaluationError
 from casadi_hybrid.inputs import Matrix, Vector
 
 COMPILERS = ("cc", "gcc", "clang")
+_FUSED = ("residual", "first", "second")
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,11 @@ class Functions:
     def hessian_sparsity(self) -> ca.Sparsity:
         """Structural nonzeros of ∇²ₓₓL, n×n."""
         return self.second.sparsity_out("hess_lag")
+
+    def compiled(self) -> Functions:
+        """The same functions as machine code; with a warning the same object without a compiler."""
+        made, backend = _compile([self.residual, self.first, self.second])
+        return replace(self, **dict(zip(_FUSED, made, strict=True)), backend=backend)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,19 +224,15 @@ def build_functions(
     hessian = ca.hessian(f + ca.dot(lam, h), x)[0]
     first = [f, gradient, h, jacobian]
     labels = ["f", "grad_f", "h", "jac_h"]
-    made = [
+    made = (
         ca.Function("residual", [x, p], [h], ["x", "p"], ["h"]),
         ca.Function("first", [x, p], first, ["x", "p"], labels),
         ca.Function(
             "second", [x, lam, p], [*first, hessian], ["x", "lam", "p"], [*labels, "hess_lag"]
         ),
-    ]
-    backend = "interpreted"
-    if compiled:
-        made, backend = _compile(made)
-    residual, fused_first, fused_second = made
-    names = constraint_names, variable_names
-    return Functions(residual, fused_first, fused_second, *names, backend, constraint_label)
+    )
+    functions = Functions(*made, constraint_names, variable_names, "interpreted", constraint_label)
+    return functions.compiled() if compiled else functions
 
 
 def _compile(functions: Sequence[ca.Function]) -> tuple[list[ca.Function], str]:
@@ -258,6 +260,6 @@ def _compile(functions: Sequence[ca.Function]) -> tuple[list[ca.Function], str]:
     warnings.warn(
         f"{message}; the interpreted functions are used instead, with the same results",
         CompilerWarning,
-        stacklevel=2,
+        stacklevel=3,
     )
     return list(functions), "interpreted"

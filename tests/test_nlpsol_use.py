@@ -170,7 +170,7 @@ def test_the_log_is_aligned_and_explained(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_the_documented_options_are_the_options() -> None:
-    rows = re.findall(r"^ {12}(\w+) +(\S+) +\S.*$", nlpsol.__doc__ or "", re.MULTILINE)
+    rows = re.findall(r"^ {12}(\w+) {2,}(\S+) {2,}\S.*$", nlpsol.__doc__ or "", re.MULTILINE)
     documented = dict(row for row in rows if row[0] != "option")
     assert documented == {entry.name: str(entry.default) for entry in fields(NlpOptions)}
 

@@ -24,25 +24,45 @@ def nlpsol(
         nlp: CasADi's dictionary: ``x``, and where there are any ``p``, ``f``, ``g``; SX or MX.
         options: a dictionary with any of
 
-            ==================  =======  =====================================================
-            option              default  effect
-            ==================  =======  =====================================================
-            tol                 1e-08    scaled optimality error to reach (as IPOPT's ``tol``)
-            residual_tol        1e-06    largest violation, ‖∇ₓL‖_∞ and complementarity of a
-                                         success, unscaled
-            max_iter            3000     steps
-            max_time            inf      wall-clock seconds
-            divergence          1e+20    give up beyond this ‖x‖_∞, or below minus this f at a
-                                         feasible point (status UNBOUNDED)
-            error_on_fail       False    raise SolveError instead of returning a failure
-            iteration_callback  None     Python function called with each IterationRecord;
-                                         return True to stop
-            log                 False    print an iteration log; k prints every k iterations
-            print_time          False    print seconds and numbers of evaluations at the end
-            expand              False    turn an MX problem into SX (faster to evaluate)
-            constraint_names    None     m names for messages; ``g[i]`` by default
-            variable_names      None     n names for messages; ``x[i]`` by default
-            ==================  =======  =====================================================
+            ================================  =======  =============================================
+            option                            default  effect
+            ================================  =======  =============================================
+            tol                               1e-08    scaled optimality error to reach (as IPOPT's
+                                                       ``tol``)
+            residual_tol                      1e-06    largest violation, ‖∇ₓL‖_∞ and
+                                                       complementarity of a success, unscaled
+            max_iter                          3000     steps
+            max_time                          inf      wall-clock seconds
+            divergence                        1e+20    give up beyond this ‖x‖_∞, or below minus
+                                                       this f at a feasible point (status UNBOUNDED)
+            error_on_fail                     False    raise SolveError instead of returning a
+                                                       failure
+            iteration_callback                None     Python function called with each
+                                                       IterationRecord; return True to stop. Or a
+                                                       ``ca.Callback`` (x, f, g, lam_x, lam_g,
+                                                       lam_p) → number, not zero to stop, as CasADi
+                                                       takes it
+            iteration_callback_step           1        call it every so many iterations
+            iteration_callback_ignore_errors  False    turn what it raises into a warning
+            log                               False    print an iteration log; k prints every k
+                                                       iterations
+            print_time                        False    print seconds and numbers of evaluations at
+                                                       the end
+            warn_initial_bounds               False    warn where x0 lies outside its bounds
+            expand                            False    turn an MX problem into SX (faster to
+                                                       evaluate)
+            jit                               False    compile the functions by the system's C
+                                                       compiler
+            constraint_names                  None     m names for messages; ``g[i]`` by default
+            variable_names                    None     n names for messages; ``x[i]`` by default
+            ================================  =======  =============================================
+
+            The other options of ``ca.nlpsol`` are accepted where there is nothing to switch
+            (``calc_lam_p``, ``verbose``, …) and refused with the reason where they ask for what
+            is not done here. Of IPOPT's, written ``"ipopt.max_iter"`` or ``{"ipopt": {…}}``,
+            ``tol``, ``max_iter``, ``max_wall_time``, ``max_cpu_time``, ``diverging_iterates_tol``
+            and ``print_level`` (5 and more print the log) are translated; an
+            :class:`~casadi_hybrid.nlp.foreign.OptionWarning` names those that are not used.
 
     Returns:
         A :class:`~casadi_hybrid.NlpSolver`. Other parameters, bounds and starts need no new one.

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.errors import InputError, suggest
+from casadi_hybrid.errors import InputError
 from casadi_hybrid.inputs import count, positive
-from casadi_hybrid.nlp.record import IterationRecord
+from casadi_hybrid.nlp.callbacks import RecordCallback, check_callback
+from casadi_hybrid.nlp.foreign import translate
 from casadi_hybrid.nlp.solve import SolveOptions
 
-Callback = Callable[[IterationRecord], bool | None]
+_FLAGS = (
+    "error_on_fail",
+    "iteration_callback_ignore_errors",
+    "print_time",
+    "warn_initial_bounds",
+    "expand",
+    "jit",
+)
 
 
 @dataclass(frozen=True)
@@ -31,10 +39,14 @@ class NlpOptions:
     max_time: float = np.inf
     divergence: float = 1e20
     error_on_fail: bool = False
-    iteration_callback: Callback | None = None
+    iteration_callback: RecordCallback | ca.Function | None = None
+    iteration_callback_step: int = 1
+    iteration_callback_ignore_errors: bool = False
     log: bool | int = False
     print_time: bool = False
+    warn_initial_bounds: bool = False
     expand: bool = False
+    jit: bool = False
     constraint_names: Sequence[str] | None = None
     variable_names: Sequence[str] | None = None
 
@@ -45,20 +57,16 @@ class NlpOptions:
         if self.max_time != np.inf:
             positive(self.max_time, "max_time")
         positive(self.divergence, "divergence")
-        for name in ("error_on_fail", "print_time", "expand"):
-            _flag(getattr(self, name), name)
+        for name in _FLAGS:
+            _flag(self, name)
         if not isinstance(self.log, bool):
             count(self.log, "log")
-        callback = self.iteration_callback
-        if isinstance(callback, ca.Function) or not (callback is None or callable(callback)):
-            raise InputError(
-                "iteration_callback must be a Python function of one IterationRecord, "
-                f"got {type(callback).__name__}"
-            )
+        check_callback(self.iteration_callback)
+        count(self.iteration_callback_step, "iteration_callback_step", at_least=1)
 
     @classmethod
     def from_dict(cls, options: Mapping[str, Any] | None) -> NlpOptions:
-        """Build from CasADi's dictionary of options.
+        """Build from CasADi's dictionary; see :mod:`casadi_hybrid.nlp.foreign` for its own names.
 
         Raises:
             InputError: for an unknown option, with the nearest known one, or a bad value.
@@ -67,18 +75,7 @@ class NlpOptions:
             return cls()
         if not isinstance(options, Mapping):
             raise InputError(f"options must be a dictionary, got {type(options).__name__}")
-        known = [entry.name for entry in fields(cls)]
-        for name in options:
-            if name in known:
-                continue
-            plugin = str(name).split(".", maxsplit=1)[0]
-            if plugin != name or isinstance(options[name], Mapping):
-                raise InputError(
-                    f"option {name!r} belongs to {plugin}, another solver; use ca.nlpsol for it, "
-                    f"or the options known here: {', '.join(sorted(known))}"
-                )
-            raise InputError(f"unknown option {name!r}{suggest(str(name), known)}")
-        return cls(**options)
+        return cls(**translate(options, [entry.name for entry in fields(cls)]))
 
     @property
     def limits(self) -> SolveOptions:
@@ -86,6 +83,9 @@ class NlpOptions:
         return SolveOptions(self.tol, self.residual_tol, self.max_iter, self.max_time)
 
 
-def _flag(value: Any, name: str) -> None:
-    if not isinstance(value, bool):
+def _flag(options: NlpOptions, name: str) -> None:
+    """Make True and False of one option, given as such or, as many scripts do, as 1 and 0."""
+    value = getattr(options, name)
+    if not isinstance(value, bool | int) or value not in (0, 1):
         raise InputError(f"{name} must be True or False, got {value!r}")
+    object.__setattr__(options, name, bool(value))

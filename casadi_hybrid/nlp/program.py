@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from casadi_hybrid.errors import InputError, suggest
@@ -28,6 +28,10 @@ class Program:
     m: int
     n_p: int
     name: str
+
+    def compiled(self) -> Program:
+        """The same program with functions compiled by the system's C compiler, where it has one."""
+        return replace(self, functions=self.functions.compiled())
 
     @classmethod
     def from_dict(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from casadi_hybrid.inputs import Vector
+from casadi_hybrid.law import State
 from casadi_hybrid.status import StopReason
 from casadi_hybrid.stopping import Progress
 
@@ -29,7 +30,7 @@ class IterationRecord:
         d_norm: ‖x − x of the record before‖_∞; NaN in the first.
         regularization_size: the last shift σ of the Hessian that was needed, 0 if none ever was.
         restoration: whether the violation alone is being reduced.
-        x, lam_g: the iterate.
+        x, g, lam_x, lam_g: the iterate, g(x) and the multipliers.
         elapsed: seconds since the start.
     """
 
@@ -43,6 +44,8 @@ class IterationRecord:
     regularization_size: float
     restoration: bool
     x: Vector
+    g: Vector
+    lam_x: Vector
     lam_g: Vector
     elapsed: float
 
@@ -71,9 +74,11 @@ class Watch:
     _stop: bool = False
     _log: IterationLog | None = None
 
-    def observe(self, progress: Progress) -> None:
-        """Record the iterate, log it and ask the callback."""
-        record = self._record(progress)
+    def observe(
+        self, progress: Progress, multipliers: Callable[[State], tuple[Vector, Vector]]
+    ) -> None:
+        """Record the iterate, log it and ask the callback; multipliers gives (lam_x, lam_g)."""
+        record = self._record(progress, *multipliers(progress.state))
         for name, numbers in self.lists.items():
             numbers.append(getattr(record, name))
         if self.log:
@@ -92,7 +97,7 @@ class Watch:
             return StopReason.UNBOUNDED
         return StopReason.DIVERGED if size > self.divergence else None
 
-    def _record(self, progress: Progress) -> IterationRecord:
+    def _record(self, progress: Progress, lam_x: Vector, lam_g: Vector) -> IterationRecord:
         state, residuals = progress.state, progress.residuals
         moved = np.nan if self._x is None else float(np.abs(state.x - self._x).max())
         self._x = state.x
@@ -108,7 +113,9 @@ class Watch:
             regularization_size=float(carry.shift),
             restoration=carry.restoration is not None,
             x=state.x.copy(),
-            lam_g=state.mu.copy(),
+            g=carry.at.raw_g.copy(),
+            lam_x=lam_x.copy(),
+            lam_g=lam_g.copy(),
             elapsed=progress.elapsed,
         )
 

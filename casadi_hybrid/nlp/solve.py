@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -29,6 +30,7 @@ RELAXATION = 1e-8
 FIRST_ATTEMPT = 200
 SECOND_NU, SECOND_PUSH = 100.0, 0.25
 ESCAPES = 3
+Observer = Callable[..., None]
 _UNFINISHED = (StopReason.STALLED, StopReason.ITERATION_LIMIT)
 
 
@@ -62,7 +64,7 @@ def solve_program(
     options: SolveOptions,
     *,
     warm: WarmStart | None = None,
-    observers: Sequence[Callable[[Progress], None]] = (),
+    observers: Sequence[Observer] = (),
     tests: Sequence[StoppingTest] = (),
 ) -> NlpResult:
     """Solve from x0 by the barrier iteration.
@@ -74,8 +76,10 @@ def solve_program(
         warm: multipliers and, where it is known, the working set of a solution nearby. The active
             set is tried first by Newton steps from x0 (the hot mode); where that does not solve,
             the cold solve runs.
-        observers, tests: further observers and stopping tests of the loop; the progress' ``at``
-            is a :class:`~casadi_hybrid.nlp.standard.Point`.
+        observers: called with the progress, whose ``at`` is a
+            :class:`~casadi_hybrid.nlp.standard.Point`, and with ``multipliers``, a function from
+            its state to (lam_x, lam_g) in the user's units.
+        tests: further stopping tests of the loop.
     """
     attempt = _Attempt(0.0, NU_START, min(FIRST_ATTEMPT, options.max_iter))
     done: list[NlpResult] = []
@@ -148,7 +152,7 @@ def _run(
     bounds: Bounds,
     options: SolveOptions,
     warm: WarmStart | None,
-    observers: Sequence[Callable[[Progress], None]],
+    observers: Sequence[Observer],
     tests: Sequence[StoppingTest],
     attempt: _Attempt,
 ) -> NlpResult:
@@ -168,7 +172,7 @@ def _run(
         Start(x0, np.zeros(program.m)),
         [KKTTest(tolerances), _unbounded, *tests, LimitTest(options.max_iter, options.max_time)],
         tolerances,
-        [trail, *observers],
+        [trail, *(partial(observe, multipliers=barrier.multipliers) for observe in observers)],
     )
     return make_result(program, barrier, outcome, tolerances, x0, trail.step)
 

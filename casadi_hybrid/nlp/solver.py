@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,16 +15,17 @@ import numpy as np
 from casadi_hybrid.errors import InputError, suggest
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.nlp.bounds import checked, make_bounds
+from casadi_hybrid.nlp.callbacks import OUTPUTS, StepCallback
+from casadi_hybrid.nlp.diagnosis import listed
 from casadi_hybrid.nlp.options import NlpOptions
 from casadi_hybrid.nlp.program import Program
 from casadi_hybrid.nlp.record import Watch
 from casadi_hybrid.nlp.result import NlpResult
 from casadi_hybrid.nlp.solve import solve_program
 from casadi_hybrid.nlp.stats import casadi_stats
-from casadi_hybrid.nlp.working_set import WarmStart
+from casadi_hybrid.nlp.warm import known_solution, start_values
 
 INPUTS = ("x0", "p", "lbx", "ubx", "lbg", "ubg", "lam_x0", "lam_g0")
-OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
 
 
 class SolveError(RuntimeError):
@@ -64,6 +66,7 @@ class NlpSolver:
     ) -> None:
         self._name = name
         self._program = program
+        self._run = program.compiled() if options.jit else program
         self._gradient_p = gradient_p
         self._options = options
         self._latest: _Call | None = None
@@ -116,19 +119,32 @@ class NlpSolver:
             raise InputError(f"unknown argument {word!r}{suggest(word, INPUTS)}")
         program, options = self._program, self._options
         n, m = program.n, program.m
-        x0, lam_x0, lam_g0 = _starts(warm_start, n, m, x0, lam_x0, lam_g0)
+        x0, lam_x0, lam_g0 = start_values(warm_start, n, m, x0, lam_x0, lam_g0)
         p = checked(p, program.n_p, "p")
         bounds = make_bounds(program, lbx, ubx, lbg, ubg)
 
-        watch = Watch(options.iteration_callback, int(options.log), options.divergence)
+        if options.warn_initial_bounds and ((x0 < bounds.lbx) | (x0 > bounds.ubx)).any():
+            outside = np.flatnonzero((x0 < bounds.lbx) | (x0 > bounds.ubx))
+            names = listed([program.functions.variable_names[i] for i in outside])
+            warnings.warn(f"x0 is outside its bounds at {names}", UserWarning, stacklevel=2)
+        callback = None
+        if options.iteration_callback is not None:
+            callback = StepCallback(
+                options.iteration_callback,
+                options.iteration_callback_step,
+                options.iteration_callback_ignore_errors,
+                self._gradient_p,
+                p,
+            )
+        watch = Watch(callback, int(options.log), options.divergence)
         began = time.process_time()
         result = solve_program(
-            program,
+            self._run,
             x0,
             p,
             bounds,
             options.limits,
-            warm=_warm(warm_start, lam_x0, lam_g0),
+            warm=known_solution(warm_start, lam_x0, lam_g0),
             observers=[watch.observe],
             tests=[watch.test],
         )
@@ -139,6 +155,21 @@ class NlpSolver:
         if options.error_on_fail and not result.success:
             raise SolveError(f"{self._name} failed. {self.explain()}", result)
         return self._outputs(result, p)
+
+    def call(self, arguments: Any) -> Any:
+        """Solve as ``Function.call`` does: a dictionary or a list in, the same kind out.
+
+        A list has the arguments in the order of :meth:`name_in`, and the answer that of
+        :meth:`name_out`.
+
+        Raises:
+            InputError: for another kind, or a list of another length.
+        """
+        if isinstance(arguments, Mapping):
+            return self(**arguments)
+        if not isinstance(arguments, list | tuple) or len(arguments) != len(INPUTS):
+            raise InputError(f"call needs a dictionary or a list of {', '.join(INPUTS)}")
+        return list(self(**dict(zip(INPUTS, arguments, strict=True))).values())
 
     def stats(self) -> dict[str, Any]:
         """Statistics of the last call under CasADi's keys.
@@ -201,12 +232,14 @@ class NlpSolver:
 
     def __getstate__(self) -> dict[str, Any]:
         kept = dict(self.__dict__)
-        del kept["_of_thread"]
+        del kept["_of_thread"], kept["_run"]
         kept["_latest"] = None
         return kept
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         self.__dict__.update(kept)
+        # Compiled code is of one process: made anew here.
+        self._run = self._program.compiled() if self._options.jit else self._program
         self._of_thread = threading.local()
 
     def __repr__(self) -> str:
@@ -224,32 +257,6 @@ class NlpSolver:
         lam_p = -self._gradient_p(result.x, result.lam_g, p)
         values = (result.x, result.f, result.g, result.lam_x, result.lam_g, lam_p)
         return {name: ca.DM(value) for name, value in zip(OUTPUTS, values, strict=True)}
-
-
-def _starts(warm: NlpResult | None, n: int, m: int, *given: Any) -> tuple[Vector, Vector, Vector]:
-    """(x0, lam_x0, lam_g0): as given, else those of the warm start, else zero."""
-    known: tuple[Any, Any, Any] = (0.0, 0.0, 0.0)
-    if warm is not None:
-        if not isinstance(warm, NlpResult):
-            raise InputError(
-                "warm_start must be the result of a solve (solver.result), got "
-                f"{type(warm).__name__}; numbers go to x0, lam_x0 and lam_g0"
-            )
-        if (warm.x.size, warm.g.size) != (n, m):
-            raise InputError(
-                f"warm_start has {warm.x.size} variables and {warm.g.size} constraints, the "
-                f"problem has {n} and {m}; give x0, lam_x0 and lam_g0 of the right sizes"
-            )
-        known = (warm.x, warm.lam_x, warm.lam_g)
-    values = [fallback if v is None else v for v, fallback in zip(given, known, strict=True)]
-    x0, lam_x0, lam_g0 = values
-    return checked(x0, n, "x0"), checked(lam_x0, n, "lam_x0"), checked(lam_g0, m, "lam_g0")
-
-
-def _warm(warm: NlpResult | None, lam_x0: Vector, lam_g0: Vector) -> WarmStart | None:
-    if warm is not None and warm.success:
-        return WarmStart(lam_x0, lam_g0, warm.working_set)
-    return WarmStart(lam_x0, lam_g0) if lam_x0.any() or lam_g0.any() else None
 
 
 def _timing(name: str, stats: Mapping[str, Any]) -> str:

@@ -31,7 +31,8 @@ def casadi_stats(
 ) -> dict[str, Any]:
     """Return a fresh dictionary under the keys of CasADi's ``stats()``.
 
-    f, ∇f, g and J_g come from one fused call, so their four counts are equal.
+    f, ∇f, g and J_g come from one fused call, so their four counts are equal and none has a time
+    of its own.
     """
     first = int(result.evaluations.get("first", 0))
     return {
@@ -47,6 +48,7 @@ def casadi_stats(
         "n_call_nlp_g": first,
         "n_call_nlp_jac_g": first,
         "n_call_nlp_hess_l": int(result.evaluations.get("second", 0)),
+        "n_call_nlp_grad": 1,  # for lam_p
         "t_wall_total": result.elapsed,
         "t_proc_total": process_time,
     }

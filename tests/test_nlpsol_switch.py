@@ -1,0 +1,388 @@
+"""Scripts written for ``ca.nlpsol`` and Opti, switched to this package by changing one line.
+
+Each script is written the way CasADi's documentation and its public examples write it: the
+Rosenbrock problem, direct multiple shooting and direct collocation of the van der Pol oscillator,
+a race car, and a parametric program that is solved again and again. Every script is run with
+``ca.nlpsol`` and with the switched line; the answers have to agree.
+"""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import pytest
+from nlp_cases import CASES, OUTPUTS, numbers
+
+import casadi_hybrid
+from casadi_hybrid import InputError, nlpsol, solve_opti
+from casadi_hybrid.nlp.foreign import ONLY_OFF, WITHOUT_EFFECT, OptionWarning
+
+Make = Callable[..., Any]
+QUIET = {"ipopt.print_level": 0, "print_time": 0, "ipopt.sb": "yes"}
+
+
+def rosenbrock(make: Make, plugin: str) -> tuple[Any, Any]:
+    x, y, z = ca.SX.sym("x"), ca.SX.sym("y"), ca.SX.sym("z")
+    nlp = {"x": ca.vertcat(x, y, z), "f": x**2 + 100 * z**2, "g": z + (1 - x) ** 2 - y}
+    solver = make("S", plugin, nlp, QUIET)
+    r = solver(x0=[2.5, 3.0, 0.75], lbg=0, ubg=0)
+    return r["x"], solver.stats()
+
+
+def van_der_pol(h: float) -> ca.Function:
+    """(x, u) → (x after h, integral of the cost), four steps of Runge-Kutta."""
+    x, u = ca.MX.sym("x", 2), ca.MX.sym("u")
+    xdot = ca.vertcat((1 - x[1] ** 2) * x[0] - x[1] + u, x[0])
+    rhs = ca.Function("f", [x, u], [xdot, x[0] ** 2 + x[1] ** 2 + u**2])
+    X0, U = ca.MX.sym("X0", 2), ca.MX.sym("U")
+    X, Q, dt = X0, 0, h / 4
+    for _ in range(4):
+        k1, q1 = rhs(X, U)
+        k2, q2 = rhs(X + dt / 2 * k1, U)
+        k3, q3 = rhs(X + dt / 2 * k2, U)
+        k4, q4 = rhs(X + dt * k3, U)
+        X, Q = X + dt / 6 * (k1 + 2 * k2 + 2 * k3 + k4), Q + dt / 6 * (q1 + 2 * q2 + 2 * q3 + q4)
+    return ca.Function("F", [X0, U], [X, Q], ["x0", "p"], ["xf", "qf"])
+
+
+def direct_multiple_shooting(make: Make, plugin: str) -> tuple[Any, Any]:
+    N = 10
+    F = van_der_pol(10 / N)
+    w: list[Any] = []
+    w0: list[Any] = []
+    lbw: list[Any] = []
+    ubw: list[Any] = []
+    J: Any = 0
+    g: list[Any] = []
+    lbg: list[Any] = []
+    ubg: list[Any] = []
+    Xk = ca.MX.sym("X0", 2)
+    w += [Xk]
+    lbw += [0, 1]
+    ubw += [0, 1]
+    w0 += [0, 1]
+    for k in range(N):
+        Uk = ca.MX.sym("U_" + str(k))
+        w += [Uk]
+        lbw += [-1]
+        ubw += [1]
+        w0 += [0]
+        Fk = F(x0=Xk, p=Uk)
+        J = J + Fk["qf"]
+        Xk = ca.MX.sym("X_" + str(k + 1), 2)
+        w += [Xk]
+        lbw += [-0.25, -ca.inf]
+        ubw += [ca.inf, ca.inf]
+        w0 += [0, 0]
+        g += [Fk["xf"] - Xk]
+        lbg += [0, 0]
+        ubg += [0, 0]
+    prob = {"f": J, "x": ca.vertcat(*w), "g": ca.vertcat(*g)}
+    solver = make(
+        "solver", plugin, prob, {"ipopt": {"print_level": 0, "sb": "yes"}, "print_time": 0}
+    )
+    sol = solver(x0=w0, lbx=lbw, ubx=ubw, lbg=lbg, ubg=ubg)
+    return sol["x"].full().flatten(), solver.stats()
+
+
+def direct_collocation(make: Make, plugin: str) -> tuple[Any, Any]:
+    d, N = 3, 8
+    h = 10 / N
+    points = np.append(0, ca.collocation_points(d, "legendre"))
+    C, D, B = np.zeros((d + 1, d + 1)), np.zeros(d + 1), np.zeros(d + 1)
+    for j in range(d + 1):
+        poly = np.poly1d([1])
+        for r in range(d + 1):
+            if r != j:
+                poly *= np.poly1d([1, -points[r]]) / (points[j] - points[r])
+        D[j] = poly(1.0)
+        for r in range(d + 1):
+            C[j, r] = np.polyder(poly)(points[r])
+        B[j] = np.polyint(poly)(1.0)
+    x, u = ca.SX.sym("x", 2), ca.SX.sym("u")
+    xdot = ca.vertcat((1 - x[1] ** 2) * x[0] - x[1] + u, x[0])
+    f = ca.Function("f", [x, u], [xdot, ca.sumsqr(x) + u**2])
+    w, w0, lbw, ubw, g = [], [], [], [], []
+    J: Any = 0
+    Xk = ca.MX.sym("X0", 2)
+    w.append(Xk)
+    lbw.append([0, 1])
+    ubw.append([0, 1])
+    w0.append([0, 1])
+    for k in range(N):
+        Uk = ca.MX.sym("U_" + str(k))
+        w.append(Uk)
+        lbw.append([-1])
+        ubw.append([1])
+        w0.append([0])
+        Xc = []
+        for j in range(d):
+            Xkj = ca.MX.sym(f"X_{k}_{j}", 2)
+            Xc.append(Xkj)
+            w.append(Xkj)
+            lbw.append([-0.25, -np.inf])
+            ubw.append([np.inf, np.inf])
+            w0.append([0, 0])
+        Xk_end = D[0] * Xk
+        for j in range(1, d + 1):
+            xp = C[0, j] * Xk
+            for r in range(d):
+                xp = xp + C[r + 1, j] * Xc[r]
+            fj, qj = f(Xc[j - 1], Uk)
+            g.append(h * fj - xp)
+            Xk_end = Xk_end + D[j] * Xc[j - 1]
+            J = J + B[j] * qj * h
+        Xk = ca.MX.sym(f"X_{k + 1}", 2)
+        w.append(Xk)
+        lbw.append([-0.25, -np.inf])
+        ubw.append([np.inf, np.inf])
+        w0.append([0, 0])
+        g.append(Xk_end - Xk)
+    prob = {"f": J, "x": ca.vertcat(*w), "g": ca.vertcat(*g)}
+    solver = make("solver", plugin, prob, QUIET)
+    sol = solver(
+        x0=np.concatenate(w0), lbx=np.concatenate(lbw), ubx=np.concatenate(ubw), lbg=0, ubg=0
+    )
+    return sol["x"], solver.stats()
+
+
+def parametric(make: Make, plugin: str) -> tuple[Any, Any]:
+    """An MPC loop in the popular style: one solver, many parameters, warm-started by hand."""
+    horizon, T = 8, 0.2
+    X, U, P = ca.SX.sym("X", 2, horizon + 1), ca.SX.sym("U", 1, horizon), ca.SX.sym("P", 4)
+    g, obj = [X[:, 0] - P[:2]], 0
+    for k in range(horizon):
+        obj = obj + ca.sumsqr(X[:, k] - P[2:]) + 0.1 * ca.sumsqr(U[:, k])
+        g.append(X[:, k + 1] - (X[:, k] + T * ca.vertcat(X[1, k], U[0, k])))
+    variables = ca.vertcat(ca.reshape(X, -1, 1), ca.reshape(U, -1, 1))
+    nlp_prob = {"f": obj, "x": variables, "g": ca.vertcat(*g), "p": P}
+    opts = {"ipopt": {"max_iter": 100, "print_level": 0, "acceptable_tol": 1e-8,
+                      "acceptable_obj_change_tol": 1e-6, "sb": "yes"}, "print_time": 0}  # fmt: skip
+    solver = make("solver", plugin, nlp_prob, opts)
+    n = 2 * (horizon + 1)
+    args = {"lbg": np.zeros((n, 1)), "ubg": np.zeros((n, 1)), "lbx": ca.DM.zeros(n + horizon, 1)}
+    args["ubx"] = ca.DM.zeros(n + horizon, 1)
+    args["lbx"][:n], args["ubx"][:n] = -ca.inf, ca.inf
+    args["lbx"][n:], args["ubx"][n:] = -0.8, 0.8
+    state, path = ca.DM([0, 0]), []
+    guess = ca.DM.zeros(n + horizon, 1)
+    for _ in range(6):
+        sol = solver(x0=guess, p=ca.vertcat(state, 1, 0), **args)
+        u = ca.reshape(sol["x"][n:], 1, horizon)
+        state = state + T * ca.vertcat(state[1], u[0])
+        guess = sol["x"]
+        path.append(float(state[0]))
+    return np.array(path), solver.stats()
+
+
+SCRIPTS = [rosenbrock, direct_multiple_shooting, direct_collocation, parametric]
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.__name__)
+@pytest.mark.filterwarnings("ignore::casadi_hybrid.nlp.foreign.OptionWarning")
+def test_a_script_switches_by_one_line(
+    script: Callable[..., tuple[Any, Any]], capfd: pytest.CaptureFixture[str]
+) -> None:
+    expected, _ = script(ca.nlpsol, "ipopt")
+    capfd.readouterr()
+    found, stats = script(nlpsol, "hybrid")
+    assert stats["success"], stats["detail"]
+    np.testing.assert_allclose(np.array(found), np.array(expected), atol=2e-5)
+    assert capfd.readouterr() == ("", "")  # print_level 0 and print_time 0 are understood
+
+
+def race_car(solve: Callable[[Any], Any]) -> tuple[Any, Any, Any]:
+    """CasADi's Opti example: a car in minimum time around a limited track."""
+    N = 20
+    opti = ca.Opti()
+    X, U, T = opti.variable(2, N + 1), opti.variable(1, N), opti.variable()
+    pos, speed = X[0, :], X[1, :]
+    opti.minimize(T)
+    f = lambda x, u: ca.vertcat(x[1], u - x[1])  # noqa: E731
+    dt = T / N
+    for k in range(N):
+        k1 = f(X[:, k], U[:, k])
+        k2 = f(X[:, k] + dt / 2 * k1, U[:, k])
+        k3 = f(X[:, k] + dt / 2 * k2, U[:, k])
+        k4 = f(X[:, k] + dt * k3, U[:, k])
+        opti.subject_to(X[:, k + 1] == X[:, k] + dt / 6 * (k1 + 2 * k2 + 2 * k3 + k4))
+    limit = lambda pos: 1 - ca.sin(2 * ca.pi * pos) / 2  # noqa: E731
+    opti.subject_to(speed <= limit(pos))
+    opti.subject_to(opti.bounded(0, U, 1))
+    opti.subject_to(pos[0] == 0)
+    opti.subject_to(speed[0] == 0)
+    opti.subject_to(pos[-1] == 1)
+    opti.subject_to(T >= 0)
+    opti.set_initial(speed, 1)
+    opti.set_initial(T, 1)
+    opti.solver("ipopt", {"print_time": False}, {"print_level": 0, "sb": "yes"})
+    sol = solve(opti)
+    return sol.value(T), sol.value(speed), sol.stats()
+
+
+def test_the_race_car_switches_by_one_line() -> None:
+    expected = race_car(lambda opti: opti.solve())
+    found = race_car(solve_opti)
+    assert found[2]["success"]
+    assert found[0] == pytest.approx(expected[0], rel=1e-6)
+    np.testing.assert_allclose(found[1], expected[1], atol=1e-4)
+
+
+# --- the calling convention ---------------------------------------------------------------------
+
+
+def test_call_takes_a_dictionary_or_a_list() -> None:
+    nlp, call = CASES["parameters"]
+    solver = nlpsol("s", "hybrid", nlp)
+    expected = solver(**call)
+    assert list(expected) == list(OUTPUTS)
+    by_name = solver.call(call)
+    inf = np.full(2, np.inf)
+    in_order = solver.call([call["x0"], call["p"], call["lbx"], inf, -np.inf, call["ubg"], 0, 0])
+    for i, key in enumerate(OUTPUTS):
+        assert (numbers(by_name[key]) == numbers(expected[key])).all()
+        assert (numbers(in_order[i]) == numbers(expected[key])).all()
+    with pytest.raises(InputError, match="a dictionary or a list of x0, p"):
+        solver.call([1, 2])
+
+
+def test_stacks_of_matrix_symbols_are_variables() -> None:
+    X = ca.MX.sym("X", 2, 3)
+    nlp = {"x": ca.vec(X), "f": ca.sumsqr(X - 1), "g": ca.vec(X[:, 0] + X[:, 1])}
+    found = nlpsol("s", "hybrid", nlp)(x0=ca.DM.ones(6), lbg=0, ubg=[0, 1])
+    expected = ca.nlpsol("s", "ipopt", nlp, QUIET)(x0=ca.DM.ones(6), lbg=0, ubg=[0, 1])
+    np.testing.assert_allclose(numbers(found["x"]), numbers(expected["x"]), atol=1e-6)
+
+
+def test_statistics_have_the_keys_of_casadis_ipopt() -> None:
+    nlp, call = CASES["mixed"]
+    peer = ca.nlpsol("s", "ipopt", {**nlp, "g": ca.vertcat(*nlp["g"])}, QUIET)
+    peer(**call)
+    solver = nlpsol("s", "hybrid", nlp)
+    solver(**call)
+    ours, theirs = solver.stats(), peer.stats()
+    for key in set(theirs) - set(ours):
+        # One fused call gives f, its gradient, g and its Jacobian: they have no time of their own.
+        assert key.startswith(("t_wall_nlp_", "t_proc_nlp_")) or "callback_fun" in key, key
+    assert set(theirs["iterations"]) - set(ours["iterations"]) == {"alpha_pr", "alpha_du"}
+
+
+# --- options ------------------------------------------------------------------------------------
+
+
+def test_options_of_ipopt_are_translated() -> None:
+    nlp, _ = CASES["mixed"]
+    options = {"ipopt.tol": 1e-9, "ipopt": {"max_iter": 7, "max_cpu_time": 3.5, "print_level": 5}}
+    chosen = nlpsol("s", "hybrid", nlp, options).options
+    assert (chosen.tol, chosen.max_iter, chosen.max_time, chosen.log) == (1e-9, 7, 3.5, 1)
+    # The package's own name comes first.
+    assert nlpsol("s", "hybrid", nlp, {"ipopt.tol": 1e-3, "tol": 1e-7}).options.tol == 1e-7
+    with pytest.warns(OptionWarning, match="linear_solver, mu_strategy") as caught:
+        nlpsol("s", "hybrid", nlp, {"ipopt.mu_strategy": "adaptive", "ipopt.linear_solver": "ma27"})
+    assert caught[0].filename == __file__
+
+
+def test_the_listed_options_are_casadis_own() -> None:
+    """Every name accepted for CasADi's sake is an option there, and harmless where it is off."""
+    table = [line for line in str(ca.nlpsol.__doc__).splitlines() if "|" in line or "+" in line]
+    # (long names are broken over several lines of their cell)
+    cells = [line.split("|")[1].strip() if line.count("|") == 5 else "\n" for line in table]
+    documented = {*"".join(cells).split(), *ca.nlpsol_options("ipopt")}
+    for name in WITHOUT_EFFECT | set(ONLY_OFF):
+        assert name in documented
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            nlpsol("s", "hybrid", CASES["bounds"][0], {name: False})
+
+
+class Callback(ca.Callback):
+    """The callback of CasADi's documentation, which stops after ``last`` calls."""
+
+    def __init__(self, n: int, m: int, p: int, last: int) -> None:
+        ca.Callback.__init__(self)
+        self.sizes = {"x": n, "f": 1, "g": m, "lam_x": n, "lam_g": m, "lam_p": p}
+        self.last, self.seen = last, []  # type: int, list[list[np.ndarray]]
+        self.construct("callback", {})
+
+    def get_n_in(self) -> int:
+        return int(ca.nlpsol_n_out())
+
+    def get_n_out(self) -> int:
+        return 1
+
+    def get_name_in(self, i: int) -> str:
+        return str(ca.nlpsol_out(i))
+
+    def get_sparsity_in(self, i: int) -> Any:
+        size = self.sizes[ca.nlpsol_out(i)]
+        return ca.Sparsity.dense(size, 1) if size else ca.Sparsity(0, 0)
+
+    def eval(self, arguments: Any) -> list[int]:
+        self.seen.append([numbers(argument) for argument in arguments])
+        return [int(len(self.seen) >= self.last)]
+
+
+def test_a_callback_of_casadi_is_called_as_casadi_calls_it() -> None:
+    nlp, call = CASES["parameters"]
+    for p in (2, 0):  # many leave lam_p empty
+        callback = Callback(2, 1, p, last=10**6)
+        solver = nlpsol("s", "hybrid", nlp, {"iteration_callback": callback})
+        found = solver(**call)
+        lists = solver.stats()["iterations"]
+        assert len(callback.seen) == len(lists["iter"])
+        for seen, f in zip(callback.seen, lists["obj"], strict=True):
+            assert seen[1][0] == f
+        for key, last in zip(OUTPUTS, callback.seen[-1], strict=True):
+            if key != "lam_p" or p:
+                np.testing.assert_allclose(last, numbers(found[key]), atol=1e-12)
+            else:
+                assert last.size == 0
+
+
+def test_a_callback_of_casadi_stops_and_is_called_every_few_steps() -> None:
+    nlp, call = CASES["no constraints"]
+    callback = Callback(2, 0, 0, last=3)
+    solver = nlpsol("s", "hybrid", nlp, {"iteration_callback": callback})
+    solver(**call)
+    assert solver.stats()["return_status"] == "STOPPED_BY_USER"
+    assert len(callback.seen) == 3
+    callback = Callback(2, 0, 0, last=10**6)
+    options = {"iteration_callback": callback, "iteration_callback_step": 4}
+    solver = nlpsol("s", "hybrid", nlp, options)
+    solver(**call)
+    assert len(callback.seen) == sum(t % 4 == 0 for t in solver.stats()["iterations"]["iter"])
+
+
+def test_errors_of_the_callback_can_be_ignored() -> None:
+    def broken(record: casadi_hybrid.IterationRecord) -> bool:
+        raise KeyError("mine")
+
+    nlp, call = CASES["bounds"]
+    options = {"iteration_callback": broken, "iteration_callback_ignore_errors": True}
+    solver = nlpsol("s", "hybrid", nlp, options)
+    with pytest.warns(UserWarning, match="iteration_callback failed: 'mine'"):
+        solver(**call)
+    assert solver.stats()["success"]
+
+
+def test_a_start_outside_its_bounds_is_named_where_asked_for() -> None:
+    nlp, call = CASES["bounds"]
+    solver = nlpsol("s", "hybrid", nlp, {"warn_initial_bounds": True})
+    with pytest.warns(UserWarning, match=r"x0 is outside its bounds at x\[0\]"):
+        solver(**{**call, "x0": [3, 0]})
+    solver(**call)
+
+
+def test_jit_gives_the_same_answer_and_travels(compiler: str) -> None:
+    nlp, call = CASES["MX"]
+    plain, compiled = (nlpsol("s", "hybrid", nlp, {"jit": jit}) for jit in (False, True))
+    expected, found = plain(**call), compiled(**call)
+    again = pickle.loads(pickle.dumps(compiled))(**call)
+    for key in OUTPUTS:
+        np.testing.assert_allclose(numbers(found[key]), numbers(expected[key]), atol=1e-8)
+        assert (numbers(again[key]) == numbers(found[key])).all()
