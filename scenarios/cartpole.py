@@ -24,7 +24,7 @@ from animation import save_animation
 from matplotlib.figure import Figure
 from program import Program
 from reporting import finish, parser
-from solving import SQP, Answer, no_worse_than, solve_with_all
+from solving import FATROP, SQP, Answer, no_worse_than, solve_with_all
 from transcription import Transcription, runge_kutta
 
 from casadi_hybrid.plotting import PALETTE, figure, legend_below
@@ -136,7 +136,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     plant = CartPole()
     duration, intervals = 2.5, 25 if arguments.short else 60
     program = plant.program(intervals, duration)
-    answers = solve_with_all(program, () if arguments.short else (SQP,))
+    answers = solve_with_all(program, () if arguments.short else (FATROP, SQP))
     ours, ipopt = answers[:2]
     states, force = ours.values["state"], ours.values["force"]
     films = []

@@ -20,6 +20,7 @@ import casadi as ca
 import numpy as np
 from program import Program
 from reporting import TOL, Check, progress
+from stages import StagedSolver
 
 from casadi_hybrid import nlpsol
 from casadi_hybrid.verify import NlpReport, verify_nlp
@@ -55,6 +56,7 @@ SQP = Peer(
     },
 )
 SLEQP = Peer("SLEQP", "sleqp", {**_QUIET, "print_level": 0, "max_wall_time": 30.0})
+FATROP = Peer("FATROP", "fatrop", {**_QUIET, "fatrop": {"print_level": 0}})
 UNO = Peer("Uno", "uno", {**_QUIET, "uno.logger": "SILENT"})
 
 
@@ -112,6 +114,8 @@ class Answer:
 def make_solver(program: Program, peer: Peer | None = None, **options: Any) -> Any:
     """Return the hybrid solver (no peer) or CasADi's own for the peer, ready to be called."""
     nlp = dict(program.nlp)
+    if peer is not None and peer.plugin == "fatrop":
+        return StagedSolver(program, {**peer.options, **options})
     if peer is not None:
         return ca.nlpsol("peer", peer.plugin, nlp, {**peer.options, **options})
     names = {
