@@ -14,13 +14,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import casadi as ca
 import numpy as np
 from program import Program
-from reporting import TOL, progress
-from solving import IPOPT, Peer, make_solver
+from reporting import TOL, Check, progress
+from solving import IPOPT, Peer, judge, make_solver
+
+from casadi_hybrid.verify import NlpReport
 
 USABLE = 1e-3
 """Largest violation (scaled rows) of a plan that is still applied."""
@@ -37,9 +40,11 @@ WARM_IPOPT = Peer(
         "ipopt.warm_start_slack_bound_frac": 1e-8,
         "ipopt.warm_start_mult_bound_push": 1e-8,
         "ipopt.mu_init": 1e-4,
+        "ipopt.bound_relax_factor": 0.0,
     },
 )
-"""IPOPT with its options for warm starts."""
+"""IPOPT with its options for warm starts; without its widening of bounds, which alone would leave
+KKT residuals above the tolerance of the table."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,7 @@ class Loop:
         cost: (x, u) → what one step of the true plant costs.
         violation: (x, u) → by how much the true plant violates its limits, 0 where it does not.
         parameters: k → values of further parameters at instant k.
+        push: k → jump of the true state right before instant k, a number or one per state.
         seed: of the noise.
     """
 
@@ -70,6 +76,7 @@ class Loop:
     cost: Callable[[np.ndarray, np.ndarray], float] = lambda x, u: 0.0
     violation: Callable[[np.ndarray, np.ndarray], float] = lambda x, u: 0.0
     parameters: Callable[[int], Mapping[str, Any]] = lambda k: {}
+    push: Callable[[int], Any] = lambda k: 0.0
     seed: int = 0
 
 
@@ -86,6 +93,7 @@ class Course:
         cost: sum over the steps.
         violation: largest over the steps.
         plans: the variables by name of every usable plan, in physical units.
+        worst: program, point and multipliers of the solve with the largest KKT residual.
     """
 
     label: str
@@ -98,6 +106,12 @@ class Course:
     cost: float
     violation: float
     plans: list[dict[str, np.ndarray]] = field(repr=False)
+    worst: tuple[Program, np.ndarray, np.ndarray, np.ndarray] = field(repr=False)
+
+    @cached_property
+    def report(self) -> NlpReport:
+        """The verifier's verdict on the solve with the largest KKT residual."""
+        return judge(*self.worst)
 
     @property
     def solved(self) -> np.ndarray:
@@ -144,15 +158,16 @@ def run_loop(loop: Loop, peer: Peer | None = None, **options: Any) -> Course:
     program, warm = loop.program, {}
     records: list[tuple[Any, ...]] = []
     plans: list[dict[str, np.ndarray]] = []
-    age = 0
+    age, largest = 0, 0.0
     for k in range(loop.steps):
+        x = x + loop.push(k)
         measured = x + loop.noise * rng.standard_normal(x.size)
         program = program.with_parameters(**{loop.state: measured}, **loop.parameters(k))
         began = time.perf_counter()
         found = solver(**{**program.arguments, **warm})
         seconds = time.perf_counter() - began
         point, lam_x, lam_g = (found[key].full().ravel() for key in ("x", "lam_x", "lam_g"))
-        feasibility, worst = residuals(program, point, lam_x, lam_g)
+        feasibility, residual = residuals(program, point, lam_x, lam_g)
         if feasibility <= USABLE or not plans:
             plans.append(program.unpack(point))
             warm, age = program.shifted(point, lam_x, lam_g), 0
@@ -163,9 +178,11 @@ def run_loop(loop: Loop, peer: Peer | None = None, **options: Any) -> Course:
         u = u[:, min(age, u.shape[1] - 1)]
         after = np.asarray(loop.plant(x, u), dtype=float).ravel()
         iterations = int(solver.stats().get("iter_count", -1))
-        records.append((x, u, iterations, seconds, worst, feasibility))
+        records.append((x, u, iterations, seconds, residual, feasibility))
+        if residual >= largest:
+            largest, worst = residual, (program, point, lam_x, lam_g)
         x = after
-    states, inputs, iterations, seconds, worst, feasibility = map(
+    states, inputs, iterations, seconds, residual, feasibility = map(
         np.array, zip(*records, strict=True)
     )
     pairs = list(zip([*states[1:], x], inputs, strict=True))
@@ -175,12 +192,26 @@ def run_loop(loop: Loop, peer: Peer | None = None, **options: Any) -> Course:
         inputs,
         iterations,
         seconds,
-        worst,
+        residual,
         feasibility,
         float(sum(loop.cost(x, u) for x, u in pairs)),
         float(max(loop.violation(x, u) for x, u in pairs)),
         plans,
+        worst,
     )
+
+
+def loop_checks(ours: Course, reference: Course, *, cost: float = 1e-3) -> list[Check]:
+    """The checks that every one of our plans is a KKT point and that our course costs no more.
+
+    A reference that misses a KKT point at any instant sets no bar.
+    """
+    excess = (ours.cost - reference.cost) / max(1.0, abs(reference.cost))
+    bar = excess if reference.solved.all() else -np.inf
+    return [
+        Check("largest KKT residual of a plan of the hybrid solver", ours.residuals.max(), TOL),
+        Check(f"cost above that of {reference.label}, relative", bar, cost),
+    ]
 
 
 class _Residuals:

@@ -55,6 +55,18 @@ SQP = Peer(
         "tol_du": 1e-8,
     },
 )
+SQP_CLIPPED = Peer(
+    "SQP (piqp)",
+    "sqpmethod",
+    {
+        **SQP.options,
+        "qpsol": "piqp",
+        "qpsol_options": {"error_on_fail": False},
+        "convexify_strategy": "eigen-clip",
+        "max_iter": 50,
+    },
+)
+"""SQP for indefinite Hessians: negative eigenvalues are set to zero."""
 SLEQP = Peer("SLEQP", "sleqp", {**_QUIET, "print_level": 0, "max_wall_time": 30.0})
 FATROP = Peer("FATROP", "fatrop", {**_QUIET, "fatrop": {"print_level": 0}})
 UNO = Peer("Uno", "uno", {**_QUIET, "uno.logger": "SILENT"})
