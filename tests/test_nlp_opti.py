@@ -207,3 +207,29 @@ def test_a_parameter_without_a_value_is_named():
 def test_an_empty_problem_is_refused():
     with pytest.raises(InputError, match="no variable"):
         solve_opti(ca.Opti())
+
+
+def test_options_and_statistics_are_those_of_nlpsol(capsys):
+    opti, *_ = rosenbrock()
+    seen = []
+    solution = solve_opti(opti, log=True, expand=True, iteration_callback=seen.append)
+    assert "objective" in capsys.readouterr().out
+    stats = solution.stats()
+    assert stats["iterations"]["obj"] == [record.obj for record in seen]
+    assert stats["unified_return_status"] == "SOLVER_RET_SUCCESS"
+    stats["iterations"]["obj"].clear()
+    assert solution.stats()["iterations"]["obj"]
+
+
+def test_a_failure_is_explained_by_source_lines():
+    opti = ca.Opti()
+    x = opti.variable()
+    opti.minimize(x)
+    opti.subject_to(x**2 <= -1)
+    with pytest.raises(OptiSolveError, match="not solved") as caught:
+        solve_opti(opti, max_iter=60)
+    solution = caught.value.solution
+    name = solution.constraint_names[0]
+    assert "(test_nlp_opti.py:" in name
+    assert f"{name} = " in solution.explain()
+    assert name in str(caught.value)

@@ -146,11 +146,15 @@ def judged(
     return Claim(name, case, deviations, bound, counterexample, failure)
 
 
-def same(name: str, case: str, runs: Sequence[Trajectory], tolerance: float = EQUAL) -> Claim:
-    """Claim that all runs have the x_t and the ν_t of the first."""
+def _first_and_others(runs: Sequence[Trajectory]) -> tuple[Trajectory, Sequence[Trajectory]]:
     if len(runs) < 2:
         raise InputError("a comparison needs at least two runs; give two splits or more")
-    first, *others = runs
+    return runs[0], runs[1:]
+
+
+def same(name: str, case: str, runs: Sequence[Trajectory], tolerance: float = EQUAL) -> Claim:
+    """Claim that all runs have the x_t and the ν_t of the first."""
+    first, others = _first_and_others(runs)
     return judged(
         name,
         case,
@@ -165,9 +169,7 @@ def same(name: str, case: str, runs: Sequence[Trajectory], tolerance: float = EQ
 
 def different(name: str, case: str, runs: Sequence[Trajectory]) -> Claim:
     """Counter-example: every further run leaves the x_t of the first."""
-    if len(runs) < 2:
-        raise InputError("a comparison needs at least two runs; give two splits or more")
-    first, *others = runs
+    first, others = _first_and_others(runs)
     return judged(
         name,
         case,

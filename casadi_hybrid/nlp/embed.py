@@ -93,10 +93,7 @@ class EmbeddedSolver(ca.Callback):  # type: ignore[misc]
         result = solve_program(self.program, x0, p, bounds, self._options)
         self.result = result
         if self._error_on_fail and not result.success:
-            raise RuntimeError(
-                f"{self.name()} failed: {result.stop.value}; the best point is "
-                f"{result.point.value}. {result.detail}".rstrip(" .")
-            )
+            raise RuntimeError(f"{self.name()} failed. {result.explain()}")
         return [ca.DM(getattr(result, name)) for name in OUTPUTS]
 
     def has_jacobian(self) -> bool:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from copy import deepcopy
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.errors import InputError, suggest
+from casadi_hybrid.errors import InputError
 from casadi_hybrid.inputs import Vector
-from casadi_hybrid.nlp.bounds import make_bounds
-from casadi_hybrid.nlp.program import Program
+from casadi_hybrid.nlp.interface import nlpsol
 from casadi_hybrid.nlp.result import NlpResult
-from casadi_hybrid.nlp.solve import SolveOptions, solve_program
-from casadi_hybrid.nlp.working_set import WarmStart
 
 
 class OptiSolveError(RuntimeError):
@@ -36,14 +34,21 @@ class OptiSolution:
 
     Attributes:
         result: the solve's point, multipliers, residuals and both statuses.
-        variable_names: one per entry of ``opti.x``: symbol, entry and source line.
-        constraint_names: one per entry of ``opti.g``, with the source line of ``subject_to``.
     """
 
     result: NlpResult
-    variable_names: tuple[str, ...]
-    constraint_names: tuple[str, ...]
     _opti: Any = field(repr=False)
+    _stats: dict[str, Any] = field(repr=False)
+
+    @property
+    def variable_names(self) -> tuple[str, ...]:
+        """One per entry of ``opti.x``: symbol, entry and source line."""
+        return self.result.variable_names
+
+    @property
+    def constraint_names(self) -> tuple[str, ...]:
+        """One per entry of ``opti.g``, with the source line of ``subject_to``."""
+        return self.result.constraint_names
 
     @property
     def success(self) -> bool:
@@ -83,17 +88,13 @@ class OptiSolution:
         """Say where entry i of ``opti.x`` comes from: name, shape, file, line and source text."""
         return str(self._opti.debug.x_describe(i))
 
+    def explain(self) -> str:
+        """Say in sentences how the solve ended; constraints are named by their source lines."""
+        return self.result.explain()
+
     def stats(self) -> dict[str, Any]:
-        """A few statistics under CasADi's keys; :attr:`result` has the rest."""
-        result = self.result
-        return {
-            "success": result.success,
-            "return_status": result.stop.name,
-            "point_status": result.point.name,
-            "iter_count": result.iterations,
-            "t_wall_total": result.elapsed,
-            "n_call": dict(result.evaluations),
-        }
+        """Statistics under CasADi's keys, as :meth:`casadi_hybrid.NlpSolver.stats` gives them."""
+        return deepcopy(self._stats)
 
 
 def solve_opti(opti: Any, *, error_on_fail: bool = True, **options: Any) -> OptiSolution:
@@ -107,8 +108,8 @@ def solve_opti(opti: Any, *, error_on_fail: bool = True, **options: Any) -> Opti
         opti: the problem.
         error_on_fail: raise where the solve fails, as ``opti.solve()`` does; else return the best
             point, with ``success`` False.
-        **options: ``tol``, ``residual_tol``, ``max_iter``, ``max_time`` of
-            :class:`~casadi_hybrid.nlp.solve.SolveOptions`.
+        **options: those of :func:`~casadi_hybrid.nlpsol` (``tol``, ``max_iter``, ``log``,
+            ``iteration_callback``, …), without the names.
 
     Raises:
         InputError: for a parameter without a value, a discrete variable, a semidefinite
@@ -128,44 +129,30 @@ def solve_opti(opti: Any, *, error_on_fail: bool = True, **options: Any) -> Opti
     """
     if not isinstance(opti, ca.Opti):
         raise InputError(f"solve_opti needs a ca.Opti, got {type(opti).__name__}")
-    known = [entry.name for entry in fields(SolveOptions)]
-    for name in options:
-        if name not in known:
-            raise InputError(f"unknown option {name!r}{suggest(name, known)}")
     copy = opti.copy()
     _refuse_unsupported(copy)
-    variable_names, constraint_names = _variable_names(copy), _constraint_names(copy)
     x, p = ca.MX.sym("x", copy.nx), ca.MX.sym("p", copy.np)
     # Through one Function: opti.x is a vertcat of symbols of any shape.
     graph = ca.Function("opti", [copy.x, copy.p], [copy.f, copy.g])
     f, g = graph.call([x, p], True, False)
-    program = Program.from_dict(
-        {"x": x, "p": p, "f": f, "g": g} if copy.np else {"x": x, "f": f, "g": g},
-        name="opti",
-        constraint_names=constraint_names,
-        variable_names=variable_names,
+    names = {"variable_names": _variable_names(copy), "constraint_names": _constraint_names(copy)}
+    nlp = {"x": x, "p": p, "f": f, "g": g} if copy.np else {"x": x, "f": f, "g": g}
+    solver = nlpsol("opti", "hybrid", nlp, {**options, **names})
+    lbg, ubg = (_numbers(copy, bound, copy.ng) for bound in (copy.lbg, copy.ubg))
+    solver(
+        x0=_numbers(copy, copy.x, copy.nx),
+        p=_numbers(copy, copy.p, copy.np),
+        lbg=lbg,
+        ubg=ubg,
+        lam_g0=_numbers(copy, copy.lam_g, copy.ng),
     )
-    start = _numbers(copy, copy.x, copy.nx)
-    multipliers = _numbers(copy, copy.lam_g, copy.ng)
-    limits = [_numbers(copy, bound, copy.ng) for bound in (copy.lbg, copy.ubg)]
-    result = solve_program(
-        program,
-        start,
-        _numbers(copy, copy.p, copy.np),
-        make_bounds(program, -np.inf, np.inf, *limits),
-        SolveOptions(**options),
-        warm=WarmStart(np.zeros(program.n), multipliers) if multipliers.any() else None,
-    )
+    result = solver.result
     copy.set_initial(copy.x, result.x)
     if copy.ng:
         copy.set_initial(copy.lam_g, result.lam_g)
-    solution = OptiSolution(result, variable_names, constraint_names, copy)
+    solution = OptiSolution(result, copy, solver.stats())
     if error_on_fail and not result.success:
-        raise OptiSolveError(
-            f"the Opti problem was not solved: {result.stop.value}; the best point is "
-            f"{result.point.value}. {result.detail}".rstrip(" ."),
-            solution,
-        )
+        raise OptiSolveError(f"the Opti problem was not solved. {result.explain()}", solution)
     return solution
 
 

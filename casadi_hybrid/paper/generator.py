@@ -49,6 +49,20 @@ class Instance:
     condition: float
     seed: int
 
+    @classmethod
+    def around(
+        cls,
+        problem: Problem,
+        star: tuple[Vector, Vector],
+        B_star: Matrix,
+        away: tuple[Vector, Vector],
+        condition: float,
+        seed: int,
+    ) -> Instance:
+        """The instance with solution (x*, μ*) = ``star`` that starts at ``star + away``."""
+        start = star[0] + away[0], star[1] + away[1]
+        return cls(problem, *star, B_star, *start, condition, seed)
+
 
 def singular_values(condition: float, r: int) -> Vector:
     """From 1 to 1/κ in equal ratios: (1, κ^−½, κ^−1) for r = 3, as in the paper."""
@@ -96,28 +110,26 @@ def make_instance(
     B_star = (U * singular_values(condition, r)) @ V.T
     H0 = (Q * np.resize([1.0, -0.5, -1.5], n)) @ Q.T
     x = ca.SX.sym("x", n)
-    h = ca.mtimes(B_star, x - x_star) + EPS_NL * ca.mtimes(A, _phi(x - x_star))
+    h = ca.mtimes(B_star, x - x_star) + EPS_NL * ca.mtimes(A, phi(x - x_star))
     smooth = _varphi(x, c)
     if m < n:
         # On a surface f must be bounded below: the paper's quartic, but in every direction.
         smooth += c[2] * ca.sumsqr(x**2)
-        curvature = _at(ca.hessian(smooth + ca.dot(mu_star, h), x)[0], x, x_star)
-        H0 = _lift_on_kernel(H0, curvature, B_star)
-    q = -H0 @ x_star - _at(ca.gradient(smooth, x), x, x_star).ravel() - B_star.T @ mu_star
+        curvature = value_at(ca.hessian(smooth + ca.dot(mu_star, h), x)[0], x, x_star)
+        H0 = H0 + lift_on(null_space(B_star), H0 + curvature)
+    q = -H0 @ x_star - value_at(ca.gradient(smooth, x), x, x_star).ravel() - B_star.T @ mu_star
     f = 0.5 * ca.dot(x, ca.mtimes(H0, x)) + ca.dot(q, x) + smooth
-    return Instance(
+    return Instance.around(
         Problem(x=x, f=f, h=h, name=f"synthetic n={n} m={m} cond={condition:g} #{seed}"),
-        x_star,
-        mu_star,
+        (x_star, mu_star),
         B_star,
-        x_star + radius * dx / np.linalg.norm(dx),
-        mu_star + multiplier_radius * dm / np.linalg.norm(dm),
+        (radius * dx / np.linalg.norm(dx), multiplier_radius * dm / np.linalg.norm(dm)),
         float(condition),
         seed,
     )
 
 
-def _phi(u: Any) -> Any:
+def phi(u: Any) -> Any:
     """(u_1², …, u_n², u_1u_2, …, u_{n−1}u_n): the paper's φ for n = 3."""
     return ca.vertcat(u**2, u[:-1] * u[1:]) if u.numel() > 1 else u**2
 
@@ -132,13 +144,13 @@ def _varphi(x: Any, c: Vector) -> Any:
     return total
 
 
-def _lift_on_kernel(H0: Matrix, rest: Matrix, B: Matrix) -> Matrix:
-    """Shift H₀ on ker B so that x* is a strict minimizer: eigenvalues e become max(|e|, ½)."""
-    Z = null_space(B)
-    values, vectors = np.linalg.eigh(Z.T @ (H0 + rest) @ Z)
+def lift_on(Z: Matrix, hessian: Matrix) -> Matrix:
+    """What makes the eigenvalues e of ZᵀHZ to max(|e|, ½) when it is added to H."""
+    values, vectors = np.linalg.eigh(Z.T @ hessian @ Z)
     W = Z @ vectors
-    return np.asarray(H0 + (W * (np.maximum(np.abs(values), 0.5) - values)) @ W.T)
+    return np.asarray((W * (np.maximum(np.abs(values), 0.5) - values)) @ W.T)
 
 
-def _at(expression: Any, x: Any, value: Vector) -> Matrix:
+def value_at(expression: Any, x: Any, value: Vector) -> Matrix:
+    """The numbers of an expression at x = value."""
     return np.asarray(ca.Function("at", [x], [expression])(value).full())

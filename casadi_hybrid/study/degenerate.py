@@ -38,7 +38,14 @@ import numpy as np
 
 from casadi_hybrid.errors import InputError
 from casadi_hybrid.inputs import Matrix, Vector, count, one_of, positive
-from casadi_hybrid.paper.generator import EPS_NL, Instance, singular_values
+from casadi_hybrid.paper.generator import (
+    EPS_NL,
+    Instance,
+    lift_on,
+    phi,
+    singular_values,
+    value_at,
+)
 from casadi_hybrid.problem import Problem
 
 KINDS = ("dependent", "isolated", "crossing")
@@ -94,18 +101,16 @@ def make_rank_deficient(
 
     x = ca.SX.sym("x", n)
     u = x - x_star
-    g = ca.mtimes((V * singular_values(condition, r)).T, u) + EPS_NL * ca.mtimes(A, _phi(u))
+    g = ca.mtimes((V * singular_values(condition, r)).T, u) + EPS_NL * ca.mtimes(A, phi(u))
     q = [_vanishing(kind, u, g, W, n - r, rng) for _ in range(m - r)]
     h = ca.mtimes(U, g) + ca.mtimes(N, ca.vertcat(*q))
     f = _objective(x, u, h, x_star, mu_star, Z, rng) - _dot(B_star.T @ mu_star, u)
     dx, dm = rng.standard_normal(n), rng.standard_normal(m)
-    return Instance(
+    return Instance.around(
         Problem(x=x, f=f, h=h, name=f"{kind} n={n} m={m} rank={r} cond={condition:g} #{seed}"),
-        x_star,
-        mu_star,
+        (x_star, mu_star),
         B_star,
-        x_star + radius * dx / np.linalg.norm(dx),
-        mu_star + multiplier_radius * dm / np.linalg.norm(dm),
+        (radius * dx / np.linalg.norm(dx), multiplier_radius * dm / np.linalg.norm(dm)),
         float(condition),
         seed,
     )
@@ -136,21 +141,11 @@ def _objective(
     c = rng.uniform(0.05, 0.2, 2)
     smooth = c[0] * ca.sum1(ca.sin(u[:-1] + u[1:])) + c[1] * ca.sumsqr(u**2)
     f = 0.5 * ca.dot(u, ca.mtimes(H0, u)) + smooth
-    hessian = _at(ca.hessian(f + ca.dot(mu_star, h), x)[0], x, x_star)
-    values, vectors = np.linalg.eigh(Z.T @ hessian @ Z)
-    directions = Z @ vectors
-    lift = (directions * (np.maximum(np.abs(values), 0.5) - values)) @ directions.T
-    slope = _at(ca.gradient(f, x), x, x_star).ravel()
+    hessian = value_at(ca.hessian(f + ca.dot(mu_star, h), x)[0], x, x_star)
+    lift = lift_on(Z, hessian)
+    slope = value_at(ca.gradient(f, x), x, x_star).ravel()
     return f + 0.5 * ca.dot(u, ca.mtimes(lift, u)) - _dot(slope, u)
-
-
-def _phi(u: Any) -> Any:
-    return ca.vertcat(u**2, u[:-1] * u[1:])
 
 
 def _dot(numbers: Vector, expression: Any) -> Any:
     return ca.dot(ca.DM(numbers), expression)
-
-
-def _at(expression: Any, x: Any, value: Vector) -> Matrix:
-    return np.asarray(ca.Function("at", [x], [expression])(value).full())
