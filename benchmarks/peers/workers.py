@@ -107,8 +107,9 @@ class Worker:
         context = get_context("spawn")
         self._pipe, child = context.Pipe()
         arguments = (self._solver, self._repeat, child)
-        self._process = context.Process(target=_serve, args=arguments, daemon=True)
-        self._process.start()
+        process = context.Process(target=_serve, args=arguments, daemon=True)
+        process.start()
+        self._process = process
         child.close()
 
     def _stop(self) -> None:
