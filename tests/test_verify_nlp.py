@@ -1,49 +1,504 @@
-"""The verifier for programs with inequalities and bounds."""
+"""The verifier for programs with inequalities and bounds: right for the right reason."""
 
 from __future__ import annotations
+
+import dataclasses
+import json
+from types import SimpleNamespace
 
 import casadi as ca
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from nlp_points import BOUNDS, KNOWN, Known
 from problems.hs import hs_problem
 
-from casadi_hybrid import nlpsol, verify_nlp
-from casadi_hybrid.verify import Rejection, Relation
+from casadi_hybrid import InputError, nlpsol, verify_nlp
+from casadi_hybrid.verify import Curvature, Rejection, Relation
+from casadi_hybrid.verify.nlp import face
 
-NUMBERS = (1, 5, 10, 21, 24, 35, 43, 65, 71, 76, 100)
+INF = np.inf
+MINIMIZERS = [known for known in KNOWN if known.minimizer]
+UNIQUE = [known for known in KNOWN if known.lam_g is not None]
 
 
-def corner():
-    """min (x−2)² + (y−1)² s.t. x + y ≤ 2, x ≤ 1: x = (1, 1), λ_g = 0 weak, λ_x = 2."""
+def judge(known: Known, x=None, kind=ca.SX, **more):
+    return verify_nlp(
+        known.nlp(kind), known.x if x is None else x, **{"compare": False} | known.instance | more
+    )
+
+
+def line(f, x, g=None, **bounds):
+    """Judge x for a program in one variable."""
+    v = ca.SX.sym("v")
+    nlp = {"x": v, "f": f(v)} | ({} if g is None else {"g": g(v)})
+    return verify_nlp(nlp, x, compare=False, **bounds)
+
+
+# ---------------------------------------------------------------- points known by hand
+
+
+@pytest.mark.parametrize("known", KNOWN, ids=str)
+@pytest.mark.parametrize("kind", [ca.SX, ca.MX])
+def test_points_computed_by_hand(known: Known, kind):
+    report = judge(known, kind=kind)
+    assert report.accepted is known.minimizer, report.reasons
+    if not known.minimizer:
+        assert report.categories == (Rejection.NOT_A_MINIMIZER,)
+    assert report.second.verdict is known.verdict
+    assert report.inertia == known.inertia
+    assert report.active.names_of(report.active.strong) == known.strong
+    assert report.active.names_of(report.active.weak) == known.weak
+    if known.lam_g is not None:
+        assert report.lam_x == pytest.approx(np.array(known.lam_x), abs=1e-8)
+        assert report.lam_g == pytest.approx(np.array(known.lam_g), abs=1e-8)
+    assert report.licq is (known.lam_g is not None)
+
+
+@pytest.mark.parametrize("known", KNOWN, ids=str)
+def test_large_scale_linear_algebra_gives_the_same_verdicts(known: Known, monkeypatch):
+    monkeypatch.setattr(face, "DENSE_LIMIT", 0)
+    report = judge(known)
+    # It neither looks at the faces of the critical cone nor searches among multipliers.
+    weaker = {
+        "negative curvature outside the critical cone": Curvature.UNDECIDED,
+        "copositive, no more": Curvature.UNDECIDED,
+        "multipliers chosen for their curvature": Curvature.DEGENERATE,
+    }
+    assert report.second.verdict is weaker.get(known.name, known.verdict)
+    assert report.rank == judge(known).rank
+    if known.name not in weaker:
+        assert report.inertia == known.inertia
+
+
+@pytest.mark.parametrize("known", MINIMIZERS, ids=str)
+@pytest.mark.parametrize("size", [1e-2, 1e-4])
+def test_perturbed_points_are_rejected(known: Known, size):
+    x = np.array(known.x) + size * np.cos(np.arange(1, len(known.x) + 1))
+    report = judge(known, x)
+    flat = known.verdict is Curvature.DEGENERATE and size < 1e-3
+    assert not report.accepted or flat
+    assert not {Rejection.UNDEFINED, Rejection.WRONG_MULTIPLIERS} & set(report.categories)
+
+
+@pytest.mark.parametrize("known", UNIQUE, ids=str)
+def test_multipliers_that_come_with_the_point(known: Known):
+    def categories(sign, lam_x=known.lam_x):
+        lam_g = [sign * value for value in known.lam_g]
+        answer = {"x": known.x, "lam_g": lam_g}
+        if lam_x is not None:
+            answer["lam_x"] = [sign * value for value in lam_x]
+        found = judge(known, answer).categories
+        return tuple(c for c in found if c is not Rejection.NOT_A_MINIMIZER)
+
+    binding = max(map(abs, [*known.lam_x, *known.lam_g])) > 0
+    assert categories(1) == ()
+    assert categories(-1) == ((Rejection.FLIPPED_SIGN,) if binding else ())
+    # Without lam_x it is what stationarity needs.
+    assert categories(1, None) == ()
+
+
+def test_of_multipliers_that_are_not_unique_all_are_accepted():
+    known = next(one for one in KNOWN if one.name == "a row twice")
+    for lam_g in ([2, 0], [0, 2 / 3], [1, 1 / 3]):
+        assert judge(known, {"x": known.x, "lam_x": [0, 0], "lam_g": lam_g}).accepted
+    for lam_g in ([5, -1], [2, 2 / 3]):
+        report = judge(known, {"x": known.x, "lam_x": [0, 0], "lam_g": lam_g})
+        assert report.categories == (Rejection.WRONG_MULTIPLIERS,)
+    assert report.qualification.rank == 1
+    assert report.mfcq is True
+    assert np.array([1, 3]) @ report.lam_g == pytest.approx(2)
+    assert (report.lam_g >= 0).all()
+
+
+# ---------------------------------------------------------------- one residual at a time
+
+
+@pytest.mark.parametrize(
+    ("report", "reason", "residual", "value"),
+    [
+        (line(lambda v: v, -1e-3, lbx=0), Rejection.INFEASIBLE, "feasibility", 1e-3),
+        (line(lambda v: v, 2.25, lambda v: v**2, lbg=5.0625, lbx=2.5, ubx=3),
+         Rejection.INFEASIBLE, "feasibility", 0.25),
+        (line(lambda v: (v - 0.5) ** 2, 0.3, lbx=0, ubx=1),
+         Rejection.NOT_STATIONARY, "stationarity", 0.4),
+        (line(lambda v: v, 1e-4, lbx=0), Rejection.NOT_COMPLEMENTARY, "complementarity", 1e-4),
+        (line(lambda v: -v, 2, lambda v: 2 * v, ubg=4.0002),
+         Rejection.NOT_COMPLEMENTARY, "complementarity", 1e-4),
+        (line(lambda v: -3 * v, 0, lbx=0, ubx=9), Rejection.WRONG_SIGN, "dual_sign", 3),
+        (line(lambda v: v, 2, lambda v: v, lbg=0, ubg=2), Rejection.WRONG_SIGN, "dual_sign", 1),
+    ],
+)  # fmt: skip
+def test_each_residual_is_named_alone(report, reason, residual, value):
+    assert report.categories == (reason,)
+    for name in ("feasibility", "stationarity", "complementarity", "dual_sign"):
+        measure = getattr(report, name)
+        if name == residual:
+            assert measure.value == pytest.approx(value, rel=1e-6)
+        elif (name, reason) != ("complementarity", Rejection.INFEASIBLE):
+            assert measure.value < 1e-6
+    assert not report.accepted
+    assert report.second is None
+
+
+def test_residuals_name_their_worst_entry():
     x = ca.SX.sym("x", 2)
-    return {"x": x, "f": (x[0] - 2) ** 2 + (x[1] - 1) ** 2, "g": x[0] + x[1]}
+    nlp = {"x": x, "f": ca.sumsqr(x), "g": ca.vertcat(x[0], x[0] + x[1])}
+    names = {"names": ["floor", "sum"], "variable_names": ["a", "b"]}
+    report = verify_nlp(nlp, [0.5, 0.2], lbg=[1, 0], compare=False, **names)
+    assert report.feasibility.where == "floor"
+    assert report.stationarity.where == "b"
+    assert "floor ≥ 1 is violated by 5.00e-01" in report.reasons[0]
+    report = verify_nlp(nlp, [1, 0], lbg=[1 - 1e-4, 0], compare=False, **names)
+    assert report.complementarity.where == "floor"
+    report = verify_nlp(nlp, [1, 0], ubg=[1, INF], compare=False, **names)
+    assert report.dual_sign.where == "floor"
+    assert "floor ≤ 1" in report.reasons[0]
 
 
-def test_a_corner_computed_by_hand():
-    report = verify_nlp(corner(), [1, 1], ubx=[1, np.inf], ubg=3, x0=[0, 0])
-    assert report.accepted, report.reasons
-    assert report.lam_x == pytest.approx([2, 0], abs=1e-9)
-    assert report.lam_g == pytest.approx([0], abs=1e-9)
-    assert report.reference.relation is Relation.SAME_POINT
+@pytest.mark.parametrize(
+    ("lam_x", "lam_g", "residual"),
+    [([0, 0], [1.5], "stationarity"), ([0, 0], [-2], "dual_sign"), ([0, 3e-3], [2], "dual_sign")],
+)
+def test_given_multipliers_are_judged_by_every_residual(lam_x, lam_g, residual):
+    known = next(one for one in KNOWN if one.name == "a row at its upper bound")
+    report = judge(known, {"x": known.x, "lam_x": lam_x, "lam_g": lam_g})
+    assert not report.accepted
+    assert getattr(report.given.residuals, residual).value > 1e-3
+
+
+def test_a_multiplier_of_a_distant_bound_breaks_complementarity():
+    known = next(one for one in KNOWN if one.name == "a row at its upper bound")
+    answer = {"x": known.x, "lam_x": [-0.5, 0], "lam_g": [2]}
+    report = judge(known, answer, lbx=[0, -INF])
+    assert report.given.residuals.complementarity.value == pytest.approx(0.5)
+    assert report.given.residuals.complementarity.where == "x[0]"
+
+
+def test_tolerances_are_what_they_say():
+    for offset, accepted in ((0.9e-6, True), (1.1e-6, False)):
+        assert line(lambda v: v, offset, lbx=0).accepted is accepted
+        assert line(lambda v: v, -offset, lbx=0).accepted is accepted
+        assert line(lambda v: v**2 / 2, offset).accepted is accepted
+    assert line(lambda v: v, 1e-4, lbx=0, tol=1e-3).accepted
+
+
+def test_scaled_residuals_forgive_units():
+    def hyperbola(unit, x, **more):
+        v = ca.SX.sym("v", 2)
+        nlp = {"x": v, "f": unit * (v[0] + v[1]), "g": unit * v[0] * v[1]}
+        return verify_nlp(nlp, x, lbg=unit, compare=False, **more)
+
+    x = [1 + 1e-9, 1]
+    assert hyperbola(1, x).accepted
+    assert not hyperbola(1e6, x).accepted
+    assert hyperbola(1e6, x, scaled=True).accepted
+    assert not hyperbola(1e6, [1.01, 1 / 1.01], scaled=True).accepted
+
+
+# ---------------------------------------------------------------- degenerate points
+
+
+def test_a_small_multiplier_some_way_off_its_bound_is_found():
+    slope = 4e-6
+    assert line(lambda v: slope * v, 0.1, lbx=0).accepted
+    assert not line(lambda v: slope * v, 0.9, lbx=0).accepted
+
+
+def test_least_squares_may_miss_what_the_largest_residual_meets():
+    # (λ, …, λ, 1.6e-6 + λ): the squares prefer the many small entries, which leaves the last one
+    # above the tolerance; λ = −8e-7 leaves none.
+    v = ca.SX.sym("v", 21)
+    slope = np.append(np.zeros(20), 1.6e-6)
+    nlp = {"x": v, "f": ca.dot(slope, v), "g": ca.sum1(v)}
+    report = verify_nlp(nlp, np.zeros(21), lbg=0, ubg=0, compare=False)
+    assert report.stationarity.value == pytest.approx(8e-7, rel=1e-3)
+    assert Rejection.NOT_STATIONARY not in report.categories
+
+
+def test_a_minimizer_without_multipliers_is_called_a_fritz_john_point():
+    data = hs_problem(13).build()
+    bounds = {key: data[key] for key in BOUNDS}
+    report = verify_nlp({k: data[k] for k in "xfg"}, [1, 0], compare=False, **bounds)
+    assert report.categories == (Rejection.NOT_STATIONARY,)
+    assert report.mfcq is False
+    assert "Fritz John" in report.reasons[0]
+
+
+def test_constraint_qualifications():
+    def at_origin(*rows, **bounds):
+        x = ca.SX.sym("x", 2)
+        g = ca.vertcat(*(row(x) for row in rows))
+        report = verify_nlp({"x": x, "f": 0, "g": g}, [0, 0], compare=False, **bounds)
+        return report.licq, report.mfcq
+
+    def first(x):
+        return x[0]
+
+    def second(x):
+        return x[0] + x[1] ** 2
+
+    assert at_origin(first, ubg=0) == (True, True)
+    assert at_origin(first, second, ubg=0) == (False, True)
+    assert at_origin(first, second, lbg=[-INF, 0], ubg=[0, INF]) == (False, False)
+    assert at_origin(first, second, lbg=0, ubg=0) == (False, False)
+    assert at_origin(first, ubg=0, ubx=[0, 3]) == (False, True)
+
+
+def test_weak_and_strong_activity_at_a_bound():
+    for target, strong, weak in ((2, 1, 0), (1, 0, 1), (0.5, 0, 0)):
+        report = line(lambda v, t=target: (v - t) ** 2, min(target, 1), ubx=1)
+        assert report.accepted
+        assert (report.active.strong.size, report.active.weak.size) == (strong, weak)
+
+
+def test_inadmissible_multipliers_prove_nothing():
+    # x₁ ≥ −x₀² and x₁ ≥ −2x₀² meet at 0, where only (−3, 2) has positive curvature.
+    x = ca.SX.sym("x", 2)
+    g = ca.vertcat(x[1] + x[0] ** 2, x[1] + 2 * x[0] ** 2)
+    report = verify_nlp({"x": x, "f": x[1], "g": g}, [0, 0], lbg=0, compare=False)
+    assert report.categories[0] in (Rejection.UNDECIDED, Rejection.NOT_A_MINIMIZER)
+    given = {"x": [0, 0], "lam_x": [0, 0], "lam_g": [-3, 2]}
+    report = verify_nlp({"x": x, "f": x[1], "g": g}, given, lbg=0, compare=False)
+    assert Rejection.WRONG_MULTIPLIERS in report.categories
+    assert report.given.residuals.dual_sign.value == pytest.approx(2)
+
+
+# ---------------------------------------------------------------- infeasible points
+
+
+def circles(x):
+    """Two unit disks whose centres are 4 apart."""
+    return ca.vertcat(ca.sumsqr(x), (x[0] - 4) ** 2 + x[1] ** 2)
+
+
+@pytest.mark.parametrize(
+    ("g", "x", "bounds", "stationary"),
+    [
+        (lambda x: x[0] ** 2 + 1 + x[1], [0, 0], {"lbg": 0, "ubg": 0, "lbx": 0}, True),
+        (lambda x: x[0] ** 2 + 1 + x[1], [0, 1], {"lbg": 0, "ubg": 0, "lbx": 0}, False),
+        (circles, [2, 0], {"ubg": 1}, True),
+        (circles, [2, 0.1], {"ubg": 1}, False),
+        (circles, [1.9, 0], {"ubg": 1}, False),
+        (lambda x: x[0] + x[1], [1, 1], {"lbg": 3, "ubx": 1}, True),
+        (lambda x: x[0] + x[1], [1, 0.9], {"lbg": 3, "ubx": 1}, False),
+        (lambda x: ca.vertcat(x[0], x[0]), [0.5, 3], {"lbg": [1, -INF], "ubg": [INF, 0]}, True),
+    ],
+)
+def test_infeasible_points_that_are_stationary_are_named(g, x, bounds, stationary):
+    v = ca.SX.sym("v", 2)
+    report = verify_nlp({"x": v, "f": v[0], "g": g(v)}, x, compare=False, **bounds)
+    assert Rejection.INFEASIBLE in report.categories
+    assert report.infeasible_stationary is stationary
+    assert (Rejection.INFEASIBLE_STATIONARY in report.categories) is stationary
+
+
+@pytest.mark.parametrize("solver", ["hybrid", "ipopt"])
+def test_certificates_of_infeasibility_are_confirmed(solver):
+    x = ca.SX.sym("x", 2)
+    nlp = {"x": x, "f": ca.sumsqr(x), "g": circles(x)}
+    make = nlpsol if solver == "hybrid" else ca.nlpsol
+    options = {} if solver == "hybrid" else {"ipopt.print_level": 0, "print_time": 0}
+    answer = make("s", solver, nlp, options)(x0=[1, 1], ubg=1)
+    report = verify_nlp(nlp, answer["x"], ubg=1, compare=False)
+    assert report.infeasible_stationary, report.violation
+
+
+# ---------------------------------------------------------------- against solvers
+
+NUMBERS = (1, 4, 11, 16, 21, 24, 35, 41, 43, 60, 65, 71, 76, 86, 100, 113)
 
 
 @pytest.mark.parametrize("number", NUMBERS)
-def test_answers_to_hock_and_schittkowski(number):
+@pytest.mark.parametrize("solver", ["hybrid", "ipopt"])
+def test_answers_to_hock_and_schittkowski(number, solver):
     problem = hs_problem(number)
     data = problem.build()
-    nlp = {key: data[key] for key in ("x", "f", "g")}
-    bounds = {key: data[key] for key in ("lbx", "ubx", "lbg", "ubg")}
-    answer = nlpsol("s", "hybrid", nlp)(x0=problem.x0, **bounds)
-    report = verify_nlp(nlp, answer, x0=problem.x0, **bounds)
+    nlp, bounds = {key: data[key] for key in "xfg"}, {key: data[key] for key in BOUNDS}
+    if solver == "hybrid":
+        answer = nlpsol("s", "hybrid", nlp)(x0=problem.x0, **bounds)
+    else:
+        options = {"print_time": 0, "ipopt.print_level": 0, "ipopt.sb": "yes", "ipopt.tol": 1e-10}
+        answer = ca.nlpsol("s", "ipopt", nlp, options)(x0=problem.x0, **bounds)
+    report = verify_nlp(nlp, answer, compare=solver == "hybrid", x0=problem.x0, **bounds)
     assert report.accepted, report.reasons
-    if report.licq:
-        given = ca.vertcat(answer["lam_x"], answer["lam_g"]).full().ravel()
-        assert report.first.multipliers == pytest.approx(given, abs=1e-4)
-    moved = answer["x"].full().ravel() + 1e-3 * np.cos(np.arange(len(problem.x0)))
-    assert not verify_nlp(nlp, moved, compare=False, **bounds).accepted
+    assert report.f == pytest.approx(float(answer["f"]), abs=1e-12)
+    if report.licq and report.qualification.condition < 1e3:
+        theirs = ca.vertcat(answer["lam_x"], answer["lam_g"]).full().ravel()
+        size = max(1.0, np.abs(theirs).max())
+        assert report.first.multipliers == pytest.approx(theirs, abs=1e-4 * size)
+    if solver == "hybrid":
+        assert report.restart.relation is Relation.SAME_POINT
+        assert report.comparison is report.reference
+        flipped = {"x": answer["x"], "lam_x": -answer["lam_x"], "lam_g": -answer["lam_g"]}
+        if max(np.abs(report.lam_x).max(), np.abs(report.lam_g).max(initial=0)) > 1e-3:
+            wrong = verify_nlp(nlp, flipped, compare=False, **bounds)
+            assert set(wrong.categories) & {Rejection.FLIPPED_SIGN, Rejection.WRONG_MULTIPLIERS}
 
 
-def test_a_wrong_sign_is_named():
-    report = verify_nlp(corner(), [1, 1], lbx=[1, -np.inf], compare=False)
-    assert report.categories == (Rejection.WRONG_SIGN,)
-    assert report.dual_sign.value == pytest.approx(2)
+def test_ipopt_from_the_start_and_from_the_point():
+    v = ca.SX.sym("v")
+    nlp = {"x": v, "f": v**4 - 2 * v**2 + 0.1 * v}
+    low, high = (float(r.real) for r in sorted(np.roots([4, 0, -4, 0.1]))[::2])
+    report = verify_nlp(nlp, high, x0=-2, lbx=-5)
+    assert report.accepted
+    assert report.restart.relation is Relation.SAME_POINT
+    assert report.comparison.relation is Relation.LOWER
+    assert report.comparison.distance == pytest.approx(high - low, abs=1e-6)
+    assert report.comparison.relative_difference == pytest.approx(
+        (low**4 - 2 * low**2 + 0.1 * low - report.f) / max(1, abs(report.comparison.run.f))
+    )
+    assert report.comparison.run.conditions.holds(1e-8, scaled=False)
+    assert report.comparison.iterations > 0
+    assert "Succeeded" in report.comparison.status
+    assert verify_nlp(nlp, low, x0=2, lbx=-5).comparison.relation is Relation.HIGHER
+    assert verify_nlp(nlp, low, lbx=-5).reference is None
+    assert verify_nlp(nlp, low, compare=False).comparison is None
+
+
+def test_more_equations_than_variables_are_given_to_ipopt_in_elastic_form():
+    x = ca.SX.sym("x", 2)
+    g = ca.vertcat(x[0] + x[1] - 2, x[0] - x[1], x[0] * x[1] - 1, x[0] + 3 * x[1])
+    bounds = {"lbg": [0, 0, 0, -INF], "ubg": [0, 0, 0, 4]}
+    report = verify_nlp({"x": x, "f": x[0], "g": g}, [1, 1], x0=[3, 0], **bounds)
+    assert report.accepted, report.reasons
+    assert report.reference.run.form == "elastic"
+    assert report.reference.relation is Relation.SAME_POINT
+
+
+def test_a_point_that_ipopt_improves_is_rejected():
+    # Zero curvature and a slope within the tolerance: only a walk shows the way down.
+    v = ca.SX.sym("v")
+    report = verify_nlp({"x": v, "f": 1e3 * v**3}, 0, lbx=-1, ubx=1)
+    assert not report.accepted
+
+
+# ---------------------------------------------------------------- properties
+
+
+@st.composite
+def programs(draw):
+    """A strictly convex quadratic program around a KKT point drawn first."""
+    n = draw(st.integers(1, 6))
+    m = draw(st.integers(0, 5))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    x = rng.standard_normal(n)
+    J = rng.standard_normal((m, n))
+    A = np.vstack((np.eye(n), J))
+    value = A @ x
+    kind = rng.integers(0, 5, n + m)  # inactive, at lower, at upper, equation, without bounds
+    count = 0
+    for i in rng.permutation(n + m):
+        if kind[i] in (1, 2, 3):
+            count += 1
+            kind[i] = kind[i] if count <= n else 0
+    lam = np.choose(kind, [0, -1, 1, rng.choice([-1.0, 1.0]), 0]) * rng.uniform(0.1, 2, n + m)
+    lower = np.choose(kind, [value - 1, value, value - 2, value, -INF])
+    upper = np.choose(kind, [value + 1, value + 3, value, value, INF])
+    root = rng.standard_normal((n, n))
+    H = root @ root.T + np.eye(n)
+    c = -(H @ x + A.T @ lam)
+    v = ca.SX.sym("v", n)
+    f = 0.5 * ca.dot(v, ca.mtimes(ca.DM(H), v)) + ca.dot(ca.DM(c), v)
+    g = ca.mtimes(ca.DM(J), v) if m else ca.SX(0, 1)
+    bounds = {"lbx": lower[:n], "ubx": upper[:n], "lbg": lower[n:], "ubg": upper[n:]}
+    return {"x": v, "f": f, "g": g}, x, lam, bounds, rng.standard_normal(n)
+
+
+@given(program=programs())
+@settings(max_examples=12)
+def test_random_quadratic_programs(program):
+    nlp, x, lam, bounds, direction = program
+    answer = {"x": x, "lam_x": lam[: x.size], "lam_g": lam[x.size :]}
+    report = verify_nlp(nlp, answer, compare=False, **bounds)
+    assert report.accepted, report.reasons
+    assert report.licq
+    assert report.first.multipliers == pytest.approx(lam, abs=1e-6)
+    assert report.active.binding.size == np.count_nonzero(lam)
+    step = 1e-2 * direction / np.linalg.norm(direction)
+    assert not verify_nlp(nlp, x + step, compare=False, **bounds).accepted
+
+
+# ---------------------------------------------------------------- the report
+
+
+@pytest.mark.parametrize("known", [*MINIMIZERS[:12:3], *KNOWN[12:15]], ids=str)
+def test_report_for_programs_and_for_people(known: Known):
+    report = judge(known, x0=known.x, compare=True)
+    data = json.loads(json.dumps(report.to_dict(), allow_nan=False))
+    assert data["accepted"] is report.accepted
+    assert data["lam_g"] == report.lam_g.tolist()
+    assert data["residuals"]["dual_sign"]["value"] == report.dual_sign.value
+    assert data["active"]["strong"] == list(known.strong)
+    lines = str(report).splitlines()
+    assert lines[0].startswith("ACCEPTED" if report.accepted else "REJECTED")
+    assert all(any(reason in text for text in lines) for reason in report.reasons)
+    assert len({text.index(text[17:].lstrip()[0], 16) for text in lines if text[17:]}) <= 2
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        report.findings = ()
+    for array in (report.x, report.lam_x, report.lam_g):
+        if array.size:
+            with pytest.raises(ValueError, match="read-only"):
+                array[0] = 3
+
+
+def test_answers_come_in_many_forms():
+    known = next(one for one in KNOWN if one.name == "a row at its upper bound")
+    solver = nlpsol("s", "hybrid", known.nlp())
+    answer = solver(x0=[0, 0], **known.bounds)
+    as_object = SimpleNamespace(x=[1, 1], lam_x=[0, 0], lam_g=[2])
+    for form in (answer, ca.DM([1, 1]), np.array([1.0, 1.0]), [1, 1], (1, 1), as_object):
+        assert judge(known, form).accepted
+    assert judge(known, as_object).given is not None
+    assert judge(known, [1, 1]).given is None
+    as_object.lam_g = [1]
+    assert judge(known, as_object).categories == (Rejection.WRONG_MULTIPLIERS,)
+
+
+@pytest.mark.parametrize("x", [np.nan, np.inf, -1.0])
+def test_undefined_points_are_judged_not_refused(x):
+    report = line(ca.sqrt, x)
+    assert report.categories == (Rejection.UNDEFINED,)
+    assert report.lam_x is None
+    assert report.inertia is None
+    assert json.loads(json.dumps(report.to_dict(), allow_nan=False))["residuals"] is None
+    assert str(report).startswith("REJECTED")
+
+
+def test_nan_among_given_multipliers_is_rejected():
+    known = next(one for one in KNOWN if one.name == "a row at its upper bound")
+    report = judge(known, {"x": known.x, "lam_x": [np.nan, np.nan], "lam_g": [2]})
+    assert report.categories == (Rejection.WRONG_MULTIPLIERS,)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"answer": [1, 2, 3]}, "answer has shape"),
+        ({"answer": {"f": 1}}, "answer has no entry 'x'"),
+        ({"answer": {"x": [1, 1], "lam_g": [1, 2]}}, "lam_g of the answer"),
+        ({"answer": {"x": [1, 1], "lam_g": [1], "lam_x": "up"}}, "lam_x of the answer"),
+        ({"answer": "here"}, "answer"),
+        ({"lbg": 3, "ubg": 2}, r"lbg\[0\] = 3 exceeds"),
+        ({"lbx": [1, 2, 3]}, "lbx"),
+        ({"x0": [1, 2, 3]}, "x0"),
+        ({"p": [1, 2]}, "p has"),
+        ({"tol": 0}, "tol"),
+        ({"names": ["a", "b"]}, "constraint_names has 2"),
+        ({"nlp": 3}, "nlp must be a dictionary"),
+        ({"nlp": {"f": ca.SX.sym("x")}}, "the problem has no 'x'"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, message):
+    known = next(one for one in KNOWN if one.name == "a row at its upper bound")
+    call = {"nlp": known.nlp(), "answer": [1, 1]} | known.bounds | arguments
+    with pytest.raises(InputError, match=rf"^{message}"):
+        verify_nlp(call.pop("nlp"), call.pop("answer"), **call)
+
+
+def test_missing_parameters_are_named():
+    known = next(one for one in KNOWN if one.name == "a parameter")
+    with pytest.raises(InputError, match=r"^p is missing"):
+        verify_nlp(known.nlp(), known.x, ubg=4)
+    assert not judge(known, p=[3, 1]).accepted

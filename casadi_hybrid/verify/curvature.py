@@ -24,6 +24,8 @@ from casadi_hybrid.verify.path import Derivatives, falls_along
 ROUNDING = 1e-12
 """Curvature below this fraction of the Hessian's terms is rounding."""
 SEARCH_STEPS = 50
+PATHS = 20
+"""Flat directions that are followed at most."""
 
 
 class Curvature(Enum):
@@ -36,7 +38,7 @@ class Curvature(Enum):
     DEGENERATE = "zero curvature on ker J: minimality is neither proved nor refuted"
     NEGATIVE_CURVATURE = "a saddle point or a maximizer: curvature is negative on ker J"
     DESCENT = "no minimizer: curvature is zero and f falls along a feasible path"
-    UNDECIDED = "not decided: multipliers are not unique and none was found that proves a minimum"
+    UNDECIDED = "not decided: neither multipliers that prove a minimum nor a way down were found"
     UNDEFINED = "not known: the Hessian is not defined at this point"
 
 
@@ -54,7 +56,8 @@ class SecondOrder:
         direction: unit vector of R^n in ker J with the smallest curvature, None without.
         multipliers: the λ at which H was evaluated.
         chosen: where that λ comes from: ``"fitted"``, ``"given"`` or ``"searched"``.
-        counted: the inertia where it comes from a factorization and not from eigenvalues.
+        counted: the inertia where it comes from a factorization; then eigenvalues holds the
+            least one at most.
     """
 
     verdict: Curvature
@@ -207,7 +210,7 @@ def _confirm(
         return found
     vectors = np.linalg.eigh(model.reduced(found.multipliers)[0])[1]
     suspect = np.flatnonzero(found.eigenvalues <= found.zero)
-    for i in suspect:
+    for i in suspect[:PATHS]:
         direction = model.Z @ vectors[:, i]
         falling = falls_along(oracle, at, direction, found.multipliers, residual)
         if falling is not None:

@@ -168,7 +168,6 @@ def _second(
         qualification,
         first.multipliers,
         given.multipliers if given is not None and usable else None,
-        first.stationarity.value,
         tol,
     )
 
@@ -189,8 +188,7 @@ def _asked(
 
     def judge(x: Vector, lam_x: Vector, lam_g: Vector) -> tuple[float, NlpFirstOrder]:
         rows = _rows(evaluator, candidate, x)
-        given = np.concatenate((lam_x, lam_g))
-        return rows.f, nlp_first_order(rows, tol, scaled=scaled, given=given)
+        return rows.f, nlp_first_order(rows, tol, scaled=scaled, given=(lam_x, lam_g))
 
     b = candidate.bounds
     return Asked(kind, graph, candidate.p, b.lbx, b.ubx, b.lbg, b.ubg, judge)

@@ -7,17 +7,21 @@ factorizations where it is large.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import casadi as ca
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import qr, solve_triangular
 
-from casadi_hybrid.inputs import Vector
+from casadi_hybrid.errors import EvaluationError
+from casadi_hybrid.functions import Evaluation
+from casadi_hybrid.inputs import Matrix, Vector
+from casadi_hybrid.nlp.standard import Bounds, Evaluator
 from casadi_hybrid.verify.multipliers import RANK_TOLERANCE, Fit, fit_multipliers
+from casadi_hybrid.verify.nlp.inertia import count_negative
 from casadi_hybrid.verify.nlp.rows import Indices, Rows
 
 DENSE_LIMIT = 500
@@ -101,25 +105,79 @@ def make_face(rows: Rows, active: Indices) -> Face:
     return Face(free, constraints, rows.gradient[free], jacobian)
 
 
-def count_negative(matrix: Any) -> int | None:
-    """Negative eigenvalues of a sparse symmetric matrix, from the pivots of LDLᵀ.
+class OnFace:
+    """The problem on a face: min f over the free variables s.t. its constraints are equations."""
 
-    There is no pivoting, so a factor that does not solve is not believed: None.
-    """
-    matrix = matrix.tocsc()
-    matrix.sort_indices()
-    size = matrix.shape[0]
-    sparsity = ca.Sparsity(size, size, matrix.indptr.tolist(), matrix.indices.tolist())
-    solver = ca.Linsol("inertia", "ldl", sparsity)
-    values = ca.DM(sparsity, matrix.data)
-    exact = np.cos(np.arange(size))
-    right = matrix @ exact
-    try:
-        solver.nfact(values)
-        negative = int(solver.neig(values))
-        found = np.asarray(solver.solve(values, right).full()).ravel()
-    except RuntimeError:
-        return None
-    scale = float((abs(matrix) @ np.abs(found)).max() + np.abs(right).max())
-    close = bool(np.abs(matrix @ found - right).max() <= 1e-8 * scale)
-    return negative if close else None
+    def __init__(
+        self, evaluator: Evaluator, rows: Rows, bounds: Bounds, face: Face, tol: float
+    ) -> None:
+        self.rows, self.face = rows, face
+        self._evaluator, self._bounds, self._tol = evaluator, bounds, tol
+        index = rows.n + face.constraints
+        below = np.abs(rows.value - rows.lower) <= np.abs(rows.value - rows.upper)
+        self._target = np.where(below, rows.lower, rows.upper)[index]
+
+    def pick(self, multipliers: Vector) -> Vector:
+        """The face's part of (lam_x; lam_g)."""
+        return np.asarray(multipliers[self.rows.n + self.face.constraints])
+
+    def complete(self, multipliers: Vector) -> Vector:
+        """(lam_x; lam_g) from the face's part: lam_x is what its active bounds need."""
+        n = self.rows.n
+        full = np.zeros(self.rows.value.size)
+        full[n + self.face.constraints] = multipliers
+        slope = self.rows.gradient + self.rows.jacobian.T @ full
+        slope[self.face.free] = 0.0
+        full[:n] = -slope
+        return full
+
+    def admissible(self, signs: Vector) -> Callable[[Vector], bool]:
+        """Whether the face's multipliers, and the bounds' that go with them, have these signs."""
+
+        def check(multipliers: Vector) -> bool:
+            return bool((signs * self.complete(multipliers) >= 0.0).all())
+
+        return check
+
+    def first(self, x: Vector) -> Evaluation:
+        """The functions on the face.
+
+        Raises:
+            EvaluationError: where they are undefined, or a row off the face is violated.
+        """
+        full = self._full(x)
+        f, gradient, g, J = self._evaluator.first(full)
+        at = Rows.at(full, (f, gradient, g, J), self._bounds, self.rows.names)
+        violation = np.abs(at.violation)
+        violation[self.rows.n + self.face.constraints] = 0.0
+        bad = np.flatnonzero(violation > np.maximum(self._tol, np.abs(self.rows.violation)))
+        if bad.size:
+            i = int(bad[0])
+            raise EvaluationError("a row off the face", self.rows.names[i], float(at.value[i]))
+        return self._pack(full, f, gradient, g, J, None)
+
+    def second(self, x: Vector, multipliers: Vector) -> Evaluation:
+        """The same with the Hessian of the Lagrangian on the free variables."""
+        full = self._full(x)
+        H = self.hessian(x, multipliers).toarray()
+        return self._pack(full, *self._evaluator.first(full), H)
+
+    def hessian(self, x: Vector, multipliers: Vector) -> sp.csc_array:
+        """The sparse Hessian of the Lagrangian on the free variables."""
+        lam = np.zeros(self.rows.value.size - self.rows.n)
+        lam[self.face.constraints] = multipliers
+        H = self._evaluator.hessian(self._full(x), lam)
+        return sp.csc_array(H[:, self.face.free].tocsr()[self.face.free])
+
+    def _full(self, x: Vector) -> Vector:
+        full = self.rows.x.copy()
+        full[self.face.free] = x
+        return full
+
+    def _pack(
+        self, x: Vector, f: float, gradient: Vector, g: Vector, J: sp.csc_array, H: Matrix | None
+    ) -> Evaluation:
+        free, constraints = self.face.free, self.face.constraints
+        h = g[constraints] - self._target
+        block = J.tocsr()[constraints][:, free].toarray()
+        return Evaluation(x[free], f, gradient[free], h, block, H, h)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
+from scipy.optimize import linprog
 
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.verify.nlp.rows import Flags
@@ -26,6 +27,7 @@ PROXIMAL_STEPS = 4
 PIVOTS = 100
 FULL_EXCHANGES = 3
 ROUNDING = 1e-13
+LP_SECONDS = 5.0
 
 
 def fit_signed(slope: Vector, gradients: Any, distances: Vector, signed: Flags) -> Vector:
@@ -45,10 +47,53 @@ def fit_signed(slope: Vector, gradients: Any, distances: Vector, signed: Flags) 
     problem = _Scaled(slope, (gradients / size).tocsc(), (distances / size) ** 2, signed)
     nu = np.zeros(k)
     for _ in range(PROXIMAL_STEPS):
-        last, nu = nu, problem.minimize(nu)
+        try:
+            last, nu = nu, problem.minimize(nu)
+        except RuntimeError:  # SuperLU met numbers beyond the range of floating point.
+            break
         if np.abs(nu - last).max() <= 1e-12 * max(1.0, float(np.abs(nu).max())):
             break
     return np.asarray(nu / size)
+
+
+def fit_largest(
+    slope: Vector, gradients: Any, distances: Vector, signed: Flags, start: Vector, unit: float
+) -> Vector:
+    """Return ν with the least max(‖s + Gν‖_∞, ‖Wν‖_∞), by a linear program around ``start``.
+
+    Least squares spread a residual over its entries, which may leave one of them above a tolerance
+    that other multipliers meet. This settles whether any do.
+
+    Args:
+        slope, gradients, distances, signed: as in :func:`fit_signed`.
+        start: its ν; returned where the program is not solved within :data:`LP_SECONDS`.
+        unit: what residuals are measured in, their tolerance.
+    """
+    k = start.size
+    largest = abs(gradients).max(axis=0).toarray().ravel()
+    # Steps δ = δ'·unit/size keep the program's numbers near one.
+    size = unit / np.where(largest > 0, largest, 1.0)
+    G = gradients @ sp.diags_array(size) / unit
+    W = sp.diags_array(distances * size / unit)
+    here = np.concatenate((slope + gradients @ start, distances * start)) / unit
+    both = sp.vstack((G, W))
+    ones = np.ones((here.size, 1))
+    found = linprog(
+        np.append(np.zeros(k), 1.0),
+        A_ub=sp.vstack((sp.hstack((both, -ones)), sp.hstack((-both, -ones))), format="csr"),
+        b_ub=np.concatenate((-here, here)),
+        bounds=np.column_stack(
+            (
+                np.append(np.where(signed, -start / size, -np.inf), 0.0),
+                np.full(k + 1, np.inf),
+            )
+        ),
+        options={"time_limit": LP_SECONDS},
+    )
+    if found.x is None:
+        return start
+    moved = start + size * found.x[:k]
+    return np.asarray(np.where(signed, np.maximum(moved, 0.0), moved))
 
 
 class _Scaled:

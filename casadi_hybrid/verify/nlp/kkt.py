@@ -16,7 +16,7 @@ import numpy as np
 
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.verify.kkt import Measure
-from casadi_hybrid.verify.nlp.fit import fit_signed
+from casadi_hybrid.verify.nlp.fit import fit_largest, fit_signed
 from casadi_hybrid.verify.nlp.rows import Rows, Sides, nearby_sides
 
 
@@ -89,17 +89,20 @@ class NlpFirstOrder:
 
 
 def nlp_first_order(
-    rows: Rows, tol: float, *, scaled: bool, given: Vector | None = None
+    rows: Rows,
+    tol: float,
+    *,
+    scaled: bool,
+    given: tuple[Vector | None, Vector] | None = None,
 ) -> NlpFirstOrder:
     """Fit multipliers and evaluate the four residuals.
 
     Args:
         rows: the problem at x.
-        tol: bounds within √tol·max(1, |bound|) of x may have a multiplier; the complementarity
-            residual is part of the fit, so this only leaves the hopeless ones out.
+        tol: tolerance; bounds within √tol·max(1, |bound|) of x count as near it.
         scaled: which of the residuals the tolerance is for.
-        given: multipliers (lam_x; lam_g) to judge beside the fitted ones; NaN in lam_x stands
-            for what stationarity needs.
+        given: (lam_x, lam_g) to judge beside the fitted ones; without lam_x, it is what
+            stationarity needs.
     """
     sides = nearby_sides(rows, float(np.sqrt(tol)))
     with np.errstate(all="ignore"):
@@ -109,15 +112,49 @@ def nlp_first_order(
 
 
 def _fit(rows: Rows, sides: Sides, tol: float, *, scaled: bool) -> Vector:
-    gradients, signed = sides.columns(rows), sides.sign != 0
-    size = rows.value.size
-    fitted = sides.multipliers(fit_signed(rows.gradient, gradients, sides.distance, signed), size)
-    if _stationarity(rows, fitted).within(tol, scaled=scaled) or not signed.any():
-        return fitted
-    # With the sides on their bounds alone: a wrong sign there is a different mistake.
-    free = fit_signed(rows.gradient, gradients, sides.distance, np.zeros_like(signed))
-    unsigned = sides.multipliers(free, size)
-    return unsigned if _stationarity(rows, unsigned).within(tol, scaled=scaled) else fitted
+    """The multipliers with the least residuals.
+
+    First with the bounds near x; then with every bound, as far as complementarity leaves a
+    multiplier to it, and with the largest residual in place of the squares. What fails all of
+    these fails for any multipliers, and the first try tells best why.
+    """
+    nearby, multipliers = _fit_sides(rows, sides, tol, scaled=scaled)
+    if multipliers is None:
+        _, multipliers = _fit_sides(rows, nearby_sides(rows, np.inf), tol, scaled=scaled)
+    if multipliers is not None:
+        return multipliers
+    # With multipliers of any sign on the same bounds: that is a different mistake.
+    free = np.zeros(sides.row.size, dtype=bool)
+    unsigned = sides.multipliers(
+        fit_signed(rows.gradient, sides.columns(rows), sides.distance, free), rows.value.size
+    )
+    return unsigned if _stationarity(rows, unsigned).within(tol, scaled=scaled) else nearby
+
+
+def _fit_sides(
+    rows: Rows, sides: Sides, tol: float, *, scaled: bool
+) -> tuple[Vector, Vector | None]:
+    """The least-squares multipliers, and some that satisfy the conditions (None: none do)."""
+    gradients, signed, size = sides.columns(rows), sides.sign != 0, rows.value.size
+
+    def satisfying(coefficients: Vector) -> Vector | None:
+        multipliers = sides.multipliers(coefficients, size)
+        good = residuals(rows, sides, multipliers).dual_hold(tol, scaled=scaled)
+        return multipliers if good else None
+
+    fitted = fit_signed(rows.gradient, gradients, sides.distance, signed)
+    multipliers = sides.multipliers(fitted, size)
+    found = satisfying(fitted)
+    if found is not None:
+        return multipliers, found
+    slope = rows.gradient + gradients @ fitted
+    left = float(np.sqrt(slope @ slope + np.sum((sides.distance * fitted) ** 2)))
+    unit = tol * (_scale(rows, multipliers) if scaled else 1.0)
+    # The 2-norm is at most √N times the largest of N entries: more leaves no hope for less.
+    if left > np.sqrt(slope.size + fitted.size) * unit:
+        return multipliers, None
+    largest = fit_largest(rows.gradient, gradients, sides.distance, signed, fitted, unit)
+    return multipliers, satisfying(largest)
 
 
 def residuals(rows: Rows, sides: Sides, multipliers: Vector) -> Residuals:
@@ -136,9 +173,12 @@ def _feasibility(rows: Rows) -> Measure:
 
 def _stationarity(rows: Rows, multipliers: Vector) -> Measure:
     slope = np.abs(rows.gradient + rows.jacobian.T @ multipliers)
+    return _measure(slope, slope / _scale(rows, multipliers), rows.names)
+
+
+def _scale(rows: Rows, multipliers: Vector) -> float:
     terms = abs(rows.jacobian).T @ np.abs(multipliers)
-    scale = max(1.0, float(np.abs(rows.gradient).max()), float(terms.max()))
-    return _measure(slope, slope / scale, rows.names)
+    return max(1.0, float(np.abs(rows.gradient).max()), float(terms.max()))
 
 
 def _signs(rows: Rows, sides: Sides, multipliers: Vector) -> tuple[Measure, Measure]:
@@ -176,12 +216,13 @@ def _measure(entries: Vector, scaled: Vector, names: tuple[str, ...]) -> Measure
     return Measure(float(entries[worst]), float(np.max(scaled)), names[worst])
 
 
-def _judge_given(rows: Rows, sides: Sides, given: Vector) -> NlpGiven:
-    n = rows.n
-    if np.isnan(given[:n]).all():
-        given = np.concatenate((-(rows.gradient + rows.jacobian[n:].T @ given[n:]), given[n:]))
-        # What bounds cannot carry is left as a residual of stationarity.
-        given[:n] = np.where(
-            np.isfinite(np.where(given[:n] > 0, rows.upper[:n], rows.lower[:n])), given[:n], 0.0
-        )
-    return NlpGiven(residuals(rows, sides, given), residuals(rows, sides, -given), given)
+def _judge_given(rows: Rows, sides: Sides, given: tuple[Vector | None, Vector]) -> NlpGiven:
+    lam_x, lam_g = given
+    if lam_x is None:
+        n = rows.n
+        lam_x = -(rows.gradient + rows.jacobian[n:].T @ lam_g)
+        # What no bound can carry stays a residual of stationarity.
+        bound = np.where(lam_x > 0, rows.upper[:n], rows.lower[:n])
+        lam_x = np.where(np.isfinite(bound), lam_x, 0.0)
+    both = np.concatenate((lam_x, lam_g))
+    return NlpGiven(residuals(rows, sides, both), residuals(rows, sides, -both), both)

@@ -22,7 +22,7 @@ class NlpCandidate:
 
     Attributes:
         x: the point.
-        multipliers: (lam_x; lam_g) that came with it, NaN for a lam_x that did not; None without
+        multipliers: (lam_x, lam_g) that came with it, None for a lam_x that did not; None without
             lam_g.
         p: parameter values.
         bounds: of this instance.
@@ -30,7 +30,7 @@ class NlpCandidate:
     """
 
     x: Vector
-    multipliers: Vector | None
+    multipliers: tuple[Vector | None, Vector] | None
     p: Vector
     bounds: Bounds
     x0: Vector | None
@@ -68,13 +68,9 @@ def read_nlp_candidate(
         raise InputError(f"p is missing; the problem has {program.n_p} parameter(s)")
     multipliers = None
     if lam_g is not None or (lam_x is not None and program.m == 0):
-        multipliers = np.concatenate(
-            (
-                np.full(program.n, np.nan)
-                if lam_x is None
-                else read_vector(lam_x, program.n, "lam_x of the answer"),
-                read_vector(lam_g, program.m, "lam_g of the answer") if program.m else np.zeros(0),
-            )
+        multipliers = (
+            None if lam_x is None else read_vector(lam_x, program.n, "lam_x of the answer"),
+            read_vector(lam_g, program.m, "lam_g of the answer") if program.m else np.zeros(0),
         )
     return NlpCandidate(
         read_vector(answer, program.n, label),

@@ -135,7 +135,7 @@ def nearby_sides(rows: Rows, reach: float) -> Sides:
         finite = np.isfinite(bound)
         inside = np.where(finite, sign * (np.where(finite, bound, 0.0) - rows.value), np.inf)
         room = reach * np.maximum(1.0, np.abs(np.where(finite, bound, 0.0)))
-        near = np.flatnonzero((inside <= room) & ~rows.equations)
+        near = np.flatnonzero(finite & (inside <= room) & ~rows.equations)
         parts.append((near, np.full(near.size, sign), np.maximum(inside[near], 0.0)))
     row, sign_of, distance = (np.concatenate(column) for column in zip(*parts, strict=True))
     return Sides(row, sign_of, distance)
