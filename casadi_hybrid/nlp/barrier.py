@@ -25,9 +25,13 @@ from casadi_hybrid.inputs import Vector
 from casadi_hybrid.iterations.base import Start
 from casadi_hybrid.law import State
 from casadi_hybrid.nlp.filter import Filter, Merit
-from casadi_hybrid.nlp.inertia import factor_with_inertia, least_squares_multipliers
-from casadi_hybrid.nlp.iterate import Iterate, Settings, fraction_to_boundary, scaled_error
+from casadi_hybrid.nlp.inertia import (
+    least_squares_multipliers,
+    rows_are_dependent,
+)
+from casadi_hybrid.nlp.iterate import Iterate, Settings, scaled_error
 from casadi_hybrid.nlp.kkt import Kernel, make_kernel
+from casadi_hybrid.nlp.newton import newton_step
 from casadi_hybrid.nlp.polish import active_guess, polish
 from casadi_hybrid.nlp.residuals import kkt_residuals
 from casadi_hybrid.nlp.restoration import begin_restoration, restore_step
@@ -36,11 +40,6 @@ from casadi_hybrid.nlp.working_set import WarmStart
 from casadi_hybrid.oracle import Oracle
 from casadi_hybrid.residuals import Residuals
 from casadi_hybrid.status import StopReason
-
-_EPS = float(np.finfo(float).eps)
-_MAX_CORRECTIONS = 4
-_TINY_STEPS = 3
-_SHORT, _MAX_SHORT = 0.05, 5
 
 
 class Barrier:
@@ -55,6 +54,7 @@ class Barrier:
         self.settings = settings
         self._warm = warm
         self._kernel: Kernel | None = None
+        self._dependent = False
 
     # --- the iteration's contract -------------------------------------------------------------
 
@@ -65,13 +65,18 @@ class Barrier:
         at = form.point(w)
         z_lower = np.where(form.has_lower, 1.0, 0.0)
         z_upper = np.where(form.has_upper, 1.0, 0.0)
+        self._dependent = rows_are_dependent(at.A)
         y = self._least_squares(at, z_lower, z_upper)
         theta = float(np.abs(at.c).sum())
         it = Iterate(at, y, z_lower, z_upper, settings.nu_start, Filter.start(theta))
+        spent = 0
         if self._warm is not None:
             hot, spent = self._hot(it, self._warm)
-            return self._state(it if hot is None else hot, spent)
-        return self._state(it, 0)
+            if hot is not None:
+                return self._state(hot, spent)
+        if settings.root_first and form.m:
+            it = begin_restoration(form, it, theta, goal=0.0)
+        return self._state(it, spent)
 
     def _hot(self, cold: Iterate, warm: WarmStart) -> tuple[Iterate | None, int]:
         """Newton steps from the given point on the working set, or on that of the multipliers."""
@@ -147,121 +152,26 @@ class Barrier:
     # --- the Newton step ----------------------------------------------------------------------
 
     def _newton(self, it: Iterate, t: int) -> State:
-        form, at = self.form, it.at
-        kernel, it = self._factored(it)
-        merit = Merit(form, it)
-        gradient = merit.gradient
-        force = gradient + at.A.T @ it.y
-        d = kernel.solve(-np.concatenate((force, at.c)))
-        dw, dy = d[: form.n], d[form.n :]
-        dz_lower, dz_upper = it.dual_steps(form, dw)
-        tau = max(self.settings.tau_least, 1.0 - it.nu)
-        alpha = fraction_to_boundary(form, at.w, dw, tau)
-        alpha_z = min(_to_zero(it.z_lower, dz_lower, tau), _to_zero(it.z_upper, dz_upper, tau))
-
-        size = float(np.abs(dw).max(initial=0.0)) / (1.0 + float(np.abs(at.w).max(initial=0.0)))
-        if size < 10 * _EPS:
-            if it.tiny >= _TINY_STEPS:
-                raise StallError(StopReason.STALLED, "the steps have become tiny")
-            new = form.point_or_none(at.w + alpha * dw)
-            moved = self._accepted(it, new or at, alpha, dy, alpha_z, dz_lower, dz_upper, t)
-            return self._state(replace(moved, tiny=it.tiny + 1), t + 1)
-
-        slope = float(gradient @ dw)
-        least = merit.smallest_step(slope)
-        largest = alpha
-        if it.short >= _MAX_SHORT:
-            # The filter lets the iterate crawl. Far from feasibility that is the restoration's
-            # work; close to it one full step is taken unseen, as a watchdog would.
-            it = replace(it, short=0)
-            if merit.theta > 1e-6:
-                return self._block(it, merit, t)
-            new = form.point_or_none(at.w + alpha * dw)
-            if new is not None and merit.theta_of(new) <= it.filter.theta_max:
-                it = replace(it, filter=Filter.start(it.filter.theta_start))
-                moved = self._accepted(it, new, alpha, dy, alpha_z, dz_lower, dz_upper, t)
-                return self._state(moved, t + 1)
-        first = True
-        while alpha >= least:
-            new = form.point_or_none(at.w + alpha * dw)
-            if new is not None:
-                verdict = merit.verdict(new, alpha, slope)
-                if not verdict and first and merit.theta_of(new) >= merit.theta:
-                    corrected = self._correct(it, kernel, merit, force, new, alpha, slope, tau)
-                    if corrected is not None:
-                        new, verdict = corrected
-                if verdict:
-                    moved = self._accepted(it, new, alpha, dy, alpha_z, dz_lower, dz_upper, t)
-                    if verdict == "h":
-                        moved = replace(moved, filter=merit.extended())
-                    short = it.short + 1 if alpha <= _SHORT * largest else 0
-                    return self._state(replace(moved, tiny=0, short=short), t + 1)
-            first = False
-            alpha *= 0.5
-        return self._block(it, merit, t)
-
-    def _factored(self, it: Iterate) -> tuple[Kernel, Iterate]:
-        W = self.form.hessian(it.at, it.y)
+        form = self.form
+        W = form.hessian(it.at, it.y)
         if self._kernel is None:
             self._kernel = make_kernel(W, it.at.A)
-        return self._kernel, factor_with_inertia(self.form, self._kernel, it, W)
-
-    def _correct(
-        self,
-        it: Iterate,
-        kernel: Kernel,
-        merit: Merit,
-        force: Vector,
-        new: Point,
-        alpha: float,
-        slope: float,
-        tau: float,
-    ) -> tuple[Point, str] | None:
-        """Second-order corrections on the same factor."""
-        form, at = self.form, it.at
-        residual = alpha * at.c + new.c
-        theta = merit.theta_of(new)
-        for _ in range(_MAX_CORRECTIONS):
-            dw = kernel.solve(-np.concatenate((force, residual)))[: form.n]
-            step = fraction_to_boundary(form, at.w, dw, tau)
-            trial = form.point_or_none(at.w + step * dw)
-            if trial is None:
-                return None
-            verdict = merit.verdict(trial, alpha, slope)
-            if verdict:
-                return trial, verdict
-            now = merit.theta_of(trial)
-            if now > 0.99 * theta:
-                return None
-            theta, residual = now, step * residual + trial.c
-        return None
-
-    def _accepted(
-        self,
-        it: Iterate,
-        new: Point,
-        alpha: float,
-        dy: Vector,
-        alpha_z: float,
-        dz_lower: Vector,
-        dz_upper: Vector,
-        t: int,
-    ) -> Iterate:
-        moved = replace(
-            it,
-            at=new,
-            y=it.y + alpha * dy,
-            z_lower=it.z_lower + alpha_z * dz_lower,
-            z_upper=it.z_upper + alpha_z * dz_upper,
-        )
-        return moved.with_safe_duals(self.form)
+        try:
+            new = newton_step(form, self.settings, self._kernel, it, W, dependent=self._dependent)
+        except StallError:
+            if Merit(form, it).theta <= self.settings.tol:
+                raise
+            new = None
+        return self._block(it, t) if new is None else self._state(new, t + 1)
 
     # --- leaving the ordinary step ------------------------------------------------------------
 
-    def _block(self, it: Iterate, merit: Merit, t: int) -> State:
+    def _block(self, it: Iterate, t: int) -> State:
+        """Reduce the violation alone; StallError where there is none."""
+        merit = Merit(self.form, it)
         if merit.theta <= 1e-11 * max(1.0, float(np.abs(it.at.w).max(initial=0.0))):
             raise StallError(StopReason.STALLED, "no step decreases the barrier function any more")
-        blocked = replace(it, filter=merit.extended())
+        blocked = replace(it, filter=merit.extended(), short=0, watched=None)
         return self._restore(begin_restoration(self.form, blocked, merit.theta), t)
 
     def _restore(self, it: Iterate, t: int) -> State:
@@ -269,11 +179,19 @@ class Barrier:
         at, restoration = restore_step(self.form, self._kernel, it, self.settings)
         moved = replace(it, at=at, restoration=restoration)
         if restoration is None:  # acceptable to the filter again
-            moved = self._resumed(moved)
+            moved = self._resumed(moved, it)
         return self._state(moved, t + 1)
 
-    def _resumed(self, it: Iterate) -> Iterate:
+    def _resumed(self, it: Iterate, before: Iterate) -> Iterate:
         form = self.form
+        assert before.restoration is not None
+        if before.restoration.goal == 0.0:
+            # At a root no bound has to push: without an objective it is a solution as it is.
+            free = np.zeros(form.n)
+            y = self._least_squares(it.at, free, free)
+            root = replace(it, y=y, z_lower=free, z_upper=free, tiny=1)
+            if self._within(root):
+                return root
         below, above = it.distances(form)
         z_lower = np.where(form.has_lower, np.clip(it.nu / below, 1e-8, 1e3), 0.0)
         z_upper = np.where(form.has_upper, np.clip(it.nu / above, 1e-8, 1e3), 0.0)
@@ -299,6 +217,10 @@ class Barrier:
         """Whether the scaled error and the user's residuals are both within tolerance."""
         if scaled_error(self.form, it, 0.0) > self.settings.tol:
             return False
+        return self._within(it)
+
+    def _within(self, it: Iterate) -> bool:
+        """Whether the user's residuals are within tolerance."""
         lam_x, lam_g = self.form.user_multipliers(it.at, it.y, it.z_upper - it.z_lower)
         at = it.at
         found = kkt_residuals(
@@ -314,8 +236,3 @@ class Barrier:
     def _state(self, it: Iterate, t: int) -> State:
         lam_g = self.form.user_multipliers(it.at, it.y, it.z_upper - it.z_lower)[1]
         return State(it.at.x, lam_g, np.zeros_like(lam_g), lam_g, t, it)
-
-
-def _to_zero(z: Vector, dz: Vector, tau: float) -> float:
-    falling = dz < 0
-    return min(1.0, float((tau * z[falling] / -dz[falling]).min(initial=1.0)))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from casadi_hybrid.inputs import Matrix
 from casadi_hybrid.nlp.diagnosis import listed
-from casadi_hybrid.nlp.standard import Operator
+from casadi_hybrid.nlp.evaluator import Operator
 
 if TYPE_CHECKING:
     from casadi_hybrid.nlp.result import NlpResult

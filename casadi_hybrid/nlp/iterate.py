@@ -34,6 +34,7 @@ class Settings:
         tau_least: least fraction to the boundary.
         push: relative distance of the start from its bounds.
         polish_below: ν below which the active set is tried.
+        root_first: whether a root of c is looked for before f counts.
     """
 
     tol: float = 1e-8
@@ -46,6 +47,7 @@ class Settings:
     tau_least: float = 0.99
     push: float = 1e-2
     polish_below: float = 1e-3
+    root_first: bool = False
 
     def interior(self, form: StandardForm, w: Vector) -> Vector:
         """Move w inside its bounds by a relative distance, at most 1 % of the interval."""
@@ -75,6 +77,7 @@ class Iterate:
         shift: last σ that gave the right inertia.
         tiny: tiny steps in a row.
         short: steps in a row that the line search cut to a small part.
+        watched: where to go back to if the full step taken unseen leads nowhere.
         fresh: whether ν has just fallen.
         guess: the active set as it was guessed when ν fell before.
         restoration: the state of the restoration while it is under way.
@@ -90,6 +93,7 @@ class Iterate:
     shift: float = 0.0
     tiny: int = 0
     short: int = 0
+    watched: Iterate | None = None
     fresh: bool = False
     guess: bytes = b""
     restoration: Restoration | None = None

@@ -75,3 +75,13 @@ class Program:
             constraint_label="g",
         )
         return cls(functions, int(x.numel()), m, int(p.numel()), name)
+
+    @property
+    def feasibility(self) -> bool:
+        """Whether f does not depend on x, so that every feasible point is a solution."""
+        return bool(self.functions.first.jac_sparsity(0, 0).nnz() == 0)
+
+    @property
+    def linear(self) -> bool:
+        """Whether g is affine in x, so that a least violation is the least of all."""
+        return bool(self.functions.first.jac_sparsity(3, 0).nnz() == 0)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from casadi_hybrid.inputs import Vector
-from casadi_hybrid.nlp.standard import Bounds, Operator
+from casadi_hybrid.nlp.evaluator import Operator
+from casadi_hybrid.nlp.standard import Bounds
 from casadi_hybrid.residuals import Residuals
 
 

@@ -1,12 +1,18 @@
-"""Restoration: reduce ½‖c‖² within the bounds, by the same kernel with finite penalty.
+r"""Reduce the violation ½‖c‖² within the bounds, by the same kernel with finite penalty.
 
-Newton on ½‖c(w)‖² + ζ/2‖D(w − w_R)‖² − ν_r Σlog(distances) is the kernel step with E = I,
+The barrier function here is v(w) = ½‖c(w)‖² + ζ/2‖w − w_R‖²_U − ν_r Σlog(distances), and its
+damped Newton step is the kernel step with E = I, that is the law with correction M = I:
 
-    [ Σc_i∇²c_i + Σ + ζD² + σI   Aᵀ ] [ dw ]     [ barrier and proximal forces ]
-    [            A              −I ] [ dy ] = − [              c              ],
+    [ V + Σ + ζU + δD   Aᵀ ] [ dw ]     [ barrier and proximal forces ]
+    [        A          −I ] [ dy ] = − [              c              ].
 
-the law with M = I. It ends where the filter takes the point again, or at a stationary violation:
-the certificate of local infeasibility.
+V = 0 (Gauss and Newton) while ‖c‖² falls fast, V = Σc_i∇²c_i once it does not (Fletcher and Xu,
+IMA J. Numer. Anal. 7, 1987): the first is right near a root, the second near a least violation
+that is not zero. δ is the damping of Levenberg and Marquardt, D the largest squared column norms
+of A so far (Moré, 1978), so that steps do not depend on the units of w.
+
+It ends where the filter takes the point again, with a goal of zero only at a root, or at a
+stationary violation: the certificate of local infeasibility.
 """
 
 from __future__ import annotations
@@ -14,9 +20,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy.sparse as sp
 
 from casadi_hybrid.errors import StallError
 from casadi_hybrid.inputs import Vector
+from casadi_hybrid.nlp.evaluator import Operator
 from casadi_hybrid.nlp.filter import Merit
 from casadi_hybrid.nlp.iterate import Iterate, Settings, fraction_to_boundary
 from casadi_hybrid.nlp.kkt import Kernel
@@ -24,7 +32,13 @@ from casadi_hybrid.nlp.standard import Point, StandardForm
 from casadi_hybrid.status import StopReason
 
 _REDUCTION = 0.9
-_LEAST_NU = 1e-9
+_WATCH, _SLOW = 30, 0.98
+_LEAST_NU = 1e-12
+_FORGET = 0.1  # what is left of D at the next step where columns shrink
+_FLAT = 1e-11  # cosine between c and a column of A that counts as zero
+_ROOT, _ROUGH_ROOT = 1e-11, 1e-6
+_FAST = 0.8  # v⁺ ≤ 0.8v: Gauss–Newton goes on
+_LEAST_DAMPING, _LARGEST_DAMPING = 1e-14, 1e16
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,29 +48,40 @@ class Restoration:
     Attributes:
         reference: w_R where it began.
         theta: ‖c‖₁ there.
+        goal: the part of it to be reached; 0 asks for a root.
         nu: its own barrier parameter ν_r, in units of ½‖c‖².
         z_lower, z_upper: its own bound multipliers.
-        shift: last σ.
+        units: D, squared column norms.
+        damping: δ.
+        curved: whether V is the curvature of c.
         steps: steps taken.
-        patience: steps without a decrease of the violation left.
+        mark: ‖c‖² when they were last a multiple of 30.
     """
 
     reference: Vector
     theta: float
+    goal: float
     nu: float
     z_lower: Vector
     z_upper: Vector
-    shift: float = 0.0
+    units: Vector
+    damping: float = 1e-3
+    curved: bool = False
     steps: int = 0
+    mark: float = np.inf
 
 
-def begin_restoration(form: StandardForm, it: Iterate, theta: float) -> Iterate:
+def begin_restoration(
+    form: StandardForm, it: Iterate, theta: float, goal: float = _REDUCTION
+) -> Iterate:
     """Start at the present point."""
-    nu = 1e-2 * min(max(it.nu, 1e-8), 0.1) * max(min(theta, 1.0), 1e-8)
+    bounded = bool(form.has_lower.any() or form.has_upper.any())
+    nu = 1e-2 * min(max(it.nu, 1e-8), 0.1) * max(min(theta, 1.0), 1e-8) if bounded else 0.0
     below, above = it.distances(form)
     z_lower = np.where(form.has_lower, nu / below, 0.0)
     z_upper = np.where(form.has_upper, nu / above, 0.0)
-    return replace(it, restoration=Restoration(it.at.w, theta, nu, z_lower, z_upper))
+    units = _column_norms(it.at.A)
+    return replace(it, restoration=Restoration(it.at.w, theta, goal, nu, z_lower, z_upper, units))
 
 
 def restore_step(
@@ -72,59 +97,112 @@ def restore_step(
     at = it.at
     inner = replace(it, nu=r.nu, z_lower=r.z_lower, z_upper=r.z_upper)
     below, above = inner.distances(form)
-    weight = 1.0 / np.maximum(1.0, np.abs(r.reference))
-    zeta = 1e-4 * np.sqrt(r.nu)
-    prox = zeta * weight**2
+    prox = _proximity(r)
     force = prox * (at.w - r.reference) + r.nu * (form.has_upper / above - form.has_lower / below)
-    slope_vector = force + at.A.T @ at.c
-    stationary = float(np.abs(slope_vector).max(initial=0.0))
-    if stationary <= max(10 * r.nu, 1e-10 * r.theta):
-        return at, _with_smaller_barrier(r, at)
-
-    W = form.hessian(at, at.c, objective=0.0)
+    gradient = force + at.A.T @ at.c
+    r = replace(r, units=np.maximum(_FORGET * r.units, _column_norms(at.A)))
+    flat = _FLAT * np.sqrt(r.units) * float(np.linalg.norm(at.c))
+    if (np.abs(gradient) <= np.maximum(10 * r.nu, flat)).all():
+        return at, _closer(r, at)
+    units = np.maximum(r.units, 1e-12 * max(float(r.units.max(initial=0.0)), 1e-300))
+    V = form.hessian(at, at.c, objective=0.0) if r.curved else form.zero_hessian()
     D = inner.barrier_diagonal(form) + prox
-    shift = 0.0
-    while True:
-        kernel.factor(W, D + shift, at.A, 1.0)
-        if kernel.negative == form.m and not kernel.singular:
-            break
-        shift = max(1e-8, r.shift / 3.0) if shift == 0.0 else 8.0 * shift
-        if shift > 1e40:
-            raise StallError(StopReason.STALLED, "the restoration's kernel is singular")
-    dw = kernel.solve(-np.concatenate((force, at.c)))[: form.n]
-    dz_lower, dz_upper = inner.dual_steps(form, dw)
-    size = float(np.abs(dw).max(initial=0.0))
-    if size <= 1e-11 * (1.0 + float(np.abs(at.w).max(initial=0.0))):
-        return at, _with_smaller_barrier(r, at)
-    alpha = fraction_to_boundary(form, at.w, dw, settings.tau_least)
     value = _value(form, at, r, prox)
-    slope = float(slope_vector @ dw)
-    least = 1e-11 * (1.0 + float(np.abs(at.w).max(initial=0.0))) / size
-    new = None
-    while alpha > least:
-        new = form.point_or_none(at.w + alpha * dw)
-        if new is not None and _value(form, new, r, prox) <= value + 1e-4 * alpha * slope:
-            break
-        alpha *= 0.5
-    else:
-        return at, _with_smaller_barrier(r, at)
-    assert new is not None
+    damping, growth = r.damping, 4.0
+    curved = r.curved
+    while True:
+        kernel.factor(V, D + damping * units, at.A, 1.0)
+        if curved and (kernel.negative != form.m or kernel.singular):
+            V, curved = form.zero_hessian(), False
+            continue
+        if kernel.negative == form.m and not kernel.singular:
+            dw = kernel.solve(-np.concatenate((force, at.c)))[: form.n]
+            alpha = fraction_to_boundary(form, at.w, dw, settings.tau_least)
+            step = alpha * dw
+            size = float(np.abs(step).max(initial=0.0))
+            if size <= 1e-12 * (1.0 + float(np.abs(at.w).max(initial=0.0))):
+                return at, _closer(r, at)
+            new = form.point_or_none(at.w + step)
+            if new is not None:
+                expected = _expected(V, D, at, step, gradient)
+                gained = value - _value(form, new, r, prox)
+                if gained > 1e-4 * expected:
+                    break
+        damping = max(damping, 1e-8) * growth
+        growth *= 2.0
+        if damping > _LARGEST_DAMPING:
+            return at, _closer(r, at)
+    ratio = gained / expected
+    if ratio > 0.75 and alpha > 0.5:
+        damping = max(0.1 * damping, _LEAST_DAMPING)
+    elif ratio < 0.25:
+        damping *= 4.0
+    dz_lower, dz_upper = inner.dual_steps(form, dw)
     moved = replace(
         inner, at=new, z_lower=inner.z_lower + alpha * dz_lower,
         z_upper=inner.z_upper + alpha * dz_upper,
     ).with_safe_duals(form)  # fmt: skip
     merit = Merit(form, replace(it, at=new))
-    if merit.theta <= _REDUCTION * r.theta and not it.filter.blocks(merit.theta, merit.phi):
+    if merit.theta <= r.goal * r.theta and not it.filter.blocks(merit.theta, merit.phi):
         return new, None
+    if r.goal == 0.0 and float(np.abs(new.c).max(initial=0.0)) <= _ROOT:
+        return new, None
+    r = _watched(replace(r, steps=r.steps + 1), new)
+    fast = float(new.c @ new.c) <= _FAST * float(at.c @ at.c)
     return new, replace(
-        r, z_lower=moved.z_lower, z_upper=moved.z_upper, shift=shift, steps=r.steps + 1
+        r, z_lower=moved.z_lower, z_upper=moved.z_upper, damping=damping, curved=not fast
     )
 
 
-def _with_smaller_barrier(r: Restoration, at: Point) -> Restoration:
-    if r.nu <= _LEAST_NU * max(1.0, r.theta):
-        _fail(at)
-    return replace(r, nu=0.03 * r.nu, steps=r.steps + 1)
+def _watched(r: Restoration, at: Point) -> Restoration:
+    """Give up where the violation hardly falls any more: it tends to a limit at infinity."""
+    if r.steps % _WATCH:
+        return r
+    now = float(at.c @ at.c)
+    if now > _SLOW * r.mark:
+        slope = np.abs(at.A.T @ at.c).max(initial=0.0)
+        flat = slope <= 1e-5 * np.sqrt(max(1.0, float(r.units.max(initial=0.0))) * now)
+        raise StallError(
+            StopReason.LOCALLY_INFEASIBLE if flat else StopReason.STALLED,
+            f"the constraint violation fell by less than 1 % over {_WATCH} steps",
+        )
+    return replace(r, mark=now)
+
+
+def _expected(V: Operator, D: Vector, at: Point, step: Vector, gradient: Vector) -> float:
+    """Decrease of v along the step that its quadratic model expects."""
+    along = at.A @ step
+    bend = float(step @ (V @ step) + step @ (D * step) + along @ along)
+    return -float(gradient @ step) - 0.5 * bend
+
+
+def _column_norms(A: Operator) -> Vector:
+    if sp.issparse(A):
+        return np.asarray(A.multiply(A).sum(axis=0)).ravel()
+    return np.asarray(np.einsum("ij,ij->j", A, A))
+
+
+def _proximity(r: Restoration) -> Vector:
+    """ζU; none where a root is asked for."""
+    zeta = 1e-4 * np.sqrt(r.nu) if r.goal > 0.0 else 0.0
+    return np.asarray(zeta / np.maximum(1.0, np.abs(r.reference)) ** 2)
+
+
+def _closer(r: Restoration, at: Point) -> Restoration | None:
+    """With a smaller barrier; None at a root. Raises StallError where there is none."""
+    violation = float(np.abs(at.c).max(initial=0.0))
+    if r.goal == 0.0 and violation <= _ROUGH_ROOT:
+        return None
+    size = float(np.linalg.norm(at.c))
+    if r.nu > _LEAST_NU * size * min(1.0, size):
+        return replace(r, nu=0.03 * r.nu)
+    if violation <= 1e-7:
+        raise StallError(StopReason.STALLED, "the violation is at the level of rounding")
+    raise StallError(
+        StopReason.LOCALLY_INFEASIBLE,
+        "the constraint violation is stationary but not zero: the constraints are inconsistent, "
+        "or this is a local minimum of their violation",
+    )
 
 
 def _value(form: StandardForm, at: Point, r: Restoration, prox: Vector) -> float:
@@ -135,14 +213,3 @@ def _value(form: StandardForm, at: Point, r: Restoration, prox: Vector) -> float
     logs = float(np.log(below).sum() + np.log(above).sum())
     away = at.w - r.reference
     return float(0.5 * at.c @ at.c + 0.5 * away @ (prox * away) - r.nu * logs)
-
-
-def _fail(at: Point) -> None:
-    violation = float(np.abs(at.c).max(initial=0.0))
-    if violation <= 1e-7:
-        raise StallError(StopReason.STALLED, "the violation is at the level of rounding")
-    raise StallError(
-        StopReason.LOCALLY_INFEASIBLE,
-        "the constraint violation is stationary but not zero: the constraints are inconsistent, "
-        "or this is a local minimum of their violation",
-    )

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from casadi_hybrid.inputs import Vector
-from casadi_hybrid.nlp.standard import Operator
+from casadi_hybrid.nlp.evaluator import Operator
 
 if TYPE_CHECKING:
     from casadi_hybrid.nlp.result import NlpResult

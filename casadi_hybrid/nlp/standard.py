@@ -17,12 +17,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from casadi_hybrid.errors import EvaluationError
-from casadi_hybrid.functions import Fused
 from casadi_hybrid.inputs import Vector
+from casadi_hybrid.nlp.evaluator import Evaluator, Operator
 from casadi_hybrid.nlp.program import Program
 from casadi_hybrid.nlp.working_set import LOWER, UPPER, WorkingSet
-
-Operator = Any
 
 # Up to this many variables and rows LAPACK on full matrices beats the sparse factorization.
 DENSE_LIMIT = 150
@@ -77,39 +75,6 @@ class Point:
     raw_J: Operator
 
 
-class Evaluator:
-    """The program's functions at fixed parameters, counted. One per solve and thread."""
-
-    def __init__(self, program: Program, p: Vector, *, dense: bool) -> None:
-        functions = program.functions
-        self.program = program
-        self.p = p
-        self.dense = dense
-        self._first = Fused(functions.first, functions)
-        self._second = Fused(functions.second, functions)
-        self.counts = {"first": 0, "second": 0, "undefined": 0}
-
-    def first(self, x: Vector) -> tuple[float, Vector, Vector, Operator]:
-        """Return f, ∇f, g, J_g."""
-        self.counts["first"] += 1
-        fused = self._first
-        data = fused(x, self.p)
-        J = fused.dense(data, 3) if self.dense else fused.sparse(data, 3)
-        return float(data[0]), fused.vector(data, 1), fused.vector(data, 2), J
-
-    def hessian(self, x: Vector, multipliers: Vector) -> Operator:
-        """Return ∇²ₓₓ(f + λᵀg)."""
-        self.counts["second"] += 1
-        fused = self._second
-        data = fused(x, multipliers, self.p)
-        return fused.dense(data, 4) if self.dense else fused.sparse(data, 4)
-
-    def hessian_pattern(self) -> Operator:
-        """Zeros on the pattern of ∇²ₓₓL."""
-        fused = self._second
-        return fused.sparse(np.zeros(fused.size), 4)
-
-
 def row_norms(J: Operator, rows: NDArray[np.intp]) -> Vector:
     """‖·‖₂ of the chosen rows of a dense or sparse matrix."""
     squares = (J.tocsr() if sp.issparse(J) else J)[rows] ** 2
@@ -121,7 +86,8 @@ class StandardForm:
     """Maps between the user's problem and the standard form, and evaluates the latter.
 
     A relaxation widens every bound by that fraction of max(1, |bound|): problems without an
-    interior (complementarity conditions, inequalities that meet) get one.
+    interior (complementarity conditions, inequalities that meet) get one. Rows that are not
+    ``scaled`` have their violation measured in the user's units.
 
     Attributes:
         lower, upper: bounds of w (±inf where there are none), scaled.
@@ -132,7 +98,14 @@ class StandardForm:
     """
 
     def __init__(
-        self, program: Program, bounds: Bounds, p: Vector, x0: Vector, relaxation: float = 0.0
+        self,
+        program: Program,
+        bounds: Bounds,
+        p: Vector,
+        x0: Vector,
+        relaxation: float = 0.0,
+        *,
+        scaled: bool = True,
     ) -> None:
         self.program, self.bounds = program, bounds
         self.undefined: EvaluationError | None = None
@@ -152,7 +125,7 @@ class StandardForm:
         self.at_start, g = self._scaling_values(np.where(self.fixed, self._x, x0))
         steepest = np.abs(self.at_start.gradient[self.free]).max(initial=0.0)
         self.scale_f = float(np.clip(SCALE_GOAL / max(steepest, 1e-300), 1e-8, 1.0))
-        largest = self._row_maxima(self.at_start.J)
+        largest = self._row_maxima(self.at_start.J) if scaled else np.zeros(self.m)
         self.scale_c: Vector = np.clip(SCALE_GOAL / np.maximum(largest, 1e-300), 1e-8, 1.0)
         slack_scale = self.scale_c[self._slack_rows]
         target = np.where(lbg == ubg, lbg, 0.0)

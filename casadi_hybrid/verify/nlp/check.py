@@ -11,8 +11,8 @@ import numpy as np
 
 from casadi_hybrid.errors import EvaluationError, InputError
 from casadi_hybrid.inputs import Vector, positive
+from casadi_hybrid.nlp.evaluator import Evaluator
 from casadi_hybrid.nlp.program import Program
-from casadi_hybrid.nlp.standard import Evaluator
 from casadi_hybrid.problem import check_expression
 from casadi_hybrid.verify.compare import compare as compare_run
 from casadi_hybrid.verify.curvature import SecondOrder

@@ -20,7 +20,8 @@ import numpy as np
 from casadi_hybrid.errors import EvaluationError
 from casadi_hybrid.functions import Evaluation
 from casadi_hybrid.inputs import Matrix, Vector
-from casadi_hybrid.nlp.standard import Bounds, Evaluator
+from casadi_hybrid.nlp.evaluator import Evaluator
+from casadi_hybrid.nlp.standard import Bounds
 from casadi_hybrid.verify.curvature import Curvature, ReducedHessian, SecondOrder, second_order
 from casadi_hybrid.verify.multipliers import Fit
 from casadi_hybrid.verify.nlp.active import ActiveSet, Qualification

@@ -19,7 +19,8 @@ from scipy.linalg import qr, solve_triangular
 from casadi_hybrid.errors import EvaluationError
 from casadi_hybrid.functions import Evaluation
 from casadi_hybrid.inputs import Matrix, Vector
-from casadi_hybrid.nlp.standard import Bounds, Evaluator
+from casadi_hybrid.nlp.evaluator import Evaluator
+from casadi_hybrid.nlp.standard import Bounds
 from casadi_hybrid.verify.multipliers import RANK_TOLERANCE, Fit, fit_multipliers
 from casadi_hybrid.verify.nlp.inertia import count_negative
 from casadi_hybrid.verify.nlp.rows import Indices, Rows

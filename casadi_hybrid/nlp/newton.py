@@ -1,0 +1,184 @@
+"""One Newton step of the barrier method: the kernel, the filter line search, its remedies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from casadi_hybrid.errors import StallError
+from casadi_hybrid.inputs import Vector
+from casadi_hybrid.nlp.evaluator import Operator
+from casadi_hybrid.nlp.filter import Merit
+from casadi_hybrid.nlp.inertia import factor_with_inertia
+from casadi_hybrid.nlp.iterate import Iterate, Settings, fraction_to_boundary
+from casadi_hybrid.nlp.kkt import Kernel
+from casadi_hybrid.nlp.standard import Point, StandardForm
+from casadi_hybrid.status import StopReason
+
+_EPS = float(np.finfo(float).eps)
+_MAX_CORRECTIONS = 4
+_TINY_STEPS = 3
+_SHORT, _MAX_SHORT, _REST = 0.05, 5, 20
+_FEASIBLE = 1e-6
+_STIFF, _STIFFER, _STIFFEST = 1e-4, 100.0, 1e8
+_LEAST_STIFF = 1e-9  # shorter steps under such a shift are rounding
+
+
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """The Newton direction at an iterate and how far the bounds let it go."""
+
+    force: Vector
+    dw: Vector
+    dy: Vector
+    dz_lower: Vector
+    dz_upper: Vector
+    tau: float
+    alpha: float
+    alpha_z: float
+
+
+def newton_step(
+    form: StandardForm,
+    settings: Settings,
+    kernel: Kernel,
+    it: Iterate,
+    W: Operator,
+    *,
+    dependent: bool = False,
+) -> Iterate | None:
+    """The next iterate; None where the filter accepts no step.
+
+    Args:
+        form, settings, kernel, it: the problem, the constants, the kernel, the iterate.
+        W: ∇²_ww of f + yᵀc there.
+        dependent: whether rows of A are known to be dependent.
+
+    Raises:
+        StallError: when steps have become tiny or the kernel cannot be made quasi-definite.
+    """
+    merit = Merit(form, it)
+    least = 0.0
+    while True:
+        it = factor_with_inertia(form, kernel, it, W, dependent=dependent, least=least)
+        d = _direction(form, settings, kernel, it, merit)
+        new = _search(form, kernel, it, merit, d)
+        if new is not None and least and _distance(new.at.w, it.at.w) <= _LEAST_STIFF:
+            new = None
+            break
+        if new is not None or merit.theta > _FEASIBLE or it.watched is not None:
+            break
+        # Only the objective is at stake, and its model misleads: a shorter, steeper step.
+        least = max(_STIFF, _STIFFER * least)
+        if least > _STIFFEST:
+            break
+    return it.watched if new is None and it.watched is not None else new
+
+
+def _direction(
+    form: StandardForm, settings: Settings, kernel: Kernel, it: Iterate, merit: Merit
+) -> Direction:
+    at = it.at
+    force = merit.gradient + at.A.T @ it.y
+    d = kernel.solve(-np.concatenate((force, at.c)))
+    dw, dy = d[: form.n], d[form.n :]
+    dz_lower, dz_upper = it.dual_steps(form, dw)
+    tau = max(settings.tau_least, 1.0 - it.nu)
+    alpha = fraction_to_boundary(form, at.w, dw, tau)
+    alpha_z = min(_to_zero(it.z_lower, dz_lower, tau), _to_zero(it.z_upper, dz_upper, tau))
+    return Direction(force, dw, dy, dz_lower, dz_upper, tau, alpha, alpha_z)
+
+
+def _search(
+    form: StandardForm, kernel: Kernel, it: Iterate, merit: Merit, d: Direction
+) -> Iterate | None:
+    at, alpha = it.at, d.alpha
+    size = float(np.abs(d.dw).max(initial=0.0)) / (1.0 + float(np.abs(at.w).max(initial=0.0)))
+    if size < 10 * _EPS:
+        if it.tiny >= _TINY_STEPS:
+            raise StallError(StopReason.STALLED, "the steps have become tiny")
+        new = form.point_or_none(at.w + alpha * d.dw)
+        return replace(_moved(form, it, new or at, alpha, d), tiny=it.tiny + 1)
+
+    slope = float(merit.gradient @ d.dw)
+    least = merit.smallest_step(slope)
+    if it.short >= _MAX_SHORT and form.m:
+        # The filter lets the iterate crawl. Far from feasibility that is the restoration's
+        # work; close to it one full step is taken unseen. Where the next one finds nothing
+        # that the filter and this point accept, the iteration goes back here.
+        if merit.theta > _FEASIBLE:
+            return None
+        it = replace(it, short=0)
+        new = form.point_or_none(at.w + alpha * d.dw)
+        if new is not None and merit.theta_of(new) <= it.filter.theta_max:
+            back = replace(it, short=-_REST)
+            moved = _moved(form, it, new, alpha, d)
+            return replace(moved, filter=merit.extended(), watched=back)
+    first = True
+    while alpha >= least:
+        new = form.point_or_none(at.w + alpha * d.dw)
+        if new is not None:
+            verdict = merit.verdict(new, alpha, slope)
+            if not verdict and first and merit.theta_of(new) >= merit.theta:
+                corrected = _correct(form, it, kernel, merit, d, new, slope)
+                if corrected is not None:
+                    new, verdict = corrected
+            if verdict:
+                moved = _moved(form, it, new, alpha, d)
+                if verdict == "h":
+                    moved = replace(moved, filter=merit.extended())
+                short = it.short + 1 if alpha <= _SHORT * d.alpha else min(it.short, 0)
+                return replace(moved, tiny=0, short=short, watched=None)
+        first = False
+        alpha *= 0.5
+    return None
+
+
+def _correct(
+    form: StandardForm,
+    it: Iterate,
+    kernel: Kernel,
+    merit: Merit,
+    d: Direction,
+    new: Point,
+    slope: float,
+) -> tuple[Point, str] | None:
+    """Second-order corrections on the same factor."""
+    at, alpha = it.at, d.alpha
+    residual = alpha * at.c + new.c
+    theta = merit.theta_of(new)
+    for _ in range(_MAX_CORRECTIONS):
+        dw = kernel.solve(-np.concatenate((d.force, residual)))[: form.n]
+        step = fraction_to_boundary(form, at.w, dw, d.tau)
+        trial = form.point_or_none(at.w + step * dw)
+        if trial is None:
+            return None
+        verdict = merit.verdict(trial, alpha, slope)
+        if verdict:
+            return trial, verdict
+        now = merit.theta_of(trial)
+        if now > 0.99 * theta:
+            return None
+        theta, residual = now, step * residual + trial.c
+    return None
+
+
+def _moved(form: StandardForm, it: Iterate, new: Point, alpha: float, d: Direction) -> Iterate:
+    return replace(
+        it,
+        at=new,
+        y=it.y + alpha * d.dy,
+        z_lower=it.z_lower + d.alpha_z * d.dz_lower,
+        z_upper=it.z_upper + d.alpha_z * d.dz_upper,
+    ).with_safe_duals(form)
+
+
+def _distance(new: Vector, old: Vector) -> float:
+    """Relative."""
+    return float(np.abs(new - old).max(initial=0.0)) / (1.0 + float(np.abs(old).max(initial=0.0)))
+
+
+def _to_zero(z: Vector, dz: Vector, tau: float) -> float:
+    falling = dz < 0
+    return min(1.0, float((tau * z[falling] / -dz[falling]).min(initial=1.0)))
