@@ -3,7 +3,7 @@
     python benchmarks/wheel_peers.py [--set hs|more|systems|squares|all] [--noise S --seeds K]
         [--solvers NAME ...] [--only NAME ...] [--limit SECONDS] [--json FILE]
 
-Each solver runs in a process of its own that is ended after the time limit. Settings:
+Each solver runs in a process of its own that is ended after so much processor time. Settings:
 ``peers/solvers.py``. What counts as solved: ``peers/judge.py``; a solver's own word decides
 nothing. Columns:
 
@@ -14,8 +14,8 @@ nothing. Columns:
 * honest: it says that it failed; crash: the process died or the call raised; time: over the limit;
 * best f: solved, with the least f of all solvers up to 1e-6·max(1, |f|);
 * it.: median of the iterations where solved; those that alpaqa and blockSQP do not tell are "–";
-* time/ipopt, it./ipopt: geometric means over the problems that both solve; wall time of the call
-  alone.
+* time/ipopt, it./ipopt: geometric means over the problems that both solve; processor time of the
+  call alone.
 """
 
 from __future__ import annotations
@@ -118,7 +118,9 @@ def summary(table: Table) -> str:
                 if n in reference and reference[n].kind == "solved"]  # fmt: skip
         iterations = [(max(a.iterations, 1), max(b.iterations, 1)) for a, b in both
                       if a.iterations is not None and b.iterations is not None]  # fmt: skip
-        rows.append([*row, mean_ratio(iterations), mean_ratio([(a.wall, b.wall) for a, b in both])])
+        rows.append(
+            [*row, mean_ratio(iterations), mean_ratio([(a.seconds, b.seconds) for a, b in both])]
+        )
     return align(rows)
 
 
@@ -162,10 +164,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=4, help="noisy starts of each problem")
     parser.add_argument("--solvers", nargs="+", choices=SOLVERS, default=list(SOLVERS))
     parser.add_argument("--only", nargs="+", default=None, help="names of problems")
-    parser.add_argument("--limit", type=float, default=20.0, help="seconds for one solve")
+    parser.add_argument(
+        "--limit", type=float, default=20.0, help="seconds of processor time for one solve"
+    )
     parser.add_argument("--repeat", type=int, default=1, help="solve each this often")
     parser.add_argument("--json", type=Path, default=None, help="file for every outcome")
     chosen = parser.parse_args(arguments)
+    for library in ("OMP", "OPENBLAS"):  # one thread each, or processor time compares nothing
+        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
     groups = SETS if chosen.set == "all" else (chosen.set,)
     problems = [case for group in groups for case in cases(group)]
     if chosen.only is not None:
