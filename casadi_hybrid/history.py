@@ -15,15 +15,37 @@ from casadi_hybrid.stopping import Progress
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class History:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Course:
+    """Objective and residuals of every iterate: what a plot of convergence shows.
+
+    Attributes:
+        t: iteration numbers.
+        f, feasibility, stationarity: objective and unscaled residuals, one an iterate.
+        elapsed: seconds since the start.
+    """
+
+    t: NDArray[np.intp]
+    f: Array
+    feasibility: Array
+    stationarity: Array
+    elapsed: Array
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class History(Course):
     """One row an iterate, t = 0 … T; ``corrections[t]`` is what the step from x_t used.
 
     Attributes:
         x: (T+1)×n.
         mu, multipliers, effective_multipliers: (T+1)×m; μ_t, π_t and ν_t.
         h: (T+1)×m, the constraint values.
-        f, feasibility, stationarity, elapsed: T+1 numbers each; elapsed in seconds.
         corrections: T corrections; None for methods without one.
     """
 
@@ -32,17 +54,7 @@ class History:
     multipliers: Array
     effective_multipliers: Array
     h: Array
-    f: Array
-    feasibility: Array
-    stationarity: Array
-    elapsed: Array
     corrections: tuple[Correction | None, ...]
-
-    def __post_init__(self) -> None:
-        for item in fields(self):
-            value = getattr(self, item.name)
-            if isinstance(value, np.ndarray):
-                value.setflags(write=False)
 
     def design(self, name: str) -> Array:
         """One field of the recorded designs as an array of T numbers, NaN where there is none.
@@ -108,6 +120,7 @@ class Recorder:
         rows = self.rows
         f, feasibility, stationarity, elapsed = np.array([r.numbers for r in rows]).T
         return History(
+            t=np.arange(len(rows)),
             x=np.array([r.x for r in rows]),
             mu=np.array([r.mu for r in rows]),
             multipliers=np.array([r.multipliers for r in rows]),

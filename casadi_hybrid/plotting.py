@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from casadi_hybrid.errors import InputError
 from casadi_hybrid.inputs import positive
+from casadi_hybrid.result import Result
 
 Array = NDArray[np.float64]
 
@@ -61,7 +62,7 @@ class Convergence(Protocol):
 
     @property
     def feasibility(self) -> Array:
-        """‖h(x_t)‖_∞ for t = 0, 1, …."""
+        """‖h(x_t)‖_∞, or the largest violation of a bound, for t = 0, 1, …."""
         ...
 
     @property
@@ -140,7 +141,7 @@ def save(fig: Figure, path: str | Path, *, dpi: int = 150) -> Path:
 
 
 def plot_convergence(
-    runs: Mapping[str, Convergence],
+    runs: Mapping[str, Convergence | Result],
     *,
     tol: float | None = None,
     against: str = "iterations",
@@ -150,7 +151,7 @@ def plot_convergence(
     """Plot ‖h(x_t)‖_∞ and ‖∇f(x_t) + J_h(x_t)ᵀλ_t‖_∞ of several runs, on logarithmic axes.
 
     Args:
-        runs: a label and a history each.
+        runs: a label and a history each, or the result that carries one.
         tol: tolerance, drawn as a line.
         against: ``"iterations"`` or ``"seconds"``, the horizontal axis.
         log_across: make the horizontal axis logarithmic too (iterations count from one then), for
@@ -168,11 +169,12 @@ def plot_convergence(
         positive(tol, "tol")
     fig, axes = figure(1, 2, height=3.6, sharex=True)
     feasible, stationary = axes[0]
-    for i, (label, run) in enumerate(runs.items()):
+    for i, (label, given) in enumerate(runs.items()):
+        run = given.history if isinstance(given, Result) else given
         if run is None:
             raise InputError(f"the run {label!r} has no history; solve with history=True")
         size = run.feasibility.size
-        counted = np.arange(size) + (1 if log_across else 0)
+        counted = getattr(run, "t", np.arange(size)) + (1 if log_across else 0)
         across = run.elapsed if against == "seconds" else counted
         # Earlier curves on top: an oscillating one would bury what lies below it.
         style = {**line_style(i, size), "linewidth": 1.3, "zorder": 3.0 - 0.1 * i}

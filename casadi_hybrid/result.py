@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from casadi_hybrid.errors import EvaluationError
-from casadi_hybrid.history import History
+from casadi_hybrid.history import Course, History
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.residuals import Residuals, Tolerances
 from casadi_hybrid.status import PointStatus, StopReason
@@ -38,6 +38,7 @@ class Result:
         method, problem: names.
         constraint_names, variable_names: one an entry of g and x.
         x0, p: the start and the parameters of the solve.
+        history: the course of the solve where it was recorded, else None.
     """
 
     x: Vector
@@ -60,6 +61,7 @@ class Result:
     variable_names: tuple[str, ...] = field(repr=False)
     x0: Vector = field(repr=False)
     p: Vector = field(repr=False)
+    history: Course | None = field(default=None, repr=False)
 
     _residual_rows: ClassVar[tuple[str, ...]] = ("feasibility", "stationarity")
 

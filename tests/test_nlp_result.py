@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from nlp_cases import CASES
 
-from casadi_hybrid import NlpResult, Problem, Result, Solver, nlpsol, verify
+from casadi_hybrid import IterationRecord, NlpResult, Problem, Result, Solver, nlpsol, verify
+from casadi_hybrid.plotting import plot_convergence
 
 
 def solved(nlp: dict[str, Any], call: dict[str, Any], **options: Any) -> NlpResult:
@@ -143,3 +144,36 @@ def test_an_error_of_a_callback_in_the_problem_is_an_evaluation_error(
     solver(x0=1)
     assert abs(solver.result.x[0]) < 1e-3
     capfd.readouterr()  # CasADi prints the traceback of each failure
+
+
+def test_the_course_of_a_solve_is_kept_and_drawn(mixed: NlpResult) -> None:
+    history = mixed.history
+    assert history is not None
+    assert history.t[-1] == mixed.iterations
+    assert history.f[-1] == pytest.approx(mixed.f)
+    assert history.feasibility[-1] == pytest.approx(mixed.residuals.feasibility)
+    assert history.stationarity[-1] == pytest.approx(mixed.residuals.stationarity)
+    assert (np.diff(history.elapsed) >= 0).all()
+    with pytest.raises(ValueError, match="read-only"):
+        history.f[0] = 0.0
+    x = ca.SX.sym("x", 2)
+    problem = Problem(x=x, f=ca.sumsqr(x), h={"line": ca.sum1(x) - 2})
+    equality = Solver(problem).solve(0.5, history=True)
+    lines = plot_convergence({"nlp": mixed, "equations": equality}).axes[0].lines
+    drawn = {line.get_label(): line.get_xdata() for line in lines}
+    assert drawn["nlp"].tolist() == history.t.tolist()
+    assert drawn["equations"].tolist() == equality.history.t.tolist()
+
+
+def test_attempts_are_counted_and_timed_as_one_solve() -> None:
+    """Inconsistent constraints are tried from several starts; numbers and times go on."""
+    x = ca.SX.sym("x", 2)
+    seen: list[IterationRecord] = []
+    nlp = {"x": x, "f": ca.sumsqr(x), "g": ca.vertcat(ca.sumsqr(x), x[0])}
+    result = solved(nlp, {"x0": 1, "ubg": [-1, 2], "lbg": [-9, 1]}, iteration_callback=seen.append)
+    assert not result.success
+    assert seen[-1].iter > int(result.detail.split()[1][:-1])  # more than the last attempt took
+    assert (np.diff([record.iter for record in seen]) >= 0).all()
+    assert (np.diff([record.elapsed for record in seen]) >= 0).all()
+    assert seen[-1].iter == result.iterations
+    assert result.history.t.tolist() == [record.iter for record in seen]

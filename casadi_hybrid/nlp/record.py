@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from casadi_hybrid.history import Course
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.law import State
 from casadi_hybrid.status import StopReason
@@ -20,8 +22,8 @@ class IterationRecord:
     """One iterate, in the user's units. The arrays are copies.
 
     Attributes:
-        iter: iteration number, from 0. A jump to the solution of an active set counts all its
-            Newton steps, so numbers may be skipped.
+        iter: steps taken, from 0. A jump to the solution of an active set counts all its Newton
+            steps, so numbers may be skipped; another attempt from another start goes on counting.
         obj: f(x).
         inf_pr: largest violation of a bound on x or g.
         inf_du: ‖∇f + J_gᵀλ_g + λ_x‖_∞.
@@ -31,7 +33,7 @@ class IterationRecord:
         regularization_size: the last shift σ of the Hessian that was needed, 0 if none ever was.
         restoration: whether the violation alone is being reduced.
         x, g, lam_x, lam_g: the iterate, g(x) and the multipliers.
-        elapsed: seconds since the start.
+        elapsed: seconds since the start of the solve.
     """
 
     iter: int
@@ -72,6 +74,10 @@ class Watch:
     lists: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in LISTED})
     _x: Vector | None = None
     _stop: bool = False
+    _times: list[float] = field(default_factory=list)
+    _began: float = field(default_factory=time.perf_counter)
+    _of_attempt: int = 0
+    _before: int = 0
     _log: IterationLog | None = None
 
     def observe(
@@ -81,6 +87,7 @@ class Watch:
         record = self._record(progress, *multipliers(progress.state))
         for name, numbers in self.lists.items():
             numbers.append(getattr(record, name))
+        self._times.append(record.elapsed)
         if self.log:
             self._log = self._log or IterationLog(every=self.log)
             self._log(record)
@@ -97,13 +104,23 @@ class Watch:
             return StopReason.UNBOUNDED
         return StopReason.DIVERGED if size > self.divergence else None
 
+    def course(self) -> Course:
+        """The residuals of all iterates as arrays."""
+        names = {"f": "obj", "feasibility": "inf_pr", "stationarity": "inf_du"}
+        numbers = {key: np.array(self.lists[name], float) for key, name in names.items()}
+        return Course(t=np.array(self.lists["iter"], int), elapsed=np.array(self._times), **numbers)
+
     def _record(self, progress: Progress, lam_x: Vector, lam_g: Vector) -> IterationRecord:
         state, residuals = progress.state, progress.residuals
+        if state.t < self._of_attempt:  # another attempt, from another start
+            self._before += self._of_attempt
+            self._x = None
+        self._of_attempt = state.t
         moved = np.nan if self._x is None else float(np.abs(state.x - self._x).max())
         self._x = state.x
         carry = state.carry
         return IterationRecord(
-            iter=state.t,
+            iter=self._before + state.t,
             obj=float(carry.at.raw_f),
             inf_pr=residuals.feasibility,
             inf_du=residuals.stationarity,
@@ -116,7 +133,7 @@ class Watch:
             g=carry.at.raw_g.copy(),
             lam_x=lam_x.copy(),
             lam_g=lam_g.copy(),
-            elapsed=progress.elapsed,
+            elapsed=time.perf_counter() - self._began,
         )
 
 

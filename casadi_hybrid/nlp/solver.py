@@ -6,7 +6,7 @@ import threading
 import time
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import casadi as ca
@@ -148,6 +148,7 @@ class NlpSolver:
             observers=[watch.observe],
             tests=[watch.test],
         )
+        result = replace(result, history=watch.course())
         stats = casadi_stats(result, watch.lists, time.process_time() - began)
         self._latest = self._of_thread.call = _Call(result, stats)
         if options.print_time:
