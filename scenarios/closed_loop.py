@@ -152,7 +152,7 @@ def run_loop(loop: Loop, peer: Peer | None = None, **options: Any) -> Course:
     label = "hybrid" if peer is None else peer.label
     progress(f"{loop.program.name}: {loop.steps} steps with {label} ...")
     solver = make_solver(loop.program, peer, **options)
-    residuals = _Residuals(loop.program)
+    residuals = KktResiduals(loop.program)
     rng = np.random.default_rng(loop.seed)
     x = np.asarray(loop.start, dtype=float)
     program, warm = loop.program, {}
@@ -214,7 +214,7 @@ def loop_checks(ours: Course, reference: Course, *, cost: float = 1e-3) -> list[
     ]
 
 
-class _Residuals:
+class KktResiduals:
     """Feasibility and the largest KKT residual of a point, from the program's own functions."""
 
     def __init__(self, program: Program) -> None:
@@ -226,6 +226,7 @@ class _Residuals:
     def __call__(
         self, program: Program, x: np.ndarray, lam_x: np.ndarray, lam_g: np.ndarray
     ) -> tuple[float, float]:
+        """Return both, the multipliers being the solver's own."""
         g, slope = (value.full().ravel() for value in self._function(x, program.p, lam_g))
         v = np.concatenate((x, g))
         lower = np.concatenate((program.lbx, program.lbg))
