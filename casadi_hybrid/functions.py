@@ -147,6 +147,10 @@ class Fused:
         full[index] = part
         return full.reshape(shape, order="F")
 
+    def part(self, data: NDArray[np.float64], i: int) -> Vector:
+        """The nonzeros of output ``i``, column by column (a view)."""
+        return data[self._slices[i]]
+
     def sparse(self, data: NDArray[np.float64], i: int) -> Any:
         """Output ``i`` as a :class:`scipy.sparse.csc_array` on the shared pattern."""
         if self._patterns[i] is None:

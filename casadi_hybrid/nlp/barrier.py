@@ -30,7 +30,7 @@ from casadi_hybrid.nlp.inertia import (
     rows_are_dependent,
 )
 from casadi_hybrid.nlp.iterate import Iterate, Settings, scaled_error
-from casadi_hybrid.nlp.kkt import Kernel, make_kernel
+from casadi_hybrid.nlp.kkt import Kernel
 from casadi_hybrid.nlp.newton import newton_step
 from casadi_hybrid.nlp.polish import active_guess, polish
 from casadi_hybrid.nlp.residuals import kkt_residuals
@@ -86,7 +86,7 @@ class Barrier:
             return None, 0
         y, z_lower, z_upper = form.from_user_multipliers(warm.lam_x, warm.lam_g)
         if self._kernel is None:
-            self._kernel = make_kernel(form.hessian(at, y), at.A)
+            self._kernel = self.form.kernel()
         it = replace(cold, at=at, y=y, z_lower=z_lower, z_upper=z_upper)
         if self._solved(it):
             return it, 0
@@ -155,7 +155,7 @@ class Barrier:
         form = self.form
         W = form.hessian(it.at, it.y)
         if self._kernel is None:
-            self._kernel = make_kernel(W, it.at.A)
+            self._kernel = form.kernel()
         try:
             new = newton_step(form, self.settings, self._kernel, it, W, dependent=self._dependent)
         except StallError:
@@ -230,7 +230,7 @@ class Barrier:
 
     def _least_squares(self, at: Point, z_lower: Vector, z_upper: Vector) -> Vector:
         if self._kernel is None:
-            self._kernel = make_kernel(self.form.zero_hessian(), at.A)
+            self._kernel = self.form.kernel()
         return least_squares_multipliers(self.form, self._kernel, at, z_lower, z_upper)
 
     def _state(self, it: Iterate, t: int) -> State:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from casadi_hybrid.inputs import Matrix
 from casadi_hybrid.nlp.diagnosis import listed
 from casadi_hybrid.nlp.evaluator import Operator
+from casadi_hybrid.nlp.sparse import general
 
 if TYPE_CHECKING:
     from casadi_hybrid.nlp.result import NlpResult
@@ -68,7 +69,7 @@ def dependent_constraints(
     columns, pinned = np.flatnonzero(working.x == 0), np.flatnonzero(working.x)
     if float(rows.size) ** 2 * columns.size > _LARGEST_QR:
         return None
-    J = _rows(at.J, rows)
+    J = _rows(general(at.J), rows)
     whole = np.linalg.norm(J, axis=1)
     A = J[:, columns]
     size = np.linalg.norm(A, axis=1)

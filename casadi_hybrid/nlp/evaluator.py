@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from casadi_hybrid.functions import Fused
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.nlp.program import Program
+from casadi_hybrid.nlp.sparse import Sparse
+from casadi_hybrid.nlp.structure import patterns_of
 
-Operator = Any  # numpy.ndarray or scipy.sparse.csc_array: both have @, .T and .data
+Operator = Any  # numpy.ndarray or Sparse: both have @, .T, .shape and products with numbers
 
 
 class Evaluator:
@@ -23,6 +23,8 @@ class Evaluator:
         self.dense = dense
         self._first = Fused(functions.first, functions)
         self._second = Fused(functions.second, functions)
+        if not dense:
+            self._of_J, self._of_H = patterns_of(program)
         self.counts = {"first": 0, "second": 0, "undefined": 0}
 
     def first(self, x: Vector) -> tuple[float, Vector, Vector, Operator]:
@@ -30,7 +32,7 @@ class Evaluator:
         self.counts["first"] += 1
         fused = self._first
         data = fused(x, self.p)
-        J = fused.dense(data, 3) if self.dense else fused.sparse(data, 3)
+        J = fused.dense(data, 3) if self.dense else Sparse(self._of_J, fused.part(data, 3))
         return float(data[0]), fused.vector(data, 1), fused.vector(data, 2), J
 
     def hessian(self, x: Vector, multipliers: Vector) -> Operator:
@@ -38,9 +40,20 @@ class Evaluator:
         self.counts["second"] += 1
         fused = self._second
         data = fused(x, multipliers, self.p)
-        return fused.dense(data, 4) if self.dense else fused.sparse(data, 4)
+        return fused.dense(data, 4) if self.dense else Sparse(self._of_H, fused.part(data, 4))
 
-    def hessian_pattern(self) -> Operator:
-        """Zeros on the pattern of ∇²ₓₓL."""
-        fused = self._second
-        return fused.sparse(np.zeros(fused.size), 4)
+
+class GeneralEvaluator(Evaluator):
+    """The same with matrices of :mod:`scipy.sparse`, for what is done once and not in a loop."""
+
+    def __init__(self, program: Program, p: Vector) -> None:
+        super().__init__(program, p, dense=False)
+
+    def first(self, x: Vector) -> tuple[float, Vector, Vector, Operator]:
+        """Return f, ∇f, g, J_g."""
+        f, gradient, g, J = super().first(x)
+        return f, gradient, g, J.scipy()
+
+    def hessian(self, x: Vector, multipliers: Vector) -> Operator:
+        """Return ∇²ₓₓ(f + λᵀg)."""
+        return super().hessian(x, multipliers).scipy()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.linalg import lapack
 
 from casadi_hybrid.errors import StallError
@@ -13,6 +12,7 @@ from casadi_hybrid.inputs import Vector
 from casadi_hybrid.nlp.evaluator import Operator
 from casadi_hybrid.nlp.iterate import Iterate
 from casadi_hybrid.nlp.kkt import Kernel
+from casadi_hybrid.nlp.sparse import is_sparse
 from casadi_hybrid.nlp.standard import Point, StandardForm
 from casadi_hybrid.status import StopReason
 
@@ -60,7 +60,7 @@ def factor_with_inertia(
 
 def rows_are_dependent(A: Operator) -> bool:
     """Whether a full matrix A has a rank below its number of rows, to rounding."""
-    if sp.issparse(A) or 0 in A.shape:
+    if is_sparse(A) or 0 in A.shape:
         return False  # the sparse kernel makes up for it by itself
     if A.shape[0] > A.shape[1]:
         return True

@@ -14,15 +14,16 @@ LDLᵀ with a static order (which is also what its C code generation emits) for 
 from __future__ import annotations
 
 from typing import Any, Protocol
+from weakref import finalize
 
 import casadi as ca
 import numpy as np
-import scipy.sparse as sp
 from scipy.linalg import lapack
 
 from casadi_hybrid.inputs import Vector
+from casadi_hybrid.nlp.sparse import Pattern, Sparse
 
-Operator = Any  # numpy.ndarray or scipy.sparse.csc_array: both have @, .T and .data
+Operator = Any  # numpy.ndarray or Sparse
 
 REFINEMENTS = 3
 
@@ -42,11 +43,6 @@ class Kernel(Protocol):
     def solve(self, b: Vector) -> Vector:
         """Solve K x = b with iterative refinement on the same factor."""
         ...
-
-
-def make_kernel(W: Operator, A: Operator) -> Kernel:
-    """Return the kernel for operators of this kind (dense or sparse)."""
-    return SparseKernel(W, A) if sp.issparse(A) else DenseKernel(*A.shape)
 
 
 class DenseKernel:
@@ -89,6 +85,36 @@ class DenseKernel:
         return np.asarray(x)
 
 
+class Layout:
+    """Where the entries of W, D, A and E go in the sparse K, and its symbolic factorization.
+
+    Made once for a pair of patterns and shared by all kernels on them, in all threads.
+    """
+
+    def __init__(self, W: Pattern, A: Pattern) -> None:
+        m, n = A.shape
+        self.n, self.size = n, n + m
+        diagonal = np.arange(self.size)
+        rows = np.concatenate((W.rows, A.rows + n, A.cols, diagonal))
+        cols = np.concatenate((W.cols, A.cols, A.rows + n, diagonal))
+        self.pattern, where = Pattern.ordered((self.size, self.size), rows, cols)
+        stops = np.cumsum((W.rows.size, A.rows.size, A.rows.size))
+        self.at_W, self.at_A, self.at_AT, self.at_diagonal = np.split(where, stops)
+        self.sparsity = self.pattern.sparsity
+        self._idle: list[ca.Linsol] = []
+
+    def take(self) -> ca.Linsol:
+        """Return a factorization object that nobody else uses; :meth:`give_back` it in the end."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return ca.Linsol("kernel", "ldl", self.sparsity)
+
+    def give_back(self, linsol: ca.Linsol) -> None:
+        """Take the object back for the next kernel."""
+        self._idle.append(linsol)
+
+
 class SparseKernel:
     """CasADi's ``ldl``: static fill-reducing order, no pivoting, inertia from the pivot signs.
 
@@ -98,51 +124,27 @@ class SparseKernel:
 
     REGULARIZATION = 1e-9
 
-    def __init__(self, W: Operator, A: Operator) -> None:
-        m, n = A.shape
-        self._n, self._m = n, m
-        ones = sp.csc_array((np.ones(W.indices.size), W.indices, W.indptr), shape=W.shape)
-        link = sp.csc_array((np.ones(A.indices.size), A.indices, A.indptr), shape=A.shape)
-        pattern = sp.block_array(
-            [[ones + sp.eye_array(n), link.T], [link, sp.eye_array(m)]], format="csc"
-        )
-        pattern.sort_indices()
-        size = n + m
-        columns = np.repeat(np.arange(size), np.diff(pattern.indptr))
-        keys = columns.astype(np.int64) * size + pattern.indices
-        self._pattern = pattern
-
-        def where(rows: Any, cols: Any) -> Any:
-            return np.searchsorted(keys, cols.astype(np.int64) * size + rows)
-
-        w_cols = np.repeat(np.arange(n), np.diff(W.indptr))
-        a_cols = np.repeat(np.arange(n), np.diff(A.indptr))
-        self._at_W = where(W.indices, w_cols)
-        self._at_A = where(A.indices + n, a_cols)
-        self._at_AT = where(a_cols, A.indices + n)
-        everything = np.arange(size)
-        self._at_diagonal = where(everything, everything)
-        sparsity = ca.Sparsity(size, size, pattern.indptr.tolist(), pattern.indices.tolist())
-        self._sparsity = sparsity
-        self._linsol = ca.Linsol("kernel", "ldl", sparsity)
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._linsol = layout.take()
+        finalize(self, layout.give_back, self._linsol)
         self.negative = 0
         self.singular = False
 
     def factor(self, W: Operator, D: Vector, A: Operator, E: float) -> None:
         """Factor K(D, E·I)."""
-        n = self._n
-        data = np.zeros(self._pattern.indices.size)
-        data[self._at_W] = W.data
-        data[self._at_A] = A.data
-        data[self._at_AT] = A.data
-        data[self._at_diagonal[:n]] += D
-        data[self._at_diagonal[n:]] = -E
-        self._K = sp.csc_array((data, self._pattern.indices, self._pattern.indptr),
-                               shape=self._pattern.shape)  # fmt: skip
+        layout, n = self._layout, self._layout.n
+        data = np.zeros(layout.pattern.rows.size)
+        data[layout.at_W] = W.data
+        data[layout.at_A] = A.data
+        data[layout.at_AT] = A.data
+        data[layout.at_diagonal[:n]] += D
+        data[layout.at_diagonal[n:]] = -E
+        self._K = Sparse(layout.pattern, data)
         shifted = data.copy()
-        shifted[self._at_diagonal[:n]] += self.REGULARIZATION
-        shifted[self._at_diagonal[n:]] -= self.REGULARIZATION
-        self._values = ca.DM(self._sparsity, shifted)
+        shifted[layout.at_diagonal[:n]] += self.REGULARIZATION
+        shifted[layout.at_diagonal[n:]] -= self.REGULARIZATION
+        self._values = ca.DM(layout.sparsity, shifted)
         try:
             self._linsol.nfact(self._values)
             self.negative = int(self._linsol.neig(self._values))

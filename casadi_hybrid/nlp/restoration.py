@@ -20,7 +20,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import scipy.sparse as sp
 
 from casadi_hybrid.errors import StallError
 from casadi_hybrid.inputs import Vector
@@ -28,6 +27,7 @@ from casadi_hybrid.nlp.evaluator import Operator
 from casadi_hybrid.nlp.filter import Merit
 from casadi_hybrid.nlp.iterate import Iterate, Settings, fraction_to_boundary
 from casadi_hybrid.nlp.kkt import Kernel
+from casadi_hybrid.nlp.sparse import column_squares
 from casadi_hybrid.nlp.standard import Point, StandardForm
 from casadi_hybrid.status import StopReason
 
@@ -80,7 +80,7 @@ def begin_restoration(
     below, above = it.distances(form)
     z_lower = np.where(form.has_lower, nu / below, 0.0)
     z_upper = np.where(form.has_upper, nu / above, 0.0)
-    units = _column_norms(it.at.A)
+    units = column_squares(it.at.A)
     return replace(it, restoration=Restoration(it.at.w, theta, goal, nu, z_lower, z_upper, units))
 
 
@@ -100,7 +100,7 @@ def restore_step(
     prox = _proximity(r)
     force = prox * (at.w - r.reference) + r.nu * (form.has_upper / above - form.has_lower / below)
     gradient = force + at.A.T @ at.c
-    r = replace(r, units=np.maximum(_FORGET * r.units, _column_norms(at.A)))
+    r = replace(r, units=np.maximum(_FORGET * r.units, column_squares(at.A)))
     flat = _FLAT * np.sqrt(r.units) * float(np.linalg.norm(at.c))
     if (np.abs(gradient) <= np.maximum(10 * r.nu, flat)).all():
         return at, _closer(r, at)
@@ -174,12 +174,6 @@ def _expected(V: Operator, D: Vector, at: Point, step: Vector, gradient: Vector)
     along = at.A @ step
     bend = float(step @ (V @ step) + step @ (D * step) + along @ along)
     return -float(gradient @ step) - 0.5 * bend
-
-
-def _column_norms(A: Operator) -> Vector:
-    if sp.issparse(A):
-        return np.asarray(A.multiply(A).sum(axis=0)).ravel()
-    return np.asarray(np.einsum("ij,ij->j", A, A))
 
 
 def _proximity(r: Restoration) -> Vector:

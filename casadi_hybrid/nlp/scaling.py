@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.nlp.evaluator import Operator
+from casadi_hybrid.nlp.sparse import general
 
 if TYPE_CHECKING:
     from casadi_hybrid.nlp.result import NlpResult
@@ -50,7 +51,7 @@ def bad_scales(result: NlpResult) -> tuple[Spread, ...]:
     b = result.bounds
     free = np.flatnonzero(b.lbx < b.ubx)
     bounded = np.flatnonzero(np.isfinite(b.lbg) | np.isfinite(b.ubg))
-    blocks = [abs(at.J)[bounded][:, free] for at in points]
+    blocks = [abs(general(at.J))[bounded][:, free] for at in points]
     of_f = np.max([np.abs(at.gradient[free]) for at in points], axis=0)
     of_rows = np.max([_maxima(J, 1) for J in blocks], axis=0)
     of_columns = np.max([of_f, *(_maxima(J, 0) for J in blocks)], axis=0)
@@ -89,7 +90,7 @@ def constant_constraints(result: NlpResult) -> tuple[str, ...]:
     constant = np.isfinite(b.lbg) | np.isfinite(b.ubg)
     for at in (result.start, result.end):
         if at is not None:
-            constant &= _maxima(abs(at.J)[:, np.flatnonzero(b.lbx < b.ubx)], 1) == 0.0
+            constant &= _maxima(abs(general(at.J))[:, np.flatnonzero(b.lbx < b.ubx)], 1) == 0.0
     return tuple(result.constraint_names[i] for i in np.flatnonzero(constant))
 
 

@@ -9,17 +9,17 @@ at the start exceeds 100.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from casadi_hybrid.errors import EvaluationError
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.nlp.evaluator import Evaluator, Operator
+from casadi_hybrid.nlp.kkt import DenseKernel, Kernel, SparseKernel
 from casadi_hybrid.nlp.program import Program
+from casadi_hybrid.nlp.sparse import Sparse
+from casadi_hybrid.nlp.structure import structure_of
 from casadi_hybrid.nlp.working_set import LOWER, UPPER, WorkingSet
 
 # Up to this many variables and rows LAPACK on full matrices beats the sparse factorization.
@@ -44,7 +44,7 @@ class Linearization:
     Attributes:
         x: the point.
         gradient: ∇f(x), n numbers.
-        J: J_g(x), m×n, dense or :class:`scipy.sparse.csc_array`.
+        J: J_g(x), m×n, dense or :class:`~casadi_hybrid.nlp.sparse.Sparse`.
     """
 
     x: Vector
@@ -73,13 +73,6 @@ class Point:
     raw_gradient: Vector
     raw_g: Vector
     raw_J: Operator
-
-
-def row_norms(J: Operator, rows: NDArray[np.intp]) -> Vector:
-    """‖·‖₂ of the chosen rows of a dense or sparse matrix."""
-    squares = (J.tocsr() if sp.issparse(J) else J)[rows] ** 2
-    norms: Vector = np.sqrt(np.asarray(squares.sum(axis=1)).ravel())
-    return norms
 
 
 class StandardForm:
@@ -121,6 +114,8 @@ class StandardForm:
         self.fixed = np.ones(program.n, dtype=bool)
         self.fixed[self.free] = False
         self._x = np.clip(x0, bounds.lbx, bounds.ubx)
+        if not self.dense:
+            self._structure = structure_of(program, self.free, self.rows, self._slack_rows)
 
         self.at_start, g = self._scaling_values(np.where(self.fixed, self._x, x0))
         steepest = np.abs(self.at_start.gradient[self.free]).max(initial=0.0)
@@ -171,7 +166,7 @@ class StandardForm:
             # H is affine in λ: the difference leaves the constraints' part alone.
             with_y = self._free_block(self.evaluator.hessian(at.x, multipliers))
             without = self._free_block(self.evaluator.hessian(at.x, np.zeros(self.program.m)))
-            return with_y - without if self.dense else self._minus(with_y, without)
+            return with_y - without
         scale = objective * self.scale_f
         H = self.evaluator.hessian(at.x, multipliers / scale)
         return self._free_block(H) * scale
@@ -180,8 +175,14 @@ class StandardForm:
         """Zeros on the Hessian's pattern, without an evaluation."""
         if self.dense:
             return np.zeros((self.n, self.n))
-        pattern = self.evaluator.hessian_pattern()
-        return self._free_block(pattern)
+        pattern = self._structure.W
+        return Sparse(pattern, np.zeros(pattern.rows.size))
+
+    def kernel(self) -> Kernel:
+        """A kernel for the matrices of this form."""
+        if self.dense:
+            return DenseKernel(self.m, self.n)
+        return SparseKernel(self._structure.layout)
 
     def user_x(self, w: Vector) -> Vector:
         """The user's x for w."""
@@ -235,8 +236,10 @@ class StandardForm:
         if self.dense:
             block = np.abs(J[np.ix_(self.rows, self.free)])
             return np.asarray(block.max(axis=1, initial=0.0))
-        block = abs(J).tocsc()[:, self.free].tocsr()[self.rows]
-        return np.asarray(block.max(axis=1).toarray()).ravel() if self.m else np.zeros(0)
+        structure = self._structure
+        largest = np.zeros(self.m)
+        np.maximum.at(largest, structure.J_rows, np.abs(J.data[structure.J_kept]))
+        return largest
 
     def _jacobian(self, J: Operator) -> Operator:
         if self.dense:
@@ -244,42 +247,15 @@ class StandardForm:
             A[:, : self.n_free] = J[np.ix_(self.rows, self.free)] * self.scale_c[:, None]
             A[self._slack_rows, self.n_free + np.arange(self._slack_rows.size)] = -1.0
             return A
-        keep, row_of, pattern = self._sparse_jacobian
-        data = np.full(pattern.indices.size, -1.0)
-        data[: keep.size] = J.data[keep] * self.scale_c[row_of]
-        return sp.csc_array((data, pattern.indices, pattern.indptr), shape=pattern.shape)
-
-    @cached_property
-    def _sparse_jacobian(self) -> tuple[Any, Any, Any]:
-        """Where J's kept nonzeros lie, their rows in c, and the pattern of A = [J −S]."""
-        J = self.evaluator.first(self._x)[3]
-        return self._build_sparse_jacobian(J)
-
-    def _build_sparse_jacobian(self, J: Operator) -> tuple[Any, Any, Any]:
-        numbers = sp.csc_array(
-            (np.arange(1, J.data.size + 1, dtype=float), J.indices, J.indptr), shape=J.shape
-        )
-        block = numbers[:, self.free].tocsr()[self.rows].tocsc()
-        block.sort_indices()
-        keep = block.data.astype(np.intp) - 1
-        slacks = self._slack_rows.size
-        indices = np.concatenate((block.indices, self._slack_rows))
-        indptr = np.concatenate((block.indptr, block.indptr[-1] + 1 + np.arange(slacks)))
-        pattern = sp.csc_array((np.ones(indices.size), indices, indptr), shape=(self.m, self.n))
-        return keep, block.indices.copy(), pattern
+        structure = self._structure
+        kept = structure.J_kept.size
+        data = np.full(structure.A.rows.size, -1.0)
+        np.multiply(J.data[structure.J_kept], self.scale_c[structure.J_rows], out=data[:kept])
+        return Sparse(structure.A, data)
 
     def _free_block(self, H: Operator) -> Operator:
         if self.dense:
             W = np.zeros((self.n, self.n))
             W[: self.n_free, : self.n_free] = H[np.ix_(self.free, self.free)]
             return W
-        block = H[:, self.free].tocsr()[self.free].tocsc()
-        block.sort_indices()
-        indptr = np.concatenate(
-            (block.indptr, np.full(self._slack_rows.size, block.indptr[-1], dtype=np.intp))
-        )
-        return sp.csc_array((block.data, block.indices, indptr), shape=(self.n, self.n))
-
-    @staticmethod
-    def _minus(a: Operator, b: Operator) -> Operator:
-        return sp.csc_array((a.data - b.data, a.indices, a.indptr), shape=a.shape)
+        return Sparse(self._structure.W, H.data[self._structure.H_kept])

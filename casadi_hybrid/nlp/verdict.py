@@ -15,7 +15,8 @@ from casadi_hybrid.nlp.iterate import Iterate
 from casadi_hybrid.nlp.program import Program
 from casadi_hybrid.nlp.residuals import violations
 from casadi_hybrid.nlp.result import NlpResult
-from casadi_hybrid.nlp.standard import Bounds, Linearization, Point, StandardForm, row_norms
+from casadi_hybrid.nlp.sparse import row_norms
+from casadi_hybrid.nlp.standard import Bounds, Linearization, Point, StandardForm
 from casadi_hybrid.residuals import Residuals, Tolerances
 from casadi_hybrid.status import PointStatus, StopReason
 from casadi_hybrid.stopping import Progress

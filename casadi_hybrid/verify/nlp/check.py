@@ -11,7 +11,7 @@ import numpy as np
 
 from casadi_hybrid.errors import EvaluationError, InputError
 from casadi_hybrid.inputs import Vector, positive
-from casadi_hybrid.nlp.evaluator import Evaluator
+from casadi_hybrid.nlp.evaluator import GeneralEvaluator
 from casadi_hybrid.nlp.program import Program
 from casadi_hybrid.problem import check_expression
 from casadi_hybrid.verify.compare import compare as compare_run
@@ -90,7 +90,7 @@ def verify_nlp(
     candidate = read_nlp_candidate(program, answer, p, (lbx, ubx, lbg, ubg), x0)
     candidate.x.setflags(write=False)
     report = partial(NlpReport, problem=program.name, x=candidate.x, tol=tol, scaled=scaled)
-    evaluator = Evaluator(program, candidate.p, dense=False)
+    evaluator = GeneralEvaluator(program, candidate.p)
     try:
         rows = _rows(evaluator, candidate, candidate.x)
     except EvaluationError as error:
@@ -136,7 +136,7 @@ def verify_nlp(
     )
 
 
-def _rows(evaluator: Evaluator, candidate: NlpCandidate, x: Vector) -> Rows:
+def _rows(evaluator: GeneralEvaluator, candidate: NlpCandidate, x: Vector) -> Rows:
     functions = evaluator.program.functions
     bad = np.flatnonzero(~np.isfinite(x))
     if bad.size:
@@ -146,7 +146,7 @@ def _rows(evaluator: Evaluator, candidate: NlpCandidate, x: Vector) -> Rows:
 
 
 def _second(
-    evaluator: Evaluator,
+    evaluator: GeneralEvaluator,
     rows: Rows,
     candidate: NlpCandidate,
     first: NlpFirstOrder,
@@ -174,7 +174,7 @@ def _second(
 
 def _asked(
     nlp: Mapping[str, Any],
-    evaluator: Evaluator,
+    evaluator: GeneralEvaluator,
     candidate: NlpCandidate,
     tol: float,
     *,

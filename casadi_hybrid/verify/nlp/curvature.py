@@ -20,7 +20,7 @@ import numpy as np
 from casadi_hybrid.errors import EvaluationError
 from casadi_hybrid.functions import Evaluation
 from casadi_hybrid.inputs import Matrix, Vector
-from casadi_hybrid.nlp.evaluator import Evaluator
+from casadi_hybrid.nlp.evaluator import GeneralEvaluator
 from casadi_hybrid.nlp.standard import Bounds
 from casadi_hybrid.verify.curvature import Curvature, ReducedHessian, SecondOrder, second_order
 from casadi_hybrid.verify.multipliers import Fit
@@ -38,7 +38,7 @@ KERNEL_LIMIT = 3500
 
 
 def nlp_second_order(
-    evaluator: Evaluator,
+    evaluator: GeneralEvaluator,
     rows: Rows,
     bounds: Bounds,
     active: ActiveSet,

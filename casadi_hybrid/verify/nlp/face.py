@@ -19,7 +19,7 @@ from scipy.linalg import qr, solve_triangular
 from casadi_hybrid.errors import EvaluationError
 from casadi_hybrid.functions import Evaluation
 from casadi_hybrid.inputs import Matrix, Vector
-from casadi_hybrid.nlp.evaluator import Evaluator
+from casadi_hybrid.nlp.evaluator import GeneralEvaluator
 from casadi_hybrid.nlp.standard import Bounds
 from casadi_hybrid.verify.multipliers import RANK_TOLERANCE, Fit, fit_multipliers
 from casadi_hybrid.verify.nlp.inertia import count_negative
@@ -110,7 +110,7 @@ class OnFace:
     """The problem on a face: min f over the free variables s.t. its constraints are equations."""
 
     def __init__(
-        self, evaluator: Evaluator, rows: Rows, bounds: Bounds, face: Face, tol: float
+        self, evaluator: GeneralEvaluator, rows: Rows, bounds: Bounds, face: Face, tol: float
     ) -> None:
         self.rows, self.face = rows, face
         self._evaluator, self._bounds, self._tol = evaluator, bounds, tol
