@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from casadi_hybrid.nlp.iterate import Iterate, scaled_error
 from casadi_hybrid.nlp.kkt import Kernel
-from casadi_hybrid.nlp.sparse import is_sparse
+from casadi_hybrid.nlp.sparse import largest_entry
 from casadi_hybrid.nlp.standard import StandardForm
 
 Mask = NDArray[np.bool_]
@@ -67,7 +67,7 @@ def _newton(
     pinned = at_lower | at_upper
     move = np.where(pinned, bound - at.w, 0.0)
     W = form.hessian(at, it.y)
-    largest = float(np.abs(W.data if is_sparse(W) else W).max(initial=0.0))
+    largest = largest_entry(W)
     D = np.where(pinned, _PIN * max(1.0, largest), 0.0)
     kernel.factor(W, D, at.A, 0.0)
     if kernel.negative != form.m or kernel.singular:

@@ -136,6 +136,12 @@ def general(matrix: Any) -> Any:
     return matrix.scipy() if is_sparse(matrix) else np.asarray(matrix)
 
 
+def largest_entry(matrix: Any) -> float:
+    """The largest |entry|, 0 where there is none."""
+    values = matrix.data if is_sparse(matrix) else matrix
+    return float(np.abs(values).max(initial=0.0))
+
+
 def row_norms(matrix: Any, rows: Index) -> Vector:
     """‖·‖₂ of the chosen rows."""
     if is_sparse(matrix):

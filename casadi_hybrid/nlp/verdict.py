@@ -15,7 +15,7 @@ from casadi_hybrid.nlp.iterate import Iterate
 from casadi_hybrid.nlp.program import Program
 from casadi_hybrid.nlp.residuals import violations
 from casadi_hybrid.nlp.result import NlpResult
-from casadi_hybrid.nlp.sparse import row_norms
+from casadi_hybrid.nlp.sparse import largest_entry, row_norms
 from casadi_hybrid.nlp.standard import Bounds, Linearization, Point, StandardForm
 from casadi_hybrid.residuals import Residuals, Tolerances
 from casadi_hybrid.status import PointStatus, StopReason
@@ -144,7 +144,7 @@ def _bend(form: StandardForm, at: Point, v: Vector) -> float:
         bend = form.hessian(at, v[form.rows] * form.scale_c, objective=0.0)
     except EvaluationError:
         return 0.0
-    return float(abs(bend).max()) if min(bend.shape) else 0.0
+    return largest_entry(bend)
 
 
 def undefined_result(

@@ -1,0 +1,121 @@
+"""Matrices on fixed patterns against SciPy's, and the sparse kernel against the dense one."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import casadi as ca
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from casadi_hybrid import nlpsol
+from casadi_hybrid.nlp.kkt import DenseKernel, Layout, SparseKernel
+from casadi_hybrid.nlp.sparse import Pattern, Sparse, general, largest_entry, row_norms
+
+
+def random_sparse(rng: np.random.Generator, m: int, n: int, density: float = 0.3) -> Sparse:
+    rows, cols = np.nonzero(rng.random((m, n)) < density)
+    pattern, order = Pattern.ordered((m, n), rows, cols)
+    data = np.empty(rows.size)
+    data[order] = rng.standard_normal(rows.size)
+    return Sparse(pattern, data)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 12), st.integers(1, 12), st.integers(0, 2**32 - 1))
+def test_products_norms_and_blocks_are_those_of_the_full_matrix(m, n, seed):
+    rng = np.random.default_rng(seed)
+    A = random_sparse(rng, m, n)
+    full = A.scipy().toarray()
+    x, y = rng.standard_normal(n), rng.standard_normal(m)
+    np.testing.assert_allclose(A @ x, full @ x, atol=1e-14)
+    np.testing.assert_allclose(A.T @ y, full.T @ y, atol=1e-14)
+    assert A.shape == full.shape
+    assert A.T.shape == full.T.shape
+    np.testing.assert_array_equal(general(A * 2.0 - A).toarray(), full)
+    assert largest_entry(A) == np.abs(full).max(initial=0.0)
+    rows = np.flatnonzero(rng.random(m) < 0.5)
+    cols = np.flatnonzero(rng.random(n) < 0.5)
+    np.testing.assert_allclose(row_norms(A, rows), np.linalg.norm(full[rows], axis=1), atol=1e-14)
+    block, kept = A.pattern.block(rows, cols)
+    picked = Sparse(block, A.data[kept]).scipy().toarray()
+    np.testing.assert_array_equal(picked, full[np.ix_(rows, cols)])
+
+
+def test_entries_in_any_order_and_twice_at_one_place_find_their_places():
+    pattern, where = Pattern.ordered((3, 2), np.array([2, 0, 2, 1]), np.array([1, 0, 1, 0]))
+    assert pattern.rows.tolist() == [0, 1, 2]
+    assert pattern.cols.tolist() == [0, 0, 1]
+    assert where.tolist() == [2, 0, 2, 1]
+    assert pattern.sparsity == ca.Sparsity.triplet(3, 2, [0, 1, 2], [0, 0, 1])
+
+
+def test_differences_need_one_pattern():
+    rng = np.random.default_rng(0)
+    A, B = random_sparse(rng, 3, 3), random_sparse(rng, 3, 3)
+    with pytest.raises(ValueError, match="one pattern"):
+        A - B
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_sparse_kernel_solves_and_counts_like_the_dense_one(seed):
+    rng = np.random.default_rng(seed)
+    n, m = 9, 4
+    A = random_sparse(rng, m, n, 0.5)
+    half = random_sparse(rng, n, n, 0.4).scipy()
+    symmetric = (half @ half.T - 0.5 * sp.eye_array(n)).tocsc()
+    symmetric.sort_indices()
+    cols = np.repeat(np.arange(n), np.diff(symmetric.indptr))
+    W = Sparse(Pattern((n, n), symmetric.indices.astype(np.intp), cols), symmetric.data)
+    D, b = rng.uniform(0.0, 1.0, n), rng.standard_normal(n + m)
+    small, large = DenseKernel(m, n), SparseKernel(Layout(W.pattern, A.pattern))
+    small.factor(symmetric.toarray(), D, A.scipy().toarray(), 1e-2)
+    large.factor(W, D, A, 1e-2)
+    K = np.block(
+        [
+            [symmetric.toarray() + np.diag(D), A.scipy().toarray().T],
+            [A.scipy().toarray(), -1e-2 * np.eye(m)],
+        ]
+    )
+    negative = int((np.linalg.eigvalsh(K) < 0).sum())
+    assert small.negative == large.negative == negative
+    np.testing.assert_allclose(small.solve(b), np.linalg.solve(K, b), rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(large.solve(b), np.linalg.solve(K, b), rtol=1e-8, atol=1e-9)
+
+
+def chain(n: int):
+    """Distances along a chain with a bound on every link; sparse, n variables, n − 1 rows."""
+    x = ca.SX.sym("x", n)
+    g = x[1:] - x[:-1] ** 2
+    return nlpsol("chain", "hybrid", {"x": x, "f": ca.sumsqr(x - 0.7), "g": g})
+
+
+def test_one_solver_with_changing_fixed_variables_and_rows_equals_fresh_ones():
+    n = 120
+    solver = chain(n)
+    rng = np.random.default_rng(3)
+    for _ in range(12):
+        lbx, ubx = np.full(n, -2.0), np.full(n, 2.0)
+        fixed = rng.random(n) < 0.1
+        lbx[fixed] = ubx[fixed] = 0.5
+        lbg = np.where(rng.random(n - 1) < 0.5, -0.3, -np.inf)
+        ubg = np.where(rng.random(n - 1) < 0.5, 0.3, np.inf)
+        bounds = {"lbx": lbx, "ubx": ubx, "lbg": lbg, "ubg": ubg}
+        again, fresh = solver(x0=0.1, **bounds), chain(n)(x0=0.1, **bounds)
+        assert solver.stats()["success"]
+        np.testing.assert_array_equal(again["x"].full(), fresh["x"].full())
+        np.testing.assert_array_equal(again["lam_g"].full(), fresh["lam_g"].full())
+
+
+def test_threads_share_structures_but_no_factorization():
+    n = 120
+    solver = chain(n)
+    starts = np.linspace(-0.5, 0.5, 24)
+    alone = [solver(x0=start, lbg=-0.1, ubg=0.2)["x"].full() for start in starts]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda s: solver(x0=s, lbg=-0.1, ubg=0.2)["x"].full(), starts))
+    for one, other in zip(alone, together, strict=True):
+        np.testing.assert_array_equal(one, other)
