@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 
 from casadi_hybrid import nlpsol
 from casadi_hybrid.nlp.kkt import DenseKernel, Layout, SparseKernel
-from casadi_hybrid.nlp.sparse import Pattern, Sparse, general, largest_entry, row_norms
+from casadi_hybrid.nlp.sparse import (
+    Pattern,
+    Sparse,
+    column_squares,
+    general,
+    largest_entry,
+    row_norms,
+)
 
 
 def random_sparse(rng: np.random.Generator, m: int, n: int, density: float = 0.3) -> Sparse:
@@ -40,6 +47,7 @@ def test_products_norms_and_blocks_are_those_of_the_full_matrix(m, n, seed):
     rows = np.flatnonzero(rng.random(m) < 0.5)
     cols = np.flatnonzero(rng.random(n) < 0.5)
     np.testing.assert_allclose(row_norms(A, rows), np.linalg.norm(full[rows], axis=1), atol=1e-14)
+    np.testing.assert_allclose(column_squares(A), (full**2).sum(axis=0), atol=1e-13)
     block, kept = A.pattern.block(rows, cols)
     picked = Sparse(block, A.data[kept]).scipy().toarray()
     np.testing.assert_array_equal(picked, full[np.ix_(rows, cols)])
