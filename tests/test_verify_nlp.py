@@ -9,14 +9,19 @@ from types import SimpleNamespace
 import casadi as ca
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nlp_points import BOUNDS, KNOWN, Known
 from problems.hs import hs_problem
+from scipy.linalg import null_space
+from scipy.optimize import lsq_linear
 
 from casadi_hybrid import InputError, nlpsol, verify_nlp
 from casadi_hybrid.verify import Curvature, Rejection, Relation
 from casadi_hybrid.verify.nlp import face
+from casadi_hybrid.verify.nlp.cone import least_on_cone
+from casadi_hybrid.verify.nlp.fit import fit_signed
 
 INF = np.inf
 MINIMIZERS = [known for known in KNOWN if known.minimizer]
@@ -119,6 +124,7 @@ def test_of_multipliers_that_are_not_unique_all_are_accepted():
     ("report", "reason", "residual", "value"),
     [
         (line(lambda v: v, -1e-3, lbx=0), Rejection.INFEASIBLE, "feasibility", 1e-3),
+        (line(lambda v: v, -1, lbx=0), Rejection.INFEASIBLE, "feasibility", 1),
         (line(lambda v: v, 2.25, lambda v: v**2, lbg=5.0625, lbx=2.5, ubx=3),
          Rejection.INFEASIBLE, "feasibility", 0.25),
         (line(lambda v: (v - 0.5) ** 2, 0.3, lbx=0, ubx=1),
@@ -195,6 +201,15 @@ def test_scaled_residuals_forgive_units():
     assert not hyperbola(1e6, x).accepted
     assert hyperbola(1e6, x, scaled=True).accepted
     assert not hyperbola(1e6, [1.01, 1 / 1.01], scaled=True).accepted
+    # A violation of 1e-4 between numbers of size 1e6 is rounding of the problem's data.
+    v = ca.SX.sym("v", 2)
+    nlp = {"x": v, "f": v[0], "g": v[0] - v[1]}
+    far = {"lbx": [-INF, 1e6], "lbg": 0, "compare": False}
+    report = verify_nlp(nlp, [1e6 - 1e-4, 1e6], scaled=True, **far)
+    assert report.accepted, report.reasons
+    assert report.feasibility.value == pytest.approx(1e-4, rel=1e-4)
+    assert not verify_nlp(nlp, [1e6 - 1e-4, 1e6], **far).accepted
+    assert not verify_nlp(nlp, [1e6 - 10, 1e6], scaled=True, **far).accepted
 
 
 # ---------------------------------------------------------------- degenerate points
@@ -418,6 +433,69 @@ def test_random_quadratic_programs(program):
     assert report.active.binding.size == np.count_nonzero(lam)
     step = 1e-2 * direction / np.linalg.norm(direction)
     assert not verify_nlp(nlp, x + step, compare=False, **bounds).accepted
+
+
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 8), k=st.integers(1, 12))
+def test_the_fit_is_the_least_squares_solution_with_signs(seed, n, k):
+    rng = np.random.default_rng(seed)
+    G, slope = rng.standard_normal((n, k)), rng.standard_normal(n)
+    G[:, rng.integers(k)] = 2 * G[:, rng.integers(k)]  # often dependent
+    distances = np.where(rng.random(k) < 0.5, 0.0, rng.random(k))
+    signed = rng.random(k) < 0.7
+    nu = fit_signed(slope, sp.csc_array(G), distances, signed)
+    assert (nu[signed] >= 0).all()
+    stacked = np.vstack((G, np.diag(distances)))
+    right = np.concatenate((-slope, np.zeros(k)))
+    bounds = np.where(signed, 0.0, -INF), np.full(k, INF)
+    best = lsq_linear(stacked, right, bounds, method="bvls", tol=1e-14)
+    assert np.linalg.norm(stacked @ nu - right) == pytest.approx(
+        np.linalg.norm(best.fun), rel=1e-8, abs=1e-9
+    )
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_the_least_curvature_over_a_cone(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 4))
+    R, W = rng.standard_normal((n, n)), rng.standard_normal((int(rng.integers(1, 4)), n))
+    R = R + R.T
+    least, direction, decided = least_on_cone(R, W)
+    y = rng.standard_normal((20_000, n))
+    y = y[(y @ W.T <= 0).all(axis=1)]
+    assert decided
+    if len(y):
+        y /= np.linalg.norm(y, axis=1)[:, None]
+        sampled = np.einsum("ij,jk,ik->i", y, R, y).min()
+        assert least <= sampled + 1e-9
+        assert (W @ direction <= 1e-8).all()
+        assert direction @ R @ direction == pytest.approx(least)
+        assert sampled - least < 0.5  # the sample comes close
+
+
+@pytest.mark.parametrize("curvature", [1.0, -60.0])
+def test_a_program_of_real_size(curvature):
+    n, m = 900, 300
+    rng = np.random.default_rng(1)
+    x = ca.SX.sym("x", n)
+    diagonal, lam = rng.uniform(0.5, 2, n), rng.standard_normal(m)
+    diagonal[7] = curvature
+    g = x[:m] + 0.5 * x[m : 2 * m] - 0.3 * x[1 : m + 1] ** 2
+    J = np.eye(m, n) + 0.5 * np.eye(m, n, m)
+    f = 0.5 * ca.dot(x, diagonal * x) - ca.dot(J.T @ lam, x)
+    report = verify_nlp({"x": x, "f": f, "g": g}, np.zeros(n), lbg=0, ubg=0, compare=False)
+    H = np.diag(diagonal)
+    H[np.arange(1, m + 1), np.arange(1, m + 1)] -= 0.6 * lam
+    Z = null_space(J)
+    values = np.linalg.eigvalsh(Z.T @ H @ Z)
+    assert report.lam_g == pytest.approx(lam, abs=1e-8)
+    assert report.inertia == (np.sum(values > 0), np.sum(values < 0), 0)
+    assert report.accepted is bool(values[0] > 0)
+    if values[0] < 0:
+        assert report.categories == (Rejection.NOT_A_MINIMIZER,)
+        assert report.second.smallest == pytest.approx(values[0], rel=1e-6)
+        d = report.second.direction
+        assert d @ H @ d == pytest.approx(values[0], rel=1e-6)
+        assert np.abs(J @ d).max() < 1e-8
 
 
 # ---------------------------------------------------------------- the report

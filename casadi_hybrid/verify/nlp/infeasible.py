@@ -54,7 +54,7 @@ def violation_slope(rows: Rows, tol: float) -> ViolationSlope:
     v = np.where(np.abs(rows.violation) > tol, rows.violation, 0.0)
     choices = {
         "least squares": v,
-        "scaled least squares": v / rows.sizes**2,
+        "scaled least squares": v / np.maximum(rows.sizes, 1e-100) ** 2,
         "sum": np.sign(v),
     }
     found = [_slope(rows, kind, w, v, tol) for kind, w in choices.items()]
