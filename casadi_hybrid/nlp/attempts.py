@@ -12,6 +12,7 @@ from casadi_hybrid.nlp.iterate import NU_START
 from casadi_hybrid.nlp.program import Program
 from casadi_hybrid.nlp.residuals import violations
 from casadi_hybrid.nlp.result import NlpResult
+from casadi_hybrid.nlp.working_set import WarmStart
 from casadi_hybrid.residuals import Tolerances
 from casadi_hybrid.status import StopReason
 
@@ -37,6 +38,8 @@ class Attempt:
         root: whether a root of the constraints is looked for before the objective is.
         scaled: whether rows are scaled.
         escapes: how many starts away from a local minimum of the violation there were.
+        warm: multipliers to begin with.
+        last: whether it only takes the best point further.
     """
 
     start: Vector
@@ -47,24 +50,38 @@ class Attempt:
     root: bool = False
     scaled: bool = True
     escapes: int = 0
+    warm: WarmStart | None = None
+    last: bool = False
 
 
-def first_attempt(program: Program, x0: Vector, max_iter: int, overdetermined: bool) -> Attempt:
+def first_attempt(
+    program: Program,
+    x0: Vector,
+    overdetermined: bool,
+    warm: WarmStart | None,
+) -> Attempt:
     """Roots first where there is no objective, or where equations leave it nothing to choose."""
     root = program.feasibility or overdetermined
-    return Attempt(x0, min(max_iter, PATIENCE), root=root, scaled=not root)
+    return Attempt(x0, PATIENCE, root=root, scaled=not root, warm=warm)
 
 
 def next_attempt(
-    program: Program, x0: Vector, max_iter: int, attempt: Attempt, done: Sequence[NlpResult]
+    program: Program,
+    x0: Vector,
+    max_iter: int,
+    tolerances: Tolerances,
+    tried: Sequence[Attempt],
+    done: Sequence[NlpResult],
 ) -> Attempt | None:
-    """What to try after ``done``, whose last came from ``attempt``; None where there is no hope.
+    """What to try after ``done``, which came from ``tried``; None where there is no hope.
 
     - No interior, or the central path was lost early: wider bounds, a larger first ν.
+    - That neither: on from the best point, with the bounds as they are and scales taken there.
+    - Gone to infinity along infeasible points: a root first.
     - A local minimum of the violation: a root from some way off, until one minimum is found
       twice. Where g is affine there is nothing to escape from.
     """
-    result = done[-1]
+    attempt, result = tried[-1], done[-1]
     first, infeasible = len(done) == 1, result.stop is StopReason.LOCALLY_INFEASIBLE
     if first and attempt.root and not (infeasible and program.m > program.n):
         return Attempt(x0, PATIENCE)
@@ -74,8 +91,15 @@ def next_attempt(
         number = attempt.escapes + 1
         start = _away(result.x, number)
         return Attempt(start, PATIENCE, root=True, scaled=attempt.scaled, escapes=number)
-    if result.stop in _UNFINISHED and attempt.relaxation == 0.0:
-        return Attempt(x0, max_iter, RELAXATION, _SECOND_NU, _SECOND_PUSH)
+    if result.stop is StopReason.DIVERGED and not attempt.root:
+        return Attempt(x0, PATIENCE, root=True)
+    if result.stop in _UNFINISHED and not any(kind.relaxation for kind in tried):
+        many = max(PATIENCE, max_iter - 2 * PATIENCE)
+        return Attempt(x0, many, RELAXATION, _SECOND_NU, _SECOND_PUSH)
+    if not attempt.last and result.stop in _UNFINISHED:
+        point = best(done, tolerances)
+        given = WarmStart(point.lam_x, point.lam_g)
+        return Attempt(point.x, PATIENCE, warm=given, last=True)
     return None
 
 

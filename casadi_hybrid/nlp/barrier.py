@@ -143,11 +143,8 @@ class Barrier:
             floor = max(0.1 * floor, settings.nu_least)  # unscaled residuals ask for more
         nu = it.nu
         while nu > floor and scaled_error(self.form, it, nu) <= settings.kappa_epsilon * nu:
-            nu = max(floor, min(settings.kappa_nu * nu, nu**settings.theta_nu))
-        if nu == it.nu:
-            return replace(it, floor=floor)
-        theta = it.filter.theta_start
-        return replace(it, nu=nu, floor=floor, filter=Filter.start(theta), fresh=True)
+            nu = settings.next_nu(nu, floor)
+        return replace(it, floor=floor).with_barrier(nu)
 
     # --- the Newton step ----------------------------------------------------------------------
 

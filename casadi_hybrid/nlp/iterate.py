@@ -49,6 +49,10 @@ class Settings:
     polish_below: float = 1e-3
     root_first: bool = False
 
+    def next_nu(self, nu: float, floor: float) -> float:
+        """The barrier parameter after ν."""
+        return max(floor, min(self.kappa_nu * nu, float(nu**self.theta_nu)))
+
     def interior(self, form: StandardForm, w: Vector) -> Vector:
         """Move w inside its bounds by a relative distance, at most 1 % of the interval."""
         w = w.copy()
@@ -97,6 +101,12 @@ class Iterate:
     fresh: bool = False
     guess: bytes = b""
     restoration: Restoration | None = None
+
+    def with_barrier(self, nu: float) -> Iterate:
+        """This point with another ν, for which the filter is empty again."""
+        if nu == self.nu:
+            return self
+        return replace(self, nu=nu, filter=self.filter.start(self.filter.theta_start), fresh=True)
 
     def distances(self, form: StandardForm) -> tuple[Vector, Vector]:
         """(w − l, u − w), one where there is no bound; never less than rounding allows."""

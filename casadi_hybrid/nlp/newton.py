@@ -63,7 +63,7 @@ def newton_step(
     while True:
         it = factor_with_inertia(form, kernel, it, W, dependent=dependent, least=least)
         d = _direction(form, settings, kernel, it, merit)
-        new = _search(form, kernel, it, merit, d)
+        new = _search(form, settings, kernel, it, merit, d)
         if new is not None and least and _distance(new.at.w, it.at.w) <= _LEAST_STIFF:
             new = None
             break
@@ -91,15 +91,22 @@ def _direction(
 
 
 def _search(
-    form: StandardForm, kernel: Kernel, it: Iterate, merit: Merit, d: Direction
+    form: StandardForm,
+    settings: Settings,
+    kernel: Kernel,
+    it: Iterate,
+    merit: Merit,
+    d: Direction,
 ) -> Iterate | None:
     at, alpha = it.at, d.alpha
     size = float(np.abs(d.dw).max(initial=0.0)) / (1.0 + float(np.abs(at.w).max(initial=0.0)))
     if size < 10 * _EPS:
-        if it.tiny >= _TINY_STEPS:
+        if it.tiny >= _TINY_STEPS and it.nu <= it.floor:
             raise StallError(StopReason.STALLED, "the steps have become tiny")
         new = form.point_or_none(at.w + alpha * d.dw)
-        return replace(_moved(form, it, new or at, alpha, d), tiny=it.tiny + 1)
+        moved = replace(_moved(form, it, new or at, alpha, d), tiny=it.tiny + 1)
+        # At the end of the path for this ν, whatever the error there says.
+        return moved.with_barrier(settings.next_nu(it.nu, it.floor)) if it.tiny else moved
 
     slope = float(merit.gradient @ d.dw)
     least = merit.smallest_step(slope)

@@ -77,9 +77,9 @@ def solve_program(
     """
     equations = int(np.count_nonzero(bounds.lbg == bounds.ubg))
     free = int(np.count_nonzero(bounds.lbx < bounds.ubx))
-    attempt = first_attempt(program, x0, options.max_iter, equations >= free)
-    following: Attempt | None = attempt
+    following: Attempt | None = first_attempt(program, x0, equations >= free, warm)
     done: list[NlpResult] = []
+    tried: list[Attempt] = []
     iterations, elapsed = 0, 0.0
     counts: dict[str, int] = {}
     while following is not None:
@@ -89,16 +89,16 @@ def solve_program(
             max_iter=min(attempt.max_iter, options.max_iter - iterations),
             max_time=options.max_time - elapsed,
         )
-        first = None if done else warm
-        result = _run(program, p, bounds, left, first, observers, tests, attempt)
+        result = _run(program, p, bounds, left, observers, tests, attempt)
         done.append(result)
+        tried.append(attempt)
         iterations += result.iterations
         elapsed += result.elapsed
         for key, number in result.evaluations.items():
             counts[key] = counts.get(key, 0) + number
         if result.success or iterations >= options.max_iter:
             break
-        following = next_attempt(program, x0, options.max_iter, attempt, done)
+        following = next_attempt(program, x0, options.max_iter, options.tolerances, tried, done)
     chosen = best(done, options.tolerances)
     return replace(chosen, x0=x0, iterations=iterations, elapsed=elapsed, evaluations=counts)
 
@@ -108,7 +108,6 @@ def _run(
     p: Vector,
     bounds: Bounds,
     options: SolveOptions,
-    warm: WarmStart | None,
     observers: Sequence[Observer],
     tests: Sequence[StoppingTest],
     attempt: Attempt,
@@ -123,7 +122,7 @@ def _run(
         tol=options.tol, tolerances=tolerances, nu_start=attempt.nu, push=attempt.push,
         root_first=attempt.root,
     )  # fmt: skip
-    barrier = Barrier(form, settings, warm)
+    barrier = Barrier(form, settings, attempt.warm)
     outcome = iterate(
         Oracle(program.functions, p),
         barrier,
@@ -142,7 +141,7 @@ def _unbounded(progress: Progress) -> StopReason | None:
     if size <= 1e10:
         return None
     steepest = float(abs(at.raw_J).max()) if at.raw_g.size else 0.0
-    rounding = 1e3 * float(np.finfo(float).eps) * max(1.0, steepest) * size
+    rounding = min(100.0 * float(np.finfo(float).eps) * steepest * size, 1e-2)
     if progress.residuals.feasibility <= max(1e-6, rounding) and at.raw_f < 0.0:
         return StopReason.UNBOUNDED
     return StopReason.DIVERGED if size > 1e20 else None
