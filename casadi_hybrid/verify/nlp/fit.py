@@ -23,7 +23,7 @@ from casadi_hybrid.inputs import Vector
 from casadi_hybrid.verify.nlp.rows import Flags
 
 PROXIMAL = 1e-12
-PROXIMAL_STEPS = 4
+PROXIMAL_STEPS = 10
 PIVOTS = 100
 FULL_EXCHANGES = 3
 ROUNDING = 1e-13
