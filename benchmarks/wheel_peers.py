@@ -8,7 +8,8 @@ Each solver runs in a process of its own that is ended after so much processor t
 nothing. Columns:
 
 * solved: a KKT point within 1e-6, unscaled;
-* verdict: not solved, and the solver says infeasible or unbounded, and that is confirmed;
+* verdict: not solved, and the solver says infeasible or unbounded, and that is confirmed (of a
+  problem that has a solution: a local minimum of the violation);
 * false: the solver says success and neither holds; wrong: it says infeasible or unbounded and that
   is not confirmed (these and the following are the failures);
 * honest: it says that it failed; crash: the process died or the call raised; time: over the limit;

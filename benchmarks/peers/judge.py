@@ -90,10 +90,11 @@ class Judge:
         return float(np.max(np.maximum(self._low - values, values - self._high), initial=0.0))
 
     def _kkt(self, gradient: Vector, values: Vector, normals: Vector, lam: Vector) -> float:
-        slope = np.abs(gradient + normals.T @ lam).max()
-        bound = np.where(lam > 0, self._high, self._low)
-        gap = np.where(np.isfinite(bound), np.abs(bound - values), 1.0)
-        pairs = np.where(self._low == self._high, 0.0, np.abs(lam) * gap)
+        with np.errstate(invalid="ignore", over="ignore"):
+            slope = np.abs(gradient + normals.T @ lam).max()
+            bound = np.where(lam > 0, self._high, self._low)
+            gap = np.where(np.isfinite(bound), np.abs(bound - values), 1.0)
+            pairs = np.where(self._low == self._high, 0.0, np.abs(lam) * gap)
         worst = max(float(slope), float(pairs.max()))
         return worst if np.isfinite(worst) else np.inf
 
