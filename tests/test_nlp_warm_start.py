@@ -133,3 +133,22 @@ def test_what_is_no_warm_start_is_refused() -> None:
     ):
         with pytest.raises(InputError, match=message):
             solver(**call, warm_start=wrong)
+
+
+def test_the_working_set_may_change_altogether() -> None:
+    """min ‖x − p‖² + x₀x₁/2 on a box: the bounds that were active are left, others come."""
+    x, p = ca.SX.sym("x", 4), ca.SX.sym("p", 4)
+    nlp = {"x": x, "p": p, "f": ca.sumsqr(x - p) + 0.5 * x[0] * x[1], "g": ca.sum1(x)}
+    call = {"lbx": 0, "ubx": 1, "ubg": 2.5, "lbg": 0.5}
+    solver = nlpsol("s", "hybrid", nlp)
+    solver(p=[-1, 2, 2, 0.1], **call)
+    first = solver.result
+    solver(p=[0.6, -1, 0.4, 3], warm_start=first, **call)
+    warm = solver.result
+    assert warm.success
+    assert first.working_set.x.tolist() == [-1, 1, 1, 0]
+    assert warm.working_set.x.tolist() == [0, -1, 0, 1]
+    assert warm.iterations <= 2  # quadratic: one step on the right set
+    solver(p=[0.6, -1, 0.4, 3], **call)
+    assert solver.result.iterations > warm.iterations
+    np.testing.assert_allclose(warm.x, solver.result.x, atol=1e-6)

@@ -236,3 +236,11 @@ def test_a_warm_start_needs_fewer_steps_than_a_cold_one(number: int) -> None:
     assert solver.stats()["success"]
     assert solver.stats()["iter_count"] < steps
     assert float(nearby["f"]) == pytest.approx(float(cold["f"]), rel=1e-6, abs=1e-6)
+
+
+def test_a_start_near_a_bound_behind_which_nothing_is_defined() -> None:
+    """log(0.005 − x) with x ≥ 0 from x = 0: the usual push inside the bound leaves the domain."""
+    x = ca.SX.sym("x")
+    stats, solver = status(x - 1e-3 * ca.log(0.005 - x), [], x, x0=0, lbx=0)
+    assert stats["success"], solver.explain()
+    assert abs(solver.result.x[0]) <= 1e-6

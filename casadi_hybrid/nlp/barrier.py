@@ -25,6 +25,7 @@ from casadi_hybrid.inputs import Vector
 from casadi_hybrid.iterations.base import Start
 from casadi_hybrid.law import State
 from casadi_hybrid.nlp.filter import Filter, Merit
+from casadi_hybrid.nlp.hot import follow
 from casadi_hybrid.nlp.inertia import (
     least_squares_multipliers,
     rows_are_dependent,
@@ -61,8 +62,7 @@ class Barrier:
     def init(self, oracle: Oracle, start: Start) -> State:
         """Push the start into the bounds and estimate multipliers by least squares."""
         form, settings = self.form, self.settings
-        w = settings.interior(form, form.start)
-        at = form.point(w)
+        at = self._first_point()
         z_lower = np.where(form.has_lower, 1.0, 0.0)
         z_upper = np.where(form.has_upper, 1.0, 0.0)
         self._dependent = rows_are_dependent(at.A)
@@ -78,6 +78,20 @@ class Barrier:
             it = begin_restoration(form, it, theta, goal=0.0)
         return self._state(it, spent)
 
+    def _first_point(self) -> Point:
+        """Inside the bounds; less far where a function is not defined there.
+
+        Raises:
+            EvaluationError: where none is defined at a hundredth of a hundredth either.
+        """
+        form, settings = self.form, self.settings
+        for share in (1.0, 1e-2):
+            near = replace(settings, push=share * settings.push)
+            at = form.point_or_none(near.interior(form, form.start))
+            if at is not None:
+                return at
+        return form.point(replace(settings, push=1e-4 * settings.push).interior(form, form.start))
+
     def _hot(self, cold: Iterate, warm: WarmStart) -> tuple[Iterate | None, int]:
         """Newton steps from the given point on the working set, or on that of the multipliers."""
         form = self.form
@@ -90,8 +104,9 @@ class Barrier:
         it = replace(cold, at=at, y=y, z_lower=z_lower, z_upper=z_upper)
         if self._solved(it):
             return it, 0
-        active = None if warm.working_set is None else form.from_working_set(warm.working_set)
-        return polish(form, self._kernel, it, self._solved, active)
+        known = warm.working_set
+        active = active_guess(form, it) if known is None else form.from_working_set(known)
+        return follow(form, self._kernel, it, self._solved, active)
 
     def evaluate(self, oracle: Oracle, state: State) -> Point:
         """Return the point the state carries: its trial step has evaluated it already."""

@@ -13,6 +13,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from casadi_hybrid.inputs import Vector
+from casadi_hybrid.nlp.evaluator import Operator
 from casadi_hybrid.nlp.iterate import Iterate, scaled_error
 from casadi_hybrid.nlp.kkt import Kernel
 from casadi_hybrid.nlp.sparse import largest_entry
@@ -25,18 +27,10 @@ _STEPS = 4
 
 
 def polish(
-    form: StandardForm,
-    kernel: Kernel,
-    it: Iterate,
-    solved: Callable[[Iterate], bool],
-    active: tuple[Mask, Mask] | None = None,
+    form: StandardForm, kernel: Kernel, it: Iterate, solved: Callable[[Iterate], bool]
 ) -> tuple[Iterate | None, int]:
-    """Return the iterate that is ``solved``, None where there is none, and the steps it took.
-
-    ``active`` names the bounds that hold with equality (lower, upper); by default those of
-    :func:`active_guess`.
-    """
-    at_lower, at_upper = active_guess(form, it) if active is None else active
+    """Return the iterate that is ``solved``, None where there is none, and the steps it took."""
+    at_lower, at_upper = active_guess(form, it)
     current = it
     error = scaled_error(form, it, 0.0)
     for step in range(1, _STEPS + 1):
@@ -59,25 +53,34 @@ def active_guess(form: StandardForm, it: Iterate) -> tuple[Mask, Mask]:
     return at_lower, form.has_upper & (it.z_upper > above) & ~at_lower
 
 
-def _newton(
-    form: StandardForm, kernel: Kernel, it: Iterate, at_lower: Mask, at_upper: Mask
-) -> Iterate | None:
+def pinned_step(
+    form: StandardForm, kernel: Kernel, it: Iterate, W: Operator, at_lower: Mask, at_upper: Mask
+) -> tuple[Vector, Vector] | None:
+    """The Newton step (dw, dy) onto c = 0 and the bounds named; None for a wrong inertia."""
     at = it.at
-    bound = np.where(at_lower, form.lower, np.where(at_upper, form.upper, at.w))
     pinned = at_lower | at_upper
+    bound = np.where(at_lower, form.lower, np.where(at_upper, form.upper, at.w))
     move = np.where(pinned, bound - at.w, 0.0)
-    W = form.hessian(at, it.y)
     largest = largest_entry(W)
     D = np.where(pinned, _PIN * max(1.0, largest), 0.0)
     kernel.factor(W, D, at.A, 0.0)
     if kernel.negative != form.m or kernel.singular:
         return None
-    force = at.gradient + at.A.T @ it.y
     # Pinned entries: D·dw = D·move dominates their row.
+    force = at.gradient + at.A.T @ it.y
     d = kernel.solve(np.concatenate((D * move - force, -at.c)))
-    dw, y = d[: form.n], it.y + d[form.n :]
+    dw, dy = d[: form.n], d[form.n :]
     dw[pinned] = move[pinned]
-    w = at.w + dw
+    return dw, dy
+
+
+def _newton(
+    form: StandardForm, kernel: Kernel, it: Iterate, at_lower: Mask, at_upper: Mask
+) -> Iterate | None:
+    found = pinned_step(form, kernel, it, form.hessian(it.at, it.y), at_lower, at_upper)
+    if found is None:
+        return None
+    w, y = it.at.w + found[0], it.y + found[1]
     inside = np.where(form.has_lower, w - form.lower, 0.0) >= 0.0
     inside &= np.where(form.has_upper, form.upper - w, 0.0) >= 0.0
     if not inside.all():

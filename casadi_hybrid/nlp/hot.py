@@ -1,0 +1,88 @@
+"""The hot mode: full Newton steps on an active set that is predicted anew at every step.
+
+At one point the problem is replaced by its quadratic model,
+
+    min ∇fᵀd + ½dᵀWd   s.t.   c + Ad = 0,   l ≤ w + d ≤ u,
+
+whose active set is found by the primal–dual active-set method (Hintermüller, Ito and Kunisch,
+SIAM J. Optim. 13, 2003): pin the bounds thought active, solve, drop those whose multiplier has the
+wrong sign, add those that are violated, until nothing changes. Only the pinned diagonal of the
+kernel changes on the way, so the functions are evaluated once a step. From a solution of a problem
+nearby this needs a step or two; where it does not get nearer it gives up, and the cold mode runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from casadi_hybrid.nlp.iterate import Iterate, scaled_error
+from casadi_hybrid.nlp.kkt import Kernel
+from casadi_hybrid.nlp.polish import Mask, pinned_step
+from casadi_hybrid.nlp.standard import StandardForm
+
+_STEPS, _SETS = 8, 12
+
+
+def follow(
+    form: StandardForm,
+    kernel: Kernel,
+    it: Iterate,
+    solved: Callable[[Iterate], bool],
+    active: tuple[Mask, Mask],
+) -> tuple[Iterate | None, int]:
+    """Return the iterate that is ``solved``, None where there is none, and the steps it took.
+
+    Args:
+        form, kernel: the problem and a kernel analysed for it.
+        it: where to begin; its multipliers of the bounds are not used.
+        solved: the test of the end.
+        active: the first guess, entries of w at their lower and at their upper bound.
+    """
+    error = scaled_error(form, it, 0.0)
+    for step in range(1, _STEPS + 1):
+        found = _step(form, kernel, it, active)
+        if found is None:
+            return None, step
+        it, active = found
+        if solved(it):
+            return it, step
+        now = scaled_error(form, it, 0.0)
+        if now > 0.5 * error:
+            return None, step
+        error = now
+    return None, _STEPS
+
+
+def _step(
+    form: StandardForm, kernel: Kernel, it: Iterate, active: tuple[Mask, Mask]
+) -> tuple[Iterate, tuple[Mask, Mask]] | None:
+    """The solution of the quadratic model and its active set; None where none is found."""
+    at = it.at
+    W = form.hessian(at, it.y)
+    force = at.gradient + at.A.T @ it.y
+    at_lower, at_upper = active
+    for _ in range(_SETS):
+        found = pinned_step(form, kernel, it, W, at_lower, at_upper)
+        if found is None:
+            return None
+        dw, dy = found
+        w, slope = at.w + dw, force + W @ dw + at.A.T @ dy
+        pinned = at_lower | at_upper
+        lower = np.where(pinned, at_lower & (slope >= 0.0), form.has_lower & (w < form.lower))
+        upper = np.where(pinned, at_upper & (slope <= 0.0), form.has_upper & (w > form.upper))
+        if (lower == at_lower).all() and (upper == at_upper).all():
+            break
+        at_lower, at_upper = lower, upper
+    else:
+        return None
+    new = form.point_or_none(w)
+    if new is None:
+        return None
+    y = it.y + dy
+    slope = new.gradient + new.A.T @ y
+    z_lower = np.where(at_lower, np.maximum(slope, 0.0), 0.0)
+    z_upper = np.where(at_upper, np.maximum(-slope, 0.0), 0.0)
+    return replace(it, at=new, y=y, z_lower=z_lower, z_upper=z_upper), (at_lower, at_upper)
