@@ -21,6 +21,7 @@ RELAXATION = 1e-8
 # After so many steps without an answer another start of the central path is tried.
 PATIENCE = 200
 _SECOND_NU, _SECOND_PUSH = 100.0, 0.25
+_WARM_NU, _WARM_PATIENCE = 1e-2, 50
 _ESCAPES = 3
 _SAME = 1e-3  # two violations that differ by less are one local minimum found twice
 _UNFINISHED = (StopReason.STALLED, StopReason.ITERATION_LIMIT, StopReason.DIVERGED)
@@ -38,7 +39,8 @@ class Attempt:
         root: whether a root of the constraints is looked for before the objective is.
         scaled: whether rows are scaled.
         escapes: how many starts away from a local minimum of the violation there were.
-        warm: multipliers to begin with.
+        warm: multipliers to begin with, and the working set where it is known.
+        near: whether the barrier too begins with the multipliers of ``warm``.
         last: whether it only takes the best point further.
     """
 
@@ -51,18 +53,19 @@ class Attempt:
     scaled: bool = True
     escapes: int = 0
     warm: WarmStart | None = None
+    near: bool = False
     last: bool = False
 
 
-def first_attempt(
-    program: Program,
-    x0: Vector,
-    overdetermined: bool,
-    warm: WarmStart | None,
-) -> Attempt:
+def warm_attempt(x0: Vector, warm: WarmStart) -> Attempt:
+    """From a solution nearby: a smaller ν, and little patience."""
+    return Attempt(x0, _WARM_PATIENCE, nu=_WARM_NU, warm=warm, near=True)
+
+
+def first_attempt(program: Program, x0: Vector, overdetermined: bool) -> Attempt:
     """Roots first where there is no objective, or where equations leave it nothing to choose."""
     root = program.feasibility or overdetermined
-    return Attempt(x0, PATIENCE, root=root, scaled=not root, warm=warm)
+    return Attempt(x0, PATIENCE, root=root, scaled=not root)
 
 
 def next_attempt(

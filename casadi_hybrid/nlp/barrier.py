@@ -74,6 +74,8 @@ class Barrier:
             hot, spent = self._hot(it, self._warm)
             if hot is not None:
                 return self._state(hot, spent)
+            if settings.near:
+                it = self._nearby(it, self._warm)
         if settings.root_first and form.m:
             it = begin_restoration(form, it, theta, goal=0.0)
         return self._state(it, spent)
@@ -107,6 +109,15 @@ class Barrier:
         known = warm.working_set
         active = active_guess(form, it) if known is None else form.from_working_set(known)
         return follow(form, self._kernel, it, self._solved, active)
+
+    def _nearby(self, it: Iterate, warm: WarmStart) -> Iterate:
+        """The given multipliers, those of bounds at least on the central path of ν."""
+        form = self.form
+        below, above = it.distances(form)
+        y, z_lower, z_upper = form.from_user_multipliers(warm.lam_x, warm.lam_g)
+        z_lower = np.where(form.has_lower, np.maximum(z_lower, it.nu / below), 0.0)
+        z_upper = np.where(form.has_upper, np.maximum(z_upper, it.nu / above), 0.0)
+        return replace(it, y=y, z_lower=z_lower, z_upper=z_upper)
 
     def evaluate(self, oracle: Oracle, state: State) -> Point:
         """Return the point the state carries: its trial step has evaluated it already."""

@@ -35,6 +35,7 @@ class Settings:
         push: relative distance of the start from its bounds.
         polish_below: ν below which the active set is tried.
         root_first: whether a root of c is looked for before f counts.
+        near: whether the barrier begins with the multipliers of a warm start.
     """
 
     tol: float = 1e-8
@@ -48,6 +49,7 @@ class Settings:
     push: float = 1e-2
     polish_below: float = 1e-3
     root_first: bool = False
+    near: bool = False
 
     def next_nu(self, nu: float, floor: float) -> float:
         """The barrier parameter after ν."""

@@ -12,11 +12,12 @@ from casadi_hybrid.errors import EvaluationError
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.iterations.base import Start
 from casadi_hybrid.loop import iterate
-from casadi_hybrid.nlp.attempts import Attempt, best, first_attempt, next_attempt
+from casadi_hybrid.nlp.attempts import Attempt, best, first_attempt, next_attempt, warm_attempt
 from casadi_hybrid.nlp.barrier import Barrier
 from casadi_hybrid.nlp.iterate import Settings
 from casadi_hybrid.nlp.program import Program
 from casadi_hybrid.nlp.result import NlpResult
+from casadi_hybrid.nlp.sparse import largest_entry
 from casadi_hybrid.nlp.standard import Bounds, StandardForm
 from casadi_hybrid.nlp.verdict import Trail, make_result, undefined_result
 from casadi_hybrid.nlp.working_set import WarmStart
@@ -69,7 +70,8 @@ def solve_program(
         options: limits and tolerances.
         warm: multipliers and, where it is known, the working set of a solution nearby. The active
             set is tried first by Newton steps from x0 (the hot mode); where that does not solve,
-            the cold solve runs.
+            the barrier iteration starts from x0, these multipliers and a small ν, and where that
+            does not solve soon, the cold solve runs.
         observers: called with the progress, whose ``at`` is a
             :class:`~casadi_hybrid.nlp.standard.Point`, and with ``multipliers``, a function from
             its state to (lam_x, lam_g) in the user's units.
@@ -77,7 +79,8 @@ def solve_program(
     """
     equations = int(np.count_nonzero(bounds.lbg == bounds.ubg))
     free = int(np.count_nonzero(bounds.lbx < bounds.ubx))
-    following: Attempt | None = first_attempt(program, x0, equations >= free, warm)
+    cold = first_attempt(program, x0, equations >= free)
+    following: Attempt | None = cold if warm is None else warm_attempt(x0, warm)
     done: list[NlpResult] = []
     tried: list[Attempt] = []
     iterations, elapsed = 0, 0.0
@@ -98,7 +101,13 @@ def solve_program(
             counts[key] = counts.get(key, 0) + number
         if result.success or iterations >= options.max_iter:
             break
-        following = next_attempt(program, x0, options.max_iter, options.tolerances, tried, done)
+        if attempt.near:
+            following = cold
+            continue
+        k = 0 if warm is None else 1
+        following = next_attempt(
+            program, x0, options.max_iter, options.tolerances, tried[k:], done[k:]
+        )
     chosen = best(done, options.tolerances)
     return replace(chosen, x0=x0, iterations=iterations, elapsed=elapsed, evaluations=counts)
 
@@ -120,7 +129,7 @@ def _run(
     trail = Trail()
     settings = Settings(
         tol=options.tol, tolerances=tolerances, nu_start=attempt.nu, push=attempt.push,
-        root_first=attempt.root,
+        root_first=attempt.root, near=attempt.near,
     )  # fmt: skip
     barrier = Barrier(form, settings, attempt.warm)
     outcome = iterate(
@@ -140,7 +149,7 @@ def _unbounded(progress: Progress) -> StopReason | None:
     size = float(np.abs(at.x).max())
     if size <= 1e10:
         return None
-    steepest = float(abs(at.raw_J).max()) if at.raw_g.size else 0.0
+    steepest = largest_entry(at.raw_J)
     rounding = min(100.0 * float(np.finfo(float).eps) * steepest * size, 1e-2)
     if progress.residuals.feasibility <= max(1e-6, rounding) and at.raw_f < 0.0:
         return StopReason.UNBOUNDED
