@@ -29,6 +29,10 @@ def save_animation(
         dpi: dots per inch; animations are looked at on a screen.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    # The layout of the first frame serves all: computing it anew takes longer than drawing.
+    draw(0)
+    figure.canvas.draw()
+    figure.set_layout_engine("none")
     film = animation.FuncAnimation(figure, draw, frames=frames, init_func=list)
     writer = animation.PillowWriter(fps=1.0 / interval)
     film.save(path, writer=writer, dpi=dpi)

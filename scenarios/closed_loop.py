@@ -219,7 +219,7 @@ class KktResiduals:
 
     def __init__(self, program: Program) -> None:
         nlp = program.nlp
-        lam = ca.SX.sym("lam", program.m)
+        lam = type(nlp["x"]).sym("lam", program.m)
         slope = ca.gradient(nlp["f"] + ca.dot(lam, nlp["g"]), nlp["x"])
         self._function = ca.Function("kkt", [nlp["x"], nlp["p"], lam], [nlp["g"], slope])
 

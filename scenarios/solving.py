@@ -83,6 +83,7 @@ class Answer:
         claimed: whether the solver calls it a solution.
         stopped: the solver's own word for why it stopped.
         iterations, seconds: cost.
+        build: seconds that building the solver and its derivatives took.
         report: the verdict of the verifier.
         history: the iterations' residuals, of the hybrid solver only.
     """
@@ -97,6 +98,7 @@ class Answer:
     stopped: str
     iterations: int
     seconds: float
+    build: float
     report: NlpReport = field(repr=False)
     history: Mapping[str, Sequence[float]] = field(default_factory=dict, repr=False)
     detail: str = ""
@@ -147,6 +149,7 @@ def solve(program: Program, peer: Peer | None = None, **options: Any) -> Answer:
     """
     label = "hybrid" if peer is None else peer.label
     progress(f"{program.name}: {label} ...")
+    started = time.perf_counter()
     solver = make_solver(program, peer, **options)
     began = time.perf_counter()
     found = solver(**program.arguments)
@@ -164,6 +167,7 @@ def solve(program: Program, peer: Peer | None = None, **options: Any) -> Answer:
         str(stats["return_status"]),
         int(stats.get("iter_count", -1)),
         seconds,
+        began - started,
         judge(program, x, lam_x, lam_g),
         stats["iterations"] if peer is None else {},
         "" if peer is not None or stats["success"] else solver.explain(),

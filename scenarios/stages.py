@@ -52,7 +52,7 @@ class StagedSolver:
         self._x: list[int] = []
         self._g: list[int] = []
         sizes: dict[str, list[int]] = {"nx": [], "nu": [], "ng": []}
-        scale, staged = np.ones(program.m), ca.SX(g)
+        scale = _coefficients(program, gaps)
         for k in range(last + 1):
             of_stage = np.flatnonzero(columns == k)
             own = [int(i) for i in of_stage if i in states]
@@ -64,13 +64,17 @@ class StagedSolver:
             self._g += [closing[unknown] for unknown in ordered] + path
             for key, part in (("nx", own), ("nu", inputs), ("ng", path)):
                 sizes[key].append(len(part))
-            for unknown in ordered:
-                row = closing[unknown]
-                scale[row] = _coefficient(g[row], x[unknown], program.constraint_names[row])
+        self._scale = scale[self._g]
+        if isinstance(x, ca.SX):
+            staged = ca.SX(g)
+            for row, unknown in gaps.items():
                 # Written anew, so that the coefficient is 1 to the last bit.
                 staged[row] = x[unknown] + ca.substitute(g[row], x[unknown], 0) / scale[row]
-        self._scale = scale[self._g]
-        nlp = {"x": x[self._x], "p": p, "f": f, "g": staged[self._g]}
+            nlp = {"x": x[self._x], "p": p, "f": f, "g": staged[self._g]}
+        else:
+            z = ca.MX.sym("z", program.n)
+            f, g = ca.Function("graph", [x, p], [f, g])(z[np.argsort(self._x).tolist()], p)
+            nlp = {"x": z, "p": p, "f": f, "g": g[self._g] / self._scale}
         structure = {"structure_detection": "manual", "N": last, **sizes}
         self._solver = ca.nlpsol("peer", "fatrop", nlp, {**options, **structure})
 
@@ -139,7 +143,7 @@ def _rows(
 
 def _refuse_coupling(f: Any, g: Any, x: Any, columns: np.ndarray, names: Sequence[str]) -> None:
     """Raise where the Hessian of the Lagrangian couples two stages."""
-    lam = ca.SX.sym("lam", g.shape[0])
+    lam = type(x).sym("lam", g.shape[0])
     gradient = ca.gradient(f + ca.dot(lam, g), x)
     for i, j in zip(*ca.jacobian_sparsity(gradient, x).get_triplet(), strict=True):
         if columns[i] != columns[j]:
@@ -149,11 +153,20 @@ def _refuse_coupling(f: Any, g: Any, x: Any, columns: np.ndarray, names: Sequenc
             )
 
 
-def _coefficient(row: Any, unknown: Any, name: str) -> float:
-    slope = ca.jacobian(row, unknown)
-    if not slope.is_constant():
-        raise ValueError(f"row {name} is not of the form x_k+1 - F(x_k, u_k); solve it for x_k+1")
-    return float(slope)
+def _coefficients(program: Program, gaps: Mapping[int, int]) -> np.ndarray:
+    """Return the constant factor of the unknown whose gap a row closes; 1 for other rows."""
+    x, p, g = (program.nlp[key] for key in ("x", "p", "g"))
+    slopes = ca.Function("slopes", [x, p], [ca.jacobian(g, x)])
+    here, there = slopes(program.x0, program.p), slopes(program.x0 + 0.1, program.p)
+    factors = np.ones(program.m)
+    for row, unknown in gaps.items():
+        factors[row] = here[row, unknown]
+        if here[row, unknown] != there[row, unknown]:
+            raise ValueError(
+                f"row {program.constraint_names[row]} is not of the form x_k+1 - F(x_k, u_k); "
+                "solve it for x_k+1"
+            )
+    return factors
 
 
 def _back(values: Any, order: Sequence[int], factor: Any) -> Any:

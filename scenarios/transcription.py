@@ -21,11 +21,19 @@ Dynamics = Callable[[Any, Any], Any]
 
 
 class Transcription:
-    """Collects a control problem piece by piece; all symbols are SX and in physical units."""
+    """Collects a control problem piece by piece; all symbols are in physical units.
 
-    def __init__(self, name: str) -> None:
+    Args:
+        name: of the problem.
+        symbols: ``ca.SX`` unrolls the horizon, which evaluates fastest; ``ca.MX`` builds one
+            interval and maps it over the horizon, which builds in a time that hardly depends on
+            its length, and is for large states and long horizons.
+    """
+
+    def __init__(self, name: str, symbols: Any = ca.SX) -> None:
         self.name = name
-        self._objective: Any = ca.SX(0)
+        self._symbols = symbols
+        self._objective: Any = symbols(0)
         self._x: list[Any] = []
         self._p: list[Any] = []
         self._g: list[Any] = []
@@ -59,7 +67,7 @@ class Transcription:
         """
         shape = (rows, columns)
         scale = spread(unit, shape)
-        symbol = ca.SX.sym(name, rows, columns)
+        symbol = self._symbols.sym(name, rows, columns)
         self._place("x", name, Block(slice(0), shape, scale, stride))
         self._x.append(ca.vec(symbol))
         for key, value in (("x0", start), ("lbx", lower), ("ubx", upper)):
@@ -71,7 +79,7 @@ class Transcription:
         values = np.atleast_1d(np.asarray(value, dtype=float))
         values = values[:, None] if values.ndim == 1 else values
         shape = (values.shape[0], values.shape[1])
-        symbol = ca.SX.sym(name, *shape)
+        symbol = self._symbols.sym(name, *shape)
         self._place("p", name, Block(slice(0), shape, np.ones(shape)))
         self._p.append(ca.vec(symbol))
         self._numbers["p"].append(values.ravel(order="F"))
@@ -91,7 +99,7 @@ class Transcription:
 
         For a trajectory, give one column per time.
         """
-        rows = ca.SX(rows)
+        rows = self._symbols(rows)
         shape = (int(rows.shape[0]), int(rows.shape[1]))
         scale = spread(unit, shape)
         self._place("g", name, Block(slice(0), shape, scale, stride))
@@ -105,8 +113,13 @@ class Transcription:
 
     def shoot(self, name: str, step: Dynamics, X: Any, U: Any, **options: Any) -> None:
         """Multiple shooting: X_{k+1} = step(X_k, U_k) for every column of U."""
-        ends = [step(X[:, k], U[:, k]) for k in range(int(U.shape[1]))]
-        self.constrain(name, X[:, 1:] - ca.horzcat(*ends), **options)
+        N = int(U.shape[1])
+        if self._symbols is ca.MX:
+            x, u = ca.SX.sym("x", X.shape[0]), ca.SX.sym("u", U.shape[0])
+            ends = ca.Function("interval", [x, u], [step(x, u)]).map(N)(X[:, :-1], U)
+        else:
+            ends = ca.horzcat(*(step(X[:, k], U[:, k]) for k in range(N)))
+        self.constrain(name, X[:, 1:] - ends, **options)
 
     def collocate(
         self,
@@ -139,7 +152,7 @@ class Transcription:
         points = (
             self.variable(f"{name} points", rows, N * inner, stride=inner, **options)
             if inner
-            else ca.SX(rows, 0)
+            else self._symbols(rows, 0)
         )
         defects = []
         for k in range(N):
@@ -155,8 +168,10 @@ class Transcription:
 
     def build(self) -> Program:
         """Return the collected program."""
-        nlp = {"x": _stack(self._x), "p": _stack(self._p), "f": self._objective}
-        nlp["g"] = _stack(self._g)
+        empty = self._symbols(0, 1)
+        parts = {"x": self._x, "p": self._p, "g": self._g}
+        nlp = {key: ca.vertcat(empty, *collected) for key, collected in parts.items()}
+        nlp["f"] = self._objective
         numbers = {
             key: np.concatenate(parts) if parts else np.zeros(0)
             for key, parts in self._numbers.items()
@@ -215,7 +230,3 @@ def _radau(degree: int) -> tuple[Any, np.ndarray]:
     # Exact for powers below the degree. CasADi's own weights add up to 1/2 where the degree is 1.
     powers = np.vander(points, increasing=True).T
     return C, np.linalg.solve(powers, 1.0 / np.arange(1, degree + 1))
-
-
-def _stack(parts: list[Any]) -> Any:
-    return ca.vertcat(*parts) if parts else ca.SX(0, 1)
