@@ -152,3 +152,29 @@ def test_the_working_set_may_change_altogether() -> None:
     solver(p=[0.6, -1, 0.4, 3], **call)
     assert solver.result.iterations > warm.iterations
     np.testing.assert_allclose(warm.x, solver.result.x, atol=1e-6)
+
+
+def test_a_control_problem_from_a_state_nearby() -> None:
+    """A pendulum with bounded torque, 182 variables (sparse): the next state costs a few steps."""
+    N = 60
+    x, u, p = ca.SX.sym("x", 2, N + 1), ca.SX.sym("u", N), ca.SX.sym("p", 2)
+    g, f = [x[:, 0] - p], 0
+    for k in range(N):
+        f += ca.sumsqr(x[:, k]) + 0.1 * u[k] ** 2
+        g.append(x[:, k + 1] - x[:, k] - 0.1 * ca.vertcat(x[1, k], u[k] - ca.sin(x[0, k])))
+    nlp = {"x": ca.vertcat(ca.vec(x), u), "p": p, "f": f, "g": ca.vertcat(*g)}
+    solver = nlpsol("s", "hybrid", nlp)
+    limit = np.concatenate((np.full(2 * N + 2, np.inf), np.full(N, 0.4)))
+    call = {"lbx": -limit, "ubx": limit, "lbg": 0, "ubg": 0}
+    solver(p=[1.5, 0], **call)
+    first = solver.result
+    assert first.success
+    for state in ([1.51, 0.1], [1.6, 0.1], [1.8, 0.1]):
+        solver(p=state, **call)
+        cold = solver.result
+        solver(p=state, warm_start=first, **call)
+        warm = solver.result
+        assert warm.success
+        assert warm.iterations <= 0.5 * cold.iterations
+        assert warm.f <= cold.f + 1e-6
+        assert (warm.working_set.x != first.working_set.x).any()

@@ -41,7 +41,7 @@ def follow(
         solved: the test of the end.
         active: the first guess, entries of w at their lower and at their upper bound.
     """
-    error = scaled_error(form, it, 0.0)
+    error = np.inf
     for step in range(1, _STEPS + 1):
         found = _step(form, kernel, it, active)
         if found is None:
@@ -49,6 +49,7 @@ def follow(
         it, active = found
         if solved(it):
             return it, step
+        # The first step may raise it: the multipliers of the guess need not fit the new data.
         now = scaled_error(form, it, 0.0)
         if now > 0.5 * error:
             return None, step
