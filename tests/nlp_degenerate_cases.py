@@ -60,6 +60,10 @@ RANK = {
         {"x": y, "f": a + b, "g": rows(CIRCLE, CIRCLE)}, equations(0, 0, x0=[1, -2]),
         (-2 * HALF,), [-HALF, -HALF],
     ),
+    "a curve and its square": Solvable(
+        {"x": y, "f": a + b, "g": rows(CIRCLE, CIRCLE**2)}, equations(0, 0, x0=[1, -2]),
+        (-2 * HALF,), [-HALF, -HALF],
+    ),
     "a row that is the sum of others": Solvable(
         {"x": z, "f": ca.sumsqr(z - 1), "g": ca.DM([[1, 1, 0], [0, 1, 1], [1, 2, 1]]) @ z},
         equations(1, 2, 3), (2 / 3,), [1 / 3, 2 / 3, 4 / 3],

@@ -69,6 +69,7 @@ NO_MINIMIZER = {
         {"x": y, "f": a, "g": a * b}, {"lbx": 0, "lbg": 1, "ubg": 1, "x0": 1}
     ),
     "an exponential equation": Edge({"x": x, "f": 0, "g": ca.exp(x)}, equations(0)),
+    "a product and a zero": Edge({"x": y, "f": 0, "g": rows(a * b, a)}, equations(1, 0, x0=1)),
 }  # fmt: skip
 
 # The infimum lies on the edge of the domain, where the slope is infinite.
@@ -81,6 +82,8 @@ ON_THE_EDGE = {
     ),
     "an arc": Edge({"x": x, "f": ca.acos(x)}, {"lbx": -1, "ubx": 1}, [1], 1e-3),
     "a root at its bound": Edge({"x": x, "f": ca.sqrt(x)}, {"lbx": 0, "x0": 1}, [0], 1e-3),
+    "a corner": Edge({"x": x, "f": ca.fabs(x - 0.3)}, {"x0": 1}, [0.3], 1e-3),
+    "a corner of a norm": Edge({"x": y, "f": ca.norm_2(y)}, {"x0": [1, 2]}, [0, 0], 1e-3),
     "a corner in a row": Edge(
         {"x": y, "f": a + b, "g": ca.fabs(a) + ca.fabs(b)}, {"ubg": 1, "x0": [0.2, 0.1]}
     ),

@@ -62,6 +62,13 @@ INFEASIBLE = {
     "parallel equations": Case(
         {"x": y, "f": ca.sumsqr(y), "g": rows(a + b, a + b)}, equations(0, 1), (ROOT2 / 2,)
     ),
+    "parallel half-planes": Case(
+        {"x": y, "f": a, "g": rows(a - 2 * b, a - 2 * b)}, {"lbg": [2, -INF], "ubg": [INF, 1]},
+        (ROOT2 / 2,),
+    ),
+    "rank-deficient equations": Case(
+        {"x": y, "f": a, "g": rows(a + b, 2 * a + 2 * b)}, equations(1, 3), (1 / np.sqrt(5),)
+    ),
     "more equations than unknowns": Case(
         {"x": y, "f": 0, "g": ca.DM(FIVE) @ y}, equations(*FIVE_B, x0=1), (FIVE_LEAST,)
     ),
@@ -80,6 +87,10 @@ INFEASIBLE = {
     "a square equal to -1": Case({"x": x, "f": x, "g": x**2}, equations(-1, x0=3), (1.0,)),
     "a norm equal to -1": Case(
         {"x": z, "f": ca.sum1(z), "g": ca.sumsqr(z)}, equations(-1, x0=[1, -2, 3]), (1.0,)
+    ),
+    "concentric rings": Case(
+        {"x": y, "f": a, "g": rows(ca.sumsqr(y), ca.sumsqr(y))},
+        {"lbg": [-INF, 4], "ubg": [1, INF], "x0": [1, 0.5]}, (RINGS,),
     ),
     "concentric spheres": Case(
         {"x": z, "f": z[0], "g": rows(ca.sumsqr(z), ca.sumsqr(z))}, equations(1, 4, x0=[1, 1, 0]),
@@ -105,6 +116,9 @@ INFEASIBLE = {
         # x³ − 3x = 5 has the root 2.28; from −2 the violation is 3 at its local minimum x = −1.
         {"x": x, "f": 0 * x, "g": x**3 - 3 * x}, {**equations(5, x0=-2), "ubx": 0}, (3.0,)
     ),
+    "an integer at one half": Case(
+        {"x": x, "f": x, "g": rows(x * (1 - x), x)}, equations(0, 0.5, x0=0.1), (0.25,)
+    ),
     "a fixed variable": Case(
         {"x": y, "f": b, "g": a + b}, {"lbx": [1, -INF], "ubx": [1, 2], **equations(5)}, (2.0,)
     ),
@@ -112,6 +126,9 @@ INFEASIBLE = {
         {"x": y, "f": ca.sumsqr(y), "g": a + b}, {"lbx": [1, 2], "ubx": [1, 2], "ubg": 2}, (1.0,)
     ),
     "a constant row": Case({"x": x, "f": x**2, "g": ca.SX(3)}, {"ubg": 2, "x0": 1}, (1.0,)),
+    "a constant equation": Case(
+        {"x": y, "f": a, "g": rows(a + b, 4)}, equations(1, 3), (1.0,)
+    ),
     "complementarity away from it": Case(
         {"x": y, "f": a + b, "g": a * b}, {"lbx": 1, "ubg": 0}, (1.0,)
     ),
@@ -121,6 +138,10 @@ INFEASIBLE = {
     ),
     "a negative root": Case(
         {"x": x, "f": x**2, "g": ca.sqrt(x)}, {"lbx": 0, **equations(-1), "x0": 1}, (1.0,)
+    ),
+    "an objective that falls without bound": Case(
+        # Infeasible first: nothing is said of an objective where there is no feasible point.
+        {"x": y, "f": -a, "g": rows(b, b)}, equations(0, 1), (ROOT2 / 2,)
     ),
     "twenty variables": Case(
         {"x": big, "f": ca.sumsqr(big), "g": ca.sum1(big)}, {"lbx": -1, "ubx": 1, "lbg": 100},

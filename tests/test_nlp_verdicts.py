@@ -209,6 +209,10 @@ def test_bounds_and_parameters_change_the_verdict_without_a_rebuild() -> None:
 
 
 UNITS = {
+    "infeasible cycle": (lambda a, b: (a**2, ca.vertcat(a - b, b - a)), {"lbg": 1}, "INFEASIBLE"),
+    "infeasible cycle, falling objective": (
+        lambda a, b: (a, ca.vertcat(a - b, b - a)), {"lbg": 1}, "INFEASIBLE"
+    ),
     "negative square": (lambda a, b: (a, a**2 + b**2), {"ubg": -1}, "INFEASIBLE"),
     "unbounded strip": (lambda a, b: (a + b, a - b), {"lbg": 0, "ubg": 1}, "UNKNOWN"),
     "solvable": (lambda a, b: ((a - 1) ** 2 + b**2, a * b), {"lbg": 1}, "SUCCESS"),

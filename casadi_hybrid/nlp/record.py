@@ -13,6 +13,7 @@ import numpy as np
 from casadi_hybrid.history import Course
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.law import State
+from casadi_hybrid.nlp.residuals import met_far_out
 from casadi_hybrid.status import StopReason
 from casadi_hybrid.stopping import Progress
 
@@ -98,11 +99,11 @@ class Watch:
         """Stop where the callback has asked for it, or where the iterates have gone to infinity."""
         if self._stop:
             return StopReason.STOPPED_BY_USER
-        size = float(np.abs(progress.state.x).max())
-        feasible = progress.residuals.feasibility <= 1e-6 * (1.0 + size)
-        if feasible and progress.state.carry.at.raw_f < -self.divergence:
+        at = progress.state.carry.at
+        low = at.raw_f < -self.divergence
+        if low and met_far_out(progress.residuals.feasibility, at.x, at.raw_J):
             return StopReason.UNBOUNDED
-        return StopReason.DIVERGED if size > self.divergence else None
+        return StopReason.DIVERGED if float(np.abs(at.x).max()) > self.divergence else None
 
     def course(self) -> Course:
         """The residuals of all iterates as arrays."""

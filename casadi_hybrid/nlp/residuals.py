@@ -6,6 +6,7 @@ import numpy as np
 
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.nlp.evaluator import Operator
+from casadi_hybrid.nlp.sparse import largest_entry
 from casadi_hybrid.nlp.standard import Bounds
 from casadi_hybrid.residuals import Residuals
 
@@ -40,6 +41,16 @@ def kkt_residuals(
 def violations(value: Vector, lower: Vector, upper: Vector) -> Vector:
     """How far each entry lies outside its bounds: negative below, positive above, else zero."""
     return np.maximum(value - upper, 0.0) - np.maximum(lower - value, 0.0)
+
+
+def met_far_out(violation: float, x: Vector, J: Operator) -> bool:
+    """Whether a violation is at most 1e-6, or what rounding leaves where x is large (up to 1e-2).
+
+    The terms of a row are taken to be of the size max|∇g|·‖x‖.
+    """
+    size = float(np.abs(x).max(initial=0.0))
+    rounding = 100.0 * float(np.finfo(float).eps) * largest_entry(J) * size
+    return violation <= max(1e-6, min(rounding, 1e-2))
 
 
 def _violation(value: Vector, lower: Vector, upper: Vector) -> float:

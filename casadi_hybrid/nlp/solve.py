@@ -16,8 +16,8 @@ from casadi_hybrid.nlp.attempts import Attempt, best, first_attempt, next_attemp
 from casadi_hybrid.nlp.barrier import Barrier
 from casadi_hybrid.nlp.iterate import Settings
 from casadi_hybrid.nlp.program import Program
+from casadi_hybrid.nlp.residuals import met_far_out
 from casadi_hybrid.nlp.result import NlpResult
-from casadi_hybrid.nlp.sparse import largest_entry
 from casadi_hybrid.nlp.standard import Bounds, StandardForm
 from casadi_hybrid.nlp.verdict import Trail, make_result, undefined_result
 from casadi_hybrid.nlp.working_set import WarmStart
@@ -149,8 +149,6 @@ def _unbounded(progress: Progress) -> StopReason | None:
     size = float(np.abs(at.x).max())
     if size <= 1e10:
         return None
-    steepest = largest_entry(at.raw_J)
-    rounding = min(100.0 * float(np.finfo(float).eps) * steepest * size, 1e-2)
-    if progress.residuals.feasibility <= max(1e-6, rounding) and at.raw_f < 0.0:
+    if at.raw_f < 0.0 and met_far_out(progress.residuals.feasibility, at.x, at.raw_J):
         return StopReason.UNBOUNDED
     return StopReason.DIVERGED if size > 1e20 else None

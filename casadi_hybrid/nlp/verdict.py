@@ -123,6 +123,8 @@ def _violation_slope(form: StandardForm, at: Point) -> float:
     """The certificate of :class:`~casadi_hybrid.nlp.result.NlpResult` at this point."""
     bounds = form.bounds
     v = violations(at.raw_g, bounds.lbg, bounds.ubg)
+    # Rounding of a row that holds is no violation beside a row without a gradient.
+    v = np.where(np.abs(v) > 1e-10 * np.abs(v).max(initial=0.0), v, 0.0)
     weights = np.zeros(v.size)
     weights[form.rows] = form.scale_c**2
     pull = weights * v
