@@ -152,7 +152,7 @@ def scenery(ax: Axes, flight: Flight) -> None:
         ax.add_patch(Circle((x, z), radius, facecolor="#CCCCCC", edgecolor="none"))
         keep = radius + flight.vehicle.arm
         ax.add_patch(Circle((x, z), keep, facecolor="none", edgecolor=LIMIT["color"], ls="--"))
-    for height in flight.heights:
+    for height in filter(np.isfinite, flight.heights):
         ax.axhline(height, **LIMIT)
     ax.set(xlabel="$x$ (m)", ylabel="$z$ (m)", aspect="equal", xlim=(-0.5, 8.5), ylim=(-0.9, 1.4))
 

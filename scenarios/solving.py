@@ -68,7 +68,8 @@ SQP_CLIPPED = Peer(
 )
 """SQP for indefinite Hessians: negative eigenvalues are set to zero."""
 SLEQP = Peer("SLEQP", "sleqp", {**_QUIET, "print_level": 0, "max_wall_time": 30.0})
-FATROP = Peer("FATROP", "fatrop", {**_QUIET, "fatrop": {"print_level": 0}})
+FATROP = Peer("FATROP", "fatrop", {**_QUIET, "fatrop": {"print_level": 0, "tolerance": 1e-7}})
+"""At its default tolerance of 1e-8 it often goes on to its limit without getting any nearer."""
 UNO = Peer("Uno", "uno", {**_QUIET, "uno.logger": "SILENT"})
 
 
