@@ -207,9 +207,6 @@ def main(argv: Sequence[str] | None = None) -> int:
                 "matrix": gaps[-1][1].gap,
             }
         )
-    if not arguments.json:
-        print("best local gap 1 - rho over penalty and steps, by the unit of the pressure rows:\n")
-        print(table(rows, GAP_COLUMNS) + "\n")
     return _report(arguments, plant, N, budget, rows, gaps, names.index("kPa"))
 
 
@@ -238,6 +235,10 @@ def _report(
             Check("scalar gap over matrix gap in kPa",
                   gaps[shown][0].gap / gaps[shown][1].gap, 1e-2),
         ],
+        tables={
+            "best local gap 1 - rho over penalty and steps, by the unit of the pressure rows":
+                table(rows, GAP_COLUMNS)
+        },
         facts={"gaps": list(rows)},
         figures={"anisotropy": draw([row["ratio"] for row in rows], gaps, runs)},
     )  # fmt: skip

@@ -234,9 +234,7 @@ def _report(
 ) -> int:
     full, silent, worst = outcomes[0], outcomes[1], outcomes[4]
     rows = [outcome.row(full.powers, M) for outcome in outcomes]
-    if not arguments.json:
-        print(f"{len(full.powers) - 1} iterations from the solution with noisy sensors:\n")
-        print(table(rows, NOISE_COLUMNS) + "\n")
+    title = f"{len(full.powers) - 1} iterations from the solution with noisy sensors"
     courses = [np.array(outcome.clean.trace.points) for outcome in outcomes]
     apart = max(float(np.abs(course - courses[0]).max()) for course in courses)
     error = max(abs(o.measured / o.predicted - 1.0) for o in outcomes)
@@ -255,6 +253,7 @@ def _report(
             Check("deviation with C2 Pn = 0 over that of optimism only",
                   silent.measured / worst.measured, 0.5),
         ],
+        tables={title: table(rows, NOISE_COLUMNS)},
         facts={"noise": rows},
         figures={"noise": draw(outcomes, default.result.x, shares, swept)},
     )  # fmt: skip

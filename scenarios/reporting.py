@@ -115,6 +115,7 @@ def finish(
     figures: Mapping[str, Figure] | None = None,
     files: Sequence[Path] = (),
     columns: Sequence[Column] = COLUMNS,
+    tables: Mapping[str, str] | None = None,
 ) -> int:
     """Write figures and ``report.json``, print the outcome and return the exit code.
 
@@ -129,6 +130,7 @@ def finish(
         figures: by name of the file, without suffix.
         files: further files that were written, such as animations.
         columns: of the table.
+        tables: further tables by title, as :func:`table` makes them; shown before the main one.
     """
     failed = {label: report for label, report in reports.items() if not report.accepted}
     broken = [check for check in checks if not check.passed]
@@ -145,6 +147,7 @@ def finish(
         "tolerance": TOL,
         "blas_threads": os.environ.get("OPENBLAS_NUM_THREADS", "default"),
         "methods": list(rows),
+        "tables": {**(tables or {}), "": table(rows, columns)},
         "checks": [{**vars(check), "passed": check.passed} for check in checks],
         "facts": dict(facts or {}),
         "reports": {label: report.to_dict() for label, report in reports.items()},
@@ -156,7 +159,7 @@ def finish(
     if arguments.json:
         print(text)
     else:
-        _print(data, table(rows, columns), failed or dict(list(reports.items())[:1]), checks)
+        _print(data, failed or dict(list(reports.items())[:1]), checks)
     return 0 if data["accepted"] else 1
 
 
@@ -167,14 +170,14 @@ def progress(text: str) -> None:
 
 def _print(
     data: Mapping[str, Any],
-    shown: str,
     reports: Mapping[str, Verdict],
     checks: Sequence[Check],
 ) -> None:
     problem = data["problem"]
     print(f"{problem['name']}: {problem['n']} unknowns, {problem['m']} constraints, ", end="")
     print(f"tolerance {TOL:.0e} on each KKT residual (largest entry, unscaled)\n")
-    print(shown)
+    for title, shown in data["tables"].items():
+        print(f"{title}:\n\n{shown}\n" if title else shown)
     print(f"\nBLAS threads: {data['blas_threads']} (OPENBLAS_NUM_THREADS).", end=" ")
     print("Where a solve did not converge, the row shows its best iterate.")
     for row in data["methods"]:
