@@ -1,0 +1,301 @@
+"""``nlpsol`` on random problems: the planted solution, the same from every equivalent form.
+
+Residuals are recomputed from CasADi's graph. The default run draws few examples, the same each
+time; ``-m slow`` draws many. Both can be turned up by ``--hypothesis-profile=explore``.
+"""
+
+from __future__ import annotations
+
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from nlp_equivalent import FORMS, rewritten
+from nlp_judge import INF, Judge, numbers
+from nlp_random import ROWS, VARIABLES, Answer, Random, planted
+
+from casadi_hybrid import nlpsol
+
+# Tighter than the defaults: what the scales of a form multiply is still small.
+TIGHT = {"tol": 1e-10, "residual_tol": 1e-7}
+OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
+FEW, MANY = settings(max_examples=8), settings(max_examples=300)
+
+seeds = st.integers(0, 10**6)
+variables = st.lists(st.sampled_from(VARIABLES), min_size=1, max_size=6)
+rows = st.lists(st.tuples(st.sampled_from(ROWS), st.booleans()), max_size=5)
+convex = st.builds(planted, seeds, variables, rows, curved=st.booleans())
+indefinite = st.builds(planted, seeds, variables, rows, curved=st.booleans(), convex=st.just(False))
+forms = st.lists(st.sampled_from(sorted(FORMS)), min_size=1, max_size=3, unique=True)
+# Forms whose active gradients stay independent: else no working set is the only one.
+DEPENDENT = {"duplicated_rows", "equations_as_inequalities"}
+regular = st.lists(
+    st.sampled_from(sorted({*FORMS} - DEPENDENT)), min_size=1, max_size=3, unique=True
+)
+
+
+def solved(problem: Random, **more: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(answer, statistics) of a success, its residuals recomputed."""
+    solver = nlpsol("s", "hybrid", problem.nlp, TIGHT)
+    found = solver(**{**problem.call, **more})
+    assert solver.stats()["success"], solver.explain()
+    assert Judge(problem.nlp).kkt(found, problem.call) <= TIGHT["residual_tol"] * (1 + 1e-6)
+    return found, solver.stats()
+
+
+def same(a: Answer, b: Answer) -> None:
+    """Equal but for the tolerance of the solves; multipliers are of the size of one."""
+    np.testing.assert_allclose(a.x, b.x, atol=1e-5)
+    np.testing.assert_allclose(a.f, b.f, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(a.lam_x, b.lam_x, atol=1e-4)
+    np.testing.assert_allclose(a.lam_g, b.lam_g, atol=1e-4)
+
+
+def check_planted(problem: Random) -> None:
+    found, _ = solved(problem)
+    same(Answer.of(found), problem.planted)
+    # ∂L/∂p = (x, λ_g) by the way the parameters enter, and CasADi's sign is the other one.
+    slope = np.concatenate((problem.planted.x, problem.planted.lam_g))
+    np.testing.assert_allclose(numbers(found["lam_p"]), -slope, atol=1e-4)
+
+
+def check_form(problem: Random, names: list[str], seed: int, mx: bool) -> None:
+    other, back = rewritten(problem, names, seed, mx=mx)
+    found, _ = solved(other)
+    same(back(Answer.of(found)), problem.planted)
+
+
+def check_indefinite(problem: Random) -> None:
+    """Success or a certificate; and from the planted KKT point itself nothing moves."""
+    solver, judge = nlpsol("s", "hybrid", problem.nlp), Judge(problem.nlp)
+    found = solver(**problem.call)
+    if solver.stats()["success"]:
+        assert judge.kkt(found, problem.call) <= 1e-6 * (1 + 1e-6)
+    else:
+        # Rows that curve either way may have a local minimum of their violation.
+        assert solver.stats()["unified_return_status"] == "SOLVER_RET_INFEASIBLE", solver.explain()
+        violation, slope = judge.infeasibility(found["x"], problem.call)
+        assert violation > 1e-6
+        assert slope <= 1e-4
+    known = problem.planted
+    again = solver(**{**problem.call, "x0": known.x}, lam_x0=known.lam_x, lam_g0=known.lam_g)
+    if known.lam_x.any() or known.lam_g.any():
+        assert solver.stats()["iter_count"] == 0
+        np.testing.assert_allclose(numbers(again["x"]), known.x, atol=1e-9)
+
+
+def check_warm_start(problem: Random, names: list[str], seed: int) -> None:
+    """From the solution no step; from nearby a few, to the same point."""
+    other, _ = rewritten(problem, names, seed, mx=False)
+    cold, stats = solved(other)
+    duals = {"lam_x0": cold["lam_x"], "lam_g0": cold["lam_g"]}
+    if not any(numbers(value).any() for value in duals.values()):
+        return
+    again, warm = solved(other, x0=cold["x"], **duals)
+    assert warm["iter_count"] <= 1
+    same(Answer.of(again), Answer.of(cold))
+    step = 1e-5 * np.random.default_rng(seed).normal(size=other.x.numel())
+    near = numbers(cold["x"]) * (1 + step)
+    again, warm = solved(other, x0=near, **duals)
+    assert warm["iter_count"] <= max(3, stats["iter_count"])
+
+
+def check_reuse(problem: Random, seed: int) -> None:
+    """Other numbers in an old solver are the same, to the last bit, as in a new one."""
+    rng = np.random.default_rng(seed)
+    # Other numbers may contradict each other: what is asked is the same answer, not a solution.
+    options = {"max_iter": 60}
+    used = nlpsol("s", "hybrid", problem.nlp, options)
+    free = problem.lbx < problem.ubx
+    for _ in range(2):
+        values = problem.values + 0.1 * rng.normal(size=problem.values.size)
+        moved = problem.ubx + np.where(free, rng.uniform(0, 1, free.size), 0)
+        other = replace(problem, values=values, ubx=moved)
+        fresh = nlpsol("s", "hybrid", problem.nlp, options)
+        identical(used(**other.call), fresh(**other.call))
+        np.testing.assert_equal(used.stats()["iterations"], fresh.stats()["iterations"])
+        used(**problem.call)
+
+
+def identical(a: dict[str, Any], b: dict[str, Any]) -> None:
+    for key in OUTPUTS:
+        np.testing.assert_array_equal(numbers(a[key]), numbers(b[key]), err_msg=key)
+
+
+# --- the same checks, few and many examples -----------------------------------------------------
+
+
+@FEW
+@given(convex)
+def test_the_planted_solution_is_found(problem: Random) -> None:
+    check_planted(problem)
+
+
+@FEW
+@given(convex, forms, seeds, st.booleans())
+def test_equivalent_problems_have_equivalent_answers(
+    problem: Random, names: list[str], seed: int, mx: bool
+) -> None:
+    check_form(problem, names, seed, mx)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_every_form_gives_the_planted_answer(name: str) -> None:
+    for seed in (1, 2):
+        kinds = [*VARIABLES, "free", "free"]
+        problem = planted(seed, kinds, [(kind, True) for kind in ROWS], curved=seed == 2)
+        check_form(problem, [name], seed, mx=seed == 2)
+
+
+@FEW
+@given(indefinite)
+def test_an_indefinite_problem_has_a_true_verdict(problem: Random) -> None:
+    check_indefinite(problem)
+
+
+@FEW
+@given(convex, regular, seeds)
+def test_a_warm_start_at_the_solution_ends_there(
+    problem: Random, names: list[str], seed: int
+) -> None:
+    check_warm_start(problem, names, seed)
+
+
+@FEW
+@given(convex, seeds)
+def test_a_solver_that_was_used_is_as_good_as_new(problem: Random, seed: int) -> None:
+    check_reuse(problem, seed)
+
+
+@FEW
+@given(seeds, st.integers(1, 5), st.integers(0, 4), forms)
+def test_planted_contradictions_are_found(seed: int, n: int, more: int, names: list[str]) -> None:
+    check_infeasible(seed, n, more, names)
+
+
+@FEW
+@given(seeds, st.integers(1, 5), st.integers(0, 4))
+def test_planted_rays_are_found(seed: int, n: int, m: int) -> None:
+    check_unbounded(seed, n, m)
+
+
+@pytest.mark.slow
+@MANY
+@given(convex, forms, seeds, st.booleans())
+def test_many_forms(problem: Random, names: list[str], seed: int, mx: bool) -> None:
+    check_planted(problem)
+    check_form(problem, names, seed, mx)
+    check_warm_start(problem, [name for name in names if name not in DEPENDENT], seed)
+    check_reuse(problem, seed)
+
+
+@pytest.mark.slow
+@MANY
+@given(indefinite)
+def test_many_indefinite_problems(problem: Random) -> None:
+    check_indefinite(problem)
+
+
+@pytest.mark.slow
+@MANY
+@given(seeds, st.integers(1, 5), st.integers(0, 4), forms)
+def test_many_contradictions_and_rays(seed: int, n: int, m: int, names: list[str]) -> None:
+    check_infeasible(seed, n, m, names)
+    check_unbounded(seed, n, m)
+
+
+# --- no solution --------------------------------------------------------------------------------
+
+
+def program(f: Any, g: Any, x: Any, x0: Any, **bounds: Any) -> Random:
+    n, m = x.numel(), g.numel()
+    whole = {
+        f"{side}{of}": np.broadcast_to(np.asarray(bounds.get(f"{side}{of}", end), float), size)
+        for side, end in (("lb", -INF), ("ub", INF))
+        for of, size in (("x", n), ("g", m))
+    }
+    return Random(x, ca.SX.sym("p", 0), f, g, **whole, x0=x0, values=np.zeros(0))
+
+
+def check_infeasible(seed: int, n: int, more: int, names: list[str]) -> None:
+    """Gᵀw = 0 and wᵀh < 0 with w > 0: no x has Gx ≤ h, whatever else is asked of it (Farkas)."""
+    rng = np.random.default_rng(seed)
+    x = ca.SX.sym("x", n)
+    G = rng.normal(size=(2, n))
+    w = rng.uniform(0.5, 2, 3)
+    G = np.vstack((G, -(w[0] * G[0] + w[1] * G[1]) / w[2]))
+    h = rng.normal(size=3)
+    h[2] = -(w[0] * h[0] + w[1] * h[1] + rng.uniform(0.5, 2)) / w[2]
+    other = rng.normal(size=(more, n))
+    g = ca.vertcat(ca.DM(G) @ x, *(ca.dot(ca.DM(row), x) for row in other))
+    slack = rng.uniform(-1, 3, more)
+    bounds = {"ubg": np.concatenate((h, slack)), "lbx": -10, "ubx": 10}
+    problem, _ = rewritten(
+        program(ca.sumsqr(x - 1), g, x, rng.normal(size=n), **bounds),
+        [name for name in names if "scaled" not in name],
+        seed,
+        mx=False,
+    )
+    solver = nlpsol("s", "hybrid", problem.nlp)
+    found = solver(**problem.call)
+    assert solver.stats()["unified_return_status"] == "SOLVER_RET_INFEASIBLE", solver.explain()
+    assert solver.stats()["point_status"] == "INFEASIBLE_STATIONARY"
+    violation, slope = Judge(problem.nlp).infeasibility(found["x"], problem.call)
+    assert violation > 1e-3
+    assert slope <= 1e-4
+
+
+def check_unbounded(seed: int, n: int, m: int) -> None:
+    """A direction d with Gd ≤ 0 along which f falls, from a feasible point."""
+    rng = np.random.default_rng(seed)
+    x, d, inside = ca.SX.sym("x", n), rng.normal(size=n), rng.normal(size=n)
+    d /= np.linalg.norm(d)
+    G = rng.normal(size=(m, n))
+    G -= np.outer(G @ d + rng.uniform(0, 1, m), d)
+    c = rng.normal(size=n)
+    c -= (c @ d + rng.uniform(0.5, 2)) * d
+    across = ca.sumsqr(x - ca.dot(ca.DM(d), x) * ca.DM(d))  # convex, constant along d
+    f = ca.dot(ca.DM(c), x) + across
+    problem = program(
+        f, ca.DM(G) @ x if m else ca.SX(0, 1), x, inside, ubg=G @ inside + rng.uniform(0.1, 1, m)
+    )
+    solver, judge = nlpsol("s", "hybrid", problem.nlp), Judge(problem.nlp)
+    found = solver(**problem.call)
+    assert solver.stats()["return_status"] == "UNBOUNDED", solver.explain()
+    point = numbers(found["x"])
+    assert judge.feasibility(point, problem.call) <= 1e-6 * (1 + np.abs(point).max())
+    assert float(found["f"]) < judge.at(inside).f - 1e5
+    ahead = point + np.abs(point).max() * d
+    assert judge.feasibility(ahead, problem.call) <= 1e-6 * (1 + np.abs(ahead).max())
+    assert judge.at(ahead).f < float(found["f"])
+
+
+# --- many users ---------------------------------------------------------------------------------
+
+
+def test_threads_and_pickled_copies_give_the_same_bits() -> None:
+    """Fresh processes, which get such copies, have a test of their own."""
+    problems = [planted(seed, VARIABLES, [(kind, True) for kind in ROWS]) for seed in range(4)]
+    solvers = [nlpsol("s", "hybrid", problem.nlp) for problem in problems]
+    alone = [solver(**problem.call) for solver, problem in zip(solvers, problems, strict=True)]
+    counts = [solver.stats()["iter_count"] for solver in solvers]
+
+    def again(job: tuple[int, bool]) -> tuple[int, dict[str, Any], int]:
+        i, copied = job
+        solver = pickle.loads(pickle.dumps(solvers[i])) if copied else solvers[i]
+        found = solver(**problems[i].call)
+        return i, found, solver.stats()["iter_count"]
+
+    jobs = [(i, copied) for copied in (False, True) for i in range(4)] * 2
+    for job in jobs[:8]:
+        identical(again(job)[1], alone[job[0]])
+    with ThreadPoolExecutor(4) as pool:
+        for i, found, count in pool.map(again, jobs):
+            identical(found, alone[i])
+            assert count == counts[i]
