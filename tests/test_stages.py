@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import sys
 from pathlib import Path
 
 import casadi as ca
@@ -19,10 +18,7 @@ FATROP = {"print_time": False, "fatrop": {"print_level": 0}}
 def modules(monkeypatch):
     """The scenarios' own modules, imported as its scripts do."""
     monkeypatch.syspath_prepend(str(FOLDER))
-    before = set(sys.modules)
-    yield importlib.import_module("stages"), importlib.import_module("transcription")
-    for name in set(sys.modules) - before:
-        sys.modules.pop(name)
+    return importlib.import_module("stages"), importlib.import_module("transcription")
 
 
 def motion(x, u):
