@@ -4,8 +4,10 @@
               [   A    −E  ],   D, E ≥ 0 diagonal.
 
 E⁻¹ = M is a matrix-valued penalty: eliminating the second row leaves W + D + AᵀMA, the augmented
-curvature of the law with base multiplier y and correction M. E → 0 is the Newton–KKT step. For a
-descent step K must have exactly as many negative eigenvalues as it has constraint rows.
+curvature of the law (:mod:`casadi_hybrid.law`) with base multiplier y and correction M. Its step
+with P = (W + D + AᵀMA)⁻¹ and the look-ahead drive D_d = (APAᵀ + R)⁻¹ is the step of
+K(D, (R⁻¹ + M)⁻¹), whatever the split of M: E = M⁻¹ without a drive, E = 0, the Newton–KKT step,
+for R = 0. For a descent step K must have exactly as many negative eigenvalues as constraint rows.
 
 Two backends behind one interface: LAPACK's Bunch–Kaufman for small problems, and CasADi's sparse
 LDLᵀ with a static order (which is also what its C code generation emits) for large ones.
