@@ -120,6 +120,7 @@ def draw(courses: Sequence[Course]) -> Figure:
             ax.axvline(PUSH_TIME, color=PALETTE[6], linewidth=0.9)
     if instants[-1] > PUSH_TIME:
         axes[0, 0].annotate("push", (PUSH_TIME, -0.35), xytext=(4, 0), textcoords="offset points")
+    axes[3, 0].tick_params(axis="y", which="minor", labelleft=False)
     axes[3, 0].set_xlabel("time (s)")
     fig.align_ylabels()
     legend_below(fig, axes[0, 0])
