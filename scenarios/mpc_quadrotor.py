@@ -1,7 +1,7 @@
 """Predictive control of a planar quadrotor on laps past obstacles, with wind, wrong model, noise.
 
 The vehicle of :mod:`quadrotor` starts at rest and follows laps of 3.5 s on an ellipse that cuts
-through the surroundings of two round obstacles; at 5 s a gust lifts its speed by 2 m/s. The
+through the surroundings of two round obstacles; at 5 s a gust adds 2 m/s upwards. The
 controller believes in the nominal vehicle without air. The true one is 8 % heavier, its inertia
 is 20 % larger, and the air of a wind of −1.5 m/s drags with 0.2 N·s/m. Sensors err by 5 mm,
 5 mrad, 2 cm/s and 20 mrad/s (standard deviations).
