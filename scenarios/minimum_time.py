@@ -149,7 +149,7 @@ def on_a_limit(car: Car, answer: Answer) -> np.ndarray:
 
 def draw_track(track: Track, states: np.ndarray, *, height: float = 4.8) -> tuple[Figure, Axes]:
     """Draw the edges of the track and our path on it, coloured by speed."""
-    fig, axes = figure(1, 1, height=height, width=1.15 * height)
+    fig, axes = figure(1, 1, height=height, width=0.95 * height)
     ax = axes[0, 0]
     for side in (-track.half_width, track.half_width):
         edge = track.points(np.full(401, side))

@@ -1,0 +1,147 @@
+"""The plants and the geometry of the scenarios, against independent computations."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import casadi as ca
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+FOLDER = Path(__file__).resolve().parent.parent / "scenarios"
+
+
+@pytest.fixture
+def load(monkeypatch):
+    """Import a module of the scenarios' folder, as the folder's scripts do."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    return importlib.import_module
+
+
+def rows(value):
+    return np.asarray(ca.DM(value)).ravel()
+
+
+def test_reactor_rests_at_its_steady_states_and_the_set_point_is_unstable(load):
+    plant = load("reactor").Reactor()
+    x = ca.SX.sym("x", 3)
+    slope = ca.Function("slope", [x], [ca.jacobian(plant.dynamics(x, [0.0]), x)])
+    growth = {}
+    for temperature in (320.0, 350.0):
+        state = plant.steady(temperature)
+        np.testing.assert_allclose(rows(plant.dynamics(state, [0.0])), 0.0, atol=1e-10)
+        # Without the row of the jacket, which keeps its temperature.
+        growth[temperature] = np.linalg.eigvals(slope(state).full()[:2, :2]).real.max()
+    assert growth[320.0] < 0 < growth[350.0]
+
+
+def test_bicycle_along_the_road_is_the_bicycle_in_time(load):
+    car = load("lane_change").Car()
+    inputs = np.array([0.1, -1.5])
+
+    def in_time(_, z):
+        _, _, heading, steering, speed = z
+        turn = speed * np.tan(steering) / car.wheelbase
+        return [speed * np.cos(heading), speed * np.sin(heading), turn, *inputs]
+
+    def along(_, z):
+        return rows(car.along_the_road(z, inputs))
+
+    begin = [0.3, -0.05, 0.02, 18.0]
+    moved = solve_ivp(in_time, (0, 1.2), [0.0, *begin], rtol=1e-10, atol=1e-12).y[:, -1]
+    found = solve_ivp(along, (0, moved[0]), [*begin, 0.0], rtol=1e-10, atol=1e-12).y[:, -1]
+    np.testing.assert_allclose(found[:4], moved[1:], rtol=1e-8)
+
+
+def test_outline_of_the_car_is_its_rectangle(load):
+    car = load("lane_change").Car()
+    corners = car.outline(3.0, 1.0, 0.4)
+    sides = np.linalg.norm(np.roll(corners, -1, axis=0) - corners, axis=1)
+    np.testing.assert_allclose(sides, [car.length, car.width] * 2)
+    ahead = corners[1] - corners[0]
+    np.testing.assert_allclose(np.arctan2(ahead[1], ahead[0]), 0.4)
+    rear = (corners[0] + corners[3]) / 2
+    np.testing.assert_allclose(rear + car.overhang * ahead / car.length, [3.0, 1.0])
+
+
+def test_gap_to_the_standing_car_is_negative_for_a_collision(load):
+    lane = load("lane_change")
+    car, road = lane.Car(), lane.Road()
+    states = np.zeros((4, 41))
+    assert lane.gap(car, road, states) == pytest.approx(-0.5 * car.width - road.left)
+    states[0] = road.left + 0.5 * car.width + 0.3
+    assert lane.gap(car, road, states) == pytest.approx(0.3)
+
+
+def test_distance_of_rectangles(load):
+    distance = load("parking").distance
+    square = np.array([[0.0, 1.0, 1.0, 0.0], [0.0, 0.0, 1.0, 1.0]])
+    assert distance(square, square + np.array([[1.25], [0.5]])) == pytest.approx(0.25)
+    assert distance(square, square + np.array([[0.9], [0.4]])) == pytest.approx(-0.1)
+    cos = np.sqrt(0.5)
+    diamond = np.array([[cos, -cos], [cos, cos]]) @ (square - 0.5)
+    # The corner points at the side of the other square.
+    assert distance(diamond, square + np.array([[1.0], [-0.5]])) == pytest.approx(1 - cos)
+    # A corner that only the turned normal separates: both shadows on the axes overlap.
+    near = diamond + np.array([[1.5], [1.5]])
+    assert distance(near, square) == pytest.approx(np.hypot(0.5, 0.5) - 0.5)
+
+
+def test_distance_finds_every_overlap_that_points_find(load):
+    parking = load("parking")
+    car, street = parking.Car(), parking.Street()
+    rng = np.random.default_rng(3)
+    grid = np.array([[a, b] for a in np.linspace(0, 1, 23) for b in np.linspace(0, 1, 13)]).T
+    hits = 0
+    for pose in rng.uniform([-3.0, 0.5, -1.5], [11.0, 4.5, 1.5], (300, 3)):
+        ours = np.asarray(ca.DM(car.corners(pose)))
+        inside = ours[:, :1] + (ours[:, [1, 3]] - ours[:, :1]) @ grid
+        for theirs in street.parked.values():
+            low, high = theirs.min(axis=1)[:, None], theirs.max(axis=1)[:, None]
+            hit = bool(np.any(np.all((inside > low) & (inside < high), axis=0)))
+            hits += hit
+            assert not hit or parking.distance(ours, theirs) < 0
+    assert hits > 50
+
+
+def test_car_on_the_track_is_the_car_in_the_plane(load):
+    module = load("minimum_time")
+    track, car = module.Track(), module.Car()
+    intervals = 200
+    bends, ds = track.curvature(intervals), track.length / intervals
+    assert bends.sum() * ds == pytest.approx(np.pi / 2)
+
+    def steer(s):
+        return np.array([0.06 if 50 < s < 95 else 0.0, 0.5])
+
+    # The curvature of the way changes at ends of intervals of the track.
+    state, states, plane = np.array([0.5, 0.0, 12.0, 0.0]), [], np.array([0.0, 0.5, 0.0, 12.0])
+    for k, bend in enumerate(bends[:110]):
+        u = steer((k + 0.5) * ds)
+
+        def along(_, z, u=u, bend=bend):
+            return rows(car.along_the_track(z, [*u, bend]))
+
+        after = solve_ivp(along, (0, ds), state, rtol=1e-9, atol=1e-11).y[:, -1]
+
+        def in_time(_, z, u=u):
+            return [z[3] * np.cos(z[2]), z[3] * np.sin(z[2]), z[3] * u[0], u[1]]
+
+        plane = solve_ivp(in_time, (0, after[3] - state[3]), plane, rtol=1e-9, atol=1e-11).y[:, -1]
+        state = after
+        states.append(state)
+    offset = np.zeros(intervals + 1)
+    offset[110] = state[0]
+    np.testing.assert_allclose(track.points(offset)[:, 110], plane[:2], atol=1e-6)
+    assert state[2] == pytest.approx(plane[3])
+    heading = bends[:110].sum() * ds + state[1]
+    assert heading == pytest.approx(plane[2])
+    assert np.abs(np.array(states)[:, 0]).max() > 1.0  # it has left the centre line
+
+
+def test_van_der_pol_keeps_moving_by_itself(load):
+    module = load("van_der_pol")
+    free = module.simulated(np.zeros(40))
+    assert np.abs(free[:, -1]).max() > 1.0
