@@ -21,13 +21,14 @@ from typing import Any
 import casadi as ca
 import numpy as np
 from animation import save_animation
+from drawing import Panel, compare
 from matplotlib.figure import Figure
 from program import Program
 from reporting import finish, parser
 from solving import FATROP, SQP, Answer, no_worse_than, solve_with_all
 from transcription import Transcription, runge_kutta
 
-from casadi_hybrid.plotting import PALETTE, figure, legend_below
+from casadi_hybrid.plotting import PALETTE, figure
 
 NAME = "cartpole"
 SUMMARY = "swing-up of a cart-pole with limits on force and track"
@@ -81,30 +82,13 @@ class CartPole:
 
 def draw(plant: CartPole, duration: float, ours: Answer, ipopt: Answer) -> Figure:
     """Plot position, angle and force over time with their limits, IPOPT's as circles."""
-    fig, axes = figure(3, 1, height=1.7, sharex=True)
-    line = {"color": PALETTE[0], "linewidth": 1.6, "label": "hybrid"}
-    circles = {"color": "#000000", "linestyle": "", "marker": "o", "markersize": 4}
-    circles |= {"fillstyle": "none", "label": "IPOPT"}
-    force = ours.values["force"].ravel()
-    time = np.linspace(0.0, duration, force.size + 1)
-    for row in (0, 1):
-        axes[row, 0].plot(time, ours.values["state"][row], **line)
-        axes[row, 0].plot(time, ipopt.values["state"][row], **circles)
-    axes[2, 0].stairs(force, time, baseline=None, **line)
-    axes[2, 0].plot((time[:-1] + time[1:]) / 2, ipopt.values["force"].ravel(), **circles)
-    limits = {"color": PALETTE[1], "linewidth": 1.0, "linestyle": "--"}
-    for row, limit in ((0, plant.track), (2, plant.force)):
-        axes[row, 0].axhline(limit, label="limit", **limits)
-        axes[row, 0].axhline(-limit, **limits)
-    axes[1, 0].axhline(np.pi, color="#000000", linewidth=0.9, linestyle=":")
-    axes[1, 0].annotate("upright", (0, np.pi), xytext=(3, -12), textcoords="offset points")
-    labels = ("position $q$ (m)", "angle $\\theta$ (rad)", "force $u$ (N)")
-    for ax, label in zip(axes[:, 0], labels, strict=True):
-        ax.set_ylabel(label)
-    axes[2, 0].set_xlabel("time (s)")
-    fig.align_ylabels()
-    legend_below(fig, axes[0, 0])
-    return fig
+    panels = (
+        Panel("position $q$ (m)", "state", 0, (-plant.track, plant.track)),
+        Panel("angle $\\theta$ (rad)", "state", 1, target=np.pi),
+        Panel("force $u$ (N)", "force", 0, (-plant.force, plant.force)),
+    )
+    time = np.linspace(0.0, duration, ours.values["state"].shape[1])
+    return compare(time, panels, ours, ipopt, height=1.7)
 
 
 def animate(plant: CartPole, duration: float, states: np.ndarray, path: Path) -> Path:
