@@ -4,11 +4,12 @@ Tolerances are those that aim at residuals of 1e-6 with room to spare; iteration
 to 3000 where the default stops earlier. Interior-point solvers move bounds outwards by 1e-8 unless
 told not to, which costs |λ|·1e-8 in complementarity: ipopt and bonmin have an option for it, Uno
 moves them by its primal tolerance, fatrop has none that CasADi passes on. Their tolerances are for
-scaled residuals, while the comparison judges unscaled ones: "ipopt unscaled" scales nothing. Where
-the documentation leaves a choice, it was made by trial on the Hock–Schittkowski problems (the
-convexification of ``sqpmethod``, the memory of alpaqa). blockSQP runs without its restoration
-phase, whose linear solver, ma27, is not in the wheel and cannot be replaced from outside. ``ampl``
-and the plugins of commercial solvers load or not, but have no solver in the wheel.
+scaled residuals, while the comparison judges unscaled ones: "ipopt unscaled" and bonmin scale
+nothing. Where the documentation leaves a choice, it was made by trial on the Hock–Schittkowski
+problems (the convexification of ``sqpmethod``, the memory of alpaqa). blockSQP runs without its
+restoration phase, whose linear solver, ma27, is not in the wheel and cannot be replaced from
+outside. ``ampl`` and the plugins of commercial solvers load or not, but have no solver in the
+wheel.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ QUIET = {"print_time": False, "error_on_fail": False, "show_eval_warnings": Fals
 QP_QUIET = {"error_on_fail": False, "print_iter": False, "print_header": False, "print_info": False}
 IPOPT = {"print_level": 0, "sb": "yes", "tol": 1e-8, "bound_relax_factor": 0.0}
 NOT_COUNTED = {"bonmin"}  # its count of iterations is always 0
+UNSCALED = {"nlp_scaling_method": "none", "tol": 1e-9}
 TIGHT = {"feas_tol": 1e-8, "stat_tol": 1e-8, "slack_tol": 1e-8}
 UNO = {"logger": "SILENT", "max_iterations": 3000}
 SQP = {"print_iteration": False, "print_header": False, "print_status": False, "max_iter": 3000}
@@ -71,7 +73,7 @@ SOLVERS: dict[str, Make] = {
     "ipopt honor": plugin(
         "ipopt", ipopt={**IPOPT, "bound_relax_factor": 1e-8, "honor_original_bounds": "yes"}
     ),
-    "ipopt unscaled": plugin("ipopt", ipopt={**IPOPT, "nlp_scaling_method": "none", "tol": 1e-9}),
+    "ipopt unscaled": plugin("ipopt", ipopt={**IPOPT, **UNSCALED}),
     "sleqp": plugin("sleqp", print_level=0, max_iter=3000, sleqp=TIGHT),
     "uno filtersqp": plugin("uno", uno={**UNO, "preset": "filtersqp"}),
     "uno funnelsqp": plugin("uno", uno={**UNO, "preset": "funnelsqp"}),
@@ -80,7 +82,7 @@ SOLVERS: dict[str, Make] = {
     "sqpmethod qpoases": sqpmethod("qpoases", QPOASES, **CONVEX),
     "sqpmethod lbfgs": sqpmethod("qpoases", QPOASES, hessian_approximation="limited-memory"),
     "fatrop": plugin("fatrop", structure_detection="none", fatrop={"tol": 1e-8, "print_level": 0}),
-    "bonmin": plugin("bonmin", bonmin={"print_level": 0, "tol": 1e-8, "bound_relax_factor": 0.0}),
+    "bonmin": plugin("bonmin", bonmin={"print_level": 0, "bound_relax_factor": 0.0, **UNSCALED}),
     "alpaqa": plugin("alpaqa", alpaqa=ALPAQA),
     "blocksqp": plugin(
         "blocksqp", linsol="ldl", print_iteration=False, print_header=False, max_iter=3000,
