@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -37,6 +37,7 @@ class Attempt:
         relaxation: how far bounds are widened.
         nu, push: first barrier parameter, and relative distance of the start from its bounds.
         root: whether a root of the constraints is looked for before the objective is.
+        cautious: whether by short steps, which stay in the basin of the start.
         scaled: whether rows are scaled.
         escapes: how many starts away from a local minimum of the violation there were.
         warm: multipliers to begin with, and the working set where it is known.
@@ -50,6 +51,7 @@ class Attempt:
     nu: float = NU_START
     push: float = 1e-2
     root: bool = False
+    cautious: bool = False
     scaled: bool = True
     escapes: int = 0
     warm: WarmStart | None = None
@@ -78,6 +80,7 @@ def next_attempt(
 ) -> Attempt | None:
     """What to try after ``done``, which came from ``tried``; None where there is no hope.
 
+    - No root: once more by short steps, then with the objective from the beginning.
     - No interior, or the central path was lost early: wider bounds, a larger first ν.
     - That neither: on from the best point, with the bounds as they are and scales taken there.
     - Gone to infinity along infeasible points: a root first.
@@ -85,9 +88,17 @@ def next_attempt(
       twice. Where g is affine there is nothing to escape from.
     """
     attempt, result = tried[-1], done[-1]
-    first, infeasible = len(done) == 1, result.stop is StopReason.LOCALLY_INFEASIBLE
-    if first and attempt.root and not (infeasible and program.m > program.n):
-        return Attempt(x0, PATIENCE)
+    infeasible = result.stop is StopReason.LOCALLY_INFEASIBLE
+    many = max(PATIENCE, max_iter - 2 * PATIENCE)
+    if attempt.root and not attempt.escapes and not program.linear:
+        if not attempt.cautious:
+            return replace(attempt, start=x0, cautious=True)
+        if program.m <= program.n:
+            return Attempt(x0, PATIENCE)
+        if not infeasible:
+            return (
+                None if attempt.last else replace(attempt, start=result.x, last=True, max_iter=many)
+            )
     if infeasible or attempt.escapes:
         if program.linear or attempt.escapes >= _ESCAPES or _found_twice(done):
             return None
@@ -97,7 +108,6 @@ def next_attempt(
     if result.stop is StopReason.DIVERGED and not attempt.root:
         return Attempt(x0, PATIENCE, root=True)
     if result.stop in _UNFINISHED and not any(kind.relaxation for kind in tried):
-        many = max(PATIENCE, max_iter - 2 * PATIENCE)
         return Attempt(x0, many, RELAXATION, _SECOND_NU, _SECOND_PUSH)
     if not attempt.last and result.stop in _UNFINISHED:
         point = best(done, tolerances)

@@ -77,7 +77,7 @@ class Barrier:
             if settings.near:
                 it = self._nearby(it, self._warm)
         if settings.root_first and form.m:
-            it = begin_restoration(form, it, theta, goal=0.0)
+            it = begin_restoration(form, it, theta, 0.0, cautious=settings.cautious)
         return self._state(it, spent)
 
     def _first_point(self) -> Point:

@@ -35,6 +35,7 @@ class Settings:
         push: relative distance of the start from its bounds.
         polish_below: ν below which the active set is tried.
         root_first: whether a root of c is looked for before f counts.
+        cautious: whether by short steps.
         near: whether the barrier begins with the multipliers of a warm start.
     """
 
@@ -49,6 +50,7 @@ class Settings:
     push: float = 1e-2
     polish_below: float = 1e-3
     root_first: bool = False
+    cautious: bool = False
     near: bool = False
 
     def next_nu(self, nu: float, floor: float) -> float:

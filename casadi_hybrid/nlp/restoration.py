@@ -38,6 +38,7 @@ _FORGET = 0.1  # what is left of D at the next step where columns shrink
 _FLAT = 1e-11  # cosine between c and a column of A that counts as zero
 _ROOT, _ROUGH_ROOT = 1e-11, 1e-6
 _FAST = 0.8  # v⁺ ≤ 0.8v: Gauss–Newton goes on
+_DAMPING, _CAUTIOUS = 1e-3, 1.0
 _LEAST_DAMPING, _LARGEST_DAMPING = 1e-14, 1e16
 
 
@@ -52,6 +53,8 @@ class Restoration:
         nu: its own barrier parameter ν_r, in units of ½‖c‖².
         z_lower, z_upper: its own bound multipliers.
         units: D, squared column norms.
+        cautious: whether D is one number, their mean, and δ large: short steps that stay in the
+            basin of the start.
         damping: δ.
         curved: whether V is the curvature of c.
         steps: steps taken.
@@ -65,14 +68,20 @@ class Restoration:
     z_lower: Vector
     z_upper: Vector
     units: Vector
-    damping: float = 1e-3
+    cautious: bool
+    damping: float
     curved: bool = False
     steps: int = 0
     mark: float = np.inf
 
 
 def begin_restoration(
-    form: StandardForm, it: Iterate, theta: float, goal: float = _REDUCTION
+    form: StandardForm,
+    it: Iterate,
+    theta: float,
+    goal: float = _REDUCTION,
+    *,
+    cautious: bool = False,
 ) -> Iterate:
     """Start at the present point."""
     bounded = bool(form.has_lower.any() or form.has_upper.any())
@@ -80,8 +89,13 @@ def begin_restoration(
     below, above = it.distances(form)
     z_lower = np.where(form.has_lower, nu / below, 0.0)
     z_upper = np.where(form.has_upper, nu / above, 0.0)
-    units = column_squares(it.at.A)
-    return replace(it, restoration=Restoration(it.at.w, theta, goal, nu, z_lower, z_upper, units))
+    units, damping = _units(it.at, cautious), _CAUTIOUS if cautious else _DAMPING
+    return replace(
+        it,
+        restoration=Restoration(
+            it.at.w, theta, goal, nu, z_lower, z_upper, units, cautious, damping
+        ),
+    )
 
 
 def restore_step(
@@ -100,7 +114,7 @@ def restore_step(
     prox = _proximity(r)
     force = prox * (at.w - r.reference) + r.nu * (form.has_upper / above - form.has_lower / below)
     gradient = force + at.A.T @ at.c
-    r = replace(r, units=np.maximum(_FORGET * r.units, column_squares(at.A)))
+    r = replace(r, units=np.maximum(_FORGET * r.units, _units(at, r.cautious)))
     flat = _FLAT * np.sqrt(r.units) * float(np.linalg.norm(at.c))
     if (np.abs(gradient) <= np.maximum(10 * r.nu, flat)).all():
         return at, _closer(r, at)
@@ -152,6 +166,11 @@ def restore_step(
     return new, replace(
         r, z_lower=moved.z_lower, z_upper=moved.z_upper, damping=damping, curved=not fast
     )
+
+
+def _units(at: Point, cautious: bool) -> Vector:
+    squares = column_squares(at.A)
+    return np.full(squares.size, squares.mean()) if cautious and squares.size else squares
 
 
 def _watched(r: Restoration, at: Point) -> Restoration:

@@ -129,7 +129,7 @@ def _run(
     trail = Trail()
     settings = Settings(
         tol=options.tol, tolerances=tolerances, nu_start=attempt.nu, push=attempt.push,
-        root_first=attempt.root, near=attempt.near,
+        root_first=attempt.root, cautious=attempt.cautious, near=attempt.near,
     )  # fmt: skip
     barrier = Barrier(form, settings, attempt.warm)
     outcome = iterate(
