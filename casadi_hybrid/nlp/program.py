@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from casadi_hybrid.errors import InputError, suggest
@@ -76,12 +77,12 @@ class Program:
         )
         return cls(functions, int(x.numel()), m, int(p.numel()), name)
 
-    @property
+    @cached_property
     def feasibility(self) -> bool:
         """Whether f does not depend on x, so that every feasible point is a solution."""
         return bool(self.functions.first.jac_sparsity(0, 0).nnz() == 0)
 
-    @property
+    @cached_property
     def linear(self) -> bool:
         """Whether g is affine in x, so that a least violation is the least of all."""
         return bool(self.functions.first.jac_sparsity(3, 0).nnz() == 0)
