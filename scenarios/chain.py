@@ -34,6 +34,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 from animation import save_animation
+from drawing import CIRCLES, LIMIT
 from matplotlib.figure import Figure
 from program import Program
 from reporting import finish, parser
@@ -159,22 +160,20 @@ def draw(chain: Chain, ours: Answer, ipopt: Answer) -> Figure:
     axes[0, 0].set(ylabel="$z$ (m)", title="from the side")
     axes[0, 1].set(ylabel="$y$ (m)", title="from above")
     axes[0, 0].legend(fontsize=8)
-    wall = {"color": "#000000", "linestyle": "--", "linewidth": 1.0}
-    axes[0, 1].axhline(chain.wall, **wall)
+    axes[0, 1].axhline(chain.wall, **LIMIT)
 
     nearest = [
         answer.values["state"][1 : chain.end.stop : 3].min(axis=0) for answer in (ours, ipopt)
     ]
     axes[1, 0].plot(time, nearest[0], color=PALETTE[0], label="hybrid")
-    circles = {"color": "#000000", "linestyle": "", "marker": "o", "markersize": 4}
-    axes[1, 0].plot(time, nearest[1], fillstyle="none", label="IPOPT", **circles)
-    axes[1, 0].axhline(chain.wall, label="limit", **wall)
+    axes[1, 0].plot(time, nearest[1], label="IPOPT", **CIRCLES)
+    axes[1, 0].axhline(chain.wall, label="limit", **LIMIT)
     axes[1, 0].set(xlabel="time (s)", ylabel="nearest to the wall, $y$ (m)")
     for i, name in enumerate("xyz"):
         style = {"color": PALETTE[i], "linestyle": ("-", "--", ":")[i], "linewidth": 1.6}
         axes[1, 1].stairs(inputs[i], time, baseline=None, label=f"$u_{name}$", **style)
     for limit in (-chain.speed, chain.speed):
-        axes[1, 1].axhline(limit, **wall)
+        axes[1, 1].axhline(limit, **LIMIT)
     axes[1, 1].set(xlabel="time (s)", ylabel="velocity of the end (m/s)")
     axes[1, 1].legend(fontsize=8)
     legend_below(fig, axes[1, 0])
@@ -192,7 +191,7 @@ def animate(chain: Chain, states: np.ndarray, dt: float, path: Path) -> Path:
         ax.set(ylim=(points[:, row].min() - margin, points[:, row].max() + margin), title=title)
         ax.set_ylabel(f"${'xyz'[row]}$ (m)")
         lines.append(ax.plot([], [], "o-", color=PALETTE[0], linewidth=1.8)[0])
-    axes[0, 1].axhline(chain.wall, color=PALETTE[1], linestyle="--", linewidth=1.2)
+    axes[0, 1].axhline(chain.wall, **LIMIT)
     clock = fig.suptitle(" ", fontsize=10)
 
     def frame(k: int) -> None:

@@ -30,6 +30,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 from animation import save_animation
+from drawing import CIRCLES, LIMIT, TARGET
 from matplotlib.figure import Figure
 from program import Program
 from reporting import finish, parser
@@ -84,8 +85,7 @@ def draw(pendulum: Pendulum, answers: Sequence[Answer], references: Sequence[Ans
     """Plot angle and torque of the least effort (left) and time (right), IPOPT's as circles."""
     fig, axes = figure(2, 2, height=2.4, width=9.0)
     line = {"color": PALETTE[0], "linewidth": 1.6, "label": "hybrid"}
-    circles = {"color": "#000000", "linestyle": "", "marker": "o", "markersize": 4}
-    circles |= {"fillstyle": "none", "label": "IPOPT"}
+    circles = {**CIRCLES, "label": "IPOPT"}
     for column, (ours, ipopt) in enumerate(zip(answers, references, strict=True)):
         time, other = instants(ours), instants(ipopt)
         axes[0, column].plot(time, ours.values["state"][0], **line)
@@ -94,10 +94,9 @@ def draw(pendulum: Pendulum, answers: Sequence[Answer], references: Sequence[Ans
         axes[1, column].plot(
             (other[:-1] + other[1:]) / 2, ipopt.values["torque"].ravel(), **circles
         )
-        axes[0, column].axhline(np.pi, color="#000000", linewidth=0.9, linestyle=":")
-        limits = {"color": PALETTE[1], "linewidth": 1.0, "linestyle": "--"}
-        axes[1, column].axhline(-pendulum.torque, **limits)
-        axes[1, column].axhline(pendulum.torque, label="limit", **limits)
+        axes[0, column].axhline(np.pi, **TARGET)
+        axes[1, column].axhline(-pendulum.torque, **LIMIT)
+        axes[1, column].axhline(pendulum.torque, label="limit", **LIMIT)
         axes[0, column].set_title(f"{ours.program.name}, {time[-1]:.2f} s")
         axes[1, column].set_xlabel("time (s)")
     axes[0, 0].annotate("upright", (0, np.pi), xytext=(3, -12), textcoords="offset points")
