@@ -48,6 +48,7 @@ SUMMARY = "hanging chain of masses brought to rest beside a wall by moving one e
 
 DT = 0.2
 FRAMES = 2
+COLOURS = (PALETTE[0], PALETTE[2], PALETTE[3], PALETTE[7])  # the second is that of limits
 GOAL = np.array([1.0, 0.0, 0.0])
 PULL = np.array([-1.0, 1.0, 1.0])
 
@@ -155,7 +156,7 @@ def draw(chain: Chain, ours: Answer, ipopt: Answer) -> Figure:
         for i, k in enumerate(instants):
             points = chain.shape(states[:, k])
             label = f"{time[k]:.1f} s"
-            ax.plot(points[0], points[row], "o-", color=PALETTE[i], markersize=4, label=label)
+            ax.plot(points[0], points[row], "o-", color=COLOURS[i], markersize=4, label=label)
         ax.set_xlabel("$x$ (m)")
     axes[0, 0].set(ylabel="$z$ (m)", title="from the side")
     axes[0, 1].set(ylabel="$y$ (m)", title="from above")
@@ -170,7 +171,7 @@ def draw(chain: Chain, ours: Answer, ipopt: Answer) -> Figure:
     axes[1, 0].axhline(chain.wall, label="limit", **LIMIT)
     axes[1, 0].set(xlabel="time (s)", ylabel="nearest to the wall, $y$ (m)")
     for i, name in enumerate("xyz"):
-        style = {"color": PALETTE[i], "linestyle": ("-", "--", ":")[i], "linewidth": 1.6}
+        style = {"color": COLOURS[i], "linestyle": ("-", "--", ":")[i], "linewidth": 1.6}
         axes[1, 1].stairs(inputs[i], time, baseline=None, label=f"$u_{name}$", **style)
     for limit in (-chain.speed, chain.speed):
         axes[1, 1].axhline(limit, **LIMIT)

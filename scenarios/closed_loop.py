@@ -124,6 +124,7 @@ class Course:
         return {
             "method": self.label,
             "solved": f"{int(self.solved.sum())}/{self.solved.size}",
+            "worst_residual": float(self.residuals.max()),
             "cost": self.cost,
             "violation": self.violation,
             "mean_iterations": float(self.iterations.mean()),
@@ -137,6 +138,7 @@ class Course:
 LOOP_COLUMNS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("method", "method", str),
     ("solved", "KKT points", str),
+    ("worst_residual", "worst resid.", "{:.1e}".format),
     ("cost", "cost", "{:.6g}".format),
     ("violation", "violation", "{:.1e}".format),
     ("mean_iterations", "iter mean", "{:.1f}".format),
