@@ -37,9 +37,11 @@ class Filter:
         """Violation below which the barrier function has to decrease."""
         return 1e-4 * max(1.0, self.theta_start)
 
-    def blocks(self, theta: float, phi: float) -> bool:
-        """Whether (θ, φ) is refused."""
-        return theta > self.theta_max or any(theta >= a and phi >= b for a, b in self.entries)
+    def blocks(self, theta: float, phi: float, reach: float = 1.0) -> bool:
+        """Whether (θ, φ) is refused; far out θ_max grows by ``reach`` = ‖w‖_∞^½."""
+        return theta > self.theta_max * max(1.0, reach) or any(
+            theta >= a and phi >= b for a, b in self.entries
+        )
 
 
 class Merit:
@@ -51,6 +53,7 @@ class Merit:
         self._single = (form.has_lower & ~form.has_upper).astype(float) - (
             form.has_upper & ~form.has_lower
         )
+        self._reach = float(np.sqrt(np.abs(it.at.w).max(initial=0.0)))
         self.theta = self.theta_of(it.at)
         self.phi = self.phi_of(it.at)
 
@@ -89,7 +92,7 @@ class Merit:
     def verdict(self, trial: Point, alpha: float, slope: float) -> str:
         """``"f"`` or ``"h"`` for an accepted trial point, empty for a refused one."""
         theta, phi = self.theta_of(trial), self.phi_of(trial)
-        if not np.isfinite(phi) or self._it.filter.blocks(theta, phi):
+        if not np.isfinite(phi) or self._it.filter.blocks(theta, phi, self._reach):
             return ""
         noise = 10 * _EPS * abs(self.phi)
         switching = slope < 0 and alpha * _power(-slope) > _DELTA * self.theta**_S_THETA
