@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import os
 import subprocess
@@ -208,14 +209,12 @@ def _claims(arguments: argparse.Namespace) -> int:
 
 def _run(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
     folder = arguments.scenarios or _scenario_folder()
-    names = sorted(
-        path.stem
-        for path in folder.glob("*.py")
-        if not path.stem.startswith("_") and "def main(" in path.read_text(encoding="utf-8")
-    )
+    names = scenario_summaries(folder)
     if arguments.scenario is None:
         print(arguments.show_help())
-        print("scenarios:\n" + "\n".join(f"  {name}" for name in names))
+        width = max(map(len, names), default=0)
+        print("scenarios:")
+        print("\n".join(f"  {name:<{width}}  {summary}" for name, summary in names.items()))
         return 0 if arguments.help else 2
     name = arguments.scenario
     if name not in names:
@@ -227,6 +226,16 @@ def _run(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
     return subprocess.run(
         command + ["--help"] * arguments.help, env=environment, check=False
     ).returncode
+
+
+def scenario_summaries(folder: Path) -> dict[str, str]:
+    """The scenarios of a folder, by name, with their one-line SUMMARY; no module is run."""
+    found: dict[str, str] = {}
+    for path in sorted(folder.glob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "SUMMARY":
+                found[path.stem] = ast.literal_eval(node.value)
+    return found
 
 
 def _scenario_folder() -> Path:

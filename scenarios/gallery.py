@@ -22,6 +22,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from casadi_hybrid.cli import scenario_summaries
+
 HERE = Path(__file__).resolve().parent
 DOCS = HERE.parent / "docs"
 ORDER = (
@@ -48,17 +50,8 @@ ORDER = (
 
 def scenarios() -> list[str]:
     """Return the names of all scenarios in the page's order."""
-    found = {path.stem for path in HERE.glob("*.py") if _constant(path, "SUMMARY")}
-    return [name for name in ORDER if name in found] + sorted(found - set(ORDER))
-
-
-def _constant(path: Path, name: str) -> str:
-    """Return a text constant of a module without running it; empty where there is none."""
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == name:
-            value: str = ast.literal_eval(node.value)
-            return value
-    return ""
+    found = scenario_summaries(HERE)
+    return [name for name in ORDER if name in found] + sorted(found.keys() - set(ORDER))
 
 
 def run(name: str, folder: Path) -> bool:
@@ -84,10 +77,10 @@ def page(names: Sequence[str], folder: Path) -> str:
         "|---|---|---|---|",
     ]
     reports = {name: _report(folder / name) for name in names}
+    summaries = scenario_summaries(HERE)
     for name, data in reports.items():
         size = (data["problem"]["n"], data["problem"]["m"]) if data else ("", "")
-        summary = _constant(HERE / f"{name}.py", "SUMMARY")
-        lines.append(f"| [{name}](#{name}) | {summary} | {size[0]} | {size[1]} |")
+        lines.append(f"| [{name}](#{name}) | {summaries[name]} | {size[0]} | {size[1]} |")
     for name, data in reports.items():
         lines += ["", *_section(name, data, folder)]
     return "\n".join(lines) + "\n"

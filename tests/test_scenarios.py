@@ -19,7 +19,7 @@ from casadi_hybrid.verify import verify, verify_nlp
 
 FOLDER = Path(__file__).resolve().parent.parent / "scenarios"
 NAMES = sorted(
-    path.stem for path in FOLDER.glob("*.py") if "def main(" in path.read_text(encoding="utf-8")
+    path.stem for path in FOLDER.glob("*.py") if "\nSUMMARY = " in path.read_text(encoding="utf-8")
 )
 ROW = {
     "method",
