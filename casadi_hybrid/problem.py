@@ -132,7 +132,10 @@ class Problem:
 def check_symbols(value: Any, name: str, *, kind: Any = None, empty: bool = False) -> Symbol:
     """Return a dense column of symbols, or refuse it by name."""
     if not isinstance(value, ca.SX | ca.MX):
-        raise InputError(f"{name} must be a CasADi SX or MX symbol, got {type(value).__name__}")
+        join = f"; join them with ca.vertcat(*{name})" if isinstance(value, list | tuple) else ""
+        raise InputError(
+            f"{name} must be a CasADi SX or MX symbol, got {type(value).__name__}{join}"
+        )
     if kind is not None and not isinstance(value, kind):
         raise InputError(f"{name} is {type(value).__name__} but x is {kind.__name__}; use one kind")
     if value.numel() == 0 and not empty:
@@ -140,7 +143,10 @@ def check_symbols(value: Any, name: str, *, kind: Any = None, empty: bool = Fals
     if value.numel() and not value.is_valid_input():
         raise InputError(f"{name} must be made of symbols, not of expressions: got {value}")
     if not value.is_column() or not value.is_dense():
-        raise InputError(f"{name} has shape {value.shape}; a dense column vector is needed")
+        raise InputError(
+            f"{name} has shape {value.shape}; a dense column vector is needed. Make a "
+            f"column symbol with {value.numel()} entries and give it its shape by ca.reshape"
+        )
     return value
 
 
@@ -156,7 +162,9 @@ def check_expression(value: Any, name: str, kind: Any) -> Symbol:
             f"{name} must be a {kind.__name__} expression like x, got {type(value).__name__}"
         )
     if value.numel() and not value.is_column():
-        raise InputError(f"{name} has shape {value.shape}; a column vector is needed")
+        raise InputError(
+            f"{name} has shape {value.shape}; a column vector is needed, such as ca.vec({name})"
+        )
     return ca.densify(value)
 
 

@@ -96,7 +96,13 @@ def test_bad_options_are_refused(change: dict[str, Any], message: str) -> None:
         (("s", "hybrid", {**GOOD, "f": ca.SX.sym("t")}), "f depends on t"),
         (("s", "hybrid", {**GOOD, "p": X}), "share a symbol"),
         (("s", "hybrid", {**GOOD, "p": ca.MX.sym("p")}), "use one kind"),
-        (("s", "hybrid", {**GOOD, "g": X.T}), "a column vector is needed"),
+        (
+            ("s", "hybrid", {**GOOD, "g": X @ X.T}),
+            r"a column vector is needed, such as ca.vec\(g\)",
+        ),
+        (("s", "hybrid", {**GOOD, "x": ca.SX.sym("x", 2, 2)}), "give it its shape by ca.reshape"),
+        (("s", "hybrid", {"x": ca.SX.sym("x", 1, 2), "f": X[0]}), "f depends on"),
+        (("s", "hybrid", {"x": [X[0], X[1]]}), r"join them with ca.vertcat"),
         (("s", "hybrid", {**GOOD, "x": np.zeros(2)}), "must be a CasADi SX or MX symbol"),
     ],
 )

@@ -386,3 +386,37 @@ def test_jit_gives_the_same_answer_and_travels(compiler: str) -> None:
     for key in OUTPUTS:
         np.testing.assert_allclose(numbers(found[key]), numbers(expected[key]), atol=1e-8)
         assert (numbers(again[key]) == numbers(found[key])).all()
+
+
+@pytest.mark.parametrize("kind", [ca.SX, ca.MX])
+def test_rows_and_matrices_are_taken_in_casadis_shapes(kind: Any) -> None:
+    x, p = kind.sym("x", 1, 3), kind.sym("p", 2, 3)
+    nlp = {"x": x, "p": p, "f": ca.sumsqr(x - p[0, :]), "g": x + p[1, :]}
+    values = np.array([[1.0, 2.0, 3.0], [0.5, 0.0, -1.0]])
+    call = {"x0": 0, "p": values, "ubg": np.array([[1.0, 5.0, 1.5]])}
+    found = nlpsol("s", "hybrid", nlp)(**call)
+    expected = ca.nlpsol("s", "ipopt", nlp, QUIET)(**call)
+    for key in OUTPUTS:
+        assert found[key].shape == expected[key].shape, key
+        np.testing.assert_allclose(found[key].full(), expected[key].full(), atol=1e-6)
+    flat = nlpsol("s", "hybrid", nlp)(**{**call, "p": values.ravel(order="F")})
+    assert (flat["x"].full() == found["x"].full()).all()
+
+
+def test_arguments_may_come_by_position() -> None:
+    nlp, call = CASES["parameters"]
+    solver = nlpsol("s", "hybrid", nlp)
+    expected = solver(**call)
+    inf = np.full(2, np.inf)
+    found = solver(call["x0"], call["p"], call["lbx"], inf, -np.inf, call["ubg"], 0, 0)
+    assert isinstance(found, tuple)
+    for value, key in zip(found, OUTPUTS, strict=True):
+        assert (numbers(value) == numbers(expected[key])).all()
+    with pytest.raises(InputError, match="name the arguments to leave some out"):
+        solver(call["x0"], call["p"])
+
+
+def test_misspelt_options_of_ipopt_are_suggested() -> None:
+    nlp, _ = CASES["parameters"]
+    with pytest.warns(OptionWarning, match=r"max_itr \(did you mean 'max_iter'\?\)"):
+        nlpsol("s", "hybrid", nlp, {"ipopt.max_itr": 3})

@@ -97,6 +97,10 @@ def test_limits_and_the_callback_stop_a_solve() -> None:
     for record in seen:
         assert float(check(record.x)) == pytest.approx(record.obj, rel=1e-12)
 
+    solver = nlpsol("s", "hybrid", nlp, {"iteration_callback": lambda at: np.float64(at.iter) > 4})
+    solver(**call)
+    assert solver.stats()["iter_count"] == 5  # NumPy's True is one
+
     def slow(record: IterationRecord) -> None:
         time.sleep(0.02)
 

@@ -27,6 +27,11 @@ def checked(value: Any, size: int, name: str, *, infinite: bool = False) -> Vect
     Raises:
         InputError: for symbols, text, a wrong length or a value that is not allowed.
     """
+    if isinstance(value, ca.SX | ca.MX):
+        raise InputError(
+            f"{name} is a CasADi symbol; numbers are needed here. For symbols make the solver with "
+            "casadi_hybrid.as_function, which gives a CasADi Function"
+        )
     array = _real(value)
     if array is not None:
         if size == 0 and array.size <= 1:
@@ -41,8 +46,6 @@ def checked(value: Any, size: int, name: str, *, infinite: bool = False) -> Vect
 
 def _real(value: Any) -> NDArray[np.float64] | None:
     """The value as an array of real numbers; None where it is no such thing."""
-    if isinstance(value, ca.SX | ca.MX):
-        return None
     try:
         array = value.full() if isinstance(value, ca.DM) else np.asarray(value)
     except (TypeError, ValueError):

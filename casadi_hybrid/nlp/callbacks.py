@@ -39,7 +39,7 @@ def check_callback(callback: Any) -> None:
 
 @dataclass(frozen=True)
 class StepCallback:
-    """Calls the user's callback every so many iterations; True asks to stop.
+    """Calls the user's callback every so many iterations; what is true asks to stop.
 
     Args:
         callback: a function of the record, or a CasADi Function (x, f, g, lam_x, lam_g, lam_p) →
@@ -63,7 +63,7 @@ class StepCallback:
         try:
             if isinstance(self.callback, ca.Function):
                 return self._ask_function(record)
-            return self.callback(record) is True
+            return bool(self.callback(record))
         except Exception as error:
             if not self.ignore_errors:
                 raise

@@ -10,8 +10,10 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.errors import InputError, suggest
+from casadi_hybrid.inputs import positive
 from casadi_hybrid.nlp import sensitivity
 from casadi_hybrid.nlp.bounds import make_bounds
+from casadi_hybrid.nlp.options import NlpOptions
 from casadi_hybrid.nlp.program import Program
 from casadi_hybrid.nlp.result import NlpResult
 from casadi_hybrid.nlp.sensitivity import Sensitivities, Solution
@@ -179,7 +181,7 @@ def as_function(
             :class:`~casadi_hybrid.nlp.sensitivity.Sensitivities`.
 
     Raises:
-        InputError: for an unknown option or a bad problem.
+        InputError: for an unknown option, a bad value or a bad problem.
 
     Example:
         >>> import casadi as ca
@@ -200,8 +202,10 @@ def as_function(
                 f"unknown option {word!r}{suggest(word, [*known, 'error_on_fail', 'weak'])}"
             )
     error_on_fail, weak = chosen.pop("error_on_fail", True), chosen.pop("weak", 1e-4)
+    limits = NlpOptions(**chosen).limits  # which checks them
+    positive(weak, "weak", allow_zero=True)
     program = nlp if isinstance(nlp, Program) else Program.from_dict(nlp, name=name)
-    return EmbeddedSolver(name, program, SolveOptions(**chosen), error_on_fail, weak)
+    return EmbeddedSolver(name, program, limits, error_on_fail, weak)
 
 
 def _numbers(value: ca.DM) -> Any:

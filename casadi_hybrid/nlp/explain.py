@@ -1,4 +1,4 @@
-"""Sentences about a solve of a nonlinear program, from the facts of the"""
+"""Sentences about a solve of a nonlinear program, from what its result holds."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ What only steers IPOPT's way to the answer is left out, and a warning names it.
 
 from __future__ import annotations
 
+import difflib
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -111,6 +112,12 @@ def _refuse_unknown(name: str, value: Any, known: list[str]) -> None:
     raise InputError(f"unknown option {name!r}{suggest(name, [*known, *ONLY_OFF])}")
 
 
+def _meant(name: str) -> str:
+    """The translated option that a misspelt one is nearest to, in brackets."""
+    close = difflib.get_close_matches(name, [*_IPOPT, "print_level"], n=1, cutoff=0.85)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
 def _from_ipopt(options: Mapping[str, Any]) -> dict[str, Any]:
     translated: dict[str, Any] = {}
     unused = []
@@ -121,7 +128,7 @@ def _from_ipopt(options: Mapping[str, Any]) -> dict[str, Any]:
             # IPOPT prints its table of iterations from level 5 on.
             translated["log"] = int(options.get("print_frequency_iter", 1)) if value >= 5 else False
         elif name not in (*_IPOPT_WITHOUT_EFFECT, "print_frequency_iter"):
-            unused.append(name)
+            unused.append(name + _meant(name))
     if unused:
         warnings.warn(
             f"these options steer IPOPT and are not used here: {', '.join(sorted(unused))}; "

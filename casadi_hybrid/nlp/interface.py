@@ -8,6 +8,7 @@ from typing import Any
 import casadi as ca
 
 from casadi_hybrid.errors import InputError
+from casadi_hybrid.nlp.columns import as_columns
 from casadi_hybrid.nlp.options import NlpOptions
 from casadi_hybrid.nlp.program import Program
 from casadi_hybrid.nlp.solver import NlpSolver
@@ -22,6 +23,7 @@ def nlpsol(
         name: name of the solver, for messages.
         solver: ``"hybrid"``, the primal–dual barrier method of this package.
         nlp: CasADi's dictionary: ``x``, and where there are any ``p``, ``f``, ``g``; SX or MX.
+            As in CasADi x and g may be rows and p a matrix, read column by column.
         options: a dictionary with any of
 
             ================================  =======  =============================================
@@ -88,12 +90,13 @@ def nlpsol(
             f"nlp must be a dictionary with 'x', 'p', 'f', 'g', got {type(nlp).__name__}"
         )
     chosen = NlpOptions.from_dict(options)
+    nlp, shapes = as_columns(nlp)
     # Checked before `expand` and the parameter gradient, which trust what they are given.
     program = _program(nlp, name, chosen)
     if chosen.expand and isinstance(nlp["x"], ca.MX):
         nlp = _expanded(nlp)
         program = _program(nlp, name, chosen)
-    return NlpSolver(name, program, _parameter_gradient(nlp), chosen)
+    return NlpSolver(name, program, _parameter_gradient(nlp), chosen, shapes)
 
 
 def _program(nlp: Mapping[str, Any], name: str, options: NlpOptions) -> Program:

@@ -9,6 +9,7 @@ from typing import Any
 
 from casadi_hybrid.errors import InputError, suggest
 from casadi_hybrid.functions import Functions, build_functions
+from casadi_hybrid.nlp.columns import as_columns
 from casadi_hybrid.problem import check_expression, check_names, check_symbols, no_free_symbols
 
 
@@ -47,14 +48,21 @@ class Program:
         """Build from CasADi's dictionary with ``x``, ``f`` and, where there are any, ``g``, ``p``.
 
         Raises:
-            InputError: for an unknown key, a wrong symbol type, free symbols or a wrong shape.
+            InputError: for no dictionary, an unknown key, a wrong symbol type, free symbols or a
+                wrong shape.
         """
+        if not isinstance(nlp, Mapping):
+            raise InputError(
+                "the problem must be CasADi's dictionary with 'x', 'p', 'f', 'g', got "
+                f"{type(nlp).__name__}"
+            )
         known = ("x", "p", "f", "g")
         for key in nlp:
             if key not in known:
                 raise InputError(f"unknown entry {key!r} of the problem{suggest(key, known)}")
         if "x" not in nlp:
             raise InputError("the problem has no 'x'; give its variables")
+        nlp, _ = as_columns(nlp)
         x = check_symbols(nlp["x"], "x")
         kind = type(x)
         p = check_symbols(nlp["p"], "p", kind=kind, empty=True) if "p" in nlp else kind.sym("p", 0)

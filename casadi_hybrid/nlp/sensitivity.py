@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 
 from casadi_hybrid.errors import InputError, suggest
 from casadi_hybrid.functions import Fused
-from casadi_hybrid.inputs import Matrix, Vector, as_vector
+from casadi_hybrid.inputs import Matrix, Vector
+from casadi_hybrid.nlp.bounds import checked
 from casadi_hybrid.nlp.program import Program
 from casadi_hybrid.nlp.residuals import kkt_residuals
 from casadi_hybrid.nlp.result import NlpResult
@@ -176,8 +177,8 @@ class Sensitivities:
 def solution_sensitivity(
     program_or_nlp: Program | Mapping[str, Any],
     result: NlpResult,
-    p: Any,
-    bounds: Bounds,
+    p: Any = None,
+    bounds: Bounds | None = None,
     *,
     wrt: Sequence[str] = INPUTS,
     weak: float = 1e-4,
@@ -187,7 +188,8 @@ def solution_sensitivity(
     Args:
         program_or_nlp: the problem solved, or CasADi's dictionary of it.
         result: its solution.
-        p, bounds: parameters and bounds of that solve.
+        p: parameters of that solve; needed where the problem has any.
+        bounds: those of the result where none are given.
         wrt: the inputs wanted, of ``p``, ``lbx``, ``ubx``, ``lbg``, ``ubg``.
         weak: see :class:`Sensitivities`.
 
@@ -196,7 +198,7 @@ def solution_sensitivity(
         ``jac_lam_x_p``, ``jac_lam_g_p``, and the same with ``lbx``, ``ubx``, ``lbg``, ``ubg``.
 
     Raises:
-        InputError: for an unknown name in ``wrt``.
+        InputError: for an unknown name in ``wrt``, or p missing or of a wrong size.
         SensitivityError: where the solution has no derivative.
     """
     for name in wrt:
@@ -205,9 +207,11 @@ def solution_sensitivity(
     program = (
         program_or_nlp if isinstance(program_or_nlp, Program) else Program.from_dict(program_or_nlp)
     )
-    p = as_vector(p, program.n_p, "p") if program.n_p else np.zeros(0)
+    if p is None and program.n_p:
+        raise InputError(f"the problem has {program.n_p} parameter(s); give p of that solve")
+    p = checked(0.0 if p is None else p, program.n_p, "p")
     solution = Solution(result.x, result.lam_x, result.lam_g)
-    return Sensitivities(program, weak=weak)(solution, p, bounds, wrt)
+    return Sensitivities(program, weak=weak)(solution, p, bounds or result.bounds, wrt)
 
 
 def _parameter_derivatives(program: Program) -> ca.Function:

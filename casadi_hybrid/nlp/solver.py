@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, overload
 
 import casadi as ca
 import numpy as np
@@ -16,6 +16,7 @@ from casadi_hybrid.errors import InputError, suggest
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.nlp.bounds import checked, make_bounds
 from casadi_hybrid.nlp.callbacks import OUTPUTS, StepCallback
+from casadi_hybrid.nlp.columns import Shapes, as_column, in_shape
 from casadi_hybrid.nlp.diagnosis import listed
 from casadi_hybrid.nlp.options import NlpOptions
 from casadi_hybrid.nlp.program import Program
@@ -62,9 +63,15 @@ class NlpSolver:
     """
 
     def __init__(
-        self, name: str, program: Program, gradient_p: ca.Function, options: NlpOptions
+        self,
+        name: str,
+        program: Program,
+        gradient_p: ca.Function,
+        options: NlpOptions,
+        shapes: Shapes,
     ) -> None:
         self._name = name
+        self._shapes = shapes
         self._program = program
         self._run = program.compiled() if options.jit else program
         self._gradient_p = gradient_p
@@ -72,9 +79,15 @@ class NlpSolver:
         self._latest: _Call | None = None
         self._of_thread = threading.local()
 
+    @overload
+    def __call__(self, **named: Any) -> dict[str, ca.DM]: ...
+
+    @overload
+    def __call__(self, x0: Any, /, *others: Any) -> tuple[ca.DM, ...]: ...
+
     def __call__(
         self,
-        *,
+        *in_order: Any,
         x0: Any = None,
         p: Any = 0.0,
         lbx: Any = -np.inf,
@@ -85,12 +98,14 @@ class NlpSolver:
         lam_g0: Any = None,
         warm_start: NlpResult | None = None,
         **unknown: Any,
-    ) -> dict[str, ca.DM]:
+    ) -> Any:
         """Solve min f(x, p) s.t. lbg ≤ g(x, p) ≤ ubg, lbx ≤ x ≤ ubx.
 
         A single number stands for all entries, as in CasADi; the defaults are CasADi's.
 
         Args:
+            *in_order: all of :meth:`name_in` by position, as CasADi takes them; then a tuple comes
+                back.
             x0: start, 0 by default; moved inside its bounds where it is not.
             p: parameter values.
             lbx, ubx, lbg, ubg: bounds; equal ones fix a variable or make an equation.
@@ -116,11 +131,13 @@ class NlpSolver:
             SolveError: where the solve fails and ``error_on_fail`` is set.
         """
         for word in unknown:
-            raise InputError(f"unknown argument {word!r}{suggest(word, INPUTS)}")
+            raise InputError(f"unknown argument {word!r}{suggest(word, (*INPUTS, 'warm_start'))}")
+        if in_order:
+            return tuple(self.call(in_order))
         program, options = self._program, self._options
         n, m = program.n, program.m
         x0, lam_x0, lam_g0 = start_values(warm_start, n, m, x0, lam_x0, lam_g0)
-        p = checked(p, program.n_p, "p")
+        p = checked(as_column(p, self._shapes.get("p")), program.n_p, "p")
         bounds = make_bounds(program, lbx, ubx, lbg, ubg)
 
         if options.warn_initial_bounds and ((x0 < bounds.lbx) | (x0 > bounds.ubx)).any():
@@ -169,7 +186,10 @@ class NlpSolver:
         if isinstance(arguments, Mapping):
             return self(**arguments)
         if not isinstance(arguments, list | tuple) or len(arguments) != len(INPUTS):
-            raise InputError(f"call needs a dictionary or a list of {', '.join(INPUTS)}")
+            raise InputError(
+                f"call needs a dictionary or a list of {', '.join(INPUTS)}, all {len(INPUTS)} of "
+                "them; name the arguments to leave some out, as in solver(x0=…, ubg=…)"
+            )
         return list(self(**dict(zip(INPUTS, arguments, strict=True))).values())
 
     def stats(self) -> dict[str, Any]:
@@ -257,7 +277,8 @@ class NlpSolver:
     def _outputs(self, result: NlpResult, p: Vector) -> dict[str, ca.DM]:
         lam_p = -self._gradient_p(result.x, result.lam_g, p)
         values = (result.x, result.f, result.g, result.lam_x, result.lam_g, lam_p)
-        return {name: ca.DM(value) for name, value in zip(OUTPUTS, values, strict=True)}
+        outputs = {name: ca.DM(value) for name, value in zip(OUTPUTS, values, strict=True)}
+        return in_shape(outputs, self._shapes)
 
 
 def _timing(name: str, stats: Mapping[str, Any]) -> str:
