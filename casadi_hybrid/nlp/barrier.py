@@ -6,7 +6,7 @@ For the standard form min f(w), c(w) = 0, l ≤ w ≤ u each iteration solves
     [     A      −εI ] [ dy ] = − [      c      ],   Σ = Z_l/(w − l) + Z_u/(u − w),
 
 with φ_ν = f − νΣlog(w − l) − νΣlog(u − w). This is the law of :mod:`casadi_hybrid.law` with base
-multiplier y, correction M = ε⁻¹I and primal metric P = (W + Σ + σI + AᵀMA)⁻¹; σ is raised until
+multiplier y, correction M = ε⁻¹I and primal metric P = (W + Σ + σI + AᵀMA)⁻¹; σ is kept until
 the kernel's inertia says that P is positive definite where it has to be. Globalization is the
 filter line search of Wächter and Biegler (Math. Program. 106, 2006) with second-order corrections
 on the same factor, ν falls by min(0.2ν, ν^1.5), and where the filter blocks,
@@ -30,7 +30,7 @@ from casadi_hybrid.nlp.inertia import (
     least_squares_multipliers,
     rows_are_dependent,
 )
-from casadi_hybrid.nlp.iterate import Iterate, Settings, scaled_error
+from casadi_hybrid.nlp.iterate import Iterate, ScaledError, Settings, scaled_error
 from casadi_hybrid.nlp.kkt import Kernel
 from casadi_hybrid.nlp.newton import newton_step
 from casadi_hybrid.nlp.polish import active_guess, polish
@@ -163,14 +163,15 @@ class Barrier:
     # --- the barrier parameter ----------------------------------------------------------------
 
     def _lower_barrier(self, it: Iterate) -> Iterate:
-        settings = self.settings
-        floor = it.floor
-        if scaled_error(self.form, it, 0.0) <= settings.tol and it.nu <= floor * 1.001:
+        settings, floor = self.settings, it.floor
+        error = ScaledError(self.form, it)
+        if error.at(0.0) <= settings.tol and it.nu <= floor * 1.001:
             floor = max(0.1 * floor, settings.nu_least)  # unscaled residuals ask for more
         nu = it.nu
-        while nu > floor and scaled_error(self.form, it, nu) <= settings.kappa_epsilon * nu:
+        while nu > floor and error.at(nu) <= settings.kappa_epsilon * nu:
             nu = settings.next_nu(nu, floor)
-        return replace(it, floor=floor).with_barrier(nu)
+        kept = it if floor == it.floor else replace(it, floor=floor)
+        return kept.with_barrier(nu)
 
     # --- the Newton step ----------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -57,7 +58,7 @@ class Merit:
         self.theta = self.theta_of(it.at)
         self.phi = self.phi_of(it.at)
 
-    @property
+    @cached_property
     def gradient(self) -> Vector:
         """∇φ_ν."""
         it, form = self._it, self._form

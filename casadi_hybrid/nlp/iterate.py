@@ -145,24 +145,33 @@ class Iterate:
         )
 
 
+class ScaledError:
+    """The optimality error E_ν of Wächter and Biegler, their equation (5), for any ν."""
+
+    def __init__(self, form: StandardForm, it: Iterate) -> None:
+        at = it.at
+        r = at.gradient + at.A.T @ it.y - it.z_lower + it.z_upper
+        z = float(it.z_lower.sum() + it.z_upper.sum())
+        bounds = int(np.count_nonzero(form.has_lower)) + int(np.count_nonzero(form.has_upper))
+        s_d = max(100.0, (float(np.abs(it.y).sum()) + z) / max(1, form.m + bounds)) / 100.0
+        self._rest = max(
+            float(np.abs(r).max(initial=0.0)) / s_d, float(np.abs(at.c).max(initial=0.0))
+        )
+        self._scale = max(100.0, z / max(1, bounds)) / 100.0
+        below, above = it.distances(form)
+        self._products = np.concatenate(
+            ((below * it.z_lower)[form.has_lower], (above * it.z_upper)[form.has_upper])
+        )
+
+    def at(self, nu: float) -> float:
+        """E_ν."""
+        gap = float(np.abs(self._products - nu).max(initial=0.0))
+        return max(self._rest, gap / self._scale)
+
+
 def scaled_error(form: StandardForm, it: Iterate, nu: float) -> float:
-    """The optimality error E_ν of Wächter and Biegler, their equation (5)."""
-    at = it.at
-    r = at.gradient + at.A.T @ it.y - it.z_lower + it.z_upper
-    z = float(it.z_lower.sum() + it.z_upper.sum())
-    bounds = int(form.has_lower.sum() + form.has_upper.sum())
-    s_d = max(100.0, (float(np.abs(it.y).sum()) + z) / max(1, form.m + bounds)) / 100.0
-    s_c = max(100.0, z / max(1, bounds)) / 100.0
-    below, above = it.distances(form)
-    gap = max(
-        float(np.abs(below * it.z_lower - nu)[form.has_lower].max(initial=0.0)),
-        float(np.abs(above * it.z_upper - nu)[form.has_upper].max(initial=0.0)),
-    )
-    return max(
-        float(np.abs(r).max(initial=0.0)) / s_d,
-        float(np.abs(at.c).max(initial=0.0)),
-        gap / s_c,
-    )
+    """E_ν for one ν."""
+    return ScaledError(form, it).at(nu)
 
 
 def fraction_to_boundary(form: StandardForm, w: Vector, dw: Vector, tau: float) -> float:
