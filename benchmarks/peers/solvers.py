@@ -27,7 +27,6 @@ QP_QUIET = {"error_on_fail": False, "print_iter": False, "print_header": False, 
 IPOPT = {"print_level": 0, "sb": "yes", "tol": 1e-8, "bound_relax_factor": 0.0}
 NOT_COUNTED = {"bonmin"}  # its count of iterations is always 0
 UNSCALED = {"nlp_scaling_method": "none", "tol": 1e-9}
-TIGHT = {"feas_tol": 1e-8, "stat_tol": 1e-8, "slack_tol": 1e-8}
 UNO = {"logger": "SILENT", "max_iterations": 3000}
 SQP = {"print_iteration": False, "print_header": False, "print_status": False, "max_iter": 3000}
 QPOASES = {"error_on_fail": False, "printLevel": "none"}
@@ -74,7 +73,7 @@ SOLVERS: dict[str, Make] = {
         "ipopt", ipopt={**IPOPT, "bound_relax_factor": 1e-8, "honor_original_bounds": "yes"}
     ),
     "ipopt unscaled": plugin("ipopt", ipopt={**IPOPT, **UNSCALED}),
-    "sleqp": plugin("sleqp", print_level=0, max_iter=3000, sleqp=TIGHT),
+    "sleqp": plugin("sleqp", print_level=0, max_iter=3000),
     "uno filtersqp": plugin("uno", uno={**UNO, "preset": "filtersqp"}),
     "uno funnelsqp": plugin("uno", uno={**UNO, "preset": "funnelsqp"}),
     "uno ipopt": plugin("uno", uno={**UNO, "preset": "ipopt", "primal_tolerance": 1e-10}),
