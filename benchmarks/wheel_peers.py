@@ -3,7 +3,7 @@
     python benchmarks/wheel_peers.py [--set hs|more|systems|squares|all] [--noise S --seeds K]
         [--solvers NAME ...] [--only NAME ...] [--limit SECONDS] [--json FILE]
 
-Each solver runs in a process of its own that is ended after so much processor time. Settings:
+Each solver runs in a process of its own that is ended after the time limit. Settings:
 ``peers/solvers.py``. What counts as solved: ``peers/judge.py``; a solver's own word decides
 nothing. Columns:
 
@@ -16,7 +16,7 @@ nothing. Columns:
 * best f: solved, with the least f of all solvers up to 1e-6·max(1, |f|);
 * it.: median of the iterations where solved; those that alpaqa and blockSQP do not tell are "–";
 * time/ipopt, it./ipopt: geometric means over the problems that both solve; processor time of the
-  call alone.
+  calling thread alone.
 """
 
 from __future__ import annotations
@@ -165,9 +165,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=4, help="noisy starts of each problem")
     parser.add_argument("--solvers", nargs="+", choices=SOLVERS, default=list(SOLVERS))
     parser.add_argument("--only", nargs="+", default=None, help="names of problems")
-    parser.add_argument(
-        "--limit", type=float, default=20.0, help="seconds of processor time for one solve"
-    )
+    parser.add_argument("--limit", type=float, default=20.0, help="seconds for one solve")
     parser.add_argument("--repeat", type=int, default=1, help="solve each this often")
     parser.add_argument("--json", type=Path, default=None, help="file for every outcome")
     chosen = parser.parse_args(arguments)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-import resource
-import signal
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from types import TracebackType
@@ -16,8 +13,6 @@ from typing import Any
 
 from peers.cases import Case, case_named
 from peers.solvers import NOT_COUNTED, SOLVERS, claim
-
-PATIENCE = 20
 
 
 @dataclass(frozen=True)
@@ -29,7 +24,7 @@ class Answer:
         claim: what it says of its point, see :func:`peers.solvers.claim`.
         status: its own words.
         iterations: None where the plugin does not tell.
-        seconds: processor time of the call alone, the least of the repeats.
+        seconds: processor time of the calling thread, the least of the repeats.
     """
 
     end: str
@@ -50,10 +45,10 @@ def solve(solver: str, group: str, name: str, x0: Sequence[float], repeat: int) 
         bounds = {key: data[key] for key in ("lbx", "ubx", "lbg", "ubg")}
         times = []
         for _ in range(repeat):
-            began = time.process_time()
+            began = time.thread_time()
             found = run(x0=list(x0), **bounds)
             # The kernel's count can stand still over a short call.
-            times.append(max(time.process_time() - began, 1e-4))
+            times.append(max(time.thread_time() - began, 1e-4))
     except Exception as error:  # noqa: BLE001 - whatever a plugin raises is its answer
         return Answer("raised", status=str(error).strip().splitlines()[-1][:200])
     stats = run.stats()
@@ -64,7 +59,7 @@ def solve(solver: str, group: str, name: str, x0: Sequence[float], repeat: int) 
     return Answer("returned", claim(stats), status, x, lam_g, lam_x, iterations, min(times))
 
 
-def _serve(solver: str, limit: float, repeat: int, pipe: Connection) -> None:
+def _serve(solver: str, repeat: int, pipe: Connection) -> None:
     silent = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silent, 1)
     os.dup2(silent, 2)
@@ -74,18 +69,14 @@ def _serve(solver: str, limit: float, repeat: int, pipe: Connection) -> None:
     pipe.send("ready")
     while True:
         group, name, x0 = pipe.recv()
-        used = resource.getrusage(resource.RUSAGE_SELF)
-        end = ceil(used.ru_utime + used.ru_stime + limit * repeat)
-        # The soft limit ends the process by SIGXCPU, the hard one would by SIGKILL.
-        resource.setrlimit(resource.RLIMIT_CPU, (end, resource.RLIM_INFINITY))
         pipe.send(solve(solver, group, name, x0, repeat))
 
 
 class Worker:
     """A process that solves with one solver, started anew after a crash or a time-out.
 
-    The limit is in seconds of processor time, so that other work on the machine decides nothing;
-    a process that sleeps is ended after PATIENCE times as many seconds of the clock.
+    The limit is in seconds of the clock, without the start of the process: SLEQP's threads spin
+    between solves, so that the processor time of a process says nothing of a solve.
     """
 
     def __init__(self, solver: str, limit: float, repeat: int = 1) -> None:
@@ -110,18 +101,18 @@ class Worker:
             self._start()
         try:
             self._pipe.send((case.group, case.name, case.x0))
-            if self._pipe.poll(PATIENCE * self._limit * self._repeat):
+            if self._pipe.poll(self._limit * self._repeat):
                 return self._pipe.recv()
         except (EOFError, ConnectionError):
-            ended_by = self._stop()
-            return Answer("timeout" if ended_by == -signal.SIGXCPU else "crashed")
+            self._stop()
+            return Answer("crashed")
         self._stop()
         return Answer("timeout")
 
     def _start(self) -> None:
         context = get_context("spawn")
         self._pipe, child = context.Pipe()
-        arguments = (self._solver, self._limit, self._repeat, child)
+        arguments = (self._solver, self._repeat, child)
         process = context.Process(target=_serve, args=arguments, daemon=True)
         process.start()
         self._process = process
@@ -134,14 +125,9 @@ class Worker:
                 f"the process for {self._solver} ended before its first problem."
             ) from error
 
-    def _stop(self) -> int | None:
-        """End the process and return how it ended."""
-        if self._process is None:
-            return None
-        # What has ended by itself shall keep its own exit code.
-        self._process.join(timeout=0.5)
-        self._process.kill()
-        self._process.join()
-        self._pipe.close()
-        code, self._process = self._process.exitcode, None
-        return code
+    def _stop(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.join()
+            self._pipe.close()
+            self._process = None
