@@ -174,6 +174,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     groups = SETS if chosen.set == "all" else (chosen.set,)
     problems = [case for group in groups for case in cases(group)]
     if chosen.only is not None:
+        unknown = set(chosen.only) - {case.name for case in problems}
+        if unknown:
+            some = ", ".join(case.name for case in problems[:3])
+            parser.error(f"no problem {', '.join(sorted(unknown))}; names are like {some}")
         problems = [case for case in problems if case.name in chosen.only]
     if chosen.noise > 0:
         problems = [moved(case, chosen.noise, k) for case in problems for k in range(chosen.seeds)]

@@ -35,20 +35,21 @@ def test_errors_are_one_line_and_a_code(arguments, capsys):
 
 
 def test_a_misspelt_scenario_gets_a_suggestion(tmp_path, capsys):
-    (tmp_path / "tank.py").write_text("SUMMARY = \"a tank\"\n")
+    (tmp_path / "tank.py").write_text('SUMMARY = "a tank"\n')
     assert main(["run", "tnak", "--scenarios", str(tmp_path)]) == 2
     assert "did you mean 'tank'?" in capsys.readouterr().err
 
 
 def test_a_scenario_gets_its_arguments_and_gives_the_exit_code(tmp_path):
-    script = "import sys\n\nSUMMARY = 'a tank'\n\ndef main(argv):\n    return 3 if argv == ['--short'] else 4\n"
+    script = "import sys\n\nSUMMARY = 'a tank'\n\ndef main(argv):\n"
+    script += "    return 3 if argv == ['--short'] else 4\n"
     script += "\nsys.exit(main(sys.argv[1:]))\n"
     (tmp_path / "tank.py").write_text(script)
     assert main(["run", "tank", "--scenarios", str(tmp_path), "--short"]) == 3
 
 
 def test_scenarios_are_listed(tmp_path, capsys):
-    (tmp_path / "tank.py").write_text("SUMMARY = \"a tank\"\n")
+    (tmp_path / "tank.py").write_text('SUMMARY = "a tank"\n')
     (tmp_path / "shared.py").write_text("VALUE = 1\n")
     assert main(["run", "--help", "--scenarios", str(tmp_path)]) == 0
     out = capsys.readouterr().out

@@ -53,8 +53,8 @@ def _infeasibility(result: NlpResult) -> list[str]:
     constant = [name for name in constant_constraints(result) if name in violated]
     if constant:
         said.append(
-            f"No free variable enters {listed(constant)} (zero derivatives at the start "
-            "and at the end), so no step can meet it."
+            f"The derivatives of {listed(constant)} by the free variables are zero at the start "
+            "and at the end: where no free variable enters, no step can meet it; else start elsewhere."
         )
     return said
 
