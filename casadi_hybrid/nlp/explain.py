@@ -54,7 +54,8 @@ def _infeasibility(result: NlpResult) -> list[str]:
     if constant:
         said.append(
             f"The derivatives of {listed(constant)} by the free variables are zero at the start "
-            "and at the end: where no free variable enters, no step can meet it; else start elsewhere."
+            "and at the end: where no free variable enters, no step can meet it; where one does, "
+            "start elsewhere."
         )
     return said
 
