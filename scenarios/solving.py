@@ -81,7 +81,6 @@ class Answer:
         label: the solver.
         x, lam_x, lam_g: the point and its multipliers, in the program's scaled unknowns.
         f: objective.
-        claimed: whether the solver calls it a solution.
         stopped: the solver's own word for why it stopped.
         iterations, seconds: cost.
         build: seconds that building the solver and its derivatives took.
@@ -95,7 +94,6 @@ class Answer:
     lam_x: np.ndarray
     lam_g: np.ndarray
     f: float
-    claimed: bool
     stopped: str
     iterations: int
     seconds: float
@@ -164,7 +162,6 @@ def solve(program: Program, peer: Peer | None = None, **options: Any) -> Answer:
         lam_x,
         lam_g,
         float(found["f"]),
-        bool(stats["success"]),
         str(stats["return_status"]),
         int(stats.get("iter_count", -1)),
         seconds,

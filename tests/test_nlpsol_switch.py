@@ -416,7 +416,10 @@ def test_arguments_may_come_by_position() -> None:
         solver(call["x0"], call["p"])
 
 
-def test_misspelt_options_of_ipopt_are_suggested() -> None:
+def test_options_of_ipopt_are_checked() -> None:
     nlp, _ = CASES["parameters"]
+    assert nlpsol("s", "hybrid", nlp, {"ipopt.max_iter": 1e2}).options.max_iter == 100
+    with pytest.raises(InputError, match=r"ipopt\.print_level must be a whole number"):
+        nlpsol("s", "hybrid", nlp, {"ipopt.print_level": "5"})
     with pytest.warns(OptionWarning, match=r"max_itr \(did you mean 'max_iter'\?\)"):
         nlpsol("s", "hybrid", nlp, {"ipopt.max_itr": 3})

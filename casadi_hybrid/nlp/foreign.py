@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from casadi_hybrid.errors import InputError, suggest
+from casadi_hybrid.inputs import count
 
 
 class OptionWarning(UserWarning):
@@ -123,8 +124,11 @@ def _from_ipopt(options: Mapping[str, Any]) -> dict[str, Any]:
     unused = []
     for name, value in options.items():
         if name in _IPOPT:
-            translated[_IPOPT[name]] = value
+            # CasADi takes a whole number that is written as a float.
+            whole = name == "max_iter" and isinstance(value, float) and value.is_integer()
+            translated[_IPOPT[name]] = int(value) if whole else value
         elif name == "print_level":
+            count(int(value) if isinstance(value, float) else value, "ipopt.print_level")
             # IPOPT prints its table of iterations from level 5 on.
             translated["log"] = int(options.get("print_frequency_iter", 1)) if value >= 5 else False
         elif name not in (*_IPOPT_WITHOUT_EFFECT, "print_frequency_iter"):
