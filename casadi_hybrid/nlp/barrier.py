@@ -113,7 +113,7 @@ class Barrier:
     def _nearby(self, it: Iterate, warm: WarmStart) -> Iterate:
         """The given multipliers, those of bounds at least on the central path of ν."""
         form = self.form
-        below, above = it.distances(form)
+        below, above = it.at.below, it.at.above
         y, z_lower, z_upper = form.from_user_multipliers(warm.lam_x, warm.lam_g)
         z_lower = np.where(form.has_lower, np.maximum(z_lower, it.nu / below), 0.0)
         z_upper = np.where(form.has_upper, np.maximum(z_upper, it.nu / above), 0.0)
@@ -216,7 +216,7 @@ class Barrier:
             root = replace(it, y=y, z_lower=free, z_upper=free, tiny=1)
             if self._within(root):
                 return root
-        below, above = it.distances(form)
+        below, above = it.at.below, it.at.above
         z_lower = np.where(form.has_lower, np.clip(it.nu / below, 1e-8, 1e3), 0.0)
         z_upper = np.where(form.has_upper, np.clip(it.nu / above, 1e-8, 1e3), 0.0)
         y = self._least_squares(it.at, z_lower, z_upper)

@@ -62,7 +62,7 @@ class Merit:
     def gradient(self) -> Vector:
         """∇φ_ν."""
         it, form = self._it, self._form
-        below, above = it.distances(form)
+        below, above = it.at.below, it.at.above
         pull = it.nu * (form.has_upper / above - form.has_lower / below)
         return np.asarray(it.at.gradient + pull + DAMPING * it.nu * self._single)
 

@@ -112,29 +112,21 @@ class Iterate:
             return self
         return replace(self, nu=nu, filter=self.filter.start(self.filter.theta_start), fresh=True)
 
-    def distances(self, form: StandardForm) -> tuple[Vector, Vector]:
-        """(w − l, u − w), one where there is no bound; never less than rounding allows."""
-        w = self.at.w
-        below = np.where(form.has_lower, w - form.lower, 1.0)
-        above = np.where(form.has_upper, form.upper - w, 1.0)
-        least = _EPS * np.maximum(1.0, np.abs(w))
-        return np.maximum(below, least), np.maximum(above, least)
-
     def barrier_diagonal(self, form: StandardForm) -> Vector:
         """Σ = Z_l/(w − l) + Z_u/(u − w)."""
-        below, above = self.distances(form)
+        below, above = self.at.below, self.at.above
         return self.z_lower / below + self.z_upper / above
 
     def dual_steps(self, form: StandardForm, dw: Vector) -> tuple[Vector, Vector]:
         """Newton steps of z_l and z_u that belong to dw."""
-        below, above = self.distances(form)
+        below, above = self.at.below, self.at.above
         lower = (self.nu - self.z_lower * dw) / below - self.z_lower
         upper = (self.nu + self.z_upper * dw) / above - self.z_upper
         return np.where(form.has_lower, lower, 0.0), np.where(form.has_upper, upper, 0.0)
 
     def with_safe_duals(self, form: StandardForm) -> Iterate:
         """Keep each z within a factor 1e10 of ν/(distance)."""
-        below, above = self.distances(form)
+        below, above = self.at.below, self.at.above
         low, high = self.nu / below, self.nu / above
         z_lower = np.clip(self.z_lower, low / _SPREAD, low * _SPREAD)
         z_upper = np.clip(self.z_upper, high / _SPREAD, high * _SPREAD)
@@ -158,7 +150,7 @@ class ScaledError:
             float(np.abs(r).max(initial=0.0)) / s_d, float(np.abs(at.c).max(initial=0.0))
         )
         self._scale = max(100.0, z / max(1, bounds)) / 100.0
-        below, above = it.distances(form)
+        below, above = it.at.below, it.at.above
         self._products = np.concatenate(
             ((below * it.z_lower)[form.has_lower], (above * it.z_upper)[form.has_upper])
         )

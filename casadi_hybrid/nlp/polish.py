@@ -48,7 +48,7 @@ def polish(
 
 def active_guess(form: StandardForm, it: Iterate) -> tuple[Mask, Mask]:
     """Bounds whose multiplier exceeds the distance to them: (at the lower, at the upper)."""
-    below, above = it.distances(form)
+    below, above = it.at.below, it.at.above
     at_lower = form.has_lower & (it.z_lower > below)
     return at_lower, form.has_upper & (it.z_upper > above) & ~at_lower
 

@@ -86,7 +86,7 @@ def begin_restoration(
     """Start at the present point."""
     bounded = bool(form.has_lower.any() or form.has_upper.any())
     nu = 1e-2 * min(max(it.nu, 1e-8), 0.1) * max(min(theta, 1.0), 1e-8) if bounded else 0.0
-    below, above = it.distances(form)
+    below, above = it.at.below, it.at.above
     z_lower = np.where(form.has_lower, nu / below, 0.0)
     z_upper = np.where(form.has_upper, nu / above, 0.0)
     units, damping = _units(it.at, cautious), _CAUTIOUS if cautious else _DAMPING
@@ -110,7 +110,7 @@ def restore_step(
     assert r is not None
     at = it.at
     inner = replace(it, nu=r.nu, z_lower=r.z_lower, z_upper=r.z_upper)
-    below, above = inner.distances(form)
+    below, above = inner.at.below, inner.at.above
     prox = _proximity(r)
     force = prox * (at.w - r.reference) + r.nu * (form.has_upper / above - form.has_lower / below)
     gradient = force + at.A.T @ at.c

@@ -25,6 +25,7 @@ from casadi_hybrid.nlp.working_set import LOWER, UPPER, WorkingSet
 # Up to this many variables and rows LAPACK on full matrices beats the sparse factorization.
 DENSE_LIMIT = 150
 SCALE_GOAL = 100.0
+_EPS = float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,8 @@ class Point:
     Attributes:
         w: the point.
         f, gradient, c, A: scaled objective, its gradient, equations and their Jacobian.
+        below, above: w − lower and upper − w, one where there is no bound; never less than
+            rounding allows.
         x: the user's x.
         raw_f, raw_gradient, raw_g, raw_J: unscaled values of the user's functions.
     """
@@ -68,6 +71,8 @@ class Point:
     gradient: Vector
     c: Vector
     A: Operator
+    below: Vector
+    above: Vector
     x: Vector
     raw_f: float
     raw_gradient: Vector
@@ -114,7 +119,11 @@ class StandardForm:
         self.fixed = np.ones(program.n, dtype=bool)
         self.fixed[self.free] = False
         self._x = np.clip(x0, bounds.lbx, bounds.ubx)
-        if not self.dense:
+        if self.dense:
+            self._J_block = np.ix_(self.rows, self.free)
+            self._H_block = np.ix_(self.free, self.free)
+            self._slacks = (self._slack_rows, self.n_free + np.arange(self._slack_rows.size))
+        else:
             self._structure = structure_of(program, self.free, self.rows, self._slack_rows)
 
         self.at_start, g = self._scaling_values(np.where(self.fixed, self._x, x0))
@@ -146,8 +155,11 @@ class StandardForm:
         c[self._slack_rows] -= w[self.n_free :]
         full = np.zeros(self.n)
         full[: self.n_free] = self.scale_f * gradient[self.free]
+        least = _EPS * np.maximum(1.0, np.abs(w))
+        below = np.maximum(np.where(self.has_lower, w - self.lower, 1.0), least)
+        above = np.maximum(np.where(self.has_upper, self.upper - w, 1.0), least)
         A = self._jacobian(J)
-        return Point(w, self.scale_f * f, full, c, A, x, f, gradient, g, J)
+        return Point(w, self.scale_f * f, full, c, A, below, above, x, f, gradient, g, J)
 
     def point_or_none(self, w: Vector) -> Point | None:
         """Evaluate at a trial w; None where a function is not defined."""
@@ -234,7 +246,7 @@ class StandardForm:
 
     def _row_maxima(self, J: Operator) -> Vector:
         if self.dense:
-            block = np.abs(J[np.ix_(self.rows, self.free)])
+            block = np.abs(J[self._J_block])
             return np.asarray(block.max(axis=1, initial=0.0))
         structure = self._structure
         largest = np.zeros(self.m)
@@ -244,8 +256,8 @@ class StandardForm:
     def _jacobian(self, J: Operator) -> Operator:
         if self.dense:
             A = np.zeros((self.m, self.n))
-            A[:, : self.n_free] = J[np.ix_(self.rows, self.free)] * self.scale_c[:, None]
-            A[self._slack_rows, self.n_free + np.arange(self._slack_rows.size)] = -1.0
+            A[:, : self.n_free] = J[self._J_block] * self.scale_c[:, None]
+            A[self._slacks] = -1.0
             return A
         structure = self._structure
         kept = structure.J_kept.size
@@ -256,6 +268,6 @@ class StandardForm:
     def _free_block(self, H: Operator) -> Operator:
         if self.dense:
             W = np.zeros((self.n, self.n))
-            W[: self.n_free, : self.n_free] = H[np.ix_(self.free, self.free)]
+            W[: self.n_free, : self.n_free] = H[self._H_block]
             return W
         return Sparse(self._structure.W, H.data[self._structure.H_kept])
