@@ -65,8 +65,11 @@ def warm_attempt(x0: Vector, warm: WarmStart) -> Attempt:
 
 
 def first_attempt(program: Program, x0: Vector, overdetermined: bool) -> Attempt:
-    """Roots first where there is no objective, or where equations leave it nothing to choose."""
-    root = program.feasibility or overdetermined
+    """Roots first where there is no objective, or where equations leave it nothing to choose.
+
+    Affine equations need no search of their own: one full step is on all of them.
+    """
+    root = program.feasibility or (overdetermined and not program.linear)
     return Attempt(x0, PATIENCE, root=root, scaled=not root)
 
 
