@@ -59,6 +59,12 @@ def run(name: str, folder: Path) -> bool:
     command = [sys.executable, str(HERE / f"{name}.py"), "--json", "--output", str(folder / name)]
     began = time.perf_counter()
     done = subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
+    report = folder / name / "report.json"
+    if report.exists():
+        # The verifier's long reports stay out of the repository.
+        data = json.loads(report.read_text(encoding="utf-8"))
+        data.pop("reports", None)
+        report.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
     print(f"{name}: exit code {done.returncode}, {time.perf_counter() - began:.0f} s", flush=True)
     return done.returncode == 0
 
