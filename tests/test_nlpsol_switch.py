@@ -19,7 +19,7 @@ import pytest
 from nlp_cases import CASES, OUTPUTS, numbers
 
 import casadi_hybrid
-from casadi_hybrid import InputError, nlpsol, solve_opti
+from casadi_hybrid import InputError, nlpsol, solve_opti, verify_nlp
 from casadi_hybrid.nlp.foreign import ONLY_OFF, WITHOUT_EFFECT, OptionWarning
 
 Make = Callable[..., Any]
@@ -401,6 +401,19 @@ def test_rows_and_matrices_are_taken_in_casadis_shapes(kind: Any) -> None:
         np.testing.assert_allclose(found[key].full(), expected[key].full(), atol=1e-6)
     flat = nlpsol("s", "hybrid", nlp)(**{**call, "p": values.ravel(order="F")})
     assert (flat["x"].full() == found["x"].full()).all()
+    bounds = {"ubg": [1.0, 5.0, 1.5], "x0": 0}
+    assert verify_nlp(nlp, found, p=values, **bounds).accepted
+    moved = {**found, "x": found["x"] + 1e-3}
+    assert not verify_nlp(nlp, moved, p=values, **bounds).accepted
+
+
+@pytest.mark.parametrize("none", [[], ca.vertcat(), ca.SX()], ids=["list", "vertcat", "SX"])
+def test_no_parameters_and_no_rows_as_scripts_write_them(none: Any) -> None:
+    x = ca.SX.sym("x", 2)
+    nlp = {"x": x, "p": none, "f": ca.sumsqr(x - 1), "g": none}
+    found = nlpsol("s", "hybrid", nlp)(x0=0, p=none if isinstance(none, list) else [])
+    assert float(found["f"]) == pytest.approx(0.0, abs=1e-12)
+    assert found["g"].shape == found["lam_p"].shape == (0, 1)
 
 
 def test_arguments_may_come_by_position() -> None:

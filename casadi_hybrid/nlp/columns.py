@@ -25,14 +25,14 @@ def as_columns(nlp: Mapping[str, Any]) -> tuple[Mapping[str, Any], Shapes]:
     Raises:
         InputError: where f or g depends on symbols that are neither in x nor in p.
     """
-    shapes: Shapes = {key: value.shape for key, value in nlp.items() if _is_other(key, value)}
-    changed = dict(nlp)
+    changed = {key: value for key, value in nlp.items() if not (key == "p" and _is_empty(value))}
+    shapes: Shapes = {key: value.shape for key, value in changed.items() if _is_other(key, value)}
     if "g" in shapes:
         changed["g"] = nlp["g"].T
     if not shapes.keys() & {"x", "p"}:
         return changed, shapes
     x, kind = nlp["x"], type(nlp["x"])
-    p = nlp.get("p", kind.sym("p", 0))
+    p = changed.get("p", kind.sym("p", 0))
     f = check_expression(changed.get("f", 0), "f", kind)
     g = check_expression(changed.get("g", kind(0, 1)), "g", kind)
     for label, expression in (("f", f), ("g", g)):
@@ -63,6 +63,13 @@ def in_shape(outputs: dict[str, ca.DM], shapes: Shapes) -> dict[str, ca.DM]:
         else value
         for name, value in outputs.items()
     }
+
+
+def _is_empty(value: Any) -> bool:
+    """Whether it is what scripts give for no parameters: ``[]``, ``ca.vertcat()``, 0×0 symbols."""
+    if isinstance(value, ca.SX | ca.MX | ca.DM):
+        return bool(value.is_empty())
+    return isinstance(value, list | tuple) and not value
 
 
 def _is_other(key: str, value: Any) -> bool:

@@ -174,7 +174,8 @@ def as_function(
 
     Args:
         name: a valid CasADi name.
-        nlp: CasADi's dictionary or a :class:`~casadi_hybrid.nlp.program.Program`.
+        nlp: CasADi's dictionary or a :class:`~casadi_hybrid.nlp.program.Program`. The Function
+            takes and gives columns; for a matrix P of parameters give it ``ca.vec(P)``.
         options: ``tol``, ``residual_tol``, ``max_iter``, ``max_time`` of
             :class:`~casadi_hybrid.nlp.solve.SolveOptions`; ``error_on_fail`` (default True),
             without which a failed solve returns its best point; ``weak`` (default 1e-4), see

@@ -11,6 +11,7 @@ import numpy as np
 
 from casadi_hybrid.errors import EvaluationError, InputError
 from casadi_hybrid.inputs import Vector, positive
+from casadi_hybrid.nlp.columns import as_column, as_columns
 from casadi_hybrid.nlp.evaluator import GeneralEvaluator
 from casadi_hybrid.nlp.program import Program
 from casadi_hybrid.problem import check_expression
@@ -86,6 +87,8 @@ def verify_nlp(
     positive(tol, "tol")
     if not isinstance(nlp, Mapping):
         raise InputError(f"nlp must be a dictionary with 'x', 'f', 'g', got {type(nlp).__name__}")
+    nlp, shapes = as_columns(nlp)
+    p = as_column(p, shapes.get("p"))
     program = Program.from_dict(nlp, constraint_names=names, variable_names=variable_names)
     candidate = read_nlp_candidate(program, answer, p, (lbx, ubx, lbg, ubg), x0)
     candidate.x.setflags(write=False)
