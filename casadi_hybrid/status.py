@@ -21,7 +21,7 @@ class StopReason(Enum):
     LOCALLY_INFEASIBLE = "the constraint violation cannot be reduced from here"
     UNBOUNDED = "the objective decreases without bound along feasible points"
     NO_MULTIPLIERS = "the multipliers grew without bound: no constraint qualification holds here"
-    STALLED = "no further progress is possible in floating point"
+    STALLED = "no further progress"
     TARGET_REACHED = "the target of a stopping test was reached"
 
 

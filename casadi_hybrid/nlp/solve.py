@@ -109,6 +109,10 @@ def solve_program(
             program, x0, options.max_iter, options.tolerances, tried[k:], done[k:]
         )
     chosen = best(done, options.tolerances)
+    if chosen.stop is StopReason.ITERATION_LIMIT and iterations < options.max_iter:
+        # The limit was that of one attempt, not the caller's.
+        detail = f"none of {len(done)} attempts came further in its share of the iterations"
+        chosen = replace(chosen, stop=StopReason.STALLED, detail=detail)
     return replace(chosen, x0=x0, iterations=iterations, elapsed=elapsed, evaluations=counts)
 
 
