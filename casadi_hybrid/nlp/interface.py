@@ -19,6 +19,10 @@ def nlpsol(
 ) -> NlpSolver:
     """Make a solver for min f(x, p) s.t. lbg ≤ g(x, p) ≤ ubg, lbx ≤ x ≤ ubx, as ``ca.nlpsol`` does.
 
+    Where the barrier iteration stalls, or has no answer after 200 steps, other attempts follow:
+    roots of the constraints first, other starts, bounds widened by 1e-8 relative. Iterations and
+    times count all of them. Success is judged by the unscaled residuals with the bounds as given.
+
     Args:
         name: name of the solver, for messages.
         solver: ``"hybrid"``, the primal–dual barrier method of this package.
