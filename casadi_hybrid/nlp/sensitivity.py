@@ -188,8 +188,7 @@ def solution_sensitivity(
     Args:
         program_or_nlp: the problem solved, or CasADi's dictionary of it.
         result: its solution.
-        p: parameters of that solve; needed where the problem has any.
-        bounds: those of the result where none are given.
+        p, bounds: parameters and bounds of that solve; where not given, those of the result.
         wrt: the inputs wanted, of ``p``, ``lbx``, ``ubx``, ``lbg``, ``ubg``.
         weak: see :class:`Sensitivities`.
 
@@ -198,7 +197,7 @@ def solution_sensitivity(
         ``jac_lam_x_p``, ``jac_lam_g_p``, and the same with ``lbx``, ``ubx``, ``lbg``, ``ubg``.
 
     Raises:
-        InputError: for an unknown name in ``wrt``, or p missing or of a wrong size.
+        InputError: for an unknown name in ``wrt``, or p of a wrong size.
         SensitivityError: where the solution has no derivative.
     """
     for name in wrt:
@@ -207,9 +206,7 @@ def solution_sensitivity(
     program = (
         program_or_nlp if isinstance(program_or_nlp, Program) else Program.from_dict(program_or_nlp)
     )
-    if p is None and program.n_p:
-        raise InputError(f"the problem has {program.n_p} parameter(s); give p of that solve")
-    p = checked(0.0 if p is None else p, program.n_p, "p")
+    p = checked(result.p if p is None else p, program.n_p, "p")
     solution = Solution(result.x, result.lam_x, result.lam_g)
     return Sensitivities(program, weak=weak)(solution, p, bounds or result.bounds, wrt)
 
