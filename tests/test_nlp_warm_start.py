@@ -178,3 +178,16 @@ def test_a_control_problem_from_a_state_nearby() -> None:
         assert warm.iterations <= 0.5 * cold.iterations
         assert warm.f <= cold.f + 1e-6
         assert (warm.working_set.x != first.working_set.x).any()
+
+
+def test_a_warm_start_holds_where_an_equation_is_there_twice():
+    x, p = ca.SX.sym("x", 3), ca.SX.sym("p", 3)
+    row = x[0] + 2 * x[1] - x[2]
+    nlp = {"x": x, "p": p, "f": ca.sumsqr(x - p) + x[0] * x[1], "g": ca.vertcat(row, 2.47 * row)}
+    solver = nlpsol("twice", "hybrid", nlp)
+    bounds = {"lbg": [1, 2.47], "ubg": [1, 2.47], "lbx": 0.2}
+    solver(x0=0, p=[1, 0, 1], **bounds)
+    assert solver.stats()["iter_count"] > 3
+    solver(warm_start=solver.result, p=[1.01, 0.01, 0.98])
+    assert solver.stats()["success"]
+    assert solver.stats()["iter_count"] <= 2

@@ -23,6 +23,7 @@ from casadi_hybrid.nlp.standard import StandardForm
 Mask = NDArray[np.bool_]
 
 _PIN = 1e14
+_EPSILON = 1e-10
 _STEPS = 4
 
 
@@ -63,8 +64,11 @@ def pinned_step(
     move = np.where(pinned, bound - at.w, 0.0)
     largest = largest_entry(W)
     D = np.where(pinned, _PIN * max(1.0, largest), 0.0)
-    kernel.factor(W, D, at.A, 0.0)
-    if kernel.negative != form.m or kernel.singular:
+    for epsilon in (0.0, _EPSILON):  # the second where gradients of active rows are dependent
+        kernel.factor(W, D, at.A, epsilon)
+        if kernel.negative == form.m and not kernel.singular:
+            break
+    else:
         return None
     # Pinned entries: D·dw = D·move dominates their row.
     force = at.gradient + at.A.T @ it.y
