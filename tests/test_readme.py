@@ -1,0 +1,36 @@
+"""The programs printed in the guides run as they stand."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def snippets(path: str) -> list[str]:
+    found = re.findall(r"```python\n(.*?)```", (ROOT / path).read_text(encoding="utf-8"), re.DOTALL)
+    assert found
+    return found
+
+
+def test_the_snippets_of_the_readme_run_in_order(capsys) -> None:
+    names: dict[str, object] = {}
+    for text in snippets("README.md"):
+        exec(compile(text, "README.md", "exec"), names)
+    assert names["result"].success
+    assert names["solver"].stats()["success"]
+    x = names["nearby"]["x"].full().ravel()
+    assert np.isclose(x[0] * x[1], 0.6, atol=1e-6)
+    assert capsys.readouterr().out.count("ACCEPTED") == 2
+
+
+def test_the_scenario_of_the_guide_is_accepted(tmp_path, capsys) -> None:
+    names = {"__name__": "block"}
+    (text,) = snippets("scenarios/README.md")
+    exec(compile(text, "scenarios/README.md", "exec"), names)
+    assert names["main"](["--short", "--output", str(tmp_path)]) == 0
+    assert "hybrid" in capsys.readouterr().out
+    assert (tmp_path / "trajectory.png").exists()
