@@ -18,7 +18,7 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from reporting import TOL
+from reporting import TOL, word
 
 from casadi_hybrid import DesignError, Problem, Progress, Result, Solver
 from casadi_hybrid.functions import Evaluation
@@ -94,6 +94,7 @@ class Run:
             "iterations": result.iterations,
             "seconds": result.elapsed,
             "accepted": self.report.accepted,
+            "verdict": word(self.report),
             "required": self.method.required,
             "detail": result.detail,
         }
@@ -161,6 +162,7 @@ def solve_with_ipopt(problem: Problem, x0: Any, p: Any) -> Reference:
         "iterations": 0 if problem.m > problem.n else int(stats["iter_count"]),
         "seconds": seconds,
         "accepted": report.accepted,
+        "verdict": word(report),
         "required": False,
         "detail": "",
     }

@@ -1,7 +1,7 @@
 """Run the scenarios and write the gallery: one page with their tables and pictures.
 
-    OPENBLAS_NUM_THREADS=1 python scenarios/gallery.py            all scenarios, into docs/
-    OPENBLAS_NUM_THREADS=1 python scenarios/gallery.py cartpole   renew one of them
+    python scenarios/gallery.py            all scenarios, into docs/
+    python scenarios/gallery.py cartpole   renew one of them
 
 What a scenario wrote is kept under ``docs/gallery/<name>/``; the page is made from what is there.
 The exit code is 1 when a scenario failed, and the page then says so.
@@ -58,7 +58,9 @@ def run(name: str, folder: Path) -> bool:
     """Run a scenario in full; return whether it was accepted."""
     command = [sys.executable, str(HERE / f"{name}.py"), "--json", "--output", str(folder / name)]
     began = time.perf_counter()
-    done = subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
+    # Small matrices: more BLAS threads only wait for each other on a busy machine.
+    environment = {"OPENBLAS_NUM_THREADS": "1", **os.environ}
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, env=environment, check=False)
     report = folder / name / "report.json"
     if report.exists():
         # The verifier's long reports stay out of the repository.
@@ -76,7 +78,8 @@ def page(names: Sequence[str], folder: Path) -> str:
         "",
         "Made by `python scenarios/gallery.py` from what each scenario wrote. Every row of a table "
         "is judged in the same way, from the problem's own functions; *rejected* rows are shown "
-        "as they are. `iter` are iterations, times are wall clock of one solve in one run on one "
+        "as they are, and *undecided* is a KKT point whose second order could be neither proved "
+        "nor refuted. `iter` are iterations, times are wall clock of one solve in one run on one "
         f"machine ({_machine()}), interpreted functions, without building them.",
         "",
         "| scenario | what it is | unknowns | constraints |",

@@ -15,6 +15,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from casadi_hybrid.plotting import save
+from casadi_hybrid.verify import Rejection
 
 TOL = 1e-6
 """Tolerance on every KKT residual, unscaled, of every method and of the verdict."""
@@ -31,6 +32,16 @@ class Verdict(Protocol):
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values."""
         ...
+
+
+def word(report: Any) -> str:
+    """Return the verdict of a verifier's report as a word of the table.
+
+    *undecided* is a KKT point whose second order could be neither proved nor refuted.
+    """
+    if report.accepted:
+        return "accepted"
+    return "undecided" if set(report.categories) == {Rejection.UNDECIDED} else "rejected"
 
 
 @dataclass(frozen=True)
@@ -78,7 +89,7 @@ COLUMNS: tuple[Column, ...] = (
     ("complementarity", "complem.", "{:.1e}".format),
     ("iterations", "iter", str),
     ("seconds", "time (s)", "{:.3f}".format),
-    ("accepted", "verdict", lambda accepted: "accepted" if accepted else "rejected"),
+    ("verdict", "verdict", str),
 )
 
 
@@ -91,7 +102,7 @@ def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column] = COLUMNS
     cells = [[head for _, head, _ in columns]]
     cells += [[show(row[key]) if key in row else "" for key, _, show in columns] for row in rows]
     widths = [max(len(line[i]) for line in cells) for i in range(len(columns))]
-    left = {i for i, (key, _, _) in enumerate(columns) if key in ("method", "stopped", "accepted")}
+    left = {i for i, (key, _, _) in enumerate(columns) if key in ("method", "stopped", "verdict")}
     lines = [
         "  ".join(
             text.ljust(width) if i in left else text.rjust(width)

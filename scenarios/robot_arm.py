@@ -27,7 +27,7 @@ from animation import save_animation
 from common import Method, Run, solve, solve_with_ipopt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from reporting import TOL, Check, finish, parser
+from reporting import TOL, Check, finish, parser, word
 from scipy.optimize import least_squares
 from solving import SLEQP, Peer
 
@@ -120,6 +120,7 @@ def judged(
         "feasibility": first.feasibility.value if first else np.inf,
         "stationarity": first.given.stationarity.value if first and first.given else np.inf,
         "accepted": report.accepted,
+        "verdict": word(report),
         **cost,
     }
 

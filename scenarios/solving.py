@@ -19,7 +19,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 from program import Program
-from reporting import TOL, Check, progress
+from reporting import TOL, Check, progress, word
 from stages import StagedSolver
 
 from casadi_hybrid import nlpsol
@@ -120,6 +120,7 @@ class Answer:
             "iterations": self.iterations,
             "seconds": self.seconds,
             "accepted": report.accepted,
+            "verdict": word(report),
             "detail": self.detail,
         }
 

@@ -31,6 +31,7 @@ ROW = {
     "iterations",
     "seconds",
     "accepted",
+    "verdict",
     "required",
     "detail",
 }
@@ -153,9 +154,9 @@ def test_command_line_finds_a_scenario(tmp_path, capfd):
 
 def test_table_is_aligned(load):
     reporting = load("reporting")
-    row = dict.fromkeys(ROW, 1.0) | {"method": "short", "stopped": "A", "accepted": True}
+    row = dict.fromkeys(ROW, 1.0) | {"method": "short", "stopped": "A", "verdict": "accepted"}
     other = row | {"method": "a much longer label", "objective": -1.23456789e-10}
-    lines = reporting.table([row, other | {"accepted": False}]).splitlines()
+    lines = reporting.table([row, other | {"verdict": "rejected"}]).splitlines()
     assert len(lines) == 4
     starts = [i for i, char in enumerate(lines[1]) if char == "-" and lines[1][i - 1] != "-"]
     for line in (lines[0], *lines[2:]):

@@ -1,0 +1,78 @@
+"""The gallery page says what the scenarios wrote, and leaves none out."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import gallery
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+MODULES = sorted(
+    path.stem
+    for path in (ROOT / "scenarios").glob("*.py")
+    if "\nSUMMARY = " in path.read_text(encoding="utf-8")
+)
+
+
+def written(folder: Path, name: str, **changes: object) -> None:
+    """Write what a scenario writes."""
+    data = {
+        "accepted": True,
+        "problem": {"name": name, "n": 7, "m": 3},
+        "tables": {"first": "a  b\n1  2", "": "method  iter\nhybrid     5"},
+        "facts": {"largest force (N)": 8.0, "rows": [1, 2]},
+        "checks": [{"name": "gap", "value": 1e-9, "limit": 1e-6, "passed": True}],
+        "files": [f"{name}/picture.png", f"{name}/report.json"],
+    }
+    (folder / name).mkdir(parents=True)
+    (folder / name / "picture.png").write_bytes(b"")
+    (folder / name / "report.json").write_text(json.dumps(data | changes), encoding="utf-8")
+
+
+def test_every_scenario_is_on_the_page():
+    assert sorted(gallery.scenarios()) == MODULES
+    assert gallery.scenarios()[0] == "cartpole"
+
+
+def test_the_page_shows_tables_facts_checks_and_pictures(tmp_path):
+    written(tmp_path, "cartpole")
+    text = gallery.page(["cartpole", "reactor"], tmp_path)
+    assert "| [cartpole](#cartpole) |" in text
+    assert "| 7 | 3 |" in text
+    assert "first:\n\n```text\na  b\n1  2\n```" in text
+    assert "- largest force (N): 8" in text
+    assert "rows" not in text.split("## cartpole")[1].split("## reactor")[0]
+    assert "- gap: 1.00e-09 (limit 1e-06)\n" in text
+    assert "](gallery/cartpole/picture.png)" in text
+    assert "failed" not in text
+    assert "Not run yet." in text.split("## reactor")[1]
+
+
+def test_a_failed_run_is_called_one(tmp_path):
+    broken = [{"name": "gap", "value": None, "limit": 1e-6, "passed": False}]
+    written(tmp_path, "cartpole", accepted=False, checks=broken)
+    text = gallery.page(["cartpole"], tmp_path)
+    assert "**This run failed.**" in text
+    assert "- gap: none (limit 1e-06) **failed**" in text
+
+
+def test_an_unknown_name_is_refused(tmp_path, capsys):
+    with pytest.raises(SystemExit) as stop:
+        gallery.main(["cart", "--output", str(tmp_path)])
+    assert stop.value.code == 2
+    assert "no scenario cart" in capsys.readouterr().err
+
+
+def test_the_page_in_the_repository_has_every_scenario_accepted_and_its_pictures():
+    text = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^## (\w+)$", text, flags=re.M)
+    assert headings == gallery.scenarios()
+    assert "Not run yet" not in text
+    assert "failed" not in text
+    pictures = re.findall(r"\]\((gallery/[^)]*)\)", text)
+    assert len(pictures) >= len(headings)
+    for picture in pictures:
+        assert (ROOT / "docs" / picture).is_file()
