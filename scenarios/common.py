@@ -18,7 +18,8 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from reporting import TOL, word
+from reporting import TOL, Check, word
+from solving import IPOPT, Peer
 
 from casadi_hybrid import DesignError, Problem, Progress, Result, Solver
 from casadi_hybrid.functions import Evaluation
@@ -102,10 +103,19 @@ class Run:
 
 @dataclass(frozen=True)
 class Reference:
-    """IPOPT's answer to the same problem from the same start, judged by the same functions."""
+    """A peer's answer to the same problem from the same start, judged by the same functions."""
 
     x: np.ndarray
     row: dict[str, Any]
+
+    def bar_for(self, run: Run) -> Check:
+        """The check that the objective of the run is the peer's or better, relative to its size.
+
+        A peer whose answer is not accepted sets no bar.
+        """
+        f = self.row["objective"]
+        excess = (run.result.f - f) / max(1.0, abs(f)) if self.row["accepted"] else -np.inf
+        return Check(f"objective above that of {self.row['method']}, relative", excess, 1e-6)
 
 
 def solve(
@@ -134,15 +144,14 @@ def solve(
     return Run(method, result, trace, verify(problem, result, p=p, x0=x0, tol=TOL))
 
 
-def solve_with_ipopt(problem: Problem, x0: Any, p: Any) -> Reference:
-    """Solve by IPOPT with its own default tolerance, 1e-8 on scaled residuals."""
-    quiet = {"print_time": False, "ipopt.print_level": 0, "ipopt.sb": "yes"}
+def solve_with_peer(problem: Problem, x0: Any, p: Any, peer: Peer = IPOPT) -> Reference:
+    """Solve by a solver of the wheel with its own default tolerance."""
     # Fresh symbols: the problem's own x may be a stack of several, which nlpsol does not take.
     kind = type(problem.x)
     x, q = kind.sym("x", problem.n), kind.sym("p", problem.n_p)
     f, h = ca.Function("graph", [problem.x, problem.p], [problem.f, problem.h])(x, q)
     nlp = {"x": x, "p": q, "f": f, "g": h}
-    solver = ca.nlpsol("reference", "ipopt", nlp, quiet)
+    solver = ca.nlpsol("reference", peer.plugin, nlp, dict(peer.options))
     began = time.perf_counter()
     answer = solver(x0=x0, p=p, lbg=0, ubg=0)
     seconds = time.perf_counter() - began
@@ -152,14 +161,14 @@ def solve_with_ipopt(problem: Problem, x0: Any, p: Any) -> Reference:
     report = verify(problem, point, p=p, multipliers=lam, tol=TOL)
     stats = solver.stats()
     row = {
-        "method": "IPOPT",
-        "stopped": stats["return_status"],
+        "method": peer.label,
+        "stopped": str(stats["return_status"]),
         "point": "",
         "objective": at.f,
         "feasibility": residuals.feasibility,
         "stationarity": residuals.stationarity,
         # Where IPOPT refuses m > n, it leaves the count of its last problem behind.
-        "iterations": 0 if problem.m > problem.n else int(stats["iter_count"]),
+        "iterations": 0 if problem.m > problem.n else int(stats.get("iter_count", -1)),
         "seconds": seconds,
         "accepted": report.accepted,
         "verdict": word(report),

@@ -26,10 +26,11 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from common import Method, Run, row_space_rule, solve, solve_with_ipopt
+from common import Method, Run, row_space_rule, solve, solve_with_peer
 from matplotlib.figure import Figure
 from reporting import Check, finish, parser, table
 from scipy.optimize import minimize
+from solving import IPOPT, SLEQP
 from transcription import runge_kutta
 
 from casadi_hybrid import Problem
@@ -221,15 +222,16 @@ def _report(
 ) -> int:
     problem, start = plant.problem(N, UNITS["kPa"]), plant.start(N)
     runs = [solve(problem, m, start, [], max_iter=budget) for m in methods(*gaps[shown])]
-    reference = solve_with_ipopt(problem, start, [])
+    peers = [solve_with_peer(problem, start, [], peer) for peer in (IPOPT, SLEQP)]
     matrix = [row["matrix"] for row in rows]
     return finish(
         arguments,
         NAME,
         (problem.n, problem.m),
-        [*(run.row() for run in runs), reference.row],
+        [*(run.row() for run in runs), *(peer.row for peer in peers)],
         {run.method.label: run.report for run in runs if run.method.required},
         checks=[
+            peers[0].bar_for(runs[0]),
             Check("spread of the matrix gap over the units, relative",
                   max(matrix) / min(matrix) - 1.0, 1e-2),
             Check("scalar gap over matrix gap in kPa",

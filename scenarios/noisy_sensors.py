@@ -30,10 +30,11 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from common import Method, Run, solve, solve_with_ipopt
+from common import Method, Run, solve, solve_with_peer
 from matplotlib.figure import Figure
 from reporting import Check, finish, parser, table
 from scipy.linalg import solve_discrete_lyapunov
+from solving import IPOPT, SLEQP
 
 from casadi_hybrid import Problem, Solver
 from casadi_hybrid.functions import Evaluation
@@ -238,15 +239,16 @@ def _report(
     courses = [np.array(outcome.clean.trace.points) for outcome in outcomes]
     apart = max(float(np.abs(course - courses[0]).max()) for course in courses)
     error = max(abs(o.measured / o.predicted - 1.0) for o in outcomes)
-    reference = solve_with_ipopt(problem, np.ones(6), [])
+    peers = [solve_with_peer(problem, np.ones(6), [], peer) for peer in (IPOPT, SLEQP)]
     runs = [default, *(outcome.clean for outcome in outcomes)]
     return finish(
         arguments,
         NAME,
         (problem.n, problem.m),
-        [*(run.row() for run in runs), reference.row],
+        [*(run.row() for run in runs), *(peer.row for peer in peers)],
         {run.method.label: run.report for run in runs},
         checks=[
+            peers[0].bar_for(default),
             Check("splits apart without noise (kW)", apart, 1e-9),
             Check("C2 Pn = 0 apart from full augmentation with noise (kW)", rows[1]["apart"], 1e-9),
             Check("measured against predicted deviation, relative", error, 0.25),

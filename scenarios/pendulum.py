@@ -26,10 +26,11 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from common import Method, Run, row_space_rule, solve, solve_with_ipopt
+from common import Method, Reference, Run, row_space_rule, solve, solve_with_peer
 from matplotlib.figure import Figure
 from reporting import Check, finish, parser
 from scipy.integrate import solve_ivp
+from solving import IPOPT, SLEQP
 
 from casadi_hybrid import Problem
 from casadi_hybrid.iterations import Hybrid
@@ -243,8 +244,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         solve(problem, method, x0, p, max_iter=max_iter, keep_points="metric" in method.label)
         for method in methods()
     ]
-    reference = solve_with_ipopt(problem, x0, p)
-    return _report(arguments, case, problem, p, runs, reference)
+    peers = [solve_with_peer(problem, x0, p, peer) for peer in (IPOPT, SLEQP)]
+    return _report(arguments, case, problem, p, runs, peers)
 
 
 def _report(
@@ -253,9 +254,9 @@ def _report(
     problem: Problem,
     p: Sequence[float],
     runs: Sequence[Run],
-    reference: Any,
+    peers: Sequence[Reference],
 ) -> int:
-    default = runs[0].result
+    default, ipopt = runs[0].result, peers[0]
     _, _, torque = case.trajectory(default.x)
     metric = [np.array(run.trace.points) for run in runs if run.trace.points]
     apart = max(float(deviation(points, metric[0]).max()) for points in metric[1:])
@@ -264,18 +265,21 @@ def _report(
         arguments,
         NAME,
         (problem.n, problem.m),
-        [*(run.row() for run in runs), reference.row],
+        [*(run.row() for run in runs), *(peer.row for peer in peers)],
         {run.method.label: run.report for run in runs if run.method.required},
-        checks=[Check("largest difference of x_t between the three splits", apart, 1e-9)],
+        checks=[
+            ipopt.bar_for(runs[0]),
+            Check("largest difference of x_t between the three splits", apart, 1e-9),
+        ],
         facts={
             "effort (N²m²s)": default.f * case.torque_unit**2 * case.step,
             "largest torque (N·m)": float(np.abs(torque).max()),
             "torque of gravity m g l (N·m)": p[0] * p[1] * p[2],
-            "distance to IPOPT's point": float(np.abs(default.x - reference.x).max()),
+            "distance to IPOPT's point": float(np.abs(default.x - ipopt.x).max()),
             "end angle error in the exact motion (rad)": end_error(case, p, default.x),
         },
         figures={
-            "trajectory": draw(case, p, default.x, reference.x),
+            "trajectory": draw(case, p, default.x, ipopt.x),
             "convergence": plot_convergence(drawn, tol=1e-6, log_across=True),
         },
     )
