@@ -10,7 +10,8 @@ K(D, (R⁻¹ + M)⁻¹), whatever the split of M: E = M⁻¹ without a drive, E 
 for R = 0. For a descent step K must have exactly as many negative eigenvalues as constraint rows.
 
 Two backends behind one interface: LAPACK's Bunch–Kaufman for small problems, and CasADi's sparse
-LDLᵀ with a static order (which is also what its C code generation emits) for large ones.
+LDLᵀ with a static order (which is also what its C code generation emits) for large ones, with
+SuperLU, which pivots, where that is not accurate.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from weakref import finalize
 import casadi as ca
 import numpy as np
 from scipy.linalg import lapack
+from scipy.sparse.linalg import splu
 
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.nlp.sparse import Pattern, Sparse
@@ -28,6 +30,7 @@ from casadi_hybrid.nlp.sparse import Pattern, Sparse
 Operator = Any  # numpy.ndarray or Sparse
 
 REFINEMENTS = 3
+_POOR = 1e-8  # relative residual above which the factorization without pivoting is given up
 
 
 class Kernel(Protocol):
@@ -147,6 +150,7 @@ class SparseKernel:
         shifted[layout.at_diagonal[:n]] += self.REGULARIZATION
         shifted[layout.at_diagonal[n:]] -= self.REGULARIZATION
         self._values = ca.DM(layout.sparsity, shifted)
+        self._pivoted: Any = None
         try:
             self._linsol.nfact(self._values)
             self.negative = int(self._linsol.neig(self._values))
@@ -155,7 +159,10 @@ class SparseKernel:
             self.singular = True
 
     def solve(self, b: Vector) -> Vector:
-        """Solve K x = b with iterative refinement against the unregularized K."""
+        """Solve K x = b with iterative refinement against the unregularized K.
+
+        Where refinement does not get near, a factorization with pivoting is tried.
+        """
         x = self._apply(b)
         size = float(np.abs(b).max(initial=0.0))
         error = np.inf
@@ -166,7 +173,18 @@ class SparseKernel:
                 break
             error = now
             x = x + self._apply(r)
-        return x
+        return x if now <= _POOR * size else self._with_pivots(b, x, now)
+
+    def _with_pivots(self, b: Vector, x: Vector, error: float) -> Vector:
+        """The solution by SuperLU where its residual is below ``error``, that of x; else x."""
+        try:
+            if self._pivoted is None:
+                self._pivoted = splu(self._K.scipy())
+            other = np.asarray(self._pivoted.solve(b))
+        except RuntimeError:  # exactly singular
+            return x
+        residual = float(np.abs(b - self._K @ other).max(initial=0.0))
+        return x if residual >= error else other
 
     def _apply(self, b: Vector) -> Vector:
         return np.asarray(self._linsol.solve(self._values, b).full()).ravel()
