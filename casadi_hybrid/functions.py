@@ -19,7 +19,6 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from casadi_hybrid.errors import CompilerWarning, EvaluationError
@@ -100,7 +99,6 @@ class Fused:
         for i, part in enumerate(self._slices):
             self._buffer.set_res(i, self._work[part].data)
         self._sparsity = [function.sparsity_out(i) for i in range(function.n_out())]
-        self._patterns: list[Any] = [None] * len(sizes)
         self._labels = function.name_out()
         self._names = names
         # A dense output is a reshape; a sparse one is scattered into zeros by a fixed index.
@@ -150,14 +148,6 @@ class Fused:
     def part(self, data: NDArray[np.float64], i: int) -> Vector:
         """The nonzeros of output ``i``, column by column (a view)."""
         return data[self._slices[i]]
-
-    def sparse(self, data: NDArray[np.float64], i: int) -> Any:
-        """Output ``i`` as a :class:`scipy.sparse.csc_array` on the shared pattern."""
-        if self._patterns[i] is None:
-            s = self._sparsity[i]
-            self._patterns[i] = (np.array(s.row()), np.array(s.colind()), (s.size1(), s.size2()))
-        rows, columns, shape = self._patterns[i]
-        return sp.csc_array((data[self._slices[i]], rows, columns), shape=shape)
 
     def vector(self, data: NDArray[np.float64], i: int) -> Vector:
         """Output ``i`` as a vector (a view where its pattern is full)."""

@@ -24,8 +24,8 @@ from animation import save_animation
 from drawing import Panel, compare
 from matplotlib.figure import Figure
 from program import Program
-from reporting import finish, parser
-from solving import FATROP, SQP, Answer, no_worse_than, solve_with_all
+from reporting import parser
+from solving import FATROP, SQP, Answer, finish_answers, no_worse_than, solve_with_all
 from transcription import Transcription, runge_kutta
 
 from casadi_hybrid.plotting import PALETTE, figure
@@ -126,12 +126,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     films = []
     if not arguments.short:
         films.append(animate(plant, duration, states, arguments.output / "motion.gif"))
-    return finish(
+    return finish_answers(
         arguments,
         NAME,
-        (program.n, program.m),
-        [answer.row() for answer in answers],
-        {"hybrid": ours.report},
+        answers,
         checks=[no_worse_than(ours, ipopt)],
         facts={
             "largest force (N)": float(np.abs(force).max()),

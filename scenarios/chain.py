@@ -37,8 +37,8 @@ from animation import save_animation
 from drawing import CIRCLES, LIMIT
 from matplotlib.figure import Figure
 from program import Program
-from reporting import finish, parser
-from solving import FATROP, Answer, no_worse_than, solve_with_all
+from reporting import parser
+from solving import FATROP, Answer, finish_answers, no_worse_than, solve_with_all
 from transcription import Transcription, runge_kutta
 
 from casadi_hybrid.plotting import PALETTE, figure, legend_below
@@ -215,12 +215,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not arguments.short:
         film = chain.filmed(states, ours.values["velocity"], FRAMES)
         films.append(animate(chain, film, DT / FRAMES, arguments.output / "motion.gif"))
-    return finish(
+    return finish_answers(
         arguments,
         NAME,
-        (program.n, program.m),
-        [answer.row() for answer in answers],
-        {"hybrid": ours.report},
+        answers,
         checks=[no_worse_than(ours, ipopt)],
         facts={
             "masses": chain.masses,

@@ -11,8 +11,9 @@ more than :data:`USABLE`; then the next input of the last usable plan.
 
 from __future__ import annotations
 
+import argparse
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -20,7 +21,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 from program import Program
-from reporting import TOL, Check, progress
+from reporting import TOL, Check, finish, progress
 from solving import IPOPT, Peer, judge, make_solver
 
 from casadi_hybrid.verify import NlpReport
@@ -214,6 +215,23 @@ def loop_checks(ours: Course, reference: Course, *, cost: float = 1e-3) -> list[
         Check("largest KKT residual of a plan of the hybrid solver", ours.residuals.max(), TOL),
         Check(f"cost above that of {reference.label}, relative", bar, cost),
     ]
+
+
+def finish_courses(
+    arguments: argparse.Namespace, name: str, loop: Loop, courses: Sequence[Course], **rest: Any
+) -> int:
+    """Finish a scenario of closed loops: the hybrid solver's first, then the reference's."""
+    ours, reference = courses[:2]
+    return finish(
+        arguments,
+        name,
+        (loop.program.n, loop.program.m),
+        [course.row() for course in courses],
+        {ours.label: ours.report},
+        checks=loop_checks(ours, reference),
+        columns=LOOP_COLUMNS,
+        **rest,
+    )
 
 
 class KktResiduals:

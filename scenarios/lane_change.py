@@ -33,8 +33,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Polygon
 from program import Program
-from reporting import Check, finish, parser
-from solving import SLEQP, SQP, UNO, Answer, no_worse_than, solve_with_all
+from reporting import Check, parser
+from solving import SLEQP, SQP, UNO, Answer, finish_answers, no_worse_than, solve_with_all
 from transcription import Transcription, runge_kutta
 
 from casadi_hybrid.plotting import PALETTE, figure, legend_below
@@ -242,12 +242,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     films = []
     if not arguments.short:
         films.append(animate(car, road, states, arguments.output / "motion.gif"))
-    return finish(
+    return finish_answers(
         arguments,
         NAME,
-        (program.n, program.m),
-        [answer.row() for answer in answers],
-        {"hybrid": ours.report},
+        answers,
         checks=[
             no_worse_than(ours, ipopt),
             Check("overlap with the standing car (m)", -gap(car, road, states), 0.0),

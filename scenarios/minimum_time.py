@@ -33,8 +33,8 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from program import Program
-from reporting import finish, parser
-from solving import SLEQP, UNO, Answer, no_worse_than, solve_with_all
+from reporting import parser
+from solving import SLEQP, UNO, Answer, finish_answers, no_worse_than, solve_with_all
 from transcription import Transcription, runge_kutta
 
 from casadi_hybrid.plotting import PALETTE, figure, legend_below
@@ -214,12 +214,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     films = []
     if not arguments.short:
         films.append(animate(track, states, arguments.output / "motion.gif"))
-    return finish(
+    return finish_answers(
         arguments,
         NAME,
-        (program.n, program.m),
-        [answer.row() for answer in answers],
-        {"hybrid": ours.report},
+        answers,
         checks=[no_worse_than(ours, ipopt)],
         facts={
             "time (s)": float(states[3, -1]),

@@ -30,10 +30,10 @@ import casadi as ca
 import numpy as np
 from animation import save_animation
 from cartpole import CartPole
-from closed_loop import LOOP_COLUMNS, WARM_IPOPT, Course, Loop, loop_checks, run_loop
+from closed_loop import WARM_IPOPT, Course, Loop, finish_courses, run_loop
 from matplotlib.figure import Figure
 from program import Program
-from reporting import finish, parser
+from reporting import parser
 from solving import FATROP, SQP_CLIPPED
 from transcription import Transcription, exact_step, runge_kutta
 
@@ -165,13 +165,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     courses = [run_loop(loop), *(run_loop(loop, peer) for peer in peers)]
     ours = courses[0]
     films = [] if arguments.short else [animate(ours, arguments.output / "motion.gif")]
-    return finish(
+    return finish_courses(
         arguments,
         NAME,
-        (loop.program.n, loop.program.m),
-        [course.row() for course in courses],
-        {"hybrid": ours.report},
-        checks=loop_checks(ours, courses[1]),
+        loop,
+        courses,
         facts={
             "distance from upright at the end (rad)": abs(abs(ours.states[-1, 1]) - np.pi),
             "largest force (N)": float(np.abs(ours.inputs).max()),
@@ -181,7 +179,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         },
         figures={"course": draw(courses)},
         files=films,
-        columns=LOOP_COLUMNS,
     )
 
 

@@ -26,10 +26,10 @@ from dataclasses import replace
 import casadi as ca
 import numpy as np
 from chain import DT, PULL, Chain, animate
-from closed_loop import LOOP_COLUMNS, WARM_IPOPT, Course, Loop, loop_checks, run_loop
+from closed_loop import WARM_IPOPT, Course, Loop, finish_courses, run_loop
 from matplotlib.figure import Figure
 from program import Program
-from reporting import finish, parser
+from reporting import parser
 from solving import FATROP
 from transcription import Transcription, exact_step, runge_kutta
 
@@ -128,13 +128,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     films = []
     if not arguments.short:
         films.append(animate(chain, ours.states.T, DT, arguments.output / "motion.gif"))
-    return finish(
+    return finish_courses(
         arguments,
         NAME,
-        (loop.program.n, loop.program.m),
-        [course.row() for course in courses],
-        {"hybrid": ours.report},
-        checks=loop_checks(ours, ipopt),
+        loop,
+        courses,
         facts={
             "masses": chain.masses,
             "distance of the end from its goal at last (m)": float(
@@ -144,7 +142,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         },
         figures={"course": draw(chain, courses)},
         files=films,
-        columns=LOOP_COLUMNS,
     )
 
 

@@ -30,12 +30,12 @@ from typing import Any
 import casadi as ca
 import numpy as np
 from animation import save_animation
-from closed_loop import LOOP_COLUMNS, WARM_IPOPT, Course, Loop, loop_checks, run_loop
+from closed_loop import WARM_IPOPT, Course, Loop, finish_courses, run_loop
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 from program import Program
 from quadrotor import LIMIT, STATE_UNIT, THRUST_UNIT, Flight, Quadrotor, rotors, scenery
-from reporting import finish, parser
+from reporting import parser
 from solving import FATROP, SQP_CLIPPED
 from transcription import Transcription, exact_step, runge_kutta
 
@@ -218,13 +218,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     courses = [priced(run_loop(loop, peer)) for peer in (None, *peers)]
     ours = courses[0]
     films = [] if arguments.short else [animate(ours, arguments.output / "motion.gif")]
-    return finish(
+    return finish_courses(
         arguments,
         NAME,
-        (loop.program.n, loop.program.m),
-        [course.row() for course in courses],
-        {"hybrid": ours.report},
-        checks=loop_checks(ours, courses[1]),
+        loop,
+        courses,
         facts={
             "distance to the reference at the end (m)": float(
                 np.hypot(*(ours.states[-1, :2] - lap(DT * loop.steps)[:2, 0]))
@@ -236,7 +234,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         },
         figures={"course": draw(courses)},
         files=films,
-        columns=LOOP_COLUMNS,
     )
 
 

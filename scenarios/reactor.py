@@ -31,8 +31,8 @@ import casadi as ca
 import numpy as np
 from drawing import Panel, compare
 from program import Program
-from reporting import Check, finish, parser
-from solving import SLEQP, SQP, UNO, no_worse_than, solve_with_all
+from reporting import Check, parser
+from solving import SLEQP, SQP, UNO, finish_answers, no_worse_than, solve_with_all
 from transcription import Transcription, exact_step
 
 NAME = "reactor"
@@ -135,12 +135,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         Panel("$u$ (K/min)", "rate", 0, (-plant.rate, plant.rate)),
     )
     time = np.linspace(0.0, duration, intervals + 1)
-    return finish(
+    return finish_answers(
         arguments,
         NAME,
-        (program.n, program.m),
-        [answer.row() for answer in answers],
-        {"hybrid": ours.report},
+        answers,
         checks=[
             no_worse_than(ours, ipopt),
             Check("distance of the states from an accurate integration (K)", error, 1e-2),

@@ -10,6 +10,7 @@ the functions or the solver.
 
 from __future__ import annotations
 
+import argparse
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 from program import Program
-from reporting import TOL, Check, progress, word
+from reporting import TOL, Check, finish, progress, word
 from stages import StagedSolver
 
 from casadi_hybrid import nlpsol
@@ -182,6 +183,16 @@ def solve_with_all(program: Program, peers: Sequence[Peer] = (SQP,)) -> list[Ans
         except RuntimeError as error:
             progress(f"{peer.label} raised: {str(error).splitlines()[-1]}")
     return answers
+
+
+def finish_answers(
+    arguments: argparse.Namespace, name: str, answers: Sequence[Answer], **rest: Any
+) -> int:
+    """Finish a scenario whose table has these answers to one program, the required one first."""
+    ours = answers[0]
+    size = (ours.program.n, ours.program.m)
+    rows = [answer.row() for answer in answers]
+    return finish(arguments, name, size, rows, {ours.label: ours.report}, **rest)
 
 
 def judge(program: Program, x: np.ndarray, lam_x: np.ndarray, lam_g: np.ndarray) -> NlpReport:

@@ -24,8 +24,8 @@ import numpy as np
 from drawing import LIMIT, Panel, compare
 from matplotlib.figure import Figure
 from program import Program
-from reporting import Check, finish, parser
-from solving import SLEQP, SQP, UNO, Answer, no_worse_than, solve_with_all
+from reporting import Check, parser
+from solving import SLEQP, SQP, UNO, Answer, finish_answers, no_worse_than, solve_with_all
 from transcription import Transcription, exact_step
 
 from casadi_hybrid.plotting import PALETTE, figure, legend_below
@@ -104,12 +104,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         Panel("input $u$", "input", 0, (-INPUT, INPUT)),
     )
     time = np.linspace(0.0, DURATION, intervals + 1)
-    return finish(
+    return finish_answers(
         arguments,
         NAME,
-        (program.n, program.m),
-        [answer.row() for answer in answers],
-        {"hybrid": ours.report},
+        answers,
         checks=[
             no_worse_than(ours, ipopt),
             Check("distance of the states from an accurate integration", error, 1e-3),

@@ -31,7 +31,6 @@ from casadi_hybrid.nlp.inertia import (
     rows_are_dependent,
 )
 from casadi_hybrid.nlp.iterate import Iterate, ScaledError, Settings, scaled_error
-from casadi_hybrid.nlp.kkt import Kernel
 from casadi_hybrid.nlp.newton import newton_step
 from casadi_hybrid.nlp.polish import active_guess, polish
 from casadi_hybrid.nlp.residuals import kkt_residuals
@@ -54,7 +53,7 @@ class Barrier:
         self.form = form
         self.settings = settings
         self._warm = warm
-        self._kernel: Kernel | None = None
+        self._kernel = form.kernel()
         self._dependent = False
 
     # --- the iteration's contract -------------------------------------------------------------
@@ -101,8 +100,6 @@ class Barrier:
         if at is None:
             return None, 0
         y, z_lower, z_upper = form.from_user_multipliers(warm.lam_x, warm.lam_g)
-        if self._kernel is None:
-            self._kernel = self.form.kernel()
         it = replace(cold, at=at, y=y, z_lower=z_lower, z_upper=z_upper)
         if self._solved(it):
             return it, 0
@@ -126,15 +123,11 @@ class Barrier:
 
     def residuals(self, state: State, at: Point) -> Residuals:
         """KKT residuals in the user's units."""
-        lam_x, lam_g = self.multipliers(state)
-        return kkt_residuals(
-            self.form.bounds, at.x, at.raw_gradient, at.raw_g, at.raw_J, lam_x, lam_g
-        )
+        return self._residuals(state.carry)
 
     def multipliers(self, state: State) -> tuple[Vector, Vector]:
         """(lam_x, lam_g) in the user's units."""
-        iterate: Iterate = state.carry
-        return self.form.user_multipliers(iterate.at, iterate.y, iterate.z_upper - iterate.z_lower)
+        return self._multipliers(state.carry)
 
     def settled(self, state: State, at: Point) -> bool:
         """Also the scaled error has to be small, as in IPOPT, unless steps have become tiny."""
@@ -178,8 +171,6 @@ class Barrier:
     def _newton(self, it: Iterate, t: int) -> State:
         form = self.form
         W = form.hessian(it.at, it.y)
-        if self._kernel is None:
-            self._kernel = form.kernel()
         try:
             new = newton_step(form, self.settings, self._kernel, it, W, dependent=self._dependent)
         except StallError:
@@ -199,7 +190,6 @@ class Barrier:
         return self._restore(begin_restoration(self.form, blocked, merit.theta), t)
 
     def _restore(self, it: Iterate, t: int) -> State:
-        assert self._kernel is not None
         at, restoration = restore_step(self.form, self._kernel, it, self.settings)
         moved = replace(it, at=at, restoration=restoration)
         if restoration is None:  # acceptable to the filter again
@@ -227,7 +217,7 @@ class Barrier:
 
         Steps of a try that fails are spent all the same, so they are counted.
         """
-        if not (it.fresh and it.nu <= self.settings.polish_below and self._kernel is not None):
+        if not (it.fresh and it.nu <= self.settings.polish_below):
             return it, 0, False
         lower, upper = active_guess(self.form, it)
         guess = lower.tobytes() + upper.tobytes()
@@ -245,18 +235,20 @@ class Barrier:
 
     def _within(self, it: Iterate) -> bool:
         """Whether the user's residuals are within tolerance."""
-        lam_x, lam_g = self.form.user_multipliers(it.at, it.y, it.z_upper - it.z_lower)
+        return self.settings.tolerances.merit(self._residuals(it)) <= 1.0
+
+    def _residuals(self, it: Iterate) -> Residuals:
         at = it.at
-        found = kkt_residuals(
-            self.form.bounds, at.x, at.raw_gradient, at.raw_g, at.raw_J, lam_x, lam_g
+        return kkt_residuals(
+            self.form.bounds, at.x, at.raw_gradient, at.raw_g, at.raw_J, *self._multipliers(it)
         )
-        return self.settings.tolerances.merit(found) <= 1.0
+
+    def _multipliers(self, it: Iterate) -> tuple[Vector, Vector]:
+        return self.form.user_multipliers(it.at, it.y, it.z_upper - it.z_lower)
 
     def _least_squares(self, at: Point, z_lower: Vector, z_upper: Vector) -> Vector:
-        if self._kernel is None:
-            self._kernel = self.form.kernel()
         return least_squares_multipliers(self.form, self._kernel, at, z_lower, z_upper)
 
     def _state(self, it: Iterate, t: int) -> State:
-        lam_g = self.form.user_multipliers(it.at, it.y, it.z_upper - it.z_lower)[1]
+        lam_g = self._multipliers(it)[1]
         return State(it.at.x, lam_g, np.zeros_like(lam_g), lam_g, t, it)

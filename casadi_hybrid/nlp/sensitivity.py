@@ -32,7 +32,9 @@ from casadi_hybrid.nlp.bounds import checked
 from casadi_hybrid.nlp.program import Program
 from casadi_hybrid.nlp.residuals import kkt_residuals
 from casadi_hybrid.nlp.result import NlpResult
+from casadi_hybrid.nlp.sparse import Sparse
 from casadi_hybrid.nlp.standard import Bounds
+from casadi_hybrid.nlp.structure import patterns_of
 
 INPUTS = ("p", "lbx", "ubx", "lbg", "ubg")
 OUTPUTS = ("x", "f", "g", "lam_x", "lam_g")
@@ -98,7 +100,9 @@ class Sensitivities:
         fused = Fused(program.functions.second, program.functions)
         data = fused(solution.x, solution.lam_g, p)
         gradient, g = fused.vector(data, 1), fused.vector(data, 2)
-        J, W = fused.sparse(data, 3), fused.sparse(data, 4)
+        of_J, of_W = patterns_of(program)
+        J = Sparse(of_J, fused.part(data, 3)).scipy()
+        W = Sparse(of_W, fused.part(data, 4)).scipy()
         self._check(solution, gradient, g, J, bounds)
         names = program.functions
         at_x = self._active(
