@@ -41,8 +41,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Polygon
 from program import Program
-from reporting import Check, finish, parser
-from solving import SLEQP, UNO, Answer, no_worse_than, solve_with_all
+from reporting import Check, parser
+from solving import SLEQP, UNO, Answer, finish_answers, no_worse_than, solve_with_all
 from transcription import Transcription, runge_kutta
 
 from casadi_hybrid.plotting import PALETTE, figure, legend_below
@@ -186,7 +186,9 @@ def draw_path(car: Car, street: Street, ours: Answer) -> Figure:
     states = ours.values["state"]
     for k in np.linspace(0, states.shape[1] - 1, 11).round().astype(int):
         corners = np.asarray(ca.DM(car.corners(states[:, k]))).T
-        ax.add_patch(Polygon(corners, facecolor=PALETTE[4], alpha=0.3, edgecolor=PALETTE[0]))
+        car_at = Polygon(corners, facecolor=PALETTE[4], alpha=0.3, edgecolor=PALETTE[0])
+        ax.add_patch(car_at)
+    car_at.set_label("the car on its way")
     ax.plot(*states[:2], color=PALETTE[0], label="rear axle (hybrid)")
     legend_below(fig, ax)
     return fig
@@ -241,12 +243,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     films = []
     if not arguments.short:
         films.append(animate(car, street, ours, arguments.output / "motion.gif"))
-    return finish(
+    return finish_answers(
         arguments,
         NAME,
-        (program.n, program.m),
-        [answer.row() for answer in answers],
-        {"hybrid": ours.report},
+        answers,
         checks=[
             no_worse_than(ours, ipopt),
             Check("overlap with a parked car, also between the times (m)", -closest, 0.0),

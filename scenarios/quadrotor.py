@@ -173,7 +173,8 @@ def draw(flights: Sequence[tuple[Flight, Answer]], ipopt: Answer) -> Figure:
         style = {"color": PALETTE[(2, 0)[i]], "linewidth": 1.6, "linestyle": ("-.", "-")[i]}
         states, thrusts = answer.values["state"], answer.values["thrust"]
         time = np.linspace(0.0, flight.duration, states.shape[1])
-        path.plot(*states[:2], label=f"hybrid, {flight.name}", **style)
+        name = f"hybrid, {flight.name}" + ("" if flight.obstacles else ", no obstacles")
+        path.plot(*states[:2], label=name, **style)
         for state in states[:, ::6].T:
             path.plot(*rotors(flight, state), color=style["color"], linewidth=2.5)
         tilt.plot(time, np.degrees(states[2]), **style)
