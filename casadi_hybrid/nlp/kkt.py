@@ -9,20 +9,21 @@ with P = (W + D + AᵀMA)⁻¹ and the look-ahead drive D_d = (APAᵀ + R)⁻¹ 
 K(D, (R⁻¹ + M)⁻¹), whatever the split of M: E = M⁻¹ without a drive, E = 0, the Newton–KKT step,
 for R = 0. For a descent step K must have exactly as many negative eigenvalues as constraint rows.
 
-Two backends behind one interface: LAPACK's Bunch–Kaufman for small problems, and CasADi's sparse
-LDLᵀ with a static order (which is also what its C code generation emits) for large ones, with
-SuperLU, which pivots, where that is not accurate.
+Two backends behind one interface: LAPACK's Bunch–Kaufman for small problems, and FERAL's sparse
+multifrontal LDLᵀ for large ones. Both pivot, so neither needs a regularized K, and both say how
+many eigenvalues are negative and whether a pivot was nothing but rounding.
 """
 
 from __future__ import annotations
 
+import threading
+from dataclasses import dataclass
 from typing import Any, Protocol
-from weakref import finalize
+from weakref import finalize, ref
 
-import casadi as ca
+import feral
 import numpy as np
 from scipy.linalg import lapack
-from scipy.sparse.linalg import splu
 
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.nlp.sparse import Pattern, Sparse
@@ -30,7 +31,8 @@ from casadi_hybrid.nlp.sparse import Pattern, Sparse
 Operator = Any  # numpy.ndarray or Sparse
 
 REFINEMENTS = 3
-_POOR = 1e-8  # relative residual above which the factorization without pivoting is given up
+_ACCURATE = 1e-10
+_ROUNDING = 1e-14  # a pivot of the equilibrated K as small as this has no sign
 
 
 class Kernel(Protocol):
@@ -91,7 +93,7 @@ class DenseKernel:
 
 
 class Layout:
-    """Where the entries of W, D, A and E go in the sparse K, and its symbolic factorization.
+    """Where the entries of W, D, A and E go in the lower triangle of the sparse K.
 
     Made once for a pair of patterns and shared by all kernels on them, in all threads.
     """
@@ -99,40 +101,77 @@ class Layout:
     def __init__(self, W: Pattern, A: Pattern) -> None:
         m, n = A.shape
         self.n, self.size = n, n + m
+        self.of_W = np.flatnonzero(W.rows >= W.cols)
         diagonal = np.arange(self.size)
-        rows = np.concatenate((W.rows, A.rows + n, A.cols, diagonal))
-        cols = np.concatenate((W.cols, A.cols, A.rows + n, diagonal))
+        rows = np.concatenate((W.rows[self.of_W], A.rows + n, diagonal))
+        cols = np.concatenate((W.cols[self.of_W], A.cols, diagonal))
         self.pattern, where = Pattern.ordered((self.size, self.size), rows, cols)
-        stops = np.cumsum((W.rows.size, A.rows.size, A.rows.size))
-        self.at_W, self.at_A, self.at_AT, self.at_diagonal = np.split(where, stops)
-        self.sparsity = self.pattern.sparsity
-        self._idle: list[ca.Linsol] = []
+        stops = np.cumsum((self.of_W.size, A.rows.size))
+        self.at_W, self.at_A, self.at_diagonal = np.split(where, stops)
+        counts = np.bincount(self.pattern.cols, minlength=self.size)
+        self._starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+        self._rows = self.pattern.rows.astype(np.int64)
 
-    def take(self) -> ca.Linsol:
-        """Return a factorization object that nobody else uses; :meth:`give_back` it in the end."""
-        try:
-            return self._idle.pop()
-        except IndexError:
-            return ca.Linsol("kernel", "ldl", self.sparsity)
+    def matrix(self, values: Vector) -> feral.CscMatrix:
+        """The symmetric matrix with these entries."""
+        return feral.CscMatrix(self.size, self._starts, self._rows, values)
 
-    def give_back(self, linsol: ca.Linsol) -> None:
-        """Take the object back for the next kernel."""
-        self._idle.append(linsol)
+    def factorization(self) -> feral.Solver:
+        """A new factorization object, its elimination order chosen.
+
+        FERAL chooses it by the first numbers it sees. Those are the same for all objects of this
+        layout, so that a solve does not depend on what was solved before it.
+        """
+        solver = feral.Solver(parallel=False)
+        values = np.cos(np.arange(self.pattern.rows.size))
+        values[self.at_diagonal[: self.n]] = 1.0
+        values[self.at_diagonal[self.n :]] = 0.0
+        solver.factor(self.matrix(values))
+        return solver
+
+
+@dataclass(eq=False)
+class _Lease:
+    """A factorization object of one thread, and whether a kernel uses it."""
+
+    solver: feral.Solver
+    free: bool = True
+
+    def end(self) -> None:
+        self.free = True
+
+
+class _Pool(threading.local):
+    """The factorization objects of one thread: FERAL's may be used and dropped by no other."""
+
+    def __init__(self) -> None:
+        self._kept: dict[int, tuple[ref[Layout], list[_Lease]]] = {}
+
+    def lease(self, layout: Layout) -> _Lease:
+        """An object that no other kernel uses; those of layouts that are gone are dropped."""
+        for key in [key for key, (of, _) in self._kept.items() if of() is None]:
+            del self._kept[key]
+        leases = self._kept.setdefault(id(layout), (ref(layout), []))[1]
+        lease = next((one for one in leases if one.free), None)
+        if lease is None:
+            lease = _Lease(layout.factorization())
+            leases.append(lease)
+        lease.free = False
+        return lease
+
+
+_pool = _Pool()
 
 
 class SparseKernel:
-    """CasADi's ``ldl``: static fill-reducing order, no pivoting, inertia from the pivot signs.
-
-    Without pivoting K has to be quasi-definite, so both blocks get a little regularization that
-    the refinement against the unregularized K removes again.
-    """
-
-    REGULARIZATION = 1e-9
+    """FERAL: multifrontal LDLᵀ with equilibration and delayed pivots (Duff and Reid, 1983)."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
-        self._linsol = layout.take()
-        finalize(self, layout.give_back, self._linsol)
+        lease = _pool.lease(layout)
+        finalize(self, lease.end)
+        self._solver = lease.solver
+        self._K = layout.matrix(np.zeros(layout.pattern.rows.size))
         self.negative = 0
         self.singular = False
 
@@ -140,51 +179,30 @@ class SparseKernel:
         """Factor K(D, E·I)."""
         layout, n = self._layout, self._layout.n
         data = np.zeros(layout.pattern.rows.size)
-        data[layout.at_W] = W.data
+        data[layout.at_W] = W.data[layout.of_W]
         data[layout.at_A] = A.data
-        data[layout.at_AT] = A.data
         data[layout.at_diagonal[:n]] += D
         data[layout.at_diagonal[n:]] = -E
-        self._K = Sparse(layout.pattern, data)
-        shifted = data.copy()
-        shifted[layout.at_diagonal[:n]] += self.REGULARIZATION
-        shifted[layout.at_diagonal[n:]] -= self.REGULARIZATION
-        self._values = ca.DM(layout.sparsity, shifted)
-        self._pivoted: Any = None
+        self._K.set_values(data)
+        solver = self._solver
         try:
-            self._linsol.nfact(self._values)
-            self.negative = int(self._linsol.neig(self._values))
-            self.singular = False
-        except RuntimeError:
+            _, inertia = solver.factor(self._K)
+        except feral.FeralError:  # numbers beyond the range of floating point
             self.singular = True
+            return
+        self.negative = inertia.n_neg
+        self.singular = inertia.n_zero > 0 or solver.min_pivot_magnitude <= _ROUNDING
 
     def solve(self, b: Vector) -> Vector:
-        """Solve K x = b with iterative refinement against the unregularized K.
-
-        Where refinement does not get near, a factorization with pivoting is tried.
-        """
-        x = self._apply(b)
+        """Solve K x = b with iterative refinement."""
+        x = self._solver.solve(b)
         size = float(np.abs(b).max(initial=0.0))
         error = np.inf
-        for _ in range(4 * REFINEMENTS):
-            r = b - self._K @ x
+        for _ in range(REFINEMENTS):
+            r = b - self._K.symv(x)
             now = float(np.abs(r).max(initial=0.0))
-            if now <= 1e-12 * size or now > 0.5 * error:
+            if now <= 1e-13 * size or now > 0.5 * error:
                 break
             error = now
-            x = x + self._apply(r)
-        return x if now <= _POOR * size else self._with_pivots(b, x, now)
-
-    def _with_pivots(self, b: Vector, x: Vector, error: float) -> Vector:
-        """The solution by SuperLU where its residual is below ``error``, that of x; else x."""
-        try:
-            if self._pivoted is None:
-                self._pivoted = splu(self._K.scipy())
-            other = np.asarray(self._pivoted.solve(b))
-        except RuntimeError:  # exactly singular
-            return x
-        residual = float(np.abs(b - self._K @ other).max(initial=0.0))
-        return x if residual >= error else other
-
-    def _apply(self, b: Vector) -> Vector:
-        return np.asarray(self._linsol.solve(self._values, b).full()).ravel()
+            x = x + self._solver.solve(r)
+        return np.asarray(x)

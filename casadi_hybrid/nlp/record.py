@@ -14,6 +14,7 @@ from casadi_hybrid.history import Course
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.law import State
 from casadi_hybrid.nlp.residuals import met_far_out
+from casadi_hybrid.nlp.standard import Bounds
 from casadi_hybrid.status import StopReason
 from casadi_hybrid.stopping import Progress
 
@@ -64,11 +65,13 @@ class Watch:
     One per call of a solver: nothing is shared between threads.
 
     Args:
+        bounds: of the solve.
         callback: called with every record; it stops the solve by returning True.
         log: print every so many iterations; 0 prints nothing.
         divergence: ‖x‖_∞ and −f beyond which the solve is given up.
     """
 
+    bounds: Bounds
     callback: Callable[[IterationRecord], bool | None] | None = None
     log: int = 0
     divergence: float = np.inf
@@ -101,7 +104,7 @@ class Watch:
             return StopReason.STOPPED_BY_USER
         at = progress.state.carry.at
         low = at.raw_f < -self.divergence
-        if low and met_far_out(progress.residuals.feasibility, at.x, at.raw_J):
+        if low and met_far_out(self.bounds, at.x, at.raw_g, at.raw_J):
             return StopReason.UNBOUNDED
         return StopReason.DIVERGED if float(np.abs(at.x).max()) > self.divergence else None
 

@@ -6,9 +6,13 @@ import numpy as np
 
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.nlp.evaluator import Operator
-from casadi_hybrid.nlp.sparse import largest_entry
+from casadi_hybrid.nlp.sparse import largest_entry, magnitudes
 from casadi_hybrid.nlp.standard import Bounds
-from casadi_hybrid.residuals import Residuals
+from casadi_hybrid.residuals import ROUNDING, Residuals, beyond_rounding
+
+_FAR = 1e-12
+_TINY = 1e-9
+_HALF_DIGIT = 2.0 * float(np.finfo(float).eps)
 
 
 def kkt_residuals(
@@ -26,11 +30,20 @@ def kkt_residuals(
     - stationarity: ‖∇f + J_gᵀλ_g + λ_x‖_∞;
     - complementarity: the largest |λ_i|·(distance to the bound its sign points to), where a
       multiplier whose sign points to an infinite bound counts with its own size.
+
+    What rounding explains counts as zero, see :func:`~casadi_hybrid.residuals.beyond_rounding`.
+    The terms of a row are taken to be of the sizes |J_g||x| and |bound|.
     """
+    of_g = violations(g, bounds.lbg, bounds.ubg)
+    if _may_be_rounding(of_g, J, x):
+        of_g = beyond_rounding(of_g, row_sizes(g, J, x))
     slope = gradient + J.T @ lam_g + lam_x
+    if _may_be_rounding(slope, J, lam_g, gradient):
+        sizes = np.abs(gradient) + magnitudes(J).T @ np.abs(lam_g) + np.abs(lam_x)
+        slope = beyond_rounding(slope, sizes)
     return Residuals(
-        max(_violation(x, bounds.lbx, bounds.ubx), _violation(g, bounds.lbg, bounds.ubg)),
-        float(np.abs(slope).max(initial=0.0)),
+        max(_largest(violations(x, bounds.lbx, bounds.ubx)), _largest(of_g)),
+        _largest(slope),
         max(
             _slackness(x, bounds.lbx, bounds.ubx, lam_x),
             _slackness(g, bounds.lbg, bounds.ubg, lam_g),
@@ -43,23 +56,41 @@ def violations(value: Vector, lower: Vector, upper: Vector) -> Vector:
     return np.maximum(value - upper, 0.0) - np.maximum(lower - value, 0.0)
 
 
-def met_far_out(violation: float, x: Vector, J: Operator) -> bool:
-    """Whether a violation is at most 1e-6, or what rounding leaves where x is large (up to 1e-2).
+def row_sizes(g: Vector, J: Operator, x: Vector) -> Vector:
+    """The sizes |J_g||x| + |g| that the terms of each row are taken to have."""
+    return np.asarray(magnitudes(J) @ np.abs(x) + np.abs(g))
 
-    The terms of a row are taken to be of the size max|∇g|·‖x‖.
+
+def met_far_out(
+    bounds: Bounds, x: Vector, g: Vector, J: Operator, *, cap: float = 1e-2
+) -> bool:
+    """Whether all bounds are met to 1e-6, or to 1e-12 of the sizes of a row's terms up to ``cap``.
+
+    The second is what can be known where x is large, as it is at the far end of a ray. With an
+    infinite cap two rows that contradict each other by a constant are both met there.
     """
-    size = float(np.abs(x).max(initial=0.0))
-    rounding = 100.0 * float(np.finfo(float).eps) * largest_entry(J) * size
-    return violation <= max(1e-6, min(rounding, 1e-2))
+    of_x = violations(x, bounds.lbx, bounds.ubx)
+    of_g = np.abs(violations(g, bounds.lbg, bounds.ubg))
+    room = np.clip(_FAR * row_sizes(g, J, x), 1e-6, max(cap, 1e-6))
+    return _largest(of_x) <= 1e-6 and bool((of_g <= room).all())
 
 
-def _violation(value: Vector, lower: Vector, upper: Vector) -> float:
-    return float(np.abs(violations(value, lower, upper)).max(initial=0.0))
+def _may_be_rounding(entries: Vector, J: Operator, v: Vector, *others: Vector) -> bool:
+    """A cheap necessary condition for some entry to be no more than rounding of its terms."""
+    least = np.abs(entries[entries != 0.0]).min(initial=np.inf)
+    bound = 4.0 * largest_entry(J) * float(np.abs(v).sum()) + 2.0 * sum(map(_largest, others))
+    # Entries far below every tolerance need no excuse.
+    return bool(max(least, _TINY) <= ROUNDING * bound)
+
+
+def _largest(entries: Vector) -> float:
+    return float(np.abs(entries).max(initial=0.0))
 
 
 def _slackness(value: Vector, lower: Vector, upper: Vector, lam: Vector) -> float:
     bound = np.where(lam > 0, upper, lower)
     finite = np.isfinite(bound)
     distance = np.abs(np.where(finite, bound, value) - value)
+    distance = beyond_rounding(distance, np.abs(value), _HALF_DIGIT)
     product = np.abs(lam) * np.where(finite, distance, 1.0)
     return float(product[lower < upper].max(initial=0.0))

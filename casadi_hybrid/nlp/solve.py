@@ -16,7 +16,7 @@ from casadi_hybrid.nlp.attempts import Attempt, best, first_attempt, next_attemp
 from casadi_hybrid.nlp.barrier import Barrier
 from casadi_hybrid.nlp.iterate import Settings
 from casadi_hybrid.nlp.program import Program
-from casadi_hybrid.nlp.residuals import met_far_out
+from casadi_hybrid.nlp.rays import RayTest
 from casadi_hybrid.nlp.result import NlpResult
 from casadi_hybrid.nlp.standard import Bounds, StandardForm
 from casadi_hybrid.nlp.verdict import Trail, make_result, undefined_result
@@ -24,7 +24,7 @@ from casadi_hybrid.nlp.working_set import WarmStart
 from casadi_hybrid.oracle import Oracle
 from casadi_hybrid.residuals import Tolerances
 from casadi_hybrid.status import StopReason
-from casadi_hybrid.stopping import KKTTest, LimitTest, Progress, StoppingTest
+from casadi_hybrid.stopping import KKTTest, LimitTest, StoppingTest
 
 Observer = Callable[..., None]
 
@@ -140,19 +140,8 @@ def _run(
         Oracle(program.functions, p),
         barrier,
         Start(x0, np.zeros(program.m)),
-        [KKTTest(tolerances), _unbounded, *tests, LimitTest(options.max_iter, options.max_time)],
+        [KKTTest(tolerances), RayTest(bounds), *tests, LimitTest(options.max_iter, options.max_time)],
         tolerances,
         [trail, *(partial(observe, multipliers=barrier.multipliers) for observe in observers)],
     )
     return make_result(program, barrier, outcome, tolerances, x0, trail.step)
-
-
-def _unbounded(progress: Progress) -> StopReason | None:
-    """UNBOUNDED where x runs away along feasible points with falling f, else DIVERGED."""
-    at = progress.state.carry.at
-    size = float(np.abs(at.x).max())
-    if size <= 1e10:
-        return None
-    if at.raw_f < 0.0 and met_far_out(progress.residuals.feasibility, at.x, at.raw_J):
-        return StopReason.UNBOUNDED
-    return StopReason.DIVERGED if size > 1e20 else None

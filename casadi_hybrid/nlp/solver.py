@@ -153,7 +153,7 @@ class NlpSolver:
                 self._gradient_p,
                 p,
             )
-        watch = Watch(callback, int(options.log), options.divergence)
+        watch = Watch(bounds, callback, int(options.log), options.divergence)
         began = time.process_time()
         result = solve_program(
             self._run,

@@ -136,6 +136,11 @@ def general(matrix: Any) -> Any:
     return matrix.scipy() if is_sparse(matrix) else np.asarray(matrix)
 
 
+def magnitudes(matrix: Any) -> Any:
+    """The matrix of absolute values."""
+    return Sparse(matrix.pattern, np.abs(matrix.data)) if is_sparse(matrix) else np.abs(matrix)
+
+
 def largest_entry(matrix: Any) -> float:
     """The largest |entry|, 0 where there is none."""
     values = matrix.data if is_sparse(matrix) else matrix
