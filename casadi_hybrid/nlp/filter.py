@@ -73,13 +73,12 @@ class Merit:
     def phi_of(self, at: Point) -> float:
         """φ_ν, +inf on or outside the bounds."""
         form, nu = self._form, self._it.nu
-        below = (at.w - form.lower)[form.has_lower]
-        above = (form.upper - at.w)[form.has_upper]
-        if (below <= 0).any() or (above <= 0).any():
+        if at.outside:
             return np.inf
         lower, upper = form.has_lower & ~form.has_upper, form.has_upper & ~form.has_lower
-        linear = (at.w - form.lower)[lower].sum() + (form.upper - at.w)[upper].sum()
-        return float(at.f - nu * (np.log(below).sum() + np.log(above).sum() - DAMPING * linear))
+        linear = at.below[lower].sum() + at.above[upper].sum()
+        logs = np.log(at.below).sum() + np.log(at.above).sum()
+        return float(at.f - nu * (logs - DAMPING * linear))
 
     def smallest_step(self, slope: float) -> float:
         """Step length below which the restoration takes over."""

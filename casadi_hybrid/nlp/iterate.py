@@ -166,13 +166,13 @@ def scaled_error(form: StandardForm, it: Iterate, nu: float) -> float:
     return ScaledError(form, it).at(nu)
 
 
-def fraction_to_boundary(form: StandardForm, w: Vector, dw: Vector, tau: float) -> float:
-    """Largest α ≤ 1 with w + α dw ≥ l + (1 − τ)(w − l) and likewise above."""
+def fraction_to_boundary(form: StandardForm, at: Point, dw: Vector, tau: float) -> float:
+    """Largest α ≤ 1 after which every distance to a bound is at least 1 − τ of what it is."""
     alpha = 1.0
     down = form.has_lower & (dw < 0)
     if down.any():
-        alpha = min(alpha, float((tau * (w - form.lower)[down] / -dw[down]).min()))
+        alpha = min(alpha, float((tau * at.below[down] / -dw[down]).min()))
     up = form.has_upper & (dw > 0)
     if up.any():
-        alpha = min(alpha, float((tau * (form.upper - w)[up] / dw[up]).min()))
+        alpha = min(alpha, float((tau * at.above[up] / dw[up]).min()))
     return alpha

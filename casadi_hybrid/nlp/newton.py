@@ -85,7 +85,7 @@ def _direction(
     dw, dy = d[: form.n], d[form.n :]
     dz_lower, dz_upper = it.dual_steps(form, dw)
     tau = max(settings.tau_least, 1.0 - it.nu)
-    alpha = fraction_to_boundary(form, at.w, dw, tau)
+    alpha = fraction_to_boundary(form, at, dw, tau)
     alpha_z = min(_to_zero(it.z_lower, dz_lower, tau), _to_zero(it.z_upper, dz_upper, tau))
     return Direction(force, dw, dy, dz_lower, dz_upper, tau, alpha, alpha_z)
 
@@ -157,7 +157,7 @@ def _correct(
     theta = merit.theta_of(new)
     for _ in range(_MAX_CORRECTIONS):
         dw = kernel.solve(-np.concatenate((d.force, residual)))[: form.n]
-        step = fraction_to_boundary(form, at.w, dw, d.tau)
+        step = fraction_to_boundary(form, at, dw, d.tau)
         trial = form.point_or_none(at.w + step * dw)
         if trial is None:
             return None

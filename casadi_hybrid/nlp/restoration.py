@@ -131,7 +131,7 @@ def restore_step(
             continue
         if kernel.negative == form.m and not kernel.singular:
             dw = kernel.solve(-np.concatenate((force, at.c)))[: form.n]
-            alpha = fraction_to_boundary(form, at.w, dw, settings.tau_least)
+            alpha = fraction_to_boundary(form, at, dw, settings.tau_least)
             step = alpha * dw
             size = float(np.abs(step).max(initial=0.0))
             if size <= 1e-12 * (1.0 + float(np.abs(at.w).max(initial=0.0))):
@@ -219,10 +219,8 @@ def _closer(r: Restoration, at: Point) -> Restoration | None:
 
 
 def _value(form: StandardForm, at: Point, r: Restoration, prox: Vector) -> float:
-    below = (at.w - form.lower)[form.has_lower]
-    above = (form.upper - at.w)[form.has_upper]
-    if (below <= 0).any() or (above <= 0).any():
+    if at.outside:
         return np.inf
-    logs = float(np.log(below).sum() + np.log(above).sum())
+    logs = float(np.log(at.below).sum() + np.log(at.above).sum())
     away = at.w - r.reference
     return float(0.5 * at.c @ at.c + 0.5 * away @ (prox * away) - r.nu * logs)

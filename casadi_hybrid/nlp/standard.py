@@ -26,6 +26,7 @@ from casadi_hybrid.nlp.working_set import LOWER, UPPER, WorkingSet
 DENSE_LIMIT = 150
 SCALE_GOAL = 100.0
 _EPS = float(np.finfo(float).eps)
+ROOM = 4.0 * _EPS
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +61,10 @@ class Point:
     Attributes:
         w: the point.
         f, gradient, c, A: scaled objective, its gradient, equations and their Jacobian.
-        below, above: w − lower and upper − w, one where there is no bound; never less than
-            rounding allows.
+        below, above: w − lower and upper − w, one where there is no bound; at least a few ε relative
+            to the bound (:data:`ROOM`): a bound is not known better than that, and an iterate that
+            rounding has put on it, or just behind it, can still move.
+        outside: whether w is further outside its bounds than that.
         x: the user's x.
         raw_f, raw_gradient, raw_g, raw_J: unscaled values of the user's functions.
     """
@@ -73,6 +76,7 @@ class Point:
     A: Operator
     below: Vector
     above: Vector
+    outside: bool
     x: Vector
     raw_f: float
     raw_gradient: Vector
@@ -140,6 +144,8 @@ class StandardForm:
             self.lower = self.lower - relaxation * np.maximum(1.0, np.abs(self.lower))
             self.upper = self.upper + relaxation * np.maximum(1.0, np.abs(self.upper))
         self.has_lower, self.has_upper = np.isfinite(self.lower), np.isfinite(self.upper)
+        self._room = ROOM * np.maximum(1.0, _smaller(self.lower, self.upper))
+        self._box = (-np.inf, np.inf) if relaxation else (bounds.lbx[self.free], bounds.ubx[self.free])
         slacks = g[self.rows][self._slack_rows] * slack_scale
         self.start = np.concatenate((self._x[self.free], slacks))
 
@@ -155,11 +161,12 @@ class StandardForm:
         c[self._slack_rows] -= w[self.n_free :]
         full = np.zeros(self.n)
         full[: self.n_free] = self.scale_f * gradient[self.free]
-        least = _EPS * np.maximum(1.0, np.abs(w))
-        below = np.maximum(np.where(self.has_lower, w - self.lower, 1.0), least)
-        above = np.maximum(np.where(self.has_upper, self.upper - w, 1.0), least)
+        below = np.where(self.has_lower, w - self.lower, 1.0)
+        above = np.where(self.has_upper, self.upper - w, 1.0)
+        outside = bool((below < -2.0 * self._room).any() or (above < -2.0 * self._room).any())
+        below, above = np.maximum(below, self._room), np.maximum(above, self._room)
         A = self._jacobian(J)
-        return Point(w, self.scale_f * f, full, c, A, below, above, x, f, gradient, g, J)
+        return Point(w, self.scale_f * f, full, c, A, below, above, outside, x, f, gradient, g, J)
 
     def point_or_none(self, w: Vector) -> Point | None:
         """Evaluate at a trial w; None where a function is not defined."""
@@ -199,7 +206,7 @@ class StandardForm:
     def user_x(self, w: Vector) -> Vector:
         """The user's x for w."""
         x = self._x.copy()
-        x[self.free] = w[: self.n_free]
+        x[self.free] = np.clip(w[: self.n_free], *self._box)
         return x
 
     def user_multipliers(self, at: Point, y: Vector, z: Vector) -> tuple[Vector, Vector]:
@@ -271,3 +278,9 @@ class StandardForm:
             W[: self.n_free, : self.n_free] = H[self._H_block]
             return W
         return Sparse(self._structure.W, H.data[self._structure.H_kept])
+
+
+def _smaller(lower: Vector, upper: Vector) -> Vector:
+    """The smaller |bound| of each entry, 0 where there is none."""
+    sizes = np.minimum(np.abs(lower), np.abs(upper))
+    return np.where(np.isfinite(sizes), sizes, 0.0)
