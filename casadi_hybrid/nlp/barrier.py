@@ -24,13 +24,14 @@ from casadi_hybrid.errors import StallError
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.iterations.base import Start
 from casadi_hybrid.law import State
+from casadi_hybrid.nlp.elastic import Elastic, after_elastic, begin_elastic, elastic_step, restored
 from casadi_hybrid.nlp.filter import Filter, Merit
 from casadi_hybrid.nlp.hot import follow
 from casadi_hybrid.nlp.inertia import (
     least_squares_multipliers,
     rows_are_dependent,
 )
-from casadi_hybrid.nlp.iterate import Iterate, ScaledError, Settings, scaled_error
+from casadi_hybrid.nlp.iterate import Iterate, ScaledError, Settings, interior, scaled_error
 from casadi_hybrid.nlp.newton import newton_step
 from casadi_hybrid.nlp.polish import active_guess, polish
 from casadi_hybrid.nlp.residuals import kkt_residuals
@@ -87,11 +88,10 @@ class Barrier:
         """
         form, settings = self.form, self.settings
         for share in (1.0, 1e-2):
-            near = replace(settings, push=share * settings.push)
-            at = form.point_or_none(near.interior(form, form.start))
+            at = form.point_or_none(interior(form, form.start, share * settings.push))
             if at is not None:
                 return at
-        return form.point(replace(settings, push=1e-4 * settings.push).interior(form, form.start))
+        return form.point(interior(form, form.start, 1e-4 * settings.push))
 
     def _hot(self, cold: Iterate, warm: WarmStart) -> tuple[Iterate | None, int]:
         """Newton steps from the given point on the working set, or on that of the multipliers."""
@@ -187,19 +187,35 @@ class Barrier:
         if merit.theta <= 1e-11 * max(1.0, float(np.abs(it.at.w).max(initial=0.0))):
             raise StallError(StopReason.STALLED, "no step decreases the barrier function any more")
         blocked = replace(it, filter=merit.extended(), short=0, watched=None)
-        return self._restore(begin_restoration(self.form, blocked, merit.theta), t)
+        return self._restore(begin_elastic(self.form, blocked, merit.theta), t)
 
     def _restore(self, it: Iterate, t: int) -> State:
+        if isinstance(it.restoration, Elastic):
+            return self._elastic(it, it.restoration, t)
         at, restoration = restore_step(self.form, self._kernel, it, self.settings)
         moved = replace(it, at=at, restoration=restoration)
         if restoration is None:  # acceptable to the filter again
-            moved = self._resumed(moved, it)
+            moved = self._resumed(moved, it.restoration.goal)
         return self._state(moved, t + 1)
 
-    def _resumed(self, it: Iterate, before: Iterate) -> Iterate:
+    def _elastic(self, it: Iterate, r: Elastic, t: int) -> State:
+        """The least ‖c‖₁ first; where that leads no further, the least ‖c‖₂, which can prove it."""
+        try:
+            found = elastic_step(self._kernel, it, self.settings)
+        except StallError:
+            found = None
+        if found is None:
+            return self._restore(begin_restoration(self.form, it, r.theta), t)
+        at, elastic = found
+        moved = replace(it, at=at, restoration=elastic)
+        merit = Merit(self.form, moved)
+        if restored(it, at, merit.theta, merit.phi):
+            moved = after_elastic(self.form, moved, r.form.reference)
+        return self._state(moved, t + 1)
+
+    def _resumed(self, it: Iterate, goal: float) -> Iterate:
         form = self.form
-        assert before.restoration is not None
-        if before.restoration.goal == 0.0:
+        if goal == 0.0:
             # At a root no bound has to push: without an objective it is a solution as it is.
             free = np.zeros(form.n)
             y = self._least_squares(it.at, free, free)

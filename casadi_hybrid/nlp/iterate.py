@@ -57,20 +57,6 @@ class Settings:
         """The barrier parameter after ν."""
         return max(floor, min(self.kappa_nu * nu, float(nu**self.theta_nu)))
 
-    def interior(self, form: StandardForm, w: Vector) -> Vector:
-        """Move w inside its bounds by a relative distance, at most 1 % of the interval."""
-        w = w.copy()
-        gap = form.upper - form.lower
-        for has, bound, sign in (
-            (form.has_lower, form.lower, 1.0),
-            (form.has_upper, form.upper, -1.0),
-        ):
-            room = self.push * np.maximum(1.0, np.abs(bound[has]))
-            room = np.minimum(room, self.push * gap[has])
-            limit = bound[has] + sign * room
-            w[has] = np.maximum(w[has], limit) if sign > 0 else np.minimum(w[has], limit)
-        return w
-
 
 @dataclass(frozen=True, slots=True)
 class Iterate:
@@ -164,6 +150,21 @@ class ScaledError:
 def scaled_error(form: StandardForm, it: Iterate, nu: float) -> float:
     """E_ν for one ν."""
     return ScaledError(form, it).at(nu)
+
+
+def interior(form: StandardForm, w: Vector, push: float) -> Vector:
+    """Move w inside its bounds by ``push``·max(1, |bound|), at most ``push`` of the interval."""
+    w = w.copy()
+    gap = form.upper - form.lower
+    for has, bound, sign in (
+        (form.has_lower, form.lower, 1.0),
+        (form.has_upper, form.upper, -1.0),
+    ):
+        room = push * np.maximum(1.0, np.abs(bound[has]))
+        room = np.minimum(room, push * gap[has])
+        limit = bound[has] + sign * room
+        w[has] = np.maximum(w[has], limit) if sign > 0 else np.minimum(w[has], limit)
+    return w
 
 
 def fraction_to_boundary(form: StandardForm, at: Point, dw: Vector, tau: float) -> float:

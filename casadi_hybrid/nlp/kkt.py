@@ -43,7 +43,7 @@ class Kernel(Protocol):
     singular: bool
     """Whether the last factorization met a zero pivot."""
 
-    def factor(self, W: Operator, D: Vector, A: Operator, E: float) -> None:
+    def factor(self, W: Operator, D: Vector, A: Operator, E: float | Vector) -> None:
         """Factor K(D, E·I)."""
         ...
 
@@ -63,7 +63,7 @@ class DenseKernel:
         self.negative = 0
         self.singular = False
 
-    def factor(self, W: Operator, D: Vector, A: Operator, E: float) -> None:
+    def factor(self, W: Operator, D: Vector, A: Operator, E: float | Vector) -> None:
         """Factor K(D, E·I)."""
         n, K = self._n, self._K
         K[:n, :n] = W
@@ -175,7 +175,7 @@ class SparseKernel:
         self.negative = 0
         self.singular = False
 
-    def factor(self, W: Operator, D: Vector, A: Operator, E: float) -> None:
+    def factor(self, W: Operator, D: Vector, A: Operator, E: float | Vector) -> None:
         """Factor K(D, E·I)."""
         layout, n = self._layout, self._layout.n
         data = np.zeros(layout.pattern.rows.size)

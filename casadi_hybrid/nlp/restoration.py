@@ -25,13 +25,14 @@ from casadi_hybrid.errors import StallError
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.nlp.evaluator import Operator
 from casadi_hybrid.nlp.filter import Merit
-from casadi_hybrid.nlp.iterate import Iterate, Settings, fraction_to_boundary
+from casadi_hybrid.nlp.iterate import Iterate, Settings, fraction_to_boundary, interior
 from casadi_hybrid.nlp.kkt import Kernel
 from casadi_hybrid.nlp.sparse import column_squares
 from casadi_hybrid.nlp.standard import Point, StandardForm
 from casadi_hybrid.status import StopReason
 
 _REDUCTION = 0.9
+_ROOM = 1e-2
 _WATCH, _SLOW = 30, 0.98
 _LEAST_NU = 1e-12
 _FORGET = 0.1  # what is left of D at the next step where columns shrink
@@ -83,7 +84,8 @@ def begin_restoration(
     *,
     cautious: bool = False,
 ) -> Iterate:
-    """Start at the present point."""
+    """Start at the present point, or where its slacks fit and its bounds leave it room."""
+    it = _with_room(form, it, theta)
     bounded = bool(form.has_lower.any() or form.has_upper.any())
     nu = 1e-2 * min(max(it.nu, 1e-8), 0.1) * max(min(theta, 1.0), 1e-8) if bounded else 0.0
     below, above = it.at.below, it.at.above
@@ -96,6 +98,17 @@ def begin_restoration(
             it.at.w, theta, goal, nu, z_lower, z_upper, units, cautious, damping
         ),
     )
+
+
+def _with_room(form: StandardForm, it: Iterate, theta: float) -> Iterate:
+    """Slacks at the values of their rows, and w a little inside its bounds.
+
+    Where the filter has blocked, many entries are next to their bounds, and a barrier lets them
+    leave by no more than twice their distance a step.
+    """
+    w = form.with_slacks(it.at)
+    at = form.point_or_none(interior(form, w, _ROOM * min(1.0, theta)))
+    return it if at is None else replace(it, at=at)
 
 
 def restore_step(

@@ -177,6 +177,12 @@ class StandardForm:
             self.undefined = error
             return None
 
+    def with_slacks(self, at: Point) -> Vector:
+        """``at.w`` with every slack at the value of its row."""
+        w = at.w.copy()
+        w[self.n_free :] += at.c[self._slack_rows]
+        return w
+
     def hessian(self, at: Point, y: Vector, objective: float = 1.0) -> Operator:
         """∇²_ww of objective·f + yᵀc, scaled."""
         multipliers = np.zeros(self.program.m)
