@@ -39,13 +39,16 @@ class EvaluationError(ArithmeticError):
     ) -> None:
         self.function, self.entry, self.value = function, entry, value
         self.place, self.x, self.raised = place, x, raised
-        fault = f"raised an error ({raised})" if raised else f"is {value}"
-        where = f" in its entry {entry}" if entry else ""
         super().__init__(
-            f"{function} {fault}{where}{place and f', at {place}'}; the iterate has left the "
-            "domain of the problem's functions. Start closer, bound the variables, or write the "
-            "function so that it is defined there"
+            f"{self.fault()}; the iterate has left the domain of the problem's functions. Start "
+            "closer, bound the variables, or write the function so that it is defined there"
         )
+
+    def fault(self) -> str:
+        """What is undefined: ``the objective f is nan, at x = 0``."""
+        fault = f"raised an error ({self.raised})" if self.raised else f"is {self.value}"
+        where = f" in its entry {self.entry}" if self.entry else ""
+        return f"{self.function} {fault}{where}{self.place and f', at {self.place}'}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         parts = (self.function, self.entry, self.value, self.place, self.x, self.raised)

@@ -13,6 +13,8 @@ from casadi_hybrid.status import PointStatus
 
 ROUNDING = 100.0 * float(np.finfo(float).eps)
 """What rounding may leave of a sum, relative to the sizes of the terms that cancel in it."""
+HALF_DIGIT = 2.0 * float(np.finfo(float).eps)
+"""The same of a distance between two given numbers, relative to their size."""
 
 
 def beyond_rounding(entries: Vector, sizes: Vector, rounding: float = ROUNDING) -> Vector:
@@ -20,14 +22,16 @@ def beyond_rounding(entries: Vector, sizes: Vector, rounding: float = ROUNDING) 
 
     An absolute tolerance alone asks for the impossible where large terms cancel: of two numbers
     near 1e12 the difference is known to 1e-4. Solver and verifiers count residuals by this rule;
-    it matters only where terms exceed 4e7 times the tolerance of 1e-6.
+    it matters only where terms exceed 4e7 times the tolerance of 1e-6. What is not finite has no
+    excuse, nor has a residual whose terms are not.
 
     Args:
         entries: of one residual.
         sizes: the sums of the absolute values of the terms of each.
         rounding: the part of the size that counts as nothing.
     """
-    return np.where(np.abs(entries) > rounding * sizes, entries, 0.0)
+    explained = (np.abs(entries) <= rounding * sizes) & np.isfinite(sizes)
+    return np.where(explained, 0.0, entries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +75,18 @@ class Tolerances:
 
 def residuals_at(at: Evaluation, multipliers: Vector) -> Residuals:
     """Residuals of (x, λ) from the problem's functions at x."""
-    return Residuals(
-        float(np.abs(at.h).max(initial=0.0)),
-        float(np.abs(at.gradient + at.B.T @ multipliers).max()),
-    )
+    h, slope = counted(at, multipliers)
+    return Residuals(float(np.abs(h).max(initial=0.0)), float(np.abs(slope).max()))
+
+
+def counted(at: Evaluation, multipliers: Vector) -> tuple[Vector, Vector]:
+    """h and ∇f + J_hᵀλ without what rounding explains; the terms of h have sizes |J_h||x| + |h|."""
+    sizes = np.abs(at.B)
+    with np.errstate(over="ignore", invalid="ignore"):
+        of_h = sizes @ np.abs(at.x) + np.abs(at.h)
+        of_slope = np.abs(at.gradient) + sizes.T @ np.abs(multipliers)
+    slope = at.gradient + at.B.T @ multipliers
+    return beyond_rounding(at.h, of_h), beyond_rounding(slope, of_slope)
 
 
 def judge(

@@ -101,11 +101,29 @@ class Result:
         lines = [
             f"Stopped after {self.iterations} iterations: {self.stop.value}.",
             f"The point: {self.point.value}.",
+            f"The objective: f(x) = {self.f:.10g}."
+            if np.isfinite(self.f)
+            else "The objective is not known there.",
             f"Residuals: {', '.join(kinds)}.",
         ]
-        if self.detail:
+        undefined = self._undefined_start()
+        if self.detail and not undefined:
             lines.append(f"Detail: {self.detail}.")
-        return "\n".join([*lines, *self.findings()])
+        return "\n".join([*lines, *undefined, *self.findings()])
+
+    def _undefined_start(self) -> list[str]:
+        """Which function is not defined at the start, and what to do; else nothing."""
+        error = self.error
+        if error is None or self.stop is not StopReason.EVALUATION_ERROR or self.iterations:
+            return []
+        moved = error.x is not None and not np.array_equal(error.x, self.x0)
+        if moved and not hasattr(self, "bounds"):
+            return []  # a trial point of the first step
+        return [
+            f"At the start{', moved inside its bounds' if moved else ''}: {error.fault()}.",
+            "Start from another x0, bound the variables so that the argument stays in its domain,",
+            "or write the function so that it is defined there.",
+        ]
 
     def __str__(self) -> str:
         calls = ", ".join(f"{count} {kind}" for kind, count in self.evaluations.items() if count)

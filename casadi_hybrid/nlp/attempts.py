@@ -65,12 +65,13 @@ def warm_attempt(x0: Vector, warm: WarmStart) -> Attempt:
 
 
 def first_attempt(program: Program, x0: Vector, overdetermined: bool) -> Attempt:
-    """Roots first where there is no objective, or where equations leave it nothing to choose.
+    """A root first where there are more equations than unknowns, which no Newton step meets.
 
     Affine equations need no search of their own: one full step is on all of them.
     """
-    root = program.feasibility or (overdetermined and not program.linear)
-    return Attempt(x0, PATIENCE, root=root, scaled=not root)
+    if overdetermined and not program.linear:
+        return Attempt(x0, PATIENCE, root=True, scaled=False)
+    return Attempt(x0, PATIENCE)
 
 
 def next_attempt(
@@ -80,10 +81,15 @@ def next_attempt(
     tolerances: Tolerances,
     tried: Sequence[Attempt],
     done: Sequence[NlpResult],
+    *,
+    no_choice: bool = False,
 ) -> Attempt | None:
     """What to try after ``done``, which came from ``tried``; None where there is no hope.
 
-    - No root: once more by short steps, then with the objective from the beginning.
+    - Newton steps find no feasible point, and any would do (there is no objective, or there is
+      ``no_choice`` for it because there are as many equations as unknowns): a root by
+      Gauss–Newton steps.
+    - That neither: once more by short steps, then with the objective where that was not first.
     - No interior, or the central path was lost early: wider bounds, a larger first ν.
     - That neither: on from the best point, with the bounds as they are and scales taken there.
     - Gone to infinity along infeasible points: a root first.
@@ -93,10 +99,13 @@ def next_attempt(
     attempt, result = tried[-1], done[-1]
     infeasible = result.stop is StopReason.LOCALLY_INFEASIBLE
     many = max(PATIENCE, max_iter - 2 * PATIENCE)
+    any_root = (program.feasibility or no_choice) and not program.linear
+    if any_root and not any(one.root for one in tried):
+        return Attempt(x0, PATIENCE, root=True, scaled=False)
     if attempt.root and not attempt.escapes and not program.linear:
         if not attempt.cautious:
             return replace(attempt, start=x0, cautious=True)
-        if program.m <= program.n:
+        if program.m <= program.n and all(one.root for one in tried):
             return Attempt(x0, PATIENCE)
         if not infeasible:
             return (

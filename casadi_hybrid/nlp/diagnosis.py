@@ -7,8 +7,10 @@ solve pays for none of them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +19,9 @@ from casadi_hybrid.inputs import Vector
 
 if TYPE_CHECKING:
     from casadi_hybrid.nlp.result import NlpResult
+
+
+_LOW = 1e10  # f below minus this many times its size at the start falls apparently without bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +95,26 @@ def last_direction(result: NlpResult, *, at_most: int = 6) -> Ray | None:
     return Ray(d, float(result.end.gradient @ d), moving)
 
 
+def fall(result: NlpResult) -> float | None:
+    """f at a feasible point where it lies below −1e10·max(1, |f(x0)|); None where it never did.
+
+    It is that of the returned point, or else the least of all iterates, where they were recorded.
+    Far out a violation counts as rounding up to 1e-12·|f|, and up to 1e-2 at most.
+    """
+    f, violation = np.array([result.f]), np.array([result.residuals.feasibility])
+    first = 0.0
+    course = result.history
+    if course is not None and course.f.size:
+        first = float(course.f[0])
+        f, violation = np.append(f, course.f), np.append(violation, course.feasibility)
+    rounding = np.minimum(1e-12 * np.abs(f), 1e-2)
+    feasible = violation <= np.maximum(result.tolerances.feasibility, rounding)
+    low = feasible & (f < -_LOW * max(1.0, abs(first)))
+    if not low.any():
+        return None
+    return float(f[0] if low[0] else f[low].min())
+
+
 def fixed_variables(result: NlpResult) -> tuple[str, ...]:
     """Names of the variables whose bounds are equal."""
     fixed = np.flatnonzero(result.bounds.lbx == result.bounds.ubx)
@@ -100,3 +125,36 @@ def listed(names: Sequence[str], at_most: int = 6) -> str:
     """``a, b and 3 more``."""
     more = f" and {len(names) - at_most} more" if len(names) > at_most else ""
     return ", ".join(names[:at_most]) + more
+
+
+def runs(names: Sequence[str], at_most: int = 6) -> str:
+    """Names in short: ``u[0] … u[19]`` in a row, ``u[0], u[3], …, u[57]`` in equal steps."""
+    numbered = [re.fullmatch(r"(.*\[(?:\d+, )?|.*?)(\d+)(\].*|)", name) for name in names]
+    said: list[str] = []
+    k = 0
+    while k < len(names):
+        last, step = k, 0
+        while last + 1 < len(names):
+            by = _step(numbered[last], numbered[last + 1])
+            if by <= 0 or (step and by != step):
+                break
+            last, step = last + 1, by
+        if last - k < (2 if step == 1 else 3):
+            said.append(names[k])
+            k += 1
+            continue
+        dots = " … " if step == 1 else f", {names[k + 1]}, …, "
+        said.append(f"{names[k]}{dots}{names[last]}")
+        k = last + 1
+    if len(said) <= at_most:
+        return ", ".join(said)
+    if all(_step(a, b) > 0 for a, b in pairwise(numbered)):
+        return f"some of {names[0]} … {names[-1]}"
+    return f"{', '.join(said[:at_most])} and {len(said) - at_most} more"
+
+
+def _step(here: re.Match[str] | None, then: re.Match[str] | None) -> int:
+    """How much the number of one name is above that of another; 0 where they have none."""
+    if here is None or then is None or here.group(1, 3) != then.group(1, 3):
+        return 0
+    return int(then[2]) - int(here[2])

@@ -6,8 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from casadi_hybrid.nlp.conflict import conflicting_set
 from casadi_hybrid.nlp.dependence import dependent_constraints, rank_tolerance
-from casadi_hybrid.nlp.diagnosis import fixed_variables, last_direction, listed, worst_violations
+from casadi_hybrid.nlp.diagnosis import (
+    fall,
+    fixed_variables,
+    last_direction,
+    listed,
+    worst_violations,
+)
 from casadi_hybrid.nlp.scaling import bad_scales, constant_constraints
 from casadi_hybrid.status import PointStatus, StopReason
 
@@ -17,11 +24,14 @@ if TYPE_CHECKING:
 _MANY = 5
 _LARGE_MULTIPLIER = 1e6
 _RUNAWAY = (StopReason.UNBOUNDED, StopReason.DIVERGED)
+_UNFINISHED = (
+    StopReason.DIVERGED, StopReason.STALLED, StopReason.ITERATION_LIMIT, StopReason.TIME_LIMIT
+)  # fmt: skip
 
 
 def findings(result: NlpResult) -> tuple[str, ...]:
     """What there is to say about the outcome; most of it only where the solve failed."""
-    said = [*_infeasibility(result), *_undefined(result), *_ray(result)]
+    said = [*_infeasibility(result), *_undefined(result), *_falling(result), *_ray(result)]
     if result.end is not None:
         said += _dependence(result)
     if not result.success and result.stop not in _RUNAWAY:
@@ -39,16 +49,20 @@ def _infeasibility(result: NlpResult) -> list[str]:
     said = ["Worst violations:", *(f"  {one}" for one in worst)]
     slope = result.certificate
     if slope is not None and result.point is PointStatus.INFEASIBLE_STATIONARY:
-        said.append(
-            f"Certificate: the slope of the violation is {slope:.2e}, so no small step reduces it. "
-            "The constraints named contradict each other, or this is a local minimum of their "
-            "violation: relax one of them, or start elsewhere."
-        )
+        said += [
+            f"Certificate: the slope of the violation is {slope:.2e}, so no small step reduces it.",
+            "Constraints contradict each other, or this is a local minimum of their violation: "
+            "relax one of them, or start elsewhere.",
+        ]
     elif slope is not None:
         said.append(
             f"The slope of the violation is {slope:.2e}: a step from here can still reduce it, so "
             "this is no proof that the constraints are inconsistent."
         )
+    inconsistent = result.point is PointStatus.INFEASIBLE_STATIONARY
+    if inconsistent or result.stop is StopReason.LOCALLY_INFEASIBLE:
+        conflict = conflicting_set(result)
+        said += [] if conflict is None else conflict.sentences()
     violated = {one.name for one in worst}
     constant = [name for name in constant_constraints(result) if name in violated]
     if constant:
@@ -70,8 +84,26 @@ def _undefined(result: NlpResult) -> list[str]:
     ]
 
 
+def _falling(result: NlpResult) -> list[str]:
+    """That f falls without bound, or does so apparently, where the solve shows it."""
+    size = float(np.abs(result.x).max(initial=0.0))
+    if result.stop is StopReason.UNBOUNDED:
+        return [
+            f"f falls without bound along feasible points: f = {result.f:.6g} at |x| = {size:.2e}."
+        ]
+    least = fall(result) if result.stop in _UNFINISHED else None
+    if least is None or result.success:
+        return []
+    there = f"at |x| = {size:.2e}" if least == result.f else "at a feasible iterate"
+    return [
+        f"f falls apparently without bound: f = {least:.6g} {there}.",
+        "This is no proof; check the sign of the objective, or bound what may grow.",
+    ]
+
+
 def _ray(result: NlpResult) -> list[str]:
-    if result.stop not in _RUNAWAY:
+    apparent = result.stop in _UNFINISHED and fall(result) == result.f
+    if result.stop not in _RUNAWAY and (result.success or not apparent):
         return []
     ray = last_direction(result)
     if ray is None:

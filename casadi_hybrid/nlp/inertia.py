@@ -17,6 +17,8 @@ from casadi_hybrid.nlp.standard import Point, StandardForm
 from casadi_hybrid.status import StopReason
 
 _FIRST, _LEAST, _LARGEST = 1e-4, 1e-20, 1e40
+_OFTEN = 3
+_STEEPER = 8.0
 _IMPLAUSIBLE = 1e3
 _EPS = float(np.finfo(float).eps)
 
@@ -34,28 +36,51 @@ def factor_with_inertia(
 
     σ is found as in Wächter and Biegler, section 3.1: a third of the last one that worked, then
     eight times more at each try. ε > 0 makes up for ``dependent`` rows of A, known to be so or
-    found so here: their pivots are rounding errors, of either sign. σ is at ``least`` that number.
+    found so here: their pivots are rounding errors, of either sign. Where K without σ, or without
+    ε, was singular in three steps in a row (a variable that nothing depends on, rows that depend
+    on each other everywhere), it is not tried without any more. σ is at ``least`` that number.
 
     Raises:
         StallError: when no σ does.
     """
     D = it.barrier_diagonal(form)
     small = 1e-8 * it.nu**0.25
-    shift, epsilon = least, small if dependent else 0.0
+    shift = max(least, _lower(it.shift)) if it.flat >= _OFTEN else least
+    epsilon = small if dependent or it.dependent >= _OFTEN else 0.0
+    plain_epsilon, singular = epsilon, False
     while True:
         kernel.factor(W, D + shift, it.at.A, epsilon)
         if kernel.negative == form.m and not kernel.singular:
-            return replace(it, shift=shift) if shift > 0.0 else it
+            return _kept(it, shift, epsilon, singular, plain_epsilon)
+        singular = singular or (kernel.singular and shift == least)
         if epsilon == 0.0 and (kernel.singular or kernel.negative < form.m):
             epsilon = small
-            if kernel.singular:
-                continue
-        if shift == 0.0:
-            shift = _FIRST if it.shift == 0.0 else max(_LEAST, it.shift / 3.0)
+            continue
+        if shift == least and kernel.singular:
+            epsilon = plain_epsilon  # the rows were not to blame
+        if shift == least:
+            shift = max(least, _FIRST if it.shift == 0.0 else _lower(it.shift))
+            shift = _STEEPER * least if shift == least > 0.0 else shift
         else:
             shift *= 100.0 if it.shift == 0.0 else 8.0
         if shift > _LARGEST:
             raise StallError(StopReason.STALLED, "the kernel cannot be made quasi-definite")
+
+
+def _kept(
+    it: Iterate, shift: float, epsilon: float, singular: bool, plain_epsilon: float
+) -> Iterate:
+    """The iterate with what was learned."""
+    flat = it.flat if it.flat >= _OFTEN else (it.flat + 1 if singular and shift > 0.0 else 0)
+    mended = singular and shift == 0.0 and epsilon > plain_epsilon
+    dependent = it.dependent if it.dependent >= _OFTEN else (it.dependent + 1 if mended else 0)
+    return replace(
+        it, shift=shift if shift > 0.0 else it.shift, flat=flat, dependent=dependent
+    )
+
+
+def _lower(shift: float) -> float:
+    return max(_LEAST, shift / 3.0)
 
 
 def rows_are_dependent(A: Operator) -> bool:

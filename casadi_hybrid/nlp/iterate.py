@@ -69,6 +69,7 @@ class Iterate:
         filter: pairs (θ, φ) no later point may match.
         floor: least ν aimed at.
         shift: last σ that gave the right inertia.
+        flat, dependent: steps in a row in which K was singular without σ, or without ε.
         tiny: tiny steps in a row.
         short: steps in a row that the line search cut to a small part.
         watched: where to go back to if the full step taken unseen leads nowhere.
@@ -85,6 +86,8 @@ class Iterate:
     filter: Filter
     floor: float = 1e-9
     shift: float = 0.0
+    flat: int = 0
+    dependent: int = 0
     tiny: int = 0
     short: int = 0
     watched: Iterate | None = None

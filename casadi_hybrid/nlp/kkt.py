@@ -122,7 +122,7 @@ class Layout:
         FERAL chooses it by the first numbers it sees. Those are the same for all objects of this
         layout, so that a solve does not depend on what was solved before it.
         """
-        solver = feral.Solver(parallel=False)
+        solver = feral.Solver(parallel=False, scaling="inf_norm")
         values = np.cos(np.arange(self.pattern.rows.size))
         values[self.at_diagonal[: self.n]] = 1.0
         values[self.at_diagonal[self.n :]] = 0.0

@@ -22,10 +22,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import scipy.sparse as sp
-import scipy.sparse.linalg as spla
 from numpy.typing import NDArray
 
 from casadi_hybrid.errors import InputError, suggest
+from casadi_hybrid.factorization import SymmetricFactor
 from casadi_hybrid.functions import Fused
 from casadi_hybrid.inputs import Matrix, Vector
 from casadi_hybrid.nlp.bounds import checked
@@ -38,7 +38,6 @@ from casadi_hybrid.nlp.structure import patterns_of
 
 INPUTS = ("p", "lbx", "ubx", "lbg", "ubg")
 OUTPUTS = ("x", "f", "g", "lam_x", "lam_g")
-_SINGULAR = 1e-13  # least pivot of the equilibrated KKT matrix, relative to the largest
 
 
 class SensitivityError(ArithmeticError):
@@ -101,9 +100,9 @@ class Sensitivities:
         data = fused(solution.x, solution.lam_g, p)
         gradient, g = fused.vector(data, 1), fused.vector(data, 2)
         of_J, of_W = patterns_of(program)
-        J = Sparse(of_J, fused.part(data, 3)).scipy()
-        W = Sparse(of_W, fused.part(data, 4)).scipy()
-        self._check(solution, gradient, g, J, bounds)
+        slopes = Sparse(of_J, fused.part(data, 3))
+        self._check(solution, gradient, g, slopes, bounds)
+        J, W = slopes.scipy(), Sparse(of_W, fused.part(data, 4)).scipy()
         names = program.functions
         at_x = self._active(
             solution.x, bounds.lbx, bounds.ubx, solution.lam_x, names.variable_names
@@ -115,7 +114,7 @@ class Sensitivities:
         )
         E = sp.eye_array(n, format="csr")[at_x]
         active = sp.vstack((J.tocsr()[at_g], E))
-        K = sp.block_array([[W, active.T], [active, None]], format="csc")
+        K = sp.block_array([[W, active.T], [active, None]])
         a, b = at_g.size, at_x.size
         # One column per parameter, then one per active bound.
         moving = any(name != "p" for name in wrt)
@@ -148,7 +147,7 @@ class Sensitivities:
         return derivatives
 
     def _check(
-        self, solution: Solution, gradient: Vector, g: Vector, J: Any, bounds: Bounds
+        self, solution: Solution, gradient: Vector, g: Vector, J: Sparse, bounds: Bounds
     ) -> None:
         r = kkt_residuals(bounds, solution.x, gradient, g, J, solution.lam_x, solution.lam_g)
         worst = max(r.feasibility, r.stationarity, r.complementarity)
@@ -228,28 +227,21 @@ def _parameter_derivatives(program: Program) -> ca.Function:
 
 
 def _solve(K: Any, right: Matrix) -> Matrix:
-    """Solve K·step = right after symmetric equilibration, refusing a singular K."""
-    scale = np.ones(K.shape[0])
-    scaled = K
-    for _ in range(5):
-        largest = np.asarray(abs(scaled).max(axis=1).toarray()).ravel()
-        scale /= np.sqrt(np.where(largest > 0, largest, 1.0))
-        D = sp.diags_array(scale)
-        scaled = (D @ K @ D).tocsc()
+    """Solve K·step = right, refusing a singular K."""
     try:
-        factors = spla.splu(scaled)
-        pivots = np.abs(factors.U.diagonal())
-        regular = pivots.min() > _SINGULAR * pivots.max()
-    except RuntimeError:  # SuperLU met an exactly zero pivot
-        regular = False
-    if not regular:
+        factor = SymmetricFactor(K)
+    except FloatingPointError as error:
+        raise SensitivityError(
+            "the KKT matrix is not finite at this solution, so it has no derivative: a second "
+            "derivative is infinite or undefined there"
+        ) from error
+    if factor.singular:
         raise SensitivityError(
             "the KKT matrix is singular at this solution, so it has no derivative: the gradients "
             "of the active constraints are dependent, or the Lagrangian has no curvature along a "
             "direction they leave free"
         )
-    step: Matrix = scale[:, None] * factors.solve(scale[:, None] * right)
-    return step
+    return np.asarray(factor.solve(right))
 
 
 def _spread(columns: Matrix, active: NDArray[np.intp], chosen: Any, size: int) -> Matrix:

@@ -79,7 +79,7 @@ def solve_program(
     """
     equations = int(np.count_nonzero(bounds.lbg == bounds.ubg))
     free = int(np.count_nonzero(bounds.lbx < bounds.ubx))
-    cold = first_attempt(program, x0, equations >= free)
+    cold = first_attempt(program, x0, equations > free)
     following: Attempt | None = cold if warm is None else warm_attempt(x0, warm)
     done: list[NlpResult] = []
     tried: list[Attempt] = []
@@ -106,7 +106,8 @@ def solve_program(
             continue
         k = 0 if warm is None else 1
         following = next_attempt(
-            program, x0, options.max_iter, options.tolerances, tried[k:], done[k:]
+            program, x0, options.max_iter, options.tolerances, tried[k:], done[k:],
+            no_choice=equations >= free,
         )
     chosen = best(done, options.tolerances)
     if chosen.stop is StopReason.ITERATION_LIMIT and iterations < options.max_iter:

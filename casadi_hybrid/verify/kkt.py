@@ -9,6 +9,7 @@ import numpy as np
 from casadi_hybrid.functions import Evaluation, Functions
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.oracle import Oracle
+from casadi_hybrid.residuals import counted
 from casadi_hybrid.verify.multipliers import Fit, fit_multipliers, settled_rank
 
 
@@ -50,6 +51,8 @@ class Given:
 class FirstOrder:
     """First-order conditions at x.
 
+    What rounding explains counts as zero (:func:`~casadi_hybrid.residuals.beyond_rounding`).
+
     Attributes:
         feasibility: ‖h‖_∞; entry i is scaled by max(1, Σ_j |J_ij x_j|).
         stationarity: ‖∇f + Jᵀλ‖_∞ with fitted λ, scaled by max(1, ‖∇f‖_∞, ‖|J|ᵀ|λ|‖_∞).
@@ -81,11 +84,12 @@ def first_order(oracle: Oracle, at: Evaluation, given: Vector | None = None) -> 
     # A huge iterate overflows to inf here, which no tolerance accepts.
     with np.errstate(all="ignore"):
         fit = fit_multipliers(at.gradient, at.B, max_rank=settled_rank(oracle, at))
-        worst = int(np.argmax(np.abs(at.h)))
+        violation = np.abs(counted(at, fit.multipliers)[0])
+        worst = int(np.argmax(violation))
         scale = np.maximum(1.0, np.abs(at.B) @ np.abs(at.x))
         feasibility = Measure(
-            float(np.abs(at.h[worst])),
-            float(np.max(np.abs(at.h) / scale)),
+            float(violation[worst]),
+            float(np.max(violation / scale)),
             names.constraint_names[worst],
         )
         return FirstOrder(
@@ -98,7 +102,7 @@ def first_order(oracle: Oracle, at: Evaluation, given: Vector | None = None) -> 
 
 def stationarity(at: Evaluation, multipliers: Vector, names: Functions) -> Measure:
     """Return ‖∇f + Jᵀλ‖_∞ for the multipliers λ."""
-    residual = np.abs(at.gradient + at.B.T @ multipliers)
+    residual = np.abs(counted(at, multipliers)[1])
     worst = int(np.argmax(residual))
     terms = np.abs(at.B).T @ np.abs(multipliers)
     scale = max(1.0, float(np.abs(at.gradient).max()), float(terms.max()))

@@ -17,18 +17,22 @@ import scipy.sparse as sp
 from scipy.linalg import qr, solve_triangular
 
 from casadi_hybrid.errors import EvaluationError
+from casadi_hybrid.factorization import inertia
 from casadi_hybrid.functions import Evaluation
 from casadi_hybrid.inputs import Matrix, Vector
 from casadi_hybrid.nlp.evaluator import GeneralEvaluator
 from casadi_hybrid.nlp.standard import Bounds
 from casadi_hybrid.verify.multipliers import RANK_TOLERANCE, Fit, fit_multipliers
-from casadi_hybrid.verify.nlp.inertia import count_negative
 from casadi_hybrid.verify.nlp.rows import Indices, Rows
 
 DENSE_LIMIT = 500
 """Up to this many free variables and rows the singular values are computed."""
 DEPENDENT = 1e-10
-"""Eigenvalues of ÂÂᵀ below this count as zero (Â has rows with entries up to one)."""
+"""Eigenvalues of ÂÂᵀ below this count as zero (Â has rows with entries up to one).
+
+Where rows are dependent at a solution, they have singular values of the size of the error of x
+near it: 1e-5 covers that of points within a tolerance of 1e-6.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,12 +68,17 @@ class Face:
 
     @cached_property
     def rank(self) -> int:
-        """Numerical rank of the Jacobian; by the inertia of ÂÂᵀ − 1e-10 I where it is large."""
+        """Numerical rank of the Jacobian.
+
+        Where it is large, the negative eigenvalues of [I, Âᵀ; Â, δI]: those of δI − ÂÂᵀ, the Schur
+        complement of I, without a product that one column in all rows would fill.
+        """
         if self.small:
             return self.fit.rank
-        k = self.sizes.size
-        below = count_negative(self.scaled @ self.scaled.T - DEPENDENT * sp.eye_array(k))
-        return self.fit.rank if below is None else k - below
+        k, n = self.jacobian.shape
+        corner = DEPENDENT * sp.eye_array(k)
+        found = inertia(sp.block_array([[sp.eye_array(n), self.scaled.T], [self.scaled, corner]]))
+        return self.fit.rank if found is None else found.negative
 
     @cached_property
     def sizes(self) -> Vector:

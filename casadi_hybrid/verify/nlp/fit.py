@@ -6,7 +6,7 @@ for a slope s, gradients in the columns of G (n×k, sparse) and W = diag(distanc
 The second term is the complementarity residual: a bound that x only comes close to may have a
 multiplier as far as that is worth it. The passive set (the positive ν) is found by block principal
 pivoting with Kim and Park's backup rule (SIAM J. Scientific Computing 33, 2011), each least-squares
-problem by sparse LU of its augmented system. Dependent columns are told apart by a proximal term
+problem by sparse LDLᵀ of its augmented system. Dependent columns are told apart by a proximal term
 that vanishes in the limit, which selects ν near the one of least norm.
 """
 
@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-import scipy.sparse.linalg as spla
 from scipy.optimize import linprog
 
+from casadi_hybrid.factorization import SymmetricFactor
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.verify.nlp.rows import Flags
 
@@ -49,7 +49,7 @@ def fit_signed(slope: Vector, gradients: Any, distances: Vector, signed: Flags) 
     for _ in range(PROXIMAL_STEPS):
         try:
             last, nu = nu, problem.minimize(nu)
-        except RuntimeError:  # SuperLU met numbers beyond the range of floating point.
+        except FloatingPointError:
             break
         if np.abs(nu - last).max() <= 1e-12 * max(1.0, float(np.abs(nu).max())):
             break
@@ -142,11 +142,8 @@ class _Scaled:
         n = self._slope.size
         G, held = self._G[:, passive], anchor[passive]
         diagonal = self._weights[passive] + PROXIMAL
-        K = sp.block_array([[sp.eye_array(n), -G], [G.T, sp.diags_array(diagonal)]], format="csc")
-        right = np.concatenate((self._slope, PROXIMAL * held))
-        factor = spla.splu(K)
-        z = factor.solve(right)
-        z = z + factor.solve(right - K @ z)
+        K = sp.block_array([[sp.eye_array(n), -G], [-G.T, -sp.diags_array(diagonal)]])
+        z = SymmetricFactor(K).solve(np.concatenate((self._slope, -PROXIMAL * held)))
         nu = np.zeros(passive.size)
         nu[passive] = z[n:]
         return nu, z[:n]

@@ -6,6 +6,9 @@ The residuals, for rows lower ≤ c ≤ upper with Jacobian A (see :mod:`.rows`)
 - stationarity: ‖∇f + Aᵀλ‖_∞;
 - complementarity: the largest |λ_i|·(distance of row i to the bound that λ_i points to);
 - dual sign: the largest |λ_i| that points away from the bound its row is at, or to no bound.
+
+What rounding explains counts as zero, by the rule of the solver: see
+:func:`~casadi_hybrid.residuals.beyond_rounding`.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from casadi_hybrid.inputs import Vector
+from casadi_hybrid.residuals import HALF_DIGIT, beyond_rounding
 from casadi_hybrid.verify.kkt import Measure
 from casadi_hybrid.verify.nlp.fit import fit_largest, fit_signed
 from casadi_hybrid.verify.nlp.rows import Rows, Sides, nearby_sides
@@ -147,7 +151,7 @@ def _fit_sides(
     found = satisfying(fitted)
     if found is not None:
         return multipliers, found
-    slope = rows.gradient + gradients @ fitted
+    slope = _slope(rows, multipliers)
     left = float(np.sqrt(slope @ slope + np.sum((sides.distance * fitted) ** 2)))
     unit = tol * (_scale(rows, multipliers) if scaled else 1.0)
     # The 2-norm is at most √N times the largest of N entries: more leaves no hope for less.
@@ -172,8 +176,14 @@ def _feasibility(rows: Rows) -> Measure:
 
 
 def _stationarity(rows: Rows, multipliers: Vector) -> Measure:
-    slope = np.abs(rows.gradient + rows.jacobian.T @ multipliers)
+    slope = np.abs(_slope(rows, multipliers))
     return _measure(slope, slope / _scale(rows, multipliers), rows.names)
+
+
+def _slope(rows: Rows, multipliers: Vector) -> Vector:
+    """∇f + Aᵀλ, as far as it counts."""
+    sizes = np.abs(rows.gradient) + abs(rows.jacobian).T @ np.abs(multipliers)
+    return beyond_rounding(rows.gradient + rows.jacobian.T @ multipliers, sizes)
 
 
 def _scale(rows: Rows, multipliers: Vector) -> float:
@@ -200,6 +210,7 @@ def _signs(rows: Rows, sides: Sides, multipliers: Vector) -> tuple[Measure, Meas
     wrong = ~rows.equations & ~there & (here | ~finite)
     size = np.abs(multipliers)
     distance = np.abs(np.where(finite, bound, rows.value) - rows.value)
+    distance = beyond_rounding(distance, np.abs(rows.value), HALF_DIGIT)
     product = np.where(rows.equations | wrong, 0.0, size * distance)
     scale = np.maximum(1.0, size * np.maximum(1.0, np.abs(np.where(finite, bound, 0.0))))
     sign = np.where(wrong, size, 0.0)

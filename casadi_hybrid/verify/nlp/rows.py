@@ -16,8 +16,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from casadi_hybrid.inputs import Vector
-from casadi_hybrid.nlp.residuals import violations
+from casadi_hybrid.nlp.residuals import row_sizes, violations
 from casadi_hybrid.nlp.standard import Bounds
+from casadi_hybrid.residuals import beyond_rounding
 
 Indices = NDArray[np.intp]
 Flags = NDArray[np.bool_]
@@ -77,8 +78,14 @@ class Rows:
 
     @cached_property
     def violation(self) -> Vector:
-        """Signed distance outside the bounds: negative below, positive above, zero inside."""
-        return violations(self.value, self.lower, self.upper)
+        """Signed distance outside the bounds: negative below, positive above, zero inside.
+
+        Of a constraint, zero too where the rounding of its terms explains it.
+        """
+        violation, n = violations(self.value, self.lower, self.upper), self.n
+        sizes = row_sizes(self.value[n:], self.jacobian[n:], self.x)
+        violation[n:] = beyond_rounding(violation[n:], sizes)
+        return violation
 
     @cached_property
     def sizes(self) -> Vector:

@@ -9,23 +9,27 @@ import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
+from casadi_hybrid.factorization import SymmetricFactor, inertia
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.verify.curvature import ROUNDING, Curvature, SecondOrder
-from casadi_hybrid.verify.nlp.face import OnFace
-from casadi_hybrid.verify.nlp.inertia import count_negative
+from casadi_hybrid.verify.nlp.face import DEPENDENT, OnFace
 
-PENALTIES = (1e-6, 1e-8, 1e-10)
 PROJECTION = 1e-12
+"""Keeps dependent rows from making the projection singular; two rounds leave the square of it."""
 LANCZOS = 500
 
 
 def by_factorization(view: OnFace, multipliers: Vector, tol: float) -> SecondOrder | None:
     """The verdict by sparse factorizations, None where they do not decide.
 
-    With as many negative pivots as constraints in K = [H − zI, Âᵀ; Â, −εI], H − zI + ÂᵀÂ/ε is
-    positive definite, so every curvature on ker Â exceeds z.
+    K = [H − zI, Âᵀ; Â, 0] with independent rows has as many eigenvalues ≤ 0 as there are rows, and
+    one more for each curvature ≤ z on ker Â. Dependent rows would leave zeros of their own. Then
+    the zero block is −εI: each row still has its negative eigenvalue, and H − zI + ÂᵀÂ/ε has the
+    others. That is never less than H − zI on ker Â: K shows all curvatures ≤ z, and at worst more.
     """
     face = view.face
+    rows = face.sizes.size
+    epsilon = 0.0 if face.rank == rows else DEPENDENT
     dimension = face.free.size - face.rank
     H = view.hessian(view.rows.x[face.free], multipliers)
     largest = float(abs(H).max()) if H.nnz else 0.0
@@ -33,18 +37,11 @@ def by_factorization(view: OnFace, multipliers: Vector, tol: float) -> SecondOrd
     size = max(largest, zero)
 
     def below(z: float) -> int | None:
-        """Curvatures below z: as few as some ε shows."""
+        """Curvatures ≤ z."""
         shifted = 0.5 * (H + H.T) / size - z / size * sp.eye_array(face.free.size)
-        counts = []
-        for epsilon in PENALTIES:
-            lower = -epsilon * sp.eye_array(face.sizes.size)
-            K = sp.block_array([[shifted, face.scaled.T], [face.scaled, lower]], format="csc")
-            negative = count_negative(K)
-            if negative is not None:
-                counts.append(negative - face.sizes.size)
-            if counts and counts[-1] == 0:
-                break
-        return min(counts, default=None)
+        corner = -epsilon * sp.eye_array(rows)
+        found = inertia(sp.block_array([[shifted, face.scaled.T], [face.scaled, corner]]))
+        return None if found is None else found.negative + found.zero - rows
 
     flat = below(zero)
     if flat is None:
@@ -72,8 +69,9 @@ def _falling_direction(H: Any, A: Any, zero: float) -> Vector | None:
     k, n = A.shape
     if n < 2:
         return None
-    K = sp.block_array([[sp.eye_array(n), A.T], [A, -PROJECTION * sp.eye_array(k)]], format="csc")
-    factor = spla.splu(K)
+    factor = SymmetricFactor(
+        sp.block_array([[sp.eye_array(n), A.T], [A, -PROJECTION * sp.eye_array(k)]])
+    )
 
     def project(v: Vector) -> Vector:
         for _ in range(2):
