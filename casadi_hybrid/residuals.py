@@ -10,7 +10,6 @@ from casadi_hybrid.functions import Evaluation
 from casadi_hybrid.inputs import Vector, positive
 from casadi_hybrid.status import PointStatus
 
-
 ROUNDING = 100.0 * float(np.finfo(float).eps)
 """What rounding may leave of a sum, relative to the sizes of the terms that cancel in it."""
 HALF_DIGIT = 2.0 * float(np.finfo(float).eps)

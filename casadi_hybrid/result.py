@@ -117,13 +117,15 @@ class Result:
         if error is None or self.stop is not StopReason.EVALUATION_ERROR or self.iterations:
             return []
         moved = error.x is not None and not np.array_equal(error.x, self.x0)
-        if moved and not hasattr(self, "bounds"):
+        bounded = hasattr(self, "bounds")
+        if moved and not bounded:
             return []  # a trial point of the first step
-        return [
-            f"At the start{', moved inside its bounds' if moved else ''}: {error.fault()}.",
-            "Start from another x0, bound the variables so that the argument stays in its domain,",
-            "or write the function so that it is defined there.",
-        ]
+        said = f"At the start{', moved inside its bounds' if moved else ''}: {error.fault()}."
+        written = "or write the function so that it is defined there."
+        if not bounded:
+            return [said, f"Start from another x0, {written}"]
+        bound = "bound the variables so that the argument stays in its domain"
+        return [said, f"Start from another x0, {bound},", written]
 
     def __str__(self) -> str:
         calls = ", ".join(f"{count} {kind}" for kind, count in self.evaluations.items() if count)

@@ -22,7 +22,7 @@ RELAXATION = 1e-8
 PATIENCE = 200
 _SECOND_NU, _SECOND_PUSH = 100.0, 0.25
 _WARM_NU, _WARM_PATIENCE = 1e-2, 50
-_ESCAPES = 3
+_ESCAPES, _SMALL = 3, 50
 _SAME = 1e-3  # two violations that differ by less are one local minimum found twice
 _UNFINISHED = (StopReason.STALLED, StopReason.ITERATION_LIMIT, StopReason.DIVERGED)
 
@@ -94,7 +94,8 @@ def next_attempt(
     - That neither: on from the best point, with the bounds as they are and scales taken there.
     - Gone to infinity along infeasible points: a root first.
     - A local minimum of the violation: a root from some way off, until one minimum is found
-      twice. Where g is affine there is nothing to escape from.
+      twice. Where g is affine there is nothing to escape from; where there is an objective, one
+      escape is tried, and only from problems of up to 50 variables, to which it costs little.
     """
     attempt, result = tried[-1], done[-1]
     infeasible = result.stop is StopReason.LOCALLY_INFEASIBLE
@@ -112,7 +113,8 @@ def next_attempt(
                 None if attempt.last else replace(attempt, start=result.x, last=True, max_iter=many)
             )
     if infeasible or attempt.escapes:
-        if program.linear or attempt.escapes >= _ESCAPES or _found_twice(done):
+        hopes = _ESCAPES if any_root else int(not program.linear and program.n <= _SMALL)
+        if attempt.escapes >= hopes or (attempt.escapes and _found_twice(tried, done)):
             return None
         number = attempt.escapes + 1
         start = _away(result.x, number)
@@ -143,12 +145,13 @@ def best(done: Sequence[NlpResult], tolerances: Tolerances) -> NlpResult:
     return min(done, key=rank)
 
 
-def _found_twice(done: Sequence[NlpResult]) -> bool:
+def _found_twice(tried: Sequence[Attempt], done: Sequence[NlpResult]) -> bool:
+    """Whether two searches for a root have ended at one local minimum of the violation."""
     now = _violation(done[-1])
     return any(
         abs(_violation(old) - now) <= _SAME * now
-        for old in done[:-1]
-        if old.stop is StopReason.LOCALLY_INFEASIBLE
+        for attempt, old in zip(tried[:-1], done[:-1], strict=True)
+        if attempt.root and old.stop is StopReason.LOCALLY_INFEASIBLE
     )
 
 

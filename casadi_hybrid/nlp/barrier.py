@@ -177,7 +177,17 @@ class Barrier:
             if Merit(form, it).theta <= self.settings.tol:
                 raise
             new = None
-        return self._block(it, t) if new is None else self._state(new, t + 1)
+        return self._block(it, t) if new is None else self._state(self._at_root(new), t + 1)
+
+    def _at_root(self, it: Iterate) -> Iterate:
+        """Without an objective a feasible point is a solution, whatever the barrier still wants."""
+        if not self.form.program.feasibility:
+            return it
+        if float(np.abs(it.at.c).max(initial=0.0)) > self.settings.tol:
+            return it
+        none = np.zeros(self.form.n)
+        root = replace(it, y=np.zeros(self.form.m), z_lower=none, z_upper=none, tiny=1)
+        return root if self._within(root) else it
 
     # --- leaving the ordinary step ------------------------------------------------------------
 

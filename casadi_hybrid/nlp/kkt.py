@@ -26,7 +26,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from casadi_hybrid.inputs import Vector
-from casadi_hybrid.nlp.sparse import Pattern, Sparse
+from casadi_hybrid.nlp.sparse import Pattern
 
 Operator = Any  # numpy.ndarray or Sparse
 

@@ -23,6 +23,7 @@ import numpy as np
 
 from casadi_hybrid.errors import StallError
 from casadi_hybrid.inputs import Vector
+from casadi_hybrid.nlp.certificate import STATIONARY_VIOLATION, violation_slope
 from casadi_hybrid.nlp.evaluator import Operator
 from casadi_hybrid.nlp.filter import Merit
 from casadi_hybrid.nlp.iterate import Iterate, Settings, fraction_to_boundary, interior
@@ -36,6 +37,8 @@ _ROOM = 1e-2
 _WATCH, _SLOW = 30, 0.98
 _LEAST_NU = 1e-12
 _FORGET = 0.1  # what is left of D at the next step where columns shrink
+_PROOF = 0.01 * STATIONARY_VIOLATION
+_LET_GO = 1e-4
 _FLAT = 1e-11  # cosine between c and a column of A that counts as zero
 _ROOT, _ROUGH_ROOT = 1e-11, 1e-6
 _FAST = 0.8  # v⁺ ≤ 0.8v: Gauss–Newton goes on
@@ -130,7 +133,7 @@ def restore_step(
     r = replace(r, units=np.maximum(_FORGET * r.units, _units(at, r.cautious)))
     flat = _FLAT * np.sqrt(r.units) * float(np.linalg.norm(at.c))
     if (np.abs(gradient) <= np.maximum(10 * r.nu, flat)).all():
-        return at, _closer(r, at)
+        return at, _closer(form, r, at)
     units = np.maximum(r.units, 1e-12 * max(float(r.units.max(initial=0.0)), 1e-300))
     V = form.hessian(at, at.c, objective=0.0) if r.curved else form.zero_hessian()
     D = inner.barrier_diagonal(form) + prox
@@ -148,7 +151,7 @@ def restore_step(
             step = alpha * dw
             size = float(np.abs(step).max(initial=0.0))
             if size <= 1e-12 * (1.0 + float(np.abs(at.w).max(initial=0.0))):
-                return at, _closer(r, at)
+                return at, _closer(form, r, at)
             new = form.point_or_none(at.w + step)
             if new is not None:
                 expected = _expected(V, D, at, step, gradient)
@@ -158,7 +161,7 @@ def restore_step(
         damping = max(damping, 1e-8) * growth
         growth *= 2.0
         if damping > _LARGEST_DAMPING:
-            return at, _closer(r, at)
+            return at, _closer(form, r, at)
     ratio = gained / expected
     if ratio > 0.75 and alpha > 0.5:
         damping = max(0.1 * damping, _LEAST_DAMPING)
@@ -214,14 +217,17 @@ def _proximity(r: Restoration) -> Vector:
     return np.asarray(zeta / np.maximum(1.0, np.abs(r.reference)) ** 2)
 
 
-def _closer(r: Restoration, at: Point) -> Restoration | None:
+def _closer(form: StandardForm, r: Restoration, at: Point) -> Restoration | None:
     """With a smaller barrier; None at a root. Raises StallError where there is none."""
     violation = float(np.abs(at.c).max(initial=0.0))
     if r.goal == 0.0 and violation <= _ROUGH_ROOT:
         return None
     size = float(np.linalg.norm(at.c))
-    if r.nu > _LEAST_NU * size * min(1.0, size):
-        return replace(r, nu=0.03 * r.nu)
+    least = _LEAST_NU * size * min(1.0, size)
+    if r.nu > least:
+        # Where the verdict is clear the barrier has only to let go of the bounds.
+        proved = violation > 1e-6 and violation_slope(form, at) <= _PROOF
+        return replace(r, nu=max(_LET_GO * r.nu, 0.99 * least) if proved else 0.03 * r.nu)
     if violation <= 1e-7:
         raise StallError(StopReason.STALLED, "the violation is at the level of rounding")
     raise StallError(

@@ -228,13 +228,7 @@ def _parameter_derivatives(program: Program) -> ca.Function:
 
 def _solve(K: Any, right: Matrix) -> Matrix:
     """Solve K·step = right, refusing a singular K."""
-    try:
-        factor = SymmetricFactor(K)
-    except FloatingPointError as error:
-        raise SensitivityError(
-            "the KKT matrix is not finite at this solution, so it has no derivative: a second "
-            "derivative is infinite or undefined there"
-        ) from error
+    factor = SymmetricFactor(K)
     if factor.singular:
         raise SensitivityError(
             "the KKT matrix is singular at this solution, so it has no derivative: the gradients "

@@ -141,7 +141,12 @@ def _run(
         Oracle(program.functions, p),
         barrier,
         Start(x0, np.zeros(program.m)),
-        [KKTTest(tolerances), RayTest(bounds), *tests, LimitTest(options.max_iter, options.max_time)],
+        [
+            KKTTest(tolerances),
+            RayTest(bounds),
+            *tests,
+            LimitTest(options.max_iter, options.max_time),
+        ],
         tolerances,
         [trail, *(partial(observe, multipliers=barrier.multipliers) for observe in observers)],
     )

@@ -61,9 +61,9 @@ class Point:
     Attributes:
         w: the point.
         f, gradient, c, A: scaled objective, its gradient, equations and their Jacobian.
-        below, above: w − lower and upper − w, one where there is no bound; at least a few ε relative
-            to the bound (:data:`ROOM`): a bound is not known better than that, and an iterate that
-            rounding has put on it, or just behind it, can still move.
+        below, above: w − lower and upper − w, one where there is no bound; at least a few ε
+            relative to the bound (:data:`ROOM`): a bound is not known better than that, and an
+            iterate that rounding has put on it, or just behind it, can still move.
         outside: whether w is further outside its bounds than that.
         x: the user's x.
         raw_f, raw_gradient, raw_g, raw_J: unscaled values of the user's functions.

@@ -12,17 +12,13 @@ from casadi_hybrid.inputs import Vector
 from casadi_hybrid.loop import Outcome
 from casadi_hybrid.nlp.barrier import Barrier
 from casadi_hybrid.nlp.iterate import Iterate
+from casadi_hybrid.nlp.certificate import STATIONARY_VIOLATION, violation_slope
 from casadi_hybrid.nlp.program import Program
-from casadi_hybrid.nlp.residuals import violations
 from casadi_hybrid.nlp.result import NlpResult
-from casadi_hybrid.nlp.sparse import largest_entry, row_norms
 from casadi_hybrid.nlp.standard import Bounds, Linearization, Point, StandardForm
 from casadi_hybrid.residuals import Residuals, Tolerances
 from casadi_hybrid.status import PointStatus, StopReason
 from casadi_hybrid.stopping import Progress
-
-# Slope of the violation (see NlpResult.certificate) that counts as none.
-STATIONARY_VIOLATION = 1e-5
 
 
 @dataclass
@@ -58,7 +54,7 @@ def make_result(
     at = state.carry.at
     lam_x, lam_g = barrier.multipliers(state)
     feasible = best.residuals.feasibility <= tolerances.feasibility
-    slope = None if feasible else _violation_slope(form, at)
+    slope = None if feasible else violation_slope(form, at)
     point = _judge(at, best.residuals, tolerances, lam_x, lam_g, slope)
     return NlpResult(
         x=at.x,
@@ -117,36 +113,6 @@ def _judge(
         return PointStatus.INFEASIBLE_STATIONARY
     stationary = max(r.stationarity, r.complementarity) <= tolerances.stationarity
     return PointStatus.STATIONARY_NOT_FEASIBLE if stationary else PointStatus.NOT_CONVERGED
-
-
-def _violation_slope(form: StandardForm, at: Point) -> float:
-    """The certificate of :class:`~casadi_hybrid.nlp.result.NlpResult` at this point."""
-    bounds = form.bounds
-    v = violations(at.raw_g, bounds.lbg, bounds.ubg)
-    # Rounding of a row that holds is no violation beside a row without a gradient.
-    v = np.where(np.abs(v) > 1e-10 * np.abs(v).max(initial=0.0), v, 0.0)
-    weights = np.zeros(v.size)
-    weights[form.rows] = form.scale_c**2
-    pull = weights * v
-    slope = at.raw_J.T @ pull
-    rows = np.flatnonzero(pull)
-    lengths = np.maximum(row_norms(at.raw_J, rows), row_norms(form.at_start.J, rows))
-    reach = np.maximum(1.0, np.abs(at.x))
-    size = max(float(np.abs(pull[rows]) @ lengths), _bend(form, at, v) * float(reach.max()))
-    # A bound blocks where x is on it, or where moving onto it gains nothing.
-    gain = 1e-6 * float(pull @ v)
-    room = np.maximum(1e-6 * reach, gain / np.maximum(np.abs(slope), 1e-300))
-    blocked = np.where(slope > 0, at.x - bounds.lbx, bounds.ubx - at.x) <= room
-    return float(np.linalg.norm(np.where(blocked, 0.0, slope))) / max(size, 1e-300)
-
-
-def _bend(form: StandardForm, at: Point, v: Vector) -> float:
-    """The largest entry of Σ ω_i v_i ∇²g_i; 0 where it is not defined."""
-    try:
-        bend = form.hessian(at, v[form.rows] * form.scale_c, objective=0.0)
-    except EvaluationError:
-        return 0.0
-    return largest_entry(bend)
 
 
 def undefined_result(

@@ -101,6 +101,7 @@ class _Scaled:
 
     def __init__(self, slope: Vector, G: Any, weights: Vector, signed: Flags) -> None:
         self._slope, self._G, self._weights, self._signed = slope, G, weights, signed
+        self._last: tuple[Flags, SymmetricFactor] | None = None
 
     def minimize(self, anchor: Vector) -> Vector:
         signed = self._signed
@@ -140,10 +141,17 @@ class _Scaled:
         squared condition of normal equations.
         """
         n = self._slope.size
-        G, held = self._G[:, passive], anchor[passive]
-        diagonal = self._weights[passive] + PROXIMAL
-        K = sp.block_array([[sp.eye_array(n), -G], [-G.T, -sp.diags_array(diagonal)]])
-        z = SymmetricFactor(K).solve(np.concatenate((self._slope, -PROXIMAL * held)))
+        right = np.concatenate((self._slope, -PROXIMAL * anchor[passive]))
+        z = self._factor(passive).solve(right)
         nu = np.zeros(passive.size)
         nu[passive] = z[n:]
         return nu, z[:n]
+
+    def _factor(self, passive: Flags) -> SymmetricFactor:
+        """[I, −G; −Gᵀ, −D] of the passive set, which most proximal steps share with the last."""
+        if self._last is None or not np.array_equal(self._last[0], passive):
+            n, G = self._slope.size, self._G[:, passive]
+            D = sp.diags_array(self._weights[passive] + PROXIMAL)
+            K = sp.block_array([[sp.eye_array(n), -G], [-G.T, -D]])
+            self._last = passive, SymmetricFactor(K)
+        return self._last[1]
