@@ -94,8 +94,8 @@ def next_attempt(
     - That neither: on from the best point, with the bounds as they are and scales taken there.
     - Gone to infinity along infeasible points: a root first.
     - A local minimum of the violation: a root from some way off, until one minimum is found
-      twice. Where g is affine there is nothing to escape from; where there is an objective, one
-      escape is tried, and only from problems of up to 50 variables, to which it costs little.
+      twice. Where g is affine there is nothing to escape from; where there is an objective, only
+      problems of up to 50 variables try it, to which it costs little.
     """
     attempt, result = tried[-1], done[-1]
     infeasible = result.stop is StopReason.LOCALLY_INFEASIBLE
@@ -113,7 +113,8 @@ def next_attempt(
                 None if attempt.last else replace(attempt, start=result.x, last=True, max_iter=many)
             )
     if infeasible or attempt.escapes:
-        hopes = _ESCAPES if any_root else int(not program.linear and program.n <= _SMALL)
+        worth = not program.linear and (any_root or program.n <= _SMALL)
+        hopes = _ESCAPES if worth else 0
         if attempt.escapes >= hopes or (attempt.escapes and _found_twice(tried, done)):
             return None
         number = attempt.escapes + 1

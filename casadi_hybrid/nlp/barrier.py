@@ -24,6 +24,7 @@ from casadi_hybrid.errors import StallError
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.iterations.base import Start
 from casadi_hybrid.law import State
+from casadi_hybrid.nlp.certificate import STATIONARY_VIOLATION, violation_slope
 from casadi_hybrid.nlp.elastic import Elastic, after_elastic, begin_elastic, elastic_step, restored
 from casadi_hybrid.nlp.filter import Filter, Merit
 from casadi_hybrid.nlp.hot import follow
@@ -41,6 +42,10 @@ from casadi_hybrid.nlp.working_set import WarmStart
 from casadi_hybrid.oracle import Oracle
 from casadi_hybrid.residuals import Residuals
 from casadi_hybrid.status import StopReason
+
+
+_PATIENT = 20  # steps without a better violation or objective before the violation alone counts
+_FEASIBLE = 1e-6
 
 
 class Barrier:
@@ -145,6 +150,12 @@ class Barrier:
             StallError: at a stationary violation, or when nothing moves any more.
         """
         iterate: Iterate = state.carry
+        if iterate.blame is not None:
+            raise StallError(
+                StopReason.LOCALLY_INFEASIBLE,
+                "the sum of the violations is stationary but not zero: the constraints are "
+                "inconsistent, or this is a local minimum of their violation",
+            )
         if iterate.restoration is not None:
             return self._restore(iterate, state.t), None
         iterate = self._lower_barrier(iterate)
@@ -170,6 +181,9 @@ class Barrier:
 
     def _newton(self, it: Iterate, t: int) -> State:
         form = self.form
+        it = _watched(it, t)
+        if it.mark is not None and t - it.mark[2] >= _PATIENT:
+            return self._block(it, t)
         W = form.hessian(it.at, it.y)
         try:
             new = newton_step(form, self.settings, self._kernel, it, W, dependent=self._dependent)
@@ -196,13 +210,22 @@ class Barrier:
         merit = Merit(self.form, it)
         if merit.theta <= 1e-11 * max(1.0, float(np.abs(it.at.w).max(initial=0.0))):
             raise StallError(StopReason.STALLED, "no step decreases the barrier function any more")
-        blocked = replace(it, filter=merit.extended(), short=0, watched=None)
+        blocked = replace(it, filter=merit.extended(), short=0, watched=None, mark=None)
         return self._restore(begin_elastic(self.form, blocked, merit.theta), t)
 
     def _restore(self, it: Iterate, t: int) -> State:
         if isinstance(it.restoration, Elastic):
             return self._elastic(it, it.restoration, t)
-        at, restoration = restore_step(self.form, self._kernel, it, self.settings)
+        try:
+            at, restoration = restore_step(self.form, self._kernel, it, self.settings)
+        except StallError as error:
+            if float(np.abs(it.at.c).max()) <= 1e-6:
+                raise
+            if violation_slope(self.form, it.at) <= STATIONARY_VIOLATION:
+                raise StallError(StopReason.LOCALLY_INFEASIBLE, str(error)) from error
+            if it.restoration.least is None:
+                raise
+            return self._state(it.restoration.least, t)
         moved = replace(it, at=at, restoration=restoration)
         if restoration is None:  # acceptable to the filter again
             moved = self._resumed(moved, it.restoration.goal)
@@ -215,13 +238,24 @@ class Barrier:
         except StallError:
             found = None
         if found is None:
-            return self._restore(begin_restoration(self.form, it, r.theta), t)
+            return self._restore(
+                begin_restoration(self.form, it, r.theta, least=self._proof(it, r)), t
+            )
         at, elastic = found
         moved = replace(it, at=at, restoration=elastic)
         merit = Merit(self.form, moved)
         if restored(it, at, merit.theta, merit.phi):
             moved = after_elastic(self.form, moved, r.form.reference)
         return self._state(moved, t + 1)
+
+    def _proof(self, it: Iterate, r: Elastic) -> Iterate | None:
+        """The iterate as the end of the solve, where ‖c‖₁ is stationary; else None."""
+        y = r.inner.y
+        if float(np.abs(it.at.c).max()) <= 1e-6:
+            return None
+        if violation_slope(self.form, it.at, y) > STATIONARY_VIOLATION:
+            return None
+        return replace(it, blame=y)
 
     def _resumed(self, it: Iterate, goal: float) -> Iterate:
         form = self.form
@@ -278,3 +312,14 @@ class Barrier:
     def _state(self, it: Iterate, t: int) -> State:
         lam_g = self._multipliers(it)[1]
         return State(it.at.x, lam_g, np.zeros_like(lam_g), lam_g, t, it)
+
+
+def _watched(it: Iterate, t: int) -> Iterate:
+    """The iterate with its mark: the last step at which ‖c‖₁ or f improved, None while feasible."""
+    theta, f = float(np.abs(it.at.c).sum()), it.at.f
+    if theta <= _FEASIBLE or it.fresh:
+        return it if it.mark is None else replace(it, mark=None)
+    mark = it.mark
+    if mark is not None and theta >= 0.99 * mark[0] and f >= mark[1] - 1e-3 * max(1.0, abs(f)):
+        return it
+    return replace(it, mark=(theta, f, t))

@@ -12,6 +12,7 @@ from casadi_hybrid.nlp.standard import Point, StandardForm
 from casadi_hybrid.residuals import Tolerances
 
 if TYPE_CHECKING:
+    from casadi_hybrid.nlp.elastic import Elastic
     from casadi_hybrid.nlp.filter import Filter
     from casadi_hybrid.nlp.restoration import Restoration
 
@@ -76,6 +77,8 @@ class Iterate:
         fresh: whether ν has just fallen.
         guess: the active set as it was guessed when ν fell before.
         restoration: the state of the restoration while it is under way.
+        mark: (θ, φ, t) when one of the two last improved.
+        blame: multipliers of c that prove the violation ‖c‖₁ stationary; then this is the end.
     """
 
     at: Point
@@ -93,7 +96,9 @@ class Iterate:
     watched: Iterate | None = None
     fresh: bool = False
     guess: bytes = b""
-    restoration: Restoration | None = None
+    restoration: Restoration | Elastic | None = None
+    mark: tuple[float, float, int] | None = None
+    blame: Vector | None = None
 
     def with_barrier(self, nu: float) -> Iterate:
         """This point with another ν, for which the filter is empty again."""

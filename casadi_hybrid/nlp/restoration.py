@@ -39,6 +39,7 @@ _LEAST_NU = 1e-12
 _FORGET = 0.1  # what is left of D at the next step where columns shrink
 _PROOF = 0.01 * STATIONARY_VIOLATION
 _LET_GO = 1e-4
+_POLISH = 20  # steps from a stationary ‖c‖₁ to a stationary ‖c‖₂
 _FLAT = 1e-11  # cosine between c and a column of A that counts as zero
 _ROOT, _ROUGH_ROOT = 1e-11, 1e-6
 _FAST = 0.8  # v⁺ ≤ 0.8v: Gauss–Newton goes on
@@ -63,6 +64,7 @@ class Restoration:
         curved: whether V is the curvature of c.
         steps: steps taken.
         mark: ‖c‖² when they were last a multiple of 30.
+        least: where ‖c‖₁ was found to be stationary.
     """
 
     reference: Vector
@@ -77,6 +79,7 @@ class Restoration:
     curved: bool = False
     steps: int = 0
     mark: float = np.inf
+    least: Iterate | None = None
 
 
 def begin_restoration(
@@ -86,6 +89,7 @@ def begin_restoration(
     goal: float = _REDUCTION,
     *,
     cautious: bool = False,
+    least: Iterate | None = None,
 ) -> Iterate:
     """Start at the present point, or where its slacks fit and its bounds leave it room."""
     it = _with_room(form, it, theta)
@@ -98,7 +102,7 @@ def begin_restoration(
     return replace(
         it,
         restoration=Restoration(
-            it.at.w, theta, goal, nu, z_lower, z_upper, units, cautious, damping
+            it.at.w, theta, goal, nu, z_lower, z_upper, units, cautious, damping, least=least
         ),
     )
 
@@ -191,6 +195,8 @@ def _units(at: Point, cautious: bool) -> Vector:
 
 def _watched(r: Restoration, at: Point) -> Restoration:
     """Give up where the violation hardly falls any more: it tends to a limit at infinity."""
+    if r.least is not None and r.steps >= _POLISH:
+        raise StallError(StopReason.STALLED, "the sum of the violations is stationary")
     if r.steps % _WATCH:
         return r
     now = float(at.c @ at.c)

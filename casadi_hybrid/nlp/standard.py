@@ -145,7 +145,8 @@ class StandardForm:
             self.upper = self.upper + relaxation * np.maximum(1.0, np.abs(self.upper))
         self.has_lower, self.has_upper = np.isfinite(self.lower), np.isfinite(self.upper)
         self._room = ROOM * np.maximum(1.0, _smaller(self.lower, self.upper))
-        self._box = (-np.inf, np.inf) if relaxation else (bounds.lbx[self.free], bounds.ubx[self.free])
+        box = (bounds.lbx[self.free], bounds.ubx[self.free])
+        self._box = (-np.inf, np.inf) if relaxation else box
         slacks = g[self.rows][self._slack_rows] * slack_scale
         self.start = np.concatenate((self._x[self.free], slacks))
 

@@ -11,11 +11,11 @@ from casadi_hybrid.errors import EvaluationError
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.loop import Outcome
 from casadi_hybrid.nlp.barrier import Barrier
-from casadi_hybrid.nlp.iterate import Iterate
 from casadi_hybrid.nlp.certificate import STATIONARY_VIOLATION, violation_slope
+from casadi_hybrid.nlp.iterate import Iterate
 from casadi_hybrid.nlp.program import Program
 from casadi_hybrid.nlp.result import NlpResult
-from casadi_hybrid.nlp.standard import Bounds, Linearization, Point, StandardForm
+from casadi_hybrid.nlp.standard import Bounds, Linearization, Point
 from casadi_hybrid.residuals import Residuals, Tolerances
 from casadi_hybrid.status import PointStatus, StopReason
 from casadi_hybrid.stopping import Progress
@@ -54,7 +54,7 @@ def make_result(
     at = state.carry.at
     lam_x, lam_g = barrier.multipliers(state)
     feasible = best.residuals.feasibility <= tolerances.feasibility
-    slope = None if feasible else violation_slope(form, at)
+    slope = None if feasible else violation_slope(form, at, state.carry.blame)
     point = _judge(at, best.residuals, tolerances, lam_x, lam_g, slope)
     return NlpResult(
         x=at.x,
