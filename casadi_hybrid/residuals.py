@@ -14,6 +14,8 @@ ROUNDING = 100.0 * float(np.finfo(float).eps)
 """What rounding may leave of a sum, relative to the sizes of the terms that cancel in it."""
 HALF_DIGIT = 2.0 * float(np.finfo(float).eps)
 """The same of a distance between two given numbers, relative to their size."""
+_NEGLIGIBLE = 1e-9
+_PULL = 100.0
 
 
 def beyond_rounding(entries: Vector, sizes: Vector, rounding: float = ROUNDING) -> Vector:
@@ -33,11 +35,47 @@ def beyond_rounding(entries: Vector, sizes: Vector, rounding: float = ROUNDING) 
     return np.where(explained, 0.0, entries)
 
 
+def counted(entries: Vector, sizes: Vector) -> Vector:
+    """The same, but rounding below 1e-9 is no excuse.
+
+    It is far below every tolerance, and whoever asks for less wants to see the numbers.
+    """
+    return beyond_rounding(entries, np.where(ROUNDING * sizes > _NEGLIGIBLE, sizes, 0.0))
+
+
+def counted_slope(slope: Vector, gradient: Vector, pulls: Vector) -> Vector:
+    """The entries of ∇f + Aᵀλ that count.
+
+    Multipliers may excuse a residual only as far as ∇f asks for them, a hundred times its size:
+    where constraints degenerate they grow without bound, and ∇f itself would drown in rounding.
+
+    Args:
+        slope: ∇f + Aᵀλ.
+        gradient: ∇f.
+        pulls: |A|ᵀ|λ|.
+    """
+    limit = _PULL * float(np.abs(gradient).max(initial=0.0))
+    return counted(slope, np.minimum(np.abs(gradient) + pulls, limit))
+
+
+def counted_distance(distance: Vector, value: Vector, pulls: Vector, gradient: Vector) -> Vector:
+    """The distances of values to their bounds that count in complementarity.
+
+    Args:
+        distance: |bound − value|.
+        value: of each row.
+        pulls: |λ_i| times the largest entry of the row's gradient; see :func:`counted_slope`.
+        gradient: ∇f.
+    """
+    limit = _PULL * float(np.abs(gradient).max(initial=0.0))
+    return beyond_rounding(distance, np.where(pulls <= limit, np.abs(value), 0.0), HALF_DIGIT)
+
+
 @dataclass(frozen=True, slots=True)
 class Residuals:
     """First-order residuals in the infinity norm, unscaled.
 
-    Entries that the rounding of their terms explains count as zero (:func:`beyond_rounding`).
+    Entries that the rounding of their terms explains count as zero (:func:`counted`).
 
     Attributes:
         feasibility: ‖h(x)‖_∞, in the units of h.
@@ -74,18 +112,18 @@ class Tolerances:
 
 def residuals_at(at: Evaluation, multipliers: Vector) -> Residuals:
     """Residuals of (x, λ) from the problem's functions at x."""
-    h, slope = counted(at, multipliers)
+    h, slope = first_order_terms(at, multipliers)
     return Residuals(float(np.abs(h).max(initial=0.0)), float(np.abs(slope).max()))
 
 
-def counted(at: Evaluation, multipliers: Vector) -> tuple[Vector, Vector]:
-    """h and ∇f + J_hᵀλ without what rounding explains; the terms of h have sizes |J_h||x| + |h|."""
+def first_order_terms(at: Evaluation, multipliers: Vector) -> tuple[Vector, Vector]:
+    """h and ∇f + J_hᵀλ as far as they count; the terms of h are taken as |J_h||x| + |h|."""
     sizes = np.abs(at.B)
     with np.errstate(over="ignore", invalid="ignore"):
         of_h = sizes @ np.abs(at.x) + np.abs(at.h)
-        of_slope = np.abs(at.gradient) + sizes.T @ np.abs(multipliers)
+        pulls = sizes.T @ np.abs(multipliers)
     slope = at.gradient + at.B.T @ multipliers
-    return beyond_rounding(at.h, of_h), beyond_rounding(slope, of_slope)
+    return counted(at.h, of_h), counted_slope(slope, at.gradient, pulls)
 
 
 def judge(

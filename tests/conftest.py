@@ -21,8 +21,32 @@ settings.register_profile("explore", deadline=None, max_examples=1000)
 settings.load_profile("repeatable")
 
 
+# Files whose subject is not the last bit of a sum: interfaces, files, pictures, refusals, and the
+# scenarios, which take as long as a quarter of all other tests. Every other file is "numerical".
+NOT_NUMERICAL = {
+    "test_api",
+    "test_cli",
+    "test_codegen",
+    "test_gallery",
+    "test_inputs",
+    "test_nlpsol_input",
+    "test_notebooks",
+    "test_plotting",
+    "test_problem",
+    "test_readme",
+    "test_result_and_log",
+    "test_scenarios",
+    "test_study",
+    "test_wheel_peers",
+}
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest selects by marker
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the slow studies out unless the marker expression speaks of them."""
+    """Mark the numerical tests; leave the slow studies out unless their marker is spoken of."""
+    for item in items:
+        if item.path.stem not in NOT_NUMERICAL:
+            item.add_marker("numerical")
     if "slow" in str(config.getoption("markexpr")):
         return
     kept = [item for item in items if "slow" not in item.keywords]

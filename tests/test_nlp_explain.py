@@ -11,7 +11,7 @@ import pytest
 
 from casadi_hybrid import NlpResult, Problem, Solver, nlpsol
 from casadi_hybrid.nlp.dependence import dependent_constraints
-from casadi_hybrid.nlp.diagnosis import last_direction, worst_violations
+from casadi_hybrid.nlp.diagnosis import fall, last_direction, worst_violations
 from casadi_hybrid.nlp.scaling import bad_scales
 
 X = ca.SX.sym("x", 3)
@@ -93,7 +93,12 @@ def test_a_row_without_variables_is_named() -> None:
         (ca.sqrt(X[1]), ca.SX(0, 1), "the gradient of f", "d/dwidth"),
         (ca.sumsqr(X), ca.vertcat(X[0], ca.log(X[1])), "the constraint function g", "second"),
         (ca.sumsqr(X), ca.vertcat(X[0], ca.sqrt(X[1])), "the Jacobian of g", "d second / d width"),
-        (X[1] ** 1.5 + X[0] ** 2, ca.SX(0, 1), "the Hessian of the Lagrangian", "d²/dwidth dwidth"),
+        (
+            ca.fmin(X[1], 0) ** 1.5 + X[0] ** 2 + 1e-3 * (X[1] - 1) ** 2,
+            ca.SX(0, 1),
+            "the Hessian of the Lagrangian",
+            "d²/dwidth dwidth",
+        ),
     ],
 )
 def test_an_undefined_function_is_named_with_its_entry_and_point(
@@ -106,7 +111,10 @@ def test_an_undefined_function_is_named_with_its_entry_and_point(
     assert not np.isfinite(error.value)
     assert error.x.tolist() == [1.0, 0.0, 2.0]
     text = result.explain()
-    assert f"iteration 0: {function} is " in text
+    assert f"At the start: {function} is " in text
+    assert not entry or f"in its entry {entry}, at height" in text
+    assert "Start from another x0, bound the variables" in text
+    assert "iteration 0" not in text
     assert "at height = 1, width = 0, depth = 2" in text
     copy = pickle.loads(pickle.dumps(error))
     assert str(copy) == str(error)
@@ -158,7 +166,8 @@ def test_independent_constraints_are_not_accused() -> None:
     g = ca.vertcat(X[0] + X[1], X[0] - X[1], 1e-6 * X[2])
     result = solved(ca.sumsqr(X - 1), g, {"lbg": [1, 0, 1e-7], "ubg": [1, 0, 1e-7]})
     assert dependent_constraints(result) == ()
-    assert result.explain().count("\n") == 2  # the two statuses and the residuals, no more
+    # The two statuses, the objective and the residuals, no more.
+    assert result.explain().count("\n") == 3
 
 
 def test_a_tangency_has_no_multipliers_and_says_which_rows() -> None:
@@ -186,6 +195,46 @@ def test_the_ray_of_an_unbounded_problem() -> None:
     text = result.explain()
     assert "depth by +1" in text
     assert f"f changes by {ray.slope:.3g}" in text
+    size = np.abs(result.x).max()
+    assert f"f falls without bound along feasible points: f = {result.f:.6g}" in text
+    assert f"at |x| = {size:.2e}" in text
+
+
+def test_an_objective_that_falls_where_the_solve_was_cut_off() -> None:
+    """−x² − y² under x = y from (1, 1), stopped below −1e10: said as what it looks like."""
+    f, g = -ca.sumsqr(X[:2]) + X[2] ** 2, X[0] - X[1]
+    call = {"x0": [1, 1, 0], "lbg": 0, "ubg": 0}
+    full = solved(f, g, call)
+    assert full.stop.name == "UNBOUNDED"
+    assert "f falls without bound" in full.explain()
+    low = next(int(t) for t, v in zip(full.history.t, full.history.f, strict=True) if v < -1e12)
+    early = solved(f, g, call, max_iter=low)
+    assert early.stop.name == "ITERATION_LIMIT"
+    least = fall(early)
+    assert least <= -1e12
+    assert f"f falls apparently without bound: f = {least:.6g}" in early.explain()
+    assert "no proof" in early.explain()
+    # Neither a solution nor a solve cut off before that.
+    for other in (solved(f, g, call, max_iter=2), solved(-f, g, call)):
+        assert fall(other) is None
+        assert "without bound" not in other.explain()
+
+
+def test_the_objective_is_always_stated() -> None:
+    for f, call, said in (
+        (ca.sumsqr(X) + 0.125, {"x0": 1}, "f(x) = 0.125."),
+        (X[0], {"lbx": 2, "ubx": 3, "max_iter": 0, "x0": 2.5}, "f(x) = "),
+        (ca.log(X[0]), {"x0": -1}, "The objective is not known there."),
+    ):
+        numbers = {key: value for key, value in call.items() if key != "max_iter"}
+        result = solved(f, ca.SX(0, 1), numbers, max_iter=call.get("max_iter", 300))
+        assert said in result.explain()
+
+
+def test_a_start_moved_inside_its_bounds_is_told_as_such() -> None:
+    result = solved(ca.log(X[0] - 5), ca.SX(0, 1), {"x0": [0, 0, 0], "lbx": 1, "ubx": 2})
+    assert result.stop.name == "EVALUATION_ERROR"
+    assert "At the start, moved inside its bounds: the objective f is nan" in result.explain()
 
 
 def test_bad_scales_name_rows_and_variables() -> None:
@@ -236,3 +285,8 @@ def test_a_result_of_equations_explains_itself_too() -> None:
     assert result.stop.value in text
     assert result.point.value in text
     assert "at ring" in text
+    assert f"f(x) = {result.f:.10g}." in text
+    problem = Problem(x=x, f=ca.sumsqr(x), h={"ring": ca.log(x[0]) + x[1]})
+    text = Solver(problem).solve([-1, 0]).explain()
+    assert "At the start: the constraint function h is nan in its entry ring, at x_0 = -1" in text
+    assert "Start from another x0, or write the function" in text

@@ -72,6 +72,20 @@ def test_singular_systems_are_refused():
         )
 
 
+def test_dependence_among_many_rows_is_refused():
+    # The last row is the sum of the others: none of the pivots of the KKT matrix is zero for sure.
+    n = 500
+    x, p = ca.SX.sym("x", n), ca.SX.sym("p")
+    chain = ca.vertcat(x[0], x[1:] - 0.9 * x[:-1]) - p
+    nlp = {"x": x, "p": p, "f": ca.sumsqr(x), "g": ca.vertcat(chain, ca.sum1(chain))}
+    program, free = Program.from_dict(nlp), np.full(n, np.inf)
+    at = Solution(np.zeros(n), np.zeros(n), np.zeros(n + 1))
+    with pytest.raises(SensitivityError, match="singular"):
+        Sensitivities(program)(
+            at, np.zeros(1), Bounds(-free, free, np.zeros(n + 1), np.zeros(n + 1))
+        )
+
+
 def test_badly_scaled_is_not_singular():
     x, p = ca.SX.sym("x", 2), ca.SX.sym("p")
     f = 1e8 * (x[0] - p) ** 2 + 1e-6 * (x[1] - p) ** 2

@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 from verify_problems import Case, cases
 
 from casadi_hybrid import InputError, Problem, Solver
+from casadi_hybrid.oracle import Oracle
 from casadi_hybrid.paper import make_instance
+from casadi_hybrid.residuals import beyond_rounding, residuals_at
 from casadi_hybrid.verify import (
     Curvature,
     Rejection,
@@ -247,6 +249,30 @@ def test_a_violation_that_moves_the_point_far_does_not_decide_the_rank():
     report = verify(problem, [0, 0], ipopt=False)
     assert report.first.fit.rank == 2
     assert any("nearly rank deficient" in note for note in report.notes)
+
+
+@pytest.mark.parametrize("scale", [1e6, 1e10, 1e14])
+def test_what_rounding_explains_does_not_count(scale):
+    def judged(x, multipliers):
+        problem = plane(lambda x: scale * ca.sumsqr(x - 1), lambda x: x[0] + x[1] - 1)
+        report = verify(problem, x, multipliers=multipliers, ipopt=False)
+        at = Oracle(problem.functions, np.zeros(0)).first(np.array(x))
+        return report, residuals_at(at, np.array(multipliers))
+
+    report, residuals = judged([0.5, 0.5], [np.nextafter(scale, np.inf)])
+    assert report.accepted, report.reasons
+    assert residuals.stationarity <= 1e-8
+    # 1e-11 of the terms is more than their rounding.
+    report, residuals = judged([0.5, 0.5], [scale * (1 + 1e-11)])
+    assert report.categories == (Rejection.WRONG_MULTIPLIERS,)
+    assert residuals.stationarity == pytest.approx(1e-11 * scale, rel=1e-2)
+
+
+def test_what_is_not_finite_is_never_explained_by_rounding():
+    entries, sizes = [np.nan, np.inf, 1.0, 1.0, 1.0], [1e30, np.inf, np.inf, np.nan, 1e30]
+    with np.errstate(all="raise"):
+        left = beyond_rounding(np.array(entries), np.array(sizes))
+    np.testing.assert_array_equal(left, [np.nan, np.inf, 1.0, 1.0, 0.0])
 
 
 def test_negative_curvature_needs_no_path():

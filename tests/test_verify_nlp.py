@@ -221,6 +221,54 @@ def test_a_small_multiplier_some_way_off_its_bound_is_found():
     assert not line(lambda v: slope * v, 0.9, lbx=0).accepted
 
 
+def steep(scale):
+    """min scale·‖x − 1‖² s.t. x₀ + x₁ ≤ 1: (½, ½) with the multiplier ``scale``."""
+    x = ca.SX.sym("x", 2)
+    return {"x": x, "f": scale * ca.sumsqr(x - 1), "g": x[0] + x[1]}
+
+
+@pytest.mark.parametrize("scale", [10.0**k for k in range(6, 15)])
+def test_solver_and_verifier_count_rounding_alike(scale):
+    nlp = steep(scale)
+    solver = nlpsol("solver", "hybrid", nlp)
+    result = solver(x0=[0, 0], ubg=1)
+    assert solver.stats()["success"]
+    assert np.asarray(result["x"]).ravel() == pytest.approx([0.5, 0.5], abs=1e-9)
+    # One digit of such numbers is more than any tolerance.
+    off = {"x": [0.5, 0.5], "lam_x": [0, 0], "lam_g": [np.nextafter(scale, np.inf)]}
+    for answer in (result, [0.5, 0.5], off):
+        report = verify_nlp(nlp, answer, ubg=1)
+        assert report.accepted, report.reasons
+
+
+@pytest.mark.parametrize("scale", [1e6, 1e10, 1e14])
+def test_residuals_above_the_rounding_of_their_terms_count(scale):
+    nlp, off = steep(scale), 1e-11
+    # Slopes of ±2·scale·off on the row, whose terms have the size of 2·scale.
+    report = verify_nlp(nlp, [0.5 + off, 0.5 - off], ubg=1, compare=False)
+    assert report.categories == (Rejection.NOT_STATIONARY,)
+    assert report.first.stationarity.value == pytest.approx(2 * scale * off, rel=1e-2)
+    given = {"x": [0.5, 0.5], "lam_x": [0, 0], "lam_g": [scale * (1 + off)]}
+    report = verify_nlp(nlp, given, ubg=1, compare=False)
+    assert report.categories == (Rejection.WRONG_MULTIPLIERS,)
+    assert report.first.given.residuals.stationarity.value == pytest.approx(scale * off, rel=1e-2)
+    report = verify_nlp(nlp, [0.5 - off, 0.5 - off], ubg=1, compare=False)
+    assert report.categories == (Rejection.NOT_COMPLEMENTARY,)
+
+
+@pytest.mark.parametrize(("off", "accepted"), [(0, True), (4, True), (1e4, False)])
+def test_violations_within_the_rounding_of_large_terms_do_not_count(off, accepted):
+    # The row is 1e12·x₀ − 1e12·x₁ = 0 at x = 1, off by some of the last digits of its terms.
+    x = ca.SX.sym("x", 2)
+    nlp = {"x": x, "f": ca.sumsqr(x - 1), "g": 1e12 * (x[0] - x[1])}
+    at = [1 + off * np.finfo(float).eps, 1]
+    report = verify_nlp(nlp, at, lbg=0, ubg=0, compare=False)
+    assert report.accepted is accepted
+    if not accepted:
+        assert report.categories == (Rejection.INFEASIBLE,)
+        assert report.first.feasibility.value == pytest.approx(1e16 * np.finfo(float).eps)
+
+
 def test_least_squares_may_miss_what_the_largest_residual_meets():
     # (λ, …, λ, 1.6e-6 + λ): the squares prefer the many small entries, which leaves the last one
     # above the tolerance; λ = −8e-7 leaves none.
@@ -470,6 +518,56 @@ def test_the_least_curvature_over_a_cone(seed):
         assert (W @ direction <= 1e-8).all()
         assert direction @ R @ direction == pytest.approx(least)
         assert sampled - least < 0.5  # the sample comes close
+
+
+def shortest_time(n):
+    """n steps of lengths T·v_i/n to x = n, v_i ≤ 1: T is in every row. Solved by v = 1, T = n."""
+    x, v, T = ca.SX.sym("x", n), ca.SX.sym("v", n), ca.SX.sym("T")
+    start = ca.vertcat(0, x[:-1])
+    rows = ca.vertcat(x - start - T / n * v, x[-1] - n)
+    nlp = {"x": ca.vertcat(x, v, T), "f": T + 1e-3 * ca.sumsqr(v - 2) / n, "g": rows}
+    upper = np.concatenate((np.full(n, INF), np.ones(n), [INF]))
+    answer = np.concatenate((np.arange(1.0, n + 1), np.ones(n), [n]))
+    return nlp, answer, {"lbg": 0, "ubg": 0, "ubx": upper}
+
+
+def test_a_column_in_all_rows_fills_nothing():
+    # ÂÂᵀ would be dense: 9 million entries.
+    nlp, answer, bounds = shortest_time(3000)
+    report = verify_nlp(nlp, answer, compare=False, **bounds)
+    assert report.accepted, report.reasons
+    assert report.second.verdict is Curvature.VERTEX
+    assert report.rank == 6001
+
+
+@pytest.mark.parametrize("curvature", [1.0, -1.0])
+def test_dependent_rows_on_a_large_face(curvature):
+    n = 700
+    x = ca.SX.sym("x", n)
+    g = x[: n // 2] - 2 * x[n // 2 :]
+    # The sum of all rows once more; and curvature on the face along one direction alone.
+    nlp = {
+        "x": x,
+        "f": ca.sumsqr(x) - 5 * (1 - curvature) * x[n // 2] ** 2,
+        "g": ca.vertcat(g, ca.sum1(g)),
+    }
+    report = verify_nlp(nlp, np.zeros(n), lbg=0, ubg=0, compare=False)
+    assert report.rank == n // 2
+    assert not report.licq
+    assert report.inertia == ((n // 2, 0, 0) if curvature > 0 else (n // 2 - 1, 1, 0))
+    # Without unique multipliers negative curvature alone proves nothing.
+    verdict = Curvature.STRICT_MINIMIZER if curvature > 0 else Curvature.UNDECIDED
+    assert report.second.verdict is verdict
+
+
+def test_curvature_at_the_tolerance_itself_counts_as_zero(monkeypatch):
+    x = ca.SX.sym("x", 3)
+    nlp = {"x": x, "f": 0.5e-6 * ca.sumsqr(x), "g": x[0]}
+    for limit in (face.DENSE_LIMIT, 0):
+        monkeypatch.setattr(face, "DENSE_LIMIT", limit)
+        report = verify_nlp(nlp, np.zeros(3), lbg=0, ubg=0, compare=False)
+        assert report.inertia == (0, 0, 2)
+        assert report.second.verdict is Curvature.DEGENERATE
 
 
 @pytest.mark.parametrize("curvature", [1.0, -60.0])

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 from zlib import crc32
 
 import numpy as np
+from problems.control import FAMILIES
+from problems.hopeless import TRAPS
 from problems.hs import HS, NLP
 from problems.more import MORE, MORE_SYSTEMS
+from problems.squares import SQUARES
 from problems.systems import SYSTEMS, System
 
 SETS = ("hs", "more", "systems", "squares")
+ROOTS, HOPELESS = "roots", "hopeless"  # groups, but no sets
+CONTROL = "control"  # a group, but no set: compared by a command of its own
 
 
 @dataclass(frozen=True)
@@ -22,9 +27,9 @@ class Case:
 
     Attributes:
         name: name in its collection, with the number of the start behind "#" where that is moved.
-        group: one of ``SETS``.
-        build: makes x, f, g (SX) and the lists lbx, ubx, lbg, ubg.
-        x0: start.
+        group: one of ``SETS``, or ``ROOTS``, ``HOPELESS`` or ``CONTROL``.
+        build: makes x, f, g (SX or MX) and the lists lbx, ubx, lbg, ubg.
+        x0: start; empty where ``build`` makes the list x0 too.
         f_star: published least value, None where there is none.
         truth: "solvable", "infeasible" or "unbounded", as the collection says.
     """
@@ -63,13 +68,23 @@ def of_system(entry: System, group: str) -> Case:
     return Case(entry.name, group, build, entry.x0, 0.0 if entry.consistent else None, truth)
 
 
+def of_control(name: str, N: int) -> Case:
+    """A control problem with N intervals, named by both; its start comes with ``build``."""
+    return Case(f"{name}-{N}", CONTROL, partial(FAMILIES[name].build, N), (), None)
+
+
 @cache
 def cases(group: str) -> tuple[Case, ...]:
     """The problems of a set at their published starts.
 
     "hs" and "more" are the two collections of Schittkowski, "systems" the over-determined systems,
-    "squares" the least-squares problems of "more" as systems of equations.
+    "squares" the least-squares problems of "more" as systems of equations, ``ROOTS`` the square
+    systems up to a thousand unknowns, ``HOPELESS`` the traps.
     """
+    if group == ROOTS:
+        return tuple(Case(s.name, group, s.build, s.x0, 0.0) for s in SQUARES)
+    if group == HOPELESS:
+        return tuple(Case(t.name, group, t.build, t.x0, t.f_star, t.truth) for t in TRAPS)
     if group in {"hs", "more"}:
         return tuple(of_nlp(entry, group) for entry in (HS if group == "hs" else MORE))
     entries = SYSTEMS if group == "systems" else MORE_SYSTEMS
@@ -86,4 +101,7 @@ def moved(case: Case, noise: float, seed: int) -> Case:
 
 def case_named(group: str, name: str) -> Case:
     """The case at its published start; what follows "#" in the name is left out."""
+    if group == CONTROL:
+        family, _, N = name.rpartition("-")
+        return of_control(family, int(N))
     return next(case for case in cases(group) if case.name == name.partition("#")[0])

@@ -13,6 +13,9 @@ returns no usable multipliers is judged by its point alone.
 *Infeasible* is confirmed at a point that is violated by more than 1e-6 where no direction reduces
 the violation to first order, in ‖·‖₂ or in ‖·‖₁; *unbounded* where f ≤ −1e10 at a feasible point.
 Or by the collection, which knows of some problems that they are so.
+
+Beyond ``DENSE`` entries of the Jacobian everything is sparse, and multipliers are fitted over the
+active rows by sparse least squares, those of the wrong sign left out until none is.
 """
 
 from __future__ import annotations
@@ -24,10 +27,13 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import lsq_linear
+from scipy.sparse import block_array, csr_array, eye_array, issparse, vstack
+from scipy.sparse.linalg import splu
 
 Vector = NDArray[np.float64]
 TOLERANCE, RELATIVE, UNBOUNDED = 1e-6, 1e-5, -1e10
 ACTIVE = (1e-8, 1e-6, 1e-4)
+DENSE, ROUNDS, PROXIMAL = 250_000, 5, 1e-9
 
 
 class Judge:
@@ -45,6 +51,13 @@ class Judge:
         """F(x)."""
         return self._at(x)[0]
 
+    def violation(self, x: Sequence[float]) -> float:
+        """The largest violation of a bound on x or g; infinite where undefined."""
+        if not np.isfinite(x).all():
+            return np.inf
+        worst = self._violation(self._at(x)[2])
+        return worst if np.isfinite(worst) else np.inf
+
     def residual(self, x: Sequence[float], lam_g: Sequence[float], lam_x: Sequence[float]) -> float:
         """The largest of violation, stationarity and complementarity; infinite where undefined."""
         if not np.isfinite(x).all():
@@ -53,7 +66,7 @@ class Judge:
         violation = self._violation(values)
         given = self._kkt(gradient, values, normals, np.array([*lam_g, *lam_x], dtype=float))
         best = max(violation, given)
-        defined = np.isfinite(gradient).all() and np.isfinite(normals).all()
+        defined = np.isfinite(gradient).all() and _finite(normals)
         if violation <= TOLERANCE < best and defined:
             fits = (self._fit(gradient, values, normals, near) for near in ACTIVE)
             best = min(
@@ -67,7 +80,7 @@ class Judge:
             return False
         _, _, values, normals = self._at(x)
         signed = np.maximum(values - self._high, 0) - np.maximum(self._low - values, 0)
-        defined = np.isfinite(signed).all() and np.isfinite(normals).all()
+        defined = np.isfinite(signed).all() and _finite(normals)
         if not defined or np.abs(signed).max() <= TOLERANCE:
             return False
         return any(self._stuck(signed, values, normals, norm) for norm in (1, 2))
@@ -79,17 +92,21 @@ class Judge:
         f, _, values, _ = self._at(x)
         return f <= UNBOUNDED and self._violation(values) <= TOLERANCE * max(1.0, np.abs(x).max())
 
-    def _at(self, x: Sequence[float]) -> tuple[float, Vector, Vector, Vector]:
+    def _at(self, x: Sequence[float]) -> tuple[float, Vector, Vector, Any]:
         point = np.array(x, dtype=float)
         f, gradient, g, jacobian = self._evaluate(point)
         values = np.concatenate((g.full().ravel(), point))
-        normals = np.vstack((jacobian.full(), np.eye(self._n)))
+        if (self._m + self._n) * self._n > DENSE:
+            rows = csr_array(jacobian.sparse())
+            normals = csr_array(vstack((rows, eye_array(self._n)), format="csr"))
+        else:
+            normals = np.vstack((jacobian.full(), np.eye(self._n)))
         return float(f), gradient.full().ravel(), values, normals
 
     def _violation(self, values: Vector) -> float:
         return float(np.max(np.maximum(self._low - values, values - self._high), initial=0.0))
 
-    def _kkt(self, gradient: Vector, values: Vector, normals: Vector, lam: Vector) -> float:
+    def _kkt(self, gradient: Vector, values: Vector, normals: Any, lam: Vector) -> float:
         with np.errstate(invalid="ignore", over="ignore"):
             slope = np.abs(gradient + normals.T @ lam).max()
             bound = np.where(lam > 0, self._high, self._low)
@@ -98,7 +115,7 @@ class Judge:
         worst = max(float(slope), float(pairs.max()))
         return worst if np.isfinite(worst) else np.inf
 
-    def _fit(self, gradient: Vector, values: Vector, normals: Vector, near: float) -> Vector:
+    def _fit(self, gradient: Vector, values: Vector, normals: Any, near: float) -> Vector:
         low, high = self._sides(values, near)
         return self._least(normals, -gradient, low, high)
 
@@ -109,16 +126,25 @@ class Judge:
             return values <= self._low + slack, values >= self._high - slack
 
     @staticmethod
-    def _least(normals: Vector, target: Vector, low: Vector, high: Vector) -> Vector:
+    def _least(normals: Any, target: Vector, low: Vector, high: Vector) -> Vector:
         """Least squares over multipliers of these sides, at low ≤ 0, at high ≥ 0."""
         lam, active = np.zeros(low.size), low | high
-        if active.any():
+        if issparse(normals):
+            for _ in range(ROUNDS):
+                lam[:] = 0.0
+                lam[active] = _sparse_least(normals[active], target)
+                wrong = active & (((lam > 0) & ~high) | ((lam < 0) & ~low))
+                lam[wrong] = 0.0
+                if not wrong.any():
+                    break
+                active &= ~wrong
+        elif active.any():
             least = np.where(low[active], -np.inf, 0.0)
             most = np.where(high[active], np.inf, 0.0)
             lam[active] = lsq_linear(normals[active].T, target, (least, most), method="bvls").x
         return lam
 
-    def _stuck(self, signed: Vector, values: Vector, normals: Vector, norm: int) -> bool:
+    def _stuck(self, signed: Vector, values: Vector, normals: Any, norm: int) -> bool:
         """Whether the gradient of the violation's norm vanishes up to multipliers.
 
         For ‖·‖₂ the bounds on x may hold it, for ‖·‖₁ the satisfied rows too, with |λ| ≤ 1.
@@ -135,5 +161,23 @@ class Judge:
         lam[: self._m] = np.clip(lam[: self._m], -1.0, 1.0)
         left = np.linalg.norm(slope + normals.T @ lam)
         rows = np.abs(weights) > 0
-        scale = np.linalg.norm(normals[rows]) * np.linalg.norm(weights[rows])
+        entries = normals[rows].data if issparse(normals) else normals[rows]
+        scale = np.linalg.norm(entries) * np.linalg.norm(weights[rows])
         return bool(left <= RELATIVE * scale)
+
+
+def _sparse_least(rows: Any, target: Vector) -> Vector:
+    """λ of least ‖rowsᵀλ − target‖, of dependent rows too: proximal steps on one factorization."""
+    count, n = rows.shape
+    lam = np.zeros(count)
+    if count == 0:
+        return lam
+    system = block_array([[eye_array(n), rows.T], [rows, -PROXIMAL * eye_array(count)]])
+    factors = splu(system.tocsc())
+    for _ in range(ROUNDS):
+        lam = factors.solve(np.concatenate((target, -PROXIMAL * lam)))[n:]
+    return lam
+
+
+def _finite(normals: Any) -> bool:
+    return bool(np.isfinite(normals.data if issparse(normals) else normals).all())

@@ -25,6 +25,7 @@ _WARM_NU, _WARM_PATIENCE = 1e-2, 50
 _ESCAPES, _SMALL = 3, 50
 _SAME = 1e-3  # two violations that differ by less are one local minimum found twice
 _UNFINISHED = (StopReason.STALLED, StopReason.ITERATION_LIMIT, StopReason.DIVERGED)
+_WIDER = (*_UNFINISHED, StopReason.NO_MULTIPLIERS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +99,8 @@ def next_attempt(
       problems of up to 50 variables try it, to which it costs little.
     """
     attempt, result = tried[-1], done[-1]
+    if result.stop is StopReason.UNBOUNDED:
+        return None
     infeasible = result.stop is StopReason.LOCALLY_INFEASIBLE
     many = max(PATIENCE, max_iter - 2 * PATIENCE)
     any_root = (program.feasibility or no_choice) and not program.linear
@@ -122,7 +125,7 @@ def next_attempt(
         return Attempt(start, PATIENCE, root=True, scaled=attempt.scaled, escapes=number)
     if result.stop is StopReason.DIVERGED and not attempt.root:
         return Attempt(x0, PATIENCE, root=True)
-    if result.stop in _UNFINISHED and not any(kind.relaxation for kind in tried):
+    if result.stop in _WIDER and not any(kind.relaxation for kind in tried):
         return Attempt(x0, many, RELAXATION, _SECOND_NU, _SECOND_PUSH)
     if not attempt.last and result.stop in _UNFINISHED:
         point = best(done, tolerances)
@@ -132,16 +135,21 @@ def next_attempt(
 
 
 def best(done: Sequence[NlpResult], tolerances: Tolerances) -> NlpResult:
-    """A solution; else proof of unboundedness or infeasibility; else the least residual."""
+    """A solution; else proof of unboundedness, a feasible point, proof of infeasibility, anything.
+
+    Where a point is feasible, a local minimum of the violation says nothing of the problem.
+    """
 
     def rank(result: NlpResult) -> tuple[int, float]:
         if result.success:
             return 0, 0.0
         if result.stop is StopReason.UNBOUNDED:
             return 1, 0.0
+        if result.residuals.feasibility <= tolerances.feasibility:
+            return 2, tolerances.merit(result.residuals)
         if result.stop is StopReason.LOCALLY_INFEASIBLE:
-            return 2, _violation(result)
-        return 3, tolerances.merit(result.residuals)
+            return 3, _violation(result)
+        return 4, tolerances.merit(result.residuals)
 
     return min(done, key=rank)
 

@@ -20,12 +20,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from casadi_hybrid.errors import StallError
+from casadi_hybrid.errors import EvaluationError, StallError
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.iterations.base import Start
 from casadi_hybrid.law import State
 from casadi_hybrid.nlp.certificate import STATIONARY_VIOLATION, violation_slope
 from casadi_hybrid.nlp.elastic import Elastic, after_elastic, begin_elastic, elastic_step, restored
+from casadi_hybrid.nlp.evaluator import Operator
 from casadi_hybrid.nlp.filter import Filter, Merit
 from casadi_hybrid.nlp.hot import follow
 from casadi_hybrid.nlp.inertia import (
@@ -43,9 +44,9 @@ from casadi_hybrid.oracle import Oracle
 from casadi_hybrid.residuals import Residuals
 from casadi_hybrid.status import StopReason
 
-
 _PATIENT = 20  # steps without a better violation or objective before the violation alone counts
 _FEASIBLE = 1e-6
+_UNDEFINED = 10  # steps without a second derivative
 
 
 class Barrier:
@@ -61,6 +62,7 @@ class Barrier:
         self._warm = warm
         self._kernel = form.kernel()
         self._dependent = False
+        self._undefined = 0
 
     # --- the iteration's contract -------------------------------------------------------------
 
@@ -184,14 +186,29 @@ class Barrier:
         it = _watched(it, t)
         if it.mark is not None and t - it.mark[2] >= _PATIENT:
             return self._block(it, t)
-        W = form.hessian(it.at, it.y)
         try:
+            W = self._hessian(it)
             new = newton_step(form, self.settings, self._kernel, it, W, dependent=self._dependent)
         except StallError:
             if Merit(form, it).theta <= self.settings.tol:
                 raise
             new = None
         return self._block(it, t) if new is None else self._state(self._at_root(new), t + 1)
+
+    def _hessian(self, it: Iterate) -> Operator:
+        """∇²L; the identity where it is not defined, a few times in a solve.
+
+        Raises:
+            EvaluationError: when it is not defined again and again.
+        """
+        form = self.form
+        try:
+            return form.hessian(it.at, it.y)
+        except EvaluationError:
+            self._undefined += 1
+            if self._undefined > _UNDEFINED:
+                raise
+            return form.identity()
 
     def _at_root(self, it: Iterate) -> Iterate:
         """Without an objective a feasible point is a solution, whatever the barrier still wants."""
@@ -211,7 +228,9 @@ class Barrier:
         if merit.theta <= 1e-11 * max(1.0, float(np.abs(it.at.w).max(initial=0.0))):
             raise StallError(StopReason.STALLED, "no step decreases the barrier function any more")
         blocked = replace(it, filter=merit.extended(), short=0, watched=None, mark=None)
-        return self._restore(begin_elastic(self.form, blocked, merit.theta), t)
+        # More equations than unknowns: their least squares are what is asked for.
+        begin = begin_restoration if self.form.m > self.form.n else begin_elastic
+        return self._restore(begin(self.form, blocked, merit.theta), t)
 
     def _restore(self, it: Iterate, t: int) -> State:
         if isinstance(it.restoration, Elastic):

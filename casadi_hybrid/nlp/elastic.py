@@ -168,9 +168,7 @@ def begin_elastic(form: StandardForm, it: Iterate, theta: float) -> Iterate:
     return replace(it, restoration=Elastic(elastic, inner, theta))
 
 
-def elastic_step(
-    kernel: Kernel, it: Iterate, settings: Settings
-) -> tuple[Point, Elastic] | None:
+def elastic_step(kernel: Kernel, it: Iterate, settings: Settings) -> tuple[Point, Elastic] | None:
     """Take one step: the point and the state; None where this restoration leads no further.
 
     Raises:

@@ -74,9 +74,7 @@ def _kept(
     flat = it.flat if it.flat >= _OFTEN else (it.flat + 1 if singular and shift > 0.0 else 0)
     mended = singular and shift == 0.0 and epsilon > plain_epsilon
     dependent = it.dependent if it.dependent >= _OFTEN else (it.dependent + 1 if mended else 0)
-    return replace(
-        it, shift=shift if shift > 0.0 else it.shift, flat=flat, dependent=dependent
-    )
+    return replace(it, shift=shift if shift > 0.0 else it.shift, flat=flat, dependent=dependent)
 
 
 def _lower(shift: float) -> float:

@@ -187,7 +187,7 @@ class SparseKernel:
         solver = self._solver
         try:
             _, inertia = solver.factor(self._K)
-        except feral.FeralError:  # numbers beyond the range of floating point
+        except (feral.FeralError, ValueError):  # numbers beyond the range of floating point
             self.singular = True
             return
         self.negative = inertia.n_neg

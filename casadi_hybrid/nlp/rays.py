@@ -8,10 +8,12 @@ import numpy as np
 
 from casadi_hybrid.nlp.residuals import met_far_out
 from casadi_hybrid.nlp.standard import Bounds
+from casadi_hybrid.residuals import Tolerances
 from casadi_hybrid.status import StopReason
 from casadi_hybrid.stopping import Progress
 
 _LARGE, _FAR, _LOST = 1e5, 1e10, 1e20
+_SLOPE = 1e-2
 
 
 @dataclass
@@ -22,17 +24,28 @@ class RayTest:
     most: further out rounding alone may exceed that, and then a point counts that is feasible to
     1e-12 of the terms of each row, if a nearer one (‖x‖_∞ ≥ 1e5), where constants are not yet lost
     in rounding, was feasible with a larger f. Infeasible problems do not have one.
+
+    Residuals within the tolerances are no argument against it where f falls ever more slowly: such
+    a point is a solution only if the iterates have come to rest, or ∇fᵀx says that f does not
+    change any more in proportion to x.
     """
 
     bounds: Bounds
+    tolerances: Tolerances
     _seen: float = np.inf
+    _size: float = np.inf
 
     def __call__(self, progress: Progress) -> StopReason | None:
         """Return UNBOUNDED, DIVERGED (beyond 1e20) or None."""
         at = progress.state.carry.at
-        size = float(np.abs(at.x).max())
+        size, before = float(np.abs(at.x).max()), self._size
+        self._size = size
         if size < _LARGE:
             return None
+        if self.tolerances.merit(progress.residuals) <= 1.0:
+            falling = -float(at.raw_gradient @ at.x) >= _SLOPE * abs(at.raw_f)
+            if not (falling and size >= 2.0 * before):
+                return None
         if at.raw_f < 0.0:
             met = met_far_out(self.bounds, at.x, at.raw_g, at.raw_J)
             if met:

@@ -6,13 +6,19 @@ import numpy as np
 
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.nlp.evaluator import Operator
-from casadi_hybrid.nlp.sparse import largest_entry, magnitudes
+from casadi_hybrid.nlp.sparse import largest_entry, magnitudes, row_maxima
 from casadi_hybrid.nlp.standard import Bounds
-from casadi_hybrid.residuals import ROUNDING, Residuals, beyond_rounding
+from casadi_hybrid.residuals import (
+    ROUNDING,
+    Residuals,
+    counted,
+    counted_distance,
+    counted_slope,
+)
 
 _FAR = 1e-12
 _TINY = 1e-9
-_HALF_DIGIT = 2.0 * float(np.finfo(float).eps)
+_HUGE = 1e8
 
 
 def kkt_residuals(
@@ -36,17 +42,16 @@ def kkt_residuals(
     """
     of_g = violations(g, bounds.lbg, bounds.ubg)
     if _may_be_rounding(of_g, J, x):
-        of_g = beyond_rounding(of_g, row_sizes(g, J, x))
+        of_g = counted(of_g, row_sizes(g, J, x))
     slope = gradient + J.T @ lam_g + lam_x
     if _may_be_rounding(slope, J, lam_g, gradient):
-        sizes = np.abs(gradient) + magnitudes(J).T @ np.abs(lam_g) + np.abs(lam_x)
-        slope = beyond_rounding(slope, sizes)
+        slope = counted_slope(slope, gradient, magnitudes(J).T @ np.abs(lam_g) + np.abs(lam_x))
     return Residuals(
         max(_largest(violations(x, bounds.lbx, bounds.ubx)), _largest(of_g)),
         _largest(slope),
         max(
-            _slackness(x, bounds.lbx, bounds.ubx, lam_x),
-            _slackness(g, bounds.lbg, bounds.ubg, lam_g),
+            _slackness(x, bounds.lbx, bounds.ubx, lam_x, gradient),
+            _slackness(g, bounds.lbg, bounds.ubg, lam_g, gradient, J),
         ),
     )
 
@@ -61,9 +66,7 @@ def row_sizes(g: Vector, J: Operator, x: Vector) -> Vector:
     return np.asarray(magnitudes(J) @ np.abs(x) + np.abs(g))
 
 
-def met_far_out(
-    bounds: Bounds, x: Vector, g: Vector, J: Operator, *, cap: float = 1e-2
-) -> bool:
+def met_far_out(bounds: Bounds, x: Vector, g: Vector, J: Operator, *, cap: float = 1e-2) -> bool:
     """Whether all bounds are met to 1e-6, or to 1e-12 of the sizes of a row's terms up to ``cap``.
 
     The second is what can be known where x is large, as it is at the far end of a ray. With an
@@ -87,10 +90,14 @@ def _largest(entries: Vector) -> float:
     return float(np.abs(entries).max(initial=0.0))
 
 
-def _slackness(value: Vector, lower: Vector, upper: Vector, lam: Vector) -> float:
+def _slackness(
+    value: Vector, lower: Vector, upper: Vector, lam: Vector, gradient: Vector, J: Operator = None
+) -> float:
     bound = np.where(lam > 0, upper, lower)
     finite = np.isfinite(bound)
     distance = np.abs(np.where(finite, bound, value) - value)
-    distance = beyond_rounding(distance, np.abs(value), _HALF_DIGIT)
+    if (np.abs(lam) > _HUGE).any():  # with less no rounding of a distance matters
+        pulls = np.abs(lam) * (1.0 if J is None else row_maxima(J))
+        distance = counted_distance(distance, value, pulls, gradient)
     product = np.abs(lam) * np.where(finite, distance, 1.0)
     return float(product[lower < upper].max(initial=0.0))

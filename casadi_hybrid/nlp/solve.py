@@ -106,10 +106,19 @@ def solve_program(
             continue
         k = 0 if warm is None else 1
         following = next_attempt(
-            program, x0, options.max_iter, options.tolerances, tried[k:], done[k:],
+            program,
+            x0,
+            options.max_iter,
+            options.tolerances,
+            tried[k:],
+            done[k:],
             no_choice=equations >= free,
         )
     chosen = best(done, options.tolerances)
+    cut = iterations >= options.max_iter or elapsed >= options.max_time
+    ended = done[-1].stop in (StopReason.ITERATION_LIMIT, StopReason.TIME_LIMIT)
+    if cut and ended and not chosen.success:
+        chosen = replace(chosen, stop=done[-1].stop, detail=done[-1].detail)
     if chosen.stop is StopReason.ITERATION_LIMIT and iterations < options.max_iter:
         # The limit was that of one attempt, not the caller's.
         detail = f"none of {len(done)} attempts came further in its share of the iterations"
@@ -131,7 +140,7 @@ def _run(
         form = StandardForm(program, bounds, p, x0, attempt.relaxation, scaled=attempt.scaled)
     except EvaluationError as error:
         return undefined_result(program, bounds, p, x0, tolerances, error)
-    trail = Trail()
+    trail = Trail(tolerances.feasibility)
     settings = Settings(
         tol=options.tol, tolerances=tolerances, nu_start=attempt.nu, push=attempt.push,
         root_first=attempt.root, cautious=attempt.cautious, near=attempt.near,
@@ -142,12 +151,12 @@ def _run(
         barrier,
         Start(x0, np.zeros(program.m)),
         [
+            RayTest(bounds, tolerances),
             KKTTest(tolerances),
-            RayTest(bounds),
             *tests,
             LimitTest(options.max_iter, options.max_time),
         ],
         tolerances,
         [trail, *(partial(observe, multipliers=barrier.multipliers) for observe in observers)],
     )
-    return make_result(program, barrier, outcome, tolerances, x0, trail.step)
+    return make_result(program, barrier, outcome, tolerances, x0, trail)

@@ -147,6 +147,15 @@ def largest_entry(matrix: Any) -> float:
     return float(np.abs(values).max(initial=0.0))
 
 
+def row_maxima(matrix: Any) -> Vector:
+    """The largest |entry| of every row."""
+    if is_sparse(matrix):
+        largest = np.zeros(matrix.shape[0])
+        np.maximum.at(largest, matrix.pattern.rows, np.abs(matrix.data))
+        return largest
+    return np.asarray(np.abs(matrix).max(axis=1, initial=0.0))
+
+
 def row_norms(matrix: Any, rows: Index) -> Vector:
     """‖·‖₂ of the chosen rows."""
     if is_sparse(matrix):

@@ -204,6 +204,13 @@ class StandardForm:
         pattern = self._structure.W
         return Sparse(pattern, np.zeros(pattern.rows.size))
 
+    def identity(self) -> Operator:
+        """The identity on the Hessian's pattern, as far as that has a diagonal."""
+        if self.dense:
+            return np.eye(self.n)
+        pattern = self._structure.W
+        return Sparse(pattern, (pattern.rows == pattern.cols).astype(float))
+
     def kernel(self) -> Kernel:
         """A kernel for the matrices of this form."""
         if self.dense:

@@ -23,9 +23,15 @@ from casadi_hybrid.stopping import Progress
 
 @dataclass
 class Trail:
-    """Remembers the last step of x that was not zero."""
+    """Remembers the last step of x that was not zero, and the feasible iterate with the least f.
 
+    Args:
+        feasibility: the largest violation of a feasible iterate.
+    """
+
+    feasibility: float
     step: Vector | None = None
+    feasible: Progress | None = None
     _x: Vector | None = None
 
     def __call__(self, progress: Progress) -> None:
@@ -34,6 +40,11 @@ class Trail:
         if self._x is not None and (x != self._x).any():
             self.step = x - self._x
         self._x = x
+        if progress.residuals.feasibility <= self.feasibility:
+            known = self.feasible
+            f = progress.state.carry.at.raw_f
+            if known is None or f <= known.state.carry.at.raw_f:
+                self.feasible = progress
 
 
 def make_result(
@@ -42,10 +53,15 @@ def make_result(
     outcome: Outcome,
     tolerances: Tolerances,
     x0: Vector,
-    step: Vector | None,
+    trail: Trail,
 ) -> NlpResult:
-    """The best point of a solve with the verdict on it; ``step`` is the last step of x."""
+    """The best point of a solve with the verdict on it."""
     best, form = outcome.best, barrier.form
+    reason, detail = outcome.reason, outcome.detail
+    if reason is StopReason.LOCALLY_INFEASIBLE and trail.feasible is not None:
+        # The constraints can be met, so this says nothing of them.
+        best, reason = trail.feasible, StopReason.STALLED
+        detail = f"the iterates left the feasible points and found no way back ({detail})"
     if best is None or not isinstance(best.state.carry, Iterate):
         # No function is defined at the first iterate, which lies inside the bounds.
         error = outcome.error or EvaluationError("a function of the problem", "", np.nan)
@@ -56,6 +72,9 @@ def make_result(
     feasible = best.residuals.feasibility <= tolerances.feasibility
     slope = None if feasible else violation_slope(form, at, state.carry.blame)
     point = _judge(at, best.residuals, tolerances, lam_x, lam_g, slope)
+    if reason is StopReason.UNBOUNDED:
+        # The ray is the proof: far out f may fall ever more slowly, and rounding be a violation.
+        point = PointStatus.FEASIBLE_NOT_STATIONARY
     return NlpResult(
         x=at.x,
         f=at.raw_f,
@@ -64,14 +83,14 @@ def make_result(
         lam_x=lam_x,
         lam_g=lam_g,
         residuals=best.residuals,
-        stop=outcome.reason,
+        stop=_agreed(reason, point),
         point=point,
-        detail=outcome.detail,
+        detail=detail,
         error=outcome.error or (None if point is PointStatus.KKT_POINT else form.undefined),
         certificate=slope,
         start=form.at_start,
         end=Linearization(at.x, at.raw_gradient, at.raw_J),
-        step=step,
+        step=trail.step,
         iterations=outcome.iterations,
         evaluations=dict(form.evaluator.counts),
         elapsed=outcome.elapsed,
@@ -79,6 +98,17 @@ def make_result(
         method=barrier.label,
         **_context(program, x0, form.evaluator.p),
     )
+
+
+def _agreed(reason: StopReason, point: PointStatus) -> StopReason:
+    """The reason as far as the point bears it out."""
+    if reason is StopReason.LOCALLY_INFEASIBLE and point is not PointStatus.INFEASIBLE_STATIONARY:
+        return StopReason.STALLED
+    if reason is not StopReason.STALLED:
+        return reason
+    if point is PointStatus.KKT_POINT:
+        return StopReason.CONVERGED  # no further progress was needed
+    return StopReason.NO_MULTIPLIERS if point is PointStatus.FRITZ_JOHN_POINT else reason
 
 
 def _context(program: Program, x0: Vector, p: Vector) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import numpy as np
 from casadi_hybrid.functions import Evaluation, Functions
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.oracle import Oracle
-from casadi_hybrid.residuals import counted
+from casadi_hybrid.residuals import first_order_terms
 from casadi_hybrid.verify.multipliers import Fit, fit_multipliers, settled_rank
 
 
@@ -51,7 +51,7 @@ class Given:
 class FirstOrder:
     """First-order conditions at x.
 
-    What rounding explains counts as zero (:func:`~casadi_hybrid.residuals.beyond_rounding`).
+    What rounding explains counts as zero (:func:`~casadi_hybrid.residuals.counted`).
 
     Attributes:
         feasibility: ‖h‖_∞; entry i is scaled by max(1, Σ_j |J_ij x_j|).
@@ -84,7 +84,7 @@ def first_order(oracle: Oracle, at: Evaluation, given: Vector | None = None) -> 
     # A huge iterate overflows to inf here, which no tolerance accepts.
     with np.errstate(all="ignore"):
         fit = fit_multipliers(at.gradient, at.B, max_rank=settled_rank(oracle, at))
-        violation = np.abs(counted(at, fit.multipliers)[0])
+        violation = np.abs(first_order_terms(at, fit.multipliers)[0])
         worst = int(np.argmax(violation))
         scale = np.maximum(1.0, np.abs(at.B) @ np.abs(at.x))
         feasibility = Measure(
@@ -102,7 +102,7 @@ def first_order(oracle: Oracle, at: Evaluation, given: Vector | None = None) -> 
 
 def stationarity(at: Evaluation, multipliers: Vector, names: Functions) -> Measure:
     """Return ‖∇f + Jᵀλ‖_∞ for the multipliers λ."""
-    residual = np.abs(counted(at, multipliers)[1])
+    residual = np.abs(first_order_terms(at, multipliers)[1])
     worst = int(np.argmax(residual))
     terms = np.abs(at.B).T @ np.abs(multipliers)
     scale = max(1.0, float(np.abs(at.gradient).max()), float(terms.max()))

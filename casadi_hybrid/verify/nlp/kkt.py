@@ -7,8 +7,8 @@ The residuals, for rows lower ≤ c ≤ upper with Jacobian A (see :mod:`.rows`)
 - complementarity: the largest |λ_i|·(distance of row i to the bound that λ_i points to);
 - dual sign: the largest |λ_i| that points away from the bound its row is at, or to no bound.
 
-What rounding explains counts as zero, by the rule of the solver: see
-:func:`~casadi_hybrid.residuals.beyond_rounding`.
+What rounding explains counts as zero, by the rule of the solver
+(:mod:`casadi_hybrid.residuals`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from casadi_hybrid.inputs import Vector
-from casadi_hybrid.residuals import HALF_DIGIT, beyond_rounding
+from casadi_hybrid.residuals import counted_distance, counted_slope
 from casadi_hybrid.verify.kkt import Measure
 from casadi_hybrid.verify.nlp.fit import fit_largest, fit_signed
 from casadi_hybrid.verify.nlp.rows import Rows, Sides, nearby_sides
@@ -182,8 +182,8 @@ def _stationarity(rows: Rows, multipliers: Vector) -> Measure:
 
 def _slope(rows: Rows, multipliers: Vector) -> Vector:
     """∇f + Aᵀλ, as far as it counts."""
-    sizes = np.abs(rows.gradient) + abs(rows.jacobian).T @ np.abs(multipliers)
-    return beyond_rounding(rows.gradient + rows.jacobian.T @ multipliers, sizes)
+    pulls = abs(rows.jacobian).T @ np.abs(multipliers)
+    return counted_slope(rows.gradient + rows.jacobian.T @ multipliers, rows.gradient, pulls)
 
 
 def _scale(rows: Rows, multipliers: Vector) -> float:
@@ -210,7 +210,8 @@ def _signs(rows: Rows, sides: Sides, multipliers: Vector) -> tuple[Measure, Meas
     wrong = ~rows.equations & ~there & (here | ~finite)
     size = np.abs(multipliers)
     distance = np.abs(np.where(finite, bound, rows.value) - rows.value)
-    distance = beyond_rounding(distance, np.abs(rows.value), HALF_DIGIT)
+    pulls = size * rows.sizes
+    distance = counted_distance(distance, rows.value, pulls, rows.gradient)
     product = np.where(rows.equations | wrong, 0.0, size * distance)
     scale = np.maximum(1.0, size * np.maximum(1.0, np.abs(np.where(finite, bound, 0.0))))
     sign = np.where(wrong, size, 0.0)

@@ -1,0 +1,28 @@
+"""The optimal-control problems of the benchmarks, from cold starts."""
+
+from __future__ import annotations
+
+from problems.control_base import SIZES, Family
+from problems.control_dae import distillation, pendulum
+from problems.control_pde import elliptic
+from problems.control_shooting import scenarios, van_der_pol
+from problems.control_singular import catalyst, goddard
+from problems.control_time import cart_pole, race_car, robot_arm
+
+__all__ = ["FAMILIES", "SIZES", "Family"]
+
+FAMILIES: dict[str, Family] = {
+    family.name: family
+    for family in (
+        Family("goddard", goddard, (50,), (100,), (200,)),
+        Family("catalyst", catalyst, (50,), (100,), (200,)),
+        Family("robot_arm", robot_arm, (25,), (50,), (100,)),
+        Family("cart_pole", cart_pole, (30,), (60,), (120,)),
+        Family("pendulum", pendulum, (20,), (40,), (80,)),
+        Family("distillation", distillation, (4,), (8,), (16,)),
+        Family("scenarios", scenarios, (8,), (16,), (32,)),
+        Family("van_der_pol", van_der_pol, (50,), (100,), (200,)),
+        Family("elliptic", elliptic, (28,), (44,), (63,)),
+        Family("race_car", race_car, (25, 50), (100,), (200,)),
+    )
+}
