@@ -16,6 +16,7 @@ HALF_DIGIT = 2.0 * float(np.finfo(float).eps)
 """The same of a distance between two given numbers, relative to their size."""
 _NEGLIGIBLE = 1e-9
 _PULL = 100.0
+_CONSTANT = 1e-2
 
 
 def beyond_rounding(entries: Vector, sizes: Vector, rounding: float = ROUNDING) -> Vector:
@@ -41,6 +42,14 @@ def counted(entries: Vector, sizes: Vector) -> Vector:
     It is far below every tolerance, and whoever asks for less wants to see the numbers.
     """
     return beyond_rounding(entries, np.where(ROUNDING * sizes > _NEGLIGIBLE, sizes, 0.0))
+
+
+def counted_violation(violation: Vector, sizes: Vector) -> Vector:
+    """The violations of equations or rows that count: rounding excuses 1e-2 of them at most.
+
+    Very far out it would excuse any constant.
+    """
+    return counted(violation, np.minimum(sizes, _CONSTANT / ROUNDING))
 
 
 def counted_slope(slope: Vector, gradient: Vector, pulls: Vector) -> Vector:
@@ -123,7 +132,7 @@ def first_order_terms(at: Evaluation, multipliers: Vector) -> tuple[Vector, Vect
         of_h = sizes @ np.abs(at.x) + np.abs(at.h)
         pulls = sizes.T @ np.abs(multipliers)
     slope = at.gradient + at.B.T @ multipliers
-    return counted(at.h, of_h), counted_slope(slope, at.gradient, pulls)
+    return counted_violation(at.h, of_h), counted_slope(slope, at.gradient, pulls)
 
 
 def judge(

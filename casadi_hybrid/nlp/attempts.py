@@ -99,7 +99,7 @@ def next_attempt(
       problems of up to 50 variables try it, to which it costs little.
     """
     attempt, result = tried[-1], done[-1]
-    if result.stop is StopReason.UNBOUNDED:
+    if result.stop is StopReason.UNBOUNDED or attempt.last:
         return None
     infeasible = result.stop is StopReason.LOCALLY_INFEASIBLE
     many = max(PATIENCE, max_iter - 2 * PATIENCE)
@@ -112,9 +112,7 @@ def next_attempt(
         if program.m <= program.n and all(one.root for one in tried):
             return Attempt(x0, PATIENCE)
         if not infeasible:
-            return (
-                None if attempt.last else replace(attempt, start=result.x, last=True, max_iter=many)
-            )
+            return replace(attempt, start=result.x, last=True, max_iter=many)
     if infeasible or attempt.escapes:
         worth = not program.linear and (any_root or program.n <= _SMALL)
         hopes = _ESCAPES if worth else 0
@@ -123,11 +121,11 @@ def next_attempt(
         number = attempt.escapes + 1
         start = _away(result.x, number)
         return Attempt(start, PATIENCE, root=True, scaled=attempt.scaled, escapes=number)
-    if result.stop is StopReason.DIVERGED and not attempt.root:
+    if result.stop is StopReason.DIVERGED and not any(one.root for one in tried):
         return Attempt(x0, PATIENCE, root=True)
     if result.stop in _WIDER and not any(kind.relaxation for kind in tried):
         return Attempt(x0, many, RELAXATION, _SECOND_NU, _SECOND_PUSH)
-    if not attempt.last and result.stop in _UNFINISHED:
+    if result.stop in _UNFINISHED:
         point = best(done, tolerances)
         given = WarmStart(point.lam_x, point.lam_g)
         return Attempt(point.x, PATIENCE, warm=given, last=True)
@@ -140,16 +138,19 @@ def best(done: Sequence[NlpResult], tolerances: Tolerances) -> NlpResult:
     Where a point is feasible, a local minimum of the violation says nothing of the problem.
     """
 
-    def rank(result: NlpResult) -> tuple[int, float]:
+    def rank(result: NlpResult) -> tuple[int, float, bool]:
         if result.success:
-            return 0, 0.0
+            return 0, 0.0, False
         if result.stop is StopReason.UNBOUNDED:
-            return 1, 0.0
+            return 1, 0.0, False
+        # Of two points that are equally good to a percent or so, one that is not run away from.
+        merit = round(float(np.log10(tolerances.merit(result.residuals))), 2)
+        diverged = result.stop is StopReason.DIVERGED
         if result.residuals.feasibility <= tolerances.feasibility:
-            return 2, tolerances.merit(result.residuals)
+            return 2, merit, diverged
         if result.stop is StopReason.LOCALLY_INFEASIBLE:
-            return 3, _violation(result)
-        return 4, tolerances.merit(result.residuals)
+            return 3, _violation(result), False
+        return 4, merit, diverged
 
     return min(done, key=rank)
 

@@ -11,9 +11,9 @@ from casadi_hybrid.nlp.standard import Bounds
 from casadi_hybrid.residuals import (
     ROUNDING,
     Residuals,
-    counted,
     counted_distance,
     counted_slope,
+    counted_violation,
 )
 
 _FAR = 1e-12
@@ -42,7 +42,7 @@ def kkt_residuals(
     """
     of_g = violations(g, bounds.lbg, bounds.ubg)
     if _may_be_rounding(of_g, J, x):
-        of_g = counted(of_g, row_sizes(g, J, x))
+        of_g = counted_violation(of_g, row_sizes(g, J, x))
     slope = gradient + J.T @ lam_g + lam_x
     if _may_be_rounding(slope, J, lam_g, gradient):
         slope = counted_slope(slope, gradient, magnitudes(J).T @ np.abs(lam_g) + np.abs(lam_x))

@@ -19,7 +19,7 @@ from casadi_hybrid.nlp.program import Program
 from casadi_hybrid.nlp.rays import RayTest
 from casadi_hybrid.nlp.result import NlpResult
 from casadi_hybrid.nlp.standard import Bounds, StandardForm
-from casadi_hybrid.nlp.verdict import Trail, make_result, undefined_result
+from casadi_hybrid.nlp.verdict import Trail, agreed, make_result, undefined_result
 from casadi_hybrid.nlp.working_set import WarmStart
 from casadi_hybrid.oracle import Oracle
 from casadi_hybrid.residuals import Tolerances
@@ -122,7 +122,7 @@ def solve_program(
     if chosen.stop is StopReason.ITERATION_LIMIT and iterations < options.max_iter:
         # The limit was that of one attempt, not the caller's.
         detail = f"none of {len(done)} attempts came further in its share of the iterations"
-        chosen = replace(chosen, stop=StopReason.STALLED, detail=detail)
+        chosen = replace(chosen, stop=agreed(StopReason.STALLED, chosen.point), detail=detail)
     return replace(chosen, x0=x0, iterations=iterations, elapsed=elapsed, evaluations=counts)
 
 

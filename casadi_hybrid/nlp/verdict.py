@@ -83,7 +83,7 @@ def make_result(
         lam_x=lam_x,
         lam_g=lam_g,
         residuals=best.residuals,
-        stop=_agreed(reason, point),
+        stop=agreed(reason, point),
         point=point,
         detail=detail,
         error=outcome.error or (None if point is PointStatus.KKT_POINT else form.undefined),
@@ -100,7 +100,7 @@ def make_result(
     )
 
 
-def _agreed(reason: StopReason, point: PointStatus) -> StopReason:
+def agreed(reason: StopReason, point: PointStatus) -> StopReason:
     """The reason as far as the point bears it out."""
     if reason is StopReason.LOCALLY_INFEASIBLE and point is not PointStatus.INFEASIBLE_STATIONARY:
         return StopReason.STALLED

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.nlp.residuals import row_sizes, violations
 from casadi_hybrid.nlp.standard import Bounds
-from casadi_hybrid.residuals import counted
+from casadi_hybrid.residuals import counted_violation
 
 Indices = NDArray[np.intp]
 Flags = NDArray[np.bool_]
@@ -84,7 +84,7 @@ class Rows:
         """
         violation, n = violations(self.value, self.lower, self.upper), self.n
         sizes = row_sizes(self.value[n:], self.jacobian[n:], self.x)
-        violation[n:] = counted(violation[n:], sizes)
+        violation[n:] = counted_violation(violation[n:], sizes)
         return violation
 
     @cached_property
