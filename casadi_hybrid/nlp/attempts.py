@@ -21,7 +21,7 @@ RELAXATION = 1e-8
 # After so many steps without an answer another start of the central path is tried.
 PATIENCE = 200
 _SECOND_NU, _SECOND_PUSH = 100.0, 0.25
-_WARM_NU, _WARM_PATIENCE = 1e-2, 50
+_WARM_NU, _WARM_PATIENCE = 1e-6, 50
 _ESCAPES, _SMALL = 3, 50
 _SAME = 1e-3  # two violations that differ by less are one local minimum found twice
 _UNFINISHED = (StopReason.STALLED, StopReason.ITERATION_LIMIT, StopReason.DIVERGED)

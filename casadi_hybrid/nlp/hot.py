@@ -65,11 +65,12 @@ def _step(
     W = form.hessian(at, it.y)
     force = at.gradient + at.A.T @ it.y
     at_lower, at_upper = active
+    remedy = 0
     for _ in range(_SETS):
-        found = pinned_step(form, kernel, it, W, at_lower, at_upper)
+        found = pinned_step(form, kernel, it, W, at_lower, at_upper, remedy)
         if found is None:
             return None
-        dw, dy = found
+        dw, dy, remedy = found
         w, slope = at.w + dw, force + W @ dw + at.A.T @ dy
         pinned = at_lower | at_upper
         lower = np.where(pinned, at_lower & (slope >= 0.0), form.has_lower & (w < form.lower))

@@ -23,7 +23,8 @@ from casadi_hybrid.nlp.standard import StandardForm
 Mask = NDArray[np.bool_]
 
 _PIN = 1e14
-_EPSILON = 1e-10
+# (ε, σ): as it is, for dependent gradients of active rows, for variables that nothing bends.
+_REMEDIES = ((0.0, 0.0), (1e-10, 0.0), (1e-10, 1e-8))
 _STEPS = 4
 
 
@@ -55,19 +56,32 @@ def active_guess(form: StandardForm, it: Iterate) -> tuple[Mask, Mask]:
 
 
 def pinned_step(
-    form: StandardForm, kernel: Kernel, it: Iterate, W: Operator, at_lower: Mask, at_upper: Mask
-) -> tuple[Vector, Vector] | None:
-    """The Newton step (dw, dy) onto c = 0 and the bounds named; None for a wrong inertia."""
+    form: StandardForm,
+    kernel: Kernel,
+    it: Iterate,
+    W: Operator,
+    at_lower: Mask,
+    at_upper: Mask,
+    remedy: int = 0,
+) -> tuple[Vector, Vector, int] | None:
+    """The Newton step (dw, dy) onto c = 0 and the bounds named; None for a wrong inertia.
+
+    The third is the first of the remedies for a singular kernel that was of use, to be given
+    where sets change at one point.
+    """
     at = it.at
     pinned = at_lower | at_upper
     bound = np.where(at_lower, form.lower, np.where(at_upper, form.upper, at.w))
     move = np.where(pinned, bound - at.w, 0.0)
     largest = largest_entry(W)
     D = np.where(pinned, _PIN * max(1.0, largest), 0.0)
-    for epsilon in (0.0, _EPSILON):  # the second where gradients of active rows are dependent
-        kernel.factor(W, D, at.A, epsilon)
+    for number in range(remedy, len(_REMEDIES)):
+        epsilon, shift = _REMEDIES[number]
+        kernel.factor(W, D + shift * max(1.0, largest), at.A, epsilon)
         if kernel.negative == form.m and not kernel.singular:
             break
+        if epsilon > 0.0 and not kernel.singular:
+            return None
     else:
         return None
     # Pinned entries: D·dw = D·move dominates their row.
@@ -75,7 +89,7 @@ def pinned_step(
     d = kernel.solve(np.concatenate((D * move - force, -at.c)))
     dw, dy = d[: form.n], d[form.n :]
     dw[pinned] = move[pinned]
-    return dw, dy
+    return dw, dy, number
 
 
 def _newton(
