@@ -12,7 +12,7 @@ import tempfile
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from subprocess import PIPE, STDOUT, run
 from typing import Any
@@ -21,11 +21,14 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
+from casadi_hybrid.arrays import all_finite
 from casadi_hybrid.errors import CompilerWarning, EvaluationError
 from casadi_hybrid.inputs import Matrix, Vector
 
 COMPILERS = ("cc", "gcc", "clang")
-_FUSED = ("residual", "first", "second")
+EXPANSION_LIMIT = 1_000_000
+"""Scalar operations of one function up to which MX is turned into SX: a second to build."""
+_FUSED = ("residual", "first", "second", "curvature")
 
 
 @dataclass(frozen=True)
@@ -36,17 +39,22 @@ class Functions:
         residual: (x, p) → h.
         first: (x, p) → f, ∇f, h, J_h.
         second: (x, λ, p) → f, ∇f, h, J_h, ∇²ₓₓL, with L = f + λᵀh.
+        curvature: (x, λ, p) → ∇²ₓₓL alone, for who knows the rest already.
         backend: ``"interpreted"`` or ``"compiled"``.
         constraint_label: what the user calls h, for messages.
+        unexpanded: the MX functions in the order of these four, where some of the four are their
+            SX expansions; empty otherwise. Loops keep them small, which a compiler needs.
     """
 
     residual: ca.Function
     first: ca.Function
     second: ca.Function
+    curvature: ca.Function
     constraint_names: tuple[str, ...]
     variable_names: tuple[str, ...]
     backend: str
     constraint_label: str = "h"
+    unexpanded: tuple[ca.Function, ...] = ()
 
     @property
     def jacobian_sparsity(self) -> ca.Sparsity:
@@ -58,10 +66,45 @@ class Functions:
         """Structural nonzeros of ∇²ₓₓL, n×n."""
         return self.second.sparsity_out("hess_lag")
 
+    def packing(self, function: ca.Function) -> Packing:
+        """The packing of one of these functions."""
+        known: dict[str, Packing] = self.__dict__.setdefault("_packings", {})
+        name = function.name()
+        found = known.get(name)
+        if found is None:
+            found = known[name] = Packing(function)
+        return found
+
     def compiled(self) -> Functions:
         """The same functions as machine code; with a warning the same object without a compiler."""
-        made, backend = _compile([self.residual, self.first, self.second])
-        return replace(self, **dict(zip(_FUSED, made, strict=True)), backend=backend)
+        given = self.unexpanded or (self.residual, self.first, self.second, self.curvature)
+        made, backend = _compile(given)
+        if backend == "interpreted":
+            return self
+        return replace(self, **dict(zip(_FUSED, made, strict=True)), backend=backend, unexpanded=())
+
+    def expanded(self, size: int) -> Functions:
+        """The same in scalar operations (SX), which evaluate some ten times faster than MX.
+
+        ``second`` stays as it is. So do all where a derivative may have more operations than
+        :data:`EXPANSION_LIMIT`, or where some part has no scalar form (an integrator, a callback,
+        foreign code).
+
+        Args:
+            size: the number of scalar operations of f and h.
+        """
+        J, H = self.jacobian_sparsity, self.hessian_sparsity
+        directions = max(_directions(J), _directions(H))
+        if size * (directions + 3) > EXPANSION_LIMIT:
+            return self
+        plain = (self.residual, self.first, self.second, self.curvature)
+        try:
+            residual, first, curvature = (
+                function.expand() for function in (self.residual, self.first, self.curvature)
+            )
+        except RuntimeError:
+            return self
+        return replace(self, residual=residual, first=first, curvature=curvature, unexpanded=plain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +124,29 @@ class Evaluation:
     measured: Vector
 
 
+class Packing:
+    """Where the outputs of a function lie in one array: made once, shared by all solves.
+
+    Attributes:
+        inputs: nonzeros of every input.
+        slices, size: the part of the array with the nonzeros of each output; its length.
+        sparsity, shapes, labels: of every output.
+        scatter: where the nonzeros go in the full matrix, column by column; None for full ones.
+    """
+
+    def __init__(self, function: ca.Function) -> None:
+        outputs = range(function.n_out())
+        self.inputs = [function.nnz_in(i) for i in range(function.n_in())]
+        stops: list[int] = [0, *accumulate(function.nnz_out(i) for i in outputs)]
+        self.slices, self.size = [slice(a, b) for a, b in pairwise(stops)], stops[-1]
+        self.sparsity = [function.sparsity_out(i) for i in outputs]
+        self.shapes = [s.shape for s in self.sparsity]
+        self.labels = function.name_out()
+        self.scatter: list[NDArray[np.intp] | None] = [
+            None if s.is_dense() else np.asarray(s.find(), dtype=np.intp) for s in self.sparsity
+        ]
+
+
 class Fused:
     """One generated function behind a buffer: numbers in, one array with every output.
 
@@ -88,23 +154,17 @@ class Fused:
     """
 
     def __init__(self, function: ca.Function, names: Functions) -> None:
+        packing = names.packing(function)
         self._buffer, self._evaluate = function.buffer()
-        self._inputs = [np.zeros(function.nnz_in(i)) for i in range(function.n_in())]
+        self._inputs = [np.zeros(size) for size in packing.inputs]
         for i, array in enumerate(self._inputs):
             self._buffer.set_arg(i, array.data)
-        sizes = [function.nnz_out(i) for i in range(function.n_out())]
-        stops = np.concatenate(([0], np.cumsum(sizes)))
-        self._slices = [slice(a, b) for a, b in pairwise(stops)]
-        self._work = np.zeros(int(stops[-1]))
-        for i, part in enumerate(self._slices):
+        self._work = np.zeros(packing.size)
+        for i, part in enumerate(packing.slices):
             self._buffer.set_res(i, self._work[part].data)
-        self._sparsity = [function.sparsity_out(i) for i in range(function.n_out())]
-        self._labels = function.name_out()
-        self._names = names
-        # A dense output is a reshape; a sparse one is scattered into zeros by a fixed index.
-        self._scatter: list[NDArray[np.intp] | None] = [
-            None if s.is_dense() else np.asarray(s.find(), dtype=np.intp) for s in self._sparsity
-        ]
+        self._slices, self._shapes = packing.slices, packing.shapes
+        self._scatter = packing.scatter
+        self._packing, self._names = packing, names
 
     def __call__(self, *values: Vector) -> NDArray[np.float64]:
         """Evaluate and return all outputs' nonzeros in one fresh array.
@@ -124,19 +184,18 @@ class Fused:
                 "a function of the problem", "", np.nan, place, values[0].copy(), text
             ) from error
         data = self._work.copy()
-        if not np.isfinite(data).all():
+        if not all_finite(data):
             self._locate(data, values[0])
         return data
 
     @property
     def size(self) -> int:
         """Length of the array that a call returns."""
-        return self._work.size
+        return self._packing.size
 
     def dense(self, data: NDArray[np.float64], i: int) -> Matrix:
         """Output ``i`` as a dense matrix (a view where its pattern is full)."""
-        sparsity = self._sparsity[i]
-        shape = (sparsity.size1(), sparsity.size2())
+        shape = self._shapes[i]
         index = self._scatter[i]
         part = data[self._slices[i]]
         if index is None:
@@ -156,11 +215,11 @@ class Fused:
         return self.dense(data, i).ravel()
 
     def _locate(self, data: NDArray[np.float64], x: Vector) -> None:
-        for i, label in enumerate(self._labels):
+        for i, label in enumerate(self._packing.labels):
             part = data[self._slices[i]]
             bad = np.flatnonzero(~np.isfinite(part))
             if bad.size:
-                row, column = (int(ind[bad[0]]) for ind in self._sparsity[i].get_triplet())
+                row, column = (int(ind[bad[0]]) for ind in self._packing.sparsity[i].get_triplet())
                 function, entry = self._describe(label, row, column)
                 value, place = float(part[bad[0]]), self._place(x)
                 raise EvaluationError(function, entry, value, place, x.copy())
@@ -183,6 +242,13 @@ class Fused:
         if label == "jac_h":
             return f"the Jacobian of {called}", f"d {h[row]} / d {x[column]}"
         return "the Hessian of the Lagrangian", f"d²/d{x[row]} d{x[column]}"
+
+
+def _directions(sparsity: ca.Sparsity) -> int:
+    """How many directional derivatives give a matrix of this pattern."""
+    if not sparsity.nnz():
+        return 0
+    return min(int(s.uni_coloring().size2()) for s in (sparsity, sparsity.T))
 
 
 def named_values(names: Sequence[str], values: Vector, at_most: int = 8) -> str:
@@ -224,9 +290,23 @@ def build_functions(
         ca.Function(
             "second", [x, lam, p], [*first, hessian], ["x", "lam", "p"], [*labels, "hess_lag"]
         ),
+        ca.Function("curvature", [x, lam, p], [hessian], ["x", "lam", "p"], ["hess_lag"]),
     )
     functions = Functions(*made, constraint_names, variable_names, "interpreted", constraint_label)
-    return functions.compiled() if compiled else functions
+    if compiled:
+        return functions.compiled()
+    size = _scalar_operations(graph)
+    return functions if size is None else functions.expanded(size)
+
+
+def _scalar_operations(graph: ca.Function) -> int | None:
+    """How many scalar operations an MX graph has; None where it is SX or has no scalar form."""
+    if not graph.is_a("MXFunction"):
+        return None
+    try:
+        return int(graph.expand().n_instructions())
+    except RuntimeError:
+        return None
 
 
 def _compile(functions: Sequence[ca.Function]) -> tuple[list[ca.Function], str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from casadi_hybrid.arrays import all_finite
 from casadi_hybrid.errors import (
     DesignError,
     EvaluationError,
@@ -93,7 +94,7 @@ def iterate(
             return failed(error)
         while True:
             t = state.t
-            if not (np.isfinite(state.x).all() and np.isfinite(state.mu).all()):
+            if not (all_finite(state.x) and all_finite(state.mu)):
                 return outcome(StopReason.DIVERGED, f"not finite at iteration {t}")
             try:
                 at = iteration.evaluate(oracle, state)

@@ -13,7 +13,7 @@ from graphs import Tree, central, complex_step, evaluate, numeric, trees
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from casadi_hybrid import CompilerWarning, PointStatus, Problem, Solver, StopReason
+from casadi_hybrid import CompilerWarning, PointStatus, Problem, Solver, StopReason, functions
 from casadi_hybrid.errors import EvaluationError
 from casadi_hybrid.oracle import Oracle
 
@@ -293,3 +293,43 @@ def test_leaving_the_domain_keeps_the_best_point() -> None:
     best = int(merit.argmin())
     assert result.x == pytest.approx(history.x[best])
     assert max(result.residuals.feasibility, result.residuals.stationarity) == merit[best]
+
+
+def mx_problem(wrap: Any = lambda y: y) -> tuple[Any, Any, Any]:
+    x = ca.MX.sym("x", 3)
+    return x, ca.sumsqr(wrap(ca.sin(x))), ca.vertcat(x[0] * x[1], ca.exp(x[2]) - x[0])
+
+
+def built(x: Any, f: Any, h: Any, *, compiled: bool = False) -> functions.Functions:
+    return functions.build_functions(
+        x,
+        ca.MX.sym("p", 0),
+        f,
+        h,
+        constraint_names=("a", "b"),
+        variable_names=("x", "y", "z"),
+        compiled=compiled,
+    )
+
+
+def test_mx_is_expanded_and_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, f, h = mx_problem()
+    fast = built(x, f, h)
+    monkeypatch.setattr(functions, "EXPANSION_LIMIT", 0)
+    plain = built(x, f, h)
+    assert fast.first.is_a("SXFunction")
+    assert fast.curvature.is_a("SXFunction")
+    assert plain.first.is_a("MXFunction")
+    assert not plain.unexpanded
+    at, lam = [0.3, -1.0, 0.5], [2.0, -3.0]
+    for a, b in zip(fast.first(at, []), plain.first(at, []), strict=True):
+        np.testing.assert_allclose(a.full(), b.full(), rtol=1e-14)
+    expected = plain.second(at, lam, [])[4].full()
+    for made in (fast, plain):
+        np.testing.assert_allclose(made.curvature(at, lam, []).full(), expected, rtol=1e-14)
+
+
+def test_what_has_no_scalar_form_stays_mx() -> None:
+    spline = ca.interpolant("s", "bspline", [np.linspace(-2, 2, 9)], np.linspace(0, 1, 9) ** 2)
+    made = built(*mx_problem(lambda y: ca.vertcat(spline(y[0]), y[1:])))
+    assert made.first.is_a("MXFunction")

@@ -65,6 +65,12 @@ def warm_attempt(x0: Vector, warm: WarmStart) -> Attempt:
     return Attempt(x0, _WARM_PATIENCE, nu=_WARM_NU, warm=warm, near=True)
 
 
+def remultiplied(result: NlpResult) -> Attempt:
+    """At a solution with huge multipliers: the least ones on its active set, the hot mode alone."""
+    none = WarmStart(np.zeros_like(result.lam_x), np.zeros_like(result.lam_g), result.working_set)
+    return Attempt(result.x, 1, warm=none)
+
+
 def first_attempt(program: Program, x0: Vector, overdetermined: bool) -> Attempt:
     """A root first where there are more equations than unknowns, which no Newton step meets.
 

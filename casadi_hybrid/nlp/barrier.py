@@ -35,6 +35,7 @@ from casadi_hybrid.nlp.inertia import (
 )
 from casadi_hybrid.nlp.iterate import Iterate, ScaledError, Settings, interior, scaled_error
 from casadi_hybrid.nlp.newton import newton_step
+from casadi_hybrid.nlp.pace import CRAWL, FEASIBLE, ROUNDS, STALL, mark_of
 from casadi_hybrid.nlp.polish import active_guess, polish
 from casadi_hybrid.nlp.residuals import kkt_residuals
 from casadi_hybrid.nlp.restoration import begin_restoration, restore_step
@@ -44,8 +45,7 @@ from casadi_hybrid.oracle import Oracle
 from casadi_hybrid.residuals import Residuals
 from casadi_hybrid.status import StopReason
 
-_PATIENT = 20  # steps without a better violation or objective before the violation alone counts
-_FEASIBLE = 1e-6
+_CLEAR, _LATE = 100.0, 1.1e-9  # at the second ν an active set is tried also if it is not clear
 _UNDEFINED = 10  # steps without a second derivative
 
 
@@ -160,7 +160,7 @@ class Barrier:
             )
         if iterate.restoration is not None:
             return self._restore(iterate, state.t), None
-        iterate = self._lower_barrier(iterate)
+        iterate = self._lower_barrier(iterate, state.t)
         iterate, spent, solved = self._polish(iterate)
         if solved:
             return self._state(iterate, state.t + spent), None
@@ -168,7 +168,7 @@ class Barrier:
 
     # --- the barrier parameter ----------------------------------------------------------------
 
-    def _lower_barrier(self, it: Iterate) -> Iterate:
+    def _lower_barrier(self, it: Iterate, t: int) -> Iterate:
         settings, floor = self.settings, it.floor
         error = ScaledError(self.form, it)
         if error.at(0.0) <= settings.tol and it.nu <= floor * 1.001:
@@ -177,15 +177,19 @@ class Barrier:
         while nu > floor and error.at(nu) <= settings.kappa_epsilon * nu:
             nu = settings.next_nu(nu, floor)
         kept = it if floor == it.floor else replace(it, floor=floor)
-        return kept.with_barrier(nu)
+        lowered = kept.with_barrier(nu)
+        return replace(lowered, mark=mark_of(lowered, error.at(nu), t))
 
     # --- the Newton step ----------------------------------------------------------------------
 
     def _newton(self, it: Iterate, t: int) -> State:
         form = self.form
-        it = _watched(it, t)
-        if it.mark is not None and t - it.mark[2] >= _PATIENT:
+        assert it.mark is not None
+        idle = t - it.mark.t
+        if idle >= CRAWL and it.mark.theta > FEASIBLE:
             return self._block(it, t)
+        if idle >= STALL or it.mark.rounds >= ROUNDS:
+            raise StallError(StopReason.STALLED, "nothing improves any more")
         try:
             W = self._hessian(it)
             new = newton_step(form, self.settings, self._kernel, it, W, dependent=self._dependent)
@@ -227,14 +231,16 @@ class Barrier:
         merit = Merit(self.form, it)
         if merit.theta <= 1e-11 * max(1.0, float(np.abs(it.at.w).max(initial=0.0))):
             raise StallError(StopReason.STALLED, "no step decreases the barrier function any more")
-        blocked = replace(it, filter=merit.extended(), short=0, watched=None, mark=None)
+        blocked = replace(it, filter=merit.extended(), short=0, watched=None)
         # More equations than unknowns: their least squares are what is asked for.
         begin = begin_restoration if self.form.m > self.form.n else begin_elastic
         return self._restore(begin(self.form, blocked, merit.theta), t)
 
     def _restore(self, it: Iterate, t: int) -> State:
-        if isinstance(it.restoration, Elastic):
-            return self._elastic(it, it.restoration, t)
+        r = it.restoration
+        assert r is not None
+        if isinstance(r, Elastic):
+            return self._elastic(it, r, t)
         try:
             at, restoration = restore_step(self.form, self._kernel, it, self.settings)
         except StallError as error:
@@ -242,12 +248,12 @@ class Barrier:
                 raise
             if violation_slope(self.form, it.at) <= STATIONARY_VIOLATION:
                 raise StallError(StopReason.LOCALLY_INFEASIBLE, str(error)) from error
-            if it.restoration.least is None:
+            if r.least is None:
                 raise
-            return self._state(it.restoration.least, t)
+            return self._state(r.least, t)
         moved = replace(it, at=at, restoration=restoration)
         if restoration is None:  # acceptable to the filter again
-            moved = self._resumed(moved, it.restoration.goal)
+            moved = _marked(self._resumed(moved, r.goal), t + 1)
         return self._state(moved, t + 1)
 
     def _elastic(self, it: Iterate, r: Elastic, t: int) -> State:
@@ -264,7 +270,7 @@ class Barrier:
         moved = replace(it, at=at, restoration=elastic)
         merit = Merit(self.form, moved)
         if restored(it, at, merit.theta, merit.phi):
-            moved = after_elastic(self.form, moved, r.form.reference)
+            moved = _marked(after_elastic(self.form, moved), t + 1)
         return self._state(moved, t + 1)
 
     def _proof(self, it: Iterate, r: Elastic) -> Iterate | None:
@@ -301,7 +307,7 @@ class Barrier:
         lower, upper = active_guess(self.form, it)
         guess = lower.tobytes() + upper.tobytes()
         tried = replace(it, guess=guess, fresh=False)
-        if guess != it.guess:
+        if guess != it.guess or not (it.nu <= _LATE or _clear(self.form, it)):
             return tried, 0, False
         found, steps = polish(self.form, self._kernel, it, self._solved)
         return (tried, steps, False) if found is None else (found, steps, True)
@@ -333,12 +339,18 @@ class Barrier:
         return State(it.at.x, lam_g, np.zeros_like(lam_g), lam_g, t, it)
 
 
-def _watched(it: Iterate, t: int) -> Iterate:
-    """The iterate with its mark: the last step at which ‖c‖₁ or f improved, None while feasible."""
-    theta, f = float(np.abs(it.at.c).sum()), it.at.f
-    if theta <= _FEASIBLE or it.fresh:
-        return it if it.mark is None else replace(it, mark=None)
-    mark = it.mark
-    if mark is not None and theta >= 0.99 * mark[0] and f >= mark[1] - 1e-3 * max(1.0, abs(f)):
-        return it
-    return replace(it, mark=(theta, f, t))
+def _clear(form: StandardForm, it: Iterate) -> bool:
+    """Whether every bound is clearly active or not: multiplier and distance differ by a factor."""
+    for has, z, distance in (
+        (form.has_lower, it.z_lower, it.at.below),
+        (form.has_upper, it.z_upper, it.at.above),
+    ):
+        near = has & (z < _CLEAR * distance) & (distance < _CLEAR * z)
+        if near.any():
+            return False
+    return True
+
+
+def _marked(it: Iterate, t: int) -> Iterate:
+    """The iterate after a restoration."""
+    return it if it.mark is None else replace(it, mark=it.mark.restored(t))

@@ -16,6 +16,7 @@ begins at ‖c‖_∞, which takes w away from the bounds that blocked it.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -119,7 +120,7 @@ class ElasticKernel:
         self._kernel, self._form = kernel, form
         self.negative, self.singular = 0, False
 
-    def factor(self, W: Operator, D: Vector, A: ElasticJacobian, E: float) -> None:
+    def factor(self, W: Operator, D: Vector, A: ElasticJacobian, E: float | Vector) -> None:
         """Factor K(D, E·I) with p and n eliminated."""
         n, m = self._form.form.n, self._form.m
         self._p, self._n = D[n : n + m], D[n + m :]
@@ -176,7 +177,10 @@ def elastic_step(kernel: Kernel, it: Iterate, settings: Settings) -> tuple[Point
     """
     r = it.restoration
     assert isinstance(r, Elastic)
-    form, inner = r.form, r.inner
+    # The Newton step asks of a form, and of the points on it, only what these have.
+    form: Any = r.form
+    inner = r.inner
+    base: Point = inner.at.base  # type: ignore[attr-defined]
     error = ScaledError(form, inner)
     nu, floor = inner.nu, inner.floor
     while nu > floor and error.at(nu) <= settings.kappa_epsilon * nu:
@@ -186,14 +190,12 @@ def elastic_step(kernel: Kernel, it: Iterate, settings: Settings) -> tuple[Point
         if nu <= _SMALL * min(1.0, violation):
             return None  # next to a stationary violation
         form = form.with_barrier(nu)
-        inner = replace(
-            inner.with_barrier(nu), at=form.lifted(inner.at.base, *form.parts(inner.at))
-        )
+        inner = replace(inner.with_barrier(nu), at=form.lifted(base, *form.parts(inner.at)))
     W = form.hessian(inner.at, inner.y)
     new = newton_step(form, settings, ElasticKernel(kernel, form), inner, W)
     if new is None:
         return None
-    return new.at.base, replace(r, form=form, inner=new)
+    return new.at.base, replace(r, form=form, inner=new)  # type: ignore[attr-defined]
 
 
 def restored(it: Iterate, at: Point, theta: float, phi: float) -> bool:
@@ -203,11 +205,11 @@ def restored(it: Iterate, at: Point, theta: float, phi: float) -> bool:
     return theta <= _REDUCTION * r.theta and not it.filter.blocks(theta, phi)
 
 
-def after_elastic(form: StandardForm, it: Iterate, reference: Vector) -> Iterate:
+def after_elastic(form: StandardForm, it: Iterate) -> Iterate:
     """The iterate from which the barrier method goes on.
 
-    Bound multipliers by the Newton step of complementarity along the whole way, or all one where
-    that makes any larger than 1000; those of the equations zero.
+    Its multipliers begin anew, those of the bounds at one and those of the equations at zero: the
+    old ones belong to another place.
     """
     z_lower, z_upper = np.where(form.has_lower, 1.0, 0.0), np.where(form.has_upper, 1.0, 0.0)
     y = np.zeros(form.m)

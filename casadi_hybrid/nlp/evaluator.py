@@ -22,7 +22,7 @@ class Evaluator:
         self.p = p
         self.dense = dense
         self._first = Fused(functions.first, functions)
-        self._second = Fused(functions.second, functions)
+        self._curvature = Fused(functions.curvature, functions)
         if not dense:
             self._of_J, self._of_H = patterns_of(program)
         self.counts = {"first": 0, "second": 0, "undefined": 0}
@@ -38,9 +38,9 @@ class Evaluator:
     def hessian(self, x: Vector, multipliers: Vector) -> Operator:
         """Return ∇²ₓₓ(f + λᵀg)."""
         self.counts["second"] += 1
-        fused = self._second
+        fused = self._curvature
         data = fused(x, multipliers, self.p)
-        return fused.dense(data, 4) if self.dense else Sparse(self._of_H, fused.part(data, 4))
+        return fused.dense(data, 0) if self.dense else Sparse(self._of_H, data)
 
 
 class GeneralEvaluator(Evaluator):

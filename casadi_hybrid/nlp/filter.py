@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from math import isfinite, sqrt
 
 import numpy as np
 
+from casadi_hybrid.arrays import Lazy
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.nlp.iterate import DAMPING, Iterate
-from casadi_hybrid.nlp.standard import Point, StandardForm
+from casadi_hybrid.nlp.standard import Point, StandardForm, walls_of
 
 _EPS = float(np.finfo(float).eps)
 _GAMMA_THETA, _GAMMA_PHI = 1e-5, 1e-8
@@ -49,36 +50,38 @@ class Merit:
     """θ, φ_ν and the acceptance tests at one iterate."""
 
     def __init__(self, form: StandardForm, it: Iterate) -> None:
-        self._form = form
         self._it = it
-        self._single = (form.has_lower & ~form.has_upper).astype(float) - (
-            form.has_upper & ~form.has_lower
-        )
-        self._reach = float(np.sqrt(np.abs(it.at.w).max(initial=0.0)))
+        self._walls = walls_of(form)
         self.theta = self.theta_of(it.at)
         self.phi = self.phi_of(it.at)
 
-    @cached_property
+    @Lazy
     def gradient(self) -> Vector:
         """∇φ_ν."""
-        it, form = self._it, self._form
-        below, above = it.at.below, it.at.above
-        pull = it.nu * (form.has_upper / above - form.has_lower / below)
-        return np.asarray(it.at.gradient + pull + DAMPING * it.nu * self._single)
+        it, walls = self._it, self._walls
+        if not walls.count:
+            return it.at.gradient
+        pull = it.nu * (walls.upper / it.at.above - walls.lower / it.at.below)
+        gradient: Vector = it.at.gradient + pull + DAMPING * it.nu * walls.single
+        return gradient
 
     def theta_of(self, at: Point) -> float:
         """‖c‖₁."""
-        return float(np.abs(at.c).sum())
+        return at.theta
 
     def phi_of(self, at: Point) -> float:
         """φ_ν, +inf on or outside the bounds."""
-        form, nu = self._form, self._it.nu
         if at.outside:
             return np.inf
-        lower, upper = form.has_lower & ~form.has_upper, form.has_upper & ~form.has_lower
-        linear = at.below[lower].sum() + at.above[upper].sum()
-        logs = np.log(at.below).sum() + np.log(at.above).sum()
-        return float(at.f - nu * (logs - DAMPING * linear))
+        walls, total = self._walls, np.add.reduce
+        if not walls.count:
+            return at.f
+        linear = 0.0
+        if walls.only_lower.size:
+            linear += float(total(at.below[walls.only_lower]))
+        if walls.only_upper.size:
+            linear += float(total(at.above[walls.only_upper]))
+        return at.f - self._it.nu * (at.logs - DAMPING * linear)
 
     def smallest_step(self, slope: float) -> float:
         """Step length below which the restoration takes over."""
@@ -92,7 +95,7 @@ class Merit:
     def verdict(self, trial: Point, alpha: float, slope: float) -> str:
         """``"f"`` or ``"h"`` for an accepted trial point, empty for a refused one."""
         theta, phi = self.theta_of(trial), self.phi_of(trial)
-        if not np.isfinite(phi) or self._it.filter.blocks(theta, phi, self._reach):
+        if not isfinite(phi) or self._it.filter.blocks(theta, phi, sqrt(self._it.at.size)):
             return ""
         noise = 10 * _EPS * abs(self.phi)
         switching = slope < 0 and alpha * _power(-slope) > _DELTA * self.theta**_S_THETA

@@ -21,7 +21,7 @@ import numpy as np
 from casadi_hybrid.nlp.iterate import Iterate, scaled_error
 from casadi_hybrid.nlp.kkt import Kernel
 from casadi_hybrid.nlp.polish import Mask, pinned_step
-from casadi_hybrid.nlp.standard import StandardForm
+from casadi_hybrid.nlp.standard import ROOM, StandardForm
 
 _STEPS, _SETS = 8, 12
 
@@ -66,6 +66,7 @@ def _step(
     force = at.gradient + at.A.T @ it.y
     at_lower, at_upper = active
     remedy = 0
+    room = ROOM * np.maximum(1.0, np.abs(at.w))  # rounding violates no bound
     for _ in range(_SETS):
         found = pinned_step(form, kernel, it, W, at_lower, at_upper, remedy)
         if found is None:
@@ -73,8 +74,9 @@ def _step(
         dw, dy, remedy = found
         w, slope = at.w + dw, force + W @ dw + at.A.T @ dy
         pinned = at_lower | at_upper
-        lower = np.where(pinned, at_lower & (slope >= 0.0), form.has_lower & (w < form.lower))
-        upper = np.where(pinned, at_upper & (slope <= 0.0), form.has_upper & (w > form.upper))
+        below, above = w < form.lower - room, w > form.upper + room
+        lower = np.where(pinned, at_lower & (slope >= 0.0), form.has_lower & below)
+        upper = np.where(pinned, at_upper & (slope <= 0.0), form.has_upper & above)
         if (lower == at_lower).all() and (upper == at_upper).all():
             break
         at_lower, at_upper = lower, upper

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from scipy.linalg import lapack
 
+from casadi_hybrid.arrays import all_finite, changed, largest
 from casadi_hybrid.errors import StallError
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.nlp.evaluator import Operator
@@ -49,7 +48,7 @@ def factor_with_inertia(
     epsilon = small if dependent or it.dependent >= _OFTEN else 0.0
     plain_epsilon, singular = epsilon, False
     while True:
-        kernel.factor(W, D + shift, it.at.A, epsilon)
+        kernel.factor(W, D + shift if shift else D, it.at.A, epsilon)
         if kernel.negative == form.m and not kernel.singular:
             return _kept(it, shift, epsilon, singular, plain_epsilon)
         singular = singular or (kernel.singular and shift == least)
@@ -74,7 +73,10 @@ def _kept(
     flat = it.flat if it.flat >= _OFTEN else (it.flat + 1 if singular and shift > 0.0 else 0)
     mended = singular and shift == 0.0 and epsilon > plain_epsilon
     dependent = it.dependent if it.dependent >= _OFTEN else (it.dependent + 1 if mended else 0)
-    return replace(it, shift=shift if shift > 0.0 else it.shift, flat=flat, dependent=dependent)
+    shift = shift if shift > 0.0 else it.shift
+    if (shift, flat, dependent) == (it.shift, it.flat, it.dependent):
+        return it
+    return changed(it, shift=shift, flat=flat, dependent=dependent)
 
 
 def _lower(shift: float) -> float:
@@ -100,5 +102,4 @@ def least_squares_multipliers(
     kernel.factor(form.zero_hessian(), np.ones(form.n), at.A, 1e-8)
     slope = at.gradient - z_lower + z_upper
     y = kernel.solve(-np.concatenate((slope, np.zeros(form.m))))[form.n :]
-    large = float(np.abs(y).max(initial=0.0)) > _IMPLAUSIBLE
-    return np.zeros(form.m) if large or not np.isfinite(y).all() else y
+    return np.zeros(form.m) if largest(y) > _IMPLAUSIBLE or not all_finite(y) else y

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from casadi_hybrid.arrays import changed, largest, sum_of_sizes
 from casadi_hybrid.inputs import Vector
-from casadi_hybrid.nlp.standard import Point, StandardForm
+from casadi_hybrid.nlp.sparse import Index
+from casadi_hybrid.nlp.standard import Point, StandardForm, walls_of
 from casadi_hybrid.residuals import Tolerances
 
 if TYPE_CHECKING:
     from casadi_hybrid.nlp.elastic import Elastic
     from casadi_hybrid.nlp.filter import Filter
+    from casadi_hybrid.nlp.pace import Mark
     from casadi_hybrid.nlp.restoration import Restoration
 
 _EPS = float(np.finfo(float).eps)
@@ -59,7 +62,7 @@ class Settings:
         return max(floor, min(self.kappa_nu * nu, float(nu**self.theta_nu)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Iterate:
     """One primal–dual point of the barrier method.
 
@@ -77,7 +80,7 @@ class Iterate:
         fresh: whether ν has just fallen.
         guess: the active set as it was guessed when ν fell before.
         restoration: the state of the restoration while it is under way.
-        mark: (θ, φ, t) when one of the two last improved.
+        mark: when something last improved.
         blame: multipliers of c that prove the violation ‖c‖₁ stationary; then this is the end.
     """
 
@@ -97,14 +100,14 @@ class Iterate:
     fresh: bool = False
     guess: bytes = b""
     restoration: Restoration | Elastic | None = None
-    mark: tuple[float, float, int] | None = None
+    mark: Mark | None = None
     blame: Vector | None = None
 
     def with_barrier(self, nu: float) -> Iterate:
         """This point with another ν, for which the filter is empty again."""
         if nu == self.nu:
             return self
-        return replace(self, nu=nu, filter=self.filter.start(self.filter.theta_start), fresh=True)
+        return changed(self, nu=nu, filter=self.filter.start(self.filter.theta_start), fresh=True)
 
     def barrier_diagonal(self, form: StandardForm) -> Vector:
         """Σ = Z_l/(w − l) + Z_u/(u − w)."""
@@ -113,46 +116,45 @@ class Iterate:
 
     def dual_steps(self, form: StandardForm, dw: Vector) -> tuple[Vector, Vector]:
         """Newton steps of z_l and z_u that belong to dw."""
-        below, above = self.at.below, self.at.above
-        lower = (self.nu - self.z_lower * dw) / below - self.z_lower
-        upper = (self.nu + self.z_upper * dw) / above - self.z_upper
-        return np.where(form.has_lower, lower, 0.0), np.where(form.has_upper, upper, 0.0)
+        walls, at = walls_of(form), self.at
+        # Where there is no bound z and the mask of ν are zero, and so is the step.
+        lower = (self.nu * walls.lower - self.z_lower * dw) / at.below - self.z_lower
+        upper = (self.nu * walls.upper + self.z_upper * dw) / at.above - self.z_upper
+        return lower, upper
 
     def with_safe_duals(self, form: StandardForm) -> Iterate:
         """Keep each z within a factor 1e10 of ν/(distance)."""
-        below, above = self.at.below, self.at.above
-        low, high = self.nu / below, self.nu / above
-        z_lower = np.clip(self.z_lower, low / _SPREAD, low * _SPREAD)
-        z_upper = np.clip(self.z_upper, high / _SPREAD, high * _SPREAD)
-        return replace(
+        walls, at = walls_of(form), self.at
+        return changed(
             self,
-            z_lower=np.where(form.has_lower, z_lower, 0.0),
-            z_upper=np.where(form.has_upper, z_upper, 0.0),
+            z_lower=_kept_near(self.z_lower, self.nu * walls.lower / at.below),
+            z_upper=_kept_near(self.z_upper, self.nu * walls.upper / at.above),
         )
+
+
+def _kept_near(z: Vector, central: Vector) -> Vector:
+    return np.minimum(np.maximum(z, central / _SPREAD), central * _SPREAD)
 
 
 class ScaledError:
     """The optimality error E_ν of Wächter and Biegler, their equation (5), for any ν."""
 
     def __init__(self, form: StandardForm, it: Iterate) -> None:
-        at = it.at
+        at, walls = it.at, walls_of(form)
         r = at.gradient + at.A.T @ it.y - it.z_lower + it.z_upper
-        z = float(it.z_lower.sum() + it.z_upper.sum())
-        bounds = int(np.count_nonzero(form.has_lower)) + int(np.count_nonzero(form.has_upper))
-        s_d = max(100.0, (float(np.abs(it.y).sum()) + z) / max(1, form.m + bounds)) / 100.0
-        self._rest = max(
-            float(np.abs(r).max(initial=0.0)) / s_d, float(np.abs(at.c).max(initial=0.0))
-        )
+        total = np.add.reduce
+        z = float(total(it.z_lower) + total(it.z_upper))
+        bounds = walls.count
+        s_d = max(100.0, (sum_of_sizes(it.y) + z) / max(1, form.m + bounds)) / 100.0
+        self._rest = max(largest(r) / s_d, largest(at.c))
         self._scale = max(100.0, z / max(1, bounds)) / 100.0
-        below, above = it.at.below, it.at.above
         self._products = np.concatenate(
-            ((below * it.z_lower)[form.has_lower], (above * it.z_upper)[form.has_upper])
+            ((at.below * it.z_lower)[walls.at_lower], (at.above * it.z_upper)[walls.at_upper])
         )
 
     def at(self, nu: float) -> float:
         """E_ν."""
-        gap = float(np.abs(self._products - nu).max(initial=0.0))
-        return max(self._rest, gap / self._scale)
+        return max(self._rest, largest(self._products - nu) / self._scale)
 
 
 def scaled_error(form: StandardForm, it: Iterate, nu: float) -> float:
@@ -177,11 +179,19 @@ def interior(form: StandardForm, w: Vector, push: float) -> Vector:
 
 def fraction_to_boundary(form: StandardForm, at: Point, dw: Vector, tau: float) -> float:
     """Largest α ≤ 1 after which every distance to a bound is at least 1 − τ of what it is."""
-    alpha = 1.0
-    down = form.has_lower & (dw < 0)
-    if down.any():
-        alpha = min(alpha, float((tau * at.below[down] / -dw[down]).min()))
-    up = form.has_upper & (dw > 0)
-    if up.any():
-        alpha = min(alpha, float((tau * at.above[up] / dw[up]).min()))
-    return alpha
+    walls = walls_of(form)
+    return min(
+        share_to_zero(at.below, dw, walls.at_lower, tau),
+        share_to_zero(at.above, -dw, walls.at_upper, tau),
+    )
+
+
+def share_to_zero(v: Vector, dv: Vector, where: Index, tau: float) -> float:
+    """Largest α ≤ 1 with v + α dv ≥ (1 − τ)v in these entries of v > 0."""
+    if not where.size:
+        return 1.0
+    if where.size < v.size:
+        v, dv = v[where], dv[where]
+    rates = dv / v
+    first = int(rates.argmin())
+    return min(1.0, float(tau * v[first] / -dv[first])) if rates[first] < 0.0 else 1.0

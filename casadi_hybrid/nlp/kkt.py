@@ -25,12 +25,14 @@ import feral
 import numpy as np
 from scipy.linalg import lapack
 
+from casadi_hybrid.arrays import all_finite, largest
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.nlp.sparse import Pattern
 
 Operator = Any  # numpy.ndarray or Sparse
 
 REFINEMENTS = 3
+_BLOCK = 32  # columns at a time in LAPACK; without the room for it, it takes one at a time
 _ACCURATE = 1e-10
 _ROUNDING = 1e-14  # a pivot of the equilibrated K as small as this has no sign
 
@@ -58,35 +60,35 @@ class DenseKernel:
     def __init__(self, m: int, n: int) -> None:
         self._n = n
         self._K = np.zeros((n + m, n + m), order="F")
-        self._diagonal = np.arange(n)
-        self._lower = np.arange(n, n + m)
+        self._work = max(1, _BLOCK * (n + m))
+        self._diagonal = self._K.reshape(-1, order="F")[:: n + m + 1]  # a view
         self.negative = 0
         self.singular = False
 
     def factor(self, W: Operator, D: Vector, A: Operator, E: float | Vector) -> None:
         """Factor K(D, E·I)."""
-        n, K = self._n, self._K
+        n, K, diagonal = self._n, self._K, self._diagonal
         K[:n, :n] = W
-        K[self._diagonal, self._diagonal] += D
         K[n:, :n] = A
         K[:n, n:] = A.T
-        K[n:, n:] = 0.0
-        K[self._lower, self._lower] = -E
-        self._ldl, self._pivots, info = lapack.dsytrf(K, lower=1)
-        diagonal = np.diagonal(self._ldl)
+        diagonal[:n] += D
+        diagonal[n:] = -E
+        self._ldl, self._pivots, info = lapack.dsytrf(K, lower=1, lwork=self._work)
+        pivots = self._ldl.diagonal()
+        below = pivots < 0
         single = self._pivots > 0
-        # A 2×2 pivot block of Bunch and Kaufman is indefinite: one negative eigenvalue each.
         pairs = (single.size - int(np.count_nonzero(single))) // 2
-        self.negative = int(np.count_nonzero(diagonal[single] < 0)) + pairs
-        self.singular = info > 0 or not np.isfinite(diagonal).all()
+        # A 2×2 pivot block of Bunch and Kaufman is indefinite: one negative eigenvalue each.
+        self.negative = int(np.count_nonzero(below & single if pairs else below)) + pairs
+        self.singular = info > 0 or not all_finite(pivots)
 
     def solve(self, b: Vector) -> Vector:
         """Solve K x = b with iterative refinement."""
         x, _ = lapack.dsytrs(self._ldl, self._pivots, b, lower=1)
-        target = 1e-13 * float(np.abs(b).max(initial=0.0))
+        target = 1e-13 * largest(b)
         for _ in range(REFINEMENTS):
-            r = b - self._K @ x
-            if float(np.abs(r).max(initial=0.0)) <= target:
+            r = b - self._K.dot(x)
+            if largest(r) <= target:
                 break
             x = x + lapack.dsytrs(self._ldl, self._pivots, r, lower=1)[0]
         return np.asarray(x)
@@ -196,11 +198,11 @@ class SparseKernel:
     def solve(self, b: Vector) -> Vector:
         """Solve K x = b with iterative refinement."""
         x = self._solver.solve(b)
-        size = float(np.abs(b).max(initial=0.0))
+        size = largest(b)
         error = np.inf
         for _ in range(REFINEMENTS):
             r = b - self._K.symv(x)
-            now = float(np.abs(r).max(initial=0.0))
+            now = largest(r)
             if now <= 1e-13 * size or now > 0.5 * error:
                 break
             error = now

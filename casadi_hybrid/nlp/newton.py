@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from casadi_hybrid.arrays import changed, largest
 from casadi_hybrid.errors import StallError
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.nlp.evaluator import Operator
 from casadi_hybrid.nlp.filter import Merit
 from casadi_hybrid.nlp.inertia import factor_with_inertia
-from casadi_hybrid.nlp.iterate import Iterate, Settings, fraction_to_boundary
+from casadi_hybrid.nlp.iterate import Iterate, Settings, fraction_to_boundary, share_to_zero
 from casadi_hybrid.nlp.kkt import Kernel
-from casadi_hybrid.nlp.standard import Point, StandardForm
+from casadi_hybrid.nlp.standard import Point, StandardForm, walls_of
 from casadi_hybrid.status import StopReason
 
 _EPS = float(np.finfo(float).eps)
@@ -79,14 +81,25 @@ def newton_step(
 def _direction(
     form: StandardForm, settings: Settings, kernel: Kernel, it: Iterate, merit: Merit
 ) -> Direction:
+    force = merit.gradient + it.at.A.T @ it.y
+    return _solved(form, settings, kernel, it, force, it.at.c)
+
+
+def _solved(
+    form: StandardForm, settings: Settings, kernel: Kernel, it: Iterate, force: Vector, c: Vector
+) -> Direction:
+    """The direction for these right-hand sides of both rows of the kernel."""
     at = it.at
-    force = merit.gradient + at.A.T @ it.y
-    d = kernel.solve(-np.concatenate((force, at.c)))
+    d = kernel.solve(-np.concatenate((force, c)))
     dw, dy = d[: form.n], d[form.n :]
     dz_lower, dz_upper = it.dual_steps(form, dw)
     tau = max(settings.tau_least, 1.0 - it.nu)
     alpha = fraction_to_boundary(form, at, dw, tau)
-    alpha_z = min(_to_zero(it.z_lower, dz_lower, tau), _to_zero(it.z_upper, dz_upper, tau))
+    walls = walls_of(form)
+    alpha_z = min(
+        share_to_zero(it.z_lower, dz_lower, walls.at_lower, tau),
+        share_to_zero(it.z_upper, dz_upper, walls.at_upper, tau),
+    )
     return Direction(force, dw, dy, dz_lower, dz_upper, tau, alpha, alpha_z)
 
 
@@ -99,12 +112,12 @@ def _search(
     d: Direction,
 ) -> Iterate | None:
     at, alpha = it.at, d.alpha
-    size = float(np.abs(d.dw).max(initial=0.0)) / (1.0 + float(np.abs(at.w).max(initial=0.0)))
+    size = largest(d.dw) / (1.0 + at.size)
     if size < 10 * _EPS:
         if it.tiny >= _TINY_STEPS and it.nu <= it.floor:
             raise StallError(StopReason.STALLED, "the steps have become tiny")
         new = form.point_or_none(at.w + alpha * d.dw)
-        moved = replace(_moved(form, it, new or at, alpha, d), tiny=it.tiny + 1)
+        moved = _moved(form, it, new or at, alpha, d, tiny=it.tiny + 1)
         # At the end of the path for this ν, whatever the error there says.
         return moved.with_barrier(settings.next_nu(it.nu, it.floor)) if it.tiny else moved
 
@@ -116,27 +129,27 @@ def _search(
         # that the filter and this point accept, the iteration goes back here.
         if merit.theta > _FEASIBLE:
             return None
-        it = replace(it, short=0)
+        it = changed(it, short=0)
         new = form.point_or_none(at.w + alpha * d.dw)
         if new is not None and merit.theta_of(new) <= it.filter.theta_max:
-            back = replace(it, short=-_REST)
-            moved = _moved(form, it, new, alpha, d)
-            return replace(moved, filter=merit.extended(), watched=back)
+            back = changed(it, short=-_REST)
+            return _moved(form, it, new, alpha, d, filter=merit.extended(), watched=back)
     first = True
     while alpha >= least:
         new = form.point_or_none(at.w + alpha * d.dw)
         if new is not None:
             verdict = merit.verdict(new, alpha, slope)
             if not verdict and first and merit.theta_of(new) >= merit.theta:
-                corrected = _correct(form, it, kernel, merit, d, new, slope)
+                corrected = _correct(form, settings, kernel, it, merit, d, new, slope)
                 if corrected is not None:
-                    new, verdict = corrected
+                    new, verdict, d = corrected
+                    alpha = d.alpha
             if verdict:
-                moved = _moved(form, it, new, alpha, d)
-                if verdict == "h":
-                    moved = replace(moved, filter=merit.extended())
+                passed = merit.extended() if verdict == "h" else it.filter
                 short = it.short + 1 if alpha <= _SHORT * d.alpha else min(it.short, 0)
-                return replace(moved, tiny=0, short=short, watched=None)
+                return _moved(
+                    form, it, new, alpha, d, filter=passed, tiny=0, short=short, watched=None
+                )
         first = False
         alpha *= 0.5
     return None
@@ -144,48 +157,46 @@ def _search(
 
 def _correct(
     form: StandardForm,
-    it: Iterate,
+    settings: Settings,
     kernel: Kernel,
+    it: Iterate,
     merit: Merit,
     d: Direction,
     new: Point,
     slope: float,
-) -> tuple[Point, str] | None:
-    """Second-order corrections on the same factor."""
+) -> tuple[Point, str, Direction] | None:
+    """Second-order corrections on the same factor: the point, the filter's word, the direction."""
     at, alpha = it.at, d.alpha
     residual = alpha * at.c + new.c
     theta = merit.theta_of(new)
     for _ in range(_MAX_CORRECTIONS):
-        dw = kernel.solve(-np.concatenate((d.force, residual)))[: form.n]
-        step = fraction_to_boundary(form, at, dw, d.tau)
-        trial = form.point_or_none(at.w + step * dw)
+        bent = _solved(form, settings, kernel, it, d.force, residual)
+        trial = form.point_or_none(at.w + bent.alpha * bent.dw)
         if trial is None:
             return None
         verdict = merit.verdict(trial, alpha, slope)
         if verdict:
-            return trial, verdict
+            return trial, verdict, bent
         now = merit.theta_of(trial)
         if now > 0.99 * theta:
             return None
-        theta, residual = now, step * residual + trial.c
+        theta, residual = now, bent.alpha * residual + trial.c
     return None
 
 
-def _moved(form: StandardForm, it: Iterate, new: Point, alpha: float, d: Direction) -> Iterate:
-    return replace(
+def _moved(
+    form: StandardForm, it: Iterate, new: Point, alpha: float, d: Direction, **others: Any
+) -> Iterate:
+    return changed(
         it,
         at=new,
         y=it.y + alpha * d.dy,
         z_lower=it.z_lower + d.alpha_z * d.dz_lower,
         z_upper=it.z_upper + d.alpha_z * d.dz_upper,
+        **others,
     ).with_safe_duals(form)
 
 
 def _distance(new: Vector, old: Vector) -> float:
     """Relative."""
-    return float(np.abs(new - old).max(initial=0.0)) / (1.0 + float(np.abs(old).max(initial=0.0)))
-
-
-def _to_zero(z: Vector, dz: Vector, tau: float) -> float:
-    falling = dz < 0
-    return min(1.0, float((tau * z[falling] / -dz[falling]).min(initial=1.0)))
+    return largest(new - old) / (1.0 + largest(old))

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from casadi_hybrid.arrays import largest
 from casadi_hybrid.history import Course
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.law import State
@@ -88,10 +89,24 @@ class Watch:
         self, progress: Progress, multipliers: Callable[[State], tuple[Vector, Vector]]
     ) -> None:
         """Record the iterate, log it and ask the callback; multipliers gives (lam_x, lam_g)."""
-        record = self._record(progress, *multipliers(progress.state))
-        for name, numbers in self.lists.items():
-            numbers.append(getattr(record, name))
-        self._times.append(record.elapsed)
+        row = self._row(progress)
+        for numbers, number in zip(self.lists.values(), row, strict=True):
+            numbers.append(number)
+        elapsed = time.perf_counter() - self._began
+        self._times.append(elapsed)
+        if not self.log and self.callback is None:
+            return
+        lam_x, lam_g = multipliers(progress.state)
+        carry = progress.state.carry
+        record = IterationRecord(
+            **dict(zip(LISTED, row, strict=True)),
+            restoration=carry.restoration is not None,
+            x=progress.state.x.copy(),
+            g=carry.at.raw_g.copy(),
+            lam_x=lam_x.copy(),
+            lam_g=lam_g.copy(),
+            elapsed=elapsed,
+        )
         if self.log:
             self._log = self._log or IterationLog(every=self.log)
             self._log(record)
@@ -106,7 +121,7 @@ class Watch:
         low = at.raw_f < -self.divergence
         if low and met_far_out(self.bounds, at.x, at.raw_g, at.raw_J):
             return StopReason.UNBOUNDED
-        return StopReason.DIVERGED if float(np.abs(at.x).max()) > self.divergence else None
+        return StopReason.DIVERGED if largest(at.x) > self.divergence else None
 
     def course(self) -> Course:
         """The residuals of all iterates as arrays."""
@@ -114,30 +129,25 @@ class Watch:
         numbers = {key: np.array(self.lists[name], float) for key, name in names.items()}
         return Course(t=np.array(self.lists["iter"], int), elapsed=np.array(self._times), **numbers)
 
-    def _record(self, progress: Progress, lam_x: Vector, lam_g: Vector) -> IterationRecord:
+    def _row(self, progress: Progress) -> tuple[Any, ...]:
+        """The numbers of :data:`LISTED`."""
         state, residuals = progress.state, progress.residuals
         if state.t < self._of_attempt:  # another attempt, from another start
             self._before += self._of_attempt
             self._x = None
         self._of_attempt = state.t
-        moved = np.nan if self._x is None else float(np.abs(state.x - self._x).max())
+        moved = np.nan if self._x is None else largest(state.x - self._x)
         self._x = state.x
         carry = state.carry
-        return IterationRecord(
-            iter=self._before + state.t,
-            obj=float(carry.at.raw_f),
-            inf_pr=residuals.feasibility,
-            inf_du=residuals.stationarity,
-            compl=residuals.complementarity,
-            mu=float(carry.nu),
-            d_norm=moved,
-            regularization_size=float(carry.shift),
-            restoration=carry.restoration is not None,
-            x=state.x.copy(),
-            g=carry.at.raw_g.copy(),
-            lam_x=lam_x.copy(),
-            lam_g=lam_g.copy(),
-            elapsed=time.perf_counter() - self._began,
+        return (
+            self._before + state.t,
+            float(carry.at.raw_f),
+            residuals.feasibility,
+            residuals.stationarity,
+            residuals.complementarity,
+            float(carry.nu),
+            moved,
+            float(carry.shift),
         )
 
 

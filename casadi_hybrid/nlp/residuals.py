@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from casadi_hybrid.arrays import anywhere, largest, sum_of_sizes
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.nlp.evaluator import Operator
-from casadi_hybrid.nlp.sparse import largest_entry, magnitudes, row_maxima
+from casadi_hybrid.nlp.sparse import Index, largest_entry, magnitudes, row_maxima
 from casadi_hybrid.nlp.standard import Bounds
 from casadi_hybrid.residuals import (
     ROUNDING,
@@ -41,17 +42,20 @@ def kkt_residuals(
     The terms of a row are taken to be of the sizes |J_g||x| and |bound|.
     """
     of_g = violations(g, bounds.lbg, bounds.ubg)
-    if _may_be_rounding(of_g, J, x):
+    steepest = largest_entry(J)
+    if _may_be_rounding(of_g, steepest * sum_of_sizes(x)):
         of_g = counted_violation(of_g, row_sizes(g, J, x))
     slope = gradient + J.T @ lam_g + lam_x
-    if _may_be_rounding(slope, J, lam_g, gradient):
+    if _may_be_rounding(slope, steepest * sum_of_sizes(lam_g), largest(gradient)):
         slope = counted_slope(slope, gradient, magnitudes(J).T @ np.abs(lam_g) + np.abs(lam_x))
+    inside = not (anywhere(x < bounds.lbx) or anywhere(x > bounds.ubx))
+    of_x = 0.0 if inside else largest(violations(x, bounds.lbx, bounds.ubx))
     return Residuals(
-        max(_largest(violations(x, bounds.lbx, bounds.ubx)), _largest(of_g)),
-        _largest(slope),
+        max(of_x, largest(of_g)),
+        largest(slope),
         max(
-            _slackness(x, bounds.lbx, bounds.ubx, lam_x, gradient),
-            _slackness(g, bounds.lbg, bounds.ubg, lam_g, gradient, J),
+            _slackness(x, bounds.open_x, lam_x, gradient),
+            _slackness(g, bounds.open_g, lam_g, gradient, J),
         ),
     )
 
@@ -75,29 +79,34 @@ def met_far_out(bounds: Bounds, x: Vector, g: Vector, J: Operator, *, cap: float
     of_x = violations(x, bounds.lbx, bounds.ubx)
     of_g = np.abs(violations(g, bounds.lbg, bounds.ubg))
     room = np.clip(_FAR * row_sizes(g, J, x), 1e-6, max(cap, 1e-6))
-    return _largest(of_x) <= 1e-6 and bool((of_g <= room).all())
+    return largest(of_x) <= 1e-6 and bool((of_g <= room).all())
 
 
-def _may_be_rounding(entries: Vector, J: Operator, v: Vector, *others: Vector) -> bool:
+def _may_be_rounding(entries: Vector, product: float, other: float = 0.0) -> bool:
     """A cheap necessary condition for some entry to be no more than rounding of its terms."""
-    least = np.abs(entries[entries != 0.0]).min(initial=np.inf)
-    bound = 4.0 * largest_entry(J) * float(np.abs(v).sum()) + 2.0 * sum(map(_largest, others))
+    bound = ROUNDING * (4.0 * product + 2.0 * other)
     # Entries far below every tolerance need no excuse.
-    return bool(max(least, _TINY) <= ROUNDING * bound)
-
-
-def _largest(entries: Vector) -> float:
-    return float(np.abs(entries).max(initial=0.0))
+    if not bound >= _TINY:
+        return False
+    return bool(np.abs(entries[entries != 0.0]).min(initial=np.inf) <= bound)
 
 
 def _slackness(
-    value: Vector, lower: Vector, upper: Vector, lam: Vector, gradient: Vector, J: Operator = None
+    value: Vector,
+    bounds: tuple[Index, Vector, Vector],
+    lam: Vector,
+    gradient: Vector,
+    J: Operator = None,
 ) -> float:
-    bound = np.where(lam > 0, upper, lower)
-    finite = np.isfinite(bound)
-    distance = np.abs(np.where(finite, bound, value) - value)
-    if (np.abs(lam) > _HUGE).any():  # with less no rounding of a distance matters
-        pulls = np.abs(lam) * (1.0 if J is None else row_maxima(J))
+    where, lower, upper = bounds
+    value, lam = value[where], lam[where]
+    size = np.abs(lam)
+    strongest = largest(size)
+    if strongest == 0.0:
+        return 0.0
+    distance = np.abs(np.where(lam > 0, upper, lower) - value)
+    if strongest > _HUGE:  # with less no rounding of a distance matters
+        pulls = size * (1.0 if J is None else row_maxima(J)[where])
         distance = counted_distance(distance, value, pulls, gradient)
-    product = np.abs(lam) * np.where(finite, distance, 1.0)
-    return float(product[lower < upper].max(initial=0.0))
+    distance[distance == np.inf] = 1.0
+    return largest(size * distance)

@@ -127,7 +127,7 @@ def restore_step(
         StallError: at a stationary violation, or when nothing moves.
     """
     r = it.restoration
-    assert r is not None
+    assert isinstance(r, Restoration)
     at = it.at
     inner = replace(it, nu=r.nu, z_lower=r.z_lower, z_upper=r.z_upper)
     below, above = inner.at.below, inner.at.above

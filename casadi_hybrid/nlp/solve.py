@@ -12,7 +12,14 @@ from casadi_hybrid.errors import EvaluationError
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.iterations.base import Start
 from casadi_hybrid.loop import iterate
-from casadi_hybrid.nlp.attempts import Attempt, best, first_attempt, next_attempt, warm_attempt
+from casadi_hybrid.nlp.attempts import (
+    Attempt,
+    best,
+    first_attempt,
+    next_attempt,
+    remultiplied,
+    warm_attempt,
+)
 from casadi_hybrid.nlp.barrier import Barrier
 from casadi_hybrid.nlp.iterate import Settings
 from casadi_hybrid.nlp.program import Program
@@ -27,6 +34,7 @@ from casadi_hybrid.status import StopReason
 from casadi_hybrid.stopping import KKTTest, LimitTest, StoppingTest
 
 Observer = Callable[..., None]
+_HUGE = 1e4
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +131,26 @@ def solve_program(
         # The limit was that of one attempt, not the caller's.
         detail = f"none of {len(done)} attempts came further in its share of the iterations"
         chosen = replace(chosen, stop=agreed(StopReason.STALLED, chosen.point), detail=detail)
+    if chosen.success and _largest(chosen) > _HUGE * _slope(chosen):
+        # Rows that say the same twice share one multiplier in any parts, however large.
+        restart = remultiplied(chosen)
+        once = replace(options, max_iter=restart.max_iter)
+        again = _run(program, p, bounds, once, (), (), restart)
+        iterations, elapsed = iterations + again.iterations, elapsed + again.elapsed
+        if again.success and _largest(again) < _largest(chosen):
+            chosen = again
     return replace(chosen, x0=x0, iterations=iterations, elapsed=elapsed, evaluations=counts)
+
+
+def _largest(result: NlpResult) -> float:
+    """The largest |multiplier|."""
+    return float(np.abs(np.concatenate((result.lam_x, result.lam_g))).max(initial=0.0))
+
+
+def _slope(result: NlpResult) -> float:
+    """‖∇f‖_∞, at least one."""
+    assert result.end is not None
+    return max(1.0, float(np.abs(result.end.gradient).max(initial=0.0)))
 
 
 def _run(

@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from casadi_hybrid.arrays import largest
 from casadi_hybrid.inputs import Vector
 
 Index = NDArray[np.intp]
@@ -143,8 +144,7 @@ def magnitudes(matrix: Any) -> Any:
 
 def largest_entry(matrix: Any) -> float:
     """The largest |entry|, 0 where there is none."""
-    values = matrix.data if is_sparse(matrix) else matrix
-    return float(np.abs(values).max(initial=0.0))
+    return largest(matrix.data if is_sparse(matrix) else matrix.ravel(order="K"))
 
 
 def row_maxima(matrix: Any) -> Vector:

@@ -9,27 +9,30 @@ at the start exceeds 100.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from casadi_hybrid.arrays import Lazy, anywhere, largest, sum_of_sizes
 from casadi_hybrid.errors import EvaluationError
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.nlp.evaluator import Evaluator, Operator
 from casadi_hybrid.nlp.kkt import DenseKernel, Kernel, SparseKernel
 from casadi_hybrid.nlp.program import Program
-from casadi_hybrid.nlp.sparse import Sparse
+from casadi_hybrid.nlp.sparse import Index, Sparse
 from casadi_hybrid.nlp.structure import structure_of
 from casadi_hybrid.nlp.working_set import LOWER, UPPER, WorkingSet
 
 # Up to this many variables and rows LAPACK on full matrices beats the sparse factorization.
 DENSE_LIMIT = 150
 SCALE_GOAL = 100.0
+Mask = NDArray[np.bool_]
 _EPS = float(np.finfo(float).eps)
 ROOM = 4.0 * _EPS
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Bounds:
     """Bounds of one solve, checked: n, n, m and m numbers."""
 
@@ -37,6 +40,49 @@ class Bounds:
     ubx: Vector
     lbg: Vector
     ubg: Vector
+
+    @Lazy
+    def open_x(self) -> tuple[Index, Vector, Vector]:
+        """Where a variable is not fixed, and the bounds there."""
+        return _open(self.lbx, self.ubx)
+
+    @Lazy
+    def open_g(self) -> tuple[Index, Vector, Vector]:
+        """Where a row is no equation, and the bounds there."""
+        return _open(self.lbg, self.ubg)
+
+
+def _open(lower: Vector, upper: Vector) -> tuple[Index, Vector, Vector]:
+    where = np.flatnonzero(lower < upper)
+    return where, lower[where], upper[where]
+
+
+class Walls:
+    """Which entries of w have bounds, in the forms that every step asks for.
+
+    Attributes:
+        lower, upper: one where there is a bound, else zero, as numbers.
+        at_lower, at_upper: the entries that have one.
+        only_lower, only_upper: those that have no other.
+        single: one at the former, minus one at the latter, else zero.
+        count: bounds in all.
+    """
+
+    def __init__(self, has_lower: Mask, has_upper: Mask) -> None:
+        self.lower, self.upper = has_lower.astype(float), has_upper.astype(float)
+        self.at_lower, self.at_upper = np.flatnonzero(has_lower), np.flatnonzero(has_upper)
+        self.only_lower = np.flatnonzero(has_lower & ~has_upper)
+        self.only_upper = np.flatnonzero(has_upper & ~has_lower)
+        self.single = self.lower - self.upper
+        self.count = self.at_lower.size + self.at_upper.size
+
+
+def walls_of(form: Any) -> Walls:
+    """The walls of a standard form or of one like it, made once."""
+    known: Walls | None = form.__dict__.get("_walls")
+    if known is None:
+        known = form.__dict__["_walls"] = Walls(form.has_lower, form.has_upper)
+    return known
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +100,7 @@ class Linearization:
     J: Operator
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Point:
     """The scaled functions of the standard form at one w, and the user's own values there.
 
@@ -82,6 +128,22 @@ class Point:
     raw_gradient: Vector
     raw_g: Vector
     raw_J: Operator
+
+    @Lazy
+    def theta(self) -> float:
+        """‖c‖₁."""
+        return sum_of_sizes(self.c)
+
+    @Lazy
+    def size(self) -> float:
+        """‖w‖_∞."""
+        return largest(self.w)
+
+    @Lazy
+    def logs(self) -> float:
+        """Σlog(w − lower) + Σlog(upper − w)."""
+        total = np.add.reduce
+        return float(total(np.log(self.below)) + total(np.log(self.above)))
 
 
 class StandardForm:
@@ -113,28 +175,33 @@ class StandardForm:
         self.undefined: EvaluationError | None = None
         self.dense = program.n + program.m <= DENSE_LIMIT
         self.evaluator = Evaluator(program, p, dense=self.dense)
-        self.free: NDArray[np.intp] = np.flatnonzero(bounds.lbx < bounds.ubx)
+        self.free: Index = np.flatnonzero(bounds.lbx < bounds.ubx)
         finite = np.isfinite(bounds.lbg) | np.isfinite(bounds.ubg)
-        self.rows: NDArray[np.intp] = np.flatnonzero(finite)
+        self.rows: Index = np.flatnonzero(finite)
         lbg, ubg = bounds.lbg[self.rows], bounds.ubg[self.rows]
-        self._slack_rows: NDArray[np.intp] = np.flatnonzero(lbg < ubg)
+        self._slack_rows: Index = np.flatnonzero(lbg < ubg)
         self.n_free, self.m = self.free.size, self.rows.size
         self.n = self.n_free + self._slack_rows.size
+        # Most problems have no fixed variable and no row without a bound: nothing to pick then.
+        self._all_free, self._all_rows = self.n_free == program.n, self.m == program.m
         self.fixed = np.ones(program.n, dtype=bool)
         self.fixed[self.free] = False
-        self._x = np.clip(x0, bounds.lbx, bounds.ubx)
+        self._x = np.minimum(np.maximum(x0, bounds.lbx), bounds.ubx)
         if self.dense:
-            self._J_block = np.ix_(self.rows, self.free)
-            self._H_block = np.ix_(self.free, self.free)
-            self._slacks = (self._slack_rows, self.n_free + np.arange(self._slack_rows.size))
+            if not (self._all_free and self._all_rows):
+                self._J_block = np.ix_(self.rows, self.free)
+                self._H_block = np.ix_(self.free, self.free)
+            self._frame = np.zeros((self.m, self.n))
+            self._frame[self._slack_rows, np.arange(self.n_free, self.n)] = -1.0
         else:
             self._structure = structure_of(program, self.free, self.rows, self._slack_rows)
 
         self.at_start, g = self._scaling_values(np.where(self.fixed, self._x, x0))
-        steepest = np.abs(self.at_start.gradient[self.free]).max(initial=0.0)
-        self.scale_f = float(np.clip(SCALE_GOAL / max(steepest, 1e-300), 1e-8, 1.0))
-        largest = self._row_maxima(self.at_start.J) if scaled else np.zeros(self.m)
-        self.scale_c: Vector = np.clip(SCALE_GOAL / np.maximum(largest, 1e-300), 1e-8, 1.0)
+        steepest = largest(self.at_start.gradient[self.free])
+        self.scale_f = max(1e-8, min(SCALE_GOAL / max(steepest, 1e-300), 1.0))
+        steep = self._row_maxima(self.at_start.J) if scaled else np.zeros(self.m)
+        scale_c = SCALE_GOAL / np.maximum(steep, 1e-300)
+        self.scale_c: Vector = np.maximum(1e-8, np.minimum(scale_c, 1.0))
         slack_scale = self.scale_c[self._slack_rows]
         target = np.where(lbg == ubg, lbg, 0.0)
         self._target = target * self.scale_c
@@ -145,8 +212,8 @@ class StandardForm:
             self.upper = self.upper + relaxation * np.maximum(1.0, np.abs(self.upper))
         self.has_lower, self.has_upper = np.isfinite(self.lower), np.isfinite(self.upper)
         self._room = ROOM * np.maximum(1.0, _smaller(self.lower, self.upper))
-        box = (bounds.lbx[self.free], bounds.ubx[self.free])
-        self._box = (-np.inf, np.inf) if relaxation else box
+        self._box = (bounds.lbx[self.free], bounds.ubx[self.free])
+        self._boxed = not relaxation and bool(np.isfinite(self._box).any())
         slacks = g[self.rows][self._slack_rows] * slack_scale
         self.start = np.concatenate((self._x[self.free], slacks))
 
@@ -158,14 +225,14 @@ class StandardForm:
         """
         x = self.user_x(w)
         f, gradient, g, J = self.evaluator.first(x)
-        c = g[self.rows] * self.scale_c - self._target
-        c[self._slack_rows] -= w[self.n_free :]
-        full = np.zeros(self.n)
-        full[: self.n_free] = self.scale_f * gradient[self.free]
-        below = np.where(self.has_lower, w - self.lower, 1.0)
-        above = np.where(self.has_upper, self.upper - w, 1.0)
-        outside = bool((below < -2.0 * self._room).any() or (above < -2.0 * self._room).any())
-        below, above = np.maximum(below, self._room), np.maximum(above, self._room)
+        c = (g if self._all_rows else g[self.rows]) * self.scale_c - self._target
+        full = self.scale_f * (gradient if self._all_free else gradient[self.free])
+        if self._slack_rows.size:
+            c[self._slack_rows] -= w[self.n_free :]
+            full = np.concatenate((full, np.zeros(self._slack_rows.size)))
+        below, behind = self._distances(w - self.lower, self.has_lower)
+        above, beyond = self._distances(self.upper - w, self.has_upper)
+        outside = behind or beyond
         A = self._jacobian(J)
         return Point(w, self.scale_f * f, full, c, A, below, above, outside, x, f, gradient, g, J)
 
@@ -186,8 +253,7 @@ class StandardForm:
 
     def hessian(self, at: Point, y: Vector, objective: float = 1.0) -> Operator:
         """∇²_ww of objective·f + yᵀc, scaled."""
-        multipliers = np.zeros(self.program.m)
-        multipliers[self.rows] = y * self.scale_c
+        multipliers = self._of_all_rows(y * self.scale_c)
         if objective == 0.0:
             # H is affine in λ: the difference leaves the constraints' part alone.
             with_y = self._free_block(self.evaluator.hessian(at.x, multipliers))
@@ -219,8 +285,13 @@ class StandardForm:
 
     def user_x(self, w: Vector) -> Vector:
         """The user's x for w."""
+        inner = w[: self.n_free]
+        if self._boxed:
+            inner = np.minimum(np.maximum(inner, self._box[0]), self._box[1])
+        if self._all_free:
+            return inner
         x = self._x.copy()
-        x[self.free] = np.clip(w[: self.n_free], *self._box)
+        x[self.free] = inner
         return x
 
     def user_multipliers(self, at: Point, y: Vector, z: Vector) -> tuple[Vector, Vector]:
@@ -228,13 +299,12 @@ class StandardForm:
 
         z = z_upper − z_lower. The multiplier of a fixed variable is what its stationarity needs.
         """
-        lam_g = np.zeros(self.program.m)
-        lam_g[self.rows] = y * self.scale_c / self.scale_f
-        lam_x = np.zeros(self.program.n)
-        lam_x[self.free] = z[: self.n_free] / self.scale_f
-        if self.fixed.any():
-            slope = at.raw_gradient + at.raw_J.T @ lam_g
-            lam_x[self.fixed] = -slope[self.fixed]
+        lam_g = self._of_all_rows(y * self.scale_c / self.scale_f)
+        of_free = z[: self.n_free] / self.scale_f
+        if self._all_free:
+            return of_free, lam_g
+        lam_x = -(at.raw_gradient + at.raw_J.T @ lam_g)
+        lam_x[self.free] = of_free
         return lam_x, lam_g
 
     def from_user_multipliers(self, lam_x: Vector, lam_g: Vector) -> tuple[Vector, Vector, Vector]:
@@ -250,25 +320,44 @@ class StandardForm:
         sides = np.concatenate((active.x[self.free], active.g[self.rows][self._slack_rows]))
         return (sides == LOWER) & self.has_lower, (sides == UPPER) & self.has_upper
 
+    def _distances(self, distance: Vector, has: Mask) -> tuple[Vector, bool]:
+        """Distances to bounds of one side, see :class:`Point`, and whether w lies outside one."""
+        distance = np.where(has, distance, 1.0)
+        if not anywhere(distance < self._room):
+            return distance, False
+        outside = anywhere(distance < -2.0 * self._room)
+        return np.maximum(distance, self._room), outside
+
+    def _picked(self, J: Operator) -> Operator:
+        """The rows and columns of a full J_g that count."""
+        return J if self._all_free and self._all_rows else J[self._J_block]
+
+    def _of_all_rows(self, values: Vector) -> Vector:
+        """Values of the rows of c as values of the user's rows, zero at those without a bound."""
+        if self._all_rows:
+            return values
+        full = np.zeros(self.program.m)
+        full[self.rows] = values
+        return full
+
     def _scaling_values(self, x0: Vector) -> tuple[Linearization, Vector]:
         """Derivatives and g at the start as given, or moved into its bounds where undefined."""
-        lower, upper = self.bounds.lbx, self.bounds.ubx
-        room = np.minimum(1e-2, 0.25 * (upper - lower))
-        inside = np.clip(self._x, lower + room, upper - room)
         for x in (x0, self._x):
             try:
                 _, gradient, g, J = self.evaluator.first(x)
             except EvaluationError:
                 continue
             return Linearization(x, gradient, J), g
-        self._x = inside
+        lower, upper = self.bounds.lbx, self.bounds.ubx
+        room = np.minimum(1e-2, 0.25 * (upper - lower))
+        self._x = inside = np.clip(self._x, lower + room, upper - room)
         _, gradient, g, J = self.evaluator.first(inside)
         return Linearization(inside, gradient, J), g
 
     def _row_maxima(self, J: Operator) -> Vector:
         if self.dense:
-            block = np.abs(J[self._J_block])
-            return np.asarray(block.max(axis=1, initial=0.0))
+            block: Vector = np.abs(self._picked(J)).max(axis=1, initial=0.0)
+            return block
         structure = self._structure
         largest = np.zeros(self.m)
         np.maximum.at(largest, structure.J_rows, np.abs(J.data[structure.J_kept]))
@@ -276,9 +365,11 @@ class StandardForm:
 
     def _jacobian(self, J: Operator) -> Operator:
         if self.dense:
-            A = np.zeros((self.m, self.n))
-            A[:, : self.n_free] = J[self._J_block] * self.scale_c[:, None]
-            A[self._slacks] = -1.0
+            block = self._picked(J)
+            if not self._slack_rows.size:
+                return np.multiply(block, self.scale_c[:, None], order="C")
+            A = self._frame.copy()
+            np.multiply(block, self.scale_c[:, None], out=A[:, : self.n_free])
             return A
         structure = self._structure
         kept = structure.J_kept.size
@@ -288,8 +379,11 @@ class StandardForm:
 
     def _free_block(self, H: Operator) -> Operator:
         if self.dense:
+            block = H if self._all_free else H[self._H_block]
+            if not self._slack_rows.size:
+                return block
             W = np.zeros((self.n, self.n))
-            W[: self.n_free, : self.n_free] = H[self._H_block]
+            W[: self.n_free, : self.n_free] = block
             return W
         return Sparse(self._structure.W, H.data[self._structure.H_kept])
 

@@ -70,7 +70,8 @@ def make_result(
     at = state.carry.at
     lam_x, lam_g = barrier.multipliers(state)
     feasible = best.residuals.feasibility <= tolerances.feasibility
-    slope = None if feasible else violation_slope(form, at, state.carry.blame)
+    with np.errstate(over="ignore", invalid="ignore"):
+        slope = None if feasible else violation_slope(form, at, state.carry.blame)
     point = _judge(at, best.residuals, tolerances, lam_x, lam_g, slope)
     if reason is StopReason.UNBOUNDED:
         # The ray is the proof: far out f may fall ever more slowly, and rounding be a violation.

@@ -1,0 +1,78 @@
+"""Small vectors, quickly: reductions without the layers that NumPy puts around them.
+
+An iteration on a problem of ten variables makes some hundred NumPy calls of a microsecond each;
+what costs there is the number of Python frames, not the arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import isfinite
+from typing import Any, Generic, TypeVar, overload
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.blas import dasum, idamax
+
+Vector = NDArray[np.float64]
+T = TypeVar("T")
+Made = TypeVar("Made")
+
+
+def largest(v: Vector) -> float:
+    """‖v‖_∞, 0 for an empty vector; NaN where any entry is."""
+    if not v.size:
+        return 0.0
+    if isfinite(dasum(v)):
+        return abs(float(v[idamax(v)]))
+    return float(np.abs(v).max())  # BLAS does not say where a NaN is
+
+
+def sum_of_sizes(v: Vector) -> float:
+    """‖v‖₁, with NumPy's order of summation."""
+    return float(np.add.reduce(np.abs(v)))
+
+
+def anywhere(mask: NDArray[np.bool_]) -> bool:
+    """Whether any entry is true."""
+    return b"\1" in mask.tobytes()
+
+
+def all_finite(v: Vector) -> bool:
+    """Whether no entry is NaN or infinite."""
+    # The sum may overflow where the numbers do not; then it is looked at closely.
+    return not v.size or isfinite(dasum(v)) or bool(np.isfinite(v).all())
+
+
+def changed(old: Made, **fields: Any) -> Made:
+    """``dataclasses.replace`` without its checks, for what is made anew in every step.
+
+    Only for dataclasses without slots, without fields computed at creation, and without
+    :class:`Lazy` attributes, which would be taken along.
+    """
+    new = object.__new__(type(old))
+    new.__dict__.update(old.__dict__, **fields)
+    return new
+
+
+class Lazy(Generic[Made, T]):
+    """``functools.cached_property`` without its lock: an object belongs to one thread here."""
+
+    def __init__(self, compute: Callable[[Made], T]) -> None:
+        self._compute = compute
+        self.__doc__ = compute.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Lazy[Made, T]: ...
+
+    @overload
+    def __get__(self, instance: Made, owner: type) -> T: ...
+
+    def __get__(self, instance: Made | None, owner: type) -> T | Lazy[Made, T]:
+        if instance is None:
+            return self
+        value = instance.__dict__[self._name] = self._compute(instance)
+        return value

@@ -1,0 +1,41 @@
+"""The quick reductions say what NumPy's do, for every kind of number."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from casadi_hybrid.arrays import all_finite, anywhere, changed, largest, sum_of_sizes
+from casadi_hybrid.nlp.filter import Filter
+from casadi_hybrid.nlp.iterate import Iterate
+
+vectors = arrays(float, st.integers(0, 20), elements=st.floats(width=64))
+
+
+@given(vectors)
+def test_reductions_agree_with_numpy(v: np.ndarray) -> None:
+    with np.errstate(over="ignore", invalid="ignore"):
+        np.testing.assert_equal(largest(v), float(np.abs(v).max(initial=0.0)))
+        np.testing.assert_equal(sum_of_sizes(v), float(np.abs(v).sum()))
+    assert all_finite(v) == np.isfinite(v).all()
+    assert anywhere(v > 0.0) == (v > 0.0).any()
+
+
+@pytest.mark.parametrize("step", [1, 2, -1])
+def test_views_are_read_by_their_strides(step: int) -> None:
+    v = np.array([1.0, -9.0, 2.0, 3.0])[::step]
+    assert largest(v) == np.abs(v).max()
+    assert not all_finite(np.array([1.0, np.inf, 1.0, np.nan])[1::2])
+    assert all_finite(np.full(3, 1e308))  # whose sum overflows
+
+
+def test_a_changed_iterate_leaves_the_old_one_alone() -> None:
+    none: Any = np.zeros(0)
+    old = Iterate(none, none, none, none, 0.1, Filter.start(1.0))
+    new = changed(old, tiny=2)
+    assert (old.tiny, new.tiny, new.nu) == (0, 2, old.nu)
+    with pytest.raises(AttributeError):
+        setattr(new, "tiny", 3)  # noqa: B010

@@ -1,0 +1,116 @@
+"""Verdicts that agree with themselves: the word, the point and what ended the solve."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from casadi_hybrid import nlpsol, verify_nlp
+
+x, X = ca.SX.sym("x"), ca.SX.sym("X", 2)
+
+
+def solved(nlp: Any, options: Any = None, **call: Any) -> Any:
+    solver = nlpsol("s", "hybrid", nlp, options)
+    solver(**call)
+    return solver
+
+
+@pytest.mark.parametrize("f", [-ca.sqrt(x), -(x**0.3), -ca.sqrt(1 + x**2)], ids=str)
+def test_an_objective_that_falls_ever_more_slowly_is_unbounded_and_no_success(f: Any) -> None:
+    solver = solved({"x": x, "f": f}, lbx=1, x0=2)
+    stats = solver.stats()
+    assert stats["return_status"] == "UNBOUNDED"
+    assert not stats["success"]
+    assert stats["point_status"] != "KKT_POINT"
+
+
+@pytest.mark.parametrize("least", [-1.0, -1e12])
+def test_a_minimum_far_out_is_no_ray(least: float) -> None:
+    solver = solved({"x": x, "f": (x - 1e11) ** 2 + least})
+    assert solver.stats()["success"]
+    assert float(solver.result.x[0]) == pytest.approx(1e11)
+
+
+@pytest.mark.parametrize("x0", [[0, 0], [0.5, 0.5], [1, 0], [-1, 2]])
+def test_a_hyperbola_with_a_ray_is_unbounded_not_infeasible(x0: Any) -> None:
+    """Min x₀ − x₁ s.t. 0 ≤ x₀x₁ ≤ 1: x₀ = 0, x₁ → ∞."""
+    solver = solved({"x": X, "f": X[0] - X[1], "g": X[0] * X[1]}, lbg=0, ubg=1, x0=x0)
+    assert solver.stats()["return_status"] == "UNBOUNDED"
+    assert "falls without bound" in solver.explain()
+
+
+@pytest.mark.parametrize("scale", [1e6, 1e9, 1e12, 1e14])
+def test_large_terms_that_cancel_are_a_success_for_solver_and_verifier(scale: float) -> None:
+    nlp = {"x": X, "f": scale * ca.sumsqr(X - 1), "g": ca.sum1(X)}
+    solver = nlpsol("s", "hybrid", nlp)
+    answer = solver(ubg=1)
+    assert solver.stats()["success"]
+    np.testing.assert_allclose(solver.result.x, 0.5, rtol=1e-6)
+    np.testing.assert_allclose(solver.result.lam_g, scale, rtol=1e-6)
+    assert verify_nlp(nlp, answer, ubg=1).first.holds(1e-6, scaled=False)
+
+
+def test_multipliers_without_bound_excuse_no_residual() -> None:
+    """A disc and its tangent: no multipliers exist, and rounding of huge ones proves nothing."""
+    solver = solved({"x": X, "f": X[0] - X[1], "g": ca.sumsqr(X)}, lbx=[1, -np.inf], ubg=1)
+    r = solver.result
+    slope = np.array([1.0, -1.0]) + 2 * r.x * r.lam_g + r.lam_x
+    assert not solver.stats()["success"] or np.abs(slope).max() <= 1e-6 * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("limit", [0, 1, 3, 7, 15, 30, 60])
+def test_the_iteration_limit_is_the_reason_when_it_ended_the_solve(limit: int) -> None:
+    """Whatever attempt it cut off."""
+    nlp = {"x": X, "f": X[0] ** 2, "g": ca.vertcat(ca.sumsqr(X) + 1, X[0] * ca.exp(X[1]))}
+    solver = solved(nlp, {"max_iter": limit}, lbg=0, ubg=0, x0=[1, 2])
+    stats = solver.stats()
+    assert stats["iter_count"] <= limit or stats["return_status"] != "ITERATION_LIMIT"
+    if stats["iter_count"] >= limit:
+        assert stats["return_status"] == "ITERATION_LIMIT"
+        assert stats["unified_return_status"] == "SOLVER_RET_LIMITED"
+
+
+def test_the_time_limit_is_the_reason_when_it_ended_the_solve() -> None:
+    nlp = {"x": X, "f": X[0] ** 2, "g": ca.sumsqr(X) + 1}
+    solver = solved(nlp, {"max_time": 1e-9}, lbg=0, ubg=0, x0=[1, 2])
+    assert solver.stats()["return_status"] == "TIME_LIMIT"
+
+
+def test_a_feasible_point_is_not_lost_beside_a_local_minimum_of_the_violation() -> None:
+    """From the feasible side of a hill the iterates may end behind it; the verdict may not."""
+    g = ca.vertcat((X[0] ** 2 - 1) ** 2 + 0.1 * X[0] + X[1] ** 2, X[1])
+    for start in np.linspace(-2.0, 2.0, 17):
+        solver = solved({"x": X, "f": ca.cos(3 * X[0]), "g": g}, lbg=[-1, 0], ubg=[-0.05, 0],
+                        x0=[start, 0])  # fmt: skip
+        stats = solver.stats()
+        if stats["return_status"] == "LOCALLY_INFEASIBLE":
+            assert stats["point_status"] == "INFEASIBLE_STATIONARY"
+            assert solver.result.residuals.feasibility > 1e-6
+            assert not -1 <= float(ca.Function("g", [X], [g])([start, 0])[0]) <= -0.05
+
+
+@pytest.mark.parametrize("radius", [1.0, 0.0])
+def test_an_equation_written_as_two_inequalities_gives_bounded_multipliers(radius: float) -> None:
+    g = ca.sumsqr(X) - 1 if radius else X[0] - X[1]
+    nlp = {"x": X, "f": X[0] + 2 * X[1] ** 2 + X[0] ** 2, "g": ca.vertcat(g, g)}
+    solver = nlpsol("s", "hybrid", nlp)
+    answer = solver(x0=[0.5, -0.5], lbg=[-np.inf, 0], ubg=[0, np.inf])
+    assert solver.stats()["success"]
+    assert np.abs(solver.result.lam_g).max() <= 1e4
+    once = nlpsol("s", "hybrid", {**nlp, "g": g})(x0=answer["x"], lbg=0, ubg=0)
+    np.testing.assert_allclose(float(answer["f"]), float(once["f"]), atol=1e-6)
+    net = float(ca.sum1(answer["lam_g"]))
+    np.testing.assert_allclose(net, float(once["lam_g"]), atol=1e-5)
+    solver(warm_start=solver.result, lbg=[-np.inf, 0], ubg=[0, np.inf])
+    assert solver.stats()["success"]
+    assert solver.stats()["iter_count"] <= 3
+
+
+def test_a_point_as_a_disc_is_not_searched_at_length() -> None:
+    solver = solved({"x": X, "f": ca.sum1(X), "g": ca.sumsqr(X)}, ubg=0, x0=[1, 2])
+    assert solver.stats()["point_status"] in {"FRITZ_JOHN_POINT", "KKT_POINT"}
+    assert solver.stats()["iter_count"] <= 200
