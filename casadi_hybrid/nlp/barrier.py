@@ -9,9 +9,11 @@ with φ_ν = f − νΣlog(w − l) − νΣlog(u − w). This is the law of :mo
 multiplier y, correction M = ε⁻¹I and primal metric P = (W + Σ + σI + AᵀMA)⁻¹; σ is kept until
 the kernel's inertia says that P is positive definite where it has to be. Globalization is the
 filter line search of Wächter and Biegler (Math. Program. 106, 2006) with second-order corrections
-on the same factor, ν falls by min(0.2ν, ν^1.5), and where the filter blocks,
-:mod:`casadi_hybrid.nlp.restoration` (the same kernel with finite penalty) reduces ‖c‖. Once ν is
-small, :mod:`casadi_hybrid.nlp.polish` jumps to the solution of the active set.
+on the same factor, and ν falls by min(0.2ν, ν^1.5). Where the filter blocks, or nothing improves
+any more (:mod:`casadi_hybrid.nlp.pace`), :mod:`casadi_hybrid.nlp.elastic` reduces ‖c‖₁ by the same
+steps on the kernel with a penalty for every row; where that ends at a stationary violation,
+:mod:`casadi_hybrid.nlp.restoration` (one finite penalty) reduces ‖c‖₂, which can prove it. Once ν
+is small and the active set clear, :mod:`casadi_hybrid.nlp.polish` jumps to its solution.
 """
 
 from __future__ import annotations
@@ -46,6 +48,7 @@ from casadi_hybrid.residuals import Residuals
 from casadi_hybrid.status import StopReason
 
 _CLEAR, _LATE = 100.0, 1.1e-9  # at the second ν an active set is tried also if it is not clear
+_FAR_OFF, _NU_FAR_OFF = 10.0, 1e-2
 _UNDEFINED = 10  # steps without a second derivative
 
 
@@ -115,10 +118,16 @@ class Barrier:
         return follow(form, self._kernel, it, self._solved, active)
 
     def _nearby(self, it: Iterate, warm: WarmStart) -> Iterate:
-        """The given multipliers, those of bounds at least on the central path of ν."""
+        """The given multipliers, those of bounds at least on the central path of ν.
+
+        With a ν as small as that of a warm start only where they nearly solve this problem.
+        """
         form = self.form
         below, above = it.at.below, it.at.above
         y, z_lower, z_upper = form.from_user_multipliers(warm.lam_x, warm.lam_g)
+        given = replace(it, y=y, z_lower=z_lower, z_upper=z_upper)
+        if scaled_error(form, given, 0.0) > _FAR_OFF:
+            it = replace(it, nu=max(it.nu, _NU_FAR_OFF))
         z_lower = np.where(form.has_lower, np.maximum(z_lower, it.nu / below), 0.0)
         z_upper = np.where(form.has_upper, np.maximum(z_upper, it.nu / above), 0.0)
         return replace(it, y=y, z_lower=z_lower, z_upper=z_upper)

@@ -21,7 +21,9 @@ def nlpsol(
 
     Where the barrier iteration stalls, or has no answer after 200 steps, other attempts follow:
     roots of the constraints first, other starts, bounds widened by 1e-8 relative. Iterations and
-    times count all of them. Success is judged by the unscaled residuals with the bounds as given.
+    times count all of them. Success is judged by the unscaled residuals with the bounds as given;
+    what rounding leaves where large terms cancel does not count
+    (:func:`casadi_hybrid.residuals.beyond_rounding`).
 
     Args:
         name: name of the solver, for messages.
@@ -55,8 +57,8 @@ def nlpsol(
             print_time                        False    print seconds and numbers of evaluations at
                                                        the end
             warn_initial_bounds               False    warn where x0 lies outside its bounds
-            expand                            False    turn an MX problem into SX (faster to
-                                                       evaluate)
+            expand                            False    turn an MX problem into SX; without it
+                                                       that is done where it pays
             jit                               False    compile the functions by the system's C
                                                        compiler
             constraint_names                  None     m names for messages; ``g[i]`` by default

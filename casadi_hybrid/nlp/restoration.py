@@ -39,7 +39,7 @@ _LEAST_NU = 1e-12
 _FORGET = 0.1  # what is left of D at the next step where columns shrink
 _PROOF = 0.01 * STATIONARY_VIOLATION
 _LET_GO = 1e-4
-_POLISH = 20  # steps from a stationary ‖c‖₁ to a stationary ‖c‖₂
+_POLISH, _POLISH_LARGE = 20, 4  # steps from a stationary ‖c‖₁ to a stationary ‖c‖₂
 _FLAT = 1e-11  # cosine between c and a column of A that counts as zero
 _ROOT, _ROUGH_ROOT = 1e-11, 1e-6
 _FAST = 0.8  # v⁺ ≤ 0.8v: Gauss–Newton goes on
@@ -181,7 +181,7 @@ def restore_step(
         return new, None
     if r.goal == 0.0 and float(np.abs(new.c).max(initial=0.0)) <= _ROOT:
         return new, None
-    r = _watched(replace(r, steps=r.steps + 1), new)
+    r = _watched(replace(r, steps=r.steps + 1), new, dense=form.dense)
     fast = float(new.c @ new.c) <= _FAST * float(at.c @ at.c)
     return new, replace(
         r, z_lower=moved.z_lower, z_upper=moved.z_upper, damping=damping, curved=not fast
@@ -193,9 +193,9 @@ def _units(at: Point, cautious: bool) -> Vector:
     return np.full(squares.size, squares.mean()) if cautious and squares.size else squares
 
 
-def _watched(r: Restoration, at: Point) -> Restoration:
+def _watched(r: Restoration, at: Point, *, dense: bool) -> Restoration:
     """Give up where the violation hardly falls any more: it tends to a limit at infinity."""
-    if r.least is not None and r.steps >= _POLISH:
+    if r.least is not None and r.steps >= (_POLISH if dense else _POLISH_LARGE):
         raise StallError(StopReason.STALLED, "the sum of the violations is stationary")
     if r.steps % _WATCH:
         return r
