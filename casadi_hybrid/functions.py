@@ -26,8 +26,8 @@ from casadi_hybrid.errors import CompilerWarning, EvaluationError
 from casadi_hybrid.inputs import Matrix, Vector
 
 COMPILERS = ("cc", "gcc", "clang")
-EXPANSION_LIMIT = 1_000_000
-"""Scalar operations of one function up to which MX is turned into SX: a second to build."""
+EXPANSION_LIMIT = 8_000_000
+"""Scalar operations of one function up to which MX is turned into SX: seconds to build."""
 _FUSED = ("residual", "first", "second", "curvature")
 
 

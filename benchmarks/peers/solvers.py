@@ -69,10 +69,12 @@ def sqpmethod(qpsol: str, qp_options: Mapping[str, Any], **options: Any) -> Make
 SOLVERS: dict[str, Make] = {
     "hybrid": lambda nlp: nlpsol("ours", "hybrid", dict(nlp)),
     "ipopt": plugin("ipopt", ipopt=IPOPT),
+    "ipopt expand": plugin("ipopt", expand=True, ipopt=IPOPT),
     "ipopt honor": plugin(
         "ipopt", ipopt={**IPOPT, "bound_relax_factor": 1e-8, "honor_original_bounds": "yes"}
     ),
     "ipopt unscaled": plugin("ipopt", ipopt={**IPOPT, **UNSCALED}),
+    "ipopt unscaled expand": plugin("ipopt", expand=True, ipopt={**IPOPT, **UNSCALED}),
     "sleqp": plugin("sleqp", print_level=0, max_iter=3000),
     "uno filtersqp": plugin("uno", uno={**UNO, "preset": "filtersqp"}),
     "uno funnelsqp": plugin("uno", uno={**UNO, "preset": "funnelsqp"}),
