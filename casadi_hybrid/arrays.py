@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dasum, idamax
 
 Vector = NDArray[np.float64]
+_FEW = 7  # NumPy adds so many one after the other
 T = TypeVar("T")
 Made = TypeVar("Made")
 
@@ -24,13 +25,23 @@ def largest(v: Vector) -> float:
     if not v.size:
         return 0.0
     if isfinite(dasum(v)):
-        return abs(float(v[idamax(v)]))
+        return abs(v.item(idamax(v)))
     return float(np.abs(v).max())  # BLAS does not say where a NaN is
 
 
 def sum_of_sizes(v: Vector) -> float:
     """‖v‖₁, with NumPy's order of summation."""
-    return float(np.add.reduce(np.abs(v)))
+    return total(np.abs(v))
+
+
+def total(v: Vector) -> float:
+    """The sum of the entries, with NumPy's order of summation (:func:`numpy.add.reduce`)."""
+    if v.size > _FEW:
+        return float(np.add.reduce(v))
+    added = 0.0
+    for number in v.tolist():  # not sum(), which rounds otherwise from Python 3.12 on
+        added += number
+    return added
 
 
 def anywhere(mask: NDArray[np.bool_]) -> bool:

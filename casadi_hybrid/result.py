@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
+from casadi_hybrid.arrays import changed
 from casadi_hybrid.errors import EvaluationError
 from casadi_hybrid.history import Course, History
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.residuals import Residuals, Tolerances
 from casadi_hybrid.status import PointStatus, StopReason
+
+Known = TypeVar("Known", bound="Result")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -66,12 +69,7 @@ class Result:
     _residual_rows: ClassVar[tuple[str, ...]] = ("feasibility", "stationarity")
 
     def __post_init__(self) -> None:
-        for item in fields(self):
-            value = getattr(self, item.name)
-            if isinstance(value, np.ndarray):
-                array = value.copy()
-                array.setflags(write=False)
-                object.__setattr__(self, item.name, array)
+        self.__dict__.update(_locked(self.__dict__))
 
     @property
     def success(self) -> bool:
@@ -148,6 +146,19 @@ class Result:
         rows += [("remark", remark) for remark in self.remarks]
         width = 1 + max(len(label) for label, _ in rows)
         return "\n".join(f"{label:<{width}}{text}" for label, text in rows)
+
+
+def altered(result: Known, **others: Any) -> Known:
+    """The result with other values in these fields; arrays that stay are shared, not copied."""
+    return changed(result, **{**others, **_locked(others)})
+
+
+def _locked(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Read-only copies of the arrays among the values."""
+    copies = {name: v.copy() for name, v in values.items() if isinstance(v, np.ndarray)}
+    for array in copies.values():
+        array.setflags(write=False)
+    return copies
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from casadi_hybrid.arrays import all_finite, anywhere, changed, largest, sum_of_sizes
+from casadi_hybrid.arrays import all_finite, anywhere, changed, largest, sum_of_sizes, total
 from casadi_hybrid.nlp.filter import Filter
 from casadi_hybrid.nlp.iterate import Iterate
 
@@ -20,6 +20,7 @@ def test_reductions_agree_with_numpy(v: np.ndarray) -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         np.testing.assert_equal(largest(v), float(np.abs(v).max(initial=0.0)))
         np.testing.assert_equal(sum_of_sizes(v), float(np.abs(v).sum()))
+        np.testing.assert_equal(total(v) + 0.0, float(v.sum()) + 0.0)
     assert all_finite(v) == np.isfinite(v).all()
     assert anywhere(v > 0.0) == (v > 0.0).any()
 

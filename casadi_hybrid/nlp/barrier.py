@@ -18,10 +18,9 @@ is small and the active set clear, :mod:`casadi_hybrid.nlp.polish` jumps to its 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
+from casadi_hybrid.arrays import changed
 from casadi_hybrid.errors import EvaluationError, StallError
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.iterations.base import Start
@@ -35,7 +34,7 @@ from casadi_hybrid.nlp.inertia import (
     least_squares_multipliers,
     rows_are_dependent,
 )
-from casadi_hybrid.nlp.iterate import Iterate, ScaledError, Settings, interior, scaled_error
+from casadi_hybrid.nlp.iterate import Iterate, ScaledError, Settings, interior
 from casadi_hybrid.nlp.newton import newton_step
 from casadi_hybrid.nlp.pace import CRAWL, FEASIBLE, ROUNDS, STALL, mark_of
 from casadi_hybrid.nlp.polish import active_guess, polish
@@ -66,6 +65,10 @@ class Barrier:
         self._kernel = form.kernel()
         self._dependent = False
         self._undefined = 0
+        self._asked: tuple[Iterate, tuple[Vector, Vector]] | None = None
+        self._measured: tuple[Iterate, ScaledError] | None = None
+        self._no_memory = np.zeros(form.program.m)
+        self._no_memory.setflags(write=False)
 
     # --- the iteration's contract -------------------------------------------------------------
 
@@ -77,7 +80,7 @@ class Barrier:
         z_upper = np.where(form.has_upper, 1.0, 0.0)
         self._dependent = rows_are_dependent(at.A)
         y = self._least_squares(at, z_lower, z_upper)
-        theta = float(np.abs(at.c).sum())
+        theta = at.theta
         it = Iterate(at, y, z_lower, z_upper, settings.nu_start, Filter.start(theta))
         spent = 0
         if self._warm is not None:
@@ -110,7 +113,7 @@ class Barrier:
         if at is None:
             return None, 0
         y, z_lower, z_upper = form.from_user_multipliers(warm.lam_x, warm.lam_g)
-        it = replace(cold, at=at, y=y, z_lower=z_lower, z_upper=z_upper)
+        it = changed(cold, at=at, y=y, z_lower=z_lower, z_upper=z_upper)
         if self._solved(it):
             return it, 0
         known = warm.working_set
@@ -130,7 +133,7 @@ class Barrier:
             it = replace(it, nu=max(it.nu, _NU_FAR_OFF))
         z_lower = np.where(form.has_lower, np.maximum(z_lower, it.nu / below), 0.0)
         z_upper = np.where(form.has_upper, np.maximum(z_upper, it.nu / above), 0.0)
-        return replace(it, y=y, z_lower=z_lower, z_upper=z_upper)
+        return changed(it, y=y, z_lower=z_lower, z_upper=z_upper)
 
     def evaluate(self, oracle: Oracle, state: State) -> Point:
         """Return the point the state carries: its trial step has evaluated it already."""
@@ -148,7 +151,7 @@ class Barrier:
     def settled(self, state: State, at: Point) -> bool:
         """Also the scaled error has to be small, as in IPOPT, unless steps have become tiny."""
         iterate: Iterate = state.carry
-        return iterate.tiny > 0 or scaled_error(self.form, iterate, 0.0) <= self.settings.tol
+        return iterate.tiny > 0 or self._error(iterate).at(0.0) <= self.settings.tol
 
     def remarks(self, oracle: Oracle, state: State, at: Point) -> tuple[str, ...]:
         """Nothing here; the interface explains a result."""
@@ -179,15 +182,17 @@ class Barrier:
 
     def _lower_barrier(self, it: Iterate, t: int) -> Iterate:
         settings, floor = self.settings, it.floor
-        error = ScaledError(self.form, it)
+        error = self._error(it)
         if error.at(0.0) <= settings.tol and it.nu <= floor * 1.001:
             floor = max(0.1 * floor, settings.nu_least)  # unscaled residuals ask for more
-        nu = it.nu
-        while nu > floor and error.at(nu) <= settings.kappa_epsilon * nu:
+        nu, of_nu = it.nu, error.at(it.nu)
+        while nu > floor and of_nu <= settings.kappa_epsilon * nu:
             nu = settings.next_nu(nu, floor)
-        kept = it if floor == it.floor else replace(it, floor=floor)
+            of_nu = error.at(nu)
+        kept = it if floor == it.floor else changed(it, floor=floor)
         lowered = kept.with_barrier(nu)
-        return replace(lowered, mark=mark_of(lowered, error.at(nu), t))
+        mark = mark_of(lowered, of_nu, t)
+        return lowered if mark is lowered.mark else changed(lowered, mark=mark)
 
     # --- the Newton step ----------------------------------------------------------------------
 
@@ -203,7 +208,7 @@ class Barrier:
             W = self._hessian(it)
             new = newton_step(form, self.settings, self._kernel, it, W, dependent=self._dependent)
         except StallError:
-            if Merit(form, it).theta <= self.settings.tol:
+            if it.at.theta <= self.settings.tol:
                 raise
             new = None
         return self._block(it, t) if new is None else self._state(self._at_root(new), t + 1)
@@ -230,7 +235,7 @@ class Barrier:
         if float(np.abs(it.at.c).max(initial=0.0)) > self.settings.tol:
             return it
         none = np.zeros(self.form.n)
-        root = replace(it, y=np.zeros(self.form.m), z_lower=none, z_upper=none, tiny=1)
+        root = changed(it, y=np.zeros(self.form.m), z_lower=none, z_upper=none, tiny=1)
         return root if self._within(root) else it
 
     # --- leaving the ordinary step ------------------------------------------------------------
@@ -240,7 +245,7 @@ class Barrier:
         merit = Merit(self.form, it)
         if merit.theta <= 1e-11 * max(1.0, float(np.abs(it.at.w).max(initial=0.0))):
             raise StallError(StopReason.STALLED, "no step decreases the barrier function any more")
-        blocked = replace(it, filter=merit.extended(), short=0, watched=None)
+        blocked = changed(it, filter=merit.extended(), short=0, watched=None)
         # More equations than unknowns: their least squares are what is asked for.
         begin = begin_restoration if self.form.m > self.form.n else begin_elastic
         return self._restore(begin(self.form, blocked, merit.theta), t)
@@ -260,7 +265,7 @@ class Barrier:
             if r.least is None:
                 raise
             return self._state(r.least, t)
-        moved = replace(it, at=at, restoration=restoration)
+        moved = changed(it, at=at, restoration=restoration)
         if restoration is None:  # acceptable to the filter again
             moved = _marked(self._resumed(moved, r.goal), t + 1)
         return self._state(moved, t + 1)
@@ -276,7 +281,7 @@ class Barrier:
                 begin_restoration(self.form, it, r.theta, least=self._proof(it, r)), t
             )
         at, elastic = found
-        moved = replace(it, at=at, restoration=elastic)
+        moved = changed(it, at=at, restoration=elastic)
         merit = Merit(self.form, moved)
         if restored(it, at, merit.theta, merit.phi):
             moved = _marked(after_elastic(self.form, moved), t + 1)
@@ -289,7 +294,7 @@ class Barrier:
             return None
         if violation_slope(self.form, it.at, y) > STATIONARY_VIOLATION:
             return None
-        return replace(it, blame=y)
+        return changed(it, blame=y)
 
     def _resumed(self, it: Iterate, goal: float) -> Iterate:
         form = self.form
@@ -297,14 +302,14 @@ class Barrier:
             # At a root no bound has to push: without an objective it is a solution as it is.
             free = np.zeros(form.n)
             y = self._least_squares(it.at, free, free)
-            root = replace(it, y=y, z_lower=free, z_upper=free, tiny=1)
+            root = changed(it, y=y, z_lower=free, z_upper=free, tiny=1)
             if self._within(root):
                 return root
         below, above = it.at.below, it.at.above
         z_lower = np.where(form.has_lower, np.clip(it.nu / below, 1e-8, 1e3), 0.0)
         z_upper = np.where(form.has_upper, np.clip(it.nu / above, 1e-8, 1e3), 0.0)
         y = self._least_squares(it.at, z_lower, z_upper)
-        return replace(it, y=y, z_lower=z_lower, z_upper=z_upper, tiny=0)
+        return changed(it, y=y, z_lower=z_lower, z_upper=z_upper, tiny=0)
 
     def _polish(self, it: Iterate) -> tuple[Iterate, int, bool]:
         """Try the active set once it was guessed twice: (iterate, steps spent, whether solved).
@@ -315,7 +320,7 @@ class Barrier:
             return it, 0, False
         lower, upper = active_guess(self.form, it)
         guess = lower.tobytes() + upper.tobytes()
-        tried = replace(it, guess=guess, fresh=False)
+        tried = changed(it, guess=guess, fresh=False)
         if guess != it.guess or not (it.nu <= _LATE or _clear(self.form, it)):
             return tried, 0, False
         found, steps = polish(self.form, self._kernel, it, self._solved)
@@ -323,7 +328,7 @@ class Barrier:
 
     def _solved(self, it: Iterate) -> bool:
         """Whether the scaled error and the user's residuals are both within tolerance."""
-        if scaled_error(self.form, it, 0.0) > self.settings.tol:
+        if self._error(it).at(0.0) > self.settings.tol:
             return False
         return self._within(it)
 
@@ -338,14 +343,24 @@ class Barrier:
         )
 
     def _multipliers(self, it: Iterate) -> tuple[Vector, Vector]:
-        return self.form.user_multipliers(it.at, it.y, it.z_upper - it.z_lower)
+        """Those of the last iterate asked for are kept: its state, residuals and end ask again."""
+        if self._asked is None or self._asked[0] is not it:
+            found = self.form.user_multipliers(it.at, it.y, it.z_upper - it.z_lower)
+            self._asked = it, found
+        return self._asked[1]
+
+    def _error(self, it: Iterate) -> ScaledError:
+        """The scaled error, kept like the multipliers."""
+        if self._measured is None or self._measured[0] is not it:
+            self._measured = it, ScaledError(self.form, it)
+        return self._measured[1]
 
     def _least_squares(self, at: Point, z_lower: Vector, z_upper: Vector) -> Vector:
         return least_squares_multipliers(self.form, self._kernel, at, z_lower, z_upper)
 
     def _state(self, it: Iterate, t: int) -> State:
         lam_g = self._multipliers(it)[1]
-        return State(it.at.x, lam_g, np.zeros_like(lam_g), lam_g, t, it)
+        return State(it.at.x, lam_g, self._no_memory, lam_g, t, it)
 
 
 def _clear(form: StandardForm, it: Iterate) -> bool:
@@ -362,4 +377,4 @@ def _clear(form: StandardForm, it: Iterate) -> bool:
 
 def _marked(it: Iterate, t: int) -> Iterate:
     """The iterate after a restoration."""
-    return it if it.mark is None else replace(it, mark=it.mark.restored(t))
+    return it if it.mark is None else changed(it, mark=it.mark.restored(t))

@@ -9,6 +9,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
+from casadi_hybrid.arrays import all_finite, anywhere
 from casadi_hybrid.errors import InputError
 from casadi_hybrid.inputs import Vector, as_vector
 from casadi_hybrid.nlp.program import Program
@@ -27,6 +28,9 @@ def checked(value: Any, size: int, name: str, *, infinite: bool = False) -> Vect
     Raises:
         InputError: for symbols, text, a wrong length or a value that is not allowed.
     """
+    common = _common(value, size)
+    if common is not None and (all_finite(common) or (infinite and not anywhere(np.isnan(common)))):
+        return common
     if isinstance(value, ca.SX | ca.MX):
         raise InputError(
             f"{name} is a CasADi symbol; numbers are needed here. For symbols make the solver with "
@@ -42,6 +46,30 @@ def checked(value: Any, size: int, name: str, *, infinite: bool = False) -> Vect
             flat = array.ravel()
             return np.where(np.isinf(flat), flat, vector)
     return as_vector(value, size, name)
+
+
+def _common(value: Any, size: int) -> Vector | None:
+    """What is nearly always given, a float, or numbers in a row, as a fresh array; else None.
+
+    The checks that can say what is wrong with the rest cost more than an iteration.
+    """
+    kind = type(value)
+    if kind is float:
+        array = np.empty(size)
+        array.fill(value)
+        return array
+    if kind is ca.DM:
+        array = value.full()
+        return array.ravel() if array.shape == (size, 1) else None
+    if kind not in (np.ndarray, list, tuple):
+        return None
+    try:
+        array = np.array(value)
+    except (TypeError, ValueError):
+        return None
+    if array.shape != (size,) or array.dtype.kind not in "iuf":
+        return None
+    return array.astype(np.float64, copy=False)
 
 
 def _real(value: Any) -> NDArray[np.float64] | None:
@@ -72,13 +100,13 @@ def _check_pair(
     low = checked(lower, size, f"lb{of}", infinite=True)
     high = checked(upper, size, f"ub{of}", infinite=True)
     for label, values, wrong in ((f"lb{of}", low, np.inf), (f"ub{of}", high, -np.inf)):
-        bad = np.flatnonzero(values == wrong)
-        if bad.size:
-            i = int(bad[0])
+        bad = values == wrong
+        if anywhere(bad):
+            i = int(bad.argmax())
             raise InputError(f"{label}[{i}] is {wrong}; no value of {names[i]} can meet it")
-    crossed = np.flatnonzero(low > high)
-    if crossed.size:
-        i = int(crossed[0])
+    crossed = low > high
+    if anywhere(crossed):
+        i = int(crossed.argmax())
         raise InputError(
             f"lb{of}[{i}] = {low[i]:g} exceeds ub{of}[{i}] = {high[i]:g}; "
             f"no value of {names[i]} lies between them"

@@ -57,6 +57,8 @@ def as_column(value: Any, shape: tuple[int, int] | None) -> Any:
 
 def in_shape(outputs: dict[str, ca.DM], shapes: Shapes) -> dict[str, ca.DM]:
     """Return the outputs of a solver, those that belong to x, p or g in their shapes."""
+    if not shapes:
+        return outputs
     return {
         name: ca.reshape(value, shapes[key])
         if (key := name.removeprefix("lam_")) in shapes

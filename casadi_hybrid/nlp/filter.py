@@ -7,7 +7,7 @@ from math import isfinite, sqrt
 
 import numpy as np
 
-from casadi_hybrid.arrays import Lazy
+from casadi_hybrid.arrays import Lazy, total
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.nlp.iterate import DAMPING, Iterate
 from casadi_hybrid.nlp.standard import Point, StandardForm, walls_of
@@ -73,14 +73,14 @@ class Merit:
         """φ_ν, +inf on or outside the bounds."""
         if at.outside:
             return np.inf
-        walls, total = self._walls, np.add.reduce
+        walls = self._walls
         if not walls.count:
             return at.f
         linear = 0.0
         if walls.only_lower.size:
-            linear += float(total(at.below[walls.only_lower]))
+            linear += total(at.below[walls.only_lower])
         if walls.only_upper.size:
-            linear += float(total(at.above[walls.only_upper]))
+            linear += total(at.above[walls.only_upper])
         return at.f - self._it.nu * (at.logs - DAMPING * linear)
 
     def smallest_step(self, slope: float) -> float:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from casadi_hybrid.arrays import changed, largest, sum_of_sizes
+from casadi_hybrid.arrays import changed, largest, sum_of_sizes, total
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.nlp.sparse import Index
 from casadi_hybrid.nlp.standard import Point, StandardForm, walls_of
@@ -111,25 +111,40 @@ class Iterate:
 
     def barrier_diagonal(self, form: StandardForm) -> Vector:
         """Σ = Z_l/(w − l) + Z_u/(u − w)."""
-        below, above = self.at.below, self.at.above
-        return self.z_lower / below + self.z_upper / above
+        walls, at = walls_of(form), self.at
+        if not walls.at_upper.size:
+            return self.z_lower / at.below
+        if not walls.at_lower.size:
+            return self.z_upper / at.above
+        return self.z_lower / at.below + self.z_upper / at.above
 
     def dual_steps(self, form: StandardForm, dw: Vector) -> tuple[Vector, Vector]:
         """Newton steps of z_l and z_u that belong to dw."""
         walls, at = walls_of(form), self.at
         # Where there is no bound z and the mask of ν are zero, and so is the step.
-        lower = (self.nu * walls.lower - self.z_lower * dw) / at.below - self.z_lower
-        upper = (self.nu * walls.upper + self.z_upper * dw) / at.above - self.z_upper
+        lower, upper = self.z_lower, self.z_upper
+        if walls.at_lower.size:
+            lower = (self.nu * walls.lower - lower * dw) / at.below - lower
+        if walls.at_upper.size:
+            upper = (self.nu * walls.upper + upper * dw) / at.above - upper
         return lower, upper
 
     def with_safe_duals(self, form: StandardForm) -> Iterate:
         """Keep each z within a factor 1e10 of ν/(distance)."""
-        walls, at = walls_of(form), self.at
-        return changed(
-            self,
-            z_lower=_kept_near(self.z_lower, self.nu * walls.lower / at.below),
-            z_upper=_kept_near(self.z_upper, self.nu * walls.upper / at.above),
-        )
+        lower, upper = safe_duals(form, self.at, self.nu, self.z_lower, self.z_upper)
+        return changed(self, z_lower=lower, z_upper=upper)
+
+
+def safe_duals(
+    form: StandardForm, at: Point, nu: float, lower: Vector, upper: Vector
+) -> tuple[Vector, Vector]:
+    """Multipliers of bounds, each within a factor 1e10 of ν/(distance)."""
+    walls = walls_of(form)
+    if walls.at_lower.size:
+        lower = _kept_near(lower, nu * walls.lower / at.below)
+    if walls.at_upper.size:
+        upper = _kept_near(upper, nu * walls.upper / at.above)
+    return lower, upper
 
 
 def _kept_near(z: Vector, central: Vector) -> Vector:
@@ -142,15 +157,19 @@ class ScaledError:
     def __init__(self, form: StandardForm, it: Iterate) -> None:
         at, walls = it.at, walls_of(form)
         r = at.gradient + at.A.T @ it.y - it.z_lower + it.z_upper
-        total = np.add.reduce
-        z = float(total(it.z_lower) + total(it.z_upper))
+        z = total(it.z_lower) + total(it.z_upper)
         bounds = walls.count
         s_d = max(100.0, (sum_of_sizes(it.y) + z) / max(1, form.m + bounds)) / 100.0
         self._rest = max(largest(r) / s_d, largest(at.c))
         self._scale = max(100.0, z / max(1, bounds)) / 100.0
-        self._products = np.concatenate(
-            ((at.below * it.z_lower)[walls.at_lower], (at.above * it.z_upper)[walls.at_upper])
-        )
+        if not walls.at_upper.size:
+            self._products = (at.below * it.z_lower)[walls.at_lower]
+        elif not walls.at_lower.size:
+            self._products = (at.above * it.z_upper)[walls.at_upper]
+        else:
+            self._products = np.concatenate(
+                ((at.below * it.z_lower)[walls.at_lower], (at.above * it.z_upper)[walls.at_upper])
+            )
 
     def at(self, nu: float) -> float:
         """E_ν."""
@@ -180,10 +199,10 @@ def interior(form: StandardForm, w: Vector, push: float) -> Vector:
 def fraction_to_boundary(form: StandardForm, at: Point, dw: Vector, tau: float) -> float:
     """Largest α ≤ 1 after which every distance to a bound is at least 1 − τ of what it is."""
     walls = walls_of(form)
-    return min(
-        share_to_zero(at.below, dw, walls.at_lower, tau),
-        share_to_zero(at.above, -dw, walls.at_upper, tau),
-    )
+    share = share_to_zero(at.below, dw, walls.at_lower, tau)
+    if not walls.at_upper.size:
+        return share
+    return min(share, share_to_zero(at.above, -dw, walls.at_upper, tau))
 
 
 def share_to_zero(v: Vector, dv: Vector, where: Index, tau: float) -> float:

@@ -13,7 +13,13 @@ from casadi_hybrid.inputs import Vector
 from casadi_hybrid.nlp.evaluator import Operator
 from casadi_hybrid.nlp.filter import Merit
 from casadi_hybrid.nlp.inertia import factor_with_inertia
-from casadi_hybrid.nlp.iterate import Iterate, Settings, fraction_to_boundary, share_to_zero
+from casadi_hybrid.nlp.iterate import (
+    Iterate,
+    Settings,
+    fraction_to_boundary,
+    safe_duals,
+    share_to_zero,
+)
 from casadi_hybrid.nlp.kkt import Kernel
 from casadi_hybrid.nlp.standard import Point, StandardForm, walls_of
 from casadi_hybrid.status import StopReason
@@ -187,14 +193,15 @@ def _correct(
 def _moved(
     form: StandardForm, it: Iterate, new: Point, alpha: float, d: Direction, **others: Any
 ) -> Iterate:
-    return changed(
-        it,
-        at=new,
-        y=it.y + alpha * d.dy,
-        z_lower=it.z_lower + d.alpha_z * d.dz_lower,
-        z_upper=it.z_upper + d.alpha_z * d.dz_upper,
-        **others,
-    ).with_safe_duals(form)
+    z_lower, z_upper = safe_duals(
+        form,
+        new,
+        it.nu,
+        it.z_lower + d.alpha_z * d.dz_lower,
+        it.z_upper + d.alpha_z * d.dz_upper,
+    )
+    y = it.y + alpha * d.dy
+    return changed(it, at=new, y=y, z_lower=z_lower, z_upper=z_upper, **others)
 
 
 def _distance(new: Vector, old: Vector) -> float:

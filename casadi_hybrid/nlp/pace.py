@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 if TYPE_CHECKING:
     from casadi_hybrid.nlp.iterate import Iterate
 
@@ -44,7 +42,7 @@ def mark_of(it: Iterate, error: float, t: int) -> Mark:
     An improvement is a violation that fell by 1 % (as long as it is one), an objective that fell
     by a thousandth of its size, or an error that fell by a tenth.
     """
-    old, theta, f = it.mark, float(np.abs(it.at.c).sum()), it.at.f
+    old, theta, f = it.mark, it.at.theta, it.at.f
     if old is not None and old.nu == it.nu:
         nearer = max(old.theta, theta) > FEASIBLE and theta < _THETA * old.theta
         lower = f < old.f - _F * abs(f)

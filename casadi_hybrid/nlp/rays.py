@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from casadi_hybrid.arrays import largest
 from casadi_hybrid.nlp.residuals import met_far_out
 from casadi_hybrid.nlp.standard import Bounds
 from casadi_hybrid.residuals import Tolerances
@@ -38,7 +39,7 @@ class RayTest:
     def __call__(self, progress: Progress) -> StopReason | None:
         """Return UNBOUNDED, DIVERGED (beyond 1e20) or None."""
         at = progress.state.carry.at
-        size, before = float(np.abs(at.x).max()), self._size
+        size, before = largest(at.x), self._size
         self._size = size
         if size < _LARGE:
             return None

@@ -41,14 +41,14 @@ def kkt_residuals(
     What rounding explains counts as zero, see :func:`~casadi_hybrid.residuals.beyond_rounding`.
     The terms of a row are taken to be of the sizes |J_g||x| and |bound|.
     """
-    of_g = violations(g, bounds.lbg, bounds.ubg)
+    of_g = violations(g, bounds.lbg, bounds.ubg) if g.size else g
     steepest = largest_entry(J)
     if _may_be_rounding(of_g, steepest * sum_of_sizes(x)):
         of_g = counted_violation(of_g, row_sizes(g, J, x))
     slope = gradient + J.T @ lam_g + lam_x
     if _may_be_rounding(slope, steepest * sum_of_sizes(lam_g), largest(gradient)):
         slope = counted_slope(slope, gradient, magnitudes(J).T @ np.abs(lam_g) + np.abs(lam_x))
-    inside = not (anywhere(x < bounds.lbx) or anywhere(x > bounds.ubx))
+    inside = not (bounds.on_x and (anywhere(x < bounds.lbx) or anywhere(x > bounds.ubx)))
     of_x = 0.0 if inside else largest(violations(x, bounds.lbx, bounds.ubx))
     return Residuals(
         max(of_x, largest(of_g)),
@@ -99,11 +99,14 @@ def _slackness(
     J: Operator = None,
 ) -> float:
     where, lower, upper = bounds
-    value, lam = value[where], lam[where]
-    size = np.abs(lam)
-    strongest = largest(size)
+    if not where.size:
+        return 0.0
+    if where.size < value.size:
+        value, lam = value[where], lam[where]
+    strongest = largest(lam)
     if strongest == 0.0:
         return 0.0
+    size = np.abs(lam)
     distance = np.abs(np.where(lam > 0, upper, lower) - value)
     if strongest > _HUGE:  # with less no rounding of a distance matters
         pulls = size * (1.0 if J is None else row_maxima(J)[where])

@@ -30,6 +30,7 @@ from casadi_hybrid.nlp.verdict import Trail, agreed, make_result, undefined_resu
 from casadi_hybrid.nlp.working_set import WarmStart
 from casadi_hybrid.oracle import Oracle
 from casadi_hybrid.residuals import Tolerances
+from casadi_hybrid.result import altered
 from casadi_hybrid.status import StopReason
 from casadi_hybrid.stopping import KKTTest, LimitTest, StoppingTest
 
@@ -85,6 +86,7 @@ def solve_program(
             its state to (lam_x, lam_g) in the user's units.
         tests: further stopping tests of the loop.
     """
+    tolerances = options.tolerances
     equations = int(np.count_nonzero(bounds.lbg == bounds.ubg))
     free = int(np.count_nonzero(bounds.lbx < bounds.ubx))
     cold = first_attempt(program, x0, equations > free)
@@ -100,7 +102,7 @@ def solve_program(
             max_iter=min(attempt.max_iter, options.max_iter - iterations),
             max_time=options.max_time - elapsed,
         )
-        result = _run(program, p, bounds, left, observers, tests, attempt)
+        result = _run(program, p, bounds, left, tolerances, observers, tests, attempt)
         done.append(result)
         tried.append(attempt)
         iterations += result.iterations
@@ -117,29 +119,29 @@ def solve_program(
             program,
             x0,
             options.max_iter,
-            options.tolerances,
+            tolerances,
             tried[k:],
             done[k:],
             no_choice=equations >= free,
         )
-    chosen = best(done, options.tolerances)
+    chosen = best(done, tolerances)
     cut = iterations >= options.max_iter or elapsed >= options.max_time
     ended = done[-1].stop in (StopReason.ITERATION_LIMIT, StopReason.TIME_LIMIT)
     if cut and ended and not chosen.success:
-        chosen = replace(chosen, stop=done[-1].stop, detail=done[-1].detail)
+        chosen = altered(chosen, stop=done[-1].stop, detail=done[-1].detail)
     if chosen.stop is StopReason.ITERATION_LIMIT and iterations < options.max_iter:
         # The limit was that of one attempt, not the caller's.
         detail = f"none of {len(done)} attempts came further in its share of the iterations"
-        chosen = replace(chosen, stop=agreed(StopReason.STALLED, chosen.point), detail=detail)
+        chosen = altered(chosen, stop=agreed(StopReason.STALLED, chosen.point), detail=detail)
     if chosen.success and _largest(chosen) > _HUGE * _slope(chosen):
         # Rows that say the same twice share one multiplier in any parts, however large.
         restart = remultiplied(chosen)
         once = replace(options, max_iter=restart.max_iter)
-        again = _run(program, p, bounds, once, (), (), restart)
+        again = _run(program, p, bounds, once, tolerances, (), (), restart)
         iterations, elapsed = iterations + again.iterations, elapsed + again.elapsed
         if again.success and _largest(again) < _largest(chosen):
             chosen = again
-    return replace(chosen, x0=x0, iterations=iterations, elapsed=elapsed, evaluations=counts)
+    return altered(chosen, x0=x0, iterations=iterations, elapsed=elapsed, evaluations=counts)
 
 
 def _largest(result: NlpResult) -> float:
@@ -158,11 +160,12 @@ def _run(
     p: Vector,
     bounds: Bounds,
     options: SolveOptions,
+    tolerances: Tolerances,
     observers: Sequence[Observer],
     tests: Sequence[StoppingTest],
     attempt: Attempt,
 ) -> NlpResult:
-    tolerances, x0 = options.tolerances, attempt.start
+    x0 = attempt.start
     try:
         form = StandardForm(program, bounds, p, x0, attempt.relaxation, scaled=attempt.scaled)
     except EvaluationError as error:

@@ -6,7 +6,7 @@ import threading
 import time
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, overload
 
 import casadi as ca
@@ -25,6 +25,7 @@ from casadi_hybrid.nlp.result import NlpResult
 from casadi_hybrid.nlp.solve import solve_program
 from casadi_hybrid.nlp.stats import casadi_stats
 from casadi_hybrid.nlp.warm import known_solution, start_values
+from casadi_hybrid.result import altered
 
 INPUTS = ("x0", "p", "lbx", "ubx", "lbg", "ubg", "lam_x0", "lam_g0")
 
@@ -165,7 +166,7 @@ class NlpSolver:
             observers=[watch.observe],
             tests=[watch.test],
         )
-        result = replace(result, history=watch.course())
+        result = altered(result, history=watch.course())
         stats = casadi_stats(result, watch.lists, time.process_time() - began)
         self._latest = self._of_thread.call = _Call(result, stats)
         if options.print_time:
@@ -275,9 +276,17 @@ class NlpSolver:
         return call
 
     def _outputs(self, result: NlpResult, p: Vector) -> dict[str, ca.DM]:
-        lam_p = -self._gradient_p(result.x, result.lam_g, p)
-        values = (result.x, result.f, result.g, result.lam_x, result.lam_g, lam_p)
-        outputs = {name: ca.DM(value) for name, value in zip(OUTPUTS, values, strict=True)}
+        if p.size:
+            lam_p = -self._gradient_p(result.x, result.lam_g, p)
+        else:
+            lam_p = ca.DM(*self._gradient_p.size_out(0))
+        n, m = self._program.n, self._program.m
+        # One conversion to DM costs as much as taking its result apart.
+        vectors = np.concatenate((result.x, result.g, result.lam_x, result.lam_g))
+        ends = [0, n, n + m, 2 * n + m, 2 * (n + m)]
+        x, g, lam_x, lam_g = ca.vertsplit(ca.DM(vectors), ends)
+        values = (x, ca.DM(result.f), g, lam_x, lam_g, lam_p)
+        outputs = dict(zip(OUTPUTS, values, strict=True))
         return in_shape(outputs, self._shapes)
 
 

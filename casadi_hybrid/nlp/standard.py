@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from casadi_hybrid.arrays import Lazy, anywhere, largest, sum_of_sizes
+from casadi_hybrid.arrays import Lazy, anywhere, largest, sum_of_sizes, total
 from casadi_hybrid.errors import EvaluationError
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.nlp.evaluator import Evaluator, Operator
@@ -40,6 +40,11 @@ class Bounds:
     ubx: Vector
     lbg: Vector
     ubg: Vector
+
+    @Lazy
+    def on_x(self) -> bool:
+        """Whether any variable has a bound."""
+        return anywhere(np.isfinite(self.lbx)) or anywhere(np.isfinite(self.ubx))
 
     @Lazy
     def open_x(self) -> tuple[Index, Vector, Vector]:
@@ -142,8 +147,7 @@ class Point:
     @Lazy
     def logs(self) -> float:
         """Σlog(w − lower) + Σlog(upper − w)."""
-        total = np.add.reduce
-        return float(total(np.log(self.below)) + total(np.log(self.above)))
+        return total(np.log(self.below)) + total(np.log(self.above))
 
 
 class StandardForm:
@@ -212,6 +216,11 @@ class StandardForm:
             self.upper = self.upper + relaxation * np.maximum(1.0, np.abs(self.upper))
         self.has_lower, self.has_upper = np.isfinite(self.lower), np.isfinite(self.upper)
         self._room = ROOM * np.maximum(1.0, _smaller(self.lower, self.upper))
+        # On a side without bounds the distances are always the same.
+        nowhere = np.maximum(1.0, self._room)
+        nowhere.setflags(write=False)
+        self._no_lower = None if anywhere(self.has_lower) else nowhere
+        self._no_upper = None if anywhere(self.has_upper) else nowhere
         self._box = (bounds.lbx[self.free], bounds.ubx[self.free])
         self._boxed = not relaxation and bool(np.isfinite(self._box).any())
         slacks = g[self.rows][self._slack_rows] * slack_scale
@@ -230,9 +239,12 @@ class StandardForm:
         if self._slack_rows.size:
             c[self._slack_rows] -= w[self.n_free :]
             full = np.concatenate((full, np.zeros(self._slack_rows.size)))
-        below, behind = self._distances(w - self.lower, self.has_lower)
-        above, beyond = self._distances(self.upper - w, self.has_upper)
-        outside = behind or beyond
+        below, above, outside = self._no_lower, self._no_upper, False
+        if below is None:
+            below, outside = self._distances(w - self.lower, self.has_lower)
+        if above is None:
+            above, beyond = self._distances(self.upper - w, self.has_upper)
+            outside = outside or beyond
         A = self._jacobian(J)
         return Point(w, self.scale_f * f, full, c, A, below, above, outside, x, f, gradient, g, J)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from casadi_hybrid.arrays import anywhere
 from casadi_hybrid.errors import EvaluationError
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.loop import Outcome
@@ -37,7 +38,7 @@ class Trail:
     def __call__(self, progress: Progress) -> None:
         """Look at one iterate."""
         x = progress.state.x
-        if self._x is not None and (x != self._x).any():
+        if self._x is not None and anywhere(x != self._x):
             self.step = x - self._x
         self._x = x
         if progress.residuals.feasibility <= self.feasibility:
