@@ -128,9 +128,9 @@ class Barrier:
         form = self.form
         below, above = it.at.below, it.at.above
         y, z_lower, z_upper = form.from_user_multipliers(warm.lam_x, warm.lam_g)
-        given = replace(it, y=y, z_lower=z_lower, z_upper=z_upper)
-        if scaled_error(form, given, 0.0) > _FAR_OFF:
-            it = replace(it, nu=max(it.nu, _NU_FAR_OFF))
+        given = changed(it, y=y, z_lower=z_lower, z_upper=z_upper)
+        if ScaledError(form, given).at(0.0) > _FAR_OFF:
+            it = changed(it, nu=max(it.nu, _NU_FAR_OFF))
         z_lower = np.where(form.has_lower, np.maximum(z_lower, it.nu / below), 0.0)
         z_upper = np.where(form.has_upper, np.maximum(z_upper, it.nu / above), 0.0)
         return changed(it, y=y, z_lower=z_lower, z_upper=z_upper)
