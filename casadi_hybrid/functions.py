@@ -26,7 +26,7 @@ from casadi_hybrid.errors import CompilerWarning, EvaluationError
 from casadi_hybrid.inputs import Matrix, Vector
 
 COMPILERS = ("cc", "gcc", "clang")
-EXPANSION_LIMIT = 8000000
+EXPANSION_LIMIT = 8_000_000
 """Scalar operations of one function up to which MX is turned into SX: seconds to build."""
 _FUSED = ("residual", "first", "second", "curvature")
 
