@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import casadi as ca
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from runs import whole
 
 from casadi_hybrid import Problem, Solver
 from casadi_hybrid.functions import Evaluation
@@ -21,7 +21,7 @@ from casadi_hybrid.iterations.violation import damped_gauss_newton, escape, redu
 from casadi_hybrid.law import Correction, State, advance
 from casadi_hybrid.oracle import Oracle
 from casadi_hybrid.paper import make_instance
-from casadi_hybrid.residuals import Residuals, violation_is_stationary
+from casadi_hybrid.residuals import violation_is_stationary
 from casadi_hybrid.rules import (
     DesignRule,
     FullCancellation,
@@ -57,17 +57,6 @@ def resplit(rule: Any, m: int, seed: int | None) -> ScheduleRule:
         return Correction(c.M - part, part, c.eta_x, c.eta_d, lookahead=looks)
 
     return ScheduleRule(schedule, needs_hessian=True)
-
-
-def whole(result: Any, steps: int) -> Any:
-    """x_t, π_t and μ_t for t = 0 … steps; a run that is exactly at the solution stays there."""
-    run = result.history
-    missing = steps + 1 - len(run.x)
-    if missing:
-        assert result.residuals == Residuals(0.0, 0.0)
-    names = ("x", "multipliers", "mu")
-    pads = {n: np.concatenate((v := getattr(run, n), np.repeat(v[-1:], missing, 0))) for n in names}
-    return SimpleNamespace(**pads)
 
 
 def drift(problem: Problem, x0: Array, lam: Array, rule: Any, steps: int, **options: Any) -> float:

@@ -11,6 +11,7 @@ import paper_by_hand as by_hand
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from runs import whole
 
 from casadi_hybrid import Problem, Solver
 from casadi_hybrid.oracle import Oracle
@@ -33,9 +34,7 @@ class MatrixDesign(NamedTuple):
 
 def run(problem: Problem, method: str, x0: Array, lam: Array, steps: int, **options: Any) -> Any:
     solver = Solver(problem, method, tol=1e-300, max_iter=steps, **options)
-    history = solver.solve(x0, lam_g0=lam, history=True).history
-    assert len(history.x) == steps + 1
-    return history
+    return whole(solver.solve(x0, lam_g0=lam, history=True), steps)
 
 
 @pytest.fixture(scope="module")

@@ -183,13 +183,21 @@ def test_independent_constraints_are_not_accused() -> None:
 
 
 def test_a_tangency_has_no_multipliers_and_says_which_rows() -> None:
-    """Two circles that touch: their gradients are parallel there, and f pulls sideways."""
+    """Two circles that touch: their gradients are parallel there, and f pulls sideways.
+
+    Next to the tangency are points that are KKT points within 1e-6, with multipliers of millions;
+    whether the iteration ends at one of them is decided by rounding.
+    """
     circles = ca.vertcat(ca.sumsqr(X[:2]), ca.sumsqr(X[:2] - ca.DM([2, 0])), X[2])
     result = solved(X[1], circles, {"x0": [0.9, 0.3, 0], "ubg": [1, 1, 3]})
-    assert not result.success
-    (one,) = dependent_constraints(result)
+    (one,) = dependent_constraints(result, 1e-2)
     assert {one.name, *(name for name, _ in one.combination)} == {"first", "second"}
-    assert "Multipliers may not exist here" in result.explain()
+    if result.success:
+        assert np.abs(result.lam_g).max() > 1e5
+        assert "Their multipliers are not unique" in result.explain()
+    else:
+        assert result.point.name == "FRITZ_JOHN_POINT"
+        assert "Multipliers may not exist here" in result.explain()
 
 
 # --- unbounded problems and scales --------------------------------------------------------------
