@@ -258,7 +258,7 @@ class Barrier:
         try:
             at, restoration = restore_step(self.form, self._kernel, it, self.settings)
         except StallError as error:
-            if float(np.abs(it.at.c).max()) <= 1e-6:
+            if float(np.abs(it.at.c).max()) <= FEASIBLE:
                 raise
             if violation_slope(self.form, it.at) <= STATIONARY_VIOLATION:
                 raise StallError(StopReason.LOCALLY_INFEASIBLE, str(error)) from error
@@ -283,14 +283,14 @@ class Barrier:
         at, elastic = found
         moved = changed(it, at=at, restoration=elastic)
         merit = Merit(self.form, moved)
-        if restored(it, at, merit.theta, merit.phi):
+        if restored(it, merit.theta, merit.phi):
             moved = _marked(after_elastic(self.form, moved), t + 1)
         return self._state(moved, t + 1)
 
     def _proof(self, it: Iterate, r: Elastic) -> Iterate | None:
         """The iterate as the end of the solve, where ‖c‖₁ is stationary; else None."""
         y = r.inner.y
-        if float(np.abs(it.at.c).max()) <= 1e-6:
+        if float(np.abs(it.at.c).max()) <= FEASIBLE:
             return None
         if violation_slope(self.form, it.at, y) > STATIONARY_VIOLATION:
             return None

@@ -198,7 +198,7 @@ def elastic_step(kernel: Kernel, it: Iterate, settings: Settings) -> tuple[Point
     return new.at.base, replace(r, form=form, inner=new)  # type: ignore[attr-defined]
 
 
-def restored(it: Iterate, at: Point, theta: float, phi: float) -> bool:
+def restored(it: Iterate, theta: float, phi: float) -> bool:
     """Whether the point is good enough to go on from: ‖c‖₁ ≤ 0.9 of the first, no filter entry."""
     r = it.restoration
     assert isinstance(r, Elastic)

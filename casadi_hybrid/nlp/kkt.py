@@ -33,7 +33,6 @@ Operator = Any  # numpy.ndarray or Sparse
 
 REFINEMENTS = 3
 _BLOCK = 32  # columns at a time in LAPACK; without the room for it, it takes one at a time
-_ACCURATE = 1e-10
 _ROUNDING = 1e-14  # a pivot of the equilibrated K as small as this has no sign
 
 

@@ -21,6 +21,7 @@ from casadi_hybrid.nlp.iterate import (
     share_to_zero,
 )
 from casadi_hybrid.nlp.kkt import Kernel
+from casadi_hybrid.nlp.pace import FEASIBLE
 from casadi_hybrid.nlp.standard import Point, StandardForm, walls_of
 from casadi_hybrid.status import StopReason
 
@@ -28,7 +29,6 @@ _EPS = float(np.finfo(float).eps)
 _MAX_CORRECTIONS = 4
 _TINY_STEPS = 3
 _SHORT, _MAX_SHORT, _REST = 0.05, 5, 20
-_FEASIBLE = 1e-6
 _STIFF, _STIFFER, _STIFFEST = 1e-4, 100.0, 1e8
 _LEAST_STIFF = 1e-9  # shorter steps under such a shift are rounding
 
@@ -75,7 +75,7 @@ def newton_step(
         if new is not None and least and _distance(new.at.w, it.at.w) <= _LEAST_STIFF:
             new = None
             break
-        if new is not None or merit.theta > _FEASIBLE or it.watched is not None:
+        if new is not None or merit.theta > FEASIBLE or it.watched is not None:
             break
         # Only the objective is at stake, and its model misleads: a shorter, steeper step.
         least = max(_STIFF, _STIFFER * least)
@@ -133,7 +133,7 @@ def _search(
         # The filter lets the iterate crawl. Far from feasibility that is the restoration's
         # work; close to it one full step is taken unseen. Where the next one finds nothing
         # that the filter and this point accept, the iteration goes back here.
-        if merit.theta > _FEASIBLE:
+        if merit.theta > FEASIBLE:
             return None
         it = changed(it, short=0)
         new = form.point_or_none(at.w + alpha * d.dw)
