@@ -111,6 +111,23 @@ def test_next_to_nothing_on_the_diagonal_costs_no_accuracy():
     assert not kernel.singular
 
 
+def test_a_factorization_does_not_depend_on_what_was_factored_before() -> None:
+    rng = np.random.default_rng(0)
+    n, m = 600, 360
+    diagonal, row = np.arange(n), np.arange(m)
+    W = Sparse(Pattern.ordered((n, n), diagonal, diagonal)[0], rng.uniform(0.1, 1.0, n))
+    rows, cols = np.tile(row, 3), np.concatenate((row, row + 3, row + 200))
+    A = Sparse(Pattern.ordered((m, n), rows, cols)[0], rng.uniform(-1.0, 1.0, 3 * m))
+    D = [10.0 ** rng.uniform(-10.0, 10.0, n) for _ in range(3)]
+    b = rng.standard_normal(n + m)
+    used = SparseKernel(Layout(W.pattern, A.pattern))
+    for one in D:
+        used.factor(W, one, A, 0.0)
+    fresh = SparseKernel(Layout(W.pattern, A.pattern))
+    fresh.factor(W, D[-1], A, 0.0)
+    np.testing.assert_array_equal(used.solve(b), fresh.solve(b))
+
+
 def chain(n: int):
     """Distances along a chain with a bound on every link; sparse, n variables, n − 1 rows."""
     x = ca.SX.sym("x", n)
