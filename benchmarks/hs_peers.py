@@ -164,9 +164,13 @@ def report(problems: Sequence[NLP], repeat: int = 1) -> str:
         iterations = mean_ratio([(a.iterations, b.iterations) for a, b in both])
         hessians = mean_ratio([(a.hessians, b.hessians) for a, b in both])
         wall = sum(a.wall for a, _ in both) / sum(b.wall for _, b in both)
+        times = np.array([a.wall / b.wall for a, b in both])
+        low, middle, high = np.quantile(times, (0.25, 0.5, 0.75))
         lines.append(
             f"{names[0]} / {name} where both solve ({len(both)}): iterations {iterations:.3f}, "
-            f"Hessians {hessians:.3f} (geometric means), wall time {wall:.1f} (of the sums)"
+            f"Hessians {hessians:.3f}, wall time {np.exp(np.mean(np.log(times))):.2f} (geometric "
+            f"means; quartiles of the time {low:.2f}, {middle:.2f}, {high:.2f}; largest "
+            f"{times.max():.1f}; of the sums {wall:.1f})"
         )
     return "\n".join(lines)
 

@@ -136,9 +136,11 @@ def solve_program(
     if chosen.success and _largest(chosen) > _HUGE * _slope(chosen):
         # Rows that say the same twice share one multiplier in any parts, however large.
         restart = remultiplied(chosen)
-        once = replace(options, max_iter=restart.max_iter)
-        again = _run(program, p, bounds, once, tolerances, (), (), restart)
+        left = replace(options, max_iter=restart.max_iter, max_time=options.max_time - elapsed)
+        again = _run(program, p, bounds, left, tolerances, (), (), restart)
         iterations, elapsed = iterations + again.iterations, elapsed + again.elapsed
+        for key, number in again.evaluations.items():
+            counts[key] = counts.get(key, 0) + number
         if again.success and _largest(again) < _largest(chosen):
             chosen = again
     return altered(chosen, x0=x0, iterations=iterations, elapsed=elapsed, evaluations=counts)
