@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from casadi_hybrid.arrays import anywhere, largest, sum_of_sizes
+from casadi_hybrid.arrays import largest, sum_of_sizes
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.nlp.evaluator import Operator
 from casadi_hybrid.nlp.sparse import Index, largest_entry, magnitudes, row_maxima
@@ -41,17 +41,18 @@ def kkt_residuals(
     What rounding explains counts as zero, see :func:`~casadi_hybrid.residuals.beyond_rounding`.
     The terms of a row are taken to be of the sizes |J_g||x| and |bound|.
     """
-    of_g = violations(g, bounds.lbg, bounds.ubg) if g.size else g
     steepest = largest_entry(J)
-    if _may_be_rounding(of_g, steepest * sum_of_sizes(x)):
-        of_g = counted_violation(of_g, row_sizes(g, J, x))
+    of_g = _excess(g, bounds.lbg, bounds.ubg)
+    if of_g > 0.0:
+        entries = violations(g, bounds.lbg, bounds.ubg)
+        if _may_be_rounding(entries, steepest * sum_of_sizes(x)):
+            of_g = largest(counted_violation(entries, row_sizes(g, J, x)))
     slope = gradient + J.T @ lam_g + lam_x
     if _may_be_rounding(slope, steepest * sum_of_sizes(lam_g), largest(gradient)):
         slope = counted_slope(slope, gradient, magnitudes(J).T @ np.abs(lam_g) + np.abs(lam_x))
-    inside = not (bounds.on_x and (anywhere(x < bounds.lbx) or anywhere(x > bounds.ubx)))
-    of_x = 0.0 if inside else largest(violations(x, bounds.lbx, bounds.ubx))
+    of_x = _excess(x, bounds.lbx, bounds.ubx) if bounds.on_x else 0.0
     return Residuals(
-        max(of_x, largest(of_g)),
+        max(of_x, of_g),
         largest(slope),
         max(
             _slackness(x, bounds.open_x, lam_x, gradient),
@@ -82,6 +83,14 @@ def met_far_out(bounds: Bounds, x: Vector, g: Vector, J: Operator, *, cap: float
     return largest(of_x) <= 1e-6 and bool((of_g <= room).all())
 
 
+def _excess(value: Vector, lower: Vector, upper: Vector) -> float:
+    """The largest violation alone."""
+    if not value.size:
+        return 0.0
+    outside = np.maximum(value - upper, lower - value)
+    return max(0.0, outside.item(outside.argmax()))
+
+
 def _may_be_rounding(entries: Vector, product: float, other: float = 0.0) -> bool:
     """A cheap necessary condition for some entry to be no more than rounding of its terms."""
     bound = ROUNDING * (4.0 * product + 2.0 * other)
@@ -93,12 +102,12 @@ def _may_be_rounding(entries: Vector, product: float, other: float = 0.0) -> boo
 
 def _slackness(
     value: Vector,
-    bounds: tuple[Index, Vector, Vector],
+    bounds: tuple[Index, Vector, Vector, bool],
     lam: Vector,
     gradient: Vector,
     J: Operator = None,
 ) -> float:
-    where, lower, upper = bounds
+    where, lower, upper, closed = bounds
     if not where.size:
         return 0.0
     if where.size < value.size:
@@ -106,10 +115,10 @@ def _slackness(
     strongest = largest(lam)
     if strongest == 0.0:
         return 0.0
-    size = np.abs(lam)
-    distance = np.abs(np.where(lam > 0, upper, lower) - value)
+    distance = np.where(lam > 0, upper, lower) - value
     if strongest > _HUGE:  # with less no rounding of a distance matters
-        pulls = size * (1.0 if J is None else row_maxima(J)[where])
-        distance = counted_distance(distance, value, pulls, gradient)
-    distance[distance == np.inf] = 1.0
-    return largest(size * distance)
+        pulls = np.abs(lam) * (1.0 if J is None else row_maxima(J)[where])
+        distance = counted_distance(np.abs(distance), value, pulls, gradient)
+    if not closed:
+        distance[np.isinf(distance)] = 1.0
+    return largest(lam * distance)

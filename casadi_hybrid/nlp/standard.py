@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from casadi_hybrid.arrays import Lazy, anywhere, largest, sum_of_sizes, total
+from casadi_hybrid.arrays import Lazy, all_finite, anywhere, largest, sum_of_sizes, total
 from casadi_hybrid.errors import EvaluationError
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.nlp.evaluator import Evaluator, Operator
@@ -47,19 +47,20 @@ class Bounds:
         return anywhere(np.isfinite(self.lbx)) or anywhere(np.isfinite(self.ubx))
 
     @Lazy
-    def open_x(self) -> tuple[Index, Vector, Vector]:
-        """Where a variable is not fixed, and the bounds there."""
+    def open_x(self) -> tuple[Index, Vector, Vector, bool]:
+        """Where a variable is not fixed, the bounds there, and whether all are finite."""
         return _open(self.lbx, self.ubx)
 
     @Lazy
-    def open_g(self) -> tuple[Index, Vector, Vector]:
-        """Where a row is no equation, and the bounds there."""
+    def open_g(self) -> tuple[Index, Vector, Vector, bool]:
+        """Where a row is no equation, the bounds there, and whether all are finite."""
         return _open(self.lbg, self.ubg)
 
 
-def _open(lower: Vector, upper: Vector) -> tuple[Index, Vector, Vector]:
+def _open(lower: Vector, upper: Vector) -> tuple[Index, Vector, Vector, bool]:
     where = np.flatnonzero(lower < upper)
-    return where, lower[where], upper[where]
+    lower, upper = lower[where], upper[where]
+    return where, lower, upper, all_finite(lower) and all_finite(upper)
 
 
 class Walls:
