@@ -88,7 +88,8 @@ def _excess(value: Vector, lower: Vector, upper: Vector) -> float:
     if not value.size:
         return 0.0
     outside = np.maximum(value - upper, lower - value)
-    return max(0.0, outside.item(outside.argmax()))
+    furthest: float = outside.item(outside.argmax())
+    return max(0.0, furthest)
 
 
 def _may_be_rounding(entries: Vector, product: float, other: float = 0.0) -> bool:
