@@ -12,6 +12,7 @@ from casadi_hybrid.nlp.iterate import NU_START
 from casadi_hybrid.nlp.program import Program
 from casadi_hybrid.nlp.residuals import violations
 from casadi_hybrid.nlp.result import NlpResult
+from casadi_hybrid.nlp.verdict import BESIDE
 from casadi_hybrid.nlp.working_set import WarmStart
 from casadi_hybrid.residuals import Tolerances
 from casadi_hybrid.status import StopReason
@@ -22,6 +23,7 @@ RELAXATION = 1e-8
 PATIENCE = 200
 _SECOND_NU, _SECOND_PUSH = 100.0, 0.25
 _WARM_NU, _WARM_PATIENCE = 1e-6, 50
+_BESIDE_STEPS = 20
 _ESCAPES, _SMALL = 3, 50
 _SAME = 1e-3  # two violations that differ by less are one local minimum found twice
 _UNFINISHED = (StopReason.STALLED, StopReason.ITERATION_LIMIT, StopReason.DIVERGED)
@@ -44,6 +46,7 @@ class Attempt:
         warm: multipliers to begin with, and the working set where it is known.
         near: whether the barrier too begins with the multipliers of ``warm``.
         last: whether it only takes the best point further.
+        beside: whether equations keep the values they have at the start.
     """
 
     start: Vector
@@ -58,6 +61,7 @@ class Attempt:
     warm: WarmStart | None = None
     near: bool = False
     last: bool = False
+    beside: bool = False
 
 
 def warm_attempt(x0: Vector, warm: WarmStart) -> Attempt:
@@ -99,11 +103,18 @@ def next_attempt(
     - That neither: once more by short steps, then with the objective where that was not first.
     - No interior, or the central path was lost early: wider bounds, a larger first ν.
     - That neither: on from the best point, with the bounds as they are and scales taken there.
+    - No multipliers, before all of these: a KKT point beside it, where the tolerances allow one.
     - Gone to infinity along infeasible points: a root first.
     - A local minimum of the violation: a root from some way off, until one minimum is found
       twice. Where g is affine there is nothing to escape from; where there is an objective, only
       problems of up to 50 variables try it, to which it costs little.
     """
+    if done[-1].beside is not None and not tried[-1].beside:
+        start, warm = done[-1].beside
+        return Attempt(start, _BESIDE_STEPS, BESIDE, scaled=False, warm=warm, beside=True)
+    # Where there is none beside the point, nothing was learned.
+    useful = [k for k, one in enumerate(tried) if not one.beside]
+    tried, done = [tried[k] for k in useful], [done[k] for k in useful]
     attempt, result = tried[-1], done[-1]
     if result.stop is StopReason.UNBOUNDED or attempt.last:
         return None

@@ -118,7 +118,7 @@ class Barrier:
             return it, 0
         known = warm.working_set
         active = active_guess(form, it) if known is None else form.from_working_set(known)
-        return follow(form, self._kernel, it, self._solved, active)
+        return follow(form, self._kernel, it, self._solved, active, patience=self.settings.beside)
 
     def _nearby(self, it: Iterate, warm: WarmStart) -> Iterate:
         """The given multipliers, those of bounds at least on the central path of ν.

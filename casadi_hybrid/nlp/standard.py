@@ -155,7 +155,8 @@ class StandardForm:
 
     A relaxation widens every bound by that fraction of max(1, |bound|): problems without an
     interior (complementarity conditions, inequalities that meet) get one. Rows that are not
-    ``scaled`` have their violation measured in the user's units.
+    ``scaled`` have their violation measured in the user's units. With ``beside`` equations ask for
+    the values that their rows have at the start, which is next to a point without multipliers.
 
     Attributes:
         lower, upper: bounds of w (±inf where there are none), scaled.
@@ -174,6 +175,7 @@ class StandardForm:
         relaxation: float = 0.0,
         *,
         scaled: bool = True,
+        beside: bool = False,
     ) -> None:
         self.program, self.bounds = program, bounds
         self.undefined: EvaluationError | None = None
@@ -207,7 +209,7 @@ class StandardForm:
         scale_c = SCALE_GOAL / np.maximum(steep, 1e-300)
         self.scale_c: Vector = np.maximum(1e-8, np.minimum(scale_c, 1.0))
         slack_scale = self.scale_c[self._slack_rows]
-        target = np.where(lbg == ubg, lbg, 0.0)
+        target = np.where(lbg == ubg, g[self.rows] if beside else lbg, 0.0)
         self._target = target * self.scale_c
         self.lower = np.concatenate((bounds.lbx[self.free], lbg[self._slack_rows] * slack_scale))
         self.upper = np.concatenate((bounds.ubx[self.free], ubg[self._slack_rows] * slack_scale))
