@@ -28,7 +28,7 @@ from casadi_hybrid.stopping import Progress
 # multiplier times distance is a tenth of a tolerance of 1e-6, and the distance a thousand times
 # rounding.
 BESIDE = 1e-13
-_OUTSIDE, _FITS = 10.0, 0.5
+_OUTSIDE, _FITS, _HUGE = 10.0, 0.5, 1e4
 _ASIDE, _NEAR = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3), 1e-7
 
 
@@ -103,7 +103,11 @@ def make_result(
         # The ray is the proof: far out f may fall ever more slowly, and rounding be a violation.
         point = PointStatus.FEASIBLE_NOT_STATIONARY
     beside = None
-    if point is PointStatus.FRITZ_JOHN_POINT:
+    size = max(largest(lam_x), largest(lam_g))
+    # The last steps may have thrown the multipliers off: that they are huge is sign enough.
+    lost = reason is StopReason.STALLED and point is PointStatus.FEASIBLE_NOT_STATIONARY
+    lost = lost and size > _HUGE * max(1.0, largest(at.raw_gradient))
+    if lost or point is PointStatus.FRITZ_JOHN_POINT:
         if trail.beside is None:
             beside = _aside(form, at)
         else:
