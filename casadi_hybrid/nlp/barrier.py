@@ -41,7 +41,7 @@ from casadi_hybrid.nlp.pace import CRAWL, FEASIBLE, ROUNDS, STALL, mark_of
 from casadi_hybrid.nlp.polish import active_guess, polish
 from casadi_hybrid.nlp.residuals import kkt_residuals
 from casadi_hybrid.nlp.restoration import begin_restoration, restore_step
-from casadi_hybrid.nlp.standard import Point, StandardForm
+from casadi_hybrid.nlp.standard import EASED, Point, StandardForm, eased
 from casadi_hybrid.nlp.working_set import WarmStart
 from casadi_hybrid.oracle import Oracle
 from casadi_hybrid.residuals import Residuals
@@ -261,6 +261,10 @@ class Barrier:
         merit = Merit(self.form, it)
         if merit.theta <= 1e-11 * max(1.0, float(np.abs(it.at.w).max(initial=0.0))):
             raise StallError(StopReason.STALLED, "no step decreases the barrier function any more")
+        if self.settings.rescale:
+            form = self.form
+            if eased(form.bounds, form.at_start.J, it.at.raw_J) >= EASED:
+                raise StallError(StopReason.STALLED, "the scales of the start do not fit any more")
         blocked = changed(it, filter=merit.extended(), short=0, watched=None)
         # More equations than unknowns: their least squares are what is asked for.
         begin = begin_restoration if self.form.m > self.form.n else begin_elastic

@@ -43,6 +43,8 @@ class Settings:
         near: whether the barrier begins with the multipliers of a warm start.
         beside: Newton steps of a search beside a point without multipliers, which is all there is
             then; zero in any other run.
+        rescale: whether the run ends where a restoration is due and rows have become so much less
+            steep than at the start that their scales all but leave them out.
     """
 
     tol: float = 1e-8
@@ -59,6 +61,7 @@ class Settings:
     cautious: bool = False
     near: bool = False
     beside: int = 0
+    rescale: bool = False
 
     def next_nu(self, nu: float, floor: float) -> float:
         """The barrier parameter after ν."""

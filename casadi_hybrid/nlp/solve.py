@@ -185,6 +185,7 @@ def _run(
     settings = Settings(
         tol=options.tol, tolerances=tolerances, nu_start=attempt.nu, push=attempt.push,
         root_first=attempt.root, cautious=attempt.cautious, near=attempt.near,
+        rescale=attempt.rescale,
         beside=options.max_iter if attempt.beside else 0,
     )  # fmt: skip
     barrier = Barrier(form, settings, attempt.warm)

@@ -20,13 +20,14 @@ from casadi_hybrid.inputs import Vector
 from casadi_hybrid.nlp.evaluator import Evaluator, Operator
 from casadi_hybrid.nlp.kkt import DenseKernel, Kernel, SparseKernel
 from casadi_hybrid.nlp.program import Program
-from casadi_hybrid.nlp.sparse import Index, Sparse
+from casadi_hybrid.nlp.sparse import Index, Sparse, row_maxima
 from casadi_hybrid.nlp.structure import structure_of
 from casadi_hybrid.nlp.working_set import LOWER, UPPER, WorkingSet
 
 # Up to this many variables and rows LAPACK on full matrices beats the sparse factorization.
 DENSE_LIMIT = 150
 SCALE_GOAL = 100.0
+EASED = 1e4  # so much less steep than at the start, a row is all but left out by its scale
 Mask = NDArray[np.bool_]
 _EPS = float(np.finfo(float).eps)
 ROOM = 4.0 * _EPS
@@ -400,6 +401,13 @@ class StandardForm:
             W[: self.n_free, : self.n_free] = block
             return W
         return Sparse(self._structure.W, H.data[self._structure.H_kept])
+
+
+def eased(bounds: Bounds, start: Operator, now: Operator) -> float:
+    """The largest factor by which a row would be scaled less with scales of ``now``, a J_g."""
+    counts = np.isfinite(bounds.lbg) | np.isfinite(bounds.ubg)
+    old, new = (np.maximum(row_maxima(J)[counts], SCALE_GOAL) for J in (start, now))
+    return largest(old / new)
 
 
 def _smaller(lower: Vector, upper: Vector) -> Vector:
