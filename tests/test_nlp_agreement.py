@@ -114,3 +114,40 @@ def test_a_point_as_a_disc_is_not_searched_at_length() -> None:
     solver = solved({"x": X, "f": ca.sum1(X), "g": ca.sumsqr(X)}, ubg=0, x0=[1, 2])
     assert solver.stats()["point_status"] in {"FRITZ_JOHN_POINT", "KKT_POINT"}
     assert solver.stats()["iter_count"] <= 200
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_a_cost_of_the_wrong_sign_is_unbounded_also_where_the_dynamics_bend(twice: bool) -> None:
+    """A pendulum whose input nothing limits; sin keeps every step of an iteration short."""
+    n = 10
+    z = ca.MX.sym("z", 3 * n)
+    angle, speed, torque = z[:n], z[n : 2 * n], z[2 * n :]
+    before = ca.vertcat(1, angle[:-1]), ca.vertcat(0, speed[:-1])
+    rows = ca.vertcat(
+        angle - before[0] - 0.1 * before[1],
+        speed - before[1] - 0.1 * (ca.sin(before[0]) + torque),
+    )
+    nlp = {"x": z, "f": -ca.sumsqr(z), "g": ca.vertcat(rows, rows) if twice else rows}
+    solver = solved(nlp, lbg=0, ubg=0)
+    assert solver.stats()["return_status"] == "UNBOUNDED"
+    assert solver.stats()["iter_count"] <= 50
+    r = solver.result
+    assert r.f < -1e20
+    assert np.abs(r.g).max() <= 1e-2  # sin of a number near 1e11 is not known better
+
+
+@pytest.mark.parametrize(
+    ("nlp", "call"),
+    [
+        ({"x": x, "f": -x / (1 + 1e-6 * ca.fabs(x))}, {}),
+        ({"x": x, "f": -1e6 * (1 - ca.exp(-x / 1e6))}, {}),
+        ({"x": x, "f": -ca.log(x)}, {"lbx": 1, "x0": 2}),
+        ({"x": x, "f": -x + 1e-30 * x**4}, {}),
+        ({"x": X, "f": -X[0], "g": X[1] - ca.sin(X[0])}, {"lbg": 0, "ubg": 0, "ubx": 1e9}),
+        ({"x": X, "f": -X[0], "g": X[1] - ca.atan(X[0] / 1e6)},
+         {"lbg": 0, "ubg": 0, "ubx": [np.inf, 1.5]}),
+        ({"x": X, "f": -X[0] - X[1], "g": ca.sumsqr(X / 1e3)}, {"ubg": 1e12}),
+    ],
+)  # fmt: skip
+def test_what_levels_off_or_is_held_back_far_out_is_not_unbounded(nlp: Any, call: Any) -> None:
+    assert solved(nlp, **call).stats()["return_status"] != "UNBOUNDED"

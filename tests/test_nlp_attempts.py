@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import casadi as ca
+import numpy as np
+import pytest
 
 from casadi_hybrid import nlpsol
 
@@ -37,3 +39,35 @@ def test_a_failed_attempt_is_followed_by_one_that_solves(monkeypatch):
     assert solver.stats()["success"]
     assert solver.stats()["iter_count"] > 2
     assert abs(float(found["g"]) - 1) < 1e-6
+
+
+@pytest.mark.parametrize("x0", [[1, 1], [100, -30]])
+def test_a_disc_of_radius_zero_is_left_for_a_kkt_point_beside_it(x0):
+    """IPOPT takes 49 steps from (1, 1), and finds no multipliers."""
+    x = ca.SX.sym("x", 2)
+    solver = nlpsol("s", "hybrid", {"x": x, "f": x[0] + x[1], "g": ca.sumsqr(x)})
+    solver(x0=x0, ubg=0)
+    result = solver.result
+    assert solver.stats()["success"]
+    assert result.iterations <= 73
+    # 1 + 2λx = 0 and λx² ≤ 1e-6.
+    np.testing.assert_allclose(1 + 2 * result.lam_g * result.x, 0, atol=1e-6)
+    assert 0 <= result.lam_g[0] * result.g[0] <= 1e-6
+
+
+def test_a_cusp_has_no_kkt_point_beside_it_within_tolerance():
+    """x ≤ δ^(1/3) next to it, and multipliers of 1/(6x²): complementarity would need δ = 1e-16."""
+    x = ca.SX.sym("x", 2)
+    rows = ca.vertcat(x[1] - x[0] ** 3, -x[1] - x[0] ** 3)
+    solver = nlpsol("s", "hybrid", {"x": x, "f": -x[0], "g": rows})
+    solver(x0=[-1, 0.5], lbg=0)
+    assert solver.stats()["return_status"] == "NO_MULTIPLIERS"
+
+
+@pytest.mark.parametrize("limit", range(50, 60))
+def test_the_search_beside_a_point_without_multipliers_obeys_the_limit(limit):
+    x = ca.SX.sym("x", 2)
+    nlp = {"x": x, "f": x[0] + x[1], "g": ca.sumsqr(x)}
+    solver = nlpsol("s", "hybrid", nlp, {"max_iter": limit})
+    solver(x0=[1, 1], ubg=0)
+    assert solver.stats()["iter_count"] <= limit

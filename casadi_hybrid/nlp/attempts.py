@@ -12,6 +12,8 @@ from casadi_hybrid.nlp.iterate import NU_START
 from casadi_hybrid.nlp.program import Program
 from casadi_hybrid.nlp.residuals import violations
 from casadi_hybrid.nlp.result import NlpResult
+from casadi_hybrid.nlp.standard import EASED, eased
+from casadi_hybrid.nlp.verdict import BESIDE
 from casadi_hybrid.nlp.working_set import WarmStart
 from casadi_hybrid.residuals import Tolerances
 from casadi_hybrid.status import StopReason
@@ -22,6 +24,7 @@ RELAXATION = 1e-8
 PATIENCE = 200
 _SECOND_NU, _SECOND_PUSH = 100.0, 0.25
 _WARM_NU, _WARM_PATIENCE = 1e-6, 50
+_BESIDE_STEPS = 20
 _ESCAPES, _SMALL = 3, 50
 _SAME = 1e-3  # two violations that differ by less are one local minimum found twice
 _UNFINISHED = (StopReason.STALLED, StopReason.ITERATION_LIMIT, StopReason.DIVERGED)
@@ -44,6 +47,8 @@ class Attempt:
         warm: multipliers to begin with, and the working set where it is known.
         near: whether the barrier too begins with the multipliers of ``warm``.
         last: whether it only takes the best point further.
+        beside: whether equations keep the values they have at the start.
+        rescale: whether it ends where a restoration is due far from what the scales were made for.
     """
 
     start: Vector
@@ -58,6 +63,8 @@ class Attempt:
     warm: WarmStart | None = None
     near: bool = False
     last: bool = False
+    beside: bool = False
+    rescale: bool = False
 
 
 def warm_attempt(x0: Vector, warm: WarmStart) -> Attempt:
@@ -78,7 +85,7 @@ def first_attempt(program: Program, x0: Vector, overdetermined: bool) -> Attempt
     """
     if overdetermined and not program.linear:
         return Attempt(x0, PATIENCE, root=True, scaled=False)
-    return Attempt(x0, PATIENCE)
+    return Attempt(x0, PATIENCE, rescale=True)
 
 
 def next_attempt(
@@ -93,6 +100,8 @@ def next_attempt(
 ) -> Attempt | None:
     """What to try after ``done``, which came from ``tried``; None where there is no hope.
 
+    - No multipliers: a KKT point beside it, where the tolerances allow one.
+    - Blocked where rows are far less steep than at the start: on from there, with its scales.
     - Newton steps find no feasible point, and any would do (there is no objective, or there is
       ``no_choice`` for it because there are as many equations as unknowns): a root by
       Gauss–Newton steps.
@@ -104,6 +113,12 @@ def next_attempt(
       twice. Where g is affine there is nothing to escape from; where there is an objective, only
       problems of up to 50 variables try it, to which it costs little.
     """
+    onward = _onward(tried[-1], done[-1])
+    if onward is not None:
+        return onward
+    # Where there is none beside the point, nothing was learned.
+    useful = [k for k, one in enumerate(tried) if not one.beside]
+    tried, done = [tried[k] for k in useful], [done[k] for k in useful]
     attempt, result = tried[-1], done[-1]
     if result.stop is StopReason.UNBOUNDED or attempt.last:
         return None
@@ -159,6 +174,24 @@ def best(done: Sequence[NlpResult], tolerances: Tolerances) -> NlpResult:
         return 4, merit, diverged
 
     return min(done, key=rank)
+
+
+def _onward(attempt: Attempt, result: NlpResult) -> Attempt | None:
+    """What takes a result further from where it is, before anything begins anew."""
+    if result.beside is not None and not attempt.beside:
+        start, warm = result.beside
+        return Attempt(start, _BESIDE_STEPS, BESIDE, scaled=False, warm=warm, beside=True)
+    if attempt.rescale and result.stop is StopReason.STALLED and _eased(result):
+        return Attempt(result.x, PATIENCE)
+    return None
+
+
+def _eased(result: NlpResult) -> bool:
+    """Whether scales taken at the end differ much from those of the start."""
+    start, end = result.start, result.end
+    if start is None or end is None:
+        return False
+    return eased(result.bounds, start.J, end.J) >= EASED
 
 
 def _found_twice(tried: Sequence[Attempt], done: Sequence[NlpResult]) -> bool:

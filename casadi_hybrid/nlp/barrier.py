@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from casadi_hybrid.arrays import changed
+from casadi_hybrid.arrays import changed, largest
 from casadi_hybrid.errors import EvaluationError, StallError
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.iterations.base import Start
@@ -35,12 +35,13 @@ from casadi_hybrid.nlp.inertia import (
     rows_are_dependent,
 )
 from casadi_hybrid.nlp.iterate import Iterate, ScaledError, Settings, interior
+from casadi_hybrid.nlp.leap import leap, runs_away
 from casadi_hybrid.nlp.newton import newton_step
 from casadi_hybrid.nlp.pace import CRAWL, FEASIBLE, ROUNDS, STALL, mark_of
 from casadi_hybrid.nlp.polish import active_guess, polish
 from casadi_hybrid.nlp.residuals import kkt_residuals
 from casadi_hybrid.nlp.restoration import begin_restoration, restore_step
-from casadi_hybrid.nlp.standard import Point, StandardForm
+from casadi_hybrid.nlp.standard import EASED, Point, StandardForm, eased
 from casadi_hybrid.nlp.working_set import WarmStart
 from casadi_hybrid.oracle import Oracle
 from casadi_hybrid.residuals import Residuals
@@ -48,6 +49,7 @@ from casadi_hybrid.status import StopReason
 
 _CLEAR, _LATE = 100.0, 1.1e-9  # at the second ν an active set is tried also if it is not clear
 _FAR_OFF, _NU_FAR_OFF = 10.0, 1e-2
+_LEAP = 10  # steps of iterates that run away before the first leap
 _UNDEFINED = 10  # steps without a second derivative
 
 
@@ -67,6 +69,7 @@ class Barrier:
         self._undefined = 0
         self._asked: tuple[Iterate, tuple[Vector, Vector]] | None = None
         self._measured: tuple[Iterate, ScaledError] | None = None
+        self._size, self._away, self._leap_after = largest(form.start), 0, _LEAP
         self._no_memory = np.zeros(form.program.m)
         self._no_memory.setflags(write=False)
 
@@ -118,7 +121,7 @@ class Barrier:
             return it, 0
         known = warm.working_set
         active = active_guess(form, it) if known is None else form.from_working_set(known)
-        return follow(form, self._kernel, it, self._solved, active)
+        return follow(form, self._kernel, it, self._solved, active, patience=self.settings.beside)
 
     def _nearby(self, it: Iterate, warm: WarmStart) -> Iterate:
         """The given multipliers, those of bounds at least on the central path of ν.
@@ -172,11 +175,24 @@ class Barrier:
             )
         if iterate.restoration is not None:
             return self._restore(iterate, state.t), None
+        far = self._leap(iterate.at)
+        if far is not None:
+            return self._state(changed(iterate, at=far), state.t + 1), None
         iterate = self._lower_barrier(iterate, state.t)
         iterate, spent, solved = self._polish(iterate)
         if solved:
             return self._state(iterate, state.t + spent), None
         return self._newton(iterate, state.t + spent), None
+
+    def _leap(self, at: Point) -> Point | None:
+        """Far out on the way on which the iterates have run for some time, None for no proof."""
+        if not runs_away(at, self._size):
+            return None
+        self._away += 1
+        if self._away < self._leap_after:
+            return None
+        self._leap_after *= 2
+        return leap(self.form, self._kernel, at)
 
     # --- the barrier parameter ----------------------------------------------------------------
 
@@ -245,6 +261,10 @@ class Barrier:
         merit = Merit(self.form, it)
         if merit.theta <= 1e-11 * max(1.0, float(np.abs(it.at.w).max(initial=0.0))):
             raise StallError(StopReason.STALLED, "no step decreases the barrier function any more")
+        if self.settings.rescale:
+            form = self.form
+            if eased(form.bounds, form.at_start.J, it.at.raw_J) >= EASED:
+                raise StallError(StopReason.STALLED, "the scales of the start do not fit any more")
         blocked = changed(it, filter=merit.extended(), short=0, watched=None)
         # More equations than unknowns: their least squares are what is asked for.
         begin = begin_restoration if self.form.m > self.form.n else begin_elastic

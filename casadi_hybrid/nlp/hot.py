@@ -20,10 +20,11 @@ import numpy as np
 
 from casadi_hybrid.nlp.iterate import Iterate, scaled_error
 from casadi_hybrid.nlp.kkt import Kernel
-from casadi_hybrid.nlp.polish import Mask, pinned_step
+from casadi_hybrid.nlp.polish import PRECISE, REMEDIES, Mask, Remedies, pinned_step
 from casadi_hybrid.nlp.standard import ROOM, StandardForm
 
 _STEPS, _SETS = 8, 12
+_EXACT = 1e-11  # what is not solved there will not be
 
 
 def follow(
@@ -32,6 +33,8 @@ def follow(
     it: Iterate,
     solved: Callable[[Iterate], bool],
     active: tuple[Mask, Mask],
+    *,
+    patience: int = 0,
 ) -> tuple[Iterate | None, int]:
     """Return the iterate that is ``solved``, None where there is none, and the steps it took.
 
@@ -40,10 +43,12 @@ def follow(
         it: where to begin; its multipliers of the bounds are not used.
         solved: the test of the end.
         active: the first guess, entries of w at their lower and at their upper bound.
+        patience: so many steps may get nearer by halves, as they do next to a double root; zero
+            for the ordinary number of steps that have to be better.
     """
-    error = np.inf
-    for step in range(1, _STEPS + 1):
-        found = _step(form, kernel, it, active)
+    error, steps = np.inf, patience or _STEPS
+    for step in range(1, steps + 1):
+        found = _step(form, kernel, it, active, PRECISE if patience else REMEDIES)
         if found is None:
             return None, step
         it, active = found
@@ -51,14 +56,18 @@ def follow(
             return it, step
         # The first step may raise it: the multipliers of the guess need not fit the new data.
         now = scaled_error(form, it, 0.0)
-        if now > 0.5 * error:
+        if now <= _EXACT if patience else now > 0.5 * error:
             return None, step
         error = now
-    return None, _STEPS
+    return None, steps
 
 
 def _step(
-    form: StandardForm, kernel: Kernel, it: Iterate, active: tuple[Mask, Mask]
+    form: StandardForm,
+    kernel: Kernel,
+    it: Iterate,
+    active: tuple[Mask, Mask],
+    remedies: Remedies,
 ) -> tuple[Iterate, tuple[Mask, Mask]] | None:
     """The solution of the quadratic model and its active set; None where none is found."""
     at = it.at
@@ -68,10 +77,11 @@ def _step(
     remedy = 0
     room = ROOM * np.maximum(1.0, np.abs(at.w))  # rounding violates no bound
     for _ in range(_SETS):
-        found = pinned_step(form, kernel, it, W, at_lower, at_upper, remedy)
+        found = pinned_step(form, kernel, it, W, at_lower, at_upper, remedies[remedy:])
         if found is None:
             return None
-        dw, dy, remedy = found
+        dw, dy, used = found
+        remedy += used
         w, slope = at.w + dw, force + W @ dw + at.A.T @ dy
         pinned = at_lower | at_upper
         below, above = w < form.lower - room, w > form.upper + room

@@ -41,6 +41,10 @@ class Settings:
         root_first: whether a root of c is looked for before f counts.
         cautious: whether by short steps.
         near: whether the barrier begins with the multipliers of a warm start.
+        beside: Newton steps of a search beside a point without multipliers, which is all there is
+            then; zero in any other run.
+        rescale: whether the run ends where a restoration is due and rows have become so much less
+            steep than at the start that their scales all but leave them out.
     """
 
     tol: float = 1e-8
@@ -56,6 +60,8 @@ class Settings:
     root_first: bool = False
     cautious: bool = False
     near: bool = False
+    beside: int = 0
+    rescale: bool = False
 
     def next_nu(self, nu: float, floor: float) -> float:
         """The barrier parameter after ν."""

@@ -24,7 +24,10 @@ Mask = NDArray[np.bool_]
 
 _PIN = 1e14
 # (ε, σ): as it is, for dependent gradients of active rows, for variables that nothing bends.
-_REMEDIES = ((0.0, 0.0), (1e-10, 0.0), (1e-10, 1e-8))
+Remedies = tuple[tuple[float, float], ...]
+REMEDIES: Remedies = ((0.0, 0.0), (1e-10, 0.0), (1e-10, 1e-8))
+# Next to a point without multipliers ε times their changes exceeds what is left of the rows.
+PRECISE: Remedies = ((0.0, 0.0), (0.0, 1e-8), *REMEDIES[1:])
 _STEPS = 4
 
 
@@ -62,12 +65,12 @@ def pinned_step(
     W: Operator,
     at_lower: Mask,
     at_upper: Mask,
-    remedy: int = 0,
+    remedies: Remedies = REMEDIES,
 ) -> tuple[Vector, Vector, int] | None:
     """The Newton step (dw, dy) onto c = 0 and the bounds named; None for a wrong inertia.
 
-    The third is the first of the remedies for a singular kernel that was of use, to be given
-    where sets change at one point.
+    The third is the number of the first of the remedies for a singular kernel that was of use:
+    where sets change at one point, those before it need not be tried again.
     """
     at = it.at
     pinned = at_lower | at_upper
@@ -75,8 +78,8 @@ def pinned_step(
     move = np.where(pinned, bound - at.w, 0.0)
     largest = largest_entry(W)
     D = np.where(pinned, _PIN * max(1.0, largest), 0.0)
-    for number in range(remedy, len(_REMEDIES)):
-        epsilon, shift = _REMEDIES[number]
+    for number in range(len(remedies)):
+        epsilon, shift = remedies[number]
         kernel.factor(W, D + shift * max(1.0, largest), at.A, epsilon)
         if kernel.negative == form.m and not kernel.singular:
             break

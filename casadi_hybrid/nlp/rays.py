@@ -14,7 +14,7 @@ from casadi_hybrid.status import StopReason
 from casadi_hybrid.stopping import Progress
 
 _LARGE, _FAR, _LOST = 1e5, 1e10, 1e20
-_SLOPE = 1e-2
+SLOPE = 1e-2
 
 
 @dataclass
@@ -44,7 +44,7 @@ class RayTest:
         if size < _LARGE:
             return None
         if self.tolerances.merit(progress.residuals) <= 1.0:
-            falling = -float(at.raw_gradient @ at.x) >= _SLOPE * abs(at.raw_f)
+            falling = -float(at.raw_gradient @ at.x) >= SLOPE * abs(at.raw_f)
             if not (falling and size >= 2.0 * before):
                 return None
         if at.raw_f < 0.0:

@@ -12,7 +12,7 @@ from casadi_hybrid.inputs import Vector
 from casadi_hybrid.nlp.explain import findings
 from casadi_hybrid.nlp.residuals import violations
 from casadi_hybrid.nlp.standard import Bounds, Linearization
-from casadi_hybrid.nlp.working_set import WorkingSet, active_sides
+from casadi_hybrid.nlp.working_set import WarmStart, WorkingSet, active_sides
 from casadi_hybrid.result import Result
 
 
@@ -35,6 +35,7 @@ class NlpResult(Result):
         start, end: first derivatives at the first point (of the last attempt, where there were
             several) and at the returned one, None where undefined.
         step: the last step before the returned point, None where none was taken.
+        beside: where no multipliers exist, an iterate next to x with those it had.
     """
 
     lam_x: Vector
@@ -43,6 +44,7 @@ class NlpResult(Result):
     start: Linearization | None = field(default=None, repr=False)
     end: Linearization | None = field(default=None, repr=False)
     step: Vector | None = field(default=None, repr=False)
+    beside: tuple[Vector, WarmStart] | None = field(default=None, repr=False)
 
     _residual_rows: ClassVar[tuple[str, ...]] = ("feasibility", "stationarity", "complementarity")
 

@@ -133,7 +133,11 @@ def solve_program(
         # The limit was that of one attempt, not the caller's.
         detail = f"none of {len(done)} attempts came further in its share of the iterations"
         chosen = altered(chosen, stop=agreed(StopReason.STALLED, chosen.point), detail=detail)
-    if chosen.success and _largest(chosen) > _HUGE * _slope(chosen):
+    if (
+        chosen.success
+        and not _is_beside(chosen, tried, done)
+        and _largest(chosen) > _HUGE * _slope(chosen)
+    ):
         # Rows that say the same twice share one multiplier in any parts, however large.
         restart = remultiplied(chosen)
         left = replace(options, max_iter=restart.max_iter, max_time=options.max_time - elapsed)
@@ -144,6 +148,11 @@ def solve_program(
         if again.success and _largest(again) < _largest(chosen):
             chosen = again
     return altered(chosen, x0=x0, iterations=iterations, elapsed=elapsed, evaluations=counts)
+
+
+def _is_beside(chosen: NlpResult, tried: Sequence[Attempt], done: Sequence[NlpResult]) -> bool:
+    """Whether multipliers are huge because they are those of a point next to one without any."""
+    return any(one.beside and result is chosen for one, result in zip(tried, done, strict=True))
 
 
 def _largest(result: NlpResult) -> float:
@@ -169,13 +178,17 @@ def _run(
 ) -> NlpResult:
     x0 = attempt.start
     try:
-        form = StandardForm(program, bounds, p, x0, attempt.relaxation, scaled=attempt.scaled)
+        form = StandardForm(
+            program, bounds, p, x0, attempt.relaxation, scaled=attempt.scaled, beside=attempt.beside
+        )
     except EvaluationError as error:
         return undefined_result(program, bounds, p, x0, tolerances, error)
     trail = Trail(tolerances.feasibility)
     settings = Settings(
         tol=options.tol, tolerances=tolerances, nu_start=attempt.nu, push=attempt.push,
         root_first=attempt.root, cautious=attempt.cautious, near=attempt.near,
+        rescale=attempt.rescale,
+        beside=options.max_iter if attempt.beside else 0,
     )  # fmt: skip
     barrier = Barrier(form, settings, attempt.warm)
     outcome = iterate(
@@ -186,7 +199,7 @@ def _run(
             RayTest(bounds, tolerances),
             KKTTest(tolerances),
             *tests,
-            LimitTest(options.max_iter, options.max_time),
+            LimitTest(1 if attempt.beside else options.max_iter, options.max_time),
         ],
         tolerances,
         [trail, *(partial(observe, multipliers=barrier.multipliers) for observe in observers)],

@@ -20,13 +20,14 @@ from casadi_hybrid.inputs import Vector
 from casadi_hybrid.nlp.evaluator import Evaluator, Operator
 from casadi_hybrid.nlp.kkt import DenseKernel, Kernel, SparseKernel
 from casadi_hybrid.nlp.program import Program
-from casadi_hybrid.nlp.sparse import Index, Sparse
+from casadi_hybrid.nlp.sparse import Index, Sparse, row_maxima
 from casadi_hybrid.nlp.structure import structure_of
 from casadi_hybrid.nlp.working_set import LOWER, UPPER, WorkingSet
 
 # Up to this many variables and rows LAPACK on full matrices beats the sparse factorization.
 DENSE_LIMIT = 150
 SCALE_GOAL = 100.0
+EASED = 1e4  # so much less steep than at the start, a row is all but left out by its scale
 Mask = NDArray[np.bool_]
 _EPS = float(np.finfo(float).eps)
 ROOM = 4.0 * _EPS
@@ -156,7 +157,8 @@ class StandardForm:
 
     A relaxation widens every bound by that fraction of max(1, |bound|): problems without an
     interior (complementarity conditions, inequalities that meet) get one. Rows that are not
-    ``scaled`` have their violation measured in the user's units.
+    ``scaled`` have their violation measured in the user's units. With ``beside`` equations ask for
+    the values that their rows have at the start, which is next to a point without multipliers.
 
     Attributes:
         lower, upper: bounds of w (±inf where there are none), scaled.
@@ -175,6 +177,7 @@ class StandardForm:
         relaxation: float = 0.0,
         *,
         scaled: bool = True,
+        beside: bool = False,
     ) -> None:
         self.program, self.bounds = program, bounds
         self.undefined: EvaluationError | None = None
@@ -208,7 +211,7 @@ class StandardForm:
         scale_c = SCALE_GOAL / np.maximum(steep, 1e-300)
         self.scale_c: Vector = np.maximum(1e-8, np.minimum(scale_c, 1.0))
         slack_scale = self.scale_c[self._slack_rows]
-        target = np.where(lbg == ubg, lbg, 0.0)
+        target = np.where(lbg == ubg, g[self.rows] if beside else lbg, 0.0)
         self._target = target * self.scale_c
         self.lower = np.concatenate((bounds.lbx[self.free], lbg[self._slack_rows] * slack_scale))
         self.upper = np.concatenate((bounds.ubx[self.free], ubg[self._slack_rows] * slack_scale))
@@ -399,6 +402,13 @@ class StandardForm:
             W[: self.n_free, : self.n_free] = block
             return W
         return Sparse(self._structure.W, H.data[self._structure.H_kept])
+
+
+def eased(bounds: Bounds, start: Operator, now: Operator) -> float:
+    """The largest factor by which a row would be scaled less with scales of ``now``, a J_g."""
+    counts = np.isfinite(bounds.lbg) | np.isfinite(bounds.ubg)
+    old, new = (np.maximum(row_maxima(J)[counts], SCALE_GOAL) for J in (start, now))
+    return largest(old / new)
 
 
 def _smaller(lower: Vector, upper: Vector) -> Vector:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.arrays import anywhere
+from casadi_hybrid.arrays import anywhere, largest
 from casadi_hybrid.errors import EvaluationError
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.loop import Outcome
@@ -15,16 +15,30 @@ from casadi_hybrid.nlp.barrier import Barrier
 from casadi_hybrid.nlp.certificate import STATIONARY_VIOLATION, violation_slope
 from casadi_hybrid.nlp.iterate import Iterate
 from casadi_hybrid.nlp.program import Program
+from casadi_hybrid.nlp.residuals import violations
 from casadi_hybrid.nlp.result import NlpResult
-from casadi_hybrid.nlp.standard import Bounds, Linearization, Point
+from casadi_hybrid.nlp.standard import Bounds, Linearization, Point, StandardForm
+from casadi_hybrid.nlp.working_set import WarmStart
 from casadi_hybrid.residuals import Residuals, Tolerances
 from casadi_hybrid.status import PointStatus, StopReason
 from casadi_hybrid.stopping import Progress
+
+# How far, relative to max(1, |bound|), constraints without multipliers are moved to have some. The
+# gradients of rows that touch grow with the root of it, and multipliers fall with that: here
+# multiplier times distance is a tenth of a tolerance of 1e-6, and the distance a thousand times
+# rounding.
+BESIDE = 1e-13
+_OUTSIDE, _FITS, _HUGE = 10.0, 0.5, 1e4
+_ASIDE, _NEAR = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3), 1e-7
 
 
 @dataclass
 class Trail:
     """Remembers the last step of x that was not zero, and the feasible iterate with the least f.
+
+    And, of the feasible iterates that violate a row by more than rounding does, the last
+    one whose multipliers balance half of ∇f, or else the one that is nearest to that: from outside
+    Newton steps on a tangent row come nearer by half each time, and multipliers keep their sign.
 
     Args:
         feasibility: the largest violation of a feasible iterate.
@@ -33,6 +47,7 @@ class Trail:
     feasibility: float
     step: Vector | None = None
     feasible: Progress | None = None
+    beside: Progress | None = None
     _x: Vector | None = None
 
     def __call__(self, progress: Progress) -> None:
@@ -42,10 +57,20 @@ class Trail:
             self.step = x - self._x
         self._x = x
         if progress.residuals.feasibility <= self.feasibility:
+            self._look_beside(progress)
             known = self.feasible
             f = progress.state.carry.at.raw_f
             if known is None or f <= known.state.carry.at.raw_f:
                 self.feasible = progress
+
+    def _look_beside(self, progress: Progress) -> None:
+        r, known = progress.residuals, self.beside
+        carry = progress.state.carry
+        if r.feasibility < _OUTSIDE * BESIDE or carry.restoration is not None:
+            return
+        fits = _FITS * max(1.0, largest(carry.at.raw_gradient))
+        if known is None or r.stationarity <= max(known.residuals.stationarity, fits):
+            self.beside = progress
 
 
 def make_result(
@@ -77,6 +102,17 @@ def make_result(
     if reason is StopReason.UNBOUNDED:
         # The ray is the proof: far out f may fall ever more slowly, and rounding be a violation.
         point = PointStatus.FEASIBLE_NOT_STATIONARY
+    beside = None
+    size = max(largest(lam_x), largest(lam_g))
+    # The last steps may have thrown the multipliers off: that they are huge is sign enough.
+    lost = reason is StopReason.STALLED and point is PointStatus.FEASIBLE_NOT_STATIONARY
+    lost = lost and size > _HUGE * max(1.0, largest(at.raw_gradient))
+    if lost or point is PointStatus.FRITZ_JOHN_POINT:
+        if trail.beside is None:
+            beside = _aside(form, at)
+        else:
+            near = trail.beside.state
+            beside = near.x, WarmStart(*barrier.multipliers(near))
     return NlpResult(
         x=at.x,
         f=at.raw_f,
@@ -93,6 +129,7 @@ def make_result(
         start=form.at_start,
         end=Linearization(at.x, at.raw_gradient, at.raw_J),
         step=trail.step,
+        beside=beside,
         iterations=outcome.iterations,
         evaluations=dict(form.evaluator.counts),
         elapsed=outcome.elapsed,
@@ -100,6 +137,24 @@ def make_result(
         method=barrier.label,
         **_context(program, x0, form.evaluator.p),
     )
+
+
+def _aside(form: StandardForm, at: Point) -> tuple[Vector, WarmStart] | None:
+    """A point a little down the slope of f at which a row is violated, but within tolerance.
+
+    Iterates that began where no multipliers exist have never been anywhere else.
+    """
+    bounds = form.bounds
+    direction = -at.gradient / max(largest(at.gradient), 1e-300)
+    for length in _ASIDE:
+        trial = form.point_or_none(at.w + length * direction)
+        if trial is None:
+            return None
+        violation = largest(violations(trial.raw_g, bounds.lbg, bounds.ubg))
+        if violation >= _OUTSIDE * BESIDE:
+            none = WarmStart(np.zeros_like(at.x), np.zeros_like(at.raw_g))
+            return None if violation > _NEAR else (trial.x, none)
+    return None
 
 
 def agreed(reason: StopReason, point: PointStatus) -> StopReason:
