@@ -84,8 +84,12 @@ class LookAhead(Equalities):
     def init(self, oracle: Oracle, start: Start) -> State:
         """Start at x_0 with least-squares multipliers; λ_0 is not needed."""
         at = oracle.first(start.x0)
-        radius = self.radius or max(1.0, 0.5 * float(np.linalg.norm(start.x0)))
-        return self._state(at, Safeguards(radius, 1.0, self._jacobian(at)), 0)
+        return self._state(at, self.begin(at), 0)
+
+    def begin(self, at: Evaluation) -> Safeguards:
+        """What the iteration carries at its first point."""
+        radius = self.radius or max(1.0, 0.5 * float(np.linalg.norm(at.x)))
+        return Safeguards(radius, 1.0, self._jacobian(at))
 
     def evaluate(self, oracle: Oracle, state: State) -> Evaluation:
         """Evaluate at x_t with H at π_t."""
@@ -95,10 +99,20 @@ class LookAhead(Equalities):
         """Take one accepted step of the mode that is due.
 
         Raises:
+            StallError: see :meth:`advance`.
+        """
+        new, guards = self.advance(oracle, at, state.carry)
+        return self._state(new, guards, state.t + 1), None
+
+    def advance(
+        self, oracle: Oracle, at: Evaluation, guards: Safeguards
+    ) -> tuple[Evaluation, Safeguards]:
+        """Take one accepted step of the mode that is due: the next point and what is carried.
+
+        Raises:
             StallError: at a stationary violation that no escape leaves, or when rounding leaves
                 no decrease.
         """
-        guards: Safeguards = state.carry
         h_norm = float(np.linalg.norm(at.h))
         violated = float(np.abs(at.h).max()) > self.tol_feasibility
         if violated and violation_is_stationary(at, _STATIONARY):
@@ -109,12 +123,14 @@ class LookAhead(Equalities):
             guards = guards.watched(h_norm, self.tol_feasibility)
         take = self._look_ahead if guards.goal is None else self._reduce
         new, guards = take(oracle, at, guards)
-        fresh = replace(guards, jacobian=self._jacobian(new))
-        return self._state(new, fresh, state.t + 1), None
+        return new, replace(guards, jacobian=self._jacobian(new))
 
     def settled(self, state: State, at: Evaluation) -> bool:
         """No, at a saddle point or maximizer: the next step follows the negative curvature."""
-        guards: Safeguards = state.carry
+        return self.at_rest(at, state.carry)
+
+    def at_rest(self, at: Evaluation, guards: Safeguards) -> bool:
+        """Whether a KKT point is no saddle point or maximizer, as far as steps have shown."""
         return guards.saddles >= _MAX_SADDLES or _negative_curvature(at, guards.jacobian) is None
 
     def remarks(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[str, ...]:
@@ -154,10 +170,13 @@ class LookAhead(Equalities):
         return Jacobian(at.B, self.rank_tolerance)
 
     def _state(self, at: Evaluation, guards: Safeguards, t: int) -> State:
-        pi = guards.jacobian.least_squares_multipliers(at.gradient)
-        if guards.goal is not None:
-            pi = np.zeros_like(pi)  # the objective, and so its multipliers, wait for feasibility
+        pi = self.multipliers(at, guards)
         return State(at.x, pi, np.zeros_like(pi), pi, t, guards)
+
+    def multipliers(self, at: Evaluation, guards: Safeguards) -> Vector:
+        """π at a point: of least squares, or zero where the objective waits for feasibility."""
+        pi = guards.jacobian.least_squares_multipliers(at.gradient)
+        return pi if guards.goal is None else np.zeros_like(pi)
 
     def _look_ahead(
         self, oracle: Oracle, at: Evaluation, guards: Safeguards

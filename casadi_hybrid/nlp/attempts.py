@@ -22,6 +22,7 @@ RELAXATION = 1e-8
 PATIENCE = 200
 _SECOND_NU, _SECOND_PUSH = 100.0, 0.25
 _WARM_NU, _WARM_PATIENCE = 1e-6, 50
+_COMPOSITE_PATIENCE = 50
 _ESCAPES, _SMALL = 3, 50
 _SAME = 1e-3  # two violations that differ by less are one local minimum found twice
 _UNFINISHED = (StopReason.STALLED, StopReason.ITERATION_LIMIT, StopReason.DIVERGED)
@@ -43,6 +44,7 @@ class Attempt:
         escapes: how many starts away from a local minimum of the violation there were.
         warm: multipliers to begin with, and the working set where it is known.
         near: whether the barrier too begins with the multipliers of ``warm``.
+        composite: whether by composite steps instead of the barrier method.
         last: whether it only takes the best point further.
     """
 
@@ -57,12 +59,18 @@ class Attempt:
     escapes: int = 0
     warm: WarmStart | None = None
     near: bool = False
+    composite: bool = False
     last: bool = False
 
 
 def warm_attempt(x0: Vector, warm: WarmStart) -> Attempt:
     """From a solution nearby: a smaller ν, and little patience."""
     return Attempt(x0, _WARM_PATIENCE, nu=_WARM_NU, warm=warm, near=True)
+
+
+def composite_attempt(x0: Vector) -> Attempt:
+    """By composite steps, with little patience: they take few or make the barrier method wait."""
+    return Attempt(x0, _COMPOSITE_PATIENCE, composite=True)
 
 
 def remultiplied(result: NlpResult) -> Attempt:

@@ -15,12 +15,14 @@ from casadi_hybrid.loop import iterate
 from casadi_hybrid.nlp.attempts import (
     Attempt,
     best,
+    composite_attempt,
     first_attempt,
     next_attempt,
     remultiplied,
     warm_attempt,
 )
 from casadi_hybrid.nlp.barrier import Barrier
+from casadi_hybrid.nlp.composite import Composite, is_composite
 from casadi_hybrid.nlp.iterate import Settings
 from casadi_hybrid.nlp.program import Program
 from casadi_hybrid.nlp.rays import RayTest
@@ -90,7 +92,11 @@ def solve_program(
     equations = int(np.count_nonzero(bounds.lbg == bounds.ubg))
     free = int(np.count_nonzero(bounds.lbx < bounds.ubx))
     cold = first_attempt(program, x0, equations > free)
-    following: Attempt | None = cold if warm is None else warm_attempt(x0, warm)
+    openings = [] if warm is None else [warm_attempt(x0, warm)]
+    if is_composite(program, bounds):
+        openings.append(composite_attempt(x0))
+    ahead = len(openings)
+    following: Attempt | None = [*openings, cold][0]
     done: list[NlpResult] = []
     tried: list[Attempt] = []
     iterations, elapsed = 0, 0.0
@@ -111,17 +117,16 @@ def solve_program(
             counts[key] = counts.get(key, 0) + number
         if result.success or iterations >= options.max_iter:
             break
-        if attempt.near:
-            following = cold
+        if len(tried) <= ahead:
+            following = [*openings, cold][len(tried)]
             continue
-        k = 0 if warm is None else 1
         following = next_attempt(
             program,
             x0,
             options.max_iter,
             tolerances,
-            tried[k:],
-            done[k:],
+            tried[ahead:],
+            done[ahead:],
             no_choice=equations >= free,
         )
     chosen = best(done, tolerances)
@@ -175,7 +180,8 @@ def _run(
         tol=options.tol, tolerances=tolerances, nu_start=attempt.nu, push=attempt.push,
         root_first=attempt.root, cautious=attempt.cautious, near=attempt.near,
     )  # fmt: skip
-    barrier = Barrier(form, settings, attempt.warm)
+    method = Composite if attempt.composite else Barrier
+    barrier = method(form, settings, attempt.warm)
     outcome = iterate(
         Oracle(program.functions, p),
         barrier,
