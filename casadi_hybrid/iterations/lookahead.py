@@ -21,12 +21,13 @@ A trust region of radius Δ damps both parts as in the composite-step method of 
 
     d_y = −(Σ² + λ)⁻¹ Σ Uᵀh  with ‖d_y‖ ≤ 0.8Δ,     H_zz₊ = H_zz + σI  with ‖d‖ ≤ Δ,
 
-λ, σ ≥ 0 being the multipliers of the radius (both zero near a strict minimizer). λ is also what
-regularizes a loss of rank. Steps are accepted by the exact penalty f + ν‖h‖₂ with one
-second-order correction, or where a Newton step halves the least KKT error so far; π is refitted
-by least squares at each new point. Where ‖h‖ stops falling, ν is raised once and then the
-violation is reduced alone (:mod:`casadi_hybrid.iterations.violation`) until it is a tenth or
-proves stationary.
+λ, σ ≥ 0 being the multipliers of the radius (both zero near a strict minimizer). A Newton step that
+is no longer than ten radii is tried all the same, and taken if its model was right. λ is also what
+regularizes a loss of rank. Steps are accepted by the exact penalty f + ν‖h‖₂, with one
+second-order correction where they are not good, or where a Newton step halves the least KKT error
+so far; π is refitted by least squares at each new point. Where ‖h‖ stops falling, ν is raised once
+and then the violation is reduced alone (:mod:`casadi_hybrid.iterations.violation`) until it is a
+tenth or proves stationary.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from casadi_hybrid.errors import StallError
 from casadi_hybrid.functions import Evaluation
 from casadi_hybrid.inputs import Vector, count, positive
 from casadi_hybrid.iterations.base import Equalities, Start
-from casadi_hybrid.iterations.composite import Merit, composite_step, kkt_error
+from casadi_hybrid.iterations.composite import Merit, composite_step, kkt_error, radius_of_newton
 from casadi_hybrid.iterations.safeguards import Safeguards
 from casadi_hybrid.iterations.violation import damped_gauss_newton, escape, reduce_violation
 from casadi_hybrid.law import State
@@ -51,6 +52,8 @@ from casadi_hybrid.status import StopReason
 _EPS = float(np.finfo(float).eps)
 _ACCEPT = 1e-4
 _SHRINK_BELOW, _GROW_ABOVE = 0.25, 0.75
+# How far beyond its radius a Newton step is tried, and the ratio that such a step has to reach.
+_DARING, _DARED = 10.0, 0.5
 # See residuals.violation_is_stationary: when the reduction of the violation takes over, and what
 # is called stationary in the end.
 _STATIONARY, _CERTIFIED = 1e-9, 1e-6
@@ -186,8 +189,12 @@ class LookAhead(Equalities):
         model = LocalModel(at.hessian, guards.jacobian)
         h_norm = float(np.linalg.norm(at.h))
         radius, penalty = guards.radius, guards.penalty
+        # The radius says where the last model held. Where this one has a minimizer not much
+        # further away, trying it costs one evaluation.
+        whole = radius_of_newton(model, at)
+        daring = radius < whole <= _DARING * radius
         while radius > 1e-15 * (1.0 + float(np.linalg.norm(at.x))):
-            step = composite_step(model, at, radius)
+            step = composite_step(model, at, whole if daring else radius)
             d = step.d
             q = float(at.gradient @ d + 0.5 * d @ model.H @ d)
             gain = h_norm - float(np.linalg.norm(at.h + at.B @ d))
@@ -195,12 +202,18 @@ class LookAhead(Equalities):
                 penalty = 1.5 * q / (0.7 * gain)
             merit = Merit(at, penalty, penalty * gain - q)
             plain = taken = merit.measure(oracle, d)
-            if plain.ratio < 0.1 and plain.new is not None and step.normal_damping == 0.0:
-                # Second-order correction: the curvature of h spoilt a full step.
+            if plain.ratio < _GROW_ABOVE and plain.new is not None and step.normal_damping == 0.0:
+                # Second-order correction: the curvature of h spoilt a full step, or some of it.
                 back, _ = damped_gauss_newton(guards.jacobian, plain.new.h, radius)
                 corrected = merit.measure(oracle, d + back)
                 if corrected.ratio >= max(0.1, plain.ratio):
                     taken = corrected
+            if daring:
+                daring = False
+                if taken.ratio < _DARED:
+                    penalty = guards.penalty
+                    continue
+                radius = whole
             if taken.ratio < _SHRINK_BELOW and step.is_newton and plain.new is not None:
                 # Where ν is large, only tiny steps please the merit function. A Newton step that
                 # halves the least KKT error so far is as good: that can happen only finitely

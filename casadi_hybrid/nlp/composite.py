@@ -10,7 +10,7 @@ each point, which no failed or shortened step can spoil.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,26 +19,26 @@ from casadi_hybrid.arrays import anywhere
 from casadi_hybrid.functions import Evaluation
 from casadi_hybrid.inputs import Vector
 from casadi_hybrid.iterations.base import Start
-from casadi_hybrid.iterations.composite import radius_of_newton
 from casadi_hybrid.iterations.lookahead import LookAhead
 from casadi_hybrid.iterations.safeguards import Safeguards
 from casadi_hybrid.law import State
 from casadi_hybrid.nlp.barrier import Barrier
+from casadi_hybrid.nlp.evaluator import Operator
 from casadi_hybrid.nlp.filter import Filter
 from casadi_hybrid.nlp.iterate import Iterate
 from casadi_hybrid.nlp.program import Program
 from casadi_hybrid.nlp.standard import DENSE_LIMIT, Bounds, Point, StandardForm
 from casadi_hybrid.oracle import Oracle
-from casadi_hybrid.rules.spectra import LocalModel
-
-_LONGEST = 10.0  # first radius in units of that which the size of the start suggests
 
 
 @dataclass(frozen=True)
-class Guarded(Iterate):
-    """An iterate with what the composite step carries."""
+class _Own:
+    guards: Safeguards
 
-    guards: Safeguards | None = None
+
+@dataclass(frozen=True)
+class Guarded(Iterate, _Own):
+    """An iterate with what the composite step carries: dataclasses take fields from the right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,24 +49,22 @@ class _Evaluated(Evaluation):
 
 
 class _Equations:
-    """The standard form as the composite step asks for it."""
+    """The standard form as the composite step at one point asks for it."""
 
-    def __init__(self, form: StandardForm) -> None:
-        self._form = form
-        self._last: Point | None = None
+    def __init__(self, form: StandardForm, at: Point) -> None:
+        self._form, self._at = form, at
 
     def first(self, w: Vector) -> _Evaluated:
         """f, ∇f, c and A at w."""
-        return evaluated(self._form.point(w), None)
+        return _evaluated(self._form.point(w))
 
     def second(self, w: Vector, y: Vector) -> _Evaluated:
         """These with ∇²(f + yᵀc)."""
-        if self._last is None or self._last.w is not w:
-            self._last = self._form.point(w)
-        return evaluated(self._last, self._form.hessian(self._last, y))
+        at = self._at if w is self._at.w else self._form.point(w)
+        return _evaluated(at, self._form.hessian(at, y))
 
 
-def evaluated(at: Point, hessian: Any) -> _Evaluated:
+def _evaluated(at: Point, hessian: Operator | None = None) -> _Evaluated:
     """A point in the terms of the composite step."""
     return _Evaluated(at.w, at.f, at.gradient, at.c, at.A, hessian, at.c, at)
 
@@ -88,26 +86,15 @@ class Composite(Barrier):
     _step = LookAhead()
 
     def init(self, oracle: Oracle, start: Start) -> State:
-        """Begin at the start with the multipliers of least squares.
-
-        A first radius knows nothing of the problem. Where the Newton step needs no lift it is
-        tried whole, so that a quadratic problem takes one step, unless it is so long that only a
-        nearly singular model can have made it.
-        """
-        self._equations: Any = _Equations(self.form)
+        """Begin at the start with the multipliers of least squares."""
         at = self.form.point(self.form.start)
-        guards = self._step.begin(evaluated(at, None))
-        state = self._guarded(at, guards, 0)
-        whole = evaluated(at, self._hessian(state.carry))
-        radius = radius_of_newton(LocalModel(whole.hessian, guards.jacobian), whole)
-        if guards.radius < radius <= _LONGEST * guards.radius:
-            state = self._guarded(at, replace(guards, radius=radius), 0)
-        return state
+        return self._guarded(at, self._step.begin(_evaluated(at)), 0)
 
     def settled(self, state: State, at: Point) -> bool:
         """Also not at a saddle point, which the next step leaves."""
+        it: Guarded = state.carry
         return super().settled(state, at) and self._step.at_rest(
-            evaluated(at, self._hessian(state.carry)), state.carry.guards
+            _evaluated(at, self._hessian(it)), it.guards
         )
 
     def step(self, oracle: Oracle, state: State, at: Point) -> tuple[State, None]:
@@ -117,15 +104,13 @@ class Composite(Barrier):
             StallError: at a stationary violation, or when nothing moves any more.
         """
         it: Guarded = state.carry
-        assert it.guards is not None
-        self._equations._last = at
-        new, guards = self._step.advance(
-            self._equations, evaluated(at, self._hessian(it)), it.guards
-        )
-        return self._guarded(new.point, guards, state.t + 1), None  # type: ignore[attr-defined]
+        # The steps ask of an oracle only what the equations have.
+        equations: Any = _Equations(self.form, at)
+        new, guards = self._step.advance(equations, _evaluated(at, self._hessian(it)), it.guards)
+        assert isinstance(new, _Evaluated)
+        return self._guarded(new.point, guards, state.t + 1), None
 
     def _guarded(self, at: Point, guards: Safeguards, t: int) -> State:
         none = np.zeros(self.form.n)
-        y = self._step.multipliers(evaluated(at, None), guards)
-        it = Guarded(at, y, none, none, 0.0, Filter.start(at.theta), guards=guards)
-        return self._state(it, t)
+        y = self._step.multipliers(_evaluated(at), guards)
+        return self._state(Guarded(guards, at, y, none, none, 0.0, Filter.start(at.theta)), t)
