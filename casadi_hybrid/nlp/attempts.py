@@ -22,7 +22,7 @@ RELAXATION = 1e-8
 PATIENCE = 200
 _SECOND_NU, _SECOND_PUSH = 100.0, 0.25
 _WARM_NU, _WARM_PATIENCE = 1e-6, 50
-_COMPOSITE_PATIENCE = 50
+_COMPOSITE_PATIENCE = 40
 _ESCAPES, _SMALL = 3, 50
 _SAME = 1e-3  # two violations that differ by less are one local minimum found twice
 _UNFINISHED = (StopReason.STALLED, StopReason.ITERATION_LIMIT, StopReason.DIVERGED)
@@ -113,7 +113,7 @@ def next_attempt(
       problems of up to 50 variables try it, to which it costs little.
     """
     attempt, result = tried[-1], done[-1]
-    if result.stop is StopReason.UNBOUNDED or attempt.last:
+    if attempt.last:
         return None
     infeasible = result.stop is StopReason.LOCALLY_INFEASIBLE
     many = max(PATIENCE, max_iter - 2 * PATIENCE)

@@ -38,6 +38,8 @@ from casadi_hybrid.stopping import KKTTest, LimitTest, StoppingTest
 
 Observer = Callable[..., None]
 _HUGE = 1e4
+# After a proof, or where there is no time or wish to go on, nothing else is tried.
+_FINAL = (StopReason.UNBOUNDED, StopReason.STOPPED_BY_USER, StopReason.TIME_LIMIT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,8 @@ def solve_program(
         warm: multipliers and, where it is known, the working set of a solution nearby. The active
             set is tried first by Newton steps from x0 (the hot mode); where that does not solve,
             the barrier iteration starts from x0, these multipliers and a small ν, and where that
-            does not solve soon, the cold solve runs.
+            does not solve soon, the cold solve runs. That begins with composite steps where there
+            are equations alone (:mod:`casadi_hybrid.nlp.composite`).
         observers: called with the progress, whose ``at`` is a
             :class:`~casadi_hybrid.nlp.standard.Point`, and with ``multipliers``, a function from
             its state to (lam_x, lam_g) in the user's units.
@@ -115,7 +118,7 @@ def solve_program(
         elapsed += result.elapsed
         for key, number in result.evaluations.items():
             counts[key] = counts.get(key, 0) + number
-        if result.success or iterations >= options.max_iter:
+        if result.success or result.stop in _FINAL or iterations >= options.max_iter:
             break
         if len(tried) <= ahead:
             following = [*openings, cold][len(tried)]
