@@ -16,6 +16,7 @@ from casadi_hybrid.subproblem import trust_region_step
 _EPS = float(np.finfo(float).eps)
 # Share of the radius the normal step may use, so that the tangential step keeps room.
 _NORMAL_SHARE = 0.8
+_UNLIMITED = 1e100
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,13 @@ def composite_step(model: LocalModel, at: Evaluation, radius: float) -> Composit
     values = np.where(np.abs(values) <= 8 * _EPS * float(np.linalg.norm(model.H)), 0.0, values)
     z, lift = trust_region_step(values, slope, float(room))
     return CompositeStep(d_y + directions @ z, damping, lift)
+
+
+def radius_of_newton(model: LocalModel, at: Evaluation) -> float:
+    """The least Δ at which the composite step is the Newton–KKT step; 0 where none is."""
+    step = composite_step(model, at, _UNLIMITED)
+    normal = float(np.linalg.norm(model.jacobian.Y.T @ step.d)) / _NORMAL_SHARE
+    return max(float(np.linalg.norm(step.d)), normal) if step.is_newton else 0.0
 
 
 @dataclass(frozen=True, slots=True)

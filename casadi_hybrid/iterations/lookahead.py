@@ -21,12 +21,13 @@ A trust region of radius Δ damps both parts as in the composite-step method of 
 
     d_y = −(Σ² + λ)⁻¹ Σ Uᵀh  with ‖d_y‖ ≤ 0.8Δ,     H_zz₊ = H_zz + σI  with ‖d‖ ≤ Δ,
 
-λ, σ ≥ 0 being the multipliers of the radius (both zero near a strict minimizer). λ is also what
-regularizes a loss of rank. Steps are accepted by the exact penalty f + ν‖h‖₂ with one
-second-order correction, or where a Newton step halves the least KKT error so far; π is refitted
-by least squares at each new point. Where ‖h‖ stops falling, ν is raised once and then the
-violation is reduced alone (:mod:`casadi_hybrid.iterations.violation`) until it is a tenth or
-proves stationary.
+λ, σ ≥ 0 being the multipliers of the radius (both zero near a strict minimizer). A Newton step that
+is no longer than ten radii is tried all the same, and taken if its model was right. λ is also what
+regularizes a loss of rank. Steps are accepted by the exact penalty f + ν‖h‖₂, with one
+second-order correction where they are not good, or where a Newton step halves the least KKT error
+so far; π is refitted by least squares at each new point. Where ‖h‖ stops falling, ν is raised once
+and then the violation is reduced alone (:mod:`casadi_hybrid.iterations.violation`) until it is a
+tenth or proves stationary.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from casadi_hybrid.errors import StallError
 from casadi_hybrid.functions import Evaluation
 from casadi_hybrid.inputs import Vector, count, positive
 from casadi_hybrid.iterations.base import Equalities, Start
-from casadi_hybrid.iterations.composite import Merit, composite_step, kkt_error
+from casadi_hybrid.iterations.composite import Merit, composite_step, kkt_error, radius_of_newton
 from casadi_hybrid.iterations.safeguards import Safeguards
 from casadi_hybrid.iterations.violation import damped_gauss_newton, escape, reduce_violation
 from casadi_hybrid.law import State
@@ -51,6 +52,8 @@ from casadi_hybrid.status import StopReason
 _EPS = float(np.finfo(float).eps)
 _ACCEPT = 1e-4
 _SHRINK_BELOW, _GROW_ABOVE = 0.25, 0.75
+# How far beyond its radius a Newton step is tried, and the ratio that such a step has to reach.
+_DARING, _DARED = 10.0, 0.5
 # See residuals.violation_is_stationary: when the reduction of the violation takes over, and what
 # is called stationary in the end.
 _STATIONARY, _CERTIFIED = 1e-9, 1e-6
@@ -84,8 +87,12 @@ class LookAhead(Equalities):
     def init(self, oracle: Oracle, start: Start) -> State:
         """Start at x_0 with least-squares multipliers; λ_0 is not needed."""
         at = oracle.first(start.x0)
-        radius = self.radius or max(1.0, 0.5 * float(np.linalg.norm(start.x0)))
-        return self._state(at, Safeguards(radius, 1.0, self._jacobian(at)), 0)
+        return self._state(at, self.begin(at), 0)
+
+    def begin(self, at: Evaluation) -> Safeguards:
+        """What the iteration carries at its first point."""
+        radius = self.radius or max(1.0, 0.5 * float(np.linalg.norm(at.x)))
+        return Safeguards(radius, 1.0, self._jacobian(at))
 
     def evaluate(self, oracle: Oracle, state: State) -> Evaluation:
         """Evaluate at x_t with H at π_t."""
@@ -95,10 +102,20 @@ class LookAhead(Equalities):
         """Take one accepted step of the mode that is due.
 
         Raises:
+            StallError: see :meth:`advance`.
+        """
+        new, guards = self.advance(oracle, at, state.carry)
+        return self._state(new, guards, state.t + 1), None
+
+    def advance(
+        self, oracle: Oracle, at: Evaluation, guards: Safeguards
+    ) -> tuple[Evaluation, Safeguards]:
+        """Take one accepted step of the mode that is due: the next point and what is carried.
+
+        Raises:
             StallError: at a stationary violation that no escape leaves, or when rounding leaves
                 no decrease.
         """
-        guards: Safeguards = state.carry
         h_norm = float(np.linalg.norm(at.h))
         violated = float(np.abs(at.h).max()) > self.tol_feasibility
         if violated and violation_is_stationary(at, _STATIONARY):
@@ -109,12 +126,14 @@ class LookAhead(Equalities):
             guards = guards.watched(h_norm, self.tol_feasibility)
         take = self._look_ahead if guards.goal is None else self._reduce
         new, guards = take(oracle, at, guards)
-        fresh = replace(guards, jacobian=self._jacobian(new))
-        return self._state(new, fresh, state.t + 1), None
+        return new, replace(guards, jacobian=self._jacobian(new))
 
     def settled(self, state: State, at: Evaluation) -> bool:
         """No, at a saddle point or maximizer: the next step follows the negative curvature."""
-        guards: Safeguards = state.carry
+        return self.at_rest(at, state.carry)
+
+    def at_rest(self, at: Evaluation, guards: Safeguards) -> bool:
+        """Whether a KKT point is no saddle point or maximizer, as far as steps have shown."""
         return guards.saddles >= _MAX_SADDLES or _negative_curvature(at, guards.jacobian) is None
 
     def remarks(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[str, ...]:
@@ -154,10 +173,13 @@ class LookAhead(Equalities):
         return Jacobian(at.B, self.rank_tolerance)
 
     def _state(self, at: Evaluation, guards: Safeguards, t: int) -> State:
-        pi = guards.jacobian.least_squares_multipliers(at.gradient)
-        if guards.goal is not None:
-            pi = np.zeros_like(pi)  # the objective, and so its multipliers, wait for feasibility
+        pi = self.multipliers(at, guards)
         return State(at.x, pi, np.zeros_like(pi), pi, t, guards)
+
+    def multipliers(self, at: Evaluation, guards: Safeguards) -> Vector:
+        """π at a point: of least squares, or zero where the objective waits for feasibility."""
+        pi = guards.jacobian.least_squares_multipliers(at.gradient)
+        return pi if guards.goal is None else np.zeros_like(pi)
 
     def _look_ahead(
         self, oracle: Oracle, at: Evaluation, guards: Safeguards
@@ -167,8 +189,12 @@ class LookAhead(Equalities):
         model = LocalModel(at.hessian, guards.jacobian)
         h_norm = float(np.linalg.norm(at.h))
         radius, penalty = guards.radius, guards.penalty
+        # The radius says where the last model held. Where this one has a minimizer not much
+        # further away, trying it costs one evaluation.
+        whole = radius_of_newton(model, at)
+        daring = radius < whole <= _DARING * radius
         while radius > 1e-15 * (1.0 + float(np.linalg.norm(at.x))):
-            step = composite_step(model, at, radius)
+            step = composite_step(model, at, whole if daring else radius)
             d = step.d
             q = float(at.gradient @ d + 0.5 * d @ model.H @ d)
             gain = h_norm - float(np.linalg.norm(at.h + at.B @ d))
@@ -176,12 +202,18 @@ class LookAhead(Equalities):
                 penalty = 1.5 * q / (0.7 * gain)
             merit = Merit(at, penalty, penalty * gain - q)
             plain = taken = merit.measure(oracle, d)
-            if plain.ratio < 0.1 and plain.new is not None and step.normal_damping == 0.0:
-                # Second-order correction: the curvature of h spoilt a full step.
+            if plain.ratio < _GROW_ABOVE and plain.new is not None and step.normal_damping == 0.0:
+                # Second-order correction: the curvature of h spoilt a full step, or some of it.
                 back, _ = damped_gauss_newton(guards.jacobian, plain.new.h, radius)
                 corrected = merit.measure(oracle, d + back)
                 if corrected.ratio >= max(0.1, plain.ratio):
                     taken = corrected
+            if daring:
+                daring = False
+                if taken.ratio < _DARED:
+                    penalty = guards.penalty
+                    continue
+                radius = whole
             if taken.ratio < _SHRINK_BELOW and step.is_newton and plain.new is not None:
                 # Where ν is large, only tiny steps please the merit function. A Newton step that
                 # halves the least KKT error so far is as good: that can happen only finitely

@@ -25,6 +25,7 @@ PATIENCE = 200
 _SECOND_NU, _SECOND_PUSH = 100.0, 0.25
 _WARM_NU, _WARM_PATIENCE = 1e-6, 50
 _BESIDE_STEPS = 20
+_COMPOSITE_PATIENCE = 40
 _ESCAPES, _SMALL = 3, 50
 _SAME = 1e-3  # two violations that differ by less are one local minimum found twice
 _UNFINISHED = (StopReason.STALLED, StopReason.ITERATION_LIMIT, StopReason.DIVERGED)
@@ -46,6 +47,7 @@ class Attempt:
         escapes: how many starts away from a local minimum of the violation there were.
         warm: multipliers to begin with, and the working set where it is known.
         near: whether the barrier too begins with the multipliers of ``warm``.
+        composite: whether by composite steps instead of the barrier method.
         last: whether it only takes the best point further.
         beside: whether equations keep the values they have at the start.
         rescale: whether it ends where a restoration is due far from what the scales were made for.
@@ -62,6 +64,7 @@ class Attempt:
     escapes: int = 0
     warm: WarmStart | None = None
     near: bool = False
+    composite: bool = False
     last: bool = False
     beside: bool = False
     rescale: bool = False
@@ -70,6 +73,11 @@ class Attempt:
 def warm_attempt(x0: Vector, warm: WarmStart) -> Attempt:
     """From a solution nearby: a smaller ν, and little patience."""
     return Attempt(x0, _WARM_PATIENCE, nu=_WARM_NU, warm=warm, near=True)
+
+
+def composite_attempt(x0: Vector) -> Attempt:
+    """By composite steps, with little patience: they take few or make the barrier method wait."""
+    return Attempt(x0, _COMPOSITE_PATIENCE, composite=True)
 
 
 def remultiplied(result: NlpResult) -> Attempt:
@@ -120,7 +128,7 @@ def next_attempt(
     useful = [k for k, one in enumerate(tried) if not one.beside]
     tried, done = [tried[k] for k in useful], [done[k] for k in useful]
     attempt, result = tried[-1], done[-1]
-    if result.stop is StopReason.UNBOUNDED or attempt.last:
+    if attempt.last:
         return None
     infeasible = result.stop is StopReason.LOCALLY_INFEASIBLE
     many = max(PATIENCE, max_iter - 2 * PATIENCE)

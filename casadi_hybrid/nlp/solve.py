@@ -15,12 +15,14 @@ from casadi_hybrid.loop import iterate
 from casadi_hybrid.nlp.attempts import (
     Attempt,
     best,
+    composite_attempt,
     first_attempt,
     next_attempt,
     remultiplied,
     warm_attempt,
 )
 from casadi_hybrid.nlp.barrier import Barrier
+from casadi_hybrid.nlp.composite import Composite, is_composite
 from casadi_hybrid.nlp.iterate import Settings
 from casadi_hybrid.nlp.program import Program
 from casadi_hybrid.nlp.rays import RayTest
@@ -36,6 +38,8 @@ from casadi_hybrid.stopping import KKTTest, LimitTest, StoppingTest
 
 Observer = Callable[..., None]
 _HUGE = 1e4
+# After a proof, or where there is no time or wish to go on, nothing else is tried.
+_FINAL = (StopReason.UNBOUNDED, StopReason.STOPPED_BY_USER, StopReason.TIME_LIMIT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,8 @@ def solve_program(
         warm: multipliers and, where it is known, the working set of a solution nearby. The active
             set is tried first by Newton steps from x0 (the hot mode); where that does not solve,
             the barrier iteration starts from x0, these multipliers and a small ν, and where that
-            does not solve soon, the cold solve runs.
+            does not solve soon, the cold solve runs. That begins with composite steps where there
+            are equations alone (:mod:`casadi_hybrid.nlp.composite`).
         observers: called with the progress, whose ``at`` is a
             :class:`~casadi_hybrid.nlp.standard.Point`, and with ``multipliers``, a function from
             its state to (lam_x, lam_g) in the user's units.
@@ -90,7 +95,11 @@ def solve_program(
     equations = int(np.count_nonzero(bounds.lbg == bounds.ubg))
     free = int(np.count_nonzero(bounds.lbx < bounds.ubx))
     cold = first_attempt(program, x0, equations > free)
-    following: Attempt | None = cold if warm is None else warm_attempt(x0, warm)
+    openings = [] if warm is None else [warm_attempt(x0, warm)]
+    if is_composite(program, bounds):
+        openings.append(composite_attempt(x0))
+    ahead = len(openings)
+    following: Attempt | None = [*openings, cold][0]
     done: list[NlpResult] = []
     tried: list[Attempt] = []
     iterations, elapsed = 0, 0.0
@@ -109,19 +118,18 @@ def solve_program(
         elapsed += result.elapsed
         for key, number in result.evaluations.items():
             counts[key] = counts.get(key, 0) + number
-        if result.success or iterations >= options.max_iter:
+        if result.success or result.stop in _FINAL or iterations >= options.max_iter:
             break
-        if attempt.near:
-            following = cold
+        if len(tried) <= ahead:
+            following = [*openings, cold][len(tried)]
             continue
-        k = 0 if warm is None else 1
         following = next_attempt(
             program,
             x0,
             options.max_iter,
             tolerances,
-            tried[k:],
-            done[k:],
+            tried[ahead:],
+            done[ahead:],
             no_choice=equations >= free,
         )
     chosen = best(done, tolerances)
@@ -190,7 +198,8 @@ def _run(
         rescale=attempt.rescale,
         beside=options.max_iter if attempt.beside else 0,
     )  # fmt: skip
-    barrier = Barrier(form, settings, attempt.warm)
+    method = Composite if attempt.composite else Barrier
+    barrier = method(form, settings, attempt.warm)
     outcome = iterate(
         Oracle(program.functions, p),
         barrier,

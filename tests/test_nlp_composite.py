@@ -1,0 +1,76 @@
+"""Composite steps in the default engine: where they are taken, and what follows where they fail."""
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from casadi_hybrid import nlpsol
+from casadi_hybrid.nlp.composite import Composite
+from casadi_hybrid.study import KINDS, make_rank_deficient
+
+X = ca.SX.sym("x", 2)
+COMPOSITE = Composite.label
+
+
+def solver_of(f, g, **options):
+    return nlpsol("s", "hybrid", {"x": X, "f": f, "g": g}, options)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("condition", [1.0, 1e4])
+def test_dependent_rows_need_no_more_steps_than_the_trust_region_takes(kind, condition) -> None:
+    made = make_rank_deficient(condition, 0, n=8, m=5, rank=4, kind=kind, radius=1.0)
+    problem = made.problem
+    solver = nlpsol("s", "hybrid", {"x": problem.x, "f": problem.f, "g": problem.h})
+    solver(x0=made.x0, lbg=0, ubg=0)
+    assert solver.stats()["success"]
+    assert solver.result.method == COMPOSITE
+    assert solver.stats()["iter_count"] <= 25
+
+
+def test_a_quadratic_problem_takes_one_step_however_far_the_start_is() -> None:
+    solver = solver_of((X[0] - 3) ** 2 + X[1] ** 2, X[0] + X[1] - 1)
+    found = solver(x0=[8, -7], lbg=0, ubg=0)
+    np.testing.assert_allclose(found["x"].full().ravel(), [2, -1], atol=1e-12)
+    assert solver.stats()["iter_count"] == 1
+
+
+@pytest.mark.parametrize(
+    ("f", "g", "bounds"),
+    [
+        (X[0] ** 2 + X[1], X[1] - X[0] ** 2, {"lbg": 0}),
+        (X[0] ** 2 + X[1], X[1] - X[0] ** 2, {"lbg": 0, "ubg": 0, "lbx": -5}),
+        (0, X[1] - X[0] ** 2, {"lbg": 0, "ubg": 0}),
+    ],
+    ids=["inequality", "bound", "no objective"],
+)
+def test_the_barrier_method_is_for_everything_else(f, g, bounds) -> None:
+    solver = solver_of(f, g)
+    solver(x0=[1, 2], **bounds)
+    assert solver.stats()["success"]
+    assert solver.result.method != COMPOSITE
+
+
+def test_where_composite_steps_are_slow_the_barrier_method_solves() -> None:
+    """An ellipse a hundred times longer than wide, from next to its centre."""
+    f = ca.sumsqr(X - ca.DM([20, -20]))
+    solver = solver_of(f, X[0] ** 2 / 100 + 100 * X[1] ** 2)
+    found = solver(x0=1e-4, lbg=1, ubg=1)
+    assert solver.stats()["success"]
+    assert float(found["f"]) == pytest.approx(499.96, abs=1e-3)
+    times = solver.result.history.t
+    assert (np.diff(times) >= 0).all()
+    assert solver.stats()["iter_count"] == times[-1]
+
+
+def test_nothing_follows_a_proof_or_the_users_stop() -> None:
+    unbounded = solver_of(-ca.sumsqr(X), X[0] - X[1])
+    unbounded(x0=1, lbg=0, ubg=0)
+    assert unbounded.stats()["return_status"] == "UNBOUNDED"
+    assert unbounded.result.method == COMPOSITE
+    stopped = solver_of(
+        (X[0] - 3) ** 4 + X[1] ** 2, X[1] - X[0] ** 2, iteration_callback=lambda r: r.iter == 2
+    )
+    stopped(x0=1, lbg=0, ubg=0)
+    assert stopped.stats()["return_status"] == "STOPPED_BY_USER"
+    assert stopped.stats()["iter_count"] == 2
