@@ -73,8 +73,8 @@ def is_composite(program: Program, bounds: Bounds) -> bool:
     """Whether there are equations alone in free variables, an objective, and few of all."""
     if program.feasibility or program.n + program.m > DENSE_LIMIT or not program.m:
         return False
-    _, lbx, ubx = bounds.open_x
-    _, lbg, ubg = bounds.open_g
+    _, lbx, ubx, _ = bounds.open_x
+    _, lbg, ubg, _ = bounds.open_g
     bounded = any(anywhere(np.isfinite(side)) for side in (lbx, ubx, lbg, ubg))
     return not bounded and anywhere(np.isfinite(bounds.lbg)) and anywhere(bounds.lbx < bounds.ubx)
 
@@ -104,6 +104,9 @@ class Composite(Barrier):
             StallError: at a stationary violation, or when nothing moves any more.
         """
         it: Guarded = state.carry
+        far = self._leap(at)
+        if far is not None:
+            return self._guarded(far, self._step.begin(_evaluated(far)), state.t + 1), None
         # The steps ask of an oracle only what the equations have.
         equations: Any = _Equations(self.form, at)
         new, guards = self._step.advance(equations, _evaluated(at, self._hessian(it)), it.guards)
