@@ -5,21 +5,21 @@ of a primal–dual iteration; this package designs M, splits it and runs it, bes
 baselines, and checks every answer.
 """
 
-from casadi_hybrid.errors import CompilerWarning, DesignError, EvaluationError, InputError
-from casadi_hybrid.history import History
+from casadi_hybrid.basics.errors import CompilerWarning, DesignError, EvaluationError, InputError
+from casadi_hybrid.basics.status import PointStatus, StopReason
+from casadi_hybrid.casadi_api.function import as_function
+from casadi_hybrid.casadi_api.interface import nlpsol
+from casadi_hybrid.casadi_api.opti import solve_opti
+from casadi_hybrid.casadi_api.sensitivity import solution_sensitivity
+from casadi_hybrid.casadi_api.solver import NlpSolver, SolveError
+from casadi_hybrid.course.history import History
+from casadi_hybrid.course.record import IterationRecord
 from casadi_hybrid.methods import METHODS
-from casadi_hybrid.nlp.embed import as_function
-from casadi_hybrid.nlp.interface import nlpsol
-from casadi_hybrid.nlp.opti import solve_opti
-from casadi_hybrid.nlp.record import IterationRecord
-from casadi_hybrid.nlp.result import NlpResult
-from casadi_hybrid.nlp.sensitivity import solution_sensitivity
-from casadi_hybrid.nlp.solver import NlpSolver, SolveError
-from casadi_hybrid.problem import Problem
-from casadi_hybrid.residuals import Residuals, Tolerances
+from casadi_hybrid.nlp_result import NlpResult
+from casadi_hybrid.point.residuals import Residuals, Tolerances
+from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import EqualityResult, Result
 from casadi_hybrid.solver import Solver
-from casadi_hybrid.status import PointStatus, StopReason
 from casadi_hybrid.stopping import Progress
 from casadi_hybrid.verify import NlpReport, Report, verify, verify_nlp
 

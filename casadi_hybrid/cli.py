@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from casadi_hybrid import __version__
-from casadi_hybrid.errors import InputError, suggest
+from casadi_hybrid.basics.errors import InputError, suggest
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -27,8 +27,8 @@ from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.functions import Evaluation
-from casadi_hybrid.inputs import Matrix, Vector
+from casadi_hybrid.basics.inputs import Matrix, Vector
+from casadi_hybrid.problem.functions import Evaluation
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from casadi_hybrid.arrays import all_finite
-from casadi_hybrid.errors import (
+from casadi_hybrid.basics.arrays import all_finite
+from casadi_hybrid.basics.errors import (
     DesignError,
     EvaluationError,
     NotAugmentableError,
     StallError,
 )
+from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.iterations.base import Iteration, Start
 from casadi_hybrid.law import Correction, State
-from casadi_hybrid.oracle import Oracle
-from casadi_hybrid.residuals import Tolerances, residuals_at
-from casadi_hybrid.status import StopReason
+from casadi_hybrid.point.residuals import Tolerances, residuals_at
+from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.stopping import Progress, StoppingTest
 
 # Here the last iterate is itself the evidence: the point that passed the test, the stationary
@@ -66,7 +66,7 @@ def iterate(
     Failures of the problem's functions and of the rule end the loop with a reason, as does
     arithmetic that overflows in either; what observers and tests raise is the caller's. The best
     point is never lost: it is the iterate with the least KKT merit
-    (:meth:`~casadi_hybrid.residuals.Tolerances.merit`).
+    (:meth:`~casadi_hybrid.point.residuals.Tolerances.merit`).
     """
     began = time.perf_counter()
     last: Progress | None = None

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
 
-from casadi_hybrid.errors import InputError, suggest
-from casadi_hybrid.inputs import has_method
+from casadi_hybrid.basics.errors import InputError, suggest
+from casadi_hybrid.basics.inputs import has_method
 from casadi_hybrid.iterations import (
     Extragradient,
     GradientDescentAscent,

@@ -19,8 +19,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from casadi_hybrid.errors import InputError
-from casadi_hybrid.inputs import positive
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.inputs import positive
 from casadi_hybrid.result import Result
 
 Array = NDArray[np.float64]
@@ -58,7 +58,7 @@ class StyledFigure(Figure):
 
 
 class Convergence(Protocol):
-    """What a convergence plot reads: a :class:`~casadi_hybrid.history.History` has it."""
+    """What a convergence plot reads: a :class:`~casadi_hybrid.course.history.History` has it."""
 
     @property
     def feasibility(self) -> Array:

@@ -8,12 +8,12 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from casadi_hybrid.arrays import changed
-from casadi_hybrid.errors import EvaluationError
-from casadi_hybrid.history import Course, History
-from casadi_hybrid.inputs import Vector
-from casadi_hybrid.residuals import Residuals, Tolerances
-from casadi_hybrid.status import PointStatus, StopReason
+from casadi_hybrid.basics.arrays import changed
+from casadi_hybrid.basics.errors import EvaluationError
+from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.basics.status import PointStatus, StopReason
+from casadi_hybrid.course.history import Course, History
+from casadi_hybrid.point.residuals import Residuals, Tolerances
 
 Known = TypeVar("Known", bound="Result")
 

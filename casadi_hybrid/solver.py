@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.errors import InputError
-from casadi_hybrid.history import Recorder
-from casadi_hybrid.inputs import as_vector, count, is_callable, positive
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.inputs import as_vector, count, is_callable, positive
+from casadi_hybrid.basics.status import PointStatus, StopReason
+from casadi_hybrid.course.history import Recorder
+from casadi_hybrid.course.log import IterationLog
 from casadi_hybrid.iterations import Iteration, Start
-from casadi_hybrid.log import IterationLog
 from casadi_hybrid.loop import Outcome, iterate
 from casadi_hybrid.methods import make_method
-from casadi_hybrid.oracle import Oracle
-from casadi_hybrid.problem import Problem
-from casadi_hybrid.residuals import Residuals, Tolerances, judge
+from casadi_hybrid.point.residuals import Residuals, Tolerances, judge
+from casadi_hybrid.problem.oracle import Oracle
+from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import EqualityResult
-from casadi_hybrid.status import PointStatus, StopReason
 from casadi_hybrid.stopping import (
     CallbackTest,
     DivergenceTest,

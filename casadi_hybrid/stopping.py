@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from casadi_hybrid.functions import Evaluation
-from casadi_hybrid.inputs import Vector
+from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.law import Correction, State
-from casadi_hybrid.residuals import Residuals, Tolerances
-from casadi_hybrid.status import StopReason
+from casadi_hybrid.point.residuals import Residuals, Tolerances
+from casadi_hybrid.problem.functions import Evaluation
 
 
 @dataclass(frozen=True, slots=True)

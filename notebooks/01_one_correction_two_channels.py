@@ -17,7 +17,6 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid import Problem, Solver
-from casadi_hybrid.oracle import Oracle
 from casadi_hybrid.plotting import (
     PALETTE,
     deviation,
@@ -26,6 +25,7 @@ from casadi_hybrid.plotting import (
     line_style,
     plot_convergence,
 )
+from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.rules import ClosedFormSplit, DesignRule, GivenSplit
 from casadi_hybrid.verify import verify
 

@@ -22,12 +22,12 @@ from reporting import TOL, Check, word
 from solving import IPOPT, Peer
 
 from casadi_hybrid import DesignError, Problem, Progress, Result, Solver
-from casadi_hybrid.functions import Evaluation
-from casadi_hybrid.inputs import as_vector
+from casadi_hybrid.basics.inputs import as_vector
 from casadi_hybrid.iterations import Iteration
 from casadi_hybrid.law import Correction
-from casadi_hybrid.oracle import Oracle
-from casadi_hybrid.residuals import residuals_at
+from casadi_hybrid.point.residuals import residuals_at
+from casadi_hybrid.problem.functions import Evaluation
+from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.rules import ScheduleRule
 from casadi_hybrid.verify import Report, verify
 

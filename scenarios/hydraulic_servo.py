@@ -34,10 +34,10 @@ from solving import IPOPT, SLEQP
 from transcription import runge_kutta
 
 from casadi_hybrid import Problem
-from casadi_hybrid.functions import Evaluation
 from casadi_hybrid.iterations import Hybrid
-from casadi_hybrid.oracle import Oracle
 from casadi_hybrid.plotting import figure, legend_below, line_style
+from casadi_hybrid.problem.functions import Evaluation
+from casadi_hybrid.problem.oracle import Oracle
 
 NAME = "hydraulic_servo"
 SUMMARY = "rows in metres beside rows in kilopascals: scalar penalty against matrix correction"

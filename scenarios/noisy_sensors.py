@@ -37,10 +37,10 @@ from scipy.linalg import solve_discrete_lyapunov
 from solving import IPOPT, SLEQP
 
 from casadi_hybrid import Problem, Solver
-from casadi_hybrid.functions import Evaluation
 from casadi_hybrid.iterations import Hybrid
-from casadi_hybrid.oracle import Oracle
 from casadi_hybrid.plotting import PALETTE, figure, line_style
+from casadi_hybrid.problem.functions import Evaluation
+from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.rules import ConstantRule
 
 NAME = "noisy_sensors"

@@ -32,8 +32,8 @@ from scipy.optimize import least_squares
 from solving import SLEQP, Peer
 
 from casadi_hybrid import Problem, nlpsol
-from casadi_hybrid.oracle import Oracle
 from casadi_hybrid.plotting import PALETTE, figure, line_style
+from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.verify import run_ipopt, verify
 
 NAME = "robot_arm"

@@ -12,7 +12,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import pytest
 from hypothesis import settings
 
-from casadi_hybrid.functions import COMPILERS
+from casadi_hybrid.problem.functions import COMPILERS
 
 # The default run is the same on every machine and every day; `--hypothesis-profile=explore` draws
 # new examples each time.

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.residuals import Residuals
+from casadi_hybrid.point.residuals import Residuals
 
 
 def whole(result: Any, steps: int) -> Any:

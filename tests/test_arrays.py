@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from casadi_hybrid.arrays import all_finite, anywhere, changed, largest, sum_of_sizes, total
-from casadi_hybrid.nlp.filter import Filter
-from casadi_hybrid.nlp.iterate import Iterate
+from casadi_hybrid.barrier.filter import Filter
+from casadi_hybrid.barrier.iterate import Iterate
+from casadi_hybrid.basics.arrays import all_finite, anywhere, changed, largest, sum_of_sizes, total
 
 vectors = arrays(float, st.integers(0, 20), elements=st.floats(width=64))
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from casadi_hybrid.errors import NotAugmentableError
-from casadi_hybrid.functions import Evaluation
+from casadi_hybrid.basics.errors import NotAugmentableError
+from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.rules import (
     AbsoluteCancellation,
     BoundedCancellation,

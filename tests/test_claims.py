@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from casadi_hybrid import claims, law
+from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.claims import suite
 from casadi_hybrid.claims.__main__ import main
 from casadi_hybrid.claims.trajectories import rule_for
-from casadi_hybrid.errors import InputError
 from casadi_hybrid.iterations import Hybrid, hybrid
 from casadi_hybrid.paper import make_instance
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from casadi_hybrid import claims
+from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.claims import suite
 from casadi_hybrid.claims.trajectories import rule_for
-from casadi_hybrid.errors import InputError
 from casadi_hybrid.iterations import Hybrid
 from casadi_hybrid.paper import make_instance
 

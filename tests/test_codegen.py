@@ -11,8 +11,8 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from casadi_hybrid.functions import Functions, Fused
-from casadi_hybrid.nlp.program import Program
+from casadi_hybrid.problem.functions import Functions, Fused
+from casadi_hybrid.problem.program import Program
 
 
 def sx() -> dict[str, Any]:

@@ -13,9 +13,10 @@ from graphs import Tree, central, complex_step, evaluate, numeric, trees
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from casadi_hybrid import CompilerWarning, PointStatus, Problem, Solver, StopReason, functions
-from casadi_hybrid.errors import EvaluationError
-from casadi_hybrid.oracle import Oracle
+from casadi_hybrid import CompilerWarning, PointStatus, Problem, Solver, StopReason
+from casadi_hybrid.basics.errors import EvaluationError
+from casadi_hybrid.problem import functions
+from casadi_hybrid.problem.oracle import Oracle
 
 KINDS = (ca.SX, ca.MX)
 
@@ -197,7 +198,7 @@ def test_several_compiled_problems_live_side_by_side(compiler: str) -> None:
 
 
 def test_no_compiler_is_a_warning_and_the_same_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("casadi_hybrid.functions.shutil.which", lambda name: None)
+    monkeypatch.setattr("casadi_hybrid.problem.functions.shutil.which", lambda name: None)
     problem = chain(ca.SX, compiled=True)
     with pytest.warns(CompilerWarning, match="no C compiler was found"):
         functions = problem.functions
@@ -219,7 +220,7 @@ def test_a_broken_compiler_is_a_warning(
     fake = tmp_path / "cc"
     fake.write_text(f"#!/bin/sh\n{script}\n")
     fake.chmod(0o755)
-    monkeypatch.setattr("casadi_hybrid.functions.shutil.which", lambda name: str(fake))
+    monkeypatch.setattr("casadi_hybrid.problem.functions.shutil.which", lambda name: str(fake))
     with pytest.warns(CompilerWarning):
         assert chain(ca.SX, compiled=True).functions.backend == "interpreted"
 

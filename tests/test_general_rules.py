@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import null_space, orth
 
-from casadi_hybrid.errors import NotAugmentableError
-from casadi_hybrid.functions import Evaluation
+from casadi_hybrid.basics.errors import NotAugmentableError
+from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.rules import (
     AbsoluteCancellation,
     BoundedCancellation,

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from casadi_hybrid import METHODS, InputError, Problem, Solver
-from casadi_hybrid.inputs import as_matrix, as_vector
+from casadi_hybrid.basics.inputs import as_matrix, as_vector
 from casadi_hybrid.rules import FixedMetric, GivenStrength, TargetCurvature
 
 x, p = ca.SX.sym("x", 2), ca.SX.sym("p", 2)

@@ -13,9 +13,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from casadi_hybrid.functions import Evaluation
+from casadi_hybrid.kernel.kernel import DenseKernel
 from casadi_hybrid.law import Correction, State, advance
-from casadi_hybrid.nlp.kkt import DenseKernel
+from casadi_hybrid.problem.functions import Evaluation
 
 N, M_ROWS = 7, 4
 

@@ -14,7 +14,7 @@ import pytest
 
 from casadi_hybrid import History, Problem, Solver
 from casadi_hybrid.law import Correction, State, advance
-from casadi_hybrid.oracle import Oracle
+from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.rules import FixedMetric, NoCancellation
 
 Array = Any

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from runs import whole
 
 from casadi_hybrid import Problem, Solver
-from casadi_hybrid.functions import Evaluation
 from casadi_hybrid.iterations import Hybrid
 from casadi_hybrid.iterations.composite import Merit, composite_step, kkt_error
 from casadi_hybrid.iterations.safeguards import Safeguards
 from casadi_hybrid.iterations.violation import damped_gauss_newton, escape, reduce_violation
 from casadi_hybrid.law import Correction, State, advance
-from casadi_hybrid.oracle import Oracle
 from casadi_hybrid.paper import make_instance
-from casadi_hybrid.residuals import violation_is_stationary
+from casadi_hybrid.point.residuals import violation_is_stationary
+from casadi_hybrid.problem.functions import Evaluation
+from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.rules import (
     DesignRule,
     FullCancellation,

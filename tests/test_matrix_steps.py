@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from runs import whole
 
 from casadi_hybrid import Problem, Solver
-from casadi_hybrid.oracle import Oracle
+from casadi_hybrid.iterations.trust_region import trust_region_step
+from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.rules import AbsoluteCancellation, FloorCancellation, NegativeCancellation
-from casadi_hybrid.subproblem import trust_region_step
 
 Array = Any
 norm = np.linalg.norm

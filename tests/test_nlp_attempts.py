@@ -23,8 +23,8 @@ def test_the_callers_limit_is_named_as_one():
 
 
 def test_the_limit_of_an_attempt_is_not_the_callers(monkeypatch):
-    monkeypatch.setattr("casadi_hybrid.nlp.attempts.PATIENCE", 2)
-    monkeypatch.setattr("casadi_hybrid.nlp.solve.next_attempt", lambda *_, **__: None)
+    monkeypatch.setattr("casadi_hybrid.attempts.attempts.PATIENCE", 2)
+    monkeypatch.setattr("casadi_hybrid.attempts.solve.next_attempt", lambda *_, **__: None)
     solver = rosenbrock()
     solver(x0=[-1.2, 1], ubg=1)
     assert solver.stats()["return_status"] == "STALLED"
@@ -33,7 +33,7 @@ def test_the_limit_of_an_attempt_is_not_the_callers(monkeypatch):
 
 
 def test_a_failed_attempt_is_followed_by_one_that_solves(monkeypatch):
-    monkeypatch.setattr("casadi_hybrid.nlp.attempts.PATIENCE", 2)
+    monkeypatch.setattr("casadi_hybrid.attempts.attempts.PATIENCE", 2)
     solver = rosenbrock()
     found = solver(x0=[-1.2, 1], ubg=1)
     assert solver.stats()["success"]

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from casadi_hybrid import nlpsol
-from casadi_hybrid.nlp.composite import Composite
+from casadi_hybrid.barrier.composite import Composite
 from casadi_hybrid.study import KINDS, make_rank_deficient
 
 X = ca.SX.sym("x", 2)

@@ -6,8 +6,8 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from casadi_hybrid.errors import InputError
-from casadi_hybrid.nlp.opti import OptiSolveError, solve_opti
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.casadi_api.opti import OptiSolveError, solve_opti
 
 QUIET = {"print_time": False, "ipopt.print_level": 0, "ipopt.sb": "yes", "ipopt.tol": 1e-11}
 

@@ -6,7 +6,7 @@ import numpy as np
 from nlp_cases import CASES, OUTPUTS, numbers
 
 from casadi_hybrid import NlpResult, NlpSolver, nlpsol
-from casadi_hybrid.parallel import in_parallel
+from casadi_hybrid.basics.parallel import in_parallel
 
 Task = tuple[int, NlpSolver, tuple[float, float]]
 

@@ -8,17 +8,17 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from casadi_hybrid.errors import InputError
-from casadi_hybrid.nlp.program import Program
-from casadi_hybrid.nlp.sensitivity import (
+from casadi_hybrid.attempts.solve import SolveOptions, solve_program
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.casadi_api.sensitivity import (
     Sensitivities,
     SensitivityError,
     SensitivityWarning,
     Solution,
     solution_sensitivity,
 )
-from casadi_hybrid.nlp.solve import SolveOptions, solve_program
-from casadi_hybrid.nlp.standard import Bounds
+from casadi_hybrid.problem.program import Program
+from casadi_hybrid.standard_form.form import Bounds
 
 
 def one(lower):

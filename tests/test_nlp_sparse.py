@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from casadi_hybrid import nlpsol
-from casadi_hybrid.nlp.kkt import DenseKernel, Layout, SparseKernel
-from casadi_hybrid.nlp.sparse import (
+from casadi_hybrid.kernel.kernel import DenseKernel, Layout, SparseKernel
+from casadi_hybrid.kernel.sparse import (
     Pattern,
     Sparse,
     column_squares,

@@ -25,7 +25,7 @@ from nlp_ordinary_cases import ONE, PARTS, SCALES, STARTS
 from nlp_verdict_cases import INFEASIBLE, UNBOUNDED, UNDEFINED, Case
 
 from casadi_hybrid import nlpsol
-from casadi_hybrid.status import PointStatus, StopReason
+from casadi_hybrid.basics.status import PointStatus, StopReason
 
 TOLERANCE = 1e-6
 KINDS = {

@@ -20,7 +20,7 @@ from nlp_cases import CASES, OUTPUTS, numbers
 
 import casadi_hybrid
 from casadi_hybrid import InputError, nlpsol, solve_opti, verify_nlp
-from casadi_hybrid.nlp.foreign import ONLY_OFF, WITHOUT_EFFECT, OptionWarning
+from casadi_hybrid.casadi_api.foreign import ONLY_OFF, WITHOUT_EFFECT, OptionWarning
 
 Make = Callable[..., Any]
 QUIET = {"ipopt.print_level": 0, "print_time": 0, "ipopt.sb": "yes"}
@@ -184,7 +184,7 @@ SCRIPTS = [rosenbrock, direct_multiple_shooting, direct_collocation, parametric]
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.__name__)
-@pytest.mark.filterwarnings("ignore::casadi_hybrid.nlp.foreign.OptionWarning")
+@pytest.mark.filterwarnings("ignore::casadi_hybrid.casadi_api.foreign.OptionWarning")
 def test_a_script_switches_by_one_line(
     script: Callable[..., tuple[Any, Any]], capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -185,7 +185,7 @@ def test_input_errors_come_before_any_function_is_built(
     def fail(*args: Any, **keywords: Any) -> Callable[..., Any]:
         raise AssertionError("built")
 
-    monkeypatch.setattr("casadi_hybrid.problem.build_functions", fail)
+    monkeypatch.setattr("casadi_hybrid.problem.problem.build_functions", fail)
     z = kind.sym("z", 2)
     Problem(x=z, f=z[0], h=z)
     with pytest.raises(InputError):

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from casadi_hybrid import DesignError, PointStatus, Problem, Solver, StopReason
-from casadi_hybrid.errors import NotAugmentableError
-from casadi_hybrid.functions import Evaluation
+from casadi_hybrid.basics.errors import NotAugmentableError
+from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.rules import (
     ClosedFormSplit,
     Design,

@@ -177,7 +177,7 @@ def test_metric_rule_adds_the_same_curvature_in_every_row_direction(load):
     case = load("pendulum").SwingUp(6)
     functions = case.problem().functions
     p = [1.0, 0.5, 9.81, 0.2]
-    from casadi_hybrid.oracle import Oracle
+    from casadi_hybrid.problem.oracle import Oracle
 
     at = Oracle(functions, np.array(p)).first(case.start(p))
     made = rule.decide(at, 0)

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from casadi_hybrid import InputError, Solver, cli
 from casadi_hybrid.methods import METHODS
-from casadi_hybrid.oracle import Oracle
-from casadi_hybrid.residuals import Residuals
+from casadi_hybrid.point.residuals import Residuals
+from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.study import (
     KINDS,
     Plan,

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 
-from casadi_hybrid.subproblem import trust_region_step
+from casadi_hybrid.iterations.trust_region import trust_region_step
 
 Array = Any
 norm = np.linalg.norm

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from verify_problems import Case, cases
 
 from casadi_hybrid import InputError, Problem, Solver
-from casadi_hybrid.oracle import Oracle
 from casadi_hybrid.paper import make_instance
-from casadi_hybrid.residuals import beyond_rounding, residuals_at
+from casadi_hybrid.point.residuals import beyond_rounding, residuals_at
+from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.verify import (
     Curvature,
     Rejection,

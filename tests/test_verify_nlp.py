@@ -19,9 +19,9 @@ from scipy.optimize import lsq_linear
 
 from casadi_hybrid import InputError, nlpsol, verify_nlp
 from casadi_hybrid.verify import Curvature, Rejection, Relation
-from casadi_hybrid.verify.nlp import face
-from casadi_hybrid.verify.nlp.cone import least_on_cone
-from casadi_hybrid.verify.nlp.fit import fit_signed
+from casadi_hybrid.verify.first_order import face
+from casadi_hybrid.verify.first_order.fit import fit_signed
+from casadi_hybrid.verify.second_order.cone import least_on_cone
 
 INF = np.inf
 MINIMIZERS = [known for known in KNOWN if known.minimizer]

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.inputs import Matrix, Vector, as_vector, count
+from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.claims.record import DIFFERENT, EQUAL, Claim
-from casadi_hybrid.errors import InputError
-from casadi_hybrid.history import Recorder
-from casadi_hybrid.inputs import Matrix, Vector, as_vector, count
+from casadi_hybrid.course.history import Recorder
 from casadi_hybrid.iterations import Iteration, Start
 from casadi_hybrid.loop import iterate
-from casadi_hybrid.oracle import Oracle
-from casadi_hybrid.problem import Problem
-from casadi_hybrid.residuals import Tolerances
-from casadi_hybrid.status import StopReason
+from casadi_hybrid.point.residuals import Tolerances
+from casadi_hybrid.problem.oracle import Oracle
+from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.stopping import DivergenceTest, LimitTest, StoppingTest
 
 # Beyond this a trajectory says nothing about a claim: rounding errors have grown with it.

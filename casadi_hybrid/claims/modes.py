@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from casadi_hybrid.basics.inputs import positive
 from casadi_hybrid.claims.record import DIFFERENT, Claim
-from casadi_hybrid.inputs import positive
 
 Array = NDArray[np.float64]
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.inputs import Matrix, as_matrix
 from casadi_hybrid.claims.compare import (
     Trajectory,
     Trial,
@@ -24,10 +26,8 @@ from casadi_hybrid.claims.compare import (
 )
 from casadi_hybrid.claims.record import DIFFERENT, EQUAL, Claim
 from casadi_hybrid.claims.trajectories import Pair, require_one_sum, rule_for
-from casadi_hybrid.errors import InputError
-from casadi_hybrid.functions import Evaluation
-from casadi_hybrid.inputs import Matrix, as_matrix
 from casadi_hybrid.iterations import Hybrid
+from casadi_hybrid.problem.functions import Evaluation
 
 NOISE = 1e-2  # standard deviation, in the units of ∇f and h
 

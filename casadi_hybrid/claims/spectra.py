@@ -26,13 +26,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.inputs import Matrix, Vector, one_of
 from casadi_hybrid.claims.compare import Trial, follow
 from casadi_hybrid.claims.record import DIFFERENT, EQUAL, Claim
-from casadi_hybrid.errors import InputError
-from casadi_hybrid.inputs import Matrix, Vector, one_of
 from casadi_hybrid.iterations import Hybrid
-from casadi_hybrid.oracle import Oracle
-from casadi_hybrid.residuals import residuals_at
+from casadi_hybrid.point.residuals import residuals_at
+from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.rules import (
     ClosedFormSplit,
     ConstantRule,

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from casadi_hybrid.basics.inputs import Matrix, count
 from casadi_hybrid.claims import modes, noise, spectra, trajectories
 from casadi_hybrid.claims.compare import Trial
 from casadi_hybrid.claims.record import Claim
 from casadi_hybrid.claims.trajectories import Pair
-from casadi_hybrid.inputs import Matrix, count
 from casadi_hybrid.paper import Instance, make_instance
 
 # (n, m): more variables than constraints, as many, and the paper's.

@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.inputs import Matrix, as_matrix
 from casadi_hybrid.claims.compare import (
     Step,
     Trajectory,
@@ -26,11 +28,9 @@ from casadi_hybrid.claims.compare import (
     same,
 )
 from casadi_hybrid.claims.record import EQUAL, Claim
-from casadi_hybrid.errors import InputError
-from casadi_hybrid.functions import Evaluation
-from casadi_hybrid.inputs import Matrix, as_matrix
 from casadi_hybrid.iterations import Hybrid, Rule
 from casadi_hybrid.law import Correction
+from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.rules import (
     ConstantRule,
     DesignRule,

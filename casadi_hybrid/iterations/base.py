@@ -7,11 +7,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from casadi_hybrid.functions import Evaluation
-from casadi_hybrid.inputs import Vector
+from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.law import Correction, State
-from casadi_hybrid.oracle import Oracle
-from casadi_hybrid.residuals import Residuals, residuals_at
+from casadi_hybrid.point.residuals import Residuals, residuals_at
+from casadi_hybrid.problem.functions import Evaluation
+from casadi_hybrid.problem.oracle import Oracle
 
 
 @dataclass(frozen=True, slots=True)

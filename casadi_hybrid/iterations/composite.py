@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from casadi_hybrid.functions import Evaluation
-from casadi_hybrid.inputs import Vector
+from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.iterations.trust_region import trust_region_step
 from casadi_hybrid.iterations.violation import damped_gauss_newton, evaluate_or_none
-from casadi_hybrid.oracle import Oracle
+from casadi_hybrid.problem.functions import Evaluation
+from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.rules.spectra import Jacobian, LocalModel
-from casadi_hybrid.subproblem import trust_region_step
 
 _EPS = float(np.finfo(float).eps)
 # Share of the radius the normal step may use, so that the tangential step keeps room.

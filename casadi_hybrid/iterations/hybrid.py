@@ -8,11 +8,11 @@ from typing import Protocol
 
 import numpy as np
 
-from casadi_hybrid.functions import Evaluation
-from casadi_hybrid.inputs import is_callable, one_of
+from casadi_hybrid.basics.inputs import is_callable, one_of
 from casadi_hybrid.iterations.base import Quiet, Start
 from casadi_hybrid.law import Correction, State, advance
-from casadi_hybrid.oracle import Oracle
+from casadi_hybrid.problem.functions import Evaluation
+from casadi_hybrid.problem.oracle import Oracle
 
 
 class Rule(Protocol):

@@ -36,18 +36,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from casadi_hybrid.errors import StallError
-from casadi_hybrid.functions import Evaluation
-from casadi_hybrid.inputs import Vector, count, positive
+from casadi_hybrid.basics.errors import StallError
+from casadi_hybrid.basics.inputs import Vector, count, positive
+from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.iterations.base import Equalities, Start
 from casadi_hybrid.iterations.composite import Merit, composite_step, kkt_error, radius_of_newton
 from casadi_hybrid.iterations.safeguards import Safeguards
 from casadi_hybrid.iterations.violation import damped_gauss_newton, escape, reduce_violation
 from casadi_hybrid.law import State
-from casadi_hybrid.oracle import Oracle
-from casadi_hybrid.residuals import violation_is_stationary
+from casadi_hybrid.point.residuals import violation_is_stationary
+from casadi_hybrid.problem.functions import Evaluation
+from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.rules.spectra import Jacobian, LocalModel
-from casadi_hybrid.status import StopReason
 
 _EPS = float(np.finfo(float).eps)
 _ACCEPT = 1e-4

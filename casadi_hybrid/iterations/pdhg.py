@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from casadi_hybrid.functions import Evaluation
-from casadi_hybrid.inputs import positive
+from casadi_hybrid.basics.inputs import positive
 from casadi_hybrid.iterations.base import FirstOrder, moved
 from casadi_hybrid.law import State
-from casadi_hybrid.oracle import Oracle
+from casadi_hybrid.problem.functions import Evaluation
+from casadi_hybrid.problem.oracle import Oracle
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from casadi_hybrid.errors import EvaluationError
-from casadi_hybrid.functions import Evaluation
-from casadi_hybrid.inputs import Matrix, Vector
-from casadi_hybrid.oracle import Oracle
-from casadi_hybrid.residuals import violation_is_stationary
+from casadi_hybrid.basics.errors import EvaluationError
+from casadi_hybrid.basics.inputs import Matrix, Vector
+from casadi_hybrid.iterations.trust_region import trust_region_step
+from casadi_hybrid.point.residuals import violation_is_stationary
+from casadi_hybrid.problem.functions import Evaluation
+from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.rules.spectra import Jacobian, symmetric_eigen
-from casadi_hybrid.subproblem import trust_region_step
 
 _SCAN_DIRECTIONS = 3
 _RESCUE_STEPS = 20

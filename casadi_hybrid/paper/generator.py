@@ -19,9 +19,9 @@ import casadi as ca
 import numpy as np
 from scipy.linalg import null_space
 
-from casadi_hybrid.errors import InputError
-from casadi_hybrid.inputs import Matrix, Vector, count, positive
-from casadi_hybrid.problem import Problem
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.inputs import Matrix, Vector, count, positive
+from casadi_hybrid.problem.problem import Problem
 
 CONDITIONS = (1, 2, 3, 5, 8, 13)
 EPS_NL = 0.2

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from casadi_hybrid.basics.parallel import in_parallel
 from casadi_hybrid.paper.experiment import Run, run_instance
 from casadi_hybrid.paper.generator import CONDITIONS
 from casadi_hybrid.paper.tables import Summary, as_dict, summarize, text_tables, write_csv
-from casadi_hybrid.parallel import in_parallel
 
 PAPER_INSTANCES = 5
 

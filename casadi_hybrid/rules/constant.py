@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.functions import Evaluation
-from casadi_hybrid.inputs import Matrix, as_matrix, positive
+from casadi_hybrid.basics.inputs import Matrix, as_matrix, positive
 from casadi_hybrid.law import Correction
+from casadi_hybrid.problem.functions import Evaluation
 
 
 @dataclass(frozen=True, eq=False)

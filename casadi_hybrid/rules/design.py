@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from casadi_hybrid.errors import DesignError
-from casadi_hybrid.functions import Evaluation
-from casadi_hybrid.inputs import has_method, positive
+from casadi_hybrid.basics.errors import DesignError
+from casadi_hybrid.basics.inputs import has_method, positive
 from casadi_hybrid.law import Correction
+from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.rules.cancellations import Cancellation, FullCancellation
 from casadi_hybrid.rules.pieces import IdentityMetric, Metric, Strength, TargetCurvature
 from casadi_hybrid.rules.spectra import LocalModel, symmetric_eigenvalues, symmetric_norm

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from casadi_hybrid.errors import DesignError, InputError
-from casadi_hybrid.functions import Evaluation
-from casadi_hybrid.inputs import Matrix, one_of, positive
+from casadi_hybrid.basics.errors import DesignError, InputError
+from casadi_hybrid.basics.inputs import Matrix, one_of, positive
 from casadi_hybrid.law import Correction
+from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.rules.cancellations import Cancellation, FloorCancellation
 from casadi_hybrid.rules.design import Design, DesignRule
 from casadi_hybrid.rules.pieces import TargetCurvature

@@ -11,8 +11,8 @@ from typing import Protocol
 
 import numpy as np
 
-from casadi_hybrid.errors import DesignError, InputError
-from casadi_hybrid.inputs import Matrix, as_matrix, positive
+from casadi_hybrid.basics.errors import DesignError, InputError
+from casadi_hybrid.basics.inputs import Matrix, as_matrix, positive
 from casadi_hybrid.rules.spectra import LocalModel, symmetric_eigenvalues
 
 

@@ -15,8 +15,8 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from casadi_hybrid.errors import DesignError, NotAugmentableError
-from casadi_hybrid.inputs import Matrix, Vector
+from casadi_hybrid.basics.errors import DesignError, NotAugmentableError
+from casadi_hybrid.basics.inputs import Matrix, Vector
 
 RANK_TOLERANCE = 1e-10
 
@@ -100,7 +100,7 @@ class LocalModel:
         H: n×n, symmetric.
         B: m×n, or its :class:`Jacobian`.
         kernel_floor: None refuses an H_zz that is not positive definite
-            (:class:`~casadi_hybrid.errors.NotAugmentableError`); a number δ > 0 lifts its
+            (:class:`~casadi_hybrid.basics.errors.NotAugmentableError`); a number δ > 0 lifts its
             eigenvalues to at least δ, which is the convexified metric
             A = H + BᵀMB + Z(H_zz₊ − H_zz)Zᵀ.
     """

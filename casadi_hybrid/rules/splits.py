@@ -12,8 +12,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from casadi_hybrid.errors import InputError
-from casadi_hybrid.inputs import Matrix, positive
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.inputs import Matrix, positive
 from casadi_hybrid.rules.spectra import LocalModel, symmetric_norm
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from casadi_hybrid.inputs import one_of, positive
+from casadi_hybrid.basics.inputs import one_of, positive
 from casadi_hybrid.rules.spectra import LocalModel, symmetric_norm
 from casadi_hybrid.rules.splits import Candidate, SafetyConstants
 

@@ -36,8 +36,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.errors import InputError
-from casadi_hybrid.inputs import Matrix, Vector, count, one_of, positive
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.inputs import Matrix, Vector, count, one_of, positive
 from casadi_hybrid.paper.generator import (
     EPS_NL,
     Instance,
@@ -46,7 +46,7 @@ from casadi_hybrid.paper.generator import (
     singular_values,
     value_at,
 )
-from casadi_hybrid.problem import Problem
+from casadi_hybrid.problem.problem import Problem
 
 KINDS = ("dependent", "isolated", "crossing")
 

@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from casadi_hybrid.errors import InputError
-from casadi_hybrid.inputs import count, positive
-from casadi_hybrid.parallel import in_parallel
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.inputs import count, positive
+from casadi_hybrid.basics.parallel import in_parallel
 from casadi_hybrid.study.degenerate import KINDS, admits
 from casadi_hybrid.study.store import Store, header
 from casadi_hybrid.study.tables import as_cells, caption, summarize, text_table, write_csv

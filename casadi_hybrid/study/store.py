@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import casadi_hybrid
-from casadi_hybrid.errors import InputError
+from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.study.trial import Settings, Trial, Unit
 
 FORMAT = 1
@@ -26,8 +26,8 @@ FORMAT = 1
 _SHOWING = {
     "cli.py",
     "plotting.py",
-    "parallel.py",
-    "log.py",
+    "basics/parallel.py",
+    "course/log.py",
     "claims",
     "study/__init__.py",
     "study/population.py",

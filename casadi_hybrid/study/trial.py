@@ -21,12 +21,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from casadi_hybrid.errors import EvaluationError, InputError
-from casadi_hybrid.inputs import Vector, count
+from casadi_hybrid.basics.errors import EvaluationError, InputError
+from casadi_hybrid.basics.inputs import Vector, count
 from casadi_hybrid.methods import METHODS, make_method
-from casadi_hybrid.oracle import Oracle
 from casadi_hybrid.paper.generator import Instance, make_instance
-from casadi_hybrid.residuals import Residuals, residuals_at
+from casadi_hybrid.point.residuals import Residuals, residuals_at
+from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.result import EqualityResult
 from casadi_hybrid.solver import Solver
 from casadi_hybrid.stopping import DistanceTest, Progress, StoppingTest

@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.errors import EvaluationError, InputError
-from casadi_hybrid.functions import Evaluation
-from casadi_hybrid.inputs import Vector, positive
-from casadi_hybrid.oracle import Oracle
-from casadi_hybrid.problem import Problem
+from casadi_hybrid.basics.errors import EvaluationError, InputError
+from casadi_hybrid.basics.inputs import Vector, positive
+from casadi_hybrid.problem.functions import Evaluation
+from casadi_hybrid.problem.oracle import Oracle
+from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.verify.compare import compare
-from casadi_hybrid.verify.curvature import SecondOrder, second_order
 from casadi_hybrid.verify.ipopt import IpoptRun, run_ipopt
 from casadi_hybrid.verify.kkt import FirstOrder, first_order
 from casadi_hybrid.verify.point import Candidate, read_candidate
 from casadi_hybrid.verify.reasons import collect_findings, collect_notes, undefined
 from casadi_hybrid.verify.report import Report
+from casadi_hybrid.verify.second_order.curvature import SecondOrder, second_order
 from casadi_hybrid.verify.verdict import Comparison
 
 

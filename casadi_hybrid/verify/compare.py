@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from casadi_hybrid.inputs import Vector
+from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.verify.ipopt import IpoptRun
 from casadi_hybrid.verify.verdict import Comparison, Relation
 

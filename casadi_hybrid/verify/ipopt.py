@@ -23,10 +23,10 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from casadi_hybrid.errors import EvaluationError
-from casadi_hybrid.inputs import Vector
-from casadi_hybrid.oracle import Oracle
-from casadi_hybrid.problem import Problem
+from casadi_hybrid.basics.errors import EvaluationError
+from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.problem.oracle import Oracle
+from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.verify.kkt import FirstOrder, Measure, first_order
 
 RHO = 10.0

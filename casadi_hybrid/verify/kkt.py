@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from casadi_hybrid.functions import Evaluation, Functions
-from casadi_hybrid.inputs import Vector
-from casadi_hybrid.oracle import Oracle
-from casadi_hybrid.residuals import first_order_terms
-from casadi_hybrid.verify.multipliers import Fit, fit_multipliers, settled_rank
+from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.point.residuals import first_order_terms
+from casadi_hybrid.problem.functions import Evaluation, Functions
+from casadi_hybrid.problem.oracle import Oracle
+from casadi_hybrid.verify.first_order.multipliers import Fit, fit_multipliers, settled_rank
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Given:
 class FirstOrder:
     """First-order conditions at x.
 
-    What rounding explains counts as zero (:func:`~casadi_hybrid.residuals.counted`).
+    What rounding explains counts as zero (:func:`~casadi_hybrid.point.residuals.counted`).
 
     Attributes:
         feasibility: ‖h‖_∞; entry i is scaled by max(1, Σ_j |J_ij x_j|).

@@ -9,9 +9,9 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.errors import InputError
-from casadi_hybrid.inputs import Vector, as_vector
-from casadi_hybrid.problem import Problem
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.inputs import Vector, as_vector
+from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
 
 
@@ -65,7 +65,7 @@ def read_candidate(problem: Problem, point: Any, p: Any, multipliers: Any, x0: A
 
 
 def read_vector(value: Any, size: int, name: str) -> Vector:
-    """Like :func:`~casadi_hybrid.inputs.as_vector`, but NaN and Inf pass."""
+    """Like :func:`~casadi_hybrid.basics.inputs.as_vector`, but NaN and Inf pass."""
     if isinstance(value, ca.SX | ca.MX):
         return as_vector(value, size, name)
     try:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from casadi_hybrid.errors import EvaluationError
-from casadi_hybrid.functions import Evaluation, Functions
-from casadi_hybrid.inputs import Vector
-from casadi_hybrid.verify.curvature import NO_MINIMIZER, Curvature, SecondOrder
+from casadi_hybrid.basics.errors import EvaluationError
+from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.problem.functions import Evaluation, Functions
 from casadi_hybrid.verify.kkt import FirstOrder, Given, Measure
+from casadi_hybrid.verify.second_order.curvature import NO_MINIMIZER, Curvature, SecondOrder
 from casadi_hybrid.verify.verdict import Comparison, Finding, Rejection, Relation
 
 ILL_CONDITIONED = 1e6

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.inputs import Vector
+from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.verify.kkt import FirstOrder
 from casadi_hybrid.verify.verdict import Verdict, measure_dict, residual_text, second_lines
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.inputs import Vector
-from casadi_hybrid.verify.curvature import SecondOrder
+from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.verify.ipopt import IpoptRun
 from casadi_hybrid.verify.kkt import Measure
+from casadi_hybrid.verify.second_order.curvature import SecondOrder
 
 
 class Rejection(Enum):

@@ -1,0 +1,1 @@
+"""The default engine: the barrier iteration run from one attempt to the next."""

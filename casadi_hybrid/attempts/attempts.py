@@ -1,0 +1,223 @@
+"""What is tried after an attempt that gave no solution: another central path, another start."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from casadi_hybrid.attempts.verdict import BESIDE
+from casadi_hybrid.barrier.iterate import NU_START
+from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.basics.status import StopReason
+from casadi_hybrid.nlp_result import NlpResult
+from casadi_hybrid.point.kkt import violations
+from casadi_hybrid.point.residuals import Tolerances
+from casadi_hybrid.point.working_set import WarmStart
+from casadi_hybrid.problem.program import Program
+from casadi_hybrid.standard_form.form import EASED, eased
+
+# How far the bounds are widened where the barrier finds no interior and stalls (relative).
+RELAXATION = 1e-8
+# After so many steps without an answer another start of the central path is tried.
+PATIENCE = 200
+_SECOND_NU, _SECOND_PUSH = 100.0, 0.25
+_WARM_NU, _WARM_PATIENCE = 1e-6, 50
+_BESIDE_STEPS = 20
+_COMPOSITE_PATIENCE = 40
+_ESCAPES, _SMALL = 3, 50
+_SAME = 1e-3  # two violations that differ by less are one local minimum found twice
+_UNFINISHED = (StopReason.STALLED, StopReason.ITERATION_LIMIT, StopReason.DIVERGED)
+_WIDER = (*_UNFINISHED, StopReason.NO_MULTIPLIERS)
+
+
+@dataclass(frozen=True, eq=False)
+class Attempt:
+    """How one run starts.
+
+    Attributes:
+        start: x0 of this run.
+        max_iter: its steps.
+        relaxation: how far bounds are widened.
+        nu, push: first barrier parameter, and relative distance of the start from its bounds.
+        root: whether a root of the constraints is looked for before the objective is.
+        cautious: whether by short steps, which stay in the basin of the start.
+        scaled: whether rows are scaled.
+        escapes: how many starts away from a local minimum of the violation there were.
+        warm: multipliers to begin with, and the working set where it is known.
+        near: whether the barrier too begins with the multipliers of ``warm``.
+        composite: whether by composite steps instead of the barrier method.
+        last: whether it only takes the best point further.
+        beside: whether equations keep the values they have at the start.
+        rescale: whether it ends where a restoration is due far from what the scales were made for.
+    """
+
+    start: Vector
+    max_iter: int
+    relaxation: float = 0.0
+    nu: float = NU_START
+    push: float = 1e-2
+    root: bool = False
+    cautious: bool = False
+    scaled: bool = True
+    escapes: int = 0
+    warm: WarmStart | None = None
+    near: bool = False
+    composite: bool = False
+    last: bool = False
+    beside: bool = False
+    rescale: bool = False
+
+
+def warm_attempt(x0: Vector, warm: WarmStart) -> Attempt:
+    """From a solution nearby: a smaller ν, and little patience."""
+    return Attempt(x0, _WARM_PATIENCE, nu=_WARM_NU, warm=warm, near=True)
+
+
+def composite_attempt(x0: Vector) -> Attempt:
+    """By composite steps, with little patience: they take few or make the barrier method wait."""
+    return Attempt(x0, _COMPOSITE_PATIENCE, composite=True)
+
+
+def remultiplied(result: NlpResult) -> Attempt:
+    """At a solution with huge multipliers: the least ones on its active set, the hot mode alone."""
+    none = WarmStart(np.zeros_like(result.lam_x), np.zeros_like(result.lam_g), result.working_set)
+    return Attempt(result.x, 1, warm=none)
+
+
+def first_attempt(program: Program, x0: Vector, overdetermined: bool) -> Attempt:
+    """A root first where there are more equations than unknowns, which no Newton step meets.
+
+    Affine equations need no search of their own: one full step is on all of them.
+    """
+    if overdetermined and not program.linear:
+        return Attempt(x0, PATIENCE, root=True, scaled=False)
+    return Attempt(x0, PATIENCE, rescale=True)
+
+
+def next_attempt(
+    program: Program,
+    x0: Vector,
+    max_iter: int,
+    tolerances: Tolerances,
+    tried: Sequence[Attempt],
+    done: Sequence[NlpResult],
+    *,
+    no_choice: bool = False,
+) -> Attempt | None:
+    """What to try after ``done``, which came from ``tried``; None where there is no hope.
+
+    - No multipliers: a KKT point beside it, where the tolerances allow one.
+    - Blocked where rows are far less steep than at the start: on from there, with its scales.
+    - Newton steps find no feasible point, and any would do (there is no objective, or there is
+      ``no_choice`` for it because there are as many equations as unknowns): a root by
+      Gauss–Newton steps.
+    - That neither: once more by short steps, then with the objective where that was not first.
+    - No interior, or the central path was lost early: wider bounds, a larger first ν.
+    - That neither: on from the best point, with the bounds as they are and scales taken there.
+    - Gone to infinity along infeasible points: a root first.
+    - A local minimum of the violation: a root from some way off, until one minimum is found
+      twice. Where g is affine there is nothing to escape from; where there is an objective, only
+      problems of up to 50 variables try it, to which it costs little.
+    """
+    onward = _onward(tried[-1], done[-1])
+    if onward is not None:
+        return onward
+    # Where there is none beside the point, nothing was learned.
+    useful = [k for k, one in enumerate(tried) if not one.beside]
+    tried, done = [tried[k] for k in useful], [done[k] for k in useful]
+    attempt, result = tried[-1], done[-1]
+    if attempt.last:
+        return None
+    infeasible = result.stop is StopReason.LOCALLY_INFEASIBLE
+    many = max(PATIENCE, max_iter - 2 * PATIENCE)
+    any_root = (program.feasibility or no_choice) and not program.linear
+    if any_root and not any(one.root for one in tried):
+        return Attempt(x0, PATIENCE, root=True, scaled=False)
+    if attempt.root and not attempt.escapes and not program.linear:
+        if not attempt.cautious:
+            return replace(attempt, start=x0, cautious=True)
+        if program.m <= program.n and all(one.root for one in tried):
+            return Attempt(x0, PATIENCE)
+        if not infeasible:
+            return replace(attempt, start=result.x, last=True, max_iter=many)
+    if infeasible or attempt.escapes:
+        worth = not program.linear and (any_root or program.n <= _SMALL)
+        hopes = _ESCAPES if worth else 0
+        if attempt.escapes >= hopes or (attempt.escapes and _found_twice(tried, done)):
+            return None
+        number = attempt.escapes + 1
+        start = _away(result.x, number)
+        return Attempt(start, PATIENCE, root=True, scaled=attempt.scaled, escapes=number)
+    if result.stop is StopReason.DIVERGED and not any(one.root for one in tried):
+        return Attempt(x0, PATIENCE, root=True)
+    if result.stop in _WIDER and not any(kind.relaxation for kind in tried):
+        return Attempt(x0, many, RELAXATION, _SECOND_NU, _SECOND_PUSH)
+    if result.stop in _UNFINISHED:
+        point = best(done, tolerances)
+        given = WarmStart(point.lam_x, point.lam_g)
+        return Attempt(point.x, PATIENCE, warm=given, last=True)
+    return None
+
+
+def best(done: Sequence[NlpResult], tolerances: Tolerances) -> NlpResult:
+    """A solution; else proof of unboundedness, a feasible point, proof of infeasibility, anything.
+
+    Where a point is feasible, a local minimum of the violation says nothing of the problem.
+    """
+
+    def rank(result: NlpResult) -> tuple[int, float, bool]:
+        if result.success:
+            return 0, 0.0, False
+        if result.stop is StopReason.UNBOUNDED:
+            return 1, 0.0, False
+        # Of two points that are equally good to a percent or so, one that is not run away from.
+        merit = round(float(np.log10(tolerances.merit(result.residuals))), 2)
+        diverged = result.stop is StopReason.DIVERGED
+        if result.residuals.feasibility <= tolerances.feasibility:
+            return 2, merit, diverged
+        if result.stop is StopReason.LOCALLY_INFEASIBLE:
+            return 3, _violation(result), False
+        return 4, merit, diverged
+
+    return min(done, key=rank)
+
+
+def _onward(attempt: Attempt, result: NlpResult) -> Attempt | None:
+    """What takes a result further from where it is, before anything begins anew."""
+    if result.beside is not None and not attempt.beside:
+        start, warm = result.beside
+        return Attempt(start, _BESIDE_STEPS, BESIDE, scaled=False, warm=warm, beside=True)
+    if attempt.rescale and result.stop is StopReason.STALLED and _eased(result):
+        return Attempt(result.x, PATIENCE)
+    return None
+
+
+def _eased(result: NlpResult) -> bool:
+    """Whether scales taken at the end differ much from those of the start."""
+    start, end = result.start, result.end
+    if start is None or end is None:
+        return False
+    return eased(result.bounds, start.J, end.J) >= EASED
+
+
+def _found_twice(tried: Sequence[Attempt], done: Sequence[NlpResult]) -> bool:
+    """Whether two searches for a root have ended at one local minimum of the violation."""
+    now = _violation(done[-1])
+    return any(
+        abs(_violation(old) - now) <= _SAME * now
+        for attempt, old in zip(tried[:-1], done[:-1], strict=True)
+        if attempt.root and old.stop is StopReason.LOCALLY_INFEASIBLE
+    )
+
+
+def _violation(result: NlpResult) -> float:
+    bounds = result.bounds
+    return float(np.linalg.norm(violations(result.g, bounds.lbg, bounds.ubg)))
+
+
+def _away(x: Vector, number: int) -> Vector:
+    """A start at a relative distance of about one half, the same in every run."""
+    draws = np.random.default_rng(number).uniform(-1.0, 1.0, x.size)
+    return np.asarray(x + 0.5 * np.maximum(1.0, np.abs(x)) * draws)

@@ -1,0 +1,216 @@
+"""One solve of a nonlinear program: standard form, barrier iteration, the common loop, result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from casadi_hybrid.attempts.attempts import (
+    Attempt,
+    best,
+    composite_attempt,
+    first_attempt,
+    next_attempt,
+    remultiplied,
+    warm_attempt,
+)
+from casadi_hybrid.attempts.verdict import Trail, agreed, make_result, undefined_result
+from casadi_hybrid.barrier.barrier import Barrier
+from casadi_hybrid.barrier.composite import Composite, is_composite
+from casadi_hybrid.barrier.iterate import Settings
+from casadi_hybrid.barrier.rays import RayTest
+from casadi_hybrid.basics.errors import EvaluationError
+from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.basics.status import StopReason
+from casadi_hybrid.iterations.base import Start
+from casadi_hybrid.loop import iterate
+from casadi_hybrid.nlp_result import NlpResult
+from casadi_hybrid.point.residuals import Tolerances
+from casadi_hybrid.point.working_set import WarmStart
+from casadi_hybrid.problem.oracle import Oracle
+from casadi_hybrid.problem.program import Program
+from casadi_hybrid.result import altered
+from casadi_hybrid.standard_form.form import Bounds, StandardForm
+from casadi_hybrid.stopping import KKTTest, LimitTest, StoppingTest
+
+Observer = Callable[..., None]
+_HUGE = 1e4
+# After a proof, or where there is no time or wish to go on, nothing else is tried.
+_FINAL = (StopReason.UNBOUNDED, StopReason.STOPPED_BY_USER, StopReason.TIME_LIMIT)
+
+
+@dataclass(frozen=True, slots=True)
+class SolveOptions:
+    """Limits and tolerances of a solve.
+
+    Args:
+        tol: scaled optimality error at which the solve may end (IPOPT's ``tol``).
+        residual_tol: what the unscaled KKT residuals have to meet as well.
+        max_iter: steps.
+        max_time: wall-clock seconds.
+    """
+
+    tol: float = 1e-8
+    residual_tol: float = 1e-6
+    max_iter: int = 3000
+    max_time: float = np.inf
+
+    @property
+    def tolerances(self) -> Tolerances:
+        """The residual tolerance for each of the three residuals."""
+        return Tolerances(self.residual_tol, self.residual_tol, self.residual_tol)
+
+
+def solve_program(
+    program: Program,
+    x0: Vector,
+    p: Vector,
+    bounds: Bounds,
+    options: SolveOptions,
+    *,
+    warm: WarmStart | None = None,
+    observers: Sequence[Observer] = (),
+    tests: Sequence[StoppingTest] = (),
+) -> NlpResult:
+    """Solve from x0 by the barrier iteration.
+
+    Args:
+        program: the problem.
+        x0, p, bounds: checked numbers of the right sizes.
+        options: limits and tolerances.
+        warm: multipliers and, where it is known, the working set of a solution nearby. The active
+            set is tried first by Newton steps from x0 (the hot mode); where that does not solve,
+            the barrier iteration starts from x0, these multipliers and a small ν, and where that
+            does not solve soon, the cold solve runs. That begins with composite steps where there
+            are equations alone (:mod:`casadi_hybrid.barrier.composite`).
+        observers: called with the progress, whose ``at`` is a
+            :class:`~casadi_hybrid.standard_form.form.Point`, and with ``multipliers``, a function
+            from its state to (lam_x, lam_g) in the user's units.
+        tests: further stopping tests of the loop.
+    """
+    tolerances = options.tolerances
+    equations = int(np.count_nonzero(bounds.lbg == bounds.ubg))
+    free = int(np.count_nonzero(bounds.lbx < bounds.ubx))
+    cold = first_attempt(program, x0, equations > free)
+    openings = [] if warm is None else [warm_attempt(x0, warm)]
+    if is_composite(program, bounds):
+        openings.append(composite_attempt(x0))
+    ahead = len(openings)
+    following: Attempt | None = [*openings, cold][0]
+    done: list[NlpResult] = []
+    tried: list[Attempt] = []
+    iterations, elapsed = 0, 0.0
+    counts: dict[str, int] = {}
+    while following is not None:
+        attempt = following
+        left = replace(
+            options,
+            max_iter=min(attempt.max_iter, options.max_iter - iterations),
+            max_time=options.max_time - elapsed,
+        )
+        result = _run(program, p, bounds, left, tolerances, observers, tests, attempt)
+        done.append(result)
+        tried.append(attempt)
+        iterations += result.iterations
+        elapsed += result.elapsed
+        for key, number in result.evaluations.items():
+            counts[key] = counts.get(key, 0) + number
+        if result.success or result.stop in _FINAL or iterations >= options.max_iter:
+            break
+        if len(tried) <= ahead:
+            following = [*openings, cold][len(tried)]
+            continue
+        following = next_attempt(
+            program,
+            x0,
+            options.max_iter,
+            tolerances,
+            tried[ahead:],
+            done[ahead:],
+            no_choice=equations >= free,
+        )
+    chosen = best(done, tolerances)
+    cut = iterations >= options.max_iter or elapsed >= options.max_time
+    ended = done[-1].stop in (StopReason.ITERATION_LIMIT, StopReason.TIME_LIMIT)
+    if cut and ended and not chosen.success:
+        chosen = altered(chosen, stop=done[-1].stop, detail=done[-1].detail)
+    if chosen.stop is StopReason.ITERATION_LIMIT and iterations < options.max_iter:
+        # The limit was that of one attempt, not the caller's.
+        detail = f"none of {len(done)} attempts came further in its share of the iterations"
+        chosen = altered(chosen, stop=agreed(StopReason.STALLED, chosen.point), detail=detail)
+    if (
+        chosen.success
+        and not _is_beside(chosen, tried, done)
+        and _largest(chosen) > _HUGE * _slope(chosen)
+    ):
+        # Rows that say the same twice share one multiplier in any parts, however large.
+        restart = remultiplied(chosen)
+        left = replace(options, max_iter=restart.max_iter, max_time=options.max_time - elapsed)
+        again = _run(program, p, bounds, left, tolerances, (), (), restart)
+        iterations, elapsed = iterations + again.iterations, elapsed + again.elapsed
+        for key, number in again.evaluations.items():
+            counts[key] = counts.get(key, 0) + number
+        if again.success and _largest(again) < _largest(chosen):
+            chosen = again
+    return altered(chosen, x0=x0, iterations=iterations, elapsed=elapsed, evaluations=counts)
+
+
+def _is_beside(chosen: NlpResult, tried: Sequence[Attempt], done: Sequence[NlpResult]) -> bool:
+    """Whether multipliers are huge because they are those of a point next to one without any."""
+    return any(one.beside and result is chosen for one, result in zip(tried, done, strict=True))
+
+
+def _largest(result: NlpResult) -> float:
+    """The largest |multiplier|."""
+    return float(np.abs(np.concatenate((result.lam_x, result.lam_g))).max(initial=0.0))
+
+
+def _slope(result: NlpResult) -> float:
+    """‖∇f‖_∞, at least one."""
+    assert result.end is not None
+    return max(1.0, float(np.abs(result.end.gradient).max(initial=0.0)))
+
+
+def _run(
+    program: Program,
+    p: Vector,
+    bounds: Bounds,
+    options: SolveOptions,
+    tolerances: Tolerances,
+    observers: Sequence[Observer],
+    tests: Sequence[StoppingTest],
+    attempt: Attempt,
+) -> NlpResult:
+    x0 = attempt.start
+    try:
+        form = StandardForm(
+            program, bounds, p, x0, attempt.relaxation, scaled=attempt.scaled, beside=attempt.beside
+        )
+    except EvaluationError as error:
+        return undefined_result(program, bounds, p, x0, tolerances, error)
+    trail = Trail(tolerances.feasibility)
+    settings = Settings(
+        tol=options.tol, tolerances=tolerances, nu_start=attempt.nu, push=attempt.push,
+        root_first=attempt.root, cautious=attempt.cautious, near=attempt.near,
+        rescale=attempt.rescale,
+        beside=options.max_iter if attempt.beside else 0,
+    )  # fmt: skip
+    method = Composite if attempt.composite else Barrier
+    barrier = method(form, settings, attempt.warm)
+    outcome = iterate(
+        Oracle(program.functions, p),
+        barrier,
+        Start(x0, np.zeros(program.m)),
+        [
+            RayTest(bounds, tolerances),
+            KKTTest(tolerances),
+            *tests,
+            LimitTest(1 if attempt.beside else options.max_iter, options.max_time),
+        ],
+        tolerances,
+        [trail, *(partial(observe, multipliers=barrier.multipliers) for observe in observers)],
+    )
+    return make_result(program, barrier, outcome, tolerances, x0, trail)

@@ -1,0 +1,404 @@
+r"""The cold mode: a primal–dual barrier method on the quasi-definite kernel, with a filter.
+
+For the standard form min f(w), c(w) = 0, l ≤ w ≤ u each iteration solves
+
+    [ W + Σ + σI   Aᵀ ] [ dw ]     [ ∇φ_ν + Aᵀy ]
+    [     A      −εI ] [ dy ] = − [      c      ],   Σ = Z_l/(w − l) + Z_u/(u − w),
+
+with φ_ν = f − νΣlog(w − l) − νΣlog(u − w). This is the law of :mod:`casadi_hybrid.law` with base
+multiplier y, correction M = ε⁻¹I and primal metric P = (W + Σ + σI + AᵀMA)⁻¹; σ is kept until
+the kernel's inertia says that P is positive definite where it has to be. Globalization is the
+filter line search of Wächter and Biegler (Math. Program. 106, 2006) with second-order corrections
+on the same factor, and ν falls by min(0.2ν, ν^1.5). Where the filter blocks, or nothing improves
+any more (:mod:`casadi_hybrid.barrier.pace`), :mod:`casadi_hybrid.barrier.elastic` reduces ‖c‖₁ by
+the same steps on the kernel with a penalty for every row; where that ends at a stationary
+violation, :mod:`casadi_hybrid.barrier.restoration` (one finite penalty) reduces ‖c‖₂, which can
+prove it. Once ν is small and the active set clear, :mod:`casadi_hybrid.barrier.polish` jumps to
+its solution.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from casadi_hybrid.barrier.elastic import (
+    Elastic,
+    after_elastic,
+    begin_elastic,
+    elastic_step,
+    restored,
+)
+from casadi_hybrid.barrier.filter import Filter, Merit
+from casadi_hybrid.barrier.hot import follow
+from casadi_hybrid.barrier.inertia import least_squares_multipliers, rows_are_dependent
+from casadi_hybrid.barrier.iterate import Iterate, ScaledError, Settings, interior
+from casadi_hybrid.barrier.leap import leap, runs_away
+from casadi_hybrid.barrier.newton import newton_step
+from casadi_hybrid.barrier.pace import CRAWL, FEASIBLE, ROUNDS, STALL, mark_of
+from casadi_hybrid.barrier.polish import active_guess, polish
+from casadi_hybrid.barrier.restoration import begin_restoration, restore_step
+from casadi_hybrid.basics.arrays import changed, largest
+from casadi_hybrid.basics.errors import EvaluationError, StallError
+from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.basics.status import StopReason
+from casadi_hybrid.iterations.base import Start
+from casadi_hybrid.law import State
+from casadi_hybrid.point.kkt import kkt_residuals
+from casadi_hybrid.point.residuals import Residuals
+from casadi_hybrid.point.working_set import WarmStart
+from casadi_hybrid.problem.evaluator import Operator
+from casadi_hybrid.problem.oracle import Oracle
+from casadi_hybrid.standard_form.certificate import STATIONARY_VIOLATION, violation_slope
+from casadi_hybrid.standard_form.form import EASED, Point, StandardForm, eased
+
+_CLEAR, _LATE = 100.0, 1.1e-9  # at the second ν an active set is tried also if it is not clear
+_FAR_OFF, _NU_FAR_OFF = 10.0, 1e-2
+_LEAP = 10  # steps of iterates that run away before the first leap
+_UNDEFINED = 10  # steps without a second derivative
+
+
+class Barrier:
+    """Interior-point iteration on one standard form (one solve)."""
+
+    label = "hybrid (barrier)"
+
+    def __init__(
+        self, form: StandardForm, settings: Settings, warm: WarmStart | None = None
+    ) -> None:
+        self.form = form
+        self.settings = settings
+        self._warm = warm
+        self._kernel = form.kernel()
+        self._dependent = False
+        self._undefined = 0
+        self._asked: tuple[Iterate, tuple[Vector, Vector]] | None = None
+        self._measured: tuple[Iterate, ScaledError] | None = None
+        self._size, self._away, self._leap_after = largest(form.start), 0, _LEAP
+        self._no_memory = np.zeros(form.program.m)
+        self._no_memory.setflags(write=False)
+
+    # --- the iteration's contract -------------------------------------------------------------
+
+    def init(self, oracle: Oracle, start: Start) -> State:
+        """Push the start into the bounds and estimate multipliers by least squares."""
+        form, settings = self.form, self.settings
+        at = self._first_point()
+        z_lower = np.where(form.has_lower, 1.0, 0.0)
+        z_upper = np.where(form.has_upper, 1.0, 0.0)
+        self._dependent = rows_are_dependent(at.A)
+        y = self._least_squares(at, z_lower, z_upper)
+        theta = at.theta
+        it = Iterate(at, y, z_lower, z_upper, settings.nu_start, Filter.start(theta))
+        spent = 0
+        if self._warm is not None:
+            hot, spent = self._hot(it, self._warm)
+            if hot is not None:
+                return self._state(hot, spent)
+            if settings.near:
+                it = self._nearby(it, self._warm)
+        if settings.root_first and form.m:
+            it = begin_restoration(form, it, theta, 0.0, cautious=settings.cautious)
+        return self._state(it, spent)
+
+    def _first_point(self) -> Point:
+        """Inside the bounds; less far where a function is not defined there.
+
+        Raises:
+            EvaluationError: where none is defined at a hundredth of a hundredth either.
+        """
+        form, settings = self.form, self.settings
+        for share in (1.0, 1e-2):
+            at = form.point_or_none(interior(form, form.start, share * settings.push))
+            if at is not None:
+                return at
+        return form.point(interior(form, form.start, 1e-4 * settings.push))
+
+    def _hot(self, cold: Iterate, warm: WarmStart) -> tuple[Iterate | None, int]:
+        """Newton steps from the given point on the working set, or on that of the multipliers."""
+        form = self.form
+        at = form.point_or_none(np.clip(form.start, form.lower, form.upper))
+        if at is None:
+            return None, 0
+        y, z_lower, z_upper = form.from_user_multipliers(warm.lam_x, warm.lam_g)
+        it = changed(cold, at=at, y=y, z_lower=z_lower, z_upper=z_upper)
+        if self._solved(it):
+            return it, 0
+        known = warm.working_set
+        active = active_guess(form, it) if known is None else form.from_working_set(known)
+        return follow(form, self._kernel, it, self._solved, active, patience=self.settings.beside)
+
+    def _nearby(self, it: Iterate, warm: WarmStart) -> Iterate:
+        """The given multipliers, those of bounds at least on the central path of ν.
+
+        With a ν as small as that of a warm start only where they nearly solve this problem.
+        """
+        form = self.form
+        below, above = it.at.below, it.at.above
+        y, z_lower, z_upper = form.from_user_multipliers(warm.lam_x, warm.lam_g)
+        given = changed(it, y=y, z_lower=z_lower, z_upper=z_upper)
+        if ScaledError(form, given).at(0.0) > _FAR_OFF:
+            it = changed(it, nu=max(it.nu, _NU_FAR_OFF))
+        z_lower = np.where(form.has_lower, np.maximum(z_lower, it.nu / below), 0.0)
+        z_upper = np.where(form.has_upper, np.maximum(z_upper, it.nu / above), 0.0)
+        return changed(it, y=y, z_lower=z_lower, z_upper=z_upper)
+
+    def evaluate(self, oracle: Oracle, state: State) -> Point:
+        """Return the point the state carries: its trial step has evaluated it already."""
+        iterate: Iterate = state.carry
+        return iterate.at
+
+    def residuals(self, state: State, at: Point) -> Residuals:
+        """KKT residuals in the user's units."""
+        return self._residuals(state.carry)
+
+    def multipliers(self, state: State) -> tuple[Vector, Vector]:
+        """(lam_x, lam_g) in the user's units."""
+        return self._multipliers(state.carry)
+
+    def settled(self, state: State, at: Point) -> bool:
+        """Also the scaled error has to be small, as in IPOPT, unless steps have become tiny."""
+        iterate: Iterate = state.carry
+        return iterate.tiny > 0 or self._error(iterate).at(0.0) <= self.settings.tol
+
+    def remarks(self, oracle: Oracle, state: State, at: Point) -> tuple[str, ...]:
+        """Nothing here; the interface explains a result."""
+        return ()
+
+    def step(self, oracle: Oracle, state: State, at: Point) -> tuple[State, None]:
+        """Take one step of the mode that is due.
+
+        Raises:
+            StallError: at a stationary violation, or when nothing moves any more.
+        """
+        iterate: Iterate = state.carry
+        if iterate.blame is not None:
+            raise StallError(
+                StopReason.LOCALLY_INFEASIBLE,
+                "the sum of the violations is stationary but not zero: the constraints are "
+                "inconsistent, or this is a local minimum of their violation",
+            )
+        if iterate.restoration is not None:
+            return self._restore(iterate, state.t), None
+        far = self._leap(iterate.at)
+        if far is not None:
+            return self._state(changed(iterate, at=far), state.t + 1), None
+        iterate = self._lower_barrier(iterate, state.t)
+        iterate, spent, solved = self._polish(iterate)
+        if solved:
+            return self._state(iterate, state.t + spent), None
+        return self._newton(iterate, state.t + spent), None
+
+    def _leap(self, at: Point) -> Point | None:
+        """Far out on the way on which the iterates have run for some time, None for no proof."""
+        if not runs_away(at, self._size):
+            return None
+        self._away += 1
+        if self._away < self._leap_after:
+            return None
+        self._leap_after *= 2
+        return leap(self.form, self._kernel, at)
+
+    # --- the barrier parameter ----------------------------------------------------------------
+
+    def _lower_barrier(self, it: Iterate, t: int) -> Iterate:
+        settings, floor = self.settings, it.floor
+        error = self._error(it)
+        if error.at(0.0) <= settings.tol and it.nu <= floor * 1.001:
+            floor = max(0.1 * floor, settings.nu_least)  # unscaled residuals ask for more
+        nu, of_nu = it.nu, error.at(it.nu)
+        while nu > floor and of_nu <= settings.kappa_epsilon * nu:
+            nu = settings.next_nu(nu, floor)
+            of_nu = error.at(nu)
+        kept = it if floor == it.floor else changed(it, floor=floor)
+        lowered = kept.with_barrier(nu)
+        mark = mark_of(lowered, of_nu, t)
+        return lowered if mark is lowered.mark else changed(lowered, mark=mark)
+
+    # --- the Newton step ----------------------------------------------------------------------
+
+    def _newton(self, it: Iterate, t: int) -> State:
+        form = self.form
+        assert it.mark is not None
+        idle = t - it.mark.t
+        if idle >= CRAWL and it.mark.theta > FEASIBLE:
+            return self._block(it, t)
+        if idle >= STALL or it.mark.rounds >= ROUNDS:
+            raise StallError(StopReason.STALLED, "nothing improves any more")
+        try:
+            W = self._hessian(it)
+            new = newton_step(form, self.settings, self._kernel, it, W, dependent=self._dependent)
+        except StallError:
+            if it.at.theta <= self.settings.tol:
+                raise
+            new = None
+        return self._block(it, t) if new is None else self._state(self._at_root(new), t + 1)
+
+    def _hessian(self, it: Iterate) -> Operator:
+        """∇²L; the identity where it is not defined, a few times in a solve.
+
+        Raises:
+            EvaluationError: when it is not defined again and again.
+        """
+        form = self.form
+        try:
+            return form.hessian(it.at, it.y)
+        except EvaluationError:
+            self._undefined += 1
+            if self._undefined > _UNDEFINED:
+                raise
+            return form.identity()
+
+    def _at_root(self, it: Iterate) -> Iterate:
+        """Without an objective a feasible point is a solution, whatever the barrier still wants."""
+        if not self.form.program.feasibility:
+            return it
+        if float(np.abs(it.at.c).max(initial=0.0)) > self.settings.tol:
+            return it
+        none = np.zeros(self.form.n)
+        root = changed(it, y=np.zeros(self.form.m), z_lower=none, z_upper=none, tiny=1)
+        return root if self._within(root) else it
+
+    # --- leaving the ordinary step ------------------------------------------------------------
+
+    def _block(self, it: Iterate, t: int) -> State:
+        """Reduce the violation alone; StallError where there is none."""
+        merit = Merit(self.form, it)
+        if merit.theta <= 1e-11 * max(1.0, float(np.abs(it.at.w).max(initial=0.0))):
+            raise StallError(StopReason.STALLED, "no step decreases the barrier function any more")
+        if self.settings.rescale:
+            form = self.form
+            if eased(form.bounds, form.at_start.J, it.at.raw_J) >= EASED:
+                raise StallError(StopReason.STALLED, "the scales of the start do not fit any more")
+        blocked = changed(it, filter=merit.extended(), short=0, watched=None)
+        # More equations than unknowns: their least squares are what is asked for.
+        begin = begin_restoration if self.form.m > self.form.n else begin_elastic
+        return self._restore(begin(self.form, blocked, merit.theta), t)
+
+    def _restore(self, it: Iterate, t: int) -> State:
+        r = it.restoration
+        assert r is not None
+        if isinstance(r, Elastic):
+            return self._elastic(it, r, t)
+        try:
+            at, restoration = restore_step(self.form, self._kernel, it, self.settings)
+        except StallError as error:
+            if float(np.abs(it.at.c).max()) <= FEASIBLE:
+                raise
+            if violation_slope(self.form, it.at) <= STATIONARY_VIOLATION:
+                raise StallError(StopReason.LOCALLY_INFEASIBLE, str(error)) from error
+            if r.least is None:
+                raise
+            return self._state(r.least, t)
+        moved = changed(it, at=at, restoration=restoration)
+        if restoration is None:  # acceptable to the filter again
+            moved = _marked(self._resumed(moved, r.goal), t + 1)
+        return self._state(moved, t + 1)
+
+    def _elastic(self, it: Iterate, r: Elastic, t: int) -> State:
+        """The least ‖c‖₁ first; where that leads no further, the least ‖c‖₂, which can prove it."""
+        try:
+            found = elastic_step(self._kernel, it, self.settings)
+        except StallError:
+            found = None
+        if found is None:
+            return self._restore(
+                begin_restoration(self.form, it, r.theta, least=self._proof(it, r)), t
+            )
+        at, elastic = found
+        moved = changed(it, at=at, restoration=elastic)
+        merit = Merit(self.form, moved)
+        if restored(it, merit.theta, merit.phi):
+            moved = _marked(after_elastic(self.form, moved), t + 1)
+        return self._state(moved, t + 1)
+
+    def _proof(self, it: Iterate, r: Elastic) -> Iterate | None:
+        """The iterate as the end of the solve, where ‖c‖₁ is stationary; else None."""
+        y = r.inner.y
+        if float(np.abs(it.at.c).max()) <= FEASIBLE:
+            return None
+        if violation_slope(self.form, it.at, y) > STATIONARY_VIOLATION:
+            return None
+        return changed(it, blame=y)
+
+    def _resumed(self, it: Iterate, goal: float) -> Iterate:
+        form = self.form
+        if goal == 0.0:
+            # At a root no bound has to push: without an objective it is a solution as it is.
+            free = np.zeros(form.n)
+            y = self._least_squares(it.at, free, free)
+            root = changed(it, y=y, z_lower=free, z_upper=free, tiny=1)
+            if self._within(root):
+                return root
+        below, above = it.at.below, it.at.above
+        z_lower = np.where(form.has_lower, np.clip(it.nu / below, 1e-8, 1e3), 0.0)
+        z_upper = np.where(form.has_upper, np.clip(it.nu / above, 1e-8, 1e3), 0.0)
+        y = self._least_squares(it.at, z_lower, z_upper)
+        return changed(it, y=y, z_lower=z_lower, z_upper=z_upper, tiny=0)
+
+    def _polish(self, it: Iterate) -> tuple[Iterate, int, bool]:
+        """Try the active set once it was guessed twice: (iterate, steps spent, whether solved).
+
+        Steps of a try that fails are spent all the same, so they are counted.
+        """
+        if not (it.fresh and it.nu <= self.settings.polish_below):
+            return it, 0, False
+        lower, upper = active_guess(self.form, it)
+        guess = lower.tobytes() + upper.tobytes()
+        tried = changed(it, guess=guess, fresh=False)
+        if guess != it.guess or not (it.nu <= _LATE or _clear(self.form, it)):
+            return tried, 0, False
+        found, steps = polish(self.form, self._kernel, it, self._solved)
+        return (tried, steps, False) if found is None else (found, steps, True)
+
+    def _solved(self, it: Iterate) -> bool:
+        """Whether the scaled error and the user's residuals are both within tolerance."""
+        if self._error(it).at(0.0) > self.settings.tol:
+            return False
+        return self._within(it)
+
+    def _within(self, it: Iterate) -> bool:
+        """Whether the user's residuals are within tolerance."""
+        return self.settings.tolerances.merit(self._residuals(it)) <= 1.0
+
+    def _residuals(self, it: Iterate) -> Residuals:
+        at = it.at
+        return kkt_residuals(
+            self.form.bounds, at.x, at.raw_gradient, at.raw_g, at.raw_J, *self._multipliers(it)
+        )
+
+    def _multipliers(self, it: Iterate) -> tuple[Vector, Vector]:
+        """Those of the last iterate asked for are kept: its state, residuals and end ask again."""
+        if self._asked is None or self._asked[0] is not it:
+            found = self.form.user_multipliers(it.at, it.y, it.z_upper - it.z_lower)
+            self._asked = it, found
+        return self._asked[1]
+
+    def _error(self, it: Iterate) -> ScaledError:
+        """The scaled error, kept like the multipliers."""
+        if self._measured is None or self._measured[0] is not it:
+            self._measured = it, ScaledError(self.form, it)
+        return self._measured[1]
+
+    def _least_squares(self, at: Point, z_lower: Vector, z_upper: Vector) -> Vector:
+        return least_squares_multipliers(self.form, self._kernel, at, z_lower, z_upper)
+
+    def _state(self, it: Iterate, t: int) -> State:
+        lam_g = self._multipliers(it)[1]
+        return State(it.at.x, lam_g, self._no_memory, lam_g, t, it)
+
+
+def _clear(form: StandardForm, it: Iterate) -> bool:
+    """Whether every bound is clearly active or not: multiplier and distance differ by a factor."""
+    for has, z, distance in (
+        (form.has_lower, it.z_lower, it.at.below),
+        (form.has_upper, it.z_upper, it.at.above),
+    ):
+        near = has & (z < _CLEAR * distance) & (distance < _CLEAR * z)
+        if near.any():
+            return False
+    return True
+
+
+def _marked(it: Iterate, t: int) -> Iterate:
+    """The iterate after a restoration."""
+    return it if it.mark is None else changed(it, mark=it.mark.restored(t))

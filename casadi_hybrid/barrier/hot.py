@@ -1,0 +1,102 @@
+"""The hot mode: full Newton steps on an active set that is predicted anew at every step.
+
+At one point the problem is replaced by its quadratic model,
+
+    min ∇fᵀd + ½dᵀWd   s.t.   c + Ad = 0,   l ≤ w + d ≤ u,
+
+whose active set is found by the primal–dual active-set method (Hintermüller, Ito and Kunisch,
+SIAM J. Optim. 13, 2003): pin the bounds thought active, solve, drop those whose multiplier has the
+wrong sign, add those that are violated, until nothing changes. Only the pinned diagonal of the
+kernel changes on the way, so the functions are evaluated once a step. From a solution of a problem
+nearby this needs a step or two; where it does not get nearer it gives up, and the cold mode runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from casadi_hybrid.barrier.iterate import Iterate, scaled_error
+from casadi_hybrid.barrier.polish import PRECISE, REMEDIES, Mask, Remedies, pinned_step
+from casadi_hybrid.kernel.kernel import Kernel
+from casadi_hybrid.standard_form.form import ROOM, StandardForm
+
+_STEPS, _SETS = 8, 12
+_EXACT = 1e-11  # what is not solved there will not be
+
+
+def follow(
+    form: StandardForm,
+    kernel: Kernel,
+    it: Iterate,
+    solved: Callable[[Iterate], bool],
+    active: tuple[Mask, Mask],
+    *,
+    patience: int = 0,
+) -> tuple[Iterate | None, int]:
+    """Return the iterate that is ``solved``, None where there is none, and the steps it took.
+
+    Args:
+        form, kernel: the problem and a kernel analysed for it.
+        it: where to begin; its multipliers of the bounds are not used.
+        solved: the test of the end.
+        active: the first guess, entries of w at their lower and at their upper bound.
+        patience: so many steps may get nearer by halves, as they do next to a double root; zero
+            for the ordinary number of steps that have to be better.
+    """
+    error, steps = np.inf, patience or _STEPS
+    for step in range(1, steps + 1):
+        found = _step(form, kernel, it, active, PRECISE if patience else REMEDIES)
+        if found is None:
+            return None, step
+        it, active = found
+        if solved(it):
+            return it, step
+        # The first step may raise it: the multipliers of the guess need not fit the new data.
+        now = scaled_error(form, it, 0.0)
+        if now <= _EXACT if patience else now > 0.5 * error:
+            return None, step
+        error = now
+    return None, steps
+
+
+def _step(
+    form: StandardForm,
+    kernel: Kernel,
+    it: Iterate,
+    active: tuple[Mask, Mask],
+    remedies: Remedies,
+) -> tuple[Iterate, tuple[Mask, Mask]] | None:
+    """The solution of the quadratic model and its active set; None where none is found."""
+    at = it.at
+    W = form.hessian(at, it.y)
+    force = at.gradient + at.A.T @ it.y
+    at_lower, at_upper = active
+    remedy = 0
+    room = ROOM * np.maximum(1.0, np.abs(at.w))  # rounding violates no bound
+    for _ in range(_SETS):
+        found = pinned_step(form, kernel, it, W, at_lower, at_upper, remedies[remedy:])
+        if found is None:
+            return None
+        dw, dy, used = found
+        remedy += used
+        w, slope = at.w + dw, force + W @ dw + at.A.T @ dy
+        pinned = at_lower | at_upper
+        below, above = w < form.lower - room, w > form.upper + room
+        lower = np.where(pinned, at_lower & (slope >= 0.0), form.has_lower & below)
+        upper = np.where(pinned, at_upper & (slope <= 0.0), form.has_upper & above)
+        if (lower == at_lower).all() and (upper == at_upper).all():
+            break
+        at_lower, at_upper = lower, upper
+    else:
+        return None
+    new = form.point_or_none(w)
+    if new is None:
+        return None
+    y = it.y + dy
+    slope = new.gradient + new.A.T @ y
+    z_lower = np.where(at_lower, np.maximum(slope, 0.0), 0.0)
+    z_upper = np.where(at_upper, np.maximum(-slope, 0.0), 0.0)
+    return replace(it, at=new, y=y, z_lower=z_lower, z_upper=z_upper), (at_lower, at_upper)

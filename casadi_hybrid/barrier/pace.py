@@ -1,0 +1,51 @@
+"""Whether the iteration still gets anywhere: in the violation, the objective or the optimality."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from casadi_hybrid.barrier.iterate import Iterate
+
+FEASIBLE = 1e-6
+CRAWL, STALL, ROUNDS = 20, 50, 5
+_THETA, _F, _ERROR = 0.99, 1e-3, 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The iterate of the last improvement.
+
+    Attributes:
+        nu: barrier parameter; another one is another problem.
+        theta, f, error: ‖c‖₁, the scaled objective and the optimality error E_ν.
+        t: the step, or that of the end of the last restoration.
+        rounds: restorations since the last improvement.
+    """
+
+    nu: float
+    theta: float
+    f: float
+    error: float
+    t: int
+    rounds: int = 0
+
+    def restored(self, t: int) -> Mark:
+        """The mark after a restoration that ended with step t."""
+        return replace(self, t=t, rounds=self.rounds + 1)
+
+
+def mark_of(it: Iterate, error: float, t: int) -> Mark:
+    """The mark after step t: a new one where something has improved.
+
+    An improvement is a violation that fell by 1 % (as long as it is one), an objective that fell
+    by a thousandth of its size, or an error that fell by a tenth.
+    """
+    old, theta, f = it.mark, it.at.theta, it.at.f
+    if old is not None and old.nu == it.nu:
+        nearer = max(old.theta, theta) > FEASIBLE and theta < _THETA * old.theta
+        lower = f < old.f - _F * abs(f)
+        if not (nearer or lower or error < _ERROR * old.error):
+            return old
+    return Mark(it.nu, theta, f, error, t)

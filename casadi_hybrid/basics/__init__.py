@@ -1,0 +1,1 @@
+"""What every room stands on: arrays, checks of input, errors, statuses, processes."""

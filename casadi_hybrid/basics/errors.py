@@ -1,0 +1,112 @@
+"""The exceptions of the package. Each message is a sentence: what is wrong, where, what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from casadi_hybrid.basics.status import StopReason
+
+
+class InputError(ValueError):
+    """An argument was refused before any work was done. The message names the argument."""
+
+
+class EvaluationError(ArithmeticError):
+    """A function of the problem returned NaN or Inf, or raised.
+
+    Attributes:
+        function: which function of the problem (``"the objective f"``, ``"the Jacobian of g"``, …).
+        entry: the offending entry, by the name of its constraint or variable where it has one.
+        value: what it returned; NaN where it raised.
+        place: x there by the names of its entries, or empty.
+        x: the point, None where it is not known.
+        raised: the message of the exception where the function raised, else empty.
+    """
+
+    def __init__(
+        self,
+        function: str,
+        entry: str,
+        value: float,
+        place: str = "",
+        x: NDArray[np.float64] | None = None,
+        raised: str = "",
+    ) -> None:
+        self.function, self.entry, self.value = function, entry, value
+        self.place, self.x, self.raised = place, x, raised
+        super().__init__(
+            f"{self.fault()}; the iterate has left the domain of the problem's functions. Start "
+            "closer, bound the variables, or write the function so that it is defined there"
+        )
+
+    def fault(self) -> str:
+        """What is undefined: ``the objective f is nan, at x = 0``."""
+        fault = f"raised an error ({self.raised})" if self.raised else f"is {self.value}"
+        where = f" in its entry {self.entry}" if self.entry else ""
+        return f"{self.function} {fault}{where}{self.place and f', at {self.place}'}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        parts = (self.function, self.entry, self.value, self.place, self.x, self.raised)
+        return type(self), parts
+
+
+class DesignError(ArithmeticError):
+    """A design rule has no admissible correction at this iterate (rank loss, norm budget, …)."""
+
+
+class NotAugmentableError(DesignError):
+    """The Lagrangian has curvature ≤ 0 on the kernel of the constraint Jacobian.
+
+    No correction acts there, so this is no strict local minimizer: moving along ±direction keeps
+    the constraints to first order and does not raise the Lagrangian.
+
+    Attributes:
+        curvature: directionᵀH direction ≤ 0.
+        direction: unit vector in ker B.
+    """
+
+    def __init__(self, curvature: float, direction: NDArray[np.float64]) -> None:
+        self.curvature = curvature
+        self.direction = direction
+        super().__init__(self.sentence())
+
+    def sentence(self, names: Sequence[str] | None = None) -> str:
+        """The message; with the names of the variables the direction is named by them."""
+        largest = int(np.argmax(np.abs(self.direction)))
+        name = f"entry {largest} of x" if names is None else names[largest]
+        return (
+            f"not augmentable here: the Lagrangian has curvature {self.curvature:.3g} along a "
+            f"feasible direction (largest in {name}), where no correction acts; use the default "
+            "method, or let the rule lift it with kernel_floor"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.curvature, self.direction)
+
+
+class StallError(ArithmeticError):
+    """An iteration cannot go on from its iterate.
+
+    Attributes:
+        reason: the :class:`~casadi_hybrid.basics.status.StopReason` that says why.
+    """
+
+    def __init__(self, reason: StopReason, message: str) -> None:
+        self.reason = reason
+        super().__init__(message)
+
+
+class CompilerWarning(UserWarning):
+    """A compiled problem was asked for and the interpreted one is used instead."""
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """Return ``"; did you mean 'x'?"``, or the list of what is known when nothing is close."""
+    names = sorted(known)
+    close = difflib.get_close_matches(word, names, n=1)
+    return f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(names)}"

@@ -1,0 +1,108 @@
+"""Checks of numeric input, shared by every entry of the package."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from numpy.typing import NDArray
+
+from casadi_hybrid.basics.errors import InputError
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+
+def as_vector(value: Any, size: int, name: str) -> Vector:
+    """Return ``value`` as a fresh finite float vector of length ``size``.
+
+    Takes what CasADi takes: numbers (repeated to length), lists, NumPy arrays and ``DM``.
+
+    Raises:
+        InputError: for symbols, text, a wrong length, NaN or Inf; the message names ``name``.
+    """
+    array = _as_array(value, name)
+    if array.size == 1 and size > 1:
+        array = np.full(size, array.item())
+    if array.size != size or (size > 1 and max(array.shape) != size):
+        raise InputError(
+            f"{name} has shape {np.shape(array)} but {size} number(s) are needed; "
+            "give one number per entry, or a single number for all"
+        )
+    return _finite(np.array(array, dtype=np.float64).reshape(size), name)
+
+
+def as_matrix(value: Any, shape: tuple[int, int], name: str) -> Matrix:
+    """Return ``value`` as a finite float matrix; a single number c stands for c·I.
+
+    Raises:
+        InputError: for anything that is not a finite matrix of that shape.
+    """
+    array = _as_array(value, name)
+    if array.ndim == 0:
+        if shape[0] != shape[1]:
+            raise InputError(f"{name} is one number but a {shape[0]}×{shape[1]} matrix is needed")
+        array = float(array) * np.eye(shape[0])
+    if array.shape != shape:
+        raise InputError(f"{name} has shape {array.shape} but {shape[0]}×{shape[1]} is needed")
+    return _finite(np.array(array, dtype=np.float64), name)
+
+
+def positive(value: Any, name: str, *, allow_zero: bool = False) -> float:
+    """Return ``value`` as a finite positive float (or zero where that is allowed)."""
+    try:
+        number = np.nan if isinstance(value, str | bytes | bool) else float(value)
+    except (TypeError, ValueError, RuntimeError):
+        number = np.nan
+    if not np.isfinite(number) or number < 0 or (number == 0 and not allow_zero):
+        kind = "zero or a positive number" if allow_zero else "a positive number"
+        raise InputError(f"{name} must be {kind}, got {value!r}")
+    return number
+
+
+def one_of(value: Any, name: str, allowed: tuple[str, ...]) -> None:
+    """Refuse a word that is not among ``allowed``."""
+    if value not in allowed:
+        raise InputError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+
+
+def has_method(value: Any, name: str, method: str) -> None:
+    """Refuse an object that cannot do what it is given for."""
+    if not callable(getattr(value, method, None)):
+        raise InputError(
+            f"{name} must be an object with the method {method!r}, got {type(value).__name__}"
+        )
+
+
+def is_callable(value: Any, name: str) -> None:
+    """Refuse what is not a function."""
+    if not callable(value):
+        raise InputError(f"{name} must be a function, got {type(value).__name__}")
+
+
+def count(value: Any, name: str, *, at_least: int = 0) -> int:
+    """Return ``value`` as an integer not below ``at_least``."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < at_least:
+        raise InputError(f"{name} must be a whole number, at least {at_least}, got {value!r}")
+    return int(value)
+
+
+def _as_array(value: Any, name: str) -> NDArray[np.float64]:
+    if isinstance(value, ca.SX | ca.MX):
+        raise InputError(f"{name} is a CasADi symbol; numbers are needed here")
+    try:
+        array = value.full() if isinstance(value, ca.DM) else np.asarray(value)
+        if array.dtype.kind not in "biuf":  # text that spells a number is not a number
+            raise TypeError
+        return np.asarray(array, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be real numbers, got {type(value).__name__}") from None
+
+
+def _finite(array: NDArray[np.float64], name: str) -> NDArray[np.float64]:
+    bad = np.argwhere(~np.isfinite(array))
+    if bad.size:
+        where = ", ".join(map(str, bad[0]))
+        raise InputError(f"{name}[{where}] is {array[tuple(bad[0])]}; finite numbers are needed")
+    return array

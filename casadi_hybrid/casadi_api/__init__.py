@@ -1,0 +1,1 @@
+"""CasADi's conventions on the solver: nlpsol, Function, Opti, options, derivatives."""

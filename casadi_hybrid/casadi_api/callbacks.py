@@ -1,0 +1,88 @@
+"""What is called at every iteration: a Python function, or a ``ca.Callback`` as CasADi takes it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.course.record import IterationRecord
+
+OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
+
+
+def check_callback(callback: Any) -> None:
+    """Refuse what can be no callback.
+
+    Raises:
+        InputError: for what cannot be called, or a Function without CasADi's six inputs.
+    """
+    if isinstance(callback, ca.Function):
+        if callback.n_in() != len(OUTPUTS) or callback.n_out() < 1:
+            raise InputError(
+                f"iteration_callback {callback.name()!r} has {callback.n_in()} inputs and "
+                f"{callback.n_out()} outputs; a CasADi Function must take {', '.join(OUTPUTS)} "
+                "and return one number, not zero to stop"
+            )
+    elif not (callback is None or callable(callback)):
+        raise InputError(
+            "iteration_callback must be a Python function of one IterationRecord or a "
+            f"ca.Callback, got {type(callback).__name__}"
+        )
+
+
+@dataclass(frozen=True)
+class StepCallback:
+    """Calls the user's callback every so many iterations; what is true asks to stop.
+
+    Args:
+        callback: a function of the record, or a CasADi Function (x, f, g, lam_x, lam_g, lam_p) →
+            number. Inputs that the Function declares empty are left empty.
+        every: iterations from one call to the next.
+        ignore_errors: what the callback raises becomes a warning.
+        gradient_p: (x, λ_g, p) → ∂(f + λ_gᵀg)/∂p.
+        p: parameter values.
+    """
+
+    callback: Any
+    every: int
+    ignore_errors: bool
+    gradient_p: ca.Function
+    p: Vector
+
+    def __call__(self, record: IterationRecord) -> bool:
+        """Call it where a call is due."""
+        if record.iter % self.every:
+            return False
+        try:
+            if isinstance(self.callback, ca.Function):
+                return self._ask_function(record)
+            return bool(self.callback(record))
+        except Exception as error:
+            if not self.ignore_errors:
+                raise
+            warnings.warn(f"iteration_callback failed: {error}", UserWarning, stacklevel=2)
+            return False
+
+    def _ask_function(self, record: IterationRecord) -> bool:
+        lam_p = -self.gradient_p(record.x, record.lam_g, self.p)
+        values = (record.x, record.obj, record.g, record.lam_x, record.lam_g, lam_p)
+        arguments = [
+            ca.DM(value) if self.callback.numel_in(i) == np.size(value) else ca.DM()
+            for i, value in enumerate(map(_column, values))
+        ]
+        return bool(float(self.callback.call(arguments)[0]))
+
+
+def _column(value: Any) -> Vector:
+    array = value.full() if isinstance(value, ca.DM) else np.asarray(value, dtype=np.float64)
+    return array.ravel()
+
+
+RecordCallback = Callable[[IterationRecord], bool | None]

@@ -1,0 +1,91 @@
+"""The options of :func:`casadi_hybrid.nlpsol`, checked once and immutable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from casadi_hybrid.attempts.solve import SolveOptions
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.inputs import count, positive
+from casadi_hybrid.casadi_api.callbacks import RecordCallback, check_callback
+from casadi_hybrid.casadi_api.foreign import translate
+
+_FLAGS = (
+    "error_on_fail",
+    "iteration_callback_ignore_errors",
+    "print_time",
+    "warn_initial_bounds",
+    "expand",
+    "jit",
+)
+
+
+@dataclass(frozen=True)
+class NlpOptions:
+    """What may stand in the options of :func:`~casadi_hybrid.nlpsol`; its docstring explains them.
+
+    Raises:
+        InputError: for a value out of range.
+    """
+
+    tol: float = 1e-8
+    residual_tol: float = 1e-6
+    max_iter: int = 3000
+    max_time: float = np.inf
+    divergence: float = 1e20
+    error_on_fail: bool = False
+    iteration_callback: RecordCallback | ca.Function | None = None
+    iteration_callback_step: int = 1
+    iteration_callback_ignore_errors: bool = False
+    log: bool | int = False
+    print_time: bool = False
+    warn_initial_bounds: bool = False
+    expand: bool = False
+    jit: bool = False
+    constraint_names: Sequence[str] | None = None
+    variable_names: Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        positive(self.tol, "tol")
+        positive(self.residual_tol, "residual_tol")
+        count(self.max_iter, "max_iter")
+        if self.max_time != np.inf:
+            positive(self.max_time, "max_time")
+        positive(self.divergence, "divergence")
+        for name in _FLAGS:
+            _flag(self, name)
+        if not isinstance(self.log, bool):
+            count(self.log, "log")
+        check_callback(self.iteration_callback)
+        count(self.iteration_callback_step, "iteration_callback_step", at_least=1)
+
+    @classmethod
+    def from_dict(cls, options: Mapping[str, Any] | None) -> NlpOptions:
+        """Build from CasADi's dictionary; :mod:`casadi_hybrid.casadi_api.foreign` has its own names.
+
+        Raises:
+            InputError: for an unknown option, with the nearest known one, or a bad value.
+        """
+        if options is None:
+            return cls()
+        if not isinstance(options, Mapping):
+            raise InputError(f"options must be a dictionary, got {type(options).__name__}")
+        return cls(**translate(options, [entry.name for entry in fields(cls)]))
+
+    @property
+    def limits(self) -> SolveOptions:
+        """Tolerances and limits of the solve."""
+        return SolveOptions(self.tol, self.residual_tol, self.max_iter, self.max_time)
+
+
+def _flag(options: NlpOptions, name: str) -> None:
+    """Make True and False of one option, given as such or, as many scripts do, as 1 and 0."""
+    value = getattr(options, name)
+    if not isinstance(value, bool | int) or value not in (0, 1):
+        raise InputError(f"{name} must be True or False, got {value!r}")
+    object.__setattr__(options, name, bool(value))

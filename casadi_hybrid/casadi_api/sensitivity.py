@@ -1,0 +1,245 @@
+"""Derivatives of a solution with respect to parameters and bounds, by the KKT system.
+
+Let x solve min f(x, p) s.t. lbg ≤ g(x, p) ≤ ubg, lbx ≤ x ≤ ubx with multipliers λ, μ and
+L = f + λᵀg + μᵀx. Where the active rows A and active bounds B stay active, the implicit function
+theorem gives, for a change dp and changes db of the active bounds,
+
+    [ W    J_Aᵀ  E_Bᵀ ] [ dx   ]     [ L_xp dp          ]
+    [ J_A  0     0    ] [ dλ_A ] = − [ g_p,A dp − db_A  ]
+    [ E_B  0     0    ] [ dμ_B ]     [ −db_B            ]
+
+with W = ∇²ₓₓL; the other multipliers stay zero. It needs independent active gradients,
+W definite on their kernel, and no active row with a zero multiplier.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from casadi_hybrid.basics.errors import InputError, suggest
+from casadi_hybrid.basics.inputs import Matrix, Vector
+from casadi_hybrid.kernel.factorization import SymmetricFactor
+from casadi_hybrid.kernel.sparse import Sparse
+from casadi_hybrid.nlp_result import NlpResult
+from casadi_hybrid.point.kkt import kkt_residuals
+from casadi_hybrid.problem.bounds import checked
+from casadi_hybrid.problem.functions import Fused
+from casadi_hybrid.problem.program import Program
+from casadi_hybrid.standard_form.form import Bounds
+from casadi_hybrid.standard_form.structure import patterns_of
+
+INPUTS = ("p", "lbx", "ubx", "lbg", "ubg")
+OUTPUTS = ("x", "f", "g", "lam_x", "lam_g")
+
+
+class SensitivityError(ArithmeticError):
+    """The solution has no derivative here, or it is no solution. The message says which."""
+
+
+class SensitivityWarning(UserWarning):
+    """A constraint is weakly active: the solution has one-sided derivatives only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """A KKT point to differentiate: x and its multipliers, L = f + lam_gᵀg + lam_xᵀx."""
+
+    x: Vector
+    lam_x: Vector
+    lam_g: Vector
+
+
+class Sensitivities:
+    """Solution derivatives of one program; made once, used at any of its solutions.
+
+    Args:
+        program: the problem, with interpreted functions.
+        weak: a constraint whose multiplier and whose distance to its bound are both at most this
+            counts as weakly active.
+        kkt_tol: largest KKT residual of a point that is differentiated.
+
+    Raises:
+        InputError: for compiled functions, which CasADi cannot differentiate.
+    """
+
+    def __init__(self, program: Program, *, weak: float = 1e-4, kkt_tol: float = 1e-5) -> None:
+        if program.functions.backend != "interpreted":
+            raise InputError(
+                "the program's functions are compiled, so they cannot be differentiated with "
+                "respect to p; build it with compiled=False"
+            )
+        self.program = program
+        self._weak, self._kkt_tol = weak, kkt_tol
+        self._mixed = _parameter_derivatives(program)
+
+    def __call__(
+        self, solution: Solution, p: Vector, bounds: Bounds, wrt: Sequence[str] = INPUTS
+    ) -> dict[str, Matrix]:
+        """Return d(output)/d(input) by CasADi's block names, ``jac_x_p`` to ``jac_lam_g_ubg``.
+
+        ``wrt`` names the inputs wanted; ``("p",)`` alone saves a solve per active bound.
+
+        An equality's two bounds, when moved apart, act one at a time: the derivative is given to
+        the one its multiplier's sign names, the other has zero. Their sum is what moving both
+        does.
+
+        Raises:
+            SensitivityError: where the point is no KKT point, or the KKT matrix is singular.
+        """
+        program = self.program
+        n, m, n_p = program.n, program.m, program.n_p
+        fused = Fused(program.functions.second, program.functions)
+        data = fused(solution.x, solution.lam_g, p)
+        gradient, g = fused.vector(data, 1), fused.vector(data, 2)
+        of_J, of_W = patterns_of(program)
+        slopes = Sparse(of_J, fused.part(data, 3))
+        self._check(solution, gradient, g, slopes, bounds)
+        J, W = slopes.scipy(), Sparse(of_W, fused.part(data, 4)).scipy()
+        names = program.functions
+        at_x = self._active(
+            solution.x, bounds.lbx, bounds.ubx, solution.lam_x, names.variable_names
+        )
+        at_g = self._active(g, bounds.lbg, bounds.ubg, solution.lam_g, names.constraint_names)
+
+        slope_p, f_p, g_p = (
+            np.asarray(part.full()) for part in self._mixed(solution.x, solution.lam_g, p)
+        )
+        E = sp.eye_array(n, format="csr")[at_x]
+        active = sp.vstack((J.tocsr()[at_g], E))
+        K = sp.block_array([[W, active.T], [active, None]])
+        a, b = at_g.size, at_x.size
+        # One column per parameter, then one per active bound.
+        moving = any(name != "p" for name in wrt)
+        right = np.zeros((n + a + b, n_p + (a + b if moving else 0)))
+        right[:n, :n_p] = -slope_p
+        right[n : n + a, :n_p] = -g_p[at_g]
+        if moving:
+            right[n:, n_p:] = np.eye(a + b)
+        step = _solve(K, right)
+
+        dx = step[:n]
+        d_lam_g, d_lam_x = np.zeros((m, right.shape[1])), np.zeros((n, right.shape[1]))
+        d_lam_g[at_g], d_lam_x[at_x] = step[n : n + a], step[n + a :]
+        df, dg = gradient[None, :] @ dx, J @ dx
+        df[:, :n_p] += f_p
+        dg[:, :n_p] += g_p
+        upper_x, upper_g = solution.lam_x[at_x] >= 0, solution.lam_g[at_g] >= 0
+        derivatives = {}
+        for name, block in zip(OUTPUTS, (dx, df, dg, d_lam_x, d_lam_g), strict=True):
+            of_g, of_x = block[:, n_p : n_p + a], block[:, n_p + a :]
+            for of in wrt:
+                at, columns, upper, size = (
+                    (at_x, of_x, upper_x, n) if of.endswith("x") else (at_g, of_g, upper_g, m)
+                )
+                derivatives[f"jac_{name}_{of}"] = (
+                    block[:, :n_p]
+                    if of == "p"
+                    else _spread(columns, at, upper if of.startswith("u") else ~upper, size)
+                )
+        return derivatives
+
+    def _check(
+        self, solution: Solution, gradient: Vector, g: Vector, J: Sparse, bounds: Bounds
+    ) -> None:
+        r = kkt_residuals(bounds, solution.x, gradient, g, J, solution.lam_x, solution.lam_g)
+        worst = max(r.feasibility, r.stationarity, r.complementarity)
+        if not worst <= self._kkt_tol:
+            raise SensitivityError(
+                f"the point is no solution: its largest KKT residual is {worst:.2g}, above "
+                f"{self._kkt_tol:.2g}; solve the problem at these parameters and bounds first"
+            )
+
+    def _active(
+        self, value: Vector, lower: Vector, upper: Vector, lam: Vector, names: tuple[str, ...]
+    ) -> NDArray[np.intp]:
+        equal = lower == upper
+        distance = np.minimum(np.abs(value - lower), np.abs(upper - value))
+        weak = ~equal & (distance <= self._weak) & (np.abs(lam) <= self._weak)
+        if weak.any():
+            which = ", ".join(names[i] for i in np.flatnonzero(weak)[:4])
+            warnings.warn(
+                f"weakly active: {which} ({int(weak.sum())} in all) lies on a bound with a zero "
+                "multiplier, where the solution has a kink; the derivative returned treats it as "
+                "inactive and holds on one side only. Move p or the bound a little, or drop the "
+                "constraint",
+                SensitivityWarning,
+                stacklevel=3,
+            )
+        # By complementarity one of the two is zero up to the solver's tolerance.
+        return np.flatnonzero(equal | ((np.abs(lam) > distance) & ~weak))
+
+
+def solution_sensitivity(
+    program_or_nlp: Program | Mapping[str, Any],
+    result: NlpResult,
+    p: Any = None,
+    bounds: Bounds | None = None,
+    *,
+    wrt: Sequence[str] = INPUTS,
+    weak: float = 1e-4,
+) -> dict[str, Matrix]:
+    """Derivatives of a solve's outputs with respect to its parameters and bounds.
+
+    Args:
+        program_or_nlp: the problem solved, or CasADi's dictionary of it.
+        result: its solution.
+        p, bounds: parameters and bounds of that solve; where not given, those of the result.
+        wrt: the inputs wanted, of ``p``, ``lbx``, ``ubx``, ``lbg``, ``ubg``.
+        weak: see :class:`Sensitivities`.
+
+    Returns:
+        Matrices by CasADi's block names: ``jac_x_p`` (n×n_p), ``jac_f_p``, ``jac_g_p``,
+        ``jac_lam_x_p``, ``jac_lam_g_p``, and the same with ``lbx``, ``ubx``, ``lbg``, ``ubg``.
+
+    Raises:
+        InputError: for an unknown name in ``wrt``, or p of a wrong size.
+        SensitivityError: where the solution has no derivative.
+    """
+    for name in wrt:
+        if name not in INPUTS:
+            raise InputError(f"unknown input {name!r} in wrt{suggest(name, INPUTS)}")
+    program = (
+        program_or_nlp if isinstance(program_or_nlp, Program) else Program.from_dict(program_or_nlp)
+    )
+    p = checked(result.p if p is None else p, program.n_p, "p")
+    solution = Solution(result.x, result.lam_x, result.lam_g)
+    return Sensitivities(program, weak=weak)(solution, p, bounds or result.bounds, wrt)
+
+
+def _parameter_derivatives(program: Program) -> ca.Function:
+    """(x, λ_g, p) → ∂(∇f + J_gᵀλ_g)/∂p, ∂f/∂p, ∂g/∂p."""
+    first = program.functions.first
+    kind = ca.SX if first.is_a("SXFunction") else ca.MX
+    x, lam = kind.sym("x", program.n), kind.sym("lam", program.m)
+    p = kind.sym("p", program.n_p)
+    f, gradient, g, J = first.call([x, p], True, False)
+    slope = gradient + ca.mtimes(J.T, lam) if program.m else gradient
+    parts = [ca.jacobian(part, p) for part in (slope, f, g)]
+    return ca.Function("mixed", [x, lam, p], parts)
+
+
+def _solve(K: Any, right: Matrix) -> Matrix:
+    """Solve K·step = right, refusing a singular K."""
+    factor = SymmetricFactor(K)
+    if factor.singular:
+        raise SensitivityError(
+            "the KKT matrix is singular at this solution, so it has no derivative: the gradients "
+            "of the active constraints are dependent, or the Lagrangian has no curvature along a "
+            "direction they leave free"
+        )
+    return np.asarray(factor.solve(right))
+
+
+def _spread(columns: Matrix, active: NDArray[np.intp], chosen: Any, size: int) -> Matrix:
+    """Place the chosen active bounds' columns among all ``size`` bounds."""
+    full = np.zeros((columns.shape[0], size))
+    full[:, active[chosen]] = columns[:, chosen]
+    return full

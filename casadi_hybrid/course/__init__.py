@@ -1,0 +1,1 @@
+"""The course of a solve: its history, the record of one iteration, the printed log."""

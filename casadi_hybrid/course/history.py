@@ -1,0 +1,134 @@
+"""What happened, iteration by iteration, as arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from casadi_hybrid.basics.errors import InputError, suggest
+from casadi_hybrid.law import Correction
+from casadi_hybrid.rules.design import Design
+from casadi_hybrid.stopping import Progress
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Course:
+    """Objective and residuals of every iterate: what a plot of convergence shows.
+
+    Attributes:
+        t: iteration numbers.
+        f, feasibility, stationarity: objective and unscaled residuals, one an iterate.
+        elapsed: seconds since the start.
+    """
+
+    t: NDArray[np.intp]
+    f: Array
+    feasibility: Array
+    stationarity: Array
+    elapsed: Array
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class History(Course):
+    """One row an iterate, t = 0 … T; ``corrections[t]`` is what the step from x_t used.
+
+    Attributes:
+        x: (T+1)×n.
+        mu, multipliers, effective_multipliers: (T+1)×m; μ_t, π_t and ν_t.
+        h: (T+1)×m, the constraint values.
+        corrections: T corrections; None for methods without one.
+    """
+
+    x: Array
+    mu: Array
+    multipliers: Array
+    effective_multipliers: Array
+    h: Array
+    corrections: tuple[Correction | None, ...]
+
+    def design(self, name: str) -> Array:
+        """One field of the recorded designs as an array of T numbers, NaN where there is none.
+
+        Args:
+            name: ``"eta_x"``, ``"eta_d"``, ``"alpha"``, ``"theta"``, ``"a_x"``, ``"a_d"``,
+                ``"min_eig_A"`` or ``"norm_M"``.
+        """
+        known = {item.name for item in fields(Design)}
+        if name not in known:
+            raise InputError(f"unknown field {name!r} of a design{suggest(name, known)}")
+        values = [getattr(c, name, np.nan) for c in self.corrections]
+        return np.array([v if np.ndim(v) == 0 else np.nan for v in values], dtype=np.float64)
+
+    @property
+    def active(self) -> tuple[str, ...]:
+        """Which restriction limited η_x at each step (empty text where no rule decided)."""
+        return tuple(c.active if isinstance(c, Design) else "" for c in self.corrections)
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """What one iterate leaves behind: no Jacobian, no Hessian."""
+
+    x: Array
+    mu: Array
+    multipliers: Array
+    effective: Array
+    h: Array
+    numbers: tuple[float, float, float, float]
+    correction: Correction | None
+
+
+@dataclass
+class Recorder:
+    """Collects the rows of a :class:`History`."""
+
+    rows: list[_Row] = field(default_factory=list)
+
+    def __call__(self, progress: Progress) -> None:
+        """Take one row."""
+        state, residuals = progress.state, progress.residuals
+        numbers = (
+            progress.at.f,
+            residuals.feasibility,
+            residuals.stationarity,
+            progress.elapsed,
+        )
+        self.rows.append(
+            _Row(
+                state.x,
+                state.mu,
+                state.multipliers,
+                state.effective,
+                progress.at.h,
+                numbers,
+                progress.correction,
+            )
+        )
+
+    def history(self) -> History:
+        """Return what was collected."""
+        rows = self.rows
+        f, feasibility, stationarity, elapsed = np.array([r.numbers for r in rows]).T
+        return History(
+            t=np.arange(len(rows)),
+            x=np.array([r.x for r in rows]),
+            mu=np.array([r.mu for r in rows]),
+            multipliers=np.array([r.multipliers for r in rows]),
+            effective_multipliers=np.array([r.effective for r in rows]),
+            h=np.array([r.h for r in rows]),
+            f=f,
+            feasibility=feasibility,
+            stationarity=stationarity,
+            elapsed=elapsed,
+            corrections=tuple(r.correction for r in rows[1:]),
+        )

@@ -1,0 +1,193 @@
+"""What one iteration of a nonlinear program shows to a callback, the log and the statistics."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from casadi_hybrid.basics.arrays import largest
+from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.basics.status import StopReason
+from casadi_hybrid.course.history import Course
+from casadi_hybrid.law import State
+from casadi_hybrid.point.kkt import met_far_out
+from casadi_hybrid.standard_form.form import Bounds
+from casadi_hybrid.stopping import Progress
+
+
+@dataclass(frozen=True, eq=False)
+class IterationRecord:
+    """One iterate, in the user's units. The arrays are copies.
+
+    Attributes:
+        iter: steps taken, from 0. A jump to the solution of an active set counts all its Newton
+            steps, so numbers may be skipped; another attempt from another start goes on counting.
+        obj: f(x).
+        inf_pr: largest violation of a bound on x or g.
+        inf_du: ‖∇f + J_gᵀλ_g + λ_x‖_∞.
+        compl: largest |λ|·(distance to its bound).
+        mu: barrier parameter ν (of the scaled problem).
+        d_norm: ‖x − x of the record before‖_∞; NaN in the first.
+        regularization_size: the last shift σ of the Hessian that was needed, 0 if none ever was.
+        restoration: whether the violation alone is being reduced.
+        x, g, lam_x, lam_g: the iterate, g(x) and the multipliers.
+        elapsed: seconds since the start of the solve.
+    """
+
+    iter: int
+    obj: float
+    inf_pr: float
+    inf_du: float
+    compl: float
+    mu: float
+    d_norm: float
+    regularization_size: float
+    restoration: bool
+    x: Vector
+    g: Vector
+    lam_x: Vector
+    lam_g: Vector
+    elapsed: float
+
+
+# Kept per iteration for stats()["iterations"]; those with CasADi's names have CasADi's meaning.
+LISTED = ("iter", "obj", "inf_pr", "inf_du", "compl", "mu", "d_norm", "regularization_size")
+
+
+@dataclass
+class Watch:
+    """Turns each progress of a solve into a record, hands it on, and remembers its numbers.
+
+    One per call of a solver: nothing is shared between threads.
+
+    Args:
+        bounds: of the solve.
+        callback: called with every record; it stops the solve by returning True.
+        log: print every so many iterations; 0 prints nothing.
+        divergence: ‖x‖_∞ and −f beyond which the solve is given up.
+    """
+
+    bounds: Bounds
+    callback: Callable[[IterationRecord], bool | None] | None = None
+    log: int = 0
+    divergence: float = np.inf
+    lists: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in LISTED})
+    _x: Vector | None = None
+    _stop: bool = False
+    _times: list[float] = field(default_factory=list)
+    _began: float = field(default_factory=time.perf_counter)
+    _of_attempt: int = 0
+    _before: int = 0
+    _log: IterationLog | None = None
+
+    def observe(
+        self, progress: Progress, multipliers: Callable[[State], tuple[Vector, Vector]]
+    ) -> None:
+        """Record the iterate, log it and ask the callback; multipliers gives (lam_x, lam_g)."""
+        row = self._row(progress)
+        for numbers, number in zip(self.lists.values(), row, strict=True):
+            numbers.append(number)
+        elapsed = time.perf_counter() - self._began
+        self._times.append(elapsed)
+        if not self.log and self.callback is None:
+            return
+        lam_x, lam_g = multipliers(progress.state)
+        carry = progress.state.carry
+        record = IterationRecord(
+            **dict(zip(LISTED, row, strict=True)),
+            restoration=carry.restoration is not None,
+            x=progress.state.x.copy(),
+            g=carry.at.raw_g.copy(),
+            lam_x=lam_x.copy(),
+            lam_g=lam_g.copy(),
+            elapsed=elapsed,
+        )
+        if self.log:
+            self._log = self._log or IterationLog(every=self.log)
+            self._log(record)
+        if self.callback is not None:
+            self._stop = self.callback(record) is True
+
+    def test(self, progress: Progress) -> StopReason | None:
+        """Stop where the callback has asked for it, or where the iterates have gone to infinity."""
+        if self._stop:
+            return StopReason.STOPPED_BY_USER
+        at = progress.state.carry.at
+        low = at.raw_f < -self.divergence
+        if low and met_far_out(self.bounds, at.x, at.raw_g, at.raw_J):
+            return StopReason.UNBOUNDED
+        return StopReason.DIVERGED if largest(at.x) > self.divergence else None
+
+    def course(self) -> Course:
+        """The residuals of all iterates as arrays."""
+        names = {"f": "obj", "feasibility": "inf_pr", "stationarity": "inf_du"}
+        numbers = {key: np.array(self.lists[name], float) for key, name in names.items()}
+        return Course(t=np.array(self.lists["iter"], int), elapsed=np.array(self._times), **numbers)
+
+    def _row(self, progress: Progress) -> tuple[Any, ...]:
+        """The numbers of :data:`LISTED`."""
+        state, residuals = progress.state, progress.residuals
+        if state.t < self._of_attempt:  # another attempt, from another start
+            self._before += self._of_attempt
+            self._x = None
+        self._of_attempt = state.t
+        moved = np.nan if self._x is None else largest(state.x - self._x)
+        self._x = state.x
+        carry = state.carry
+        return (
+            self._before + state.t,
+            float(carry.at.raw_f),
+            residuals.feasibility,
+            residuals.stationarity,
+            residuals.complementarity,
+            float(carry.nu),
+            moved,
+            float(carry.shift),
+        )
+
+
+LEGEND = (
+    "iter: steps; objective: f(x); inf_pr: largest violation of a bound on x or g;",
+    "inf_du: |grad f + J'lam_g + lam_x|; compl: largest |lam|*(distance to its bound);",
+    "mu: barrier parameter; |dx|: last step; shift: last shift of the Hessian;",
+    "r: the violation alone is being reduced (restoration). All but mu in your units, max norms.",
+)
+_WIDTHS = {"inf_pr": 9, "inf_du": 9, "compl": 9, "mu": 9, "|dx|": 9, "shift": 9}
+HEADER = " ".join(
+    [f"{'iter':>5} ", f"{'objective':>15}", *(f"{name:>{w}}" for name, w in _WIDTHS.items())]
+)
+
+
+def _write(line: str) -> None:
+    print(line, file=sys.stdout, flush=True)
+
+
+@dataclass
+class IterationLog:
+    """Prints an aligned line every ``every`` records; first a legend, the header every 20 lines."""
+
+    every: int = 1
+    write: Callable[[str], None] = _write
+    _lines: int = 0
+
+    def __call__(self, record: IterationRecord) -> None:
+        """Print the line of this record where one is due."""
+        if record.iter % self.every:
+            return
+        if self._lines == 0:
+            for line in LEGEND:
+                self.write(line)
+        if self._lines % 20 == 0:
+            self.write(HEADER)
+        self._lines += 1
+        numbers = (record.inf_pr, record.inf_du, record.compl, record.mu, record.d_norm)
+        cells = [f"{record.iter:5d}{'r' if record.restoration else ' '}", f"{record.obj:15.7e}"]
+        cells += [f"{v:9.2e}" if np.isfinite(v) else f"{'-':>9}" for v in numbers]
+        shift = record.regularization_size
+        cells.append(f"{shift:9.2e}" if shift else f"{'-':>9}")
+        self.write(" ".join(cells))

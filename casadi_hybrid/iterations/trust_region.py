@@ -1,0 +1,71 @@
+"""The trust-region subproblem in eigencoordinates: minimize ½Σeᵢtᵢ² + bᵀt subject to ‖t‖₂ ≤ Δ."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from casadi_hybrid.basics.inputs import Vector
+
+_MAX_ITERATIONS = 60
+_ACCURACY = 1e-10
+# Negative eigenvalues above minus this part of the largest are zero, and as close to the least
+# one they are equal to it.
+_EQUAL = 1e-14
+
+
+def trust_region_step(e: Vector, b: Vector, radius: float) -> tuple[Vector, float]:
+    """Return the global minimizer t and the multiplier σ ≥ 0 of the radius.
+
+    (e + σ)t = −b with e + σ ≥ 0 and σ(Δ − ‖t‖) = 0 (Moré and Sorensen, 1983). The secular
+    equation 1/‖t(σ)‖ = 1/Δ is solved by a bracketed Newton iteration from below; in the hard case
+    the step is completed along the least eigenvector. Of many minimizers inside the radius
+    (e_i = b_i = 0) the shortest is returned.
+
+    Args:
+        e: eigenvalues, ascending; may be negative.
+        b: gradient in the eigenbasis.
+        radius: Δ > 0.
+    """
+    if e.size == 0:
+        return np.zeros(0), 0.0
+    nothing = _EQUAL * float(np.abs(e).max())
+    e = np.where((e < 0) & (e >= -nothing), 0.0, e)
+    least = float(e[0])
+    # In the gaps e − e₀ and τ = e₀ + σ the hard case has no cancellation.
+    gaps = e - least
+    if least < 0:
+        gaps = np.where(gaps <= nothing, 0.0, gaps)
+    slope = float(np.linalg.norm(b[gaps == 0]))
+    if least >= 0 and (least > 0 or slope == 0):
+        t = _shifted(b, gaps, least)
+        if np.linalg.norm(t) <= radius:
+            return t, 0.0
+    if least < 0 and slope == 0:
+        t = _shifted(b, gaps, 0.0)
+        missing = radius**2 - float(t @ t)
+        if missing >= 0:
+            t[0] = np.sqrt(missing)
+            return t, -least
+    # ‖b_least‖/τ ≤ ‖t(τ)‖ ≤ ‖b‖/τ brackets the root.
+    low = max(0.0, least, slope / radius)
+    high = max(low, float(np.linalg.norm(b)) / radius)
+    tau = low
+    for _ in range(_MAX_ITERATIONS):
+        t = _shifted(b, gaps, tau)
+        norm = float(np.linalg.norm(t))
+        if abs(norm - radius) <= _ACCURACY * radius:
+            break
+        if norm > radius:
+            low = tau
+        else:
+            high = tau
+        tau += (norm**2 / float(-t @ _shifted(t, gaps, tau))) * (norm - radius) / radius
+        if not low < tau < high:
+            tau = 0.5 * (low + high)
+    return t, max(0.0, tau - least)
+
+
+def _shifted(b: Vector, gaps: Vector, tau: float) -> Vector:
+    """−b/(gaps + τ), zero where gaps + τ is."""
+    shifted = gaps + tau
+    return np.asarray(-np.divide(b, shifted, out=np.zeros_like(shifted), where=shifted > 0))

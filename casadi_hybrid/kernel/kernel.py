@@ -1,0 +1,209 @@
+"""The quasi-definite kernel and its factorizations.
+
+    K(D, E) = [ W + D   Aᵀ ]
+              [   A    −E  ],   D, E ≥ 0 diagonal.
+
+E⁻¹ = M is a matrix-valued penalty: eliminating the second row leaves W + D + AᵀMA, the augmented
+curvature of the law (:mod:`casadi_hybrid.law`) with base multiplier y and correction M. Its step
+with P = (W + D + AᵀMA)⁻¹ and the look-ahead drive D_d = (APAᵀ + R)⁻¹ is the step of
+K(D, (R⁻¹ + M)⁻¹), whatever the split of M: E = M⁻¹ without a drive, E = 0, the Newton–KKT step,
+for R = 0. For a descent step K must have exactly as many negative eigenvalues as constraint rows.
+
+Two backends behind one interface: LAPACK's Bunch–Kaufman for small problems, and FERAL's sparse
+multifrontal LDLᵀ for large ones. Both pivot, so neither needs a regularized K, and both say how
+many eigenvalues are negative and whether a pivot was nothing but rounding.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Any, Protocol
+from weakref import finalize, ref
+
+import feral
+import numpy as np
+from scipy.linalg import lapack
+
+from casadi_hybrid.basics.arrays import all_finite, largest
+from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.kernel.sparse import Pattern
+
+Operator = Any  # numpy.ndarray or Sparse
+
+REFINEMENTS = 3
+_BLOCK = 32  # columns at a time in LAPACK; without the room for it, it takes one at a time
+_ROUNDING = 1e-14  # a pivot of the equilibrated K as small as this has no sign
+
+
+class Kernel(Protocol):
+    """Analysed once for a pattern, factored for many values."""
+
+    negative: int
+    """Negative eigenvalues of the last factored K."""
+    singular: bool
+    """Whether the last factorization met a zero pivot."""
+
+    def factor(self, W: Operator, D: Vector, A: Operator, E: float | Vector) -> None:
+        """Factor K(D, E·I)."""
+        ...
+
+    def solve(self, b: Vector) -> Vector:
+        """Solve K x = b with iterative refinement on the same factor."""
+        ...
+
+
+class DenseKernel:
+    """LAPACK dsytrf: symmetric indefinite with pivoting; the pivot blocks give the inertia."""
+
+    def __init__(self, m: int, n: int) -> None:
+        self._n = n
+        self._K = np.zeros((n + m, n + m), order="F")
+        self._work = max(1, _BLOCK * (n + m))
+        self._diagonal = self._K.reshape(-1, order="F")[:: n + m + 1]  # a view
+        self.negative = 0
+        self.singular = False
+
+    def factor(self, W: Operator, D: Vector, A: Operator, E: float | Vector) -> None:
+        """Factor K(D, E·I)."""
+        n, K, diagonal = self._n, self._K, self._diagonal
+        K[:n, :n] = W
+        K[n:, :n] = A
+        K[:n, n:] = A.T
+        diagonal[:n] += D
+        diagonal[n:] = -E
+        self._ldl, self._pivots, info = lapack.dsytrf(K, lower=1, lwork=self._work)
+        pivots = self._ldl.diagonal()
+        below = pivots < 0
+        single = self._pivots > 0
+        pairs = (single.size - int(np.count_nonzero(single))) // 2
+        # A 2×2 pivot block of Bunch and Kaufman is indefinite: one negative eigenvalue each.
+        self.negative = int(np.count_nonzero(below & single if pairs else below)) + pairs
+        self.singular = info > 0 or not all_finite(pivots)
+
+    def solve(self, b: Vector) -> Vector:
+        """Solve K x = b with iterative refinement."""
+        x, _ = lapack.dsytrs(self._ldl, self._pivots, b, lower=1)
+        target = 1e-13 * largest(b)
+        for _ in range(REFINEMENTS):
+            r = b - self._K.dot(x)
+            if largest(r) <= target:
+                break
+            x = x + lapack.dsytrs(self._ldl, self._pivots, r, lower=1)[0]
+        return np.asarray(x)
+
+
+class Layout:
+    """Where the entries of W, D, A and E go in the lower triangle of the sparse K.
+
+    Made once for a pair of patterns and shared by all kernels on them, in all threads.
+    """
+
+    def __init__(self, W: Pattern, A: Pattern) -> None:
+        m, n = A.shape
+        self.n, self.size = n, n + m
+        self.of_W = np.flatnonzero(W.rows >= W.cols)
+        diagonal = np.arange(self.size)
+        rows = np.concatenate((W.rows[self.of_W], A.rows + n, diagonal))
+        cols = np.concatenate((W.cols[self.of_W], A.cols, diagonal))
+        self.pattern, where = Pattern.ordered((self.size, self.size), rows, cols)
+        stops = np.cumsum((self.of_W.size, A.rows.size))
+        self.at_W, self.at_A, self.at_diagonal = np.split(where, stops)
+        counts = np.bincount(self.pattern.cols, minlength=self.size)
+        self._starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+        self._rows = self.pattern.rows.astype(np.int64)
+
+    def matrix(self, values: Vector) -> feral.CscMatrix:
+        """The symmetric matrix with these entries."""
+        return feral.CscMatrix(self.size, self._starts, self._rows, values)
+
+    def factorization(self) -> feral.Solver:
+        """A new factorization object, its elimination order chosen.
+
+        FERAL chooses it by the first numbers it sees. Those are the same for all objects of this
+        layout, so that a solve does not depend on what was solved before it.
+        """
+        solver = feral.Solver(parallel=False, scaling="inf_norm")
+        values = np.cos(np.arange(self.pattern.rows.size))
+        values[self.at_diagonal[: self.n]] = 1.0
+        values[self.at_diagonal[self.n :]] = 0.0
+        solver.factor(self.matrix(values))
+        return solver
+
+
+@dataclass(eq=False)
+class _Lease:
+    """A factorization object of one thread, and whether a kernel uses it."""
+
+    solver: feral.Solver
+    free: bool = True
+
+    def end(self) -> None:
+        self.free = True
+
+
+class _Pool(threading.local):
+    """The factorization objects of one thread: FERAL's may be used and dropped by no other."""
+
+    def __init__(self) -> None:
+        self._kept: dict[int, tuple[ref[Layout], list[_Lease]]] = {}
+
+    def lease(self, layout: Layout) -> _Lease:
+        """An object that no other kernel uses; those of layouts that are gone are dropped."""
+        for key in [key for key, (of, _) in self._kept.items() if of() is None]:
+            del self._kept[key]
+        leases = self._kept.setdefault(id(layout), (ref(layout), []))[1]
+        lease = next((one for one in leases if one.free), None)
+        if lease is None:
+            lease = _Lease(layout.factorization())
+            leases.append(lease)
+        lease.free = False
+        return lease
+
+
+_pool = _Pool()
+
+
+class SparseKernel:
+    """FERAL: multifrontal LDLᵀ with equilibration and delayed pivots (Duff and Reid, 1983)."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        lease = _pool.lease(layout)
+        finalize(self, lease.end)
+        self._solver = lease.solver
+        self._K = layout.matrix(np.zeros(layout.pattern.rows.size))
+        self.negative = 0
+        self.singular = False
+
+    def factor(self, W: Operator, D: Vector, A: Operator, E: float | Vector) -> None:
+        """Factor K(D, E·I)."""
+        layout, n = self._layout, self._layout.n
+        data = np.zeros(layout.pattern.rows.size)
+        data[layout.at_W] = W.data[layout.of_W]
+        data[layout.at_A] = A.data
+        data[layout.at_diagonal[:n]] += D
+        data[layout.at_diagonal[n:]] = -E
+        self._K.set_values(data)
+        solver = self._solver
+        try:
+            _, inertia = solver.factor(self._K)
+        except (feral.FeralError, ValueError):  # numbers beyond the range of floating point
+            self.singular = True
+            return
+        self.negative = inertia.n_neg
+        self.singular = inertia.n_zero > 0 or solver.min_pivot_magnitude <= _ROUNDING
+
+    def solve(self, b: Vector) -> Vector:
+        """Solve K x = b with iterative refinement."""
+        x = self._solver.solve(b)
+        size = largest(b)
+        error = np.inf
+        for _ in range(REFINEMENTS):
+            r = b - self._K.symv(x)
+            now = largest(r)
+            if now <= 1e-13 * size or now > 0.5 * error:
+                break
+            error = now
+            x = x + self._solver.solve(r)
+        return np.asarray(x)

@@ -1,0 +1,177 @@
+"""Sparse matrices on a fixed pattern: new values in every iteration, the structure once.
+
+A general sparse library checks and converts its index arrays whenever a matrix is made, which
+costs more than all arithmetic of a mid-sized iteration. Here a :class:`Pattern` is made once and
+shared, and a :class:`Sparse` is a pattern with an array of values. It has what the iterations use
+of a NumPy matrix: ``A @ v``, ``A.T @ v``, ``A * number``, ``A - B`` on one pattern, ``A.shape``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from casadi_hybrid.basics.arrays import largest
+from casadi_hybrid.basics.inputs import Vector
+
+Index = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Pattern:
+    """Where the entries lie, in column-major order: entry k is at (rows[k], cols[k])."""
+
+    shape: tuple[int, int]
+    rows: Index
+    cols: Index
+
+    @classmethod
+    def of(cls, sparsity: ca.Sparsity) -> Pattern:
+        """Return the pattern of a CasADi sparsity."""
+        rows, cols = sparsity.get_triplet()
+        shape = (sparsity.size1(), sparsity.size2())
+        return cls(shape, np.array(rows, dtype=np.intp), np.array(cols, dtype=np.intp))
+
+    @classmethod
+    def ordered(cls, shape: tuple[int, int], rows: Index, cols: Index) -> tuple[Pattern, Index]:
+        """Return the pattern of entries given in any order, and where each of them went.
+
+        Entries at one place are merged.
+        """
+        keys, position = np.unique(cols * np.intp(shape[0]) + rows, return_inverse=True)
+        return cls(shape, keys % shape[0], keys // shape[0]), position
+
+    def block(self, rows: Index, cols: Index) -> tuple[Pattern, Index]:
+        """Return the pattern of a block (``rows``, ``cols`` increasing), and its entries here."""
+        new_row = np.full(self.shape[0], -1, dtype=np.intp)
+        new_col = np.full(self.shape[1], -1, dtype=np.intp)
+        new_row[rows], new_col[cols] = np.arange(rows.size), np.arange(cols.size)
+        r, c = new_row[self.rows], new_col[self.cols]
+        kept = np.flatnonzero((r >= 0) & (c >= 0))
+        return Pattern((rows.size, cols.size), r[kept], c[kept]), kept
+
+    @property
+    def sparsity(self) -> ca.Sparsity:
+        """The same as a CasADi sparsity."""
+        rows, cols = self.rows.tolist(), self.cols.tolist()
+        return ca.Sparsity.triplet(*self.shape, rows, cols)
+
+
+class Sparse:
+    """A matrix: a shared pattern and its values.
+
+    Attributes:
+        pattern: where the entries lie.
+        data: their values, in the pattern's order.
+    """
+
+    __slots__ = ("data", "pattern")
+    # NumPy leaves `array @ Sparse` and `number * Sparse` to the methods below.
+    __array_ufunc__ = None
+
+    def __init__(self, pattern: Pattern, data: Vector) -> None:
+        self.pattern = pattern
+        self.data = data
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.pattern.shape
+
+    @property
+    def T(self) -> Transposed:
+        """The transpose, for products with vectors."""
+        return Transposed(self)
+
+    def __matmul__(self, v: Vector) -> Vector:
+        pattern = self.pattern
+        return _sums(pattern.rows, self.data * v[pattern.cols], pattern.shape[0])
+
+    def __mul__(self, factor: float) -> Sparse:
+        return Sparse(self.pattern, self.data * factor)
+
+    def __sub__(self, other: Sparse) -> Sparse:
+        if self.pattern is not other.pattern:
+            raise ValueError("A − B needs two matrices on one pattern")
+        return Sparse(self.pattern, self.data - other.data)
+
+    def scipy(self) -> Any:
+        """The same as a :class:`scipy.sparse.csc_array`."""
+        pattern = self.pattern
+        counts = np.bincount(pattern.cols, minlength=pattern.shape[1])
+        starts = np.concatenate(([0], np.cumsum(counts)))
+        return sp.csc_array((self.data, pattern.rows, starts), shape=pattern.shape)
+
+
+class Transposed:
+    """The transpose of a :class:`Sparse`, without a copy."""
+
+    __slots__ = ("_of",)
+
+    def __init__(self, of: Sparse) -> None:
+        self._of = of
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        m, n = self._of.pattern.shape
+        return n, m
+
+    def __matmul__(self, v: Vector) -> Vector:
+        data, pattern = self._of.data, self._of.pattern
+        return _sums(pattern.cols, data * v[pattern.rows], pattern.shape[1])
+
+
+def is_sparse(matrix: Any) -> bool:
+    """Whether the matrix is a :class:`Sparse` rather than a NumPy array."""
+    return isinstance(matrix, Sparse)
+
+
+def general(matrix: Any) -> Any:
+    """The matrix as a NumPy or SciPy array, for what is done once a solve."""
+    return matrix.scipy() if is_sparse(matrix) else np.asarray(matrix)
+
+
+def magnitudes(matrix: Any) -> Any:
+    """The matrix of absolute values."""
+    return Sparse(matrix.pattern, np.abs(matrix.data)) if is_sparse(matrix) else np.abs(matrix)
+
+
+def largest_entry(matrix: Any) -> float:
+    """The largest |entry|, 0 where there is none."""
+    return largest(matrix.data if is_sparse(matrix) else matrix.ravel(order="K"))
+
+
+def row_maxima(matrix: Any) -> Vector:
+    """The largest |entry| of every row."""
+    if is_sparse(matrix):
+        largest = np.zeros(matrix.shape[0])
+        np.maximum.at(largest, matrix.pattern.rows, np.abs(matrix.data))
+        return largest
+    return np.asarray(np.abs(matrix).max(axis=1, initial=0.0))
+
+
+def row_norms(matrix: Any, rows: Index) -> Vector:
+    """‖·‖₂ of the chosen rows."""
+    if is_sparse(matrix):
+        squares = _sums(matrix.pattern.rows, matrix.data**2, matrix.shape[0])[rows]
+    else:
+        squares = (matrix[rows] ** 2).sum(axis=1)
+    return np.asarray(np.sqrt(squares))
+
+
+def column_squares(matrix: Any) -> Vector:
+    """‖·‖₂² of every column."""
+    if is_sparse(matrix):
+        return _sums(matrix.pattern.cols, matrix.data**2, matrix.shape[1])
+    return np.asarray(np.einsum("ij,ij->j", matrix, matrix))
+
+
+def _sums(where: Index, values: Vector, size: int) -> Vector:
+    """Sum the values that go to each of ``size`` places."""
+    return np.asarray(np.bincount(where, values, minlength=size), dtype=np.float64)

@@ -1,0 +1,126 @@
+"""KKT residuals of a nonlinear program in the user's units, and the verdict they give."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from casadi_hybrid.basics.arrays import largest, sum_of_sizes
+from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.kernel.sparse import Index, largest_entry, magnitudes, row_maxima
+from casadi_hybrid.point.residuals import (
+    ROUNDING,
+    Residuals,
+    counted_distance,
+    counted_slope,
+    counted_violation,
+)
+from casadi_hybrid.problem.evaluator import Operator
+from casadi_hybrid.standard_form.form import Bounds
+
+_FAR = 1e-12
+_TINY = 1e-9
+_HUGE = 1e8
+
+
+def kkt_residuals(
+    bounds: Bounds,
+    x: Vector,
+    gradient: Vector,
+    g: Vector,
+    J: Operator,
+    lam_x: Vector,
+    lam_g: Vector,
+) -> Residuals:
+    """Residuals in the infinity norm, unscaled.
+
+    - feasibility: the largest violation of a bound on x or g;
+    - stationarity: ‖∇f + J_gᵀλ_g + λ_x‖_∞;
+    - complementarity: the largest |λ_i|·(distance to the bound its sign points to), where a
+      multiplier whose sign points to an infinite bound counts with its own size.
+
+    What rounding explains counts as zero
+    (:func:`~casadi_hybrid.point.residuals.beyond_rounding`).
+    The terms of a row are taken to be of the sizes |J_g||x| and |bound|.
+    """
+    steepest = largest_entry(J)
+    of_g = _excess(g, bounds.lbg, bounds.ubg)
+    if of_g > 0.0:
+        entries = violations(g, bounds.lbg, bounds.ubg)
+        if _may_be_rounding(entries, steepest * sum_of_sizes(x)):
+            of_g = largest(counted_violation(entries, row_sizes(g, J, x)))
+    slope = gradient + J.T @ lam_g + lam_x
+    if _may_be_rounding(slope, steepest * sum_of_sizes(lam_g), largest(gradient)):
+        slope = counted_slope(slope, gradient, magnitudes(J).T @ np.abs(lam_g) + np.abs(lam_x))
+    of_x = _excess(x, bounds.lbx, bounds.ubx) if bounds.on_x else 0.0
+    return Residuals(
+        max(of_x, of_g),
+        largest(slope),
+        max(
+            _slackness(x, bounds.open_x, lam_x, gradient),
+            _slackness(g, bounds.open_g, lam_g, gradient, J),
+        ),
+    )
+
+
+def violations(value: Vector, lower: Vector, upper: Vector) -> Vector:
+    """How far each entry lies outside its bounds: negative below, positive above, else zero."""
+    return np.maximum(value - upper, 0.0) - np.maximum(lower - value, 0.0)
+
+
+def row_sizes(g: Vector, J: Operator, x: Vector) -> Vector:
+    """The sizes |J_g||x| + |g| that the terms of each row are taken to have."""
+    return np.asarray(magnitudes(J) @ np.abs(x) + np.abs(g))
+
+
+def met_far_out(bounds: Bounds, x: Vector, g: Vector, J: Operator, *, cap: float = 1e-2) -> bool:
+    """Whether all bounds are met to 1e-6, or to 1e-12 of the sizes of a row's terms up to ``cap``.
+
+    The second is what can be known where x is large, as it is at the far end of a ray. With an
+    infinite cap two rows that contradict each other by a constant are both met there.
+    """
+    of_x = violations(x, bounds.lbx, bounds.ubx)
+    of_g = np.abs(violations(g, bounds.lbg, bounds.ubg))
+    room = np.clip(_FAR * row_sizes(g, J, x), 1e-6, max(cap, 1e-6))
+    return largest(of_x) <= 1e-6 and bool((of_g <= room).all())
+
+
+def _excess(value: Vector, lower: Vector, upper: Vector) -> float:
+    """The largest violation alone."""
+    if not value.size:
+        return 0.0
+    outside = np.maximum(value - upper, lower - value)
+    furthest: float = outside.item(outside.argmax())
+    return max(0.0, furthest)
+
+
+def _may_be_rounding(entries: Vector, product: float, other: float = 0.0) -> bool:
+    """A cheap necessary condition for some entry to be no more than rounding of its terms."""
+    bound = ROUNDING * (4.0 * product + 2.0 * other)
+    # Entries far below every tolerance need no excuse.
+    if not bound >= _TINY:
+        return False
+    return bool(np.abs(entries[entries != 0.0]).min(initial=np.inf) <= bound)
+
+
+def _slackness(
+    value: Vector,
+    bounds: tuple[Index, Vector, Vector, bool],
+    lam: Vector,
+    gradient: Vector,
+    J: Operator = None,
+) -> float:
+    where, lower, upper, closed = bounds
+    if not where.size:
+        return 0.0
+    if where.size < value.size:
+        value, lam = value[where], lam[where]
+    strongest = largest(lam)
+    if strongest == 0.0:
+        return 0.0
+    distance = np.where(lam > 0, upper, lower) - value
+    if strongest > _HUGE:  # with less no rounding of a distance matters
+        pulls = np.abs(lam) * (1.0 if J is None else row_maxima(J)[where])
+        distance = counted_distance(np.abs(distance), value, pulls, gradient)
+    if not closed:
+        distance[np.isinf(distance)] = 1.0
+    return largest(lam * distance)

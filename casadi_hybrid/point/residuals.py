@@ -1,0 +1,173 @@
+"""KKT residuals of an equality-constrained point, and the verdict they give."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from casadi_hybrid.basics.inputs import Vector, positive
+from casadi_hybrid.basics.status import PointStatus
+from casadi_hybrid.problem.functions import Evaluation
+
+ROUNDING = 100.0 * float(np.finfo(float).eps)
+"""What rounding may leave of a sum, relative to the sizes of the terms that cancel in it."""
+HALF_DIGIT = 2.0 * float(np.finfo(float).eps)
+"""The same of a distance between two given numbers, relative to their size."""
+_NEGLIGIBLE = 1e-9
+_PULL = 100.0
+_CONSTANT = 1e-2
+
+
+def beyond_rounding(entries: Vector, sizes: Vector, rounding: float = ROUNDING) -> Vector:
+    """The entries of a residual, zero where rounding explains them: |r_i| ≤ ``rounding``·size_i.
+
+    An absolute tolerance alone asks for the impossible where large terms cancel: of two numbers
+    near 1e12 the difference is known to 1e-4. Solver and verifiers count residuals by this rule;
+    it matters only where terms exceed 4e7 times the tolerance of 1e-6. What is not finite has no
+    excuse, nor has a residual whose terms are not.
+
+    Args:
+        entries: of one residual.
+        sizes: the sums of the absolute values of the terms of each.
+        rounding: the part of the size that counts as nothing.
+    """
+    explained = (np.abs(entries) <= rounding * sizes) & np.isfinite(sizes)
+    return np.where(explained, 0.0, entries)
+
+
+def counted(entries: Vector, sizes: Vector) -> Vector:
+    """The same, but rounding below 1e-9 is no excuse.
+
+    It is far below every tolerance, and whoever asks for less wants to see the numbers.
+    """
+    return beyond_rounding(entries, np.where(ROUNDING * sizes > _NEGLIGIBLE, sizes, 0.0))
+
+
+def counted_violation(violation: Vector, sizes: Vector) -> Vector:
+    """The violations of equations or rows that count: rounding excuses 1e-2 of them at most.
+
+    Very far out it would excuse any constant.
+    """
+    return counted(violation, np.minimum(sizes, _CONSTANT / ROUNDING))
+
+
+def counted_slope(slope: Vector, gradient: Vector, pulls: Vector) -> Vector:
+    """The entries of ∇f + Aᵀλ that count.
+
+    Multipliers may excuse a residual only as far as ∇f asks for them, a hundred times its size:
+    where constraints degenerate they grow without bound, and ∇f itself would drown in rounding.
+
+    Args:
+        slope: ∇f + Aᵀλ.
+        gradient: ∇f.
+        pulls: |A|ᵀ|λ|.
+    """
+    limit = _PULL * float(np.abs(gradient).max(initial=0.0))
+    return counted(slope, np.minimum(np.abs(gradient) + pulls, limit))
+
+
+def counted_distance(distance: Vector, value: Vector, pulls: Vector, gradient: Vector) -> Vector:
+    """The distances of values to their bounds that count in complementarity.
+
+    Args:
+        distance: |bound − value|.
+        value: of each row.
+        pulls: |λ_i| times the largest entry of the row's gradient; see :func:`counted_slope`.
+        gradient: ∇f.
+    """
+    limit = _PULL * float(np.abs(gradient).max(initial=0.0))
+    return beyond_rounding(distance, np.where(pulls <= limit, np.abs(value), 0.0), HALF_DIGIT)
+
+
+@dataclass(frozen=True, slots=True)
+class Residuals:
+    """First-order residuals in the infinity norm, unscaled.
+
+    Entries that the rounding of their terms explains count as zero (:func:`counted`).
+
+    Attributes:
+        feasibility: ‖h(x)‖_∞, in the units of h.
+        stationarity: ‖∇f(x) + J_h(x)ᵀλ‖_∞, in units of f per unit of x.
+        complementarity: largest |λ_i|·(distance to its bound); zero without inequalities.
+    """
+
+    feasibility: float
+    stationarity: float
+    complementarity: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerances:
+    """What counts as zero. Both are absolute and apply to the unscaled residuals."""
+
+    feasibility: float = 1e-8
+    stationarity: float = 1e-8
+    complementarity: float = 1e-8
+
+    def __post_init__(self) -> None:
+        positive(self.feasibility, "tol_feasibility")
+        positive(self.stationarity, "tol_stationarity")
+        positive(self.complementarity, "tol_complementarity")
+
+    def merit(self, residuals: Residuals) -> float:
+        """The larger residual in units of its tolerance: ≤ 1 at a KKT point."""
+        return max(
+            residuals.feasibility / self.feasibility,
+            residuals.stationarity / self.stationarity,
+            residuals.complementarity / self.complementarity,
+        )
+
+
+def residuals_at(at: Evaluation, multipliers: Vector) -> Residuals:
+    """Residuals of (x, λ) from the problem's functions at x."""
+    h, slope = first_order_terms(at, multipliers)
+    return Residuals(float(np.abs(h).max(initial=0.0)), float(np.abs(slope).max()))
+
+
+def first_order_terms(at: Evaluation, multipliers: Vector) -> tuple[Vector, Vector]:
+    """h and ∇f + J_hᵀλ as far as they count; the terms of h are taken as |J_h||x| + |h|."""
+    sizes = np.abs(at.B)
+    with np.errstate(over="ignore", invalid="ignore"):
+        of_h = sizes @ np.abs(at.x) + np.abs(at.h)
+        pulls = sizes.T @ np.abs(multipliers)
+    slope = at.gradient + at.B.T @ multipliers
+    return counted_violation(at.h, of_h), counted_slope(slope, at.gradient, pulls)
+
+
+def judge(
+    at: Evaluation, residuals: Residuals, tolerances: Tolerances, multipliers: Vector
+) -> PointStatus:
+    """Say what the point is.
+
+    An infeasible stationary point has ‖J_hᵀh‖ small against ‖J_h‖‖h‖ while h is not: no first
+    order step reduces the violation. A Fritz John point has J_hᵀλ/‖λ‖ ≈ 0 for huge λ.
+    """
+    feasible = residuals.feasibility <= tolerances.feasibility
+    stationary = residuals.stationarity <= tolerances.stationarity
+    if feasible:
+        if stationary:
+            return PointStatus.KKT_POINT
+        size = float(np.linalg.norm(multipliers))
+        pull = float(np.linalg.norm(at.B.T @ multipliers))
+        if size > 1e6 and pull <= 1e-5 * size:
+            return PointStatus.FRITZ_JOHN_POINT
+        return PointStatus.FEASIBLE_NOT_STATIONARY
+    if violation_is_stationary(at, 1e-6):
+        return PointStatus.INFEASIBLE_STATIONARY
+    return PointStatus.STATIONARY_NOT_FEASIBLE if stationary else PointStatus.NOT_CONVERGED
+
+
+def violation_is_stationary(at: Evaluation, tolerance: float) -> bool:
+    """Whether ‖J_hᵀh‖ ≤ max(tolerance · ‖J_h‖, 1e-9) · ‖h‖.
+
+    The absolute part covers a Jacobian that vanishes together with the slope of the violation,
+    as that of ‖x‖² + 1 does at its least point.
+    """
+    largest = float(np.abs(at.B).max())
+    if largest == 0.0:
+        return True
+    # Scaled to entries of size one: squares of large numbers overflow.
+    B, h = at.B / largest, at.h / max(float(np.abs(at.h).max()), 1e-300)
+    slope = max(tolerance * float(np.linalg.norm(B)), 1e-9 / largest)
+    return float(np.linalg.norm(B.T @ h)) <= slope * float(np.linalg.norm(h))

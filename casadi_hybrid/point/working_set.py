@@ -1,0 +1,73 @@
+"""Which bounds are active at a point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from casadi_hybrid.basics.inputs import Vector
+
+Sides = NDArray[np.int8]
+LOWER, INACTIVE, UPPER, EQUAL = -1, 0, 1, 2
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class WorkingSet:
+    """The active bounds by side: −1 at the lower bound, 1 at the upper, 2 where both are equal.
+
+    Zero stands for an inactive or missing bound.
+
+    Attributes:
+        x: n numbers, the bounds of the variables.
+        g: m numbers, the bounds of the constraints.
+    """
+
+    x: Sides
+    g: Sides
+
+    def __post_init__(self) -> None:
+        for sides in (self.x, self.g):
+            sides.setflags(write=False)
+
+    def __str__(self) -> str:
+        counts = [
+            f"{label}: {np.sum(s == LOWER)} lower, {np.sum(s == UPPER)} upper, "
+            f"{np.sum(s == EQUAL)} equal of {s.size}"
+            for label, s in (("x", self.x), ("g", self.g))
+        ]
+        return "; ".join(counts)
+
+
+def active_sides(
+    value: Vector, lower: Vector, upper: Vector, lam: Vector, near: float = 0.0
+) -> Sides:
+    """The sides at which bounds are active, by complementarity.
+
+    A bound is active where its multiplier exceeds the distance to it (at a solution one of the
+    two is zero up to the solver's tolerance), or where the distance is at most ``near`` relative
+    to max(1, |bound|).
+    """
+    below = np.where(np.isfinite(lower), value - lower, np.inf)
+    above = np.where(np.isfinite(upper), upper - value, np.inf)
+    size_l = np.maximum(1.0, np.abs(np.where(np.isfinite(lower), lower, 0.0)))
+    size_u = np.maximum(1.0, np.abs(np.where(np.isfinite(upper), upper, 0.0)))
+    at_lower = (-lam > below) | ((below <= near * size_l) & (lam <= 0.0))
+    at_upper = (lam > above) | ((above <= near * size_u) & (lam >= 0.0) & ~at_lower)
+    sides = np.where(at_lower, LOWER, np.where(at_upper, UPPER, INACTIVE))
+    return np.where(lower == upper, EQUAL, sides).astype(np.int8)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class WarmStart:
+    """What is known of a solution nearby beside its x.
+
+    Attributes:
+        lam_x, lam_g: its multipliers.
+        working_set: its active bounds; None leaves it to the multipliers to name them.
+    """
+
+    lam_x: Vector
+    lam_g: Vector
+    working_set: WorkingSet | None = None

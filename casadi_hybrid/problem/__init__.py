@@ -1,0 +1,1 @@
+"""A problem: symbols and names, its generated functions, its numbers, their evaluation."""

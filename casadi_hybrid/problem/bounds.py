@@ -1,0 +1,114 @@
+"""Checks of the numbers of one solve: vectors and pairs of bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from numpy.typing import NDArray
+
+from casadi_hybrid.basics.arrays import all_finite, anywhere
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.inputs import Vector, as_vector
+from casadi_hybrid.problem.program import Program
+from casadi_hybrid.standard_form.form import Bounds
+
+
+def checked(value: Any, size: int, name: str, *, infinite: bool = False) -> Vector:
+    """Return ``size`` numbers; a single one is repeated, and fits a vector without entries too.
+
+    Args:
+        value: numbers, a list, an array or ``DM``.
+        size: how many are needed.
+        name: for messages.
+        infinite: whether ±inf is a value; NaN never is.
+
+    Raises:
+        InputError: for symbols, text, a wrong length or a value that is not allowed.
+    """
+    common = _common(value, size)
+    if common is not None and (all_finite(common) or (infinite and not anywhere(np.isnan(common)))):
+        return common
+    if isinstance(value, ca.SX | ca.MX):
+        raise InputError(
+            f"{name} is a CasADi symbol; numbers are needed here. For symbols make the solver with "
+            "casadi_hybrid.as_function, which gives a CasADi Function"
+        )
+    array = _real(value)
+    if array is not None:
+        if size == 0 and array.size <= 1:
+            return np.zeros(0)
+        if infinite:
+            # The common check refuses infinities: let it see the rest.
+            vector = as_vector(np.where(np.isinf(array), 0.0, array), size, name)
+            flat = array.ravel()
+            return np.where(np.isinf(flat), flat, vector)
+    return as_vector(value, size, name)
+
+
+def _common(value: Any, size: int) -> Vector | None:
+    """What is nearly always given, a float, or numbers in a row, as a fresh array; else None.
+
+    The checks that can say what is wrong with the rest cost more than an iteration.
+    """
+    kind = type(value)
+    if kind is float:
+        array = np.empty(size)
+        array.fill(value)
+        return array
+    if kind is ca.DM:
+        array = value.full()
+        return array.ravel() if array.shape == (size, 1) else None
+    if kind not in (np.ndarray, list, tuple):
+        return None
+    try:
+        array = np.array(value)
+    except (TypeError, ValueError):
+        return None
+    if array.shape != (size,) or array.dtype.kind not in "iuf":
+        return None
+    return array.astype(np.float64, copy=False)
+
+
+def _real(value: Any) -> NDArray[np.float64] | None:
+    """The value as an array of real numbers; None where it is no such thing."""
+    try:
+        array = value.full() if isinstance(value, ca.DM) else np.asarray(value)
+    except (TypeError, ValueError):
+        return None
+    return np.asarray(array, dtype=np.float64) if array.dtype.kind in "biuf" else None
+
+
+def make_bounds(program: Program, lbx: Any, ubx: Any, lbg: Any, ubg: Any) -> Bounds:
+    """The bounds of one solve, checked: lower ≤ upper, each with a point between them.
+
+    Raises:
+        InputError: naming the argument (``lbx``, …) and the entry.
+    """
+    names = program.functions
+    return Bounds(
+        *_check_pair(lbx, ubx, program.n, "x", names.variable_names),
+        *_check_pair(lbg, ubg, program.m, "g", names.constraint_names),
+    )
+
+
+def _check_pair(
+    lower: Any, upper: Any, size: int, of: str, names: Sequence[str]
+) -> tuple[Vector, Vector]:
+    low = checked(lower, size, f"lb{of}", infinite=True)
+    high = checked(upper, size, f"ub{of}", infinite=True)
+    for label, values, wrong in ((f"lb{of}", low, np.inf), (f"ub{of}", high, -np.inf)):
+        bad = values == wrong
+        if anywhere(bad):
+            i = int(bad.argmax())
+            raise InputError(f"{label}[{i}] is {wrong}; no value of {names[i]} can meet it")
+    crossed = low > high
+    if anywhere(crossed):
+        i = int(crossed.argmax())
+        raise InputError(
+            f"lb{of}[{i}] = {low[i]:g} exceeds ub{of}[{i}] = {high[i]:g}; "
+            f"no value of {names[i]} lies between them"
+        )
+    return low, high

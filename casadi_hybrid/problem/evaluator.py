@@ -1,0 +1,59 @@
+"""A program's functions at fixed parameters, as arrays, counted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.kernel.sparse import Sparse
+from casadi_hybrid.problem.functions import Fused
+from casadi_hybrid.problem.program import Program
+from casadi_hybrid.standard_form.structure import patterns_of
+
+Operator = Any  # numpy.ndarray or Sparse: both have @, .T, .shape and products with numbers
+
+
+class Evaluator:
+    """The program's functions at fixed parameters, counted. One per solve and thread."""
+
+    def __init__(self, program: Program, p: Vector, *, dense: bool) -> None:
+        functions = program.functions
+        self.program = program
+        self.p = p
+        self.dense = dense
+        self._first = Fused(functions.first, functions)
+        self._curvature = Fused(functions.curvature, functions)
+        if not dense:
+            self._of_J, self._of_H = patterns_of(program)
+        self.counts = {"first": 0, "second": 0, "undefined": 0}
+
+    def first(self, x: Vector) -> tuple[float, Vector, Vector, Operator]:
+        """Return f, ∇f, g, J_g."""
+        self.counts["first"] += 1
+        fused = self._first
+        data = fused(x, self.p)
+        J = fused.dense(data, 3) if self.dense else Sparse(self._of_J, fused.part(data, 3))
+        return float(data[0]), fused.vector(data, 1), fused.vector(data, 2), J
+
+    def hessian(self, x: Vector, multipliers: Vector) -> Operator:
+        """Return ∇²ₓₓ(f + λᵀg)."""
+        self.counts["second"] += 1
+        fused = self._curvature
+        data = fused(x, multipliers, self.p)
+        return fused.dense(data, 0) if self.dense else Sparse(self._of_H, data)
+
+
+class GeneralEvaluator(Evaluator):
+    """The same with matrices of :mod:`scipy.sparse`, for what is done once and not in a loop."""
+
+    def __init__(self, program: Program, p: Vector) -> None:
+        super().__init__(program, p, dense=False)
+
+    def first(self, x: Vector) -> tuple[float, Vector, Vector, Operator]:
+        """Return f, ∇f, g, J_g."""
+        f, gradient, g, J = super().first(x)
+        return f, gradient, g, J.scipy()
+
+    def hessian(self, x: Vector, multipliers: Vector) -> Operator:
+        """Return ∇²ₓₓ(f + λᵀg)."""
+        return super().hessian(x, multipliers).scipy()

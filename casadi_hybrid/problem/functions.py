@@ -1,0 +1,339 @@
+"""The exact generated functions of a problem, and one fast call that evaluates them.
+
+Derivatives come from CasADi's algorithmic differentiation with their sparsity kept. An iteration
+needs f, ∇f, h, J_h and, for a design rule, ∇²ₓₓL at one point: each :class:`Fused` function is one
+CasADi call that fills one contiguous buffer with all of them, with no conversion on the way.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
+from pathlib import Path
+from subprocess import PIPE, STDOUT, run
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from numpy.typing import NDArray
+
+from casadi_hybrid.basics.arrays import all_finite
+from casadi_hybrid.basics.errors import CompilerWarning, EvaluationError
+from casadi_hybrid.basics.inputs import Matrix, Vector
+
+COMPILERS = ("cc", "gcc", "clang")
+EXPANSION_LIMIT = 8_000_000
+"""Scalar operations of one function up to which MX is turned into SX: seconds to build."""
+_FUSED = ("residual", "first", "second", "curvature")
+
+
+@dataclass(frozen=True)
+class Functions:
+    """The generated functions of one problem, as CasADi Functions, for any use.
+
+    Attributes:
+        residual: (x, p) → h.
+        first: (x, p) → f, ∇f, h, J_h.
+        second: (x, λ, p) → f, ∇f, h, J_h, ∇²ₓₓL, with L = f + λᵀh.
+        curvature: (x, λ, p) → ∇²ₓₓL alone, for who knows the rest already.
+        backend: ``"interpreted"`` or ``"compiled"``.
+        constraint_label: what the user calls h, for messages.
+        unexpanded: the MX functions in the order of these four, where some of the four are their
+            SX expansions; empty otherwise. Loops keep them small, which a compiler needs.
+    """
+
+    residual: ca.Function
+    first: ca.Function
+    second: ca.Function
+    curvature: ca.Function
+    constraint_names: tuple[str, ...]
+    variable_names: tuple[str, ...]
+    backend: str
+    constraint_label: str = "h"
+    unexpanded: tuple[ca.Function, ...] = ()
+
+    @property
+    def jacobian_sparsity(self) -> ca.Sparsity:
+        """Structural nonzeros of J_h, m×n."""
+        return self.first.sparsity_out("jac_h")
+
+    @property
+    def hessian_sparsity(self) -> ca.Sparsity:
+        """Structural nonzeros of ∇²ₓₓL, n×n."""
+        return self.second.sparsity_out("hess_lag")
+
+    def packing(self, function: ca.Function) -> Packing:
+        """The packing of one of these functions."""
+        known: dict[str, Packing] = self.__dict__.setdefault("_packings", {})
+        name = function.name()
+        found = known.get(name)
+        if found is None:
+            found = known[name] = Packing(function)
+        return found
+
+    def compiled(self) -> Functions:
+        """The same functions as machine code; with a warning the same object without a compiler."""
+        given = self.unexpanded or (self.residual, self.first, self.second, self.curvature)
+        made, backend = _compile(given)
+        if backend == "interpreted":
+            return self
+        return replace(self, **dict(zip(_FUSED, made, strict=True)), backend=backend, unexpanded=())
+
+    def expanded(self, size: int) -> Functions:
+        """The same in scalar operations (SX), which evaluate some ten times faster than MX.
+
+        ``second`` stays as it is. So do all where a derivative may have more operations than
+        :data:`EXPANSION_LIMIT`, or where some part has no scalar form (an integrator, a callback,
+        foreign code).
+
+        Args:
+            size: the number of scalar operations of f and h.
+        """
+        J, H = self.jacobian_sparsity, self.hessian_sparsity
+        directions = max(_directions(J), _directions(H))
+        if size * (directions + 3) > EXPANSION_LIMIT:
+            return self
+        plain = (self.residual, self.first, self.second, self.curvature)
+        try:
+            residual, first, curvature = (
+                function.expand() for function in (self.residual, self.first, self.curvature)
+            )
+        except RuntimeError:
+            return self
+        return replace(self, residual=residual, first=first, curvature=curvature, unexpanded=plain)
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """The problem's functions at one point, as dense arrays.
+
+    ``measured`` is what the dual channel sees of the residual; it differs from ``h`` only under
+    the noise models of the paper (appendix, partial residual-memory noise).
+    """
+
+    x: Vector
+    f: float
+    gradient: Vector
+    h: Vector
+    B: Matrix
+    hessian: Matrix | None
+    measured: Vector
+
+
+class Packing:
+    """Where the outputs of a function lie in one array: made once, shared by all solves.
+
+    Attributes:
+        inputs: nonzeros of every input.
+        slices, size: the part of the array with the nonzeros of each output; its length.
+        sparsity, shapes, labels: of every output.
+        scatter: where the nonzeros go in the full matrix, column by column; None for full ones.
+    """
+
+    def __init__(self, function: ca.Function) -> None:
+        outputs = range(function.n_out())
+        self.inputs = [function.nnz_in(i) for i in range(function.n_in())]
+        stops: list[int] = [0, *accumulate(function.nnz_out(i) for i in outputs)]
+        self.slices, self.size = [slice(a, b) for a, b in pairwise(stops)], stops[-1]
+        self.sparsity = [function.sparsity_out(i) for i in outputs]
+        self.shapes = [s.shape for s in self.sparsity]
+        self.labels = function.name_out()
+        self.scatter: list[NDArray[np.intp] | None] = [
+            None if s.is_dense() else np.asarray(s.find(), dtype=np.intp) for s in self.sparsity
+        ]
+
+
+class Fused:
+    """One generated function behind a buffer: numbers in, one array with every output.
+
+    Not shareable between threads: each solve makes its own.
+    """
+
+    def __init__(self, function: ca.Function, names: Functions) -> None:
+        packing = names.packing(function)
+        self._buffer, self._evaluate = function.buffer()
+        self._inputs = [np.zeros(size) for size in packing.inputs]
+        for i, array in enumerate(self._inputs):
+            self._buffer.set_arg(i, array.data)
+        self._work = np.zeros(packing.size)
+        for i, part in enumerate(packing.slices):
+            self._buffer.set_res(i, self._work[part].data)
+        self._slices, self._shapes = packing.slices, packing.shapes
+        self._scatter = packing.scatter
+        self._packing, self._names = packing, names
+
+    def __call__(self, *values: Vector) -> NDArray[np.float64]:
+        """Evaluate and return all outputs' nonzeros in one fresh array.
+
+        Raises:
+            EvaluationError: when an output is NaN or Inf, naming the function, the entry and x,
+                or when a ``ca.Callback`` inside the problem raises.
+        """
+        for target, value in zip(self._inputs, values, strict=True):
+            target[:] = value
+        try:
+            self._evaluate()
+        except RuntimeError as error:  # CasADi's own, which carries the user's as text
+            text = str(error).splitlines()[-1].rsplit(".cxx", maxsplit=1)[-1].lstrip(":0123456789 ")
+            place = self._place(values[0])
+            raise EvaluationError(
+                "a function of the problem", "", np.nan, place, values[0].copy(), text
+            ) from error
+        data = self._work.copy()
+        if not all_finite(data):
+            self._locate(data, values[0])
+        return data
+
+    @property
+    def size(self) -> int:
+        """Length of the array that a call returns."""
+        return self._packing.size
+
+    def dense(self, data: NDArray[np.float64], i: int) -> Matrix:
+        """Output ``i`` as a dense matrix (a view where its pattern is full)."""
+        shape = self._shapes[i]
+        index = self._scatter[i]
+        part = data[self._slices[i]]
+        if index is None:
+            return part.reshape(shape, order="F")
+        full = np.zeros(shape[0] * shape[1])
+        full[index] = part
+        return full.reshape(shape, order="F")
+
+    def part(self, data: NDArray[np.float64], i: int) -> Vector:
+        """The nonzeros of output ``i``, column by column (a view)."""
+        return data[self._slices[i]]
+
+    def vector(self, data: NDArray[np.float64], i: int) -> Vector:
+        """Output ``i`` as a vector (a view where its pattern is full)."""
+        if self._scatter[i] is None:
+            return data[self._slices[i]]
+        return self.dense(data, i).ravel()
+
+    def _locate(self, data: NDArray[np.float64], x: Vector) -> None:
+        for i, label in enumerate(self._packing.labels):
+            part = data[self._slices[i]]
+            bad = np.flatnonzero(~np.isfinite(part))
+            if bad.size:
+                row, column = (int(ind[bad[0]]) for ind in self._packing.sparsity[i].get_triplet())
+                function, entry = self._describe(label, row, column)
+                value, place = float(part[bad[0]]), self._place(x)
+                raise EvaluationError(function, entry, value, place, x.copy())
+
+    def _place(self, x: Vector) -> str:
+        return named_values(self._names.variable_names, x)
+
+    def _describe(self, label: str, row: int, column: int) -> tuple[str, str]:
+        h, x, called = (
+            self._names.constraint_names,
+            self._names.variable_names,
+            self._names.constraint_label,
+        )
+        if label == "f":
+            return "the objective f", ""
+        if label == "grad_f":
+            return "the gradient of f", f"d/d{x[row]}"
+        if label == "h":
+            return f"the constraint function {called}", h[row]
+        if label == "jac_h":
+            return f"the Jacobian of {called}", f"d {h[row]} / d {x[column]}"
+        return "the Hessian of the Lagrangian", f"d²/d{x[row]} d{x[column]}"
+
+
+def _directions(sparsity: ca.Sparsity) -> int:
+    """How many directional derivatives give a matrix of this pattern."""
+    if not sparsity.nnz():
+        return 0
+    return min(int(s.uni_coloring().size2()) for s in (sparsity, sparsity.T))
+
+
+def named_values(names: Sequence[str], values: Vector, at_most: int = 8) -> str:
+    """``a = 1, b = 2`` for the first ``at_most`` entries, and how many there are more."""
+    pairs = zip(names[:at_most], values[:at_most], strict=True)
+    text = ", ".join(f"{name} = {value:.6g}" for name, value in pairs)
+    left = len(names) - at_most
+    return f"{text} and {left} more" if left > 0 else text
+
+
+def build_functions(
+    x: Any,
+    p: Any,
+    f: Any,
+    h: Any,
+    *,
+    constraint_names: tuple[str, ...],
+    variable_names: tuple[str, ...],
+    compiled: bool,
+    constraint_label: str = "h",
+) -> Functions:
+    """Differentiate a symbolic problem and return its functions (see :class:`Functions`)."""
+    kind = type(x)
+    # Through one Function to fresh symbols: x may be a vertcat of MX symbols, which has no
+    # derivative of its own, and the graph is shared by every output.
+    graph = ca.Function("graph", [x, p], [f, h])
+    x = kind.sym("x", x.numel())
+    p = kind.sym("p", p.numel())
+    f, h = graph.call([x, p], True, False)
+    lam = kind.sym("lam", h.numel())
+    gradient = ca.densify(ca.gradient(f, x))
+    jacobian = ca.jacobian(h, x)
+    hessian = ca.hessian(f + ca.dot(lam, h), x)[0]
+    first = [f, gradient, h, jacobian]
+    labels = ["f", "grad_f", "h", "jac_h"]
+    made = (
+        ca.Function("residual", [x, p], [h], ["x", "p"], ["h"]),
+        ca.Function("first", [x, p], first, ["x", "p"], labels),
+        ca.Function(
+            "second", [x, lam, p], [*first, hessian], ["x", "lam", "p"], [*labels, "hess_lag"]
+        ),
+        ca.Function("curvature", [x, lam, p], [hessian], ["x", "lam", "p"], ["hess_lag"]),
+    )
+    functions = Functions(*made, constraint_names, variable_names, "interpreted", constraint_label)
+    if compiled:
+        return functions.compiled()
+    size = _scalar_operations(graph)
+    return functions if size is None else functions.expanded(size)
+
+
+def _scalar_operations(graph: ca.Function) -> int | None:
+    """How many scalar operations an MX graph has; None where it is SX or has no scalar form."""
+    if not graph.is_a("MXFunction"):
+        return None
+    try:
+        return int(graph.expand().n_instructions())
+    except RuntimeError:
+        return None
+
+
+def _compile(functions: Sequence[ca.Function]) -> tuple[list[ca.Function], str]:
+    """Compile to one shared library; on any failure warn and return the interpreted functions."""
+    compiler = next((found for name in COMPILERS if (found := shutil.which(name))), None)
+    if compiler is None:
+        message = f"no C compiler was found (looked for {', '.join(COMPILERS)})"
+    else:
+        # The library stays loaded after its file is gone, so nothing is left behind.
+        with tempfile.TemporaryDirectory(prefix="casadi_hybrid_") as folder:
+            generator = ca.CodeGenerator("functions.c")
+            for function in functions:
+                generator.add(function)
+            generator.generate(folder + "/")
+            library = Path(folder) / "functions.so"
+            command = [compiler, "-O2", "-shared", "-fPIC", "-o", str(library)]
+            command += [f"{folder}/functions.c", "-lm"]
+            done = run(command, stdout=PIPE, stderr=STDOUT, text=True, check=False)
+            message = f"{compiler} failed: {' '.join(done.stdout.splitlines()[-1:])}"
+            if done.returncode == 0:
+                try:
+                    return [ca.external(fn.name(), str(library)) for fn in functions], "compiled"
+                except RuntimeError:
+                    message = f"the library made by {compiler} in {folder} cannot be loaded"
+    warnings.warn(
+        f"{message}; the interpreted functions are used instead, with the same results",
+        CompilerWarning,
+        stacklevel=3,
+    )
+    return list(functions), "interpreted"

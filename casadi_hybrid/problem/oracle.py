@@ -1,0 +1,56 @@
+"""What an iteration may ask of a problem: function values at a point, counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.problem.functions import Evaluation, Functions, Fused
+
+
+@dataclass
+class Oracle:
+    """The functions of one problem at fixed parameters, with counts of the calls.
+
+    One oracle serves one solve in one thread; iterations use nothing else of a problem.
+    """
+
+    functions: Functions
+    p: Vector
+    counts: dict[str, int] = field(default_factory=lambda: {"residual": 0, "first": 0, "second": 0})
+
+    @cached_property
+    def _residual(self) -> Fused:
+        return Fused(self.functions.residual, self.functions)
+
+    @cached_property
+    def _first(self) -> Fused:
+        return Fused(self.functions.first, self.functions)
+
+    @cached_property
+    def _second(self) -> Fused:
+        return Fused(self.functions.second, self.functions)
+
+    def residual(self, x: Vector) -> Vector:
+        """Return h(x)."""
+        self.counts["residual"] += 1
+        fused = self._residual
+        return fused.vector(fused(x, self.p), 0)
+
+    def first(self, x: Vector) -> Evaluation:
+        """Return f, ∇f, h and B = J_h at x."""
+        self.counts["first"] += 1
+        return self._pack(self._first, self._first(x, self.p), x)
+
+    def second(self, x: Vector, multipliers: Vector) -> Evaluation:
+        """Return f, ∇f, h, B and H = ∇²ₓₓL(x, λ) in one call."""
+        self.counts["second"] += 1
+        return self._pack(self._second, self._second(x, multipliers, self.p), x)
+
+    def _pack(self, fused: Fused, data: Vector, x: Vector) -> Evaluation:
+        h = fused.vector(data, 2)
+        hessian = fused.dense(data, 4) if fused is self.__dict__.get("_second") else None
+        return Evaluation(
+            x, float(data[0]), fused.vector(data, 1), h, fused.dense(data, 3), hessian, h
+        )

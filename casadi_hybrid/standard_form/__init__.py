@@ -1,0 +1,1 @@
+"""The standard form min f(w) s.t. c(w) = 0, lower ≤ w ≤ upper, and its scaling."""

@@ -1,0 +1,417 @@
+"""The standard form behind a solve: min f(w) s.t. c(w) = 0, lower ≤ w ≤ upper.
+
+w = (free variables, slacks of the inequality rows). Fixed variables are left out, rows without a
+bound are dropped, rows with lbg = ubg are equations, every other row g_i gets a slack s_i with
+lbg ≤ s_i ≤ ubg and the equation g_i − s_i = 0. Objective and rows are scaled so that no gradient
+at the start exceeds 100.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from casadi_hybrid.basics.arrays import Lazy, all_finite, anywhere, largest, sum_of_sizes, total
+from casadi_hybrid.basics.errors import EvaluationError
+from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.kernel.kernel import DenseKernel, Kernel, SparseKernel
+from casadi_hybrid.kernel.sparse import Index, Sparse, row_maxima
+from casadi_hybrid.point.working_set import LOWER, UPPER, WorkingSet
+from casadi_hybrid.problem.evaluator import Evaluator, Operator
+from casadi_hybrid.problem.program import Program
+from casadi_hybrid.standard_form.structure import structure_of
+
+# Up to this many variables and rows LAPACK on full matrices beats the sparse factorization.
+DENSE_LIMIT = 150
+SCALE_GOAL = 100.0
+EASED = 1e4  # so much less steep than at the start, a row is all but left out by its scale
+Mask = NDArray[np.bool_]
+_EPS = float(np.finfo(float).eps)
+ROOM = 4.0 * _EPS
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Bounds of one solve, checked: n, n, m and m numbers."""
+
+    lbx: Vector
+    ubx: Vector
+    lbg: Vector
+    ubg: Vector
+
+    @Lazy
+    def on_x(self) -> bool:
+        """Whether any variable has a bound."""
+        return anywhere(np.isfinite(self.lbx)) or anywhere(np.isfinite(self.ubx))
+
+    @Lazy
+    def open_x(self) -> tuple[Index, Vector, Vector, bool]:
+        """Where a variable is not fixed, the bounds there, and whether all are finite."""
+        return _open(self.lbx, self.ubx)
+
+    @Lazy
+    def open_g(self) -> tuple[Index, Vector, Vector, bool]:
+        """Where a row is no equation, the bounds there, and whether all are finite."""
+        return _open(self.lbg, self.ubg)
+
+
+def _open(lower: Vector, upper: Vector) -> tuple[Index, Vector, Vector, bool]:
+    where = np.flatnonzero(lower < upper)
+    lower, upper = lower[where], upper[where]
+    return where, lower, upper, all_finite(lower) and all_finite(upper)
+
+
+class Walls:
+    """Which entries of w have bounds, in the forms that every step asks for.
+
+    Attributes:
+        lower, upper: one where there is a bound, else zero, as numbers.
+        at_lower, at_upper: the entries that have one.
+        only_lower, only_upper: those that have no other.
+        single: one at the former, minus one at the latter, else zero.
+        count: bounds in all.
+    """
+
+    def __init__(self, has_lower: Mask, has_upper: Mask) -> None:
+        self.lower, self.upper = has_lower.astype(float), has_upper.astype(float)
+        self.at_lower, self.at_upper = np.flatnonzero(has_lower), np.flatnonzero(has_upper)
+        self.only_lower = np.flatnonzero(has_lower & ~has_upper)
+        self.only_upper = np.flatnonzero(has_upper & ~has_lower)
+        self.single = self.lower - self.upper
+        self.count = self.at_lower.size + self.at_upper.size
+
+
+def walls_of(form: Any) -> Walls:
+    """The walls of a standard form or of one like it, made once."""
+    known: Walls | None = form.__dict__.get("_walls")
+    if known is None:
+        known = form.__dict__["_walls"] = Walls(form.has_lower, form.has_upper)
+    return known
+
+
+@dataclass(frozen=True, slots=True)
+class Linearization:
+    """The first derivatives at one point, unscaled.
+
+    Attributes:
+        x: the point.
+        gradient: ∇f(x), n numbers.
+        J: J_g(x), m×n, dense or :class:`~casadi_hybrid.kernel.sparse.Sparse`.
+    """
+
+    x: Vector
+    gradient: Vector
+    J: Operator
+
+
+@dataclass(frozen=True)
+class Point:
+    """The scaled functions of the standard form at one w, and the user's own values there.
+
+    Attributes:
+        w: the point.
+        f, gradient, c, A: scaled objective, its gradient, equations and their Jacobian.
+        below, above: w − lower and upper − w, one where there is no bound; at least a few ε
+            relative to the bound (:data:`ROOM`): a bound is not known better than that, and an
+            iterate that rounding has put on it, or just behind it, can still move.
+        outside: whether w is further outside its bounds than that.
+        x: the user's x.
+        raw_f, raw_gradient, raw_g, raw_J: unscaled values of the user's functions.
+    """
+
+    w: Vector
+    f: float
+    gradient: Vector
+    c: Vector
+    A: Operator
+    below: Vector
+    above: Vector
+    outside: bool
+    x: Vector
+    raw_f: float
+    raw_gradient: Vector
+    raw_g: Vector
+    raw_J: Operator
+
+    @Lazy
+    def theta(self) -> float:
+        """‖c‖₁."""
+        return sum_of_sizes(self.c)
+
+    @Lazy
+    def size(self) -> float:
+        """‖w‖_∞."""
+        return largest(self.w)
+
+    @Lazy
+    def logs(self) -> float:
+        """Σlog(w − lower) + Σlog(upper − w)."""
+        return total(np.log(self.below)) + total(np.log(self.above))
+
+
+class StandardForm:
+    """Maps between the user's problem and the standard form, and evaluates the latter.
+
+    A relaxation widens every bound by that fraction of max(1, |bound|): problems without an
+    interior (complementarity conditions, inequalities that meet) get one. Rows that are not
+    ``scaled`` have their violation measured in the user's units. With ``beside`` equations ask for
+    the values that their rows have at the start, which is next to a point without multipliers.
+
+    Attributes:
+        lower, upper: bounds of w (±inf where there are none), scaled.
+        has_lower, has_upper: where they are finite.
+        undefined: the error at the last trial point where a function is not defined.
+        at_start: the user's derivatives at the start, from which the scales come.
+        n, m: sizes of w and c.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        bounds: Bounds,
+        p: Vector,
+        x0: Vector,
+        relaxation: float = 0.0,
+        *,
+        scaled: bool = True,
+        beside: bool = False,
+    ) -> None:
+        self.program, self.bounds = program, bounds
+        self.undefined: EvaluationError | None = None
+        self.dense = program.n + program.m <= DENSE_LIMIT
+        self.evaluator = Evaluator(program, p, dense=self.dense)
+        self.free: Index = np.flatnonzero(bounds.lbx < bounds.ubx)
+        finite = np.isfinite(bounds.lbg) | np.isfinite(bounds.ubg)
+        self.rows: Index = np.flatnonzero(finite)
+        lbg, ubg = bounds.lbg[self.rows], bounds.ubg[self.rows]
+        self._slack_rows: Index = np.flatnonzero(lbg < ubg)
+        self.n_free, self.m = self.free.size, self.rows.size
+        self.n = self.n_free + self._slack_rows.size
+        # Most problems have no fixed variable and no row without a bound: nothing to pick then.
+        self._all_free, self._all_rows = self.n_free == program.n, self.m == program.m
+        self.fixed = np.ones(program.n, dtype=bool)
+        self.fixed[self.free] = False
+        self._x = np.minimum(np.maximum(x0, bounds.lbx), bounds.ubx)
+        if self.dense:
+            if not (self._all_free and self._all_rows):
+                self._J_block = np.ix_(self.rows, self.free)
+                self._H_block = np.ix_(self.free, self.free)
+            self._frame = np.zeros((self.m, self.n))
+            self._frame[self._slack_rows, np.arange(self.n_free, self.n)] = -1.0
+        else:
+            self._structure = structure_of(program, self.free, self.rows, self._slack_rows)
+
+        self.at_start, g = self._scaling_values(np.where(self.fixed, self._x, x0))
+        steepest = largest(self.at_start.gradient[self.free])
+        self.scale_f = max(1e-8, min(SCALE_GOAL / max(steepest, 1e-300), 1.0))
+        steep = self._row_maxima(self.at_start.J) if scaled else np.zeros(self.m)
+        scale_c = SCALE_GOAL / np.maximum(steep, 1e-300)
+        self.scale_c: Vector = np.maximum(1e-8, np.minimum(scale_c, 1.0))
+        slack_scale = self.scale_c[self._slack_rows]
+        target = np.where(lbg == ubg, g[self.rows] if beside else lbg, 0.0)
+        self._target = target * self.scale_c
+        self.lower = np.concatenate((bounds.lbx[self.free], lbg[self._slack_rows] * slack_scale))
+        self.upper = np.concatenate((bounds.ubx[self.free], ubg[self._slack_rows] * slack_scale))
+        if relaxation:
+            self.lower = self.lower - relaxation * np.maximum(1.0, np.abs(self.lower))
+            self.upper = self.upper + relaxation * np.maximum(1.0, np.abs(self.upper))
+        self.has_lower, self.has_upper = np.isfinite(self.lower), np.isfinite(self.upper)
+        self._room = ROOM * np.maximum(1.0, _smaller(self.lower, self.upper))
+        # On a side without bounds the distances are always the same.
+        nowhere = np.maximum(1.0, self._room)
+        nowhere.setflags(write=False)
+        self._no_lower = None if anywhere(self.has_lower) else nowhere
+        self._no_upper = None if anywhere(self.has_upper) else nowhere
+        self._box = (bounds.lbx[self.free], bounds.ubx[self.free])
+        self._boxed = not relaxation and bool(np.isfinite(self._box).any())
+        slacks = g[self.rows][self._slack_rows] * slack_scale
+        self.start = np.concatenate((self._x[self.free], slacks))
+
+    def point(self, w: Vector) -> Point:
+        """Evaluate at w.
+
+        Raises:
+            EvaluationError: where a function of the user is not finite.
+        """
+        x = self.user_x(w)
+        f, gradient, g, J = self.evaluator.first(x)
+        c = (g if self._all_rows else g[self.rows]) * self.scale_c - self._target
+        full = self.scale_f * (gradient if self._all_free else gradient[self.free])
+        if self._slack_rows.size:
+            c[self._slack_rows] -= w[self.n_free :]
+            full = np.concatenate((full, np.zeros(self._slack_rows.size)))
+        below, above, outside = self._no_lower, self._no_upper, False
+        if below is None:
+            below, outside = self._distances(w - self.lower, self.has_lower)
+        if above is None:
+            above, beyond = self._distances(self.upper - w, self.has_upper)
+            outside = outside or beyond
+        A = self._jacobian(J)
+        return Point(w, self.scale_f * f, full, c, A, below, above, outside, x, f, gradient, g, J)
+
+    def point_or_none(self, w: Vector) -> Point | None:
+        """Evaluate at a trial w; None where a function is not defined."""
+        try:
+            return self.point(w)
+        except EvaluationError as error:
+            self.evaluator.counts["undefined"] += 1
+            self.undefined = error
+            return None
+
+    def with_slacks(self, at: Point) -> Vector:
+        """``at.w`` with every slack at the value of its row."""
+        w = at.w.copy()
+        w[self.n_free :] += at.c[self._slack_rows]
+        return w
+
+    def hessian(self, at: Point, y: Vector, objective: float = 1.0) -> Operator:
+        """∇²_ww of objective·f + yᵀc, scaled."""
+        multipliers = self._of_all_rows(y * self.scale_c)
+        if objective == 0.0:
+            # H is affine in λ: the difference leaves the constraints' part alone.
+            with_y = self._free_block(self.evaluator.hessian(at.x, multipliers))
+            without = self._free_block(self.evaluator.hessian(at.x, np.zeros(self.program.m)))
+            return with_y - without
+        scale = objective * self.scale_f
+        H = self.evaluator.hessian(at.x, multipliers / scale)
+        return self._free_block(H) * scale
+
+    def zero_hessian(self) -> Operator:
+        """Zeros on the Hessian's pattern, without an evaluation."""
+        if self.dense:
+            return np.zeros((self.n, self.n))
+        pattern = self._structure.W
+        return Sparse(pattern, np.zeros(pattern.rows.size))
+
+    def identity(self) -> Operator:
+        """The identity on the Hessian's pattern, as far as that has a diagonal."""
+        if self.dense:
+            return np.eye(self.n)
+        pattern = self._structure.W
+        return Sparse(pattern, (pattern.rows == pattern.cols).astype(float))
+
+    def kernel(self) -> Kernel:
+        """A kernel for the matrices of this form."""
+        if self.dense:
+            return DenseKernel(self.m, self.n)
+        return SparseKernel(self._structure.layout)
+
+    def user_x(self, w: Vector) -> Vector:
+        """The user's x for w."""
+        inner = w[: self.n_free]
+        if self._boxed:
+            inner = np.minimum(np.maximum(inner, self._box[0]), self._box[1])
+        if self._all_free:
+            return inner
+        x = self._x.copy()
+        x[self.free] = inner
+        return x
+
+    def user_multipliers(self, at: Point, y: Vector, z: Vector) -> tuple[Vector, Vector]:
+        """(lam_x, lam_g) in the user's units for equations' y and net bound multipliers z.
+
+        z = z_upper − z_lower. The multiplier of a fixed variable is what its stationarity needs.
+        """
+        lam_g = self._of_all_rows(y * self.scale_c / self.scale_f)
+        of_free = z[: self.n_free] / self.scale_f
+        if self._all_free:
+            return of_free, lam_g
+        lam_x = -(at.raw_gradient + at.raw_J.T @ lam_g)
+        lam_x[self.free] = of_free
+        return lam_x, lam_g
+
+    def from_user_multipliers(self, lam_x: Vector, lam_g: Vector) -> tuple[Vector, Vector, Vector]:
+        """(y, z_lower, z_upper) of the standard form for the user's multipliers."""
+        y = lam_g[self.rows] * self.scale_f / self.scale_c
+        # A slack is stationary where z_upper − z_lower = y of its row.
+        net = np.concatenate((lam_x[self.free] * self.scale_f, y[self._slack_rows]))
+        lower = np.where(self.has_lower, np.maximum(-net, 0.0), 0.0)
+        return y, lower, np.where(self.has_upper, np.maximum(net, 0.0), 0.0)
+
+    def from_working_set(self, active: WorkingSet) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which entries of w lie at their lower and which at their upper bound."""
+        sides = np.concatenate((active.x[self.free], active.g[self.rows][self._slack_rows]))
+        return (sides == LOWER) & self.has_lower, (sides == UPPER) & self.has_upper
+
+    def _distances(self, distance: Vector, has: Mask) -> tuple[Vector, bool]:
+        """Distances to bounds of one side, see :class:`Point`, and whether w lies outside one."""
+        distance = np.where(has, distance, 1.0)
+        if not anywhere(distance < self._room):
+            return distance, False
+        outside = anywhere(distance < -2.0 * self._room)
+        return np.maximum(distance, self._room), outside
+
+    def _picked(self, J: Operator) -> Operator:
+        """The rows and columns of a full J_g that count."""
+        return J if self._all_free and self._all_rows else J[self._J_block]
+
+    def _of_all_rows(self, values: Vector) -> Vector:
+        """Values of the rows of c as values of the user's rows, zero at those without a bound."""
+        if self._all_rows:
+            return values
+        full = np.zeros(self.program.m)
+        full[self.rows] = values
+        return full
+
+    def _scaling_values(self, x0: Vector) -> tuple[Linearization, Vector]:
+        """Derivatives and g at the start as given, or moved into its bounds where undefined."""
+        for x in (x0, self._x):
+            try:
+                _, gradient, g, J = self.evaluator.first(x)
+            except EvaluationError:
+                continue
+            return Linearization(x, gradient, J), g
+        lower, upper = self.bounds.lbx, self.bounds.ubx
+        room = np.minimum(1e-2, 0.25 * (upper - lower))
+        self._x = inside = np.clip(self._x, lower + room, upper - room)
+        _, gradient, g, J = self.evaluator.first(inside)
+        return Linearization(inside, gradient, J), g
+
+    def _row_maxima(self, J: Operator) -> Vector:
+        if self.dense:
+            block: Vector = np.abs(self._picked(J)).max(axis=1, initial=0.0)
+            return block
+        structure = self._structure
+        largest = np.zeros(self.m)
+        np.maximum.at(largest, structure.J_rows, np.abs(J.data[structure.J_kept]))
+        return largest
+
+    def _jacobian(self, J: Operator) -> Operator:
+        if self.dense:
+            block = self._picked(J)
+            if not self._slack_rows.size:
+                return np.multiply(block, self.scale_c[:, None], order="C")
+            A = self._frame.copy()
+            np.multiply(block, self.scale_c[:, None], out=A[:, : self.n_free])
+            return A
+        structure = self._structure
+        kept = structure.J_kept.size
+        data = np.full(structure.A.rows.size, -1.0)
+        np.multiply(J.data[structure.J_kept], self.scale_c[structure.J_rows], out=data[:kept])
+        return Sparse(structure.A, data)
+
+    def _free_block(self, H: Operator) -> Operator:
+        if self.dense:
+            block = H if self._all_free else H[self._H_block]
+            if not self._slack_rows.size:
+                return block
+            W = np.zeros((self.n, self.n))
+            W[: self.n_free, : self.n_free] = block
+            return W
+        return Sparse(self._structure.W, H.data[self._structure.H_kept])
+
+
+def eased(bounds: Bounds, start: Operator, now: Operator) -> float:
+    """The largest factor by which a row would be scaled less with scales of ``now``, a J_g."""
+    counts = np.isfinite(bounds.lbg) | np.isfinite(bounds.ubg)
+    old, new = (np.maximum(row_maxima(J)[counts], SCALE_GOAL) for J in (start, now))
+    return largest(old / new)
+
+
+def _smaller(lower: Vector, upper: Vector) -> Vector:
+    """The smaller |bound| of each entry, 0 where there is none."""
+    sizes = np.minimum(np.abs(lower), np.abs(upper))
+    return np.where(np.isfinite(sizes), sizes, 0.0)

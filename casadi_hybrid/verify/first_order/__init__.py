@@ -1,0 +1,1 @@
+"""Rows, multipliers fitted with signs, residuals, active set and its rank."""

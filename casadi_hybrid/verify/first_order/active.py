@@ -1,0 +1,131 @@
+"""The active set at a point and what its gradients say: rank, LICQ, MFCQ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import linprog
+
+from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.verify.first_order.face import make_face
+from casadi_hybrid.verify.first_order.rows import Indices, Rows, Sides
+
+DIRECTIONS_LIMIT = 20_000
+"""Nonzeros up to which the linear program for MFCQ is solved."""
+MARGIN = 1e-7
+
+
+@dataclass(frozen=True, eq=False)
+class ActiveSet:
+    """Which rows hold with equality at x, by index into the stacked rows (x; g).
+
+    A row is active when it is an equation, within 10·tol·max(1, |bound|) of its bound, or closer
+    to it than its multiplier is large (the mark that interior-point methods leave).
+
+    Attributes:
+        equations: rows with equal bounds, fixed variables among them.
+        strong: inequalities whose multiplier exceeds 10·tol.
+        weak: the other active inequalities.
+        signs: +1 at an upper bound, −1 at a lower one, 0 elsewhere; one per row.
+        n: number of variables: rows before it are bounds.
+        names: of all rows.
+    """
+
+    equations: Indices
+    strong: Indices
+    weak: Indices
+    signs: Vector
+    n: int
+    names: tuple[str, ...]
+
+    @property
+    def all(self) -> Indices:
+        """Every active row, in order."""
+        return np.sort(np.concatenate((self.equations, self.strong, self.weak)))
+
+    @property
+    def binding(self) -> Indices:
+        """Equations and strongly active rows: d is critical only if A_i d = 0 for them."""
+        return np.sort(np.concatenate((self.equations, self.strong)))
+
+    def names_of(self, rows: Indices) -> tuple[str, ...]:
+        """The names of some rows."""
+        return tuple(self.names[i] for i in rows)
+
+
+def find_active(rows: Rows, sides: Sides, multipliers: Vector, tol: float) -> ActiveSet:
+    """Classify the sides near x; ``tol`` is the tolerance in units of f and of the rows."""
+    bound = np.where(sides.sign > 0, rows.upper[sides.row], rows.lower[sides.row])
+    size, pull = rows.sizes[sides.row], np.abs(multipliers[sides.row])
+    # A multiplier belongs to the side it points to; an equation's to the equation.
+    pull = np.where(multipliers[sides.row] * sides.sign < 0, 0.0, pull) * size
+    tight = sides.distance <= 10 * tol * np.maximum(1.0, np.abs(bound))
+    active = (sides.sign != 0) & (tight | (pull > sides.distance / size))
+    strong = active & (pull > 10 * tol)
+    strong_rows = np.unique(sides.row[strong])
+    weak_rows = np.setdiff1d(sides.row[active], strong_rows)
+    signs = np.zeros(rows.value.size)
+    signs[sides.row[active]] = sides.sign[active]
+    signs[sides.row[strong]] = sides.sign[strong]
+    equations = np.flatnonzero(rows.equations)
+    return ActiveSet(equations, strong_rows, weak_rows, signs, rows.n, rows.names)
+
+
+@dataclass(frozen=True, slots=True)
+class Qualification:
+    """What the gradients of the active rows allow.
+
+    Attributes:
+        active: number of active rows.
+        rank: rank of their Jacobian.
+        condition: of its part on the free variables, row-scaled; None where it is large.
+        mfcq: the condition of Mangasarian and Fromovitz: equations independent, and a direction
+            that keeps them leads off every active inequality. None where it was not decided.
+    """
+
+    active: int
+    rank: int
+    condition: float | None
+    mfcq: bool | None
+
+    @property
+    def licq(self) -> bool:
+        """Whether the active gradients are linearly independent, so that λ is unique."""
+        return self.rank == self.active
+
+
+def qualify(rows: Rows, active: ActiveSet) -> Qualification:
+    """Judge the gradients of the active rows."""
+    everything = active.all
+    face = make_face(rows, everything)
+    bounds = int(np.count_nonzero(everything < rows.n))
+    rank = bounds + face.rank
+    condition = face.fit.condition if face.small else None
+    licq = rank == everything.size
+    return Qualification(everything.size, rank, condition, True if licq else _mfcq(rows, active))
+
+
+def _mfcq(rows: Rows, active: ActiveSet) -> bool | None:
+    """Solve max t s.t. A_eq d = 0, s_i A_i d ≤ −t on active inequalities, |d| ≤ 1, t ≤ 1."""
+    equations = make_face(rows, active.equations)
+    if equations.rank < equations.constraints.size:
+        return False
+    inequalities = np.concatenate((active.strong, active.weak))
+    scaled = (sp.diags_array(1.0 / rows.sizes) @ rows.jacobian).tocsr()
+    n = rows.n
+    if scaled.nnz > DIRECTIONS_LIMIT:
+        return None
+    off = sp.diags_array(active.signs[inequalities]) @ scaled[inequalities]
+    found = linprog(
+        np.append(np.zeros(n), -1.0),
+        A_ub=sp.hstack((off, np.ones((inequalities.size, 1))), format="csr"),
+        b_ub=np.zeros(inequalities.size),
+        A_eq=sp.hstack(
+            (scaled[active.equations], sp.csr_array((active.equations.size, 1))), format="csr"
+        ),
+        b_eq=np.zeros(active.equations.size),
+        bounds=[(-1.0, 1.0)] * n + [(0.0, 1.0)],
+    )
+    return None if found.x is None else bool(found.x[-1] > MARGIN)

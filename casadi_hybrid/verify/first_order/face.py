@@ -1,0 +1,193 @@
+"""The face of the feasible set on which some rows hold with equality.
+
+Active bounds leave variables out; the other active rows are constraints on the free ones. Rank and
+kernel of their Jacobian come from singular values where it is small, from sparse and QR
+factorizations where it is large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import qr, solve_triangular
+
+from casadi_hybrid.basics.errors import EvaluationError
+from casadi_hybrid.basics.inputs import Matrix, Vector
+from casadi_hybrid.kernel.factorization import inertia
+from casadi_hybrid.problem.evaluator import GeneralEvaluator
+from casadi_hybrid.problem.functions import Evaluation
+from casadi_hybrid.standard_form.form import Bounds
+from casadi_hybrid.verify.first_order.multipliers import RANK_TOLERANCE, Fit, fit_multipliers
+from casadi_hybrid.verify.first_order.rows import Indices, Rows
+
+DENSE_LIMIT = 500
+"""Up to this many free variables and rows the singular values are computed."""
+DEPENDENT = 1e-10
+"""Eigenvalues of ÂÂᵀ below this count as zero (Â has rows with entries up to one).
+
+Where rows are dependent at a solution, they have singular values of the size of the error of x
+near it: 1e-5 covers that of points within a tolerance of 1e-6.
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class Face:
+    """The variables that active bounds leave free and the active constraints on them.
+
+    Attributes:
+        free: indices of the variables without an active bound.
+        constraints: indices of the active constraints, into g.
+        gradient: ∂f/∂x_free.
+        jacobian: their J_g, sparse.
+    """
+
+    free: Indices
+    constraints: Indices
+    gradient: Vector
+    jacobian: Any
+
+    @property
+    def small(self) -> bool:
+        """Whether dense linear algebra is the faster way."""
+        return bool(max(self.jacobian.shape) <= DENSE_LIMIT)
+
+    @cached_property
+    def fit(self) -> Fit:
+        """Rank, kernel and cokernel of the Jacobian; its multipliers know no signs."""
+        k, n = self.jacobian.shape
+        if k == 0 or n == 0:
+            return Fit(np.zeros(k), 0, 1.0, np.eye(n), np.eye(k))
+        if self.small:
+            return fit_multipliers(self.gradient, self.jacobian.toarray())
+        return self._fit_by_qr()
+
+    @cached_property
+    def rank(self) -> int:
+        """Numerical rank of the Jacobian.
+
+        Where it is large, the negative eigenvalues of [I, Âᵀ; Â, δI]: those of δI − ÂÂᵀ, the Schur
+        complement of I, without a product that one column in all rows would fill.
+        """
+        if self.small:
+            return self.fit.rank
+        k, n = self.jacobian.shape
+        corner = DEPENDENT * sp.eye_array(k)
+        found = inertia(sp.block_array([[sp.eye_array(n), self.scaled.T], [self.scaled, corner]]))
+        return self.fit.rank if found is None else found.negative
+
+    @cached_property
+    def sizes(self) -> Vector:
+        """Largest entry of each row of the Jacobian; 1 for a row of zeros."""
+        largest = abs(self.jacobian).max(axis=1).toarray().ravel()
+        return np.where(largest > 0, largest, 1.0)
+
+    @cached_property
+    def scaled(self) -> Any:
+        """The Jacobian with rows whose largest entry is one."""
+        return sp.diags_array(1.0 / self.sizes) @ self.jacobian
+
+    def _fit_by_qr(self) -> Fit:
+        """Rank and kernels by QR with pivoting, without multipliers."""
+        k = self.sizes.size
+        Q, R, order = qr(self.scaled.T.toarray(), pivoting=True)
+        pivots = np.abs(np.diagonal(R))
+        rank = int(np.count_nonzero(pivots > RANK_TOLERANCE * pivots[0]))
+        free = np.zeros((k, k - rank))
+        if rank < k:
+            free[order[:rank]] = -solve_triangular(R[:rank, :rank], R[:rank, rank:])
+            free[order[rank:]] = np.eye(k - rank)
+            free = np.linalg.qr(free / self.sizes[:, None])[0]
+        condition = float(pivots[0] / pivots[rank - 1]) if rank else 1.0
+        return Fit(np.zeros(k), rank, condition, Q[:, rank:], free)
+
+
+def make_face(rows: Rows, active: Indices) -> Face:
+    """The face on which the rows in ``active`` hold with equality."""
+    n = rows.n
+    free = np.setdiff1d(np.arange(n), active[active < n])
+    constraints = active[active >= n] - n
+    jacobian = rows.jacobian[constraints + n][:, free].tocsr()
+    return Face(free, constraints, rows.gradient[free], jacobian)
+
+
+class OnFace:
+    """The problem on a face: min f over the free variables s.t. its constraints are equations."""
+
+    def __init__(
+        self, evaluator: GeneralEvaluator, rows: Rows, bounds: Bounds, face: Face, tol: float
+    ) -> None:
+        self.rows, self.face = rows, face
+        self._evaluator, self._bounds, self._tol = evaluator, bounds, tol
+        index = rows.n + face.constraints
+        below = np.abs(rows.value - rows.lower) <= np.abs(rows.value - rows.upper)
+        self._target = np.where(below, rows.lower, rows.upper)[index]
+
+    def pick(self, multipliers: Vector) -> Vector:
+        """The face's part of (lam_x; lam_g)."""
+        return np.asarray(multipliers[self.rows.n + self.face.constraints])
+
+    def complete(self, multipliers: Vector) -> Vector:
+        """(lam_x; lam_g) from the face's part: lam_x is what its active bounds need."""
+        n = self.rows.n
+        full = np.zeros(self.rows.value.size)
+        full[n + self.face.constraints] = multipliers
+        slope = self.rows.gradient + self.rows.jacobian.T @ full
+        slope[self.face.free] = 0.0
+        full[:n] = -slope
+        return full
+
+    def admissible(self, signs: Vector) -> Callable[[Vector], bool]:
+        """Whether the face's multipliers, and the bounds' that go with them, have these signs."""
+
+        def check(multipliers: Vector) -> bool:
+            return bool((signs * self.complete(multipliers) >= 0.0).all())
+
+        return check
+
+    def first(self, x: Vector) -> Evaluation:
+        """The functions on the face.
+
+        Raises:
+            EvaluationError: where they are undefined, or a row off the face is violated.
+        """
+        full = self._full(x)
+        f, gradient, g, J = self._evaluator.first(full)
+        at = Rows.at(full, (f, gradient, g, J), self._bounds, self.rows.names)
+        violation = np.abs(at.violation)
+        violation[self.rows.n + self.face.constraints] = 0.0
+        bad = np.flatnonzero(violation > np.maximum(self._tol, np.abs(self.rows.violation)))
+        if bad.size:
+            i = int(bad[0])
+            raise EvaluationError("a row off the face", self.rows.names[i], float(at.value[i]))
+        return self._pack(full, f, gradient, g, J, None)
+
+    def second(self, x: Vector, multipliers: Vector) -> Evaluation:
+        """The same with the Hessian of the Lagrangian on the free variables."""
+        full = self._full(x)
+        H = self.hessian(x, multipliers).toarray()
+        return self._pack(full, *self._evaluator.first(full), H)
+
+    def hessian(self, x: Vector, multipliers: Vector) -> sp.csc_array:
+        """The sparse Hessian of the Lagrangian on the free variables."""
+        lam = np.zeros(self.rows.value.size - self.rows.n)
+        lam[self.face.constraints] = multipliers
+        H = self._evaluator.hessian(self._full(x), lam)
+        return sp.csc_array(H[:, self.face.free].tocsr()[self.face.free])
+
+    def _full(self, x: Vector) -> Vector:
+        full = self.rows.x.copy()
+        full[self.face.free] = x
+        return full
+
+    def _pack(
+        self, x: Vector, f: float, gradient: Vector, g: Vector, J: sp.csc_array, H: Matrix | None
+    ) -> Evaluation:
+        free, constraints = self.face.free, self.face.constraints
+        h = g[constraints] - self._target
+        block = J.tocsr()[constraints][:, free].toarray()
+        return Evaluation(x[free], f, gradient[free], h, block, H, h)

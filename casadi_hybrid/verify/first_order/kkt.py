@@ -1,0 +1,240 @@
+"""First-order conditions of a nonlinear program at a point, with multipliers of the verifier's own.
+
+The residuals, for rows lower ≤ c ≤ upper with Jacobian A (see :mod:`.rows`):
+
+- feasibility: the largest violation of a row;
+- stationarity: ‖∇f + Aᵀλ‖_∞;
+- complementarity: the largest |λ_i|·(distance of row i to the bound that λ_i points to);
+- dual sign: the largest |λ_i| that points away from the bound its row is at, or to no bound.
+
+What rounding explains counts as zero, by the rule of the solver
+(:mod:`casadi_hybrid.point.residuals`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.point.residuals import counted_distance, counted_slope
+from casadi_hybrid.verify.first_order.fit import fit_largest, fit_signed
+from casadi_hybrid.verify.first_order.rows import Rows, Sides, nearby_sides
+from casadi_hybrid.verify.kkt import Measure
+
+
+@dataclass(frozen=True, slots=True)
+class Residuals:
+    """The residuals of one point with one set of multipliers."""
+
+    feasibility: Measure
+    stationarity: Measure
+    complementarity: Measure
+    dual_sign: Measure
+
+    def hold(self, tol: float, *, scaled: bool) -> bool:
+        """Whether all four are within ``tol``."""
+        return self.feasibility.within(tol, scaled=scaled) and self.dual_hold(tol, scaled=scaled)
+
+    def dual_hold(self, tol: float, *, scaled: bool) -> bool:
+        """Whether the three that depend on multipliers are within ``tol``."""
+        return all(
+            measure.within(tol, scaled=scaled)
+            for measure in (self.stationarity, self.complementarity, self.dual_sign)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NlpGiven:
+    """How the multipliers a solver gave fare. Sign: L = f + lam_gᵀg + lam_xᵀx.
+
+    Attributes:
+        residuals: with the given multipliers.
+        flipped: with their negatives, which tells a sign error from a wrong answer.
+        multipliers: lam_x and lam_g as one vector; lam_x is what stationarity needs if none came.
+    """
+
+    residuals: Residuals
+    flipped: Residuals
+    multipliers: Vector
+
+
+@dataclass(frozen=True, eq=False)
+class NlpFirstOrder:
+    """First-order conditions at x.
+
+    Attributes:
+        residuals: with the fitted multipliers.
+        multipliers: the fitted λ = (lam_x; lam_g). They respect the signs, unless only
+            multipliers of the wrong sign make x stationary.
+        sides: the bounds near x that the fit could use.
+        given: the same for given multipliers, None without.
+    """
+
+    residuals: Residuals
+    multipliers: Vector
+    sides: Sides
+    given: NlpGiven | None
+
+    @property
+    def feasibility(self) -> Measure:
+        """Largest violation of a row."""
+        return self.residuals.feasibility
+
+    @property
+    def stationarity(self) -> Measure:
+        """‖∇f + Aᵀλ‖_∞ with the fitted multipliers."""
+        return self.residuals.stationarity
+
+    def holds(self, tol: float, *, scaled: bool) -> bool:
+        """Whether x is a KKT point within ``tol``."""
+        return self.residuals.hold(tol, scaled=scaled)
+
+
+def nlp_first_order(
+    rows: Rows,
+    tol: float,
+    *,
+    scaled: bool,
+    given: tuple[Vector | None, Vector] | None = None,
+) -> NlpFirstOrder:
+    """Fit multipliers and evaluate the four residuals.
+
+    Args:
+        rows: the problem at x.
+        tol: tolerance; bounds within √tol·max(1, |bound|) of x count as near it.
+        scaled: which of the residuals the tolerance is for.
+        given: (lam_x, lam_g) to judge beside the fitted ones; without lam_x, it is what
+            stationarity needs.
+    """
+    sides = nearby_sides(rows, float(np.sqrt(tol)))
+    with np.errstate(all="ignore"):
+        multipliers = _fit(rows, sides, tol, scaled=scaled)
+        judged = None if given is None else _judge_given(rows, sides, given)
+        return NlpFirstOrder(residuals(rows, sides, multipliers), multipliers, sides, judged)
+
+
+def _fit(rows: Rows, sides: Sides, tol: float, *, scaled: bool) -> Vector:
+    """The multipliers with the least residuals.
+
+    First with the bounds near x; then with every bound, as far as complementarity leaves a
+    multiplier to it, and with the largest residual in place of the squares. What fails all of
+    these fails for any multipliers, and the first try tells best why.
+    """
+    nearby, multipliers = _fit_sides(rows, sides, tol, scaled=scaled)
+    if multipliers is None:
+        _, multipliers = _fit_sides(rows, nearby_sides(rows, np.inf), tol, scaled=scaled)
+    if multipliers is not None:
+        return multipliers
+    # With multipliers of any sign on the same bounds: that is a different mistake.
+    free = np.zeros(sides.row.size, dtype=bool)
+    unsigned = sides.multipliers(
+        fit_signed(rows.gradient, sides.columns(rows), sides.distance, free), rows.value.size
+    )
+    return unsigned if _stationarity(rows, unsigned).within(tol, scaled=scaled) else nearby
+
+
+def _fit_sides(
+    rows: Rows, sides: Sides, tol: float, *, scaled: bool
+) -> tuple[Vector, Vector | None]:
+    """The least-squares multipliers, and some that satisfy the conditions (None: none do)."""
+    gradients, signed, size = sides.columns(rows), sides.sign != 0, rows.value.size
+
+    def satisfying(coefficients: Vector) -> Vector | None:
+        multipliers = sides.multipliers(coefficients, size)
+        good = residuals(rows, sides, multipliers).dual_hold(tol, scaled=scaled)
+        return multipliers if good else None
+
+    fitted = fit_signed(rows.gradient, gradients, sides.distance, signed)
+    multipliers = sides.multipliers(fitted, size)
+    found = satisfying(fitted)
+    if found is not None:
+        return multipliers, found
+    slope = _slope(rows, multipliers)
+    left = float(np.sqrt(slope @ slope + np.sum((sides.distance * fitted) ** 2)))
+    unit = tol * (_scale(rows, multipliers) if scaled else 1.0)
+    # The 2-norm is at most √N times the largest of N entries: more leaves no hope for less.
+    if left > np.sqrt(slope.size + fitted.size) * unit:
+        return multipliers, None
+    largest = fit_largest(rows.gradient, gradients, sides.distance, signed, fitted, unit)
+    return multipliers, satisfying(largest)
+
+
+def residuals(rows: Rows, sides: Sides, multipliers: Vector) -> Residuals:
+    """Return the four residuals with the multipliers λ."""
+    complementarity, dual_sign = _signs(rows, sides, multipliers)
+    return Residuals(
+        _feasibility(rows), _stationarity(rows, multipliers), complementarity, dual_sign
+    )
+
+
+def _feasibility(rows: Rows) -> Measure:
+    violation = np.abs(rows.violation)
+    scale = np.maximum(1.0, abs(rows.jacobian) @ np.abs(rows.x))
+    return _measure(violation, violation / scale, rows.names)
+
+
+def _stationarity(rows: Rows, multipliers: Vector) -> Measure:
+    slope = np.abs(_slope(rows, multipliers))
+    return _measure(slope, slope / _scale(rows, multipliers), rows.names)
+
+
+def _slope(rows: Rows, multipliers: Vector) -> Vector:
+    """∇f + Aᵀλ, as far as it counts."""
+    pulls = abs(rows.jacobian).T @ np.abs(multipliers)
+    return counted_slope(rows.gradient + rows.jacobian.T @ multipliers, rows.gradient, pulls)
+
+
+def _scale(rows: Rows, multipliers: Vector) -> float:
+    terms = abs(rows.jacobian).T @ np.abs(multipliers)
+    return max(1.0, float(np.abs(rows.gradient).max()), float(terms.max()))
+
+
+def _signs(rows: Rows, sides: Sides, multipliers: Vector) -> tuple[Measure, Measure]:
+    """Complementarity and dual sign.
+
+    A multiplier that points to a bound the row is near, or has in the distance while it is near
+    none, is a question of complementarity. One that points away from the bound the row is at, or
+    to no bound, has the wrong sign.
+    """
+    upper, lower = np.isfinite(rows.upper), np.isfinite(rows.lower)
+    near = {
+        sign: np.isin(np.arange(rows.value.size), sides.row[sides.sign == sign])
+        for sign in (1.0, -1.0)
+    }
+    up = multipliers > 0
+    bound = np.where(up, rows.upper, rows.lower)
+    there, here = np.where(up, near[1.0], near[-1.0]), np.where(up, near[-1.0], near[1.0])
+    finite = np.where(up, upper, lower)
+    wrong = ~rows.equations & ~there & (here | ~finite)
+    size = np.abs(multipliers)
+    distance = np.abs(np.where(finite, bound, rows.value) - rows.value)
+    pulls = size * rows.sizes
+    distance = counted_distance(distance, rows.value, pulls, rows.gradient)
+    product = np.where(rows.equations | wrong, 0.0, size * distance)
+    scale = np.maximum(1.0, size * np.maximum(1.0, np.abs(np.where(finite, bound, 0.0))))
+    sign = np.where(wrong, size, 0.0)
+    largest = max(1.0, float(size.max()))
+    return (
+        _measure(product, product / scale, rows.names),
+        _measure(sign, sign / largest, rows.names),
+    )
+
+
+def _measure(entries: Vector, scaled: Vector, names: tuple[str, ...]) -> Measure:
+    # argmax finds a NaN first, and no tolerance accepts it.
+    worst = int(np.argmax(entries))
+    return Measure(float(entries[worst]), float(np.max(scaled)), names[worst])
+
+
+def _judge_given(rows: Rows, sides: Sides, given: tuple[Vector | None, Vector]) -> NlpGiven:
+    lam_x, lam_g = given
+    if lam_x is None:
+        n = rows.n
+        lam_x = -(rows.gradient + rows.jacobian[n:].T @ lam_g)
+        # What no bound can carry stays a residual of stationarity.
+        bound = np.where(lam_x > 0, rows.upper[:n], rows.lower[:n])
+        lam_x = np.where(np.isfinite(bound), lam_x, 0.0)
+    both = np.concatenate((lam_x, lam_g))
+    return NlpGiven(residuals(rows, sides, both), residuals(rows, sides, -both), both)

@@ -1,0 +1,148 @@
+"""Bounds and constraints of a nonlinear program as one list of rows at one point.
+
+The program min f(x) s.t. lbx ≤ x ≤ ubx, lbg ≤ g(x) ≤ ubg has the rows lower ≤ c ≤ upper with
+c = (x; g), the Jacobian A = (I; J_g) and the multipliers λ = (lam_x; lam_g) of L = f + λᵀc:
+positive at an upper bound, negative at a lower one, free where the two bounds are equal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.point.kkt import row_sizes, violations
+from casadi_hybrid.point.residuals import counted_violation
+from casadi_hybrid.standard_form.form import Bounds
+
+Indices = NDArray[np.intp]
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """f and the rows at a point.
+
+    Attributes:
+        x: the point, n numbers; the first n rows are its bounds.
+        f, gradient: the objective there.
+        value, lower, upper: c and its bounds, n + m numbers each.
+        jacobian: A, (n+m)×n, sparse by rows.
+        names: of the variables and of the constraints.
+    """
+
+    x: Vector
+    f: float
+    gradient: Vector
+    value: Vector
+    lower: Vector
+    upper: Vector
+    jacobian: Any
+    names: tuple[str, ...]
+
+    @classmethod
+    def at(
+        cls,
+        x: Vector,
+        first: tuple[float, Vector, Vector, Any],
+        bounds: Bounds,
+        names: tuple[str, ...],
+    ) -> Rows:
+        """Stack bounds and constraints; ``first`` is f, ∇f, g and the sparse J_g at x."""
+        f, gradient, g, J = first
+        return cls(
+            x,
+            f,
+            gradient,
+            np.concatenate((x, g)),
+            np.concatenate((bounds.lbx, bounds.lbg)),
+            np.concatenate((bounds.ubx, bounds.ubg)),
+            sp.vstack((sp.eye_array(x.size), J), format="csr"),
+            names,
+        )
+
+    @property
+    def n(self) -> int:
+        """Number of variables."""
+        return self.x.size
+
+    @cached_property
+    def equations(self) -> Flags:
+        """Rows whose two bounds are equal."""
+        return np.asarray(self.lower == self.upper)
+
+    @cached_property
+    def violation(self) -> Vector:
+        """Signed distance outside the bounds: negative below, positive above, zero inside.
+
+        Of a constraint, zero too where the rounding of its terms explains it.
+        """
+        violation, n = violations(self.value, self.lower, self.upper), self.n
+        sizes = row_sizes(self.value[n:], self.jacobian[n:], self.x)
+        violation[n:] = counted_violation(violation[n:], sizes)
+        return violation
+
+    @cached_property
+    def sizes(self) -> Vector:
+        """Largest entry of each row of A; 1 for a row of zeros."""
+        largest = abs(self.jacobian).max(axis=1).toarray().ravel()
+        return np.where(largest > 0, largest, 1.0)
+
+    def describe(self, i: int, sign: float) -> str:
+        """Row i as a relation: ``"speed ≤ 3"`` for sign > 0, ``≥`` for sign < 0."""
+        if self.lower[i] == self.upper[i]:
+            return f"{self.names[i]} = {self.upper[i]:g}"
+        bound = self.upper[i] if sign > 0 else self.lower[i]
+        return f"{self.names[i]} {'≤' if sign > 0 else '≥'} {bound:g}"
+
+
+@dataclass(frozen=True, eq=False)
+class Sides:
+    """The bounds that x meets, violates or is close to: those that may have a multiplier.
+
+    A row close to both of its bounds has two sides, an equation has one without a sign.
+
+    Attributes:
+        row: index of the row.
+        sign: +1 at an upper bound, −1 at a lower one, 0 for an equation.
+        distance: how far inside its bound the row is; zero on it and beyond it.
+    """
+
+    row: Indices
+    sign: Vector
+    distance: Vector
+
+    def columns(self, rows: Rows) -> Any:
+        """The sides' gradients as columns, pointing out of the feasible set: n×k, sparse."""
+        direction = np.where(self.sign == 0, 1.0, self.sign)
+        return (sp.diags_array(direction) @ rows.jacobian[self.row]).T.tocsc()
+
+    def multipliers(self, coefficients: Vector, size: int) -> Vector:
+        """One multiplier per row from one coefficient per side."""
+        direction = np.where(self.sign == 0, 1.0, self.sign)
+        multipliers = np.zeros(size)
+        np.add.at(multipliers, self.row, direction * coefficients)
+        return multipliers
+
+    def select(self, keep: Flags) -> Sides:
+        """The sides where ``keep`` holds."""
+        return Sides(self.row[keep], self.sign[keep], self.distance[keep])
+
+
+def nearby_sides(rows: Rows, reach: float) -> Sides:
+    """The sides within ``reach``·max(1, |bound|), equations and violated rows among them."""
+    equations = np.flatnonzero(rows.equations)
+    parts = [(equations, np.zeros(equations.size), np.zeros(equations.size))]
+    for sign, bound in ((1.0, rows.upper), (-1.0, rows.lower)):
+        finite = np.isfinite(bound)
+        inside = np.where(finite, sign * (np.where(finite, bound, 0.0) - rows.value), np.inf)
+        room = reach * np.maximum(1.0, np.abs(np.where(finite, bound, 0.0)))
+        near = np.flatnonzero(finite & (inside <= room) & ~rows.equations)
+        parts.append((near, np.full(near.size, sign), np.maximum(inside[near], 0.0)))
+    row, sign_of, distance = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return Sides(row, sign_of, distance)
