@@ -178,7 +178,8 @@ def _study(arguments: argparse.Namespace) -> int:
 
 
 def _reproduce(arguments: argparse.Namespace) -> int:
-    from casadi_hybrid.paper.reproduce import reproduce, write  # noqa: PLC0415
+    from casadi_hybrid.paper.files import write  # noqa: PLC0415
+    from casadi_hybrid.paper.reproduce import reproduce  # noqa: PLC0415
 
     if arguments.instances < 1:
         raise InputError(f"--instances must be at least 1, got {arguments.instances}")

@@ -12,8 +12,9 @@ from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.explain.findings import findings
 from casadi_hybrid.point.kkt import violations
 from casadi_hybrid.point.working_set import WarmStart, WorkingSet, active_sides
+from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.result import Result
-from casadi_hybrid.standard_form.form import Bounds, Linearization
+from casadi_hybrid.standard_form.form import Linearization
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

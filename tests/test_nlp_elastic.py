@@ -12,8 +12,9 @@ from casadi_hybrid import nlpsol
 from casadi_hybrid.barrier.elastic import PENALTY, ElasticForm, ElasticKernel, begin_elastic
 from casadi_hybrid.barrier.filter import Filter
 from casadi_hybrid.barrier.iterate import Iterate
+from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.program import Program
-from casadi_hybrid.standard_form.form import Bounds, StandardForm
+from casadi_hybrid.standard_form.form import StandardForm
 
 X = ca.SX.sym("x", 3)
 G = ca.vertcat(ca.sumsqr(X) - 4, X[0] * X[1] + X[2], X[2] - ca.sin(X[0]))

@@ -10,8 +10,8 @@ from casadi_hybrid.attempts.solve import SolveOptions, solve_program
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.casadi_api.function import as_function
 from casadi_hybrid.casadi_api.sensitivity import solution_sensitivity
+from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.program import Program
-from casadi_hybrid.standard_form.form import Bounds
 
 TIGHT = {"tol": 1e-11, "residual_tol": 1e-7}
 QUIET = {"print_time": False, "ipopt.print_level": 0, "ipopt.sb": "yes", "ipopt.tol": 1e-11}

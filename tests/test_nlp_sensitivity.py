@@ -17,8 +17,8 @@ from casadi_hybrid.casadi_api.sensitivity import (
     Solution,
     solution_sensitivity,
 )
+from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.program import Program
-from casadi_hybrid.standard_form.form import Bounds
 
 
 def one(lower):

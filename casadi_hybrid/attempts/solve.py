@@ -30,10 +30,11 @@ from casadi_hybrid.loop import iterate
 from casadi_hybrid.nlp_result import NlpResult
 from casadi_hybrid.point.residuals import Tolerances
 from casadi_hybrid.point.working_set import WarmStart
+from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.problem.program import Program
 from casadi_hybrid.result import altered
-from casadi_hybrid.standard_form.form import Bounds, StandardForm
+from casadi_hybrid.standard_form.form import StandardForm
 from casadi_hybrid.stopping import KKTTest, LimitTest, StoppingTest
 
 Observer = Callable[..., None]

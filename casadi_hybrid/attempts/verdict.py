@@ -18,9 +18,10 @@ from casadi_hybrid.nlp_result import NlpResult
 from casadi_hybrid.point.kkt import violations
 from casadi_hybrid.point.residuals import Residuals, Tolerances
 from casadi_hybrid.point.working_set import WarmStart
+from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.program import Program
 from casadi_hybrid.standard_form.certificate import STATIONARY_VIOLATION, violation_slope
-from casadi_hybrid.standard_form.form import Bounds, Linearization, Point, StandardForm
+from casadi_hybrid.standard_form.form import Linearization, Point, StandardForm
 from casadi_hybrid.stopping import Progress
 
 # How far, relative to max(1, |bound|), constraints without multipliers are moved to have some. The

@@ -28,15 +28,16 @@ from casadi_hybrid.barrier.elastic import (
     elastic_step,
     restored,
 )
-from casadi_hybrid.barrier.filter import Filter, Merit
+from casadi_hybrid.barrier.filter import Filter
 from casadi_hybrid.barrier.hot import follow
 from casadi_hybrid.barrier.inertia import least_squares_multipliers, rows_are_dependent
 from casadi_hybrid.barrier.iterate import Iterate, ScaledError, Settings, interior
 from casadi_hybrid.barrier.leap import leap, runs_away
+from casadi_hybrid.barrier.merit import Merit
 from casadi_hybrid.barrier.newton import newton_step
 from casadi_hybrid.barrier.pace import CRAWL, FEASIBLE, ROUNDS, STALL, mark_of
 from casadi_hybrid.barrier.polish import active_guess, polish
-from casadi_hybrid.barrier.restoration import begin_restoration, restore_step
+from casadi_hybrid.barrier.restoration import Restoration, begin_restoration, restore_step
 from casadi_hybrid.basics.arrays import changed, largest
 from casadi_hybrid.basics.errors import EvaluationError, StallError
 from casadi_hybrid.basics.inputs import Vector
@@ -211,7 +212,7 @@ class Barrier:
             of_nu = error.at(nu)
         kept = it if floor == it.floor else changed(it, floor=floor)
         lowered = kept.with_barrier(nu)
-        mark = mark_of(lowered, of_nu, t)
+        mark = mark_of(lowered.mark, nu, lowered.at.theta, lowered.at.f, of_nu, t)
         return lowered if mark is lowered.mark else changed(lowered, mark=mark)
 
     # --- the Newton step ----------------------------------------------------------------------
@@ -279,6 +280,7 @@ class Barrier:
         assert r is not None
         if isinstance(r, Elastic):
             return self._elastic(it, r, t)
+        assert isinstance(r, Restoration)
         try:
             at, restoration = restore_step(self.form, self._kernel, it, self.settings)
         except StallError as error:

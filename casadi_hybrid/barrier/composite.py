@@ -24,11 +24,12 @@ from casadi_hybrid.iterations.base import Start
 from casadi_hybrid.iterations.lookahead import LookAhead
 from casadi_hybrid.iterations.safeguards import Safeguards
 from casadi_hybrid.law import State
+from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.evaluator import Operator
 from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.problem.program import Program
-from casadi_hybrid.standard_form.form import DENSE_LIMIT, Bounds, Point, StandardForm
+from casadi_hybrid.standard_form.form import DENSE_LIMIT, Point, StandardForm
 
 
 @dataclass(frozen=True)

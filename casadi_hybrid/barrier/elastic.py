@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from casadi_hybrid.barrier.filter import Filter
-from casadi_hybrid.barrier.iterate import Iterate, ScaledError, Settings
+from casadi_hybrid.barrier.iterate import Detour, Iterate, ScaledError, Settings
 from casadi_hybrid.barrier.newton import newton_step
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.kernel.kernel import Kernel
@@ -138,7 +138,7 @@ class ElasticKernel:
 
 
 @dataclass(frozen=True, slots=True)
-class Elastic:
+class Elastic(Detour):
     """What the elastic restoration carries.
 
     Attributes:

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from casadi_hybrid.barrier.filter import Filter
+from casadi_hybrid.barrier.pace import Mark
 from casadi_hybrid.basics.arrays import changed, largest, sum_of_sizes, total
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.kernel.sparse import Index
 from casadi_hybrid.point.residuals import Tolerances
 from casadi_hybrid.standard_form.form import Point, StandardForm, walls_of
 
-if TYPE_CHECKING:
-    from casadi_hybrid.barrier.elastic import Elastic
-    from casadi_hybrid.barrier.filter import Filter
-    from casadi_hybrid.barrier.pace import Mark
-    from casadi_hybrid.barrier.restoration import Restoration
-
 _EPS = float(np.finfo(float).eps)
 _SPREAD = 1e10  # largest factor between z and ν/(distance to the bound)
-# Pulls unbounded directions of one-sided variables back (Wächter and Biegler, section 3.7).
-DAMPING = 1e-5
 NU_START = 0.1
 
 
@@ -68,6 +61,12 @@ class Settings:
         return max(floor, min(self.kappa_nu * nu, float(nu**self.theta_nu)))
 
 
+class Detour:
+    """What a restoration carries while it is under way; each kind has its own."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True)
 class Iterate:
     """One primal–dual point of the barrier method.
@@ -105,7 +104,7 @@ class Iterate:
     watched: Iterate | None = None
     fresh: bool = False
     guess: bytes = b""
-    restoration: Restoration | Elastic | None = None
+    restoration: Detour | None = None
     mark: Mark | None = None
     blame: Vector | None = None
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.barrier.filter import Merit
 from casadi_hybrid.barrier.inertia import factor_with_inertia
 from casadi_hybrid.barrier.iterate import (
     Iterate,
@@ -16,6 +15,7 @@ from casadi_hybrid.barrier.iterate import (
     safe_duals,
     share_to_zero,
 )
+from casadi_hybrid.barrier.merit import Merit
 from casadi_hybrid.barrier.pace import FEASIBLE
 from casadi_hybrid.basics.arrays import changed, largest
 from casadi_hybrid.basics.errors import StallError

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from casadi_hybrid.barrier.iterate import Iterate
 
 FEASIBLE = 1e-6
 CRAWL, STALL, ROUNDS = 20, 50, 5
@@ -36,16 +32,15 @@ class Mark:
         return replace(self, t=t, rounds=self.rounds + 1)
 
 
-def mark_of(it: Iterate, error: float, t: int) -> Mark:
+def mark_of(old: Mark | None, nu: float, theta: float, f: float, error: float, t: int) -> Mark:
     """The mark after step t: a new one where something has improved.
 
     An improvement is a violation that fell by 1 % (as long as it is one), an objective that fell
     by a thousandth of its size, or an error that fell by a tenth.
     """
-    old, theta, f = it.mark, it.at.theta, it.at.f
-    if old is not None and old.nu == it.nu:
+    if old is not None and old.nu == nu:
         nearer = max(old.theta, theta) > FEASIBLE and theta < _THETA * old.theta
         lower = f < old.f - _F * abs(f)
         if not (nearer or lower or error < _ERROR * old.error):
             return old
-    return Mark(it.nu, theta, f, error, t)
+    return Mark(nu, theta, f, error, t)

@@ -10,7 +10,7 @@ from casadi_hybrid.basics.arrays import largest
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.point.kkt import met_far_out
 from casadi_hybrid.point.residuals import Tolerances
-from casadi_hybrid.standard_form.form import Bounds
+from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.stopping import Progress
 
 _LARGE, _FAR, _LOST = 1e5, 1e10, 1e20

@@ -21,8 +21,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from casadi_hybrid.barrier.filter import Merit
-from casadi_hybrid.barrier.iterate import Iterate, Settings, fraction_to_boundary, interior
+from casadi_hybrid.barrier.iterate import Detour, Iterate, Settings, fraction_to_boundary, interior
+from casadi_hybrid.barrier.merit import Merit
 from casadi_hybrid.basics.errors import StallError
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import StopReason
@@ -48,7 +48,7 @@ _LEAST_DAMPING, _LARGEST_DAMPING = 1e-14, 1e16
 
 
 @dataclass(frozen=True, slots=True)
-class Restoration:
+class Restoration(Detour):
     """What the restoration carries.
 
     Attributes:

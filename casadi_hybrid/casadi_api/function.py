@@ -16,9 +16,8 @@ from casadi_hybrid.casadi_api import sensitivity
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.sensitivity import Sensitivities, Solution
 from casadi_hybrid.nlp_result import NlpResult
-from casadi_hybrid.problem.bounds import make_bounds
+from casadi_hybrid.problem.bounds import Bounds, make_bounds
 from casadi_hybrid.problem.program import Program
-from casadi_hybrid.standard_form.form import Bounds
 
 INPUTS = ("x0", *sensitivity.INPUTS)
 OUTPUTS = sensitivity.OUTPUTS

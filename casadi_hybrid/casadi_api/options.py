@@ -66,7 +66,7 @@ class NlpOptions:
 
     @classmethod
     def from_dict(cls, options: Mapping[str, Any] | None) -> NlpOptions:
-        """Build from CasADi's dictionary; :mod:`casadi_hybrid.casadi_api.foreign` has its own names.
+        """Build from CasADi's dictionary; its own names: :mod:`casadi_hybrid.casadi_api.foreign`.
 
         Raises:
             InputError: for an unknown option, with the nearest known one, or a bad value.

@@ -30,11 +30,10 @@ from casadi_hybrid.kernel.factorization import SymmetricFactor
 from casadi_hybrid.kernel.sparse import Sparse
 from casadi_hybrid.nlp_result import NlpResult
 from casadi_hybrid.point.kkt import kkt_residuals
-from casadi_hybrid.problem.bounds import checked
+from casadi_hybrid.problem.bounds import Bounds, checked
 from casadi_hybrid.problem.functions import Fused
+from casadi_hybrid.problem.patterns import patterns_of
 from casadi_hybrid.problem.program import Program
-from casadi_hybrid.standard_form.form import Bounds
-from casadi_hybrid.standard_form.structure import patterns_of
 
 INPUTS = ("p", "lbx", "ubx", "lbg", "ubg")
 OUTPUTS = ("x", "f", "g", "lam_x", "lam_g")

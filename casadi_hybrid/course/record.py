@@ -16,7 +16,7 @@ from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.course.history import Course
 from casadi_hybrid.law import State
 from casadi_hybrid.point.kkt import met_far_out
-from casadi_hybrid.standard_form.form import Bounds
+from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.stopping import Progress
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,11 +11,9 @@ from matplotlib.figure import Figure
 
 from casadi_hybrid.paper import printed
 from casadi_hybrid.paper.experiment import LABELS, Run
+from casadi_hybrid.paper.reproduce import Reproduction
 from casadi_hybrid.paper.tables import Summary
 from casadi_hybrid.plotting import figure, legend_below, line_style, save
-
-if TYPE_CHECKING:
-    from casadi_hybrid.paper.reproduce import Reproduction
 
 SHOWN = ("closed-w", "grid-w", "opt-w", "aug-w", "pdhg")
 _FLOOR = 1e-9

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from casadi_hybrid.basics.parallel import in_parallel
 from casadi_hybrid.paper.experiment import Run, run_instance
 from casadi_hybrid.paper.generator import CONDITIONS
-from casadi_hybrid.paper.tables import Summary, as_dict, summarize, text_tables, write_csv
+from casadi_hybrid.paper.tables import Summary, as_dict, summarize, text_tables
 
 PAPER_INSTANCES = 5
 
@@ -106,14 +105,3 @@ def reproduce(
         instances,
         shape,
     )
-
-
-def write(reproduction: Reproduction, folder: Path) -> list[Path]:
-    """Write runs.csv, tables.txt and the figures; return what was written."""
-    from casadi_hybrid.paper.figures import draw  # noqa: PLC0415 - matplotlib only when drawing
-
-    folder.mkdir(parents=True, exist_ok=True)
-    table, text = folder / "runs.csv", folder / "tables.txt"
-    write_csv(reproduction.runs, table)
-    text.write_text(f"{reproduction}\n", encoding="utf-8")
-    return [table, text, *draw(reproduction, folder)]

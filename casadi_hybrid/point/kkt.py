@@ -14,8 +14,8 @@ from casadi_hybrid.point.residuals import (
     counted_slope,
     counted_violation,
 )
+from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.evaluator import Operator
-from casadi_hybrid.standard_form.form import Bounds
 
 _FAR = 1e-12
 _TINY = 1e-9

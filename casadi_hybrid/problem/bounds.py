@@ -3,17 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from casadi_hybrid.basics.arrays import all_finite, anywhere
+from casadi_hybrid.basics.arrays import Lazy, all_finite, anywhere
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Vector, as_vector
+from casadi_hybrid.kernel.sparse import Index
 from casadi_hybrid.problem.program import Program
-from casadi_hybrid.standard_form.form import Bounds
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Bounds of one solve, checked: n, n, m and m numbers."""
+
+    lbx: Vector
+    ubx: Vector
+    lbg: Vector
+    ubg: Vector
+
+    @Lazy
+    def on_x(self) -> bool:
+        """Whether any variable has a bound."""
+        return anywhere(np.isfinite(self.lbx)) or anywhere(np.isfinite(self.ubx))
+
+    @Lazy
+    def open_x(self) -> tuple[Index, Vector, Vector, bool]:
+        """Where a variable is not fixed, the bounds there, and whether all are finite."""
+        return _open(self.lbx, self.ubx)
+
+    @Lazy
+    def open_g(self) -> tuple[Index, Vector, Vector, bool]:
+        """Where a row is no equation, the bounds there, and whether all are finite."""
+        return _open(self.lbg, self.ubg)
+
+
+def _open(lower: Vector, upper: Vector) -> tuple[Index, Vector, Vector, bool]:
+    where = np.flatnonzero(lower < upper)
+    lower, upper = lower[where], upper[where]
+    return where, lower, upper, all_finite(lower) and all_finite(upper)
 
 
 def checked(value: Any, size: int, name: str, *, infinite: bool = False) -> Vector:

@@ -7,8 +7,8 @@ from typing import Any
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.kernel.sparse import Sparse
 from casadi_hybrid.problem.functions import Fused
+from casadi_hybrid.problem.patterns import patterns_of
 from casadi_hybrid.problem.program import Program
-from casadi_hybrid.standard_form.structure import patterns_of
 
 Operator = Any  # numpy.ndarray or Sparse: both have @, .T, .shape and products with numbers
 

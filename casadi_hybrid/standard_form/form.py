@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from casadi_hybrid.basics.arrays import Lazy, all_finite, anywhere, largest, sum_of_sizes, total
+from casadi_hybrid.basics.arrays import Lazy, anywhere, largest, sum_of_sizes, total
 from casadi_hybrid.basics.errors import EvaluationError
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.kernel.kernel import DenseKernel, Kernel, SparseKernel
 from casadi_hybrid.kernel.sparse import Index, Sparse, row_maxima
 from casadi_hybrid.point.working_set import LOWER, UPPER, WorkingSet
+from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.evaluator import Evaluator, Operator
 from casadi_hybrid.problem.program import Program
 from casadi_hybrid.standard_form.structure import structure_of
@@ -31,37 +32,6 @@ EASED = 1e4  # so much less steep than at the start, a row is all but left out b
 Mask = NDArray[np.bool_]
 _EPS = float(np.finfo(float).eps)
 ROOM = 4.0 * _EPS
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """Bounds of one solve, checked: n, n, m and m numbers."""
-
-    lbx: Vector
-    ubx: Vector
-    lbg: Vector
-    ubg: Vector
-
-    @Lazy
-    def on_x(self) -> bool:
-        """Whether any variable has a bound."""
-        return anywhere(np.isfinite(self.lbx)) or anywhere(np.isfinite(self.ubx))
-
-    @Lazy
-    def open_x(self) -> tuple[Index, Vector, Vector, bool]:
-        """Where a variable is not fixed, the bounds there, and whether all are finite."""
-        return _open(self.lbx, self.ubx)
-
-    @Lazy
-    def open_g(self) -> tuple[Index, Vector, Vector, bool]:
-        """Where a row is no equation, the bounds there, and whether all are finite."""
-        return _open(self.lbg, self.ubg)
-
-
-def _open(lower: Vector, upper: Vector) -> tuple[Index, Vector, Vector, bool]:
-    where = np.flatnonzero(lower < upper)
-    lower, upper = lower[where], upper[where]
-    return where, lower, upper, all_finite(lower) and all_finite(upper)
 
 
 class Walls:

@@ -16,6 +16,7 @@ import numpy as np
 
 from casadi_hybrid.kernel.kernel import Layout
 from casadi_hybrid.kernel.sparse import Index, Pattern
+from casadi_hybrid.problem.patterns import patterns_of
 from casadi_hybrid.problem.program import Program
 
 KEPT = 8
@@ -61,19 +62,7 @@ class Structure:
 
 
 _lock = threading.Lock()
-_patterns: WeakKeyDictionary[Program, tuple[Pattern, Pattern]] = WeakKeyDictionary()
 _structures: WeakKeyDictionary[Program, dict[bytes, Structure]] = WeakKeyDictionary()
-
-
-def patterns_of(program: Program) -> tuple[Pattern, Pattern]:
-    """The patterns of J_g and of the Hessian of the Lagrangian."""
-    with _lock:
-        known = _patterns.get(program)
-        if known is None:
-            functions = program.functions
-            known = Pattern.of(functions.jacobian_sparsity), Pattern.of(functions.hessian_sparsity)
-            _patterns[program] = known
-    return known
 
 
 def structure_of(program: Program, free: Index, rows: Index, slack_rows: Index) -> Structure:

@@ -6,9 +6,10 @@ curvature on the kernel of the Jacobian and asks IPOPT for a second opinion.
 """
 
 from casadi_hybrid.verify.check import verify
+from casadi_hybrid.verify.first_order.measure import Measure
 from casadi_hybrid.verify.first_order.multipliers import Fit, fit_multipliers
 from casadi_hybrid.verify.ipopt import IpoptRun, run_ipopt
-from casadi_hybrid.verify.kkt import FirstOrder, Given, Measure
+from casadi_hybrid.verify.kkt import FirstOrder, Given
 from casadi_hybrid.verify.nlp_check import verify_nlp
 from casadi_hybrid.verify.nlp_report import NlpReport
 from casadi_hybrid.verify.report import Report

@@ -27,7 +27,8 @@ from casadi_hybrid.basics.errors import EvaluationError
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.verify.kkt import FirstOrder, Measure, first_order
+from casadi_hybrid.verify.first_order.measure import Measure
+from casadi_hybrid.verify.kkt import FirstOrder, first_order
 
 RHO = 10.0
 RAISE = 10.0

@@ -10,26 +10,8 @@ from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.point.residuals import first_order_terms
 from casadi_hybrid.problem.functions import Evaluation, Functions
 from casadi_hybrid.problem.oracle import Oracle
+from casadi_hybrid.verify.first_order.measure import Measure
 from casadi_hybrid.verify.first_order.multipliers import Fit, fit_multipliers, settled_rank
-
-
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """One residual in the infinity norm.
-
-    Attributes:
-        value: unscaled.
-        scaled: relative to the size of the terms it is the sum of.
-        where: the constraint or the variable with the largest unscaled entry.
-    """
-
-    value: float
-    scaled: float
-    where: str
-
-    def within(self, tol: float, *, scaled: bool) -> bool:
-        """Whether the residual is within ``tol``; NaN never is."""
-        return (self.scaled if scaled else self.value) <= tol
 
 
 @dataclass(frozen=True, slots=True)

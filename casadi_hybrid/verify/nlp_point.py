@@ -10,9 +10,8 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.problem.bounds import checked, make_bounds
+from casadi_hybrid.problem.bounds import Bounds, checked, make_bounds
 from casadi_hybrid.problem.program import Program
-from casadi_hybrid.standard_form.form import Bounds
 from casadi_hybrid.verify.point import read_vector
 
 

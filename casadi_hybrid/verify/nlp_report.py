@@ -11,7 +11,7 @@ from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.verify.first_order.active import ActiveSet, Qualification
 from casadi_hybrid.verify.first_order.infeasible import ViolationSlope
 from casadi_hybrid.verify.first_order.kkt import NlpFirstOrder, NlpGiven, Residuals
-from casadi_hybrid.verify.kkt import Measure
+from casadi_hybrid.verify.first_order.measure import Measure
 from casadi_hybrid.verify.verdict import (
     Comparison,
     Verdict,

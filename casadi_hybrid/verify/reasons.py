@@ -7,7 +7,8 @@ import numpy as np
 from casadi_hybrid.basics.errors import EvaluationError
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.problem.functions import Evaluation, Functions
-from casadi_hybrid.verify.kkt import FirstOrder, Given, Measure
+from casadi_hybrid.verify.first_order.measure import Measure
+from casadi_hybrid.verify.kkt import FirstOrder, Given
 from casadi_hybrid.verify.second_order.curvature import NO_MINIMIZER, Curvature, SecondOrder
 from casadi_hybrid.verify.verdict import Comparison, Finding, Rejection, Relation
 

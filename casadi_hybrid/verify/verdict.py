@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.verify.first_order.measure import Measure
 from casadi_hybrid.verify.ipopt import IpoptRun
-from casadi_hybrid.verify.kkt import Measure
 from casadi_hybrid.verify.second_order.curvature import SecondOrder
 
 

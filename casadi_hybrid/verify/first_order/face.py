@@ -19,9 +19,9 @@ from scipy.linalg import qr, solve_triangular
 from casadi_hybrid.basics.errors import EvaluationError
 from casadi_hybrid.basics.inputs import Matrix, Vector
 from casadi_hybrid.kernel.factorization import inertia
+from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.evaluator import GeneralEvaluator
 from casadi_hybrid.problem.functions import Evaluation
-from casadi_hybrid.standard_form.form import Bounds
 from casadi_hybrid.verify.first_order.multipliers import RANK_TOLERANCE, Fit, fit_multipliers
 from casadi_hybrid.verify.first_order.rows import Indices, Rows
 

@@ -20,8 +20,8 @@ import numpy as np
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.point.residuals import counted_distance, counted_slope
 from casadi_hybrid.verify.first_order.fit import fit_largest, fit_signed
+from casadi_hybrid.verify.first_order.measure import Measure
 from casadi_hybrid.verify.first_order.rows import Rows, Sides, nearby_sides
-from casadi_hybrid.verify.kkt import Measure
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.point.kkt import row_sizes, violations
 from casadi_hybrid.point.residuals import counted_violation
-from casadi_hybrid.standard_form.form import Bounds
+from casadi_hybrid.problem.bounds import Bounds
 
 Indices = NDArray[np.intp]
 Flags = NDArray[np.bool_]

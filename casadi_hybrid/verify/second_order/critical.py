@@ -20,9 +20,9 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import EvaluationError
 from casadi_hybrid.basics.inputs import Matrix, Vector
+from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.evaluator import GeneralEvaluator
 from casadi_hybrid.problem.functions import Evaluation
-from casadi_hybrid.standard_form.form import Bounds
 from casadi_hybrid.verify.first_order.active import ActiveSet, Qualification
 from casadi_hybrid.verify.first_order.face import OnFace, make_face
 from casadi_hybrid.verify.first_order.multipliers import Fit
