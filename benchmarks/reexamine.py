@@ -104,7 +104,7 @@ def facts(problem: Problem, result: Result) -> Facts:
         float(np.abs(h).max()),
         float(h @ h),
         float(norm(B.T @ h) / scale) if scale else 0.0,
-        float(np.abs(gradient + B.T @ result.multipliers).max()),
+        float(np.abs(gradient + B.T @ result.lam_g).max()),
         float(np.abs(gradient + B.T @ fit).max()),
         float(np.linalg.svd(B.T, compute_uv=False)[-1]) if B.shape[0] <= B.shape[1] else 0.0,
         float(2 * squares.cost),

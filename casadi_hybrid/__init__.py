@@ -15,10 +15,9 @@ from casadi_hybrid.casadi_api.solver import NlpSolver, SolveError
 from casadi_hybrid.course.history import History
 from casadi_hybrid.course.record import IterationRecord
 from casadi_hybrid.methods import METHODS
-from casadi_hybrid.nlp_result import NlpResult
 from casadi_hybrid.point.residuals import Residuals, Tolerances
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.result import EqualityResult, Result
+from casadi_hybrid.result import Result
 from casadi_hybrid.solver import Solver
 from casadi_hybrid.stopping import Progress
 from casadi_hybrid.verify import NlpReport, Report, verify, verify_nlp
@@ -29,13 +28,11 @@ __all__ = [
     "METHODS",
     "CompilerWarning",
     "DesignError",
-    "EqualityResult",
     "EvaluationError",
     "History",
     "InputError",
     "IterationRecord",
     "NlpReport",
-    "NlpResult",
     "NlpSolver",
     "PointStatus",
     "Problem",

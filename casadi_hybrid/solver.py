@@ -17,9 +17,11 @@ from casadi_hybrid.iterations import Iteration, Start
 from casadi_hybrid.loop import Outcome, iterate
 from casadi_hybrid.methods import make_method
 from casadi_hybrid.point.residuals import Residuals, Tolerances, judge
+from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.result import EqualityResult
+from casadi_hybrid.result import Result
+from casadi_hybrid.standard_form.form import Linearization
 from casadi_hybrid.stopping import (
     CallbackTest,
     DivergenceTest,
@@ -101,6 +103,8 @@ class Solver:
             tol if tol_stationarity is None else tol_stationarity,
         )
         self.limits = Limits(max_iter, max_time, divergence)
+        free, target = np.full(problem.n, np.inf), np.zeros(problem.m)
+        self._bounds = Bounds(-free, free, target, target)
         self.stopping = tuple(stopping)
         for i, test in enumerate(self.stopping):
             is_callable(test, f"stopping[{i}]")
@@ -115,7 +119,7 @@ class Solver:
         callback: Callable[[Progress], bool | None] | None = None,
         history: bool = False,
         log: bool | int = False,
-    ) -> EqualityResult:
+    ) -> Result:
         """Solve from a start.
 
         Args:
@@ -130,7 +134,7 @@ class Solver:
             log: print an iteration log; a number prints every so many iterations.
 
         Returns:
-            An :class:`~casadi_hybrid.EqualityResult`, also when the solve does not converge.
+            An :class:`~casadi_hybrid.Result`, also when the solve does not converge.
 
         Raises:
             InputError: for a wrong shape or non-finite input, before any evaluation.
@@ -165,7 +169,7 @@ class Solver:
 
     def _result(
         self, start: Start, outcome: Outcome, oracle: Oracle, recorder: Recorder | None
-    ) -> EqualityResult:
+    ) -> Result:
         best = outcome.best
         functions = self.problem.functions
         if best is None:
@@ -179,13 +183,16 @@ class Solver:
             x, multipliers, mu, effective = state.x, state.multipliers, state.mu, state.effective
             f, h, residuals = at.f, at.h, best.residuals
             point = judge(at, residuals, self.tolerances, multipliers)
-        return EqualityResult(
+        return Result(
             x=x,
+            lam_x=np.zeros(self.problem.n),
             lam_g=multipliers,
             mu=mu,
             effective_multipliers=effective,
             f=f,
             g=h,
+            bounds=self._bounds,
+            end=None if best is None else Linearization(x, best.at.gradient, best.at.B),
             residuals=residuals,
             stop=outcome.reason,
             point=point,

@@ -95,7 +95,7 @@ distance = np.linalg.norm(plain.history.x - solution.x, axis=1)
 print(distance[[0, 100, 200, 400]].round(3))
 
 # %%
-at = Oracle(problem.functions, np.zeros(0)).second(solution.x, solution.multipliers)
+at = Oracle(problem.functions, np.zeros(0)).second(solution.x, solution.lam_g)
 
 
 def local_map(M, drive_first=True):

@@ -192,7 +192,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name in names:
         problem = plant.problem(N, UNITS[name])
         run = solve(problem, Method("auto", "auto"), plant.start(N), [], max_iter=200)
-        at = Oracle(problem.functions, np.zeros(0)).second(run.result.x, run.result.multipliers)
+        at = Oracle(problem.functions, np.zeros(0)).second(run.result.x, run.result.lam_g)
         gaps.append(
             tuple(
                 best_gap(at, R, 60 if arguments.short else 200)

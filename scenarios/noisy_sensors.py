@@ -198,7 +198,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     problem, start = building(), np.ones(6)
     default = solve(problem, Method("hybrid: look-ahead (auto)", "auto", required=True), start, [],
                     max_iter=100)  # fmt: skip
-    x, lam = default.result.x, default.result.multipliers
+    x, lam = default.result.x, default.result.lam_g
     at = Oracle(problem.functions, np.zeros(0)).second(x, lam)
     M = ALPHA * np.linalg.inv(at.B @ at.B.T)
     epsilon = np.zeros((T + 2, 4))

@@ -140,7 +140,7 @@ def test_parameters_change_without_rebuilding() -> None:
         result = solver.solve(0.0, p=value)
         assert result.x == pytest.approx(np.array(value), abs=1e-7)
         # min ‖x‖² s.t. x = p: λ = −2p.
-        assert result.multipliers == pytest.approx(-2 * np.array(value), abs=1e-7)
+        assert result.lam_g == pytest.approx(-2 * np.array(value), abs=1e-7)
     assert problem.functions is before
 
 

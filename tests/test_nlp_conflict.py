@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from casadi_hybrid import NlpResult, nlpsol
+from casadi_hybrid import Result, nlpsol
 from casadi_hybrid.explain import conflict as search
 from casadi_hybrid.explain.conflict import Conflict, Member, conflicting_set
 from casadi_hybrid.explain.diagnosis import runs
@@ -20,7 +20,7 @@ INF = np.inf
 Nlp = dict[str, Any]
 
 
-def solved(nlp: Nlp, call: dict[str, Any], **options: Any) -> NlpResult:
+def solved(nlp: Nlp, call: dict[str, Any], **options: Any) -> Result:
     solver = nlpsol("s", "hybrid", nlp, {"max_iter": 500, **options})
     solver(**call)
     return solver.result
@@ -43,7 +43,7 @@ def conflict_of(nlp: Nlp, call: dict[str, Any], **options: Any) -> tuple[Conflic
     return found, text
 
 
-def feasible(members: Any, reach: float, J: Any, result: NlpResult) -> bool:
+def feasible(members: Any, reach: float, J: Any, result: Result) -> bool:
     """Whether a move of x meets the linearizations of these constraints (no scales, no signs)."""
     n = result.x.size
     rows = np.zeros((len(members), n))

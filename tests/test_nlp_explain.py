@@ -9,7 +9,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from casadi_hybrid import NlpResult, Problem, Solver, nlpsol
+from casadi_hybrid import Problem, Result, Solver, nlpsol
 from casadi_hybrid.explain.dependence import dependent_constraints
 from casadi_hybrid.explain.diagnosis import fall, last_direction, worst_violations
 from casadi_hybrid.explain.scaling import bad_scales
@@ -20,7 +20,7 @@ COLUMNS = ["height", "width", "depth"]
 INF = np.inf
 
 
-def solved(f: Any, g: Any, call: dict[str, Any], **options: Any) -> NlpResult:
+def solved(f: Any, g: Any, call: dict[str, Any], **options: Any) -> Result:
     rows = g.numel() if isinstance(g, ca.SX) else 0
     named = {"constraint_names": ROWS[:rows], "variable_names": COLUMNS, "max_iter": 300}
     solver = nlpsol("s", "hybrid", {"x": X, "f": f, "g": g}, {**named, **options})

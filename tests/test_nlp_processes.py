@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from nlp_cases import CASES, OUTPUTS, numbers
 
-from casadi_hybrid import NlpResult, NlpSolver, nlpsol
+from casadi_hybrid import NlpSolver, Result, nlpsol
 from casadi_hybrid.basics.parallel import in_parallel
 
 Task = tuple[int, NlpSolver, tuple[float, float]]
 
 
-def solve(task: Task) -> tuple[dict[str, np.ndarray], NlpResult]:
+def solve(task: Task) -> tuple[dict[str, np.ndarray], Result]:
     _, solver, p = task
     found = solver(**{**CASES["parameters"][1], "p": p})
     return {key: numbers(found[key]) for key in OUTPUTS}, solver.result

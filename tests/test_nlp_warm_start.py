@@ -129,7 +129,7 @@ def test_what_is_no_warm_start_is_refused() -> None:
     for wrong, message in (
         (other.result, "2 variables and 0 constraints, the problem has 4 and 2"),
         ({"x": 1}, "must be the result of a solve .solver.result., got dict"),
-        (equality, "got EqualityResult"),
+        (equality, "1 variables and 1 constraints, the problem has 4 and 2"),
     ):
         with pytest.raises(InputError, match=message):
             solver(**call, warm_start=wrong)

@@ -34,7 +34,7 @@ def designed() -> Result:
 # --- the result ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["x", "multipliers", "mu", "effective_multipliers", "h", "lam_g"])
+@pytest.mark.parametrize("name", ["x", "lam_x", "mu", "effective_multipliers", "g", "lam_g"])
 def test_arrays_are_read_only(designed: Result, name: str) -> None:
     with pytest.raises(ValueError, match="read-only"):
         getattr(designed, name)[0] = 0.0
@@ -55,10 +55,9 @@ def test_the_history_is_read_only(designed: Result) -> None:
 def test_the_result_describes_its_point(designed: Result) -> None:
     """f, h, residuals and λ belong to x: recomputed from the formulas of the problem."""
     problem, x0, _ = by_hand.instance(3.0, 0)
-    x, lam = designed.x, designed.multipliers
+    x, lam = designed.x, designed.lam_g
     assert designed.f == pytest.approx(problem.f(x))
-    assert designed.h == pytest.approx(problem.h(x), abs=1e-15)
-    assert designed.lam_g is designed.multipliers
+    assert designed.g == pytest.approx(problem.h(x), abs=1e-15)
     residual = problem.gradient(x) + problem.jacobian(x).T @ lam
     assert designed.residuals.feasibility == pytest.approx(np.abs(problem.h(x)).max())
     assert designed.residuals.stationarity == pytest.approx(np.abs(residual).max())

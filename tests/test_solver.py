@@ -57,7 +57,7 @@ def test_the_two_statuses_are_independent(reason: StopReason, point: PointStatus
     assert (result.stop, result.point) == (reason, point)
     assert result.success == (point is PointStatus.KKT_POINT)
     assert result.x == pytest.approx(x0)
-    assert result.multipliers == pytest.approx([lam])
+    assert result.lam_g == pytest.approx([lam])
     assert result.residuals.feasibility == pytest.approx(abs(x0[0] ** 2 - 1))
     stationarity = max(abs(x0[0] * (1 + 2 * lam)), abs(x0[1]))
     assert result.residuals.stationarity == pytest.approx(stationarity, abs=1e-12)
@@ -165,7 +165,7 @@ def test_the_best_point_survives_divergence(limit: float) -> None:
     best = int(merit.argmin())
     assert 25 <= best <= 31
     assert result.x.tolist() == result.history.x[best].tolist()
-    assert result.multipliers.tolist() == result.history.multipliers[best].tolist()
+    assert result.lam_g.tolist() == result.history.multipliers[best].tolist()
     assert max(result.residuals.feasibility, result.residuals.stationarity) == merit[best] < 0.5
     assert result.f == result.history.f[best]
 
@@ -180,7 +180,7 @@ def test_a_start_of_huge_residuals_is_judged_without_overflow() -> None:
 
 
 def fingerprint(result: Any) -> tuple[Any, ...]:
-    arrays = (result.x, result.multipliers, result.mu, result.history.x, result.history.mu)
+    arrays = (result.x, result.lam_g, result.mu, result.history.x, result.history.mu)
     return (*(array.tobytes() for array in arrays), result.f, result.iterations, result.stop)
 
 
@@ -270,7 +270,7 @@ def test_x_and_multipliers_agree_with_ipopt(name: str) -> None:
     result = Solver(Problem(x=x, f=f, h=h)).solve(x0)
     assert result.success
     assert result.x == pytest.approx(x_star, abs=1e-6)
-    assert result.multipliers == pytest.approx(lam_star, abs=1e-6)
+    assert result.lam_g == pytest.approx(lam_star, abs=1e-6)
 
 
 @pytest.mark.parametrize("name", ["circle", "square linear", "square nonlinear"])
@@ -283,7 +283,7 @@ def test_other_methods_agree_with_ipopt_from_nearby(name: str, method: str) -> N
     result = solver.solve(x_star + 0.02, lam_g0=lam_star + 0.02)
     assert result.success, result
     assert result.x == pytest.approx(x_star, abs=1e-6)
-    assert result.multipliers == pytest.approx(lam_star, abs=1e-6)
+    assert result.lam_g == pytest.approx(lam_star, abs=1e-6)
     assert math.isclose(result.f, float(ca.Function("f", [x], [f])(x_star)), abs_tol=1e-6)
 
 

@@ -151,7 +151,7 @@ def test_multipliers_are_taken_from_what_they_come_with():
     instance = make_instance(3, 0, n=5, m=3, radius=0.1)
     result = Solver(instance.problem, "auto").solve(instance.x0)
     assert verify(instance.problem, result, ipopt=False).accepted
-    result = dataclasses.replace(result, lam_g=-result.multipliers)
+    result = dataclasses.replace(result, lam_g=-result.lam_g)
     report = verify(instance.problem, result, ipopt=False)
     assert report.categories == (Rejection.FLIPPED_SIGN,)
 

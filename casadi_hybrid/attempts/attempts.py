@@ -11,11 +11,11 @@ from casadi_hybrid.attempts.verdict import BESIDE
 from casadi_hybrid.barrier.iterate import NU_START
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import StopReason
-from casadi_hybrid.nlp_result import NlpResult
 from casadi_hybrid.point.kkt import violations
 from casadi_hybrid.point.residuals import Tolerances
 from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.program import Program
+from casadi_hybrid.result import Result
 from casadi_hybrid.standard_form.form import EASED, eased
 
 # How far the bounds are widened where the barrier finds no interior and stalls (relative).
@@ -80,7 +80,7 @@ def composite_attempt(x0: Vector) -> Attempt:
     return Attempt(x0, _COMPOSITE_PATIENCE, composite=True)
 
 
-def remultiplied(result: NlpResult) -> Attempt:
+def remultiplied(result: Result) -> Attempt:
     """At a solution with huge multipliers: the least ones on its active set, the hot mode alone."""
     none = WarmStart(np.zeros_like(result.lam_x), np.zeros_like(result.lam_g), result.working_set)
     return Attempt(result.x, 1, warm=none)
@@ -102,7 +102,7 @@ def next_attempt(
     max_iter: int,
     tolerances: Tolerances,
     tried: Sequence[Attempt],
-    done: Sequence[NlpResult],
+    done: Sequence[Result],
     *,
     no_choice: bool = False,
 ) -> Attempt | None:
@@ -161,13 +161,13 @@ def next_attempt(
     return None
 
 
-def best(done: Sequence[NlpResult], tolerances: Tolerances) -> NlpResult:
+def best(done: Sequence[Result], tolerances: Tolerances) -> Result:
     """A solution; else proof of unboundedness, a feasible point, proof of infeasibility, anything.
 
     Where a point is feasible, a local minimum of the violation says nothing of the problem.
     """
 
-    def rank(result: NlpResult) -> tuple[int, float, bool]:
+    def rank(result: Result) -> tuple[int, float, bool]:
         if result.success:
             return 0, 0.0, False
         if result.stop is StopReason.UNBOUNDED:
@@ -184,7 +184,7 @@ def best(done: Sequence[NlpResult], tolerances: Tolerances) -> NlpResult:
     return min(done, key=rank)
 
 
-def _onward(attempt: Attempt, result: NlpResult) -> Attempt | None:
+def _onward(attempt: Attempt, result: Result) -> Attempt | None:
     """What takes a result further from where it is, before anything begins anew."""
     if result.beside is not None and not attempt.beside:
         start, warm = result.beside
@@ -194,7 +194,7 @@ def _onward(attempt: Attempt, result: NlpResult) -> Attempt | None:
     return None
 
 
-def _eased(result: NlpResult) -> bool:
+def _eased(result: Result) -> bool:
     """Whether scales taken at the end differ much from those of the start."""
     start, end = result.start, result.end
     if start is None or end is None:
@@ -202,7 +202,7 @@ def _eased(result: NlpResult) -> bool:
     return eased(result.bounds, start.J, end.J) >= EASED
 
 
-def _found_twice(tried: Sequence[Attempt], done: Sequence[NlpResult]) -> bool:
+def _found_twice(tried: Sequence[Attempt], done: Sequence[Result]) -> bool:
     """Whether two searches for a root have ended at one local minimum of the violation."""
     now = _violation(done[-1])
     return any(
@@ -212,7 +212,7 @@ def _found_twice(tried: Sequence[Attempt], done: Sequence[NlpResult]) -> bool:
     )
 
 
-def _violation(result: NlpResult) -> float:
+def _violation(result: Result) -> float:
     bounds = result.bounds
     return float(np.linalg.norm(violations(result.g, bounds.lbg, bounds.ubg)))
 

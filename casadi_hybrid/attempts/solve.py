@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 
+from casadi_hybrid.answer import altered
 from casadi_hybrid.attempts.attempts import (
     Attempt,
     best,
@@ -27,13 +28,12 @@ from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.iterations.base import Start
 from casadi_hybrid.loop import iterate
-from casadi_hybrid.nlp_result import NlpResult
 from casadi_hybrid.point.residuals import Tolerances
 from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.problem.program import Program
-from casadi_hybrid.result import altered
+from casadi_hybrid.result import Result
 from casadi_hybrid.standard_form.form import StandardForm
 from casadi_hybrid.stopping import KKTTest, LimitTest, StoppingTest
 
@@ -75,7 +75,7 @@ def solve_program(
     warm: WarmStart | None = None,
     observers: Sequence[Observer] = (),
     tests: Sequence[StoppingTest] = (),
-) -> NlpResult:
+) -> Result:
     """Solve from x0 by the barrier iteration.
 
     Args:
@@ -101,7 +101,7 @@ def solve_program(
         openings.append(composite_attempt(x0))
     ahead = len(openings)
     following: Attempt | None = [*openings, cold][0]
-    done: list[NlpResult] = []
+    done: list[Result] = []
     tried: list[Attempt] = []
     iterations, elapsed = 0, 0.0
     counts: dict[str, int] = {}
@@ -159,17 +159,17 @@ def solve_program(
     return altered(chosen, x0=x0, iterations=iterations, elapsed=elapsed, evaluations=counts)
 
 
-def _is_beside(chosen: NlpResult, tried: Sequence[Attempt], done: Sequence[NlpResult]) -> bool:
+def _is_beside(chosen: Result, tried: Sequence[Attempt], done: Sequence[Result]) -> bool:
     """Whether multipliers are huge because they are those of a point next to one without any."""
     return any(one.beside and result is chosen for one, result in zip(tried, done, strict=True))
 
 
-def _largest(result: NlpResult) -> float:
+def _largest(result: Result) -> float:
     """The largest |multiplier|."""
     return float(np.abs(np.concatenate((result.lam_x, result.lam_g))).max(initial=0.0))
 
 
-def _slope(result: NlpResult) -> float:
+def _slope(result: Result) -> float:
     """‖∇f‖_∞, at least one."""
     assert result.end is not None
     return max(1.0, float(np.abs(result.end.gradient).max(initial=0.0)))
@@ -184,7 +184,7 @@ def _run(
     observers: Sequence[Observer],
     tests: Sequence[StoppingTest],
     attempt: Attempt,
-) -> NlpResult:
+) -> Result:
     x0 = attempt.start
     try:
         form = StandardForm(

@@ -14,12 +14,12 @@ from casadi_hybrid.basics.errors import EvaluationError
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import PointStatus, StopReason
 from casadi_hybrid.loop import Outcome
-from casadi_hybrid.nlp_result import NlpResult
 from casadi_hybrid.point.kkt import violations
 from casadi_hybrid.point.residuals import Residuals, Tolerances
 from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.program import Program
+from casadi_hybrid.result import Result
 from casadi_hybrid.standard_form.certificate import STATIONARY_VIOLATION, violation_slope
 from casadi_hybrid.standard_form.form import Linearization, Point, StandardForm
 from casadi_hybrid.stopping import Progress
@@ -81,7 +81,7 @@ def make_result(
     tolerances: Tolerances,
     x0: Vector,
     trail: Trail,
-) -> NlpResult:
+) -> Result:
     """The best point of a solve with the verdict on it."""
     best, form = outcome.best, barrier.form
     reason, detail = outcome.reason, outcome.detail
@@ -114,7 +114,7 @@ def make_result(
         else:
             near = trail.beside.state
             beside = near.x, WarmStart(*barrier.multipliers(near))
-    return NlpResult(
+    return Result(
         x=at.x,
         f=at.raw_f,
         g=at.raw_g,
@@ -210,9 +210,9 @@ def undefined_result(
     x0: Vector,
     tolerances: Tolerances,
     error: EvaluationError,
-) -> NlpResult:
+) -> Result:
     """The result where no iterate could be evaluated: x where that was tried, nothing known."""
-    return NlpResult(
+    return Result(
         x=x0 if error.x is None else error.x,
         f=np.nan,
         g=np.full(program.m, np.nan),

@@ -6,18 +6,16 @@ from typing import Any
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.nlp_result import NlpResult
 from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.bounds import checked
+from casadi_hybrid.result import Result
 
 
-def start_values(
-    warm: NlpResult | None, n: int, m: int, *given: Any
-) -> tuple[Vector, Vector, Vector]:
+def start_values(warm: Result | None, n: int, m: int, *given: Any) -> tuple[Vector, Vector, Vector]:
     """(x0, lam_x0, lam_g0): as given, else those of the warm start, else zero."""
     known: tuple[Any, Any, Any] = (0.0, 0.0, 0.0)
     if warm is not None:
-        if not isinstance(warm, NlpResult):
+        if not isinstance(warm, Result):
             raise InputError(
                 "warm_start must be the result of a solve (solver.result), got "
                 f"{type(warm).__name__}; numbers go to x0, lam_x0 and lam_g0"
@@ -33,7 +31,7 @@ def start_values(
     return checked(x0, n, "x0"), checked(lam_x0, n, "lam_x0"), checked(lam_g0, m, "lam_g0")
 
 
-def known_solution(warm: NlpResult | None, lam_x0: Vector, lam_g0: Vector) -> WarmStart | None:
+def known_solution(warm: Result | None, lam_x0: Vector, lam_g0: Vector) -> WarmStart | None:
     """What the solve tries first: a solution's working set, or what multipliers say; else None."""
     if warm is not None and warm.success:
         return WarmStart(lam_x0, lam_g0, warm.working_set)

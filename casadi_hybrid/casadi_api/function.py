@@ -15,9 +15,9 @@ from casadi_hybrid.basics.inputs import positive
 from casadi_hybrid.casadi_api import sensitivity
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.sensitivity import Sensitivities, Solution
-from casadi_hybrid.nlp_result import NlpResult
 from casadi_hybrid.problem.bounds import Bounds, make_bounds
 from casadi_hybrid.problem.program import Program
+from casadi_hybrid.result import Result
 
 INPUTS = ("x0", *sensitivity.INPUTS)
 OUTPUTS = sensitivity.OUTPUTS
@@ -39,7 +39,7 @@ class EmbeddedSolver(ca.Callback):  # type: ignore[misc]
     ) -> None:
         ca.Callback.__init__(self)
         self.program = program
-        self.result: NlpResult | None = None
+        self.result: Result | None = None
         self._options, self._error_on_fail, self._weak = options, error_on_fail, weak
         n, m = program.n, program.m
         self._sizes = {"x0": n, "p": program.n_p, "lbx": n, "ubx": n, "lbg": m, "ubg": m}

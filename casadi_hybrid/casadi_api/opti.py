@@ -13,7 +13,7 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.casadi_api.interface import nlpsol
-from casadi_hybrid.nlp_result import NlpResult
+from casadi_hybrid.result import Result
 
 
 class OptiSolveError(RuntimeError):
@@ -36,7 +36,7 @@ class OptiSolution:
         result: the solve's point, multipliers, residuals and both statuses.
     """
 
-    result: NlpResult
+    result: Result
     _opti: Any = field(repr=False)
     _stats: dict[str, Any] = field(repr=False)
 

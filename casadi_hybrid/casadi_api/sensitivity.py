@@ -28,12 +28,12 @@ from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.basics.inputs import Matrix, Vector
 from casadi_hybrid.kernel.factorization import SymmetricFactor
 from casadi_hybrid.kernel.sparse import Sparse
-from casadi_hybrid.nlp_result import NlpResult
 from casadi_hybrid.point.kkt import kkt_residuals
 from casadi_hybrid.problem.bounds import Bounds, checked
 from casadi_hybrid.problem.functions import Fused
 from casadi_hybrid.problem.patterns import patterns_of
 from casadi_hybrid.problem.program import Program
+from casadi_hybrid.result import Result
 
 INPUTS = ("p", "lbx", "ubx", "lbg", "ubg")
 OUTPUTS = ("x", "f", "g", "lam_x", "lam_g")
@@ -178,7 +178,7 @@ class Sensitivities:
 
 def solution_sensitivity(
     program_or_nlp: Program | Mapping[str, Any],
-    result: NlpResult,
+    result: Result,
     p: Any = None,
     bounds: Bounds | None = None,
     *,

@@ -12,6 +12,7 @@ from typing import Any, overload
 import casadi as ca
 import numpy as np
 
+from casadi_hybrid.answer import altered
 from casadi_hybrid.attempts.solve import solve_program
 from casadi_hybrid.attempts.warm import known_solution, start_values
 from casadi_hybrid.basics.errors import InputError, suggest
@@ -21,11 +22,10 @@ from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.stats import casadi_stats
 from casadi_hybrid.course.record import Watch
 from casadi_hybrid.explain.diagnosis import listed
-from casadi_hybrid.nlp_result import NlpResult
 from casadi_hybrid.problem.bounds import checked, make_bounds
 from casadi_hybrid.problem.columns import Shapes, as_column, in_shape
 from casadi_hybrid.problem.program import Program
-from casadi_hybrid.result import altered
+from casadi_hybrid.result import Result
 
 INPUTS = ("x0", "p", "lbx", "ubx", "lbg", "ubg", "lam_x0", "lam_g0")
 
@@ -34,10 +34,10 @@ class SolveError(RuntimeError):
     """A solve did not succeed and ``error_on_fail`` was set.
 
     Attributes:
-        result: the :class:`~casadi_hybrid.nlp_result.NlpResult`.
+        result: the :class:`~casadi_hybrid.nlp_result.Result`.
     """
 
-    def __init__(self, message: str, result: NlpResult) -> None:
+    def __init__(self, message: str, result: Result) -> None:
         self.result = result
         super().__init__(message, result)
 
@@ -49,7 +49,7 @@ class SolveError(RuntimeError):
 class _Call:
     """What stays of one call."""
 
-    result: NlpResult
+    result: Result
     stats: dict[str, Any]
 
 
@@ -97,7 +97,7 @@ class NlpSolver:
         ubg: Any = np.inf,
         lam_x0: Any = None,
         lam_g0: Any = None,
-        warm_start: NlpResult | None = None,
+        warm_start: Result | None = None,
         **unknown: Any,
     ) -> Any:
         """Solve min f(x, p) s.t. lbg ≤ g(x, p) ≤ ubg, lbx ≤ x ≤ ubx.
@@ -211,7 +211,7 @@ class NlpSolver:
         return {**stats, "iterations": lists}
 
     @property
-    def result(self) -> NlpResult:
+    def result(self) -> Result:
         """The last call's result with residuals and both statuses.
 
         Raises:
@@ -275,7 +275,7 @@ class NlpSolver:
             raise InputError(f"{self._name} has not been called yet; call it first")
         return call
 
-    def _outputs(self, result: NlpResult, p: Vector) -> dict[str, ca.DM]:
+    def _outputs(self, result: Result, p: Vector) -> dict[str, ca.DM]:
         if p.size:
             lam_p = -self._gradient_p(result.x, result.lam_g, p)
         else:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from casadi_hybrid.basics.status import PointStatus, StopReason
-from casadi_hybrid.nlp_result import NlpResult
+from casadi_hybrid.result import Result
 
 _UNIFIED = {
     StopReason.ITERATION_LIMIT: "SOLVER_RET_LIMITED",
@@ -16,7 +16,7 @@ _UNIFIED = {
 }
 
 
-def unified_status(result: NlpResult) -> str:
+def unified_status(result: Result) -> str:
     """CasADi's ``SOLVER_RET_*`` word. What has no word there is ``SOLVER_RET_UNKNOWN``."""
     if result.success:
         return "SOLVER_RET_SUCCESS"
@@ -27,7 +27,7 @@ def unified_status(result: NlpResult) -> str:
 
 
 def casadi_stats(
-    result: NlpResult, iterations: Mapping[str, Sequence[float]], process_time: float
+    result: Result, iterations: Mapping[str, Sequence[float]], process_time: float
 ) -> dict[str, Any]:
     """Return a fresh dictionary under the keys of CasADi's ``stats()``.
 

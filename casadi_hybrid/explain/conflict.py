@@ -12,20 +12,18 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
+from casadi_hybrid.answer import Answer
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.explain.diagnosis import runs
 from casadi_hybrid.kernel.sparse import general
 from casadi_hybrid.point.kkt import violations
-
-if TYPE_CHECKING:
-    from casadi_hybrid.nlp_result import NlpResult
 
 _LARGEST = 200_000  # entries of the linearization beyond which nothing is looked for
 _SECONDS = 1.0  # for a linear program of the search, and for the deletion filter
@@ -94,7 +92,7 @@ class Conflict:
         return [*said, "Relax or correct one of them."]
 
 
-def conflicting_set(result: NlpResult) -> Conflict | None:
+def conflicting_set(result: Answer) -> Conflict | None:
     """A small set of constraints whose linearizations at the returned point contradict each other.
 
     First for moves of any size, then for moves up to max(1, ‖x‖_∞), within which rows that are
@@ -111,7 +109,7 @@ def conflicting_set(result: NlpResult) -> Conflict | None:
         return None
 
 
-def _search(result: NlpResult) -> Conflict | None:
+def _search(result: Answer) -> Conflict | None:
     system = _System.of(result)
     if system is None:
         return None
@@ -133,7 +131,7 @@ class _System:
     unit: float
 
     @classmethod
-    def of(cls, result: NlpResult) -> _System | None:
+    def of(cls, result: Answer) -> _System | None:
         """The system of a result; None without derivatives or a violation, or beyond the sizes."""
         at, start, B = result.end, result.start, result.bounds
         if at is None:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.linalg as la
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from casadi_hybrid.answer import Answer
 from casadi_hybrid.basics.inputs import Matrix
 from casadi_hybrid.explain.diagnosis import listed
 from casadi_hybrid.kernel.sparse import general
 from casadi_hybrid.problem.evaluator import Operator
-
-if TYPE_CHECKING:
-    from casadi_hybrid.nlp_result import NlpResult
 
 _LARGEST_QR = 5e9  # operations of the factorization beyond which dependence is not looked for
 
@@ -44,7 +41,7 @@ class Dependence:
 
 
 def dependent_constraints(
-    result: NlpResult, tolerance: float | None = None
+    result: Answer, tolerance: float | None = None
 ) -> tuple[Dependence, ...] | None:
     """The active constraints whose gradients depend on those of others at the returned point.
 
@@ -100,7 +97,7 @@ def dependent_constraints(
     return tuple(sorted(found, key=lambda one: one.index))
 
 
-def rank_tolerance(result: NlpResult) -> float:
+def rank_tolerance(result: Answer) -> float:
     """The default tolerance of :func:`dependent_constraints`."""
     return 1e-6 if result.success or result.certificate is not None else 1e-2
 

@@ -2,7 +2,7 @@
 
 Like those of :mod:`~casadi_hybrid.explain.dependence` and
 :mod:`~casadi_hybrid.explain.scaling`, each is computed from the arrays of an
-:class:`~casadi_hybrid.nlp_result.NlpResult` when it is asked for; a solve pays for none of them.
+:class:`~casadi_hybrid.nlp_result.Answer` when it is asked for; a solve pays for none of them.
 """
 
 from __future__ import annotations
@@ -11,15 +11,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from casadi_hybrid.answer import Answer
 from casadi_hybrid.basics.inputs import Vector
-
-if TYPE_CHECKING:
-    from casadi_hybrid.nlp_result import NlpResult
-
 
 _LOW = 1e10  # f below minus this many times its size at the start falls apparently without bound
 
@@ -50,7 +46,7 @@ class Violation:
         return f"{self.name} = {self.value:.6g}, {side} its{which} bound {bound:.6g} by {size:.3g}"
 
 
-def worst_violations(result: NlpResult, *, at_most: int = 5) -> tuple[Violation, ...]:
+def worst_violations(result: Answer, *, at_most: int = 5) -> tuple[Violation, ...]:
     """The bounds violated by more than the tolerance, the worst first."""
     b = result.bounds
     found: list[Violation] = []
@@ -85,7 +81,7 @@ class Ray:
         return f"per unit of the ray {along}; f changes by {self.slope:.3g}"
 
 
-def last_direction(result: NlpResult, *, at_most: int = 6) -> Ray | None:
+def last_direction(result: Answer, *, at_most: int = 6) -> Ray | None:
     """The direction of the last step and the slope of f along it; None without a step."""
     if result.step is None or result.end is None:
         return None
@@ -95,7 +91,7 @@ def last_direction(result: NlpResult, *, at_most: int = 6) -> Ray | None:
     return Ray(d, float(result.end.gradient @ d), moving)
 
 
-def fall(result: NlpResult) -> float | None:
+def fall(result: Answer) -> float | None:
     """f at a feasible point where it lies below −1e10·max(1, |f(x0)|); None where it never did.
 
     It is that of the returned point, or else the least of all iterates, where they were recorded.
@@ -115,7 +111,7 @@ def fall(result: NlpResult) -> float | None:
     return float(f[0] if low[0] else f[low].min())
 
 
-def fixed_variables(result: NlpResult) -> tuple[str, ...]:
+def fixed_variables(result: Answer) -> tuple[str, ...]:
     """Names of the variables whose bounds are equal."""
     fixed = np.flatnonzero(result.bounds.lbx == result.bounds.ubx)
     return tuple(result.variable_names[i] for i in fixed)

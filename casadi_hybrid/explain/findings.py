@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from casadi_hybrid.answer import Answer
 from casadi_hybrid.basics.status import PointStatus, StopReason
 from casadi_hybrid.explain.conflict import conflicting_set
 from casadi_hybrid.explain.dependence import dependent_constraints, rank_tolerance
@@ -18,9 +17,6 @@ from casadi_hybrid.explain.diagnosis import (
 )
 from casadi_hybrid.explain.scaling import bad_scales, constant_constraints
 
-if TYPE_CHECKING:
-    from casadi_hybrid.nlp_result import NlpResult
-
 _MANY = 5
 _LARGE_MULTIPLIER = 1e6
 _RUNAWAY = (StopReason.UNBOUNDED, StopReason.DIVERGED)
@@ -29,7 +25,7 @@ _UNFINISHED = (
 )  # fmt: skip
 
 
-def findings(result: NlpResult) -> tuple[str, ...]:
+def findings(result: Answer) -> tuple[str, ...]:
     """What there is to say about the outcome; most of it only where the solve failed."""
     said = [*_infeasibility(result), *_undefined(result), *_falling(result), *_ray(result)]
     if result.end is not None:
@@ -42,7 +38,7 @@ def findings(result: NlpResult) -> tuple[str, ...]:
     return tuple(said)
 
 
-def _infeasibility(result: NlpResult) -> list[str]:
+def _infeasibility(result: Answer) -> list[str]:
     worst = worst_violations(result, at_most=_MANY)
     if not worst:
         return []
@@ -74,7 +70,7 @@ def _infeasibility(result: NlpResult) -> list[str]:
     return said
 
 
-def _undefined(result: NlpResult) -> list[str]:
+def _undefined(result: Answer) -> list[str]:
     count = result.evaluations.get("undefined", 0)
     if result.error is None or not count or result.stop is StopReason.EVALUATION_ERROR:
         return []
@@ -84,7 +80,7 @@ def _undefined(result: NlpResult) -> list[str]:
     ]
 
 
-def _falling(result: NlpResult) -> list[str]:
+def _falling(result: Answer) -> list[str]:
     """That f falls without bound, or does so apparently, where the solve shows it."""
     size = float(np.abs(result.x).max(initial=0.0))
     if result.stop is StopReason.UNBOUNDED:
@@ -101,7 +97,7 @@ def _falling(result: NlpResult) -> list[str]:
     ]
 
 
-def _ray(result: NlpResult) -> list[str]:
+def _ray(result: Answer) -> list[str]:
     apparent = result.stop in _UNFINISHED and fall(result) == result.f
     if result.stop not in _RUNAWAY and (result.success or not apparent):
         return []
@@ -118,7 +114,7 @@ def _ray(result: NlpResult) -> list[str]:
     return said
 
 
-def _dependence(result: NlpResult) -> list[str]:
+def _dependence(result: Answer) -> list[str]:
     dependent = dependent_constraints(result)
     if dependent is None:
         return ["Whether constraints depend on each other was not looked for: too many are active."]
@@ -142,6 +138,6 @@ def _dependence(result: NlpResult) -> list[str]:
     return said
 
 
-def _scaling(result: NlpResult) -> list[str]:
+def _scaling(result: Answer) -> list[str]:
     spreads = bad_scales(result)
     return ["Badly scaled:", *(f"  {one}" for one in spreads)] if spreads else []

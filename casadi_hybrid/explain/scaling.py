@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 
+from casadi_hybrid.answer import Answer
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.kernel.sparse import general
 from casadi_hybrid.problem.evaluator import Operator
-
-if TYPE_CHECKING:
-    from casadi_hybrid.nlp_result import NlpResult
 
 _SPREAD = 1e6  # sizes further apart than this are bad scaling
 
@@ -39,7 +36,7 @@ class Spread:
         return f"{self.what} range from {least:.1e} ({low}) to {most:.1e} ({high}); {self.advice}"
 
 
-def bad_scales(result: NlpResult) -> tuple[Spread, ...]:
+def bad_scales(result: Answer) -> tuple[Spread, ...]:
     """Where rows, or derivatives by variables, differ in size by more than 1e6.
 
     A size is the larger of those at the start and at the returned point, so that a derivative
@@ -84,7 +81,7 @@ def _spread(what: str, size: Vector, names: Sequence[str], advice: str) -> Sprea
     return Spread(what, (names[low], float(size[low])), (names[high], float(size[high])), advice)
 
 
-def constant_constraints(result: NlpResult) -> tuple[str, ...]:
+def constant_constraints(result: Answer) -> tuple[str, ...]:
     """Names of the bounded rows with no derivative by a free variable, at the start and the end."""
     b = result.bounds
     constant = np.isfinite(b.lbg) | np.isfinite(b.ubg)

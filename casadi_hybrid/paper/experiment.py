@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from casadi_hybrid.course.history import History
 from casadi_hybrid.paper.generator import Instance, make_instance
 from casadi_hybrid.solver import Solver
 from casadi_hybrid.stopping import DistanceTest
@@ -100,7 +101,7 @@ def run_method(method: PaperMethod, instance: Instance) -> Run:
     result = solver.solve(instance.x0, lam_g0=instance.multipliers0, history=True)
     errors = np.full(BUDGET + 1, np.linalg.norm(instance.x0 - instance.x_star))
     norm_M = np.nan
-    if result.history is not None:
+    if isinstance(result.history, History):
         found = np.linalg.norm(result.history.x - instance.x_star, axis=1)
         errors[: found.size] = found
         errors[found.size :] = found[-1]

@@ -18,7 +18,7 @@ _BROKEN = 1e-2
 def violation_slope(form: StandardForm, at: Point, y: Vector | None = None) -> float:
     """The slope of the violation relative to its parts at this point, between 0 and 1.
 
-    The definition is that of ``certificate`` in :class:`~casadi_hybrid.nlp_result.NlpResult`.
+    The definition is that of ``certificate`` in :class:`~casadi_hybrid.answer.Answer`.
     With multipliers y of the elastic problem the violation is ‖c‖₁, and y its subgradient.
     """
     bounds = form.bounds

@@ -27,7 +27,7 @@ from casadi_hybrid.methods import METHODS, make_method
 from casadi_hybrid.paper.generator import Instance, make_instance
 from casadi_hybrid.point.residuals import Residuals, residuals_at
 from casadi_hybrid.problem.oracle import Oracle
-from casadi_hybrid.result import EqualityResult
+from casadi_hybrid.result import Result
 from casadi_hybrid.solver import Solver
 from casadi_hybrid.stopping import DistanceTest, Progress, StoppingTest
 from casadi_hybrid.study.degenerate import make_rank_deficient
@@ -208,7 +208,7 @@ def _run(rule: str, settings: Settings, unit: Unit, instance: Instance) -> Trial
     )
 
 
-def _residuals(result: EqualityResult, instance: Instance, *, fitted: bool) -> Residuals:
+def _residuals(result: Result, instance: Instance, *, fitted: bool) -> Residuals:
     """Evaluate the problem's functions anew, so that no verdict rests on the solver's record."""
     oracle = Oracle(instance.problem.functions, np.zeros(0))
     try:
@@ -216,6 +216,6 @@ def _residuals(result: EqualityResult, instance: Instance, *, fitted: bool) -> R
     except EvaluationError:
         return Residuals(np.nan, np.nan)
     if not fitted:
-        return residuals_at(at, result.multipliers)
+        return residuals_at(at, result.lam_g)
     found = first_order(oracle, at)
     return Residuals(found.feasibility.value, found.stationarity.value)
