@@ -60,6 +60,7 @@ def iterate(
     tests: Sequence[StoppingTest],
     tolerances: Tolerances,
     observers: Sequence[Callable[[Progress], None]] = (),
+    before: int = 0,
 ) -> Outcome:
     """Run an iteration until a stopping test speaks.
 
@@ -105,7 +106,8 @@ def iterate(
                 if last is None:
                     last = best = _start_point(oracle, start)
                 return failed(error)
-            last = Progress(state, at, residuals, correction, time.perf_counter() - began)
+            elapsed = time.perf_counter() - began
+            last = Progress(state, at, residuals, correction, elapsed, before)
             if not settled:
                 merit = np.inf  # a maximizer or saddle point that is being left
             if merit < best_merit or best is None:

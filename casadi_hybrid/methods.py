@@ -6,8 +6,11 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
 
+from casadi_hybrid.attempts.solve import Automatic
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.basics.inputs import has_method
+from casadi_hybrid.call import Method
+from casadi_hybrid.equations import OnEquations
 from casadi_hybrid.iterations import (
     Extragradient,
     GradientDescentAscent,
@@ -80,12 +83,13 @@ def _constant(**options: Any) -> Iteration:
     return Hybrid(rule, **{"label": "constant", **options})
 
 
-def _baseline(cls: type) -> tuple[set[str], Callable[..., Iteration]]:
+def _baseline(cls: type) -> tuple[set[str], Callable[..., Any]]:
     return {f.name for f in fields(cls)}, cls
 
 
-METHODS: dict[str, tuple[set[str], Callable[..., Iteration]]] = {
-    "auto": _baseline(LookAhead),
+METHODS: dict[str, tuple[set[str], Callable[..., Iteration | Automatic]]] = {
+    "auto": _baseline(Automatic),
+    "look-ahead": _baseline(LookAhead),
     "closed-form": _designed("closed-form", ClosedFormSplit),
     "pure-augmented": _designed("pure-augmented", PureAugmented),
     "pure-optimistic": _designed("pure-optimistic", PureOptimistic),
@@ -103,8 +107,8 @@ METHODS: dict[str, tuple[set[str], Callable[..., Iteration]]] = {
 }
 
 
-def make_method(method: str | Iteration, options: dict[str, Any]) -> Iteration:
-    """Return the iteration a name stands for, with its options.
+def make_method(method: str | Iteration, options: dict[str, Any]) -> Method:
+    """Return the method a name stands for, with its options.
 
     Raises:
         InputError: for an unknown name or option, with the closest known one.
@@ -116,11 +120,12 @@ def make_method(method: str | Iteration, options: dict[str, Any]) -> Iteration:
                 "object that carries its own"
             )
         has_method(method, "method", "step")
-        return method
+        return OnEquations(method)
     if method not in METHODS:
         raise InputError(f"unknown method {method!r}{suggest(method, METHODS)}")
     known, make = METHODS[method]
     for option in options:
         if option not in known:
             raise InputError(f"unknown option {option!r} for {method!r}{suggest(option, known)}")
-    return make(**options)
+    made = make(**options)
+    return made if isinstance(made, Automatic) else OnEquations(made, method)

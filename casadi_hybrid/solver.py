@@ -1,74 +1,46 @@
-"""The solver: a problem, a method and stopping tests, ready for any start and parameters."""
+"""The solver: a problem and a method, ready for any start, parameters and bounds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from casadi_hybrid.attempts.warm import known_solution, start_values
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import as_vector, count, is_callable, positive
-from casadi_hybrid.basics.status import PointStatus, StopReason
-from casadi_hybrid.course.history import Recorder
-from casadi_hybrid.course.log import IterationLog
-from casadi_hybrid.iterations import Iteration, Start
-from casadi_hybrid.loop import Outcome, iterate
+from casadi_hybrid.call import Call
+from casadi_hybrid.iterations import Iteration
 from casadi_hybrid.methods import make_method
-from casadi_hybrid.point.residuals import Residuals, Tolerances, judge
-from casadi_hybrid.problem.bounds import Bounds
-from casadi_hybrid.problem.oracle import Oracle
+from casadi_hybrid.point.residuals import Tolerances
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
-from casadi_hybrid.standard_form.form import Linearization
-from casadi_hybrid.stopping import (
-    CallbackTest,
-    DivergenceTest,
-    KKTTest,
-    LimitTest,
-    Progress,
-    StoppingTest,
-)
-
-
-@dataclass(frozen=True)
-class Limits:
-    """When to give up.
-
-    Args:
-        max_iter: steps.
-        max_time: wall-clock seconds.
-        divergence: largest ‖x‖_∞ and ‖μ‖_∞ that still count as an iterate.
-    """
-
-    max_iter: int = 1000
-    max_time: float = np.inf
-    divergence: float = 1e10
-
-    def __post_init__(self) -> None:
-        count(self.max_iter, "max_iter")
-        if self.max_time != np.inf:
-            positive(self.max_time, "max_time")
-        positive(self.divergence, "divergence")
+from casadi_hybrid.stopping import Limits, Progress, StoppingTest
 
 
 class Solver:
-    """Solves min f(x, p) s.t. h(x, p) = 0 from any start, by one of the named methods.
+    """Solves min f(x, p) s.t. h(x, p) = 0, lbg ≤ g(x, p) ≤ ubg, lbx ≤ x ≤ ubx.
 
     Args:
-        problem: the problem.
-        method: a name (see :data:`casadi_hybrid.methods.METHODS`) or an iteration object.
-            ``"auto"`` needs no tuning and works for any shape and rank; ``result.remarks`` says
-            what kind of step was right for the problem, and why.
-        tol: tolerance on both residuals, ‖h‖_∞ and ‖∇f + J_hᵀλ‖_∞.
-        tol_feasibility, tol_stationarity: each on its own; ``tol`` by default.
-        max_iter, max_time, divergence: see :class:`Limits`.
+        problem: the problem, or CasADi's dictionary of one.
+        method: ``"auto"``, the default method for every problem: an interior-point method, with
+            composite steps where there are equations alone, and remedies where either fails. Or a
+            name of :data:`casadi_hybrid.METHODS` or an iteration object: the paper's family,
+            matrix steps and baselines, for equations in free variables.
+        tol: tolerance on the unscaled residuals, ‖h‖_∞ and violations, ‖∇f + J_gᵀλ_g + λ_x‖_∞
+            and complementarity. By default 1e-6, for the others 1e-8.
+        tol_feasibility, tol_stationarity, tol_complementarity: each on its own.
+        scaled_tol: the scaled optimality error that the default method has to reach as well
+            (1e-8; IPOPT's ``tol``).
+        max_iter, max_time, divergence: see :class:`~casadi_hybrid.stopping.Limits`; by default
+            3000 steps, no limit in seconds, 1e20, for the others 1000 steps and 1e10.
         stopping: further stopping tests, asked after the built-in ones.
         **options: options of the method.
 
     Raises:
-        InputError: for an unknown method or option, or a value out of range.
+        InputError: for an unknown method or option, a value out of range, or a problem that the
+            method cannot take.
 
     Example:
         >>> import casadi as ca
@@ -81,51 +53,74 @@ class Solver:
 
     def __init__(
         self,
-        problem: Problem,
+        problem: Problem | Mapping[str, Any],
         method: str | Iteration = "auto",
         *,
-        tol: float = 1e-8,
+        tol: float | None = None,
         tol_feasibility: float | None = None,
         tol_stationarity: float | None = None,
-        max_iter: int = 1000,
-        max_time: float = np.inf,
-        divergence: float = 1e10,
+        tol_complementarity: float | None = None,
+        scaled_tol: float | None = None,
+        max_iter: int | None = None,
+        max_time: float | None = None,
+        divergence: float | None = None,
         stopping: Sequence[StoppingTest] = (),
         **options: Any,
     ) -> None:
+        if isinstance(problem, Mapping):
+            problem = Problem.from_nlp(problem)
         if not isinstance(problem, Problem):
             raise InputError(f"problem must be a Problem, got {type(problem).__name__}")
-        positive(tol, "tol")
+        if tol is not None:
+            positive(tol, "tol")
         self.problem = problem
-        self.iteration = make_method(method, options)
-        self.tolerances = Tolerances(
-            tol if tol_feasibility is None else tol_feasibility,
-            tol if tol_stationarity is None else tol_stationarity,
+        self.method = make_method(method, options)
+        known = self.method.limits
+        kinds = (tol_feasibility, tol_stationarity, tol_complementarity)
+        common = known.tolerances.feasibility if tol is None else tol
+        self.limits = Limits(
+            Tolerances(*(common if one is None else one for one in kinds)),
+            known.scaled_tol if scaled_tol is None else scaled_tol,
+            known.max_iter if max_iter is None else max_iter,
+            known.max_time if max_time is None else max_time,
+            known.divergence if divergence is None else divergence,
         )
-        self.limits = Limits(max_iter, max_time, divergence)
-        free, target = np.full(problem.n, np.inf), np.zeros(problem.m)
-        self._bounds = Bounds(-free, free, target, target)
         self.stopping = tuple(stopping)
         for i, test in enumerate(self.stopping):
             is_callable(test, f"stopping[{i}]")
+        b = problem.bounds
+        if (np.isfinite(b.lbg) | np.isfinite(b.ubg)).all():  # else rows get theirs at the solve
+            self._refuse(b)
 
     def solve(
         self,
-        x0: Any,
+        x0: Any = None,
         p: Any = None,
-        lam_g0: Any = 0.0,
+        lam_g0: Any = None,
         *,
+        lbx: Any = None,
+        ubx: Any = None,
+        lbg: Any = None,
+        ubg: Any = None,
+        lam_x0: Any = None,
+        warm_start: Result | None = None,
         x_prev: Any = None,
         callback: Callable[[Progress], bool | None] | None = None,
         history: bool = False,
         log: bool | int = False,
     ) -> Result:
-        """Solve from a start.
+        """Solve from a start. What is left out has the problem's default.
 
         Args:
-            x0: start, n numbers (one number is repeated).
-            p: parameter values; needed when the problem has parameters.
-            lam_g0: start of the multipliers, m numbers.
+            x0: start, n numbers (one number is repeated); by default the problem's, else zero.
+            p: parameter values; needed when the problem has parameters and no default for them.
+            lam_g0: start of the multipliers, one number a row (equations first), zero by default.
+            lbx, ubx: bounds on x.
+            lbg, ubg: bounds on g, not on the equations h.
+            lam_x0: multipliers of the bounds on x. Under the default method multipliers that are
+                not zero make a warm start: the active set they name is tried first.
+            warm_start: the result of a solve nearby: it gives x0, lam_x0 and lam_g0 where they are
+                not given, and the working set to try first.
             x_prev: x_{−1}, for methods with memory; x0 by default.
             callback: called with the :class:`~casadi_hybrid.stopping.Progress` of every
                 iterate; return True to stop.
@@ -134,95 +129,49 @@ class Solver:
             log: print an iteration log; a number prints every so many iterations.
 
         Returns:
-            An :class:`~casadi_hybrid.Result`, also when the solve does not converge.
+            A :class:`~casadi_hybrid.Result`, also when the solve does not converge.
 
         Raises:
-            InputError: for a wrong shape or non-finite input, before any evaluation.
+            InputError: for a wrong shape, non-finite input or bounds that the method does not
+                take, before any evaluation.
         """
         problem = self.problem
-        start = Start(
-            as_vector(x0, problem.n, "x0"),
-            as_vector(lam_g0, problem.m, "lam_g0"),
-            None if x_prev is None else as_vector(x_prev, problem.n, "x_prev"),
+        if warm_start is not None:
+            x0, lam_x0, lam_g0 = start_values(warm_start, problem, x0, lam_x0, lam_g0)
+        numbers = problem.numbers(
+            x0=x0, p=p, lbx=lbx, ubx=ubx, lbg=lbg, ubg=ubg, lam_x0=lam_x0, lam_g0=lam_g0
         )
-        if p is None and problem.n_p:
-            raise InputError(f"p is missing; the problem has {problem.n_p} parameter(s)")
-        values = as_vector([] if p is None else p, problem.n_p, "p")
+        warm = known_solution(warm_start, numbers.lam_x0, numbers.lam_g0)
         if callback is not None:
             is_callable(callback, "callback")
         every = int(log) if isinstance(log, bool) else count(log, "log")
-        limits = self.limits
-        tests: list[StoppingTest] = [] if callback is None else [CallbackTest(callback)]
-        tests += [
-            KKTTest(self.tolerances),
-            DivergenceTest(limits.divergence),
-            *self.stopping,
-            LimitTest(limits.max_iter, limits.max_time),
-        ]
-        recorder = Recorder()
-        observers: list[Callable[[Progress], None]] = [recorder] if history else []
-        if every:
-            observers.append(IterationLog(every=every))
-        oracle = Oracle(problem.functions, values)
-        outcome = iterate(oracle, self.iteration, start, tests, self.tolerances, observers)
-        return self._result(start, outcome, oracle, recorder if history else None)
-
-    def _result(
-        self, start: Start, outcome: Outcome, oracle: Oracle, recorder: Recorder | None
-    ) -> Result:
-        best = outcome.best
-        functions = self.problem.functions
-        if best is None:
-            x = start.x0
-            multipliers = mu = effective = start.multipliers
-            f, h = np.nan, np.full(self.problem.m, np.nan)
-            residuals = Residuals(np.inf, np.inf)
-            point = PointStatus.UNDEFINED
-        else:
-            state, at = best.state, best.at
-            x, multipliers, mu, effective = state.x, state.multipliers, state.mu, state.effective
-            f, h, residuals = at.f, at.h, best.residuals
-            point = judge(at, residuals, self.tolerances, multipliers)
-        return Result(
-            x=x,
-            lam_x=np.zeros(self.problem.n),
-            lam_g=multipliers,
-            mu=mu,
-            effective_multipliers=effective,
-            f=f,
-            g=h,
-            bounds=self._bounds,
-            end=None if best is None else Linearization(x, best.at.gradient, best.at.B),
-            residuals=residuals,
-            stop=outcome.reason,
-            point=point,
-            detail=self._detail(outcome),
-            error=outcome.error,
-            remarks=self._remarks(outcome, oracle),
-            iterations=outcome.iterations,
-            evaluations=dict(oracle.counts),
-            elapsed=outcome.elapsed,
-            tolerances=self.tolerances,
-            method=self.iteration.label,
-            problem=self.problem.name,
-            constraint_names=functions.constraint_names,
-            variable_names=functions.variable_names,
-            x0=start.x0,
-            p=oracle.p,
-            history=None if recorder is None or not recorder.rows else recorder.history(),
+        before = None if x_prev is None else as_vector(x_prev, problem.n, "x_prev")
+        return self.run(
+            Call(
+                numbers,
+                self.limits,
+                warm,
+                before,
+                callback,
+                self.stopping,
+                history,
+                every,
+            )
         )
 
-    def _detail(self, outcome: Outcome) -> str:
-        if outcome.reason is not StopReason.LOCALLY_INFEASIBLE or outcome.last is None:
-            return outcome.detail
-        h = outcome.last.at.h
-        names = self.problem.functions.constraint_names
-        worst = [i for i in np.argsort(-np.abs(h))[:3] if h[i] != 0.0]
-        largest = ", ".join(f"{names[i]} = {h[i]:.3g}" for i in worst)
-        return f"{outcome.detail}; largest: {largest}"
+    def run(self, call: Call) -> Result:
+        """Solve with numbers that are checked already.
 
-    def _remarks(self, outcome: Outcome, oracle: Oracle) -> tuple[str, ...]:
-        last = outcome.last
-        if last is None or last.state.t < outcome.iterations:
-            return ()
-        return self.iteration.remarks(oracle, last.state, last.at)
+        Raises:
+            InputError: for bounds that the method does not take.
+        """
+        self._refuse(call.numbers.bounds)
+        return self.method.run(self.problem, call)
+
+    def _refuse(self, bounds: Any) -> None:
+        said = self.method.refusal(self.problem, bounds)
+        if said:
+            raise InputError(said)
+
+    def __repr__(self) -> str:
+        return f"Solver({self.problem!r}, {self.method.label!r})"

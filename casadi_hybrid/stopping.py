@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.basics.inputs import Vector, count, positive
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.law import Correction, State
 from casadi_hybrid.point.residuals import Residuals, Tolerances
-from casadi_hybrid.problem.functions import Evaluation
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,21 +19,80 @@ class Progress:
     """What is known before step t: the state, the functions there, the step that led there.
 
     Attributes:
-        state: the iteration's state; ``state.t`` is the iteration number.
-        at: the problem's functions at ``state.x``.
+        state: the iteration's state; ``state.t`` is the iteration number, which begins anew where
+            a solve begins anew from another start.
+        at: the method's own record of the problem's functions at ``state.x``.
         residuals: KKT residuals of (``state.x``, ``state.multipliers``).
         correction: what the last step used; None before the first and for plain baselines.
-        elapsed: wall-clock seconds since the start.
+        elapsed: wall-clock seconds since the start of this attempt.
+        before: steps taken in earlier attempts of the same solve.
     """
 
     state: State
-    at: Evaluation
+    at: Any
     residuals: Residuals
     correction: Correction | None
     elapsed: float
+    before: int = 0
+
+    @property
+    def t(self) -> int:
+        """Steps of the whole solve."""
+        return self.before + self.state.t
+
+    @property
+    def x(self) -> Vector:
+        """x_t."""
+        return self.state.x
+
+    @property
+    def f(self) -> float:
+        """f(x_t), unscaled."""
+        return float(self.at.objective)
+
+    @property
+    def g(self) -> Vector:
+        """All rows of the constraints at x_t, unscaled."""
+        rows: Vector = self.at.constraints
+        return rows
+
+    @property
+    def multipliers(self) -> Vector:
+        """Those of all rows, the memory-free ones where there is a memory."""
+        return self.state.multipliers
 
 
 StoppingTest = Callable[[Progress], StopReason | None]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a solve has converged, and when to give up.
+
+    Args:
+        tolerances: what the unscaled residuals have to meet.
+        scaled_tol: what the scaled optimality error has to meet as well, under the default method.
+        max_iter: steps.
+        max_time: wall-clock seconds.
+        divergence: largest ‖x‖_∞ that still counts as an iterate; what else it limits is said at
+            the tests (:class:`DivergenceTest`, :class:`~casadi_hybrid.course.record.Watch`).
+
+    Raises:
+        InputError: for a value out of range.
+    """
+
+    tolerances: Tolerances = Tolerances(1e-6, 1e-6, 1e-6)  # noqa: RUF009
+    scaled_tol: float = 1e-8
+    max_iter: int = 3000
+    max_time: float = np.inf
+    divergence: float = 1e20
+
+    def __post_init__(self) -> None:
+        positive(self.scaled_tol, "scaled_tol")
+        count(self.max_iter, "max_iter")
+        if self.max_time != np.inf:
+            positive(self.max_time, "max_time")
+        positive(self.divergence, "divergence")
 
 
 @dataclass(frozen=True, slots=True)

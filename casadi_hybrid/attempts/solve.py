@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
@@ -23,54 +24,98 @@ from casadi_hybrid.barrier.barrier import Barrier
 from casadi_hybrid.barrier.composite import Composite, is_composite
 from casadi_hybrid.barrier.iterate import Settings
 from casadi_hybrid.barrier.rays import RayTest
-from casadi_hybrid.basics.errors import EvaluationError
+from casadi_hybrid.basics.errors import EvaluationError, InputError
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import StopReason
+from casadi_hybrid.call import Call
+from casadi_hybrid.course.history import Recorder
+from casadi_hybrid.course.record import Watch
 from casadi_hybrid.iterations.base import Start
+from casadi_hybrid.law import State
 from casadi_hybrid.loop import iterate
-from casadi_hybrid.point.residuals import Tolerances
 from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.bounds import Bounds
+from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.oracle import Oracle
-from casadi_hybrid.problem.program import Program
+from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
 from casadi_hybrid.standard_form.form import StandardForm
-from casadi_hybrid.stopping import KKTTest, LimitTest, StoppingTest
+from casadi_hybrid.stopping import KKTTest, Limits, LimitTest, Progress, StoppingTest
 
 Observer = Callable[..., None]
 _HUGE = 1e4
 # After a proof, or where there is no time or wish to go on, nothing else is tried.
-_FINAL = (StopReason.UNBOUNDED, StopReason.STOPPED_BY_USER, StopReason.TIME_LIMIT)
+_FINAL = (
+    StopReason.UNBOUNDED,
+    StopReason.STOPPED_BY_USER,
+    StopReason.TARGET_REACHED,
+    StopReason.TIME_LIMIT,
+)
 
 
-@dataclass(frozen=True, slots=True)
-class SolveOptions:
-    """Limits and tolerances of a solve.
+@dataclass(frozen=True)
+class Automatic:
+    """The default method: attempts by the barrier iteration, for every problem."""
 
-    Args:
-        tol: scaled optimality error at which the solve may end (IPOPT's ``tol``).
-        residual_tol: what the unscaled KKT residuals have to meet as well.
-        max_iter: steps.
-        max_time: wall-clock seconds.
-    """
+    label: str = "auto"
 
-    tol: float = 1e-8
-    residual_tol: float = 1e-6
-    max_iter: int = 3000
-    max_time: float = np.inf
+    limits: ClassVar[Limits] = Limits()
 
-    @property
-    def tolerances(self) -> Tolerances:
-        """The residual tolerance for each of the three residuals."""
-        return Tolerances(self.residual_tol, self.residual_tol, self.residual_tol)
+    def refusal(self, problem: Problem, bounds: Bounds) -> str:
+        """It takes all."""
+        return ""
+
+    def run(self, problem: Problem, call: Call) -> Result:
+        """Solve, with the course of the solve in the result.
+
+        Raises:
+            InputError: for an x_{−1}, which it has no use for.
+        """
+        if call.x_prev is not None:
+            raise InputError(f"x_prev is for methods with memory; method {self.label!r} has none")
+        numbers, limits = call.numbers, call.limits
+        watch = call.watch or Watch(numbers.bounds, log=call.log, divergence=limits.divergence)
+        recorder, asked = Recorder(), _Asked(call.callback)
+
+        def observe(progress: Progress, multipliers: Multipliers) -> None:
+            watch.observe(progress, multipliers)
+            if call.history:
+                recorder(progress)
+            asked.observe(progress)
+
+        tests = [watch.test, *call.stopping]
+        if call.callback is not None:
+            tests.append(asked.test)
+        result = solve_problem(
+            problem, numbers, limits, warm=call.warm, observers=[observe], tests=tests
+        )
+        course = recorder.history() if recorder.rows else watch.course()
+        method = result.method if self.label == "auto" else self.label
+        return altered(result, history=course, method=method)
 
 
-def solve_program(
-    program: Program,
-    x0: Vector,
-    p: Vector,
-    bounds: Bounds,
-    options: SolveOptions,
+Multipliers = Callable[[State], tuple[Vector, Vector]]
+
+
+@dataclass
+class _Asked:
+    """A user's function, asked at every iterate; its wish to stop comes after a convergence."""
+
+    callback: Callable[[Progress], bool | None] | None
+    _stop: bool = False
+
+    def observe(self, progress: Progress) -> None:
+        if self.callback is not None:
+            self._stop = self.callback(progress) is True
+
+    def test(self, progress: Progress) -> StopReason | None:
+        return StopReason.STOPPED_BY_USER if self._stop else None
+
+
+def solve_problem(
+    program: Problem,
+    numbers: Numbers,
+    limits: Limits,
     *,
     warm: WarmStart | None = None,
     observers: Sequence[Observer] = (),
@@ -80,8 +125,8 @@ def solve_program(
 
     Args:
         program: the problem.
-        x0, p, bounds: checked numbers of the right sizes.
-        options: limits and tolerances.
+        numbers: start, parameters and bounds, checked.
+        limits: limits and tolerances.
         warm: multipliers and, where it is known, the working set of a solution nearby. The active
             set is tried first by Newton steps from x0 (the hot mode); where that does not solve,
             the barrier iteration starts from x0, these multipliers and a small ν, and where that
@@ -92,6 +137,7 @@ def solve_program(
             from its state to (lam_x, lam_g) in the user's units.
         tests: further stopping tests of the loop.
     """
+    options, x0, p, bounds = limits, numbers.x0, numbers.p, numbers.bounds
     tolerances = options.tolerances
     equations = int(np.count_nonzero(bounds.lbg == bounds.ubg))
     free = int(np.count_nonzero(bounds.lbx < bounds.ubx))
@@ -112,7 +158,7 @@ def solve_program(
             max_iter=min(attempt.max_iter, options.max_iter - iterations),
             max_time=options.max_time - elapsed,
         )
-        result = _run(program, p, bounds, left, tolerances, observers, tests, attempt)
+        result = _run(program, p, bounds, left, observers, tests, attempt, iterations)
         done.append(result)
         tried.append(attempt)
         iterations += result.iterations
@@ -150,7 +196,7 @@ def solve_program(
         # Rows that say the same twice share one multiplier in any parts, however large.
         restart = remultiplied(chosen)
         left = replace(options, max_iter=restart.max_iter, max_time=options.max_time - elapsed)
-        again = _run(program, p, bounds, left, tolerances, (), (), restart)
+        again = _run(program, p, bounds, left, (), (), restart, iterations)
         iterations, elapsed = iterations + again.iterations, elapsed + again.elapsed
         for key, number in again.evaluations.items():
             counts[key] = counts.get(key, 0) + number
@@ -176,16 +222,16 @@ def _slope(result: Result) -> float:
 
 
 def _run(
-    program: Program,
+    program: Problem,
     p: Vector,
     bounds: Bounds,
-    options: SolveOptions,
-    tolerances: Tolerances,
+    options: Limits,
     observers: Sequence[Observer],
     tests: Sequence[StoppingTest],
     attempt: Attempt,
+    before: int,
 ) -> Result:
-    x0 = attempt.start
+    x0, tolerances = attempt.start, options.tolerances
     try:
         form = StandardForm(
             program, bounds, p, x0, attempt.relaxation, scaled=attempt.scaled, beside=attempt.beside
@@ -194,7 +240,7 @@ def _run(
         return undefined_result(program, bounds, p, x0, tolerances, error)
     trail = Trail(tolerances.feasibility)
     settings = Settings(
-        tol=options.tol, tolerances=tolerances, nu_start=attempt.nu, push=attempt.push,
+        tol=options.scaled_tol, tolerances=tolerances, nu_start=attempt.nu, push=attempt.push,
         root_first=attempt.root, cautious=attempt.cautious, near=attempt.near,
         rescale=attempt.rescale,
         beside=options.max_iter if attempt.beside else 0,
@@ -213,5 +259,6 @@ def _run(
         ],
         tolerances,
         [trail, *(partial(observe, multipliers=barrier.multipliers) for observe in observers)],
+        before,
     )
     return make_result(program, barrier, outcome, tolerances, x0, trail)

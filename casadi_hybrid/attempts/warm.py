@@ -7,28 +7,34 @@ from typing import Any
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.point.working_set import WarmStart
-from casadi_hybrid.problem.bounds import checked
+from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
 
 
-def start_values(warm: Result | None, n: int, m: int, *given: Any) -> tuple[Vector, Vector, Vector]:
-    """(x0, lam_x0, lam_g0): as given, else those of the warm start, else zero."""
-    known: tuple[Any, Any, Any] = (0.0, 0.0, 0.0)
-    if warm is not None:
-        if not isinstance(warm, Result):
-            raise InputError(
-                "warm_start must be the result of a solve (solver.result), got "
-                f"{type(warm).__name__}; numbers go to x0, lam_x0 and lam_g0"
-            )
-        if (warm.x.size, warm.g.size) != (n, m):
-            raise InputError(
-                f"warm_start has {warm.x.size} variables and {warm.g.size} constraints, the "
-                f"problem has {n} and {m}; give x0, lam_x0 and lam_g0 of the right sizes"
-            )
-        known = (warm.x, warm.lam_x, warm.lam_g)
-    values = [fallback if v is None else v for v, fallback in zip(given, known, strict=True)]
-    x0, lam_x0, lam_g0 = values
-    return checked(x0, n, "x0"), checked(lam_x0, n, "lam_x0"), checked(lam_g0, m, "lam_g0")
+def start_values(
+    warm: Result, problem: Problem, x0: Any, lam_x0: Any, lam_g0: Any
+) -> tuple[Any, Any, Any]:
+    """(x0, lam_x0, lam_g0): as given, else those of the warm start.
+
+    Raises:
+        InputError: for what is no result of a problem of this size.
+    """
+    n, m = problem.n, problem.m
+    if not isinstance(warm, Result):
+        raise InputError(
+            "warm_start must be the result of a solve (solver.result), got "
+            f"{type(warm).__name__}; numbers go to x0, lam_x0 and lam_g0"
+        )
+    if (warm.x.size, warm.g.size) != (n, m):
+        raise InputError(
+            f"warm_start has {warm.x.size} variables and {warm.g.size} constraints, the "
+            f"problem has {n} and {m}; give x0, lam_x0 and lam_g0 of the right sizes"
+        )
+    return (
+        warm.x if x0 is None else x0,
+        warm.lam_x if lam_x0 is None else lam_x0,
+        warm.lam_g if lam_g0 is None else lam_g0,
+    )
 
 
 def known_solution(warm: Result | None, lam_x0: Vector, lam_g0: Vector) -> WarmStart | None:

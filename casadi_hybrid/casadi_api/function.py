@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.attempts.solve import SolveOptions, solve_program
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.basics.inputs import positive
+from casadi_hybrid.call import Call
 from casadi_hybrid.casadi_api import sensitivity
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.sensitivity import Sensitivities, Solution
-from casadi_hybrid.problem.bounds import Bounds, make_bounds
-from casadi_hybrid.problem.program import Program
+from casadi_hybrid.problem.bounds import Bounds
+from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
+from casadi_hybrid.solver import Solver
+from casadi_hybrid.stopping import Limits
 
 INPUTS = ("x0", *sensitivity.INPUTS)
 OUTPUTS = sensitivity.OUTPUTS
@@ -30,19 +31,20 @@ class EmbeddedSolver(ca.Callback):  # type: ignore[misc]
     Made by :func:`as_function`. It is a ``ca.Function`` and takes numbers or MX.
 
     Attributes:
-        program: the problem.
+        problem: the problem.
         result: of the last solve, None before it.
     """
 
     def __init__(
-        self, name: str, program: Program, options: SolveOptions, error_on_fail: bool, weak: float
+        self, name: str, problem: Problem, limits: Limits, error_on_fail: bool, weak: float
     ) -> None:
         ca.Callback.__init__(self)
-        self.program = program
+        self.problem = problem
         self.result: Result | None = None
-        self._options, self._error_on_fail, self._weak = options, error_on_fail, weak
-        n, m = program.n, program.m
-        self._sizes = {"x0": n, "p": program.n_p, "lbx": n, "ubx": n, "lbg": m, "ubg": m}
+        self._solver, self._limits = Solver(problem), limits
+        self._error_on_fail, self._weak = error_on_fail, weak
+        n, m = problem.n, problem.m
+        self._sizes = {"x0": n, "p": problem.n_p, "lbx": n, "ubx": n, "lbg": m, "ubg": m}
         self._sizes |= {"x": n, "f": 1, "g": m, "lam_x": n, "lam_g": m}
         self._derivatives: list[ca.Callback] = []
         self.construct(name, {})
@@ -89,9 +91,9 @@ class EmbeddedSolver(ca.Callback):  # type: ignore[misc]
         Raises:
             RuntimeError: where the solve fails and ``error_on_fail`` is set.
         """
-        x0, p, *limits = (_numbers(argument) for argument in arguments)
-        bounds = make_bounds(self.program, *limits)
-        result = solve_program(self.program, x0, p, bounds, self._options)
+        x0, p, lbx, ubx, lbg, ubg = (_numbers(argument) for argument in arguments)
+        numbers = self.problem.numbers(x0=x0, p=p, lbx=lbx, ubx=ubx, lbg=lbg, ubg=ubg)
+        result = self._solver.run(Call(numbers, self._limits))
         self.result = result
         if self._error_on_fail and not result.success:
             raise RuntimeError(f"{self.name()} failed. {result.explain()}")
@@ -124,7 +126,7 @@ class _Jacobian(ca.Callback):  # type: ignore[misc]
         ca.Callback.__init__(self)
         self._inames, self._onames = list(inames), list(onames)
         self._sizes = solver._sizes
-        self._sensitivities = Sensitivities(solver.program, weak=weak)
+        self._sensitivities = Sensitivities(solver.problem, weak=weak)
         self._blocks = [(output, wrt) for output in OUTPUTS for wrt in INPUTS]
         self.construct(name, {})
 
@@ -159,7 +161,7 @@ class _Jacobian(ca.Callback):  # type: ignore[misc]
 
 
 def as_function(
-    name: str, nlp: Program | Mapping[str, Any], options: Mapping[str, Any] | None = None
+    name: str, nlp: Problem | Mapping[str, Any], options: Mapping[str, Any] | None = None
 ) -> EmbeddedSolver:
     """The solver as a CasADi Function ``(x0, p, lbx, ubx, lbg, ubg) → (x, f, g, lam_x, lam_g)``.
 
@@ -173,10 +175,11 @@ def as_function(
 
     Args:
         name: a valid CasADi name.
-        nlp: CasADi's dictionary or a :class:`~casadi_hybrid.problem.program.Program`. The Function
-            takes and gives columns; for a matrix P of parameters give it ``ca.vec(P)``.
-        options: ``tol``, ``residual_tol``, ``max_iter``, ``max_time`` of
-            :class:`~casadi_hybrid.attempts.solve.SolveOptions`; ``error_on_fail`` (default True),
+        nlp: CasADi's dictionary or a :class:`~casadi_hybrid.Problem` without equations h of its
+            own. The Function takes and gives columns; for a matrix P of parameters give it
+            ``ca.vec(P)``.
+        options: ``tol``, ``residual_tol``, ``max_iter``, ``max_time`` as for
+            :func:`~casadi_hybrid.nlpsol`; ``error_on_fail`` (default True),
             without which a failed solve returns its best point; ``weak`` (default 1e-4), see
             :class:`~casadi_hybrid.casadi_api.sensitivity.Sensitivities`.
 
@@ -194,7 +197,7 @@ def as_function(
         >>> [round(float(v), 6) for part in slope(3) for v in part.full().ravel()]
         [0.5, 0.5, 3.0]
     """
-    known = [entry.name for entry in fields(SolveOptions)]
+    known = ["tol", "residual_tol", "max_iter", "max_time"]
     chosen = dict(options or {})
     for word in chosen:
         if word not in (*known, "error_on_fail", "weak"):
@@ -204,8 +207,8 @@ def as_function(
     error_on_fail, weak = chosen.pop("error_on_fail", True), chosen.pop("weak", 1e-4)
     limits = NlpOptions(**chosen).limits  # which checks them
     positive(weak, "weak", allow_zero=True)
-    program = nlp if isinstance(nlp, Program) else Program.from_dict(nlp, name=name)
-    return EmbeddedSolver(name, program, limits, error_on_fail, weak)
+    problem = nlp if isinstance(nlp, Problem) else Problem.from_nlp(nlp, name=name)
+    return EmbeddedSolver(name, problem, limits, error_on_fail, weak)
 
 
 def _numbers(value: ca.DM) -> Any:

@@ -9,11 +9,12 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.attempts.solve import SolveOptions
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import count, positive
 from casadi_hybrid.casadi_api.callbacks import RecordCallback, check_callback
 from casadi_hybrid.casadi_api.foreign import translate
+from casadi_hybrid.point.residuals import Tolerances
+from casadi_hybrid.stopping import Limits
 
 _FLAGS = (
     "error_on_fail",
@@ -78,9 +79,12 @@ class NlpOptions:
         return cls(**translate(options, [entry.name for entry in fields(cls)]))
 
     @property
-    def limits(self) -> SolveOptions:
+    def limits(self) -> Limits:
         """Tolerances and limits of the solve."""
-        return SolveOptions(self.tol, self.residual_tol, self.max_iter, self.max_time)
+        each = self.residual_tol
+        return Limits(
+            Tolerances(each, each, each), self.tol, self.max_iter, self.max_time, self.divergence
+        )
 
 
 def _flag(options: NlpOptions, name: str) -> None:

@@ -13,19 +13,19 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.answer import altered
-from casadi_hybrid.attempts.solve import solve_program
 from casadi_hybrid.attempts.warm import known_solution, start_values
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.call import Call
 from casadi_hybrid.casadi_api.callbacks import OUTPUTS, StepCallback
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.stats import casadi_stats
 from casadi_hybrid.course.record import Watch
 from casadi_hybrid.explain.diagnosis import listed
-from casadi_hybrid.problem.bounds import checked, make_bounds
 from casadi_hybrid.problem.columns import Shapes, as_column, in_shape
-from casadi_hybrid.problem.program import Program
+from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
+from casadi_hybrid.solver import Solver
 
 INPUTS = ("x0", "p", "lbx", "ubx", "lbg", "ubg", "lam_x0", "lam_g0")
 
@@ -66,17 +66,16 @@ class NlpSolver:
     def __init__(
         self,
         name: str,
-        program: Program,
-        gradient_p: ca.Function,
+        problem: Problem,
         options: NlpOptions,
         shapes: Shapes,
     ) -> None:
         self._name = name
         self._shapes = shapes
-        self._program = program
-        self._run = program.compiled() if options.jit else program
-        self._gradient_p = gradient_p
         self._options = options
+        self._solver = Solver(problem)
+        self._limits = options.limits
+        problem.functions.packing(problem.functions.first)  # made now, not at the first call
         self._latest: _Call | None = None
         self._of_thread = threading.local()
 
@@ -135,15 +134,18 @@ class NlpSolver:
             raise InputError(f"unknown argument {word!r}{suggest(word, (*INPUTS, 'warm_start'))}")
         if in_order:
             return tuple(self.call(in_order))
-        program, options = self._program, self._options
-        n, m = program.n, program.m
-        x0, lam_x0, lam_g0 = start_values(warm_start, n, m, x0, lam_x0, lam_g0)
-        p = checked(as_column(p, self._shapes.get("p")), program.n_p, "p")
-        bounds = make_bounds(program, lbx, ubx, lbg, ubg)
+        problem, options = self._solver.problem, self._options
+        if warm_start is not None:
+            x0, lam_x0, lam_g0 = start_values(warm_start, problem, x0, lam_x0, lam_g0)
+        p = as_column(p, self._shapes.get("p"))
+        numbers = problem.numbers(
+            x0=x0, p=p, lbx=lbx, ubx=ubx, lbg=lbg, ubg=ubg, lam_x0=lam_x0, lam_g0=lam_g0
+        )
+        x0, p, bounds = numbers.x0, numbers.p, numbers.bounds
 
         if options.warn_initial_bounds and ((x0 < bounds.lbx) | (x0 > bounds.ubx)).any():
             outside = np.flatnonzero((x0 < bounds.lbx) | (x0 > bounds.ubx))
-            names = listed([program.functions.variable_names[i] for i in outside])
+            names = listed([problem.functions.variable_names[i] for i in outside])
             warnings.warn(f"x0 is outside its bounds at {names}", UserWarning, stacklevel=2)
         callback = None
         if options.iteration_callback is not None:
@@ -151,22 +153,13 @@ class NlpSolver:
                 options.iteration_callback,
                 options.iteration_callback_step,
                 options.iteration_callback_ignore_errors,
-                self._gradient_p,
+                problem.parameter_gradient,
                 p,
             )
         watch = Watch(bounds, callback, int(options.log), options.divergence)
         began = time.process_time()
-        result = solve_program(
-            self._run,
-            x0,
-            p,
-            bounds,
-            options.limits,
-            warm=known_solution(warm_start, lam_x0, lam_g0),
-            observers=[watch.observe],
-            tests=[watch.test],
-        )
-        result = altered(result, history=watch.course())
+        warm = known_solution(warm_start, numbers.lam_x0, numbers.lam_g0)
+        result = self._solver.run(Call(numbers, self._limits, warm, watch=watch))
         stats = casadi_stats(result, watch.lists, time.process_time() - began)
         self._latest = self._of_thread.call = _Call(result, stats)
         if options.print_time:
@@ -254,19 +247,17 @@ class NlpSolver:
 
     def __getstate__(self) -> dict[str, Any]:
         kept = dict(self.__dict__)
-        del kept["_of_thread"], kept["_run"]
+        del kept["_of_thread"]
         kept["_latest"] = None
         return kept
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         self.__dict__.update(kept)
-        # Compiled code is of one process: made anew here.
-        self._run = self._program.compiled() if self._options.jit else self._program
         self._of_thread = threading.local()
 
     def __repr__(self) -> str:
-        program = self._program
-        sizes = f"n={program.n}, m={program.m}, parameters={program.n_p}"
+        problem = self._solver.problem
+        sizes = f"n={problem.n}, m={problem.m}, parameters={problem.n_p}"
         return f"NlpSolver({self._name!r}, 'hybrid', {sizes})"
 
     def _last(self) -> _Call:
@@ -276,11 +267,10 @@ class NlpSolver:
         return call
 
     def _outputs(self, result: Result, p: Vector) -> dict[str, ca.DM]:
-        if p.size:
-            lam_p = -self._gradient_p(result.x, result.lam_g, p)
-        else:
-            lam_p = ca.DM(*self._gradient_p.size_out(0))
-        n, m = self._program.n, self._program.m
+        problem = self._solver.problem
+        slope = problem.parameter_gradient
+        lam_p = -slope(result.x, result.lam_g, p) if p.size else ca.DM(*slope.size_out(0))
+        n, m = problem.n, problem.m
         # One conversion to DM costs as much as taking its result apart.
         vectors = np.concatenate((result.x, result.g, result.lam_x, result.lam_g))
         ends = [0, n, n + m, 2 * n + m, 2 * (n + m)]

@@ -40,7 +40,10 @@ class Course:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class History(Course):
-    """One row an iterate, t = 0 … T; ``corrections[t]`` is what the step from x_t used.
+    """One row an iterate; ``corrections[t]`` is what the step from row t used.
+
+    For the methods for equations t = 0 … T. The default one may take several steps from one row to
+    the next, and go on from another start.
 
     Attributes:
         x: (T+1)×n.
@@ -79,6 +82,7 @@ class History(Course):
 class _Row:
     """What one iterate leaves behind: no Jacobian, no Hessian."""
 
+    t: int
     x: Array
     mu: Array
     multipliers: Array
@@ -98,18 +102,19 @@ class Recorder:
         """Take one row."""
         state, residuals = progress.state, progress.residuals
         numbers = (
-            progress.at.f,
+            progress.f,
             residuals.feasibility,
             residuals.stationarity,
             progress.elapsed,
         )
         self.rows.append(
             _Row(
+                progress.t,
                 state.x,
                 state.mu,
                 state.multipliers,
                 state.effective,
-                progress.at.h,
+                progress.g,
                 numbers,
                 progress.correction,
             )
@@ -120,7 +125,7 @@ class Recorder:
         rows = self.rows
         f, feasibility, stationarity, elapsed = np.array([r.numbers for r in rows]).T
         return History(
-            t=np.arange(len(rows)),
+            t=np.array([r.t for r in rows]),
             x=np.array([r.x for r in rows]),
             mu=np.array([r.mu for r in rows]),
             multipliers=np.array([r.multipliers for r in rows]),

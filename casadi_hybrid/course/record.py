@@ -81,7 +81,6 @@ class Watch:
     _stop: bool = False
     _times: list[float] = field(default_factory=list)
     _began: float = field(default_factory=time.perf_counter)
-    _of_attempt: int = 0
     _before: int = 0
     _log: IterationLog | None = None
 
@@ -132,15 +131,13 @@ class Watch:
     def _row(self, progress: Progress) -> tuple[Any, ...]:
         """The numbers of :data:`LISTED`."""
         state, residuals = progress.state, progress.residuals
-        if state.t < self._of_attempt:  # another attempt, from another start
-            self._before += self._of_attempt
-            self._x = None
-        self._of_attempt = state.t
+        if progress.before != self._before:  # another attempt, from another start
+            self._before, self._x = progress.before, None
         moved = np.nan if self._x is None else largest(state.x - self._x)
         self._x = state.x
         carry = state.carry
         return (
-            self._before + state.t,
+            progress.t,
             float(carry.at.raw_f),
             residuals.feasibility,
             residuals.stationarity,

@@ -75,7 +75,7 @@ class LookAhead(Equalities):
     radius: float | None = None
     max_escapes: int = 2
     tol_feasibility: float = 1e-10
-    label: str = "auto (look-ahead)"
+    label: str = "look-ahead"
 
     def __post_init__(self) -> None:
         positive(self.rank_tolerance, "rank_tolerance")

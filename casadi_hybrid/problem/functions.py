@@ -123,6 +123,16 @@ class Evaluation:
     hessian: Matrix | None
     measured: Vector
 
+    @property
+    def objective(self) -> float:
+        """f."""
+        return self.f
+
+    @property
+    def constraints(self) -> Vector:
+        """h."""
+        return self.h
+
 
 class Packing:
     """Where the outputs of a function lie in one array: made once, shared by all solves.

@@ -14,10 +14,16 @@ class Oracle:
     """The functions of one problem at fixed parameters, with counts of the calls.
 
     One oracle serves one solve in one thread; iterations use nothing else of a problem.
+
+    Args:
+        functions: the problem's; h is its rows.
+        p: parameters.
+        target: what the rows have to be, as h = 0 asks for; zero by default.
     """
 
     functions: Functions
     p: Vector
+    target: Vector | None = None
     counts: dict[str, int] = field(default_factory=lambda: {"residual": 0, "first": 0, "second": 0})
 
     @cached_property
@@ -36,7 +42,7 @@ class Oracle:
         """Return h(x)."""
         self.counts["residual"] += 1
         fused = self._residual
-        return fused.vector(fused(x, self.p), 0)
+        return self._h(fused.vector(fused(x, self.p), 0))
 
     def first(self, x: Vector) -> Evaluation:
         """Return f, ∇f, h and B = J_h at x."""
@@ -49,8 +55,11 @@ class Oracle:
         return self._pack(self._second, self._second(x, multipliers, self.p), x)
 
     def _pack(self, fused: Fused, data: Vector, x: Vector) -> Evaluation:
-        h = fused.vector(data, 2)
+        h = self._h(fused.vector(data, 2))
         hessian = fused.dense(data, 4) if fused is self.__dict__.get("_second") else None
         return Evaluation(
             x, float(data[0]), fused.vector(data, 1), h, fused.dense(data, 3), hessian, h
         )
+
+    def _h(self, rows: Vector) -> Vector:
+        return rows if self.target is None else rows - self.target

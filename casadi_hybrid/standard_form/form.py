@@ -106,6 +106,16 @@ class Point:
     raw_g: Vector
     raw_J: Operator
 
+    @property
+    def objective(self) -> float:
+        """f in the user's units."""
+        return self.raw_f
+
+    @property
+    def constraints(self) -> Vector:
+        """g in the user's units."""
+        return self.raw_g
+
     @Lazy
     def theta(self) -> float:
         """‖c‖₁."""

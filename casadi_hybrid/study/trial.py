@@ -168,8 +168,8 @@ class _FirstHit:
 
     def __call__(self, progress: Progress) -> None:
         if self.iteration is None:
-            distance = float(np.linalg.norm(progress.state.x - self.target))
-            self.iteration = progress.state.t if distance <= HIT else None
+            distance = float(np.linalg.norm(progress.x - self.target))
+            self.iteration = progress.t if distance <= HIT else None
 
 
 def _run(rule: str, settings: Settings, unit: Unit, instance: Instance) -> Trial:
@@ -190,7 +190,9 @@ def _run(rule: str, settings: Settings, unit: Unit, instance: Instance) -> Trial
         **options_of(rule, unit),
     )
     hit = _FirstHit(instance.x_star)
-    result = solver.solve(instance.x0, lam_g0=instance.multipliers0, callback=hit)
+    # Under the default method multipliers that are given are those of a solution nearby.
+    multipliers = None if rule == "auto" else instance.multipliers0
+    result = solver.solve(instance.x0, lam_g0=multipliers, callback=hit)
     residuals = _residuals(result, instance, fitted=deficient)
     reached = hit.iteration if unit.by_distance else None
     return Trial(
