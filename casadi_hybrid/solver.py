@@ -96,6 +96,8 @@ class Solver:
         positive(tol, "tol")
         self.problem = problem
         self.iteration = make_method(method, options)
+        word = method if isinstance(method, str) else self.iteration.label
+        refuse_other_than_equations(problem, word)
         self.tolerances = Tolerances(
             tol if tol_feasibility is None else tol_feasibility,
             tol if tol_stationarity is None else tol_stationarity,
@@ -219,3 +221,34 @@ class Solver:
         if last is None or last.state.t < outcome.iterations:
             return ()
         return self.iteration.remarks(oracle, last.state, last.at)
+
+
+def refuse_other_than_equations(problem: Problem, method: str) -> None:
+    """Refuse a problem whose default bounds make other constraints than c = 0.
+
+    Raises:
+        InputError: naming the method and the constraint or variable.
+    """
+    if not problem.m:
+        raise InputError(
+            f"h is empty; method {method!r} corrects constraints, so give at least one "
+            "(an unconstrained problem is for nlpsol)"
+        )
+    bounds = problem.bounds
+    only = f"method {method!r} takes equations only"
+    for i, name in enumerate(problem.constraint_names or ()):
+        low, high, row = bounds.lbg[i], bounds.ubg[i], i - problem.m_h
+        if low < high:
+            raise InputError(
+                f"{only}, but {name!r} is an inequality (lbg[{row}] = {low:g} < ubg[{row}] = "
+                f"{high:g}); nlpsol takes both"
+            )
+        if low != 0.0:
+            raise InputError(f"{only}, h = 0, but {name!r} has to be {low:g}; write it as h")
+    for i, name in enumerate(problem.variable_names or ()):
+        for label, values in (("lbx", bounds.lbx), ("ubx", bounds.ubx)):
+            if np.isfinite(values[i]):
+                raise InputError(
+                    f"{only}, but the variable {name!r} has a bound ({label}[{i}] = "
+                    f"{values[i]:g}); nlpsol takes both"
+                )

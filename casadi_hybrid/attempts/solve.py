@@ -32,7 +32,7 @@ from casadi_hybrid.point.residuals import Tolerances
 from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.oracle import Oracle
-from casadi_hybrid.problem.program import Program
+from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import altered
 from casadi_hybrid.standard_form.form import StandardForm
 from casadi_hybrid.stopping import KKTTest, LimitTest, StoppingTest
@@ -66,7 +66,7 @@ class SolveOptions:
 
 
 def solve_program(
-    program: Program,
+    program: Problem,
     x0: Vector,
     p: Vector,
     bounds: Bounds,
@@ -176,7 +176,7 @@ def _slope(result: NlpResult) -> float:
 
 
 def _run(
-    program: Program,
+    program: Problem,
     p: Vector,
     bounds: Bounds,
     options: SolveOptions,

@@ -8,14 +8,11 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.nlp_result import NlpResult
 from casadi_hybrid.point.working_set import WarmStart
-from casadi_hybrid.problem.bounds import checked
 
 
-def start_values(
-    warm: NlpResult | None, n: int, m: int, *given: Any
-) -> tuple[Vector, Vector, Vector]:
-    """(x0, lam_x0, lam_g0): as given, else those of the warm start, else zero."""
-    known: tuple[Any, Any, Any] = (0.0, 0.0, 0.0)
+def start_values(warm: NlpResult | None, n: int, m: int, *given: Any) -> tuple[Any, Any, Any]:
+    """(x0, lam_x0, lam_g0): as given, else those of the warm start, else None."""
+    known: tuple[Any, Any, Any] = (None, None, None)
     if warm is not None:
         if not isinstance(warm, NlpResult):
             raise InputError(
@@ -28,9 +25,10 @@ def start_values(
                 f"problem has {n} and {m}; give x0, lam_x0 and lam_g0 of the right sizes"
             )
         known = (warm.x, warm.lam_x, warm.lam_g)
-    values = [fallback if v is None else v for v, fallback in zip(given, known, strict=True)]
-    x0, lam_x0, lam_g0 = values
-    return checked(x0, n, "x0"), checked(lam_x0, n, "lam_x0"), checked(lam_g0, m, "lam_g0")
+    x0, lam_x0, lam_g0 = (
+        fallback if value is None else value for value, fallback in zip(given, known, strict=True)
+    )
+    return x0, lam_x0, lam_g0
 
 
 def known_solution(warm: NlpResult | None, lam_x0: Vector, lam_g0: Vector) -> WarmStart | None:

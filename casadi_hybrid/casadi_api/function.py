@@ -7,7 +7,6 @@ from dataclasses import fields
 from typing import Any
 
 import casadi as ca
-import numpy as np
 
 from casadi_hybrid.attempts.solve import SolveOptions, solve_program
 from casadi_hybrid.basics.errors import InputError, suggest
@@ -17,11 +16,10 @@ from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.sensitivity import Sensitivities, Solution
 from casadi_hybrid.nlp_result import NlpResult
 from casadi_hybrid.problem.bounds import Bounds, make_bounds
-from casadi_hybrid.problem.program import Program
+from casadi_hybrid.problem.problem import Problem
 
 INPUTS = ("x0", *sensitivity.INPUTS)
 OUTPUTS = sensitivity.OUTPUTS
-_DEFAULTS = {"lbx": -np.inf, "ubx": np.inf, "lbg": -np.inf, "ubg": np.inf}
 
 
 class EmbeddedSolver(ca.Callback):  # type: ignore[misc]
@@ -35,7 +33,7 @@ class EmbeddedSolver(ca.Callback):  # type: ignore[misc]
     """
 
     def __init__(
-        self, name: str, program: Program, options: SolveOptions, error_on_fail: bool, weak: float
+        self, name: str, program: Problem, options: SolveOptions, error_on_fail: bool, weak: float
     ) -> None:
         ca.Callback.__init__(self)
         self.program = program
@@ -50,13 +48,14 @@ class EmbeddedSolver(ca.Callback):  # type: ignore[misc]
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """Call with numbers or MX, as any CasADi Function.
 
-        By keyword, bounds left out are infinite and p and x0 zero: CasADi's defaults for solvers.
+        By keyword, bounds left out are the problem's (for a dictionary infinite) and p and x0
+        zero: CasADi's defaults for solvers.
         (The bare ``call()`` fills everything left out with zeros; CasADi lets no callback say
         otherwise.)
         """
         if not arguments:
-            for label, value in _DEFAULTS.items():
-                named.setdefault(label, ca.DM.ones(self._sizes[label], 1) * value)
+            for label in sensitivity.INPUTS[1:]:
+                named.setdefault(label, ca.DM(getattr(self.program.bounds, label)))
         return super().__call__(*arguments, **named)
 
     def get_n_in(self) -> int:
@@ -159,7 +158,7 @@ class _Jacobian(ca.Callback):  # type: ignore[misc]
 
 
 def as_function(
-    name: str, nlp: Program | Mapping[str, Any], options: Mapping[str, Any] | None = None
+    name: str, nlp: Problem | Mapping[str, Any], options: Mapping[str, Any] | None = None
 ) -> EmbeddedSolver:
     """The solver as a CasADi Function ``(x0, p, lbx, ubx, lbg, ubg) → (x, f, g, lam_x, lam_g)``.
 
@@ -173,7 +172,7 @@ def as_function(
 
     Args:
         name: a valid CasADi name.
-        nlp: CasADi's dictionary or a :class:`~casadi_hybrid.problem.program.Program`. The Function
+        nlp: CasADi's dictionary or a :class:`~casadi_hybrid.problem.problem.Problem`. The Function
             takes and gives columns; for a matrix P of parameters give it ``ca.vec(P)``.
         options: ``tol``, ``residual_tol``, ``max_iter``, ``max_time`` of
             :class:`~casadi_hybrid.attempts.solve.SolveOptions`; ``error_on_fail`` (default True),
@@ -204,7 +203,7 @@ def as_function(
     error_on_fail, weak = chosen.pop("error_on_fail", True), chosen.pop("weak", 1e-4)
     limits = NlpOptions(**chosen).limits  # which checks them
     positive(weak, "weak", allow_zero=True)
-    program = nlp if isinstance(nlp, Program) else Program.from_dict(nlp, name=name)
+    program = nlp if isinstance(nlp, Problem) else Problem.from_nlp(nlp, name=name)
     return EmbeddedSolver(name, program, limits, error_on_fail, weak)
 
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import casadi as ca
-
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.solver import NlpSolver
-from casadi_hybrid.problem.columns import as_columns
-from casadi_hybrid.problem.program import Program
+from casadi_hybrid.problem.problem import Problem
 
 
 def nlpsol(
@@ -96,60 +93,17 @@ def nlpsol(
             f"nlp must be a dictionary with 'x', 'p', 'f', 'g', got {type(nlp).__name__}"
         )
     chosen = NlpOptions.from_dict(options)
-    nlp, shapes = as_columns(nlp)
-    # Checked before `expand` and the parameter gradient, which trust what they are given.
-    program = _program(nlp, name, chosen)
-    if chosen.expand and isinstance(nlp["x"], ca.MX):
-        nlp = _expanded(nlp)
-        program = _program(nlp, name, chosen)
-    return NlpSolver(name, program, _parameter_gradient(nlp), chosen, shapes)
-
-
-def _program(nlp: Mapping[str, Any], name: str, options: NlpOptions) -> Program:
-    return Program.from_dict(
+    problem = Problem.from_nlp(
         nlp,
         name=name,
-        constraint_names=options.constraint_names,
-        variable_names=options.variable_names,
+        constraint_names=chosen.constraint_names,
+        variable_names=chosen.variable_names,
     )
-
-
-def _graph(nlp: Mapping[str, Any]) -> tuple[Any, ca.Function, int, int]:
-    """The kind of symbols, (x, p) → (f, g), and the sizes of x and p."""
-    x = nlp["x"]
-    kind = type(x)
-    p = nlp.get("p", kind(0, 1))
-    p = p if p.numel() else kind.sym("p", 0)
-    f, g = (ca.vertcat(kind(0, 1), *_parts(nlp.get(key))) for key in ("f", "g"))
-    f = f if f.numel() else kind(0)
-    graph = ca.Function("graph", [x, p], [f, ca.densify(g)])
-    return kind, graph, x.numel(), p.numel()
-
-
-def _parts(value: Any) -> list[Any]:
-    if value is None:
-        return []
-    return list(value) if isinstance(value, list | tuple) else [value]
-
-
-def _expanded(nlp: Mapping[str, Any]) -> dict[str, Any]:
-    _, graph, n, n_p = _graph(nlp)
-    try:
-        graph = graph.expand()
-    except RuntimeError:
-        raise InputError(
-            "expand is set, but the problem has an operation without an SX form; leave it out"
-        ) from None
-    x, p = ca.SX.sym("x", n), ca.SX.sym("p", n_p)
-    f, g = graph(x, p)
-    return {"x": x, "p": p, "f": f, "g": g}
-
-
-def _parameter_gradient(nlp: Mapping[str, Any]) -> ca.Function:
-    """(x, λ_g, p) → ∂(f + λ_gᵀg)/∂p."""
-    kind, graph, n, n_p = _graph(nlp)
-    x, p = kind.sym("x", n), kind.sym("p", n_p)
-    f, g = graph.call([x, p], True, False)
-    lam = kind.sym("lam", g.numel())
-    slope = ca.gradient(f + ca.dot(lam, g), p) if n_p else kind(0, 1)
-    return ca.Function("gradient_p", [x, lam, p], [ca.densify(slope)])
+    if chosen.expand:
+        try:
+            problem = problem.expanded()
+        except RuntimeError:
+            raise InputError(
+                "expand is set, but the problem has an operation without an SX form; leave it out"
+            ) from None
+    return NlpSolver(name, problem, chosen)

@@ -22,9 +22,8 @@ from casadi_hybrid.casadi_api.stats import casadi_stats
 from casadi_hybrid.course.record import Watch
 from casadi_hybrid.explain.diagnosis import listed
 from casadi_hybrid.nlp_result import NlpResult
-from casadi_hybrid.problem.bounds import checked, make_bounds
-from casadi_hybrid.problem.columns import Shapes, as_column, in_shape
-from casadi_hybrid.problem.program import Program
+from casadi_hybrid.problem.columns import as_column, in_shape
+from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import altered
 
 INPUTS = ("x0", "p", "lbx", "ubx", "lbg", "ubg", "lam_x0", "lam_g0")
@@ -66,17 +65,13 @@ class NlpSolver:
     def __init__(
         self,
         name: str,
-        program: Program,
-        gradient_p: ca.Function,
+        problem: Problem,
         options: NlpOptions,
-        shapes: Shapes,
     ) -> None:
         self._name = name
-        self._shapes = shapes
-        self._program = program
-        self._run = program.compiled() if options.jit else program
-        self._gradient_p = gradient_p
+        self._program = problem
         self._options = options
+        self._run = self._made()
         self._latest: _Call | None = None
         self._of_thread = threading.local()
 
@@ -136,10 +131,10 @@ class NlpSolver:
         if in_order:
             return tuple(self.call(in_order))
         program, options = self._program, self._options
-        n, m = program.n, program.m
-        x0, lam_x0, lam_g0 = start_values(warm_start, n, m, x0, lam_x0, lam_g0)
-        p = checked(as_column(p, self._shapes.get("p")), program.n_p, "p")
-        bounds = make_bounds(program, lbx, ubx, lbg, ubg)
+        x0, lam_x0, lam_g0 = start_values(warm_start, program.n, program.m, x0, lam_x0, lam_g0)
+        p = as_column(p, program.shapes.get("p"))
+        given = program.numbers(x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0)
+        x0, p, bounds = given.x0, given.p, given.bounds
 
         if options.warn_initial_bounds and ((x0 < bounds.lbx) | (x0 > bounds.ubx)).any():
             outside = np.flatnonzero((x0 < bounds.lbx) | (x0 > bounds.ubx))
@@ -151,7 +146,7 @@ class NlpSolver:
                 options.iteration_callback,
                 options.iteration_callback_step,
                 options.iteration_callback_ignore_errors,
-                self._gradient_p,
+                program.parameter_gradient,
                 p,
             )
         watch = Watch(bounds, callback, int(options.log), options.divergence)
@@ -162,7 +157,7 @@ class NlpSolver:
             p,
             bounds,
             options.limits,
-            warm=known_solution(warm_start, lam_x0, lam_g0),
+            warm=known_solution(warm_start, given.lam_x0, given.lam_g0),
             observers=[watch.observe],
             tests=[watch.test],
         )
@@ -261,13 +256,19 @@ class NlpSolver:
     def __setstate__(self, kept: dict[str, Any]) -> None:
         self.__dict__.update(kept)
         # Compiled code is of one process: made anew here.
-        self._run = self._program.compiled() if self._options.jit else self._program
+        self._run = self._made()
         self._of_thread = threading.local()
 
     def __repr__(self) -> str:
         program = self._program
         sizes = f"n={program.n}, m={program.m}, parameters={program.n_p}"
         return f"NlpSolver({self._name!r}, 'hybrid', {sizes})"
+
+    def _made(self) -> Problem:
+        """The problem with its functions, which users expect to be built with the solver."""
+        problem = self._program.compiled() if self._options.jit else self._program
+        _ = problem.functions, self._program.parameter_gradient
+        return problem
 
     def _last(self) -> _Call:
         call: _Call | None = getattr(self._of_thread, "call", None) or self._latest
@@ -277,9 +278,9 @@ class NlpSolver:
 
     def _outputs(self, result: NlpResult, p: Vector) -> dict[str, ca.DM]:
         if p.size:
-            lam_p = -self._gradient_p(result.x, result.lam_g, p)
+            lam_p = -self._program.parameter_gradient(result.x, result.lam_g, p)
         else:
-            lam_p = ca.DM(*self._gradient_p.size_out(0))
+            lam_p = ca.DM(0, 1)
         n, m = self._program.n, self._program.m
         # One conversion to DM costs as much as taking its result apart.
         vectors = np.concatenate((result.x, result.g, result.lam_x, result.lam_g))
@@ -287,7 +288,7 @@ class NlpSolver:
         x, g, lam_x, lam_g = ca.vertsplit(ca.DM(vectors), ends)
         values = (x, ca.DM(result.f), g, lam_x, lam_g, lam_p)
         outputs = dict(zip(OUTPUTS, values, strict=True))
-        return in_shape(outputs, self._shapes)
+        return in_shape(outputs, self._program.shapes)
 
 
 def _timing(name: str, stats: Mapping[str, Any]) -> str:
