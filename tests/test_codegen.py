@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from casadi_hybrid.problem.functions import Functions, Fused
-from casadi_hybrid.problem.program import Program
+from casadi_hybrid.problem.problem import Problem
 
 
 def sx() -> dict[str, Any]:
@@ -36,7 +36,7 @@ def test_every_generated_function_compiles_as_plain_c(
     make: Any, compiler: str, tmp_path: Path
 ) -> None:
     """Compiled with warnings as errors against libc and libm alone; the numbers are the same."""
-    functions: Functions = Program.from_dict(make()).functions
+    functions: Functions = Problem.from_nlp(make()).functions
     generator = ca.CodeGenerator("program.c", {"with_header": True})
     for name in ("residual", "first", "second"):
         generator.add(getattr(functions, name))

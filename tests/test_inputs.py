@@ -127,7 +127,7 @@ def test_unknown_methods_and_options_come_with_a_suggestion() -> None:
     with pytest.raises(InputError, match="unknown option 'theta' for 'closed-form'"):
         Solver(PLAIN, "closed-form", theta=0.5)
     with pytest.raises(InputError, match="option 'delta' goes with a method's name"):
-        Solver(PLAIN, Solver(PLAIN, "gda").iteration, delta=1)
+        Solver(PLAIN, Solver(PLAIN, "gda").method.iteration, delta=1)
     with pytest.raises(InputError, match="needs theta"):
         Solver(PLAIN, "given-theta")
     with pytest.raises(InputError, match="delta and strength"):
@@ -139,8 +139,8 @@ def test_unknown_methods_and_options_come_with_a_suggestion() -> None:
 @pytest.mark.parametrize("method", sorted(METHODS))
 def test_every_method_takes_its_options_and_no_other(method: str) -> None:
     needed = {"theta": 0.5} if method == "given-theta" else {}
-    assert Solver(PLAIN, method, **needed).iteration.label
-    assert Solver(PLAIN, method, label="mine", **needed).iteration.label == "mine"
+    assert Solver(PLAIN, method, **needed).method.label
+    assert Solver(PLAIN, method, label="mine", **needed).method.label == "mine"
     with pytest.raises(InputError, match="unknown option 'nonsense'"):
         Solver(PLAIN, method, nonsense=1, **needed)
 

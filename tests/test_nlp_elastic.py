@@ -13,7 +13,7 @@ from casadi_hybrid.barrier.elastic import PENALTY, ElasticForm, ElasticKernel, b
 from casadi_hybrid.barrier.filter import Filter
 from casadi_hybrid.barrier.iterate import Iterate
 from casadi_hybrid.problem.bounds import Bounds
-from casadi_hybrid.problem.program import Program
+from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.standard_form.form import StandardForm
 
 X = ca.SX.sym("x", 3)
@@ -21,7 +21,7 @@ G = ca.vertcat(ca.sumsqr(X) - 4, X[0] * X[1] + X[2], X[2] - ca.sin(X[0]))
 
 
 def form_at(x0: Any) -> StandardForm:
-    program = Program.from_dict({"x": X, "f": X[0], "g": G})
+    program = Problem.from_nlp({"x": X, "f": X[0], "g": G})
     bounds = Bounds(
         np.full(3, -2.0), np.array([2.0, np.inf, 2.0]), np.zeros(3), np.array([0, 0, 1])
     )

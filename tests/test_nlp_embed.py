@@ -11,7 +11,7 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.casadi_api.function import as_function
 from casadi_hybrid.casadi_api.sensitivity import solution_sensitivity
 from casadi_hybrid.problem.bounds import Bounds
-from casadi_hybrid.problem.program import Program
+from casadi_hybrid.problem.problem import Problem
 
 TIGHT = {"tol": 1e-11, "residual_tol": 1e-7}
 QUIET = {"print_time": False, "ipopt.print_level": 0, "ipopt.sb": "yes", "ipopt.tol": 1e-11}
@@ -216,7 +216,7 @@ def test_plain_numbers():
     nlp, arguments, values = everything()
     bounds = unpack(arguments, 4, 3)
     result = solve_program(
-        Program.from_dict(nlp), np.ones(4), np.array(values), bounds, SolveOptions(tol=1e-11)
+        Problem.from_nlp(nlp), np.ones(4), np.array(values), bounds, SolveOptions(tol=1e-11)
     )
     found = solution_sensitivity(nlp, result, values, bounds)
     expected = jacobians(as_function("solver", nlp, TIGHT), arguments, values)

@@ -18,14 +18,14 @@ from casadi_hybrid.casadi_api.sensitivity import (
     solution_sensitivity,
 )
 from casadi_hybrid.problem.bounds import Bounds
-from casadi_hybrid.problem.program import Program
+from casadi_hybrid.problem.problem import Problem
 
 
 def one(lower):
     """min (x − p)² s.t. x ≥ lower: weakly active at p = lower."""
     x, p = ca.SX.sym("x"), ca.SX.sym("p")
     free = np.full(1, np.inf)
-    program = Program.from_dict({"x": x, "p": p, "f": (x - p) ** 2}, variable_names=["height"])
+    program = Problem.from_nlp({"x": x, "p": p, "f": (x - p) ** 2}, variable_names=["height"])
     return program, Bounds(np.array([lower]), free, np.zeros(0), np.zeros(0))
 
 
@@ -55,8 +55,8 @@ def test_no_solution_no_derivative():
 def test_singular_systems_are_refused():
     x, p = ca.SX.sym("x", 2), ca.SX.sym("p")
     f = ca.sumsqr(x)
-    twice = Program.from_dict({"x": x, "p": p, "f": f, "g": ca.vertcat(x[0] - p, 2 * (x[0] - p))})
-    flat = Program.from_dict({"x": x, "p": p, "f": (x[0] - p) ** 2})
+    twice = Problem.from_nlp({"x": x, "p": p, "f": f, "g": ca.vertcat(x[0] - p, 2 * (x[0] - p))})
+    flat = Problem.from_nlp({"x": x, "p": p, "f": (x[0] - p) ** 2})
     free = np.full(2, np.inf)
     with pytest.raises(SensitivityError, match="singular"):
         Sensitivities(twice)(
@@ -78,7 +78,7 @@ def test_dependence_among_many_rows_is_refused():
     x, p = ca.SX.sym("x", n), ca.SX.sym("p")
     chain = ca.vertcat(x[0], x[1:] - 0.9 * x[:-1]) - p
     nlp = {"x": x, "p": p, "f": ca.sumsqr(x), "g": ca.vertcat(chain, ca.sum1(chain))}
-    program, free = Program.from_dict(nlp), np.full(n, np.inf)
+    program, free = Problem.from_nlp(nlp), np.full(n, np.inf)
     at = Solution(np.zeros(n), np.zeros(n), np.zeros(n + 1))
     with pytest.raises(SensitivityError, match="singular"):
         Sensitivities(program)(
@@ -89,7 +89,7 @@ def test_dependence_among_many_rows_is_refused():
 def test_badly_scaled_is_not_singular():
     x, p = ca.SX.sym("x", 2), ca.SX.sym("p")
     f = 1e8 * (x[0] - p) ** 2 + 1e-6 * (x[1] - p) ** 2
-    program = Program.from_dict({"x": x, "p": p, "f": f})
+    program = Problem.from_nlp({"x": x, "p": p, "f": f})
     free = np.full(2, np.inf)
     found = Sensitivities(program)(
         Solution(np.ones(2), np.zeros(2), np.zeros(0)),
@@ -101,7 +101,7 @@ def test_badly_scaled_is_not_singular():
 
 def test_compiled_functions_are_refused():
     x, p = ca.SX.sym("x"), ca.SX.sym("p")
-    program = Program.from_dict({"x": x, "p": p, "f": (x - p) ** 2})
+    program = Problem.from_nlp({"x": x, "p": p, "f": (x - p) ** 2})
     compiled = replace(program, functions=replace(program.functions, backend="compiled"))
     with pytest.raises(InputError, match="build it with compiled=False"):
         Sensitivities(compiled)
@@ -111,7 +111,7 @@ def test_a_large_sparse_chain():
     n = 600
     x, p = ca.SX.sym("x", n), ca.SX.sym("p", 2)
     f = ca.sumsqr(x - p[0]) + 0.1 * ca.sumsqr(x[1:] - x[:-1])
-    program = Program.from_dict({"x": x, "p": p, "f": f, "g": x[::3] * p[1]})
+    program = Problem.from_nlp({"x": x, "p": p, "f": f, "g": x[::3] * p[1]})
     upper, free = np.full(n // 3, 1.0), np.full(n, np.inf)
     bounds = Bounds(-free, free, -np.inf * upper, upper)
     result = solve_program(program, np.zeros(n), np.array([2.0, 1.5]), bounds, SolveOptions())

@@ -14,7 +14,7 @@ from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.point.kkt import violations
 from casadi_hybrid.point.residuals import Tolerances
 from casadi_hybrid.point.working_set import WarmStart
-from casadi_hybrid.problem.program import Program
+from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
 from casadi_hybrid.standard_form.form import EASED, eased
 
@@ -86,7 +86,7 @@ def remultiplied(result: Result) -> Attempt:
     return Attempt(result.x, 1, warm=none)
 
 
-def first_attempt(program: Program, x0: Vector, overdetermined: bool) -> Attempt:
+def first_attempt(program: Problem, x0: Vector, overdetermined: bool) -> Attempt:
     """A root first where there are more equations than unknowns, which no Newton step meets.
 
     Affine equations need no search of their own: one full step is on all of them.
@@ -97,7 +97,7 @@ def first_attempt(program: Program, x0: Vector, overdetermined: bool) -> Attempt
 
 
 def next_attempt(
-    program: Program,
+    program: Problem,
     x0: Vector,
     max_iter: int,
     tolerances: Tolerances,

@@ -18,7 +18,7 @@ from casadi_hybrid.point.kkt import violations
 from casadi_hybrid.point.residuals import Residuals, Tolerances
 from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.bounds import Bounds
-from casadi_hybrid.problem.program import Program
+from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
 from casadi_hybrid.standard_form.certificate import STATIONARY_VIOLATION, violation_slope
 from casadi_hybrid.standard_form.form import Linearization, Point, StandardForm
@@ -75,7 +75,7 @@ class Trail:
 
 
 def make_result(
-    program: Program,
+    program: Problem,
     barrier: Barrier,
     outcome: Outcome,
     tolerances: Tolerances,
@@ -169,7 +169,7 @@ def agreed(reason: StopReason, point: PointStatus) -> StopReason:
     return StopReason.NO_MULTIPLIERS if point is PointStatus.FRITZ_JOHN_POINT else reason
 
 
-def _context(program: Program, x0: Vector, p: Vector) -> dict[str, Any]:
+def _context(program: Problem, x0: Vector, p: Vector) -> dict[str, Any]:
     """What a result says of its problem."""
     names = program.functions
     return {
@@ -204,7 +204,7 @@ def _judge(
 
 
 def undefined_result(
-    program: Program,
+    program: Problem,
     bounds: Bounds,
     p: Vector,
     x0: Vector,

@@ -28,7 +28,7 @@ from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.evaluator import Operator
 from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.problem.oracle import Oracle
-from casadi_hybrid.problem.program import Program
+from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.standard_form.form import DENSE_LIMIT, Point, StandardForm
 
 
@@ -70,7 +70,7 @@ def _evaluated(at: Point, hessian: Operator | None = None) -> _Evaluated:
     return _Evaluated(at.w, at.f, at.gradient, at.c, at.A, hessian, at.c, at)
 
 
-def is_composite(program: Program, bounds: Bounds) -> bool:
+def is_composite(program: Problem, bounds: Bounds) -> bool:
     """Whether there are equations alone in free variables, an objective, and few of all."""
     if program.feasibility or program.n + program.m > DENSE_LIMIT or not program.m:
         return False

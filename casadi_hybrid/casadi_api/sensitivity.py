@@ -32,7 +32,7 @@ from casadi_hybrid.point.kkt import kkt_residuals
 from casadi_hybrid.problem.bounds import Bounds, checked
 from casadi_hybrid.problem.functions import Fused
 from casadi_hybrid.problem.patterns import patterns_of
-from casadi_hybrid.problem.program import Program
+from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
 
 INPUTS = ("p", "lbx", "ubx", "lbg", "ubg")
@@ -69,7 +69,7 @@ class Sensitivities:
         InputError: for compiled functions, which CasADi cannot differentiate.
     """
 
-    def __init__(self, program: Program, *, weak: float = 1e-4, kkt_tol: float = 1e-5) -> None:
+    def __init__(self, program: Problem, *, weak: float = 1e-4, kkt_tol: float = 1e-5) -> None:
         if program.functions.backend != "interpreted":
             raise InputError(
                 "the program's functions are compiled, so they cannot be differentiated with "
@@ -177,7 +177,7 @@ class Sensitivities:
 
 
 def solution_sensitivity(
-    program_or_nlp: Program | Mapping[str, Any],
+    program_or_nlp: Problem | Mapping[str, Any],
     result: Result,
     p: Any = None,
     bounds: Bounds | None = None,
@@ -206,14 +206,14 @@ def solution_sensitivity(
         if name not in INPUTS:
             raise InputError(f"unknown input {name!r} in wrt{suggest(name, INPUTS)}")
     program = (
-        program_or_nlp if isinstance(program_or_nlp, Program) else Program.from_dict(program_or_nlp)
+        program_or_nlp if isinstance(program_or_nlp, Problem) else Problem.from_nlp(program_or_nlp)
     )
     p = checked(result.p if p is None else p, program.n_p, "p")
     solution = Solution(result.x, result.lam_x, result.lam_g)
     return Sensitivities(program, weak=weak)(solution, p, bounds or result.bounds, wrt)
 
 
-def _parameter_derivatives(program: Program) -> ca.Function:
+def _parameter_derivatives(program: Problem) -> ca.Function:
     """(x, λ_g, p) → ∂(∇f + J_gᵀλ_g)/∂p, ∂f/∂p, ∂g/∂p."""
     first = program.functions.first
     kind = ca.SX if first.is_a("SXFunction") else ca.MX

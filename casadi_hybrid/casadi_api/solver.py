@@ -12,7 +12,6 @@ from typing import Any, overload
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.answer import altered
 from casadi_hybrid.attempts.warm import known_solution, start_values
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.basics.inputs import Vector

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import casadi as ca
 import numpy as np
@@ -14,7 +14,26 @@ from casadi_hybrid.basics.arrays import Lazy, all_finite, anywhere
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Vector, as_vector
 from casadi_hybrid.kernel.sparse import Index
-from casadi_hybrid.problem.program import Program
+
+
+class Named(Protocol):
+    """What has n variables and m rows with names."""
+
+    @property
+    def n(self) -> int:
+        """Number of variables."""
+
+    @property
+    def m(self) -> int:
+        """Number of rows."""
+
+    @property
+    def variable_names(self) -> Any:
+        """n names."""
+
+    @property
+    def constraint_names(self) -> Any:
+        """m names."""
 
 
 @dataclass(frozen=True)
@@ -113,22 +132,34 @@ def _real(value: Any) -> NDArray[np.float64] | None:
     return np.asarray(array, dtype=np.float64) if array.dtype.kind in "biuf" else None
 
 
-def make_bounds(program: Program, lbx: Any, ubx: Any, lbg: Any, ubg: Any) -> Bounds:
+def make_bounds(problem: Named, lbx: Any, ubx: Any, lbg: Any, ubg: Any) -> Bounds:
     """The bounds of one solve, checked: lower ≤ upper, each with a point between them.
+
+    Here lbg and ubg have m numbers, one for each row (h; g).
 
     Raises:
         InputError: naming the argument (``lbx``, …) and the entry.
     """
-    names = program.functions
     return Bounds(
-        *_check_pair(lbx, ubx, program.n, "x", names.variable_names),
-        *_check_pair(lbg, ubg, program.m, "g", names.constraint_names),
+        *check_pair(lbx, ubx, problem.n, "x", problem.variable_names),
+        *check_pair(lbg, ubg, problem.m, "g", problem.constraint_names),
     )
 
 
-def _check_pair(
+def check_pair(
     lower: Any, upper: Any, size: int, of: str, names: Sequence[str]
 ) -> tuple[Vector, Vector]:
+    """Lower and upper bounds, ``size`` numbers each, with a point between them.
+
+    Args:
+        lower, upper: numbers; one is repeated.
+        size: how many are needed.
+        of: what they bound: ``lb{of}`` and ``ub{of}`` in messages.
+        names: of the entries.
+
+    Raises:
+        InputError: naming the argument and the entry.
+    """
     low = checked(lower, size, f"lb{of}", infinite=True)
     high = checked(upper, size, f"ub{of}", infinite=True)
     for label, values, wrong in ((f"lb{of}", low, np.inf), (f"ub{of}", high, -np.inf)):

@@ -8,7 +8,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.problem.problem import check_expression, no_free_symbols
+from casadi_hybrid.problem.expressions import check_expression, no_free_symbols
 
 Shapes = dict[str, tuple[int, int]]
 
@@ -17,7 +17,7 @@ def as_columns(nlp: Mapping[str, Any]) -> tuple[Mapping[str, Any], Shapes]:
     """Return the problem in columns, column after column of what was a matrix.
 
     What is no row or matrix is left as it is, for the checks of
-    :class:`~casadi_hybrid.problem.program.Program`.
+    :class:`~casadi_hybrid.problem.problem.Problem`.
 
     Returns:
         The problem and the shapes of those of x, p and g that were changed.

@@ -8,7 +8,7 @@ from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.kernel.sparse import Sparse
 from casadi_hybrid.problem.functions import Fused
 from casadi_hybrid.problem.patterns import patterns_of
-from casadi_hybrid.problem.program import Program
+from casadi_hybrid.problem.problem import Problem
 
 Operator = Any  # numpy.ndarray or Sparse: both have @, .T, .shape and products with numbers
 
@@ -16,7 +16,7 @@ Operator = Any  # numpy.ndarray or Sparse: both have @, .T, .shape and products 
 class Evaluator:
     """The program's functions at fixed parameters, counted. One per solve and thread."""
 
-    def __init__(self, program: Program, p: Vector, *, dense: bool) -> None:
+    def __init__(self, program: Problem, p: Vector, *, dense: bool) -> None:
         functions = program.functions
         self.program = program
         self.p = p
@@ -46,7 +46,7 @@ class Evaluator:
 class GeneralEvaluator(Evaluator):
     """The same with matrices of :mod:`scipy.sparse`, for what is done once and not in a loop."""
 
-    def __init__(self, program: Program, p: Vector) -> None:
+    def __init__(self, program: Problem, p: Vector) -> None:
         super().__init__(program, p, dense=False)
 
     def first(self, x: Vector) -> tuple[float, Vector, Vector, Operator]:

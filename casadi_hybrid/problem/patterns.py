@@ -6,13 +6,13 @@ import threading
 from weakref import WeakKeyDictionary
 
 from casadi_hybrid.kernel.sparse import Pattern
-from casadi_hybrid.problem.program import Program
+from casadi_hybrid.problem.problem import Problem
 
 _lock = threading.Lock()
-_patterns: WeakKeyDictionary[Program, tuple[Pattern, Pattern]] = WeakKeyDictionary()
+_patterns: WeakKeyDictionary[Problem, tuple[Pattern, Pattern]] = WeakKeyDictionary()
 
 
-def patterns_of(program: Program) -> tuple[Pattern, Pattern]:
+def patterns_of(program: Problem) -> tuple[Pattern, Pattern]:
     """The patterns of J_g and of the Hessian of the Lagrangian."""
     with _lock:
         known = _patterns.get(program)

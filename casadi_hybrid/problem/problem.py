@@ -1,204 +1,323 @@
-"""A problem: min f(x, p) subject to h(x, p) = 0, as a CasADi symbolic graph."""
+"""A problem: min f(x, p) s.t. h(x, p) = 0 and lbg ≤ g(x, p) ≤ ubg, as a CasADi graph."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import casadi as ca
+import numpy as np
 
-from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.arrays import changed
+from casadi_hybrid.basics.errors import InputError, suggest
+from casadi_hybrid.problem.bounds import Bounds
+from casadi_hybrid.problem.columns import Shapes, as_columns
+from casadi_hybrid.problem.expressions import (
+    Blocks,
+    Stack,
+    Symbol,
+    check_expression,
+    check_names,
+    check_symbols,
+    entry_names,
+    make_graph,
+    no_free_symbols,
+    row_blocks,
+    row_names,
+    stack_expressions,
+    stack_rows,
+    stack_symbols,
+    symbols_of,
+)
 from casadi_hybrid.problem.functions import Functions, build_functions
+from casadi_hybrid.problem.numbers import NUMBERS, Defaults, Numbers, Sizes
 
-Symbol: TypeAlias = Any  # ca.SX or ca.MX; which of the two is checked where it comes in
+_SYMBOLS = ("x", "p", "f", "h", "g")
+_BUILT = ("functions", "feasibility", "linear", "parameter_gradient")
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """min f(x, p) subject to h(x, p) = 0, with L(x, λ, p) = f + λᵀh.
+    """min f(x, p) s.t. h(x, p) = 0, lbg ≤ g(x, p) ≤ ubg and lbx ≤ x ≤ ubx.
 
-    The generated functions (:attr:`functions`) are built once, at the first use, and serve every
-    start and every parameter value after that.
+    The rows of all constraints are c = (h; g), m of them, and L(x, λ, p) = f + λᵀc. The generated
+    functions (:attr:`functions`) are built once, at the first use, and serve every start, every
+    parameter value and all bounds after that. It can be pickled, and it is hashed by identity.
 
     Args:
-        x: decision variables, a column of SX or MX symbols (length n).
-        f: objective, a scalar of the same kind.
-        h: equality constraints (length m), or a mapping from names to expressions, which are
-            stacked in the order of the mapping.
-        p: parameters, a column of symbols; leave out when there are none.
-        constraint_names: m names, used in messages; ``h[i]`` by default.
-        variable_names: n names; those of the symbols by default.
+        x: decision variables, a column of SX or MX symbols (length n), or a mapping from names to
+            such columns, which are stacked in its order.
+        f: objective, a scalar of the same kind; without one any feasible point is a solution.
+        h: equations, a column of expressions, a list of them, or a mapping from names to either,
+            which are stacked in its order.
+        g: rows with bounds, given as h is. In a mapping a tuple ``(lower, expression, upper)`` has
+            the default bounds of its rows, numbers or None for no bound.
+        p: parameters, given as x is; leave out when there are none.
+        constraint_names: m names of the rows (h; g), used in messages; those of the blocks, or
+            ``h[i]`` and ``g[i]``, by default.
+        variable_names: n names; those of the blocks or of the symbols by default.
         name: name of the problem, used in tables.
         compile: compile the generated functions with the system's C compiler; without one the
-            interpreted functions are used and a :class:`CompilerWarning` says so.
+            interpreted functions are used and a
+            :class:`~casadi_hybrid.basics.errors.CompilerWarning` says so.
+        lbx, ubx, lbg, ubg: default bounds: a number, n numbers (of x) or as many as g has rows,
+            or a mapping from names of blocks to their numbers. Rows of h have none to give.
+        x0, p0, lam_x0, lam_g0: default numbers of a solve: n, n_p, n and m of them, a single one,
+            or a mapping by block; None for zeros (and for no parameters' values).
 
     Raises:
-        InputError: for a wrong symbol type, free symbols, a wrong shape or a wrong count of names.
+        InputError: for a wrong symbol type, free symbols, a wrong shape, a wrong count of names or
+            numbers, a block that does not exist or has bounds twice, a lower bound above its
+            upper one, or a NaN.
 
     Example:
         >>> import casadi as ca
         >>> x = ca.SX.sym("x", 2)
-        >>> circle = Problem(x=x, f=x[0] + x[1], h={"circle": ca.sumsqr(x) - 2})
+        >>> circle = Problem(x=x, f=x[0], h={"circle": ca.sumsqr(x) - 2}, g={"half": (0, x[1], 5)})
         >>> circle.n, circle.m, circle.constraint_names
-        (2, 1, ('circle',))
+        (2, 2, ('circle', 'half'))
+        >>> circle.bounds.ubg.tolist(), circle.numbers(ubg={"half": 7}).bounds.ubg.tolist()
+        ([0.0, 5.0], [0.0, 7.0])
     """
 
     x: Symbol
-    f: Symbol
-    h: Symbol | Mapping[str, Symbol]
+    f: Symbol = 0
+    h: Symbol | Mapping[str, Symbol] | Sequence[Symbol] | None = None
+    g: Symbol | Mapping[str, Symbol] | Sequence[Symbol] | None = None
     p: Symbol | None = None
     constraint_names: Sequence[str] | None = None
     variable_names: Sequence[str] | None = None
     name: str = "problem"
     compile: bool = False
+    _: KW_ONLY
+    lbx: Any = -np.inf
+    ubx: Any = np.inf
+    lbg: Any = -np.inf
+    ubg: Any = np.inf
+    x0: Any = None
+    p0: Any = None
+    lam_x0: Any = None
+    lam_g0: Any = None
+    blocks: dict[str, Blocks] = field(init=False, repr=False)
+    """Entries of the named blocks of ``"x"``, ``"p"``, ``"g"`` and, of all rows (h; g), ``"c"``."""
+    shapes: Shapes = field(init=False, repr=False)
+    """Shapes of those of x, p and g that :meth:`from_nlp` was given as rows or matrices."""
+    graph: ca.Function = field(init=False, repr=False)
+    """(x, p) → (f, c)."""
+    defaults: Defaults = field(init=False, repr=False)
+    """The default numbers, checked."""
 
     def __post_init__(self) -> None:
-        x = check_symbols(self.x, "x")
-        kind = type(x)
+        x = stack_symbols(self.x, "x")
+        kind = type(x.column)
         p = (
-            kind.sym("p", 0)
+            Stack(kind.sym("p", 0))
             if self.p is None
-            else check_symbols(self.p, "p", kind=kind, empty=True)
+            else stack_symbols(self.p, "p", kind=kind, empty=True)
         )
-        names: Sequence[str] | None = self.constraint_names
-        h: Any = self.h
-        if isinstance(h, Mapping):
-            if names is not None:
-                raise InputError("constraint_names and a mapping h both name the constraints")
-            parts = [
-                (key, check_expression(value, f"h[{key!r}]", kind)) for key, value in h.items()
-            ]
-            h = ca.vertcat(*(part for _, part in parts)) if parts else kind(0, 1)
-            names = [label for key, part in parts for label in _labels(str(key), part.numel())]
-        h = check_expression(h, "h", kind)
+        h = stack_expressions(self.h, "h", kind)
+        g = stack_expressions(self.g, "g", kind, bounded=True)
         f = check_expression(self.f, "f", kind)
         if f.numel() != 1:
             raise InputError(f"f has shape {f.shape}; the objective must be a scalar")
-        if h.numel() == 0:
-            raise InputError(
-                "h is empty; this method corrects constraints, so give at least one "
-                "(an unconstrained problem is for ca.nlpsol)"
-            )
-        for label, expression in (("f", f), ("h", h)):
-            no_free_symbols(expression, label, x, p)
+        expressions = {"f": f, "h": h.column, "g": g.column}
+        graph = make_graph(x.column, p.column, [f, stack_rows(h.column, g.column)])
+        if graph.get_free():
+            for label, expression in expressions.items():
+                no_free_symbols(expression, label, x.column, p.column)
         fill = object.__setattr__
-        fill(self, "x", x)
-        fill(self, "p", p)
-        fill(self, "f", f)
-        fill(self, "h", h)
-        fill(self, "constraint_names", check_names(names, h.numel(), "constraint_names", "h"))
-        given = self.variable_names if self.variable_names is not None else _symbol_names(x)
-        fill(self, "variable_names", check_names(given, x.numel(), "variable_names", "x"))
+        for label, value in {"x": x.column, "p": p.column, **expressions}.items():
+            fill(self, label, value)
+        fill(self, "graph", graph)
+        fill(self, "shapes", {})
+        fill(self, "constraint_names", row_names(self.constraint_names, h, g))
+        fill(self, "variable_names", entry_names(self.variable_names, x))
+        fill(self, "blocks", {"x": x.blocks, "p": p.blocks, "g": g.blocks, "c": row_blocks(h, g)})
+        defaults = Defaults.of(
+            Sizes(self.variable_names or (), self.constraint_names or (), self.m_h, self.n_p),
+            self.blocks,
+            g.limits,
+            {label: getattr(self, label) for label in NUMBERS},
+        )
+        fill(self, "defaults", defaults)
+        for label in NUMBERS:
+            fill(self, label, getattr(defaults, label))
+
+    @classmethod
+    def from_nlp(
+        cls,
+        nlp: Mapping[str, Any],
+        *,
+        name: str = "nlp",
+        constraint_names: Sequence[str] | None = None,
+        variable_names: Sequence[str] | None = None,
+        compile: bool = False,
+        **numbers: Any,
+    ) -> Problem:
+        """Build from CasADi's dictionary with ``x`` and, where there are any, ``f``, ``g``, ``p``.
+
+        As in CasADi x and g may be rows and p a matrix, read column by column
+        (:attr:`shapes`).
+
+        Args:
+            nlp: the dictionary.
+            name, compile: see the class.
+            constraint_names: m names; ``g[i]`` by default.
+            variable_names: n names; ``x[i]`` by default.
+            **numbers: default numbers (``x0``, ``lbg``, …), see the class.
+
+        Raises:
+            InputError: for no dictionary, an unknown key, a wrong symbol type, free symbols, a
+                wrong shape or bad numbers.
+        """
+        if not isinstance(nlp, Mapping):
+            raise InputError(
+                "the problem must be CasADi's dictionary with 'x', 'p', 'f', 'g', got "
+                f"{type(nlp).__name__}"
+            )
+        known = ("x", "p", "f", "g")
+        for key in nlp:
+            if key not in known:
+                raise InputError(f"unknown entry {key!r} of the problem{suggest(key, known)}")
+        if "x" not in nlp:
+            raise InputError("the problem has no 'x'; give its variables")
+        nlp, shapes = as_columns(nlp)
+        x = check_symbols(nlp["x"], "x")
+        kind = type(x)
+        problem = cls(
+            x=x,
+            f=nlp.get("f", 0),
+            g=check_expression(nlp.get("g", kind(0, 1)), "g", kind),
+            p=check_symbols(nlp["p"], "p", kind=kind, empty=True) if "p" in nlp else None,
+            constraint_names=constraint_names,
+            variable_names=check_names(variable_names, x.numel(), "variable_names", "x"),
+            name=name,
+            compile=compile,
+            **numbers,
+        )
+        object.__setattr__(problem, "shapes", shapes)
+        return problem
 
     @property
     def n(self) -> int:
         """Number of variables."""
-        return int(self.x.numel())
+        return int(self.graph.size1_in(0))
 
     @property
     def m(self) -> int:
-        """Number of constraints."""
-        assert isinstance(self.h, ca.SX | ca.MX)
-        return int(self.h.numel())
+        """Number of rows of c = (h; g)."""
+        return int(self.graph.size1_out(1))
+
+    @property
+    def m_h(self) -> int:
+        """Number of rows of h, the first of c."""
+        h: Any = self.h
+        return int(h.numel())
 
     @property
     def n_p(self) -> int:
         """Number of parameters."""
-        assert self.p is not None
-        return int(self.p.numel())
+        return int(self.graph.size1_in(1))
+
+    @property
+    def bounds(self) -> Bounds:
+        """The default bounds, of x and of all m rows (h; g); those of h are [0, 0]."""
+        return self.defaults.bounds
 
     @cached_property
     def functions(self) -> Functions:
-        """The exact generated functions, built at the first use."""
-        assert self.constraint_names is not None
-        assert self.variable_names is not None
+        """The exact generated functions of f and c, built at the first use."""
         return build_functions(
             self.x,
             self.p,
             self.f,
-            self.h,
-            constraint_names=tuple(self.constraint_names),
-            variable_names=tuple(self.variable_names),
+            stack_rows(self.h, self.g),
+            constraint_names=tuple(self.constraint_names or ()),
+            variable_names=tuple(self.variable_names or ()),
             compiled=self.compile,
+            constraint_label="h" if self.m and self.m == self.m_h else "g",
         )
+
+    @cached_property
+    def feasibility(self) -> bool:
+        """Whether f does not depend on x, so that every feasible point is a solution."""
+        return bool(self.functions.first.jac_sparsity(0, 0).nnz() == 0)
+
+    @cached_property
+    def linear(self) -> bool:
+        """Whether c is affine in x, so that a least violation is the least of all."""
+        return bool(self.functions.first.jac_sparsity(3, 0).nnz() == 0)
+
+    @cached_property
+    def parameter_gradient(self) -> ca.Function:
+        """(x, λ, p) → ∂(f + λᵀc)/∂p, a column of n_p entries; built at the first use."""
+        kind = type(self.x)
+        x, p, lam = kind.sym("x", self.n), kind.sym("p", self.n_p), kind.sym("lam", self.m)
+        f, c = self.graph.call([x, p], True, False)
+        slope = ca.gradient(f + ca.dot(lam, c), p) if self.n_p else kind(0, 1)
+        return ca.Function("gradient_p", [x, lam, p], [ca.densify(slope)])
+
+    def compiled(self) -> Problem:
+        """The same problem with functions compiled by the system's C compiler, where it has one."""
+        return changed(self, compile=True, functions=self.functions.compiled())
+
+    def expanded(self) -> Problem:
+        """The same problem in SX, with functions of its own.
+
+        Raises:
+            RuntimeError: where an operation has no scalar form.
+        """
+        if isinstance(self.x, ca.SX):
+            return self
+        graph = self.graph.expand()
+        made = changed(self, graph=graph, **symbols_of(graph, self.m_h))
+        for label in _BUILT:
+            made.__dict__.pop(label, None)
+        return made
+
+    def numbers(
+        self,
+        x0: Any = None,
+        p: Any = None,
+        lbx: Any = None,
+        ubx: Any = None,
+        lbg: Any = None,
+        ubg: Any = None,
+        lam_x0: Any = None,
+        lam_g0: Any = None,
+    ) -> Numbers:
+        """Read and check the numbers of one solve; what is None is the problem's default.
+
+        A single number stands for all entries. A mapping by block replaces the numbers of the
+        blocks it names.
+
+        Args:
+            x0: start, n numbers.
+            p: parameter values, n_p numbers.
+            lbx, ubx: bounds of x, n numbers each.
+            lbg, ubg: bounds of g's rows, as many numbers as g has rows; h's are always [0, 0].
+            lam_x0, lam_g0: multipliers of the bounds and of all rows (h; g), n and m numbers.
+
+        Raises:
+            InputError: for a wrong shape or type, a NaN, an unknown block, lower bounds above
+                upper ones, or parameters without values; before any evaluation.
+        """
+        return self.defaults.numbers(x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Symbols do not pickle, functions do; compiled code is of one process.
+        kept = {key: value for key, value in self.__dict__.items() if key not in _SYMBOLS}
+        if "functions" in kept and self.functions.backend == "compiled":
+            del kept["functions"]
+        return {**kept, "m_h": self.m_h}
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        kept = dict(kept)
+        symbols = symbols_of(kept["graph"], kept.pop("m_h"))
+        self.__dict__.update(kept, **symbols)
 
     def __repr__(self) -> str:
         kind = type(self.x).__name__
         return f"Problem({self.name!r}, {kind}, n={self.n}, m={self.m}, parameters={self.n_p})"
-
-
-def check_symbols(value: Any, name: str, *, kind: Any = None, empty: bool = False) -> Symbol:
-    """Return a dense column of symbols, or refuse it by name."""
-    if not isinstance(value, ca.SX | ca.MX):
-        join = f"; join them with ca.vertcat(*{name})" if isinstance(value, list | tuple) else ""
-        raise InputError(
-            f"{name} must be a CasADi SX or MX symbol, got {type(value).__name__}{join}"
-        )
-    if kind is not None and not isinstance(value, kind):
-        raise InputError(f"{name} is {type(value).__name__} but x is {kind.__name__}; use one kind")
-    if value.numel() == 0 and not empty:
-        raise InputError(f"{name} is empty; at least one symbol is needed")
-    if value.numel() and not value.is_valid_input():
-        raise InputError(f"{name} must be made of symbols, not of expressions: got {value}")
-    if not value.is_column() or not value.is_dense():
-        raise InputError(
-            f"{name} has shape {value.shape}; a dense column vector is needed. Make a "
-            f"column symbol with {value.numel()} entries and give it its shape by ca.reshape"
-        )
-    return value
-
-
-def check_expression(value: Any, name: str, kind: Any) -> Symbol:
-    """Return a dense column expression of the given kind, or refuse it by name."""
-    if isinstance(value, int | float | ca.DM):
-        value = kind(value)
-    if isinstance(value, list | tuple):
-        parts = [check_expression(part, f"{name}[{i}]", kind) for i, part in enumerate(value)]
-        value = kind(ca.vertcat(*parts))
-    if not isinstance(value, kind):
-        raise InputError(
-            f"{name} must be a {kind.__name__} expression like x, got {type(value).__name__}"
-        )
-    if value.numel() and not value.is_column():
-        raise InputError(
-            f"{name} has shape {value.shape}; a column vector is needed, such as ca.vec({name})"
-        )
-    return ca.densify(value)
-
-
-def no_free_symbols(expression: Symbol, name: str, x: Symbol, p: Symbol) -> None:
-    """Refuse an expression that depends on symbols other than x and p."""
-    try:
-        free = ca.Function("probe", [x, p], [expression], {"allow_free": True}).get_free()
-    except RuntimeError:
-        raise InputError("x and p share a symbol, or x or p has one twice") from None
-    if free:
-        raise InputError(
-            f"{name} depends on {', '.join(free)}, which is neither in x nor in p; "
-            "add it to one of them or replace it by its value"
-        )
-
-
-def _labels(name: str, size: int) -> list[str]:
-    return [name] if size == 1 else [f"{name}[{i}]" for i in range(size)]
-
-
-def _symbol_names(x: Symbol) -> list[str]:
-    if isinstance(x, ca.SX):
-        return [str(entry) for entry in ca.vertsplit(x)]
-    return [label for part in ca.symvar(x) for label in _labels(part.name(), part.numel())]
-
-
-def check_names(
-    names: Sequence[str] | None, size: int, argument: str, owner: str
-) -> tuple[str, ...]:
-    """Return ``size`` names; ``owner[i]`` by default."""
-    if names is None:
-        return tuple(_labels(owner, size))
-    if isinstance(names, str) or not hasattr(names, "__len__"):
-        raise InputError(f"{argument} must be a list of names, got {type(names).__name__}")
-    if len(names) != size:
-        raise InputError(f"{argument} has {len(names)} name(s) but {owner} has {size} entries")
-    return tuple(str(name) for name in names)

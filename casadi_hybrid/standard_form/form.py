@@ -22,7 +22,7 @@ from casadi_hybrid.kernel.sparse import Index, Sparse, row_maxima
 from casadi_hybrid.point.working_set import LOWER, UPPER, WorkingSet
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.evaluator import Evaluator, Operator
-from casadi_hybrid.problem.program import Program
+from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.standard_form.structure import structure_of
 
 # Up to this many variables and rows LAPACK on full matrices beats the sparse factorization.
@@ -150,7 +150,7 @@ class StandardForm:
 
     def __init__(
         self,
-        program: Program,
+        program: Problem,
         bounds: Bounds,
         p: Vector,
         x0: Vector,

@@ -17,7 +17,7 @@ import numpy as np
 from casadi_hybrid.kernel.kernel import Layout
 from casadi_hybrid.kernel.sparse import Index, Pattern
 from casadi_hybrid.problem.patterns import patterns_of
-from casadi_hybrid.problem.program import Program
+from casadi_hybrid.problem.problem import Problem
 
 KEPT = 8
 """Structures kept for a program."""
@@ -41,7 +41,7 @@ class Structure:
     H_kept: Index
 
     @classmethod
-    def of(cls, program: Program, free: Index, rows: Index, slack_rows: Index) -> Structure:
+    def of(cls, program: Problem, free: Index, rows: Index, slack_rows: Index) -> Structure:
         """Return the structure for these free variables, kept rows, and rows of c with a slack."""
         J, H = patterns_of(program)
         inner, J_kept = J.block(rows, free)
@@ -62,10 +62,10 @@ class Structure:
 
 
 _lock = threading.Lock()
-_structures: WeakKeyDictionary[Program, dict[bytes, Structure]] = WeakKeyDictionary()
+_structures: WeakKeyDictionary[Problem, dict[bytes, Structure]] = WeakKeyDictionary()
 
 
-def structure_of(program: Program, free: Index, rows: Index, slack_rows: Index) -> Structure:
+def structure_of(program: Problem, free: Index, rows: Index, slack_rows: Index) -> Structure:
     """The structure for these free variables and rows; made where it is not among the last few."""
     key = b"|".join(part.tobytes() for part in (free, rows, slack_rows))
     with _lock:

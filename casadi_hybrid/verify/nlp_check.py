@@ -13,8 +13,8 @@ from casadi_hybrid.basics.errors import EvaluationError, InputError
 from casadi_hybrid.basics.inputs import Vector, positive
 from casadi_hybrid.problem.columns import as_column, as_columns
 from casadi_hybrid.problem.evaluator import GeneralEvaluator
-from casadi_hybrid.problem.problem import check_expression
-from casadi_hybrid.problem.program import Program
+from casadi_hybrid.problem.expressions import check_expression
+from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.verify.compare import compare as compare_run
 from casadi_hybrid.verify.first_order.active import ActiveSet, Qualification, find_active, qualify
 from casadi_hybrid.verify.first_order.infeasible import violation_slope
@@ -89,7 +89,7 @@ def verify_nlp(
         raise InputError(f"nlp must be a dictionary with 'x', 'f', 'g', got {type(nlp).__name__}")
     nlp, shapes = as_columns(nlp)
     p = as_column(p, shapes.get("p"))
-    program = Program.from_dict(nlp, constraint_names=names, variable_names=variable_names)
+    program = Problem.from_nlp(nlp, constraint_names=names, variable_names=variable_names)
     candidate = read_nlp_candidate(program, answer, p, (lbx, ubx, lbg, ubg), x0)
     candidate.x.setflags(write=False)
     report = partial(NlpReport, problem=program.name, x=candidate.x, tol=tol, scaled=scaled)

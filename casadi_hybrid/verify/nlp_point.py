@@ -11,7 +11,7 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.problem.bounds import Bounds, checked, make_bounds
-from casadi_hybrid.problem.program import Program
+from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.verify.point import read_vector
 
 
@@ -36,7 +36,7 @@ class NlpCandidate:
 
 
 def read_nlp_candidate(
-    program: Program, answer: Any, p: Any, limits: tuple[Any, Any, Any, Any], x0: Any
+    program: Problem, answer: Any, p: Any, limits: tuple[Any, Any, Any, Any], x0: Any
 ) -> NlpCandidate:
     """Read the answer of ``nlpsol``, an object with x, lam_x and lam_g, or plain numbers.
 

@@ -1,0 +1,236 @@
+"""Checks of symbols and expressions, their names, and how blocks of them are stacked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import casadi as ca
+
+from casadi_hybrid.basics.errors import InputError
+
+Symbol: TypeAlias = Any  # ca.SX or ca.MX; which of the two is checked where it comes in
+Blocks: TypeAlias = dict[str, slice]
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A column made of one expression or of named blocks.
+
+    Attributes:
+        column: the expression.
+        names: of its entries, None where no mapping gave them.
+        blocks: the entries of each named block; empty without a mapping.
+        limits: (lower, upper) of the blocks that came with their bounds.
+    """
+
+    column: Symbol
+    names: list[str] | None = None
+    blocks: Blocks = field(default_factory=dict)
+    limits: dict[str, tuple[Any, Any]] = field(default_factory=dict)
+
+
+def check_symbols(value: Any, name: str, *, kind: Any = None, empty: bool = False) -> Symbol:
+    """Return a dense column of symbols, or refuse it by name."""
+    if not isinstance(value, ca.SX | ca.MX):
+        join = f"; join them with ca.vertcat(*{name})" if isinstance(value, list | tuple) else ""
+        raise InputError(
+            f"{name} must be a CasADi SX or MX symbol, got {type(value).__name__}{join}"
+        )
+    if kind is not None and not isinstance(value, kind):
+        raise InputError(f"{name} is {type(value).__name__} but x is {kind.__name__}; use one kind")
+    if value.numel() == 0 and not empty:
+        raise InputError(f"{name} is empty; at least one symbol is needed")
+    if value.numel() and not value.is_valid_input():
+        raise InputError(f"{name} must be made of symbols, not of expressions: got {value}")
+    if not value.is_column() or not value.is_dense():
+        raise InputError(
+            f"{name} has shape {value.shape}; a dense column vector is needed. Make a "
+            f"column symbol with {value.numel()} entries and give it its shape by ca.reshape"
+        )
+    return value
+
+
+def check_expression(value: Any, name: str, kind: Any) -> Symbol:
+    """Return a dense column expression of the given kind, or refuse it by name."""
+    if isinstance(value, int | float | ca.DM):
+        value = kind(value)
+    if isinstance(value, list | tuple):
+        parts = [check_expression(part, f"{name}[{i}]", kind) for i, part in enumerate(value)]
+        value = kind(ca.vertcat(*parts))
+    if not isinstance(value, kind):
+        raise InputError(
+            f"{name} must be a {kind.__name__} expression like x, got {type(value).__name__}"
+        )
+    if value.numel() and not value.is_column():
+        raise InputError(
+            f"{name} has shape {value.shape}; a column vector is needed, such as ca.vec({name})"
+        )
+    return ca.densify(value)
+
+
+def no_free_symbols(expression: Symbol, name: str, x: Symbol, p: Symbol) -> None:
+    """Refuse an expression that depends on symbols other than x and p."""
+    free = make_graph(x, p, [expression]).get_free()
+    if free:
+        raise InputError(
+            f"{name} depends on {', '.join(free)}, which is neither in x nor in p; "
+            "add it to one of them or replace it by its value"
+        )
+
+
+def make_graph(x: Symbol, p: Symbol, expressions: Sequence[Symbol]) -> ca.Function:
+    """Return (x, p) → expressions, which may have free symbols.
+
+    Raises:
+        InputError: where a symbol is twice in (x, p).
+    """
+    try:
+        return ca.Function("graph", [x, p], list(expressions), {"allow_free": True})
+    except RuntimeError:
+        raise InputError("x and p share a symbol, or x or p has one twice") from None
+
+
+def stack_symbols(value: Any, name: str, *, kind: Any = None, empty: bool = False) -> Stack:
+    """Stack symbols, or a mapping of names to symbols, to a dense column."""
+    if not isinstance(value, Mapping):
+        return Stack(check_symbols(value, name, kind=kind, empty=empty))
+    parts: dict[str, Symbol] = {}
+    for key, part in value.items():
+        parts[str(key)] = check_symbols(part, f"{name}[{key!r}]", kind=kind, empty=True)
+        kind = kind or type(part)
+    if not parts:
+        if kind is None or not empty:
+            raise InputError(f"{name} is empty; at least one symbol is needed")
+        return Stack(kind.sym(name, 0))
+    column = check_symbols(ca.vertcat(*parts.values()), name, kind=kind, empty=empty)
+    return Stack(column, *_named(parts))
+
+
+def stack_expressions(value: Any, name: str, kind: Any, *, bounded: bool = False) -> Stack:
+    """Stack rows: nothing, an expression, a sequence, or a mapping of names to either.
+
+    Args:
+        value: the rows.
+        name: ``h`` or ``g``.
+        kind: ``ca.SX`` or ``ca.MX``.
+        bounded: whether a tuple of three in a mapping is (lower, expression, upper).
+
+    Raises:
+        InputError: naming the block that is no expression of this kind.
+    """
+    if value is None:
+        return Stack(kind(0, 1))
+    if not isinstance(value, Mapping):
+        column = check_expression(value, name, kind)
+        return Stack(column if column.numel() else kind(0, 1))
+    parts: dict[str, Symbol] = {}
+    limits: dict[str, tuple[Any, Any]] = {}
+    for key, given in value.items():
+        label, part = f"{name}[{key!r}]", given
+        if isinstance(part, tuple) and len(part) == 3:
+            ends_are_numbers = not any(isinstance(end, ca.SX | ca.MX) for end in part[::2])
+            if bounded and not ends_are_numbers:
+                raise InputError(
+                    f"{label} is a tuple of three, (lower, expression, upper), and its bounds must "
+                    "be numbers; give rows as a list, and take what moves a bound into the row"
+                )
+            if bounded:
+                limits[str(key)] = part[0], part[2]
+                part = part[1]
+            elif ends_are_numbers and isinstance(part[1], ca.SX | ca.MX):
+                raise InputError(f"{label} has bounds, but {name} is for equations; give it in g")
+        parts[str(key)] = check_expression(part, label, kind)
+    rows = [part for part in parts.values() if part.numel()]
+    column = kind(ca.vertcat(*rows)) if rows else kind(0, 1)
+    return Stack(check_expression(column, name, kind), *_named(parts), limits)
+
+
+def _named(parts: Mapping[str, Symbol]) -> tuple[list[str], Blocks]:
+    """Names of the entries, and where each block lies."""
+    names: list[str] = []
+    blocks: Blocks = {}
+    for key, part in parts.items():
+        start = len(names)
+        names += labels(key, part.numel())
+        blocks[key] = slice(start, len(names))
+    return names, blocks
+
+
+def labels(name: str, size: int) -> list[str]:
+    """``name`` for one entry, ``name[i]`` for several."""
+    return [name] if size == 1 else [f"{name}[{i}]" for i in range(size)]
+
+
+def symbol_names(x: Symbol) -> list[str]:
+    """The names of the symbols, entry by entry."""
+    if isinstance(x, ca.SX):
+        return [str(entry) for entry in ca.vertsplit(x)]
+    return [label for part in ca.symvar(x) for label in labels(part.name(), part.numel())]
+
+
+def check_names(
+    names: Sequence[str] | None, size: int, argument: str, owner: str
+) -> tuple[str, ...]:
+    """Return ``size`` names; ``owner[i]`` by default."""
+    if names is None:
+        return tuple(labels(owner, size))
+    if isinstance(names, str) or not hasattr(names, "__len__"):
+        raise InputError(f"{argument} must be a list of names, got {type(names).__name__}")
+    if len(names) != size:
+        raise InputError(f"{argument} has {len(names)} name(s) but {owner} has {size} entries")
+    return tuple(str(name) for name in names)
+
+
+def stack_rows(h: Symbol, g: Symbol) -> Symbol:
+    """Return c = (h; g)."""
+    if not g.numel():
+        return h
+    return ca.vertcat(h, g) if h.numel() else g
+
+
+def symbols_of(graph: ca.Function, m_h: int) -> dict[str, Symbol]:
+    """Fresh symbols x and p, with the f, h and g that (x, p) → (f, c) has in them."""
+    kind = ca.SX if graph.is_a("SXFunction") else ca.MX
+    x, p = kind.sym("x", graph.size1_in(0)), kind.sym("p", graph.size1_in(1))
+    f, c = graph.call([x, p], True, False)
+    h, g = (c[:m_h], c[m_h:]) if 0 < m_h < c.numel() else (c, c)
+    return {
+        "x": x,
+        "p": p,
+        "f": f,
+        "h": h if m_h else kind(0, 1),
+        "g": g if m_h < c.numel() else kind(0, 1),
+    }
+
+
+def row_names(given: Sequence[str] | None, h: Stack, g: Stack) -> tuple[str, ...]:
+    """Names of the rows (h; g): as given, of the blocks, or ``h[i]`` and ``g[i]``."""
+    sizes = h.column.numel(), g.column.numel()
+    for label, stack in (("h", h), ("g", g)):
+        if given is not None and stack.names is not None:
+            raise InputError(f"constraint_names and a mapping {label} both name the constraints")
+    owner = "(h; g)" if all(sizes) else "g" if sizes[1] else "h"
+    if given is None:
+        names = [labels(label, size) for label, size in zip("hg", sizes, strict=True)]
+        given = [*(h.names or names[0]), *(g.names or names[1])]
+    return check_names(given, sum(sizes), "constraint_names", owner)
+
+
+def entry_names(given: Sequence[str] | None, x: Stack) -> tuple[str, ...]:
+    """Names of the variables: as given, of the blocks, or of the symbols."""
+    if given is not None and x.names is not None:
+        raise InputError("variable_names and a mapping x both name the variables")
+    names = given if given is not None else x.names or symbol_names(x.column)
+    return check_names(names, x.column.numel(), "variable_names", "x")
+
+
+def row_blocks(h: Stack, g: Stack) -> Blocks:
+    """Where the blocks of h and g lie in (h; g)."""
+    first = int(h.column.numel())
+    for key in g.blocks:
+        if key in h.blocks:
+            raise InputError(f"h and g both have a block {key!r}; give them different names")
+    later = {key: slice(s.start + first, s.stop + first) for key, s in g.blocks.items()}
+    return {**h.blocks, **later}
