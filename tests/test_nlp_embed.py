@@ -6,12 +6,11 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from casadi_hybrid.attempts.solve import SolveOptions, solve_program
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.casadi_api.function import as_function
 from casadi_hybrid.casadi_api.sensitivity import solution_sensitivity
 from casadi_hybrid.problem.bounds import Bounds
-from casadi_hybrid.problem.problem import Problem
+from casadi_hybrid.solver import Solver
 
 TIGHT = {"tol": 1e-11, "residual_tol": 1e-7}
 QUIET = {"print_time": False, "ipopt.print_level": 0, "ipopt.sb": "yes", "ipopt.tol": 1e-11}
@@ -215,8 +214,8 @@ def unpack(arguments, n, m):
 def test_plain_numbers():
     nlp, arguments, values = everything()
     bounds = unpack(arguments, 4, 3)
-    result = solve_program(
-        Problem.from_nlp(nlp), np.ones(4), np.array(values), bounds, SolveOptions(tol=1e-11)
+    result = Solver(nlp, scaled_tol=1e-11).solve(
+        1.0, values, lbx=bounds.lbx, ubx=bounds.ubx, lbg=bounds.lbg, ubg=bounds.ubg
     )
     found = solution_sensitivity(nlp, result, values, bounds)
     expected = jacobians(as_function("solver", nlp, TIGHT), arguments, values)
