@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from casadi_hybrid.attempts.solve import SolveOptions, solve_program
+from casadi_hybrid.basics.arrays import changed
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.casadi_api.sensitivity import (
     Sensitivities,
@@ -102,8 +103,8 @@ def test_badly_scaled_is_not_singular():
 def test_compiled_functions_are_refused():
     x, p = ca.SX.sym("x"), ca.SX.sym("p")
     program = Problem.from_nlp({"x": x, "p": p, "f": (x - p) ** 2})
-    compiled = replace(program, functions=replace(program.functions, backend="compiled"))
-    with pytest.raises(InputError, match="build it with compiled=False"):
+    compiled = changed(program, functions=replace(program.functions, backend="compiled"))
+    with pytest.raises(InputError, match="build it with compile=False"):
         Sensitivities(compiled)
 
 
