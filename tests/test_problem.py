@@ -527,3 +527,12 @@ def test_a_problem_solves_like_its_dictionary() -> None:
 def test_dictionaries_that_are_refused(nlp: Any, words: str) -> None:
     with pytest.raises(InputError, match=words):
         Problem.from_nlp(nlp)
+
+
+def test_a_copy_with_another_name_has_the_same_rows_and_numbers() -> None:
+    problem = stacked(ca.MX)
+    other = dataclasses.replace(problem, name="other")
+    assert (other.name, other.n, other.m) == ("other", problem.n, problem.m)
+    assert other.constraint_names == problem.constraint_names
+    assert (other.bounds.ubg == problem.bounds.ubg).all()
+    assert other.x0.tolist() == [0, 0, 7]

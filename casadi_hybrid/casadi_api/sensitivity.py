@@ -73,7 +73,7 @@ class Sensitivities:
         if program.functions.backend != "interpreted":
             raise InputError(
                 "the program's functions are compiled, so they cannot be differentiated with "
-                "respect to p; build it with compiled=False"
+                "respect to p; build it with compile=False"
             )
         self.program = program
         self._weak, self._kkt_tol = weak, kkt_tol

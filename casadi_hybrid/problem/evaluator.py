@@ -1,4 +1,7 @@
-"""A program's functions at fixed parameters, as arrays, counted."""
+"""A problem's functions at fixed parameters for the default engine, as arrays, counted.
+
+The dense record that methods for equations ask for is :mod:`.oracle`'s.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ Operator = Any  # numpy.ndarray or Sparse: both have @, .T, .shape and products 
 
 
 class Evaluator:
-    """The program's functions at fixed parameters, counted. One per solve and thread."""
+    """The problem's functions at fixed parameters, counted. One per solve and thread."""
 
     def __init__(self, program: Problem, p: Vector, *, dense: bool) -> None:
         functions = program.functions

@@ -1,4 +1,7 @@
-"""What an iteration may ask of a problem: function values at a point, counted."""
+"""What a method for equations may ask of a problem: function values at a point, counted.
+
+The default engine, with sparse matrices, asks :mod:`.evaluator`.
+"""
 
 from __future__ import annotations
 

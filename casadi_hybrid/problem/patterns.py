@@ -1,4 +1,4 @@
-"""Where a program's derivatives may be nonzero: made once, kept with the program."""
+"""Where a problem's derivatives may be nonzero: made once, kept with the problem."""
 
 from __future__ import annotations
 

@@ -135,15 +135,16 @@ class Problem:
         fill(self, "constraint_names", row_names(self.constraint_names, h, g))
         fill(self, "variable_names", entry_names(self.variable_names, x))
         fill(self, "blocks", {"x": x.blocks, "p": p.blocks, "g": g.blocks, "c": row_blocks(h, g)})
-        defaults = Defaults.of(
-            Sizes(self.variable_names or (), self.constraint_names or (), self.m_h, self.n_p),
-            self.blocks,
-            g.limits,
-            {label: getattr(self, label) for label in NUMBERS},
+        sizes = Sizes(
+            self.variable_names or (),
+            self.constraint_names or (),
+            int(h.column.numel()),
+            int(p.column.numel()),
         )
-        fill(self, "defaults", defaults)
+        given = {label: getattr(self, label) for label in NUMBERS}
+        fill(self, "defaults", Defaults.of(sizes, self.blocks, g.limits, given))
         for label in NUMBERS:
-            fill(self, label, getattr(defaults, label))
+            fill(self, label, getattr(self.defaults, label))
 
     @classmethod
     def from_nlp(
@@ -203,23 +204,22 @@ class Problem:
     @property
     def n(self) -> int:
         """Number of variables."""
-        return int(self.graph.size1_in(0))
+        return len(self.defaults.sizes.variables)
 
     @property
     def m(self) -> int:
         """Number of rows of c = (h; g)."""
-        return int(self.graph.size1_out(1))
+        return len(self.defaults.sizes.rows)
 
     @property
     def m_h(self) -> int:
         """Number of rows of h, the first of c."""
-        h: Any = self.h
-        return int(h.numel())
+        return self.defaults.sizes.m_h
 
     @property
     def n_p(self) -> int:
         """Number of parameters."""
-        return int(self.graph.size1_in(1))
+        return self.defaults.sizes.n_p
 
     @property
     def bounds(self) -> Bounds:
@@ -311,12 +311,10 @@ class Problem:
         kept = {key: value for key, value in self.__dict__.items() if key not in _SYMBOLS}
         if "functions" in kept and self.functions.backend == "compiled":
             del kept["functions"]
-        return {**kept, "m_h": self.m_h}
+        return kept
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
-        kept = dict(kept)
-        symbols = symbols_of(kept["graph"], kept.pop("m_h"))
-        self.__dict__.update(kept, **symbols)
+        self.__dict__.update(kept, **symbols_of(kept["graph"], kept["defaults"].sizes.m_h))
 
     def __repr__(self) -> str:
         kind = type(self.x).__name__

@@ -1,4 +1,4 @@
-"""What of a program's matrices does not depend on numbers: made once, shared by all its solves.
+"""What of a problem's matrices does not depend on numbers: made once, shared by all its solves.
 
 The patterns of the standard form depend on the program and on which variables are fixed and which
 rows have one, two or equal bounds. They change seldom from solve to solve, so the last few are
