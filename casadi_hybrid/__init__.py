@@ -21,7 +21,7 @@ from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import EqualityResult, Result
 from casadi_hybrid.solver import Solver
 from casadi_hybrid.stopping import Progress
-from casadi_hybrid.verify import NlpReport, Report, verify, verify_nlp
+from casadi_hybrid.verify import Report, verify
 
 __version__ = "0.1.0"
 
@@ -34,7 +34,6 @@ __all__ = [
     "History",
     "InputError",
     "IterationRecord",
-    "NlpReport",
     "NlpResult",
     "NlpSolver",
     "PointStatus",
@@ -52,5 +51,4 @@ __all__ = [
     "solution_sensitivity",
     "solve_opti",
     "verify",
-    "verify_nlp",
 ]

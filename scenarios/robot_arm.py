@@ -118,7 +118,9 @@ def judged(
         "method": label,
         "objective": report.f,
         "feasibility": first.feasibility.value if first else np.inf,
-        "stationarity": first.given.stationarity.value if first and first.given else np.inf,
+        "stationarity": first.given.residuals.stationarity.value
+        if first and first.given
+        else np.inf,
         "accepted": report.accepted,
         "verdict": word(report),
         **cost,
