@@ -17,7 +17,7 @@ from problems.hs import hs_problem
 from scipy.linalg import null_space
 from scipy.optimize import lsq_linear
 
-from casadi_hybrid import InputError, nlpsol, verify
+from casadi_hybrid import InputError, Problem, nlpsol, verify
 from casadi_hybrid.verify import Curvature, Rejection, Relation
 from casadi_hybrid.verify.first_order import face
 from casadi_hybrid.verify.first_order.fit import fit_signed
@@ -630,6 +630,61 @@ def test_answers_come_in_many_forms():
     assert judge(known, [1, 1]).given is None
     as_object.lam_g = [1]
     assert judge(known, as_object).categories == (Rejection.WRONG_MULTIPLIERS,)
+
+
+def test_what_is_not_given_comes_from_the_result():
+    x, p = ca.SX.sym("x", 2), ca.SX.sym("p")
+    nlp = {"x": x, "p": p, "f": ca.sumsqr(x - p), "g": x[0] + x[1]}
+    solver = nlpsol("s", "hybrid", nlp)
+    solver(x0=[3, 0], p=2, ubg=1, lbx=-5)
+    report = verify(nlp, solver.result)
+    assert report.accepted, report.reasons
+    assert report.lam_g == pytest.approx([3], abs=1e-6)
+    assert report.given.distance < 1e-6
+    assert report.reference.relation is Relation.SAME_POINT
+    # What is given goes before it; the other bounds stay.
+    assert verify(nlp, solver.result, p=3, ipopt=False).categories != ()
+    assert Rejection.INFEASIBLE in verify(nlp, solver.result, ubg=0, ipopt=False).categories
+    assert verify(nlp, solver.result, lbx=-6, ipopt=False).accepted
+    wrong = verify(nlp, solver.result, multipliers=[-3], ipopt=False)
+    assert wrong.categories == (Rejection.FLIPPED_SIGN,)
+    assert wrong.given.distance == pytest.approx(6, abs=1e-6)
+
+
+def test_a_problem_and_its_dictionary_are_judged_alike():
+    x = ca.SX.sym("x", 2)
+    f, h = ca.sumsqr(x - 1), ca.vertcat(x[0] * x[1], x[0] - 2)
+    problem = Problem(x=x, f=f, h=h)
+    for point in ([2, 0], [2, 1e-3], [1, 1]):
+        alone = verify(problem, point, x0=[1, 1])
+        same = verify({"x": x, "f": f, "g": h}, point, x0=[1, 1], lbg=0, ubg=0)
+        assert alone.categories == same.categories
+        assert alone.lam_g == pytest.approx(same.lam_g)
+        assert alone.restart.relation is same.restart.relation
+    # Bounds of a Problem's instance and names for this report alone.
+    names = {"constraint_names": ["area", "width"], "variable_names": ["a", "b"]}
+    report = verify(problem, [3, 0], lbg=[0, 0], ubg=[0, 0.5], ipopt=False, **names)
+    assert report.feasibility.where == "width"
+    assert report.stationarity.where in ("a", "b")
+    assert problem.constraint_names == ("h[0]", "h[1]")
+
+
+def test_a_flat_valley_that_ipopt_leaves_is_no_answer():
+    v = ca.SX.sym("v", 2)
+    nlp = {"x": v, "f": 5e-6 * v[0] ** 2 + v[1], "g": v[1]}
+    report = verify(nlp, [0.05, 0], lbg=0, lbx=-1, ubx=1)
+    assert report.restart.relation is Relation.EQUAL
+    assert report.categories == (Rejection.IPOPT_MOVED,)
+
+
+def test_a_rank_lost_where_the_equations_hold_is_seen_beside_distant_bounds():
+    # As without bounds: λ = 1/d fits at x₁ = d, and nothing does at x₁ = 0.
+    x = ca.SX.sym("x", 3)
+    nlp = {"x": x, "f": -(x[0] ** 2), "g": ca.vertcat(x[1], x[0] ** 2 * x[1], x[2])}
+    bounds = {"lbg": 0, "ubg": [0, 0, 5], "lbx": [-9, -9, -1], "ubx": 9}
+    report = verify(nlp, [1, 1e-7, 1], ipopt=False, **bounds)
+    assert report.categories == (Rejection.NOT_STATIONARY,)
+    assert report.rank == 1
 
 
 @pytest.mark.parametrize("x", [np.nan, np.inf, -1.0])
