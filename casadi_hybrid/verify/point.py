@@ -16,8 +16,6 @@ from casadi_hybrid.problem.columns import Shapes, as_column, as_columns
 from casadi_hybrid.problem.problem import Problem, check_expression
 from casadi_hybrid.problem.program import Program
 
-LIMITS = ("lbx", "ubx", "lbg", "ubg")
-
 
 @dataclass(frozen=True, eq=False)
 class Subject:
@@ -140,7 +138,9 @@ def read_candidate(
         raise InputError(f"p is missing; the problem has {n_p} parameter(s)")
     x0 = getattr(others, "x0", None) if x0 is None else x0
     known = getattr(others, "bounds", None)
-    usual = subject.limits if known is None else [getattr(known, name) for name in LIMITS]
+    usual = subject.limits
+    if isinstance(known, Bounds):
+        usual = known.lbx, known.ubx, known.lbg, known.ubg
     bounds = make_bounds(
         program, *(b if a is None else a for a, b in zip(limits, usual, strict=True))
     )
