@@ -20,7 +20,7 @@ from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
 from casadi_hybrid.solver import Solver
 from casadi_hybrid.stopping import Progress
-from casadi_hybrid.verify import NlpReport, Report, verify, verify_nlp
+from casadi_hybrid.verify import Report, verify
 
 __version__ = "0.1.0"
 
@@ -32,7 +32,6 @@ __all__ = [
     "History",
     "InputError",
     "IterationRecord",
-    "NlpReport",
     "NlpSolver",
     "PointStatus",
     "Problem",
@@ -49,5 +48,4 @@ __all__ = [
     "solution_sensitivity",
     "solve_opti",
     "verify",
-    "verify_nlp",
 ]

@@ -24,7 +24,7 @@ from program import Program
 from reporting import TOL, Check, finish, progress
 from solving import IPOPT, Peer, judge, make_solver
 
-from casadi_hybrid.verify import NlpReport
+from casadi_hybrid.verify import Report
 
 USABLE = 1e-3
 """Largest violation (scaled rows) of a plan that is still applied."""
@@ -110,7 +110,7 @@ class Course:
     worst: tuple[Program, np.ndarray, np.ndarray, np.ndarray] = field(repr=False)
 
     @cached_property
-    def report(self) -> NlpReport:
+    def report(self) -> Report:
         """The verifier's verdict on the solve with the largest KKT residual."""
         return judge(*self.worst)
 

@@ -113,12 +113,11 @@ def judged(
 ) -> dict[str, Any]:
     """Return the row of a solver that is not one of this package's equality methods."""
     report = verify(problem, np.array(x).ravel(), p=p, multipliers=np.array(lam).ravel(), tol=TOL)
-    first = report.first
     return {
         "method": label,
         "objective": report.f,
-        "feasibility": first.feasibility.value if first else np.inf,
-        "stationarity": first.given.stationarity.value if first and first.given else np.inf,
+        "feasibility": report.feasibility.value if report.feasibility else np.inf,
+        "stationarity": report.given.residuals.stationarity.value if report.given else np.inf,
         "accepted": report.accepted,
         "verdict": word(report),
         **cost,

@@ -2,7 +2,7 @@
 
 Every solver starts from the program's own start with zero multipliers. What it says of its own
 success is shown but decides nothing: KKT residuals are recomputed from the program's functions,
-and :func:`casadi_hybrid.verify.verify_nlp` gives the verdict.
+and :func:`casadi_hybrid.verify.verify` gives the verdict.
 
 All seconds are wall clock of one solve in this process, interpreted functions, without building
 the functions or the solver.
@@ -24,7 +24,7 @@ from reporting import TOL, Check, finish, progress, word
 from stages import StagedSolver
 
 from casadi_hybrid import nlpsol
-from casadi_hybrid.verify import NlpReport, verify_nlp
+from casadi_hybrid.verify import Report, verify
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Answer:
     iterations: int
     seconds: float
     build: float
-    report: NlpReport = field(repr=False)
+    report: Report = field(repr=False)
     history: Mapping[str, Sequence[float]] = field(default_factory=dict, repr=False)
     detail: str = ""
 
@@ -195,17 +195,17 @@ def finish_answers(
     return finish(arguments, name, size, rows, {ours.label: ours.report}, **rest)
 
 
-def judge(program: Program, x: np.ndarray, lam_x: np.ndarray, lam_g: np.ndarray) -> NlpReport:
+def judge(program: Program, x: np.ndarray, lam_x: np.ndarray, lam_g: np.ndarray) -> Report:
     """Ask the verifier about a point with the solver's own multipliers."""
     numbers = {key: value for key, value in program.arguments.items() if key != "x0"}
-    return verify_nlp(
+    return verify(
         dict(program.nlp),
         {"x": x, "lam_x": lam_x, "lam_g": lam_g},
         **numbers,
         tol=TOL,
-        names=program.constraint_names,
+        constraint_names=program.constraint_names,
         variable_names=program.variable_names,
-        compare=False,
+        ipopt=False,
     )
 
 

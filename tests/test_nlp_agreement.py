@@ -8,7 +8,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from casadi_hybrid import nlpsol, verify_nlp
+from casadi_hybrid import nlpsol, verify
 
 x, X = ca.SX.sym("x"), ca.SX.sym("X", 2)
 
@@ -51,7 +51,7 @@ def test_large_terms_that_cancel_are_a_success_for_solver_and_verifier(scale: fl
     assert solver.stats()["success"]
     np.testing.assert_allclose(solver.result.x, 0.5, rtol=1e-6)
     np.testing.assert_allclose(solver.result.lam_g, scale, rtol=1e-6)
-    assert verify_nlp(nlp, answer, ubg=1).first.holds(1e-6, scaled=False)
+    assert verify(nlp, answer, ubg=1).first.holds(1e-6, scaled=False)
 
 
 def test_multipliers_without_bound_excuse_no_residual() -> None:

@@ -19,7 +19,7 @@ import pytest
 from nlp_cases import CASES, OUTPUTS, numbers
 
 import casadi_hybrid
-from casadi_hybrid import InputError, nlpsol, solve_opti, verify_nlp
+from casadi_hybrid import InputError, nlpsol, solve_opti, verify
 from casadi_hybrid.casadi_api.foreign import ONLY_OFF, WITHOUT_EFFECT, OptionWarning
 
 Make = Callable[..., Any]
@@ -402,9 +402,9 @@ def test_rows_and_matrices_are_taken_in_casadis_shapes(kind: Any) -> None:
     flat = nlpsol("s", "hybrid", nlp)(**{**call, "p": values.ravel(order="F")})
     assert (flat["x"].full() == found["x"].full()).all()
     bounds = {"ubg": [1.0, 5.0, 1.5], "x0": 0}
-    assert verify_nlp(nlp, found, p=values, **bounds).accepted
+    assert verify(nlp, found, p=values, **bounds).accepted
     moved = {**found, "x": found["x"] + 1e-3}
-    assert not verify_nlp(nlp, moved, p=values, **bounds).accepted
+    assert not verify(nlp, moved, p=values, **bounds).accepted
 
 
 @pytest.mark.parametrize("none", [[], ca.vertcat(), ca.SX()], ids=["list", "vertcat", "SX"])

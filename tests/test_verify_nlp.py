@@ -17,7 +17,7 @@ from problems.hs import hs_problem
 from scipy.linalg import null_space
 from scipy.optimize import lsq_linear
 
-from casadi_hybrid import InputError, nlpsol, verify_nlp
+from casadi_hybrid import InputError, Problem, nlpsol, verify
 from casadi_hybrid.verify import Curvature, Rejection, Relation
 from casadi_hybrid.verify.first_order import face
 from casadi_hybrid.verify.first_order.fit import fit_signed
@@ -29,8 +29,8 @@ UNIQUE = [known for known in KNOWN if known.lam_g is not None]
 
 
 def judge(known: Known, x=None, kind=ca.SX, **more):
-    return verify_nlp(
-        known.nlp(kind), known.x if x is None else x, **{"compare": False} | known.instance | more
+    return verify(
+        known.nlp(kind), known.x if x is None else x, **{"ipopt": False} | known.instance | more
     )
 
 
@@ -38,7 +38,7 @@ def line(f, x, g=None, **bounds):
     """Judge x for a program in one variable."""
     v = ca.SX.sym("v")
     nlp = {"x": v, "f": f(v)} | ({} if g is None else {"g": g(v)})
-    return verify_nlp(nlp, x, compare=False, **bounds)
+    return verify(nlp, x, ipopt=False, **bounds)
 
 
 # ---------------------------------------------------------------- points known by hand
@@ -151,14 +151,14 @@ def test_each_residual_is_named_alone(report, reason, residual, value):
 def test_residuals_name_their_worst_entry():
     x = ca.SX.sym("x", 2)
     nlp = {"x": x, "f": ca.sumsqr(x), "g": ca.vertcat(x[0], x[0] + x[1])}
-    names = {"names": ["floor", "sum"], "variable_names": ["a", "b"]}
-    report = verify_nlp(nlp, [0.5, 0.2], lbg=[1, 0], compare=False, **names)
+    names = {"constraint_names": ["floor", "sum"], "variable_names": ["a", "b"]}
+    report = verify(nlp, [0.5, 0.2], lbg=[1, 0], ipopt=False, **names)
     assert report.feasibility.where == "floor"
     assert report.stationarity.where == "b"
     assert "floor ≥ 1 is violated by 5.00e-01" in report.reasons[0]
-    report = verify_nlp(nlp, [1, 0], lbg=[1 - 1e-4, 0], compare=False, **names)
+    report = verify(nlp, [1, 0], lbg=[1 - 1e-4, 0], ipopt=False, **names)
     assert report.complementarity.where == "floor"
-    report = verify_nlp(nlp, [1, 0], ubg=[1, INF], compare=False, **names)
+    report = verify(nlp, [1, 0], ubg=[1, INF], ipopt=False, **names)
     assert report.dual_sign.where == "floor"
     assert "floor ≤ 1" in report.reasons[0]
 
@@ -194,7 +194,7 @@ def test_scaled_residuals_forgive_units():
     def hyperbola(unit, x, **more):
         v = ca.SX.sym("v", 2)
         nlp = {"x": v, "f": unit * (v[0] + v[1]), "g": unit * v[0] * v[1]}
-        return verify_nlp(nlp, x, lbg=unit, compare=False, **more)
+        return verify(nlp, x, lbg=unit, ipopt=False, **more)
 
     x = [1 + 1e-9, 1]
     assert hyperbola(1, x).accepted
@@ -204,12 +204,12 @@ def test_scaled_residuals_forgive_units():
     # A violation of 1e-4 between numbers of size 1e6 is rounding of the problem's data.
     v = ca.SX.sym("v", 2)
     nlp = {"x": v, "f": v[0], "g": v[0] - v[1]}
-    far = {"lbx": [-INF, 1e6], "lbg": 0, "compare": False}
-    report = verify_nlp(nlp, [1e6 - 1e-4, 1e6], scaled=True, **far)
+    far = {"lbx": [-INF, 1e6], "lbg": 0, "ipopt": False}
+    report = verify(nlp, [1e6 - 1e-4, 1e6], scaled=True, **far)
     assert report.accepted, report.reasons
     assert report.feasibility.value == pytest.approx(1e-4, rel=1e-4)
-    assert not verify_nlp(nlp, [1e6 - 1e-4, 1e6], **far).accepted
-    assert not verify_nlp(nlp, [1e6 - 10, 1e6], scaled=True, **far).accepted
+    assert not verify(nlp, [1e6 - 1e-4, 1e6], **far).accepted
+    assert not verify(nlp, [1e6 - 10, 1e6], scaled=True, **far).accepted
 
 
 # ---------------------------------------------------------------- degenerate points
@@ -237,7 +237,7 @@ def test_solver_and_verifier_count_rounding_alike(scale):
     # One digit of such numbers is more than any tolerance.
     off = {"x": [0.5, 0.5], "lam_x": [0, 0], "lam_g": [np.nextafter(scale, np.inf)]}
     for answer in (result, [0.5, 0.5], off):
-        report = verify_nlp(nlp, answer, ubg=1)
+        report = verify(nlp, answer, ubg=1)
         assert report.accepted, report.reasons
 
 
@@ -245,14 +245,14 @@ def test_solver_and_verifier_count_rounding_alike(scale):
 def test_residuals_above_the_rounding_of_their_terms_count(scale):
     nlp, off = steep(scale), 1e-11
     # Slopes of ±2·scale·off on the row, whose terms have the size of 2·scale.
-    report = verify_nlp(nlp, [0.5 + off, 0.5 - off], ubg=1, compare=False)
+    report = verify(nlp, [0.5 + off, 0.5 - off], ubg=1, ipopt=False)
     assert report.categories == (Rejection.NOT_STATIONARY,)
     assert report.first.stationarity.value == pytest.approx(2 * scale * off, rel=1e-2)
     given = {"x": [0.5, 0.5], "lam_x": [0, 0], "lam_g": [scale * (1 + off)]}
-    report = verify_nlp(nlp, given, ubg=1, compare=False)
+    report = verify(nlp, given, ubg=1, ipopt=False)
     assert report.categories == (Rejection.WRONG_MULTIPLIERS,)
     assert report.first.given.residuals.stationarity.value == pytest.approx(scale * off, rel=1e-2)
-    report = verify_nlp(nlp, [0.5 - off, 0.5 - off], ubg=1, compare=False)
+    report = verify(nlp, [0.5 - off, 0.5 - off], ubg=1, ipopt=False)
     assert report.categories == (Rejection.NOT_COMPLEMENTARY,)
 
 
@@ -262,7 +262,7 @@ def test_violations_within_the_rounding_of_large_terms_do_not_count(off, accepte
     x = ca.SX.sym("x", 2)
     nlp = {"x": x, "f": ca.sumsqr(x - 1), "g": 1e12 * (x[0] - x[1])}
     at = [1 + off * np.finfo(float).eps, 1]
-    report = verify_nlp(nlp, at, lbg=0, ubg=0, compare=False)
+    report = verify(nlp, at, lbg=0, ubg=0, ipopt=False)
     assert report.accepted is accepted
     if not accepted:
         assert report.categories == (Rejection.INFEASIBLE,)
@@ -275,7 +275,7 @@ def test_least_squares_may_miss_what_the_largest_residual_meets():
     v = ca.SX.sym("v", 21)
     slope = np.append(np.zeros(20), 1.6e-6)
     nlp = {"x": v, "f": ca.dot(slope, v), "g": ca.sum1(v)}
-    report = verify_nlp(nlp, np.zeros(21), lbg=0, ubg=0, compare=False)
+    report = verify(nlp, np.zeros(21), lbg=0, ubg=0, ipopt=False)
     assert report.stationarity.value == pytest.approx(8e-7, rel=1e-3)
     assert Rejection.NOT_STATIONARY not in report.categories
 
@@ -283,7 +283,7 @@ def test_least_squares_may_miss_what_the_largest_residual_meets():
 def test_a_minimizer_without_multipliers_is_called_a_fritz_john_point():
     data = hs_problem(13).build()
     bounds = {key: data[key] for key in BOUNDS}
-    report = verify_nlp({k: data[k] for k in "xfg"}, [1, 0], compare=False, **bounds)
+    report = verify({k: data[k] for k in "xfg"}, [1, 0], ipopt=False, **bounds)
     assert report.categories == (Rejection.NOT_STATIONARY,)
     assert report.mfcq is False
     assert "Fritz John" in report.reasons[0]
@@ -293,7 +293,7 @@ def test_constraint_qualifications():
     def at_origin(*rows, **bounds):
         x = ca.SX.sym("x", 2)
         g = ca.vertcat(*(row(x) for row in rows))
-        report = verify_nlp({"x": x, "f": 0, "g": g}, [0, 0], compare=False, **bounds)
+        report = verify({"x": x, "f": 0, "g": g}, [0, 0], ipopt=False, **bounds)
         return report.licq, report.mfcq
 
     def first(x):
@@ -320,10 +320,10 @@ def test_inadmissible_multipliers_prove_nothing():
     # x₁ ≥ −x₀² and x₁ ≥ −2x₀² meet at 0, where only (−3, 2) has positive curvature.
     x = ca.SX.sym("x", 2)
     g = ca.vertcat(x[1] + x[0] ** 2, x[1] + 2 * x[0] ** 2)
-    report = verify_nlp({"x": x, "f": x[1], "g": g}, [0, 0], lbg=0, compare=False)
+    report = verify({"x": x, "f": x[1], "g": g}, [0, 0], lbg=0, ipopt=False)
     assert report.categories[0] in (Rejection.UNDECIDED, Rejection.NOT_A_MINIMIZER)
     given = {"x": [0, 0], "lam_x": [0, 0], "lam_g": [-3, 2]}
-    report = verify_nlp({"x": x, "f": x[1], "g": g}, given, lbg=0, compare=False)
+    report = verify({"x": x, "f": x[1], "g": g}, given, lbg=0, ipopt=False)
     assert Rejection.WRONG_MULTIPLIERS in report.categories
     assert report.given.residuals.dual_sign.value == pytest.approx(2)
 
@@ -351,7 +351,7 @@ def circles(x):
 )
 def test_infeasible_points_that_are_stationary_are_named(g, x, bounds, stationary):
     v = ca.SX.sym("v", 2)
-    report = verify_nlp({"x": v, "f": v[0], "g": g(v)}, x, compare=False, **bounds)
+    report = verify({"x": v, "f": v[0], "g": g(v)}, x, ipopt=False, **bounds)
     assert Rejection.INFEASIBLE in report.categories
     assert report.infeasible_stationary is stationary
     assert (Rejection.INFEASIBLE_STATIONARY in report.categories) is stationary
@@ -364,7 +364,7 @@ def test_certificates_of_infeasibility_are_confirmed(solver):
     make = nlpsol if solver == "hybrid" else ca.nlpsol
     options = {} if solver == "hybrid" else {"ipopt.print_level": 0, "print_time": 0}
     answer = make("s", solver, nlp, options)(x0=[1, 1], ubg=1)
-    report = verify_nlp(nlp, answer["x"], ubg=1, compare=False)
+    report = verify(nlp, answer["x"], ubg=1, ipopt=False)
     assert report.infeasible_stationary, report.violation
 
 
@@ -384,7 +384,7 @@ def test_answers_to_hock_and_schittkowski(number, solver):
     else:
         options = {"print_time": 0, "ipopt.print_level": 0, "ipopt.sb": "yes", "ipopt.tol": 1e-10}
         answer = ca.nlpsol("s", "ipopt", nlp, options)(x0=problem.x0, **bounds)
-    report = verify_nlp(nlp, answer, compare=solver == "hybrid", x0=problem.x0, **bounds)
+    report = verify(nlp, answer, ipopt=solver == "hybrid", x0=problem.x0, **bounds)
     assert report.accepted, report.reasons
     assert report.f == pytest.approx(float(answer["f"]), abs=1e-12)
     if report.licq and report.qualification.condition < 1e3:
@@ -396,7 +396,7 @@ def test_answers_to_hock_and_schittkowski(number, solver):
         assert report.comparison is report.reference
         flipped = {"x": answer["x"], "lam_x": -answer["lam_x"], "lam_g": -answer["lam_g"]}
         if max(np.abs(report.lam_x).max(), np.abs(report.lam_g).max(initial=0)) > 1e-3:
-            wrong = verify_nlp(nlp, flipped, compare=False, **bounds)
+            wrong = verify(nlp, flipped, ipopt=False, **bounds)
             assert set(wrong.categories) & {Rejection.FLIPPED_SIGN, Rejection.WRONG_MULTIPLIERS}
 
 
@@ -404,7 +404,7 @@ def test_ipopt_from_the_start_and_from_the_point():
     v = ca.SX.sym("v")
     nlp = {"x": v, "f": v**4 - 2 * v**2 + 0.1 * v}
     low, high = (float(r.real) for r in sorted(np.roots([4, 0, -4, 0.1]))[::2])
-    report = verify_nlp(nlp, high, x0=-2, lbx=-5)
+    report = verify(nlp, high, x0=-2, lbx=-5)
     assert report.accepted
     assert report.restart.relation is Relation.SAME_POINT
     assert report.comparison.relation is Relation.LOWER
@@ -415,16 +415,16 @@ def test_ipopt_from_the_start_and_from_the_point():
     assert report.comparison.run.conditions.holds(1e-8, scaled=False)
     assert report.comparison.iterations > 0
     assert "Succeeded" in report.comparison.status
-    assert verify_nlp(nlp, low, x0=2, lbx=-5).comparison.relation is Relation.HIGHER
-    assert verify_nlp(nlp, low, lbx=-5).reference is None
-    assert verify_nlp(nlp, low, compare=False).comparison is None
+    assert verify(nlp, low, x0=2, lbx=-5).comparison.relation is Relation.HIGHER
+    assert verify(nlp, low, lbx=-5).reference is None
+    assert verify(nlp, low, ipopt=False).comparison is None
 
 
 def test_more_equations_than_variables_are_given_to_ipopt_in_elastic_form():
     x = ca.SX.sym("x", 2)
     g = ca.vertcat(x[0] + x[1] - 2, x[0] - x[1], x[0] * x[1] - 1, x[0] + 3 * x[1])
     bounds = {"lbg": [0, 0, 0, -INF], "ubg": [0, 0, 0, 4]}
-    report = verify_nlp({"x": x, "f": x[0], "g": g}, [1, 1], x0=[3, 0], **bounds)
+    report = verify({"x": x, "f": x[0], "g": g}, [1, 1], x0=[3, 0], **bounds)
     assert report.accepted, report.reasons
     assert report.reference.run.form == "elastic"
     assert report.reference.relation is Relation.SAME_POINT
@@ -433,7 +433,7 @@ def test_more_equations_than_variables_are_given_to_ipopt_in_elastic_form():
 def test_a_point_that_ipopt_improves_is_rejected():
     # Zero curvature and a slope within the tolerance: only a walk shows the way down.
     v = ca.SX.sym("v")
-    report = verify_nlp({"x": v, "f": 1e3 * v**3}, 0, lbx=-1, ubx=1)
+    report = verify({"x": v, "f": 1e3 * v**3}, 0, lbx=-1, ubx=1)
     assert not report.accepted
 
 
@@ -474,13 +474,13 @@ def programs(draw):
 def test_random_quadratic_programs(program):
     nlp, x, lam, bounds, direction = program
     answer = {"x": x, "lam_x": lam[: x.size], "lam_g": lam[x.size :]}
-    report = verify_nlp(nlp, answer, compare=False, **bounds)
+    report = verify(nlp, answer, ipopt=False, **bounds)
     assert report.accepted, report.reasons
     assert report.licq
     assert report.first.multipliers == pytest.approx(lam, abs=1e-6)
     assert report.active.binding.size == np.count_nonzero(lam)
     step = 1e-2 * direction / np.linalg.norm(direction)
-    assert not verify_nlp(nlp, x + step, compare=False, **bounds).accepted
+    assert not verify(nlp, x + step, ipopt=False, **bounds).accepted
 
 
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 8), k=st.integers(1, 12))
@@ -534,7 +534,7 @@ def shortest_time(n):
 def test_a_column_in_all_rows_fills_nothing():
     # ÂÂᵀ would be dense: 9 million entries.
     nlp, answer, bounds = shortest_time(3000)
-    report = verify_nlp(nlp, answer, compare=False, **bounds)
+    report = verify(nlp, answer, ipopt=False, **bounds)
     assert report.accepted, report.reasons
     assert report.second.verdict is Curvature.VERTEX
     assert report.rank == 6001
@@ -551,7 +551,7 @@ def test_dependent_rows_on_a_large_face(curvature):
         "f": ca.sumsqr(x) - 5 * (1 - curvature) * x[n // 2] ** 2,
         "g": ca.vertcat(g, ca.sum1(g)),
     }
-    report = verify_nlp(nlp, np.zeros(n), lbg=0, ubg=0, compare=False)
+    report = verify(nlp, np.zeros(n), lbg=0, ubg=0, ipopt=False)
     assert report.rank == n // 2
     assert not report.licq
     assert report.inertia == ((n // 2, 0, 0) if curvature > 0 else (n // 2 - 1, 1, 0))
@@ -565,7 +565,7 @@ def test_curvature_at_the_tolerance_itself_counts_as_zero(monkeypatch):
     nlp = {"x": x, "f": 0.5e-6 * ca.sumsqr(x), "g": x[0]}
     for limit in (face.DENSE_LIMIT, 0):
         monkeypatch.setattr(face, "DENSE_LIMIT", limit)
-        report = verify_nlp(nlp, np.zeros(3), lbg=0, ubg=0, compare=False)
+        report = verify(nlp, np.zeros(3), lbg=0, ubg=0, ipopt=False)
         assert report.inertia == (0, 0, 2)
         assert report.second.verdict is Curvature.DEGENERATE
 
@@ -580,7 +580,7 @@ def test_a_program_of_real_size(curvature):
     g = x[:m] + 0.5 * x[m : 2 * m] - 0.3 * x[1 : m + 1] ** 2
     J = np.eye(m, n) + 0.5 * np.eye(m, n, m)
     f = 0.5 * ca.dot(x, diagonal * x) - ca.dot(J.T @ lam, x)
-    report = verify_nlp({"x": x, "f": f, "g": g}, np.zeros(n), lbg=0, ubg=0, compare=False)
+    report = verify({"x": x, "f": f, "g": g}, np.zeros(n), lbg=0, ubg=0, ipopt=False)
     H = np.diag(diagonal)
     H[np.arange(1, m + 1), np.arange(1, m + 1)] -= 0.6 * lam
     Z = null_space(J)
@@ -601,7 +601,7 @@ def test_a_program_of_real_size(curvature):
 
 @pytest.mark.parametrize("known", [*MINIMIZERS[:12:3], *KNOWN[12:15]], ids=str)
 def test_report_for_programs_and_for_people(known: Known):
-    report = judge(known, x0=known.x, compare=True)
+    report = judge(known, x0=known.x, ipopt=True)
     data = json.loads(json.dumps(report.to_dict(), allow_nan=False))
     assert data["accepted"] is report.accepted
     assert data["lam_g"] == report.lam_g.tolist()
@@ -630,6 +630,61 @@ def test_answers_come_in_many_forms():
     assert judge(known, [1, 1]).given is None
     as_object.lam_g = [1]
     assert judge(known, as_object).categories == (Rejection.WRONG_MULTIPLIERS,)
+
+
+def test_what_is_not_given_comes_from_the_result():
+    x, p = ca.SX.sym("x", 2), ca.SX.sym("p")
+    nlp = {"x": x, "p": p, "f": ca.sumsqr(x - p), "g": x[0] + x[1]}
+    solver = nlpsol("s", "hybrid", nlp)
+    solver(x0=[3, 0], p=2, ubg=1, lbx=-5)
+    report = verify(nlp, solver.result)
+    assert report.accepted, report.reasons
+    assert report.lam_g == pytest.approx([3], abs=1e-6)
+    assert report.given.distance < 1e-6
+    assert report.reference.relation is Relation.SAME_POINT
+    # What is given goes before it; the other bounds stay.
+    assert verify(nlp, solver.result, p=3, ipopt=False).categories != ()
+    assert Rejection.INFEASIBLE in verify(nlp, solver.result, ubg=0, ipopt=False).categories
+    assert verify(nlp, solver.result, lbx=-6, ipopt=False).accepted
+    wrong = verify(nlp, solver.result, multipliers=[-3], ipopt=False)
+    assert wrong.categories == (Rejection.FLIPPED_SIGN,)
+    assert wrong.given.distance == pytest.approx(6, abs=1e-6)
+
+
+def test_a_problem_and_its_dictionary_are_judged_alike():
+    x = ca.SX.sym("x", 2)
+    f, h = ca.sumsqr(x - 1), ca.vertcat(x[0] * x[1], x[0] - 2)
+    problem = Problem(x=x, f=f, h=h)
+    for point in ([2, 0], [2, 1e-3], [1, 1]):
+        alone = verify(problem, point, x0=[1, 1])
+        same = verify({"x": x, "f": f, "g": h}, point, x0=[1, 1], lbg=0, ubg=0)
+        assert alone.categories == same.categories
+        assert alone.lam_g == pytest.approx(same.lam_g)
+        assert alone.restart.relation is same.restart.relation
+    # Bounds of a Problem's instance and names for this report alone.
+    names = {"constraint_names": ["area", "width"], "variable_names": ["a", "b"]}
+    report = verify(problem, [3, 0], lbg=[0, 0], ubg=[0, 0.5], ipopt=False, **names)
+    assert report.feasibility.where == "width"
+    assert report.stationarity.where in ("a", "b")
+    assert problem.constraint_names == ("h[0]", "h[1]")
+
+
+def test_a_flat_valley_that_ipopt_leaves_is_no_answer():
+    v = ca.SX.sym("v", 2)
+    nlp = {"x": v, "f": 5e-6 * v[0] ** 2 + v[1], "g": v[1]}
+    report = verify(nlp, [0.05, 0], lbg=0, lbx=-1, ubx=1)
+    assert report.restart.relation is Relation.EQUAL
+    assert report.categories == (Rejection.IPOPT_MOVED,)
+
+
+def test_a_rank_lost_where_the_equations_hold_is_seen_beside_distant_bounds():
+    # As without bounds: λ = 1/d fits at x₁ = d, and nothing does at x₁ = 0.
+    x = ca.SX.sym("x", 3)
+    nlp = {"x": x, "f": -(x[0] ** 2), "g": ca.vertcat(x[1], x[0] ** 2 * x[1], x[2])}
+    bounds = {"lbg": 0, "ubg": [0, 0, 5], "lbx": [-9, -9, -1], "ubx": 9}
+    report = verify(nlp, [1, 1e-7, 1], ipopt=False, **bounds)
+    assert report.categories == (Rejection.NOT_STATIONARY,)
+    assert report.rank == 1
 
 
 @pytest.mark.parametrize("x", [np.nan, np.inf, -1.0])
@@ -661,8 +716,8 @@ def test_nan_among_given_multipliers_is_rejected():
         ({"x0": [1, 2, 3]}, "x0"),
         ({"p": [1, 2]}, "p has"),
         ({"tol": 0}, "tol"),
-        ({"names": ["a", "b"]}, "constraint_names has 2"),
-        ({"nlp": 3}, "nlp must be a dictionary"),
+        ({"constraint_names": ["a", "b"]}, "constraint_names has 2"),
+        ({"nlp": 3}, "problem must be a Problem or a dictionary"),
         ({"nlp": {"f": ca.SX.sym("x")}}, "the problem has no 'x'"),
     ],
 )
@@ -670,11 +725,11 @@ def test_bad_arguments_are_named(arguments, message):
     known = next(one for one in KNOWN if one.name == "a row at its upper bound")
     call = {"nlp": known.nlp(), "answer": [1, 1]} | known.bounds | arguments
     with pytest.raises(InputError, match=rf"^{message}"):
-        verify_nlp(call.pop("nlp"), call.pop("answer"), **call)
+        verify(call.pop("nlp"), call.pop("answer"), **call)
 
 
 def test_missing_parameters_are_named():
     known = next(one for one in KNOWN if one.name == "a parameter")
     with pytest.raises(InputError, match=r"^p is missing"):
-        verify_nlp(known.nlp(), known.x, ubg=4)
+        verify(known.nlp(), known.x, ubg=4)
     assert not judge(known, p=[3, 1]).accepted

@@ -33,7 +33,7 @@ class SolveError(RuntimeError):
     """A solve did not succeed and ``error_on_fail`` was set.
 
     Attributes:
-        result: the :class:`~casadi_hybrid.nlp_result.Result`.
+        result: the :class:`~casadi_hybrid.Result`.
     """
 
     def __init__(self, message: str, result: Result) -> None:

@@ -2,7 +2,7 @@
 
 Like those of :mod:`~casadi_hybrid.explain.dependence` and
 :mod:`~casadi_hybrid.explain.scaling`, each is computed from the arrays of an
-:class:`~casadi_hybrid.nlp_result.Answer` when it is asked for; a solve pays for none of them.
+:class:`~casadi_hybrid.answer.Answer` when it is asked for; a solve pays for none of them.
 """
 
 from __future__ import annotations

@@ -1,17 +1,14 @@
 """Independent verification: what a point is, whoever found it.
 
-:func:`verify` evaluates the problem's own functions, fits multipliers itself, looks at the
-curvature on the kernel of the Jacobian and asks IPOPT for a second opinion.
-:func:`verify_nlp` does the same where there are inequalities and bounds.
+:func:`verify` evaluates the problem's own functions, fits multipliers itself, finds the
+active set, looks at the curvature on its face and asks IPOPT for a second opinion.
 """
 
 from casadi_hybrid.verify.check import verify
+from casadi_hybrid.verify.first_order.kkt import FirstOrder, Given
 from casadi_hybrid.verify.first_order.measure import Measure
 from casadi_hybrid.verify.first_order.multipliers import Fit, fit_multipliers
 from casadi_hybrid.verify.ipopt import IpoptRun, run_ipopt
-from casadi_hybrid.verify.kkt import FirstOrder, Given
-from casadi_hybrid.verify.nlp_check import verify_nlp
-from casadi_hybrid.verify.nlp_report import NlpReport
 from casadi_hybrid.verify.report import Report
 from casadi_hybrid.verify.second_order.curvature import Curvature, SecondOrder
 from casadi_hybrid.verify.verdict import Comparison, Finding, Rejection, Relation
@@ -25,7 +22,6 @@ __all__ = [
     "Given",
     "IpoptRun",
     "Measure",
-    "NlpReport",
     "Rejection",
     "Relation",
     "Report",
@@ -33,5 +29,4 @@ __all__ = [
     "fit_multipliers",
     "run_ipopt",
     "verify",
-    "verify_nlp",
 ]

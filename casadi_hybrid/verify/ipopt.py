@@ -14,10 +14,10 @@ problem's own functions.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -25,10 +25,12 @@ from numpy.typing import NDArray
 
 from casadi_hybrid.basics.errors import EvaluationError
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.problem.oracle import Oracle
+from casadi_hybrid.problem.bounds import Bounds
+from casadi_hybrid.problem.evaluator import GeneralEvaluator
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.verify.first_order.measure import Measure
-from casadi_hybrid.verify.kkt import FirstOrder, first_order
+from casadi_hybrid.verify.first_order.face import Faces
+from casadi_hybrid.verify.first_order.kkt import FirstOrder, first_order
+from casadi_hybrid.verify.point import read_problem
 
 RHO = 10.0
 RAISE = 10.0
@@ -72,49 +74,32 @@ NO_RUN = (
 )
 
 
-class Conditions(Protocol):
-    """First-order conditions of any kind of problem."""
-
-    @property
-    def feasibility(self) -> Measure:
-        """The largest violation."""
-        ...
-
-    @property
-    def stationarity(self) -> Measure:
-        """The slope of the Lagrangian with fitted multipliers."""
-        ...
-
-    def holds(self, tol: float, *, scaled: bool) -> bool:
-        """Whether the point is a KKT point within ``tol``."""
-        ...
-
-
-Judge = Callable[[Vector, Vector, Vector], tuple[float, Conditions]]
-"""(x, lam_x, lam_g) → f and the conditions at x, by the problem's own functions."""
-
-
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """A problem as IPOPT is asked about it.
+    """A problem with its numbers: what IPOPT is asked, and how every point is judged.
 
     Attributes:
-        kind: ``ca.SX`` or ``ca.MX``.
-        graph: (x, p) → f, g.
-        p: parameter values.
-        lbx, ubx, lbg, ubg: bounds; rows with lbg = ubg are the equations.
-        judge: how its answers are judged; an :class:`~casadi_hybrid.EvaluationError` says that
-            they cannot be.
+        problem: the problem.
+        evaluator: its functions at the parameters.
+        bounds: rows with lbg = ubg are the equations.
+        tol, scaled: as :func:`~casadi_hybrid.verify.verify` takes them.
     """
 
-    kind: Any
-    graph: ca.Function
-    p: Vector
-    lbx: Vector
-    ubx: Vector
-    lbg: Vector
-    ubg: Vector
-    judge: Judge
+    problem: Problem
+    evaluator: GeneralEvaluator
+    bounds: Bounds
+    tol: float = 1e-6
+    scaled: bool = False
+
+    def faces(self, x: Vector) -> Faces:
+        """The problem at x; :class:`~casadi_hybrid.EvaluationError` where it is undefined."""
+        return Faces.at(self.evaluator, x, self.bounds, self.tol)
+
+    def first_order(
+        self, faces: Faces, given: tuple[Vector | None, Vector] | None = None
+    ) -> FirstOrder:
+        """The first-order conditions, with (lam_x, lam_g) to judge beside the fitted ones."""
+        return first_order(faces, self.tol, scaled=self.scaled, given=given)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +108,7 @@ class IpoptRun:
 
     Attributes:
         x, f: its point and the objective there.
-        multipliers: its own multipliers of the constraints, L = f + λᵀh or f + lam_gᵀg + lam_xᵀx.
+        multipliers: its own multipliers of the constraints, L = f + lam_gᵀg + lam_xᵀx.
         conditions: first-order conditions at x with fitted multipliers; ``conditions.given``
             judges IPOPT's own. None when it did not run or its point is not finite.
         form: ``"plain"`` or ``"elastic"``.
@@ -138,7 +123,7 @@ class IpoptRun:
     x: Vector
     f: float
     multipliers: Vector
-    conditions: Any
+    conditions: FirstOrder | None
     form: str
     rho: float | None
     raises: int
@@ -161,9 +146,12 @@ class IpoptRun:
 
 
 def run_ipopt(
-    problem: Problem, x0: Vector, p: Vector, multipliers: Vector | None = None
+    problem: Problem | Mapping[str, Any],
+    x0: Vector,
+    p: Vector,
+    multipliers: Vector | None = None,
 ) -> IpoptRun:
-    """Run IPOPT from a start on a problem with equations only; see :func:`ask_ipopt`.
+    """Run IPOPT from a start, with the bounds of the problem itself; see :func:`ask_ipopt`.
 
     Args:
         problem: the problem.
@@ -171,17 +159,9 @@ def run_ipopt(
         p: parameter values.
         multipliers: given, they make this a warm start from a supposed solution.
     """
-
-    def judge(x: Vector, lam_x: Vector, lam_g: Vector) -> tuple[float, FirstOrder]:
-        oracle = Oracle(problem.functions, p)
-        at = oracle.first(x)
-        return at.f, first_order(oracle, at, lam_g)
-
-    free, zero = np.full(problem.n, np.inf), np.zeros(problem.m)
-    graph = ca.Function("graph", [problem.x, problem.p], [problem.f, problem.h])
-    asked = Asked(type(problem.x), graph, p, -free, free, zero, zero, judge)
+    problem = read_problem(problem)
     warm = None if multipliers is None else (np.zeros(problem.n), multipliers)
-    return ask_ipopt(asked, x0, warm)
+    return ask_ipopt(Asked(problem, GeneralEvaluator(problem, p), problem.bounds), x0, warm)
 
 
 def ask_ipopt(asked: Asked, x0: Vector, warm: tuple[Vector, Vector] | None = None) -> IpoptRun:
@@ -197,7 +177,8 @@ def ask_ipopt(asked: Asked, x0: Vector, warm: tuple[Vector, Vector] | None = Non
         warm: (lam_x, lam_g) make this a warm start from a supposed solution.
     """
     began = time.perf_counter()
-    equations = np.flatnonzero(asked.lbg == asked.ubg)
+    bounds = asked.bounds
+    equations = np.flatnonzero(bounds.lbg == bounds.ubg)
     plain = _plain(asked, x0, warm, began) if equations.size <= x0.size else None
     if plain is not None and (plain.merit <= SOLVED or equations.size == 0):
         return plain
@@ -208,9 +189,10 @@ def ask_ipopt(asked: Asked, x0: Vector, warm: tuple[Vector, Vector] | None = Non
 def _plain(asked: Asked, x0: Vector, warm: tuple[Vector, Vector] | None, began: float) -> IpoptRun:
     x, p, f, g = _symbols(asked)
     solver = _nlpsol({"x": x, "p": p, "f": f, "g": g}, warm=warm is not None)
-    lam_x, lam_g = warm or (np.zeros(x0.size), np.zeros(asked.lbg.size))
+    b = asked.bounds
+    lam_x, lam_g = warm or (np.zeros(x0.size), np.zeros(b.lbg.size))
     answer = _call(
-        solver, x0=x0, p=asked.p, lbx=asked.lbx, ubx=asked.ubx, lbg=asked.lbg, ubg=asked.ubg,
+        solver, x0=x0, p=asked.evaluator.p, lbx=b.lbx, ubx=b.ubx, lbg=b.lbg, ubg=b.ubg,
         lam_x0=lam_x, lam_g0=lam_g,
     )  # fmt: skip
     return _judge(asked, answer, solver, began, "plain", None, 0)
@@ -224,8 +206,9 @@ def _elastic(
     began: float,
 ) -> IpoptRun:
     x, p, f, g = _symbols(asked)
-    m, k = asked.lbg.size, equations.size
-    up, down, rho = (asked.kind.sym(name, size) for name, size in (("u", k), ("d", k), ("r", 1)))
+    b, own, kind = asked.bounds, asked.evaluator.p, type(asked.problem.x)
+    m, k = b.lbg.size, equations.size
+    up, down, rho = (kind.sym(name, size) for name, size in (("u", k), ("d", k), ("r", 1)))
     pick = ca.DM.triplet(equations.tolist(), list(range(k)), ca.DM.ones(k), m, k)
     nlp = {
         "x": ca.vertcat(x, up, down),
@@ -236,18 +219,18 @@ def _elastic(
     solver = _nlpsol(nlp, warm=warm is not None)
     lam_x, lam_g = warm or (np.zeros(x0.size), np.zeros(m))
     lam = lam_g[equations]
-    g0 = np.asarray(asked.graph(x0, asked.p)[1].full()).ravel()[equations]
-    h0 = np.nan_to_num(g0, posinf=0.0, neginf=0.0) - asked.lbg[equations]
+    g0 = np.asarray(asked.problem.graph(x0, own)[1].full()).ravel()[equations]
+    h0 = np.nan_to_num(g0, posinf=0.0, neginf=0.0) - b.lbg[equations]
     start = np.concatenate((x0, np.maximum(h0, 0.0), np.maximum(-h0, 0.0)))
-    lower = np.concatenate((asked.lbx, np.zeros(2 * k)))
-    upper = np.concatenate((asked.ubx, np.full(2 * k, np.inf)))
+    lower = np.concatenate((b.lbx, np.zeros(2 * k)))
+    upper = np.concatenate((b.ubx, np.full(2 * k, np.inf)))
     weight = max(RHO, 2 * float(np.abs(lam).max()))
     for raises in range(RAISES + 1):
         # Stationarity in s: λ ∓ ρ is CasADi's multiplier of s± ≥ 0, which is not positive.
         bounds = np.concatenate((lam_x, lam - weight, -lam - weight))
         answer = _call(
-            solver, x0=start, p=np.append(asked.p, weight), lbx=lower, ubx=upper,
-            lbg=asked.lbg, ubg=asked.ubg, lam_g0=lam_g, lam_x0=bounds,
+            solver, x0=start, p=np.append(own, weight), lbx=lower, ubx=upper,
+            lbg=b.lbg, ubg=b.ubg, lam_g0=lam_g, lam_x0=bounds,
         )  # fmt: skip
         run = _judge(asked, answer, solver, began, "elastic", weight, raises)
         # A slack that is not zero has its multiplier at ±ρ.
@@ -261,8 +244,9 @@ def _elastic(
 
 def _symbols(asked: Asked) -> tuple[Any, Any, Any, Any]:
     """f and g on fresh symbols: the problem's own x may be a stack of several."""
-    x, p = (asked.kind.sym(name, asked.graph.numel_in(i)) for i, name in enumerate("xp"))
-    f, g = asked.graph.call([x, p], True, False)
+    graph, kind = asked.problem.graph, type(asked.problem.x)
+    x, p = (kind.sym(name, graph.numel_in(i)) for i, name in enumerate("xp"))
+    f, g = graph.call([x, p], True, False)
     return x, p, f, g
 
 
@@ -289,12 +273,13 @@ def _judge(
 ) -> IpoptRun:
     stats = solver.stats()
     status = str(stats["return_status"])
-    n = asked.lbx.size
+    n = asked.bounds.lbx.size
     x, lam_x, lam_g = answer["x"][:n], answer["lam_x"][:n], answer["lam_g"]
     f, conditions = np.nan, None
     if status not in NO_RUN and np.isfinite(x).all():
         with suppress(EvaluationError):
-            f, conditions = asked.judge(x, lam_x, lam_g)
+            faces = asked.faces(x)
+            f, conditions = faces.rows.f, asked.first_order(faces, (lam_x, lam_g))
     # The count is not set when IPOPT refuses to start.
     iterations = 0 if status in NO_RUN else int(stats["iter_count"])
     elapsed = time.perf_counter() - began

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,57 +11,117 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Vector, as_vector
+from casadi_hybrid.problem.bounds import Bounds
+from casadi_hybrid.problem.columns import as_column
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.result import Result
+
+
+def read_problem(
+    problem: Any,
+    constraint_names: Sequence[str] | None = None,
+    variable_names: Sequence[str] | None = None,
+) -> Problem:
+    """Read a :class:`~casadi_hybrid.Problem` or CasADi's dictionary.
+
+    Raises:
+        InputError: for anything else, or an entry that does not fit.
+    """
+    if isinstance(problem, Mapping):
+        return Problem.from_nlp(
+            problem, constraint_names=constraint_names, variable_names=variable_names
+        )
+    if not isinstance(problem, Problem):
+        raise InputError(
+            "problem must be a Problem or a dictionary with 'x', 'f', 'g', got "
+            f"{type(problem).__name__}"
+        )
+    if constraint_names is None and variable_names is None:
+        return problem
+    raise InputError(
+        "constraint_names and variable_names are for a dictionary: a Problem has its own"
+    )
+        "constraint_names and variable_names are for a dictionary: a Problem has its own"
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A point to judge. x and the multipliers may hold NaN or Inf: that is judged, not refused.
+    """A point to judge; x and the multipliers may hold NaN or Inf: that is judged, not refused.
 
     Attributes:
         x: the point.
-        multipliers: the multipliers that came with it, None without.
+        multipliers: (lam_x, lam_g) that came with it, None for a lam_x that did not; None without
+            lam_g.
         p: parameter values.
+        bounds: of this instance.
         x0: start of the solve, None where it is not known.
     """
 
     x: Vector
-    multipliers: Vector | None
+    multipliers: tuple[Vector | None, Vector] | None
     p: Vector
+    bounds: Bounds
     x0: Vector | None
 
 
-def read_candidate(problem: Problem, point: Any, p: Any, multipliers: Any, x0: Any) -> Candidate:
-    """Read a :class:`~casadi_hybrid.result.Result`, an answer of ``nlpsol`` or plain numbers.
+def read_candidate(
+    problem: Problem,
+    answer: Any,
+    p: Any,
+    limits: tuple[Any, Any, Any, Any],
+    multipliers: Any,
+    x0: Any,
+) -> Candidate:
+    """Read a result, the answer of ``nlpsol``, an object with x, lam_x, lam_g, or plain numbers.
+
+    What is None here is taken from a result that has it, else from the problem.
+
+    Args:
+        problem: the problem.
+        answer: what to judge.
+        p: parameter values.
+        limits: lbx, ubx, lbg, ubg.
+        multipliers: lam_g in place of the answer's; lam_x is then what stationarity needs.
+        x0: start.
 
     Raises:
         InputError: for a wrong shape or a wrong type, naming the argument.
     """
-    label = "result_or_point"
-    if isinstance(point, Result):
-        if multipliers is None:
-            multipliers = point.lam_g
-        x0 = point.x0 if x0 is None else x0
-        p = point.p if p is None else p
-        point, label = point.x, "result_or_point.x"
-    elif isinstance(point, Mapping):
-        if "x" not in point:
+    n, m = problem.n, problem.m
+    label, point, others = "answer", answer, None
+    lam_x = lam_g = None
+    if isinstance(answer, Mapping):
+        if "x" not in answer:
             raise InputError(
-                f"result_or_point has no entry 'x' (it has {', '.join(map(repr, point))}); "
-                "give a Result, the answer of a CasADi solver, or the numbers of the point"
+                f"answer has no entry 'x' (it has {', '.join(map(repr, answer))}); give what a "
+                "solver returns, or the numbers of the point"
             )
-        if multipliers is None:
-            multipliers = point.get("lam_g")
-        point, label = point["x"], "result_or_point['x']"
-    if p is None and problem.n_p:
-        raise InputError(f"p is missing; the problem has {problem.n_p} parameter(s)")
-    return Candidate(
-        read_vector(point, problem.n, label),
-        None if multipliers is None else read_vector(multipliers, problem.m, "multipliers"),
-        as_vector([] if p is None else p, problem.n_p, "p"),
-        None if x0 is None else as_vector(x0, problem.n, "x0"),
-    )
+        lam_x, lam_g = answer.get("lam_x"), answer.get("lam_g")
+        point, label = answer["x"], "answer['x']"
+    elif hasattr(answer, "x"):
+        lam_x, lam_g = getattr(answer, "lam_x", None), getattr(answer, "lam_g", None)
+        point, label, others = answer.x, "answer.x", answer
+    x = read_vector(point, n, label)
+    p = getattr(others, "p", None) if p is None else as_column(p, problem.shapes.get("p"))
+    x0 = getattr(others, "x0", None) if x0 is None else x0
+    numbers = problem.numbers(x0, p, *limits)
+    bounds, known = numbers.bounds, getattr(others, "bounds", None)
+    if isinstance(known, Bounds):
+        bounds = Bounds(
+            *(
+                getattr(known if given is None else bounds, label)
+                for label, given in zip(("lbx", "ubx", "lbg", "ubg"), limits, strict=True)
+            )
+        )
+    pair: tuple[Vector | None, Vector] | None = None
+    if multipliers is not None:
+        pair = None, read_vector(multipliers, m, "multipliers")
+    elif lam_g is not None or (lam_x is not None and m == 0):
+        pair = (
+            None if lam_x is None else read_vector(lam_x, n, "lam_x of the answer"),
+            read_vector(lam_g, m, "lam_g of the answer") if m else np.zeros(0),
+        )
+    return Candidate(x, pair, numbers.p, bounds, None if x0 is None else numbers.x0)
 
 
 def read_vector(value: Any, size: int, name: str) -> Vector:

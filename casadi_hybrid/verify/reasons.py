@@ -1,4 +1,4 @@
-"""From facts to sentences: what speaks against a point, and what a reader should know."""
+"""From facts to sentences: what speaks against a point."""
 
 from __future__ import annotations
 
@@ -6,24 +6,22 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import EvaluationError
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.problem.functions import Evaluation, Functions
+from casadi_hybrid.verify.first_order.active import Qualification
+from casadi_hybrid.verify.first_order.infeasible import ViolationSlope
+from casadi_hybrid.verify.first_order.kkt import FirstOrder, Given
 from casadi_hybrid.verify.first_order.measure import Measure
-from casadi_hybrid.verify.kkt import FirstOrder, Given
+from casadi_hybrid.verify.first_order.rows import Rows
 from casadi_hybrid.verify.second_order.curvature import NO_MINIMIZER, Curvature, SecondOrder
 from casadi_hybrid.verify.verdict import Comparison, Finding, Rejection, Relation
 
-ILL_CONDITIONED = 1e6
-"""Condition of the row-scaled Jacobian from which the rank is in doubt."""
-FLAT = (
-    "Curvature is zero in some feasible direction and f was not seen to fall along it: the "
-    "necessary second-order condition holds, the sufficient one does not."
-)
+SHOWN = 4
 
 
 def collect_findings(
-    at: Evaluation,
-    names: Functions,
+    rows: Rows,
     first: FirstOrder,
+    qualification: Qualification,
+    violation: ViolationSlope | None,
     second: SecondOrder | None,
     restart: Comparison | None,
     tol: float,
@@ -32,65 +30,22 @@ def collect_findings(
 ) -> tuple[Finding, ...]:
     """Return every reason to reject the point."""
     found = []
-    if not first.feasibility.within(tol, scaled=scaled):
-        found.append(_infeasible(at, first.feasibility, tol, scaled=scaled))
-    if not first.stationarity.within(tol, scaled=scaled):
-        found.append(
-            Finding(
-                Rejection.NOT_STATIONARY,
-                f"No multipliers make x stationary: the best leave {first.stationarity.where} with "
-                f"|∂L/∂x| = {size_text(first.stationarity, scaled=scaled)}, above {tol:.0e}.",
-            )
-        )
-    if first.given is not None and not first.given.stationarity.within(tol, scaled=scaled):
+    residuals = first.residuals
+    if not residuals.feasibility.within(tol, scaled=scaled):
+        found += _infeasible(rows, first, violation, tol, scaled=scaled)
+    if not residuals.stationarity.within(tol, scaled=scaled):
+        found.append(_not_stationary(first, qualification, tol, scaled=scaled))
+    if not residuals.complementarity.within(tol, scaled=scaled):
+        found += _not_complementary(rows, first, tol, scaled=scaled)
+    if not residuals.dual_sign.within(tol, scaled=scaled):
+        found.append(_wrong_sign(rows, first))
+    if first.given is not None and not first.given.residuals.dual_hold(tol, scaled=scaled):
         found.append(_given(first.given, tol, scaled=scaled))
     if second is not None:
-        found += curvature_findings(second, names.variable_names)
+        found += _curvature(second, rows.names[: rows.n])
     if restart is not None:
         found += _restart(restart, second)
     return tuple(found)
-
-
-def collect_notes(
-    first: FirstOrder,
-    second: SecondOrder | None,
-    reference: Comparison | None,
-    *,
-    ipopt: bool,
-) -> tuple[str, ...]:
-    """Return what qualifies the verdict without being a reason."""
-    notes = []
-    fit = first.fit
-    if fit.condition > ILL_CONDITIONED:
-        notes.append(
-            f"The Jacobian is nearly rank deficient (condition {fit.condition:.1e}): its rank and "
-            "the multipliers depend on the last digits of x."
-        )
-    if second is None:
-        notes.append("The second order is not judged, because the first-order conditions fail.")
-    elif second.chosen != "fitted":
-        notes.append(
-            f"Multipliers are not unique; the Hessian uses {second.chosen} ones, which show more "
-            "than those of least norm."
-        )
-    elif not fit.unique and second.smallest is not None:
-        notes.append("Multipliers are not unique; the Hessian uses the fitted ones, of least norm.")
-    if second is not None and second.verdict is Curvature.DEGENERATE:
-        notes.append(FLAT)
-    return (*notes, *ipopt_notes(reference, ipopt=ipopt))
-
-
-def ipopt_notes(reference: Comparison | None, *, ipopt: bool) -> tuple[str, ...]:
-    """Return what there is to say on the run from the start of the solve."""
-    if not ipopt:
-        return ("IPOPT was not asked.",)
-    if reference is None:
-        return ("IPOPT was not run from the start of the solve: give x0 for that.",)
-    if reference.relation in (Relation.LOWER, Relation.HIGHER, Relation.EQUAL):
-        return (f"IPOPT from the same start found {reference.relation.value}.",)
-    if reference.relation is not Relation.SAME_POINT:
-        return (f"IPOPT from the same start gave {reference.relation.value}.",)
-    return ()
 
 
 def undefined(error: EvaluationError) -> Finding:
@@ -101,43 +56,90 @@ def undefined(error: EvaluationError) -> Finding:
     return Finding(Rejection.UNDEFINED, sentence)
 
 
-def size_text(measure: Measure, *, scaled: bool) -> str:
-    """The residual that is held against the tolerance."""
-    return f"{measure.scaled:.2e} (scaled)" if scaled else f"{measure.value:.2e}"
-
-
-def _infeasible(at: Evaluation, feasibility: Measure, tol: float, *, scaled: bool) -> Finding:
-    sentence = (
-        f"Constraint {feasibility.where} is violated by {size_text(feasibility, scaled=scaled)}, "
-        f"above {tol:.0e}."
-    )
-    with np.errstate(all="ignore"):
-        slope = float(np.linalg.norm(at.B.T @ at.h))
-        scale = float(np.linalg.norm(at.B) * np.linalg.norm(at.h))
-    if slope <= 1e-6 * scale:
-        sentence += (
-            " The point is stationary for ‖h‖², so no small step helps: the constraints may "
-            "contradict each other here."
+def _infeasible(
+    rows: Rows,
+    first: FirstOrder,
+    violation: ViolationSlope | None,
+    tol: float,
+    *,
+    scaled: bool,
+) -> list[Finding]:
+    worst = int(np.argmax(np.abs(rows.violation)))
+    relation = rows.describe(worst, float(np.sign(rows.violation[worst])))
+    size = _size(first.feasibility, scaled=scaled)
+    found = [Finding(Rejection.INFEASIBLE, f"{relation} is violated by {size}, above {tol:.0e}.")]
+    if violation is not None and violation.stationary:
+        weights = np.abs(violation.weights * rows.sizes)
+        order = np.argsort(-weights)
+        involved = [rows.names[i] for i in order[:SHOWN] if weights[i] > 1e-3 * weights.max()]
+        found.append(
+            Finding(
+                Rejection.INFEASIBLE_STATIONARY,
+                f"The point is stationary for the violation ({violation.kind}), so no small step "
+                f"reduces it: {', '.join(involved)} contradict each other here.",
+            )
         )
-    return Finding(Rejection.INFEASIBLE, sentence)
+    return found
+
+
+def _not_stationary(
+    first: FirstOrder, qualification: Qualification, tol: float, *, scaled: bool
+) -> Finding:
+    sentence = (
+        f"No multipliers make x stationary: the best leave {first.stationarity.where} with "
+        f"|∂L/∂x| = {_size(first.stationarity, scaled=scaled)}, above {tol:.0e}."
+    )
+    if qualification.mfcq is False and first.feasibility.within(tol, scaled=scaled):
+        sentence += (
+            " The active gradients are positively dependent (MFCQ fails), so even a minimizer "
+            "need not have multipliers here: it is a Fritz John point."
+        )
+    return Finding(Rejection.NOT_STATIONARY, sentence)
+
+
+def _not_complementary(rows: Rows, first: FirstOrder, tol: float, *, scaled: bool) -> list[Finding]:
+    measure = first.residuals.complementarity
+    row = rows.names.index(measure.where)
+    if abs(rows.violation[row]) > tol:
+        return []  # Infeasibility says it.
+    relation = rows.describe(row, float(np.sign(first.multipliers[row])))
+    return [
+        Finding(
+            Rejection.NOT_COMPLEMENTARY,
+            f"{relation} has the multiplier {first.multipliers[row]:+.2e} but x is off this bound: "
+            f"multiplier times distance is {_size(measure, scaled=scaled)}, above {tol:.0e}.",
+        )
+    ]
+
+
+def _wrong_sign(rows: Rows, first: FirstOrder) -> Finding:
+    measure = first.residuals.dual_sign
+    row = rows.names.index(measure.where)
+    multiplier = float(first.multipliers[row])
+    return Finding(
+        Rejection.WRONG_SIGN,
+        f"{rows.describe(row, -float(np.sign(multiplier)))} is active, but only a multiplier of "
+        f"the wrong sign ({multiplier:+.2e}) makes x stationary: f falls when x leaves it.",
+    )
 
 
 def _given(given: Given, tol: float, *, scaled: bool) -> Finding:
-    size = size_text(given.stationarity, scaled=scaled)
-    if given.flipped.within(tol, scaled=scaled):
+    parts = [
+        f"{name.replace('_', ' ')} {_size(measure, scaled=scaled)} at {measure.where}"
+        for name in ("stationarity", "complementarity", "dual_sign")
+        if not (measure := getattr(given.residuals, name)).within(tol, scaled=scaled)
+    ]
+    text = f"The given multipliers leave {', '.join(parts)}"
+    if given.flipped.dual_hold(tol, scaled=scaled):
         return Finding(
             Rejection.FLIPPED_SIGN,
-            f"The given multipliers leave a stationarity of {size}, but −λ satisfies it: they "
-            "probably belong to L = f − λᵀh, while the convention here is L = f + λᵀh.",
+            f"{text}, but their negatives satisfy the conditions: they probably belong to "
+            "L = f − λᵀg, while the convention here is L = f + lam_gᵀg + lam_xᵀx.",
         )
-    return Finding(
-        Rejection.WRONG_MULTIPLIERS,
-        f"The given multipliers leave a stationarity of {size} at {given.stationarity.where}, "
-        f"above {tol:.0e}.",
-    )
+    return Finding(Rejection.WRONG_MULTIPLIERS, f"{text}, above {tol:.0e}.")
 
 
-def curvature_findings(second: SecondOrder, names: tuple[str, ...]) -> list[Finding]:
+def _curvature(second: SecondOrder, names: tuple[str, ...]) -> list[Finding]:
     """Return what the second order says against a point."""
     if second.verdict in NO_MINIMIZER:
         assert second.direction is not None
@@ -145,7 +147,7 @@ def curvature_findings(second: SecondOrder, names: tuple[str, ...]) -> list[Find
             Finding(
                 Rejection.NOT_A_MINIMIZER,
                 f"The point is {second.verdict.value} (smallest eigenvalue "
-                f"{second.smallest:.3e}), along {describe_direction(second.direction, names)}.",
+                f"{second.smallest:.3e}), along {_describe(second.direction, names)}.",
             )
         ]
     if second.verdict in (Curvature.UNDECIDED, Curvature.UNDEFINED):
@@ -179,8 +181,13 @@ def _restart(restart: Comparison, second: SecondOrder | None) -> list[Finding]:
     ]
 
 
-def describe_direction(direction: Vector, names: tuple[str, ...]) -> str:
+def _describe(direction: Vector, names: tuple[str, ...]) -> str:
     """Return the three largest components of a direction, by the names of the variables."""
     order = np.argsort(-np.abs(direction))[:3]
     text = ", ".join(f"{names[i]} {direction[i]:+.3g}" for i in order)
     return text if direction.size <= 3 else text + ", …"
+
+
+def _size(measure: Measure, *, scaled: bool) -> str:
+    """The residual that is held against the tolerance."""
+    return f"{measure.scaled:.2e} (scaled)" if scaled else f"{measure.value:.2e}"

@@ -1,4 +1,4 @@
-"""The verdict on a point of an equality-constrained problem."""
+"""The verdict on a point, for a person and for a program."""
 
 from __future__ import annotations
 
@@ -8,71 +8,298 @@ from typing import Any
 import numpy as np
 
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.verify.kkt import FirstOrder
-from casadi_hybrid.verify.verdict import Verdict, measure_dict, residual_text, second_lines
+from casadi_hybrid.verify.first_order.active import ActiveSet, Qualification
+from casadi_hybrid.verify.first_order.infeasible import ViolationSlope
+from casadi_hybrid.verify.first_order.kkt import FirstOrder, Given, PointResiduals
+from casadi_hybrid.verify.first_order.measure import Measure
+from casadi_hybrid.verify.second_order.curvature import SecondOrder
+from casadi_hybrid.verify.verdict import Comparison, Finding, Rejection
+
+SHOWN = 6
+RESIDUALS = ("feasibility", "stationarity", "complementarity", "dual_sign")
 
 
 @dataclass(frozen=True, eq=False)
-class Report(Verdict):
-    """The verdict on a point x of min f s.t. h = 0, with what it rests on; see :class:`.Verdict`.
+class Report:
+    """The verdict on a point, for a person (``print``) and for a program (``to_dict``). Immutable.
 
     Attributes:
+        problem: name of the problem.
+        x, f: the point and the objective there (NaN where undefined).
+        tol: what counts as zero in the residuals.
+        scaled: whether the scaled residuals are held against ``tol``.
+        findings: the reasons for a rejection; none for an accepted point.
+        notes: what a reader should know beside the verdict.
+        second: second-order condition; None unless the first-order ones hold.
+        restart: IPOPT started at x; None where it was not run.
+        reference: IPOPT started where the solver had started; None where it was not run.
         first: first-order conditions; None where the functions are undefined.
+        active: the active set; None likewise.
+        qualification: rank, LICQ and MFCQ of the active gradients; None likewise.
+        violation: for an infeasible point, how far its violation is from stationary.
     """
 
+    problem: str
+    x: Vector
+    f: float
+    tol: float
+    scaled: bool
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...] = ()
+    second: SecondOrder | None = None
+    restart: Comparison | None = None
+    reference: Comparison | None = None
     first: FirstOrder | None = None
+    active: ActiveSet | None = None
+    qualification: Qualification | None = None
+    violation: ViolationSlope | None = None
 
     @property
-    def multipliers(self) -> Vector | None:
-        """The fitted multipliers, L = f + λᵀh."""
-        return None if self.first is None else self.first.fit.multipliers
+    def accepted(self) -> bool:
+        """Whether nothing speaks against the point."""
+        return not self.findings
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """One sentence for each reason to reject the point."""
+        return tuple(finding.sentence for finding in self.findings)
+
+    @property
+    def categories(self) -> tuple[Rejection, ...]:
+        """The category of each reason, in the same order."""
+        return tuple(finding.category for finding in self.findings)
+
+    @property
+    def feasibility(self) -> Measure | None:
+        """The largest violation of a bound or a constraint."""
+        return None if self.first is None else self.first.residuals.feasibility
+
+    @property
+    def stationarity(self) -> Measure | None:
+        """‖∇f + J_gᵀlam_g + lam_x‖_∞ with the fitted multipliers."""
+        return None if self.first is None else self.first.residuals.stationarity
+
+    @property
+    def complementarity(self) -> Measure | None:
+        """The largest |multiplier|·(distance to its bound)."""
+        return None if self.first is None else self.first.residuals.complementarity
+
+    @property
+    def dual_sign(self) -> Measure | None:
+        """The largest multiplier of the wrong sign."""
+        return None if self.first is None else self.first.residuals.dual_sign
+
+    @property
+    def given(self) -> Given | None:
+        """How the multipliers that came with the point fare; None without."""
+        return None if self.first is None else self.first.given
+
+    @property
+    def lam_x(self) -> Vector | None:
+        """The fitted multipliers of the bounds on x."""
+        return None if self.first is None else self.first.multipliers[: self.x.size]
+
+    @property
+    def lam_g(self) -> Vector | None:
+        """The fitted multipliers of the constraints."""
+        return None if self.first is None else self.first.multipliers[self.x.size :]
+
+    @property
+    def rank(self) -> int | None:
+        """Rank of the active rows' Jacobian."""
+        return None if self.qualification is None else self.qualification.rank
+
+    @property
+    def licq(self) -> bool | None:
+        """Whether the active gradients are linearly independent."""
+        return None if self.qualification is None else self.qualification.licq
+
+    @property
+    def mfcq(self) -> bool | None:
+        """The condition of Mangasarian and Fromovitz; None where it was not decided."""
+        return None if self.qualification is None else self.qualification.mfcq
+
+    @property
+    def inertia(self) -> tuple[int, int, int] | None:
+        """Positive, negative and zero eigenvalues of the Hessian of L on ker A of binding rows."""
+        return None if self.second is None else self.second.inertia
+
+    @property
+    def infeasible_stationary(self) -> bool:
+        """Whether x is infeasible and no small step reduces the violation."""
+        return self.violation is not None and self.violation.stationary
+
+    @property
+    def comparison(self) -> Comparison | None:
+        """IPOPT from the start of the solve where that is known, else from x."""
+        return self.restart if self.reference is None else self.reference
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain Python values, ready for JSON (NaN and Inf become None)."""
+        second = self.second
+        data = {
+            "problem": self.problem,
+            "accepted": self.accepted,
+            "reasons": [
+                {"category": f.category.name, "sentence": f.sentence} for f in self.findings
+            ],
+            "notes": list(self.notes),
+            "x": self.x.tolist(),
+            "f": self.f,
+            "tol": self.tol,
+            "scaled": self.scaled,
+            **self._facts(),
+            "second_order": second
+            and {
+                "verdict": second.verdict.name,
+                "inertia": list(second.inertia),
+                "smallest_eigenvalue": second.smallest,
+                "zero": second.zero,
+                "direction": None if second.direction is None else second.direction.tolist(),
+                "multipliers": second.multipliers.tolist(),
+                "multipliers_from": second.chosen,
+            },
+            "ipopt_from_point": self.restart and self.restart.to_dict(),
+            "ipopt_from_start": self.reference and self.reference.to_dict(),
+        }
+        plain: dict[str, Any] = _finite(data)
+        return plain
+
+    def __str__(self) -> str:
+        rows = [("ACCEPTED" if self.accepted else "REJECTED", self._headline())]
+        rows += [("", reason) for reason in self.reasons]
+        rows.append(("objective", f"{self.f + 0.0:.10g}"))
+        rows += self._lines()
+        for label, comparison in (("from x", self.restart), ("from x0", self.reference)):
+            if comparison is not None:
+                rows.append((f"IPOPT {label}", str(comparison)))
+        return "\n".join(_aligned(rows + [("note", note) for note in self.notes]))
 
     def _facts(self) -> dict[str, Any]:
-        first = self.first
-        given = None if first is None else first.given
+        """The first-order part of :meth:`to_dict`."""
+        first, active, qualification = self.first, self.active, self.qualification
+        if first is None or active is None or qualification is None:
+            return {"residuals": None}
+        n = self.x.size
+        given = first.given
         return {
-            "feasibility": first and measure_dict(first.feasibility),
-            "stationarity": first and measure_dict(first.stationarity),
-            "multipliers": first and first.fit.multipliers.tolist(),
-            "given_multipliers": given
-            and {
-                "stationarity": measure_dict(given.stationarity),
-                "stationarity_flipped": measure_dict(given.flipped),
-                "distance": given.distance,
+            "residuals": _residuals(first.residuals),
+            "lam_x": first.multipliers[:n].tolist(),
+            "lam_g": first.multipliers[n:].tolist(),
+            "given_residuals": given and _residuals(given.residuals),
+            "given_distance": given and given.distance,
+            "active": {
+                "equations": list(active.names_of(active.equations)),
+                "strong": list(active.names_of(active.strong)),
+                "weak": list(active.names_of(active.weak)),
             },
-            "jacobian": first
+            "qualification": {
+                "active": qualification.active,
+                "rank": qualification.rank,
+                "condition": qualification.condition,
+                "licq": qualification.licq,
+                "mfcq": qualification.mfcq,
+            },
+            "violation": self.violation
             and {
-                "rank": first.fit.rank,
-                "m": first.fit.multipliers.size,
-                "n": self.x.size,
-                "condition": first.fit.condition,
-                "unique_multipliers": first.fit.unique,
+                "kind": self.violation.kind,
+                "slope": _measure(self.violation.slope),
+                "stationary": self.violation.stationary,
+                "weights": self.violation.weights.tolist(),
             },
         }
 
     def _lines(self) -> list[tuple[str, str]]:
-        rows = [] if self.first is None else _first_lines(self.x.size, self.first)
-        return rows if self.second is None else rows + second_lines(self.second)
+        """The lines between the objective and IPOPT: label and text."""
+        first, active, qualification = self.first, self.active, self.qualification
+        if first is None or active is None or qualification is None:
+            return []
+        rows = [
+            (name.replace("_", " "), _residual_text(getattr(first.residuals, name)))
+            for name in RESIDUALS
+        ]
+        if first.given is not None:
+            worst = max(
+                (getattr(first.given.residuals, name) for name in RESIDUALS[1:]),
+                key=lambda measure: measure.value,
+            )
+            text = f"{_residual_text(worst)}, the worst with given multipliers"
+            if first.given.distance is not None:
+                text += f"; they differ from the fitted by {first.given.distance:.2e}"
+            rows.append(("given", text))
+        rows += _active_lines(active, qualification, first.multipliers)
+        return rows if self.second is None else rows + _second_lines(self.second)
+
+    def _headline(self) -> str:
+        if self.accepted:
+            assert self.second is not None
+            return (
+                f"{self.problem}: a KKT point within {self.tol:.0e}, and "
+                f"{self.second.verdict.value}"
+            )
+        count = len(self.findings)
+        return f"{self.problem}: {count} reason{'s' if count > 1 else ''} against this point"
 
 
-def _first_lines(n: int, first: FirstOrder) -> list[tuple[str, str]]:
-    fit = first.fit
-    rows = [
-        ("feasibility", f"{residual_text(first.feasibility)}"),
-        ("stationarity", f"{residual_text(first.stationarity)}, fitted multipliers"),
-    ]
-    if first.given is not None:
-        text = f"{residual_text(first.given.stationarity)}, given multipliers"
-        if first.given.distance is not None:
-            text += f"; they differ from the fitted by {first.given.distance:.2e}"
-        rows.append(("", text))
-    unique = "unique" if fit.unique else "not unique"
-    largest = float(np.abs(fit.multipliers).max())
-    rows.append(
-        (
-            "Jacobian",
-            f"{fit.multipliers.size}×{n}, rank {fit.rank}, condition "
-            f"{fit.condition:.1e}; multipliers {unique}, largest {largest:.2e}",
-        )
+def _active_lines(
+    active: ActiveSet, qualification: Qualification, multipliers: Vector
+) -> list[tuple[str, str]]:
+    lines = []
+    for label, rows in (("strongly", active.strong), ("weakly", active.weak)):
+        if rows.size:
+            names = active.names_of(rows[:SHOWN])
+            more = ", …" if rows.size > SHOWN else ""
+            lines.append(f"{rows.size} {label} active: {', '.join(names)}{more}")
+    lines.append(
+        f"{active.equations.size} equations; rank {qualification.rank} of {qualification.active} "
+        f"active gradients; largest multiplier {float(np.abs(multipliers).max()):.2e}"
     )
+    words = {True: "holds", False: "fails", None: "not decided"}
+    lines.append(f"LICQ {words[qualification.licq]}, MFCQ {words[qualification.mfcq]}")
+    return [("active set", "\n".join(lines))]
+
+
+def _residuals(residuals: PointResiduals) -> dict[str, Any]:
+    return {name: _measure(getattr(residuals, name)) for name in RESIDUALS}
+
+
+def _second_lines(second: SecondOrder) -> list[tuple[str, str]]:
+    """The lines of a report on the second order."""
+    rows = [("second order", f"{second.verdict.value}  [{second.verdict.name}]")]
+    if second.smallest is not None or second.counted is not None:
+        positive, negative, zero = second.inertia
+        smallest = "" if second.smallest is None else f"smallest {second.smallest:.3e}; "
+        rows.append(
+            (
+                "ker J",
+                f"Hessian of L with {positive} positive, {negative} negative, {zero} zero "
+                f"eigenvalues; {smallest}{second.chosen} multipliers",
+            )
+        )
     return rows
+
+
+def _residual_text(measure: Measure) -> str:
+    """One residual for a person."""
+    return f"{measure.value:.2e}  (scaled {measure.scaled:.2e}; largest at {measure.where})"
+
+
+def _measure(measure: Measure) -> dict[str, Any]:
+    """One residual for a program."""
+    return {"value": measure.value, "scaled": measure.scaled, "where": measure.where}
+
+
+def _aligned(rows: list[tuple[str, str]]) -> list[str]:
+    return [
+        f"{label if i == 0 else '':<17}{line}".rstrip()
+        for label, text in rows
+        for i, line in enumerate(text.split("\n"))
+    ]
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_finite(entry) for entry in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value

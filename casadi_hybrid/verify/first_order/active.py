@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.verify.first_order.face import make_face
+from casadi_hybrid.verify.first_order.face import Faces
 from casadi_hybrid.verify.first_order.rows import Indices, Rows, Sides
 
 DIRECTIONS_LIMIT = 20_000
@@ -96,20 +96,20 @@ class Qualification:
         return self.rank == self.active
 
 
-def qualify(rows: Rows, active: ActiveSet) -> Qualification:
+def qualify(faces: Faces, active: ActiveSet) -> Qualification:
     """Judge the gradients of the active rows."""
     everything = active.all
-    face = make_face(rows, everything)
-    bounds = int(np.count_nonzero(everything < rows.n))
+    face = faces.of(everything)
+    bounds = int(np.count_nonzero(everything < active.n))
     rank = bounds + face.rank
     condition = face.fit.condition if face.small else None
     licq = rank == everything.size
-    return Qualification(everything.size, rank, condition, True if licq else _mfcq(rows, active))
+    return Qualification(everything.size, rank, condition, True if licq else _mfcq(faces, active))
 
 
-def _mfcq(rows: Rows, active: ActiveSet) -> bool | None:
+def _mfcq(faces: Faces, active: ActiveSet) -> bool | None:
     """Solve max t s.t. A_eq d = 0, s_i A_i d ≤ −t on active inequalities, |d| ≤ 1, t ≤ 1."""
-    equations = make_face(rows, active.equations)
+    rows, equations = faces.rows, faces.equations
     if equations.rank < equations.constraints.size:
         return False
     inequalities = np.concatenate((active.strong, active.weak))

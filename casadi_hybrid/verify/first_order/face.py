@@ -8,7 +8,7 @@ factorizations where it is large.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -22,7 +22,12 @@ from casadi_hybrid.kernel.factorization import inertia
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.evaluator import GeneralEvaluator
 from casadi_hybrid.problem.functions import Evaluation
-from casadi_hybrid.verify.first_order.multipliers import RANK_TOLERANCE, Fit, fit_multipliers
+from casadi_hybrid.verify.first_order.multipliers import (
+    RANK_TOLERANCE,
+    Fit,
+    fit_multipliers,
+    settled_rank,
+)
 from casadi_hybrid.verify.first_order.rows import Indices, Rows
 
 DENSE_LIMIT = 500
@@ -44,12 +49,14 @@ class Face:
         constraints: indices of the active constraints, into g.
         gradient: ∂f/∂x_free.
         jacobian: their J_g, sparse.
+        most: a rank that the Jacobian is known not to exceed.
     """
 
     free: Indices
     constraints: Indices
     gradient: Vector
     jacobian: Any
+    most: int | None = None
 
     @property
     def small(self) -> bool:
@@ -63,7 +70,7 @@ class Face:
         if k == 0 or n == 0:
             return Fit(np.zeros(k), 0, 1.0, np.eye(n), np.eye(k))
         if self.small:
-            return fit_multipliers(self.gradient, self.jacobian.toarray())
+            return fit_multipliers(self.gradient, self.jacobian.toarray(), max_rank=self.most)
         return self._fit_by_qr()
 
     @cached_property
@@ -106,13 +113,57 @@ class Face:
         return Fit(np.zeros(k), rank, condition, Q[:, rank:], free)
 
 
-def make_face(rows: Rows, active: Indices) -> Face:
-    """The face on which the rows in ``active`` hold with equality."""
-    n = rows.n
-    free = np.setdiff1d(np.arange(n), active[active < n])
-    constraints = active[active >= n] - n
-    jacobian = rows.jacobian[constraints + n][:, free].tocsr()
-    return Face(free, constraints, rows.gradient[free], jacobian)
+class Faces:
+    """The faces at one point.
+
+    Attributes:
+        rows: the problem at x.
+    """
+
+    def __init__(self, evaluator: GeneralEvaluator, rows: Rows, bounds: Bounds, tol: float) -> None:
+        self.rows = rows
+        self._evaluator, self._bounds, self._tol = evaluator, bounds, tol
+
+    @classmethod
+    def at(cls, evaluator: GeneralEvaluator, x: Vector, bounds: Bounds, tol: float) -> Faces:
+        """Evaluate the problem at x.
+
+        Raises:
+            EvaluationError: where x or a function is not finite.
+        """
+        functions = evaluator.program.functions
+        bad = np.flatnonzero(~np.isfinite(x))
+        if bad.size:
+            raise EvaluationError("the point x", functions.variable_names[bad[0]], float(x[bad[0]]))
+        names = functions.variable_names + functions.constraint_names
+        return cls(evaluator, Rows.at(x, evaluator.first(x), bounds, names), bounds, tol)
+
+    @cached_property
+    def equations(self) -> Face:
+        """The face of the equations alone, with the rank that they have where they hold."""
+        face = self._make(np.flatnonzero(self.rows.equations))
+        if not (face.small and face.free.size and face.constraints.size):
+            return face
+        view = self.view(face)
+        with np.errstate(all="ignore"):
+            rank = settled_rank(view.first, view.first(self.rows.x[face.free]))
+        return replace(face, most=rank)
+
+    def of(self, active: Indices) -> Face:
+        """The face on which the rows in ``active``, the equations among them, hold."""
+        alone = active.size == np.count_nonzero(self.rows.equations)
+        return self.equations if alone else self._make(active)
+
+    def view(self, face: Face) -> OnFace:
+        """The problem on a face."""
+        return OnFace(self._evaluator, self.rows, self._bounds, face, self._tol)
+
+    def _make(self, active: Indices) -> Face:
+        rows, n = self.rows, self.rows.n
+        free = np.setdiff1d(np.arange(n), active[active < n])
+        constraints = active[active >= n] - n
+        jacobian = rows.jacobian[constraints + n][:, free].tocsr()
+        return Face(free, constraints, rows.gradient[free], jacobian)
 
 
 class OnFace:

@@ -1,4 +1,4 @@
-"""First-order conditions of a nonlinear program at a point, with multipliers of the verifier's own.
+"""First-order conditions at a point, with multipliers of the verifier's own.
 
 The residuals, for rows lower ≤ c ≤ upper with Jacobian A (see :mod:`.rows`):
 
@@ -19,13 +19,14 @@ import numpy as np
 
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.point.residuals import counted_distance, counted_slope
+from casadi_hybrid.verify.first_order.face import Faces
 from casadi_hybrid.verify.first_order.fit import fit_largest, fit_signed
 from casadi_hybrid.verify.first_order.measure import Measure
 from casadi_hybrid.verify.first_order.rows import Rows, Sides, nearby_sides
 
 
 @dataclass(frozen=True, slots=True)
-class Residuals:
+class PointResiduals:
     """The residuals of one point with one set of multipliers."""
 
     feasibility: Measure
@@ -46,22 +47,24 @@ class Residuals:
 
 
 @dataclass(frozen=True, slots=True)
-class NlpGiven:
+class Given:
     """How the multipliers a solver gave fare. Sign: L = f + lam_gᵀg + lam_xᵀx.
 
     Attributes:
         residuals: with the given multipliers.
         flipped: with their negatives, which tells a sign error from a wrong answer.
         multipliers: lam_x and lam_g as one vector; lam_x is what stationarity needs if none came.
+        distance: ‖λ_given − λ_fit‖_∞, None where multipliers are not unique.
     """
 
-    residuals: Residuals
-    flipped: Residuals
+    residuals: PointResiduals
+    flipped: PointResiduals
     multipliers: Vector
+    distance: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
-class NlpFirstOrder:
+class FirstOrder:
     """First-order conditions at x.
 
     Attributes:
@@ -72,10 +75,10 @@ class NlpFirstOrder:
         given: the same for given multipliers, None without.
     """
 
-    residuals: Residuals
+    residuals: PointResiduals
     multipliers: Vector
     sides: Sides
-    given: NlpGiven | None
+    given: Given | None
 
     @property
     def feasibility(self) -> Measure:
@@ -92,41 +95,45 @@ class NlpFirstOrder:
         return self.residuals.hold(tol, scaled=scaled)
 
 
-def nlp_first_order(
-    rows: Rows,
+def first_order(
+    faces: Faces,
     tol: float,
     *,
     scaled: bool,
     given: tuple[Vector | None, Vector] | None = None,
-) -> NlpFirstOrder:
+) -> FirstOrder:
     """Fit multipliers and evaluate the four residuals.
 
     Args:
-        rows: the problem at x.
+        faces: the problem at x.
         tol: tolerance; bounds within √tol·max(1, |bound|) of x count as near it.
         scaled: which of the residuals the tolerance is for.
         given: (lam_x, lam_g) to judge beside the fitted ones; without lam_x, it is what
             stationarity needs.
     """
+    rows = faces.rows
     sides = nearby_sides(rows, float(np.sqrt(tol)))
     with np.errstate(all="ignore"):
-        multipliers = _fit(rows, sides, tol, scaled=scaled)
+        multipliers = _fit(faces, sides, tol, scaled=scaled)
         judged = None if given is None else _judge_given(rows, sides, given)
-        return NlpFirstOrder(residuals(rows, sides, multipliers), multipliers, sides, judged)
+        return FirstOrder(residuals(rows, sides, multipliers), multipliers, sides, judged)
 
 
-def _fit(rows: Rows, sides: Sides, tol: float, *, scaled: bool) -> Vector:
+def _fit(faces: Faces, sides: Sides, tol: float, *, scaled: bool) -> Vector:
     """The multipliers with the least residuals.
 
     First with the bounds near x; then with every bound, as far as complementarity leaves a
     multiplier to it, and with the largest residual in place of the squares. What fails all of
     these fails for any multipliers, and the first try tells best why.
     """
-    nearby, multipliers = _fit_sides(rows, sides, tol, scaled=scaled)
-    if multipliers is None:
-        _, multipliers = _fit_sides(rows, nearby_sides(rows, np.inf), tol, scaled=scaled)
+    rows, everywhere = faces.rows, nearby_sides(faces.rows, np.inf)
+    nearby, multipliers = _fit_sides(faces, sides, tol, scaled=scaled)
+    if multipliers is None and everywhere.row.size > sides.row.size:
+        _, multipliers = _fit_sides(faces, everywhere, tol, scaled=scaled)
     if multipliers is not None:
         return multipliers
+    if not sides.sign.any():
+        return nearby
     # With multipliers of any sign on the same bounds: that is a different mistake.
     free = np.zeros(sides.row.size, dtype=bool)
     unsigned = sides.multipliers(
@@ -136,9 +143,10 @@ def _fit(rows: Rows, sides: Sides, tol: float, *, scaled: bool) -> Vector:
 
 
 def _fit_sides(
-    rows: Rows, sides: Sides, tol: float, *, scaled: bool
+    faces: Faces, sides: Sides, tol: float, *, scaled: bool
 ) -> tuple[Vector, Vector | None]:
     """The least-squares multipliers, and some that satisfy the conditions (None: none do)."""
+    rows = faces.rows
     gradients, signed, size = sides.columns(rows), sides.sign != 0, rows.value.size
 
     def satisfying(coefficients: Vector) -> Vector | None:
@@ -146,7 +154,12 @@ def _fit_sides(
         good = residuals(rows, sides, multipliers).dual_hold(tol, scaled=scaled)
         return multipliers if good else None
 
-    fitted = fit_signed(rows.gradient, gradients, sides.distance, signed)
+    if signed.any() or not faces.equations.small:
+        fitted = fit_signed(rows.gradient, gradients, sides.distance, signed)
+    else:
+        # Singular values tell huge multipliers from a rank that is lost where the equations hold.
+        view = faces.view(faces.equations)
+        fitted = view.complete(view.face.fit.multipliers)[sides.row]
     multipliers = sides.multipliers(fitted, size)
     found = satisfying(fitted)
     if found is not None:
@@ -161,10 +174,10 @@ def _fit_sides(
     return multipliers, satisfying(largest)
 
 
-def residuals(rows: Rows, sides: Sides, multipliers: Vector) -> Residuals:
+def residuals(rows: Rows, sides: Sides, multipliers: Vector) -> PointResiduals:
     """Return the four residuals with the multipliers λ."""
     complementarity, dual_sign = _signs(rows, sides, multipliers)
-    return Residuals(
+    return PointResiduals(
         _feasibility(rows), _stationarity(rows, multipliers), complementarity, dual_sign
     )
 
@@ -228,7 +241,7 @@ def _measure(entries: Vector, scaled: Vector, names: tuple[str, ...]) -> Measure
     return Measure(float(entries[worst]), float(np.max(scaled)), names[worst])
 
 
-def _judge_given(rows: Rows, sides: Sides, given: tuple[Vector | None, Vector]) -> NlpGiven:
+def _judge_given(rows: Rows, sides: Sides, given: tuple[Vector | None, Vector]) -> Given:
     lam_x, lam_g = given
     if lam_x is None:
         n = rows.n
@@ -237,4 +250,4 @@ def _judge_given(rows: Rows, sides: Sides, given: tuple[Vector | None, Vector]) 
         bound = np.where(lam_x > 0, rows.upper[:n], rows.lower[:n])
         lam_x = np.where(np.isfinite(bound), lam_x, 0.0)
     both = np.concatenate((lam_x, lam_g))
-    return NlpGiven(residuals(rows, sides, both), residuals(rows, sides, -both), both)
+    return Given(residuals(rows, sides, both), residuals(rows, sides, -both), both)

@@ -1,12 +1,12 @@
 """Multipliers fitted by the verifier itself, so that no verdict rests on a solver's own.
 
-This is the one place that knows how multipliers are fitted. With equalities they are free and a
-least-squares fit is enough; multipliers with a sign would need a bounded fit
-(``scipy.optimize.lsq_linear``) that returns the same :class:`Fit`.
+This is the fit where only equations have multipliers: they are free, and least squares by singular
+values are enough. Multipliers with a sign are fitted in :mod:`.fit`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,6 @@ import numpy as np
 from casadi_hybrid.basics.errors import EvaluationError
 from casadi_hybrid.basics.inputs import Matrix, Vector
 from casadi_hybrid.problem.functions import Evaluation
-from casadi_hybrid.problem.oracle import Oracle
 
 RANK_TOLERANCE = 1e-9
 """Singular values below this fraction of the largest count as zero."""
@@ -72,13 +71,17 @@ def fit_multipliers(gradient: Vector, jacobian: Matrix, *, max_rank: int | None 
     return Fit(multipliers, rank, condition, Vt[rank:].T, free)
 
 
-def settled_rank(oracle: Oracle, at: Evaluation) -> int:
+def settled_rank(first: Callable[[Vector], Evaluation], at: Evaluation) -> int:
     """Return the rank of J where h = 0, near a point that violates it a little.
 
     At a point of a feasible set on which J loses rank the constraints that vanish together have a
     tiny but full Jacobian a tiny distance away, and huge multipliers would then fit any gradient.
     So the rank is read after a few Gauss–Newton steps towards h = 0. Directions in which the
     violation would move x by more than 1e-3·max(1, ‖x‖_∞) are left alone.
+
+    Args:
+        first: x → f, ∇f, h and J.
+        at: these at x.
     """
     here = at
     rank = int(min(at.B.shape))
@@ -92,7 +95,7 @@ def settled_rank(oracle: Oracle, at: Evaluation) -> int:
         move = (U.T @ (here.h / rows))[:rank] / sigma[:rank]
         move[np.abs(move) > TRUST * max(1.0, float(np.abs(at.x).max()))] = 0.0
         try:
-            here = oracle.first(here.x - Vt[:rank].T @ move)
+            here = first(here.x - Vt[:rank].T @ move)
         except EvaluationError:
             break
     return rank

@@ -20,13 +20,10 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import EvaluationError
 from casadi_hybrid.basics.inputs import Matrix, Vector
-from casadi_hybrid.problem.bounds import Bounds
-from casadi_hybrid.problem.evaluator import GeneralEvaluator
 from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.verify.first_order.active import ActiveSet, Qualification
-from casadi_hybrid.verify.first_order.face import OnFace, make_face
+from casadi_hybrid.verify.first_order.face import Faces, OnFace
 from casadi_hybrid.verify.first_order.multipliers import Fit
-from casadi_hybrid.verify.first_order.rows import Rows
 from casadi_hybrid.verify.second_order.cone import in_cone, least_on_cone
 from casadi_hybrid.verify.second_order.curvature import (
     Curvature,
@@ -43,10 +40,8 @@ KERNEL_LIMIT = 3500
 """Free variables up to which the reduced Hessian is formed."""
 
 
-def nlp_second_order(
-    evaluator: GeneralEvaluator,
-    rows: Rows,
-    bounds: Bounds,
+def critical_second_order(
+    faces: Faces,
     active: ActiveSet,
     qualification: Qualification,
     fitted: Vector,
@@ -56,8 +51,7 @@ def nlp_second_order(
     """Judge the curvature at a KKT point.
 
     Args:
-        evaluator: the problem's functions.
-        rows, bounds, active, qualification: the problem at x.
+        faces, active, qualification: the problem at x.
         fitted: the fitted multipliers (lam_x; lam_g).
         given: given multipliers that satisfy the first-order conditions, or None.
         tol: curvature at most this large counts as zero.
@@ -66,8 +60,8 @@ def nlp_second_order(
         The verdict, with the inertia on the kernel of the binding rows. Its direction is one of
         R^n, its multipliers are (lam_x; lam_g).
     """
-    face = make_face(rows, active.binding)
-    view = OnFace(evaluator, rows, bounds, face, tol)
+    rows, face = faces.rows, faces.of(active.binding)
+    view = faces.view(face)
     local = None if given is None else given[rows.n + face.constraints]
     try:
         found = _judge(view, active, qualification, fitted, local, tol)
