@@ -30,6 +30,8 @@ from casadi_hybrid.stopping import (
     StoppingTest,
 )
 
+_REMEDY = "use method='auto'"
+
 
 @dataclass(frozen=True)
 class OnEquations:
@@ -50,24 +52,25 @@ class OnEquations:
 
     def refusal(self, problem: Problem, bounds: Bounds) -> str:
         """Whatever is not an equation in free variables."""
-        who, remedy = f"method {self.name or self.label!r}", "use method='auto'"
-        names = problem.functions
+        who = f"method {self.name or self.label!r}"
+        names, m_h = problem.functions, problem.m_h
         if not problem.m:
-            return f"{who} corrects constraints, and the problem has none; {remedy}"
+            return f"h is empty; {who} corrects constraints: give at least one, or {_REMEDY}"
         rows = np.flatnonzero(bounds.lbg < bounds.ubg)
         if rows.size:
             i = int(rows[0])
             return (
                 f"{who} takes equations only, but {names.constraint_names[i]!r} is an inequality "
-                f"(row {i}: {bounds.lbg[i]:g} to {bounds.ubg[i]:g}); {remedy}"
+                f"(lbg[{i - m_h}] = {bounds.lbg[i]:g} < ubg[{i - m_h}] = {bounds.ubg[i]:g}); "
+                f"{_REMEDY}"
             )
         for side, values in (("lbx", bounds.lbx), ("ubx", bounds.ubx)):
             bounded = np.flatnonzero(np.isfinite(values))
             if bounded.size:
                 i = int(bounded[0])
                 return (
-                    f"{who} takes free variables only, but {names.variable_names[i]!r} has a bound "
-                    f"({side}[{i}] = {values[i]:g}); {remedy}"
+                    f"{who} takes equations only, but the variable {names.variable_names[i]!r} has "
+                    f"a bound ({side}[{i}] = {values[i]:g}); {_REMEDY}"
                 )
         return ""
 

@@ -14,6 +14,7 @@ from casadi_hybrid.call import Call
 from casadi_hybrid.iterations import Iteration
 from casadi_hybrid.methods import make_method
 from casadi_hybrid.point.residuals import Tolerances
+from casadi_hybrid.problem.numbers import refuse_stray_parameters
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
 from casadi_hybrid.stopping import Limits, Progress, StoppingTest
@@ -138,6 +139,7 @@ class Solver:
         problem = self.problem
         if warm_start is not None:
             x0, lam_x0, lam_g0 = start_values(warm_start, problem, x0, lam_x0, lam_g0)
+        refuse_stray_parameters(p, problem.n_p)
         numbers = problem.numbers(
             x0=x0, p=p, lbx=lbx, ubx=ubx, lbg=lbg, ubg=ubg, lam_x0=lam_x0, lam_g0=lam_g0
         )

@@ -145,7 +145,7 @@ def test_the_look_ahead_step_is_the_newton_kkt_step(seed: int, cancellation: Any
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_near_a_minimizer_the_default_method_takes_newton_steps(seed: int) -> None:
+def test_near_a_minimizer_the_look_ahead_takes_newton_steps(seed: int) -> None:
     problem, x0, lam = wide(seed)
     far = list(islice(newton_kkt(problem, x0, lam, refit=True), 30))[-1][0]
     start = far + 0.05
@@ -153,7 +153,7 @@ def test_near_a_minimizer_the_default_method_takes_newton_steps(seed: int) -> No
     first = -np.linalg.pinv(at.B).T @ at.gradient
     expected = newton_kkt(problem, start, first, refit=True)
     xs = np.array([x for x, _ in islice(expected, 4)])
-    history = run(problem, "auto", start, lam, 3)
+    history = run(problem, "look-ahead", start, lam, 3)
     assert np.abs(history.x - xs).max() <= 1e-11 * np.abs(xs).max()
     errors = norm(history.x - far, axis=1)
     assert errors[1] < 0.3 * errors[0]

@@ -311,6 +311,10 @@ def test_a_result_of_equations_explains_itself_too() -> None:
     assert "at ring" in text
     assert f"f(x) = {result.f:.10g}." in text
     problem = Problem(x=x, f=ca.sumsqr(x), h={"ring": ca.log(x[0]) + x[1]})
-    text = Solver(problem).solve([-1, 0]).explain()
-    assert "At the start: the constraint function h is nan in its entry ring, at x_0 = -1" in text
-    assert "Start from another x0, or write the function" in text
+    for method, advice in (
+        ("look-ahead", "Start from another x0, or write the function"),
+        ("auto", "Start from another x0, bound the variables"),
+    ):
+        text = Solver(problem, method).solve([-1, 0]).explain()
+        assert "At the start: the constraint function h is nan in its entry ring, at x_0" in text
+        assert advice in text

@@ -246,9 +246,10 @@ EMPTY: dict[str, Any] = {
 def test_a_problem_without_equations_is_one_that_only_some_methods_refuse(what: str) -> None:
     problem = Problem(x=x, f=ca.sumsqr(x - 1), h=EMPTY[what])
     assert problem.m == 0
-    for method in ("auto", "closed-form"):
+    for method in ("look-ahead", "closed-form"):
         with pytest.raises(InputError, match=rf"^h is empty; method '{method}'.*at least one"):
             Solver(problem, method)
+    assert Solver(problem).solve().x == pytest.approx([1, 1])
     answer = as_function("f", problem)(x0=0)["x"]
     assert answer.full().ravel() == pytest.approx([1, 1])
 
@@ -259,7 +260,6 @@ OTHER_THAN_EQUATIONS: dict[str, tuple[dict[str, Any], str]] = {
         r"'speed' is .* \(lbg\[0\] = 0 < ubg\[0\] = 5",
     ),
     "one side": ({"g": [0, x[0]], "lbg": [0, -inf], "ubg": 0}, r"'g\[1\]' is .*\(lbg\[1\] = -inf"),
-    "another value": ({"g": {"speed": (3, x[0], 3)}}, r"'speed' has to be 3; write it as h"),
     "a bound": ({"ubx": [inf, 1]}, r"the variable 'x_1' has a bound \(ubx\[1\] = 1\)"),
 }
 
@@ -267,15 +267,32 @@ OTHER_THAN_EQUATIONS: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("what", OTHER_THAN_EQUATIONS)
 def test_methods_for_equations_refuse_the_rest_by_name(what: str) -> None:
     arguments, words = OTHER_THAN_EQUATIONS[what]
-    with pytest.raises(InputError, match=f"^method 'auto' takes equations only.*{words}"):
-        Solver(make(**arguments))
+    problem = make(**arguments)
+    with pytest.raises(InputError, match=f"^method 'gda' takes equations only.*{words}.*'auto'"):
+        Solver(problem, "gda")
+    assert Solver(problem, tol=1e-6).solve(0.5).point.name != "UNDEFINED"
 
 
-def test_rows_of_g_that_are_zero_are_equations() -> None:
-    by_h, by_g = make(f=ca.sumsqr(x)), make(f=ca.sumsqr(x), h=None, g=x, lbg=0, ubg=0)
-    ours, theirs = (Solver(problem, "closed-form").solve(0.5) for problem in (by_h, by_g))
-    assert ours.success
-    assert (ours.x == theirs.x).all()
+def test_a_row_without_bounds_waits_for_those_of_the_solve() -> None:
+    problem = Problem.from_nlp({"x": x, "f": ca.sumsqr(x), "g": x[0] - 1})
+    solver = Solver(problem, "closed-form")
+    assert solver.solve(0.9, lbg=0, ubg=0).x == pytest.approx([1, 0], abs=1e-2)
+    with pytest.raises(InputError, match=r"'g' is an inequality \(lbg\[0\] = -inf < ubg"):
+        solver.solve(0.5, ubg=0)
+
+
+@pytest.mark.parametrize("value", [0, 3])
+def test_rows_of_g_with_equal_bounds_are_equations(value: float) -> None:
+    by_h = make(f=ca.sumsqr(x), h=x - value)
+    by_g = make(f=ca.sumsqr(x), h=None, g=x, lbg=value, ubg=value)
+    for method in ("closed-form", "look-ahead", "gda"):
+        ours, theirs = (
+            Solver(problem, method).solve(value + 0.5, history=True) for problem in (by_h, by_g)
+        )
+        assert ours.stop is theirs.stop
+        assert ours.x == pytest.approx(theirs.x, abs=1e-12)
+        assert ours.lam_g == pytest.approx(theirs.lam_g, abs=1e-12)
+        assert ours.g + value == pytest.approx(theirs.g, abs=1e-12)
 
 
 def stacked(kind: Any, **changes: Any) -> Problem:
@@ -511,6 +528,9 @@ def test_a_problem_solves_like_its_dictionary() -> None:
     solver = nlpsol("s", "hybrid", nlp)
     theirs = solver(**numbers, ubg=1, lbx=0, ubx=3)
     assert (ours["x"].full() == theirs["x"].full()).all()
+    same = nlpsol("s", "hybrid", problem)(**numbers)
+    assert (same["x"].full() == theirs["x"].full()).all()
+    assert (Solver(problem).solve(1, [2, 2]).x == theirs["x"].full().ravel()).all()
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import numpy as np
 import paper_by_hand as by_hand
 import pytest
 
-from casadi_hybrid import PointStatus, Problem, Progress, Solver, StopReason
+from casadi_hybrid import InputError, PointStatus, Problem, Progress, Solver, StopReason
 from casadi_hybrid.iterations import Hybrid
 from casadi_hybrid.law import Correction
 from casadi_hybrid.rules import ScheduleRule
@@ -180,11 +180,12 @@ def test_a_start_of_huge_residuals_is_judged_without_overflow() -> None:
 
 
 def fingerprint(result: Any) -> tuple[Any, ...]:
-    arrays = (result.x, result.lam_g, result.mu, result.history.x, result.history.mu)
+    mu = result.lam_g if result.mu is None else result.mu
+    arrays = (result.x, result.lam_g, mu, result.history.x, result.history.mu)
     return (*(array.tobytes() for array in arrays), result.f, result.iterations, result.stop)
 
 
-@pytest.mark.parametrize("method", ["auto", "closed-form", "ogda", "pdhg"])
+@pytest.mark.parametrize("method", ["auto", "look-ahead", "closed-form", "ogda", "pdhg"])
 def test_repeated_solves_are_identical_and_independent(method: str) -> None:
     problem, x0, lam = by_hand.instance(2.0, 1)
     solver = Solver(Problem(**problem.symbolic()), method, max_iter=60)
@@ -218,8 +219,11 @@ def test_one_solver_in_several_threads(compiled: bool, request: pytest.FixtureRe
 def test_the_arguments_are_left_alone() -> None:
     x0, lam, before = np.array([2.0, 1.0]), np.array([0.1]), np.array([2.1, 1.1])
     copies = [array.copy() for array in (x0, lam, before)]
-    for method in ("constant", "ogda", "auto", "pdhg"):
+    for method in ("constant", "ogda", "look-ahead", "pdhg"):
         Solver(PARABOLA, method, max_iter=5).solve(x0, lam_g0=lam, x_prev=before)
+    Solver(PARABOLA, max_iter=5).solve(x0, lam_g0=lam)
+    with pytest.raises(InputError, match="x_prev is for methods with memory; method 'auto' has"):
+        Solver(PARABOLA).solve(x0, x_prev=before)
     for array, copy in zip((x0, lam, before), copies, strict=True):
         assert np.array_equal(array, copy)
 
@@ -309,7 +313,9 @@ def test_overflow_in_a_rule_is_a_status_and_in_the_callback_the_users(
 def test_a_remark_and_a_failed_rule_name_the_variable() -> None:
     height, width = ca.SX.sym("height"), ca.SX.sym("width")
     problem = Problem(x=ca.vertcat(height, width), f=width - height**2, h=width)
-    result = Solver(problem).solve([0.5, 0.5], callback=lambda progress: progress.state.t >= 1)
+    result = Solver(problem, "look-ahead").solve(
+        [0.5, 0.5], callback=lambda progress: progress.state.t >= 1
+    )
     assert any("largest in height" in remark for remark in result.remarks), result.remarks
     failed = Solver(problem, "closed-form", kernel_floor=None).solve([0.5, 0.5])
     assert "largest in height" in failed.detail

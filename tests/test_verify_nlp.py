@@ -661,12 +661,14 @@ def test_a_problem_and_its_dictionary_are_judged_alike():
         assert alone.categories == same.categories
         assert alone.lam_g == pytest.approx(same.lam_g)
         assert alone.restart.relation is same.restart.relation
-    # Bounds of a Problem's instance and names for this report alone.
+    # Bounds of a Problem's instance, of its rows g, and names for this report alone.
+    problem = Problem(x=x, f=f, h=h[0], g=h[1], lbg=0, ubg=0)
     names = {"constraint_names": ["area", "width"], "variable_names": ["a", "b"]}
-    report = verify(problem, [3, 0], lbg=[0, 0], ubg=[0, 0.5], ipopt=False, **names)
+    report = verify(problem, [3, 0], ubg=0.5, ipopt=False, **names)
     assert report.feasibility.where == "width"
+    assert report.feasibility.value == pytest.approx(0.5)
     assert report.stationarity.where in ("a", "b")
-    assert problem.constraint_names == ("h[0]", "h[1]")
+    assert problem.constraint_names == ("h", "g")
 
 
 def test_a_flat_valley_that_ipopt_leaves_is_no_answer():

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import casadi as ca
-import numpy as np
 
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.basics.inputs import positive
@@ -14,7 +14,7 @@ from casadi_hybrid.call import Call
 from casadi_hybrid.casadi_api import sensitivity
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.sensitivity import Sensitivities, Solution
-from casadi_hybrid.problem.bounds import Bounds
+from casadi_hybrid.problem.bounds import Bounds, make_bounds
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
 from casadi_hybrid.solver import Solver
@@ -22,7 +22,6 @@ from casadi_hybrid.stopping import Limits
 
 INPUTS = ("x0", *sensitivity.INPUTS)
 OUTPUTS = sensitivity.OUTPUTS
-_DEFAULTS = {"lbx": -np.inf, "ubx": np.inf, "lbg": -np.inf, "ubg": np.inf}
 
 
 class EmbeddedSolver(ca.Callback):  # type: ignore[misc]
@@ -46,19 +45,23 @@ class EmbeddedSolver(ca.Callback):  # type: ignore[misc]
         n, m = problem.n, problem.m
         self._sizes = {"x0": n, "p": problem.n_p, "lbx": n, "ubx": n, "lbg": m, "ubg": m}
         self._sizes |= {"x": n, "f": 1, "g": m, "lam_x": n, "lam_g": m}
+        given = {label: getattr(problem.bounds, label) for label in sensitivity.INPUTS[1:]}
+        given |= {"x0": problem.x0, "p": problem.p0}
+        self._defaults = {k: ca.DM(value) for k, value in given.items() if value is not None}
         self._derivatives: list[ca.Callback] = []
         self.construct(name, {})
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """Call with numbers or MX, as any CasADi Function.
 
-        By keyword, bounds left out are infinite and p and x0 zero: CasADi's defaults for solvers.
-        (The bare ``call()`` fills everything left out with zeros; CasADi lets no callback say
-        otherwise.)
+        By keyword, what is left out has the problem's default: for a dictionary bounds are
+        infinite and p and x0 zero, as CasADi's solvers have it. Bounds of g are those of all rows,
+        equations first. (The bare ``call()`` fills everything left out with zeros; CasADi lets no
+        callback say otherwise.)
         """
         if not arguments:
-            for label, value in _DEFAULTS.items():
-                named.setdefault(label, ca.DM.ones(self._sizes[label], 1) * value)
+            for label, value in self._defaults.items():
+                named.setdefault(label, value)
         return super().__call__(*arguments, **named)
 
     def get_n_in(self) -> int:
@@ -91,8 +94,9 @@ class EmbeddedSolver(ca.Callback):  # type: ignore[misc]
         Raises:
             RuntimeError: where the solve fails and ``error_on_fail`` is set.
         """
-        x0, p, lbx, ubx, lbg, ubg = (_numbers(argument) for argument in arguments)
-        numbers = self.problem.numbers(x0=x0, p=p, lbx=lbx, ubx=ubx, lbg=lbg, ubg=ubg)
+        x0, p, *limits = (_numbers(argument) for argument in arguments)
+        known = self.problem.numbers(x0=x0, p=p)
+        numbers = replace(known, bounds=make_bounds(self.problem, *limits))
         result = self._solver.run(Call(numbers, self._limits))
         self.result = result
         if self._error_on_fail and not result.success:
@@ -175,9 +179,8 @@ def as_function(
 
     Args:
         name: a valid CasADi name.
-        nlp: CasADi's dictionary or a :class:`~casadi_hybrid.Problem` without equations h of its
-            own. The Function takes and gives columns; for a matrix P of parameters give it
-            ``ca.vec(P)``.
+        nlp: CasADi's dictionary or a :class:`~casadi_hybrid.Problem`. The Function takes and
+            gives columns; for a matrix P of parameters give it ``ca.vec(P)``.
         options: ``tol``, ``residual_tol``, ``max_iter``, ``max_time`` as for
             :func:`~casadi_hybrid.nlpsol`; ``error_on_fail`` (default True),
             without which a failed solve returns its best point; ``weak`` (default 1e-4), see

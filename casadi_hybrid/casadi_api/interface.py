@@ -8,12 +8,14 @@ from typing import Any
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.solver import NlpSolver
-from casadi_hybrid.problem.columns import as_columns
 from casadi_hybrid.problem.problem import Problem
 
 
 def nlpsol(
-    name: str, solver: str, nlp: Mapping[str, Any], options: Mapping[str, Any] | None = None
+    name: str,
+    solver: str,
+    nlp: Mapping[str, Any] | Problem,
+    options: Mapping[str, Any] | None = None,
 ) -> NlpSolver:
     """Make a solver for min f(x, p) s.t. lbg ≤ g(x, p) ≤ ubg, lbx ≤ x ≤ ubx, as ``ca.nlpsol`` does.
 
@@ -27,7 +29,9 @@ def nlpsol(
         name: name of the solver, for messages.
         solver: ``"hybrid"``, the primal–dual barrier method of this package.
         nlp: CasADi's dictionary: ``x``, and where there are any ``p``, ``f``, ``g``; SX or MX.
-            As in CasADi x and g may be rows and p a matrix, read column by column.
+            As in CasADi x and g may be rows and p a matrix, read column by column. Or a
+            :class:`~casadi_hybrid.Problem`, with its default numbers; its equations come first in
+            g and lam_g, and have no lbg and ubg.
         options: a dictionary with any of
 
             ================================  =======  =============================================
@@ -89,25 +93,27 @@ def nlpsol(
         raise InputError(f"name must be a non-empty text, got {name!r}")
     if solver != "hybrid":
         raise InputError(f"solver must be 'hybrid', got {solver!r}; for others use ca.nlpsol")
+    chosen = NlpOptions.from_dict(options)
+    problem = _problem(nlp, name, chosen)
+    if chosen.expand:
+        problem = _expanded(problem)
+    return NlpSolver(name, problem, chosen)
+
+
+def _problem(nlp: Mapping[str, Any] | Problem, name: str, options: NlpOptions) -> Problem:
+    names = options.constraint_names, options.variable_names
+    if isinstance(nlp, Problem):
+        if names != (None, None):
+            raise InputError(
+                "constraint_names and variable_names are for a dictionary: a Problem has its own"
+            )
+        return nlp.compiled() if options.jit else nlp
     if not isinstance(nlp, Mapping):
         raise InputError(
             f"nlp must be a dictionary with 'x', 'p', 'f', 'g', got {type(nlp).__name__}"
         )
-    chosen = NlpOptions.from_dict(options)
-    nlp, shapes = as_columns(nlp)
-    problem = _problem(nlp, name, chosen)
-    if chosen.expand:
-        problem = _expanded(problem)
-    return NlpSolver(name, problem, chosen, shapes)
-
-
-def _problem(nlp: Mapping[str, Any], name: str, options: NlpOptions) -> Problem:
     return Problem.from_nlp(
-        nlp,
-        name=name,
-        constraint_names=options.constraint_names,
-        variable_names=options.variable_names,
-        compile=options.jit,
+        nlp, name=name, constraint_names=names[0], variable_names=names[1], compile=options.jit
     )
 
 

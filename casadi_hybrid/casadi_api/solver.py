@@ -67,10 +67,9 @@ class NlpSolver:
         name: str,
         problem: Problem,
         options: NlpOptions,
-        shapes: Shapes,
     ) -> None:
         self._name = name
-        self._shapes = shapes
+        self._shapes: Shapes = problem.shapes
         self._options = options
         self._solver = Solver(problem)
         self._limits = options.limits
@@ -88,11 +87,11 @@ class NlpSolver:
         self,
         *in_order: Any,
         x0: Any = None,
-        p: Any = 0.0,
-        lbx: Any = -np.inf,
-        ubx: Any = np.inf,
-        lbg: Any = -np.inf,
-        ubg: Any = np.inf,
+        p: Any = None,
+        lbx: Any = None,
+        ubx: Any = None,
+        lbg: Any = None,
+        ubg: Any = None,
         lam_x0: Any = None,
         lam_g0: Any = None,
         warm_start: Result | None = None,
@@ -100,7 +99,8 @@ class NlpSolver:
     ) -> Any:
         """Solve min f(x, p) s.t. lbg ≤ g(x, p) ≤ ubg, lbx ≤ x ≤ ubx.
 
-        A single number stands for all entries, as in CasADi; the defaults are CasADi's.
+        A single number stands for all entries, as in CasADi. What is left out has the default of
+        the problem; that of a dictionary is CasADi's: no bounds, and zeros.
 
         Args:
             *in_order: all of :meth:`name_in` by position, as CasADi takes them; then a tuple comes
@@ -136,6 +136,8 @@ class NlpSolver:
         problem, options = self._solver.problem, self._options
         if warm_start is not None:
             x0, lam_x0, lam_g0 = start_values(warm_start, problem, x0, lam_x0, lam_g0)
+        if p is None and problem.p0 is None:
+            p = 0.0
         p = as_column(p, self._shapes.get("p"))
         numbers = problem.numbers(
             x0=x0, p=p, lbx=lbx, ubx=ubx, lbg=lbg, ubg=ubg, lam_x0=lam_x0, lam_g0=lam_g0

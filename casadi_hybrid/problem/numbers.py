@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError, suggest
-from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.basics.inputs import Vector, as_vector
 from casadi_hybrid.problem.bounds import Bounds, check_pair, checked
 from casadi_hybrid.problem.expressions import Blocks
 
@@ -131,6 +131,16 @@ class Defaults:
         if value is None:
             return known.copy()
         return checked(by_block(value, blocks, known, name), size, name)
+
+
+def refuse_stray_parameters(p: Any, n_p: int) -> None:
+    """CasADi's solvers take a number for parameters that do not exist; here it is a mistake.
+
+    Raises:
+        InputError: for values of parameters that a problem does not have.
+    """
+    if p is not None and not n_p and not isinstance(p, Mapping):
+        as_vector(p, 0, "p")
 
 
 def _all_rows(m_h: int, on_x: Pair, on_g: Pair) -> Bounds:

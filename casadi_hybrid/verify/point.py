@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import casadi as ca
@@ -13,6 +13,7 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Vector, as_vector
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.columns import as_column
+from casadi_hybrid.problem.numbers import refuse_stray_parameters
 from casadi_hybrid.problem.problem import Problem
 
 
@@ -35,13 +36,10 @@ def read_problem(
             "problem must be a Problem or a dictionary with 'x', 'f', 'g', got "
             f"{type(problem).__name__}"
         )
-    if constraint_names is None and variable_names is None:
-        return problem
-    raise InputError(
-        "constraint_names and variable_names are for a dictionary: a Problem has its own"
-    )
-        "constraint_names and variable_names are for a dictionary: a Problem has its own"
-    )
+    found: Problem = problem
+    if constraint_names is not None:
+        found = replace(found, constraint_names=constraint_names)
+    return found if variable_names is None else replace(found, variable_names=variable_names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +101,7 @@ def read_candidate(
         point, label, others = answer.x, "answer.x", answer
     x = read_vector(point, n, label)
     p = getattr(others, "p", None) if p is None else as_column(p, problem.shapes.get("p"))
+    refuse_stray_parameters(p, problem.n_p)
     x0 = getattr(others, "x0", None) if x0 is None else x0
     numbers = problem.numbers(x0, p, *limits)
     bounds, known = numbers.bounds, getattr(others, "bounds", None)
