@@ -8,7 +8,8 @@ What confirms the *point*:
 
 * INFEASIBLE_STATIONARY: ‖h‖_∞ above the tolerance, ‖J_hᵀh‖ ≤ 1e-6 ‖J_h‖‖h‖ (or ≤ 1e-4 ‖h‖ where
   J_h itself vanishes), and least squares started there lowers ‖h‖₂² by less than a thousandth;
-* FEASIBLE_NOT_STATIONARY: ‖h‖_∞ within tolerance, and no multipliers make ‖∇f + J_hᵀλ‖_∞ so;
+* FEASIBLE_NOT_STATIONARY: ‖h‖_∞ within tolerance (where a run ended UNBOUNDED, far out, within
+  tolerance·‖x‖_∞), and no multipliers make ‖∇f + J_hᵀλ‖_∞ so;
 * FRITZ_JOHN_POINT: ‖h‖_∞ within tolerance, the run's multipliers leave ∇f + J_hᵀλ ≠ 0, and
   J_hᵀλ/‖λ‖ ≈ 0 for some λ;
 * STATIONARY_NOT_FEASIBLE: h ≠ 0, and the run's multipliers make ∇f + J_hᵀλ vanish;
@@ -120,7 +121,9 @@ def confirmed(problem: Problem, result: Result, last: Progress | None, found: Fa
 def point_is_right(result: Result, found: Facts) -> bool:
     """Check what the point is said to be."""
     tol = result.tolerances
-    feasible = found.largest <= tol.feasibility
+    far = result.stop is StopReason.UNBOUNDED
+    size = max(1.0, float(np.abs(result.x).max())) if far else 1.0
+    feasible = found.largest <= tol.feasibility * size
     match result.point:
         case PointStatus.INFEASIBLE_STATIONARY:
             return not feasible and found.still
@@ -176,8 +179,7 @@ def falls_along_the_ray(problem: Problem, result: Result) -> bool:
 
 def design_is_infeasible(problem: Problem, result: Result, last: Progress) -> bool:
     """Compute the reason of the message anew from H and J_h at the last iterate."""
-    state = last.state
-    parts = problem.functions.second(state.x, state.multipliers, [])
+    parts = problem.functions.second(last.x, last.multipliers, [])
     B, H = parts[3].full(), parts[4].full()
     Z = null_space(B, rcond=1e-10)
     if stated := re.search(r"has curvature (\S+) along", result.detail):
@@ -189,7 +191,7 @@ def design_is_infeasible(problem: Problem, result: Result, last: Progress) -> bo
         return size > float(stated[2]) and bool(np.isclose(size, float(stated[1]), rtol=1e-2))
     if "singular to working precision" in result.detail:
         # The eigenvalues themselves are rounding; that the numbers are that large is not.
-        return bool(max(norm(H, 2), norm(state.x)) > 1e6)
+        return bool(max(norm(H, 2), norm(last.x)) > 1e6)
     return False
 
 

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from problems.systems import SYSTEMS, System
 from scipy.optimize import least_squares
 
-from casadi_hybrid import METHODS, Problem, Solver
+from casadi_hybrid import Problem, Solver
 
 Vector = NDArray[np.float64]
 ROOT, STATIONARY, RHO = 1e-8, 1e-6, 10.0
@@ -149,10 +149,14 @@ def scipy_least_squares(problem: Problem, x0: Sequence[float]) -> Answer:
     return answer
 
 
-def package_default(problem: Problem, x0: Sequence[float]) -> Answer:
-    """This package's default method, as a user calls it."""
-    result = Solver(problem, "auto").solve(x0)
-    return Answer(result.x, result.stop.name, result.iterations)
+def package_method(name: str) -> Peer:
+    """A method of this package, as a user calls it."""
+
+    def solve(problem: Problem, x0: Sequence[float]) -> Answer:
+        result = Solver(problem, name).solve(x0)
+        return Answer(result.x, result.stop.name, result.iterations)
+
+    return solve
 
 
 PEERS: dict[str, Peer] = {
@@ -160,9 +164,9 @@ PEERS: dict[str, Peer] = {
     "IPOPT L1-elastic": ipopt_elastic,
     "IPOPT squares": ipopt_squares,
     "SciPy": scipy_least_squares,
+    "auto": package_method("auto"),
+    "look-ahead": package_method("look-ahead"),
 }
-if "auto" in METHODS:
-    PEERS["auto"] = package_default
 
 
 def verdict(system: System, reached: Score | None, best: float) -> str:

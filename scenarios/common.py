@@ -31,6 +31,9 @@ from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.rules import ScheduleRule
 from casadi_hybrid.verify import Report, verify
 
+AUTO, LOOK_AHEAD = "hybrid (auto)", "hybrid: look-ahead"
+"""Labels of the default method and of the look-ahead member of the family."""
+
 
 @dataclass(frozen=True)
 class Method:
@@ -128,8 +131,12 @@ def solve(
     max_time: float = 60.0,
     keep_points: bool = False,
     tol: float = TOL,
+    **bounds: Any,
 ) -> Run:
-    """Solve to ``tol`` by one method, from zero multipliers, and judge the answer by ``TOL``."""
+    """Solve to ``tol`` by one method, from zero multipliers, and judge the answer by ``TOL``.
+
+    Further arguments are bounds of the solve; the verifier reads them from the result.
+    """
     solver = Solver(
         problem,
         method.method,
@@ -140,7 +147,7 @@ def solve(
         **method.options,
     )
     trace = Trace(keep_points=keep_points)
-    result = solver.solve(x0, p, callback=trace)
+    result = solver.solve(x0, p, callback=trace, **bounds)
     return Run(method, result, trace, verify(problem, result, p=p, x0=x0, tol=TOL))
 
 
@@ -149,8 +156,8 @@ def solve_with_peer(problem: Problem, x0: Any, p: Any, peer: Peer = IPOPT) -> Re
     # Fresh symbols: the problem's own x may be a stack of several, which nlpsol does not take.
     kind = type(problem.x)
     x, q = kind.sym("x", problem.n), kind.sym("p", problem.n_p)
-    f, h = ca.Function("graph", [problem.x, problem.p], [problem.f, problem.h])(x, q)
-    nlp = {"x": x, "p": q, "f": f, "g": h}
+    f, c = problem.graph(x, q)
+    nlp = {"x": x, "p": q, "f": f, "g": c}
     solver = ca.nlpsol("reference", peer.plugin, nlp, dict(peer.options))
     began = time.perf_counter()
     answer = solver(x0=x0, p=p, lbg=0, ubg=0)
@@ -160,15 +167,17 @@ def solve_with_peer(problem: Problem, x0: Any, p: Any, peer: Peer = IPOPT) -> Re
     residuals = residuals_at(at, lam)
     report = verify(problem, point, p=p, multipliers=lam, tol=TOL)
     stats = solver.stats()
+    status = str(stats["return_status"])
+    refused = status == "Not_Enough_Degrees_Of_Freedom"
     row = {
         "method": peer.label,
-        "stopped": str(stats["return_status"]),
+        "stopped": status,
         "point": "",
         "objective": at.f,
         "feasibility": residuals.feasibility,
         "stationarity": residuals.stationarity,
         # Where IPOPT refuses m > n, it leaves the count of its last problem behind.
-        "iterations": 0 if problem.m > problem.n else int(stats.get("iter_count", -1)),
+        "iterations": 0 if refused else int(stats.get("iter_count", -1)),
         "seconds": seconds,
         "accepted": report.accepted,
         "verdict": word(report),

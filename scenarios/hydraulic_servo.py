@@ -26,7 +26,7 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from common import Method, Run, row_space_rule, solve, solve_with_peer
+from common import AUTO, LOOK_AHEAD, Method, Run, row_space_rule, solve, solve_with_peer
 from matplotlib.figure import Figure
 from reporting import Check, finish, parser, table
 from scipy.optimize import minimize
@@ -152,7 +152,8 @@ def methods(scalar: Best, matrix: Best) -> list[Method]:
         return Method(label, "constant", options)
 
     return [
-        Method("hybrid: look-ahead (auto)", "auto", required=True),
+        Method(AUTO, "auto", required=True),
+        Method(LOOK_AHEAD, "look-ahead", required=True),
         Method("hybrid: matrix steps", "matrix-lookahead"),
         Method("hybrid: matrix M, scalar primal step", Hybrid(m_rule, label="M"), required=True),
         scalar_law("augmented Lagrangian cI", scalar.penalty, 0.0),
@@ -191,7 +192,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     gaps: list[tuple[Best, Best]] = []
     for name in names:
         problem = plant.problem(N, UNITS[name])
-        run = solve(problem, Method("auto", "auto"), plant.start(N), [], max_iter=200)
+        run = solve(problem, Method(AUTO, "auto"), plant.start(N), [], max_iter=200)
         at = Oracle(problem.functions, np.zeros(0)).second(run.result.x, run.result.lam_g)
         gaps.append(
             tuple(

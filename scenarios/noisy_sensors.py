@@ -30,7 +30,7 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from common import Method, Run, solve, solve_with_peer
+from common import AUTO, Method, Run, solve, solve_with_peer
 from matplotlib.figure import Figure
 from reporting import Check, finish, parser, table
 from scipy.linalg import solve_discrete_lyapunov
@@ -196,8 +196,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser(NAME, SUMMARY, budget=True).parse_args(argv)
     T = arguments.max_iter or (2_000 if arguments.short else 8_000)
     problem, start = building(), np.ones(6)
-    default = solve(problem, Method("hybrid: look-ahead (auto)", "auto", required=True), start, [],
-                    max_iter=100)  # fmt: skip
+    default = solve(problem, Method(AUTO, "auto", required=True), start, [], max_iter=100)
     x, lam = default.result.x, default.result.lam_g
     at = Oracle(problem.functions, np.zeros(0)).second(x, lam)
     M = ALPHA * np.linalg.inv(at.B @ at.B.T)

@@ -8,11 +8,11 @@ effort in units of (5 N·m)²Δt, so its Hessian in the torques is I. The constr
 the unknowns (64 against 92), so the end state alone does not fix the motion. Mass, length, gravity
 and the initial angle are parameters of the problem: they change without building it anew.
 
-Three kinds of hybrid run here: the default (look-ahead steps under a trust region), the law with
-matrix steps, and the law with scalar primal steps and the correction M = α(BBᵀ)⁻¹, once in each
-channel and half in both, which must give one and the same trajectory. The paper's closed-form
-rule is local: it stops where the Lagrangian has negative curvature on ker J_h, and the table says
-so. ``--tune`` runs the grid from which the steps of the first-order methods were taken.
+The default method runs here beside the paper's family: look-ahead steps under a trust region, the
+law with matrix steps, and the law with scalar primal steps and the correction M = α(BBᵀ)⁻¹, once
+in each channel and half in both, which must give one and the same trajectory. The paper's
+closed-form rule is local: it stops where the Lagrangian has negative curvature on ker J_h, and the
+table says so. ``--tune`` runs the grid from which the steps of the first-order methods were taken.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from common import Method, Reference, Run, row_space_rule, solve, solve_with_peer
+from common import AUTO, LOOK_AHEAD, Method, Reference, Run, row_space_rule, solve, solve_with_peer
 from matplotlib.figure import Figure
 from reporting import Check, finish, parser
 from scipy.integrate import solve_ivp
@@ -124,7 +124,8 @@ def in_metric(label: str, theta: float, *, required: bool = False, **steps: floa
 def methods() -> list[Method]:
     """Return the rows of the table; the steps of the first-order methods come from ``--tune``."""
     return [
-        Method("hybrid: look-ahead (auto)", "auto", required=True),
+        Method(AUTO, "auto", required=True),
+        Method(LOOK_AHEAD, "look-ahead", required=True),
         Method("hybrid: matrix steps", "matrix-lookahead", {"optimistic_share": 0.5}),
         *(
             in_metric(f"hybrid: metric, {label}", theta, required=True)
@@ -189,7 +190,7 @@ def draw(case: SwingUp, p: Sequence[float], ours: np.ndarray, ipopt: np.ndarray)
     fig, axes = figure(3, 1, height=1.9, sharex=True)
     time = case.step * np.arange(case.intervals + 1)
     middle = time[:-1] + case.step / 2
-    line = {"color": PALETTE[0], "linewidth": 1.6, "label": "hybrid (auto)"}
+    line = {"color": PALETTE[0], "linewidth": 1.6, "label": AUTO}
     circles = {"color": "#000000", "linestyle": "", "marker": "o", "markersize": 5}
     circles |= {"fillstyle": "none", "label": "IPOPT"}
     *states, torque = case.trajectory(ours)

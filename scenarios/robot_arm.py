@@ -16,22 +16,21 @@ Three targets, all from the rest posture as a cold start:
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import casadi as ca
 import numpy as np
 from animation import save_animation
-from common import Method, Run, solve, solve_with_peer
+from common import AUTO, Method, Run, solve, solve_with_peer
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from reporting import TOL, Check, finish, parser, word
 from scipy.optimize import least_squares
-from solving import SLEQP, Peer
+from solving import IPOPT, SLEQP
 
-from casadi_hybrid import Problem, nlpsol
+from casadi_hybrid import Problem
 from casadi_hybrid.plotting import PALETTE, figure, line_style
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.verify import run_ipopt, verify
@@ -89,6 +88,8 @@ def measured(q: np.ndarray, noise: float = 0.0, seed: int = 0) -> np.ndarray:
 POSTURE = np.array([0.8, -0.9, 1.6, -2.0, -1.0, 0.5])
 STRETCHED = np.array([0.8, -0.9, 1.6, -2.0, 0.0, 0.5])
 NOISE = 2e-3
+LIMITS = {"lbx": -np.pi, "ubx": np.pi}
+"""Bounds on the joint angles, which only the default method takes."""
 TIGHT = 1e-10
 """Where J_h loses rank, an error of ε in h leaves one of √ε in q, so h is solved to more than
 :data:`reporting.TOL`: with 1e-6 the stretched wrist ends 0.03 rad off and the verifier says so."""
@@ -98,12 +99,13 @@ def methods(case: str) -> list[Method]:
     """Return the rows of a case; what is required of them is a KKT point."""
     required = case != "noisy"
     names = {
-        "auto": "look-ahead (auto)",
-        "matrix-lookahead": "matrix steps",
-        "whitened": "whitened",
+        "auto": AUTO,
+        "look-ahead": "hybrid look-ahead",
+        "matrix-lookahead": "hybrid matrix steps",
+        "whitened": "hybrid whitened",
     }
     return [
-        Method(f"{case}: hybrid {label}", name, required=required and name == "auto")
+        Method(f"{case}: {label}", name, required=required and name in ("auto", "look-ahead"))
         for name, label in names.items()
     ]
 
@@ -111,7 +113,7 @@ def methods(case: str) -> list[Method]:
 def judged(
     problem: Problem, p: np.ndarray, label: str, x: Any, lam: Any, **cost: Any
 ) -> dict[str, Any]:
-    """Return the row of a solver that is not one of this package's equality methods."""
+    """Return the row of another solver."""
     report = verify(problem, np.array(x).ravel(), p=p, multipliers=np.array(lam).ravel(), tol=TOL)
     return {
         "method": label,
@@ -124,41 +126,20 @@ def judged(
     }
 
 
-def by_nlpsol(problem: Problem, p: np.ndarray, case: str, peer: Peer | None) -> dict[str, Any]:
-    """Return the row of the general hybrid solver with joint limits (no peer), or of a peer."""
-    nlp = {"x": problem.x, "p": problem.p, "f": problem.f, "g": problem.h}
-    if peer is None:
-        label, box = "hybrid nlpsol, |q| ≤ π", {"lbx": -np.pi, "ubx": np.pi}
-        solver: Any = nlpsol("arm", "hybrid", nlp)
-    else:
-        label, box = peer.label, {}
-        solver = ca.nlpsol("arm", peer.plugin, nlp, dict(peer.options))
-    began = time.perf_counter()
-    found = solver(x0=REST, p=p, lbg=0, ubg=0, **box)
-    seconds = time.perf_counter() - began
-    stats = solver.stats()
-    cost = {"stopped": str(stats["return_status"]), "iterations": int(stats.get("iter_count", -1))}
-    # No joint ends at its limit, so the verifier of equality problems can judge the point.
-    return judged(
-        problem, p, f"{case}: {label}", found["x"], found["lam_g"], seconds=seconds, **cost
-    )
-
-
 def rows_of(
     problem: Problem, p: np.ndarray, case: str, runs: Sequence[Run]
 ) -> list[dict[str, Any]]:
     """Return all rows of a case."""
     elastic = run_ipopt(problem, REST, p)
-    plain = solve_with_peer(problem, REST, p).row
+    plain, sleqp = (solve_with_peer(problem, REST, p, peer).row for peer in (IPOPT, SLEQP))
     return [
         *(run.row() for run in runs),
-        by_nlpsol(problem, p, case, None),
         {**plain, "method": f"{case}: IPOPT"},
         judged(
             problem, p, f"{case}: IPOPT, elastic form", elastic.x, elastic.multipliers,
             stopped=elastic.status, iterations=elastic.iterations, seconds=elastic.elapsed,
         ),
-        by_nlpsol(problem, p, case, SLEQP),
+        {**sleqp, "method": f"{case}: SLEQP"},
     ]  # fmt: skip
 
 
@@ -196,14 +177,14 @@ def draw_postures(p: np.ndarray, q: np.ndarray) -> Figure:
     return fig
 
 
-def draw_courses(runs: dict[str, Sequence[Run]]) -> Figure:
+def draw_courses(runs: Mapping[str, Sequence[Run]]) -> Figure:
     """Plot the violation over the iterations."""
     fig, axes = figure(1, 1, height=3.0, width=5.0)
     ax = axes[0, 0]
     for i, (case, ran) in enumerate(runs.items()):
         course = np.maximum(ran[0].trace.feasibility, 1e-16)
         ax.semilogy(course, label=case, marker="os^"[i], markersize=4, **line_style(i))
-    ax.set(xlabel="iteration of look-ahead (auto)", ylabel="largest marker error (m)")
+    ax.set(xlabel=f"iteration of {AUTO}", ylabel="largest marker error (m)")
     ax.axhline(TOL, color="#7F7F7F", linewidth=0.9, linestyle=":")
     ax.legend(fontsize=9)
     return fig
@@ -230,11 +211,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         "stretched wrist": measured(STRETCHED),
         "noisy": measured(POSTURE, NOISE),
     }
-    runs: dict[str, Sequence[Run]] = {}
+    runs: dict[str, list[Run]] = {}
     rows: list[dict[str, Any]] = []
     budget = arguments.max_iter or (100 if arguments.short else 1000)
     for case, p in targets.items():
         runs[case] = [solve(problem, m, REST, p, max_iter=budget, tol=TIGHT) for m in methods(case)]
+        limited = Method(f"{case}: {AUTO}, |q| ≤ π", "auto", required=case != "noisy")
+        runs[case].append(solve(problem, limited, REST, p, max_iter=budget, tol=TIGHT, **LIMITS))
         rows += rows_of(problem, p, case, runs[case])
     noisy = runs["noisy"][0].result
     fit = least_squares(
