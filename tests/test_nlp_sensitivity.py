@@ -105,7 +105,7 @@ def test_compiled_functions_are_refused():
     program = Problem.from_nlp({"x": x, "p": p, "f": (x - p) ** 2})
     compiled = copy(program)
     compiled.__dict__["functions"] = replace(program.functions, backend="compiled")
-    with pytest.raises(InputError, match="build it with compiled=False"):
+    with pytest.raises(InputError, match="build it with compile=False"):
         Sensitivities(compiled)
 
 

@@ -191,3 +191,23 @@ def test_a_warm_start_holds_where_an_equation_is_there_twice():
     solver(warm_start=solver.result, p=[1.01, 0.01, 0.98])
     assert solver.stats()["success"]
     assert solver.stats()["iter_count"] <= 2
+
+
+@pytest.mark.parametrize("tol", [1e-8, 1e-16])
+def test_rounding_alone_keeps_no_warm_start_from_its_end(tol: float) -> None:
+    """A tolerance that nothing meets, as do-mpc's example of a differentiator asks for."""
+    x, p = ca.SX.sym("x", 4), ca.SX.sym("p")
+    f = ca.sumsqr(ca.sin(x) - p * ca.DM([0.3, 0.1, -0.2, 0.7])) + 0.1 * ca.exp(x[0] * x[1])
+    g = ca.vertcat(x[0] + x[1] ** 3, x[2] * x[3])
+    nlp = {"x": x, "p": p, "f": f, "g": g}
+    solver = nlpsol("s", "hybrid", nlp, {"tol": tol})
+    bounds = {"lbg": [0.1, -0.1], "ubg": [0.1, 9.0], "lbx": -2, "ubx": [2, 2, 2, 0.5]}
+    found = solver(x0=0.2, p=1.0, **bounds)
+    first = solver.result
+    given = {"x0": found["x"], "lam_x0": found["lam_x"], "lam_g0": found["lam_g"]}
+    found = solver(**given, p=1.05, **bounds)
+    warm = solver.result
+    assert first.success
+    assert warm.success
+    assert warm.iterations <= 6
+    assert kkt(nlp, found, p=1.05, **bounds) <= max(tol, 1e-12)

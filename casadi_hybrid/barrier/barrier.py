@@ -54,6 +54,8 @@ from casadi_hybrid.standard_form.form import EASED, Point, StandardForm, eased
 
 _CLEAR, _LATE = 100.0, 1.1e-9  # at the second ν an active set is tried also if it is not clear
 _FAR_OFF, _NU_FAR_OFF = 10.0, 1e-2
+# As if it had been the last σ: where variables are flat, a larger one holds up every warm step.
+_SHIFT_NEARBY = 1e-10
 _LEAP = 10  # steps of iterates that run away before the first leap
 _UNDEFINED = 10  # steps without a second derivative
 
@@ -126,12 +128,16 @@ class Barrier:
             return it, 0
         known = warm.working_set
         active = active_guess(form, it) if known is None else form.from_working_set(known)
-        return follow(form, self._kernel, it, self._solved, active, patience=self.settings.beside)
+        return follow(
+            form, self._kernel, it, self._solved, active,
+            within=self._within, patience=self.settings.beside,
+        )  # fmt: skip
 
     def _nearby(self, it: Iterate, warm: WarmStart) -> Iterate:
         """The given multipliers, those of bounds at least on the central path of ν.
 
-        With a ν as small as that of a warm start only where they nearly solve this problem.
+        With a ν as small as that of a warm start only where they nearly solve this problem. The
+        first σ, where one is needed, is small too: a large one is no guard so near.
         """
         form = self.form
         below, above = it.at.below, it.at.above
@@ -141,7 +147,7 @@ class Barrier:
             it = changed(it, nu=max(it.nu, _NU_FAR_OFF))
         z_lower = np.where(form.has_lower, np.maximum(z_lower, it.nu / below), 0.0)
         z_upper = np.where(form.has_upper, np.maximum(z_upper, it.nu / above), 0.0)
-        return changed(it, y=y, z_lower=z_lower, z_upper=z_upper)
+        return changed(it, y=y, z_lower=z_lower, z_upper=z_upper, shift=_SHIFT_NEARBY)
 
     def evaluate(self, oracle: Oracle, state: State) -> Point:
         """Return the point the state carries: its trial step has evaluated it already."""

@@ -20,11 +20,12 @@ import numpy as np
 
 from casadi_hybrid.barrier.iterate import Iterate, scaled_error
 from casadi_hybrid.barrier.polish import PRECISE, REMEDIES, Mask, Remedies, pinned_step
+from casadi_hybrid.basics.arrays import changed
 from casadi_hybrid.kernel.kernel import Kernel
 from casadi_hybrid.standard_form.form import ROOM, StandardForm
 
 _STEPS, _SETS = 8, 12
-_EXACT = 1e-11  # what is not solved there will not be
+_EXACT = 1e-11  # what is not solved there will not be, whatever the tolerance
 
 
 def follow(
@@ -34,6 +35,7 @@ def follow(
     solved: Callable[[Iterate], bool],
     active: tuple[Mask, Mask],
     *,
+    within: Callable[[Iterate], bool],
     patience: int = 0,
 ) -> tuple[Iterate | None, int]:
     """Return the iterate that is ``solved``, None where there is none, and the steps it took.
@@ -43,6 +45,8 @@ def follow(
         it: where to begin; its multipliers of the bounds are not used.
         solved: the test of the end.
         active: the first guess, entries of w at their lower and at their upper bound.
+        within: the test of the user's residuals alone. It decides where only rounding is left of
+            the error, which may be more than a tolerance that asks for less than that.
         patience: so many steps may get nearer by halves, as they do next to a double root; zero
             for the ordinary number of steps that have to be better.
     """
@@ -57,7 +61,8 @@ def follow(
         # The first step may raise it: the multipliers of the guess need not fit the new data.
         now = scaled_error(form, it, 0.0)
         if now <= _EXACT if patience else now > 0.5 * error:
-            return None, step
+            rounding = not patience and now <= _EXACT and within(it)
+            return changed(it, tiny=1) if rounding else None, step
         error = now
     return None, steps
 
