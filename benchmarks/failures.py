@@ -2,10 +2,10 @@
 
     python benchmarks/failures.py [--guarded 20] [--others 40] [--per-kind 3] [--seeds 40]
 
-Runs the default method and the look-ahead iteration where they are under stress (far starts, condition numbers to 1e6, Jacobians
-that lose rank, systems from 100 times their published start, problems without a solution) and the
-rules without safeguards on the paper's class, keeps what did not succeed, at most ``--per-kind``
-of each rule and status, and prints one table. Its last column is the verdict of
+Runs the default method and the look-ahead iteration where they are under stress (far starts,
+condition numbers to 1e6, Jacobians that lose rank, systems from 100 times their published start,
+problems without a solution) and the rules without safeguards on the paper's class, keeps what did
+not succeed, at most ``--per-kind`` of each rule and status, and prints one table. Its last column is the verdict of
 ``reexamine.py``, where it stands what confirms what.
 """
 
@@ -143,7 +143,9 @@ def align(rows: Sequence[Sequence[str]]) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; return 0 when every status is confirmed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--guarded", type=int, default=20, help="failures where there is a solution")
+    parser.add_argument(
+        "--guarded", type=int, default=20, help="failures where there is a solution"
+    )
     parser.add_argument("--others", type=int, default=40, help="failures of the other rules")
     parser.add_argument("--per-kind", type=int, default=3, help="of each rule and status")
     parser.add_argument("--seeds", type=int, default=40, help="instances of each kind of problem")

@@ -1,0 +1,100 @@
+"""The page for maintainers says what there is, and its examples run."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "casadi_hybrid"
+PAGE = (ROOT / "docs" / "maintainers.md").read_text(encoding="utf-8")
+SECTIONS = {
+    title.strip(): re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    for title, text in re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE)
+}
+
+
+def rooms() -> dict[str, str]:
+    """The table: a room and what it may import, in its order."""
+    rows = re.findall(r"^\| `(\w+)` \|[^|]*\| ([^|]*) \|$", PAGE, re.MULTILINE)
+    assert len(dict(rows)) == len(rows)
+    return dict(rows)
+
+
+def allowed(room: str) -> set[str]:
+    """The rooms that the table lets a room import."""
+    table = rooms()
+    names, text = list(table), table[room]
+    above = set(names[: names.index(room)])
+    said = set(re.findall(r"`(\w+)`", text))
+    assert said <= above, f"{room} stands above {said - above}"
+    if text.startswith("all above"):
+        return above - said
+    assert said or text == "nothing"
+    return said
+
+
+def imported(room: str) -> set[str]:
+    """The other rooms that a room's modules import, also within functions."""
+    folder = PACKAGE / room
+    files = sorted(folder.rglob("*.py")) if folder.is_dir() else [folder.with_suffix(".py")]
+    found = set()
+    for file in files:
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                found |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                inside = node.module == "casadi_hybrid"
+                names = [alias.name for alias in node.names] if inside else []
+                found |= {f"casadi_hybrid.{name}" for name in names} or {node.module}
+    parts = (name.split(".") for name in found if name.startswith("casadi_hybrid."))
+    return {part[1] for part in parts if not part[1].startswith("__")} - {room}
+
+
+def test_the_table_has_the_rooms_that_exist():
+    folders = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    modules = {path.stem for path in PACKAGE.glob("*.py")} - {"__init__", "__main__"}
+    assert set(rooms()) == folders | modules
+
+
+@pytest.mark.parametrize("room", rooms())
+def test_a_room_imports_what_the_table_allows(room):
+    assert imported(room) <= allowed(room)
+
+
+def test_every_part_has_an_example_that_says_what_comes_out():
+    with_code = [title for title, blocks in SECTIONS.items() if blocks]
+    assert with_code == ["A rule", "An iteration", "A stopping test", "A kernel", "A scenario"]
+    for title in with_code:
+        assert "assert " in SECTIONS[title][-1], title
+
+
+def test_the_examples_are_as_short_as_promised():
+    """A rule in 20 lines, a scenario in 25: from the class or def to its last line."""
+    for title, kind, most in (("A rule", ast.ClassDef, 20), ("A scenario", ast.FunctionDef, 25)):
+        (text,) = SECTIONS[title]
+        (found,) = (node for node in ast.parse(text).body if isinstance(node, kind))
+        assert found.end_lineno - found.lineno < most
+
+
+def test_the_examples_run_in_order(monkeypatch, tmp_path, capsys):
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": "maintainers"}
+    for title, blocks in SECTIONS.items():
+        for text in blocks:
+            exec(compile(text, f"docs/maintainers.md, {title}", "exec"), names)
+    assert "accepted" in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_its_links_lead_somewhere():
+    for link in re.findall(r"\]\(([^)]+)\)", PAGE):
+        path, _, anchor = link.partition("#")
+        target = ROOT / "docs" / path
+        assert target.is_file(), link
+        if anchor:
+            headings = re.findall(r"^#+ (.+)$", target.read_text(encoding="utf-8"), re.MULTILINE)
+            assert anchor in {heading.lower().replace(" ", "-") for heading in headings}
