@@ -5,44 +5,37 @@ of a primal–dual iteration; this package designs M, splits it and runs it, bes
 baselines, and checks every answer.
 """
 
-from casadi_hybrid.basics.errors import CompilerWarning, DesignError, EvaluationError, InputError
+from casadi_hybrid.basics.errors import DesignError, EvaluationError, InputError
 from casadi_hybrid.basics.status import PointStatus, StopReason
 from casadi_hybrid.casadi_api.function import as_function
 from casadi_hybrid.casadi_api.interface import nlpsol
 from casadi_hybrid.casadi_api.opti import solve_opti
 from casadi_hybrid.casadi_api.sensitivity import solution_sensitivity
-from casadi_hybrid.casadi_api.solver import NlpSolver, SolveError
+from casadi_hybrid.casadi_api.solver import SolveError
 from casadi_hybrid.course.history import History
-from casadi_hybrid.course.record import IterationRecord
 from casadi_hybrid.methods import METHODS
-from casadi_hybrid.point.residuals import Residuals, Tolerances
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
 from casadi_hybrid.solver import Solver
 from casadi_hybrid.stopping import Progress
 from casadi_hybrid.verify import Report, verify
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "METHODS",
-    "CompilerWarning",
     "DesignError",
     "EvaluationError",
     "History",
     "InputError",
-    "IterationRecord",
-    "NlpSolver",
     "PointStatus",
     "Problem",
     "Progress",
     "Report",
-    "Residuals",
     "Result",
     "SolveError",
     "Solver",
     "StopReason",
-    "Tolerances",
     "as_function",
     "nlpsol",
     "solution_sensitivity",

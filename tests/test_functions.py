@@ -13,8 +13,8 @@ from graphs import Tree, central, complex_step, evaluate, numeric, trees
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from casadi_hybrid import CompilerWarning, PointStatus, Problem, Solver, StopReason
-from casadi_hybrid.basics.errors import EvaluationError
+from casadi_hybrid import PointStatus, Problem, Solver, StopReason
+from casadi_hybrid.basics.errors import CompilerWarning, EvaluationError
 from casadi_hybrid.problem import functions
 from casadi_hybrid.problem.oracle import Oracle
 

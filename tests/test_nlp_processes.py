@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from nlp_cases import CASES, OUTPUTS, numbers
 
-from casadi_hybrid import NlpSolver, Result, nlpsol
+from casadi_hybrid import Result, nlpsol
 from casadi_hybrid.basics.parallel import in_parallel
+from casadi_hybrid.casadi_api.solver import NlpSolver
 
 Task = tuple[int, NlpSolver, tuple[float, float]]
 

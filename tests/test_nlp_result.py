@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from nlp_cases import CASES
 
-from casadi_hybrid import IterationRecord, Problem, Result, Solver, nlpsol, verify
+from casadi_hybrid import Problem, Result, Solver, nlpsol, verify
+from casadi_hybrid.course.record import IterationRecord
 from casadi_hybrid.plotting import plot_convergence
 
 

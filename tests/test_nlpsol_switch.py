@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 from nlp_cases import CASES, OUTPUTS, numbers
 
-import casadi_hybrid
 from casadi_hybrid import InputError, nlpsol, solve_opti, verify
 from casadi_hybrid.casadi_api.foreign import ONLY_OFF, WITHOUT_EFFECT, OptionWarning
+from casadi_hybrid.course.record import IterationRecord
 
 Make = Callable[..., Any]
 QUIET = {"ipopt.print_level": 0, "print_time": 0, "ipopt.sb": "yes"}
@@ -359,7 +359,7 @@ def test_a_callback_of_casadi_stops_and_is_called_every_few_steps() -> None:
 
 
 def test_errors_of_the_callback_can_be_ignored() -> None:
-    def broken(record: casadi_hybrid.IterationRecord) -> bool:
+    def broken(record: IterationRecord) -> bool:
         raise KeyError("mine")
 
     nlp, call = CASES["bounds"]

@@ -15,8 +15,9 @@ import pytest
 from nlp_cases import CASES, OUTPUTS, numbers
 from problems.hs import HS
 
-from casadi_hybrid import InputError, IterationRecord, SolveError, nlpsol
+from casadi_hybrid import InputError, SolveError, nlpsol
 from casadi_hybrid.casadi_api.options import NlpOptions
+from casadi_hybrid.course.record import IterationRecord
 
 
 def status(f: Any, g: Any, x: Any, **call: Any) -> tuple[dict[str, Any], Any]:

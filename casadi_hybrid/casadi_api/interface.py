@@ -75,7 +75,8 @@ def nlpsol(
             :class:`~casadi_hybrid.casadi_api.foreign.OptionWarning` names those that are not used.
 
     Returns:
-        A :class:`~casadi_hybrid.NlpSolver`. Other parameters, bounds and starts need no new one.
+        A :class:`~casadi_hybrid.casadi_api.solver.NlpSolver`. Other parameters, bounds and starts
+        need no new one.
 
     Raises:
         InputError: for another solver's name, an unknown entry or option, or bad symbols.

@@ -1,0 +1,85 @@
+"""The rooms of the package: data goes one way, and no module imports itself by a detour."""
+
+from __future__ import annotations
+
+import ast
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import casadi_hybrid
+
+ROOT = Path(casadi_hybrid.__file__).parent
+# Each may import those before it, and itself.
+ROOMS = (
+    "basics", "kernel", "problem", "point", "law", "rules", "iterations", "stopping", "course",
+    "loop", "standard_form", "barrier", "answer", "explain", "result", "call", "equations",
+    "attempts", "methods", "solver", "verify", "casadi_api", "plotting", "paper", "claims", "study",
+    "cli",
+)  # fmt: skip
+LARGEST = 16
+
+
+def modules() -> dict[str, Path]:
+    """Every module by the parts of its name after the package's, joined by dots."""
+    found = {}
+    for path in ROOT.rglob("*.py"):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def imports(path: Path, known: dict[str, Path]) -> set[str]:
+    """The modules of the package that a file imports, in functions and for types alone too."""
+    names: list[str] = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{path}: imports are absolute here"
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                names.append(
+                    inner if inner.removeprefix("casadi_hybrid.") in known else node.module
+                )
+    ours = (name.removeprefix("casadi_hybrid.") for name in names if name.startswith("casadi_hyb"))
+    return {name for name in ours if name in known and name}
+
+
+def test_no_circle_of_imports() -> None:
+    known = modules()
+    graph = {name: imports(path, known) - {name} for name, path in known.items() if name}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        raise AssertionError(" imports ".join(error.args[1])) from None
+
+
+def test_a_room_imports_those_before_it() -> None:
+    known = modules()
+    wrong = [
+        f"{name} imports {other}"
+        for name, path in known.items()
+        if name
+        for other in imports(path, known)
+        if ROOMS.index(other.split(".")[0]) > ROOMS.index(name.split(".")[0])
+    ]
+    assert not wrong, wrong
+
+
+def test_a_room_is_small_enough_to_see() -> None:
+    folders = [ROOT, *(path for path in ROOT.rglob("*") if path.is_dir())]
+    sizes = {str(folder): len(list(folder.glob("*.py"))) for folder in folders}
+    assert max(sizes.values()) <= LARGEST, sizes
+
+
+def test_every_public_name_is_shown_somewhere() -> None:
+    """In a scenario, a notebook or the README: what nobody needs is not offered at the top."""
+    top = ROOT.parent
+    shown = [
+        top / "README.md",
+        *(top / "scenarios").glob("*.py"),
+        *(top / "notebooks").glob("*.py"),
+    ]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in shown)
+    assert [name for name in casadi_hybrid.__all__ if name not in text] == []
+    assert len(casadi_hybrid.__all__) <= 20
