@@ -5,8 +5,8 @@
 Runs the default method and the look-ahead iteration where they are under stress (far starts,
 condition numbers to 1e6, Jacobians that lose rank, systems from 100 times their published start,
 problems without a solution) and the rules without safeguards on the paper's class, keeps what did
-not succeed, at most ``--per-kind`` of each rule and status, and prints one table. Its last column is the verdict of
-``reexamine.py``, where it stands what confirms what.
+not succeed, at most ``--per-kind`` of each rule and status, and prints one table. Its last column
+is the verdict of ``reexamine.py``, where it stands what confirms what.
 """
 
 from __future__ import annotations
