@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import re
 from pathlib import Path
 
@@ -88,6 +89,15 @@ def test_the_examples_run_in_order(monkeypatch, tmp_path, capsys):
             exec(compile(text, f"docs/maintainers.md, {title}", "exec"), names)
     assert "accepted" in capsys.readouterr().out
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("page", ["README.md", "CHANGELOG.md", "docs/maintainers.md"])
+def test_names_of_the_package_exist(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for name in re.findall(r"`(casadi_hybrid(?:\.\w+)+)`", text):
+        module, _, last = name.rpartition(".")
+        assert importlib.util.find_spec(name if last.islower() else module), name
+        assert last.islower() or hasattr(importlib.import_module(module), last), name
 
 
 def test_its_links_lead_somewhere():
