@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
+from test_rooms import ROOMS
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "casadi_hybrid"
@@ -59,6 +60,7 @@ def test_the_table_has_the_rooms_that_exist():
     folders = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
     modules = {path.stem for path in PACKAGE.glob("*.py")} - {"__init__", "__main__"}
     assert set(rooms()) == folders | modules
+    assert list(rooms()) == [*ROOMS]
 
 
 @pytest.mark.parametrize("room", rooms())
