@@ -16,7 +16,7 @@
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid import Problem, Solver
+from casadi_hybrid import Problem, Solver, verify
 from casadi_hybrid.plotting import (
     PALETTE,
     deviation,
@@ -27,7 +27,6 @@ from casadi_hybrid.plotting import (
 )
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.rules import ClosedFormSplit, DesignRule, GivenSplit
-from casadi_hybrid.verify import verify
 
 # %% [markdown]
 # ## A problem one can see
@@ -45,7 +44,7 @@ problem = Problem(
     name="circle and parabola",
 )
 x0 = np.array([0.5, 0.5])
-solution = Solver(problem, "auto").solve(x0)
+solution = Solver(problem).solve(x0)
 print(solution)
 
 
