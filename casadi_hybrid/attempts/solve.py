@@ -234,8 +234,9 @@ def _run(
     x0, tolerances = attempt.start, options.tolerances
     try:
         form = StandardForm(
-            program, bounds, p, x0, attempt.relaxation, scaled=attempt.scaled, beside=attempt.beside
-        )
+            program, bounds, p, x0, attempt.relaxation,
+            scaled=attempt.scaled, even=attempt.composite, beside=attempt.beside,
+        )  # fmt: skip
     except EvaluationError as error:
         return undefined_result(program, bounds, p, x0, tolerances, error)
     trail = Trail(tolerances.feasibility)

@@ -137,7 +137,8 @@ class StandardForm:
 
     A relaxation widens every bound by that fraction of max(1, |bound|): problems without an
     interior (complementarity conditions, inequalities that meet) get one. Rows that are not
-    ``scaled`` have their violation measured in the user's units. With ``beside`` equations ask for
+    ``scaled`` have their violation measured in the user's units; ``even`` scales make the largest
+    entry of every gradient one, whatever the units of its row. With ``beside`` equations ask for
     the values that their rows have at the start, which is next to a point without multipliers.
 
     Attributes:
@@ -157,6 +158,7 @@ class StandardForm:
         relaxation: float = 0.0,
         *,
         scaled: bool = True,
+        even: bool = False,
         beside: bool = False,
     ) -> None:
         self.program, self.bounds = program, bounds
@@ -189,7 +191,11 @@ class StandardForm:
         self.scale_f = max(1e-8, min(SCALE_GOAL / max(steepest, 1e-300), 1.0))
         steep = self._row_maxima(self.at_start.J) if scaled else np.zeros(self.m)
         scale_c = SCALE_GOAL / np.maximum(steep, 1e-300)
-        self.scale_c: Vector = np.maximum(1e-8, np.minimum(scale_c, 1.0))
+        if even:
+            scale_c = np.where(steep > 0.0, np.minimum(scale_c / SCALE_GOAL, 1e8), 1.0)
+        else:
+            scale_c = np.minimum(scale_c, 1.0)
+        self.scale_c: Vector = np.maximum(1e-8, scale_c)
         slack_scale = self.scale_c[self._slack_rows]
         target = np.where(lbg == ubg, g[self.rows] if beside else lbg, 0.0)
         self._target = target * self.scale_c
