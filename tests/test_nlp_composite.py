@@ -4,7 +4,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from casadi_hybrid import nlpsol
+from casadi_hybrid import Problem, Solver, nlpsol
 from casadi_hybrid.barrier.composite import Composite
 from casadi_hybrid.study import KINDS, make_rank_deficient
 
@@ -74,3 +74,18 @@ def test_nothing_follows_a_proof_or_the_users_stop() -> None:
     stopped(x0=1, lbg=0, ubg=0)
     assert stopped.stats()["return_status"] == "STOPPED_BY_USER"
     assert stopped.stats()["iter_count"] == 2
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e-3, 1.0, 1e3, 1e6])
+def test_the_units_of_a_row_change_nothing(unit: float) -> None:
+    """A row in other units is the same constraint; its multiplier is in the inverse unit."""
+    x = ca.SX.sym("x", 3)
+    rows = ca.vertcat(x[0] ** 2 + x[1] - 2, ca.sin(x[1]) + x[2] - 1)
+    f = ca.sumsqr(x - 0.3) + x[0] * x[2]
+    plain = Solver(Problem(x=x, f=f, h=rows)).solve(1.5)
+    other = Solver(Problem(x=x, f=f, h=rows * ca.DM([unit, 1.0]))).solve(1.5)
+    assert plain.success
+    assert other.success
+    assert other.iterations == plain.iterations
+    assert other.x == pytest.approx(plain.x, abs=1e-6)
+    assert other.lam_g[0] * unit == pytest.approx(plain.lam_g[0], rel=1e-4)

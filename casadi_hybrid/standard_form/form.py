@@ -190,12 +190,7 @@ class StandardForm:
         steepest = largest(self.at_start.gradient[self.free])
         self.scale_f = max(1e-8, min(SCALE_GOAL / max(steepest, 1e-300), 1.0))
         steep = self._row_maxima(self.at_start.J) if scaled else np.zeros(self.m)
-        scale_c = SCALE_GOAL / np.maximum(steep, 1e-300)
-        if even:
-            scale_c = np.where(steep > 0.0, np.minimum(scale_c / SCALE_GOAL, 1e8), 1.0)
-        else:
-            scale_c = np.minimum(scale_c, 1.0)
-        self.scale_c: Vector = np.maximum(1e-8, scale_c)
+        self.scale_c: Vector = _row_scales(steep, even=even)
         slack_scale = self.scale_c[self._slack_rows]
         target = np.where(lbg == ubg, g[self.rows] if beside else lbg, 0.0)
         self._target = target * self.scale_c
@@ -395,6 +390,13 @@ def eased(bounds: Bounds, start: Operator, now: Operator) -> float:
     counts = np.isfinite(bounds.lbg) | np.isfinite(bounds.ubg)
     old, new = (np.maximum(row_maxima(J)[counts], SCALE_GOAL) for J in (start, now))
     return largest(old / new)
+
+
+def _row_scales(steep: Vector, *, even: bool) -> Vector:
+    """Of each row, for the largest entry of its gradient at the start."""
+    if even:
+        return np.where(steep > 0.0, np.clip(1.0 / np.maximum(steep, 1e-300), 1e-8, 1e8), 1.0)
+    return np.maximum(1e-8, np.minimum(SCALE_GOAL / np.maximum(steep, 1e-300), 1.0))
 
 
 def _smaller(lower: Vector, upper: Vector) -> Vector:
