@@ -86,6 +86,7 @@ def test_the_units_of_a_row_change_nothing(unit: float) -> None:
     other = Solver(Problem(x=x, f=f, h=rows * ca.DM([unit, 1.0]))).solve(1.5)
     assert plain.success
     assert other.success
-    assert other.iterations == plain.iterations
+    # The residuals that end a solve are in the user's units: one more step, or one less.
+    assert abs(other.iterations - plain.iterations) <= 1
     assert other.x == pytest.approx(plain.x, abs=1e-6)
     assert other.lam_g[0] * unit == pytest.approx(plain.lam_g[0], rel=1e-4)
