@@ -28,6 +28,7 @@ from casadi_hybrid.standard_form.structure import structure_of
 # Up to this many variables and rows LAPACK on full matrices beats the sparse factorization.
 DENSE_LIMIT = 150
 SCALE_GOAL = 100.0
+_EVEN = 10.0  # rows steeper than this have other units
 EASED = 1e4  # so much less steep than at the start, a row is all but left out by its scale
 Mask = NDArray[np.bool_]
 _EPS = float(np.finfo(float).eps)
@@ -138,7 +139,7 @@ class StandardForm:
     A relaxation widens every bound by that fraction of max(1, |bound|): problems without an
     interior (complementarity conditions, inequalities that meet) get one. Rows that are not
     ``scaled`` have their violation measured in the user's units; ``even`` scales make the largest
-    entry of every gradient one, whatever the units of its row. With ``beside`` equations ask for
+    entry of a gradient one where it is much larger, whatever the units of its row. With ``beside`` equations ask for
     the values that their rows have at the start, which is next to a point without multipliers.
 
     Attributes:
@@ -395,7 +396,7 @@ def eased(bounds: Bounds, start: Operator, now: Operator) -> float:
 def _row_scales(steep: Vector, *, even: bool) -> Vector:
     """Of each row, for the largest entry of its gradient at the start."""
     if even:
-        return np.where(steep > 0.0, np.clip(1.0 / np.maximum(steep, 1e-300), 1e-8, 1e8), 1.0)
+        return np.where(steep > _EVEN, np.maximum(1.0 / np.maximum(steep, 1.0), 1e-8), 1.0)
     return np.maximum(1e-8, np.minimum(SCALE_GOAL / np.maximum(steep, 1e-300), 1.0))
 
 
