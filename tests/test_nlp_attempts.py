@@ -5,6 +5,7 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 import pytest
+from problems.hs import HS
 
 from casadi_hybrid import nlpsol
 
@@ -71,3 +72,22 @@ def test_the_search_beside_a_point_without_multipliers_obeys_the_limit(limit):
     solver = nlpsol("s", "hybrid", nlp, {"max_iter": limit})
     solver(x0=[1, 1], ubg=0)
     assert solver.stats()["iter_count"] <= limit
+
+
+STARTS = [
+    [0.67502296, -0.04464087, 0.60343027, -0.26680068, 0.36064096],
+    [-1.62236773, 0.81304122, 2.43646205, -2.39343409, 1.74902595],
+    [0.81749110, 0.23682039, 0.24241424, 2.55803302, -0.26479018],
+    [-2.73254745, -0.21711638, 2.83091265, -1.43506507, -1.54389768],
+]
+
+
+@pytest.mark.parametrize("x0", STARTS)
+def test_a_search_for_a_root_leads_out_of_a_local_minimum_of_the_violation(x0):
+    """Problem 91: flat almost everywhere but next to its few feasible points."""
+    problem = next(p for p in HS if p.number == 91)
+    data = problem.build()
+    solver = nlpsol("s", "hybrid", {key: data[key] for key in ("x", "f", "g")})
+    found = solver(x0=x0, **{key: data[key] for key in ("lbx", "ubx", "lbg", "ubg")})
+    assert solver.stats()["success"]
+    assert abs(float(found["f"]) - problem.f_star) < 1e-5

@@ -10,7 +10,7 @@ import numpy as np
 from casadi_hybrid.attempts.verdict import BESIDE
 from casadi_hybrid.barrier.iterate import NU_START
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.basics.status import StopReason
+from casadi_hybrid.basics.status import PointStatus, StopReason
 from casadi_hybrid.point.kkt import violations
 from casadi_hybrid.point.residuals import Tolerances
 from casadi_hybrid.point.working_set import WarmStart
@@ -119,7 +119,10 @@ def next_attempt(
     - Gone to infinity along infeasible points: a root first.
     - A local minimum of the violation: a root from some way off, until one minimum is found
       twice. Where g is affine there is nothing to escape from; where there is an objective, only
-      problems of up to 50 variables try it, to which it costs little.
+      problems of up to 50 variables try it, to which it costs little, by short steps that stay
+      where the escape has led.
+    - A root from there, after which the steps for the objective left the feasible points for good:
+      on from the feasible point, with scales taken there.
     """
     onward = _onward(tried[-1], done[-1])
     if onward is not None:
@@ -144,12 +147,7 @@ def next_attempt(
             return replace(attempt, start=result.x, last=True, max_iter=many)
     if infeasible or attempt.escapes:
         worth = not program.linear and (any_root or program.n <= _SMALL)
-        hopes = _ESCAPES if worth else 0
-        if attempt.escapes >= hopes or (attempt.escapes and _found_twice(tried, done)):
-            return None
-        number = attempt.escapes + 1
-        start = _away(result.x, number)
-        return Attempt(start, PATIENCE, root=True, scaled=attempt.scaled, escapes=number)
+        return _escape(tried, done, _ESCAPES if worth else 0, cautious=not any_root)
     if result.stop is StopReason.DIVERGED and not any(one.root for one in tried):
         return Attempt(x0, PATIENCE, root=True)
     if result.stop in _WIDER and not any(kind.relaxation for kind in tried):
@@ -192,6 +190,26 @@ def _onward(attempt: Attempt, result: Result) -> Attempt | None:
     if attempt.rescale and result.stop is StopReason.STALLED and _eased(result):
         return Attempt(result.x, PATIENCE)
     return None
+
+
+def _escape(
+    tried: Sequence[Attempt], done: Sequence[Result], hopes: int, *, cautious: bool
+) -> Attempt | None:
+    """A root from some way off, or on from the feasible point that such a search has found."""
+    attempt, result = tried[-1], done[-1]
+    number = attempt.escapes
+    if number and attempt.root and result.point is PointStatus.FEASIBLE_NOT_STATIONARY:
+        return Attempt(result.x, PATIENCE, escapes=number)
+    if number >= hopes or (number and _found_twice(tried, done)):
+        return None
+    return Attempt(
+        _away(result.x, number + 1),
+        PATIENCE,
+        root=True,
+        cautious=cautious,
+        scaled=attempt.scaled,
+        escapes=number + 1,
+    )
 
 
 def _eased(result: Result) -> bool:
