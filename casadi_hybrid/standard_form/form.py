@@ -139,8 +139,9 @@ class StandardForm:
     A relaxation widens every bound by that fraction of max(1, |bound|): problems without an
     interior (complementarity conditions, inequalities that meet) get one. Rows that are not
     ``scaled`` have their violation measured in the user's units; ``even`` scales make the largest
-    entry of a gradient one where it is much larger, whatever the units of its row. With ``beside`` equations ask for
-    the values that their rows have at the start, which is next to a point without multipliers.
+    entry of a gradient one where it is much larger, whatever the units of its row. With
+    ``beside`` equations ask for the values that their rows have at the start, which is next to a
+    point without multipliers.
 
     Attributes:
         lower, upper: bounds of w (±inf where there are none), scaled.
