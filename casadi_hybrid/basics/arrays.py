@@ -7,7 +7,7 @@ what costs there is the number of Python frames, not the arithmetic.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import isfinite
+from math import isfinite, sqrt
 from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
@@ -32,6 +32,12 @@ def largest(v: Vector) -> float:
 def sum_of_sizes(v: Vector) -> float:
     """‖v‖₁, with NumPy's order of summation."""
     return total(np.abs(v))
+
+
+def norm(v: NDArray[np.float64]) -> float:
+    """The 2-norm of all entries, as :func:`numpy.linalg.norm` computes it."""
+    flat = v.ravel(order="K")
+    return sqrt(flat.dot(flat))
 
 
 def total(v: Vector) -> float:

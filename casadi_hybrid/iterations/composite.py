@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from casadi_hybrid.basics.arrays import norm
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.iterations.trust_region import trust_region_step
 from casadi_hybrid.iterations.violation import damped_gauss_newton, evaluate_or_none
@@ -45,18 +46,18 @@ def composite_step(model: LocalModel, at: Evaluation, radius: float) -> Composit
     force = model.H @ d_y
     slope = directions.T @ (at.gradient + force)
     # What is rounding of larger numbers must not pull the step along a direction that is flat.
-    noise = 8 * _EPS * (float(np.linalg.norm(at.gradient)) + float(np.linalg.norm(force)))
+    noise = 8 * _EPS * (norm(at.gradient) + norm(force))
     slope = np.where(np.abs(slope) <= noise, 0.0, slope)
-    values = np.where(np.abs(values) <= 8 * _EPS * float(np.linalg.norm(model.H)), 0.0, values)
+    values = np.where(np.abs(values) <= 8 * _EPS * norm(model.H), 0.0, values)
     z, lift = trust_region_step(values, slope, float(room))
     return CompositeStep(d_y + directions @ z, damping, lift)
 
 
-def radius_of_newton(model: LocalModel, at: Evaluation) -> float:
-    """The least Δ at which the composite step is the Newton–KKT step; 0 where none is."""
+def newton_step(model: LocalModel, at: Evaluation) -> tuple[CompositeStep, float]:
+    """The undamped step, and the least Δ at which it is that of Δ; 0 where none is Newton–KKT."""
     step = composite_step(model, at, _UNLIMITED)
-    normal = float(np.linalg.norm(model.jacobian.Y.T @ step.d)) / _NORMAL_SHARE
-    return max(float(np.linalg.norm(step.d)), normal) if step.is_newton else 0.0
+    normal = norm(model.jacobian.Y.T @ step.d) / _NORMAL_SHARE
+    return step, max(norm(step.d), normal) if step.is_newton else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ class Merit:
         new = evaluate_or_none(oracle, self.origin.x + d)
         if new is None:
             return Tried(d, None, -np.inf)
-        h_old, h_new = float(np.linalg.norm(self.origin.h)), float(np.linalg.norm(new.h))
+        h_old, h_new = norm(self.origin.h), norm(new.h)
         actual = self.origin.f - new.f + self.penalty * (h_old - h_new)
         # Near a solution both decreases drown in rounding; equal noise on both means accept.
         noise = 10 * _EPS * (abs(self.origin.f) + self.penalty * h_old)
@@ -91,4 +92,4 @@ class Merit:
 def kkt_error(at: Evaluation, jacobian: Jacobian) -> float:
     """max(‖h‖, ‖∇f + Bᵀλ‖) with the least-squares λ."""
     slope = at.gradient + at.B.T @ jacobian.least_squares_multipliers(at.gradient)
-    return max(float(np.linalg.norm(at.h)), float(np.linalg.norm(slope)))
+    return max(norm(at.h), norm(slope))

@@ -36,11 +36,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from casadi_hybrid.basics.arrays import norm
 from casadi_hybrid.basics.errors import StallError
 from casadi_hybrid.basics.inputs import Vector, count, positive
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.iterations.base import Equalities, Start
-from casadi_hybrid.iterations.composite import Merit, composite_step, kkt_error, radius_of_newton
+from casadi_hybrid.iterations.composite import Merit, composite_step, kkt_error, newton_step
 from casadi_hybrid.iterations.safeguards import Safeguards
 from casadi_hybrid.iterations.violation import damped_gauss_newton, escape, reduce_violation
 from casadi_hybrid.law import State
@@ -91,7 +92,7 @@ class LookAhead(Equalities):
 
     def begin(self, at: Evaluation) -> Safeguards:
         """What the iteration carries at its first point."""
-        radius = self.radius or max(1.0, 0.5 * float(np.linalg.norm(at.x)))
+        radius = self.radius or max(1.0, 0.5 * norm(at.x))
         return Safeguards(radius, 1.0, self._jacobian(at))
 
     def evaluate(self, oracle: Oracle, state: State) -> Evaluation:
@@ -116,7 +117,7 @@ class LookAhead(Equalities):
             StallError: at a stationary violation that no escape leaves, or when rounding leaves
                 no decrease.
         """
-        h_norm = float(np.linalg.norm(at.h))
+        h_norm = norm(at.h)
         violated = float(np.abs(at.h).max()) > self.tol_feasibility
         if violated and violation_is_stationary(at, _STATIONARY):
             guards = guards.reducing(0.5 * h_norm)
@@ -187,17 +188,18 @@ class LookAhead(Equalities):
         """Take the first acceptable composite step, shrinking the radius until there is one."""
         assert at.hessian is not None
         model = LocalModel(at.hessian, guards.jacobian)
-        h_norm = float(np.linalg.norm(at.h))
+        h_norm = norm(at.h)
         radius, penalty = guards.radius, guards.penalty
         # The radius says where the last model held. Where this one has a minimizer not much
         # further away, trying it costs one evaluation.
-        whole = radius_of_newton(model, at)
+        newton, whole = newton_step(model, at)
         daring = radius < whole <= _DARING * radius
-        while radius > 1e-15 * (1.0 + float(np.linalg.norm(at.x))):
-            step = composite_step(model, at, whole if daring else radius)
+        while radius > 1e-15 * (1.0 + norm(at.x)):
+            undamped = daring or 0.0 < whole <= radius
+            step = newton if undamped else composite_step(model, at, radius)
             d = step.d
             q = float(at.gradient @ d + 0.5 * d @ model.H @ d)
-            gain = h_norm - float(np.linalg.norm(at.h + at.B @ d))
+            gain = h_norm - norm(at.h + at.B @ d)
             if gain > _EPS * h_norm and q > 0.7 * penalty * gain:
                 penalty = 1.5 * q / (0.7 * gain)
             merit = Merit(at, penalty, penalty * gain - q)
@@ -221,7 +223,7 @@ class LookAhead(Equalities):
                 error = kkt_error(plain.new, self._jacobian(plain.new))
                 if error <= 0.5 * min(guards.error, kkt_error(at, guards.jacobian)):
                     return plain.new, replace(guards, penalty=penalty, error=error, promised=1.0)
-            size = float(np.linalg.norm(taken.d))
+            size = norm(taken.d)
             if taken.ratio >= _GROW_ABOVE and size > 0.7 * radius:
                 radius *= 3.0
             elif taken.ratio < _SHRINK_BELOW:
@@ -241,7 +243,7 @@ class LookAhead(Equalities):
         self, oracle: Oracle, at: Evaluation, guards: Safeguards
     ) -> tuple[Evaluation, Safeguards]:
         """Reduce the violation alone; at a local minimizer of it, scan for a way out."""
-        h_norm = float(np.linalg.norm(at.h))
+        h_norm = norm(at.h)
         guards = guards.slowed(h_norm)
         stationary = violation_is_stationary(at, _CERTIFIED)
         # A valley of ‖h‖ that leads to infinity never ends: its slope vanishes in the limit only.
@@ -252,7 +254,7 @@ class LookAhead(Equalities):
         if guards.escapes < self.max_escapes:
             new = escape(oracle, at, guards.jacobian)
             if new is not None:
-                radius = max(guards.radius, float(np.linalg.norm(new.x - at.x)))
+                radius = max(guards.radius, norm(new.x - at.x))
                 return new, Safeguards(radius, 1.0, guards.jacobian, escapes=guards.escapes + 1)
         if not stationary:
             raise StallError(

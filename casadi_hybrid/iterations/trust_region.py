@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from casadi_hybrid.basics.arrays import norm
 from casadi_hybrid.basics.inputs import Vector
 
 _MAX_ITERATIONS = 60
@@ -35,10 +36,10 @@ def trust_region_step(e: Vector, b: Vector, radius: float) -> tuple[Vector, floa
     gaps = e - least
     if least < 0:
         gaps = np.where(gaps <= nothing, 0.0, gaps)
-    slope = float(np.linalg.norm(b[gaps == 0]))
+    slope = norm(b[gaps == 0])
     if least >= 0 and (least > 0 or slope == 0):
         t = _shifted(b, gaps, least)
-        if np.linalg.norm(t) <= radius:
+        if norm(t) <= radius:
             return t, 0.0
     if least < 0 and slope == 0:
         t = _shifted(b, gaps, 0.0)
@@ -48,18 +49,18 @@ def trust_region_step(e: Vector, b: Vector, radius: float) -> tuple[Vector, floa
             return t, -least
     # ‖b_least‖/τ ≤ ‖t(τ)‖ ≤ ‖b‖/τ brackets the root.
     low = max(0.0, least, slope / radius)
-    high = max(low, float(np.linalg.norm(b)) / radius)
+    high = max(low, norm(b) / radius)
     tau = low
     for _ in range(_MAX_ITERATIONS):
         t = _shifted(b, gaps, tau)
-        norm = float(np.linalg.norm(t))
-        if abs(norm - radius) <= _ACCURACY * radius:
+        size = norm(t)
+        if abs(size - radius) <= _ACCURACY * radius:
             break
-        if norm > radius:
+        if size > radius:
             low = tau
         else:
             high = tau
-        tau += (norm**2 / float(-t @ _shifted(t, gaps, tau))) * (norm - radius) / radius
+        tau += (size**2 / float(-t @ _shifted(t, gaps, tau))) * (size - radius) / radius
         if not low < tau < high:
             tau = 0.5 * (low + high)
     return t, max(0.0, tau - least)

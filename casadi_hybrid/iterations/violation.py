@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from casadi_hybrid.basics.arrays import norm
 from casadi_hybrid.basics.errors import EvaluationError
 from casadi_hybrid.basics.inputs import Matrix, Vector
 from casadi_hybrid.iterations.trust_region import trust_region_step
@@ -66,15 +67,15 @@ def reduce_violation(
     W = W / D[:, None]
     slope = W.T @ (at.B.T @ at.h)
     half = 0.5 * float(at.h @ at.h)
-    radius = float(np.linalg.norm(at.h)) if reach is None else reach
-    longest = max(_FAR, float(np.linalg.norm(at.x)))
-    smallest = _EPS * float(np.linalg.norm(D * at.x))
+    radius = norm(at.h) if reach is None else reach
+    longest = max(_FAR, norm(at.x))
+    smallest = _EPS * norm(D * at.x)
     while radius > smallest:
         t, sigma = trust_region_step(values, slope, radius)
         predicted = -float(slope @ t + 0.5 * values @ t**2)
-        size = float(np.linalg.norm(t))
+        size = norm(t)
         step = W @ t
-        length = float(np.linalg.norm(step))
+        length = norm(step)
         if length > longest:
             radius = 0.5 * size * longest / length
             continue
@@ -84,7 +85,7 @@ def reduce_violation(
         new, ratio = _measure(oracle, at, step, predicted)
         if new is not None and ratio < _MEDIOCRE and values[0] + sigma > 0:
             c = (W.T @ (at.B.T @ (new.h - at.h - at.B @ step))) / (values + sigma)
-            if float(np.linalg.norm(c)) <= _BEND * size:
+            if norm(c) <= _BEND * size:
                 bent, better = _measure(oracle, at, step - W @ c, predicted)
                 if better > ratio:
                     new, ratio = bent, better
@@ -106,10 +107,10 @@ def escape(oracle: Oracle, at: Evaluation, jacobian: Jacobian) -> Evaluation | N
     directions the quadratic part of h, which a linear model does not see, decides, so the
     distances are geometric.
     """
-    goal = 0.5 * float(np.linalg.norm(at.h))
-    scale = max(1.0, float(np.linalg.norm(at.x)))
+    goal = 0.5 * norm(at.h)
+    scale = max(1.0, norm(at.x))
     far, _ = damped_gauss_newton(Jacobian(at.B, _EPS), at.h, np.inf)
-    back = np.linalg.norm(far) > 1e-3 * scale and np.linalg.norm(at.x + far) <= 10.0 * scale
+    back = norm(far) > 1e-3 * scale and norm(at.x + far) <= 10.0 * scale
     new = _reduced(oracle, at.x + far, goal) if back else None
     if new is not None:
         return new
@@ -121,7 +122,7 @@ def escape(oracle: Oracle, at: Evaluation, jacobian: Jacobian) -> Evaluation | N
         for distance in scale * _SCAN_DISTANCES:
             for sign in (1.0, -1.0):
                 new = _corrected(oracle, at.x + sign * distance * direction, distance)
-                if new is not None and np.linalg.norm(new.h) <= goal:
+                if new is not None and norm(new.h) <= goal:
                     return new
     return None
 
@@ -132,7 +133,7 @@ def damped_gauss_newton(jacobian: Jacobian, h: Vector, radius: float) -> tuple[V
     c = jacobian.coordinates(h)
     y = -c / sigma
     damping = 0.0
-    if np.linalg.norm(y) > radius:
+    if norm(y) > radius:
         # Ascending eigenvalues for the subproblem: singular values come in descending order.
         t, damping = trust_region_step((sigma**2)[::-1], (sigma * c)[::-1], radius)
         y = t[::-1]
@@ -163,7 +164,7 @@ def _reduced(oracle: Oracle, x: Vector, goal: float) -> Evaluation | None:
     try:
         at = oracle.first(x)
         for _ in range(_RESCUE_STEPS):
-            if np.linalg.norm(at.h) <= goal:
+            if norm(at.h) <= goal:
                 return at
             moved = reduce_violation(oracle, at, reach)
             if moved is None:
@@ -191,7 +192,7 @@ def _polished(oracle: Oracle, at: Evaluation, step: Vector) -> Evaluation | None
     new = evaluate_or_none(oracle, at.x + step)
     if new is None:
         return None
-    slope, better = (float(np.linalg.norm(point.B.T @ point.h)) for point in (at, new))
+    slope, better = (norm(point.B.T @ point.h) for point in (at, new))
     return new if better <= 0.5 * slope else None
 
 
