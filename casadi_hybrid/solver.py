@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.attempts.warm import known_solution, start_values
+from casadi_hybrid.attempts.warm import read_start
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import as_vector, count, is_callable, positive
 from casadi_hybrid.call import Call
@@ -137,13 +137,10 @@ class Solver:
                 take, before any evaluation.
         """
         problem = self.problem
-        if warm_start is not None:
-            x0, lam_x0, lam_g0 = start_values(warm_start, problem, x0, lam_x0, lam_g0)
         refuse_stray_parameters(p, problem.n_p)
-        numbers = problem.numbers(
-            x0=x0, p=p, lbx=lbx, ubx=ubx, lbg=lbg, ubg=ubg, lam_x0=lam_x0, lam_g0=lam_g0
+        numbers, warm = read_start(
+            problem, warm_start, x0, lam_x0, lam_g0, p=p, lbx=lbx, ubx=ubx, lbg=lbg, ubg=ubg
         )
-        warm = known_solution(warm_start, numbers.lam_x0, numbers.lam_g0)
         if callback is not None:
             is_callable(callback, "callback")
         every = int(log) if isinstance(log, bool) else count(log, "log")

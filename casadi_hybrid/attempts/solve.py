@@ -31,7 +31,6 @@ from casadi_hybrid.call import Call
 from casadi_hybrid.course.history import Recorder
 from casadi_hybrid.course.record import Watch
 from casadi_hybrid.iterations.base import Start
-from casadi_hybrid.law import State
 from casadi_hybrid.loop import iterate
 from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.bounds import Bounds
@@ -75,38 +74,32 @@ class Automatic:
             raise InputError(f"x_prev is for methods with memory; method {self.label!r} has none")
         numbers, limits = call.numbers, call.limits
         watch = call.watch or Watch(numbers.bounds, log=call.log, divergence=limits.divergence)
-        recorder, asked = Recorder(), _Asked(call.callback)
-
-        def observe(progress: Progress, multipliers: Multipliers) -> None:
-            watch.observe(progress, multipliers)
-            if call.history:
-                recorder(progress)
-            asked.observe(progress)
-
+        recorder = Recorder()
+        observers: list[Observer] = [watch.observe]
         tests = [watch.test, *call.stopping]
+        if call.history:
+            observers.append(lambda progress, multipliers: recorder(progress))
         if call.callback is not None:
+            asked = _Asked(call.callback)
+            observers.append(asked.observe)
             tests.append(asked.test)
         result = solve_problem(
-            problem, numbers, limits, warm=call.warm, observers=[observe], tests=tests
+            problem, numbers, limits, warm=call.warm, observers=observers, tests=tests
         )
         course = recorder.history() if recorder.rows else watch.course()
         method = result.method if self.label == "auto" else self.label
         return altered(result, history=course, method=method)
 
 
-Multipliers = Callable[[State], tuple[Vector, Vector]]
-
-
 @dataclass
 class _Asked:
     """A user's function, asked at every iterate; its wish to stop comes after a convergence."""
 
-    callback: Callable[[Progress], bool | None] | None
+    callback: Callable[[Progress], bool | None]
     _stop: bool = False
 
-    def observe(self, progress: Progress) -> None:
-        if self.callback is not None:
-            self._stop = self.callback(progress) is True
+    def observe(self, progress: Progress, multipliers: object) -> None:
+        self._stop = self.callback(progress) is True
 
     def test(self, progress: Progress) -> StopReason | None:
         return StopReason.STOPPED_BY_USER if self._stop else None

@@ -7,11 +7,12 @@ from typing import Any
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.point.working_set import WarmStart
+from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
 
 
-def start_values(
+def _start_values(
     warm: Result, problem: Problem, x0: Any, lam_x0: Any, lam_g0: Any
 ) -> tuple[Any, Any, Any]:
     """(x0, lam_x0, lam_g0): as given, else those of the warm start.
@@ -37,8 +38,22 @@ def start_values(
     )
 
 
-def known_solution(warm: Result | None, lam_x0: Vector, lam_g0: Vector) -> WarmStart | None:
+def _known_solution(warm: Result | None, lam_x0: Vector, lam_g0: Vector) -> WarmStart | None:
     """What the solve tries first: a solution's working set, or what multipliers say; else None."""
     if warm is not None and warm.success:
         return WarmStart(lam_x0, lam_g0, warm.working_set)
     return WarmStart(lam_x0, lam_g0) if lam_x0.any() or lam_g0.any() else None
+
+
+def read_start(
+    problem: Problem, warm: Result | None, x0: Any, lam_x0: Any, lam_g0: Any, **others: Any
+) -> tuple[Numbers, WarmStart | None]:
+    """The checked numbers of one solve, and what it tries first.
+
+    Raises:
+        InputError: for what is no result of a problem of this size, or bad numbers.
+    """
+    if warm is not None:
+        x0, lam_x0, lam_g0 = _start_values(warm, problem, x0, lam_x0, lam_g0)
+    numbers = problem.numbers(x0=x0, lam_x0=lam_x0, lam_g0=lam_g0, **others)
+    return numbers, _known_solution(warm, numbers.lam_x0, numbers.lam_g0)

@@ -32,14 +32,11 @@ from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.standard_form.form import DENSE_LIMIT, Point, StandardForm
 
 
-@dataclass(frozen=True)
-class _Own:
+@dataclass(frozen=True, kw_only=True)
+class Guarded(Iterate):
+    """An iterate with what the composite step carries."""
+
     guards: Safeguards
-
-
-@dataclass(frozen=True)
-class Guarded(Iterate, _Own):
-    """An iterate with what the composite step carries: dataclasses take fields from the right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,4 +114,5 @@ class Composite(Barrier):
     def _guarded(self, at: Point, guards: Safeguards, t: int) -> State:
         none = np.zeros(self.form.n)
         y = self._step.multipliers(_evaluated(at), guards)
-        return self._state(Guarded(guards, at, y, none, none, 0.0, Filter.start(at.theta)), t)
+        it = Guarded(at, y, none, none, 0.0, Filter.start(at.theta), guards=guards)
+        return self._state(it, t)

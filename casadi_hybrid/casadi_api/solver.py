@@ -12,7 +12,7 @@ from typing import Any, overload
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.attempts.warm import known_solution, start_values
+from casadi_hybrid.attempts.warm import read_start
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.call import Call
@@ -134,13 +134,11 @@ class NlpSolver:
         if in_order:
             return tuple(self.call(in_order))
         problem, options = self._solver.problem, self._options
-        if warm_start is not None:
-            x0, lam_x0, lam_g0 = start_values(warm_start, problem, x0, lam_x0, lam_g0)
         if p is None and problem.p0 is None:
             p = 0.0
         p = as_column(p, self._shapes.get("p"))
-        numbers = problem.numbers(
-            x0=x0, p=p, lbx=lbx, ubx=ubx, lbg=lbg, ubg=ubg, lam_x0=lam_x0, lam_g0=lam_g0
+        numbers, warm = read_start(
+            problem, warm_start, x0, lam_x0, lam_g0, p=p, lbx=lbx, ubx=ubx, lbg=lbg, ubg=ubg
         )
         x0, p, bounds = numbers.x0, numbers.p, numbers.bounds
 
@@ -159,7 +157,6 @@ class NlpSolver:
             )
         watch = Watch(bounds, callback, int(options.log), options.divergence)
         began = time.process_time()
-        warm = known_solution(warm_start, numbers.lam_x0, numbers.lam_g0)
         result = self._solver.run(Call(numbers, self._limits, warm, watch=watch))
         stats = casadi_stats(result, watch.lists, time.process_time() - began)
         self._latest = self._of_thread.call = _Call(result, stats)
