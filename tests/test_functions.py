@@ -303,10 +303,7 @@ def mx_problem(wrap: Any = lambda y: y) -> tuple[Any, Any, Any]:
 
 def built(x: Any, f: Any, h: Any, *, compiled: bool = False) -> functions.Functions:
     return functions.build_functions(
-        x,
-        ca.MX.sym("p", 0),
-        f,
-        h,
+        ca.Function("graph", [x, ca.MX.sym("p", 0)], [f, h]),
         constraint_names=("a", "b"),
         variable_names=("x", "y", "z"),
         compiled=compiled,

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from pathlib import Path
 from subprocess import PIPE, STDOUT, run
-from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -270,23 +269,18 @@ def named_values(names: Sequence[str], values: Vector, at_most: int = 8) -> str:
 
 
 def build_functions(
-    x: Any,
-    p: Any,
-    f: Any,
-    h: Any,
+    graph: ca.Function,
     *,
     constraint_names: tuple[str, ...],
     variable_names: tuple[str, ...],
     compiled: bool,
     constraint_label: str = "h",
 ) -> Functions:
-    """Differentiate a symbolic problem and return its functions (see :class:`Functions`)."""
-    kind = type(x)
-    # Through one Function to fresh symbols: x may be a vertcat of MX symbols, which has no
-    # derivative of its own, and the graph is shared by every output.
-    graph = ca.Function("graph", [x, p], [f, h])
-    x = kind.sym("x", x.numel())
-    p = kind.sym("p", p.numel())
+    """Differentiate (x, p) → (f, h) and return the functions (see :class:`Functions`)."""
+    # On fresh symbols: a problem's x may be a vertcat of MX symbols, which has no derivative of
+    # its own, and the graph is shared by every output.
+    kind = ca.SX if graph.is_a("SXFunction") else ca.MX
+    x, p = kind.sym("x", graph.size1_in(0)), kind.sym("p", graph.size1_in(1))
     f, h = graph.call([x, p], True, False)
     lam = kind.sym("lam", h.numel())
     gradient = ca.densify(ca.gradient(f, x))

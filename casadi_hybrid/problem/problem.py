@@ -230,10 +230,7 @@ class Problem:
     def functions(self) -> Functions:
         """The exact generated functions of f and c, built at the first use."""
         return build_functions(
-            self.x,
-            self.p,
-            self.f,
-            stack_rows(self.h, self.g),
+            self.graph,
             constraint_names=tuple(self.constraint_names or ()),
             variable_names=tuple(self.variable_names or ()),
             compiled=self.compile,
