@@ -91,3 +91,24 @@ def test_a_search_for_a_root_leads_out_of_a_local_minimum_of_the_violation(x0):
     found = solver(x0=x0, **{key: data[key] for key in ("lbx", "ubx", "lbg", "ubg")})
     assert solver.stats()["success"]
     assert abs(float(found["f"]) - problem.f_star) < 1e-5
+
+
+def test_an_iterate_that_left_the_domain_is_not_the_end() -> None:
+    """A wing of least drag in logarithms scaled by the guess: exp overflows after a long step.
+
+    The problem: W. Hoburg, P. Abbeel, Geometric programming for aircraft design optimization, AIAA
+    Journal 52 (2014), section 3; its drag of 303.1 N.
+    """
+    guess = ca.DM([10.0, 100.0, 100.0, 8e3, 1.0])
+    x = ca.SX.sym("x", 5)
+    ratio, area, speed, weight, lift = ca.vertsplit(ca.exp(x / guess))
+    reynolds = 1.23 / 1.78e-5 * speed * ca.sqrt(area / ratio)
+    drag = 0.031 / area + 1.2 * 2.05 * 0.074 / reynolds**0.2 + lift**2 / (np.pi * 0.95 * ratio)
+    force = 0.5 * 1.23 * speed**2 * area
+    spar = 8.71e-5 * 3.8 * ratio**1.5 * ca.sqrt(4940.0 * weight * area) / 0.12
+    takeoff = 0.5 * 1.23 * 22.0**2 * 1.5 * area
+    g = ca.vertcat(weight - force * lift, weight - takeoff, 4940.0 + 45.24 * area + spar - weight)
+    solver = nlpsol("wing", "hybrid", {"x": x, "f": force * drag, "g": g})
+    found = solver(x0=guess * ca.log(guess), ubg=0)
+    assert solver.stats()["success"]
+    assert float(found["f"]) == pytest.approx(303.075, abs=1e-3)

@@ -114,7 +114,8 @@ def next_attempt(
       ``no_choice`` for it because there are as many equations as unknowns): a root by
       Gauss–Newton steps.
     - That neither: once more by short steps, then with the objective where that was not first.
-    - No interior, or the central path was lost early: wider bounds, a larger first ν.
+    - No interior, the central path was lost early, or it left the domain of the functions: wider
+      bounds, a larger first ν.
     - That neither: on from the best point, with the bounds as they are and scales taken there.
     - Gone to infinity along infeasible points: a root first.
     - A local minimum of the violation: a root from some way off, until one minimum is found
@@ -150,7 +151,9 @@ def next_attempt(
         return _escape(tried, done, _ESCAPES if worth else 0, cautious=not any_root)
     if result.stop is StopReason.DIVERGED and not any(one.root for one in tried):
         return Attempt(x0, PATIENCE, root=True)
-    if result.stop in _WIDER and not any(kind.relaxation for kind in tried):
+    # Where the iterate has left the domain of the functions; not where it began outside.
+    left = result.stop is StopReason.EVALUATION_ERROR and result.iterations > 0
+    if (left or result.stop in _WIDER) and not any(kind.relaxation for kind in tried):
         return Attempt(x0, many, RELAXATION, _SECOND_NU, _SECOND_PUSH)
     if result.stop in _UNFINISHED:
         point = best(done, tolerances)
