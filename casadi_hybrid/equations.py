@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from casadi_hybrid.basics.errors import Interrupted
 from casadi_hybrid.basics.status import PointStatus, StopReason
 from casadi_hybrid.call import Call
 from casadi_hybrid.course.history import Recorder
@@ -90,7 +91,11 @@ class OnEquations:
             observers.append(IterationLog(every=call.log))
         oracle = Oracle(problem.functions, numbers.p, numbers.bounds.lbg)
         start = Start(numbers.x0, numbers.lam_g0, call.x_prev)
-        outcome = iterate(oracle, self.iteration, start, tests, tolerances, observers)
+        try:
+            outcome = iterate(oracle, self.iteration, start, tests, tolerances, observers)
+        except Interrupted as halt:
+            halt.result = self._result(problem, call, halt.result, oracle, recorder)
+            raise
         return self._result(problem, call, outcome, oracle, recorder)
 
     def _result(

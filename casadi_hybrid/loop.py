@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,7 @@ from casadi_hybrid.basics.arrays import all_finite
 from casadi_hybrid.basics.errors import (
     DesignError,
     EvaluationError,
+    Interrupted,
     NotAugmentableError,
     StallError,
 )
@@ -65,7 +67,8 @@ def iterate(
     """Run an iteration until a stopping test speaks.
 
     Failures of the problem's functions and of the rule end the loop with a reason, as does
-    arithmetic that overflows in either; what observers and tests raise is the caller's. The best
+    arithmetic that overflows in either; what observers and tests raise is the caller's. Ctrl-C
+    comes out as an :class:`~casadi_hybrid.basics.errors.Interrupted` that has the outcome. The best
     point is never lost: it is the iterate with the least KKT merit
     (:meth:`~casadi_hybrid.point.residuals.Tolerances.merit`).
     """
@@ -87,7 +90,7 @@ def iterate(
 
     correction: Correction | None = None
     # A diverging iterate overflows before a test sees it; that is a status, not a warning.
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"), _interruptible(outcome):
         try:
             state = iteration.init(oracle, start)
         except _FAILURES as error:
@@ -124,6 +127,19 @@ def iterate(
                 state, correction = iteration.step(oracle, state, at)
             except _FAILURES as error:
                 return failed(error)
+
+
+@contextmanager
+def _interruptible(outcome: Callable[[StopReason, str], Outcome]) -> Iterator[None]:
+    """Raise an :class:`Interrupted` that has the outcome where Ctrl-C ends the loop."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        halt = error if isinstance(error, Interrupted) else Interrupted()
+        halt.result = outcome(StopReason.STOPPED_BY_USER, "interrupted")
+        if halt is error:
+            raise
+        raise halt from error
 
 
 def _reason(error: Exception) -> StopReason:

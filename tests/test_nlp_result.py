@@ -135,7 +135,8 @@ def test_an_error_of_a_callback_in_the_problem_is_an_evaluation_error(
     x = ca.MX.sym("x")
     callback = raises(error)
     solver = nlpsol("s", "hybrid", {"x": x, "f": callback(x)}, {"max_iter": 20})
-    solver(x0=2)
+    with pytest.raises(RuntimeError, match="too large"):
+        solver(x0=2)
     result = solver.result
     assert result.stop.name == "EVALUATION_ERROR"
     assert result.error is not None

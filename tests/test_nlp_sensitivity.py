@@ -9,7 +9,6 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.casadi_api.sensitivity import (
     Sensitivities,
     SensitivityError,
@@ -100,13 +99,15 @@ def test_badly_scaled_is_not_singular():
     np.testing.assert_allclose(found["jac_x_p"], np.ones((2, 1)), rtol=1e-9)
 
 
-def test_compiled_functions_are_refused():
+def test_compiled_functions_have_derivatives_too():
     x, p = ca.SX.sym("x"), ca.SX.sym("p")
     program = Problem.from_nlp({"x": x, "p": p, "f": (x - p) ** 2})
     compiled = copy(program)
     compiled.__dict__["functions"] = replace(program.functions, backend="compiled")
-    with pytest.raises(InputError, match="build it with compile=False"):
-        Sensitivities(compiled)
+    free, at = np.full(1, np.inf), Solution(np.ones(1), np.zeros(1), np.zeros(0))
+    bounds = Bounds(-free, free, np.zeros(0), np.zeros(0))
+    found = Sensitivities(compiled)(at, np.ones(1), bounds)
+    np.testing.assert_allclose(found["jac_x_p"], [[1.0]])
 
 
 def test_a_large_sparse_chain():

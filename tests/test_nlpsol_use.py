@@ -133,7 +133,7 @@ def test_error_on_fail_raises_with_the_result() -> None:
 def test_statistics_have_casadis_keys() -> None:
     nlp, call = CASES["mixed"]
     solver = nlpsol("s", "hybrid", nlp)
-    with pytest.raises(InputError, match="has not been called"):
+    with pytest.raises(RuntimeError, match="No stats available.*has not been called"):
         solver.stats()
     solver(**call)
     stats = solver.stats()

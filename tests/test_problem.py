@@ -11,7 +11,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from casadi_hybrid import InputError, Problem, Solver, as_function, nlpsol
+from casadi_hybrid import InputError, Problem, Solver, nlpsol
 from casadi_hybrid.problem.numbers import Numbers
 
 KINDS = (ca.SX, ca.MX)
@@ -250,7 +250,7 @@ def test_a_problem_without_equations_is_one_that_only_some_methods_refuse(what: 
         with pytest.raises(InputError, match=rf"^h is empty; method '{method}'.*at least one"):
             Solver(problem, method)
     assert Solver(problem).solve().x == pytest.approx([1, 1])
-    answer = as_function("f", problem)(x0=0)["x"]
+    answer = nlpsol("f", "hybrid", problem)(x0=0)["x"]
     assert answer.full().ravel() == pytest.approx([1, 1])
 
 
@@ -524,7 +524,7 @@ def test_a_problem_solves_like_its_dictionary() -> None:
     nlp = {"x": x, "p": y, "f": ca.sumsqr(x - y), "g": x[0] * x[1]}
     problem = Problem.from_nlp(nlp, lbg=-inf, ubg=1, lbx=0, ubx=3)
     numbers: dict[str, Any] = {"x0": 1, "p": [2, 2]}
-    ours = as_function("f", problem)(**numbers)
+    ours = nlpsol("f", "hybrid", problem)(**numbers)
     solver = nlpsol("s", "hybrid", nlp)
     theirs = solver(**numbers, ubg=1, lbx=0, ubx=3)
     assert (ours["x"].full() == theirs["x"].full()).all()

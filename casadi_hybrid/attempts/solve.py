@@ -24,7 +24,7 @@ from casadi_hybrid.barrier.barrier import Barrier
 from casadi_hybrid.barrier.composite import Composite, is_composite
 from casadi_hybrid.barrier.iterate import Settings
 from casadi_hybrid.barrier.rays import RayTest
-from casadi_hybrid.basics.errors import EvaluationError, InputError
+from casadi_hybrid.basics.errors import EvaluationError, InputError, Interrupted
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.call import Call
@@ -32,6 +32,7 @@ from casadi_hybrid.course.history import Recorder
 from casadi_hybrid.course.record import Watch
 from casadi_hybrid.iterations.base import Start
 from casadi_hybrid.loop import iterate
+from casadi_hybrid.point.residuals import Tolerances
 from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.numbers import Numbers
@@ -83,12 +84,20 @@ class Automatic:
             asked = _Asked(call.callback)
             observers.append(asked.observe)
             tests.append(asked.test)
-        result = solve_problem(
-            problem, numbers, limits, warm=call.warm, observers=observers, tests=tests
-        )
-        course = recorder.history() if recorder.rows else watch.course()
-        method = result.method if self.label == "auto" else self.label
-        return altered(result, history=course, method=method)
+
+        def whole(result: Result) -> Result:
+            course = recorder.history() if recorder.rows else watch.course()
+            method = result.method if self.label == "auto" else self.label
+            return altered(result, history=course, method=method)
+
+        try:
+            result = solve_problem(
+                problem, numbers, limits, warm=call.warm, observers=observers, tests=tests
+            )
+        except Interrupted as halt:
+            halt.result = halt.result and whole(halt.result)
+            raise
+        return whole(result)
 
 
 @dataclass
@@ -151,7 +160,10 @@ def solve_problem(
             max_iter=min(attempt.max_iter, options.max_iter - iterations),
             max_time=options.max_time - elapsed,
         )
-        result = _run(program, p, bounds, left, observers, tests, attempt, iterations)
+        try:
+            result = _run(program, p, bounds, left, observers, tests, attempt, iterations)
+        except KeyboardInterrupt as error:
+            raise _interrupted(error, done, tolerances, x0) from error.__cause__
         done.append(result)
         tried.append(attempt)
         iterations += result.iterations
@@ -198,6 +210,25 @@ def solve_problem(
     return altered(chosen, x0=x0, iterations=iterations, elapsed=elapsed, evaluations=counts)
 
 
+def _interrupted(
+    error: KeyboardInterrupt, done: Sequence[Result], tolerances: Tolerances, x0: Vector
+) -> Interrupted:
+    """What Ctrl-C becomes after the attempts that are done: it has the best point of all."""
+    halt = error if isinstance(error, Interrupted) else Interrupted()
+    known = [*done] if halt.result is None else [*done, halt.result]
+    if known:
+        chosen = best(known, tolerances)
+        halt.result = altered(
+            chosen,
+            stop=StopReason.STOPPED_BY_USER,
+            detail="interrupted",
+            x0=x0,
+            iterations=sum(one.iterations for one in known),
+            elapsed=sum(one.elapsed for one in known),
+        )
+    return halt
+
+
 def _is_beside(chosen: Result, tried: Sequence[Attempt], done: Sequence[Result]) -> bool:
     """Whether multipliers are huge because they are those of a point next to one without any."""
     return any(one.beside and result is chosen for one, result in zip(tried, done, strict=True))
@@ -241,18 +272,22 @@ def _run(
     )  # fmt: skip
     method = Composite if attempt.composite else Barrier
     barrier = method(form, settings, attempt.warm)
-    outcome = iterate(
-        Oracle(program.functions, p),
-        barrier,
-        Start(x0, np.zeros(program.m)),
-        [
-            RayTest(bounds, tolerances),
-            KKTTest(tolerances),
-            *tests,
-            LimitTest(1 if attempt.beside else options.max_iter, options.max_time),
-        ],
-        tolerances,
-        [trail, *(partial(observe, multipliers=barrier.multipliers) for observe in observers)],
-        before,
-    )
+    try:
+        outcome = iterate(
+            Oracle(program.functions, p),
+            barrier,
+            Start(x0, np.zeros(program.m)),
+            [
+                RayTest(bounds, tolerances),
+                KKTTest(tolerances),
+                *tests,
+                LimitTest(1 if attempt.beside else options.max_iter, options.max_time),
+            ],
+            tolerances,
+            [trail, *(partial(observe, multipliers=barrier.multipliers) for observe in observers)],
+            before,
+        )
+    except Interrupted as halt:
+        halt.result = make_result(program, barrier, halt.result, tolerances, x0, trail)
+        raise
     return make_result(program, barrier, outcome, tolerances, x0, trail)

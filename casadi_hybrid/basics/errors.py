@@ -101,6 +101,33 @@ class StallError(ArithmeticError):
         super().__init__(message)
 
 
+class Interrupted(KeyboardInterrupt):
+    """A solve was ended by Ctrl-C.
+
+    Attributes:
+        result: the :class:`~casadi_hybrid.Result` at the best point until then; None where there
+            was none. (Inside the loop, what that is made from.)
+    """
+
+    def __init__(self, message: str = "", result: Any = None) -> None:
+        self.result = result
+        super().__init__(message)
+
+
+class InterruptedInside(Interrupted, RuntimeError):
+    """A KeyboardInterrupt came out of a function of the user's.
+
+    It is a RuntimeError too, since that is what CasADi makes of one.
+    """
+
+
+def interrupted_inside(function: str, error: BaseException) -> InterruptedInside:
+    """What stands for a KeyboardInterrupt that a function of the user's let through."""
+    made = InterruptedInside(f"KeyboardInterrupt in {function}")
+    made.__cause__ = error
+    return made
+
+
 class CompilerWarning(UserWarning):
     """A compiled problem was asked for and the interpreted one is used instead."""
 

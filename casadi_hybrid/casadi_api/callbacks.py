@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.errors import InputError, interrupted_inside
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.course.record import IterationRecord
 
@@ -37,9 +38,12 @@ def check_callback(callback: Any) -> None:
         )
 
 
-@dataclass(frozen=True)
+@dataclass
 class StepCallback:
     """Calls the user's callback every so many iterations; what is true asks to stop.
+
+    What the callback raises asks to stop as well, and is kept for who called the solver: the best
+    point is judged first.
 
     Args:
         callback: a function of the record, or a CasADi Function (x, f, g, lam_x, lam_g, lam_p) →
@@ -55,20 +59,31 @@ class StepCallback:
     ignore_errors: bool
     gradient_p: ca.Function
     p: Vector
+    raised: BaseException | None = field(default=None, init=False)
+    calls: int = field(default=0, init=False)
+    seconds: float = field(default=0.0, init=False)
 
     def __call__(self, record: IterationRecord) -> bool:
         """Call it where a call is due."""
         if record.iter % self.every:
             return False
+        began = time.perf_counter()
         try:
             if isinstance(self.callback, ca.Function):
                 return self._ask_function(record)
             return bool(self.callback(record))
-        except Exception as error:
-            if not self.ignore_errors:
-                raise
+        except KeyboardInterrupt as error:
+            self.raised = interrupted_inside("the iteration_callback", error)
+            return True
+        except BaseException as error:
+            if not (self.ignore_errors and isinstance(error, Exception)):
+                self.raised = error
+                return True
             warnings.warn(f"iteration_callback failed: {error}", UserWarning, stacklevel=2)
             return False
+        finally:
+            self.calls += 1
+            self.seconds += time.perf_counter() - began
 
     def _ask_function(self, record: IterationRecord) -> bool:
         lam_p = -self.gradient_p(record.x, record.lam_g, self.p)
@@ -77,7 +92,10 @@ class StepCallback:
             ca.DM(value) if self.callback.numel_in(i) == np.size(value) else ca.DM()
             for i, value in enumerate(map(_column, values))
         ]
-        return bool(float(self.callback.call(arguments)[0]))
+        # Python code is called as such: through C++ only the text of what it raises comes back.
+        written = type(self.callback).eval if isinstance(self.callback, ca.Callback) else None
+        call = self.callback.call if written in (None, ca.Callback.eval) else self.callback.eval
+        return bool(float(call(arguments)[0]))
 
 
 def _column(value: Any) -> Vector:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import casadi as ca
@@ -60,24 +61,20 @@ class Sensitivities:
     """Solution derivatives of one program; made once, used at any of its solutions.
 
     Args:
-        program: the problem, with interpreted functions.
+        program: the problem.
         weak: a constraint whose multiplier and whose distance to its bound are both at most this
             counts as weakly active.
         kkt_tol: largest KKT residual of a point that is differentiated.
-
-    Raises:
-        InputError: for compiled functions, which CasADi cannot differentiate.
     """
 
     def __init__(self, program: Problem, *, weak: float = 1e-4, kkt_tol: float = 1e-5) -> None:
-        if program.functions.backend != "interpreted":
-            raise InputError(
-                "the program's functions are compiled, so they cannot be differentiated with "
-                "respect to p; build it with compile=False"
-            )
         self.program = program
         self._weak, self._kkt_tol = weak, kkt_tol
-        self._mixed = _parameter_derivatives(program)
+
+    @cached_property
+    def _mixed(self) -> ca.Function:
+        """(x, λ_g, p) → ∂(∇f + J_gᵀλ_g)/∂p, ∂f/∂p, ∂g/∂p, made for those who ask for numbers."""
+        return _parameter_derivatives(self.program)
 
     def __call__(
         self, solution: Solution, p: Vector, bounds: Bounds, wrt: Sequence[str] = INPUTS
@@ -95,25 +92,10 @@ class Sensitivities:
         """
         program = self.program
         n, m, n_p = program.n, program.m, program.n_p
-        fused = Fused(program.functions.second, program.functions)
-        data = fused(solution.x, solution.lam_g, p)
-        gradient, g = fused.vector(data, 1), fused.vector(data, 2)
-        of_J, of_W = patterns_of(program)
-        slopes = Sparse(of_J, fused.part(data, 3))
-        self._check(solution, gradient, g, slopes, bounds)
-        J, W = slopes.scipy(), Sparse(of_W, fused.part(data, 4)).scipy()
-        names = program.functions
-        at_x = self._active(
-            solution.x, bounds.lbx, bounds.ubx, solution.lam_x, names.variable_names
-        )
-        at_g = self._active(g, bounds.lbg, bounds.ubg, solution.lam_g, names.constraint_names)
-
+        gradient, J, K, at_x, at_g = self._system(solution, p, bounds)
         slope_p, f_p, g_p = (
             np.asarray(part.full()) for part in self._mixed(solution.x, solution.lam_g, p)
         )
-        E = sp.eye_array(n, format="csr")[at_x]
-        active = sp.vstack((J.tocsr()[at_g], E))
-        K = sp.block_array([[W, active.T], [active, None]])
         a, b = at_g.size, at_x.size
         # One column per parameter, then one per active bound.
         moving = any(name != "p" for name in wrt)
@@ -122,7 +104,7 @@ class Sensitivities:
         right[n : n + a, :n_p] = -g_p[at_g]
         if moving:
             right[n:, n_p:] = np.eye(a + b)
-        step = _solve(K, right)
+        step = np.asarray(_factor(K).solve(right))
 
         dx = step[:n]
         d_lam_g, d_lam_x = np.zeros((m, right.shape[1])), np.zeros((n, right.shape[1]))
@@ -144,6 +126,38 @@ class Sensitivities:
                     else _spread(columns, at, upper if of.startswith("u") else ~upper, size)
                 )
         return derivatives
+
+    def active(
+        self, solution: Solution, p: Vector, bounds: Bounds
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Return which bounds of x and of g are active at a solution that has derivatives.
+
+        Raises:
+            SensitivityError: where it has none: no KKT point, or a singular KKT matrix.
+        """
+        _, _, K, at_x, at_g = self._system(solution, p, bounds)
+        _factor(K)
+        return at_x, at_g
+
+    def _system(
+        self, solution: Solution, p: Vector, bounds: Bounds
+    ) -> tuple[Vector, Any, Any, NDArray[np.intp], NDArray[np.intp]]:
+        """∇f, J_g, the KKT matrix of the active set, and the active bounds of x and of g."""
+        program = self.program
+        fused = Fused(program.functions.second, program.functions)
+        data = fused(solution.x, solution.lam_g, p)
+        gradient, g = fused.vector(data, 1), fused.vector(data, 2)
+        of_J, of_W = patterns_of(program)
+        slopes = Sparse(of_J, fused.part(data, 3))
+        self._check(solution, gradient, g, slopes, bounds)
+        J, W = slopes.scipy(), Sparse(of_W, fused.part(data, 4)).scipy()
+        names = program.functions
+        at_x = self._active(
+            solution.x, bounds.lbx, bounds.ubx, solution.lam_x, names.variable_names
+        )
+        at_g = self._active(g, bounds.lbg, bounds.ubg, solution.lam_g, names.constraint_names)
+        active = sp.vstack((J.tocsr()[at_g], sp.eye_array(program.n, format="csr")[at_x]))
+        return gradient, J, sp.block_array([[W, active.T], [active, None]]), at_x, at_g
 
     def _check(
         self, solution: Solution, gradient: Vector, g: Vector, J: Sparse, bounds: Bounds
@@ -215,18 +229,16 @@ def solution_sensitivity(
 
 def _parameter_derivatives(program: Problem) -> ca.Function:
     """(x, λ_g, p) → ∂(∇f + J_gᵀλ_g)/∂p, ∂f/∂p, ∂g/∂p."""
-    first = program.functions.first
-    kind = ca.SX if first.is_a("SXFunction") else ca.MX
+    kind = type(program.x)
     x, lam = kind.sym("x", program.n), kind.sym("lam", program.m)
     p = kind.sym("p", program.n_p)
-    f, gradient, g, J = first.call([x, p], True, False)
-    slope = gradient + ca.mtimes(J.T, lam) if program.m else gradient
-    parts = [ca.jacobian(part, p) for part in (slope, f, g)]
-    return ca.Function("mixed", [x, lam, p], parts)
+    f, g = program.graph.call([x, p], True, False)
+    slope = ca.gradient(f + ca.dot(lam, g), x)
+    return ca.Function("mixed", [x, lam, p], [ca.jacobian(part, p) for part in (slope, f, g)])
 
 
-def _solve(K: Any, right: Matrix) -> Matrix:
-    """Solve K·step = right, refusing a singular K."""
+def _factor(K: Any) -> SymmetricFactor:
+    """Factor K, refusing a singular one."""
     factor = SymmetricFactor(K)
     if factor.singular:
         raise SensitivityError(
@@ -234,7 +246,7 @@ def _solve(K: Any, right: Matrix) -> Matrix:
             "of the active constraints are dependent, or the Lagrangian has no curvature along a "
             "direction they leave free"
         )
-    return np.asarray(factor.solve(right))
+    return factor
 
 
 def _spread(columns: Matrix, active: NDArray[np.intp], chosen: Any, size: int) -> Matrix:

@@ -1,81 +1,69 @@
-"""The solver object of CasADi's calling convention."""
+"""The solver object of CasADi's calling convention: numbers the quick way, all else as a Function.
+"""
 
 from __future__ import annotations
 
-import threading
-import time
-import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass
+import pickle
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from pathlib import Path
 from typing import Any, overload
 
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.attempts.warm import read_start
 from casadi_hybrid.basics.errors import InputError, suggest
-from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.call import Call
-from casadi_hybrid.casadi_api.callbacks import OUTPUTS, StepCallback
+from casadi_hybrid.casadi_api.callbacks import OUTPUTS
+from casadi_hybrid.casadi_api.derivatives import INPUTS
+from casadi_hybrid.casadi_api.function import default_of, make_function, shapes_of
 from casadi_hybrid.casadi_api.options import NlpOptions
-from casadi_hybrid.casadi_api.stats import casadi_stats
-from casadi_hybrid.course.record import Watch
-from casadi_hybrid.explain.diagnosis import listed
-from casadi_hybrid.problem.columns import Shapes, as_column, in_shape
+from casadi_hybrid.casadi_api.oracle import LISTED, ProblemFunctions
+from casadi_hybrid.casadi_api.runner import Runner
+from casadi_hybrid.problem.columns import as_column, in_shape
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
-from casadi_hybrid.solver import Solver
 
-INPUTS = ("x0", "p", "lbx", "ubx", "lbg", "ubg", "lam_x0", "lam_g0")
-
-
-class SolveError(RuntimeError):
-    """A solve did not succeed and ``error_on_fail`` was set.
-
-    Attributes:
-        result: the :class:`~casadi_hybrid.Result`.
-    """
-
-    def __init__(self, message: str, result: Result) -> None:
-        self.result = result
-        super().__init__(message, result)
-
-    def __str__(self) -> str:
-        return str(self.args[0])
+_SYMBOLS = (ca.MX, ca.SX)
+# What a script asks about shapes, answered without making a Function that could be in a graph.
+_INFORMATION = tuple(
+    f"{word}_{side}"
+    for side in ("in", "out")
+    for word in ("size", "size1", "size2", "numel", "nnz", "sparsity", "index", "has")
+) + ("default_in", "max_in", "min_in", "nominal_in", "nominal_out", "is_diff_in", "is_diff_out")
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """What stays of one call."""
-
-    result: Result
-    stats: dict[str, Any]
-
-
-class NlpSolver:
+class NlpSolver(ca.Function):  # type: ignore[misc]
     """A nonlinear program ready to be solved for any start, parameters and bounds.
 
-    Made by :func:`~casadi_hybrid.nlpsol`. Call it with CasADi's arguments by keyword. It can be
-    pickled (where its ``iteration_callback`` can), and several threads may call one object at
-    once: each call has its own evaluators, and :meth:`stats`, :attr:`result` and :meth:`explain`
-    speak of the last call of the asking thread (of any thread, where the asking one has made
-    none).
+    Made by :func:`~casadi_hybrid.nlpsol`, and a ``ca.Function`` as what ``ca.nlpsol`` makes. Call it
+    with CasADi's arguments: with numbers it solves, with MX it becomes part of a graph, which has
+    derivatives with respect to p and the bounds, of any order while the active set stays the same
+    (:mod:`casadi_hybrid.casadi_api.derivatives`). Matrices with k times as many columns are k
+    solves, and ``map``, ``mapaccum`` and ``factory`` work as of any Function.
+
+    It can be pickled and copied; :meth:`save` and :meth:`serialize` are pickles too, read by
+    :meth:`load` and :meth:`deserialize` of this class and not by those of ``ca.Function``, since
+    CasADi can write no Python code. For the same reason :meth:`generate` of a graph around it
+    is not available.
+
+    Several threads may call one object at once: each call has its own evaluators, and
+    :meth:`stats`, :attr:`result` and :meth:`explain` speak of the last call of the asking thread
+    (of any thread, where the asking one has made none).
+
+    Once it is used as more than numbers in, numbers out, what is behind the Function stays in
+    memory until the process ends: a graph built from it may outlive it.
     """
 
-    def __init__(
-        self,
-        name: str,
-        problem: Problem,
-        options: NlpOptions,
-    ) -> None:
+    def __init__(self, name: str, problem: Problem, options: NlpOptions) -> None:
+        # ``ca.Function.__init__`` is not called: what it sets is made when it is asked for, below.
         self._name = name
-        self._shapes: Shapes = problem.shapes
-        self._options = options
-        self._solver = Solver(problem)
-        self._limits = options.limits
-        problem.functions.packing(problem.functions.first)  # made now, not at the first call
-        self._latest: _Call | None = None
-        self._of_thread = threading.local()
+        self._runner = Runner(name, problem, options)
+
+    @cached_property
+    def this(self) -> Any:
+        """CasADi's own object, by which its C++ code knows a Function; made at the first use."""
+        self._function = make_function(self._name, self._runner.problem, self._runner.evaluate)
+        return self._function.this
 
     @overload
     def __call__(self, **named: Any) -> dict[str, ca.DM]: ...
@@ -129,44 +117,35 @@ class NlpSolver:
             InputError: for a bad argument, before any evaluation.
             SolveError: where the solve fails and ``error_on_fail`` is set.
         """
+        given = {
+            "x0": x0, "p": p, "lbx": lbx, "ubx": ubx, "lbg": lbg, "ubg": ubg, "lam_x0": lam_x0,
+            "lam_g0": lam_g0,
+        }  # fmt: skip
         for word in unknown:
             raise InputError(f"unknown argument {word!r}{suggest(word, (*INPUTS, 'warm_start'))}")
         if in_order:
+            if any(value is not None for value in given.values()):
+                raise InputError("give all arguments by position, or all by name")
             return tuple(self.call(in_order))
-        problem, options = self._solver.problem, self._options
+        if any(isinstance(value, _SYMBOLS) for value in given.values()):
+            if warm_start is not None:
+                raise InputError("warm_start is for numbers; give x0, lam_x0 and lam_g0")
+            return self._in_graph(given)
+        solves = max(map(self._columns, given.items()))
+        if solves > 1:
+            return self._one_by_one(given, solves, warm_start)
+        runner = self._runner
+        problem = runner.problem
         if p is None and problem.p0 is None:
             p = 0.0
-        p = as_column(p, self._shapes.get("p"))
-        numbers, warm = read_start(
-            problem, warm_start, x0, lam_x0, lam_g0, p=p, lbx=lbx, ubx=ubx, lbg=lbg, ubg=ubg
+        p = as_column(p, problem.shapes.get("p"))
+        result, p = runner.solve(
+            x0, lam_x0, lam_g0, warm_start, p=p, lbx=lbx, ubx=ubx, lbg=lbg, ubg=ubg
         )
-        x0, p, bounds = numbers.x0, numbers.p, numbers.bounds
+        outputs = dict(zip(OUTPUTS, runner.outputs(result, p), strict=True))
+        return in_shape(outputs, problem.shapes)
 
-        if options.warn_initial_bounds and ((x0 < bounds.lbx) | (x0 > bounds.ubx)).any():
-            outside = np.flatnonzero((x0 < bounds.lbx) | (x0 > bounds.ubx))
-            names = listed([problem.functions.variable_names[i] for i in outside])
-            warnings.warn(f"x0 is outside its bounds at {names}", UserWarning, stacklevel=2)
-        callback = None
-        if options.iteration_callback is not None:
-            callback = StepCallback(
-                options.iteration_callback,
-                options.iteration_callback_step,
-                options.iteration_callback_ignore_errors,
-                problem.parameter_gradient,
-                p,
-            )
-        watch = Watch(bounds, callback, int(options.log), options.divergence)
-        began = time.process_time()
-        result = self._solver.run(Call(numbers, self._limits, warm, watch=watch))
-        stats = casadi_stats(result, watch.lists, time.process_time() - began)
-        self._latest = self._of_thread.call = _Call(result, stats)
-        if options.print_time:
-            print(_timing(self._name, stats))
-        if options.error_on_fail and not result.success:
-            raise SolveError(f"{self._name} failed. {self.explain()}", result)
-        return self._outputs(result, p)
-
-    def call(self, arguments: Any) -> Any:
+    def call(self, arguments: Any, always_inline: bool = False, never_inline: bool = False) -> Any:
         """Solve as ``Function.call`` does: a dictionary or a list in, the same kind out.
 
         A list has the arguments in the order of :meth:`name_in`, and the answer that of
@@ -191,13 +170,13 @@ class NlpSolver:
         name of a :class:`~casadi_hybrid.basics.status.StopReason`, ``point_status`` that of a
         :class:`~casadi_hybrid.basics.status.PointStatus`; ``unified_return_status`` CasADi's
         ``SOLVER_RET_*``; ``iterations`` lists by the fields of
-        :class:`~casadi_hybrid.course.record.IterationRecord`. Changing the dictionary changes
-        nothing here.
+        :class:`~casadi_hybrid.course.record.IterationRecord`, one entry for the start and one for
+        each of ``iter_count`` iterations. Changing the dictionary changes nothing here.
 
         Raises:
-            InputError: before the first call.
+            RuntimeError: before the first call.
         """
-        stats = self._last().stats
+        stats = self._runner.last().stats
         lists = {name: list(numbers) for name, numbers in stats["iterations"].items()}
         return {**stats, "iterations": lists}
 
@@ -205,23 +184,25 @@ class NlpSolver:
     def result(self) -> Result:
         """The last call's result with residuals and both statuses.
 
+        After an exception in a user's function, or Ctrl-C, the best point until then.
+
         Raises:
-            InputError: before the first call.
+            RuntimeError: before the first call.
         """
-        return self._last().result
+        return self._runner.last().result
 
     def explain(self) -> str:
         """Say in sentences how the last call ended; see ``result.explain()``.
 
         Raises:
-            InputError: before the first call.
+            RuntimeError: before the first call.
         """
-        return self._last().result.explain()
+        return self.result.explain()
 
     @property
     def options(self) -> NlpOptions:
         """The options, defaults included."""
-        return self._options
+        return self._runner.options
 
     def name(self) -> str:
         """The name given to :func:`~casadi_hybrid.nlpsol`."""
@@ -235,53 +216,198 @@ class NlpSolver:
         """Number of outputs."""
         return len(OUTPUTS)
 
-    def name_in(self) -> list[str]:
-        """Names of the arguments, in CasADi's order."""
-        return list(INPUTS)
+    def name_in(self, i: int | None = None) -> Any:
+        """Names of the arguments, in CasADi's order, or one of them."""
+        return list(INPUTS) if i is None else INPUTS[i]
 
-    def name_out(self) -> list[str]:
-        """Names of the outputs, in CasADi's order."""
-        return list(OUTPUTS)
+    def name_out(self, i: int | None = None) -> Any:
+        """Names of the outputs, in CasADi's order, or one of them."""
+        return list(OUTPUTS) if i is None else OUTPUTS[i]
+
+    def class_name(self) -> str:
+        """What it is."""
+        return type(self).__name__
+
+    def get_function(self, name: str | None = None) -> Any:
+        """The functions of the problem by the names and signatures of CasADi's solvers.
+
+        Args:
+            name: ``"nlp"``, ``"nlp_f"``, ``"nlp_g"``, ``"nlp_fg"``, ``"nlp_grad_f"``,
+                ``"nlp_jac_g"``, ``"nlp_hess_l"`` or ``"nlp_grad"``; without one the names of those
+                that IPOPT's plugin has come back.
+
+        Raises:
+            InputError: for another name.
+        """
+        return list(LISTED) if name is None else self._of_problem[name]
+
+    def has_function(self, name: str) -> bool:
+        """Whether :meth:`get_function` lists the name."""
+        return name in LISTED
+
+    def oracle(self) -> ca.Function:
+        """(x, p) → (f, g)."""
+        return self._of_problem.nlp
+
+    def generate_dependencies(self, fname: str, opts: Mapping[str, Any] | None = None) -> str:
+        """Write the C code of the functions of :meth:`get_function` to a file; return its name."""
+        return self._of_problem.generate(fname, opts or {})
+
+    def serialize(self, _options: Mapping[str, Any] | None = None) -> str:
+        """The solver as text, for :meth:`deserialize`: a pickle."""
+        return pickle.dumps(self).hex()
+
+    @staticmethod
+    def deserialize(text: str) -> NlpSolver:
+        """The solver that :meth:`serialize` made text of. Take texts you trust: it is a pickle.
+
+        Raises:
+            InputError: for other text.
+        """
+        try:
+            found = pickle.loads(bytes.fromhex(text))
+        except (ValueError, TypeError, pickle.UnpicklingError, EOFError):
+            found = None
+        if not isinstance(found, NlpSolver):
+            raise InputError("text must be what NlpSolver.serialize returned")
+        return found
+
+    def save(self, fname: str, options: Mapping[str, Any] | None = None) -> None:
+        """Write the solver to a file, for :meth:`load`."""
+        Path(fname).write_text(self.serialize(options), encoding="ascii")
+
+    @staticmethod
+    def load(fname: str) -> NlpSolver:
+        """The solver that :meth:`save` wrote. Take files you trust: it is a pickle.
+
+        Raises:
+            InputError: for another file.
+        """
+        return NlpSolver.deserialize(Path(fname).read_text(encoding="ascii", errors="replace"))
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = dict(self.__dict__)
-        del kept["_of_thread"]
-        kept["_latest"] = None
-        return kept
+        return {"_name": self._name, "_runner": self._runner}
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         self.__dict__.update(kept)
-        self._of_thread = threading.local()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _remade, (type(self), self.__getstate__())
+
+    def __copy__(self) -> NlpSolver:
+        return _remade(type(self), self.__getstate__())
+
+    def __deepcopy__(self, _memo: Any = None) -> NlpSolver:
+        return pickle.loads(pickle.dumps(self))  # type: ignore[no-any-return]
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __str__(self) -> str:
+        def listed(labels: tuple[str, ...]) -> str:
+            return ",".join(label + _size(shapes[label]) for label in labels)
+
+        shapes = shapes_of(self._runner.problem)
+        return f"{self._name}:({listed(INPUTS)})->({listed(OUTPUTS)}) {self.class_name()}"
 
     def __repr__(self) -> str:
-        problem = self._solver.problem
+        problem = self._runner.problem
         sizes = f"n={problem.n}, m={problem.m}, parameters={problem.n_p}"
         return f"NlpSolver({self._name!r}, 'hybrid', {sizes})"
 
-    def _last(self) -> _Call:
-        call: _Call | None = getattr(self._of_thread, "call", None) or self._latest
-        if call is None:
-            raise InputError(f"{self._name} has not been called yet; call it first")
-        return call
+    @cached_property
+    def _of_problem(self) -> ProblemFunctions:
+        return ProblemFunctions(self._runner.problem)
 
-    def _outputs(self, result: Result, p: Vector) -> dict[str, ca.DM]:
-        problem = self._solver.problem
-        slope = problem.parameter_gradient
-        lam_p = -slope(result.x, result.lam_g, p) if p.size else ca.DM(*slope.size_out(0))
-        n, m = problem.n, problem.m
-        # One conversion to DM costs as much as taking its result apart.
-        vectors = np.concatenate((result.x, result.g, result.lam_x, result.lam_g))
-        ends = [0, n, n + m, 2 * n + m, 2 * (n + m)]
-        x, g, lam_x, lam_g = ca.vertsplit(ca.DM(vectors), ends)
-        values = (x, ca.DM(result.f), g, lam_x, lam_g, lam_p)
-        outputs = dict(zip(OUTPUTS, values, strict=True))
-        return in_shape(outputs, self._shapes)
+    @cached_property
+    def _signature(self) -> ca.Function:
+        """A Function of the same shapes and defaults that computes nothing."""
+        return make_function(self._name, self._runner.problem, None)
+
+    def _columns(self, given: tuple[str, Any]) -> int:
+        """How many solves an argument has numbers for: one, or as many as it repeats its shape."""
+        label, value = given
+        kind = type(value)
+        if value is None or kind is float or kind is int:
+            return 1
+        if kind is list and value and isinstance(value[0], list | tuple):
+            try:
+                value = np.asarray(value)
+            except ValueError:  # rows of different lengths, which the checks refuse
+                return 1
+            kind = np.ndarray
+        if not (kind is ca.DM or (kind is np.ndarray and value.ndim == 2)):
+            return 1
+        rows, columns = value.shape
+        if columns <= 1 or rows == 0:
+            return 1
+        wanted = shapes_of(self._runner.problem)[label]
+        fits = rows == wanted[0] and (columns, rows) != wanted and columns % wanted[1] == 0
+        return columns // wanted[1] if fits else 1
+
+    def _one_by_one(self, given: dict[str, Any], solves: int, warm: Result | None) -> Any:
+        """Solve for each column of the arguments; what has one is the same for all of them."""
+        for label, value in given.items():
+            has = self._columns((label, value))
+            if solves % has:
+                raise InputError(
+                    f"{label} has numbers for {has} solves, another argument for {solves}"
+                )
+        found = []
+        for k in range(solves):
+            one = {}
+            for label, value in given.items():
+                has = self._columns((label, value))
+                if has > 1:
+                    matrix = ca.DM(value)
+                    width = matrix.size2() // has
+                    start = width * (k % has)
+                    value = matrix[:, start : start + width]
+                one[label] = value
+            found.append(self(**one, warm_start=warm))
+        return {label: ca.horzcat(*(each[label] for each in found)) for label in OUTPUTS}
+
+    def _in_graph(self, given: dict[str, Any]) -> Any:
+        """Call the Function with symbols; what is left out has the problem's default."""
+        problem = self._runner.problem
+        shapes = shapes_of(problem)
+        for label, value in given.items():
+            if isinstance(value, ca.SX):
+                raise InputError(
+                    f"{label} is SX; a solver becomes part of a graph of MX symbols, since a solve "
+                    "cannot be written out in scalar operations"
+                )
+        arguments = {
+            label: ca.reshape(ca.DM(default_of(problem, label)), *shapes[label])
+            if value is None
+            else value
+            for label, value in given.items()
+        }
+        return ca.Function.call(self, arguments)
+
+def _remade(kind: type[NlpSolver], kept: dict[str, Any]) -> NlpSolver:
+    made = kind.__new__(kind)
+    made.__setstate__(kept)
+    return made
 
 
-def _timing(name: str, stats: Mapping[str, Any]) -> str:
-    wall, proc = stats["t_wall_total"], stats["t_proc_total"]
-    return (
-        f"{name}: {stats['return_status']} after {stats['iter_count']} iterations, "
-        f"{wall:.4f} s ({proc:.4f} s of processor time), {stats['n_call_nlp_f']} evaluations of "
-        f"f, g and their derivatives, {stats['n_call_nlp_hess_l']} Hessians"
-    )
+def _size(shape: tuple[int, int]) -> str:
+    """How CasADi writes a shape: nothing for a number, [n] for a column."""
+    if shape == (1, 1):
+        return ""
+    return f"[{shape[0]}]" if shape[1] == 1 else f"[{shape[0]}x{shape[1]}]"
+
+
+def _informed(name: str) -> Callable[..., Any]:
+    def ask(self: NlpSolver, *which: Any) -> Any:
+        return getattr(self._signature, name)(*which)
+
+    ask.__name__, ask.__doc__ = name, f"As ``ca.Function.{name}``."
+    return ask
+
+
+for _name in _INFORMATION:
+    setattr(NlpSolver, _name, _informed(_name))

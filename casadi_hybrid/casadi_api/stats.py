@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from casadi_hybrid.basics.status import PointStatus, StopReason
+from casadi_hybrid.casadi_api.callbacks import StepCallback
+from casadi_hybrid.course.record import Watch
 from casadi_hybrid.result import Result
 
 _UNIFIED = {
@@ -27,28 +28,36 @@ def unified_status(result: Result) -> str:
 
 
 def casadi_stats(
-    result: Result, iterations: Mapping[str, Sequence[float]], process_time: float
+    result: Result, watch: Watch, callback: StepCallback | None, process_time: float
 ) -> dict[str, Any]:
     """Return a fresh dictionary under the keys of CasADi's ``stats()``.
 
-    f, ∇f, g and J_g come from one fused call, so their four counts are equal and none has a time
-    of its own.
+    ``iterations`` has a list for each number of an iterate, as long as there were iterates: one
+    more than ``iter_count``. ``n_newton`` counts every Newton step: a jump to the solution of an
+    active set is one iteration and may be several of them.
+
+    f, ∇f, g and J_g come from one fused call. Their four counts are equal, and the seconds of all
+    that was evaluated, Hessians included, are those of ``nlp_fg``: each alone is not measured.
     """
     first = int(result.evaluations.get("first", 0))
+    lists = {name: list(numbers) for name, numbers in watch.lists.items()}
     return {
         "success": result.success,
         "return_status": result.stop.name,
         "unified_return_status": unified_status(result),
         "point_status": result.point.name,
         "detail": result.detail,
-        "iter_count": result.iterations,
-        "iterations": {name: list(numbers) for name, numbers in iterations.items()},
+        "iter_count": max(len(lists["iter"]) - 1, 0),
+        "n_newton": result.iterations,
+        "iterations": lists,
         "n_call_nlp_f": first,
         "n_call_nlp_grad_f": first,
         "n_call_nlp_g": first,
         "n_call_nlp_jac_g": first,
         "n_call_nlp_hess_l": int(result.evaluations.get("second", 0)),
         "n_call_nlp_grad": 1,  # for lam_p
+        "n_call_callback_fun": callback.calls if callback else 0,
+        "t_wall_callback_fun": callback.seconds if callback else 0.0,
         "t_wall_total": result.elapsed,
         "t_proc_total": process_time,
     }

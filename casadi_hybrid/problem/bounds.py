@@ -84,8 +84,8 @@ def checked(value: Any, size: int, name: str, *, infinite: bool = False) -> Vect
         return common
     if isinstance(value, ca.SX | ca.MX):
         raise InputError(
-            f"{name} is a CasADi symbol; numbers are needed here. For symbols make the solver with "
-            "casadi_hybrid.as_function, which gives a CasADi Function"
+            f"{name} is a CasADi symbol; numbers are needed here. What casadi_hybrid.nlpsol makes "
+            "takes MX symbols"
         )
     array = _real(value)
     if array is not None:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.arrays import all_finite
-from casadi_hybrid.basics.errors import CompilerWarning, EvaluationError
+from casadi_hybrid.basics.errors import CompilerWarning, EvaluationError, interrupted_inside
 from casadi_hybrid.basics.inputs import Matrix, Vector
 
 COMPILERS = ("cc", "gcc", "clang")
@@ -180,13 +180,17 @@ class Fused:
 
         Raises:
             EvaluationError: when an output is NaN or Inf, naming the function, the entry and x,
-                or when a ``ca.Callback`` inside the problem raises.
+                or when a ``ca.Callback`` inside the problem raises; CasADi's exception is its
+                cause.
+            InterruptedInside: where that was a KeyboardInterrupt.
         """
         for target, value in zip(self._inputs, values, strict=True):
             target[:] = value
         try:
             self._evaluate()
         except RuntimeError as error:  # CasADi's own, which carries the user's as text
+            if str(error).strip() == "KeyboardInterrupt":
+                raise interrupted_inside("a function of the problem", error) from error
             text = str(error).splitlines()[-1].rsplit(".cxx", maxsplit=1)[-1].lstrip(":0123456789 ")
             place = self._place(values[0])
             raise EvaluationError(

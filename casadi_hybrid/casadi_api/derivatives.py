@@ -1,0 +1,212 @@
+"""Derivatives of a solve as CasADi graphs, so that CasADi can differentiate them again.
+
+The system of :mod:`casadi_hybrid.casadi_api.sensitivity` in symbols, with one pattern for all
+active sets. Zeros and ones say who is active: a = 1 at an active bound of x, b = 1 at an active row
+of g, i = 1 − a. With r = −L_xp dp, d the change of the active bounds of x and e that of the active
+bounds of g, all linear in the seeds, dx and dλ solve
+
+    [ iWi + a   iJᵀb  ] [ dx ]   [ i(r − Wd) + d          ]
+    [ bJi       b − 1 ] [ dλ ] = [ b(e − g_p dp − J d)    ]
+
+and dμ = −a·d(∇f + Jᵀλ). The matrix is symmetric, so the reverse mode solves with the same one. Who
+is active is found in numbers and has no derivative: a second derivative holds while the active set
+stays what it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from casadi_hybrid.casadi_api.sensitivity import Sensitivities, Solution
+from casadi_hybrid.problem.bounds import Bounds
+from casadi_hybrid.problem.problem import Problem
+
+INPUTS = ("x0", "p", "lbx", "ubx", "lbg", "ubg", "lam_x0", "lam_g0")
+OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
+STARTS = ("x0", "lam_x0", "lam_g0")
+"""A solution does not depend on them while they lead to it."""
+_SIDES = ("lbx", "ubx", "lbg", "ubg")
+
+Columns = dict[str, ca.MX]
+
+
+class _Active(ca.Callback):  # type: ignore[misc]
+    """(x, lam_x, lam_g, p, lbx, ubx, lbg, ubg) → ones where lbx, ubx, lbg, ubg are active.
+
+    Where the point has no derivative it raises
+    :class:`~casadi_hybrid.casadi_api.sensitivity.SensitivityError`.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        ca.Callback.__init__(self)
+        n, m = problem.n, problem.m
+        self._sensitivities = Sensitivities(problem)
+        self._rows_in, self._rows_out = (n, n, m, problem.n_p, n, n, m, m), (n, n, m, m)
+        self.construct("active", {})
+
+    def get_n_in(self) -> int:
+        return len(self._rows_in)
+
+    def get_n_out(self) -> int:
+        return len(self._rows_out)
+
+    def get_sparsity_in(self, i: int) -> ca.Sparsity:
+        return ca.Sparsity.dense(self._rows_in[i], 1)
+
+    def get_sparsity_out(self, i: int) -> ca.Sparsity:
+        return ca.Sparsity.dense(self._rows_out[i], 1)
+
+    def eval(self, arguments: Sequence[ca.DM]) -> list[ca.DM]:
+        x, lam_x, lam_g, p, *bounds = (value.full().ravel() for value in arguments)
+        solution = Solution(x, lam_x, lam_g)
+        at_x, at_g = self._sensitivities.active(solution, p, Bounds(*bounds))
+        masks = []
+        for at, lam in ((at_x, lam_x), (at_g, lam_g)):
+            ones = np.zeros(lam.size)
+            ones[at] = 1.0
+            masks += [ones * (lam < 0), ones * (lam >= 0)]
+        return [ca.DM(mask) for mask in masks]
+
+    # Steps of the active set are no slopes: every derivative is zero.
+    def has_jac_sparsity(self, _output: int, _wrt: int) -> bool:
+        return True
+
+    def get_jac_sparsity(self, output: int, wrt: int, _symmetric: bool) -> ca.Sparsity:
+        return ca.Sparsity(self._rows_out[output], self._rows_in[wrt])
+
+    def has_forward(self, _directions: int) -> bool:
+        return True
+
+    def has_reverse(self, _directions: int) -> bool:
+        return True
+
+    def get_forward(
+        self, directions: int, name: str, inames: Any, onames: Any, _options: Any
+    ) -> ca.Function:
+        seeds = [ca.MX.sym("seed", rows, directions) for rows in self._rows_in]
+        zeros = [ca.MX(rows, directions) for rows in self._rows_out]
+        return self._nothing(name, seeds, zeros, inames, onames)
+
+    def get_reverse(
+        self, directions: int, name: str, inames: Any, onames: Any, _options: Any
+    ) -> ca.Function:
+        seeds = [ca.MX.sym("seed", rows, directions) for rows in self._rows_out]
+        zeros = [ca.MX(rows, directions) for rows in self._rows_in]
+        return self._nothing(name, seeds, zeros, inames, onames)
+
+    def _nothing(
+        self, name: str, seeds: list[ca.MX], zeros: list[ca.MX], inames: Any, onames: Any
+    ) -> ca.Function:
+        known = [ca.MX.sym("known", rows) for rows in (*self._rows_in, *self._rows_out)]
+        return ca.Function(name, [*known, *seeds], zeros, list(inames), list(onames))
+
+
+@dataclass(frozen=True, slots=True)
+class _Point:
+    """What both modes need at a solution: who is active, and the matrix."""
+
+    on: Columns
+    a: ca.MX
+    b: ca.MX
+    K: ca.MX
+    at: tuple[ca.MX, ...]
+    values: list[ca.MX]
+
+    def solve(self, upper: ca.MX, lower: ca.MX) -> tuple[ca.MX, ca.MX]:
+        """(dx, dλ) for right-hand sides, a column a direction."""
+        # CasADi's own test for a singular matrix is absolute; `_Active` has made a relative one.
+        step = ca.solve(self.K, ca.vertcat(upper, lower), "qr", {"eps": 0.0})
+        n = upper.size1()
+        return step[:n, :], step[n:, :]
+
+
+class Derivatives:
+    """Directional derivatives of (x0, p, bounds, lam0) → (x, f, g, lam_x, lam_g, lam_p).
+
+    All columns; bounds of g are those of all rows (h; g). Keep the object while its functions are
+    in use: CasADi holds no reference to a Python callback.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        n, m, n_p = problem.n, problem.m, problem.n_p
+        self._rows = {"x0": n, "p": n_p, "lbx": n, "ubx": n, "lbg": m, "ubg": m}
+        self._rows |= {"lam_x0": n, "lam_g0": m}
+        self._rows |= {"x": n, "f": 1, "g": m, "lam_x": n, "lam_g": m, "lam_p": n_p}
+        self._active = _Active(problem)
+        kind = type(problem.x)
+        x, lam, p = kind.sym("x", n), kind.sym("lam", m), kind.sym("p", n_p)
+        f, g = problem.graph.call([x, p], True, False)
+        L = f + ca.dot(lam, g)
+        slopes = [ca.densify(ca.gradient(L, v)) if v.numel() else kind(0, 1) for v in (x, p)]
+        self._slopes = ca.Function("slopes", [x, lam, p], [f, ca.densify(g), *slopes])
+        self._matrices = ca.Function(
+            "matrices", [x, lam, p], [ca.hessian(L, x)[0], ca.jacobian(g, x)]
+        )
+
+    def forward(self, directions: int, name: str, inames: Any, onames: Any) -> ca.Function:
+        """The Function (inputs, outputs, seeds of the inputs) → derivatives of the outputs."""
+        given, known = self._symbols(INPUTS), self._symbols(OUTPUTS)
+        seeds = self._symbols(INPUTS, "fwd_", directions)
+        point = self._point(given, known)
+        on, dp = point.on, seeds["p"]
+        d = on["lbx"] * seeds["lbx"] + on["ubx"] * seeds["ubx"]
+        e = on["lbg"] * seeds["lbg"] + on["ubg"] * seeds["ubg"]
+        ahead = self._slopes.forward(directions)
+        no_rows = ca.MX.zeros(self._rows["g"], directions)
+        _, dg, dL, _ = ahead(*point.at, *point.values, d, no_rows, dp)
+        dx, dlam = point.solve(d - (1 - point.a) * dL, point.b * (e - dg))
+        df, dg, dL, d_lam_p = ahead(*point.at, *point.values, dx, dlam, dp)
+        out = [dx, df, dg, -point.a * dL, dlam, -d_lam_p]
+        return self._function(name, (given, known, seeds), out, inames, onames)
+
+    def reverse(self, directions: int, name: str, inames: Any, onames: Any) -> ca.Function:
+        """The Function (inputs, outputs, seeds of the outputs) → adjoints of the inputs."""
+        given, known = self._symbols(INPUTS), self._symbols(OUTPUTS)
+        seeds = self._symbols(OUTPUTS, "adj_", directions)
+        point = self._point(given, known)
+        a, b, on = point.a, point.b, point.on
+        back = self._slopes.reverse(directions)
+
+        def pulled(f: ca.MX, g: ca.MX, L: ca.MX, p: ca.MX) -> tuple[ca.MX, ...]:
+            return tuple(back(*point.at, *point.values, f, g, L, p))
+
+        s = seeds
+        to_x, to_lam, to_p = pulled(s["f"], s["g"], -a * s["lam_x"], -s["lam_p"])
+        v, w = point.solve(s["x"] + to_x, s["lam_g"] + to_lam)
+        w = b * w
+        none = ca.MX.zeros(1, directions), ca.MX.zeros(self._rows["p"], directions)
+        through_x, _, through_p = pulled(none[0], -w, (a - 1) * v, none[1])
+        to_d = v + through_x
+        adjoints = {side: on[side] * (to_d if side.endswith("x") else w) for side in _SIDES}
+        adjoints["p"] = to_p + through_p
+        adjoints |= {start: ca.MX(self._rows[start], directions) for start in STARTS}
+        out = [adjoints[label] for label in INPUTS]
+        return self._function(name, (given, known, seeds), out, inames, onames)
+
+    def _symbols(self, labels: Sequence[str], prefix: str = "", columns: int = 1) -> Columns:
+        return {label: ca.MX.sym(prefix + label, self._rows[label], columns) for label in labels}
+
+    def _point(self, given: Columns, known: Columns) -> _Point:
+        at = (known["x"], known["lam_g"], given["p"])
+        who = self._active(
+            known["x"], known["lam_x"], known["lam_g"], given["p"], *(given[s] for s in _SIDES)
+        )
+        on = dict(zip(_SIDES, who, strict=True))
+        a, b = on["lbx"] + on["ubx"], on["lbg"] + on["ubg"]
+        W, J = self._matrices(*at)
+        i, rows = ca.diag(1 - a), ca.diag(b)
+        free = ca.mtimes([rows, J, i])
+        K = ca.blockcat([[ca.mtimes([i, W, i]) + ca.diag(a), free.T], [free, ca.diag(b - 1)]])
+        values = [known["f"], known["g"], -known["lam_x"], -known["lam_p"]]
+        return _Point(on, a, b, K, at, values)
+
+    def _function(
+        self, name: str, symbols: Sequence[Columns], out: list[ca.MX], inames: Any, onames: Any
+    ) -> ca.Function:
+        arguments = [symbol for columns in symbols for symbol in columns.values()]
+        return ca.Function(name, arguments, out, list(inames), list(onames))

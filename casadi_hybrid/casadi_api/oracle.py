@@ -1,0 +1,68 @@
+"""The functions of a problem under the names and signatures of CasADi's own solvers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import casadi as ca
+
+from casadi_hybrid.basics.errors import InputError, suggest
+from casadi_hybrid.problem.problem import Problem
+
+# Name: inputs and outputs in the words of CasADi's factory; gamma = lam_f·f + lam_gᵀg.
+_DERIVED = {
+    "nlp_f": (("x", "p"), ("f",)),
+    "nlp_g": (("x", "p"), ("g",)),
+    "nlp_fg": (("x", "p"), ("f", "g")),
+    "nlp_grad": (("x", "p", "lam:f", "lam:g"), ("f", "g", "grad:gamma:x", "grad:gamma:p")),
+    "nlp_grad_f": (("x", "p"), ("f", "grad:f:x")),
+    "nlp_hess_l": (("x", "p", "lam:f", "lam:g"), ("triu:hess:gamma:x:x",)),
+    "nlp_jac_g": (("x", "p"), ("g", "jac:g:x")),
+}
+# Those that IPOPT's plugin lists; it knows no nlp_fg, which others have.
+LISTED = ("nlp_f", "nlp_g", "nlp_grad", "nlp_grad_f", "nlp_hess_l", "nlp_jac_g")
+
+
+class ProblemFunctions:
+    """(x, p) → (f, g) of a problem in the user's shapes, and what CasADi's solvers derive of it.
+
+    For a :class:`~casadi_hybrid.Problem` with equations g is all its rows, equations first.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        kind = type(problem.x)
+        shapes = problem.shapes
+        x = kind.sym("x", *shapes.get("x", (problem.n, 1)))
+        p = kind.sym("p", *shapes.get("p", (problem.n_p, 1)))
+        f, g = problem.graph.call([ca.vec(x), ca.vec(p)], True, False)
+        g = ca.reshape(g, shapes.get("g", (problem.m, 1)))
+        self.nlp = ca.Function("nlp", [x, p], [f, g], ["x", "p"], ["f", "g"])
+        self._made: dict[str, ca.Function] = {"nlp": self.nlp}
+
+    def __getitem__(self, name: str) -> ca.Function:
+        """One of them by its name.
+
+        Raises:
+            InputError: for a name that is none.
+        """
+        if name not in self._made:
+            if name not in _DERIVED:
+                raise InputError(f"no function {name!r}{suggest(name, (*_DERIVED, 'nlp'))}")
+            inputs, outputs = _DERIVED[name]
+            self._made[name] = self.nlp.factory(
+                name, list(inputs), list(outputs), {"gamma": ["f", "g"]}
+            )
+        return self._made[name]
+
+    def generate(self, fname: str, options: Mapping[str, Any]) -> str:
+        """Write their C code to a file and return its name.
+
+        Args:
+            fname: name of the file.
+            options: those of ``ca.CodeGenerator``.
+        """
+        generator = ca.CodeGenerator(fname, dict(options))
+        for name in LISTED:
+            generator.add(self[name])
+        return str(generator.generate())

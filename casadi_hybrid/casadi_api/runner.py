@@ -1,0 +1,168 @@
+"""One solver's runs: numbers in, CasADi's outputs and statistics out."""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from casadi_hybrid.attempts.warm import read_start
+from casadi_hybrid.basics.errors import Interrupted
+from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.call import Call
+from casadi_hybrid.casadi_api.callbacks import StepCallback
+from casadi_hybrid.casadi_api.options import NlpOptions
+from casadi_hybrid.casadi_api.stats import casadi_stats
+from casadi_hybrid.course.record import Watch
+from casadi_hybrid.explain.diagnosis import listed
+from casadi_hybrid.problem.problem import Problem
+from casadi_hybrid.result import Result
+from casadi_hybrid.solver import Solver
+
+
+class SolveError(RuntimeError):
+    """A solve did not succeed and ``error_on_fail`` was set.
+
+    Attributes:
+        result: the :class:`~casadi_hybrid.Result`.
+    """
+
+    def __init__(self, message: str, result: Result) -> None:
+        self.result = result
+        super().__init__(message, result)
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What stays of one call."""
+
+    result: Result
+    stats: dict[str, Any]
+
+
+class Runner:
+    """Solves one problem under one set of options; several threads may use it at once.
+
+    Args:
+        name: of the solver, for messages.
+        problem, options: of the solver.
+    """
+
+    def __init__(self, name: str, problem: Problem, options: NlpOptions) -> None:
+        self.name, self.problem, self.options = name, problem, options
+        self._solver, self._limits = Solver(problem), options.limits
+        problem.functions.packing(problem.functions.first)  # made now, not at the first call
+        self._latest: Run | None = None
+        self._of_thread = threading.local()
+
+    def solve(
+        self, x0: Any, lam_x0: Any, lam_g0: Any, warm_start: Result | None, **others: Any
+    ) -> tuple[Result, Vector]:
+        """Solve with what a user gave, None for what was left out; the result, and p.
+
+        Raises:
+            InputError: for a bad argument, before any evaluation.
+            SolveError: where the solve fails and ``error_on_fail`` is set.
+            Exception: what a user's callback or model function raised. The best point until then
+                is kept.
+        """
+        problem, options = self.problem, self.options
+        numbers, warm = read_start(problem, warm_start, x0, lam_x0, lam_g0, **others)
+        x0, p, bounds = numbers.x0, numbers.p, numbers.bounds
+        if options.warn_initial_bounds and ((x0 < bounds.lbx) | (x0 > bounds.ubx)).any():
+            outside = np.flatnonzero((x0 < bounds.lbx) | (x0 > bounds.ubx))
+            names = listed([problem.functions.variable_names[i] for i in outside])
+            warnings.warn(f"x0 is outside its bounds at {names}", UserWarning, stacklevel=3)
+        callback = None
+        if options.iteration_callback is not None:
+            callback = StepCallback(
+                options.iteration_callback,
+                options.iteration_callback_step,
+                options.iteration_callback_ignore_errors,
+                problem.parameter_gradient,
+                p,
+            )
+        watch = Watch(bounds, callback, int(options.log), options.divergence)
+        began = time.process_time()
+        self._latest = self._of_thread.run = None
+        raised: BaseException | None = None
+        try:
+            result = self._solver.run(Call(numbers, self._limits, warm, watch=watch))
+        except Interrupted as error:
+            if error.result is None:
+                raise
+            result, raised = error.result, error
+        stats = casadi_stats(result, watch, callback, time.process_time() - began)
+        self._latest = self._of_thread.run = Run(result, stats)
+        if raised is None and callback is not None:
+            raised = callback.raised
+        if raised is None and not result.success and result.error is not None:
+            raised = result.error.__cause__  # of a function that raised; None where it gave NaN
+        if raised is not None:
+            raise raised
+        if options.print_time:
+            print(_timing(self.name, stats))
+        if options.error_on_fail and not result.success:
+            raise SolveError(f"{self.name} failed. {result.explain()}", result)
+        return result, p
+
+    def outputs(self, result: Result, p: Vector) -> tuple[ca.DM, ...]:
+        """x, f, g, lam_x, lam_g, lam_p, in columns."""
+        slope = self.problem.parameter_gradient
+        lam_p = -slope(result.x, result.lam_g, p) if p.size else ca.DM(*slope.size_out(0))
+        n, m = self.problem.n, self.problem.m
+        # One conversion to DM costs as much as taking its result apart.
+        vectors = np.concatenate((result.x, result.g, result.lam_x, result.lam_g))
+        ends = [0, n, n + m, 2 * n + m, 2 * (n + m)]
+        x, g, lam_x, lam_g = ca.vertsplit(ca.DM(vectors), ends)
+        return x, ca.DM(result.f), g, lam_x, lam_g, lam_p
+
+    def evaluate(self, arguments: list[ca.DM]) -> list[ca.DM]:
+        """Solve at the columns that a graph gives: all eight, bounds of all rows."""
+        x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0 = (value.full().ravel() for value in arguments)
+        m_h = self.problem.m_h
+        result, p = self.solve(
+            x0, lam_x0, lam_g0, None, p=p, lbx=lbx, ubx=ubx, lbg=lbg[m_h:], ubg=ubg[m_h:]
+        )
+        return list(self.outputs(result, p))
+
+    def last(self) -> Run:
+        """The last run of the asking thread, or of any where that has made none.
+
+        Raises:
+            RuntimeError: before the first.
+        """
+        run: Run | None = getattr(self._of_thread, "run", None) or self._latest
+        if run is None:
+            raise RuntimeError(
+                f"No stats available: {self.name} has not been called yet; call it first"
+            )
+        return run
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = dict(self.__dict__)
+        del kept["_of_thread"]
+        kept["_latest"] = None
+        return kept
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        self.__dict__.update(kept)
+        self._of_thread = threading.local()
+
+
+def _timing(name: str, stats: Mapping[str, Any]) -> str:
+    wall, proc = stats["t_wall_total"], stats["t_proc_total"]
+    return (
+        f"{name}: {stats['return_status']} after {stats['iter_count']} iterations, "
+        f"{wall:.4f} s ({proc:.4f} s of processor time), {stats['n_call_nlp_f']} evaluations of "
+        f"f, g and their derivatives, {stats['n_call_nlp_hess_l']} Hessians"
+    )
