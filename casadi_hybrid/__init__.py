@@ -9,7 +9,7 @@ from casadi_hybrid.basics.errors import DesignError, EvaluationError, InputError
 from casadi_hybrid.basics.status import PointStatus, StopReason
 from casadi_hybrid.casadi_api.function import as_function
 from casadi_hybrid.casadi_api.interface import nlpsol
-from casadi_hybrid.casadi_api.opti import solve_opti
+from casadi_hybrid.casadi_api.opti import Opti
 from casadi_hybrid.casadi_api.sensitivity import solution_sensitivity
 from casadi_hybrid.casadi_api.solver import SolveError
 from casadi_hybrid.course.history import History
@@ -28,6 +28,7 @@ __all__ = [
     "EvaluationError",
     "History",
     "InputError",
+    "Opti",
     "PointStatus",
     "Problem",
     "Progress",
@@ -39,6 +40,5 @@ __all__ = [
     "as_function",
     "nlpsol",
     "solution_sensitivity",
-    "solve_opti",
     "verify",
 ]
