@@ -14,7 +14,7 @@ from casadi import OptiAdvanced as CasadiOptiAdvanced
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.casadi_api.opti_function import make_function
-from casadi_hybrid.casadi_api.opti_program import Outcome, Program, Scales, joined
+from casadi_hybrid.casadi_api.opti_program import Outcome, Program, joined
 from casadi_hybrid.casadi_api.opti_solution import OptiSolution, OptiSolveError
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.course.record import IterationRecord
@@ -93,11 +93,11 @@ class _Stack:
         if self._options is None:
             return super().solve_limited() if accept_limit else super().solve()  # type: ignore[misc]
         node = CasadiOptiAdvanced(self)
-        program, scales = self._built(node), Scales.of(node)
+        program = self._built(node)
         _prepare(node)
-        listener = None if self._listener is None else self._shown(node, scales, self._listener)
-        found, self._outcome = program.solve(scales.arguments(node.arg()), listener)
-        node.res(scales.answer(found))
+        listener = None if self._listener is None else _shown(node, self._listener)
+        found, self._outcome = program.solve(node.arg(), listener)
+        node.res(found)
         solution = OptiSolution(self.copy(), self._outcome)
         status = self._outcome.stats["unified_return_status"]
         limited = accept_limit and status == "SOLVER_RET_LIMITED"
@@ -123,15 +123,6 @@ class _Stack:
         node.mark_solver_dirty(False)
         self._program = program
         return program
-
-    def _shown(
-        self, node: Any, scales: Scales, listener: Callable[[int], Any]
-    ) -> Callable[[IterationRecord], None]:
-        def show(record: IterationRecord) -> None:
-            node.res(scales.point(record.x, record.lam_g))
-            listener(int(record.iter))
-
-        return show
 
     def stats(self) -> dict[str, Any]:
         """Statistics of the last solve under CasADi's keys, see :meth:`NlpSolver.stats`.
@@ -216,8 +207,9 @@ class _Stack:
 class Opti(_Stack, CasadiOpti):  # type: ignore[misc]
     """``ca.Opti`` with ``opti.solver("hybrid")``; everything else is as CasADi documents it.
 
-    Linear scales set in Opti change nothing: the solver scales by itself, and values, multipliers
-    and tolerances are those of the problem as it is written.
+    With linear scales the solver sees the scaled problem, to which its tolerances apply. Values and
+    multipliers are those of the problem as it is written; ``solution.result`` and what
+    ``solution.explain()`` says are of the scaled one.
 
     Args:
         problem: ``"nlp"`` or ``"conic"``, as in CasADi; or a ``ca.Opti`` made elsewhere. Then this
@@ -259,9 +251,8 @@ class OptiAdvanced(_Stack, CasadiOptiAdvanced):  # type: ignore[misc]
         if self._options is None:
             return dict(super().solve_actual(arg))
         node = CasadiOptiAdvanced(self)
-        program, scales = self._built(node), Scales.of(node)
-        found, self._outcome = program.solve(scales.arguments(arg), None)
-        return scales.answer(found)
+        found, self._outcome = self._built(node).solve(arg, None)
+        return found
 
     def baked_copy(self) -> Any:
         """A copy that is baked."""
@@ -298,6 +289,16 @@ class OptiAdvanced(_Stack, CasadiOptiAdvanced):  # type: ignore[misc]
                 print(f"------- i = {i}/{self.ng} ------")
                 print(f"{lower:g} <= {value:g} <= {upper:g} (viol {violation:g})")
                 print(self.g_describe(i, opts or {}))
+
+
+def _shown(node: Any, listener: Callable[[int], Any]) -> Callable[[IterationRecord], None]:
+    """The listener, called when the node holds the iterate."""
+
+    def show(record: IterationRecord) -> None:
+        node.res({"x": ca.DM(record.x), "lam_g": ca.DM(record.lam_g)})
+        listener(int(record.iter))
+
+    return show
 
 
 def _prepare(node: Any) -> None:

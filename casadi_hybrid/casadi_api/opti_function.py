@@ -49,11 +49,12 @@ def make_function(name: str, node: Any, program: Program, arguments: Sequence[An
             "error_on_fail": chosen.error_on_fail,
         },
     )
-    start = {"x0": x0, "p": p, "lbg": lbg, "ubg": ubg, "lam_g0": lam_g0}
+    start = {"p": p, **program.scales.start(x0, lbg, ubg, lam_g0)}
     best = solver(**{label: start[label] for label in solver.name_in() if label in start})
+    x, lam_g = program.scales.point(best["x"], best["lam_g"])
     stacked = [ca.veccat(*symbols[kind]) for kind in _KINDS]
     helper = ca.Function("helper", stacked, results, options.pop("helper_options", {}))
-    values = helper.call([best["x"], p, best["lam_g"]])
+    values = helper.call([x, p, lam_g])
     made = ca.Function(name, inputs, values, *names, options)
     made._solver = solver  # CasADi keeps no reference to a Python callback
     return made

@@ -20,53 +20,61 @@ from casadi_hybrid.result import Result
 
 @dataclass(frozen=True)
 class Outcome:
-    """What stays of one solve."""
+    """What stays of one solve; ``scaled`` is whether linear scales were set."""
 
     result: Result
     stats: dict[str, Any]
+    scaled: bool
 
 
 @dataclass(frozen=True)
 class Scales:
-    """CasADi's linear scales of x, g and f, and the offset of x.
+    """CasADi's linear scales: the solver sees (x − offset)/x_scale, g/g_scale and f/f_scale."""
 
-    CasADi's own calls hold points of the scaled problem. The solver gets the user's units, in
-    which its answer is judged, and scales by itself; so these only translate.
-    """
-
-    x: ca.DM
-    offset: ca.DM
-    g: ca.DM
+    x: tuple[float, ...]
+    offset: tuple[float, ...]
+    g: tuple[float, ...]
     f: float
 
     @classmethod
     def of(cls, node: Any) -> Scales:
         """Those of a baked node."""
-        scales = node.x_linear_scale, node.x_linear_scale_offset, node.g_linear_scale
-        x, offset, g = map(ca.DM, scales)
+        x, offset, g = (
+            tuple(ca.DM(scale).nonzeros())
+            for scale in (node.x_linear_scale, node.x_linear_scale_offset, node.g_linear_scale)
+        )
         return cls(x, offset, g, float(node.f_linear_scale))
 
-    def arguments(self, scaled: Mapping[str, ca.DM]) -> dict[str, ca.DM]:
-        """The arguments of a solve in the user's units; Opti never scales multipliers there."""
-        given = dict(scaled)
-        given["x0"] = given["x0"] * self.x + self.offset
-        for bound in ("lbg", "ubg"):
-            given[bound] = given[bound] * self.g
+    @property
+    def unit(self) -> bool:
+        """Whether they change nothing."""
+        return not any(self.offset) and {*self.x, *self.g, self.f} <= {1.0}
+
+    def scaled(self, graph: ca.Function, x: ca.MX, p: ca.MX) -> tuple[ca.MX, ca.MX]:
+        """f and g of the scaled problem, of its own x."""
+        if self.unit:
+            return tuple(graph.call([x, p], True, False))
+        inside = x * ca.DM(self.x) + ca.DM(self.offset)
+        f, g = graph.call([inside, p], True, False)
+        return f / self.f, g / ca.DM(self.g)
+
+    def multipliers(self, lam_g: Any) -> Any:
+        """Multipliers of the scaled problem. Opti scales all numbers of a start but these."""
+        return lam_g if self.unit else lam_g * ca.DM(self.g) / self.f
+
+    def start(self, x0: ca.MX, lbg: ca.MX, ubg: ca.MX, lam_g0: ca.MX) -> dict[str, ca.MX]:
+        """Arguments of the scaled problem."""
+        given = {"x0": x0, "lbg": lbg, "ubg": ubg, "lam_g0": self.multipliers(lam_g0)}
+        if not self.unit:
+            given["x0"] = (x0 - ca.DM(self.offset)) / ca.DM(self.x)
+            given |= {"lbg": lbg / ca.DM(self.g), "ubg": ubg / ca.DM(self.g)}
         return given
 
-    def point(self, x: Any, lam_g: Any) -> dict[str, ca.DM]:
-        """An iterate as CasADi's scaled solver would have it."""
-        return {"x": (ca.DM(x) - self.offset) / self.x, "lam_g": ca.DM(lam_g) * self.g / self.f}
-
-    def answer(self, found: Mapping[str, ca.DM]) -> dict[str, ca.DM]:
-        """The outputs of a solve as CasADi's scaled solver would return them."""
-        return {
-            **self.point(found["x"], found["lam_g"]),
-            "f": found["f"] / self.f,
-            "g": found["g"] / self.g,
-            "lam_x": found["lam_x"] * self.x / self.f,
-            "lam_p": found["lam_p"] / self.f,
-        }
+    def point(self, x: ca.MX, lam_g: ca.MX) -> tuple[ca.MX, ca.MX]:
+        """x and multipliers as the problem is written, from those of the scaled one."""
+        if self.unit:
+            return x, lam_g
+        return x * ca.DM(self.x) + ca.DM(self.offset), lam_g / ca.DM(self.g) * self.f
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +82,8 @@ class Program:
     """The problem of one bake, with its solver.
 
     Attributes:
-        problem: variables are the entries of ``opti.x``, constraints those of ``opti.g``.
+        problem: what the solver sees; variables are the entries of ``opti.x``, constraints those
+            of ``opti.g``, scaled by the linear scales where there are any.
         options: those of ``opti.solver``.
         solver: solves it; it has no listener.
     """
@@ -82,6 +91,7 @@ class Program:
     problem: Problem
     options: NlpOptions
     solver: NlpSolver
+    scales: Scales
     _baked: tuple[Any, ...] = field(repr=False)
 
     @classmethod
@@ -104,18 +114,20 @@ class Program:
         x, p = ca.MX.sym("x", node.nx), ca.MX.sym("p", node.np)
         # Through one Function: opti.x is a vertcat of symbols of any shape.
         graph = ca.Function("opti", [node.x, node.p], [node.f, node.g])
-        f, g = graph.call([x, p], True, False)
+        scales = Scales.of(node)
+        f, g = scales.scaled(graph, x, p)
         problem = Problem.from_nlp(
             {"x": x, "p": p, "f": f, "g": g} if node.np else {"x": x, "f": f, "g": g},
             name="opti",
             variable_names=options.variable_names or walked[0],
             constraint_names=options.constraint_names or walked[1],
         )
-        return cls(problem, options, _solver(problem, options), _parts(node))
+        return cls(problem, options, _solver(problem, options), scales, _parts(node))
 
     def is_of(self, node: Any) -> bool:
         """Whether the node is baked as it was: Opti makes new expressions where things change."""
-        return all(map(_same, self._baked, _parts(node)))
+        same = map(_same, self._baked, _parts(node))
+        return all(same) and Scales.of(node) == self.scales
 
     def with_options(self, options: NlpOptions) -> Program:
         """The same problem under other options."""
@@ -127,7 +139,7 @@ class Program:
         """Solve for x0, p, lbg, ubg and lam_g0.
 
         Args:
-            arguments: in the user's units.
+            arguments: as ``arg()`` has them.
             listener: called with the record of every iteration, in place of the option
                 ``iteration_callback``.
 
@@ -138,8 +150,9 @@ class Program:
         if listener is not None:
             watched = replace(self.options, iteration_callback=listener, iteration_callback_step=1)
             solver = _solver(self.problem, watched)
-        found = solver(**arguments)
-        return found, Outcome(solver.result, solver.stats())
+        lam_g0 = self.scales.multipliers(arguments["lam_g0"])
+        found = solver(**{**arguments, "lam_g0": lam_g0})
+        return found, Outcome(solver.result, solver.stats(), not self.scales.unit)
 
 
 def _solver(problem: Problem, options: NlpOptions) -> NlpSolver:

@@ -41,7 +41,7 @@ class OptiSolution(ca.OptiSol):  # type: ignore[misc]
 
     @property
     def result(self) -> Result:
-        """The solve's point, multipliers, residuals and both statuses, in the user's units."""
+        """Point, multipliers, residuals and both statuses, scaled where linear scales are set."""
         return self._outcome.result
 
     @property
@@ -111,7 +111,10 @@ class OptiSolution(ca.OptiSol):  # type: ignore[misc]
 
     def explain(self) -> Text:
         """Say in sentences how the solve ended; constraints are named by their source lines."""
-        return self.result.explain()
+        said = self.result.explain()
+        if self._outcome.scaled:
+            said += "\nLinear scales are set: these are numbers of the scaled problem."
+        return said
 
     def stats(self) -> dict[Text, Any]:
         """Statistics under CasADi's keys, as :meth:`casadi_hybrid.NlpSolver.stats` gives them."""
