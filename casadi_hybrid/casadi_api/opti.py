@@ -1,223 +1,320 @@
-"""Solve a ``ca.Opti`` problem with the barrier method of this package, in one line."""
+"""``ca.Opti`` with the solver of this package among its solvers."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import casadi as ca
-import numpy as np
+from casadi import Opti as CasadiOpti
+from casadi import OptiAdvanced as CasadiOptiAdvanced
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.casadi_api.interface import nlpsol
-from casadi_hybrid.result import Result
+from casadi_hybrid.casadi_api.opti_function import make_function
+from casadi_hybrid.casadi_api.opti_program import Outcome, Program, joined
+from casadi_hybrid.casadi_api.opti_solution import OptiSolution, OptiSolveError
+from casadi_hybrid.casadi_api.options import NlpOptions
+from casadi_hybrid.course.record import IterationRecord
+
+HYBRID = "hybrid"
 
 
-class OptiSolveError(RuntimeError):
-    """The solve of an Opti problem did not succeed.
+class _Stack:
+    """The methods of ``ca.Opti`` that touch its solver.
 
-    Attributes:
-        solution: the :class:`OptiSolution` at the best point found.
+    Everything else is CasADi's: the problem is baked, its numbers are read and the answer is kept
+    by CasADi's own calls, so that ``value``, ``debug`` and the like find it where they look.
+    ``ca.OptiAdvanced(self)`` is the same stack, where ``self.debug`` is a copy.
     """
 
-    def __init__(self, message: str, solution: OptiSolution) -> None:
-        self.solution = solution
-        super().__init__(message)
+    _options: NlpOptions | None = None
+    _program: Program | None = None
+    _outcome: Outcome | None = None
+    _listener: Callable[[int], Any] | None = None
 
-
-@dataclass(frozen=True, eq=False)
-class OptiSolution:
-    """A solved Opti problem. It holds a copy of the problem: later changes do not reach it.
-
-    Attributes:
-        result: the solve's point, multipliers, residuals and both statuses.
-    """
-
-    result: Result
-    _opti: Any = field(repr=False)
-    _stats: dict[str, Any] = field(repr=False)
-
-    @property
-    def variable_names(self) -> tuple[str, ...]:
-        """One per entry of ``opti.x``: symbol, entry and source line."""
-        return self.result.variable_names
-
-    @property
-    def constraint_names(self) -> tuple[str, ...]:
-        """One per entry of ``opti.g``, with the source line of ``subject_to``."""
-        return self.result.constraint_names
-
-    @property
-    def success(self) -> bool:
-        """Whether the point is a KKT point within tolerance."""
-        return self.result.success
-
-    def value(self, expression: Any) -> Any:
-        """The value of any expression of variables, parameters and multipliers.
-
-        Shapes are those of ``opti.value``: floats for scalars, NumPy arrays otherwise.
-        """
-        return self._opti.debug.value(expression, self._opti.initial())
-
-    def dual(self, constraint: Any) -> Any:
-        """The multiplier of a constraint, with the sign of ``opti.value(opti.dual(c))``.
+    def solver(self, name: str, plugin_options: Any = None, solver_options: Any = None) -> None:
+        """Choose the solver.
 
         Args:
-            constraint: the expression that was given to ``subject_to``.
+            name: ``"hybrid"``, or one of CasADi's, which is used then as in any ``ca.Opti``.
+            plugin_options, solver_options: those of :func:`~casadi_hybrid.nlpsol`, in either.
+                What the second has that is not among them is read as an option of IPOPT:
+                translated, or named in an
+                :class:`~casadi_hybrid.casadi_api.foreign.OptionWarning`.
 
         Raises:
-            InputError: where it is no constraint of this problem.
+            InputError: for an unknown option or a bad value.
         """
-        try:
-            multiplier = self._opti.dual(constraint)
-        except RuntimeError:
-            raise InputError(
-                f"{str(constraint)[:80]} is not a constraint of this problem; give dual() the "
-                "very expression that was given to subject_to()"
-            ) from None
-        return self.value(multiplier)
+        listener, given = self._listener, (plugin_options or {}, solver_options or {})
+        if name != HYBRID:
+            super().solver(name, *given)  # type: ignore[misc]
+            self._options = None
+            if listener is not None:
+                self.callback(listener)
+            return
+        self._options = NlpOptions.from_dict(joined(plugin_options, solver_options))
+        super().solver(name)  # type: ignore[misc]
 
-    def describe_constraint(self, i: int) -> str:
-        """Say where entry i of ``opti.g`` comes from: shape, file, line and source text."""
-        return str(self._opti.debug.g_describe(i))
+    def callback(self, fh: Callable[[int], Any] | None = None) -> None:
+        """Have ``fh(i)`` called at every iteration i, when ``debug.value`` gives its iterate.
 
-    def describe_variable(self, i: int) -> str:
-        """Say where entry i of ``opti.x`` comes from: name, shape, file, line and source text."""
-        return str(self._opti.debug.x_describe(i))
+        It takes the place of the option ``iteration_callback``. Without ``fh`` it is removed.
+        """
+        super().callback(fh)  # type: ignore[misc]
+        self._listener = fh
 
-    def explain(self) -> str:
-        """Say in sentences how the solve ended; constraints are named by their source lines."""
-        return self.result.explain()
+    def solve(self) -> Any:
+        """Solve from the values of ``set_initial``.
+
+        Where those name multipliers (``opti.lam_g``), the active set they name is tried first.
+        Nothing is built again while neither problem nor options have changed.
+
+        Returns:
+            An :class:`~casadi_hybrid.casadi_api.opti_solution.OptiSolution`, which has all that
+            ``ca.OptiSol`` has.
+
+        Raises:
+            InputError: for what cannot be solved here: a discrete variable, a semidefinite
+                constraint, crossed bounds, or no variable at all.
+            RuntimeError: as in CasADi, where a parameter has no value or nothing is to be solved.
+            OptiSolveError: where the solve fails. It has the solution at the best point, and so
+                has ``opti.debug.value``.
+        """
+        return self._solve(accept_limit=False)
+
+    def solve_limited(self) -> Any:
+        """Solve as :meth:`solve`, and accept the point where a limit of steps or time ends it."""
+        return self._solve(accept_limit=True)
+
+    def _solve(self, accept_limit: bool) -> Any:
+        if self._options is None:
+            return super().solve_limited() if accept_limit else super().solve()  # type: ignore[misc]
+        node = CasadiOptiAdvanced(self)
+        program = self._built(node)
+        _prepare(node)
+        listener = None if self._listener is None else _shown(node, self._listener)
+        found, self._outcome = program.solve(node.arg(), listener)
+        node.res(found)
+        solution = OptiSolution(self.copy(), self._outcome)
+        status = self._outcome.stats["unified_return_status"]
+        limited = accept_limit and status == "SOLVER_RET_LIMITED"
+        if not solution.success and (self._options.error_on_fail or not limited):
+            raise OptiSolveError(
+                "Solver failed. You may use opti.debug.value to investigate the latest values of "
+                f"variables. return_status is '{self.return_status()}'. {solution.explain()}",
+                solution,
+            )
+        return solution
+
+    def _built(self, node: Any) -> Program:
+        """The program of the problem as it is now, made where there is none."""
+        assert self._options is not None
+        if node.problem_dirty():
+            node.bake()
+            self._program = None
+        program = self._program
+        if program is None or not program.is_of(node):
+            program = Program.of(node, self._options)
+        elif program.options is not self._options:
+            program = program.with_options(self._options)
+        node.mark_solver_dirty(False)
+        self._program = program
+        return program
 
     def stats(self) -> dict[str, Any]:
-        """Statistics under CasADi's keys, as :meth:`casadi_hybrid.NlpSolver.stats` gives them."""
-        return deepcopy(self._stats)
+        """Statistics of the last solve under CasADi's keys, see :meth:`NlpSolver.stats`.
+
+        Raises:
+            RuntimeError: where the problem has not been solved since it was changed.
+        """
+        if self._options is None:
+            return dict(super().stats())  # type: ignore[misc]
+        CasadiOptiAdvanced(self).assert_solved()
+        return {} if self._outcome is None else deepcopy(self._outcome.stats)
+
+    def return_status(self) -> str:
+        """The name of the :class:`~casadi_hybrid.StopReason`; "unknown" before a solve."""
+        if self._options is None:
+            return str(super().return_status())  # type: ignore[misc]
+        solved = CasadiOptiAdvanced(self).solved() and self._outcome is not None
+        return str(self._outcome.stats["return_status"]) if solved and self._outcome else "unknown"
+
+    def to_function(self, name: str, *arguments: Any) -> ca.Function:
+        """A Function that solves the problem; its arguments are those of CasADi.
+
+        Args:
+            name: a valid CasADi name.
+            *arguments: inputs (symbols of the Opti, or ``vertcat`` of them; what is none of them
+                has its value of now), results (any expressions), names of both, options of a
+                ``ca.Function``; or a dictionary and the names of inputs and results.
+
+        Raises:
+            RuntimeError: where an input is no symbol of this problem.
+            InputError: for arguments that do not fit.
+        """
+        if self._options is None:
+            return super().to_function(name, *arguments)  # type: ignore[misc]
+        twin = self.copy()
+        node = CasadiOptiAdvanced(twin)
+        return make_function(name, node, twin._built(node), arguments)
+
+    def set_initial(self, *assignments: Any) -> None:
+        """As in CasADi: ``(x, 3)``, or a list as ``[x == 3]``, as ``sol.value_variables()`` is."""
+        super().set_initial(*map(_filled, assignments))  # type: ignore[misc]
+
+    def set_value(self, *assignments: Any) -> None:
+        """As in CasADi: ``(p, 3)``, or a list as ``[p == 3]``, as ``sol.value_parameters()`` is."""
+        super().set_value(*map(_filled, assignments))  # type: ignore[misc]
+
+    def value(self, expression: Any, *assignments: Any) -> Any:
+        """As in CasADi: of any expression, also with values of a list as ``[x == 2]``."""
+        return super().value(expression, *map(_filled, assignments))  # type: ignore[misc]
+
+    def copy(self) -> Any:
+        """A copy with the same solver and nothing else in common; it has no callback."""
+        return self._like(Opti, super().copy())  # type: ignore[misc]
+
+    @property
+    def debug(self) -> Any:
+        """A copy with CasADi's methods for a closer look."""
+        return self._like(OptiAdvanced, super().debug)  # type: ignore[misc]
+
+    @property
+    def advanced(self) -> Any:
+        """The same as :attr:`debug`."""
+        return self._like(OptiAdvanced, super().advanced)  # type: ignore[misc]
+
+    def _like(self, kind: type[Any], copied: Any) -> Any:
+        made = kind(copied)
+        made._options, made._program, made._outcome = self._options, self._program, self._outcome
+        return made
+
+    def str(self, more: bool = False) -> Any:
+        """The problem, and how its last solve ended."""
+        text = super().str(more)  # type: ignore[misc]
+        if self._options is None:
+            return text
+        return re.sub("solver was called: .*", f"solver was called: {self.return_status()}", text)
+
+    def disp(self, more: bool = False) -> None:
+        """Print :meth:`str`."""
+        print(self.str(more))
 
 
-def solve_opti(opti: Any, *, error_on_fail: bool = True, **options: Any) -> OptiSolution:
-    """Solve a ``ca.Opti`` problem; ``opti`` itself is left as it is and needs no ``solver()``.
+class Opti(_Stack, CasadiOpti):  # type: ignore[misc]
+    """``ca.Opti`` with ``opti.solver("hybrid")``; everything else is as CasADi documents it.
 
-    The start is that of ``opti.set_initial``; where it names multipliers (``opti.lam_g``), the
-    active set they name is tried first. Linear scales set in Opti are not used: the solver scales
-    the problem itself, and values and multipliers are unscaled either way.
+    With linear scales the solver sees the scaled problem, to which its tolerances apply. Values and
+    multipliers are those of the problem as it is written; ``solution.result`` and what
+    ``solution.explain()`` says are of the scaled one.
 
     Args:
-        opti: the problem.
-        error_on_fail: raise where the solve fails, as ``opti.solve()`` does; else return the best
-            point, with ``success`` False.
-        **options: those of :func:`~casadi_hybrid.nlpsol` (``tol``, ``max_iter``, ``log``,
-            ``iteration_callback``, …), without the names.
-
-    Raises:
-        InputError: for a parameter without a value, a discrete variable, a semidefinite
-            constraint, crossed bounds, or an unknown option.
-        OptiSolveError: where the solve fails and ``error_on_fail`` is set.
+        problem: ``"nlp"`` or ``"conic"``, as in CasADi; or a ``ca.Opti`` made elsewhere. Then this
+            is another name of that problem: what is stated, set or solved by one is seen by
+            the other. Give it ``existing.copy()`` to leave that as it is.
 
     Example:
-        >>> import casadi as ca
-        >>> opti = ca.Opti()
+        >>> opti = Opti()
         >>> x = opti.variable(2)
         >>> opti.minimize(ca.sumsqr(x))
         >>> line = ca.sum1(x) >= 2
         >>> opti.subject_to(line)
-        >>> solution = solve_opti(opti)
+        >>> opti.solver("hybrid")
+        >>> solution = opti.solve()
         >>> [round(float(v), 6) for v in (*solution.value(x), solution.dual(line))]
         [1.0, 1.0, 2.0]
     """
-    if not isinstance(opti, ca.Opti):
-        raise InputError(f"solve_opti needs a ca.Opti, got {type(opti).__name__}")
-    copy = opti.copy()
-    _refuse_unsupported(copy)
-    x, p = ca.MX.sym("x", copy.nx), ca.MX.sym("p", copy.np)
-    # Through one Function: opti.x is a vertcat of symbols of any shape.
-    graph = ca.Function("opti", [copy.x, copy.p], [copy.f, copy.g])
-    f, g = graph.call([x, p], True, False)
-    names = {"variable_names": _variable_names(copy), "constraint_names": _constraint_names(copy)}
-    nlp = {"x": x, "p": p, "f": f, "g": g} if copy.np else {"x": x, "f": f, "g": g}
-    solver = nlpsol("opti", "hybrid", nlp, {**options, **names})
-    lbg, ubg = (_numbers(copy, bound, copy.ng) for bound in (copy.lbg, copy.ubg))
-    solver(
-        x0=_numbers(copy, copy.x, copy.nx),
-        p=_numbers(copy, copy.p, copy.np),
-        lbg=lbg,
-        ubg=ubg,
-        lam_g0=_numbers(copy, copy.lam_g, copy.ng),
-    )
-    result = solver.result
-    copy.set_initial(copy.x, result.x)
-    if copy.ng:
-        copy.set_initial(copy.lam_g, result.lam_g)
-    solution = OptiSolution(result, copy, solver.stats())
-    if error_on_fail and not result.success:
-        raise OptiSolveError(f"the Opti problem was not solved. {result.explain()}", solution)
-    return solution
 
-
-def _refuse_unsupported(opti: Any) -> None:
-    advanced = opti.advanced
-    if not opti.nx:
-        raise InputError("no variable of the Opti problem occurs in its objective or constraints")
-    for symbol in advanced.symvar():
-        meta = advanced.get_meta(symbol)
-        where = _place(meta)
-        if meta.type == ca.OPTI_VAR and meta.domain != ca.OPTI_DOMAIN_REAL:
+    def __init__(self, problem: Any = "nlp") -> None:
+        if not isinstance(problem, str | CasadiOpti):
             raise InputError(
-                f"variable {symbol.name()}{where} is discrete; only real variables are supported "
-                "here, use a mixed-integer solver"
+                f"Opti takes 'nlp', 'conic' or a ca.Opti, got {type(problem).__name__}"
             )
-        if meta.type == ca.OPTI_PAR:
-            try:
-                opti.debug.value(symbol)
-            except RuntimeError:
-                raise InputError(
-                    f"parameter {symbol.name()}{where} has no value; give it one with "
-                    "opti.set_value()"
-                ) from None
-    for constraint in advanced.constraints():
-        meta = advanced.get_meta_con(constraint)
-        if meta.type == ca.OPTI_PSD:
-            raise InputError(
-                f"the constraint {str(constraint)[:80]}{_place(meta)} is semidefinite (Opti reads "
-                "an inequality between square matrices so); for entrywise bounds write "
-                "ca.vec(X) >= 0"
-            )
+        super().__init__(problem)
 
 
-def _numbers(opti: Any, expression: Any, size: int) -> Vector:
-    if not size:
-        return np.zeros(0)
-    value = opti.debug.value(expression, opti.initial())
-    # A sparse value comes as a scipy matrix.
-    value = value.toarray() if hasattr(value, "toarray") else value
-    return np.array(value, dtype=np.float64).ravel()
+class OptiAdvanced(_Stack, CasadiOptiAdvanced):  # type: ignore[misc]
+    """``ca.OptiAdvanced`` of an :class:`Opti`."""
 
-
-def _variable_names(opti: Any) -> tuple[str, ...]:
-    names: list[str] = []
-    for i in range(opti.nx):
-        symbol = opti.advanced.x_lookup(i)
-        meta = opti.advanced.get_meta(symbol)
-        entry = i - meta.start
-        rows, columns = symbol.shape
-        if meta.attribute != "full" or rows == columns == 1:
-            index = "" if rows == columns == 1 else f"[{entry}]"
+    def solve_prepare(self) -> None:
+        """Read start, parameters and bounds, which ``arg()`` returns then."""
+        if self._options is None:
+            super().solve_prepare()
         else:
-            row, column = entry % rows, entry // rows
-            index = f"[{row}]" if columns == 1 else f"[{row}, {column}]"
-        names.append(f"{symbol.name()}{index}{_place(meta)}")
-    return tuple(names)
+            _prepare(CasadiOptiAdvanced(self))
+
+    def solve_actual(self, arg: dict[str, Any]) -> dict[str, ca.DM]:
+        """Solve for the arguments of ``arg()``, after ``bake()`` and ``solve_prepare()``."""
+        if self._options is None:
+            return dict(super().solve_actual(arg))
+        node = CasadiOptiAdvanced(self)
+        found, self._outcome = self._built(node).solve(arg, None)
+        return found
+
+    def baked_copy(self) -> Any:
+        """A copy that is baked."""
+        return self._like(OptiAdvanced, super().baked_copy())
+
+    def _casadi_solver(self) -> Any:
+        if self._options is None:
+            return super()._casadi_solver()
+        return ca.Function() if self._program is None else self._program.solver
+
+    def g_index_reduce_g(self, i: int) -> int:
+        """Row i itself: no row becomes a bound here."""
+        return super().g_index_reduce_g(i) if self._options is None else i
+
+    def g_index_unreduce_g(self, i: int) -> int:
+        """Row i itself: no row becomes a bound here."""
+        return super().g_index_unreduce_g(i) if self._options is None else i
+
+    def g_index_reduce_x(self, i: int) -> int:
+        """−1: no row becomes a bound here."""
+        return super().g_index_reduce_x(i) if self._options is None else -1
+
+    def show_infeasibilities(self, tol: float = 0.0, opts: dict[str, Any] | None = None) -> None:
+        """Print the constraints that are violated by more than ``tol`` at the latest values."""
+        if self._options is None:
+            super().show_infeasibilities(tol, opts or {})
+            return
+        self.assert_solved()
+        rows = [_column(self.value(part)) for part in (self.lbg, self.g, self.ubg)]
+        print(f"Violated constraints (tol {tol:g}), in order of declaration:")
+        for i, (lower, value, upper) in enumerate(zip(*rows, strict=True)):
+            violation = max(value - upper, lower - value)
+            if violation >= tol:
+                print(f"------- i = {i}/{self.ng} ------")
+                print(f"{lower:g} <= {value:g} <= {upper:g} (viol {violation:g})")
+                print(self.g_describe(i, opts or {}))
 
 
-def _constraint_names(opti: Any) -> tuple[str, ...]:
-    advanced = opti.advanced
-    metas = [advanced.get_meta_con(advanced.g_lookup(i)) for i in range(opti.ng)]
-    return tuple(f"g[{i}]{_place(meta)}" for i, meta in enumerate(metas))
+def _shown(node: Any, listener: Callable[[int], Any]) -> Callable[[IterationRecord], None]:
+    """The listener, called when the node holds the iterate."""
+
+    def show(record: IterationRecord) -> None:
+        node.res({"x": ca.DM(record.x), "lam_g": ca.DM(record.lam_g)})
+        listener(int(record.iter))
+
+    return show
 
 
-def _place(meta: Any) -> str:
-    """The file and line Opti remembers, where it does."""
-    trace = meta.extra.get("stacktrace") or []
-    return f" ({Path(trace[0]['file']).name}:{trace[0]['line']})" if trace else ""
+def _prepare(node: Any) -> None:
+    """Read the numbers of a solve."""
+    # CasADi would count iterations of a callback that only its own solvers have.
+    node.callback_class()
+    node.solve_prepare()
+
+
+def _column(value: Any) -> Vector:
+    column: Vector = ca.DM(value).full().ravel(order="F")
+    return column
+
+
+def _filled(assignments: Any) -> Any:
+    """A list without the entries of empty symbols, which CasADi makes and does not take back."""
+    if not isinstance(assignments, list | tuple):
+        return assignments
+    return [v for v in assignments if not (isinstance(v, ca.MX) and v.is_empty())]

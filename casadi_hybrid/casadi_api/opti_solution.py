@@ -1,0 +1,139 @@
+"""What a solve of an Opti problem gives back."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import casadi as ca
+
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.casadi_api.opti_program import Outcome
+from casadi_hybrid.result import Result
+
+Text = str  # OptiSol has a method of that name
+
+
+class OptiSolveError(RuntimeError):
+    """The solve of an Opti problem did not succeed.
+
+    Attributes:
+        solution: the :class:`OptiSolution` at the best point found.
+    """
+
+    def __init__(self, message: Text, solution: OptiSolution) -> None:
+        self.solution = solution
+        super().__init__(message)
+
+
+class OptiSolution(ca.OptiSol):  # type: ignore[misc]
+    """A solved Opti problem. It holds a copy of the problem: later changes do not reach it."""
+
+    # CasADi lets nobody but its own solve() make an OptiSol. Its methods are those of a copy of
+    # the Opti with other names, and all of them are here.
+    def __init__(self, opti: Any, outcome: Outcome) -> None:
+        self._copy, self._outcome = opti, outcome
+
+    @property
+    def opti(self) -> Any:
+        """The copy of the :class:`~casadi_hybrid.Opti` as it was at the solve."""
+        return self._copy
+
+    @property
+    def result(self) -> Result:
+        """Point, multipliers, residuals and both statuses, scaled where linear scales are set."""
+        return self._outcome.result
+
+    @property
+    def variable_names(self) -> tuple[Text, ...]:
+        """One per entry of ``opti.x``: symbol, entry and source line."""
+        return self.result.variable_names
+
+    @property
+    def constraint_names(self) -> tuple[Text, ...]:
+        """One per entry of ``opti.g``, with the source line of ``subject_to``."""
+        return self.result.constraint_names
+
+    @property
+    def success(self) -> bool:
+        """Whether the point is a KKT point within tolerance."""
+        return self.result.success
+
+    def value(self, expression: Any, *assignments: Any) -> Any:
+        """The value of an expression of variables, parameters and multipliers.
+
+        Shapes are those of CasADi: floats for scalars, NumPy arrays otherwise, SciPy's matrices
+        for what is sparse.
+
+        Args:
+            expression: of this Opti's symbols.
+            *assignments: a list as ``[x == 2]``, whose values are used in place of the solution's.
+
+        Raises:
+            RuntimeError: where the expression has other symbols, or variables that do not occur
+                in the problem.
+        """
+        return self._copy.value(expression, *assignments)
+
+    def value_variables(self) -> list[ca.MX]:
+        """The solution as assignments, for ``opti.set_initial``."""
+        return list(self._copy.value_variables())
+
+    def value_parameters(self) -> list[ca.MX]:
+        """The parameters' values as assignments, for ``opti.set_value``."""
+        return list(self._copy.value_parameters())
+
+    def dual(self, constraint: Any) -> Any:
+        """The multiplier of a constraint, with the sign of ``opti.value(opti.dual(c))``.
+
+        Args:
+            constraint: the expression that was given to ``subject_to``.
+
+        Raises:
+            InputError: where it is no constraint of this problem.
+        """
+        try:
+            multiplier = self._copy.dual(constraint)
+        except RuntimeError:
+            raise InputError(
+                f"{constraint.str()[:80]} is not a constraint of this problem; give dual() the "
+                "very expression that was given to subject_to()"
+            ) from None
+        return self.value(multiplier)
+
+    def describe_constraint(self, i: int) -> Text:
+        """Say where entry i of ``opti.g`` comes from: shape, file, line and source text."""
+        return Text(self._copy.debug.g_describe(i))
+
+    def describe_variable(self, i: int) -> Text:
+        """Say where entry i of ``opti.x`` comes from: name, shape, file, line and source text."""
+        return Text(self._copy.debug.x_describe(i))
+
+    def explain(self) -> Text:
+        """Say in sentences how the solve ended; constraints are named by their source lines."""
+        said = self.result.explain()
+        if self._outcome.scaled:
+            said += "\nLinear scales are set: these are numbers of the scaled problem."
+        return said
+
+    def stats(self) -> dict[Text, Any]:
+        """Statistics under CasADi's keys, as :meth:`casadi_hybrid.NlpSolver.stats` gives them."""
+        return deepcopy(self._outcome.stats)
+
+    def type_name(self) -> Text:
+        """CasADi's name of the class."""
+        return "OptiSol"
+
+    def str(self, more: bool = False) -> Text:
+        """The problem and how its solve ended."""
+        return Text(self._copy.str(more))
+
+    def disp(self, more: bool = False) -> None:
+        """Print :meth:`str`."""
+        print(self.str(more))
+
+    def __copy__(self) -> OptiSolution:
+        return self  # nothing of it changes
+
+    def __deepcopy__(self, memo: Any = None) -> OptiSolution:
+        return self
