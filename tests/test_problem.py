@@ -107,7 +107,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "x is a row": ({"x": row}, ["x has shape", "(1, 2)", "column"]),
     "x is a matrix": ({"x": square}, ["x has shape", "(2, 2)", "column"]),
     "x is sparse": ({"x": holes}, ["x has shape", "dense"]),
-    "x is empty": ({"x": ca.SX(0, 1), "f": 0, "h": 1}, ["x is empty"]),
+    "x is empty": ({"x": ca.SX(), "f": 0, "h": 1}, ["x is empty"]),
     "x has a symbol twice": ({"x": ca.vertcat(x[0], x[0])}, ["x", "twice"]),
     "x has an MX symbol twice": (
         {"x": ca.vertcat(X, X), "f": X[0], "h": X},

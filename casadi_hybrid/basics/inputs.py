@@ -17,12 +17,12 @@ Matrix = NDArray[np.float64]
 def as_vector(value: Any, size: int, name: str) -> Vector:
     """Return ``value`` as a fresh finite float vector of length ``size``.
 
-    Takes what CasADi takes: numbers (repeated to length), lists, NumPy arrays and ``DM``.
+    Takes what CasADi takes: numbers (repeated to length) and all of :func:`real_array`.
 
     Raises:
         InputError: for symbols, text, a wrong length, NaN or Inf; the message names ``name``.
     """
-    array = _as_array(value, name)
+    array = real_array(value, name)
     if array.size == 1 and size > 1:
         array = np.full(size, array.item())
     if array.size != size or (size > 1 and max(array.shape) != size):
@@ -39,7 +39,7 @@ def as_matrix(value: Any, shape: tuple[int, int], name: str) -> Matrix:
     Raises:
         InputError: for anything that is not a finite matrix of that shape.
     """
-    array = _as_array(value, name)
+    array = real_array(value, name)
     if array.ndim == 0:
         if shape[0] != shape[1]:
             raise InputError(f"{name} is one number but a {shape[0]}×{shape[1]} matrix is needed")
@@ -88,16 +88,49 @@ def count(value: Any, name: str, *, at_least: int = 0) -> int:
     return int(value)
 
 
-def _as_array(value: Any, name: str) -> NDArray[np.float64]:
-    if isinstance(value, ca.SX | ca.MX):
+def real_array(value: Any, name: str) -> NDArray[np.float64]:
+    """Return numbers of any kind that CasADi or NumPy knows as a float array, of any shape.
+
+    Among them are sparse ``DM`` (zeros filled in), structures of ``casadi.tools`` and all else
+    with ``__DM__``, arrays of integers, booleans or objects, and the columns and tables of pandas.
+
+    Raises:
+        InputError: for symbols, text, complex numbers, a masked or missing entry; the message
+            names ``name``, and the entry where one is to blame.
+    """
+    if isinstance(value, ca.SX | ca.MX) or hasattr(value, "__SX__") or hasattr(value, "__MX__"):
         raise InputError(f"{name} is a CasADi symbol; numbers are needed here")
+    if hasattr(value, "__DM__"):
+        value = value.__DM__()
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        first = ", ".join(map(str, np.argwhere(np.ma.getmaskarray(value))[0]))
+        raise InputError(f"{name}[{first}] is masked; fill it, as by {name}.filled(0)")
     try:
         array = value.full() if isinstance(value, ca.DM) else np.asarray(value)
+        if array.dtype.kind == "O":
+            return _of_objects(array, name)
         if array.dtype.kind not in "biuf":  # text that spells a number is not a number
             raise TypeError
         return np.asarray(array, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
         raise InputError(f"{name} must be real numbers, got {type(value).__name__}") from None
+
+
+def _of_objects(array: NDArray[Any], name: str) -> NDArray[np.float64]:
+    """Numbers that are Python objects each, such as a column of a table that has mixed kinds."""
+    numbers = np.empty(array.shape)
+    for where, entry in np.ndenumerate(array):
+        try:
+            if isinstance(entry, str | bytes):
+                raise TypeError
+            numbers[where] = float(entry)
+        except (TypeError, ValueError, RuntimeError):
+            at = f"[{', '.join(map(str, where))}]" if where else ""
+            kind = "missing" if entry is None else f"{entry!r}, a {type(entry).__name__}"
+            raise InputError(f"{name}{at} is {kind}; {name} must be real numbers") from None
+    return numbers
 
 
 def _finite(array: NDArray[np.float64], name: str) -> NDArray[np.float64]:

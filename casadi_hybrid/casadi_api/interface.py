@@ -14,7 +14,7 @@ from casadi_hybrid.problem.problem import Problem
 def nlpsol(
     name: str,
     solver: str,
-    nlp: Mapping[str, Any] | Problem,
+    nlp: Any,
     options: Mapping[str, Any] | None = None,
 ) -> NlpSolver:
     """Make a solver for min f(x, p) s.t. lbg ≤ g(x, p) ≤ ubg, lbx ≤ x ≤ ubx, as ``ca.nlpsol`` does.
@@ -101,7 +101,7 @@ def nlpsol(
     return NlpSolver(name, problem, chosen)
 
 
-def _problem(nlp: Mapping[str, Any] | Problem, name: str, options: NlpOptions) -> Problem:
+def _problem(nlp: Any, name: str, options: NlpOptions) -> Problem:
     names = options.constraint_names, options.variable_names
     if isinstance(nlp, Problem):
         if names != (None, None):
@@ -109,10 +109,6 @@ def _problem(nlp: Mapping[str, Any] | Problem, name: str, options: NlpOptions) -
                 "constraint_names and variable_names are for a dictionary: a Problem has its own"
             )
         return nlp.compiled() if options.jit else nlp
-    if not isinstance(nlp, Mapping):
-        raise InputError(
-            f"nlp must be a dictionary with 'x', 'p', 'f', 'g', got {type(nlp).__name__}"
-        )
     return Problem.from_nlp(
         nlp, name=name, constraint_names=names[0], variable_names=names[1], compile=options.jit
     )

@@ -8,11 +8,10 @@ from typing import Any, Protocol
 
 import casadi as ca
 import numpy as np
-from numpy.typing import NDArray
 
 from casadi_hybrid.basics.arrays import Lazy, all_finite, anywhere
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.basics.inputs import Vector, as_vector
+from casadi_hybrid.basics.inputs import Vector, as_vector, real_array
 from casadi_hybrid.kernel.sparse import Index
 
 
@@ -87,16 +86,15 @@ def checked(value: Any, size: int, name: str, *, infinite: bool = False) -> Vect
             f"{name} is a CasADi symbol; numbers are needed here. What casadi_hybrid.nlpsol makes "
             "takes MX symbols"
         )
-    array = _real(value)
-    if array is not None:
-        if size == 0 and array.size <= 1:
-            return np.zeros(0)
-        if infinite:
-            # The common check refuses infinities: let it see the rest.
-            vector = as_vector(np.where(np.isinf(array), 0.0, array), size, name)
-            flat = array.ravel()
-            return np.where(np.isinf(flat), flat, vector)
-    return as_vector(value, size, name)
+    array = real_array(value, name)
+    if size == 0 and array.size <= 1:
+        return np.zeros(0)
+    if infinite:
+        # The common check refuses infinities: let it see the rest.
+        vector = as_vector(np.where(np.isinf(array), 0.0, array), size, name)
+        flat = array.ravel()
+        return np.where(np.isinf(flat), flat, vector)
+    return as_vector(array, size, name)
 
 
 def _common(value: Any, size: int) -> Vector | None:
@@ -121,15 +119,6 @@ def _common(value: Any, size: int) -> Vector | None:
     if array.shape != (size,) or array.dtype.kind not in "iuf":
         return None
     return array.astype(np.float64, copy=False)
-
-
-def _real(value: Any) -> NDArray[np.float64] | None:
-    """The value as an array of real numbers; None where it is no such thing."""
-    try:
-        array = value.full() if isinstance(value, ca.DM) else np.asarray(value)
-    except (TypeError, ValueError):
-        return None
-    return np.asarray(array, dtype=np.float64) if array.dtype.kind in "biuf" else None
 
 
 def make_bounds(problem: Named, lbx: Any, ubx: Any, lbg: Any, ubg: Any) -> Bounds:

@@ -39,13 +39,16 @@ def as_columns(nlp: Mapping[str, Any]) -> tuple[Mapping[str, Any], Shapes]:
         no_free_symbols(expression, label, x, p)
     column_x, column_p = kind.sym("x", x.numel()), kind.sym("p", p.numel())
     graph = ca.Function("graph", [x, p], [f, g])
-    given = [ca.reshape(column_x, x.shape), ca.reshape(column_p, p.shape)]
+    matrix_p = ca.project(ca.reshape(column_p, p.shape), p.sparsity())
+    given = [ca.reshape(column_x, x.shape), matrix_p]
     f, g = graph.call(given, True, False)
     return {**changed, "x": column_x, "p": column_p, "f": f, "g": g}, shapes
 
 
 def as_column(value: Any, shape: tuple[int, int] | None) -> Any:
     """Return a matrix of numbers of the shape column after column, anything else as it is."""
+    if hasattr(value, "__DM__"):
+        value = value.__DM__()
     if shape is None or not isinstance(value, ca.DM | np.ndarray | list | tuple):
         return value
     try:
@@ -75,10 +78,16 @@ def _is_empty(value: Any) -> bool:
 
 
 def _is_other(key: str, value: Any) -> bool:
-    """Whether CasADi takes it and it is no column: a row of x or g, a row or matrix of p."""
-    if not isinstance(value, ca.SX | ca.MX) or value.is_empty() or value.is_column():
+    """Whether CasADi takes it and it is no column: a row of x or g, a row or matrix of p.
+
+    A sparse p counts as a matrix; where it has no entry, a number given is not read.
+    """
+    if not isinstance(value, ca.SX | ca.MX) or value.is_empty():
         return False
+    if value.is_column():
+        return bool(key == "p" and not value.is_dense() and value.is_valid_input())
     if key == "g":
         return bool(value.is_row())
-    symbols = bool(value.is_dense() and value.is_valid_input())
-    return symbols and (key == "p" or (key == "x" and bool(value.is_row())))
+    if not value.is_valid_input():
+        return False
+    return key == "p" or (key == "x" and bool(value.is_dense() and value.is_row()))

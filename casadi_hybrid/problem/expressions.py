@@ -40,10 +40,16 @@ def check_symbols(value: Any, name: str, *, kind: Any = None, empty: bool = Fals
         )
     if kind is not None and not isinstance(value, kind):
         raise InputError(f"{name} is {type(value).__name__} but x is {kind.__name__}; use one kind")
-    if value.numel() == 0 and not empty:
-        raise InputError(f"{name} is empty; at least one symbol is needed")
+    if value.numel() == 0 and not empty and not value.is_column():
+        raise InputError(
+            f"{name} is empty, of shape {value.shape}; a problem without variables has a column of "
+            f"none, {type(value).__name__}.sym({name!r}, 0)"
+        )
     if value.numel() and not value.is_valid_input():
-        raise InputError(f"{name} must be made of symbols, not of expressions: got {value}")
+        raise InputError(
+            f"{name} must be made of symbols, not of expressions: got {value}. Make a symbol of "
+            "each part, join them with ca.vertcat, and use the parts of that in f and g"
+        )
     if not value.is_column() or not value.is_dense():
         raise InputError(
             f"{name} has shape {value.shape}; a dense column vector is needed. Make a "

@@ -11,7 +11,7 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.arrays import changed
-from casadi_hybrid.basics.errors import InputError, suggest
+from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.columns import Shapes, as_columns
 from casadi_hybrid.problem.expressions import (
@@ -31,6 +31,8 @@ from casadi_hybrid.problem.expressions import (
     stack_symbols,
     symbols_of,
 )
+from casadi_hybrid.problem.external import external_functions, external_parameter_gradient
+from casadi_hybrid.problem.forms import read_form
 from casadi_hybrid.problem.functions import Functions, build_functions
 from casadi_hybrid.problem.numbers import NUMBERS, Defaults, Numbers, Sizes
 
@@ -104,6 +106,8 @@ class Problem:
     """Entries of the named blocks of ``"x"``, ``"p"``, ``"g"`` and, of all rows (h; g), ``"c"``."""
     shapes: Shapes = field(init=False, repr=False)
     """Shapes of those of x, p and g that :meth:`from_nlp` was given as rows or matrices."""
+    oracle: ca.Function | None = field(init=False, repr=False)
+    """(x, p) → (f, g) of :meth:`from_nlp` where it is foreign code with derivatives of its own."""
     graph: ca.Function = field(init=False, repr=False)
     """(x, p) → (f, c)."""
     defaults: Defaults = field(init=False, repr=False)
@@ -132,6 +136,7 @@ class Problem:
             fill(self, label, value)
         fill(self, "graph", graph)
         fill(self, "shapes", {})
+        fill(self, "oracle", None)
         fill(self, "constraint_names", row_names(self.constraint_names, h, g))
         fill(self, "variable_names", entry_names(self.variable_names, x))
         fill(self, "blocks", {"x": x.blocks, "p": p.blocks, "g": g.blocks, "c": row_blocks(h, g)})
@@ -149,7 +154,7 @@ class Problem:
     @classmethod
     def from_nlp(
         cls,
-        nlp: Mapping[str, Any],
+        nlp: Any,
         *,
         name: str = "nlp",
         constraint_names: Sequence[str] | None = None,
@@ -160,31 +165,24 @@ class Problem:
         """Build from CasADi's dictionary with ``x`` and, where there are any, ``f``, ``g``, ``p``.
 
         As in CasADi x and g may be rows and p a matrix, read column by column
-        (:attr:`shapes`).
+        (:attr:`shapes`), and the entries may be structures of ``casadi.tools``.
 
         Args:
-            nlp: the dictionary.
+            nlp: the dictionary, or another form that CasADi takes: a ``ca.Function``
+                (x, p) → (f, g), a ``ca.NlpBuilder``, or the name of a file
+                (:func:`~casadi_hybrid.problem.forms.read_form`). An ``.nl`` file brings its
+                bounds and its start as default numbers.
             name, compile: see the class.
             constraint_names: m names; ``g[i]`` by default.
             variable_names: n names; ``x[i]`` by default.
             **numbers: default numbers (``x0``, ``lbg``, …), see the class.
 
         Raises:
-            InputError: for no dictionary, an unknown key, a wrong symbol type, free symbols, a
+            InputError: for no such form, an unknown key, a wrong symbol type, free symbols, a
                 wrong shape or bad numbers.
         """
-        if not isinstance(nlp, Mapping):
-            raise InputError(
-                "the problem must be CasADi's dictionary with 'x', 'p', 'f', 'g', got "
-                f"{type(nlp).__name__}"
-            )
-        known = ("x", "p", "f", "g")
-        for key in nlp:
-            if key not in known:
-                raise InputError(f"unknown entry {key!r} of the problem{suggest(key, known)}")
-        if "x" not in nlp:
-            raise InputError("the problem has no 'x'; give its variables")
-        nlp, shapes = as_columns(nlp)
+        form = read_form(nlp)
+        nlp, shapes = as_columns(form.entries)
         x = check_symbols(nlp["x"], "x")
         kind = type(x)
         problem = cls(
@@ -195,10 +193,11 @@ class Problem:
             constraint_names=constraint_names,
             variable_names=check_names(variable_names, x.numel(), "variable_names", "x"),
             name=name,
-            compile=compile,
-            **numbers,
+            compile=compile and form.oracle is None,
+            **{**form.numbers, **numbers},
         )
         object.__setattr__(problem, "shapes", shapes)
+        object.__setattr__(problem, "oracle", form.oracle)
         return problem
 
     @property
@@ -229,6 +228,9 @@ class Problem:
     @cached_property
     def functions(self) -> Functions:
         """The exact generated functions of f and c, built at the first use."""
+        if self.oracle is not None:
+            names = tuple(self.constraint_names or ()), tuple(self.variable_names or ())
+            return external_functions(self.oracle, *names)
         return build_functions(
             self.graph,
             constraint_names=tuple(self.constraint_names or ()),
@@ -250,6 +252,8 @@ class Problem:
     @cached_property
     def parameter_gradient(self) -> ca.Function:
         """(x, λ, p) → ∂(f + λᵀc)/∂p, a column of n_p entries; built at the first use."""
+        if self.oracle is not None and self.n_p:
+            return external_parameter_gradient(self.oracle)
         kind = type(self.x)
         x, p, lam = kind.sym("x", self.n), kind.sym("p", self.n_p), kind.sym("lam", self.m)
         f, c = self.graph.call([x, p], True, False)
@@ -258,6 +262,8 @@ class Problem:
 
     def compiled(self) -> Problem:
         """The same problem with functions compiled by the system's C compiler, where it has one."""
+        if self.oracle is not None:
+            return self
         return changed(self, compile=True, functions=self.functions.compiled())
 
     def expanded(self) -> Problem:

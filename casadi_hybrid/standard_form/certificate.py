@@ -33,7 +33,9 @@ def violation_slope(form: StandardForm, at: Point, y: Vector | None = None) -> f
     rows = np.flatnonzero(pull)
     lengths = np.maximum(row_norms(at.raw_J, rows), row_norms(form.at_start.J, rows))
     reach = np.maximum(1.0, np.abs(at.x))
-    size = max(float(np.abs(pull[rows]) @ lengths), _bend(form, at, pull) * float(reach.max()))
+    size = max(
+        float(np.abs(pull[rows]) @ lengths), _bend(form, at, pull) * float(reach.max(initial=0.0))
+    )
     # A bound blocks where x is on it, or where moving onto it gains nothing.
     gain = 1e-6 * float(pull @ v)
     room = np.maximum(1e-6 * reach, gain / np.maximum(np.abs(slope), 1e-300))

@@ -1,0 +1,80 @@
+"""The functions of a problem whose f and g are foreign code, which knows its own derivatives."""
+
+from __future__ import annotations
+
+import casadi as ca
+
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.problem.functions import Functions
+
+_GAMMA = {"gamma": ["f", "g"]}
+
+
+def external_functions(
+    oracle: ca.Function, constraint_names: tuple[str, ...], variable_names: tuple[str, ...]
+) -> Functions:
+    """The functions of (x, p) → (f, g), from the derivatives that the oracle has or CasADi makes.
+
+    A library made of what ``solver.generate_dependencies`` writes has ``nlp_grad_f``,
+    ``nlp_jac_g`` and ``nlp_hess_l``; a ``ca.Callback`` with ``enable_fd`` gets differences.
+
+    Raises:
+        InputError: where a derivative is neither there nor can be made.
+    """
+    x, p = ca.MX.sym("x", oracle.numel_in("x")), ca.MX.sym("p", oracle.numel_in("p"))
+    given = ca.reshape(x, oracle.size_in("x")), ca.reshape(p, oracle.size_in("p"))
+    rows = oracle.numel_out("g")
+    lam = ca.MX.sym("lam", rows)
+    multipliers = ca.MX(1), ca.reshape(lam, oracle.size_out("g"))
+    of_f = _derivative(oracle, "nlp_grad_f", ["f", "grad:f:x"])
+    of_g = _derivative(oracle, "nlp_jac_g", ["g", "jac:g:x"])
+    of_l = _derivative(oracle, "nlp_hess_l", ["triu:hess:gamma:x:x"], multiplied=True)
+    f, gradient = of_f(*given)
+    g, jacobian = of_g(*given)
+    hessian = ca.triu2symm(of_l(*given, *multipliers))
+    first = [f, ca.densify(ca.vec(gradient)), ca.densify(ca.vec(g)), jacobian]
+    labels = ["f", "grad_f", "h", "jac_h"]
+    rows_alone = ca.densify(ca.vec(oracle(*given)[1]))
+    return Functions(
+        ca.Function("residual", [x, p], [rows_alone], ["x", "p"], ["h"]),
+        ca.Function("first", [x, p], first, ["x", "p"], labels),
+        ca.Function(
+            "second", [x, lam, p], [*first, hessian], ["x", "lam", "p"], [*labels, "hess_lag"]
+        ),
+        ca.Function("curvature", [x, lam, p], [hessian], ["x", "lam", "p"], ["hess_lag"]),
+        constraint_names,
+        variable_names,
+        "external",
+        "g",
+    )
+
+
+def external_parameter_gradient(oracle: ca.Function) -> ca.Function:
+    """(x, λ, p) → ∂(f + λᵀg)/∂p, a column.
+
+    Raises:
+        InputError: where the derivative is neither there nor can be made.
+    """
+    x, p = ca.MX.sym("x", oracle.numel_in("x")), ca.MX.sym("p", oracle.numel_in("p"))
+    lam = ca.MX.sym("lam", oracle.numel_out("g"))
+    outputs = ["f", "g", "grad:gamma:x", "grad:gamma:p"]
+    slope = _derivative(oracle, "nlp_grad", outputs, multiplied=True)(
+        ca.reshape(x, oracle.size_in("x")), ca.reshape(p, oracle.size_in("p")),
+        1, ca.reshape(lam, oracle.size_out("g")),
+    )[-1]  # fmt: skip
+    return ca.Function("gradient_p", [x, lam, p], [ca.densify(ca.vec(slope))])
+
+
+def _derivative(
+    oracle: ca.Function, name: str, outputs: list[str], *, multiplied: bool = False
+) -> ca.Function:
+    """A derivative by the name and in the words of CasADi, so that a library's own is found."""
+    inputs = ["x", "p", *(["lam:f", "lam:g"] if multiplied else [])]
+    try:
+        return oracle.factory(name, inputs, outputs, _GAMMA if multiplied else {})
+    except RuntimeError:
+        raise InputError(
+            f"the function {oracle.name()!r} has no derivative {name!r}, and none can be made of "
+            "it; solver.generate_dependencies writes C code with all that are needed, and a "
+            "ca.Callback has differences with the option enable_fd"
+        ) from None

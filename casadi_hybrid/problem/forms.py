@@ -1,0 +1,173 @@
+"""What CasADi takes as a nonlinear program, whatever its form, as one dictionary.
+
+Beside a dictionary these are a ``ca.Function`` (x, p) → (f, g), a file or ``ca.Importer`` with such
+a function in machine or C code, a ``ca.NlpBuilder``, and AMPL's ``.nl`` files. The entries of a
+dictionary may be structures of ``casadi.tools``, or NumPy arrays of expressions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from casadi_hybrid.basics.errors import InputError, suggest
+
+_KEYS = ("x", "p", "f", "g")
+_FORMS = (
+    "a dictionary with 'x', 'p', 'f', 'g', a ca.Function (x, p) → (f, g), a ca.NlpBuilder, or the "
+    "name of a file with one"
+)
+
+
+@dataclass(frozen=True)
+class Form:
+    """A nonlinear program as it came.
+
+    Attributes:
+        entries: ``x`` and, where there are any, ``p``, ``f``, ``g``: symbols and expressions.
+        oracle: (x, p) → (f, g) where only the function itself knows its derivatives, being
+            foreign code; None for a graph.
+        numbers: default numbers that came with it (of an ``.nl`` file), by their names.
+    """
+
+    entries: dict[str, Any]
+    oracle: ca.Function | None = None
+    numbers: dict[str, Any] = field(default_factory=dict)
+
+
+def read_form(nlp: Any) -> Form:
+    """Return a nonlinear program of any of CasADi's forms as symbols and expressions.
+
+    Args:
+        nlp: a dictionary; a Function with inputs x, p and outputs f, g; a ``ca.NlpBuilder``; or
+            the name of a file: an ``.nl`` file, a ``.c`` file, which the system's C compiler
+            compiles, or a shared library with a function ``nlp`` and, as
+            ``solver.generate_dependencies`` writes them, its derivatives.
+
+    Raises:
+        InputError: for anything else, an unknown key of a dictionary, a Function with other
+            inputs or outputs, or a file that cannot be read.
+    """
+    if isinstance(nlp, ca.NlpBuilder):
+        return Form(_of_builder(nlp))
+    if isinstance(nlp, Path) or (isinstance(nlp, str) and nlp):
+        return _of_file(str(nlp))
+    if isinstance(nlp, ca.Importer):
+        return _of_function(_external(nlp, "the ca.Importer"))
+    if isinstance(nlp, ca.Function):
+        return _of_function(nlp)
+    if not isinstance(nlp, Mapping):
+        raise InputError(f"nlp must be {_FORMS}; got {type(nlp).__name__}")
+    for key in nlp:
+        if key not in _KEYS:
+            raise InputError(f"unknown entry {key!r} of the problem{suggest(key, _KEYS)}")
+    if "x" not in nlp:
+        raise InputError("the problem has no 'x'; give its variables")
+    entries = {key: expression_of(value) for key, value in nlp.items()}
+    if _is_nothing(entries.get("f", 0)):
+        entries["f"] = 0.0
+    return Form(entries)
+
+
+def expression_of(value: Any) -> Any:
+    """The expression that an object stands for; anything that stands for none as it is.
+
+    A structure of ``casadi.tools`` stands for its ``cat``, an array of expressions for them joined.
+    """
+    if isinstance(value, ca.SX | ca.MX | ca.DM):
+        return value
+    for method in ("__SX__", "__MX__", "__DM__"):
+        if hasattr(value, method):
+            return getattr(value, method)()
+    if not isinstance(value, np.ndarray) and hasattr(value, "__array__"):
+        value = np.asarray(value)
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+        return ca.DM(np.asarray(value, dtype=np.float64))
+    if isinstance(value, np.ndarray) and value.dtype.kind == "O" and value.ndim in (1, 2):
+        rows = [ca.horzcat(*row) if row.size else ca.DM(1, 0) for row in np.atleast_2d(value)]
+        joined = ca.vertcat(*rows)
+        return joined.T if value.ndim == 1 else joined
+    return value
+
+
+def _is_nothing(f: Any) -> bool:
+    """Whether it is what scripts give for no objective: ``[]``, ``ca.vertcat()``, ``SX()``."""
+    if isinstance(f, ca.SX | ca.MX | ca.DM):
+        return bool(f.is_empty())
+    return isinstance(f, list | tuple) and not f
+
+
+def _of_builder(builder: ca.NlpBuilder) -> dict[str, Any]:
+    """As CasADi takes it: the expressions alone, which numbers come with them is the caller's."""
+    return {"x": ca.vertcat(*builder.x), "f": builder.f, "g": ca.vertcat(*builder.g)}
+
+
+def _of_function(nlp: ca.Function) -> Form:
+    if (nlp.name_in(), nlp.name_out()) != (["x", "p"], ["f", "g"]):
+        raise InputError(
+            f"the Function {nlp.name()!r} has inputs {', '.join(nlp.name_in())} and outputs "
+            f"{', '.join(nlp.name_out())}; a problem has inputs x, p and outputs f, g: "
+            "ca.Function(name, [x, p], [f, g], ['x', 'p'], ['f', 'g'])"
+        )
+    kind = ca.SX if nlp.is_a("SXFunction") else ca.MX
+    x, p = (kind.sym(label, nlp.sparsity_in(i)) for i, label in enumerate("xp"))
+    graph = nlp.is_a("SXFunction") or nlp.is_a("MXFunction")
+    f, g = nlp.call([x, p], graph, not graph)
+    return Form({"x": x, "p": p, "f": f, "g": g}, None if graph else nlp)
+
+
+def _of_file(name: str) -> Form:
+    if not Path(name).is_file():
+        raise InputError(f"nlp is {name!r}, which is no file; give {_FORMS}")
+    if name.endswith(".nl"):
+        return _of_nl(name)
+    if not name.endswith(".c"):
+        return _of_function(_external(str(Path(name).resolve()), name))
+    try:
+        compiled = ca.Importer(name, "shell")
+    except RuntimeError as error:
+        raise InputError(f"{name} cannot be compiled: {_last_line(error)}") from None
+    return _of_function(_external(compiled, name))
+
+
+def _external(library: Any, name: str) -> ca.Function:
+    try:
+        return ca.external("nlp", library)
+    except RuntimeError as error:
+        raise InputError(
+            f"{name} gives no function 'nlp', (x, p) → (f, g): {_last_line(error)}. "
+            "solver.generate_dependencies writes its C code"
+        ) from None
+
+
+def _of_nl(name: str) -> Form:
+    builder = ca.NlpBuilder()
+    try:
+        builder.import_nl(name, {"verbose": False})
+    except RuntimeError as error:
+        raise InputError(f"{name} cannot be read: {_last_line(error)}") from None
+    if any(builder.discrete):
+        i = list(builder.discrete).index(True)
+        raise InputError(
+            f"{name} has integer variables, x[{i}] the first; only real variables are supported; "
+            "use a mixed-integer solver such as bonmin"
+        )
+    numbers: dict[str, Any] = {
+        "lbx": builder.x_lb,
+        "ubx": builder.x_ub,
+        "lbg": builder.g_lb,
+        "ubg": builder.g_ub,
+        "x0": builder.x_init,
+        "lam_g0": builder.lambda_init,
+    }
+    return Form(_of_builder(builder), None, {k: v for k, v in numbers.items() if len(v)})
+
+
+def _last_line(error: Exception) -> str:
+    """CasADi's sentence without the place in its sources."""
+    return str(error).strip().splitlines()[-1].rstrip(".")
