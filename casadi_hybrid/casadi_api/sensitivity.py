@@ -95,7 +95,7 @@ class Sensitivities:
         """
         program = self.program
         n, m, n_p = program.n, program.m, program.n_p
-        fused = Fused(program.functions.second, program.functions)
+        fused = Fused(program.functions.with_hessian("second"), program.functions)
         data = fused(solution.x, solution.lam_g, p)
         gradient, g = fused.vector(data, 1), fused.vector(data, 2)
         of_J, of_W = patterns_of(program)
