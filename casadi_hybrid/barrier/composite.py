@@ -25,6 +25,7 @@ from casadi_hybrid.iterations.lookahead import LookAhead
 from casadi_hybrid.iterations.safeguards import Safeguards
 from casadi_hybrid.law import State
 from casadi_hybrid.problem.bounds import Bounds
+from casadi_hybrid.problem.derivatives import EXACT, GIVEN
 from casadi_hybrid.problem.evaluator import Operator
 from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.problem.oracle import Oracle
@@ -71,6 +72,8 @@ def is_composite(program: Problem, bounds: Bounds) -> bool:
     """Whether there are equations alone in free variables, an objective, and few of all."""
     if program.feasibility or program.n + program.m > DENSE_LIMIT or not program.m:
         return False
+    if program.functions.hessian not in (EXACT, GIVEN):
+        return False  # its steps look for curvature that an approximation does not have
     _, lbx, ubx, _ = bounds.open_x
     _, lbg, ubg, _ = bounds.open_g
     bounded = any(anywhere(np.isfinite(side)) for side in (lbx, ubx, lbg, ubg))

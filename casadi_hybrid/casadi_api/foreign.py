@@ -47,9 +47,6 @@ ONLY_OFF = {
     "dump_in": "arguments are not written to files",
     "dump_out": "answers are not written to files",
     "convexify_strategy": "the Hessian is always corrected by inertia",
-    "hess_lag": "the exact Hessian of the graph is used",
-    "grad_f": "the exact gradient of the graph is used",
-    "jac_g": "the exact Jacobian of the graph is used",
     "clip_inactive_lam": "multipliers of inactive bounds are small, not exactly zero",
 }
 # IPOPT's names for what has a counterpart.
@@ -59,6 +56,7 @@ _IPOPT = {
     "max_wall_time": "max_time",
     "max_cpu_time": "max_time",
     "diverging_iterates_tol": "divergence",
+    "hessian_approximation": "hessian_approximation",
 }
 # Printing and names of files of IPOPT, and defaults of it that are the only way here.
 _IPOPT_WITHOUT_EFFECT = frozenset((

@@ -108,10 +108,13 @@ def _problem(nlp: Any, name: str, options: NlpOptions) -> Problem:
             raise InputError(
                 "constraint_names and variable_names are for a dictionary: a Problem has its own"
             )
+        if not options.derivatives.plain:
+            nlp = nlp.with_derivatives(options.derivatives)
         return nlp.compiled() if options.jit else nlp
     return Problem.from_nlp(
-        nlp, name=name, constraint_names=names[0], variable_names=names[1], compile=options.jit
-    )
+        nlp, name=name, constraint_names=names[0], variable_names=names[1], compile=options.jit,
+        derivatives=options.derivatives,
+    )  # fmt: skip
 
 
 def _expanded(problem: Problem) -> Problem:

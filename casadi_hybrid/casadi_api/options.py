@@ -14,6 +14,7 @@ from casadi_hybrid.basics.inputs import count, positive
 from casadi_hybrid.casadi_api.callbacks import RecordCallback, check_callback
 from casadi_hybrid.casadi_api.foreign import translate
 from casadi_hybrid.point.residuals import Tolerances
+from casadi_hybrid.problem.derivatives import Derivatives
 from casadi_hybrid.stopping import Limits
 
 _FLAGS = (
@@ -48,6 +49,11 @@ class NlpOptions:
     warn_initial_bounds: bool = False
     expand: bool = False
     jit: bool = False
+    hessian_approximation: str | None = None
+    hess_lag: ca.Function | None = None
+    jac_g: ca.Function | None = None
+    grad_f: ca.Function | None = None
+    residuals: ca.Function | None = None
     constraint_names: Sequence[str] | None = None
     variable_names: Sequence[str] | None = None
 
@@ -62,6 +68,7 @@ class NlpOptions:
             _flag(self, name)
         if not isinstance(self.log, bool):
             count(self.log, "log")
+        self.derivatives  # noqa: B018  refuses what is wrong
         check_callback(self.iteration_callback)
         count(self.iteration_callback_step, "iteration_callback_step", at_least=1)
 
@@ -77,6 +84,13 @@ class NlpOptions:
         if not isinstance(options, Mapping):
             raise InputError(f"options must be a dictionary, got {type(options).__name__}")
         return cls(**translate(options, [entry.name for entry in fields(cls)]))
+
+    @property
+    def derivatives(self) -> Derivatives:
+        """What takes the place of generated derivatives."""
+        return Derivatives(
+            self.hessian_approximation, self.hess_lag, self.jac_g, self.grad_f, self.residuals
+        )
 
     @property
     def limits(self) -> Limits:

@@ -144,7 +144,7 @@ class Sensitivities:
     ) -> tuple[Vector, Any, Any, NDArray[np.intp], NDArray[np.intp]]:
         """∇f, J_g, the KKT matrix of the active set, and the active bounds of x and of g."""
         program = self.program
-        fused = Fused(program.functions.second, program.functions)
+        fused = Fused(program.functions.with_hessian("second"), program.functions)
         data = fused(solution.x, solution.lam_g, p)
         gradient, g = fused.vector(data, 1), fused.vector(data, 2)
         of_J, of_W = patterns_of(program)

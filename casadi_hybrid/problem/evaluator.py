@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.kernel.sparse import Sparse
 from casadi_hybrid.problem.functions import Fused
@@ -17,7 +18,11 @@ Operator = Any  # numpy.ndarray or Sparse: both have @, .T, .shape and products 
 
 
 class Evaluator:
-    """The problem's functions at fixed parameters, counted. One per solve and thread."""
+    """The problem's functions at fixed parameters, counted. One per solve and thread.
+
+    Attributes:
+        learns: whether there are no second derivatives: the Hessian has to be learned.
+    """
 
     def __init__(self, program: Problem, p: Vector, *, dense: bool) -> None:
         functions = program.functions
@@ -25,7 +30,9 @@ class Evaluator:
         self.p = p
         self.dense = dense
         self._first = Fused(functions.first, functions)
-        self._curvature = Fused(functions.curvature, functions)
+        known = functions.curvature
+        self._curvature = None if known is None else Fused(known, functions)
+        self.learns = known is None
         if not dense:
             self._of_J, self._of_H = patterns_of(program)
         self.counts = {"first": 0, "second": 0, "undefined": 0}
@@ -39,9 +46,15 @@ class Evaluator:
         return float(data[0]), fused.vector(data, 1), fused.vector(data, 2), J
 
     def hessian(self, x: Vector, multipliers: Vector) -> Operator:
-        """Return ∇²ₓₓ(f + λᵀg)."""
-        self.counts["second"] += 1
+        """Return ∇²ₓₓ(f + λᵀg).
+
+        Raises:
+            InputError: where there are no second derivatives.
+        """
         fused = self._curvature
+        if fused is None:
+            raise InputError("the problem has no second derivatives")
+        self.counts["second"] += 1
         data = fused(x, multipliers, self.p)
         return fused.dense(data, 0) if self.dense else Sparse(self._of_H, data)
 

@@ -12,6 +12,7 @@ import tempfile
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import accumulate, pairwise
 from pathlib import Path
 from subprocess import PIPE, STDOUT, run
@@ -21,8 +22,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.arrays import all_finite
-from casadi_hybrid.basics.errors import CompilerWarning, EvaluationError, interrupted_inside
+from casadi_hybrid.basics.errors import (
+    CompilerWarning,
+    EvaluationError,
+    InputError,
+    interrupted_inside,
+)
 from casadi_hybrid.basics.inputs import Matrix, Vector
+from casadi_hybrid.problem.blocks import Blocks
+from casadi_hybrid.problem.derivatives import EXACT, Derivatives
 
 COMPILERS = ("cc", "gcc", "clang")
 EXPANSION_LIMIT = 8_000_000
@@ -37,22 +45,28 @@ class Functions:
     Attributes:
         residual: (x, p) → h.
         first: (x, p) → f, ∇f, h, J_h.
-        second: (x, λ, p) → f, ∇f, h, J_h, ∇²ₓₓL, with L = f + λᵀh.
-        curvature: (x, λ, p) → ∇²ₓₓL alone, for who knows the rest already.
+        second: (x, λ, p) → f, ∇f, h, J_h, ∇²ₓₓL, with L = f + λᵀh; None where there are no
+            second derivatives.
+        curvature: (x, λ, p) → ∇²ₓₓL alone, for who knows the rest already; None likewise.
         backend: ``"interpreted"`` or ``"compiled"``.
         constraint_label: what the user calls h, for messages.
+        hessian: what ∇²ₓₓL is, one of the words of :mod:`casadi_hybrid.problem.derivatives`.
+        lacking: why there are no second derivatives, in CasADi's words; empty where there are, or
+            where they are not wanted.
         unexpanded: the MX functions in the order of these four, where some of the four are their
             SX expansions; empty otherwise. Loops keep them small, which a compiler needs.
     """
 
     residual: ca.Function
     first: ca.Function
-    second: ca.Function
-    curvature: ca.Function
+    second: ca.Function | None
+    curvature: ca.Function | None
     constraint_names: tuple[str, ...]
     variable_names: tuple[str, ...]
     backend: str
     constraint_label: str = "h"
+    hessian: str = EXACT
+    lacking: str = ""
     unexpanded: tuple[ca.Function, ...] = ()
 
     @property
@@ -62,8 +76,30 @@ class Functions:
 
     @property
     def hessian_sparsity(self) -> ca.Sparsity:
-        """Structural nonzeros of ∇²ₓₓL, n×n."""
-        return self.second.sparsity_out("hess_lag")
+        """Structural nonzeros of ∇²ₓₓL, n×n; of its diagonal blocks where it is approximated."""
+        if self.curvature is None:
+            return self.blocks.sparsity
+        return self.curvature.sparsity_out("hess_lag")
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        """Which variables the Lagrangian couples by more than a sum."""
+        return Blocks.of(self.first)
+
+    def with_hessian(self, name: str) -> ca.Function:
+        """``second`` or ``curvature``.
+
+        Raises:
+            InputError: where there are no second derivatives.
+        """
+        found = self.second if name == "second" else self.curvature
+        if found is None:
+            why = f": {self.lacking}" if self.lacking else ", as hessian_approximation asks for"
+            raise InputError(
+                f"second derivatives are needed here, and the problem has none{why}; use the "
+                "default method, or one that does without"
+            )
+        return found
 
     def packing(self, function: ca.Function) -> Packing:
         """The packing of one of these functions."""
@@ -76,11 +112,11 @@ class Functions:
 
     def compiled(self) -> Functions:
         """The same functions as machine code; with a warning the same object without a compiler."""
-        given = self.unexpanded or (self.residual, self.first, self.second, self.curvature)
+        given = self.unexpanded or self._all
         made, backend = _compile(given)
         if backend == "interpreted":
             return self
-        return replace(self, **dict(zip(_FUSED, made, strict=True)), backend=backend, unexpanded=())
+        return replace(self, **dict(zip(_FUSED, made)), backend=backend, unexpanded=())  # noqa: B905
 
     def expanded(self, size: int) -> Functions:
         """The same in scalar operations (SX), which evaluate some ten times faster than MX.
@@ -92,18 +128,25 @@ class Functions:
         Args:
             size: the number of scalar operations of f and h.
         """
-        J, H = self.jacobian_sparsity, self.hessian_sparsity
-        directions = max(_directions(J), _directions(H))
-        if size * (directions + 3) > EXPANSION_LIMIT:
+        patterns = [self.jacobian_sparsity]
+        if self.curvature is not None:
+            patterns.append(self.hessian_sparsity)
+        if size * (max(map(_directions, patterns)) + 3) > EXPANSION_LIMIT:
             return self
-        plain = (self.residual, self.first, self.second, self.curvature)
         try:
-            residual, first, curvature = (
-                function.expand() for function in (self.residual, self.first, self.curvature)
-            )
+            residual, first = self.residual.expand(), self.first.expand()
+            curvature = None if self.curvature is None else self.curvature.expand()
         except RuntimeError:
             return self
-        return replace(self, residual=residual, first=first, curvature=curvature, unexpanded=plain)
+        return replace(
+            self, residual=residual, first=first, curvature=curvature, unexpanded=self._all
+        )
+
+    @property
+    def _all(self) -> tuple[ca.Function, ...]:
+        """Those there are, in order."""
+        every = (self.residual, self.first, self.second, self.curvature)
+        return tuple(one for one in every if one is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,38 +322,53 @@ def build_functions(
     variable_names: tuple[str, ...],
     compiled: bool,
     constraint_label: str = "h",
+    derivatives: Derivatives | None = None,
 ) -> Functions:
-    """Differentiate (x, p) → (f, h) and return the functions (see :class:`Functions`)."""
+    """Differentiate (x, p) → (f, h) and return the functions (see :class:`Functions`).
+
+    Raises:
+        InputError: where a derivative that is needed does not exist.
+    """
+    source = derivatives or Derivatives()
     # On fresh symbols: a problem's x may be a vertcat of MX symbols, which has no derivative of
-    # its own, and the graph is shared by every output.
-    kind = ca.SX if graph.is_a("SXFunction") else ca.MX
+    # its own, and the graph is shared by every output. What is given may have no SX form.
+    kind = ca.SX if graph.is_a("SXFunction") and not source.functions else ca.MX
     x, p = kind.sym("x", graph.size1_in(0)), kind.sym("p", graph.size1_in(1))
     f, h = graph.call([x, p], True, False)
     lam = kind.sym("lam", h.numel())
-    gradient = ca.densify(ca.gradient(f, x))
-    jacobian = ca.jacobian(h, x)
-    hessian = ca.hessian(f + ca.dot(lam, h), x)[0]
+    gradient, jacobian = source.first(f, h, x, p)
+    hessian, origin, lacking = source.second(
+        f, h, x, p, lam, lambda: gradient + jacobian.T @ lam
+    )
     first = [f, gradient, h, jacobian]
     labels = ["f", "grad_f", "h", "jac_h"]
-    made = (
+    inputs = [x, lam, p], ["x", "lam", "p"]
+    second = curvature = None
+    if hessian is not None:
+        second = ca.Function(
+            "second", inputs[0], [*first, hessian], inputs[1], [*labels, "hess_lag"]
+        )
+        curvature = ca.Function("curvature", inputs[0], [hessian], inputs[1], ["hess_lag"])
+    functions = Functions(
         ca.Function("residual", [x, p], [h], ["x", "p"], ["h"]),
         ca.Function("first", [x, p], first, ["x", "p"], labels),
-        ca.Function(
-            "second", [x, lam, p], [*first, hessian], ["x", "lam", "p"], [*labels, "hess_lag"]
-        ),
-        ca.Function("curvature", [x, lam, p], [hessian], ["x", "lam", "p"], ["hess_lag"]),
+        second,
+        curvature,
+        constraint_names,
+        variable_names,
+        "interpreted",
+        constraint_label,
+        origin,
+        lacking,
     )
-    functions = Functions(*made, constraint_names, variable_names, "interpreted", constraint_label)
     if compiled:
         return functions.compiled()
-    size = _scalar_operations(graph)
+    size = _scalar_operations(graph) if kind is ca.MX else None
     return functions if size is None else functions.expanded(size)
 
 
 def _scalar_operations(graph: ca.Function) -> int | None:
-    """How many scalar operations an MX graph has; None where it is SX or has no scalar form."""
-    if not graph.is_a("MXFunction"):
-        return None
+    """How many scalar operations a graph has; None where it has no scalar form."""
     try:
         return int(graph.expand().n_instructions())
     except RuntimeError:

@@ -39,7 +39,7 @@ class Oracle:
 
     @cached_property
     def _second(self) -> Fused:
-        return Fused(self.functions.second, self.functions)
+        return Fused(self.functions.with_hessian("second"), self.functions)
 
     def residual(self, x: Vector) -> Vector:
         """Return h(x)."""

@@ -14,6 +14,7 @@ from casadi_hybrid.basics.arrays import changed
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.columns import Shapes, as_columns
+from casadi_hybrid.problem.derivatives import Derivatives
 from casadi_hybrid.problem.expressions import (
     Blocks,
     Stack,
@@ -68,6 +69,8 @@ class Problem:
             or a mapping from names of blocks to their numbers. Rows of h have none to give.
         x0, p0, lam_x0, lam_g0: default numbers of a solve: n, n_p, n and m of them, a single one,
             or a mapping by block; None for zeros (and for no parameters' values).
+        derivatives: what takes the place of derivatives that CasADi generates, and how the Hessian
+            is approximated: a :class:`~casadi_hybrid.Derivatives`.
 
     Raises:
         InputError: for a wrong symbol type, free symbols, a wrong shape, a wrong count of names or
@@ -102,6 +105,7 @@ class Problem:
     p0: Any = None
     lam_x0: Any = None
     lam_g0: Any = None
+    derivatives: Derivatives = Derivatives()
     blocks: dict[str, Blocks] = field(init=False, repr=False)
     """Entries of the named blocks of ``"x"``, ``"p"``, ``"g"`` and, of all rows (h; g), ``"c"``."""
     shapes: Shapes = field(init=False, repr=False)
@@ -146,6 +150,11 @@ class Problem:
             int(h.column.numel()),
             int(p.column.numel()),
         )
+        if not isinstance(self.derivatives, Derivatives):
+            raise InputError(
+                f"derivatives must be a Derivatives, got {type(self.derivatives).__name__}"
+            )
+        self.derivatives.check(len(sizes.variables), sizes.n_p, len(sizes.rows))
         given = {label: getattr(self, label) for label in NUMBERS}
         fill(self, "defaults", Defaults.of(sizes, self.blocks, g.limits, given))
         for label in NUMBERS:
@@ -175,7 +184,7 @@ class Problem:
             name, compile: see the class.
             constraint_names: m names; ``g[i]`` by default.
             variable_names: n names; ``x[i]`` by default.
-            **numbers: default numbers (``x0``, ``lbg``, …), see the class.
+            **numbers: default numbers (``x0``, ``lbg``, …) and ``derivatives``, see the class.
 
         Raises:
             InputError: for no such form, an unknown key, a wrong symbol type, free symbols, a
@@ -237,6 +246,7 @@ class Problem:
             variable_names=tuple(self.variable_names or ()),
             compiled=self.compile,
             constraint_label="h" if self.m and self.m == self.m_h else "g",
+            derivatives=self.derivatives,
         )
 
     @cached_property
@@ -259,6 +269,18 @@ class Problem:
         f, c = self.graph.call([x, p], True, False)
         slope = ca.gradient(f + ca.dot(lam, c), p) if self.n_p else kind(0, 1)
         return ca.Function("gradient_p", [x, lam, p], [ca.densify(slope)])
+
+    def with_derivatives(self, derivatives: Derivatives) -> Problem:
+        """The same problem with other derivatives.
+
+        Raises:
+            InputError: where they do not fit it.
+        """
+        derivatives.check(self.n, self.n_p, self.m)
+        made = changed(self, derivatives=derivatives)
+        for label in _BUILT:
+            made.__dict__.pop(label, None)
+        return made
 
     def compiled(self) -> Problem:
         """The same problem with functions compiled by the system's C compiler, where it has one."""

@@ -22,7 +22,9 @@ from casadi_hybrid.kernel.sparse import Index, Sparse, row_maxima
 from casadi_hybrid.point.working_set import LOWER, UPPER, WorkingSet
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.evaluator import Evaluator, Operator
+from casadi_hybrid.problem.patterns import patterns_of
 from casadi_hybrid.problem.problem import Problem
+from casadi_hybrid.standard_form.quasi_newton import QuasiNewton
 from casadi_hybrid.standard_form.structure import structure_of
 
 # Up to this many variables and rows LAPACK on full matrices beats the sparse factorization.
@@ -167,6 +169,7 @@ class StandardForm:
         self.undefined: EvaluationError | None = None
         self.dense = program.n + program.m <= DENSE_LIMIT
         self.evaluator = Evaluator(program, p, dense=self.dense)
+        self._learned: dict[float, QuasiNewton] = {}
         self.free: Index = np.flatnonzero(bounds.lbx < bounds.ubx)
         finite = np.isfinite(bounds.lbg) | np.isfinite(bounds.ubg)
         self.rows: Index = np.flatnonzero(finite)
@@ -253,6 +256,8 @@ class StandardForm:
     def hessian(self, at: Point, y: Vector, objective: float = 1.0) -> Operator:
         """∇²_ww of objective·f + yᵀc, scaled."""
         multipliers = self._of_all_rows(y * self.scale_c)
+        if self.evaluator.learns:
+            return self._approximation(at, multipliers, objective)
         if objective == 0.0:
             # H is affine in λ: the difference leaves the constraints' part alone.
             with_y = self._free_block(self.evaluator.hessian(at.x, multipliers))
@@ -261,6 +266,10 @@ class StandardForm:
         scale = objective * self.scale_f
         H = self.evaluator.hessian(at.x, multipliers / scale)
         return self._free_block(H) * scale
+
+    def forget(self) -> bool:
+        """Drop what was learned of the Hessian; whether there was anything."""
+        return any([memory.forget() for memory in self._learned.values()])
 
     def zero_hessian(self) -> Operator:
         """Zeros on the Hessian's pattern, without an evaluation."""
@@ -326,6 +335,22 @@ class StandardForm:
             return distance, False
         outside = anywhere(distance < -2.0 * self._room)
         return np.maximum(distance, self._room), outside
+
+    def _approximation(self, at: Point, multipliers: Vector, objective: float) -> Operator:
+        """What first derivatives show of the Hessian; nothing for the constraints' part alone."""
+        if objective == 0.0:
+            return self.zero_hessian()
+        functions = self.program.functions
+        memory = self._learned.get(objective)
+        if memory is None:
+            memory = self._learned[objective] = QuasiNewton(functions.blocks)
+        memory.learn(
+            at.x, at.raw_gradient, at.raw_J, objective * self.scale_f, multipliers
+        )
+        if self.dense:
+            return self._free_block(memory.full())
+        pattern = patterns_of(self.program)[1]
+        return self._free_block(Sparse(pattern, memory.entries(pattern.rows, pattern.cols)))
 
     def _picked(self, J: Operator) -> Operator:
         """The rows and columns of a full J_g that count."""

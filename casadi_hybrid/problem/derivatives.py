@@ -1,0 +1,200 @@
+"""Where the derivatives of a problem come from: CasADi, the user, or, for the Hessian, neither."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+
+from casadi_hybrid.basics.errors import InputError, suggest
+from casadi_hybrid.problem.gauss_newton import gauss_newton
+
+EXACT, GIVEN, GAUSS_NEWTON, LIMITED_MEMORY = "exact", "given", "gauss-newton", "limited-memory"
+APPROXIMATIONS = (EXACT, GAUSS_NEWTON, LIMITED_MEMORY)
+
+_REMEDY = (
+    "give a ca.Callback has_jacobian and get_jacobian, make it with {'enable_fd': True} for finite "
+    "differences, or pass grad_f and jac_g"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Derivatives:
+    """What takes the place of derivatives that CasADi generates.
+
+    The Functions have the signatures that ``ca.nlpsol`` takes; p has no entries where the problem
+    has no parameters, and g are all rows of the constraints, equations first.
+
+    Args:
+        hessian: ``"exact"``; ``"gauss-newton"``, Σ 2w ∇F∇Fᵀ where f is a sum of squares Σ wF² and
+            of terms of at most second order in x; or ``"limited-memory"``, which learns the
+            curvature from first derivatives. None is ``hess_lag`` where that is given, else the
+            exact one, else, where second derivatives do not exist, limited memory.
+        hess_lag: (x, p, lam_f, lam_g) → ∇²ₓₓ(lam_f·f + lam_gᵀg), n×n, in full or its upper
+            triangle alone.
+        jac_g: (x, p) → g, J_g.
+        grad_f: (x, p) → f, ∇f, a column.
+        residuals: (x, p) → F, where f = ½‖F‖² or ‖F‖², for a Gauss–Newton Hessian.
+
+    Raises:
+        InputError: for an unknown word, no Function, or Functions that do not go together.
+    """
+
+    hessian: str | None = None
+    hess_lag: ca.Function | None = None
+    jac_g: ca.Function | None = None
+    grad_f: ca.Function | None = None
+    residuals: ca.Function | None = None
+
+    def __post_init__(self) -> None:
+        if self.hessian is not None and self.hessian not in APPROXIMATIONS:
+            hint = suggest(str(self.hessian), APPROXIMATIONS)
+            raise InputError(
+                f"hessian_approximation must be one of {', '.join(map(repr, APPROXIMATIONS))}, got "
+                f"{self.hessian!r}{hint}"
+            )
+        for name in ("hess_lag", "jac_g", "grad_f", "residuals"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, ca.Function):
+                raise InputError(
+                    f"{name} must be a CasADi Function, got {type(value).__name__}; make one by "
+                    f"ca.Function({name!r}, [{'x, p, lam_f, lam_g' if name == 'hess_lag' else 'x, p'}], …)"
+                )
+        if self.hess_lag is not None and self.hessian in (GAUSS_NEWTON, LIMITED_MEMORY):
+            raise InputError(
+                f"hess_lag is given and hessian_approximation is {self.hessian!r}: leave one out"
+            )
+        if self.residuals is not None and self.hessian != GAUSS_NEWTON:
+            raise InputError("residuals are for hessian_approximation = 'gauss-newton'; set that")
+
+    @property
+    def functions(self) -> list[ca.Function]:
+        """Those given."""
+        given = (self.hess_lag, self.jac_g, self.grad_f, self.residuals)
+        return [one for one in given if one is not None]
+
+    @property
+    def plain(self) -> bool:
+        """Whether everything is left to CasADi."""
+        return self.hessian is None and not self.functions
+
+    def check(self, n: int, n_p: int, m: int) -> None:
+        """Hold the given Functions against the sizes of a problem.
+
+        Raises:
+            InputError: naming the Function, and what it takes or returns.
+        """
+        x, p, g = ("x", n), ("p", n_p), ("lam_g", m)
+        if self.hess_lag is not None:
+            _signature("hess_lag", self.hess_lag, [x, p, ("lam_f", 1), g], [("hess_lag", (n, n))])
+            pattern = self.hess_lag.sparsity_out(0)
+            if not (pattern.is_symmetric() or pattern.is_triu()):
+                raise InputError(
+                    "hess_lag is neither symmetric nor upper triangular: its nonzeros lie on both "
+                    "sides of the diagonal, but not at mirrored places; return ca.triu(H) or all "
+                    "of H"
+                )
+        if self.jac_g is not None:
+            _signature("jac_g", self.jac_g, [x, p], [("g", (m, 1)), ("jac_g", (m, n))])
+        if self.grad_f is not None:
+            _signature("grad_f", self.grad_f, [x, p], [("f", (1, 1)), ("grad_f", (n, 1))])
+        if self.residuals is not None:
+            _signature("residuals", self.residuals, [x, p], [])
+
+    def first(self, f: Any, g: Any, x: Any, p: Any) -> tuple[Any, Any]:
+        """∇f, a full column, and J_g as expressions.
+
+        Raises:
+            InputError: where one does not exist.
+        """
+        given = self.grad_f, self.jac_g
+        gradient = _existing("f", lambda: ca.gradient(f, x)) if given[0] is None else _call(
+            given[0], x, p
+        )
+        jacobian = _existing("g", lambda: ca.jacobian(g, x)) if given[1] is None else _call(
+            given[1], x, p
+        )
+        return ca.densify(gradient), jacobian
+
+    def second(
+        self, f: Any, g: Any, x: Any, p: Any, lam: Any, slope: Callable[[], Any]
+    ) -> tuple[Any | None, str, str]:
+        """∇²ₓₓ(f + λᵀg) or what stands for it, which of them it is, and why, where that is no wish.
+
+        Args:
+            f, g, x, p, lam: expressions and symbols.
+            slope: ∇ₓ(f + λᵀg) by the first derivatives, which may be given.
+
+        Raises:
+            InputError: where the exact Hessian or that of Gauss–Newton is asked for and is not
+                there.
+        """
+        if self.hess_lag is not None:
+            H = self.hess_lag.call([x, p, 1.0, lam], True, False)[0]
+            return (H if H.sparsity().is_symmetric() else ca.triu2symm(H)), GIVEN, ""
+        if self.hessian == LIMITED_MEMORY:
+            return None, LIMITED_MEMORY, ""
+        if self.hessian == GAUSS_NEWTON:
+            of = None if self.residuals is None else self.residuals.call([x, p], True, False)[0]
+            return gauss_newton(f, x, p, of), GAUSS_NEWTON, ""
+        try:
+            return ca.hessian(f + ca.dot(lam, g), x)[0], EXACT, ""
+        except RuntimeError as error:
+            lacking = _said(error)
+        if self.grad_f is not None or self.jac_g is not None:
+            try:
+                return ca.jacobian(slope(), x, {"symmetric": True}), EXACT, ""
+            except RuntimeError as error:
+                lacking = _said(error)
+        if self.hessian == EXACT:
+            raise InputError(
+                f"hessian_approximation is 'exact', but there are no second derivatives: {lacking};"
+                " leave it out, or use 'limited-memory'"
+            )
+        return None, LIMITED_MEMORY, lacking
+
+
+def _existing(of: str, make: Callable[[], Any]) -> Any:
+    try:
+        return make()
+    except RuntimeError as error:
+        raise InputError(f"{of} has no first derivatives: {_said(error)}; {_REMEDY}") from error
+
+
+def _said(error: RuntimeError) -> str:
+    """The last line of CasADi's message."""
+    return str(error).strip().splitlines()[-1].strip()
+
+
+def _call(function: ca.Function, x: Any, p: Any) -> Any:
+    return function.call([x, p], True, False)[1]
+
+
+def _signature(
+    name: str,
+    function: ca.Function,
+    inputs: list[tuple[str, int]],
+    outputs: list[tuple[str, tuple[int, int]]],
+) -> None:
+    """Refuse other inputs and outputs than these."""
+    wanted = ", ".join(label for label, _ in inputs)
+    if function.n_in() != len(inputs):
+        raise InputError(
+            f"{name} must take {len(inputs)} arguments ({wanted}), got {function.n_in()}"
+        )
+    for i, (label, size) in enumerate(inputs):
+        if function.numel_in(i) != size:
+            raise InputError(
+                f"{name}: its argument {i} is {label} with {size} entries here, got shape "
+                f"{function.size_in(i)}"
+            )
+    if function.n_out() < max(1, len(outputs)):
+        made = " and ".join(label for label, _ in outputs)
+        raise InputError(f"{name} must return {made}, got {function.n_out()} outputs")
+    for i, (label, shape) in enumerate(outputs):
+        if function.size_out(i) != shape and not (0 in shape and function.numel_out(i) == 0):
+            raise InputError(
+                f"{name}: its output {i} is {label} of shape {shape}, got {function.size_out(i)}"
+            )

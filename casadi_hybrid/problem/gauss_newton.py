@@ -1,0 +1,184 @@
+r"""The Hessian of Gauss and Newton for an objective that is a sum of squares.
+
+Of f(x, p) = Σ_i w_i(p) F_i(x, p)² + q(x, p), with q at most quadratic in x, it is
+
+    Σ_i 2w_i ∇F_i∇F_iᵀ + ∇²q,
+
+the exact one without the curvature of the residuals F_i and of the constraints. It needs first
+derivatives of F alone. The squares are read off the graph of f in scalar operations; calls of
+functions that have none (a ``ca.Callback``, an integrator) stand in it as symbols v.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from casadi_hybrid.basics.errors import InputError
+
+_POWERS = (ca.OP_POW, ca.OP_CONSTPOW)
+_AGREES = 1e-8
+_POINTS, _SEED = 12, 5
+_REMEDY = (
+    "give residuals, a Function (x, p) → F with f = ½‖F‖² or ‖F‖², or hess_lag, or use "
+    "hessian_approximation = 'limited-memory'"
+)
+
+
+def gauss_newton(f: Any, x: Any, p: Any, residuals: Any = None) -> Any:
+    """Return the Hessian as an expression of x and p.
+
+    Args:
+        f, x, p: objective and symbols.
+        residuals: F, where f = ½‖F‖² or ‖F‖²; read off f by default.
+
+    Raises:
+        InputError: where f is no such sum, or not that of ``residuals``.
+    """
+    if residuals is not None:
+        F = ca.densify(ca.vec(residuals))
+        J = ca.jacobian(F, x)
+        return _factor(f, F, x, p) * (J.T @ J)
+    squares, weights, rest = _read(f, x, p)
+    J = ca.jacobian(squares, x)
+    H = J.T @ (ca.diag(2 * weights) @ J)
+    return H if rest is None else H + rest
+
+
+def _factor(f: Any, F: Any, x: Any, p: Any) -> float:
+    """1 for f = ½‖F‖², 2 for ‖F‖², as numbers at a few points say."""
+    values = ca.Function("values", [x, p], [f, ca.sumsqr(F)])
+    draws = np.random.default_rng(_SEED)
+    ratios = []
+    for _ in range(_POINTS):
+        point = draws.uniform(0.1, 1.0, x.numel()), draws.uniform(0.1, 1.0, p.numel())
+        try:
+            objective, square = (float(v) for v in values(*point))
+        except RuntimeError:  # a callback that is not defined there
+            continue
+        if np.isfinite(objective) and np.isfinite(square) and square > 0.0:
+            ratios.append(2.0 * objective / square)
+    for factor in (1.0, 2.0):
+        if ratios and np.allclose(ratios, factor, rtol=_AGREES, atol=0.0):
+            return factor
+    said = f"2f/‖F‖² is {ratios[0]:.6g} at one point" if ratios else "neither is defined"
+    raise InputError(
+        f"residuals do not belong to f, which has to be ½‖F‖² or ‖F‖²: {said}; add what is missing "
+        "to F, with the root of its weight"
+    )
+
+
+def _read(f: Any, x: Any, p: Any) -> tuple[Any, Any, Any]:
+    """F and w as columns, and ∇²q or None, in the kind of x."""
+    if isinstance(f, ca.SX):
+        return _split(f, x, x.numel())
+    f, calls = _without_calls(f, x, p)
+    v, definitions = calls
+    try:
+        scalar = ca.Function("f", [x, v, p], [f]).expand()
+    except RuntimeError as error:
+        raise InputError(
+            f"no sum of squares is seen in f, which has an operation without scalar form; {_REMEDY}"
+        ) from error
+    s = ca.SX.sym("x", x.numel()), ca.SX.sym("v", v.numel()), ca.SX.sym("p", p.numel())
+    z = ca.vertcat(s[0], s[1])
+    parts = _split(scalar.call(list(s), True, False)[0], z, x.numel())
+    squares, weights, rest = parts
+    rest = ca.SX(x.numel(), x.numel()) if rest is None else rest
+    back = ca.Function("squares", list(s), [squares, weights, rest])
+    outer: list[Any] = back.call([x, definitions, p], True, False)
+    return outer[0], outer[1], outer[2]
+
+
+def _without_calls(f: Any, x: Any, p: Any) -> tuple[Any, tuple[Any, Any]]:
+    """f with a symbol for each call of a function without scalar form; those, and what they are."""
+    none = ca.MX(0, 1)
+    try:
+        ca.Function("f", [x, p], [f]).expand()
+    except RuntimeError:
+        lifted, symbols, definitions = ca.extract([f], {"lift_shared": False, "lift_calls": True})
+        if symbols:
+            # Each is defined by those before it.
+            definitions, _ = ca.substitute_inplace(symbols, definitions, [])
+            columns = ca.vertcat(*(ca.vec(one) for one in definitions))
+            column = ca.MX.sym("v", columns.numel())
+            ends = np.cumsum([0, *(one.numel() for one in symbols)]).tolist()
+            parts = [
+                ca.reshape(part, one.shape)
+                for part, one in zip(ca.vertsplit(column, ends), symbols, strict=True)
+            ]
+            return ca.substitute(lifted, symbols, parts)[0], (column, columns)
+    return f, (ca.MX.sym("v", 0), none)
+
+
+def _split(f: Any, z: Any, n: int) -> tuple[Any, Any, Any]:
+    """F, w and ∇²q of f as a function of z, whose first n entries are x; ∇²q is None for zero."""
+    squares, weights, rest = [], [], []
+    stack: list[tuple[Any, Any]] = [(f, ca.SX(1))]
+    while stack:
+        term, weight = stack.pop()
+        if term.is_constant() or not ca.depends_on(term, z):
+            continue
+        parts = _parts(term, weight, z)
+        if parts is not None:
+            stack.extend(parts)
+            continue
+        root = _root(term)
+        if root is None or (weight.is_constant() and float(weight) < 0.0):
+            rest.append(weight * term)
+        else:
+            squares.append(root)
+            weights.append(weight)
+    if not squares:
+        raise InputError(f"no square is seen in f; {_REMEDY}")
+    return ca.vertcat(*squares), ca.vertcat(*weights), _quadratic(rest, z, n)
+
+
+def _parts(term: Any, weight: Any, z: Any) -> list[tuple[Any, Any]] | None:
+    """What a term is the sum of, or a multiple of; None where it is neither."""
+    op = term.op()
+    if op == ca.OP_ADD:
+        return [(term.dep(0), weight), (term.dep(1), weight)]
+    if op == ca.OP_SUB:
+        return [(term.dep(0), weight), (term.dep(1), -weight)]
+    if op == ca.OP_NEG:
+        return [(term.dep(0), -weight)]
+    if op == ca.OP_TWICE:
+        return [(term.dep(0), 2 * weight)]
+    if op == ca.OP_MUL:
+        for factor, other in ((0, 1), (1, 0)):
+            if not ca.depends_on(term.dep(factor), z):
+                return [(term.dep(other), weight * term.dep(factor))]
+    if op == ca.OP_DIV and not ca.depends_on(term.dep(1), z):
+        return [(term.dep(0), weight / term.dep(1))]
+    return None
+
+
+def _root(term: Any) -> Any:
+    """What the term is the square of; None where it is none."""
+    op = term.op()
+    if op == ca.OP_SQ:
+        return term.dep(0)
+    if op in _POWERS and term.dep(1).is_constant():
+        power = float(term.dep(1))
+        if power > 0.0 and power % 2.0 == 0.0:
+            return term.dep(0) ** (power / 2.0)
+    return None
+
+
+def _quadratic(terms: list[Any], z: Any, n: int) -> Any:
+    """The Hessian in x of terms that are at most quadratic; None for no terms."""
+    if not terms:
+        return None
+    for term in terms:
+        H, gradient = ca.hessian(term, z)
+        if ca.depends_on(H, z) or (z.numel() > n and ca.depends_on(term, z[n:])):
+            text = str(term)
+            text = text if len(text) <= 80 else f"{text[:77]}..."
+            raise InputError(
+                f"f is no sum of squares: of its terms {text} is neither a square nor at most "
+                f"quadratic in x; {_REMEDY}"
+            )
+    return ca.hessian(ca.sum1(ca.vertcat(*terms)), z)[0][:n, :n]
