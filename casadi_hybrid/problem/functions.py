@@ -168,6 +168,7 @@ class Fused:
         self._inputs = [np.zeros(size) for size in packing.inputs]
         for i, array in enumerate(self._inputs):
             self._buffer.set_arg(i, array.data)
+        self._filled = [(i, array) for i, array in enumerate(self._inputs) if array.size]
         self._work = np.zeros(packing.size)
         for i, part in enumerate(packing.slices):
             self._buffer.set_res(i, self._work[part].data)
@@ -182,8 +183,8 @@ class Fused:
             EvaluationError: when an output is NaN or Inf, naming the function, the entry and x,
                 or when a ``ca.Callback`` inside the problem raises.
         """
-        for target, value in zip(self._inputs, values, strict=True):
-            target[:] = value
+        for i, target in self._filled:
+            target[:] = values[i]
         try:
             self._evaluate()
         except RuntimeError as error:  # CasADi's own, which carries the user's as text
