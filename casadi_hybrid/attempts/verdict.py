@@ -9,7 +9,7 @@ import numpy as np
 
 from casadi_hybrid.barrier.barrier import Barrier
 from casadi_hybrid.barrier.iterate import Iterate
-from casadi_hybrid.basics.arrays import anywhere, largest
+from casadi_hybrid.basics.arrays import largest, rough_sum
 from casadi_hybrid.basics.errors import EvaluationError
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import PointStatus, StopReason
@@ -54,8 +54,10 @@ class Trail:
     def __call__(self, progress: Progress) -> None:
         """Look at one iterate."""
         x = progress.state.x
-        if self._x is not None and anywhere(x != self._x):
-            self.step = x - self._x
+        if self._x is not None:
+            step = x - self._x
+            if rough_sum(step):
+                self.step = step
         self._x = x
         if progress.residuals.feasibility <= self.feasibility:
             self._look_beside(progress)

@@ -57,8 +57,8 @@ class _Transposed:
     def __init__(self, A: Operator) -> None:
         self._A = A
 
-    def __matmul__(self, y: Vector) -> Vector:
-        return np.concatenate((self._A.T @ y, -y, y))
+    def dot(self, y: Vector) -> Vector:
+        return np.concatenate((self._A.T.dot(y), -y, y))
 
 
 class ElasticForm:

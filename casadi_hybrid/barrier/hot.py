@@ -77,7 +77,7 @@ def _step(
     """The solution of the quadratic model and its active set; None where none is found."""
     at = it.at
     W = form.hessian(at, it.y)
-    force = at.gradient + at.A.T @ it.y
+    force = at.gradient + it.pull
     at_lower, at_upper = active
     remedy = 0
     room = ROOM * np.maximum(1.0, np.abs(at.w))  # rounding violates no bound

@@ -108,6 +108,15 @@ class Iterate:
     mark: Mark | None = None
     blame: Vector | None = None
 
+    @property
+    def pull(self) -> Vector:
+        """Aᵀy, kept for as long as A and y are the same."""
+        at, y = self.at, self.y
+        known: tuple[Point, Vector, Vector] | None = self.__dict__.get("_pull")
+        if known is None or known[0] is not at or known[1] is not y:
+            known = self.__dict__["_pull"] = at, y, at.A.T.dot(y)
+        return known[2]
+
     def with_barrier(self, nu: float) -> Iterate:
         """This point with another ν, for which the filter is empty again."""
         if nu == self.nu:
@@ -161,7 +170,7 @@ class ScaledError:
 
     def __init__(self, form: StandardForm, it: Iterate) -> None:
         at, walls = it.at, walls_of(form)
-        r = at.gradient + at.A.T @ it.y - it.z_lower + it.z_upper
+        r = at.gradient + it.pull - it.z_lower + it.z_upper
         z = total(it.z_lower) + total(it.z_upper)
         bounds = walls.count
         s_d = max(100.0, (sum_of_sizes(it.y) + z) / max(1, form.m + bounds)) / 100.0
@@ -217,5 +226,7 @@ def share_to_zero(v: Vector, dv: Vector, where: Index, tau: float) -> float:
     if where.size < v.size:
         v, dv = v[where], dv[where]
     rates = dv / v
-    first = int(rates.argmin())
-    return min(1.0, float(tau * v[first] / -dv[first])) if rates[first] < 0.0 else 1.0
+    first = rates.argmin()
+    if not rates.item(first) < 0.0:
+        return 1.0
+    return min(1.0, tau * v.item(first) / -dv.item(first))

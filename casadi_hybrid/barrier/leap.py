@@ -29,7 +29,7 @@ _FROM = 1e3
 
 def runs_away(at: Point, size: float) -> bool:
     """Whether x is far beyond this size, and f negative and falling in proportion to x."""
-    return at.raw_f < 0.0 and largest(at.x) >= _FROM * max(1.0, size) and _falls(at)
+    return at.raw_f < 0.0 and at.reach >= _FROM * max(1.0, size) and _falls(at)
 
 
 def leap(form: StandardForm, kernel: Kernel, at: Point) -> Point | None:

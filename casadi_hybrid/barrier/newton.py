@@ -87,7 +87,7 @@ def newton_step(
 def _direction(
     form: StandardForm, settings: Settings, kernel: Kernel, it: Iterate, merit: Merit
 ) -> Direction:
-    force = merit.gradient + it.at.A.T @ it.y
+    force = merit.gradient + it.pull
     return _solved(form, settings, kernel, it, force, it.at.c)
 
 

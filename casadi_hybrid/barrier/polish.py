@@ -88,7 +88,7 @@ def pinned_step(
     else:
         return None
     # Pinned entries: D·dw = D·move dominates their row.
-    force = at.gradient + at.A.T @ it.y
+    force = at.gradient + it.pull
     d = kernel.solve(np.concatenate((D * move - force, -at.c)))
     dw, dy = d[: form.n], d[form.n :]
     dw[pinned] = move[pinned]
@@ -109,7 +109,7 @@ def _newton(
     new = form.point_or_none(w)
     if new is None:
         return None
-    slope = new.gradient + new.A.T @ y
+    slope = new.gradient + new.A.T.dot(y)
     z_lower = np.where(at_lower, slope, 0.0)
     z_upper = np.where(at_upper, -slope, 0.0)
     if (z_lower < 0).any() or (z_upper < 0).any():

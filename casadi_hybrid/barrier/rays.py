@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from casadi_hybrid.basics.arrays import largest
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.point.kkt import met_far_out
 from casadi_hybrid.point.residuals import Tolerances
@@ -39,7 +38,7 @@ class RayTest:
     def __call__(self, progress: Progress) -> StopReason | None:
         """Return UNBOUNDED, DIVERGED (beyond 1e20) or None."""
         at = progress.state.carry.at
-        size, before = largest(at.x), self._size
+        size, before = at.reach, self._size
         self._size = size
         if size < _LARGE:
             return None

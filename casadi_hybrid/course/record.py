@@ -76,10 +76,10 @@ class Watch:
     callback: Callable[[IterationRecord], bool | None] | None = None
     log: int = 0
     divergence: float = np.inf
-    lists: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in LISTED})
+    _rows: list[tuple[Any, ...]] = field(default_factory=list)
+    _times: list[float] = field(default_factory=list)
     _x: Vector | None = None
     _stop: bool = False
-    _times: list[float] = field(default_factory=list)
     _began: float = field(default_factory=time.perf_counter)
     _before: int = 0
     _log: IterationLog | None = None
@@ -89,8 +89,7 @@ class Watch:
     ) -> None:
         """Record the iterate, log it and ask the callback; multipliers gives (lam_x, lam_g)."""
         row = self._row(progress)
-        for numbers, number in zip(self.lists.values(), row, strict=True):
-            numbers.append(number)
+        self._rows.append(row)
         elapsed = time.perf_counter() - self._began
         self._times.append(elapsed)
         if not self.log and self.callback is None:
@@ -120,13 +119,19 @@ class Watch:
         low = at.raw_f < -self.divergence
         if low and met_far_out(self.bounds, at.x, at.raw_g, at.raw_J):
             return StopReason.UNBOUNDED
-        return StopReason.DIVERGED if largest(at.x) > self.divergence else None
+        return StopReason.DIVERGED if at.reach > self.divergence else None
+
+    @property
+    def lists(self) -> dict[str, list[Any]]:
+        """The numbers of all iterates by the names of :data:`LISTED`."""
+        return {name: [row[k] for row in self._rows] for k, name in enumerate(LISTED)}
 
     def course(self) -> Course:
         """The residuals of all iterates as arrays."""
         names = {"f": "obj", "feasibility": "inf_pr", "stationarity": "inf_du"}
-        numbers = {key: np.array(self.lists[name], float) for key, name in names.items()}
-        return Course(t=np.array(self.lists["iter"], int), elapsed=np.array(self._times), **numbers)
+        lists = self.lists
+        numbers = {key: np.array(lists[name], float) for key, name in names.items()}
+        return Course(t=np.array(lists["iter"], int), elapsed=np.array(self._times), **numbers)
 
     def _row(self, progress: Progress) -> tuple[Any, ...]:
         """The numbers of :data:`LISTED`."""
@@ -138,13 +143,13 @@ class Watch:
         carry = state.carry
         return (
             progress.t,
-            float(carry.at.raw_f),
+            carry.at.raw_f,
             residuals.feasibility,
             residuals.stationarity,
             residuals.complementarity,
-            float(carry.nu),
+            carry.nu,
             moved,
-            float(carry.shift),
+            carry.shift,
         )
 
 

@@ -57,28 +57,31 @@ class DenseKernel:
     """LAPACK dsytrf: symmetric indefinite with pivoting; the pivot blocks give the inertia."""
 
     def __init__(self, m: int, n: int) -> None:
-        self._n = n
         self._K = np.zeros((n + m, n + m), order="F")
         self._work = max(1, _BLOCK * (n + m))
-        self._diagonal = self._K.reshape(-1, order="F")[:: n + m + 1]  # a view
+        # Views of the parts of K, made once.
+        self._of_W, self._of_A, self._of_AT = self._K[:n, :n], self._K[n:, :n], self._K[:n, n:]
+        diagonal = self._K.reshape(-1, order="F")[:: n + m + 1]
+        self._of_D, self._of_E = diagonal[:n], diagonal[n:]
         self.negative = 0
         self.singular = False
 
     def factor(self, W: Operator, D: Vector, A: Operator, E: float | Vector) -> None:
         """Factor K(D, E·I)."""
-        n, K, diagonal = self._n, self._K, self._diagonal
-        K[:n, :n] = W
-        K[n:, :n] = A
-        K[:n, n:] = A.T
-        diagonal[:n] += D
-        diagonal[n:] = -E
-        self._ldl, self._pivots, info = lapack.dsytrf(K, lower=1, lwork=self._work)
+        of_D = self._of_D
+        self._of_W[:] = W
+        if A.size:
+            self._of_A[:] = A
+            self._of_AT[:] = A.T
+            self._of_E[:] = -E
+        of_D += D
+        self._ldl, self._pivots, info = lapack.dsytrf(self._K, lower=1, lwork=self._work)
         pivots = self._ldl.diagonal()
         below = pivots < 0
-        single = self._pivots > 0
-        pairs = (single.size - int(np.count_nonzero(single))) // 2
         # A 2×2 pivot block of Bunch and Kaufman is indefinite: one negative eigenvalue each.
-        self.negative = int(np.count_nonzero(below & single if pairs else below)) + pairs
+        paired = self._pivots < 0
+        pairs = int(np.count_nonzero(paired)) // 2
+        self.negative = int(np.count_nonzero(below & ~paired if pairs else below)) + pairs
         self.singular = info > 0 or not all_finite(pivots)
 
     def solve(self, b: Vector) -> Vector:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from casadi_hybrid.basics.arrays import largest, sum_of_sizes
+from casadi_hybrid.basics.arrays import largest, rough_sum
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.kernel.sparse import Index, largest_entry, magnitudes, row_maxima
+from casadi_hybrid.kernel.sparse import Index, magnitudes, row_maxima, sum_of_entries
 from casadi_hybrid.point.residuals import (
     ROUNDING,
     Residuals,
@@ -42,14 +42,14 @@ def kkt_residuals(
     (:func:`~casadi_hybrid.point.residuals.beyond_rounding`).
     The terms of a row are taken to be of the sizes |J_g||x| and |bound|.
     """
-    steepest = largest_entry(J)
+    steepest = sum_of_entries(J)
     of_g = _excess(g, bounds.lbg, bounds.ubg)
     if of_g > 0.0:
         entries = violations(g, bounds.lbg, bounds.ubg)
-        if _may_be_rounding(entries, steepest * sum_of_sizes(x)):
+        if _may_be_rounding(entries, steepest * rough_sum(x)):
             of_g = largest(counted_violation(entries, row_sizes(g, J, x)))
-    slope = gradient + J.T @ lam_g + lam_x
-    if _may_be_rounding(slope, steepest * sum_of_sizes(lam_g), largest(gradient)):
+    slope = gradient + J.T.dot(lam_g) + lam_x
+    if _may_be_rounding(slope, steepest * rough_sum(lam_g), rough_sum(gradient)):
         slope = counted_slope(slope, gradient, magnitudes(J).T @ np.abs(lam_g) + np.abs(lam_x))
     of_x = _excess(x, bounds.lbx, bounds.ubx) if bounds.on_x else 0.0
     return Residuals(
@@ -94,7 +94,10 @@ def _excess(value: Vector, lower: Vector, upper: Vector) -> float:
 
 
 def _may_be_rounding(entries: Vector, product: float, other: float = 0.0) -> bool:
-    """A cheap necessary condition for some entry to be no more than rounding of its terms."""
+    """A cheap necessary condition for some entry to be no more than rounding of its terms.
+
+    ``product`` and ``other`` are no less than the largest of the terms are.
+    """
     bound = ROUNDING * (4.0 * product + 2.0 * other)
     # Entries far below every tolerance need no excuse.
     if not bound >= _TINY:
@@ -114,11 +117,11 @@ def _slackness(
         return 0.0
     if where.size < value.size:
         value, lam = value[where], lam[where]
-    strongest = largest(lam)
-    if strongest == 0.0:
+    strength = rough_sum(lam)
+    if strength == 0.0:
         return 0.0
     distance = np.where(lam > 0, upper, lower) - value
-    if strongest > _HUGE:  # with less no rounding of a distance matters
+    if strength > _HUGE and largest(lam) > _HUGE:  # with less no rounding of a distance matters
         pulls = np.abs(lam) * (1.0 if J is None else row_maxima(J)[where])
         distance = counted_distance(np.abs(distance), value, pulls, gradient)
     if not closed:

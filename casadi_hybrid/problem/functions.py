@@ -211,6 +211,7 @@ class Fused:
         self._inputs = [np.zeros(size) for size in packing.inputs]
         for i, array in enumerate(self._inputs):
             self._buffer.set_arg(i, array.data)
+        self._filled = [(i, array) for i, array in enumerate(self._inputs) if array.size]
         self._work = np.zeros(packing.size)
         for i, part in enumerate(packing.slices):
             self._buffer.set_res(i, self._work[part].data)
@@ -227,8 +228,8 @@ class Fused:
                 cause.
             InterruptedInside: where that was a KeyboardInterrupt.
         """
-        for target, value in zip(self._inputs, values, strict=True):
-            target[:] = value
+        for i, target in self._filled:
+            target[:] = values[i]
         try:
             self._evaluate()
         except RuntimeError as error:  # CasADi's own, which carries the user's as text

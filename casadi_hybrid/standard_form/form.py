@@ -130,6 +130,11 @@ class Point:
         return largest(self.w)
 
     @Lazy
+    def reach(self) -> float:
+        """‖x‖_∞."""
+        return largest(self.x)
+
+    @Lazy
     def logs(self) -> float:
         """Σlog(w − lower) + Σlog(upper − w)."""
         return total(np.log(self.below)) + total(np.log(self.above))
@@ -175,6 +180,7 @@ class StandardForm:
         self.rows: Index = np.flatnonzero(finite)
         lbg, ubg = bounds.lbg[self.rows], bounds.ubg[self.rows]
         self._slack_rows: Index = np.flatnonzero(lbg < ubg)
+        self._no_slope = np.zeros(self._slack_rows.size)
         self.n_free, self.m = self.free.size, self.rows.size
         self.n = self.n_free + self._slack_rows.size
         # Most problems have no fixed variable and no row without a bound: nothing to pick then.
@@ -196,9 +202,12 @@ class StandardForm:
         self.scale_f = max(1e-8, min(SCALE_GOAL / max(steepest, 1e-300), 1.0))
         steep = self._row_maxima(self.at_start.J) if scaled else np.zeros(self.m)
         self.scale_c: Vector = _row_scales(steep, even=even)
+        # Most problems are well scaled as they are: then there is nothing to multiply with.
+        self._even_c = not anywhere(self.scale_c != 1.0)
         slack_scale = self.scale_c[self._slack_rows]
         target = np.where(lbg == ubg, g[self.rows] if beside else lbg, 0.0)
         self._target = target * self.scale_c
+        self._no_target = not anywhere(self._target != 0.0)
         self.lower = np.concatenate((bounds.lbx[self.free], lbg[self._slack_rows] * slack_scale))
         self.upper = np.concatenate((bounds.ubx[self.free], ubg[self._slack_rows] * slack_scale))
         if relaxation:
@@ -206,11 +215,14 @@ class StandardForm:
             self.upper = self.upper + relaxation * np.maximum(1.0, np.abs(self.upper))
         self.has_lower, self.has_upper = np.isfinite(self.lower), np.isfinite(self.upper)
         self._room = ROOM * np.maximum(1.0, _smaller(self.lower, self.upper))
+        self._most_room = largest(self._room)
         # On a side without bounds the distances are always the same.
         nowhere = np.maximum(1.0, self._room)
         nowhere.setflags(write=False)
         self._no_lower = None if anywhere(self.has_lower) else nowhere
         self._no_upper = None if anywhere(self.has_upper) else nowhere
+        self._without_lower = np.flatnonzero(~self.has_lower)
+        self._without_upper = np.flatnonzero(~self.has_upper)
         self._box = (bounds.lbx[self.free], bounds.ubx[self.free])
         self._boxed = not relaxation and bool(np.isfinite(self._box).any())
         slacks = g[self.rows][self._slack_rows] * slack_scale
@@ -222,21 +234,32 @@ class StandardForm:
         Raises:
             EvaluationError: where a function of the user is not finite.
         """
-        x = self.user_x(w)
-        f, gradient, g, J = self.evaluator.first(x)
-        c = (g if self._all_rows else g[self.rows]) * self.scale_c - self._target
-        full = self.scale_f * (gradient if self._all_free else gradient[self.free])
-        if self._slack_rows.size:
-            c[self._slack_rows] -= w[self.n_free :]
-            full = np.concatenate((full, np.zeros(self._slack_rows.size)))
-        below, above, outside = self._no_lower, self._no_upper, False
+        below, above, inside, outside = self._no_lower, self._no_upper, True, False
         if below is None:
-            below, outside = self._distances(w - self.lower, self.has_lower)
+            below, inside, outside = self._distances(w - self.lower, self._without_lower)
         if above is None:
-            above, beyond = self._distances(self.upper - w, self.has_upper)
-            outside = outside or beyond
+            above, within, beyond = self._distances(self.upper - w, self._without_upper)
+            inside, outside = inside and within, outside or beyond
+        x = self.user_x(w, inside=inside)
+        f, gradient, g, J = self.evaluator.first(x)
+        c, slope, scale_f = g, gradient, self.scale_f
+        if not self._all_rows:
+            c = c[self.rows]
+        if not self._even_c:
+            c = c * self.scale_c
+        if not self._no_target:
+            c = c - self._target
+        if not self._all_free:
+            slope = slope[self.free]
+        if scale_f != 1.0:
+            slope = scale_f * slope
+        if self._slack_rows.size:
+            if c is g:
+                c = c.copy()
+            c[self._slack_rows] -= w[self.n_free :]
+            slope = np.concatenate((slope, self._no_slope))
         A = self._jacobian(J)
-        return Point(w, self.scale_f * f, full, c, A, below, above, outside, x, f, gradient, g, J)
+        return Point(w, scale_f * f, slope, c, A, below, above, outside, x, f, gradient, g, J)
 
     def point_or_none(self, w: Vector) -> Point | None:
         """Evaluate at a trial w; None where a function is not defined."""
@@ -255,7 +278,7 @@ class StandardForm:
 
     def hessian(self, at: Point, y: Vector, objective: float = 1.0) -> Operator:
         """∇²_ww of objective·f + yᵀc, scaled."""
-        multipliers = self._of_all_rows(y * self.scale_c)
+        multipliers = self._of_all_rows(y if self._even_c else y * self.scale_c)
         if self.evaluator.learns:
             return self._approximation(at, multipliers, objective)
         if objective == 0.0:
@@ -264,6 +287,8 @@ class StandardForm:
             without = self._free_block(self.evaluator.hessian(at.x, np.zeros(self.program.m)))
             return with_y - without
         scale = objective * self.scale_f
+        if scale == 1.0:
+            return self._free_block(self.evaluator.hessian(at.x, multipliers))
         H = self.evaluator.hessian(at.x, multipliers / scale)
         return self._free_block(H) * scale
 
@@ -291,10 +316,10 @@ class StandardForm:
             return DenseKernel(self.m, self.n)
         return SparseKernel(self._structure.layout)
 
-    def user_x(self, w: Vector) -> Vector:
-        """The user's x for w."""
+    def user_x(self, w: Vector, *, inside: bool = False) -> Vector:
+        """The user's x for w, moved into its bounds where w is not known to be ``inside``."""
         inner = w[: self.n_free]
-        if self._boxed:
+        if self._boxed and not inside:
             inner = np.minimum(np.maximum(inner, self._box[0]), self._box[1])
         if self._all_free:
             return inner
@@ -307,8 +332,11 @@ class StandardForm:
 
         z = z_upper − z_lower. The multiplier of a fixed variable is what its stationarity needs.
         """
-        lam_g = self._of_all_rows(y * self.scale_c / self.scale_f)
-        of_free = z[: self.n_free] / self.scale_f
+        of_rows = y if self._even_c else y * self.scale_c
+        of_free = z[: self.n_free]
+        if self.scale_f != 1.0:
+            of_rows, of_free = of_rows / self.scale_f, of_free / self.scale_f
+        lam_g = self._of_all_rows(of_rows)
         if self._all_free:
             return of_free, lam_g
         lam_x = -(at.raw_gradient + at.raw_J.T @ lam_g)
@@ -328,13 +356,19 @@ class StandardForm:
         sides = np.concatenate((active.x[self.free], active.g[self.rows][self._slack_rows]))
         return (sides == LOWER) & self.has_lower, (sides == UPPER) & self.has_upper
 
-    def _distances(self, distance: Vector, has: Mask) -> tuple[Vector, bool]:
-        """Distances to bounds of one side, see :class:`Point`, and whether w lies outside one."""
-        distance = np.where(has, distance, 1.0)
+    def _distances(self, distance: Vector, without: Index) -> tuple[Vector, bool, bool]:
+        """Distances to bounds of one side, see :class:`Point`, one where there is none.
+
+        And whether w is inside all of them by more than rounding, and whether outside one.
+        """
+        if without.size:
+            distance[without] = 1.0
+        if distance.item(distance.argmin()) >= self._most_room:
+            return distance, True, False
         if not anywhere(distance < self._room):
-            return distance, False
+            return distance, False, False
         outside = anywhere(distance < -2.0 * self._room)
-        return np.maximum(distance, self._room), outside
+        return np.maximum(distance, self._room), False, outside
 
     def _approximation(self, at: Point, multipliers: Vector, objective: float) -> Operator:
         """What first derivatives show of the Hessian; nothing for the constraints' part alone."""
@@ -391,9 +425,14 @@ class StandardForm:
         if self.dense:
             block = self._picked(J)
             if not self._slack_rows.size:
+                if self._even_c:
+                    return block.copy()
                 return np.multiply(block, self.scale_c[:, None], order="C")
             A = self._frame.copy()
-            np.multiply(block, self.scale_c[:, None], out=A[:, : self.n_free])
+            if self._even_c:
+                A[:, : self.n_free] = block
+            else:
+                np.multiply(block, self.scale_c[:, None], out=A[:, : self.n_free])
             return A
         structure = self._structure
         kept = structure.J_kept.size
