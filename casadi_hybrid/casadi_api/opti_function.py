@@ -8,7 +8,6 @@ from typing import Any
 import casadi as ca
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.casadi_api.function import as_function
 from casadi_hybrid.casadi_api.opti_program import Program
 
 _KINDS = ca.OPTI_VAR, ca.OPTI_PAR, ca.OPTI_DUAL_G
@@ -37,27 +36,13 @@ def make_function(name: str, node: Any, program: Program, arguments: Sequence[An
     )
     bounds = ca.Function("bounds", [node.p], [node.lbg, node.ubg])
     lbg, ubg = bounds.call([p], True, False)
-    chosen = program.options
-    solver = as_function(
-        "solver",
-        program.problem,
-        {
-            "tol": chosen.tol,
-            "residual_tol": chosen.residual_tol,
-            "max_iter": chosen.max_iter,
-            "max_time": chosen.max_time,
-            "error_on_fail": chosen.error_on_fail,
-        },
-    )
-    start = {"p": p, **program.scales.start(x0, lbg, ubg, lam_g0)}
-    best = solver(**{label: start[label] for label in solver.name_in() if label in start})
+    solver = program.function()
+    best = solver(p=p, **program.scales.start(x0, lbg, ubg, lam_g0))
     x, lam_g = program.scales.point(best["x"], best["lam_g"])
     stacked = [ca.veccat(*symbols[kind]) for kind in _KINDS]
     helper = ca.Function("helper", stacked, results, options.pop("helper_options", {}))
     values = helper.call([x, p, lam_g])
-    made = ca.Function(name, inputs, values, *names, options)
-    made._solver = solver  # CasADi keeps no reference to a Python callback
-    return made
+    return ca.Function(name, inputs, values, *names, options)
 
 
 def _read(arguments: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any], dict[str, Any]]:

@@ -133,6 +133,11 @@ class Program:
         """The same problem under other options."""
         return replace(self, options=options, solver=_solver(self.problem, options))
 
+    def function(self) -> NlpSolver:
+        """The solver that may stand in a graph: it fails there as its options say."""
+        kept = replace(self.options, variable_names=None, constraint_names=None)
+        return nlpsol("opti", "hybrid", self.problem, _chosen(kept))
+
     def solve(
         self, arguments: Mapping[str, ca.DM], listener: Callable[[IterationRecord], Any] | None
     ) -> tuple[dict[str, ca.DM], Outcome]:
@@ -157,9 +162,12 @@ class Program:
 
 def _solver(problem: Problem, options: NlpOptions) -> NlpSolver:
     """With the names and the failures left to the Opti."""
-    chosen = {entry.name: getattr(options, entry.name) for entry in fields(options)}
-    left = {"error_on_fail": False, "variable_names": None, "constraint_names": None}
-    return nlpsol("opti", "hybrid", problem, chosen | left)
+    left = replace(options, error_on_fail=False, variable_names=None, constraint_names=None)
+    return nlpsol("opti", "hybrid", problem, _chosen(left))
+
+
+def _chosen(options: NlpOptions) -> dict[str, Any]:
+    return {entry.name: getattr(options, entry.name) for entry in fields(options)}
 
 
 def joined(plugin_options: Any = None, solver_options: Any = None) -> dict[str, Any]:
