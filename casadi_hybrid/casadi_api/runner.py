@@ -112,7 +112,11 @@ class Runner:
         if options.print_time:
             print(_timing(self.name, stats))
         if options.error_on_fail and not result.success:
-            raise SolveError(f"{self.name} failed. {result.explain()}", result)
+            raise SolveError(
+                f"{self.name} failed. {result.explain()} (The nlpsol process failed; without "
+                "error_on_fail the best point is returned.)",
+                result,
+            )
         return result, p
 
     def outputs(self, result: Result, p: Vector) -> tuple[ca.DM, ...]:

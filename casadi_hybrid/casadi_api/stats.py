@@ -24,6 +24,8 @@ def unified_status(result: Result) -> str:
     stalled = result.stop is StopReason.STALLED
     if stalled and result.point is PointStatus.INFEASIBLE_STATIONARY:
         return "SOLVER_RET_INFEASIBLE"
+    if stalled and result.error is not None:  # at the edge of where the functions are defined
+        return "SOLVER_RET_NAN"
     return _UNIFIED.get(result.stop, "SOLVER_RET_UNKNOWN")
 
 
@@ -33,7 +35,7 @@ def casadi_stats(
     """Return a fresh dictionary under the keys of CasADi's ``stats()``.
 
     ``iterations`` has a list for each number of an iterate, as long as there were iterates: one
-    more than ``iter_count``. ``n_newton`` counts every Newton step: a jump to the solution of an
+    more than ``iter_count``. ``n_steps`` counts every step: a jump to the solution of an
     active set is one iteration and may be several of them.
 
     f, ∇f, g and J_g come from one fused call. Their four counts are equal, and the seconds of all
@@ -48,7 +50,7 @@ def casadi_stats(
         "point_status": result.point.name,
         "detail": result.detail,
         "iter_count": max(len(lists["iter"]) - 1, 0),
-        "n_newton": result.iterations,
+        "n_steps": result.iterations,
         "iterations": lists,
         "n_call_nlp_f": first,
         "n_call_nlp_grad_f": first,

@@ -87,7 +87,7 @@ class Functions:
 
         ``second`` stays as it is. So do all where a derivative may have more operations than
         :data:`EXPANSION_LIMIT`, or where some part has no scalar form (an integrator, a callback,
-        foreign code).
+        foreign code, an assertion).
 
         Args:
             size: the number of scalar operations of f and h.
@@ -308,13 +308,23 @@ def build_functions(
 
 
 def _scalar_operations(graph: ca.Function) -> int | None:
-    """How many scalar operations an MX graph has; None where it is SX or has no scalar form."""
-    if not graph.is_a("MXFunction"):
+    """How many scalar operations an MX graph has; None where it is SX or has no scalar form.
+
+    An assertion has none: CasADi leaves it out without a word.
+    """
+    if not graph.is_a("MXFunction") or any(map(_asserts, (graph, *graph.find_functions()))):
         return None
     try:
         return int(graph.expand().n_instructions())
     except RuntimeError:
         return None
+
+
+def _asserts(function: ca.Function) -> bool:
+    if not function.is_a("MXFunction"):
+        return False
+    ids = map(function.instruction_id, range(function.n_instructions()))
+    return any(operation == ca.OP_ASSERTION for operation in ids)
 
 
 def _compile(functions: Sequence[ca.Function]) -> tuple[list[ca.Function], str]:
