@@ -161,7 +161,8 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
                 f"call needs a dictionary or a list of {', '.join(INPUTS)}, all {len(INPUTS)} of "
                 "them; name the arguments to leave some out, as in solver(x0=…, ubg=…)"
             )
-        return list(self(**dict(zip(INPUTS, arguments, strict=True))).values())
+        found = self(**dict(zip(INPUTS, arguments, strict=True)))
+        return [found[label] for label in OUTPUTS]
 
     def stats(self) -> dict[str, Any]:
         """Statistics of the last call under CasADi's keys.
