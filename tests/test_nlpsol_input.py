@@ -46,7 +46,7 @@ def test_bad_arguments_are_refused_before_any_work(call: dict[str, Any], message
     with pytest.raises(InputError, match=message):
         solver(**call)
     assert not called
-    with pytest.raises(RuntimeError, match="No stats available.*has not been called"):
+    with pytest.raises(RuntimeError, match=r"No stats available.*has not been called"):
         solver.stats()
 
 

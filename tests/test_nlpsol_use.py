@@ -15,7 +15,7 @@ import pytest
 from nlp_cases import CASES, OUTPUTS, numbers
 from problems.hs import HS
 
-from casadi_hybrid import InputError, SolveError, nlpsol
+from casadi_hybrid import SolveError, nlpsol
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.course.record import IterationRecord
 
@@ -133,7 +133,7 @@ def test_error_on_fail_raises_with_the_result() -> None:
 def test_statistics_have_casadis_keys() -> None:
     nlp, call = CASES["mixed"]
     solver = nlpsol("s", "hybrid", nlp)
-    with pytest.raises(RuntimeError, match="No stats available.*has not been called"):
+    with pytest.raises(RuntimeError, match=r"No stats available.*has not been called"):
         solver.stats()
     solver(**call)
     stats = solver.stats()

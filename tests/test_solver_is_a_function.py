@@ -213,7 +213,7 @@ def test_copies_files_and_texts(solvers: Solvers, tmp_path: Path) -> None:
         q = ca.MX.sym("q", 2)
         graph = ca.Function("graph", [q], [made(p=q, ubg=[1, 0.5], x0=[0.1, 0.2])["x"]])
         assert graph([1, 2]).full().tolist() == expected.tolist()
-    with pytest.raises(InputError, match="NlpSolver.serialize"):
+    with pytest.raises(InputError, match=r"NlpSolver\.serialize"):
         NlpSolver.deserialize("not one")
 
 
