@@ -93,12 +93,12 @@ class Runner:
             )
         watch = Watch(bounds, callback, int(options.log), options.divergence)
         began = time.process_time()
-        self._latest = self._of_thread.run = None
         raised: BaseException | None = None
         try:
             result = self._solver.run(Call(numbers, self._limits, warm, watch=watch))
-        except Interrupted as error:
-            if error.result is None:
+        except KeyboardInterrupt as error:
+            if not isinstance(error, Interrupted) or error.result is None:
+                self._latest = self._of_thread.run = None  # no point of this run, none of another
                 raise
             result, raised = error.result, error
         stats = casadi_stats(result, watch, callback, time.process_time() - began)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from collections.abc import Mapping
 from functools import cached_property
@@ -272,7 +273,7 @@ class NlpSolver(Signature):
         return _remade(type(self), self.__getstate__())
 
     def __deepcopy__(self, _memo: Any = None) -> NlpSolver:
-        return pickle.loads(pickle.dumps(self))  # type: ignore[no-any-return]
+        return copy.copy(self)  # nothing of a solver changes but its last result, as in CasADi
 
     def __hash__(self) -> int:
         return id(self)
