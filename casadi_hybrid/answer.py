@@ -65,6 +65,8 @@ class Answer:
             several) and at the returned one, None where undefined.
         step: the last step before the returned point, None where none was taken.
         beside: where no multipliers exist, an iterate next to x with those it had.
+        seconds: spent in evaluating, by the names of ``evaluations``; empty for methods that do
+            not measure it.
         history: the course of the solve where it was recorded, else None.
     """
 
@@ -97,6 +99,7 @@ class Answer:
     end: Linearization | None = field(default=None, repr=False)
     step: Vector | None = field(default=None, repr=False)
     beside: tuple[Vector, WarmStart] | None = field(default=None, repr=False)
+    seconds: Mapping[str, float] = field(default_factory=dict, repr=False)
     history: Course | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:

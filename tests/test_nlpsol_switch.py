@@ -266,10 +266,11 @@ def test_statistics_have_the_keys_of_casadis_ipopt() -> None:
     solver = nlpsol("s", "hybrid", nlp)
     solver(**call)
     ours, theirs = solver.stats(), peer.stats()
-    for key in set(theirs) - set(ours):
-        # One fused call gives f, its gradient, g and its Jacobian: they have no time of their own.
-        assert key.startswith(("t_wall_nlp_", "t_proc_nlp_")) or "callback_fun" in key, key
-    assert set(theirs["iterations"]) - set(ours["iterations"]) == {"alpha_pr", "alpha_du"}
+    assert set(theirs) <= set(ours)
+    spent = sum(value for key, value in ours.items() if key.startswith("t_wall_nlp_"))
+    assert 0 < spent < ours["t_wall_total"]
+    assert set(theirs["iterations"]) <= set(ours["iterations"])
+    assert {len(numbers) for numbers in ours["iterations"].values()} == {ours["iter_count"] + 1}
 
 
 # --- options ------------------------------------------------------------------------------------

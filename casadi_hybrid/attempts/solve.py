@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar
 
@@ -152,7 +152,7 @@ def solve_problem(
     done: list[Result] = []
     tried: list[Attempt] = []
     iterations, elapsed = 0, 0.0
-    counts: dict[str, int] = {}
+    spent = _Spent()
     while following is not None:
         attempt = following
         left = replace(
@@ -168,8 +168,7 @@ def solve_problem(
         tried.append(attempt)
         iterations += result.iterations
         elapsed += result.elapsed
-        for key, number in result.evaluations.items():
-            counts[key] = counts.get(key, 0) + number
+        spent.add(result)
         if result.success or result.stop in _FINAL or iterations >= options.max_iter:
             break
         if len(tried) <= ahead:
@@ -203,11 +202,31 @@ def solve_problem(
         left = replace(options, max_iter=restart.max_iter, max_time=options.max_time - elapsed)
         again = _run(program, p, bounds, left, (), (), restart, iterations)
         iterations, elapsed = iterations + again.iterations, elapsed + again.elapsed
-        for key, number in again.evaluations.items():
-            counts[key] = counts.get(key, 0) + number
+        spent.add(again)
         if again.success and _largest(again) < _largest(chosen):
             chosen = again
-    return altered(chosen, x0=x0, iterations=iterations, elapsed=elapsed, evaluations=counts)
+    return altered(
+        chosen,
+        x0=x0,
+        iterations=iterations,
+        elapsed=elapsed,
+        evaluations=spent.evaluations,
+        seconds=spent.seconds,
+    )
+
+
+@dataclass
+class _Spent:
+    """The evaluations of all attempts and their seconds."""
+
+    evaluations: dict[str, int] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def add(self, result: Result) -> None:
+        for key, number in result.evaluations.items():
+            self.evaluations[key] = self.evaluations.get(key, 0) + number
+        for key, time in result.seconds.items():
+            self.seconds[key] = self.seconds.get(key, 0.0) + time
 
 
 def _interrupted(

@@ -135,6 +135,7 @@ def make_result(
         beside=beside,
         iterations=outcome.iterations,
         evaluations=dict(form.evaluator.counts),
+        seconds=dict(form.evaluator.seconds),
         elapsed=outcome.elapsed,
         tolerances=tolerances,
         method=barrier.label,

@@ -86,6 +86,8 @@ class Iterate:
         guess: the active set as it was guessed when ν fell before.
         restoration: the state of the restoration while it is under way.
         mark: when something last improved.
+        taken: the point that the last Newton step led to, and the parts of the step that w and z
+            took; of no meaning where ``at`` is another point.
         blame: multipliers of c that prove the violation ‖c‖₁ stationary; then this is the end.
     """
 
@@ -107,6 +109,7 @@ class Iterate:
     restoration: Detour | None = None
     mark: Mark | None = None
     blame: Vector | None = None
+    taken: tuple[Point, float, float] | None = None
 
     @property
     def pull(self) -> Vector:

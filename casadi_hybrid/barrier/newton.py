@@ -201,7 +201,8 @@ def _moved(
         it.z_upper + d.alpha_z * d.dz_upper,
     )
     y = it.y + alpha * d.dy
-    return changed(it, at=new, y=y, z_lower=z_lower, z_upper=z_upper, **others)
+    taken = (new, alpha, d.alpha_z)
+    return changed(it, at=new, y=y, z_lower=z_lower, z_upper=z_upper, taken=taken, **others)
 
 
 def _distance(new: Vector, old: Vector) -> float:

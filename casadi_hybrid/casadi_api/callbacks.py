@@ -75,7 +75,7 @@ class StepCallback:
         except KeyboardInterrupt as error:
             self.raised = interrupted_inside("the iteration_callback", error)
             return True
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001, it is raised when the solve has ended
             if not (self.ignore_errors and isinstance(error, Exception)):
                 self.raised = error
                 return True

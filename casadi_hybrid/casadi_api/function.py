@@ -132,7 +132,7 @@ def make_function(
         common = float(known[0]) if known.size else _FAR.get(label, 0.0)
         if known.size and not (known == common).all():
             common = np.nan
-            column = ca.if_else(column == column, column, ca.DM(known))
+            column = ca.if_else(ca.fabs(column) <= np.inf, column, ca.DM(known))
         defaults.append(common)
         if label in ("lbg", "ubg") and problem.m_h:
             column = ca.vertcat(ca.DM.zeros(problem.m_h), column)

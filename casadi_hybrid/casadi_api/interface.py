@@ -75,7 +75,8 @@ def nlpsol(
             :class:`~casadi_hybrid.casadi_api.foreign.OptionWarning` names those that are not used.
 
     Returns:
-        A :class:`~casadi_hybrid.casadi_api.solver.NlpSolver`. Other parameters, bounds and starts
+        A :class:`~casadi_hybrid.casadi_api.solver.NlpSolver`, which is a ``ca.Function``: for
+        numbers, and for symbols in a graph, with derivatives. Other parameters, bounds and starts
         need no new one.
 
     Raises:

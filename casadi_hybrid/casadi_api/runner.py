@@ -93,12 +93,12 @@ class Runner:
             )
         watch = Watch(bounds, callback, int(options.log), options.divergence)
         began = time.process_time()
-        self._latest = self._of_thread.run = None
         raised: BaseException | None = None
         try:
             result = self._solver.run(Call(numbers, self._limits, warm, watch=watch))
-        except Interrupted as error:
-            if error.result is None:
+        except KeyboardInterrupt as error:
+            if not isinstance(error, Interrupted) or error.result is None:
+                self._latest = self._of_thread.run = None  # no point of this run, none of another
                 raise
             result, raised = error.result, error
         stats = casadi_stats(result, watch, callback, time.process_time() - began)
@@ -112,7 +112,11 @@ class Runner:
         if options.print_time:
             print(_timing(self.name, stats))
         if options.error_on_fail and not result.success:
-            raise SolveError(f"{self.name} failed. {result.explain()}", result)
+            raise SolveError(
+                f"{self.name} failed. {result.explain()} (The nlpsol process failed; without "
+                "error_on_fail the best point is returned.)",
+                result,
+            )
         return result, p
 
     def outputs(self, result: Result, p: Vector) -> tuple[ca.DM, ...]:

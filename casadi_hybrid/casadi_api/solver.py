@@ -1,44 +1,39 @@
-"""The solver object of CasADi's calling convention: numbers the quick way, all else as a Function.
-"""
+"""The solver object of CasADi's calling convention: numbers quickly, all else as a Function."""
 
 from __future__ import annotations
 
+import copy
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, overload
 
 import casadi as ca
-import numpy as np
 
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.casadi_api.callbacks import OUTPUTS
 from casadi_hybrid.casadi_api.derivatives import INPUTS
-from casadi_hybrid.casadi_api.function import default_of, make_function, shapes_of
+from casadi_hybrid.casadi_api.function import default_of, make_function
+from casadi_hybrid.casadi_api.many import each_solve, solves_in
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.oracle import LISTED, ProblemFunctions
 from casadi_hybrid.casadi_api.runner import Runner
+from casadi_hybrid.casadi_api.signature import Signature
 from casadi_hybrid.problem.columns import as_column, in_shape
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
 
 _SYMBOLS = (ca.MX, ca.SX)
-# What a script asks about shapes, answered without making a Function that could be in a graph.
-_INFORMATION = tuple(
-    f"{word}_{side}"
-    for side in ("in", "out")
-    for word in ("size", "size1", "size2", "numel", "nnz", "sparsity", "index", "has")
-) + ("default_in", "max_in", "min_in", "nominal_in", "nominal_out", "is_diff_in", "is_diff_out")
 
 
-class NlpSolver(ca.Function):  # type: ignore[misc]
+class NlpSolver(Signature):
     """A nonlinear program ready to be solved for any start, parameters and bounds.
 
-    Made by :func:`~casadi_hybrid.nlpsol`, and a ``ca.Function`` as what ``ca.nlpsol`` makes. Call it
-    with CasADi's arguments: with numbers it solves, with MX it becomes part of a graph, which has
-    derivatives with respect to p and the bounds, of any order while the active set stays the same
-    (:mod:`casadi_hybrid.casadi_api.derivatives`). Matrices with k times as many columns are k
+    Made by :func:`~casadi_hybrid.nlpsol`, and a ``ca.Function`` as what ``ca.nlpsol`` makes. Call
+    it with CasADi's arguments: with numbers it solves, with MX it becomes part of a graph, which
+    has derivatives with respect to p and the bounds, of any order while the active set stays the
+    same (:mod:`casadi_hybrid.casadi_api.derivatives`). Matrices with k times as many columns are k
     solves, and ``map``, ``mapaccum`` and ``factory`` work as of any Function.
 
     It can be pickled and copied; :meth:`save` and :meth:`serialize` are pickles too, read by
@@ -55,14 +50,13 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
     """
 
     def __init__(self, name: str, problem: Problem, options: NlpOptions) -> None:
-        # ``ca.Function.__init__`` is not called: what it sets is made when it is asked for, below.
-        self._name = name
+        super().__init__(name, problem)
         self._runner = Runner(name, problem, options)
 
     @cached_property
     def this(self) -> Any:
         """CasADi's own object, by which its C++ code knows a Function; made at the first use."""
-        self._function = make_function(self._name, self._runner.problem, self._runner.evaluate)
+        self._function = make_function(self._name, self._problem, self._runner.evaluate)
         return self._function.this
 
     @overload
@@ -131,9 +125,13 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
             if warm_start is not None:
                 raise InputError("warm_start is for numbers; give x0, lam_x0 and lam_g0")
             return self._in_graph(given)
-        solves = max(map(self._columns, given.items()))
-        if solves > 1:
-            return self._one_by_one(given, solves, warm_start)
+        solves = [
+            1 if value is None else solves_in(value, self._shapes[label])
+            for label, value in given.items()
+        ]
+        if max(solves) > 1:
+            found = [self(**one, warm_start=warm_start) for one in each_solve(given, solves)]
+            return {label: ca.horzcat(*(each[label] for each in found)) for label in OUTPUTS}
         runner = self._runner
         problem = runner.problem
         if p is None and problem.p0 is None:
@@ -161,7 +159,8 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
                 f"call needs a dictionary or a list of {', '.join(INPUTS)}, all {len(INPUTS)} of "
                 "them; name the arguments to leave some out, as in solver(x0=…, ubg=…)"
             )
-        return list(self(**dict(zip(INPUTS, arguments, strict=True))).values())
+        found = self(**dict(zip(INPUTS, arguments, strict=True)))
+        return [found[label] for label in OUTPUTS]
 
     def stats(self) -> dict[str, Any]:
         """Statistics of the last call under CasADi's keys.
@@ -203,30 +202,6 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
     def options(self) -> NlpOptions:
         """The options, defaults included."""
         return self._runner.options
-
-    def name(self) -> str:
-        """The name given to :func:`~casadi_hybrid.nlpsol`."""
-        return self._name
-
-    def n_in(self) -> int:
-        """Number of arguments."""
-        return len(INPUTS)
-
-    def n_out(self) -> int:
-        """Number of outputs."""
-        return len(OUTPUTS)
-
-    def name_in(self, i: int | None = None) -> Any:
-        """Names of the arguments, in CasADi's order, or one of them."""
-        return list(INPUTS) if i is None else INPUTS[i]
-
-    def name_out(self, i: int | None = None) -> Any:
-        """Names of the outputs, in CasADi's order, or one of them."""
-        return list(OUTPUTS) if i is None else OUTPUTS[i]
-
-    def class_name(self) -> str:
-        """What it is."""
-        return type(self).__name__
 
     def get_function(self, name: str | None = None) -> Any:
         """The functions of the problem by the names and signatures of CasADi's solvers.
@@ -286,7 +261,7 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
         return NlpSolver.deserialize(Path(fname).read_text(encoding="ascii", errors="replace"))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_name": self._name, "_runner": self._runner}
+        return {"_name": self._name, "_problem": self._problem, "_runner": self._runner}
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         self.__dict__.update(kept)
@@ -298,7 +273,7 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
         return _remade(type(self), self.__getstate__())
 
     def __deepcopy__(self, _memo: Any = None) -> NlpSolver:
-        return pickle.loads(pickle.dumps(self))  # type: ignore[no-any-return]
+        return copy.copy(self)  # nothing of a solver changes but its last result, as in CasADi
 
     def __hash__(self) -> int:
         return id(self)
@@ -306,74 +281,19 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
     def __eq__(self, other: object) -> bool:
         return self is other
 
-    def __str__(self) -> str:
-        def listed(labels: tuple[str, ...]) -> str:
-            return ",".join(label + _size(shapes[label]) for label in labels)
-
-        shapes = shapes_of(self._runner.problem)
-        return f"{self._name}:({listed(INPUTS)})->({listed(OUTPUTS)}) {self.class_name()}"
-
     def __repr__(self) -> str:
-        problem = self._runner.problem
+        problem = self._problem
         sizes = f"n={problem.n}, m={problem.m}, parameters={problem.n_p}"
         return f"NlpSolver({self._name!r}, 'hybrid', {sizes})"
 
     @cached_property
     def _of_problem(self) -> ProblemFunctions:
-        return ProblemFunctions(self._runner.problem)
-
-    @cached_property
-    def _signature(self) -> ca.Function:
-        """A Function of the same shapes and defaults that computes nothing."""
-        return make_function(self._name, self._runner.problem, None)
-
-    def _columns(self, given: tuple[str, Any]) -> int:
-        """How many solves an argument has numbers for: one, or as many as it repeats its shape."""
-        label, value = given
-        kind = type(value)
-        if value is None or kind is float or kind is int:
-            return 1
-        if kind is list and value and isinstance(value[0], list | tuple):
-            try:
-                value = np.asarray(value)
-            except ValueError:  # rows of different lengths, which the checks refuse
-                return 1
-            kind = np.ndarray
-        if not (kind is ca.DM or (kind is np.ndarray and value.ndim == 2)):
-            return 1
-        rows, columns = value.shape
-        if columns <= 1 or rows == 0:
-            return 1
-        wanted = shapes_of(self._runner.problem)[label]
-        fits = rows == wanted[0] and (columns, rows) != wanted and columns % wanted[1] == 0
-        return columns // wanted[1] if fits else 1
-
-    def _one_by_one(self, given: dict[str, Any], solves: int, warm: Result | None) -> Any:
-        """Solve for each column of the arguments; what has one is the same for all of them."""
-        for label, value in given.items():
-            has = self._columns((label, value))
-            if solves % has:
-                raise InputError(
-                    f"{label} has numbers for {has} solves, another argument for {solves}"
-                )
-        found = []
-        for k in range(solves):
-            one = {}
-            for label, value in given.items():
-                has = self._columns((label, value))
-                if has > 1:
-                    matrix = ca.DM(value)
-                    width = matrix.size2() // has
-                    start = width * (k % has)
-                    value = matrix[:, start : start + width]
-                one[label] = value
-            found.append(self(**one, warm_start=warm))
-        return {label: ca.horzcat(*(each[label] for each in found)) for label in OUTPUTS}
+        return ProblemFunctions(self._problem)
 
     def _in_graph(self, given: dict[str, Any]) -> Any:
         """Call the Function with symbols; what is left out has the problem's default."""
-        problem = self._runner.problem
-        shapes = shapes_of(problem)
+        problem = self._problem
+        shapes = self._shapes
         for label, value in given.items():
             if isinstance(value, ca.SX):
                 raise InputError(
@@ -388,26 +308,8 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
         }
         return ca.Function.call(self, arguments)
 
+
 def _remade(kind: type[NlpSolver], kept: dict[str, Any]) -> NlpSolver:
     made = kind.__new__(kind)
     made.__setstate__(kept)
     return made
-
-
-def _size(shape: tuple[int, int]) -> str:
-    """How CasADi writes a shape: nothing for a number, [n] for a column."""
-    if shape == (1, 1):
-        return ""
-    return f"[{shape[0]}]" if shape[1] == 1 else f"[{shape[0]}x{shape[1]}]"
-
-
-def _informed(name: str) -> Callable[..., Any]:
-    def ask(self: NlpSolver, *which: Any) -> Any:
-        return getattr(self._signature, name)(*which)
-
-    ask.__name__, ask.__doc__ = name, f"As ``ca.Function.{name}``."
-    return ask
-
-
-for _name in _INFORMATION:
-    setattr(NlpSolver, _name, _informed(_name))

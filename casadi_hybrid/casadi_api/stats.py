@@ -17,6 +17,9 @@ _UNIFIED = {
 }
 
 
+_FUNCTIONS = ("nlp_f", "nlp_g", "nlp_grad", "nlp_grad_f", "nlp_hess_l", "nlp_jac_g")
+
+
 def unified_status(result: Result) -> str:
     """CasADi's ``SOLVER_RET_*`` word. What has no word there is ``SOLVER_RET_UNKNOWN``."""
     if result.success:
@@ -24,6 +27,8 @@ def unified_status(result: Result) -> str:
     stalled = result.stop is StopReason.STALLED
     if stalled and result.point is PointStatus.INFEASIBLE_STATIONARY:
         return "SOLVER_RET_INFEASIBLE"
+    if stalled and result.error is not None:  # at the edge of where the functions are defined
+        return "SOLVER_RET_NAN"
     return _UNIFIED.get(result.stop, "SOLVER_RET_UNKNOWN")
 
 
@@ -33,14 +38,20 @@ def casadi_stats(
     """Return a fresh dictionary under the keys of CasADi's ``stats()``.
 
     ``iterations`` has a list for each number of an iterate, as long as there were iterates: one
-    more than ``iter_count``. ``n_newton`` counts every Newton step: a jump to the solution of an
+    more than ``iter_count``. ``n_steps`` counts every step: a jump to the solution of an
     active set is one iteration and may be several of them.
 
-    f, ∇f, g and J_g come from one fused call. Their four counts are equal, and the seconds of all
-    that was evaluated, Hessians included, are those of ``nlp_fg``: each alone is not measured.
+    f, ∇f, g and J_g come from one fused call. Their four counts are equal, and its seconds stand
+    under ``nlp_jac_g``: the other three come with it and have none of their own. Processor time is
+    measured for the whole solve, and each part has its share by wall time.
     """
     first = int(result.evaluations.get("first", 0))
     lists = {name: list(numbers) for name, numbers in watch.lists.items()}
+    wall = dict.fromkeys(_FUNCTIONS, 0.0)
+    wall["nlp_jac_g"] = result.seconds.get("first", 0.0)
+    wall["nlp_hess_l"] = result.seconds.get("second", 0.0)
+    wall["callback_fun"] = callback.seconds if callback else 0.0
+    share = process_time / result.elapsed if result.elapsed > 0 else 0.0
     return {
         "success": result.success,
         "return_status": result.stop.name,
@@ -48,7 +59,7 @@ def casadi_stats(
         "point_status": result.point.name,
         "detail": result.detail,
         "iter_count": max(len(lists["iter"]) - 1, 0),
-        "n_newton": result.iterations,
+        "n_steps": result.iterations,
         "iterations": lists,
         "n_call_nlp_f": first,
         "n_call_nlp_grad_f": first,
@@ -57,7 +68,8 @@ def casadi_stats(
         "n_call_nlp_hess_l": int(result.evaluations.get("second", 0)),
         "n_call_nlp_grad": 1,  # for lam_p
         "n_call_callback_fun": callback.calls if callback else 0,
-        "t_wall_callback_fun": callback.seconds if callback else 0.0,
+        **{f"t_wall_{name}": seconds for name, seconds in wall.items()},
+        **{f"t_proc_{name}": seconds * share for name, seconds in wall.items()},
         "t_wall_total": result.elapsed,
         "t_proc_total": process_time,
     }

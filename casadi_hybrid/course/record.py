@@ -26,13 +26,18 @@ class IterationRecord:
 
     Attributes:
         iter: steps taken, from 0. A jump to the solution of an active set counts all its Newton
-            steps, so numbers may be skipped; another attempt from another start goes on counting.
+            steps, so numbers may be skipped; another attempt from another start goes on counting,
+            and its start, which is no step, has no record.
         obj: f(x).
         inf_pr: largest violation of a bound on x or g.
         inf_du: ‖∇f + J_gᵀλ_g + λ_x‖_∞.
         compl: largest |λ|·(distance to its bound).
         mu: barrier parameter ν (of the scaled problem).
-        d_norm: ‖x − x of the record before‖_∞; NaN in the first.
+        d_norm: ‖x − x of the record before‖_∞, of another attempt's start where one began; 0 in
+            the first.
+        alpha_pr, alpha_du: the parts of the last Newton step that (x, slacks) and the multipliers
+            of bounds took; 1 for a jump, NaN where the violation alone is being reduced, 0 in the
+            first.
         regularization_size: the last shift σ of the Hessian that was needed, 0 if none ever was.
         restoration: whether the violation alone is being reduced.
         x, g, lam_x, lam_g: the iterate, g(x) and the multipliers.
@@ -46,6 +51,8 @@ class IterationRecord:
     compl: float
     mu: float
     d_norm: float
+    alpha_pr: float
+    alpha_du: float
     regularization_size: float
     restoration: bool
     x: Vector
@@ -56,7 +63,10 @@ class IterationRecord:
 
 
 # Kept per iteration for stats()["iterations"]; those with CasADi's names have CasADi's meaning.
-LISTED = ("iter", "obj", "inf_pr", "inf_du", "compl", "mu", "d_norm", "regularization_size")
+LISTED = (
+    "iter", "obj", "inf_pr", "inf_du", "compl", "mu", "d_norm", "alpha_pr", "alpha_du",
+    "regularization_size",
+)  # fmt: skip
 
 
 @dataclass
@@ -88,6 +98,8 @@ class Watch:
         self, progress: Progress, multipliers: Callable[[State], tuple[Vector, Vector]]
     ) -> None:
         """Record the iterate, log it and ask the callback; multipliers gives (lam_x, lam_g)."""
+        if self._is_restart(progress):
+            return
         row = self._row(progress)
         self._rows.append(row)
         elapsed = time.perf_counter() - self._began
@@ -133,14 +145,24 @@ class Watch:
         numbers = {key: np.array(lists[name], float) for key, name in names.items()}
         return Course(t=np.array(lists["iter"], int), elapsed=np.array(self._times), **numbers)
 
+    def _is_restart(self, progress: Progress) -> bool:
+        """Whether this is the start of another attempt, after iterates of those before."""
+        if progress.before == self._before:
+            return False
+        self._before, self._x = progress.before, progress.state.x
+        return bool(self._rows) and progress.t == self._rows[-1][0]
+
     def _row(self, progress: Progress) -> tuple[Any, ...]:
         """The numbers of :data:`LISTED`."""
         state, residuals = progress.state, progress.residuals
-        if progress.before != self._before:  # another attempt, from another start
-            self._before, self._x = progress.before, None
-        moved = np.nan if self._x is None else largest(state.x - self._x)
+        moved = 0.0 if self._x is None else largest(state.x - self._x)
         self._x = state.x
         carry = state.carry
+        alpha_pr = alpha_du = 1.0 if self._rows else 0.0
+        if carry.restoration is not None:
+            alpha_pr = alpha_du = np.nan
+        elif carry.taken is not None and carry.taken[0] is carry.at:
+            _, alpha_pr, alpha_du = carry.taken
         return (
             progress.t,
             carry.at.raw_f,
@@ -149,6 +171,8 @@ class Watch:
             residuals.complementarity,
             carry.nu,
             moved,
+            alpha_pr,
+            alpha_du,
             carry.shift,
         )
 

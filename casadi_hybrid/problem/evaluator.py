@@ -5,6 +5,7 @@ The dense record that methods for equations ask for is :mod:`.oracle`'s.
 
 from __future__ import annotations
 
+from time import perf_counter
 from typing import Any
 
 from casadi_hybrid.basics.errors import InputError
@@ -18,7 +19,7 @@ Operator = Any  # numpy.ndarray or Sparse: both have @, .T, .shape and products 
 
 
 class Evaluator:
-    """The problem's functions at fixed parameters, counted. One per solve and thread.
+    """The problem's functions at fixed parameters, counted and timed. One per solve and thread.
 
     Attributes:
         learns: whether there are no second derivatives: the Hessian has to be learned.
@@ -36,12 +37,15 @@ class Evaluator:
         if not dense:
             self._of_J, self._of_H = patterns_of(program)
         self.counts = {"first": 0, "second": 0, "undefined": 0}
+        self.seconds = {"first": 0.0, "second": 0.0}
 
     def first(self, x: Vector) -> tuple[float, Vector, Vector, Operator]:
         """Return f, ∇f, g, J_g."""
         self.counts["first"] += 1
         fused = self._first
+        began = perf_counter()
         data = fused(x, self.p)
+        self.seconds["first"] += perf_counter() - began
         J = fused.dense(data, 3) if self.dense else Sparse(self._of_J, fused.part(data, 3))
         return float(data[0]), fused.vector(data, 1), fused.vector(data, 2), J
 
@@ -55,7 +59,9 @@ class Evaluator:
         if fused is None:
             raise InputError("the problem has no second derivatives")
         self.counts["second"] += 1
+        began = perf_counter()
         data = fused(x, multipliers, self.p)
+        self.seconds["second"] += perf_counter() - began
         return fused.dense(data, 0) if self.dense else Sparse(self._of_H, data)
 
 

@@ -123,7 +123,7 @@ class Functions:
 
         ``second`` stays as it is. So do all where a derivative may have more operations than
         :data:`EXPANSION_LIMIT`, or where some part has no scalar form (an integrator, a callback,
-        foreign code).
+        foreign code, an assertion).
 
         Args:
             size: the number of scalar operations of f and h.
@@ -369,11 +369,26 @@ def build_functions(
 
 
 def _scalar_operations(graph: ca.Function) -> int | None:
-    """How many scalar operations a graph has; None where it has no scalar form."""
+    """How many scalar operations a graph has; None where it has no scalar form.
+
+    An assertion has none: CasADi leaves it out without a word.
+    """
+    asserted = not graph.is_a("SXFunction") and any(
+        map(_asserts, (graph, *graph.find_functions()))
+    )
+    if asserted:
+        return None
     try:
         return int(graph.expand().n_instructions())
     except RuntimeError:
         return None
+
+
+def _asserts(function: ca.Function) -> bool:
+    if not function.is_a("MXFunction"):
+        return False
+    ids = map(function.instruction_id, range(function.n_instructions()))
+    return any(operation == ca.OP_ASSERTION for operation in ids)
 
 
 def _compile(functions: Sequence[ca.Function]) -> tuple[list[ca.Function], str]:

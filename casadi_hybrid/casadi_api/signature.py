@@ -1,0 +1,93 @@
+"""What a solver answers about its name, arguments and shapes, as any Function of CasADi does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import casadi as ca
+
+from casadi_hybrid.casadi_api.derivatives import INPUTS, OUTPUTS
+from casadi_hybrid.casadi_api.function import make_function, shapes_of
+from casadi_hybrid.problem.problem import Problem
+
+# What a script asks about shapes, answered without making a Function that could be in a graph.
+_INFORMATION = (
+    *(
+        f"{word}_{side}"
+        for side in ("in", "out")
+        for word in ("size", "size1", "size2", "numel", "nnz", "sparsity", "index", "has")
+    ),
+    *("default_in", "max_in", "min_in", "nominal_in", "nominal_out", "is_diff_in", "is_diff_out"),
+)
+
+
+class Signature(ca.Function):  # type: ignore[misc]
+    """A Function's names, sizes and defaults, from a problem and a name.
+
+    ``ca.Function.__init__`` is not called: CasADi's own object is made by a subclass, as ``this``,
+    when it is asked for.
+    """
+
+    def __init__(self, name: str, problem: Problem) -> None:
+        self._name, self._problem = name, problem
+
+    def name(self) -> str:
+        """The name given to it."""
+        return self._name
+
+    def n_in(self) -> int:
+        """Number of arguments."""
+        return len(INPUTS)
+
+    def n_out(self) -> int:
+        """Number of outputs."""
+        return len(OUTPUTS)
+
+    def name_in(self, i: int | None = None) -> Any:
+        """Names of the arguments, in CasADi's order, or one of them."""
+        return list(INPUTS) if i is None else INPUTS[i]
+
+    def name_out(self, i: int | None = None) -> Any:
+        """Names of the outputs, in CasADi's order, or one of them."""
+        return list(OUTPUTS) if i is None else OUTPUTS[i]
+
+    def class_name(self) -> str:
+        """What it is."""
+        return type(self).__name__
+
+    def __str__(self) -> str:
+        def listed(labels: tuple[str, ...]) -> str:
+            return ",".join(label + _size(shapes[label]) for label in labels)
+
+        shapes = self._shapes
+        return f"{self._name}:({listed(INPUTS)})->({listed(OUTPUTS)}) {self.class_name()}"
+
+    @cached_property
+    def _shapes(self) -> dict[str, tuple[int, int]]:
+        return shapes_of(self._problem)
+
+    @cached_property
+    def _signature(self) -> ca.Function:
+        """A Function of the same shapes and defaults that computes nothing."""
+        return make_function(self._name, self._problem, None)
+
+
+def _size(shape: tuple[int, int]) -> str:
+    """How CasADi writes a shape: nothing for a number, [n] for a column."""
+    if shape == (1, 1):
+        return ""
+    return f"[{shape[0]}]" if shape[1] == 1 else f"[{shape[0]}x{shape[1]}]"
+
+
+def _informed(name: str) -> Callable[..., Any]:
+    def ask(self: Signature, *which: Any) -> Any:
+        return getattr(self._signature, name)(*which)
+
+    ask.__name__, ask.__doc__ = name, f"As ``ca.Function.{name}``."
+    return ask
+
+
+for _name in _INFORMATION:
+    setattr(Signature, _name, _informed(_name))

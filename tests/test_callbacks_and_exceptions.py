@@ -1,0 +1,250 @@
+"""Callbacks at every iteration, and what comes out where a user's function raises, or Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import pytest
+from nlp_cases import PEER, cases
+
+from casadi_hybrid import SolveError, Solver, StopReason, nlpsol
+from casadi_hybrid.basics.errors import Interrupted
+
+CASES = cases()
+
+
+def rosenbrock() -> dict[str, Any]:
+    x = ca.SX.sym("x", 2)
+    return {"x": x, "f": 100 * (x[1] - x[0] ** 2) ** 2 + (1 - x[0]) ** 2}
+
+
+class Counts(ca.Callback):
+    """A callback as CasADi's solvers take it: n variables, m rows, no parameters."""
+
+    def __init__(self, n: int, m: int, act: Callable[[int], float] = lambda _: 0.0) -> None:
+        ca.Callback.__init__(self)
+        self.sizes = {"x": n, "f": 1, "g": m, "lam_x": n, "lam_g": m, "lam_p": 0}
+        self.act, self.seen = act, []
+        self.construct("counts", {})
+
+    def get_n_in(self) -> int:
+        return 6
+
+    def get_n_out(self) -> int:
+        return 1
+
+    def get_sparsity_in(self, i: int) -> ca.Sparsity:
+        return ca.Sparsity.dense(self.sizes[ca.nlpsol_out(i)], 1)
+
+    def eval(self, arguments: Any) -> Any:
+        self.seen.append(arguments[0].full().ravel())
+        return [self.act(len(self.seen))]
+
+
+@pytest.mark.parametrize("name", ["no constraints", "bounds", "mixed", "equation", "lower row"])
+def test_every_iteration_reaches_the_callback_once(name: str) -> None:
+    nlp, call = CASES[name]
+    nlp = {key: ca.vertcat(*part) if isinstance(part, list) else part for key, part in nlp.items()}
+    n, m = nlp["x"].numel(), nlp["g"].numel() if "g" in nlp else 0
+    for plugin, made, options in (("ipopt", ca.nlpsol, PEER), ("hybrid", nlpsol, {})):
+        callback = Counts(n, m)
+        solver = made("s", plugin, nlp, {**options, "iteration_callback": callback})
+        found = solver(**call)
+        stats = solver.stats()
+        assert len(callback.seen) == stats["iter_count"] + 1
+        assert {len(one) for one in stats["iterations"].values()} == {stats["iter_count"] + 1}
+        assert stats["n_call_callback_fun"] == len(callback.seen)
+        np.testing.assert_allclose(callback.seen[-1], found["x"].full().ravel(), atol=1e-5)
+
+
+def test_lists_of_numbers_begin_as_casadis_do() -> None:
+    solver = nlpsol("s", "hybrid", rosenbrock())
+    solver(x0=[-1.2, 1])
+    lists = solver.stats()["iterations"]
+    assert [lists[key][0] for key in ("d_norm", "alpha_pr", "alpha_du")] == [0, 0, 0]
+    assert lists["obj"][0] == pytest.approx(24.2)
+    assert all(0 < part <= 1 for part in lists["alpha_pr"][1:])
+    assert min(lists["alpha_pr"][1:]) < 1  # Rosenbrock's valley takes shorter steps
+
+
+def raises(error: BaseException, at: int = 3) -> Callable[[Any], None]:
+    def callback(record: Any) -> None:
+        if record.iter == at:
+            raise error
+
+    return callback
+
+
+def test_an_exception_of_a_callback_is_itself_and_the_best_point_is_kept() -> None:
+    error = KeyError("mine")
+    solver = nlpsol("s", "hybrid", rosenbrock(), {"iteration_callback": raises(error)})
+    with pytest.raises(KeyError) as caught:
+        solver(x0=[-1.2, 1])
+    assert caught.value is error
+    assert solver.result.stop is StopReason.STOPPED_BY_USER
+    assert solver.stats()["iter_count"] == 3
+    assert np.isfinite(solver.result.f)
+    assert solver.result.f < 24.2
+    # A ca.Callback written in Python: not as text through C++ either.
+    as_casadi = Counts(2, 0, lambda count: 0 * (1 / (count - 3)))
+    solver = nlpsol("s", "hybrid", rosenbrock(), {"iteration_callback": as_casadi})
+    with pytest.raises(ZeroDivisionError):
+        solver(x0=[-1.2, 1])
+    assert len(as_casadi.seen) == 3
+    ignoring = {"iteration_callback": raises(error), "iteration_callback_ignore_errors": True}
+    solver = nlpsol("s", "hybrid", rosenbrock(), ignoring)
+    with pytest.warns(UserWarning, match="iteration_callback failed: 'mine'"):
+        solver(x0=[-1.2, 1])
+    assert solver.result.success
+
+
+def test_a_keyboard_interrupt_of_a_callback_ends_the_solve_even_where_errors_are_ignored() -> None:
+    options = {
+        "iteration_callback": raises(KeyboardInterrupt()),
+        "iteration_callback_ignore_errors": True,
+    }
+    solver = nlpsol("s", "hybrid", rosenbrock(), options)
+    for kind in (KeyboardInterrupt, RuntimeError):  # the one it is, the one that CasADi makes of it
+        with pytest.raises(kind, match="KeyboardInterrupt in the iteration_callback"):
+            solver(x0=[-1.2, 1])
+    assert solver.stats()["iter_count"] == 3
+
+
+class Model(ca.Callback):
+    """x ↦ x², raising where it is told to."""
+
+    def __init__(self, fails: Callable[[float], BaseException | None]) -> None:
+        ca.Callback.__init__(self)
+        self.fails = fails
+        self.construct("model", {"enable_fd": True})
+
+    def eval(self, arguments: Any) -> Any:
+        error = self.fails(float(arguments[0]))
+        if error is not None:
+            raise error
+        return [arguments[0] ** 2]
+
+
+def test_an_exception_of_the_model_comes_out_whole(capfd: pytest.CaptureFixture[str]) -> None:
+    model = Model(lambda value: KeyError("no table for this") if value > 1.5 else None)
+    x = ca.MX.sym("x")
+    solver = nlpsol("s", "hybrid", {"x": x, "f": model(x)})
+    with pytest.raises(RuntimeError, match=r"(?s)object model.*no table for this") as caught:
+        solver(x0=2)
+    assert "domain" not in str(caught.value)
+    assert solver.result.stop is StopReason.EVALUATION_ERROR
+    assert solver.stats()["unified_return_status"] == "SOLVER_RET_NAN"
+    solver(x0=1)  # where it is defined the solver is as good as before
+    assert abs(float(solver.result.x[0])) < 1e-3
+    capfd.readouterr()  # CasADi prints the traceback of each failure
+
+
+def test_an_assertion_of_the_model_is_kept() -> None:
+    """CasADi leaves it out of scalar code without a word, so none is made of this model."""
+    x = ca.MX.sym("x")
+    limited = x.attachAssert(x < 3, "x must stay below three")
+    solver = nlpsol("s", "hybrid", {"x": x, "f": (limited - 1) ** 2})
+    with pytest.raises(RuntimeError, match="x must stay below three"):
+        solver(x0=5)
+    solver(x0=2)
+    assert solver.result.success
+
+
+def test_a_keyboard_interrupt_of_the_model(capfd: pytest.CaptureFixture[str]) -> None:
+    calls = []
+
+    def fails(value: float) -> BaseException | None:
+        calls.append(value)
+        return KeyboardInterrupt() if len(calls) == 60 else None
+
+    model = Model(fails)
+    x = ca.MX.sym("x")
+    solver = nlpsol("s", "hybrid", {"x": x, "f": (model(x) - 4) ** 2 + x**4})
+    with pytest.raises(KeyboardInterrupt, match="in a function of the problem"):
+        solver(x0=3)
+    assert solver.result.stop is StopReason.STOPPED_BY_USER
+    assert np.isfinite(solver.result.f)
+    solver(x0=3)
+    assert solver.result.f < 12.25  # further than where it was stopped
+    capfd.readouterr()
+
+
+def slow() -> dict[str, Any]:
+    n = 200
+    x = ca.MX.sym("x", n)
+    f = ca.sumsqr(x - 1) + 5 * ca.sum1(ca.sin(x) * ca.cos(x[::-1]))
+    return {"x": x, "f": f, "g": x[:-1] * x[1:]}
+
+
+NEVER = {"tol": 1e-300, "residual_tol": 1e-300, "max_iter": 10**6}
+
+
+def interrupted_soon() -> threading.Thread:
+    def signal_soon() -> None:
+        time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=signal_soon)
+    thread.start()
+    return thread
+
+
+def test_ctrl_c_ends_a_solve_and_leaves_the_solver_usable() -> None:
+    began = time.perf_counter()
+    solver = nlpsol("s", "hybrid", slow(), NEVER)
+    thread = interrupted_soon()
+
+    def solve_on() -> None:
+        for _ in range(1000):  # should one solve end by itself
+            solver(x0=2, lbg=-1, ubg=1)
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        solve_on()
+    thread.join()
+    assert time.perf_counter() - began < 30
+    assert isinstance(caught.value, Interrupted)
+    assert solver.result.stop is StopReason.STOPPED_BY_USER
+    assert solver.result.x.shape == (200,)
+    small = nlpsol("s", "hybrid", slow())
+    small(x0=2, lbg=-1, ubg=1)
+    assert small.result.success
+
+
+def test_ctrl_c_through_the_packages_own_solver() -> None:
+    x = ca.SX.sym("x", 3)
+    problem = {"x": x, "f": ca.sumsqr(x), "g": ca.sumsqr(x) - 1}
+    for method in ("auto", "gda"):
+        solver = Solver(problem, method)
+
+        def stop(progress: Any) -> None:
+            if progress.t == 1:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt) as caught:
+            solver.solve([1.0, 2.0, 3.0], lbg=0, ubg=0, callback=stop)
+        assert isinstance(caught.value, Interrupted)
+        assert caught.value.result.stop is StopReason.STOPPED_BY_USER
+        assert caught.value.result.x.shape == (3,)
+
+
+def test_no_statistics_before_a_call() -> None:
+    solver = nlpsol("s", "hybrid", rosenbrock())
+    for ask in (solver.stats, solver.explain, lambda: solver.result):
+        with pytest.raises(RuntimeError, match="No stats available"):
+            ask()
+
+
+def test_a_failed_solve_says_so_as_casadi_does() -> None:
+    x = ca.SX.sym("x")
+    nlp = {"x": x, "f": x, "g": ca.vertcat(x + 1, x - 2)}
+    solver = nlpsol("s", "hybrid", nlp, {"error_on_fail": True})
+    with pytest.raises(SolveError, match=r"(?s)s failed.*nlpsol process failed"):
+        solver(lbg=0, ubg=0)
+    assert not solver.result.success

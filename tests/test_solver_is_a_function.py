@@ -1,0 +1,255 @@
+"""What nlpsol returns is a ca.Function wherever a script treats it as one."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+import threading
+import weakref
+from pathlib import Path
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from casadi_hybrid import InputError, Problem, nlpsol
+from casadi_hybrid.casadi_api.solver import NlpSolver
+
+QUIET = {"print_time": False, "ipopt.print_level": 0, "ipopt.sb": "yes", "ipopt.tol": 1e-11}
+GIVEN = {"p": [1, 2], "ubg": [1, 0.5], "x0": [0.1, 0.2]}
+
+
+def nlp() -> dict[str, Any]:
+    x, p = ca.SX.sym("x", 2), ca.SX.sym("p", 2)
+    f = (x[0] - p[0]) ** 2 + p[1] * x[1] ** 2 + x[0] * x[1] * p[0]
+    return {"x": x, "p": p, "f": f, "g": ca.vertcat(x[0] + x[1] * p[1], x[0] ** 2)}
+
+
+@pytest.fixture(scope="module")
+def solvers() -> tuple[NlpSolver, ca.Function]:
+    return nlpsol("S", "hybrid", nlp(), {"tol": 1e-11}), ca.nlpsol("S", "ipopt", nlp(), QUIET)
+
+
+Solvers = tuple[NlpSolver, ca.Function]
+
+
+def same(ours: Any, theirs: Any, atol: float = 1e-6) -> None:
+    if isinstance(theirs, dict):
+        assert set(ours) == set(theirs)
+        ours, theirs = [ours[label] for label in theirs], list(theirs.values())
+    if isinstance(theirs, list | tuple):
+        assert type(ours) is type(theirs)
+        for one, other in zip(ours, theirs, strict=True):
+            same(one, other, atol)
+        return
+    assert ours.shape == theirs.shape
+    np.testing.assert_allclose(ours.full(), theirs.full(), atol=atol)
+
+
+def test_it_answers_what_a_function_is_asked(solvers: Solvers) -> None:
+    ours, theirs = solvers
+    assert isinstance(ours, ca.Function)
+    assert str(ours) == str(theirs).replace("IpoptInterface", "NlpSolver")
+    for i in range(8):
+        name = theirs.name_in(i)
+        assert ours.name_in(i) == name
+        for which in (i, name):
+            for ask in ("size_in", "size1_in", "size2_in", "numel_in", "nnz_in", "sparsity_in"):
+                assert getattr(ours, ask)(which) == getattr(theirs, ask)(which)
+        assert ours.index_in(name) == i
+        assert ours.default_in(i) == theirs.default_in(i)
+    for i in range(6):
+        name = theirs.name_out(i)
+        assert ours.name_out(i) == name
+        assert ours.size_out(name) == ours.size_out(i) == theirs.size_out(i)
+        assert ours.index_out(name) == i
+
+
+def test_its_functions_are_those_of_casadis_solvers(solvers: Solvers, tmp_path: Path) -> None:
+    ours, theirs = solvers
+    assert ours.get_function() == theirs.get_function()
+    for name in theirs.get_function():
+        mine, other = ours.get_function(name), theirs.get_function(name)
+        assert str(mine) == str(other)
+        numbers = [ca.DM(range(1, n + 1)) for n in (mine.numel_in(i) for i in range(mine.n_in()))]
+        same(mine.call(numbers), other.call(numbers), 1e-12)
+    assert str(ours.oracle()) == str(theirs.oracle())
+    with pytest.raises(InputError, match="did you mean 'nlp_jac_g'"):
+        ours.get_function("nlp_jac")
+
+
+def test_c_code_of_the_problem(
+    solvers: Solvers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ours, theirs = solvers
+    written = Path(ours.generate_dependencies("ours.c")).read_text()
+    expected = Path(theirs.generate_dependencies("theirs.c")).read_text()
+    for name in theirs.get_function():
+        assert f"int {name}(" in expected
+        assert f"int {name}(" in written
+
+
+@pytest.mark.parametrize("kind", ["serial", "thread"])
+def test_maps(solvers: Solvers, kind: str) -> None:
+    P = ca.DM([[1, 1.1, 0.2], [2, 2.1, 2]])
+    limits = ca.repmat(ca.DM([1, 0.5]), 1, 3)
+    mapped = [solver.map(3, kind) for solver in solvers]
+    found, expected = (each(p=P, ubg=limits) for each in mapped)
+    same(found, expected)
+    one = solvers[0](p=P[:, 2], ubg=limits[:, 2])
+    np.testing.assert_allclose(found["x"][:, 2], one["x"], atol=1e-9)
+    # What is left out has the defaults of a solver: free, and not fixed to zero.
+    same(mapped[0](p=P)["x"], mapped[1](p=P)["x"])
+
+
+def test_matrices_are_several_solves(solvers: Solvers) -> None:
+    ours, theirs = solvers
+    many = {**GIVEN, "p": ca.DM([[1, 1.1, 0.2], [2, 2.1, 2]])}
+    same(ours(**many), theirs(**many))
+    starts = {**GIVEN, "x0": np.array([[0.1, 1.0], [0.2, 3.0]])}
+    same(ours(**starts), theirs(**starts))
+    with pytest.raises(InputError, match="x0 has numbers for 2 solves, another argument for 3"):
+        ours(p=many["p"], x0=starts["x0"])
+
+
+def test_calls_with_lists_and_dictionaries(solvers: Solvers) -> None:
+    ours, theirs = solvers
+    same(ours.call({"p": [1, 2]}), theirs.call({"p": [1, 2]}))
+    every = [0, [1, 2], -np.inf, np.inf, -np.inf, 1, 0, 0]
+    same(ours.call(every), theirs.call(every))
+    same(ours(*every), theirs(*every))
+    p = ca.MX.sym("p", 2)
+    every[1] = p
+    named = [ca.Function("f", [p], [s.call({"p": p})["x"]])([1, 2]) for s in solvers]
+    same(*named)
+    listed = [ca.Function("f", [p], s.call(every)[:5])([1, 2]) for s in solvers]
+    same(*listed)
+    with pytest.raises(InputError, match="all arguments by position, or all by name"):
+        ours(*every, x0=3)
+    with pytest.raises(InputError, match="warm_start is for numbers"):
+        ours(p=p, warm_start=ours.result)
+
+
+def test_mapaccum_and_factory(solvers: Solvers) -> None:
+    P = ca.DM([[1, 1.1, 0.2], [2, 2.1, 2]])
+    same(*(s.mapaccum(3)(p=P, ubg=ca.repmat(ca.DM([1, 0.5]), 1, 3)) for s in solvers))
+    inputs = solvers[0].name_in()
+    made = solvers[0].factory("J", inputs, ["x", "jac:x:p", "jac:f:ubg"])
+    arguments = [0, [1, 2], -np.inf, np.inf, -np.inf, [1, 0.5], 0, 0]
+    x, by_p, by_ubg = made(*arguments)
+    same(x, solvers[0](**GIVEN)["x"])
+    np.testing.assert_allclose(by_ubg, -solvers[0](**GIVEN)["lam_g"].T, atol=1e-7)
+    assert by_p.shape == (2, 2)
+    F = solvers[0].forward(1)
+    assert F.size_in("fwd_p") == (2, 1)
+    assert solvers[0].jacobian().size_out("jac_x_p") == (2, 2)
+    assert solvers[0].jac_sparsity(0, 0).nnz() == 0
+
+
+def graph_of_a_temporary() -> ca.Function:
+    p = ca.MX.sym("p", 2)
+    solver = nlpsol("S", "hybrid", nlp(), {"tol": 1e-11})
+    x = solver(p=p, ubg=[1, 0.5])["x"]
+    return ca.Function("graph", [p], [x, ca.jacobian(x, p), ca.hessian(x[1], p)[0]])
+
+
+def test_a_graph_outlives_its_solver() -> None:
+    made = graph_of_a_temporary()
+    mapped = nlpsol("S", "hybrid", nlp()).map(2)
+    copied = ca.Function(nlpsol("S", "hybrid", nlp()))
+    gc.collect()
+    assert made([1, 2])[0].full() == pytest.approx(np.array([[0.707107], [-0.176777]]), abs=1e-5)
+    assert mapped(p=ca.DM([[1, 2], [2, 1]]))["x"].shape == (2, 2)
+    assert copied(p=[1, 2], ubg=[1, 0.5])["x"].full()[0, 0] == pytest.approx(0.707107, abs=1e-5)
+
+
+def test_numbers_alone_leave_nothing_behind() -> None:
+    solver = nlpsol("S", "hybrid", nlp())
+    solver(**GIVEN)
+    assert solver.size1_in("p") == 2
+    solver.get_function("nlp_f")
+    solver.stats()
+    gone = weakref.ref(solver._runner.problem)
+    del solver
+    gc.collect()
+    assert gone() is None
+
+
+def test_several_threads_through_one_graph(solvers: Solvers) -> None:
+    p = ca.MX.sym("p", 2)
+    graph = ca.Function("graph", [p], [solvers[0](p=p, ubg=[1, 0.5])["x"]])
+    expected = [graph([1 + 0.01 * k, 2]).full() for k in range(8)]
+    found: dict[int, Any] = {}
+
+    def solve(k: int) -> None:
+        found[k] = solvers[0](p=[1 + 0.01 * k, 2], ubg=[1, 0.5])["x"].full()
+
+    threads = [threading.Thread(target=solve, args=(k,)) for k in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for k, value in enumerate(expected):
+        np.testing.assert_allclose(found[k], value, atol=1e-12)
+
+
+def test_copies_files_and_texts(solvers: Solvers, tmp_path: Path) -> None:
+    ours = solvers[0]
+    expected = ours(**GIVEN)["x"].full()
+    path = tmp_path / "solver.txt"
+    ours.save(str(path))
+    for made in (
+        copy.copy(ours),
+        copy.deepcopy(ours),
+        pickle.loads(pickle.dumps(ours)),
+        NlpSolver.deserialize(ours.serialize()),
+        NlpSolver.load(str(path)),
+    ):
+        assert isinstance(made, NlpSolver)
+        assert made(**GIVEN)["x"].full().tolist() == expected.tolist()
+        q = ca.MX.sym("q", 2)
+        graph = ca.Function("graph", [q], [made(p=q, ubg=[1, 0.5], x0=[0.1, 0.2])["x"]])
+        assert graph([1, 2]).full().tolist() == expected.tolist()
+    with pytest.raises(InputError, match=r"NlpSolver\.serialize"):
+        NlpSolver.deserialize("not one")
+
+
+def test_defaults_of_a_problem_hold_in_graphs_and_maps() -> None:
+    """Several default numbers for one input: CasADi knows one, and none is taken for zero."""
+    x, p = ca.SX.sym("x", 2), ca.SX.sym("p", 2)
+    problem = Problem(
+        x=x, f=ca.sumsqr(x - p), h={"line": x[0] - 2 * x[1]}, g={"row": (None, x[0], 5)}, p=p,
+        lbx=[-1, 0.25], ubx=[np.inf, 3], p0=[3, 4], x0=[1, 2],
+    )  # fmt: skip
+    solver = nlpsol("S", "hybrid", problem)
+    expected = solver()["x"].full()
+    np.testing.assert_allclose(expected, [[4.0], [2.0]], atol=1e-6)
+    u = ca.MX.sym("u")
+    np.testing.assert_allclose(ca.Function("g", [u], [solver(ubg=u)["x"]])(5), expected)
+    np.testing.assert_allclose(solver.map(2)()["x"], np.hstack([expected] * 2))
+    np.testing.assert_allclose(ca.Function(solver)()["x"], expected)
+    slope = ca.Function("j", [u], [ca.jacobian(solver(ubg=u)["x"], u)])
+    np.testing.assert_allclose(slope(3), [[1], [0.5]], atol=1e-6)
+    np.testing.assert_allclose(solver.map(2).jacobian().size_out("jac_x_p"), (4, 4))
+
+
+def test_rows_and_matrices_keep_their_shapes() -> None:
+    x, p = ca.MX.sym("x", 1, 3), ca.MX.sym("p", 2, 2)
+    problem = {"x": x, "p": p, "f": ca.sumsqr(x - 1) * ca.sumsqr(p), "g": x[:, :2] @ p}
+    solver, peer = nlpsol("S", "hybrid", problem), ca.nlpsol("S", "ipopt", problem, QUIET)
+    assert str(solver) == str(peer).replace("IpoptInterface", "NlpSolver")
+    P = ca.DM([[1, 2], [0.5, 1]])
+    same(solver(p=P, ubg=1), peer(p=P, ubg=1))
+    q = ca.MX.sym("q", 2, 2)
+    graphs = [ca.Function("g", [q], [s(p=q, ubg=1)["x"], s(p=q)["lam_p"]]) for s in (solver, peer)]
+    same(graphs[0](P), graphs[1](P))
+    two = ca.horzcat(P, 2 * P)
+    same(solver(p=two, ubg=1)["x"], peer(p=two, ubg=1)["x"])
+
+
+def test_scalar_symbols_are_refused_with_the_reason(solvers: Solvers) -> None:
+    with pytest.raises(InputError, match="p is SX; a solver becomes part of a graph of MX"):
+        solvers[0](p=ca.SX.sym("p", 2))
