@@ -93,13 +93,12 @@ class OptiSolution(ca.OptiSol):  # type: ignore[misc]
             InputError: where it is no constraint of this problem.
         """
         try:
-            multiplier = self._copy.dual(constraint)
+            return self.value(self._copy.dual(constraint))
         except RuntimeError:
             raise InputError(
                 f"{constraint.str()[:80]} is not a constraint of this problem; give dual() the "
                 "very expression that was given to subject_to()"
             ) from None
-        return self.value(multiplier)
 
     def describe_constraint(self, i: int) -> Text:
         """Say where entry i of ``opti.g`` comes from: shape, file, line and source text."""
