@@ -26,7 +26,7 @@ def refuse_sparse(node: Any) -> None:
             if meta.type == ca.OPTI_VAR:
                 raise InputError(
                     f"variable {symbol.name()}{_place(meta)} is sparse; Opti solves for dense "
-                    "variables: make a column x of its nonzeros and place them by ca.MX(sparsity, x)"
+                    "variables: make a column x of its nonzeros and write ca.MX(sparsity, x)"
                 )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import casadi as ca
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.casadi_api.opti_program import Outcome
+from casadi_hybrid.casadi_api.opti_program import Outcome, filled
 from casadi_hybrid.result import Result
 
 Text = str  # OptiSol has a method of that name
@@ -76,12 +76,15 @@ class OptiSolution(ca.OptiSol):  # type: ignore[misc]
         return self._copy.value(expression, *assignments)
 
     def value_variables(self) -> list[ca.MX]:
-        """The solution as assignments, for ``opti.set_initial``."""
-        return list(self._copy.value_variables())
+        """The solution as assignments, for ``opti.set_initial``.
+
+        Variables that do not occur in the problem have no value and are left out.
+        """
+        return _valued(self._copy.value_variables())
 
     def value_parameters(self) -> list[ca.MX]:
-        """The parameters' values as assignments, for ``opti.set_value``."""
-        return list(self._copy.value_parameters())
+        """The parameters' values as assignments, for ``opti.set_value``; unset ones are left out."""
+        return _valued(self._copy.value_parameters())
 
     def dual(self, constraint: Any) -> Any:
         """The multiplier of a constraint, with the sign of ``opti.value(opti.dual(c))``.
@@ -136,3 +139,8 @@ class OptiSolution(ca.OptiSol):  # type: ignore[misc]
 
     def __deepcopy__(self, memo: Any = None) -> OptiSolution:
         return self
+
+
+def _valued(assignments: list[ca.MX]) -> list[ca.MX]:
+    """Those that CasADi takes back: neither of empty symbols, nor NaN."""
+    return [v for v in filled(assignments) if ca.evalf(v.dep(0)).is_regular()]
