@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from itertools import pairwise
 
 import casadi as ca
 import numpy as np
 import pytest
 
-from casadi_hybrid import InputError, Opti, Problem
+from casadi_hybrid import InputError, Opti, Problem, SolveError
 from casadi_hybrid.casadi_api.foreign import OptionWarning
 from casadi_hybrid.casadi_api.opti_solution import OptiSolution, OptiSolveError
 
@@ -178,6 +179,7 @@ def test_a_failure_leaves_the_latest_values(capsys):
     with pytest.raises(RuntimeError, match=said) as caught:
         opti.solve()
     assert isinstance(caught.value, OptiSolveError)
+    assert isinstance(caught.value, SolveError)  # what nlpsol raises where it is to raise
     solution = caught.value.solution
     assert isinstance(solution, OptiSolution)
     np.testing.assert_array_equal(opti.debug.value(x), solution.result.x)
@@ -259,6 +261,28 @@ def test_an_opti_made_elsewhere_is_solved_under_another_name():
     existing.solver("ipopt", *QUIET)
     existing.solve()  # which bakes the problem that is solved again here
     np.testing.assert_allclose(opti.solve().value(x), [0.5, 0.7], atol=1e-6)
+
+
+def test_another_name_of_a_solved_opti_keeps_solver_and_solution():
+    opti, x, p, _ = corner()
+    hybrid(opti).solve()
+    for other in (Opti(opti), copy.copy(opti), copy.deepcopy(opti)):
+        assert other.return_status() == "CONVERGED"
+        np.testing.assert_allclose(other.value(x), [1, 1], atol=1e-6)
+        other.set_value(p, 0.5)  # CasADi copies the name only
+        np.testing.assert_allclose(opti.solve().value(x), [0.5, 0.5], atol=1e-6)
+        opti.set_value(p, 3)
+        opti.solve()
+
+
+def test_a_conic_problem_without_cones():
+    opti = Opti("conic")
+    x = opti.variable(2)
+    opti.minimize(ca.sumsqr(x))
+    opti.subject_to(x >= ca.vertcat(1, 2))
+    np.testing.assert_allclose(hybrid(opti).solve().value(x), [1, 2], atol=1e-6)
+    with pytest.raises(RuntimeError, match="conic"):
+        Opti("cone")
 
 
 def test_the_steps_of_a_solve_can_be_called_one_by_one():

@@ -34,6 +34,15 @@ class _Stack:
     _outcome: Outcome | None = None
     _listener: Callable[[int], Any] | None = None
 
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        if given and isinstance(given[0], _Stack):
+            self._adopt(given[0])
+
+    def _adopt(self, other: _Stack) -> None:
+        """Take over the solver and what it has found."""
+        self._options, self._program, self._outcome = other._options, other._program, other._outcome
+
     def solver(self, name: str, plugin_options: Any = None, solver_options: Any = None) -> None:
         """Choose the solver.
 
@@ -185,9 +194,9 @@ class _Stack:
         """The same as :attr:`debug`."""
         return self._like(OptiAdvanced, super().advanced)  # type: ignore[misc]
 
-    def _like(self, kind: type[Any], copied: Any) -> Any:
+    def _like(self, kind: type[_Stack], copied: Any) -> Any:
         made = kind(copied)
-        made._options, made._program, made._outcome = self._options, self._program, self._outcome
+        made._adopt(self)
         return made
 
     def str(self, more: bool = False) -> Any:

@@ -9,21 +9,23 @@ import casadi as ca
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.casadi_api.opti_program import Outcome, filled
+from casadi_hybrid.casadi_api.solver import SolveError
 from casadi_hybrid.result import Result
 
 Text = str  # OptiSol has a method of that name
 
 
-class OptiSolveError(RuntimeError):
+class OptiSolveError(SolveError):
     """The solve of an Opti problem did not succeed.
 
     Attributes:
         solution: the :class:`OptiSolution` at the best point found.
+        result: that of the solution.
     """
 
     def __init__(self, message: Text, solution: OptiSolution) -> None:
         self.solution = solution
-        super().__init__(message)
+        super().__init__(message, solution.result)
 
 
 class OptiSolution(ca.OptiSol):  # type: ignore[misc]
@@ -83,7 +85,7 @@ class OptiSolution(ca.OptiSol):  # type: ignore[misc]
         return _valued(self._copy.value_variables())
 
     def value_parameters(self) -> list[ca.MX]:
-        """The parameters' values as assignments, for ``opti.set_value``; unset ones are left out."""
+        """The parameters' values as assignments for ``opti.set_value``, without unset ones."""
         return _valued(self._copy.value_parameters())
 
     def dual(self, constraint: Any) -> Any:
