@@ -152,6 +152,9 @@ class _Stack:
     def to_function(self, name: str, *arguments: Any) -> ca.Function:
         """A Function that solves the problem; its arguments are those of CasADi.
 
+        A failed solve raises with the option ``error_on_fail`` only. Keep the Function for as long
+        as a graph made of it is used.
+
         Args:
             name: a valid CasADi name.
             *arguments: inputs (symbols of the Opti, or ``vertcat`` of them; what is none of them
