@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from nlp_cases import CASES, OUTPUTS, numbers
 
-from casadi_hybrid import InputError, nlpsol, solve_opti, verify
+from casadi_hybrid import InputError, Opti, nlpsol, verify
 from casadi_hybrid.casadi_api.foreign import ONLY_OFF, WITHOUT_EFFECT, OptionWarning
 from casadi_hybrid.course.record import IterationRecord
 
@@ -196,10 +196,10 @@ def test_a_script_switches_by_one_line(
     assert capfd.readouterr() == ("", "")  # print_level 0 and print_time 0 are understood
 
 
-def race_car(solve: Callable[[Any], Any]) -> tuple[Any, Any, Any]:
+def race_car(kind: type[ca.Opti], solver: str) -> tuple[Any, Any, Any]:
     """CasADi's Opti example: a car in minimum time around a limited track."""
     N = 20
-    opti = ca.Opti()
+    opti = kind()
     X, U, T = opti.variable(2, N + 1), opti.variable(1, N), opti.variable()
     pos, speed = X[0, :], X[1, :]
     opti.minimize(T)
@@ -220,14 +220,14 @@ def race_car(solve: Callable[[Any], Any]) -> tuple[Any, Any, Any]:
     opti.subject_to(T >= 0)
     opti.set_initial(speed, 1)
     opti.set_initial(T, 1)
-    opti.solver("ipopt", {"print_time": False}, {"print_level": 0, "sb": "yes"})
-    sol = solve(opti)
+    opti.solver(solver, {"print_time": False}, {"print_level": 0, "sb": "yes"})
+    sol = opti.solve()
     return sol.value(T), sol.value(speed), sol.stats()
 
 
 def test_the_race_car_switches_by_one_line() -> None:
-    expected = race_car(lambda opti: opti.solve())
-    found = race_car(solve_opti)
+    expected = race_car(ca.Opti, "ipopt")
+    found = race_car(Opti, "hybrid")
     assert found[2]["success"]
     assert found[0] == pytest.approx(expected[0], rel=1e-6)
     np.testing.assert_allclose(found[1], expected[1], atol=1e-4)

@@ -12,12 +12,11 @@ from casadi import Opti as CasadiOpti
 from casadi import OptiAdvanced as CasadiOptiAdvanced
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.casadi_api.opti_function import make_function
-from casadi_hybrid.casadi_api.opti_program import Outcome, Program, joined
+from casadi_hybrid.casadi_api.opti_names import print_violations, refuse_sparse
+from casadi_hybrid.casadi_api.opti_program import Outcome, Program, filled, joined, prepare, shown
 from casadi_hybrid.casadi_api.opti_solution import OptiSolution, OptiSolveError
 from casadi_hybrid.casadi_api.options import NlpOptions
-from casadi_hybrid.course.record import IterationRecord
 
 HYBRID = "hybrid"
 
@@ -34,6 +33,15 @@ class _Stack:
     _program: Program | None = None
     _outcome: Outcome | None = None
     _listener: Callable[[int], Any] | None = None
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        if given and isinstance(given[0], _Stack):
+            self._adopt(given[0])
+
+    def _adopt(self, other: _Stack) -> None:
+        """Take over the solver and what it has found."""
+        self._options, self._program, self._outcome = other._options, other._program, other._outcome
 
     def solver(self, name: str, plugin_options: Any = None, solver_options: Any = None) -> None:
         """Choose the solver.
@@ -59,8 +67,9 @@ class _Stack:
         super().solver(name)  # type: ignore[misc]
 
     def callback(self, fh: Callable[[int], Any] | None = None) -> None:
-        """Have ``fh(i)`` called at every iteration i, when ``debug.value`` gives its iterate.
+        """Have ``fh(i)`` called once at every iteration, when ``debug.value`` gives its iterate.
 
+        i counts steps from 0; a jump to the solution of an active set counts all its Newton steps.
         It takes the place of the option ``iteration_callback``. Without ``fh`` it is removed.
         """
         super().callback(fh)  # type: ignore[misc]
@@ -93,9 +102,10 @@ class _Stack:
         if self._options is None:
             return super().solve_limited() if accept_limit else super().solve()  # type: ignore[misc]
         node = CasadiOptiAdvanced(self)
+        self._outcome = None
         program = self._built(node)
-        _prepare(node)
-        listener = None if self._listener is None else _shown(node, self._listener)
+        prepare(node)
+        listener = None if self._listener is None else shown(node, self._listener)
         found, self._outcome = program.solve(node.arg(), listener)
         node.res(found)
         solution = OptiSolution(self.copy(), self._outcome)
@@ -113,16 +123,13 @@ class _Stack:
         """The program of the problem as it is now, made where there is none."""
         assert self._options is not None
         if node.problem_dirty():
+            refuse_sparse(node)
             node.bake()
             self._program = None
-        program = self._program
-        if program is None or not program.is_of(node):
-            program = Program.of(node, self._options)
-        elif program.options is not self._options:
-            program = program.with_options(self._options)
+        known, options = self._program, self._options
+        self._program = Program.of(node, options) if known is None else known.under(node, options)
         node.mark_solver_dirty(False)
-        self._program = program
-        return program
+        return self._program
 
     def stats(self) -> dict[str, Any]:
         """Statistics of the last solve under CasADi's keys, see :meth:`NlpSolver.stats`.
@@ -145,6 +152,9 @@ class _Stack:
     def to_function(self, name: str, *arguments: Any) -> ca.Function:
         """A Function that solves the problem; its arguments are those of CasADi.
 
+        A failed solve raises with the option ``error_on_fail`` only. Keep the Function for as long
+        as a graph made of it is used.
+
         Args:
             name: a valid CasADi name.
             *arguments: inputs (symbols of the Opti, or ``vertcat`` of them; what is none of them
@@ -163,15 +173,15 @@ class _Stack:
 
     def set_initial(self, *assignments: Any) -> None:
         """As in CasADi: ``(x, 3)``, or a list as ``[x == 3]``, as ``sol.value_variables()`` is."""
-        super().set_initial(*map(_filled, assignments))  # type: ignore[misc]
+        super().set_initial(*map(filled, assignments))  # type: ignore[misc]
 
     def set_value(self, *assignments: Any) -> None:
         """As in CasADi: ``(p, 3)``, or a list as ``[p == 3]``, as ``sol.value_parameters()`` is."""
-        super().set_value(*map(_filled, assignments))  # type: ignore[misc]
+        super().set_value(*map(filled, assignments))  # type: ignore[misc]
 
     def value(self, expression: Any, *assignments: Any) -> Any:
         """As in CasADi: of any expression, also with values of a list as ``[x == 2]``."""
-        return super().value(expression, *map(_filled, assignments))  # type: ignore[misc]
+        return super().value(expression, *map(filled, assignments))  # type: ignore[misc]
 
     def copy(self) -> Any:
         """A copy with the same solver and nothing else in common; it has no callback."""
@@ -187,9 +197,9 @@ class _Stack:
         """The same as :attr:`debug`."""
         return self._like(OptiAdvanced, super().advanced)  # type: ignore[misc]
 
-    def _like(self, kind: type[Any], copied: Any) -> Any:
+    def _like(self, kind: type[_Stack], copied: Any) -> Any:
         made = kind(copied)
-        made._options, made._program, made._outcome = self._options, self._program, self._outcome
+        made._adopt(self)
         return made
 
     def str(self, more: bool = False) -> Any:
@@ -244,7 +254,7 @@ class OptiAdvanced(_Stack, CasadiOptiAdvanced):  # type: ignore[misc]
         if self._options is None:
             super().solve_prepare()
         else:
-            _prepare(CasadiOptiAdvanced(self))
+            prepare(CasadiOptiAdvanced(self))
 
     def solve_actual(self, arg: dict[str, Any]) -> dict[str, ca.DM]:
         """Solve for the arguments of ``arg()``, after ``bake()`` and ``solve_prepare()``."""
@@ -281,40 +291,4 @@ class OptiAdvanced(_Stack, CasadiOptiAdvanced):  # type: ignore[misc]
             super().show_infeasibilities(tol, opts or {})
             return
         self.assert_solved()
-        rows = [_column(self.value(part)) for part in (self.lbg, self.g, self.ubg)]
-        print(f"Violated constraints (tol {tol:g}), in order of declaration:")
-        for i, (lower, value, upper) in enumerate(zip(*rows, strict=True)):
-            violation = max(value - upper, lower - value)
-            if violation >= tol:
-                print(f"------- i = {i}/{self.ng} ------")
-                print(f"{lower:g} <= {value:g} <= {upper:g} (viol {violation:g})")
-                print(self.g_describe(i, opts or {}))
-
-
-def _shown(node: Any, listener: Callable[[int], Any]) -> Callable[[IterationRecord], None]:
-    """The listener, called when the node holds the iterate."""
-
-    def show(record: IterationRecord) -> None:
-        node.res({"x": ca.DM(record.x), "lam_g": ca.DM(record.lam_g)})
-        listener(int(record.iter))
-
-    return show
-
-
-def _prepare(node: Any) -> None:
-    """Read the numbers of a solve."""
-    # CasADi would count iterations of a callback that only its own solvers have.
-    node.callback_class()
-    node.solve_prepare()
-
-
-def _column(value: Any) -> Vector:
-    column: Vector = ca.DM(value).full().ravel(order="F")
-    return column
-
-
-def _filled(assignments: Any) -> Any:
-    """A list without the entries of empty symbols, which CasADi makes and does not take back."""
-    if not isinstance(assignments, list | tuple):
-        return assignments
-    return [v for v in assignments if not (isinstance(v, ca.MX) and v.is_empty())]
+        print_violations(self, tol, opts or {})

@@ -6,8 +6,28 @@ from pathlib import Path
 from typing import Any
 
 import casadi as ca
+import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
+
+
+def refuse_sparse(node: Any) -> None:
+    """Refuse variables with structural zeros, before the bake, which may crash on them.
+
+    Args:
+        node: a ``ca.OptiAdvanced``.
+
+    Raises:
+        InputError: naming the variable.
+    """
+    for symbol in node.symvar():
+        if not symbol.is_dense():
+            meta = node.get_meta(symbol)
+            if meta.type == ca.OPTI_VAR:
+                raise InputError(
+                    f"variable {symbol.name()}{_place(meta)} is sparse; Opti solves for dense "
+                    "variables: make a column x of its nonzeros and write ca.MX(sparsity, x)"
+                )
 
 
 def variable_names(node: Any) -> tuple[str, ...]:
@@ -24,7 +44,7 @@ def variable_names(node: Any) -> tuple[str, ...]:
     for symbol in node.active_symvar(ca.OPTI_VAR):
         meta = node.get_meta(symbol)
         where, name = _place(meta), symbol.name()
-        if meta.domain != ca.OPTI_DOMAIN_REAL:
+        if meta.domain == ca.OPTI_DOMAIN_INTEGER:
             raise InputError(
                 f"variable {name}{where} is discrete; only real variables are supported here, "
                 "use a mixed-integer solver"
@@ -32,9 +52,8 @@ def variable_names(node: Any) -> tuple[str, ...]:
         rows, columns = symbol.shape
         if symbol.numel() == 1:
             names.append(f"{name}{where}")
-        elif columns == 1 or meta.attribute != "full" or not symbol.is_dense():
-            # The entries of a symmetric, diagonal or sparse variable have no row and column here.
-            names += [f"{name}[{i}]{where}" for i in range(symbol.nnz())]
+        elif columns == 1:  # also a symmetric one, of which Opti keeps the lower triangle
+            names += [f"{name}[{i}]{where}" for i in range(rows)]
         else:
             entries = ((i, j) for j in range(columns) for i in range(rows))
             names += [f"{name}[{i}, {j}]{where}" for i, j in entries]
@@ -62,6 +81,25 @@ def constraint_names(node: Any) -> tuple[str, ...]:
             )
         names += [f"g[{i}]{where}" for i in range(meta.start, meta.stop)]
     return tuple(names)
+
+
+def print_violations(opti: Any, tol: float, opts: dict[str, Any]) -> None:
+    """Print the constraints violated by more than ``tol`` at the latest values.
+
+    Args:
+        opti: a solved ``ca.OptiAdvanced``.
+        tol: in the units of the constraints.
+        opts: those of ``g_describe``.
+    """
+    lower, value, upper = (
+        ca.DM(opti.value(part)).full().ravel(order="F") for part in (opti.lbg, opti.g, opti.ubg)
+    )
+    violation = np.maximum(value - upper, lower - value)
+    print(f"Violated constraints (tol {tol:g}), in order of declaration:")
+    for i in np.flatnonzero(violation >= tol):
+        print(f"------- i = {i}/{value.size} ------")
+        print(f"{lower[i]:g} <= {value[i]:g} <= {upper[i]:g} (viol {violation[i]:g})")
+        print(opti.g_describe(int(i), opts))
 
 
 def _place(meta: Any) -> str:

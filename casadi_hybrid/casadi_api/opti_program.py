@@ -124,13 +124,18 @@ class Program:
         )
         return cls(problem, options, _solver(problem, options), scales, _parts(node))
 
-    def is_of(self, node: Any) -> bool:
-        """Whether the node is baked as it was: Opti makes new expressions where things change."""
-        same = map(_same, self._baked, _parts(node))
-        return all(same) and Scales.of(node) == self.scales
+    def under(self, node: Any, options: NlpOptions) -> Program:
+        """The program of a baked node: this one where nothing has changed.
 
-    def with_options(self, options: NlpOptions) -> Program:
-        """The same problem under other options."""
+        Raises:
+            InputError: see :meth:`of`.
+        """
+        # Opti makes new expressions where anything changes, other than numbers.
+        same = all(map(_same, self._baked, _parts(node))) and Scales.of(node) == self.scales
+        if not same or _names(options) != _names(self.options):
+            return Program.of(node, options)
+        if options is self.options:
+            return self
         return replace(self, options=options, solver=_solver(self.problem, options))
 
     def function(self) -> NlpSolver:
@@ -189,6 +194,39 @@ def joined(plugin_options: Any = None, solver_options: Any = None) -> dict[str, 
     own = {name: value for name, value in solver.items() if name in known}
     others = {name: value for name, value in solver.items() if name not in known}
     return {**(plugin_options or {}), **({"ipopt": others} if others else {}), **own}
+
+
+def shown(node: Any, listener: Callable[[int], Any]) -> Callable[[IterationRecord], None]:
+    """The listener, called once for each number of steps, when the node holds the iterate."""
+    last = -1
+
+    def show(record: IterationRecord) -> None:
+        nonlocal last
+        if record.iter <= last:  # another start of the solver's, without a step
+            return
+        last = record.iter
+        node.res({"x": ca.DM(record.x), "lam_g": ca.DM(record.lam_g)})
+        listener(int(record.iter))
+
+    return show
+
+
+def prepare(node: Any) -> None:
+    """Read the numbers of a solve."""
+    # CasADi would count iterations of a callback that only its own solvers have.
+    node.callback_class()
+    node.solve_prepare()
+
+
+def filled(assignments: Any) -> Any:
+    """A list without the entries of empty symbols, which CasADi makes and does not take back."""
+    if not isinstance(assignments, list | tuple):
+        return assignments
+    return [v for v in assignments if not (isinstance(v, ca.MX) and v.is_empty())]
+
+
+def _names(options: NlpOptions) -> tuple[Any, Any]:
+    return options.variable_names, options.constraint_names
 
 
 def _parts(node: Any) -> tuple[Any, ...]:

@@ -8,22 +8,24 @@ from typing import Any
 import casadi as ca
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.casadi_api.opti_program import Outcome
+from casadi_hybrid.casadi_api.opti_program import Outcome, filled
+from casadi_hybrid.casadi_api.solver import SolveError
 from casadi_hybrid.result import Result
 
 Text = str  # OptiSol has a method of that name
 
 
-class OptiSolveError(RuntimeError):
+class OptiSolveError(SolveError):
     """The solve of an Opti problem did not succeed.
 
     Attributes:
         solution: the :class:`OptiSolution` at the best point found.
+        result: that of the solution.
     """
 
     def __init__(self, message: Text, solution: OptiSolution) -> None:
         self.solution = solution
-        super().__init__(message)
+        super().__init__(message, solution.result)
 
 
 class OptiSolution(ca.OptiSol):  # type: ignore[misc]
@@ -76,12 +78,15 @@ class OptiSolution(ca.OptiSol):  # type: ignore[misc]
         return self._copy.value(expression, *assignments)
 
     def value_variables(self) -> list[ca.MX]:
-        """The solution as assignments, for ``opti.set_initial``."""
-        return list(self._copy.value_variables())
+        """The solution as assignments, for ``opti.set_initial``.
+
+        Variables that do not occur in the problem have no value and are left out.
+        """
+        return _valued(self._copy.value_variables())
 
     def value_parameters(self) -> list[ca.MX]:
-        """The parameters' values as assignments, for ``opti.set_value``."""
-        return list(self._copy.value_parameters())
+        """The parameters' values as assignments for ``opti.set_value``, without unset ones."""
+        return _valued(self._copy.value_parameters())
 
     def dual(self, constraint: Any) -> Any:
         """The multiplier of a constraint, with the sign of ``opti.value(opti.dual(c))``.
@@ -93,13 +98,12 @@ class OptiSolution(ca.OptiSol):  # type: ignore[misc]
             InputError: where it is no constraint of this problem.
         """
         try:
-            multiplier = self._copy.dual(constraint)
+            return self.value(self._copy.dual(constraint))
         except RuntimeError:
             raise InputError(
                 f"{constraint.str()[:80]} is not a constraint of this problem; give dual() the "
                 "very expression that was given to subject_to()"
             ) from None
-        return self.value(multiplier)
 
     def describe_constraint(self, i: int) -> Text:
         """Say where entry i of ``opti.g`` comes from: shape, file, line and source text."""
@@ -137,3 +141,8 @@ class OptiSolution(ca.OptiSol):  # type: ignore[misc]
 
     def __deepcopy__(self, memo: Any = None) -> OptiSolution:
         return self
+
+
+def _valued(assignments: list[ca.MX]) -> list[ca.MX]:
+    """Those that CasADi takes back: neither of empty symbols, nor NaN."""
+    return [v for v in filled(assignments) if ca.evalf(v.dep(0)).is_regular()]
