@@ -249,5 +249,5 @@ def test_failures_and_refusals():
         as_function("solver", nlp, {"max_iters": 3})
     with pytest.raises(InputError, match="tol must be a positive number"):
         as_function("solver", nlp, {"tol": -1})
-    with pytest.raises(InputError, match="must be CasADi's dictionary"):
+    with pytest.raises(InputError, match="nlp must be a dictionary"):
         as_function("solver", [nlp])

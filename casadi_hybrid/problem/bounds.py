@@ -160,7 +160,7 @@ def check_pair(
     if anywhere(crossed):
         i = int(crossed.argmax())
         raise InputError(
-            f"lb{of}[{i}] = {low[i]:g} exceeds ub{of}[{i}] = {high[i]:g}; "
-            f"no value of {names[i]} lies between them"
+            f"lb{of}[{i}] = {low[i]:g} exceeds ub{of}[{i}] = {high[i]:g}. "
+            f"Ill-posed problem: no value of {names[i]} lies between them"
         )
     return low, high

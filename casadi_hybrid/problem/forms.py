@@ -89,9 +89,11 @@ def expression_of(value: Any) -> Any:
     if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
         return ca.DM(np.asarray(value, dtype=np.float64))
     if isinstance(value, np.ndarray) and value.dtype.kind == "O" and value.ndim in (1, 2):
-        rows = [ca.horzcat(*row) if row.size else ca.DM(1, 0) for row in np.atleast_2d(value)]
-        joined = ca.vertcat(*rows)
-        return joined.T if value.ndim == 1 else joined
+        rows = value[:, np.newaxis] if value.ndim == 1 else value
+        try:
+            return ca.vertcat(*(ca.horzcat(*row) for row in rows))
+        except NotImplementedError:  # CasADi's word for entries that are no expressions
+            return value
     return value
 
 
