@@ -124,7 +124,9 @@ def test_a_library_is_a_problem_with_derivatives_of_its_own(library: Path) -> No
     problem = Problem.from_nlp(library)
     assert problem.functions.backend == "external"
     assert problem.functions.hessian_sparsity.nnz() == 4
-    assert verify(problem, Solver(problem).solve([1, 2], 2, lbg=0, ubg=5), p=2, ipopt=False).accepted
+    assert verify(
+        problem, Solver(problem).solve([1, 2], 2, lbg=0, ubg=5), p=2, ipopt=False
+    ).accepted
 
 
 def test_c_code_is_compiled(library: Path) -> None:

@@ -27,7 +27,7 @@ NLP = {"x": X, "f": ca.sumsqr(X - 1), "g": ca.sum1(X)}
         {"calc_lam_p": False, "calc_multipliers": True, "no_nlp_grad": True, "cache": {}},
         {"jit_options": {"flags": ["-O3"]}, "compiler": "shell", "always_inline": False},
         {"detect_simple_bounds": True, "inputs_check": False, "record_time": True},
-        {"common_options": {"helper_options": {}}, "equality": [True], "user_data": 3},
+        {"common_options": {}, "equality": [True], "user_data": 3},
         {"bound_consistency": False, "min_lam": 0, "discrete": [False, False], "monitor": []},
     ],
 )
@@ -43,13 +43,14 @@ def test_one_warning_names_all_that_is_not_used() -> None:
         "ipopt": {"linear_solver": "ma57", "mu_strategy": "adaptive", "bound_relax_factor": 1e-8},
         "ipopt.nlp_scaling_method": "none",
         "monitor": ["nlp_f"],
+        "common_options": {"helper_options": {"enable_fd": True}},
         "convexify_strategy": "regularize",
     }
     with pytest.warns(OptionWarning) as caught:
         nlpsol("s", "hybrid", NLP, options)
     (warning,) = caught
     assert warning.filename == __file__
-    for name in (*options["ipopt"], "nlp_scaling_method", "monitor", "convexify_strategy"):  # type: ignore[misc]
+    for name in (*options["ipopt"], "nlp_scaling_method", "monitor", "common_options"):  # type: ignore[misc]
         assert name in str(warning.message)
 
 
@@ -58,6 +59,16 @@ def test_tolerances_of_ipopt_are_kept_where_they_are_smaller() -> None:
     tolerances = nlpsol("s", "hybrid", NLP, {"ipopt": given}).options.limits.tolerances
     kept = tolerances.feasibility, tolerances.stationarity, tolerances.complementarity
     assert kept == (1e-9, 1e-6, 1e-6)
+
+
+def test_a_loose_tolerance_of_ipopt_loosens_the_residuals_too() -> None:
+    tols = [
+        nlpsol("s", "hybrid", NLP, options).options.residual_tol
+        for options in ({"ipopt.tol": 1e-4}, {"ipopt.tol": 1e-9}, {"tol": 1e-4})
+    ]
+    assert tols == [1e-4, 1e-6, 1e-6]
+    both = {"ipopt.tol": 1e-4, "residual_tol": 1e-7}
+    assert nlpsol("s", "hybrid", NLP, both).options.residual_tol == 1e-7
 
 
 def test_of_two_limits_of_time_the_shorter_counts() -> None:

@@ -36,9 +36,9 @@ _HARMLESS = {
     "a number": ("ad_weight", "ad_weight_sp", "jac_penalty", "max_io", "max_num_dir"),
     "a text": ("compiler", "fd_method", "jit_name", "jit_serialize", "sens_linsol"),
     "a dictionary": (
-        "cache", "codegen_options", "common_options", "der_options", "fd_options",
-        "forward_options", "jacobian_options", "jit_options", "oracle_options",
-        "post_expand_options", "reverse_options", "sens_linsol_options", "specific_options",
+        "cache", "codegen_options", "der_options", "fd_options", "forward_options",
+        "jacobian_options", "jit_options", "post_expand_options", "reverse_options",
+        "sens_linsol_options",
     ),
     "a list": ("equality", "is_diff_in", "is_diff_out"),
     "anything": ("user_data",),
@@ -55,6 +55,7 @@ WITHOUT_EFFECT = {name: kind for kind, names in _HARMLESS.items() for name in na
 # What looks at a solve without changing its answer, or steers the way to it: left out, with a
 # warning where it is on.
 NOT_USED = {
+    "common_options": "derivatives are generated; your own functions have their own options",
     "convexify_margin": "the Hessian is corrected by inertia",
     "convexify_strategy": "the Hessian is corrected by inertia",
     "dump": "functions are not written to files; the solver pickles",
@@ -65,9 +66,11 @@ NOT_USED = {
     "max_iter_eig": "the Hessian is corrected by inertia",
     "monitor": "functions are not printed as they are called; see log and iteration_callback",
     "nonlinear_variables": "the graph says it",
+    "oracle_options": "derivatives are generated; your own functions have their own options",
     "pass_nonlinear_variables": "the graph says it",
     "print_in": "print the arguments where you call the solver",
     "print_out": "print the answer where you call the solver",
+    "specific_options": "derivatives are generated; your own functions have their own options",
 } | {
     f"{of}_{kind}_md": "IPOPT alone reads it"
     for of in ("var", "con")
@@ -131,6 +134,10 @@ _IPOPT_ONLY_OFF = {
 }
 
 
+RESIDUAL_TOL = 1e-6
+"""The default of ``residual_tol``."""
+
+
 def translate(options: Mapping[str, Any], known: list[str]) -> dict[str, Any]:
     """Return the options of this package that stand for those of a script.
 
@@ -161,7 +168,7 @@ def translate(options: Mapping[str, Any], known: list[str]) -> dict[str, Any]:
         elif label in ONLY_OFF:
             if not _is_off(value):
                 raise InputError(
-                    f"option {label!r} = {value!r} is not supported: {ONLY_OFF[label]}"
+                    f"option {label!r} = {_brief(value)} is not supported: {ONLY_OFF[label]}"
                 )
         elif label in WITHOUT_EFFECT:
             if not isinstance(value, _KINDS[WITHOUT_EFFECT[label]]):
@@ -208,6 +215,12 @@ def _same(one: Any, other: Any) -> bool:
         return bool(one == other)
     except (TypeError, ValueError, RuntimeError):
         return False
+
+
+def _brief(value: Any) -> str:
+    """A value for a message, a long list by its beginning."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:76]} …"
 
 
 def _is_off(value: Any) -> bool:
@@ -263,6 +276,9 @@ def _from_ipopt(
             )
         elif name not in _IPOPT_WITHOUT_EFFECT:
             unused.append(name + _meant(name))
+    if isinstance(translated.get("tol"), Real) and "residual_tol" not in own:
+        # Who asks IPOPT for less wants fewer steps; IPOPT's unscaled limits are no obstacle then.
+        translated["residual_tol"] = max(RESIDUAL_TOL, float(translated["tol"]))
     for name, value in translated.items():
         # What is printed is no contradiction: scripts silence IPOPT, and ask here for a log.
         if name in own and name != "log" and not _same(own[name], value):

@@ -43,7 +43,8 @@ def nlpsol(
             tol                               1e-08    scaled optimality error to reach (as IPOPT's
                                                        ``tol``)
             residual_tol                      1e-06    largest violation, ‖∇ₓL‖_∞ and
-                                                       complementarity of a success, unscaled
+                                                       complementarity of a success, unscaled;
+                                                       ``ipopt.tol`` where that is larger
             constr_viol_tol                   None     IPOPT's limits of the violation, ‖∇ₓL‖_∞ and
             dual_inf_tol                               complementarity, where one is smaller than
             compl_inf_tol                              ``residual_tol``

@@ -12,7 +12,7 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import count, positive
 from casadi_hybrid.casadi_api.callbacks import RecordCallback, check_callback
-from casadi_hybrid.casadi_api.foreign import translate
+from casadi_hybrid.casadi_api.foreign import RESIDUAL_TOL, translate
 from casadi_hybrid.point.residuals import Tolerances
 from casadi_hybrid.stopping import Limits
 
@@ -35,7 +35,7 @@ class NlpOptions:
     """
 
     tol: float = 1e-8
-    residual_tol: float = 1e-6
+    residual_tol: float = RESIDUAL_TOL
     constr_viol_tol: float | None = None
     dual_inf_tol: float | None = None
     compl_inf_tol: float | None = None

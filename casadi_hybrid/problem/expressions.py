@@ -52,7 +52,7 @@ def check_symbols(value: Any, name: str, *, kind: Any = None, empty: bool = Fals
         )
     if not value.is_column() or not value.is_dense():
         raise InputError(
-            f"{name} has shape {value.shape}; a dense column vector is needed. Make a "
+            f"{name} has shape {value.shape}; a dense vector is needed, in one column. Make a "
             f"column symbol with {value.numel()} entries and give it its shape by ca.reshape"
         )
     return value

@@ -71,6 +71,11 @@ def read_form(nlp: Any) -> Form:
     entries = {key: expression_of(value) for key, value in nlp.items()}
     if _is_nothing(entries.get("f", 0)):
         entries["f"] = 0.0
+    if isinstance(entries.get("f"), ca.SX | ca.MX) and not entries["f"].nnz():
+        raise InputError(
+            "f has no entry, as a matrix without nonzeros has none; a dense scalar is needed: "
+            "leave f out where there is nothing to minimize"
+        )
     return Form(entries)
 
 
