@@ -89,3 +89,14 @@ def test_the_same_value_may_be_given_twice() -> None:
     assert nlpsol("s", "hybrid", NLP, options).options.tol == 1e-9
     with pytest.raises(InputError, match="given twice"):
         nlpsol("s", "hybrid", NLP, {**options, "ipopt.tol": 1e-8})
+
+
+@pytest.mark.parametrize("tol", [1e-8, 1e-10, 1e-12])
+def test_a_smaller_tolerance_is_met(tol: float) -> None:
+    """Where a bound is active without a multiplier, ν alone decides how far off the answer is."""
+    x = ca.SX.sym("x", 3)
+    nlp = {"x": x, "f": x[0] ** 2 + (x[1] - 1) ** 2 + x[2] ** 4}
+    solver = nlpsol("s", "hybrid", nlp, {"ipopt.tol": tol})
+    solver(x0=1, lbx=0)
+    assert solver.stats()["success"]
+    assert solver.result.residuals.complementarity <= tol
