@@ -135,7 +135,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "f is a function": ({"f": ca.sin}, ["f must be", "function"]),
     "f depends on something else": ({"f": y[1]}, ["f depends on y_1"]),
     "h is of the other kind": ({"h": X}, ["h must be", "SX", "MX"]),
-    "h is a row": ({"h": x.T}, ["h has shape", "(1, 2)", "column"]),
+    "h is a row": ({"h": x.T}, ["h has shape", "(1, 2)", "vector"]),
     "h is a matrix": ({"h": ca.mtimes(x, x.T)}, ["h has shape", "(2, 2)"]),
     "h is text": ({"h": "x"}, ["h must be", "str"]),
     "h is an object": ({"h": object()}, ["h must be", "object"]),
@@ -536,7 +536,7 @@ def test_a_problem_solves_like_its_dictionary() -> None:
 @pytest.mark.parametrize(
     ("nlp", "words"),
     [
-        ([x], "must be CasADi's dictionary"),
+        ([x], "nlp must be a dictionary"),
         ({"x": x, "h": x}, "unknown entry 'h' of the problem"),
         ({"f": x}, "the problem has no 'x'"),
         ({"x": x, "g": None}, "g must be a SX expression"),

@@ -241,17 +241,10 @@ class Recorder:
 
 def run_example(folder: Path, peer: str, steps: int, out: TextIO, keep: Path | None) -> None:
     """Run an example's main.py for so many steps; a line of JSON per solver and per call."""
-    _silence_drawing()
-    # From 3.8 on casadi.tools lacks the names that do-mpc looks for there.
-    casadi.tools.structure3 = casadi.tools.structure
-    for name in dir(ca):
-        if not name.startswith("_") and not hasattr(casadi.tools, name):
-            setattr(casadi.tools, name, getattr(ca, name))
+    prepare()
     import do_mpc  # noqa: PLC0415 - after the names and the backend are in place
     from do_mpc.optimizer import Optimizer  # noqa: PLC0415
 
-    for name in ("plot_results", "plot_predictions", "reset_axes"):
-        setattr(do_mpc.graphics.Graphics, name, lambda *_, **__: None)
     original, create, step = ca.nlpsol, Optimizer.create_nlp, do_mpc.controller.MPC.make_step
     made = 0
 
@@ -284,6 +277,20 @@ def run_example(folder: Path, peer: str, steps: int, out: TextIO, keep: Path | N
         runpy.run_path(str(folder / "main.py"), run_name="__main__")
     except Enough:
         return
+
+
+def prepare() -> None:
+    """Import do-mpc with the names it looks for, and let nothing that it draws be drawn."""
+    _silence_drawing()
+    # From 3.8 on casadi.tools lacks the names that do-mpc looks for there.
+    casadi.tools.structure3 = casadi.tools.structure
+    for name in dir(ca):
+        if not name.startswith("_") and not hasattr(casadi.tools, name):
+            setattr(casadi.tools, name, getattr(ca, name))
+    import do_mpc  # noqa: PLC0415 - after the names and the backend are in place
+
+    for name in ("plot_results", "plot_predictions", "reset_axes"):
+        setattr(do_mpc.graphics.Graphics, name, lambda *_, **__: None)
 
 
 def _silence_drawing() -> None:

@@ -91,7 +91,7 @@ class Barrier:
         self._dependent = rows_are_dependent(at.A)
         y = self._least_squares(at, z_lower, z_upper)
         theta = at.theta
-        it = Iterate(at, y, z_lower, z_upper, settings.nu_start, Filter.start(theta))
+        it = Iterate(at, y, z_lower, z_upper, settings.nu_start, Filter.start(theta), floor=settings.floor)
         spent = 0
         if self._warm is not None:
             hot, spent = self._hot(it, self._warm)

@@ -56,6 +56,11 @@ class Settings:
     beside: int = 0
     rescale: bool = False
 
+    @property
+    def floor(self) -> float:
+        """The least ν aimed at first: small enough for ``tol`` to be met at it."""
+        return min(1e-9, max(0.1 * self.tol, self.nu_least))
+
     def next_nu(self, nu: float, floor: float) -> float:
         """The barrier parameter after ν."""
         return max(floor, min(self.kappa_nu * nu, float(nu**self.theta_nu)))

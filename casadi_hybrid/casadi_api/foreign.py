@@ -1,18 +1,22 @@
 """Options of ``ca.nlpsol`` and of IPOPT, so that a script that has them need not change them.
 
-Each is translated, accepted because there is nothing to switch here, or refused with the reason.
-What only steers IPOPT's way to the answer is left out, and a warning names it.
+Each is translated, accepted because there is nothing to switch here, left out with a warning that
+names it, or refused with the reason where an answer would be another one without it.
 """
 
 from __future__ import annotations
 
 import difflib
+import sys
 import warnings
 from collections.abc import Mapping
+from numbers import Real
 from typing import Any
 
+import numpy as np
+
 from casadi_hybrid.basics.errors import InputError, suggest
-from casadi_hybrid.basics.inputs import count
+from casadi_hybrid.basics.inputs import count, positive
 
 
 class OptionWarning(UserWarning):
@@ -20,34 +24,69 @@ class OptionWarning(UserWarning):
 
 
 # How CasADi generates, caches and prints functions, or which outputs it may leave out: nothing of
-# it changes an answer, and every output is always given.
-WITHOUT_EFFECT = frozenset((
-    "ad_weight", "ad_weight_sp", "always_inline", "cache", "calc_f", "calc_g", "calc_lam_p",
-    "calc_lam_x", "calc_multipliers", "codegen_options", "common_options", "compiler",
-    "der_options", "detect_simple_bounds", "enable_fd", "enable_forward", "enable_jacobian",
-    "enable_reverse", "equality", "fd_method", "fd_options", "forward_options", "gather_stats",
-    "ignore_check_vec", "inputs_check", "is_diff_in", "is_diff_out", "jac_penalty",
-    "jacobian_options", "jit_cleanup", "jit_name", "jit_options", "jit_serialize",
-    "jit_temp_suffix", "max_io", "max_num_dir", "never_inline", "no_nlp_grad", "oracle_options",
-    "post_expand", "post_expand_options", "postpone_expand", "print_canonical", "record_time",
-    "reverse_options", "sens_force_equality", "sens_linsol", "sens_linsol_options",
-    "show_eval_warnings", "specific_options", "user_data", "verbose", "verbose_init",
-))  # fmt: skip
+# it changes an answer, and every output is always given. By what their values must be.
+_HARMLESS = {
+    "True or False": (
+        "always_inline", "calc_f", "calc_g", "calc_lam_p", "calc_lam_x", "calc_multipliers",
+        "detect_simple_bounds", "enable_fd", "enable_forward", "enable_jacobian", "enable_reverse",
+        "gather_stats", "ignore_check_vec", "inputs_check", "jit_cleanup", "jit_temp_suffix",
+        "never_inline", "no_nlp_grad", "post_expand", "postpone_expand", "print_canonical",
+        "record_time", "sens_force_equality", "show_eval_warnings", "verbose", "verbose_init",
+    ),
+    "a number": ("ad_weight", "ad_weight_sp", "jac_penalty", "max_io", "max_num_dir"),
+    "a text": ("compiler", "fd_method", "jit_name", "jit_serialize", "sens_linsol"),
+    "a dictionary": (
+        "cache", "codegen_options", "der_options", "fd_options", "forward_options",
+        "jacobian_options", "jit_options", "post_expand_options", "reverse_options",
+        "sens_linsol_options",
+    ),
+    "a list": ("equality", "is_diff_in", "is_diff_out"),
+    "anything": ("user_data",),
+}  # fmt: skip
+_KINDS: dict[str, Any] = {
+    "True or False": bool | int | np.bool_,
+    "a number": Real,
+    "a text": str,
+    "a dictionary": Mapping,
+    "a list": list | tuple | np.ndarray,
+    "anything": object,
+}
+WITHOUT_EFFECT = {name: kind for kind, names in _HARMLESS.items() for name in names}
+# What looks at a solve without changing its answer, or steers the way to it: left out, with a
+# warning where it is on.
+NOT_USED = {
+    "common_options": "derivatives are generated; your own functions have their own options",
+    "convexify_margin": "the Hessian is corrected by inertia",
+    "convexify_strategy": "the Hessian is corrected by inertia",
+    "dump": "functions are not written to files; the solver pickles",
+    "dump_dir": "nothing is written to files",
+    "dump_format": "nothing is written to files",
+    "dump_in": "arguments are not written to files",
+    "dump_out": "answers are not written to files",
+    "max_iter_eig": "the Hessian is corrected by inertia",
+    "monitor": "functions are not printed as they are called; see log and iteration_callback",
+    "nonlinear_variables": "the graph says it",
+    "oracle_options": "derivatives are generated; your own functions have their own options",
+    "pass_nonlinear_variables": "the graph says it",
+    "print_in": "print the arguments where you call the solver",
+    "print_out": "print the answer where you call the solver",
+    "specific_options": "derivatives are generated; your own functions have their own options",
+} | {
+    f"{of}_{kind}_md": "IPOPT alone reads it"
+    for of in ("var", "con")
+    for kind in ("integer", "numeric", "string")
+}
 # Accepted while off (False, zero or empty), since that is what happens here.
 ONLY_OFF = {
     "bound_consistency": "x may lie outside a bound by the tolerance; clip it yourself",
-    "min_lam": "multipliers are returned as they are; set small ones to zero yourself",
-    "eval_errors_fatal": "a trial point where a function is not defined is always rejected",
-    "regularity_check": "NaN and Inf are always looked for; see result.error",
-    "discrete": "only real variables are supported; use a mixed-integer solver such as bonmin",
-    "monitor": "functions are not printed as they are called; see log and iteration_callback",
-    "print_in": "print the arguments where you call the solver",
-    "print_out": "print the answer where you call the solver",
-    "dump": "functions are not written to files; the solver pickles",
-    "dump_in": "arguments are not written to files",
-    "dump_out": "answers are not written to files",
-    "convexify_strategy": "the Hessian is always corrected by inertia",
     "clip_inactive_lam": "multipliers of inactive bounds are small, not exactly zero",
+    "discrete": "only real variables are supported; use a mixed-integer solver such as bonmin",
+    "eval_errors_fatal": "a trial point where a function is not defined is always rejected",
+    "inactive_lam_strategy": "multipliers of inactive bounds are small, not exactly zero",
+    "inactive_lam_value": "multipliers of inactive bounds are small, not exactly zero",
+    "min_lam": "multipliers are returned as they are; set small ones to zero yourself",
+    "regularity_check": "a trial point where a function is not defined is rejected, and a solve "
+    "that ends for it says where; see result.error",
 }
 # IPOPT's names for what has a counterpart.
 _IPOPT = {
@@ -57,48 +96,135 @@ _IPOPT = {
     "max_cpu_time": "max_time",
     "diverging_iterates_tol": "divergence",
     "hessian_approximation": "hessian_approximation",
+    "constr_viol_tol": "constr_viol_tol",
+    "dual_inf_tol": "dual_inf_tol",
+    "compl_inf_tol": "compl_inf_tol",
 }
-# Printing and names of files of IPOPT, and defaults of it that are the only way here.
+# Promises and printing of IPOPT, warm starts, whose point is taken as it is here, and what is
+# always looked for.
 _IPOPT_WITHOUT_EFFECT = frozenset((
-    "sb", "print_timing_statistics", "print_user_options", "print_options_documentation",
-    "warm_start_init_point", "mumps_mem_percent",
+    "check_derivatives_for_naninf", "grad_f_constant", "hessian_constant", "inf_pr_output",
+    "jac_c_constant", "jac_d_constant", "mumps_mem_percent", "print_advanced_options",
+    "print_frequency_iter", "print_frequency_time", "print_info_string",
+    "print_options_documentation", "print_options_mode", "print_timing_statistics",
+    "print_user_options", "sb", "suppress_all_output", "warm_start_bound_frac",
+    "warm_start_bound_push", "warm_start_init_point", "warm_start_mult_bound_push",
+    "warm_start_slack_bound_frac", "warm_start_slack_bound_push",
 ))  # fmt: skip
+# Values of IPOPT's options at which nothing is to be switched.
+_IPOPT_AS_HERE = {
+    "acceptable_iter": (0,),
+    "bound_relax_factor": (0,),
+    "derivative_test": ("none",),
+    "file_print_level": (0,),
+    "fixed_variable_treatment": ("make_parameter", "make_parameter_nodual"),
+    "honor_original_bounds": ("no",),
+    "mu_target": (0,),
+    "obj_scaling_factor": (1,),
+    "output_file": ("",),
+    "replace_bounds": ("no",),
+    "skip_finalize_solution_call": ("no",),
+}
+# Options of IPOPT that ask for the answer of another problem.
+_IPOPT_ONLY_OFF = {
+    "mu_target": "the answer would be no KKT point; add the barrier term to f",
+    "replace_bounds": "bounds are bounds here; write them as rows of g",
+}
+
+
+RESIDUAL_TOL = 1e-6
+"""The default of ``residual_tol``."""
 
 
 def translate(options: Mapping[str, Any], known: list[str]) -> dict[str, Any]:
     """Return the options of this package that stand for those of a script.
 
     Args:
-        options: CasADi's dictionary; ``"ipopt.tol"`` and ``{"ipopt": {"tol": …}}`` are the same.
-        known: names of the package's own options, which come first where both are given.
+        options: CasADi's dictionary; ``"ipopt.tol"`` and ``{"ipopt": {"tol": …}}`` are the same,
+            and so are ``"hybrid.tol"``, ``{"hybrid": {"tol": …}}`` and ``"tol"``. What is meant
+            for the plugin "hybrid" may be an option of IPOPT too.
+        known: names of the package's own options.
 
     Raises:
-        InputError: for an unknown option, with the nearest known one, or one that asks for what
-            is not done here.
+        InputError: for an unknown option, with the nearest known one, a value of a wrong type, an
+            option given twice with different values, or one that asks for what is not done here.
     """
     own: dict[str, Any] = {}
     ipopt: dict[str, Any] = {}
+    unused: list[str] = []
+    for label, value in _flat(options):
+        plugin, _, rest = label.partition(".")
+        if plugin == "hybrid" and rest in known:
+            _put(own, rest, value, label)
+        elif plugin in ("ipopt", "hybrid") and rest:
+            _put(ipopt, rest, value, f"ipopt.{rest}")
+        elif label in known:
+            _put(own, label, value, label)
+        elif label in NOT_USED:
+            if not _is_off(value):
+                unused.append(f"{label} ({NOT_USED[label]})")
+        elif label in ONLY_OFF:
+            if not _is_off(value):
+                raise InputError(
+                    f"option {label!r} = {_brief(value)} is not supported: {ONLY_OFF[label]}"
+                )
+        elif label in WITHOUT_EFFECT:
+            if not isinstance(value, _KINDS[WITHOUT_EFFECT[label]]):
+                raise InputError(f"{label} must be {WITHOUT_EFFECT[label]}, got {value!r}")
+        else:
+            _refuse_unknown(label, value, known)
+    translated, of_ipopt = _from_ipopt(ipopt, own)
+    _warn(unused, of_ipopt)
+    return {**translated, **own}
+
+
+def _flat(options: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Names and values, those for a plugin as ``"plugin.name"``.
+
+    Raises:
+        InputError: where options of a plugin are no dictionary.
+    """
+    flat: list[tuple[str, Any]] = []
     for name, value in options.items():
-        plugin, _, rest = str(name).partition(".")
-        if name in known:
-            own[name] = value
-        elif plugin == "ipopt" and rest:
-            ipopt[rest] = value
-        elif name == "ipopt" and isinstance(value, Mapping):
-            ipopt |= value
-        elif name in ONLY_OFF:
-            _refuse_unless_off(name, value)
-        elif name not in WITHOUT_EFFECT:
-            _refuse_unknown(str(name), value, known)
-    return {**_from_ipopt(ipopt), **own}
+        if name not in ("ipopt", "hybrid"):
+            flat.append((str(name), value))
+        elif isinstance(value, Mapping):
+            flat += [(f"{name}.{key}", entry) for key, entry in value.items()]
+        else:
+            raise InputError(f"{name} must be a dictionary of options, got {type(value).__name__}")
+    return flat
 
 
-def _refuse_unless_off(name: str, value: Any) -> None:
-    off = value is None or (not any(value) if hasattr(value, "__iter__") else not value)
+def _put(into: dict[str, Any], name: str, value: Any, label: str) -> None:
+    """Keep a value.
+
+    Raises:
+        InputError: where the same option has another value already.
+    """
+    if name in into and not _same(into[name], value):
+        raise InputError(f"{label} is given twice, {into[name]!r} and {value!r}; give it once")
+    into[name] = value
+
+
+def _same(one: Any, other: Any) -> bool:
+    if one is other:
+        return True
+    try:
+        return bool(one == other)
+    except (TypeError, ValueError, RuntimeError):
+        return False
+
+
+def _brief(value: Any) -> str:
+    """A value for a message, a long list by its beginning."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:76]} …"
+
+
+def _is_off(value: Any) -> bool:
     if isinstance(value, str):
-        off = value in ("", "NONE")
-    if not off:
-        raise InputError(f"option {name!r} = {value!r} is not supported: {ONLY_OFF[name]}")
+        return value in ("", "NONE")
+    return value is None or (not any(value) if hasattr(value, "__iter__") else not value)
 
 
 def _refuse_unknown(name: str, value: Any, known: list[str]) -> None:
@@ -108,7 +234,8 @@ def _refuse_unknown(name: str, value: Any, known: list[str]) -> None:
             f"option {name!r} belongs to {plugin}, another solver; use ca.nlpsol for it, or the "
             f"options known here: {', '.join(sorted(known))}"
         )
-    raise InputError(f"unknown option {name!r}{suggest(name, [*known, *ONLY_OFF])}")
+    every = [*known, *ONLY_OFF, *NOT_USED, *WITHOUT_EFFECT]
+    raise InputError(f"unknown option {name!r}{suggest(name, every)}")
 
 
 def _meant(name: str) -> str:
@@ -117,25 +244,77 @@ def _meant(name: str) -> str:
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 
-def _from_ipopt(options: Mapping[str, Any]) -> dict[str, Any]:
+def _from_ipopt(
+    options: Mapping[str, Any], own: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[str]]:
+    """The package's options for IPOPT's, and the names of those that are not used.
+
+    Raises:
+        InputError: see :func:`translate`.
+    """
     translated: dict[str, Any] = {}
     unused = []
     for name, value in options.items():
+        if not isinstance(value, Real | str | np.bool_):
+            raise InputError(f"ipopt.{name} must be a number or a text, got {value!r}")
         if name in _IPOPT:
-            # CasADi takes a whole number that is written as a float.
-            whole = name == "max_iter" and isinstance(value, float) and value.is_integer()
-            translated[_IPOPT[name]] = int(value) if whole else value
+            _translate(translated, name, value)
         elif name == "print_level":
-            count(int(value) if isinstance(value, float) else value, "ipopt.print_level")
+            whole: Any = int(value) if isinstance(value, float) else value
+            level = count(whole, "ipopt.print_level")
             # IPOPT prints its table of iterations from level 5 on.
-            translated["log"] = int(options.get("print_frequency_iter", 1)) if value >= 5 else False
-        elif name not in (*_IPOPT_WITHOUT_EFFECT, "print_frequency_iter"):
+            translated["log"] = int(options.get("print_frequency_iter", 1)) if level >= 5 else False
+        elif name in _IPOPT_AS_HERE and value in _IPOPT_AS_HERE[name]:
+            continue
+        elif name in _IPOPT_ONLY_OFF:
+            raise InputError(f"ipopt.{name} = {value!r} is not supported: {_IPOPT_ONLY_OFF[name]}")
+        elif name == "obj_scaling_factor" and _negative(value):
+            raise InputError(
+                f"ipopt.obj_scaling_factor = {value!r} would maximize f; minimize -f instead"
+            )
+        elif name not in _IPOPT_WITHOUT_EFFECT:
             unused.append(name + _meant(name))
+    if isinstance(translated.get("tol"), Real) and "residual_tol" not in own:
+        # Who asks IPOPT for less wants fewer steps; IPOPT's unscaled limits are no obstacle then.
+        translated["residual_tol"] = max(RESIDUAL_TOL, float(translated["tol"]))
+    for name, value in translated.items():
+        # What is printed is no contradiction: scripts silence IPOPT, and ask here for a log.
+        if name in own and name != "log" and not _same(own[name], value):
+            raise InputError(
+                f"{name} is given twice, {own[name]!r} and, among IPOPT's options, {value!r}; "
+                "give it once"
+            )
+    return translated, unused
+
+
+def _translate(translated: dict[str, Any], name: str, value: Any) -> None:
+    if name == "max_iter" and isinstance(value, float) and value.is_integer():
+        value = int(value)  # CasADi takes a whole number that is written as a float
+    target = _IPOPT[name]
+    if target == "max_time":  # of two limits the first to be reached counts
+        value = positive(value, f"ipopt.{name}")
+        value = min(value, translated.get(target, value))
+    translated[target] = value
+
+
+def _negative(value: Any) -> bool:
+    return not isinstance(value, str) and float(value) < 0
+
+
+def _warn(unused: list[str], of_ipopt: list[str]) -> None:
+    """One warning for a construction, at the line outside of this package that asks for it."""
+    parts = []
+    if of_ipopt:
+        names = ", ".join(sorted(of_ipopt))
+        parts.append(f"these options steer IPOPT and are not used here: {names}")
     if unused:
-        warnings.warn(
-            f"these options steer IPOPT and are not used here: {', '.join(sorted(unused))}; "
-            "see the docstring of nlpsol for what there is instead",
-            OptionWarning,
-            stacklevel=5,
-        )
-    return translated
+        parts.append(f"these options of CasADi are not used here: {', '.join(sorted(unused))}")
+    if not parts:
+        return
+    depth, frame = 1, sys._getframe(0)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(
+        __name__.partition(".")[0]
+    ):
+        depth, frame = depth + 1, frame.f_back
+    text = "; ".join([*parts, "see the docstring of nlpsol for what there is instead"])
+    warnings.warn(text, OptionWarning, stacklevel=depth)

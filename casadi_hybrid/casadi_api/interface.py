@@ -29,7 +29,10 @@ def nlpsol(
         name: name of the solver, for messages.
         solver: ``"hybrid"``, the primal–dual barrier method of this package.
         nlp: CasADi's dictionary: ``x``, and where there are any ``p``, ``f``, ``g``; SX or MX.
-            As in CasADi x and g may be rows and p a matrix, read column by column. Or a
+            As in CasADi x and g may be rows and p a matrix, read column by column, and all may be
+            structures of ``casadi.tools``. Or one of CasADi's other forms: a ``ca.Function``
+            (x, p) → (f, g), a ``ca.NlpBuilder``, the name of a shared library or ``.c`` file with
+            such a function ``nlp``; or an ``.nl`` file, with its bounds and start as defaults. Or a
             :class:`~casadi_hybrid.Problem`, with its default numbers; its equations come first in
             g and lam_g, and have no lbg and ubg.
         options: a dictionary with any of
@@ -40,7 +43,11 @@ def nlpsol(
             tol                               1e-08    scaled optimality error to reach (as IPOPT's
                                                        ``tol``)
             residual_tol                      1e-06    largest violation, ‖∇ₓL‖_∞ and
-                                                       complementarity of a success, unscaled
+                                                       complementarity of a success, unscaled;
+                                                       ``ipopt.tol`` where that is larger
+            constr_viol_tol                   None     IPOPT's limits of the violation, ‖∇ₓL‖_∞ and
+            dual_inf_tol                               complementarity, where one is smaller than
+            compl_inf_tol                              ``residual_tol``
             max_iter                          3000     steps
             max_time                          inf      wall-clock seconds
             divergence                        1e+20    give up beyond this ‖x‖_∞, or below minus
@@ -67,12 +74,15 @@ def nlpsol(
             variable_names                    None     n names for messages; ``x[i]`` by default
             ================================  =======  =============================================
 
-            The other options of ``ca.nlpsol`` are accepted where there is nothing to switch
-            (``calc_lam_p``, ``verbose``, …) and refused with the reason where they ask for what
-            is not done here. Of IPOPT's, written ``"ipopt.max_iter"`` or ``{"ipopt": {…}}``,
-            ``tol``, ``max_iter``, ``max_wall_time``, ``max_cpu_time``, ``diverging_iterates_tol``
-            and ``print_level`` (5 and more print the log) are translated; an
-            :class:`~casadi_hybrid.casadi_api.foreign.OptionWarning` names those that are not used.
+            Of IPOPT's, written ``"ipopt.max_iter"`` or ``{"ipopt": {…}}``, ``tol``, ``max_iter``,
+            ``max_wall_time``, ``max_cpu_time``, ``diverging_iterates_tol``, the three limits above
+            and ``print_level`` (5 and more print the log; without it nothing is printed) are
+            translated. The other options of CasADi and IPOPT are accepted where there is nothing
+            to switch (``calc_lam_p``, ``verbose``, ``sb``, ``warm_start_init_point``, …), refused
+            with the reason where an answer would be another one without them, or left out, and one
+            :class:`~casadi_hybrid.casadi_api.foreign.OptionWarning` names all of those.
+            ``{"hybrid": {…}}`` is for this solver alone, with its own options or IPOPT's. An
+            option given twice with different values is refused.
 
     Returns:
         A :class:`~casadi_hybrid.casadi_api.solver.NlpSolver`, which is a ``ca.Function``: for

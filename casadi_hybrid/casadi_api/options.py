@@ -12,7 +12,7 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import count, positive
 from casadi_hybrid.casadi_api.callbacks import RecordCallback, check_callback
-from casadi_hybrid.casadi_api.foreign import translate
+from casadi_hybrid.casadi_api.foreign import RESIDUAL_TOL, translate
 from casadi_hybrid.point.residuals import Tolerances
 from casadi_hybrid.problem.derivatives import Derivatives
 from casadi_hybrid.stopping import Limits
@@ -36,7 +36,10 @@ class NlpOptions:
     """
 
     tol: float = 1e-8
-    residual_tol: float = 1e-6
+    residual_tol: float = RESIDUAL_TOL
+    constr_viol_tol: float | None = None
+    dual_inf_tol: float | None = None
+    compl_inf_tol: float | None = None
     max_iter: int = 3000
     max_time: float = np.inf
     divergence: float = 1e20
@@ -60,6 +63,9 @@ class NlpOptions:
     def __post_init__(self) -> None:
         positive(self.tol, "tol")
         positive(self.residual_tol, "residual_tol")
+        for name in ("constr_viol_tol", "dual_inf_tol", "compl_inf_tol"):
+            if getattr(self, name) is not None:
+                positive(getattr(self, name), name)
         count(self.max_iter, "max_iter")
         if self.max_time != np.inf:
             positive(self.max_time, "max_time")
@@ -96,9 +102,10 @@ class NlpOptions:
     def limits(self) -> Limits:
         """Tolerances and limits of the solve."""
         each = self.residual_tol
-        return Limits(
-            Tolerances(each, each, each), self.tol, self.max_iter, self.max_time, self.divergence
-        )
+        given = self.constr_viol_tol, self.dual_inf_tol, self.compl_inf_tol
+        # IPOPT's own are loose by default, and one as loose says nothing here.
+        tolerances = Tolerances(*(each if tol is None else min(each, tol) for tol in given))
+        return Limits(tolerances, self.tol, self.max_iter, self.max_time, self.divergence)
 
 
 def _flag(options: NlpOptions, name: str) -> None:

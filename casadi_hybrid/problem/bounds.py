@@ -90,6 +90,11 @@ def checked(value: Any, size: int, name: str, *, infinite: bool = False) -> Vect
     if size == 0 and array.size <= 1:
         return np.zeros(0)
     if infinite:
+        nan = np.flatnonzero(np.isnan(array))
+        if nan.size:
+            raise InputError(
+                f"{name}[{nan[0]}] is nan. Ill-posed problem: a bound is a number, or infinite"
+            )
         # The common check refuses infinities: let it see the rest.
         vector = as_vector(np.where(np.isinf(array), 0.0, array), size, name)
         flat = array.ravel()
@@ -155,12 +160,14 @@ def check_pair(
         bad = values == wrong
         if anywhere(bad):
             i = int(bad.argmax())
-            raise InputError(f"{label}[{i}] is {wrong}; no value of {names[i]} can meet it")
+            raise InputError(
+                f"{label}[{i}] is {wrong}. Ill-posed problem: no value of {names[i]} can meet it"
+            )
     crossed = low > high
     if anywhere(crossed):
         i = int(crossed.argmax())
         raise InputError(
-            f"lb{of}[{i}] = {low[i]:g} exceeds ub{of}[{i}] = {high[i]:g}; "
-            f"no value of {names[i]} lies between them"
+            f"lb{of}[{i}] = {low[i]:g} exceeds ub{of}[{i}] = {high[i]:g}. "
+            f"Ill-posed problem: no value of {names[i]} lies between them"
         )
     return low, high

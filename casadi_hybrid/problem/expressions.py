@@ -52,7 +52,7 @@ def check_symbols(value: Any, name: str, *, kind: Any = None, empty: bool = Fals
         )
     if not value.is_column() or not value.is_dense():
         raise InputError(
-            f"{name} has shape {value.shape}; a dense column vector is needed. Make a "
+            f"{name} has shape {value.shape}; a dense vector is needed, in one column. Make a "
             f"column symbol with {value.numel()} entries and give it its shape by ca.reshape"
         )
     return value
@@ -71,7 +71,7 @@ def check_expression(value: Any, name: str, kind: Any) -> Symbol:
         )
     if value.numel() and not value.is_column():
         raise InputError(
-            f"{name} has shape {value.shape}; a column vector is needed, such as ca.vec({name})"
+            f"{name} has shape {value.shape}; a dense vector is needed, such as ca.vec({name})"
         )
     return ca.densify(value)
 
@@ -81,7 +81,8 @@ def no_free_symbols(expression: Symbol, name: str, x: Symbol, p: Symbol) -> None
     free = make_graph(x, p, [expression]).get_free()
     if free:
         raise InputError(
-            f"{name} depends on {', '.join(free)}, which is neither in x nor in p; "
+            f"{name} depends on {', '.join(free)}, which is neither in x nor in p "
+            f"([{', '.join(free)}] are free); "
             "add it to one of them or replace it by its value"
         )
 

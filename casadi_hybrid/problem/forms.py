@@ -71,6 +71,11 @@ def read_form(nlp: Any) -> Form:
     entries = {key: expression_of(value) for key, value in nlp.items()}
     if _is_nothing(entries.get("f", 0)):
         entries["f"] = 0.0
+    if isinstance(entries.get("f"), ca.SX | ca.MX) and not entries["f"].nnz():
+        raise InputError(
+            "f has no entry, as a matrix without nonzeros has none; a dense scalar is needed: "
+            "leave f out where there is nothing to minimize"
+        )
     return Form(entries)
 
 
@@ -89,9 +94,11 @@ def expression_of(value: Any) -> Any:
     if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
         return ca.DM(np.asarray(value, dtype=np.float64))
     if isinstance(value, np.ndarray) and value.dtype.kind == "O" and value.ndim in (1, 2):
-        rows = [ca.horzcat(*row) if row.size else ca.DM(1, 0) for row in np.atleast_2d(value)]
-        joined = ca.vertcat(*rows)
-        return joined.T if value.ndim == 1 else joined
+        rows = value[:, np.newaxis] if value.ndim == 1 else value
+        try:
+            return ca.vertcat(*(ca.horzcat(*row) for row in rows))
+        except NotImplementedError:  # CasADi's word for entries that are no expressions
+            return value
     return value
 
 
