@@ -172,7 +172,10 @@ def agreed(reason: StopReason, point: PointStatus) -> StopReason:
 def _context(program: Problem, x0: Vector, p: Vector) -> dict[str, Any]:
     """What a result says of its problem."""
     names = program.functions
+    lacking = f"there are no second derivatives ({names.lacking})" if names.lacking else ""
     return {
+        "hessian": names.hessian,
+        "remarks": (lacking,) if lacking else (),
         "problem": program.name,
         "constraint_names": names.constraint_names,
         "variable_names": names.variable_names,

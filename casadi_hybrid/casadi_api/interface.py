@@ -63,6 +63,18 @@ def nlpsol(
                                                        that is done where it pays
             jit                               False    compile the functions by the system's C
                                                        compiler
+            hessian_approximation             None     ``"exact"``, ``"gauss-newton"`` (f has to be
+                                                       a sum of squares) or ``"limited-memory"``
+                                                       (learned from first derivatives). By
+                                                       default ``hess_lag``, else the exact one,
+                                                       else, where second derivatives do not
+                                                       exist, limited memory; ``stats()`` says it
+            hess_lag                          None     Function (x, p, lam_f, lam_g) → Hessian, in
+                                                       full or its upper triangle
+            jac_g                             None     Function (x, p) → g, J_g
+            grad_f                            None     Function (x, p) → f, ∇f
+            residuals                         None     Function (x, p) → F with f = ½‖F‖² or ‖F‖²,
+                                                       where Gauss–Newton does not see it in f
             constraint_names                  None     m names for messages; ``g[i]`` by default
             variable_names                    None     n names for messages; ``x[i]`` by default
             ================================  =======  =============================================
@@ -70,8 +82,8 @@ def nlpsol(
             The other options of ``ca.nlpsol`` are accepted where there is nothing to switch
             (``calc_lam_p``, ``verbose``, …) and refused with the reason where they ask for what
             is not done here. Of IPOPT's, written ``"ipopt.max_iter"`` or ``{"ipopt": {…}}``,
-            ``tol``, ``max_iter``, ``max_wall_time``, ``max_cpu_time``, ``diverging_iterates_tol``
-            and ``print_level`` (5 and more print the log) are translated; an
+            ``tol``, ``max_iter``, ``max_wall_time``, ``max_cpu_time``,
+            ``diverging_iterates_tol``, ``hessian_approximation`` and ``print_level`` (5 and more print the log) are translated; an
             :class:`~casadi_hybrid.casadi_api.foreign.OptionWarning` names those that are not used.
 
     Returns:

@@ -75,7 +75,8 @@ class Sensitivities:
                 "the program's functions are compiled, so they cannot be differentiated with "
                 "respect to p; build it with compile=False"
             )
-        self.program = program
+        self.program = program = program.exact()
+        program.functions.with_hessian("second")  # refused here where there is none
         self._weak, self._kkt_tol = weak, kkt_tol
         self._mixed = _parameter_derivatives(program)
 

@@ -41,6 +41,7 @@ def casadi_stats(
         "unified_return_status": unified_status(result),
         "point_status": result.point.name,
         "detail": result.detail,
+        "hessian": result.hessian,
         "iter_count": result.iterations,
         "iterations": {name: list(numbers) for name, numbers in iterations.items()},
         "n_call_nlp_f": first,

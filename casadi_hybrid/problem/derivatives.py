@@ -12,6 +12,12 @@ from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.problem.gauss_newton import gauss_newton
 
 EXACT, GIVEN, GAUSS_NEWTON, LIMITED_MEMORY = "exact", "given", "gauss-newton", "limited-memory"
+MEANING = {
+    EXACT: "CasADi's, exact",
+    GIVEN: "the one that was given",
+    GAUSS_NEWTON: "that of Gauss and Newton, without the curvature of residuals and constraints",
+    LIMITED_MEMORY: "learned from first derivatives (limited memory)",
+}
 APPROXIMATIONS = (EXACT, GAUSS_NEWTON, LIMITED_MEMORY)
 
 _REMEDY = (
@@ -117,6 +123,21 @@ class Derivatives:
             given[1], x, p
         )
         return ca.densify(gradient), jacobian
+
+    def attached(self, graph: ca.Function) -> ca.Function:
+        """(x, p) → (f, g) whose derivatives by x are those given; the graph itself without any."""
+        if self.grad_f is None and self.jac_g is None:
+            return graph
+        x, p = (ca.MX.sym(name, graph.size1_in(i)) for i, name in enumerate("xp"))
+        f, g = graph.call([x, p], True, False)
+        gradient, jacobian = self.first(f, g, x, p)
+        names = ["x", "p", "out_f", "out_g"]
+        slots = [x, p, ca.MX(1, 1), ca.MX(g.numel(), 1)]
+        blocks = [gradient.T, ca.MX(1, p.numel()), jacobian, ca.MX(g.numel(), p.numel())]
+        labels = ["jac_f_x", "jac_f_p", "jac_g_x", "jac_g_p"]
+        J = ca.Function("jac_graph", slots, blocks, names, labels)
+        options = {"custom_jacobian": J, "jac_penalty": 0, "never_inline": True}
+        return ca.Function("graph", [x, p], [f, g], ["x", "p"], ["f", "g"], options)
 
     def second(
         self, f: Any, g: Any, x: Any, p: Any, lam: Any, slope: Callable[[], Any]

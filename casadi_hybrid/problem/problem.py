@@ -259,11 +259,14 @@ class Problem:
 
     @cached_property
     def parameter_gradient(self) -> ca.Function:
-        """(x, λ, p) → ∂(f + λᵀc)/∂p, a column of n_p entries; built at the first use."""
+        """(x, λ, p) → ∂(f + λᵀc)/∂p, n_p entries, NaN where it has none; built at the first use."""
         kind = type(self.x)
         x, p, lam = kind.sym("x", self.n), kind.sym("p", self.n_p), kind.sym("lam", self.m)
         f, c = self.graph.call([x, p], True, False)
-        slope = ca.gradient(f + ca.dot(lam, c), p) if self.n_p else kind(0, 1)
+        try:
+            slope = ca.gradient(f + ca.dot(lam, c), p) if self.n_p else kind(0, 1)
+        except RuntimeError:
+            slope = kind(ca.DM.nan(self.n_p, 1))
         return ca.Function("gradient_p", [x, lam, p], [ca.densify(slope)])
 
     def with_derivatives(self, derivatives: Derivatives) -> Problem:
@@ -277,6 +280,22 @@ class Problem:
         for label in _BUILT:
             made.__dict__.pop(label, None)
         return made
+
+    def exact(self) -> Problem:
+        """The same problem with CasADi's own derivatives; itself where it has them, or has none."""
+        if self.derivatives.plain:
+            return self
+        own = self.with_derivatives(Derivatives())
+        try:
+            own.functions  # noqa: B018
+        except InputError:
+            return self
+        return own
+
+    @property
+    def differentiable_graph(self) -> ca.Function:
+        """(x, p) → (f, c) with the first derivatives by x that are given."""
+        return self.derivatives.attached(self.graph)
 
     def compiled(self) -> Problem:
         """The same problem with functions compiled by the system's C compiler, where it has one."""
