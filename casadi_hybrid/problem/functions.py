@@ -25,7 +25,7 @@ from casadi_hybrid.basics.arrays import all_finite
 from casadi_hybrid.basics.errors import CompilerWarning, EvaluationError, InputError
 from casadi_hybrid.basics.inputs import Matrix, Vector
 from casadi_hybrid.problem.blocks import Blocks
-from casadi_hybrid.problem.derivatives import EXACT, Derivatives
+from casadi_hybrid.problem.derivatives import EXACT, Derivatives, uses_differences
 
 COMPILERS = ("cc", "gcc", "clang")
 EXPANSION_LIMIT = 8_000_000
@@ -48,6 +48,7 @@ class Functions:
         hessian: what ∇²ₓₓL is, one of the words of :mod:`casadi_hybrid.problem.derivatives`.
         lacking: why there are no second derivatives, in CasADi's words; empty where there are, or
             where they are not wanted.
+        differenced: whether first derivatives are finite differences in part.
         unexpanded: the MX functions in the order of these four, where some of the four are their
             SX expansions; empty otherwise. Loops keep them small, which a compiler needs.
     """
@@ -62,6 +63,7 @@ class Functions:
     constraint_label: str = "h"
     hessian: str = EXACT
     lacking: str = ""
+    differenced: bool = False
     unexpanded: tuple[ca.Function, ...] = ()
 
     @property
@@ -328,11 +330,13 @@ def build_functions(
     f, h = graph.call([x, p], True, False)
     lam = kind.sym("lam", h.numel())
     gradient, jacobian = source.first(f, h, x, p)
-    hessian, origin, lacking = source.second(
-        f, h, x, p, lam, lambda: gradient + jacobian.T @ lam
-    )
     first = [f, gradient, h, jacobian]
     labels = ["f", "grad_f", "h", "jac_h"]
+    first_function = ca.Function("first", [x, p], first, ["x", "p"], labels)
+    differenced = uses_differences(first_function)
+    hessian, origin, lacking = source.second(
+        f, h, x, p, lam, lambda: gradient + jacobian.T @ lam, differenced=differenced
+    )
     inputs = [x, lam, p], ["x", "lam", "p"]
     second = curvature = None
     if hessian is not None:
@@ -342,7 +346,7 @@ def build_functions(
         curvature = ca.Function("curvature", inputs[0], [hessian], inputs[1], ["hess_lag"])
     functions = Functions(
         ca.Function("residual", [x, p], [h], ["x", "p"], ["h"]),
-        ca.Function("first", [x, p], first, ["x", "p"], labels),
+        first_function,
         second,
         curvature,
         constraint_names,
@@ -351,6 +355,7 @@ def build_functions(
         constraint_label,
         origin,
         lacking,
+        differenced,
     )
     if compiled:
         return functions.compiled()

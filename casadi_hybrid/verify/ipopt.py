@@ -247,10 +247,11 @@ def _elastic(
 def _symbols(asked: Asked) -> tuple[Any, Any, Any, Any]:
     """f and g on fresh symbols: the problem's own x may be a stack of several."""
     graph, kind = asked.problem.differentiable_graph, type(asked.problem.x)
-    if asked.problem.derivatives.functions:
+    inline = graph is asked.problem.graph  # else derivatives belong to the call
+    if not inline:
         kind = ca.MX
     x, p = (kind.sym(name, graph.numel_in(i)) for i, name in enumerate("xp"))
-    f, g = graph.call([x, p], True, False)
+    f, g = graph.call([x, p], inline, not inline)
     return x, p, f, g
 
 
