@@ -14,7 +14,8 @@ and IPOPT is told.
 * solved: residual ≤ 1e-6, whatever the solver says of itself;
 * eval.: evaluations of f, g and their derivatives; of IPOPT, those of ∇f.
 
-IPOPT does not relax its bounds (``bound_relax_factor`` 0) and has its own ``tol`` of 1e-8.
+IPOPT does not relax its bounds (``bound_relax_factor`` 0) and has its own ``tol`` of 1e-8. Each
+solve may take two minutes.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from problems.hs import HS, NLP
 
 from casadi_hybrid import nlpsol
 
+SECONDS = 120.0
 LEARN = {"hessian_approximation": "limited-memory"}
 
 
@@ -89,12 +91,12 @@ def run(solver: Any, data: Mapping[str, Any], x0: Any) -> Answer:
 
 def ours(nlp: Mapping[str, Any], **options: Any) -> Any:
     """This package's solver."""
-    return nlpsol("ours", "hybrid", nlp, options)
+    return nlpsol("ours", "hybrid", nlp, {"max_time": SECONDS, **options})
 
 
 def ipopt(nlp: dict[str, Any]) -> Any:
     """IPOPT with limited memory."""
-    return ca.nlpsol("peer", "ipopt", nlp, ipopt_options(tol=1e-8, **LEARN))
+    return ca.nlpsol("peer", "ipopt", nlp, ipopt_options(tol=1e-8, max_wall_time=SECONDS, **LEARN))
 
 
 def totals(label: str, answers: Sequence[Answer]) -> str:

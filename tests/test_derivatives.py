@@ -37,7 +37,9 @@ def exact() -> Any:
 
 
 @pytest.mark.parametrize("part", [lambda full: full, ca.triu, ca.densify])
-def test_a_given_hessian_in_full_or_its_triangle_makes_the_same_steps(exact: Any, part: Any) -> None:
+def test_a_given_hessian_in_full_or_its_triangle_makes_the_same_steps(
+    exact: Any, part: Any
+) -> None:
     found = solved(hess_lag=hess_lag(part))
     assert found.hessian == "given"
     assert exact.hessian == "exact"
@@ -215,11 +217,11 @@ def test_given_residuals() -> None:
     twisted = ca.bilin(W, RESIDUALS[:2], RESIDUALS[:2])  # no sum of squares in its terms
     root = ca.DM(np.linalg.cholesky(W.full()).T)
     with pytest.raises(InputError, match="no square is seen in f; give residuals"):
-        nlpsol(
-            "s", "hybrid", {**NLP, "f": twisted}, {"hessian_approximation": "gauss-newton"}
-        )
+        nlpsol("s", "hybrid", {**NLP, "f": twisted}, {"hessian_approximation": "gauss-newton"})
     for factor, scale in ((1.0, 1.0), (0.5, 0.5)):
-        own = Derivatives("gauss-newton", residuals=ca.Function("r", [X, P], [root @ RESIDUALS[:2]]))
+        own = Derivatives(
+            "gauss-newton", residuals=ca.Function("r", [X, P], [root @ RESIDUALS[:2]])
+        )
         problem = Problem(x=X, p=P, f=factor * twisted, derivatives=own)
         J = ca.jacobian(root @ RESIDUALS[:2], X)
         wanted = ca.Function("H", [X, P], [2 * scale * J.T @ J])([0.7, -0.4], 1.5)
@@ -230,7 +232,7 @@ def test_given_residuals() -> None:
         Problem(x=X, p=P, f=twisted, derivatives=wrong).functions  # noqa: B018
 
 
-@pytest.mark.parametrize("f", [ca.sin(X[0]), X[0] * X[1] ** 2 + X[0] ** 2, -ca.exp(X[0]) ** 2])
+@pytest.mark.parametrize("f", [ca.sin(X[0]), X[0] * X[1] ** 2 + X[0] ** 2, -(ca.exp(X[0]) ** 2)])
 def test_what_is_no_sum_of_squares_is_refused(f: Any) -> None:
     with pytest.raises(InputError, match=r"square.*give residuals"):
         nlpsol("s", "hybrid", {"x": X, "f": f}, {"hessian_approximation": "gauss-newton"})

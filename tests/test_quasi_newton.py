@@ -209,7 +209,7 @@ def test_stages_learn_at_once_and_alone() -> None:
 
 def test_a_large_block_is_the_same_matrix_by_its_updates(monkeypatch: pytest.MonkeyPatch) -> None:
     n = 7
-    parts, slopes = quadratics(n, 5)
+    _, slopes = quadratics(n, 5)
     whole = QuasiNewton(Blocks(n, (np.arange(n),)), None)
     for module in (blocks, learning):
         monkeypatch.setattr(module, "LARGE", 3)
@@ -233,9 +233,7 @@ def test_the_low_rank_kernel_solves_and_counts(seed: int) -> None:
     base = Pattern((n, n), np.arange(n), np.arange(n))
     full = Pattern((m, n), np.tile(np.arange(m), n), np.repeat(np.arange(n), m))
     A = Sparse(full, draws.standard_normal(n * m))
-    W = LowRank(
-        Sparse(base, np.ones(n)), draws.standard_normal((n, r)), draws.standard_normal(r)
-    )
+    W = LowRank(Sparse(base, np.ones(n)), draws.standard_normal((n, r)), draws.standard_normal(r))
     D = draws.uniform(0, 1, n)
     H = np.diag(1.0 + D) + W.U @ np.diag(W.w) @ W.U.T
     dense = A.scipy().toarray()

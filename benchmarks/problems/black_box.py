@@ -52,18 +52,23 @@ class _Sensitivity(ca.Callback):
         self.construct(name, {})
 
     def get_n_in(self) -> int:
+        """How many arguments."""
         return 3
 
     def get_n_out(self) -> int:
+        """How many outputs."""
         return 2
 
     def get_sparsity_in(self, i: int) -> ca.Sparsity:
+        """The shape of an argument."""
         return ca.Sparsity.dense(self._step.nu if i == 1 else self._step.nx, 1)
 
     def get_sparsity_out(self, i: int) -> ca.Sparsity:
+        """The shape of an output."""
         return ca.Sparsity.dense(self._step.nx, (self._step.nx, self._step.nu)[i])
 
     def eval(self, arguments: Any) -> list[ca.DM]:
+        """The numbers."""
         _, A, B = self._step.numbers(arguments)
         return [ca.DM(A), ca.DM(B)]
 
@@ -89,24 +94,31 @@ class Step(ca.Callback):
         return step_of(self.rates, x, u, self.h)
 
     def get_n_in(self) -> int:
+        """How many arguments."""
         return 2
 
     def get_n_out(self) -> int:
+        """How many outputs."""
         return 1
 
     def get_sparsity_in(self, i: int) -> ca.Sparsity:
+        """The shape of an argument."""
         return ca.Sparsity.dense((self.nx, self.nu)[i], 1)
 
     def get_sparsity_out(self, i: int) -> ca.Sparsity:
+        """The shape of an output."""
         return ca.Sparsity.dense(self.nx, 1)
 
     def eval(self, arguments: Any) -> list[ca.DM]:
+        """The numbers."""
         return [ca.DM(self.numbers(arguments)[0])]
 
     def has_jacobian(self) -> bool:
+        """It has one."""
         return True
 
     def get_jacobian(self, name: str, inames: Any, onames: Any, opts: Any) -> ca.Function:
+        """Its Jacobian, which has none."""
         if self._sensitivity is None:  # CasADi does not keep it alive
             self._sensitivity = _Sensitivity(name, self)
         return self._sensitivity
@@ -231,7 +243,7 @@ def cart_pole(N: int = 40) -> BlackBox:
 
 def reactor(N: int = 40) -> BlackBox:
     """A stirred tank with an exothermic reaction (Hicks and Ray) taken to another steady state."""
-    theta, k10, E, Tf, Tc, alpha = 20.0, 300.0, 5.0, 0.3947, 0.3816, 1.95e-4
+    theta, k10, E, Tf, Tc, alpha = 20.0, 300.0, 5.0, 0.3947, 0.3816, 1.95e-2  # flow in hundreds
 
     def rates(x: Array, u: Array) -> tuple[Array, Array, Array]:
         C, T = x
@@ -247,12 +259,12 @@ def reactor(N: int = 40) -> BlackBox:
     return _transcribed(
         "stirred-tank reactor",
         Step(rates, 2, 1, h),
-        lambda x, u: h * (1e3 * ca.sumsqr(x - goal) + 1e-5 * ca.sumsqr(u - 390)),
+        lambda x, u: h * (1e3 * ca.sumsqr(x - goal) + 0.1 * ca.sumsqr(u - 3.9)),
         lambda x: 1e3 * ca.sumsqr(x - goal),
         first=first.tolist(),
         last=None,
         guess=first + ramp * (np.array([0.4083, 0.7293]) - first),
-        reach=([0], [2000]),
+        reach=([0], [20]),
         room=([0.0, 0.3], [1.0, 1.5]),
     )
 

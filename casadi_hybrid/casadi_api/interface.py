@@ -83,7 +83,8 @@ def nlpsol(
             (``calc_lam_p``, ``verbose``, …) and refused with the reason where they ask for what
             is not done here. Of IPOPT's, written ``"ipopt.max_iter"`` or ``{"ipopt": {…}}``,
             ``tol``, ``max_iter``, ``max_wall_time``, ``max_cpu_time``,
-            ``diverging_iterates_tol``, ``hessian_approximation`` and ``print_level`` (5 and more print the log) are translated; an
+            ``diverging_iterates_tol``, ``hessian_approximation`` and ``print_level`` (5 and more
+            print the log) are translated; an
             :class:`~casadi_hybrid.casadi_api.foreign.OptionWarning` names those that are not used.
 
     Returns:

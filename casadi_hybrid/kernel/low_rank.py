@@ -1,7 +1,7 @@
 """A Hessian with a part of low rank that is full, factored by that of its sparse part.
 
-With W = H + U diag(w) Uᵀ, H sparse and U of a few columns, K = K₀ + U diag(w) Uᵀ (U below with zeros)
-for the K₀ of H, and by Woodbury's formula
+With W = H + U diag(w) Uᵀ, H sparse and U of a few columns, K = K₀ + U diag(w) Uᵀ (U with zeros
+below) for the K₀ of H, and by Woodbury's formula
 
     K⁻¹ = K₀⁻¹ − Z T⁻¹ Zᵀ,    Z = K₀⁻¹U,    T = diag(w)⁻¹ + UᵀZ.
 

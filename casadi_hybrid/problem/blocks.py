@@ -11,7 +11,6 @@ from scipy.sparse.csgraph import connected_components
 
 from casadi_hybrid.kernel.sparse import Index
 
-
 LARGE = 200
 """A larger block has no dense matrix where matrices are sparse."""
 
@@ -56,9 +55,7 @@ class Blocks:
         """Their nonzeros, n×n; of large blocks the diagonal."""
         pattern = np.concatenate(
             [
-                np.array(np.meshgrid(b, b)).reshape(2, -1)
-                if b.size <= LARGE
-                else np.array([b, b])
+                np.array(np.meshgrid(b, b)).reshape(2, -1) if b.size <= LARGE else np.array([b, b])
                 for b in self.members
             ]
             or [np.zeros((2, 0), dtype=np.intp)],

@@ -65,9 +65,10 @@ class Derivatives:
         for name in ("hess_lag", "jac_g", "grad_f", "residuals"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, ca.Function):
+                takes = "x, p, lam_f, lam_g" if name == "hess_lag" else "x, p"
                 raise InputError(
                     f"{name} must be a CasADi Function, got {type(value).__name__}; make one by "
-                    f"ca.Function({name!r}, [{'x, p, lam_f, lam_g' if name == 'hess_lag' else 'x, p'}], …)"
+                    f"ca.Function({name!r}, [{takes}], …)"
                 )
         if self.hess_lag is not None and self.hessian in (GAUSS_NEWTON, LIMITED_MEMORY):
             raise InputError(

@@ -32,7 +32,8 @@ from casadi_hybrid.problem.expressions import (
     stack_symbols,
     symbols_of,
 )
-from casadi_hybrid.problem.functions import Functions, build_functions
+from casadi_hybrid.problem.functions import Functions
+from casadi_hybrid.problem.generate import build_functions
 from casadi_hybrid.problem.numbers import NUMBERS, Defaults, Numbers, Sizes
 
 _SYMBOLS = ("x", "p", "f", "h", "g")
@@ -103,7 +104,7 @@ class Problem:
     p0: Any = None
     lam_x0: Any = None
     lam_g0: Any = None
-    derivatives: Derivatives = Derivatives()
+    derivatives: Derivatives = Derivatives()  # noqa: RUF009  immutable
     blocks: dict[str, Blocks] = field(init=False, repr=False)
     """Entries of the named blocks of ``"x"``, ``"p"``, ``"g"`` and, of all rows (h; g), ``"c"``."""
     shapes: Shapes = field(init=False, repr=False)

@@ -170,10 +170,7 @@ class StandardForm:
         self.undefined: EvaluationError | None = None
         self.dense = program.n + program.m <= DENSE_LIMIT
         self.evaluator = Evaluator(program, p, dense=self.dense)
-        self._learned: QuasiNewton | None = None
-        if self.evaluator.learns:
-            pattern = None if self.dense else patterns_of(program)[1]
-            self._learned = QuasiNewton(program.functions.blocks, pattern)
+        self._learned = self._memory()
         self.free: Index = np.flatnonzero(bounds.lbx < bounds.ubx)
         finite = np.isfinite(bounds.lbg) | np.isfinite(bounds.ubg)
         self.rows: Index = np.flatnonzero(finite)
@@ -277,6 +274,14 @@ class StandardForm:
     def forget(self) -> bool:
         """Drop what was learned of the Hessian; whether there was anything."""
         return self._learned is not None and self._learned.forget()
+
+    def _memory(self) -> QuasiNewton | None:
+        """What learns the Hessian, where there are no second derivatives."""
+        if not self.evaluator.learns:
+            return None
+        functions = self.program.functions
+        pattern = None if self.dense else patterns_of(self.program)[1]
+        return QuasiNewton(functions.blocks, pattern, differenced=functions.differenced)
 
     def zero_hessian(self) -> Operator:
         """Zeros on the Hessian's pattern, without an evaluation."""

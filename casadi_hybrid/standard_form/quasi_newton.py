@@ -36,7 +36,8 @@ Stack = NDArray[np.float64]
 MEMORY = 20
 """Pairs that are remembered."""
 _SKIPPED = 1e-8
-_EPS = float(np.finfo(float).eps)
+# A shorter step shows more of the errors of slopes than of curvature (relative to 1 + ‖x‖_∞).
+_LEAST, _LEAST_DIFFERENCED = 1e-11, 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +55,13 @@ class QuasiNewton:
     Args:
         blocks: those of the Hessian.
         pattern: where its matrices have entries; None for dense ones.
+        differenced: whether slopes are finite differences.
     """
 
-    def __init__(self, blocks: Blocks, pattern: Pattern | None) -> None:
+    def __init__(
+        self, blocks: Blocks, pattern: Pattern | None, *, differenced: bool = False
+    ) -> None:
+        self._shortest = _LEAST_DIFFERENCED if differenced else _LEAST
         self._n, self._pattern = blocks.n, pattern
         # In dense matrices a block of any size is as good as another.
         limit = LARGE if pattern is not None else blocks.n
@@ -94,10 +99,10 @@ class QuasiNewton:
         y = np.diff(slopes, axis=0)
         least = self._least(self._places[-1].x)
         if self._pattern is None:
-            H = np.zeros((self._n, self._n))
+            full = np.zeros((self._n, self._n))
             for members in self._small:
-                H[members[:, :, None], members[:, None, :]] = _matrices(s, y, members, least)
-            return H
+                full[members[:, :, None], members[:, None, :]] = _matrices(s, y, members, least)
+            return full
         data = np.zeros(self._pattern.rows.size)
         data[self._ones] = 1.0
         for members, where in zip(self._small, self._where, strict=True):
@@ -115,10 +120,9 @@ class QuasiNewton:
             weights.append(w[0, used])
         return LowRank(H, np.hstack(columns), np.concatenate(weights))
 
-    @staticmethod
-    def _least(x: Vector) -> float:
-        """A shorter step is rounding."""
-        return 10.0 * _EPS * (1.0 + float(np.abs(x).max(initial=0.0)))
+    def _least(self, x: Vector) -> float:
+        """A shorter step teaches nothing."""
+        return self._shortest * (1.0 + float(np.abs(x).max(initial=0.0)))
 
 
 def _updates(s: Stack, y: Stack, members: Index, least: float) -> tuple[Stack, Stack]:
@@ -127,7 +131,7 @@ def _updates(s: Stack, y: Stack, members: Index, least: float) -> tuple[Stack, S
     Args:
         s, y: all pairs, q×n.
         members: variables of each block, blocks×size.
-        least: a shorter step of a block is rounding.
+        least: a shorter step of a block teaches nothing.
 
     Returns:
         blocks×q×size and blocks×q numbers.
