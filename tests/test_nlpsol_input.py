@@ -61,7 +61,7 @@ def test_bad_arguments_are_refused_before_any_work(call: dict[str, Any], message
         ({"error_on_fial": True}, "did you mean 'error_on_fail'"),
         ({"discrete": [False, True]}, "'discrete' = .* is not supported: only real variables"),
         ({"bound_consistency": True}, "clip it yourself"),
-        ({"hess_lag": ca.Function("h", [X], [X])}, "the exact Hessian"),
+        ({"hess_lag": ca.Function("h", [X], [X])}, "hess_lag must take 4 arguments"),
         ({"convexify_strategy": "eigen-clip"}, "corrected by inertia"),
         ({"tol": 0}, "tol must be a positive number"),
         ({"residual_tol": np.nan}, "residual_tol must be"),
