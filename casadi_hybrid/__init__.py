@@ -13,6 +13,7 @@ from casadi_hybrid.casadi_api.runner import SolveError
 from casadi_hybrid.casadi_api.sensitivity import solution_sensitivity
 from casadi_hybrid.course.history import History
 from casadi_hybrid.methods import METHODS
+from casadi_hybrid.problem.derivatives import Derivatives
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
 from casadi_hybrid.solver import Solver
@@ -23,6 +24,7 @@ __version__ = "0.2.0"
 
 __all__ = [
     "METHODS",
+    "Derivatives",
     "DesignError",
     "EvaluationError",
     "History",

@@ -18,6 +18,7 @@ from casadi_hybrid.point.kkt import violations
 from casadi_hybrid.point.residuals import Residuals, Tolerances
 from casadi_hybrid.point.working_set import WarmStart, WorkingSet, active_sides
 from casadi_hybrid.problem.bounds import Bounds
+from casadi_hybrid.problem.derivatives import EXACT
 from casadi_hybrid.standard_form.form import Linearization
 
 Known = TypeVar("Known", bound="Answer")
@@ -46,6 +47,8 @@ class Answer:
         evaluations: calls of the problem's functions, by kind.
         elapsed: seconds.
         method, problem: names.
+        hessian: what the Hessian of the Lagrangian was: ``"exact"``, ``"given"``,
+            ``"gauss-newton"`` or ``"limited-memory"``.
         constraint_names, variable_names: one an entry of g and x.
         x0, p: the start and the parameters of the solve.
         mu: μ, the paper's dual variable at x, which depends on the split; None for methods without
@@ -87,6 +90,7 @@ class Answer:
     tolerances: Tolerances
     method: str
     problem: str
+    hessian: str = EXACT
     mu: Vector | None = None
     effective_multipliers: Vector | None = None
     certificate: float | None = None

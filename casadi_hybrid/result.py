@@ -9,6 +9,7 @@ import numpy as np
 from casadi_hybrid.answer import Answer
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.explain.findings import findings
+from casadi_hybrid.problem.derivatives import EXACT, MEANING
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -37,6 +38,8 @@ class Result(Answer):
             else "The objective is not known there.",
             f"Residuals: {', '.join(kinds)}.",
         ]
+        if self.hessian != EXACT:
+            lines.append(f"The Hessian: {MEANING[self.hessian]}.")
         undefined = self._undefined_start()
         if self.detail and not undefined:
             lines.append(f"Detail: {self.detail}.")
@@ -84,6 +87,8 @@ class Result(Answer):
             rows.append((kind, f"{value:.2e}  (tolerance {tolerance:.0e}{places.get(kind, '')})"))
         took = f"{self.iterations}  ({calls or 'no'} evaluations, {self.elapsed:.3g} s)"
         rows.append(("iterations", took))
+        if self.hessian != EXACT:
+            rows.append(("Hessian", MEANING[self.hessian]))
         if self.detail:
             rows.append(("detail", self.detail))
         rows += [("remark", remark) for remark in self.remarks]

@@ -70,7 +70,14 @@ def test_a_room_imports_what_the_table_allows(room):
 
 def test_every_part_has_an_example_that_says_what_comes_out():
     with_code = [title for title, blocks in SECTIONS.items() if blocks]
-    assert with_code == ["A rule", "An iteration", "A stopping test", "A kernel", "A scenario"]
+    assert with_code == [
+        "A rule",
+        "An iteration",
+        "A stopping test",
+        "A kernel",
+        "Where the Hessian comes from",
+        "A scenario",
+    ]
     for title in with_code:
         assert "assert " in SECTIONS[title][-1], title
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from casadi_hybrid import PointStatus, Problem, Solver, StopReason
 from casadi_hybrid.basics.errors import CompilerWarning, EvaluationError
-from casadi_hybrid.problem import functions
+from casadi_hybrid.problem import functions, generate
 from casadi_hybrid.problem.oracle import Oracle
 
 KINDS = (ca.SX, ca.MX)
@@ -302,7 +302,7 @@ def mx_problem(wrap: Any = lambda y: y) -> tuple[Any, Any, Any]:
 
 
 def built(x: Any, f: Any, h: Any, *, compiled: bool = False) -> functions.Functions:
-    return functions.build_functions(
+    return generate.build_functions(
         ca.Function("graph", [x, ca.MX.sym("p", 0)], [f, h]),
         constraint_names=("a", "b"),
         variable_names=("x", "y", "z"),

@@ -22,6 +22,7 @@ from casadi_hybrid.standard_form.form import EASED, eased
 RELAXATION = 1e-8
 # After so many steps without an answer another start of the central path is tried.
 PATIENCE = 200
+_LEARNING = 1000  # where the Hessian has to be learned on the way
 _SECOND_NU, _SECOND_PUSH = 100.0, 0.25
 _WARM_NU, _WARM_PATIENCE = 1e-6, 50
 _BESIDE_STEPS = 20
@@ -93,7 +94,8 @@ def first_attempt(program: Problem, x0: Vector, overdetermined: bool) -> Attempt
     """
     if overdetermined and not program.linear:
         return Attempt(x0, PATIENCE, root=True, scaled=False)
-    return Attempt(x0, PATIENCE, rescale=True)
+    learns = program.functions.curvature is None
+    return Attempt(x0, _LEARNING if learns else PATIENCE, rescale=True)
 
 
 def next_attempt(

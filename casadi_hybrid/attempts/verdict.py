@@ -175,7 +175,17 @@ def agreed(reason: StopReason, point: PointStatus) -> StopReason:
 def _context(program: Problem, x0: Vector, p: Vector) -> dict[str, Any]:
     """What a result says of its problem."""
     names = program.functions
+    remarks = []
+    if names.lacking:
+        remarks.append(f"there are no second derivatives to rely on: {names.lacking}")
+    if names.differenced:
+        remarks.append(
+            "first derivatives are finite differences, so residuals are known no better than "
+            "these: about 1e-8 of the size of what is differenced"
+        )
     return {
+        "hessian": names.hessian,
+        "remarks": tuple(remarks),
         "problem": program.name,
         "constraint_names": names.constraint_names,
         "variable_names": names.variable_names,

@@ -234,6 +234,11 @@ class Barrier:
         try:
             W = self._hessian(it)
             new = newton_step(form, self.settings, self._kernel, it, W, dependent=self._dependent)
+            if new is None and form.forget():  # what was learned elsewhere misleads here
+                W = self._hessian(it)
+                new = newton_step(
+                    form, self.settings, self._kernel, it, W, dependent=self._dependent
+                )
         except StallError:
             if it.at.theta <= self.settings.tol:
                 raise

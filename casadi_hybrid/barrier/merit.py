@@ -74,7 +74,7 @@ class Merit:
         switching = slope < 0 and alpha * _power(-slope) > _DELTA * self.theta**_S_THETA
         if switching and self.theta <= self._it.filter.theta_min:
             return "f" if phi - self.phi - noise <= _ETA * alpha * slope else ""
-        better = theta <= (1 - _GAMMA_THETA) * self.theta
+        better = theta <= (1 - _GAMMA_THETA) * self.theta and self.theta > 0.0
         lower = phi - self.phi - noise <= -_GAMMA_PHI * self.theta
         return "h" if better or lower else ""
 

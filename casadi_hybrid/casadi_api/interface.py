@@ -70,13 +70,25 @@ def nlpsol(
                                                        that is done where it pays
             jit                               False    compile the functions by the system's C
                                                        compiler
+            hessian_approximation             None     ``"exact"``, ``"gauss-newton"`` (f has to be
+                                                       a sum of squares) or ``"limited-memory"``
+                                                       (learned from first derivatives). By
+                                                       default ``hess_lag``, else the exact one,
+                                                       else, where second derivatives do not
+                                                       exist, limited memory; ``stats()`` says it
+            hess_lag                          None     Function (x, p, lam_f, lam_g) → Hessian, in
+                                                       full or its upper triangle
+            jac_g                             None     Function (x, p) → g, J_g
+            grad_f                            None     Function (x, p) → f, ∇f
+            residuals                         None     Function (x, p) → F with f = ½‖F‖² or ‖F‖²,
+                                                       where Gauss–Newton does not see it in f
             constraint_names                  None     m names for messages; ``g[i]`` by default
             variable_names                    None     n names for messages; ``x[i]`` by default
             ================================  =======  =============================================
 
             Of IPOPT's, written ``"ipopt.max_iter"`` or ``{"ipopt": {…}}``, ``tol``, ``max_iter``,
-            ``max_wall_time``, ``max_cpu_time``, ``diverging_iterates_tol``, the three limits above
-            and ``print_level`` (5 and more print the log; without it nothing is printed) are
+            ``max_wall_time``, ``max_cpu_time``, ``diverging_iterates_tol``, the three limits above,
+            ``hessian_approximation`` and ``print_level`` (5 and more print the log; without it nothing is printed) are
             translated. The other options of CasADi and IPOPT are accepted where there is nothing
             to switch (``calc_lam_p``, ``verbose``, ``sb``, ``warm_start_init_point``, …), refused
             with the reason where an answer would be another one without them, or left out, and one

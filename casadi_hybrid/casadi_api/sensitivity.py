@@ -68,7 +68,8 @@ class Sensitivities:
     """
 
     def __init__(self, program: Problem, *, weak: float = 1e-4, kkt_tol: float = 1e-5) -> None:
-        self.program = program
+        self.program = program = program.exact()
+        program.functions.with_hessian("second")  # refused here where there is none
         self._weak, self._kkt_tol = weak, kkt_tol
 
     @cached_property

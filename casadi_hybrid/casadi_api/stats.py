@@ -58,6 +58,7 @@ def casadi_stats(
         "unified_return_status": unified_status(result),
         "point_status": result.point.name,
         "detail": result.detail,
+        "hessian": result.hessian,
         "iter_count": max(len(lists["iter"]) - 1, 0),
         "n_steps": result.iterations,
         "iterations": lists,

@@ -11,6 +11,9 @@ from scipy.sparse.csgraph import connected_components
 
 from casadi_hybrid.kernel.sparse import Index
 
+LARGE = 200
+"""A larger block has no dense matrix where matrices are sparse."""
+
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
@@ -49,9 +52,12 @@ class Blocks:
 
     @property
     def sparsity(self) -> ca.Sparsity:
-        """Their nonzeros, n×n."""
+        """Their nonzeros, n×n; of large blocks the diagonal."""
         pattern = np.concatenate(
-            [np.array(np.meshgrid(b, b)).reshape(2, -1) for b in self.members]
+            [
+                np.array(np.meshgrid(b, b)).reshape(2, -1) if b.size <= LARGE else np.array([b, b])
+                for b in self.members
+            ]
             or [np.zeros((2, 0), dtype=np.intp)],
             axis=1,
         )

@@ -12,8 +12,15 @@ from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.problem.gauss_newton import gauss_newton
 
 EXACT, GIVEN, GAUSS_NEWTON, LIMITED_MEMORY = "exact", "given", "gauss-newton", "limited-memory"
+MEANING = {
+    EXACT: "CasADi's, exact",
+    GIVEN: "the one that was given",
+    GAUSS_NEWTON: "that of Gauss and Newton, without the curvature of residuals and constraints",
+    LIMITED_MEMORY: "learned from first derivatives (limited memory)",
+}
 APPROXIMATIONS = (EXACT, GAUSS_NEWTON, LIMITED_MEMORY)
 
+_DIFFERENCES = ("CentralDiff", "ForwardDiff", "BackwardDiff", "Smoothing")
 _REMEDY = (
     "give a ca.Callback has_jacobian and get_jacobian, make it with {'enable_fd': True} for finite "
     "differences, or pass grad_f and jac_g"
@@ -58,9 +65,10 @@ class Derivatives:
         for name in ("hess_lag", "jac_g", "grad_f", "residuals"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, ca.Function):
+                takes = "x, p, lam_f, lam_g" if name == "hess_lag" else "x, p"
                 raise InputError(
                     f"{name} must be a CasADi Function, got {type(value).__name__}; make one by "
-                    f"ca.Function({name!r}, [{'x, p, lam_f, lam_g' if name == 'hess_lag' else 'x, p'}], …)"
+                    f"ca.Function({name!r}, [{takes}], …)"
                 )
         if self.hess_lag is not None and self.hessian in (GAUSS_NEWTON, LIMITED_MEMORY):
             raise InputError(
@@ -110,35 +118,64 @@ class Derivatives:
             InputError: where one does not exist.
         """
         given = self.grad_f, self.jac_g
-        gradient = _existing("f", lambda: ca.gradient(f, x)) if given[0] is None else _call(
-            given[0], x, p
-        )
-        jacobian = _existing("g", lambda: ca.jacobian(g, x)) if given[1] is None else _call(
-            given[1], x, p
-        )
+        if given[0] is None:
+            gradient = _existing("f", lambda: ca.gradient(f, x))
+        else:
+            gradient = _called(given[0], x, p)[1]
+        if given[1] is None:
+            jacobian = _existing("g", lambda: ca.jacobian(g, x))
+        else:
+            jacobian = _called(given[1], x, p)[1]
         return ca.densify(gradient), jacobian
 
+    def attached(self, graph: ca.Function) -> ca.Function:
+        """(x, p) → (f, g) whose derivatives by x are those given; the graph itself without any."""
+        if self.grad_f is None and self.jac_g is None:
+            return graph
+        x, p = (ca.MX.sym(name, graph.size1_in(i)) for i, name in enumerate("xp"))
+        f, g = graph.call([x, p], True, False)
+        gradient, jacobian = self.first(f, g, x, p)
+        names = ["x", "p", "out_f", "out_g"]
+        slots = [x, p, ca.MX(1, 1), ca.MX(g.numel(), 1)]
+        blocks = [gradient.T, ca.MX(1, p.numel()), jacobian, ca.MX(g.numel(), p.numel())]
+        labels = ["jac_f_x", "jac_f_p", "jac_g_x", "jac_g_p"]
+        J = ca.Function("jac_graph", slots, blocks, names, labels)
+        options = {"custom_jacobian": J, "jac_penalty": 0, "never_inline": True}
+        return ca.Function("graph", [x, p], [f, g], ["x", "p"], ["f", "g"], options)
+
     def second(
-        self, f: Any, g: Any, x: Any, p: Any, lam: Any, slope: Callable[[], Any]
+        self,
+        f: Any,
+        g: Any,
+        x: Any,
+        p: Any,
+        lam: Any,
+        slope: Callable[[], Any],
+        *,
+        differenced: bool = False,
     ) -> tuple[Any | None, str, str]:
         """∇²ₓₓ(f + λᵀg) or what stands for it, which of them it is, and why, where that is no wish.
 
         Args:
             f, g, x, p, lam: expressions and symbols.
             slope: ∇ₓ(f + λᵀg) by the first derivatives, which may be given.
+            differenced: whether those are finite differences, whose differences are little more
+                than noise: not used unless asked for.
 
         Raises:
             InputError: where the exact Hessian or that of Gauss–Newton is asked for and is not
                 there.
         """
         if self.hess_lag is not None:
-            H = self.hess_lag.call([x, p, 1.0, lam], True, False)[0]
+            H = _called(self.hess_lag, x, p, 1.0, lam)[0]
             return (H if H.sparsity().is_symmetric() else ca.triu2symm(H)), GIVEN, ""
         if self.hessian == LIMITED_MEMORY:
             return None, LIMITED_MEMORY, ""
         if self.hessian == GAUSS_NEWTON:
-            of = None if self.residuals is None else self.residuals.call([x, p], True, False)[0]
+            of = None if self.residuals is None else _called(self.residuals, x, p)[0]
             return gauss_newton(f, x, p, of), GAUSS_NEWTON, ""
+        if differenced and self.hessian is None:
+            return None, LIMITED_MEMORY, "first derivatives are finite differences"
         try:
             return ca.hessian(f + ca.dot(lam, g), x)[0], EXACT, ""
         except RuntimeError as error:
@@ -156,6 +193,12 @@ class Derivatives:
         return None, LIMITED_MEMORY, lacking
 
 
+def uses_differences(function: ca.Function) -> bool:
+    """Whether a Function calls finite differences, those of ``enable_fd``."""
+    kinds = {one.class_name() for one in function.find_functions()}
+    return not kinds.isdisjoint(_DIFFERENCES)
+
+
 def _existing(of: str, make: Callable[[], Any]) -> Any:
     try:
         return make()
@@ -168,8 +211,11 @@ def _said(error: RuntimeError) -> str:
     return str(error).strip().splitlines()[-1].strip()
 
 
-def _call(function: ca.Function, x: Any, p: Any) -> Any:
-    return function.call([x, p], True, False)[1]
+def _called(function: ca.Function, *values: Any) -> list[Any]:
+    """What a given Function returns for columns, which it may take as rows or matrices."""
+    shaped = [ca.reshape(ca.MX(v), function.size_in(i)) for i, v in enumerate(values)]
+    outputs: list[Any] = function.call(shaped, True, False)
+    return outputs
 
 
 def _signature(

@@ -30,7 +30,7 @@ from casadi_hybrid.basics.errors import (
 )
 from casadi_hybrid.basics.inputs import Matrix, Vector
 from casadi_hybrid.problem.blocks import Blocks
-from casadi_hybrid.problem.derivatives import EXACT, Derivatives
+from casadi_hybrid.problem.derivatives import EXACT
 
 COMPILERS = ("cc", "gcc", "clang")
 EXPANSION_LIMIT = 8_000_000
@@ -53,6 +53,7 @@ class Functions:
         hessian: what ∇²ₓₓL is, one of the words of :mod:`casadi_hybrid.problem.derivatives`.
         lacking: why there are no second derivatives, in CasADi's words; empty where there are, or
             where they are not wanted.
+        differenced: whether first derivatives are finite differences in part.
         unexpanded: the MX functions in the order of these four, where some of the four are their
             SX expansions; empty otherwise. Loops keep them small, which a compiler needs.
     """
@@ -67,6 +68,7 @@ class Functions:
     constraint_label: str = "h"
     hessian: str = EXACT
     lacking: str = ""
+    differenced: bool = False
     unexpanded: tuple[ca.Function, ...] = ()
 
     @property
@@ -314,81 +316,6 @@ def named_values(names: Sequence[str], values: Vector, at_most: int = 8) -> str:
     text = ", ".join(f"{name} = {value:.6g}" for name, value in pairs)
     left = len(names) - at_most
     return f"{text} and {left} more" if left > 0 else text
-
-
-def build_functions(
-    graph: ca.Function,
-    *,
-    constraint_names: tuple[str, ...],
-    variable_names: tuple[str, ...],
-    compiled: bool,
-    constraint_label: str = "h",
-    derivatives: Derivatives | None = None,
-) -> Functions:
-    """Differentiate (x, p) → (f, h) and return the functions (see :class:`Functions`).
-
-    Raises:
-        InputError: where a derivative that is needed does not exist.
-    """
-    source = derivatives or Derivatives()
-    # On fresh symbols: a problem's x may be a vertcat of MX symbols, which has no derivative of
-    # its own, and the graph is shared by every output. What is given may have no SX form.
-    kind = ca.SX if graph.is_a("SXFunction") and not source.functions else ca.MX
-    x, p = kind.sym("x", graph.size1_in(0)), kind.sym("p", graph.size1_in(1))
-    f, h = graph.call([x, p], True, False)
-    lam = kind.sym("lam", h.numel())
-    gradient, jacobian = source.first(f, h, x, p)
-    hessian, origin, lacking = source.second(
-        f, h, x, p, lam, lambda: gradient + jacobian.T @ lam
-    )
-    first = [f, gradient, h, jacobian]
-    labels = ["f", "grad_f", "h", "jac_h"]
-    inputs = [x, lam, p], ["x", "lam", "p"]
-    second = curvature = None
-    if hessian is not None:
-        second = ca.Function(
-            "second", inputs[0], [*first, hessian], inputs[1], [*labels, "hess_lag"]
-        )
-        curvature = ca.Function("curvature", inputs[0], [hessian], inputs[1], ["hess_lag"])
-    functions = Functions(
-        ca.Function("residual", [x, p], [h], ["x", "p"], ["h"]),
-        ca.Function("first", [x, p], first, ["x", "p"], labels),
-        second,
-        curvature,
-        constraint_names,
-        variable_names,
-        "interpreted",
-        constraint_label,
-        origin,
-        lacking,
-    )
-    if compiled:
-        return functions.compiled()
-    size = _scalar_operations(graph) if kind is ca.MX else None
-    return functions if size is None else functions.expanded(size)
-
-
-def _scalar_operations(graph: ca.Function) -> int | None:
-    """How many scalar operations a graph has; None where it has no scalar form.
-
-    An assertion has none: CasADi leaves it out without a word.
-    """
-    asserted = not graph.is_a("SXFunction") and any(
-        map(_asserts, (graph, *graph.find_functions()))
-    )
-    if asserted:
-        return None
-    try:
-        return int(graph.expand().n_instructions())
-    except RuntimeError:
-        return None
-
-
-def _asserts(function: ca.Function) -> bool:
-    if not function.is_a("MXFunction"):
-        return False
-    ids = map(function.instruction_id, range(function.n_instructions()))
-    return any(operation == ca.OP_ASSERTION for operation in ids)
 
 
 def _compile(functions: Sequence[ca.Function]) -> tuple[list[ca.Function], str]:

@@ -173,7 +173,7 @@ def _quadratic(terms: list[Any], z: Any, n: int) -> Any:
     if not terms:
         return None
     for term in terms:
-        H, gradient = ca.hessian(term, z)
+        H = ca.hessian(term, z)[0]
         if ca.depends_on(H, z) or (z.numel() > n and ca.depends_on(term, z[n:])):
             text = str(term)
             text = text if len(text) <= 80 else f"{text[:77]}..."

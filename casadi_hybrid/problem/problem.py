@@ -34,7 +34,8 @@ from casadi_hybrid.problem.expressions import (
 )
 from casadi_hybrid.problem.external import external_functions, external_parameter_gradient
 from casadi_hybrid.problem.forms import read_form
-from casadi_hybrid.problem.functions import Functions, build_functions
+from casadi_hybrid.problem.functions import Functions
+from casadi_hybrid.problem.generate import build_functions
 from casadi_hybrid.problem.numbers import NUMBERS, Defaults, Numbers, Sizes
 
 _SYMBOLS = ("x", "p", "f", "h", "g")
@@ -105,7 +106,7 @@ class Problem:
     p0: Any = None
     lam_x0: Any = None
     lam_g0: Any = None
-    derivatives: Derivatives = Derivatives()
+    derivatives: Derivatives = Derivatives()  # noqa: RUF009  immutable
     blocks: dict[str, Blocks] = field(init=False, repr=False)
     """Entries of the named blocks of ``"x"``, ``"p"``, ``"g"`` and, of all rows (h; g), ``"c"``."""
     shapes: Shapes = field(init=False, repr=False)
@@ -261,13 +262,16 @@ class Problem:
 
     @cached_property
     def parameter_gradient(self) -> ca.Function:
-        """(x, λ, p) → ∂(f + λᵀc)/∂p, a column of n_p entries; built at the first use."""
+        """(x, λ, p) → ∂(f + λᵀc)/∂p, n_p entries, NaN where it has none; built at the first use."""
         if self.oracle is not None and self.n_p:
             return external_parameter_gradient(self.oracle)
         kind = type(self.x)
         x, p, lam = kind.sym("x", self.n), kind.sym("p", self.n_p), kind.sym("lam", self.m)
         f, c = self.graph.call([x, p], True, False)
-        slope = ca.gradient(f + ca.dot(lam, c), p) if self.n_p else kind(0, 1)
+        try:
+            slope = ca.gradient(f + ca.dot(lam, c), p) if self.n_p else kind(0, 1)
+        except RuntimeError:
+            slope = kind(ca.DM.nan(self.n_p, 1))
         return ca.Function("gradient_p", [x, lam, p], [ca.densify(slope)])
 
     def with_derivatives(self, derivatives: Derivatives) -> Problem:
@@ -281,6 +285,22 @@ class Problem:
         for label in _BUILT:
             made.__dict__.pop(label, None)
         return made
+
+    def exact(self) -> Problem:
+        """The same problem with CasADi's own derivatives; itself where it has them, or has none."""
+        if self.derivatives.plain:
+            return self
+        own = self.with_derivatives(Derivatives())
+        try:
+            own.functions  # noqa: B018
+        except InputError:
+            return self
+        return own
+
+    @property
+    def differentiable_graph(self) -> ca.Function:
+        """(x, p) → (f, c) with the first derivatives by x that are given."""
+        return self.derivatives.attached(self.graph)
 
     def compiled(self) -> Problem:
         """The same problem with functions compiled by the system's C compiler, where it has one."""

@@ -18,6 +18,7 @@ from casadi_hybrid.basics.arrays import Lazy, anywhere, largest, sum_of_sizes, t
 from casadi_hybrid.basics.errors import EvaluationError
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.kernel.kernel import DenseKernel, Kernel, SparseKernel
+from casadi_hybrid.kernel.low_rank import LowRank, LowRankKernel
 from casadi_hybrid.kernel.sparse import Index, Sparse, row_maxima
 from casadi_hybrid.point.working_set import LOWER, UPPER, WorkingSet
 from casadi_hybrid.problem.bounds import Bounds
@@ -174,7 +175,7 @@ class StandardForm:
         self.undefined: EvaluationError | None = None
         self.dense = program.n + program.m <= DENSE_LIMIT
         self.evaluator = Evaluator(program, p, dense=self.dense)
-        self._learned: dict[float, QuasiNewton] = {}
+        self._learned = self._memory()
         self.free: Index = np.flatnonzero(bounds.lbx < bounds.ubx)
         finite = np.isfinite(bounds.lbg) | np.isfinite(bounds.ubg)
         self.rows: Index = np.flatnonzero(finite)
@@ -279,8 +280,11 @@ class StandardForm:
     def hessian(self, at: Point, y: Vector, objective: float = 1.0) -> Operator:
         """∇²_ww of objective·f + yᵀc, scaled."""
         multipliers = self._of_all_rows(y if self._even_c else y * self.scale_c)
-        if self.evaluator.learns:
-            return self._approximation(at, multipliers, objective)
+        if self._learned is not None:
+            if objective == 0.0:
+                return self.zero_hessian()  # no statement on the constraints' part alone
+            self._learned.see(at.x, at.raw_gradient, at.raw_J)
+            return self._free_block(self._learned.hessian(objective * self.scale_f, multipliers))
         if objective == 0.0:
             # H is affine in λ: the difference leaves the constraints' part alone.
             with_y = self._free_block(self.evaluator.hessian(at.x, multipliers))
@@ -294,7 +298,15 @@ class StandardForm:
 
     def forget(self) -> bool:
         """Drop what was learned of the Hessian; whether there was anything."""
-        return any([memory.forget() for memory in self._learned.values()])
+        return self._learned is not None and self._learned.forget()
+
+    def _memory(self) -> QuasiNewton | None:
+        """What learns the Hessian, where there are no second derivatives."""
+        if not self.evaluator.learns:
+            return None
+        functions = self.program.functions
+        pattern = None if self.dense else patterns_of(self.program)[1]
+        return QuasiNewton(functions.blocks, pattern, differenced=functions.differenced)
 
     def zero_hessian(self) -> Operator:
         """Zeros on the Hessian's pattern, without an evaluation."""
@@ -314,7 +326,8 @@ class StandardForm:
         """A kernel for the matrices of this form."""
         if self.dense:
             return DenseKernel(self.m, self.n)
-        return SparseKernel(self._structure.layout)
+        kernel = SparseKernel(self._structure.layout)
+        return kernel if self._learned is None else LowRankKernel(kernel)
 
     def user_x(self, w: Vector, *, inside: bool = False) -> Vector:
         """The user's x for w, moved into its bounds where w is not known to be ``inside``."""
@@ -369,22 +382,6 @@ class StandardForm:
             return distance, False, False
         outside = anywhere(distance < -2.0 * self._room)
         return np.maximum(distance, self._room), False, outside
-
-    def _approximation(self, at: Point, multipliers: Vector, objective: float) -> Operator:
-        """What first derivatives show of the Hessian; nothing for the constraints' part alone."""
-        if objective == 0.0:
-            return self.zero_hessian()
-        functions = self.program.functions
-        memory = self._learned.get(objective)
-        if memory is None:
-            memory = self._learned[objective] = QuasiNewton(functions.blocks)
-        memory.learn(
-            at.x, at.raw_gradient, at.raw_J, objective * self.scale_f, multipliers
-        )
-        if self.dense:
-            return self._free_block(memory.full())
-        pattern = patterns_of(self.program)[1]
-        return self._free_block(Sparse(pattern, memory.entries(pattern.rows, pattern.cols)))
 
     def _picked(self, J: Operator) -> Operator:
         """The rows and columns of a full J_g that count."""
@@ -448,6 +445,10 @@ class StandardForm:
             W = np.zeros((self.n, self.n))
             W[: self.n_free, : self.n_free] = block
             return W
+        if isinstance(H, LowRank):
+            U = np.zeros((self.n, H.w.size))
+            U[: self.n_free] = H.U[self.free]
+            return LowRank(self._free_block(H.base), U, H.w)
         return Sparse(self._structure.W, H.data[self._structure.H_kept])
 
 

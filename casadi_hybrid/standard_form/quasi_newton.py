@@ -1,14 +1,22 @@
-r"""Curvature learned from first derivatives: damped BFGS in every block of the Hessian.
+r"""Curvature learned from first derivatives: symmetric rank-one updates in every block.
 
-Between two points s = x⁺ − x and y = ∇ₓL(x⁺, λ) − ∇ₓL(x, λ) with the newer multipliers λ. What the
-Lagrangian couples by a sum alone (:mod:`casadi_hybrid.problem.blocks`) has curvature of its own, so
-each block learns from its part of s and y, and the matrix has no entries outside of them: in
-optimal control by multiple shooting a step teaches as many stages as there are. A block is kept
-positive definite by Powell's damping (Math. Programming 14, 1978),
+Of the last points x_0, …, x_q of a solve f's gradient and the Jacobian are remembered, not the
+slopes of a Lagrangian. So s_k = x_{k+1} − x_k and
 
-    B⁺ = B − Bss'B/s'Bs + rr'/s'r,   r = θy + (1 − θ)Bs,  s'r ≥ s'Bs/5,
+    y_k = σ(∇f_{k+1} − ∇f_k) + (J_{k+1} − J_k)ᵀλ
 
-so that the kernel has the right inertia without a shift, wherever its rows are independent.
+fit whatever multipliers λ and weight σ of the objective are asked for, and the matrix follows the
+multipliers as the exact one does; also a restoration, whose multipliers have nothing to do with
+those before it, begins with what is known. It is made anew at each point, from the oldest pair to
+the newest (Conn, Gould and Toint, Math. Programming 50, 1991):
+
+    B = I + Σ_k r_k r_kᵀ/r_kᵀs_k,    r_k = y_k − B_k s_k,
+
+a pair with |r_kᵀs_k| next to nothing left out. Where the curvature is constant these matrices have
+all of it after as many steps as there are variables, negative curvature included; the kernel sees
+to the inertia as it does for the exact Hessian. What the Lagrangian couples by a sum alone
+(:mod:`casadi_hybrid.problem.blocks`) has curvature of its own, so each block learns from its part
+of s and y: in optimal control by multiple shooting a step teaches as many stages as there are.
 """
 
 from __future__ import annotations
@@ -19,19 +27,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.kernel.sparse import Index
-from casadi_hybrid.problem.blocks import Blocks
+from casadi_hybrid.kernel.low_rank import LowRank
+from casadi_hybrid.kernel.sparse import Index, Pattern, Sparse
+from casadi_hybrid.problem.blocks import LARGE, Blocks
 from casadi_hybrid.problem.evaluator import Operator
 
 Stack = NDArray[np.float64]
-_DAMPING = 0.2
-_LEAST, _LARGEST = 1e-8, 1e8  # of the first curvature of a block
-_EPS = float(np.finfo(float).eps)
+MEMORY = 20
+"""Pairs that are remembered."""
+_SKIPPED = 1e-8
+# A shorter step shows more of the errors of slopes than of curvature (relative to 1 + ‖x‖_∞).
+_LEAST, _LEAST_DIFFERENCED = 1e-11, 1e-6
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a Lagrangian was last seen: x, ∇f and J_g."""
+    """What is known of the problem's functions at one point."""
 
     x: Vector
     gradient: Vector
@@ -39,83 +50,109 @@ class _Place:
 
 
 class QuasiNewton:
-    """The curvature of objective·f + λᵀg as far as the points of one solve have shown it.
+    """The Hessian of σf + λᵀg as far as the points of one solve have shown it.
 
     Args:
         blocks: those of the Hessian.
+        pattern: where its matrices have entries; None for dense ones.
+        differenced: whether slopes are finite differences.
     """
 
-    def __init__(self, blocks: Blocks) -> None:
-        self._n = blocks.n
+    def __init__(
+        self, blocks: Blocks, pattern: Pattern | None, *, differenced: bool = False
+    ) -> None:
+        self._shortest = _LEAST_DIFFERENCED if differenced else _LEAST
+        self._n, self._pattern = blocks.n, pattern
+        # In dense matrices a block of any size is as good as another.
+        limit = LARGE if pattern is not None else blocks.n
         sizes = sorted({one.size for one in blocks.members})
-        self._members: list[Index] = [
-            np.array([one for one in blocks.members if one.size == size]) for size in sizes
-        ]
-        self._last: _Place | None = None
-        self.forget()
+        stacks = [np.array([b for b in blocks.members if b.size == size]) for size in sizes]
+        self._small: list[Index] = [s for s in stacks if s.shape[1] <= limit]
+        self._large: list[Index] = [one for s in stacks if s.shape[1] > limit for one in s]
+        self._where: list[Index] = []
+        if pattern is not None:
+            keys = pattern.cols * self._n + pattern.rows
+            for s in self._small:
+                places = s[:, None, :] * self._n + s[:, :, None]
+                self._where.append(np.searchsorted(keys, places.ravel()))
+            self._ones = np.flatnonzero(pattern.rows == pattern.cols)
+        self._places: list[_Place] = []
 
     def forget(self) -> bool:
-        """Begin again with the identity; whether anything was known."""
-        known = any(fresh.size and not fresh.all() for fresh in getattr(self, "_fresh", []))
-        self._fresh = [np.ones(len(members), dtype=bool) for members in self._members]
-        self._B: list[Stack] = [
-            np.tile(np.eye(members.shape[1]), (len(members), 1, 1)) for members in self._members
-        ]
+        """Keep the last point alone; whether there were others."""
+        known = len(self._places) > 1
+        del self._places[:-1]
         return known
 
-    def learn(
-        self, x: Vector, gradient: Vector, J: Operator, objective: float, lam: Vector
-    ) -> None:
-        """Compare the slopes at x with those at the point before, for these multipliers."""
-        last, self._last = self._last, _Place(x, gradient, J)
-        if last is None:
-            return
-        s = x - last.x
-        least = 10.0 * _EPS * (1.0 + float(np.abs(x).max(initial=0.0)))
-        if float(np.abs(s).max(initial=0.0)) <= least:
-            return
-        y = objective * (gradient - last.gradient) + (J.T @ lam - last.J.T @ lam)
-        for k, members in enumerate(self._members):
-            self._update(k, s[members], y[members], least)
+    def see(self, x: Vector, gradient: Vector, J: Operator) -> None:
+        """Remember a point, if it is another one than the last."""
+        if self._places:
+            step = float(np.abs(x - self._places[-1].x).max(initial=0.0))
+            if step <= self._least(x):
+                return
+        self._places = [*self._places[-MEMORY:], _Place(x, gradient, J)]
 
-    def _update(self, k: int, s: Stack, y: Stack, least: float) -> None:
-        B, fresh = self._B[k], self._fresh[k]
-        moved = np.abs(s).max(axis=1) > least
-        sy = np.einsum("ki,ki->k", s, y)
-        first = moved & fresh & (sy > 0.0)
-        if first.any():
-            scale = np.einsum("ki,ki->k", y, y)[first] / sy[first]
-            B[first] *= np.clip(scale, _LEAST, _LARGEST)[:, None, None]
-        fresh &= ~first
-        Bs = np.einsum("kij,kj->ki", B, s)
-        sBs = np.einsum("ki,ki->k", s, Bs)
-        damped = sy < _DAMPING * sBs
-        share = np.ones_like(sy)
-        np.divide((1.0 - _DAMPING) * sBs, sBs - sy, out=share, where=damped)
-        r = share[:, None] * y + (1.0 - share)[:, None] * Bs
-        sr = np.einsum("ki,ki->k", s, r)
-        good = moved & (sBs > 0.0) & (sr > 0.0)
-        if not good.any():
-            return
-        r, Bs, sr, sBs = r[good], Bs[good], sr[good], sBs[good]
-        B[good] += np.einsum("ki,kj->kij", r, r / sr[:, None])
-        B[good] -= np.einsum("ki,kj->kij", Bs, Bs / sBs[:, None])
+    def hessian(self, objective: float, lam: Vector) -> Operator:
+        """The matrix for these multipliers: an array, or on the pattern."""
+        slopes = [objective * one.gradient + one.J.T @ lam for one in self._places]
+        s = np.diff([one.x for one in self._places], axis=0)
+        y = np.diff(slopes, axis=0)
+        least = self._least(self._places[-1].x)
+        if self._pattern is None:
+            full = np.zeros((self._n, self._n))
+            for members in self._small:
+                full[members[:, :, None], members[:, None, :]] = _matrices(s, y, members, least)
+            return full
+        data = np.zeros(self._pattern.rows.size)
+        data[self._ones] = 1.0
+        for members, where in zip(self._small, self._where, strict=True):
+            data[where] = _matrices(s, y, members, least).ravel()
+        H = Sparse(self._pattern, data)
+        if not self._large:
+            return H
+        columns, weights = [np.zeros((self._n, 0))], [np.zeros(0)]
+        for one in self._large:
+            R, w = _updates(s, y, one[None, :], least)
+            used = np.flatnonzero(w[0])
+            U = np.zeros((self._n, used.size))
+            U[one] = R[0, used].T
+            columns.append(U)
+            weights.append(w[0, used])
+        return LowRank(H, np.hstack(columns), np.concatenate(weights))
 
-    def full(self) -> Stack:
-        """The n×n matrix."""
-        H = np.zeros((self._n, self._n))
-        for members, B in zip(self._members, self._B, strict=True):
-            H[members[:, :, None], members[:, None, :]] = B
-        return H
+    def _least(self, x: Vector) -> float:
+        """A shorter step teaches nothing."""
+        return self._shortest * (1.0 + float(np.abs(x).max(initial=0.0)))
 
-    def entries(self, rows: Index, cols: Index) -> Vector:
-        """The entries at the places of the pattern of all blocks, in its order."""
-        where = [
-            (members[:, None, :] * self._n + members[:, :, None]).ravel()
-            for members in self._members
-        ]
-        data = np.empty(rows.size)
-        keys = cols * self._n + rows
-        for places, B in zip(where, self._B, strict=True):
-            data[np.searchsorted(keys, places)] = B.ravel()
-        return data
+
+def _updates(s: Stack, y: Stack, members: Index, least: float) -> tuple[Stack, Stack]:
+    """r_k and 1/r_kᵀs_k for blocks of one size, zero where the pair is left out.
+
+    Args:
+        s, y: all pairs, q×n.
+        members: variables of each block, blocks×size.
+        least: a shorter step of a block teaches nothing.
+
+    Returns:
+        blocks×q×size and blocks×q numbers.
+    """
+    S, Y = s[:, members].swapaxes(0, 1), y[:, members].swapaxes(0, 1)
+    R, w = np.zeros_like(S), np.zeros(S.shape[:2])
+    for k in range(S.shape[1]):
+        step = S[:, k]
+        along = w[:, :k] * np.einsum("bki,bi->bk", R[:, :k], step)
+        r = Y[:, k] - step - np.einsum("bki,bk->bi", R[:, :k], along)
+        rs = np.einsum("bi,bi->b", r, step)
+        sizes = np.linalg.norm(r, axis=1) * np.linalg.norm(step, axis=1)
+        good = (np.abs(step).max(axis=1) > least) & (np.abs(rs) > _SKIPPED * sizes)
+        R[good, k] = r[good]
+        w[good, k] = 1.0 / rs[good]
+    return R, w
+
+
+def _matrices(s: Stack, y: Stack, members: Index, least: float) -> Stack:
+    """B of each block, blocks×size×size."""
+    R, w = _updates(s, y, members, least)
+    B: Stack = np.einsum("bki,bkj->bij", R, w[:, :, None] * R)
+    B[:, np.arange(members.shape[1]), np.arange(members.shape[1])] += 1.0
+    return B

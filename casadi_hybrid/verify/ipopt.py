@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from casadi_hybrid.basics.errors import EvaluationError
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.problem.bounds import Bounds
+from casadi_hybrid.problem.derivatives import EXACT
 from casadi_hybrid.problem.evaluator import GeneralEvaluator
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.verify.first_order.face import Faces
@@ -188,7 +189,8 @@ def ask_ipopt(asked: Asked, x0: Vector, warm: tuple[Vector, Vector] | None = Non
 
 def _plain(asked: Asked, x0: Vector, warm: tuple[Vector, Vector] | None, began: float) -> IpoptRun:
     x, p, f, g = _symbols(asked)
-    solver = _nlpsol({"x": x, "p": p, "f": f, "g": g}, warm=warm is not None)
+    nlp = {"x": x, "p": p, "f": f, "g": g}
+    solver = _nlpsol(asked, nlp, warm=warm is not None)
     b = asked.bounds
     lam_x, lam_g = warm or (np.zeros(x0.size), np.zeros(b.lbg.size))
     answer = _call(
@@ -206,7 +208,7 @@ def _elastic(
     began: float,
 ) -> IpoptRun:
     x, p, f, g = _symbols(asked)
-    b, own, kind = asked.bounds, asked.evaluator.p, type(asked.problem.x)
+    b, own, kind = asked.bounds, asked.evaluator.p, type(x)
     m, k = b.lbg.size, equations.size
     up, down, rho = (kind.sym(name, size) for name, size in (("u", k), ("d", k), ("r", 1)))
     pick = ca.DM.triplet(equations.tolist(), list(range(k)), ca.DM.ones(k), m, k)
@@ -216,7 +218,7 @@ def _elastic(
         "f": f + rho * (ca.sum1(up) + ca.sum1(down)),
         "g": g + ca.mtimes(pick, down - up),
     }
-    solver = _nlpsol(nlp, warm=warm is not None)
+    solver = _nlpsol(asked, nlp, warm=warm is not None)
     lam_x, lam_g = warm or (np.zeros(x0.size), np.zeros(m))
     lam = lam_g[equations]
     g0 = np.asarray(asked.problem.graph(x0, own)[1].full()).ravel()[equations]
@@ -244,14 +246,19 @@ def _elastic(
 
 def _symbols(asked: Asked) -> tuple[Any, Any, Any, Any]:
     """f and g on fresh symbols: the problem's own x may be a stack of several."""
-    graph, kind = asked.problem.graph, type(asked.problem.x)
+    graph, kind = asked.problem.differentiable_graph, type(asked.problem.x)
+    inline = graph is asked.problem.graph  # else derivatives belong to the call
+    if not inline:
+        kind = ca.MX
     x, p = (kind.sym(name, graph.numel_in(i)) for i, name in enumerate("xp"))
-    f, g = graph.call([x, p], True, False)
+    f, g = graph.call([x, p], inline, not inline)
     return x, p, f, g
 
 
-def _nlpsol(nlp: dict[str, Any], *, warm: bool) -> Any:
-    settings = {**COLD, **WARM} if warm else COLD
+def _nlpsol(asked: Asked, nlp: dict[str, Any], *, warm: bool) -> Any:
+    settings = {**COLD, **WARM} if warm else {**COLD}
+    if asked.problem.functions.hessian != EXACT:
+        settings["hessian_approximation"] = "limited-memory"
     options = {f"ipopt.{name}": value for name, value in settings.items()}
     options |= {"print_time": False, "show_eval_warnings": False, "calc_lam_p": False}
     return ca.nlpsol("reference", "ipopt", nlp, options)

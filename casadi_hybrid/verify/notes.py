@@ -18,6 +18,11 @@ FLAT = (
     "necessary second-order condition holds, the sufficient one does not."
 )
 
+UNKNOWN = (
+    "The second order is not judged: a function of the problem has no second derivatives. That "
+    "IPOPT stays at the point speaks for a minimum, and proves none."
+)
+
 
 def collect_notes(
     first: FirstOrder,
@@ -48,6 +53,8 @@ def collect_notes(
         notes.append(f"The Hessian uses {second.chosen} multipliers, which show more.")
     if second is not None and second.verdict is Curvature.DEGENERATE:
         notes.append(FLAT)
+    if second is not None and second.verdict is Curvature.UNAVAILABLE:
+        notes.append(UNKNOWN)
     return (*notes, *_on_reference(reference, ipopt=ipopt))
 
 

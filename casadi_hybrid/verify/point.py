@@ -24,6 +24,8 @@ def read_problem(
 ) -> Problem:
     """Read a :class:`~casadi_hybrid.Problem` or CasADi's dictionary.
 
+    Derivatives that the user gave for the solve are replaced by CasADi's where it has any.
+
     Raises:
         InputError: for anything else, or an entry that does not fit.
     """
@@ -39,7 +41,9 @@ def read_problem(
     found: Problem = problem
     if constraint_names is not None:
         found = replace(found, constraint_names=constraint_names)
-    return found if variable_names is None else replace(found, variable_names=variable_names)
+    if variable_names is not None:
+        found = replace(found, variable_names=variable_names)
+    return found.exact()
 
 
 @dataclass(frozen=True, eq=False)

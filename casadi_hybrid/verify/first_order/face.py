@@ -20,6 +20,7 @@ from casadi_hybrid.basics.errors import EvaluationError
 from casadi_hybrid.basics.inputs import Matrix, Vector
 from casadi_hybrid.kernel.factorization import inertia
 from casadi_hybrid.problem.bounds import Bounds
+from casadi_hybrid.problem.derivatives import EXACT
 from casadi_hybrid.problem.evaluator import GeneralEvaluator
 from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.verify.first_order.multipliers import (
@@ -177,6 +178,11 @@ class OnFace:
         index = rows.n + face.constraints
         below = np.abs(rows.value - rows.lower) <= np.abs(rows.value - rows.upper)
         self._target = np.where(below, rows.lower, rows.upper)[index]
+
+    @property
+    def exact(self) -> bool:
+        """Whether there are exact second derivatives."""
+        return self._evaluator.program.functions.hessian == EXACT
 
     def pick(self, multipliers: Vector) -> Vector:
         """The face's part of (lam_x; lam_g)."""

@@ -88,6 +88,8 @@ def _judge(
     if dimension == 0:
         point = Curvature.VERTEX if active.strong.size else Curvature.ISOLATED_POINT
         return without_eigenvalues(point, multipliers, tol)
+    if not view.exact:
+        return without_eigenvalues(Curvature.UNAVAILABLE, multipliers, tol)
     if not face.small:
         return _on_large_face(view, active, qualification, multipliers, tol)
     fit = replace(face.fit, multipliers=multipliers)

@@ -40,6 +40,7 @@ class Curvature(Enum):
     DESCENT = "no minimizer: curvature is zero and f falls along a feasible path"
     UNDECIDED = "not decided: neither multipliers that prove a minimum nor a way down were found"
     UNDEFINED = "not known: the Hessian is not defined at this point"
+    UNAVAILABLE = "not known to be a minimizer: there are no exact second derivatives"
 
 
 NO_MINIMIZER = (Curvature.NEGATIVE_CURVATURE, Curvature.DESCENT)

@@ -1,0 +1,308 @@
+"""Curvature learned from first derivatives, and problems that have no second ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import pytest
+import quasi_newton
+from problems.black_box import PROBLEMS, Step, pendulum, step_of
+from problems.hs import HS
+
+from casadi_hybrid import Derivatives, InputError, Problem, Solver, nlpsol, verify
+from casadi_hybrid.kernel.kernel import Layout, SparseKernel
+from casadi_hybrid.kernel.low_rank import LowRank, LowRankKernel
+from casadi_hybrid.kernel.sparse import Pattern, Sparse
+from casadi_hybrid.problem import blocks
+from casadi_hybrid.problem.blocks import Blocks
+from casadi_hybrid.standard_form import quasi_newton as learning
+from casadi_hybrid.standard_form.quasi_newton import QuasiNewton
+
+LEARN = {"hessian_approximation": "limited-memory"}
+
+
+class Square(ca.Callback):
+    """v ↦ ‖v‖² + v_0⁴, with or without a Jacobian, which has no derivatives."""
+
+    def __init__(self, size: int, options: dict[str, Any], *, jacobian: bool) -> None:
+        ca.Callback.__init__(self)
+        self.size, self._wanted = size, jacobian
+        self._jacobian: ca.Function | None = None
+        self.construct("square", options)
+
+    def get_sparsity_in(self, i: int) -> ca.Sparsity:
+        return ca.Sparsity.dense(self.size, 1)
+
+    def eval(self, arguments: Any) -> list[ca.DM]:
+        return [ca.sumsqr(arguments[0]) + arguments[0][0] ** 4]
+
+    def has_jacobian(self) -> bool:
+        return self._wanted
+
+    def get_jacobian(self, name: str, *others: Any) -> ca.Function:
+        self._jacobian = Slope(name, self.size)
+        return self._jacobian
+
+
+class Slope(ca.Callback):
+    def __init__(self, name: str, size: int) -> None:
+        ca.Callback.__init__(self)
+        self.size = size
+        self.construct(name, {})
+
+    def get_n_in(self) -> int:
+        return 2
+
+    def get_sparsity_in(self, i: int) -> ca.Sparsity:
+        return ca.Sparsity.dense((self.size, 1)[i], 1)
+
+    def get_sparsity_out(self, i: int) -> ca.Sparsity:
+        return ca.Sparsity.dense(1, self.size)
+
+    def eval(self, arguments: Any) -> list[Any]:
+        slope = 2 * arguments[0].T
+        slope[0] += 4 * arguments[0][0] ** 3
+        return [slope]
+
+
+def with_square(square: Square) -> dict[str, Any]:
+    x = ca.MX.sym("x", 4)
+    f = square(x[:2]) + ca.sumsqr(x - 2)
+    return {"x": x, "f": f, "g": ca.vertcat(square(x[2:]), x[0] + x[3])}
+
+
+# --- without second derivatives -----------------------------------------------------------------
+
+
+def test_curvature_is_learned_by_itself_where_there_is_none() -> None:
+    square = Square(2, {}, jacobian=True)
+    nlp = with_square(square)
+    solver = nlpsol("s", "hybrid", nlp)
+    found = solver(x0=1, lbg=[0, 1], ubg=[5, 5])
+    assert solver.stats()["success"]
+    assert solver.stats()["hessian"] == "limited-memory"
+    assert solver.stats()["n_call_nlp_hess_l"] == 0
+    text = solver.explain()
+    assert "learned from first derivatives" in text
+    assert "no second derivatives" in text
+    x = ca.SX.sym("x", 4)
+    a, b = (ca.sumsqr(v) + v[0] ** 4 for v in (x[:2], x[2:]))
+    plain = {"x": x, "f": a + ca.sumsqr(x - 2), "g": ca.vertcat(b, x[0] + x[3])}
+    exact = nlpsol("s", "hybrid", plain)(x0=1, lbg=[0, 1], ubg=[5, 5])
+    for key in ("x", "lam_g", "lam_x"):
+        np.testing.assert_allclose(found[key].full(), exact[key].full(), atol=1e-5)
+    report = verify(nlp, solver.result)
+    assert report.accepted
+    assert report.second.verdict.name == "UNAVAILABLE"
+    assert "not known to be a minimizer" in str(report)
+
+
+def test_what_needs_second_derivatives_says_so() -> None:
+    square = Square(4, {}, jacobian=True)
+    x = ca.MX.sym("x", 4)
+    problem = Problem(x=x, f=square(x), h=x[0] + x[1] - 1)
+    assert Solver(problem).solve(1).success
+    with pytest.raises(InputError, match=r"second derivatives are needed.*Derivatives cannot"):
+        Solver(problem, "look-ahead").solve(1)
+    with pytest.raises(InputError, match="there are no second derivatives"):
+        problem.with_derivatives(Derivatives("exact")).functions  # noqa: B018
+    assert Solver(problem, "gda", max_iter=3).solve(1).iterations == 3
+
+
+def test_no_derivatives_at_all_are_refused_with_a_remedy() -> None:
+    square = Square(2, {}, jacobian=False)
+    x = ca.MX.sym("x", 2)
+    with pytest.raises(InputError, match=r"f has no first derivatives: .*square.*enable_fd"):
+        nlpsol("s", "hybrid", {"x": x, "f": square(x)})
+    with pytest.raises(InputError, match="g has no first derivatives"):
+        nlpsol("s", "hybrid", {"x": x, "g": square(x)})
+    given = ca.Function("grad_f", [x], [0, 2 * x + ca.vertcat(4 * x[0] ** 3, 0)])
+    with pytest.raises(InputError, match="must take 2 arguments"):
+        nlpsol("s", "hybrid", {"x": x, "f": square(x)}, {"grad_f": given})
+    none = ca.MX.sym("p", 0)
+    given = ca.Function("grad_f", [x, none], [0, 2 * x + ca.vertcat(4 * x[0] ** 3, 0)])
+    nlp = {"x": x, "f": square(x), "g": x[0] - x[1]}
+    solver = nlpsol("s", "hybrid", nlp, {"grad_f": given})
+    solver(x0=3, lbg=1, ubg=2)
+    assert solver.stats()["success"]
+    problem = Problem.from_nlp(nlp, lbg=1, ubg=2, derivatives=Derivatives(grad_f=given))
+    assert verify(problem, solver.result).accepted
+
+
+def test_finite_differences() -> None:
+    square = Square(2, {"enable_fd": True}, jacobian=False)
+    solver = nlpsol("s", "hybrid", with_square(square))
+    solver(x0=1, lbg=[0, 1], ubg=[5, 5])
+    assert solver.stats()["success"]
+    assert solver.result.residuals.stationarity <= 1e-6
+    assert solver.stats()["hessian"] == "limited-memory"
+    assert "finite differences" in solver.explain()
+
+
+def test_differences_too_coarse_for_the_tolerance_end_honestly() -> None:
+    square = Square(2, {"enable_fd": True}, jacobian=False)
+    x = ca.MX.sym("x", 2)
+    solver = nlpsol("s", "hybrid", {"x": x, "f": 1e7 * (square(x) - ca.sum1(x))}, {"max_iter": 60})
+    found = solver(x0=1)
+    result = solver.result
+    assert result.success == (result.residuals.stationarity <= 1e-6)
+    np.testing.assert_allclose(found["x"].full().ravel(), [0.385458, 0.5], atol=1e-4)
+
+
+# --- what is learned ----------------------------------------------------------------------------
+
+
+def quadratics(n: int, seed: int) -> tuple[list[np.ndarray], Any]:
+    """∇² of f and of two rows, constant and indefinite, and (x) → ∇f, J."""
+    draws = np.random.default_rng(seed)
+    parts = [(A + A.T) / 2 for A in draws.standard_normal((3, n, n))]
+    return parts, lambda x: (parts[0] @ x, np.array([A @ x for A in parts[1:]]))
+
+
+def test_constant_curvature_is_known_after_n_steps_for_any_multipliers() -> None:
+    n = 5
+    parts, slopes = quadratics(n, 1)
+    memory = QuasiNewton(Blocks(n, (np.arange(n),)), None)
+    draws = np.random.default_rng(2)
+    for x in draws.standard_normal((n + 1, n)):
+        memory.see(x, *slopes(x))
+    for objective, lam in ((1.0, [0.3, -2.0]), (1e-3, [5.0, 1.0])):
+        H = objective * parts[0] + lam[0] * parts[1] + lam[1] * parts[2]
+        found = memory.hessian(objective, np.array(lam))
+        np.testing.assert_allclose(found, H, atol=1e-7 * np.abs(H).max())
+        assert np.linalg.eigvalsh(found).min() < 0.0
+    assert memory.forget()
+    np.testing.assert_array_equal(memory.hessian(1.0, np.zeros(2)), np.eye(n))
+    assert not memory.forget()
+
+
+def test_blocks_are_stages() -> None:
+    N = 5
+    x, u = ca.SX.sym("x", 2, N + 1), ca.SX.sym("u", N)
+    step = [x[:, k + 1] - x[:, k] - ca.vertcat(ca.sin(x[1, k]), x[0, k] * u[k]) for k in range(N)]
+    z = ca.vertcat(ca.vec(x), u)
+    problem = Problem(x=z, f=ca.sumsqr(u), h=ca.vertcat(*step))
+    functions = problem.with_derivatives(Derivatives("limited-memory")).functions
+    groups = {tuple(one.tolist()) for one in functions.blocks.members}
+    stages = {(2 * k, 2 * N + 2 + k) for k in range(N)}  # x_0 and u couple, x_1 is on its own
+    assert groups == stages | {(2 * k + 1,) for k in range(N)}
+    exact = problem.functions.hessian_sparsity
+    assert (exact + functions.hessian_sparsity).nnz() == functions.hessian_sparsity.nnz()
+
+
+def test_stages_learn_at_once_and_alone() -> None:
+    parts, _ = quadratics(2, 3)
+    n = 6
+    H = np.kron(np.eye(3), parts[0]) * np.repeat([1.0, 2.0, 3.0], 2)[:, None]
+    pairs = tuple(np.array([2 * k, 2 * k + 1]) for k in range(3))
+    shape = Blocks(n, pairs)
+    pattern = Pattern.of(shape.sparsity)
+    dense, sparse = QuasiNewton(shape, None), QuasiNewton(shape, pattern)
+    for x in np.random.default_rng(4).standard_normal((3, n)):  # two steps, for six variables
+        for memory in (dense, sparse):
+            memory.see(x, H @ x, np.zeros((0, n)))
+    np.testing.assert_allclose(dense.hessian(1.0, np.zeros(0)), H, atol=1e-7)
+    np.testing.assert_allclose(sparse.hessian(1.0, np.zeros(0)).scipy().toarray(), H, atol=1e-7)
+
+
+def test_a_large_block_is_the_same_matrix_by_its_updates(monkeypatch: pytest.MonkeyPatch) -> None:
+    n = 7
+    _, slopes = quadratics(n, 5)
+    whole = QuasiNewton(Blocks(n, (np.arange(n),)), None)
+    for module in (blocks, learning):
+        monkeypatch.setattr(module, "LARGE", 3)
+    shape = Blocks(n, (np.arange(n),))
+    assert shape.sparsity.nnz() == n
+    low = QuasiNewton(shape, Pattern.of(shape.sparsity))
+    for x in np.random.default_rng(6).standard_normal((5, n)):
+        for memory in (whole, low):
+            memory.see(x, *slopes(x))
+    lam = np.array([1.0, -1.0])
+    full, found = whole.hessian(1.0, lam), low.hessian(1.0, lam)
+    assert isinstance(found, LowRank)
+    assert found.U.shape == (n, 4)
+    np.testing.assert_allclose(found @ np.eye(n)[2], full[:, 2], atol=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_low_rank_kernel_solves_and_counts(seed: int) -> None:
+    n, m, r = 8, 3, 4
+    draws = np.random.default_rng(seed)
+    base = Pattern((n, n), np.arange(n), np.arange(n))
+    full = Pattern((m, n), np.tile(np.arange(m), n), np.repeat(np.arange(n), m))
+    A = Sparse(full, draws.standard_normal(n * m))
+    W = LowRank(Sparse(base, np.ones(n)), draws.standard_normal((n, r)), draws.standard_normal(r))
+    D = draws.uniform(0, 1, n)
+    H = np.diag(1.0 + D) + W.U @ np.diag(W.w) @ W.U.T
+    dense = A.scipy().toarray()
+    K = np.block([[H, dense.T], [dense, -1e-3 * np.eye(m)]])
+    kernel = LowRankKernel(SparseKernel(Layout(base, full)))
+    kernel.factor(W, D, A, 1e-3)
+    assert kernel.negative == int((np.linalg.eigvalsh(K) < 0).sum())
+    assert not kernel.singular
+    b = draws.standard_normal(n + m)
+    np.testing.assert_allclose(K @ kernel.solve(b), b, atol=1e-9)
+    kernel.factor(W.base, D, A, 1e-3)  # a sparse one as well
+    K[:n, :n] = np.diag(1.0 + D)
+    np.testing.assert_allclose(K @ kernel.solve(b), b, atol=1e-9)
+
+
+def test_a_large_coupled_problem() -> None:
+    n = 220
+    x = ca.SX.sym("x", n)
+    f = ca.sumsqr(x - 1) + ca.sumsqr(ca.sin(x[1:]) - x[:-1])
+    nlp = {"x": x, "f": f, "g": ca.sumsqr(x)}
+    solver = nlpsol("s", "hybrid", nlp, LEARN)
+    found = solver(lbx=-1, ubx=0.9, ubg=40)
+    assert solver.stats()["success"]
+    assert solver.stats()["n_call_nlp_hess_l"] == 0
+    exact = nlpsol("s", "hybrid", nlp)(lbx=-1, ubx=0.9, ubg=40)
+    assert float(found["f"]) == pytest.approx(float(exact["f"]), rel=1e-6)
+
+
+# --- problems -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("problem", HS[1::6], ids=lambda one: one.name)
+def test_hock_and_schittkowski_without_hessians(problem: Any) -> None:
+    data = problem.build()
+    solver = quasi_newton.ours({key: data[key] for key in ("x", "f", "g")}, **LEARN)
+    answer = quasi_newton.run(solver, data, problem.x0)
+    assert answer.hessian == "limited-memory"
+    assert answer.solved
+
+
+@pytest.mark.parametrize("name", list(PROBLEMS))
+def test_sensitivities_of_the_black_boxes(name: str) -> None:
+    step: Step = PROBLEMS[name](4).step
+    draws = np.random.default_rng(7)
+    x, u = draws.uniform(0.3, 0.9, step.nx), draws.uniform(0.3, 0.9, step.nu)
+    _, A, B = step_of(step.rates, x, u, step.h)
+    e = 1e-6
+    for k, column in enumerate(np.hstack((A, B)).T):
+        move = np.eye(step.nx + step.nu)[k] * e
+        up, down = (
+            step_of(step.rates, x + s * move[: step.nx], u + s * move[step.nx :], step.h)[0]
+            for s in (1, -1)
+        )
+        np.testing.assert_allclose((up - down) / (2 * e), column, rtol=1e-5, atol=1e-7)
+
+
+def test_a_black_box_swings_up() -> None:
+    problem = pendulum(10)
+    solver = nlpsol("s", "hybrid", problem.nlp)
+    found = solver(x0=problem.x0, **problem.bounds)
+    assert solver.stats()["success"]
+    assert solver.stats()["hessian"] == "limited-memory"
+    theta = found["x"].full().ravel()[0::3]
+    assert theta[0] == pytest.approx(0.0, abs=1e-6)
+    assert theta[-1] == pytest.approx(np.pi, abs=1e-6)
+
+
+def test_the_benchmark_prints_both_tables(capsys: pytest.CaptureFixture[str]) -> None:
+    quasi_newton.main(["--only", "6", "71", "--black-box"])
+    printed = capsys.readouterr().out
+    assert "hybrid: solved 2 of 2" in printed
+    assert "IPOPT: solved 2 of 2" in printed
