@@ -12,7 +12,8 @@ from casadi_hybrid.basics.arrays import changed, largest, sum_of_sizes, total
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.kernel.sparse import Index
 from casadi_hybrid.point.residuals import Tolerances
-from casadi_hybrid.standard_form.form import Point, StandardForm, walls_of
+from casadi_hybrid.standard_form.form import Point, StandardForm
+from casadi_hybrid.standard_form.selection import walls_of
 
 _EPS = float(np.finfo(float).eps)
 _SPREAD = 1e10  # largest factor between z and ν/(distance to the bound)

@@ -10,7 +10,8 @@ from casadi_hybrid.barrier.filter import Filter
 from casadi_hybrid.barrier.iterate import Iterate
 from casadi_hybrid.basics.arrays import Lazy, total
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.standard_form.form import Point, StandardForm, walls_of
+from casadi_hybrid.standard_form.form import Point, StandardForm
+from casadi_hybrid.standard_form.selection import walls_of
 
 _EPS = float(np.finfo(float).eps)
 _GAMMA_THETA, _GAMMA_PHI = 1e-5, 1e-8

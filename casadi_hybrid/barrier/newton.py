@@ -23,7 +23,8 @@ from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.kernel.kernel import Kernel
 from casadi_hybrid.problem.evaluator import Operator
-from casadi_hybrid.standard_form.form import Point, StandardForm, walls_of
+from casadi_hybrid.standard_form.form import Point, StandardForm
+from casadi_hybrid.standard_form.selection import walls_of
 
 _EPS = float(np.finfo(float).eps)
 _MAX_CORRECTIONS = 4

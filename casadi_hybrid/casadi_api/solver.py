@@ -266,14 +266,14 @@ class NlpSolver:
 
     def _outputs(self, result: Result, p: Vector) -> dict[str, ca.DM]:
         problem = self._solver.problem
-        slope = problem.parameter_gradient
-        lam_p = -slope(result.x, result.lam_g, p) if p.size else ca.DM(*slope.size_out(0))
         n, m = problem.n, problem.m
         # One conversion to DM costs as much as taking its result apart.
-        vectors = np.concatenate((result.x, result.g, result.lam_x, result.lam_g))
-        ends = [0, n, n + m, 2 * n + m, 2 * (n + m)]
-        x, g, lam_x, lam_g = ca.vertsplit(ca.DM(vectors), ends)
-        values = (x, ca.DM(result.f), g, lam_x, lam_g, lam_p)
+        vectors = np.concatenate((result.x, (result.f,), result.g, result.lam_x, result.lam_g))
+        ends = [0, n, n + 1, n + 1 + m, 2 * n + 1 + m, 2 * (n + m) + 1, 2 * (n + m) + 1]
+        x, f, g, lam_x, lam_g, lam_p = ca.vertsplit(ca.DM(vectors), ends)
+        if p.size:
+            lam_p = -problem.parameter_gradient(result.x, result.lam_g, p)
+        values = (x, f, g, lam_x, lam_g, lam_p)
         outputs = dict(zip(OUTPUTS, values, strict=True))
         return in_shape(outputs, self._shapes)
 
