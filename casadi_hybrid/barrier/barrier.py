@@ -38,11 +38,12 @@ from casadi_hybrid.barrier.newton import newton_step
 from casadi_hybrid.barrier.pace import CRAWL, FEASIBLE, ROUNDS, STALL, mark_of
 from casadi_hybrid.barrier.polish import active_guess, polish
 from casadi_hybrid.barrier.restoration import Restoration, begin_restoration, restore_step
-from casadi_hybrid.basics.arrays import changed, largest
+from casadi_hybrid.basics.arrays import Lazy, changed, largest
 from casadi_hybrid.basics.errors import EvaluationError, StallError
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.iterations.base import Start
+from casadi_hybrid.kernel.kernel import Kernel
 from casadi_hybrid.law import State
 from casadi_hybrid.point.kkt import kkt_residuals
 from casadi_hybrid.point.residuals import Residuals
@@ -71,7 +72,6 @@ class Barrier:
         self.form = form
         self.settings = settings
         self._warm = warm
-        self._kernel = form.kernel()
         self._dependent = False
         self._undefined = 0
         self._asked: tuple[Iterate, tuple[Vector, Vector]] | None = None
@@ -79,6 +79,11 @@ class Barrier:
         self._size, self._away, self._leap_after = largest(form.start), 0, _LEAP
         self._no_memory = np.zeros(form.program.m)
         self._no_memory.setflags(write=False)
+
+    @Lazy
+    def _kernel(self) -> Kernel:
+        """Made where it is needed."""
+        return self.form.kernel()
 
     # --- the iteration's contract -------------------------------------------------------------
 

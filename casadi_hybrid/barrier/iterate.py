@@ -16,7 +16,9 @@ from casadi_hybrid.standard_form.form import Point, StandardForm
 from casadi_hybrid.standard_form.selection import walls_of
 
 _EPS = float(np.finfo(float).eps)
+_NONE = np.zeros(0)
 _SPREAD = 1e10  # largest factor between z and ν/(distance to the bound)
+_CLOSE = 0.1 * _SPREAD  # closer than that whatever the rounding
 NU_START = 0.1
 
 
@@ -156,13 +158,18 @@ def safe_duals(
     """Multipliers of bounds, each within a factor 1e10 of ν/(distance)."""
     walls = walls_of(form)
     if walls.at_lower.size:
-        lower = _kept_near(lower, nu * walls.lower / at.below)
+        lower = _kept_near(lower, at.below, nu, walls.lower, walls.at_lower)
     if walls.at_upper.size:
-        upper = _kept_near(upper, nu * walls.upper / at.above)
+        upper = _kept_near(upper, at.above, nu, walls.upper, walls.at_upper)
     return lower, upper
 
 
-def _kept_near(z: Vector, central: Vector) -> Vector:
+def _kept_near(z: Vector, distance: Vector, nu: float, has: Vector, where: Index) -> Vector:
+    products = (z * distance)[where]
+    least, most = products.item(products.argmin()), products.item(products.argmax())
+    if nu <= _CLOSE * least and most <= _CLOSE * nu:
+        return z  # as nearly always
+    central = nu * has / distance
     return np.minimum(np.maximum(z, central / _SPREAD), central * _SPREAD)
 
 
@@ -171,13 +178,20 @@ class ScaledError:
 
     def __init__(self, form: StandardForm, it: Iterate) -> None:
         at, walls = it.at, walls_of(form)
-        r = at.gradient + it.pull - it.z_lower + it.z_upper
-        z = total(it.z_lower) + total(it.z_upper)
-        bounds = walls.count
+        r = at.gradient + it.pull
+        bounds, z = walls.count, 0.0
+        if walls.at_lower.size:
+            r -= it.z_lower
+            z = total(it.z_lower)
+        if walls.at_upper.size:
+            r += it.z_upper
+            z += total(it.z_upper)
         s_d = max(100.0, (sum_of_sizes(it.y) + z) / max(1, form.m + bounds)) / 100.0
         self._rest = max(largest(r) / s_d, largest(at.c))
         self._scale = max(100.0, z / max(1, bounds)) / 100.0
-        if not walls.at_upper.size:
+        if not bounds:
+            self._products = _NONE
+        elif not walls.at_upper.size:
             self._products = (at.below * it.z_lower)[walls.at_lower]
         elif not walls.at_lower.size:
             self._products = (at.above * it.z_upper)[walls.at_upper]
@@ -188,6 +202,8 @@ class ScaledError:
 
     def at(self, nu: float) -> float:
         """E_ν."""
+        if not self._products.size:
+            return self._rest
         return max(self._rest, largest(self._products - nu) / self._scale)
 
 

@@ -36,7 +36,9 @@ class Merit:
         if not walls.count:
             return it.at.gradient
         pull = it.nu * (walls.upper / it.at.above - walls.lower / it.at.below)
-        gradient: Vector = it.at.gradient + pull + DAMPING * it.nu * walls.single
+        gradient: Vector = it.at.gradient + pull
+        if walls.only_lower.size or walls.only_upper.size:
+            gradient += DAMPING * it.nu * walls.single
         return gradient
 
     def theta_of(self, at: Point) -> float:

@@ -5,7 +5,9 @@ The dense record that methods for equations ask for is :mod:`.oracle`'s.
 
 from __future__ import annotations
 
+import threading
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.kernel.sparse import Sparse
@@ -16,16 +18,33 @@ from casadi_hybrid.problem.problem import Problem
 Operator = Any  # numpy.ndarray or Sparse: both have @, .T, .shape and products with numbers
 
 
+class _Ready(threading.local):
+    """The functions of one thread behind their buffers, for as long as their problems live."""
+
+    def __init__(self) -> None:
+        self._known: WeakKeyDictionary[Problem, tuple[Fused, Fused]] = WeakKeyDictionary()
+
+    def of(self, program: Problem) -> tuple[Fused, Fused]:
+        """(first, curvature) of a problem."""
+        known = self._known.get(program)
+        if known is None:
+            functions = program.functions
+            first, curvature = (Fused(f, functions) for f in (functions.first, functions.curvature))
+            known = self._known[program] = first, curvature
+        return known
+
+
+_ready = _Ready()
+
+
 class Evaluator:
     """The problem's functions at fixed parameters, counted. One per solve and thread."""
 
     def __init__(self, program: Problem, p: Vector, *, dense: bool) -> None:
-        functions = program.functions
         self.program = program
         self.p = p
         self.dense = dense
-        self._first = Fused(functions.first, functions)
-        self._curvature = Fused(functions.curvature, functions)
+        self._first, self._curvature = _ready.of(program)
         if not dense:
             self._of_J, self._of_H = patterns_of(program)
         self.counts = {"first": 0, "second": 0, "undefined": 0}
