@@ -11,7 +11,6 @@ from casadi_hybrid.barrier.iterate import Iterate
 from casadi_hybrid.basics.arrays import Lazy, total
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.standard_form.form import Point, StandardForm
-from casadi_hybrid.standard_form.selection import walls_of
 
 _EPS = float(np.finfo(float).eps)
 _GAMMA_THETA, _GAMMA_PHI = 1e-5, 1e-8
@@ -25,7 +24,7 @@ class Merit:
 
     def __init__(self, form: StandardForm, it: Iterate) -> None:
         self._it = it
-        self._walls = walls_of(form)
+        self._walls = form.walls
         self.theta = self.theta_of(it.at)
         self.phi = self.phi_of(it.at)
 

@@ -24,7 +24,6 @@ from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.kernel.kernel import Kernel
 from casadi_hybrid.problem.evaluator import Operator
 from casadi_hybrid.standard_form.form import Point, StandardForm
-from casadi_hybrid.standard_form.selection import walls_of
 
 _EPS = float(np.finfo(float).eps)
 _MAX_CORRECTIONS = 4
@@ -102,7 +101,7 @@ def _solved(
     dz_lower, dz_upper = it.dual_steps(form, dw)
     tau = max(settings.tau_least, 1.0 - it.nu)
     alpha = fraction_to_boundary(form, at, dw, tau)
-    walls = walls_of(form)
+    walls = form.walls
     alpha_z = min(
         share_to_zero(it.z_lower, dz_lower, walls.at_lower, tau),
         share_to_zero(it.z_upper, dz_upper, walls.at_upper, tau),

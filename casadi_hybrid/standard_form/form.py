@@ -122,7 +122,7 @@ class StandardForm:
 
     Attributes:
         lower, upper: bounds of w (±inf where there are none), scaled.
-        has_lower, has_upper: where they are finite.
+        has_lower, has_upper: where they are finite; walls: the same in other forms.
         undefined: the error at the last trial point where a function is not defined.
         at_start: the user's derivatives at the start, from which the scales come.
         n, m: sizes of w and c.
@@ -149,7 +149,7 @@ class StandardForm:
         self.n_free, self.n, self.m = known.n_free, known.n, known.m
         # Most problems have no fixed variable and no row without a bound: nothing to pick then.
         self._all_free, self._all_rows = known.all_free, known.all_rows
-        self.has_lower, self.has_upper, self._walls = known.has_lower, known.has_upper, known.walls
+        self.has_lower, self.has_upper, self.walls = known.has_lower, known.has_upper, known.walls
         self._x = np.minimum(np.maximum(x0, bounds.lbx), bounds.ubx)
         if not self.dense:
             self._structure = structure_of(program, self.free, self.rows, self._slack_rows)
@@ -179,8 +179,8 @@ class StandardForm:
         # On a side without bounds the distances are always the same.
         nowhere = np.maximum(1.0, self._room)
         nowhere.setflags(write=False)
-        self._no_lower = None if self._walls.at_lower.size else nowhere
-        self._no_upper = None if self._walls.at_upper.size else nowhere
+        self._no_lower = None if self.walls.at_lower.size else nowhere
+        self._no_upper = None if self.walls.at_upper.size else nowhere
         self._boxed = known.boxed and not relaxation
         self.start = np.concatenate((self._x[self.free], slacks))
 
@@ -192,9 +192,9 @@ class StandardForm:
         """
         below, above, inside, outside = self._no_lower, self._no_upper, True, False
         if below is None:
-            below, inside, outside = self._distances(w - self.lower, self._walls.not_lower)
+            below, inside, outside = self._distances(w - self.lower, self.walls.not_lower)
         if above is None:
-            above, within, beyond = self._distances(self.upper - w, self._walls.not_upper)
+            above, within, beyond = self._distances(self.upper - w, self.walls.not_upper)
             inside, outside = inside and within, outside or beyond
         x = self.user_x(w, inside=inside)
         f, gradient, g, J = self.evaluator.first(x)

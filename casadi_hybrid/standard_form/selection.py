@@ -37,14 +37,6 @@ class Walls:
         self.count = self.at_lower.size + self.at_upper.size
 
 
-def walls_of(form: Any) -> Walls:
-    """The walls of a standard form or of one like it, made once."""
-    known: Walls | None = form.__dict__.get("_walls")
-    if known is None:
-        known = form.__dict__["_walls"] = Walls(form.has_lower, form.has_upper)
-    return known
-
-
 class Selection:
     """Which variables and rows of a problem the standard form has, and their bounds unscaled.
 
