@@ -75,6 +75,7 @@ class Barrier:
         self._dependent = False
         self._undefined = 0
         self._asked: tuple[Iterate, tuple[Vector, Vector]] | None = None
+        self._judged: tuple[Iterate, Residuals] | None = None
         self._measured: tuple[Iterate, ScaledError] | None = None
         self._size, self._away, self._leap_after = largest(form.start), 0, _LEAP
         self._no_memory = np.zeros(form.program.m)
@@ -374,10 +375,14 @@ class Barrier:
         return self.settings.tolerances.merit(self._residuals(it)) <= 1.0
 
     def _residuals(self, it: Iterate) -> Residuals:
-        at = it.at
-        return kkt_residuals(
-            self.form.bounds, at.x, at.raw_gradient, at.raw_g, at.raw_J, *self._multipliers(it)
-        )
+        """Kept like the multipliers: a solution of an active set has been judged already."""
+        if self._judged is None or self._judged[0] is not it:
+            at, multipliers = it.at, self._multipliers(it)
+            found = kkt_residuals(
+                self.form.bounds, at.x, at.raw_gradient, at.raw_g, at.raw_J, *multipliers
+            )
+            self._judged = it, found
+        return self._judged[1]
 
     def _multipliers(self, it: Iterate) -> tuple[Vector, Vector]:
         """Those of the last iterate asked for are kept: its state, residuals and end ask again."""

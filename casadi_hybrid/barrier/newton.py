@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,8 +32,7 @@ _STIFF, _STIFFER, _STIFFEST = 1e-4, 100.0, 1e8
 _LEAST_STIFF = 1e-9  # shorter steps under such a shift are rounding
 
 
-@dataclass(frozen=True, slots=True)
-class Direction:
+class Direction(NamedTuple):
     """The Newton direction at an iterate and how far the bounds let it go."""
 
     force: Vector

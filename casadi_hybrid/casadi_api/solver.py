@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, overload
 
 import casadi as ca
@@ -74,6 +75,7 @@ class NlpSolver:
         self._solver = Solver(problem)
         self._limits = options.limits
         problem.functions.packing(problem.functions.first)  # made now, not at the first call
+        self._parted = _parting(problem.n, problem.m)
         self._latest: _Call | None = None
         self._of_thread = threading.local()
 
@@ -266,16 +268,19 @@ class NlpSolver:
 
     def _outputs(self, result: Result, p: Vector) -> dict[str, ca.DM]:
         problem = self._solver.problem
-        n, m = problem.n, problem.m
-        # One conversion to DM costs as much as taking its result apart.
-        vectors = np.concatenate((result.x, (result.f,), result.g, result.lam_x, result.lam_g))
-        ends = [0, n, n + 1, n + 1 + m, 2 * n + 1 + m, 2 * (n + m) + 1, 2 * (n + m) + 1]
-        x, f, g, lam_x, lam_g, lam_p = ca.vertsplit(ca.DM(vectors), ends)
+        # A conversion to DM costs several times what the function needs to take it apart.
+        parts = (result.x, (result.f,), result.g, result.lam_x, result.lam_g)
+        outputs = dict(zip(OUTPUTS, self._parted(ca.DM(np.concatenate(parts))), strict=True))
         if p.size:
-            lam_p = -problem.parameter_gradient(result.x, result.lam_g, p)
-        values = (x, f, g, lam_x, lam_g, lam_p)
-        outputs = dict(zip(OUTPUTS, values, strict=True))
+            outputs["lam_p"] = -problem.parameter_gradient(result.x, result.lam_g, p)
         return in_shape(outputs, self._shapes)
+
+
+def _parting(n: int, m: int) -> ca.Function:
+    """(x; f; g; lam_x; lam_g) in one column → :data:`OUTPUTS`, of which lam_p is empty."""
+    column = ca.MX.sym("column", 2 * (n + m) + 1)
+    ends = [0, *accumulate((n, 1, m, n, m, 0))]
+    return ca.Function("parts", [column], ca.vertsplit(column, ends))
 
 
 def _timing(name: str, stats: Mapping[str, Any]) -> str:
