@@ -9,7 +9,6 @@ at the start exceeds 100.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""What of the standard form follows from the bounds alone: made once, shared by all their solves."""
+"""What of the standard form follows from the bounds alone: made once for all their solves."""
 
 from __future__ import annotations
 
