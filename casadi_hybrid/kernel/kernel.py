@@ -70,7 +70,7 @@ class DenseKernel:
         """Factor K(D, E·I)."""
         of_D = self._of_D
         self._of_W[:] = W
-        if A.size:
+        if self._of_E.size:
             self._of_A[:] = A
             self._of_AT[:] = A.T
             self._of_E[:] = -E
