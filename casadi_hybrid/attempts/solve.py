@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar
 
@@ -24,6 +24,7 @@ from casadi_hybrid.barrier.barrier import Barrier
 from casadi_hybrid.barrier.composite import Composite, is_composite
 from casadi_hybrid.barrier.iterate import Settings
 from casadi_hybrid.barrier.rays import RayTest
+from casadi_hybrid.basics.arrays import changed, largest
 from casadi_hybrid.basics.errors import EvaluationError, InputError, Interrupted
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import StopReason
@@ -155,7 +156,7 @@ def solve_problem(
     spent = _Spent()
     while following is not None:
         attempt = following
-        left = replace(
+        left = changed(
             options,
             max_iter=min(attempt.max_iter, options.max_iter - iterations),
             max_time=options.max_time - elapsed,
@@ -199,7 +200,7 @@ def solve_problem(
     ):
         # Rows that say the same twice share one multiplier in any parts, however large.
         restart = remultiplied(chosen)
-        left = replace(options, max_iter=restart.max_iter, max_time=options.max_time - elapsed)
+        left = changed(options, max_iter=restart.max_iter, max_time=options.max_time - elapsed)
         again = _run(program, p, bounds, left, (), (), restart, iterations)
         iterations, elapsed = iterations + again.iterations, elapsed + again.elapsed
         spent.add(again)
@@ -255,13 +256,13 @@ def _is_beside(chosen: Result, tried: Sequence[Attempt], done: Sequence[Result])
 
 def _largest(result: Result) -> float:
     """The largest |multiplier|."""
-    return float(np.abs(np.concatenate((result.lam_x, result.lam_g))).max(initial=0.0))
+    return max(largest(result.lam_x), largest(result.lam_g))
 
 
 def _slope(result: Result) -> float:
     """‖∇f‖_∞, at least one."""
     assert result.end is not None
-    return max(1.0, float(np.abs(result.end.gradient).max(initial=0.0)))
+    return max(1.0, largest(result.end.gradient))
 
 
 def _run(

@@ -38,11 +38,12 @@ from casadi_hybrid.barrier.newton import newton_step
 from casadi_hybrid.barrier.pace import CRAWL, FEASIBLE, ROUNDS, STALL, mark_of
 from casadi_hybrid.barrier.polish import active_guess, polish
 from casadi_hybrid.barrier.restoration import Restoration, begin_restoration, restore_step
-from casadi_hybrid.basics.arrays import changed, largest
+from casadi_hybrid.basics.arrays import Lazy, changed, largest
 from casadi_hybrid.basics.errors import EvaluationError, StallError
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.iterations.base import Start
+from casadi_hybrid.kernel.kernel import Kernel
 from casadi_hybrid.law import State
 from casadi_hybrid.point.kkt import kkt_residuals
 from casadi_hybrid.point.residuals import Residuals
@@ -71,14 +72,19 @@ class Barrier:
         self.form = form
         self.settings = settings
         self._warm = warm
-        self._kernel = form.kernel()
         self._dependent = False
         self._undefined = 0
         self._asked: tuple[Iterate, tuple[Vector, Vector]] | None = None
+        self._judged: tuple[Iterate, Residuals] | None = None
         self._measured: tuple[Iterate, ScaledError] | None = None
         self._size, self._away, self._leap_after = largest(form.start), 0, _LEAP
         self._no_memory = np.zeros(form.program.m)
         self._no_memory.setflags(write=False)
+
+    @Lazy
+    def _kernel(self) -> Kernel:
+        """Made where it is needed."""
+        return self.form.kernel()
 
     # --- the iteration's contract -------------------------------------------------------------
 
@@ -374,10 +380,14 @@ class Barrier:
         return self.settings.tolerances.merit(self._residuals(it)) <= 1.0
 
     def _residuals(self, it: Iterate) -> Residuals:
-        at = it.at
-        return kkt_residuals(
-            self.form.bounds, at.x, at.raw_gradient, at.raw_g, at.raw_J, *self._multipliers(it)
-        )
+        """Kept like the multipliers: a solution of an active set has been judged already."""
+        if self._judged is None or self._judged[0] is not it:
+            at, multipliers = it.at, self._multipliers(it)
+            found = kkt_residuals(
+                self.form.bounds, at.x, at.raw_gradient, at.raw_g, at.raw_J, *multipliers
+            )
+            self._judged = it, found
+        return self._judged[1]
 
     def _multipliers(self, it: Iterate) -> tuple[Vector, Vector]:
         """Those of the last iterate asked for are kept: its state, residuals and end ask again."""

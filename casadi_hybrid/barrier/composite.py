@@ -85,6 +85,7 @@ class Composite(Barrier):
 
     label = "hybrid (composite step)"
     _step = LookAhead()
+    _curved: tuple[Guarded, _Evaluated] | None = None
 
     def init(self, oracle: Oracle, start: Start) -> State:
         """Begin at the start with the multipliers of least squares."""
@@ -94,9 +95,7 @@ class Composite(Barrier):
     def settled(self, state: State, at: Point) -> bool:
         """Also not at a saddle point, which the next step leaves."""
         it: Guarded = state.carry
-        return super().settled(state, at) and self._step.at_rest(
-            _evaluated(at, self._hessian(it)), it.guards
-        )
+        return super().settled(state, at) and self._step.at_rest(self._second(it), it.guards)
 
     def step(self, oracle: Oracle, state: State, at: Point) -> tuple[State, None]:
         """Take one accepted composite step.
@@ -110,9 +109,15 @@ class Composite(Barrier):
             return self._guarded(far, self._step.begin(_evaluated(far)), state.t + 1), None
         # The steps ask of an oracle only what the equations have.
         equations: Any = _Equations(self.form, at)
-        new, guards = self._step.advance(equations, _evaluated(at, self._hessian(it)), it.guards)
+        new, guards = self._step.advance(equations, self._second(it), it.guards)
         assert isinstance(new, _Evaluated)
         return self._guarded(new.point, guards, state.t + 1), None
+
+    def _second(self, it: Guarded) -> _Evaluated:
+        """The functions with ∇²L at an iterate; its end asks more than once, and then its step."""
+        if self._curved is None or self._curved[0] is not it:
+            self._curved = it, _evaluated(it.at, self._hessian(it))
+        return self._curved[1]
 
     def _guarded(self, at: Point, guards: Safeguards, t: int) -> State:
         none = np.zeros(self.form.n)

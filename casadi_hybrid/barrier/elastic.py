@@ -23,10 +23,12 @@ import numpy as np
 from casadi_hybrid.barrier.filter import Filter
 from casadi_hybrid.barrier.iterate import Detour, Iterate, ScaledError, Settings
 from casadi_hybrid.barrier.newton import newton_step
+from casadi_hybrid.basics.arrays import Lazy
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.kernel.kernel import Kernel
 from casadi_hybrid.problem.evaluator import Operator
 from casadi_hybrid.standard_form.form import Point, StandardForm
+from casadi_hybrid.standard_form.selection import Walls
 
 PENALTY = 1e3
 _REDUCTION = 0.9
@@ -75,6 +77,11 @@ class ElasticForm:
         self.has_lower = np.concatenate((form.has_lower, np.ones(2 * form.m, bool)))
         self.has_upper = np.concatenate((form.has_upper, np.zeros(2 * form.m, bool)))
         self.proximity = np.sqrt(nu) / np.maximum(1.0, np.abs(reference)) ** 2
+
+    @Lazy
+    def walls(self) -> Walls:
+        """The bounds as every step asks for them."""
+        return Walls(self.has_lower, self.has_upper)
 
     def with_barrier(self, nu: float) -> ElasticForm:
         """The form for another barrier parameter, which sets ζ = √ν."""

@@ -90,7 +90,7 @@ def rows_are_dependent(A: Operator) -> bool:
     if A.shape[0] > A.shape[1]:
         return True
     pivots = np.abs(np.diagonal(lapack.dgeqp3(A.T)[0]))
-    return bool(pivots.min() <= 10 * max(A.shape) * _EPS * pivots.max())
+    return bool(pivots.min() <= 10 * max(A.shape) * _EPS * largest(pivots))
 
 
 def least_squares_multipliers(

@@ -8,14 +8,15 @@ import numpy as np
 
 from casadi_hybrid.barrier.filter import Filter
 from casadi_hybrid.barrier.pace import Mark
-from casadi_hybrid.basics.arrays import changed, largest, sum_of_sizes, total
+from casadi_hybrid.basics.arrays import changed, largest, rough_sum, sum_of_sizes
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.kernel.sparse import Index
 from casadi_hybrid.point.residuals import Tolerances
-from casadi_hybrid.standard_form.form import Point, StandardForm, walls_of
+from casadi_hybrid.standard_form.form import Point, StandardForm
 
 _EPS = float(np.finfo(float).eps)
 _SPREAD = 1e10  # largest factor between z and ν/(distance to the bound)
+_CLOSE = 0.1 * _SPREAD  # closer than that whatever the rounding
 NU_START = 0.1
 
 
@@ -133,7 +134,7 @@ class Iterate:
 
     def barrier_diagonal(self, form: StandardForm) -> Vector:
         """Σ = Z_l/(w − l) + Z_u/(u − w)."""
-        walls, at = walls_of(form), self.at
+        walls, at = form.walls, self.at
         if not walls.at_upper.size:
             return self.z_lower / at.below
         if not walls.at_lower.size:
@@ -142,7 +143,7 @@ class Iterate:
 
     def dual_steps(self, form: StandardForm, dw: Vector) -> tuple[Vector, Vector]:
         """Newton steps of z_l and z_u that belong to dw."""
-        walls, at = walls_of(form), self.at
+        walls, at = form.walls, self.at
         # Where there is no bound z and the mask of ν are zero, and so is the step.
         lower, upper = self.z_lower, self.z_upper
         if walls.at_lower.size:
@@ -161,15 +162,20 @@ def safe_duals(
     form: StandardForm, at: Point, nu: float, lower: Vector, upper: Vector
 ) -> tuple[Vector, Vector]:
     """Multipliers of bounds, each within a factor 1e10 of ν/(distance)."""
-    walls = walls_of(form)
+    walls = form.walls
     if walls.at_lower.size:
-        lower = _kept_near(lower, nu * walls.lower / at.below)
+        lower = _kept_near(lower, at.below, nu, walls.lower, walls.at_lower)
     if walls.at_upper.size:
-        upper = _kept_near(upper, nu * walls.upper / at.above)
+        upper = _kept_near(upper, at.above, nu, walls.upper, walls.at_upper)
     return lower, upper
 
 
-def _kept_near(z: Vector, central: Vector) -> Vector:
+def _kept_near(z: Vector, distance: Vector, nu: float, has: Vector, where: Index) -> Vector:
+    products = (z * distance)[where]
+    least, most = _ends(products)
+    if nu <= _CLOSE * least and most <= _CLOSE * nu:
+        return z  # as nearly always
+    central = nu * has / distance
     return np.minimum(np.maximum(z, central / _SPREAD), central * _SPREAD)
 
 
@@ -177,25 +183,40 @@ class ScaledError:
     """The optimality error E_ν of Wächter and Biegler, their equation (5), for any ν."""
 
     def __init__(self, form: StandardForm, it: Iterate) -> None:
-        at, walls = it.at, walls_of(form)
-        r = at.gradient + it.pull - it.z_lower + it.z_upper
-        z = total(it.z_lower) + total(it.z_upper)
+        at, walls = it.at, form.walls
+        r = at.gradient + it.pull
+        # The least and the largest product of a distance and its multiplier.
+        least, most = np.inf, -np.inf
+        if walls.at_lower.size:
+            r -= it.z_lower
+            least, most = _ends((at.below * it.z_lower)[walls.at_lower])
+        if walls.at_upper.size:
+            r += it.z_upper
+            low, high = _ends((at.above * it.z_upper)[walls.at_upper])
+            least, most = min(least, low), max(most, high)
+        self._least, self._most = least, most
         bounds = walls.count
-        s_d = max(100.0, (sum_of_sizes(it.y) + z) / max(1, form.m + bounds)) / 100.0
+        s_d = _excess_mean((it.y, it.z_lower, it.z_upper), form.m + bounds)
         self._rest = max(largest(r) / s_d, largest(at.c))
-        self._scale = max(100.0, z / max(1, bounds)) / 100.0
-        if not walls.at_upper.size:
-            self._products = (at.below * it.z_lower)[walls.at_lower]
-        elif not walls.at_lower.size:
-            self._products = (at.above * it.z_upper)[walls.at_upper]
-        else:
-            self._products = np.concatenate(
-                ((at.below * it.z_lower)[walls.at_lower], (at.above * it.z_upper)[walls.at_upper])
-            )
+        self._scale = _excess_mean((it.z_lower, it.z_upper), bounds)
 
     def at(self, nu: float) -> float:
         """E_ν."""
-        return max(self._rest, largest(self._products - nu) / self._scale)
+        return max(self._rest, max(self._most - nu, nu - self._least) / self._scale)
+
+
+def _ends(v: Vector) -> tuple[float, float]:
+    """The least and the largest entry."""
+    return v.item(v.argmin()), v.item(v.argmax())
+
+
+def _excess_mean(parts: tuple[Vector, ...], count: int) -> float:
+    """The mean size of all entries in units of 100, at least one."""
+    count = max(1, count)
+    if sum(map(rough_sum, parts)) <= 99.0 * count:  # nearly always, and the last digit is not asked
+        return 1.0
+    first, *others = map(sum_of_sizes, parts)
+    return max(100.0, (first + sum(others)) / count) / 100.0
 
 
 def scaled_error(form: StandardForm, it: Iterate, nu: float) -> float:
@@ -220,7 +241,7 @@ def interior(form: StandardForm, w: Vector, push: float) -> Vector:
 
 def fraction_to_boundary(form: StandardForm, at: Point, dw: Vector, tau: float) -> float:
     """Largest α ≤ 1 after which every distance to a bound is at least 1 − τ of what it is."""
-    walls = walls_of(form)
+    walls = form.walls
     share = share_to_zero(at.below, dw, walls.at_lower, tau)
     if not walls.at_upper.size:
         return share

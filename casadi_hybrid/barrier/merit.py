@@ -10,7 +10,7 @@ from casadi_hybrid.barrier.filter import Filter
 from casadi_hybrid.barrier.iterate import Iterate
 from casadi_hybrid.basics.arrays import Lazy, total
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.standard_form.form import Point, StandardForm, walls_of
+from casadi_hybrid.standard_form.form import Point, StandardForm
 
 _EPS = float(np.finfo(float).eps)
 _GAMMA_THETA, _GAMMA_PHI = 1e-5, 1e-8
@@ -24,7 +24,7 @@ class Merit:
 
     def __init__(self, form: StandardForm, it: Iterate) -> None:
         self._it = it
-        self._walls = walls_of(form)
+        self._walls = form.walls
         self.theta = self.theta_of(it.at)
         self.phi = self.phi_of(it.at)
 
@@ -35,7 +35,9 @@ class Merit:
         if not walls.count:
             return it.at.gradient
         pull = it.nu * (walls.upper / it.at.above - walls.lower / it.at.below)
-        gradient: Vector = it.at.gradient + pull + DAMPING * it.nu * walls.single
+        gradient: Vector = it.at.gradient + pull
+        if walls.only_lower.size or walls.only_upper.size:
+            gradient += DAMPING * it.nu * walls.single
         return gradient
 
     def theta_of(self, at: Point) -> float:

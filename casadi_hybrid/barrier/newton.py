@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.kernel.kernel import Kernel
 from casadi_hybrid.problem.evaluator import Operator
-from casadi_hybrid.standard_form.form import Point, StandardForm, walls_of
+from casadi_hybrid.standard_form.form import Point, StandardForm
 
 _EPS = float(np.finfo(float).eps)
 _MAX_CORRECTIONS = 4
@@ -33,8 +32,7 @@ _STIFF, _STIFFER, _STIFFEST = 1e-4, 100.0, 1e8
 _LEAST_STIFF = 1e-9  # shorter steps under such a shift are rounding
 
 
-@dataclass(frozen=True, slots=True)
-class Direction:
+class Direction(NamedTuple):
     """The Newton direction at an iterate and how far the bounds let it go."""
 
     force: Vector
@@ -101,7 +99,7 @@ def _solved(
     dz_lower, dz_upper = it.dual_steps(form, dw)
     tau = max(settings.tau_least, 1.0 - it.nu)
     alpha = fraction_to_boundary(form, at, dw, tau)
-    walls = walls_of(form)
+    walls = form.walls
     alpha_z = min(
         share_to_zero(it.z_lower, dz_lower, walls.at_lower, tau),
         share_to_zero(it.z_upper, dz_upper, walls.at_upper, tau),

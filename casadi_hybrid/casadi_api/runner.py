@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import casadi as ca
@@ -61,6 +62,7 @@ class Runner:
         self.name, self.problem, self.options = name, problem, options
         self._solver, self._limits = Solver(problem), options.limits
         problem.functions.packing(problem.functions.first)  # made now, not at the first call
+        self._parted = _parting(problem.n, problem.m)
         self._latest: Run | None = None
         self._of_thread = threading.local()
 
@@ -121,14 +123,12 @@ class Runner:
 
     def outputs(self, result: Result, p: Vector) -> tuple[ca.DM, ...]:
         """x, f, g, lam_x, lam_g, lam_p, in columns."""
-        slope = self.problem.parameter_gradient
-        lam_p = -slope(result.x, result.lam_g, p) if p.size else ca.DM(*slope.size_out(0))
-        n, m = self.problem.n, self.problem.m
-        # One conversion to DM costs as much as taking its result apart.
-        vectors = np.concatenate((result.x, result.g, result.lam_x, result.lam_g))
-        ends = [0, n, n + m, 2 * n + m, 2 * (n + m)]
-        x, g, lam_x, lam_g = ca.vertsplit(ca.DM(vectors), ends)
-        return x, ca.DM(result.f), g, lam_x, lam_g, lam_p
+        # A conversion to DM costs several times what the function needs to take it apart.
+        columns = result.x, (result.f,), result.g, result.lam_x, result.lam_g
+        *parts, lam_p = self._parted(ca.DM(np.concatenate(columns)))
+        if p.size:
+            lam_p = -self.problem.parameter_gradient(result.x, result.lam_g, p)
+        return *parts, lam_p
 
     def evaluate(self, arguments: list[ca.DM]) -> list[ca.DM]:
         """Solve at the columns that a graph gives: all eight, bounds of all rows."""
@@ -161,6 +161,13 @@ class Runner:
     def __setstate__(self, kept: dict[str, Any]) -> None:
         self.__dict__.update(kept)
         self._of_thread = threading.local()
+
+
+def _parting(n: int, m: int) -> ca.Function:
+    """(x; f; g; lam_x; lam_g) in one column → x, f, g, lam_x, lam_g and an empty lam_p."""
+    column = ca.MX.sym("column", 2 * (n + m) + 1)
+    ends = [0, *accumulate((n, 1, m, n, m, 0))]
+    return ca.Function("parts", [column], ca.vertsplit(column, ends))
 
 
 def _timing(name: str, stats: Mapping[str, Any]) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
 
 import numpy as np
 
-from casadi_hybrid.basics.arrays import norm
+from casadi_hybrid.basics.arrays import anywhere, norm
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.iterations.trust_region import trust_region_step
 from casadi_hybrid.iterations.violation import damped_gauss_newton, evaluate_or_none
@@ -42,15 +43,20 @@ def composite_step(model: LocalModel, at: Evaluation, radius: float) -> Composit
     """
     d_y, damping = damped_gauss_newton(model.jacobian, at.h, _NORMAL_SHARE * radius)
     values, directions = model.kernel
-    room = np.sqrt(max(radius**2 - float(d_y @ d_y), 0.0))
-    force = model.H @ d_y
+    room = sqrt(max(radius**2 - float(d_y.dot(d_y)), 0.0))
+    force = model.H.dot(d_y)
     slope = directions.T @ (at.gradient + force)
     # What is rounding of larger numbers must not pull the step along a direction that is flat.
-    noise = 8 * _EPS * (norm(at.gradient) + norm(force))
-    slope = np.where(np.abs(slope) <= noise, 0.0, slope)
-    values = np.where(np.abs(values) <= 8 * _EPS * norm(model.H), 0.0, values)
-    z, lift = trust_region_step(values, slope, float(room))
+    slope = _beyond(slope, 8 * _EPS * (norm(at.gradient) + norm(force)))
+    values = _beyond(values, 8 * _EPS * norm(model.H))
+    z, lift = trust_region_step(values, slope, room)
     return CompositeStep(d_y + directions @ z, damping, lift)
+
+
+def _beyond(numbers: Vector, noise: float) -> Vector:
+    """The numbers, zero where they are no larger than the noise."""
+    small = np.abs(numbers) <= noise
+    return np.where(small, 0.0, numbers) if anywhere(small) else numbers
 
 
 def newton_step(model: LocalModel, at: Evaluation) -> tuple[CompositeStep, float]:

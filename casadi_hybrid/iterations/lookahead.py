@@ -32,11 +32,11 @@ tenth or proves stationary.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from casadi_hybrid.basics.arrays import norm
+from casadi_hybrid.basics.arrays import changed, largest, norm
 from casadi_hybrid.basics.errors import StallError
 from casadi_hybrid.basics.inputs import Vector, count, positive
 from casadi_hybrid.basics.status import StopReason
@@ -118,16 +118,16 @@ class LookAhead(Equalities):
                 no decrease.
         """
         h_norm = norm(at.h)
-        violated = float(np.abs(at.h).max()) > self.tol_feasibility
+        violated = largest(at.h) > self.tol_feasibility
         if violated and violation_is_stationary(at, _STATIONARY):
             guards = guards.reducing(0.5 * h_norm)
         elif guards.goal is not None and (h_norm <= guards.goal or not violated):
-            guards = replace(guards, goal=None, reach=None, mark=np.inf, raised=False)
+            guards = changed(guards, goal=None, reach=None, mark=np.inf, raised=False)
         elif guards.goal is None:
             guards = guards.watched(h_norm, self.tol_feasibility)
         take = self._look_ahead if guards.goal is None else self._reduce
         new, guards = take(oracle, at, guards)
-        return new, replace(guards, jacobian=self._jacobian(new))
+        return new, changed(guards, jacobian=self._jacobian(new))
 
     def settled(self, state: State, at: Evaluation) -> bool:
         """No, at a saddle point or maximizer: the next step follows the negative curvature."""
@@ -160,11 +160,11 @@ class LookAhead(Equalities):
             )
         curved = _negative_curvature(at, jacobian)
         if curved is not None:
-            largest = int(np.argmax(np.abs(curved[1])))
+            entry = int(np.argmax(np.abs(curved[1])))
             names = oracle.functions.variable_names
             said.append(
                 f"not augmentable here: curvature {curved[0]:.3g} along a feasible direction "
-                f"(largest in {names[largest]}), so this is no strict minimizer"
+                f"(largest in {names[entry]}), so this is no strict minimizer"
             )
         if guards.escapes:
             said.append(f"a stationary violation of the constraints was left {guards.escapes}×")
@@ -198,8 +198,8 @@ class LookAhead(Equalities):
             undamped = daring or 0.0 < whole <= radius
             step = newton if undamped else composite_step(model, at, radius)
             d = step.d
-            q = float(at.gradient @ d + 0.5 * d @ model.H @ d)
-            gain = h_norm - norm(at.h + at.B @ d)
+            q = float(at.gradient.dot(d) + (0.5 * d).dot(model.H).dot(d))
+            gain = h_norm - norm(at.h + at.B.dot(d))
             if gain > _EPS * h_norm and q > 0.7 * penalty * gain:
                 penalty = 1.5 * q / (0.7 * gain)
             merit = Merit(at, penalty, penalty * gain - q)
@@ -222,7 +222,7 @@ class LookAhead(Equalities):
                 # often before the error is zero.
                 error = kkt_error(plain.new, self._jacobian(plain.new))
                 if error <= 0.5 * min(guards.error, kkt_error(at, guards.jacobian)):
-                    return plain.new, replace(guards, penalty=penalty, error=error, promised=1.0)
+                    return plain.new, changed(guards, penalty=penalty, error=error, promised=1.0)
             size = norm(taken.d)
             if taken.ratio >= _GROW_ABOVE and size > 0.7 * radius:
                 radius *= 3.0
@@ -232,7 +232,7 @@ class LookAhead(Equalities):
                 flat = h_norm <= self.tol_feasibility and abs(float(at.gradient @ d)) <= 1e-12
                 saddles = guards.saddles + (flat and step.tangential_damping > 0.0)
                 promised = gain / h_norm if h_norm else 0.0
-                return taken.new, replace(
+                return taken.new, changed(
                     guards, radius=radius, penalty=penalty, saddles=saddles, promised=promised
                 )
         if h_norm > self.tol_feasibility:
@@ -250,7 +250,7 @@ class LookAhead(Equalities):
         ended = stationary and guards.patience < 0
         reduced = None if ended else reduce_violation(oracle, at, guards.reach)
         if reduced is not None:
-            return reduced[0], replace(guards, reach=reduced[1])
+            return reduced[0], changed(guards, reach=reduced[1])
         if guards.escapes < self.max_escapes:
             new = escape(oracle, at, guards.jacobian)
             if new is not None:
@@ -274,5 +274,5 @@ def _negative_curvature(at: Evaluation, jacobian: Jacobian) -> tuple[float, Vect
     if at.hessian is None or jacobian.rank == jacobian.n:
         return None
     values, directions = LocalModel(at.hessian, jacobian).kernel
-    scale = max(1.0, float(np.abs(values).max()))
+    scale = max(1.0, largest(values))
     return (float(values[0]), directions[:, 0]) if values[0] < -1e-8 * scale else None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
+from casadi_hybrid.basics.arrays import changed
 from casadi_hybrid.rules.spectra import Jacobian
 
 # Steps in which ‖h‖ has to halve, and the part of ‖h‖ a step must promise not to count.
@@ -14,7 +15,7 @@ _PATIENCE, _PROMISING = 6, 0.5
 _LONG_PATIENCE, _HARDLY = 12, 1e-4
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Safeguards:
     """What the iteration carries besides (x, π).
 
@@ -54,21 +55,21 @@ class Safeguards:
         then is the curvature of h along a long step, and a larger ν would only shorten the steps.
         """
         if h_norm <= max(self.mark, tol):
-            return replace(self, patience=_PATIENCE, mark=0.5 * h_norm, raised=False)
+            return changed(self, patience=_PATIENCE, mark=0.5 * h_norm, raised=False)
         if self.promised > _PROMISING:
             return self
         if self.patience > 0:
-            return replace(self, patience=self.patience - 1)
+            return changed(self, patience=self.patience - 1)
         if not self.raised and self.jacobian.rank < self.jacobian.n:
-            return replace(self, penalty=10.0 * self.penalty, patience=_PATIENCE, raised=True)
+            return changed(self, penalty=10.0 * self.penalty, patience=_PATIENCE, raised=True)
         return self.reducing(0.1 * h_norm)
 
     def reducing(self, goal: float) -> Safeguards:
         """Turn to the violation alone until ‖h‖ ≤ goal, or go on with it."""
-        return replace(self, goal=goal, mark=np.inf if self.goal is None else self.mark)
+        return changed(self, goal=goal, mark=np.inf if self.goal is None else self.mark)
 
     def slowed(self, h_norm: float) -> Safeguards:
         """Count the steps of the reduction in which ‖h‖ hardly moves."""
         if h_norm <= (1.0 - _HARDLY) * self.mark:
-            return replace(self, mark=h_norm, patience=_LONG_PATIENCE)
-        return replace(self, patience=self.patience - 1)
+            return changed(self, mark=h_norm, patience=_LONG_PATIENCE)
+        return changed(self, patience=self.patience - 1)

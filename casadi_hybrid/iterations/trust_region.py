@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from casadi_hybrid.basics.arrays import norm
+from casadi_hybrid.basics.arrays import largest, norm
 from casadi_hybrid.basics.inputs import Vector
 
 _MAX_ITERATIONS = 60
@@ -29,8 +29,9 @@ def trust_region_step(e: Vector, b: Vector, radius: float) -> tuple[Vector, floa
     """
     if e.size == 0:
         return np.zeros(0), 0.0
-    nothing = _EQUAL * float(np.abs(e).max())
-    e = np.where((e < 0) & (e >= -nothing), 0.0, e)
+    nothing = _EQUAL * largest(e)
+    if e[0] < 0:
+        e = np.where((e < 0) & (e >= -nothing), 0.0, e)
     least = float(e[0])
     # In the gaps e − e₀ and τ = e₀ + σ the hard case has no cancellation.
     gaps = e - least
@@ -69,4 +70,6 @@ def trust_region_step(e: Vector, b: Vector, radius: float) -> tuple[Vector, floa
 def _shifted(b: Vector, gaps: Vector, tau: float) -> Vector:
     """−b/(gaps + τ), zero where gaps + τ is."""
     shifted = gaps + tau
+    if shifted.item(shifted.argmin()) > 0.0:
+        return -b / shifted
     return np.asarray(-np.divide(b, shifted, out=np.zeros_like(shifted), where=shifted > 0))

@@ -70,7 +70,7 @@ class DenseKernel:
         """Factor K(D, E·I)."""
         of_D = self._of_D
         self._of_W[:] = W
-        if A.size:
+        if self._of_E.size:
             self._of_A[:] = A
             self._of_AT[:] = A.T
             self._of_E[:] = -E
@@ -78,10 +78,13 @@ class DenseKernel:
         self._ldl, self._pivots, info = lapack.dsytrf(self._K, lower=1, lwork=self._work)
         pivots = self._ldl.diagonal()
         below = pivots < 0
-        # A 2×2 pivot block of Bunch and Kaufman is indefinite: one negative eigenvalue each.
-        paired = self._pivots < 0
-        pairs = int(np.count_nonzero(paired)) // 2
-        self.negative = int(np.count_nonzero(below & ~paired if pairs else below)) + pairs
+        pairs, where = 0, self._pivots
+        if where.item(where.argmin()) < 0:
+            # A 2×2 pivot block of Bunch and Kaufman is indefinite: one negative eigenvalue each.
+            single = where > 0
+            below &= single
+            pairs = (where.size - int(np.count_nonzero(single))) // 2
+        self.negative = int(np.count_nonzero(below)) + pairs
         self.singular = info > 0 or not all_finite(pivots)
 
     def solve(self, b: Vector) -> Vector:

@@ -3,7 +3,8 @@
 A general sparse library checks and converts its index arrays whenever a matrix is made, which
 costs more than all arithmetic of a mid-sized iteration. Here a :class:`Pattern` is made once and
 shared, and a :class:`Sparse` is a pattern with an array of values. It has what the iterations use
-of a NumPy matrix: ``A @ v`` and ``A.dot(v)``, which is quicker for small arrays, the same of ``A.T``, ``A * number``, ``A - B`` on one pattern, ``A.shape``.
+of a NumPy matrix: ``A @ v`` and ``A.T @ v``, both also by ``dot``, which is the quicker way for
+small arrays, ``A * number``, ``A - B`` on one pattern, ``A.shape``.
 """
 
 from __future__ import annotations

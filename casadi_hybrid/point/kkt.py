@@ -45,11 +45,14 @@ def kkt_residuals(
     steepest = sum_of_entries(J)
     of_g = _excess(g, bounds.lbg, bounds.ubg)
     if of_g > 0.0:
-        entries = violations(g, bounds.lbg, bounds.ubg)
-        if _may_be_rounding(entries, steepest * rough_sum(x)):
-            of_g = largest(counted_violation(entries, row_sizes(g, J, x)))
+        rounding = _rounding(steepest * rough_sum(x))
+        if rounding:
+            entries = violations(g, bounds.lbg, bounds.ubg)
+            if _any_within(entries, rounding):
+                of_g = largest(counted_violation(entries, row_sizes(g, J, x)))
     slope = gradient + J.T.dot(lam_g) + lam_x
-    if _may_be_rounding(slope, steepest * rough_sum(lam_g), rough_sum(gradient)):
+    rounding = _rounding(steepest * rough_sum(lam_g), rough_sum(gradient))
+    if rounding and _any_within(slope, rounding):
         slope = counted_slope(slope, gradient, magnitudes(J).T @ np.abs(lam_g) + np.abs(lam_x))
     of_x = _excess(x, bounds.lbx, bounds.ubx) if bounds.on_x else 0.0
     return Residuals(
@@ -93,16 +96,19 @@ def _excess(value: Vector, lower: Vector, upper: Vector) -> float:
     return max(0.0, furthest)
 
 
-def _may_be_rounding(entries: Vector, product: float, other: float = 0.0) -> bool:
-    """A cheap necessary condition for some entry to be no more than rounding of its terms.
+def _rounding(product: float, other: float = 0.0) -> float:
+    """What rounding may leave at most where terms cancel; 0 where that is below every tolerance.
 
-    ``product`` and ``other`` are no less than the largest of the terms are.
+    ``product`` and ``other`` are no less than the largest of the terms. So it costs little to say
+    that a residual needs no excuse, and nearly none does.
     """
     bound = ROUNDING * (4.0 * product + 2.0 * other)
-    # Entries far below every tolerance need no excuse.
-    if not bound >= _TINY:
-        return False
-    return bool(np.abs(entries[entries != 0.0]).min(initial=np.inf) <= bound)
+    return bound if bound >= _TINY else 0.0
+
+
+def _any_within(entries: Vector, rounding: float) -> bool:
+    """Whether some entry that is not zero is as small as that."""
+    return bool(np.abs(entries[entries != 0.0]).min(initial=np.inf) <= rounding)
 
 
 def _slackness(

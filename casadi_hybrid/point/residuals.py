@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from casadi_hybrid.basics.arrays import largest, norm
 from casadi_hybrid.basics.inputs import Vector, positive
 from casadi_hybrid.basics.status import PointStatus
 from casadi_hybrid.problem.functions import Evaluation
@@ -164,10 +165,10 @@ def violation_is_stationary(at: Evaluation, tolerance: float) -> bool:
     The absolute part covers a Jacobian that vanishes together with the slope of the violation,
     as that of ‖x‖² + 1 does at its least point.
     """
-    largest = float(np.abs(at.B).max())
-    if largest == 0.0:
+    steepest = largest(at.B.ravel(order="K"))
+    if steepest == 0.0:
         return True
     # Scaled to entries of size one: squares of large numbers overflow.
-    B, h = at.B / largest, at.h / max(float(np.abs(at.h).max()), 1e-300)
-    slope = max(tolerance * float(np.linalg.norm(B)), 1e-9 / largest)
-    return float(np.linalg.norm(B.T @ h)) <= slope * float(np.linalg.norm(h))
+    B, h = at.B / steepest, at.h / max(largest(at.h), 1e-300)
+    slope = max(tolerance * norm(B), 1e-9 / steepest)
+    return norm(B.T.dot(h)) <= slope * norm(h)

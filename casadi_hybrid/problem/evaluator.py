@@ -5,8 +5,10 @@ The dense record that methods for equations ask for is :mod:`.oracle`'s.
 
 from __future__ import annotations
 
+import threading
 from time import perf_counter
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Vector
@@ -18,6 +20,26 @@ from casadi_hybrid.problem.problem import Problem
 Operator = Any  # numpy.ndarray or Sparse: both have @, .T, .shape and products with numbers
 
 
+class _Ready(threading.local):
+    """The functions of one thread behind their buffers, for as long as their problems live."""
+
+    def __init__(self) -> None:
+        self._known: WeakKeyDictionary[Problem, tuple[Fused, Fused | None]] = WeakKeyDictionary()
+
+    def of(self, program: Problem) -> tuple[Fused, Fused | None]:
+        """(first, curvature) of a problem, which may have no second derivatives."""
+        known = self._known.get(program)
+        if known is None:
+            functions = program.functions
+            second = functions.curvature
+            curvature = None if second is None else Fused(second, functions)
+            known = self._known[program] = Fused(functions.first, functions), curvature
+        return known
+
+
+_ready = _Ready()
+
+
 class Evaluator:
     """The problem's functions at fixed parameters, counted and timed. One per solve and thread.
 
@@ -26,14 +48,11 @@ class Evaluator:
     """
 
     def __init__(self, program: Problem, p: Vector, *, dense: bool) -> None:
-        functions = program.functions
         self.program = program
         self.p = p
         self.dense = dense
-        self._first = Fused(functions.first, functions)
-        known = functions.curvature
-        self._curvature = None if known is None else Fused(known, functions)
-        self.learns = known is None
+        self._first, self._curvature = _ready.of(program)
+        self.learns = self._curvature is None
         if not dense:
             self._of_J, self._of_H = patterns_of(program)
         self.counts = {"first": 0, "second": 0, "undefined": 0}

@@ -204,7 +204,8 @@ class Packing:
 class Fused:
     """One generated function behind a buffer: numbers in, one array with every output.
 
-    Not shareable between threads: each solve makes its own.
+    Not shareable between threads. A call within a call, by a callback of the problem that solves
+    it, has buffers of its own.
     """
 
     def __init__(self, function: ca.Function, names: Functions) -> None:
@@ -219,7 +220,8 @@ class Fused:
             self._buffer.set_res(i, self._work[part].data)
         self._slices, self._shapes = packing.slices, packing.shapes
         self._scatter = packing.scatter
-        self._packing, self._names = packing, names
+        self._function, self._packing, self._names = function, packing, names
+        self._busy = False
 
     def __call__(self, *values: Vector) -> NDArray[np.float64]:
         """Evaluate and return all outputs' nonzeros in one fresh array.
@@ -230,8 +232,11 @@ class Fused:
                 cause.
             InterruptedInside: where that was a KeyboardInterrupt.
         """
+        if self._busy:
+            return Fused(self._function, self._names)(*values)
         for i, target in self._filled:
             target[:] = values[i]
+        self._busy = True
         try:
             self._evaluate()
         except RuntimeError as error:  # CasADi's own, which carries the user's as text
@@ -242,6 +247,8 @@ class Fused:
             raise EvaluationError(
                 "a function of the problem", "", np.nan, place, values[0].copy(), text
             ) from error
+        finally:
+            self._busy = False
         data = self._work.copy()
         if not all_finite(data):
             self._locate(data, values[0])

@@ -122,15 +122,32 @@ class Defaults:
             on_x = bound_pair(lbx, ubx, blocks["x"], known, "x", sizes.variables)
             known, rows = (self.lbg, self.ubg), sizes.rows[sizes.m_h :]
             on_g = bound_pair(lbg, ubg, blocks["g"], known, "g", rows)
-            bounds = _all_rows(sizes.m_h, on_x, on_g)
+            bounds = self._kept(_all_rows(sizes.m_h, on_x, on_g))
         return Numbers(start, values, bounds, on_bounds, on_rows)
+
+    def _kept(self, bounds: Bounds) -> Bounds:
+        """The bounds of the last solve where those have the same numbers.
+
+        They change seldom from one solve to the next, and what was found out about them is kept
+        with them. Therefore they cannot be written to.
+        """
+        sides = bounds.lbx, bounds.ubx, bounds.lbg, bounds.ubg
+        key = b"".join([side.tobytes() for side in sides])
+        last: tuple[bytes, Bounds] | None = self.__dict__.get("_last")
+        if last is not None and last[0] == key:
+            return last[1]
+        for side in sides:
+            side.setflags(write=False)
+        self.__dict__["_last"] = key, bounds
+        return bounds
 
     @staticmethod
     def _read(value: Any, default: Vector | None, name: str, blocks: Blocks, size: int) -> Vector:
-        known = np.zeros(size) if default is None else default
         if value is None:
-            return known.copy()
-        return checked(by_block(value, blocks, known, name), size, name)
+            return np.zeros(size) if default is None else default.copy()
+        if isinstance(value, Mapping):
+            value = by_block(value, blocks, np.zeros(size) if default is None else default, name)
+        return checked(value, size, name)
 
 
 def refuse_stray_parameters(p: Any, n_p: int) -> None:

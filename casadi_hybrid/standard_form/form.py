@@ -9,7 +9,6 @@ at the start exceeds 100.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +25,7 @@ from casadi_hybrid.problem.evaluator import Evaluator, Operator
 from casadi_hybrid.problem.patterns import patterns_of
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.standard_form.quasi_newton import QuasiNewton
+from casadi_hybrid.standard_form.selection import selection_of
 from casadi_hybrid.standard_form.structure import structure_of
 
 # Up to this many variables and rows LAPACK on full matrices beats the sparse factorization.
@@ -33,37 +33,8 @@ DENSE_LIMIT = 150
 SCALE_GOAL = 100.0
 _EVEN = 10.0  # rows steeper than this have other units
 EASED = 1e4  # so much less steep than at the start, a row is all but left out by its scale
-Mask = NDArray[np.bool_]
 _EPS = float(np.finfo(float).eps)
 ROOM = 4.0 * _EPS
-
-
-class Walls:
-    """Which entries of w have bounds, in the forms that every step asks for.
-
-    Attributes:
-        lower, upper: one where there is a bound, else zero, as numbers.
-        at_lower, at_upper: the entries that have one.
-        only_lower, only_upper: those that have no other.
-        single: one at the former, minus one at the latter, else zero.
-        count: bounds in all.
-    """
-
-    def __init__(self, has_lower: Mask, has_upper: Mask) -> None:
-        self.lower, self.upper = has_lower.astype(float), has_upper.astype(float)
-        self.at_lower, self.at_upper = np.flatnonzero(has_lower), np.flatnonzero(has_upper)
-        self.only_lower = np.flatnonzero(has_lower & ~has_upper)
-        self.only_upper = np.flatnonzero(has_upper & ~has_lower)
-        self.single = self.lower - self.upper
-        self.count = self.at_lower.size + self.at_upper.size
-
-
-def walls_of(form: Any) -> Walls:
-    """The walls of a standard form or of one like it, made once."""
-    known: Walls | None = form.__dict__.get("_walls")
-    if known is None:
-        known = form.__dict__["_walls"] = Walls(form.has_lower, form.has_upper)
-    return known
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +124,7 @@ class StandardForm:
 
     Attributes:
         lower, upper: bounds of w (±inf where there are none), scaled.
-        has_lower, has_upper: where they are finite.
+        has_lower, has_upper: where they are finite; walls: the same in other forms.
         undefined: the error at the last trial point where a function is not defined.
         at_start: the user's derivatives at the start, from which the scales come.
         n, m: sizes of w and c.
@@ -176,57 +147,44 @@ class StandardForm:
         self.dense = program.n + program.m <= DENSE_LIMIT
         self.evaluator = Evaluator(program, p, dense=self.dense)
         self._learned = self._memory()
-        self.free: Index = np.flatnonzero(bounds.lbx < bounds.ubx)
-        finite = np.isfinite(bounds.lbg) | np.isfinite(bounds.ubg)
-        self.rows: Index = np.flatnonzero(finite)
-        lbg, ubg = bounds.lbg[self.rows], bounds.ubg[self.rows]
-        self._slack_rows: Index = np.flatnonzero(lbg < ubg)
-        self._no_slope = np.zeros(self._slack_rows.size)
-        self.n_free, self.m = self.free.size, self.rows.size
-        self.n = self.n_free + self._slack_rows.size
+        self._selection = known = selection_of(bounds)
+        self.free, self.rows, self._slack_rows = known.free, known.rows, known.slack_rows
+        self.n_free, self.n, self.m = known.n_free, known.n, known.m
         # Most problems have no fixed variable and no row without a bound: nothing to pick then.
-        self._all_free, self._all_rows = self.n_free == program.n, self.m == program.m
-        self.fixed = np.ones(program.n, dtype=bool)
-        self.fixed[self.free] = False
+        self._all_free, self._all_rows = known.all_free, known.all_rows
+        self.has_lower, self.has_upper, self.walls = known.has_lower, known.has_upper, known.walls
         self._x = np.minimum(np.maximum(x0, bounds.lbx), bounds.ubx)
-        if self.dense:
-            if not (self._all_free and self._all_rows):
-                self._J_block = np.ix_(self.rows, self.free)
-                self._H_block = np.ix_(self.free, self.free)
-            self._frame = np.zeros((self.m, self.n))
-            self._frame[self._slack_rows, np.arange(self.n_free, self.n)] = -1.0
-        else:
+        if not self.dense:
             self._structure = structure_of(program, self.free, self.rows, self._slack_rows)
 
-        self.at_start, g = self._scaling_values(np.where(self.fixed, self._x, x0))
+        start = x0 if self._all_free else np.where(known.fixed, self._x, x0)
+        self.at_start, g = self._scaling_values(start)
         steepest = largest(self.at_start.gradient[self.free])
         self.scale_f = max(1e-8, min(SCALE_GOAL / max(steepest, 1e-300), 1.0))
         steep = self._row_maxima(self.at_start.J) if scaled else np.zeros(self.m)
         self.scale_c: Vector = _row_scales(steep, even=even)
         # Most problems are well scaled as they are: then there is nothing to multiply with.
         self._even_c = not anywhere(self.scale_c != 1.0)
-        slack_scale = self.scale_c[self._slack_rows]
-        target = np.where(lbg == ubg, g[self.rows] if beside else lbg, 0.0)
+        target = np.where(known.equal, g[self.rows], 0.0) if beside else known.target
         self._target = target * self.scale_c
         self._no_target = not anywhere(self._target != 0.0)
-        self.lower = np.concatenate((bounds.lbx[self.free], lbg[self._slack_rows] * slack_scale))
-        self.upper = np.concatenate((bounds.ubx[self.free], ubg[self._slack_rows] * slack_scale))
+        self.lower, self.upper = known.lower, known.upper
+        slacks = g[self.rows][self._slack_rows]
+        if not self._even_c:
+            scale = np.concatenate((np.ones(self.n_free), self.scale_c[self._slack_rows]))
+            self.lower, self.upper = self.lower * scale, self.upper * scale
+            slacks = slacks * self.scale_c[self._slack_rows]
         if relaxation:
             self.lower = self.lower - relaxation * np.maximum(1.0, np.abs(self.lower))
             self.upper = self.upper + relaxation * np.maximum(1.0, np.abs(self.upper))
-        self.has_lower, self.has_upper = np.isfinite(self.lower), np.isfinite(self.upper)
         self._room = ROOM * np.maximum(1.0, _smaller(self.lower, self.upper))
         self._most_room = largest(self._room)
         # On a side without bounds the distances are always the same.
         nowhere = np.maximum(1.0, self._room)
         nowhere.setflags(write=False)
-        self._no_lower = None if anywhere(self.has_lower) else nowhere
-        self._no_upper = None if anywhere(self.has_upper) else nowhere
-        self._without_lower = np.flatnonzero(~self.has_lower)
-        self._without_upper = np.flatnonzero(~self.has_upper)
-        self._box = (bounds.lbx[self.free], bounds.ubx[self.free])
-        self._boxed = not relaxation and bool(np.isfinite(self._box).any())
-        slacks = g[self.rows][self._slack_rows] * slack_scale
+        self._no_lower = None if self.walls.at_lower.size else nowhere
+        self._no_upper = None if self.walls.at_upper.size else nowhere
+        self._boxed = known.boxed and not relaxation
         self.start = np.concatenate((self._x[self.free], slacks))
 
     def point(self, w: Vector) -> Point:
@@ -237,9 +195,9 @@ class StandardForm:
         """
         below, above, inside, outside = self._no_lower, self._no_upper, True, False
         if below is None:
-            below, inside, outside = self._distances(w - self.lower, self._without_lower)
+            below, inside, outside = self._distances(w - self.lower, self.walls.not_lower)
         if above is None:
-            above, within, beyond = self._distances(self.upper - w, self._without_upper)
+            above, within, beyond = self._distances(self.upper - w, self.walls.not_upper)
             inside, outside = inside and within, outside or beyond
         x = self.user_x(w, inside=inside)
         f, gradient, g, J = self.evaluator.first(x)
@@ -258,7 +216,7 @@ class StandardForm:
             if c is g:
                 c = c.copy()
             c[self._slack_rows] -= w[self.n_free :]
-            slope = np.concatenate((slope, self._no_slope))
+            slope = np.concatenate((slope, self._selection.no_slope))
         A = self._jacobian(J)
         return Point(w, scale_f * f, slope, c, A, below, above, outside, x, f, gradient, g, J)
 
@@ -333,7 +291,8 @@ class StandardForm:
         """The user's x for w, moved into its bounds where w is not known to be ``inside``."""
         inner = w[: self.n_free]
         if self._boxed and not inside:
-            inner = np.minimum(np.maximum(inner, self._box[0]), self._box[1])
+            lower, upper = self._selection.box
+            inner = np.minimum(np.maximum(inner, lower), upper)
         if self._all_free:
             return inner
         x = self._x.copy()
@@ -385,7 +344,7 @@ class StandardForm:
 
     def _picked(self, J: Operator) -> Operator:
         """The rows and columns of a full J_g that count."""
-        return J if self._all_free and self._all_rows else J[self._J_block]
+        return J if self._all_free and self._all_rows else J[self._selection.blocks[0]]
 
     def _of_all_rows(self, values: Vector) -> Vector:
         """Values of the rows of c as values of the user's rows, zero at those without a bound."""
@@ -425,7 +384,7 @@ class StandardForm:
                 if self._even_c:
                     return block.copy()
                 return np.multiply(block, self.scale_c[:, None], order="C")
-            A = self._frame.copy()
+            A = self._selection.frame.copy()
             if self._even_c:
                 A[:, : self.n_free] = block
             else:
@@ -439,7 +398,7 @@ class StandardForm:
 
     def _free_block(self, H: Operator) -> Operator:
         if self.dense:
-            block = H if self._all_free else H[self._H_block]
+            block = H if self._all_free else H[self._selection.blocks[1]]
             if not self._slack_rows.size:
                 return block
             W = np.zeros((self.n, self.n))

@@ -1,0 +1,87 @@
+"""What is kept from one solve to the next, bounds and buffers, never shows in an answer."""
+
+from __future__ import annotations
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from casadi_hybrid import Problem, Solver, nlpsol
+from casadi_hybrid.kernel.kernel import DenseKernel
+from casadi_hybrid.problem.functions import Fused, Packing
+
+
+def _nlp():
+    x = ca.SX.sym("x", 3)
+    return {"x": x, "f": ca.sumsqr(x - ca.DM([1, 2, 3])), "g": ca.vertcat(ca.sum1(x), x[0] * x[1])}
+
+
+BOUNDS = [
+    {"lbx": 0, "ubx": 1, "lbg": -np.inf, "ubg": 2},
+    {"lbx": [0, 0.5, -np.inf], "ubx": [0, 0.5, np.inf], "lbg": [1, -np.inf], "ubg": [1, np.inf]},
+    {"lbx": -np.inf, "ubx": np.inf, "lbg": [4, -np.inf], "ubg": [4, 1.5]},
+    {"lbx": [-1, 0, 0], "ubx": [1, 1, 1], "lbg": -np.inf, "ubg": np.inf},
+]
+
+
+def test_bounds_that_change_from_call_to_call_have_the_answers_of_fresh_solvers():
+    solver = nlpsol("solver", "hybrid", _nlp())
+    for k in (0, 0, 1, 0, 2, 2, 1, 3, 0, 3):
+        fresh = nlpsol("fresh", "hybrid", _nlp())
+        again, first = (s(x0=[0.2, 0.3, 0.4], **BOUNDS[k]) for s in (solver, fresh))
+        for key, value in first.items():
+            assert np.array_equal(again[key].full(), value.full()), (k, key)
+        assert solver.stats()["iter_count"] == fresh.stats()["iter_count"]
+
+
+def test_bounds_of_a_result_are_shared_by_equal_calls_and_cannot_be_written_to():
+    solver, lower = Solver(Problem.from_nlp(_nlp())), np.zeros(3)
+    first = solver.solve(0.1, lbx=lower, ubg=5)
+    lower[0] = 0.5  # the caller's own array
+    second = solver.solve(0.1, lbx=np.zeros(3), ubg=5)
+    third = solver.solve(0.1, lbx=lower, ubg=5)
+    assert second.bounds is first.bounds
+    assert third.bounds.lbx[0] == 0.5
+    assert first.bounds.lbx[0] == 0.0
+    with pytest.raises(ValueError, match="read-only"):
+        first.bounds.lbx[0] = 7.0
+    lower[0] = 0.6
+    assert third.bounds.lbx[0] == 0.5
+
+
+class _Inner(ca.Callback):
+    """At 5 it evaluates the function that it is part of at 1; elsewhere it is x²."""
+
+    def __init__(self):
+        ca.Callback.__init__(self)
+        self.fused = None
+        self.construct("inner", {})
+
+    def eval(self, arguments):
+        x = float(arguments[0])
+        if x == 5.0:
+            return [self.fused(np.array([1.0, 7.0]))[0]]
+        return [x * x]
+
+
+def test_a_function_called_within_its_own_call_has_buffers_of_its_own():
+    inner, x = _Inner(), ca.MX.sym("x", 2)
+    outer = ca.Function("outer", [x], [inner(x[0]) + 10 * x[1]], ["x"], ["f"])
+
+    class Names:
+        @staticmethod
+        def packing(function):
+            return Packing(function)
+
+    inner.fused = fused = Fused(outer, Names())
+    # 1 + 10·7 from within, and the outer call's own 10·3.
+    assert fused(np.array([5.0, 3.0])).tolist() == [101.0]
+    assert fused(np.array([2.0, 1.0])).tolist() == [14.0]
+
+
+def test_a_kernel_of_rows_without_variables_has_its_penalty():
+    kernel = DenseKernel(2, 0)
+    kernel.factor(np.zeros((0, 0)), np.zeros(0), np.zeros((2, 0)), 0.5)
+    assert kernel.negative == 2
+    assert not kernel.singular
+    np.testing.assert_allclose(kernel.solve(np.array([1.0, -2.0])), [-2.0, 4.0])
