@@ -42,6 +42,26 @@ def test_a_failed_attempt_is_followed_by_one_that_solves(monkeypatch):
     assert abs(float(found["g"]) - 1) < 1e-6
 
 
+@pytest.mark.parametrize("short", [1, 2, 3])
+def test_an_attempt_that_converges_is_not_cut(monkeypatch, short):
+    """The last steps of a solve, each of which brings the residuals down by half."""
+    solver = rosenbrock()
+    solver(x0=[-1.2, 1], ubg=1)
+    steps = solver.stats()["iter_count"]
+    monkeypatch.setattr("casadi_hybrid.attempts.attempts.PATIENCE", steps - short)
+    again = rosenbrock()
+    again(x0=[-1.2, 1], ubg=1)
+    assert again.stats()["success"]
+    assert again.stats()["iter_count"] == steps
+
+
+@pytest.mark.parametrize("limit", [3, 20, 21])
+def test_the_callers_limit_holds_while_it_converges(limit):
+    solver = rosenbrock(max_iter=limit)
+    solver(x0=[-1.2, 1], ubg=1)
+    assert solver.stats()["iter_count"] <= limit
+
+
 @pytest.mark.parametrize("x0", [[1, 1], [100, -30]])
 def test_a_disc_of_radius_zero_is_left_for_a_kkt_point_beside_it(x0):
     """IPOPT takes 49 steps from (1, 1), and finds no multipliers."""
@@ -74,6 +94,34 @@ def test_the_search_beside_a_point_without_multipliers_obeys_the_limit(limit):
     assert solver.stats()["iter_count"] <= limit
 
 
+def hock_schittkowski(number, x0):
+    """The solver after it has solved this problem from there, and the problem."""
+    problem = next(p for p in HS if p.number == number)
+    data = problem.build()
+    solver = nlpsol("s", "hybrid", {key: data[key] for key in ("x", "f", "g")})
+    solver(x0=x0, **{key: data[key] for key in ("lbx", "ubx", "lbg", "ubg")})
+    return solver, problem
+
+
+def test_at_last_a_root_is_looked_for_from_the_start_itself():
+    """Problem 89: the third step for the objective leads out of the basin, onto a plateau."""
+    solver, problem = hock_schittkowski(89, [-0.14774, -1.24009, 0.17804])
+    assert solver.stats()["success"]
+    assert abs(solver.result.f - problem.f_star) < 1e-5
+
+
+def test_what_only_rounding_excuses_is_worked_on():
+    """Problem 99: ∇f is near 1e6 after 1e8 at the start; 1.3e-6 of it were left, and excused."""
+    x0 = [2.03676863, 3.52673501, 0.95063964, -1.43586759, 0.63954066, -3.00380277, 0.76212764]
+    solver, problem = hock_schittkowski(99, x0)
+    result = solver.result
+    assert solver.stats()["success"]
+    data = problem.build()
+    slope = ca.gradient(data["f"] + ca.dot(result.lam_g, data["g"]), data["x"]) + result.lam_x
+    left = ca.Function("left", [data["x"]], [slope])(result.x)
+    assert float(ca.norm_inf(left)) <= 1e-6
+
+
 STARTS = [
     [0.67502296, -0.04464087, 0.60343027, -0.26680068, 0.36064096],
     [-1.62236773, 0.81304122, 2.43646205, -2.39343409, 1.74902595],
@@ -85,12 +133,9 @@ STARTS = [
 @pytest.mark.parametrize("x0", STARTS)
 def test_a_search_for_a_root_leads_out_of_a_local_minimum_of_the_violation(x0):
     """Problem 91: flat almost everywhere but next to its few feasible points."""
-    problem = next(p for p in HS if p.number == 91)
-    data = problem.build()
-    solver = nlpsol("s", "hybrid", {key: data[key] for key in ("x", "f", "g")})
-    found = solver(x0=x0, **{key: data[key] for key in ("lbx", "ubx", "lbg", "ubg")})
+    solver, problem = hock_schittkowski(91, x0)
     assert solver.stats()["success"]
-    assert abs(float(found["f"]) - problem.f_star) < 1e-5
+    assert abs(solver.result.f - problem.f_star) < 1e-5
 
 
 def test_an_iterate_that_left_the_domain_is_not_the_end() -> None:

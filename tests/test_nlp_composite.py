@@ -51,6 +51,17 @@ def test_the_barrier_method_is_for_everything_else(f, g, bounds) -> None:
     assert solver.result.method != COMPOSITE
 
 
+@pytest.mark.parametrize(("m", "composite"), [(80, True), (90, False)])
+def test_large_problems_are_left_to_the_barrier_method(m, composite) -> None:
+    """A chain of products: m rows in m + 30 unknowns."""
+    x = ca.SX.sym("x", m + 30)
+    rows = x[:m] * x[1 : m + 1] - 2
+    solver = nlpsol("s", "hybrid", {"x": x, "f": ca.sumsqr(x - 1), "g": rows})
+    solver(x0=1, lbg=0, ubg=0)
+    assert solver.stats()["success"]
+    assert (solver.result.method == COMPOSITE) is composite
+
+
 def test_where_composite_steps_are_slow_the_barrier_method_solves() -> None:
     """An ellipse a hundred times longer than wide, from next to its centre."""
     f = ca.sumsqr(X - ca.DM([20, -20]))

@@ -39,7 +39,7 @@ class Attempt:
 
     Attributes:
         start: x0 of this run.
-        max_iter: its steps.
+        max_iter: its steps, and those in which it converges after them.
         relaxation: how far bounds are widened.
         nu, push: first barrier parameter, and relative distance of the start from its bounds.
         root: whether a root of the constraints is looked for before the objective is.
@@ -121,9 +121,9 @@ def next_attempt(
     - That neither: on from the best point, with the bounds as they are and scales taken there.
     - Gone to infinity along infeasible points: a root first.
     - A local minimum of the violation: a root from some way off, until one minimum is found
-      twice. Where g is affine there is nothing to escape from; where there is an objective, only
-      problems of up to 50 variables try it, to which it costs little, by short steps that stay
-      where the escape has led.
+      twice, and then one from x0. Where g is affine there is nothing to escape from; where there is
+      an objective, only problems of up to 50 variables try it, to which it costs little, by short
+      steps that stay where the escape has led.
     - A root from there, after which the steps for the objective left the feasible points for good:
       on from the feasible point, with scales taken there.
     """
@@ -150,7 +150,7 @@ def next_attempt(
             return replace(attempt, start=result.x, last=True, max_iter=many)
     if infeasible or attempt.escapes:
         worth = not program.linear and (any_root or program.n <= _SMALL)
-        return _escape(tried, done, _ESCAPES if worth else 0, cautious=not any_root)
+        return _escape(tried, done, _ESCAPES if worth else 0, x0, cautious=not any_root)
     if result.stop is StopReason.DIVERGED and not any(one.root for one in tried):
         return Attempt(x0, PATIENCE, root=True)
     # Where the iterate has left the domain of the functions; not where it began outside.
@@ -198,17 +198,24 @@ def _onward(attempt: Attempt, result: Result) -> Attempt | None:
 
 
 def _escape(
-    tried: Sequence[Attempt], done: Sequence[Result], hopes: int, *, cautious: bool
+    tried: Sequence[Attempt], done: Sequence[Result], hopes: int, x0: Vector, *, cautious: bool
 ) -> Attempt | None:
-    """A root from some way off, or on from the feasible point that such a search has found."""
+    """A root from some way off, or on from the feasible point that such a search has found.
+
+    Where nothing is found there, at last a root from x0: steps for the objective may have left its
+    basin with the first of them.
+    """
     attempt, result = tried[-1], done[-1]
     number = attempt.escapes
     if number and attempt.root and result.point is PointStatus.FEASIBLE_NOT_STATIONARY:
         return Attempt(result.x, PATIENCE, escapes=number)
+    start = _away(result.x, number + 1)
     if number >= hopes or (number and _found_twice(tried, done)):
-        return None
+        start = x0
+        if not hopes or any(one.root and np.array_equal(one.start, x0) for one in tried):
+            return None
     return Attempt(
-        _away(result.x, number + 1),
+        start,
         PATIENCE,
         root=True,
         cautious=cautious,

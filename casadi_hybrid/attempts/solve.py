@@ -19,6 +19,7 @@ from casadi_hybrid.attempts.attempts import (
     remultiplied,
     warm_attempt,
 )
+from casadi_hybrid.attempts.patience import Patience
 from casadi_hybrid.attempts.verdict import Trail, agreed, make_result, undefined_result
 from casadi_hybrid.barrier.barrier import Barrier
 from casadi_hybrid.barrier.composite import Composite, is_composite
@@ -158,7 +159,7 @@ def solve_problem(
         attempt = following
         left = changed(
             options,
-            max_iter=min(attempt.max_iter, options.max_iter - iterations),
+            max_iter=options.max_iter - iterations,
             max_time=options.max_time - elapsed,
         )
         try:
@@ -280,6 +281,7 @@ def _run(
         form = StandardForm(
             program, bounds, p, x0, attempt.relaxation,
             scaled=attempt.scaled, even=attempt.composite, beside=attempt.beside,
+            dense=attempt.composite,
         )  # fmt: skip
     except EvaluationError as error:
         return undefined_result(program, bounds, p, x0, tolerances, error)
@@ -288,7 +290,7 @@ def _run(
         tol=options.scaled_tol, tolerances=tolerances, nu_start=attempt.nu, push=attempt.push,
         root_first=attempt.root, cautious=attempt.cautious, near=attempt.near,
         rescale=attempt.rescale,
-        beside=options.max_iter if attempt.beside else 0,
+        beside=min(attempt.max_iter, options.max_iter) if attempt.beside else 0,
     )  # fmt: skip
     method = Composite if attempt.composite else Barrier
     barrier = method(form, settings, attempt.warm)
@@ -302,6 +304,7 @@ def _run(
                 KKTTest(tolerances),
                 *tests,
                 LimitTest(1 if attempt.beside else options.max_iter, options.max_time),
+                Patience(attempt.max_iter, tolerances),
             ],
             tolerances,
             [trail, *(partial(observe, multipliers=barrier.multipliers) for observe in observers)],

@@ -30,7 +30,11 @@ from casadi_hybrid.problem.evaluator import Operator
 from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.standard_form.form import DENSE_LIMIT, Point, StandardForm
+from casadi_hybrid.standard_form.form import Point, StandardForm
+
+# Up to this many variables and rows: there a step with its singular values takes two to three
+# times as long as one of the barrier method, which needs a third more, or many where rows depend.
+COMPOSITE_LIMIT = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +74,7 @@ def _evaluated(at: Point, hessian: Operator | None = None) -> _Evaluated:
 
 def is_composite(program: Problem, bounds: Bounds) -> bool:
     """Whether there are equations alone in free variables, an objective, and few of all."""
-    if program.feasibility or program.n + program.m > DENSE_LIMIT or not program.m:
+    if program.feasibility or program.n + program.m > COMPOSITE_LIMIT or not program.m:
         return False
     if program.functions.hessian not in (EXACT, GIVEN):
         return False  # its steps look for curvature that an approximation does not have

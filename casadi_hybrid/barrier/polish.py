@@ -29,6 +29,7 @@ REMEDIES: Remedies = ((0.0, 0.0), (1e-10, 0.0), (1e-10, 1e-8))
 # Next to a point without multipliers ε times their changes exceeds what is left of the rows.
 PRECISE: Remedies = ((0.0, 0.0), (0.0, 1e-8), *REMEDIES[1:])
 _STEPS = 4
+_SHARPER = 2
 
 
 def polish(
@@ -49,6 +50,32 @@ def polish(
             return None, step
         current, error = new, now
     return None, _STEPS
+
+
+def sharpened(
+    form: StandardForm,
+    kernel: Kernel,
+    it: Iterate,
+    solved: Callable[[Iterate], bool],
+    merit: Callable[[Iterate], float],
+) -> tuple[Iterate, int]:
+    """Of a solution and what a few more steps on its active set lead to, the least by ``merit``.
+
+    The steps taken are the second; they end where the merit is within one, or not solved any more.
+    """
+    at_lower, at_upper = active_guess(form, it)
+    best, least, current = it, merit(it), it
+    for step in range(1, _SHARPER + 1):
+        new = _newton(form, kernel, current, at_lower, at_upper)
+        if new is None or not solved(new):
+            return best, step
+        now = merit(new)
+        if now < least:
+            best, least = new, now
+        if least <= 1.0:
+            return best, step
+        current = new
+    return best, _SHARPER
 
 
 def active_guess(form: StandardForm, it: Iterate) -> tuple[Mask, Mask]:

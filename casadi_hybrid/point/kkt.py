@@ -30,6 +30,8 @@ def kkt_residuals(
     J: Operator,
     lam_x: Vector,
     lam_g: Vector,
+    *,
+    plain: bool = False,
 ) -> Residuals:
     """Residuals in the infinity norm, unscaled.
 
@@ -39,28 +41,28 @@ def kkt_residuals(
       multiplier whose sign points to an infinite bound counts with its own size.
 
     What rounding explains counts as zero
-    (:func:`~casadi_hybrid.point.residuals.beyond_rounding`).
+    (:func:`~casadi_hybrid.point.residuals.beyond_rounding`), unless they are asked for ``plain``.
     The terms of a row are taken to be of the sizes |J_g||x| and |bound|.
     """
     steepest = sum_of_entries(J)
     of_g = _excess(g, bounds.lbg, bounds.ubg)
     if of_g > 0.0:
         rounding = _rounding(steepest * rough_sum(x))
-        if rounding:
+        if rounding and not plain:
             entries = violations(g, bounds.lbg, bounds.ubg)
             if _any_within(entries, rounding):
                 of_g = largest(counted_violation(entries, row_sizes(g, J, x)))
     slope = gradient + J.T.dot(lam_g) + lam_x
     rounding = _rounding(steepest * rough_sum(lam_g), rough_sum(gradient))
-    if rounding and _any_within(slope, rounding):
+    if rounding and not plain and _any_within(slope, rounding):
         slope = counted_slope(slope, gradient, magnitudes(J).T @ np.abs(lam_g) + np.abs(lam_x))
     of_x = _excess(x, bounds.lbx, bounds.ubx) if bounds.on_x else 0.0
     return Residuals(
         max(of_x, of_g),
         largest(slope),
         max(
-            _slackness(x, bounds.open_x, lam_x, gradient),
-            _slackness(g, bounds.open_g, lam_g, gradient, J),
+            _slackness(x, bounds.open_x, lam_x, gradient, plain=plain),
+            _slackness(g, bounds.open_g, lam_g, gradient, J, plain=plain),
         ),
     )
 
@@ -117,6 +119,8 @@ def _slackness(
     lam: Vector,
     gradient: Vector,
     J: Operator = None,
+    *,
+    plain: bool,
 ) -> float:
     where, lower, upper, closed = bounds
     if not where.size:
@@ -127,7 +131,9 @@ def _slackness(
     if strength == 0.0:
         return 0.0
     distance = np.where(lam > 0, upper, lower) - value
-    if strength > _HUGE and largest(lam) > _HUGE:  # with less no rounding of a distance matters
+    if (
+        not plain and strength > _HUGE and largest(lam) > _HUGE
+    ):  # with less no rounding of a distance matters
         pulls = np.abs(lam) * (1.0 if J is None else row_maxima(J)[where])
         distance = counted_distance(np.abs(distance), value, pulls, gradient)
     if not closed:

@@ -120,7 +120,8 @@ class StandardForm:
     ``scaled`` have their violation measured in the user's units; ``even`` scales make the largest
     entry of a gradient one where it is much larger, whatever the units of its row. With
     ``beside`` equations ask for the values that their rows have at the start, which is next to a
-    point without multipliers.
+    point without multipliers. Matrices are full ones up to :data:`DENSE_LIMIT`, and above it where
+    they are wanted ``dense``.
 
     Attributes:
         lower, upper: bounds of w (±inf where there are none), scaled.
@@ -141,10 +142,11 @@ class StandardForm:
         scaled: bool = True,
         even: bool = False,
         beside: bool = False,
+        dense: bool = False,
     ) -> None:
         self.program, self.bounds = program, bounds
         self.undefined: EvaluationError | None = None
-        self.dense = program.n + program.m <= DENSE_LIMIT
+        self.dense = dense or program.n + program.m <= DENSE_LIMIT
         self.evaluator = Evaluator(program, p, dense=self.dense)
         self._learned = self._memory()
         self._selection = known = selection_of(bounds)
