@@ -88,13 +88,14 @@ def nlpsol(
 
             Of IPOPT's, written ``"ipopt.max_iter"`` or ``{"ipopt": {…}}``, ``tol``, ``max_iter``,
             ``max_wall_time``, ``max_cpu_time``, ``diverging_iterates_tol``, the three limits above,
-            ``hessian_approximation`` and ``print_level`` (5 and more print the log; without it nothing is printed) are
-            translated. The other options of CasADi and IPOPT are accepted where there is nothing
-            to switch (``calc_lam_p``, ``verbose``, ``sb``, ``warm_start_init_point``, …), refused
-            with the reason where an answer would be another one without them, or left out, and one
+            ``hessian_approximation`` and ``print_level`` (5 and more print the log; without it
+            nothing is printed) are translated. The other options of CasADi and IPOPT are accepted
+            where there is nothing to switch (``calc_lam_p``, ``verbose``, ``sb``,
+            ``warm_start_init_point``, …), refused with the reason where an answer would be another
+            one without them, or left out, and one
             :class:`~casadi_hybrid.casadi_api.foreign.OptionWarning` names all of those.
-            ``{"hybrid": {…}}`` is for this solver alone, with its own options or IPOPT's. An
-            option given twice with different values is refused.
+            ``{"hybrid": {…}}`` is for this solver alone, with its own options or IPOPT's. An option
+            given twice with different values is refused.
 
     Returns:
         A :class:`~casadi_hybrid.casadi_api.solver.NlpSolver`, which is a ``ca.Function``: for
@@ -124,7 +125,7 @@ def nlpsol(
     return NlpSolver(name, problem, chosen)
 
 
-def _problem(nlp: Any, name: str, options: NlpOptions) -> Problem:
+def _problem(nlp: Mapping[str, Any] | Problem, name: str, options: NlpOptions) -> Problem:
     names = options.constraint_names, options.variable_names
     if isinstance(nlp, Problem):
         if names != (None, None):
