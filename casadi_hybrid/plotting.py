@@ -136,6 +136,7 @@ def save(fig: Figure, path: str | Path, *, dpi: int = 150) -> Path:
     """Write a figure; the folder is made where it is missing and the suffix chooses the format."""
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
+    fig.draw_without_rendering()  # aligned labels reach their places after the first layout
     fig.savefig(target, dpi=dpi)
     return target
 
