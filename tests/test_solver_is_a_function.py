@@ -231,9 +231,23 @@ def test_defaults_of_a_problem_hold_in_graphs_and_maps() -> None:
     np.testing.assert_allclose(ca.Function("g", [u], [solver(ubg=u)["x"]])(5), expected)
     np.testing.assert_allclose(solver.map(2)()["x"], np.hstack([expected] * 2))
     np.testing.assert_allclose(ca.Function(solver)()["x"], expected)
+    with_a_block = ca.Function("g", [u], [solver(ubg={"row": 3}, lam_x0=u)["x"]])
+    np.testing.assert_allclose(with_a_block(0), [[3], [1.5]], atol=1e-6)
     slope = ca.Function("j", [u], [ca.jacobian(solver(ubg=u)["x"], u)])
     np.testing.assert_allclose(slope(3), [[1], [0.5]], atol=1e-6)
     np.testing.assert_allclose(solver.map(2).jacobian().size_out("jac_x_p"), (4, 4))
+
+
+def test_a_solver_within_a_solver() -> None:
+    """The outer one, ours and IPOPT, takes exact second derivatives of the inner solution."""
+    x, p, q = ca.SX.sym("x", 2), ca.SX.sym("p"), ca.MX.sym("q")
+    f = (x[0] - p) ** 2 + ca.exp(x[1]) - x[1] * p
+    inner = nlpsol("inner", "hybrid", {"x": x, "p": p, "f": f, "g": ca.sum1(x)}, {"tol": 1e-11})
+    best = inner(p=q, ubg=1.2, x0=0.1)["x"]
+    outer = {"x": q, "f": (best[0] - 0.3) ** 2 + (q - 1) ** 2 + best[1] ** 2}
+    ours, theirs = nlpsol("outer", "hybrid", outer), ca.nlpsol("outer", "ipopt", outer, QUIET)
+    same(ours(x0=0.5)["x"], theirs(x0=0.5)["x"])
+    assert ours.stats()["iter_count"] <= 10  # Newton's pace
 
 
 def test_rows_and_matrices_keep_their_shapes() -> None:

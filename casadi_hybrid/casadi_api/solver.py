@@ -21,10 +21,13 @@ from casadi_hybrid.casadi_api.oracle import LISTED, ProblemFunctions
 from casadi_hybrid.casadi_api.runner import Runner
 from casadi_hybrid.casadi_api.signature import Signature
 from casadi_hybrid.problem.columns import as_column, in_shape
+from casadi_hybrid.problem.numbers import by_block
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
 
 _SYMBOLS = (ca.MX, ca.SX)
+_BLOCKS = {"x0": "x", "lam_x0": "x", "lam_g0": "c"}
+"""Whose blocks a mapping names, where it is not the last letter of the argument."""
 
 
 class NlpSolver(Signature):
@@ -79,8 +82,10 @@ class NlpSolver(Signature):
         warm_start: Result | None = None,
         **unknown: Any,
     ) -> Any:
-        """Solve min f(x, p) s.t. lbg ≤ g(x, p) ≤ ubg, lbx ≤ x ≤ ubx.
+        """Solve min f(x, p) s.t. lbg ≤ g(x, p) ≤ ubg, lbx ≤ x ≤ ubx, or put that into a graph.
 
+        With MX among the arguments MX comes back. With matrices of k columns for one (or k times
+        those of a matrix) there are k solves, and the answers stand side by side.
         A single number stands for all entries, as in CasADi. What is left out has the default of
         the problem; that of a dictionary is CasADi's: no bounds, and zeros.
 
@@ -300,12 +305,14 @@ class NlpSolver(Signature):
                     f"{label} is SX; a solver becomes part of a graph of MX symbols, since a solve "
                     "cannot be written out in scalar operations"
                 )
-        arguments = {
-            label: ca.reshape(ca.DM(default_of(problem, label)), *shapes[label])
-            if value is None
-            else value
-            for label, value in given.items()
-        }
+        arguments = {}
+        for label, value in given.items():
+            arguments[label] = value
+            if value is None or isinstance(value, Mapping):
+                known = default_of(problem, label)
+                blocks = problem.blocks[_BLOCKS.get(label, label[-1])]
+                numbers = by_block(value or {}, blocks, known, label, infinite=True)
+                arguments[label] = ca.reshape(ca.DM(numbers), *shapes[label])
         return ca.Function.call(self, arguments)
 
 
