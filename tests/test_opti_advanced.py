@@ -51,6 +51,10 @@ def test_an_opti_made_elsewhere_is_solved_under_another_name():
     existing.solver("ipopt", *QUIET)
     existing.solve()  # which bakes the problem that is solved again here
     np.testing.assert_allclose(opti.solve().value(x), [0.5, 0.7], atol=1e-6)
+    existing.subject_to(x[0] >= 0.6)
+    hybrid(opti).solve()
+    with pytest.raises(RuntimeError, match="hybrid"):
+        existing.solve()  # never by the solver that CasADi made for the former problem
 
 
 def test_another_name_of_a_solved_opti_keeps_solver_and_solution():

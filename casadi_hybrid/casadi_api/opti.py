@@ -128,7 +128,6 @@ class _Stack:
             self._program = None
         known, options = self._program, self._options
         self._program = Program.of(node, options) if known is None else known.under(node, options)
-        node.mark_solver_dirty(False)
         return self._program
 
     def stats(self) -> dict[str, Any]:
@@ -207,7 +206,11 @@ class _Stack:
         text = super().str(more)  # type: ignore[misc]
         if self._options is None:
             return text
-        return re.sub("solver was called: .*", f"solver was called: {self.return_status()}", text)
+        # What CasADi says there is of a solver of its own.
+        status = self.return_status()
+        if status != "unknown":
+            text = text.replace("solver needs updating", "solver allocated")
+        return re.sub("solver was called: .*", f"solver was called: {status}", text)
 
     def disp(self, more: bool = False) -> None:
         """Print :meth:`str`."""
