@@ -9,7 +9,15 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from casadi_hybrid import Derivatives, InputError, Problem, Solver, nlpsol, verify
+from casadi_hybrid import (
+    Derivatives,
+    InputError,
+    Problem,
+    Solver,
+    nlpsol,
+    solution_sensitivity,
+    verify,
+)
 from casadi_hybrid.casadi_api.foreign import OptionWarning
 
 X, P = ca.SX.sym("x", 2), ca.SX.sym("p")
@@ -145,6 +153,11 @@ def test_a_problem_carries_its_derivatives(exact: Any) -> None:
     assert result.iterations == exact.iterations
     learned = problem.with_derivatives(Derivatives("limited-memory"))
     assert Solver(learned).solve([0.5, 0.5], p=2.0).hessian == "limited-memory"
+    slopes = [
+        solution_sensitivity(one, Solver(one).solve([0.5, 0.5], p=2.0), p=2.0)
+        for one in (learned, problem.with_derivatives(Derivatives()))
+    ]
+    np.testing.assert_allclose(slopes[0]["jac_x_p"], slopes[1]["jac_x_p"], atol=1e-4)
     # The verifier takes CasADi's derivatives, whatever the solve was given.
     assert verify(learned, result, ipopt=False).second.verdict.name == "STRICT_MINIMIZER"
     with pytest.raises(InputError, match="derivatives must be a Derivatives"):

@@ -11,7 +11,15 @@ import quasi_newton
 from problems.black_box import PROBLEMS, Step, pendulum, step_of
 from problems.hs import HS
 
-from casadi_hybrid import Derivatives, InputError, Problem, Solver, nlpsol, verify
+from casadi_hybrid import (
+    Derivatives,
+    InputError,
+    Problem,
+    Solver,
+    nlpsol,
+    solution_sensitivity,
+    verify,
+)
 from casadi_hybrid.kernel.kernel import Layout, SparseKernel
 from casadi_hybrid.kernel.low_rank import LowRank, LowRankKernel
 from casadi_hybrid.kernel.sparse import Pattern, Sparse
@@ -108,6 +116,8 @@ def test_what_needs_second_derivatives_says_so() -> None:
         Solver(problem, "look-ahead").solve(1)
     with pytest.raises(InputError, match="there are no second derivatives"):
         problem.with_derivatives(Derivatives("exact")).functions  # noqa: B018
+    with pytest.raises(InputError, match="second derivatives are needed"):
+        solution_sensitivity(problem, Solver(problem).solve(1))
     assert Solver(problem, "gda", max_iter=3).solve(1).iterations == 3
 
 
