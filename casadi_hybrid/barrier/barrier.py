@@ -78,6 +78,7 @@ class Barrier:
         self._judged: tuple[Iterate, Residuals] | None = None
         self._measured: tuple[Iterate, ScaledError] | None = None
         self._size, self._away, self._leap_after = largest(form.start), 0, _LEAP
+        self._warm_start_waits = False
         self._no_memory = np.zeros(form.program.m)
         self._no_memory.setflags(write=False)
 
@@ -89,27 +90,37 @@ class Barrier:
     # --- the iteration's contract -------------------------------------------------------------
 
     def init(self, oracle: Oracle, start: Start) -> State:
-        """Push the start into the bounds and estimate multipliers by least squares."""
+        """Push the start into the bounds and estimate multipliers by least squares.
+
+        A warm start is the start as it is, from which the first step is that of the hot mode.
+        """
+        given = None if self._warm is None else self._given(self._warm)
+        if given is None:
+            return self._state(self._cold(), 0)
+        self._warm_start_waits = True
+        return self._state(given, 0)
+
+    def _cold(self) -> Iterate:
+        """Where the barrier iteration begins.
+
+        Raises:
+            EvaluationError: where no function is defined there.
+        """
         form, settings = self.form, self.settings
         at = self._first_point()
         z_lower = np.where(form.has_lower, 1.0, 0.0)
         z_upper = np.where(form.has_upper, 1.0, 0.0)
         self._dependent = rows_are_dependent(at.A)
-        y = self._least_squares(at, z_lower, z_upper)
-        theta = at.theta
-        it = Iterate(
-            at, y, z_lower, z_upper, settings.nu_start, Filter.start(theta), floor=settings.floor
-        )
-        spent = 0
-        if self._warm is not None:
-            hot, spent = self._hot(it, self._warm)
-            if hot is not None:
-                return self._sharpened(hot, spent)
-            if settings.near:
-                it = self._nearby(it, self._warm)
+        it = self._beginning(at, self._least_squares(at, z_lower, z_upper), z_lower, z_upper)
+        if self._warm is not None and settings.near:
+            it = self._nearby(it, self._warm)
         if settings.root_first and form.m:
-            it = begin_restoration(form, it, theta, 0.0, cautious=settings.cautious)
-        return self._state(it, spent)
+            it = begin_restoration(form, it, at.theta, 0.0, cautious=settings.cautious)
+        return it
+
+    def _beginning(self, at: Point, y: Vector, z_lower: Vector, z_upper: Vector) -> Iterate:
+        settings, filter_ = self.settings, Filter.start(at.theta)
+        return Iterate(at, y, z_lower, z_upper, settings.nu_start, filter_, floor=settings.floor)
 
     def _first_point(self) -> Point:
         """Inside the bounds; less far where a function is not defined there.
@@ -124,22 +135,26 @@ class Barrier:
                 return at
         return form.point(interior(form, form.start, 1e-4 * settings.push))
 
-    def _hot(self, cold: Iterate, warm: WarmStart) -> tuple[Iterate | None, int]:
-        """Newton steps from the given point on the working set, or on that of the multipliers."""
+    def _given(self, warm: WarmStart) -> Iterate | None:
+        """The start as it is, with the given multipliers; None where a function is undefined."""
         form = self.form
         at = form.point_or_none(np.clip(form.start, form.lower, form.upper))
         if at is None:
-            return None, 0
-        y, z_lower, z_upper = form.from_user_multipliers(warm.lam_x, warm.lam_g)
-        it = changed(cold, at=at, y=y, z_lower=z_lower, z_upper=z_upper)
-        if self._solved(it):
-            return it, 0
-        known = warm.working_set
+            return None
+        return self._beginning(at, *form.from_user_multipliers(warm.lam_x, warm.lam_g))
+
+    def _hot(self, it: Iterate, t: int) -> State:
+        """Newton steps on the working set, or on that of the multipliers; else the cold start."""
+        form = self.form
+        known = None if self._warm is None else self._warm.working_set
         active = active_guess(form, it) if known is None else form.from_working_set(known)
-        return follow(
+        hot, spent = follow(
             form, self._kernel, it, self._solved, active,
             within=self._within, patience=self.settings.beside,
         )  # fmt: skip
+        if hot is not None:
+            return self._sharpened(hot, t + spent)
+        return self._state(self._cold(), t + spent)
 
     def _nearby(self, it: Iterate, warm: WarmStart) -> Iterate:
         """The given multipliers, those of bounds at least on the central path of ν.
@@ -186,6 +201,9 @@ class Barrier:
             StallError: at a stationary violation, or when nothing moves any more.
         """
         iterate: Iterate = state.carry
+        if self._warm_start_waits:
+            self._warm_start_waits = False
+            return self._hot(iterate, state.t), None
         if iterate.blame is not None:
             raise StallError(
                 StopReason.LOCALLY_INFEASIBLE,

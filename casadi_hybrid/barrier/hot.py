@@ -104,4 +104,5 @@ def _step(
     slope = new.gradient + new.A.T @ y
     z_lower = np.where(at_lower, np.maximum(slope, 0.0), 0.0)
     z_upper = np.where(at_upper, np.maximum(-slope, 0.0), 0.0)
-    return replace(it, at=new, y=y, z_lower=z_lower, z_upper=z_upper), (at_lower, at_upper)
+    it = replace(it, at=new, y=y, z_lower=z_lower, z_upper=z_upper, crossed=new)
+    return it, (at_lower, at_upper)

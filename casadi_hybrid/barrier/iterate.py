@@ -94,6 +94,8 @@ class Iterate:
         mark: when something last improved.
         taken: the point that the last Newton step led to, and the parts of the step that w and z
             took; of no meaning where ``at`` is another point.
+        crossed: the point that a step on an active set led to, where all products z·(distance) are
+            zero, whatever ν says; of no meaning where ``at`` is another point.
         blame: multipliers of c that prove the violation ‖c‖₁ stationary; then this is the end.
     """
 
@@ -116,6 +118,7 @@ class Iterate:
     mark: Mark | None = None
     blame: Vector | None = None
     taken: tuple[Point, float, float] | None = None
+    crossed: Point | None = None
 
     @property
     def pull(self) -> Vector:

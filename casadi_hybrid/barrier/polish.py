@@ -141,4 +141,4 @@ def _newton(
     z_upper = np.where(at_upper, -slope, 0.0)
     if (z_lower < 0).any() or (z_upper < 0).any():
         return None
-    return replace(it, at=new, y=y, z_lower=z_lower, z_upper=z_upper)
+    return replace(it, at=new, y=y, z_lower=z_lower, z_upper=z_upper, crossed=new)

@@ -103,6 +103,7 @@ class Runner:
                 self._latest = self._of_thread.run = None  # no point of this run, none of another
                 raise
             result, raised = error.result, error
+        watch.hold(result.iterations)
         stats = casadi_stats(result, watch, callback, time.process_time() - began)
         self._latest = self._of_thread.run = Run(result, stats)
         if raised is None and callback is not None:

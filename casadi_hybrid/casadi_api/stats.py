@@ -37,9 +37,8 @@ def casadi_stats(
 ) -> dict[str, Any]:
     """Return a fresh dictionary under the keys of CasADi's ``stats()``.
 
-    ``iterations`` has a list for each number of an iterate, as long as there were iterates: one
-    more than ``iter_count``. ``n_steps`` counts every step: a jump to the solution of an
-    active set is one iteration and may be several of them.
+    ``iter_count`` counts every step. ``iterations`` has a list for each number of an iterate, with
+    one entry more than that.
 
     f, ∇f, g and J_g come from one fused call. Their four counts are equal, and its seconds stand
     under ``nlp_jac_g``: the other three come with it and have none of their own. Processor time is
@@ -59,8 +58,7 @@ def casadi_stats(
         "point_status": result.point.name,
         "detail": result.detail,
         "hessian": result.hessian,
-        "iter_count": max(len(lists["iter"]) - 1, 0),
-        "n_steps": result.iterations,
+        "iter_count": result.iterations,
         "iterations": lists,
         "n_call_nlp_f": first,
         "n_call_nlp_grad_f": first,

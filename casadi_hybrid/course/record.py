@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,9 +25,8 @@ class IterationRecord:
     """One iterate, in the user's units. The arrays are copies.
 
     Attributes:
-        iter: steps taken, from 0. A jump to the solution of an active set counts all its Newton
-            steps, so numbers may be skipped; another attempt from another start goes on counting,
-            and its start, which is no step, has no record.
+        iter: steps taken, from 0. Another attempt from another start goes on counting, and its
+            start, which is no step, has no record.
         obj: f(x).
         inf_pr: largest violation of a bound on x or g.
         inf_du: ‖∇f + J_gᵀλ_g + λ_x‖_∞.
@@ -93,35 +92,54 @@ class Watch:
     _began: float = field(default_factory=time.perf_counter)
     _before: int = 0
     _log: IterationLog | None = None
+    _shown: IterationRecord | None = None
 
     def observe(
         self, progress: Progress, multipliers: Callable[[State], tuple[Vector, Vector]]
     ) -> None:
-        """Record the iterate, log it and ask the callback; multipliers gives (lam_x, lam_g)."""
+        """Record the iterate, log it and ask the callback; multipliers gives (lam_x, lam_g).
+
+        Steps on an active set count, but only their end is an iterate, and where they lead nowhere
+        none is: the iterate before is recorded again for each of them, with steps of length zero.
+        """
         if self._is_restart(progress):
             return
+        self.hold(progress.t - 1)
         row = self._row(progress)
-        self._rows.append(row)
-        elapsed = time.perf_counter() - self._began
-        self._times.append(elapsed)
         if not self.log and self.callback is None:
+            self._show(row, None)
             return
         lam_x, lam_g = multipliers(progress.state)
         carry = progress.state.carry
-        record = IterationRecord(
+        self._shown = IterationRecord(
             **dict(zip(LISTED, row, strict=True)),
             restoration=carry.restoration is not None,
             x=progress.state.x.copy(),
             g=carry.at.raw_g.copy(),
             lam_x=lam_x.copy(),
             lam_g=lam_g.copy(),
-            elapsed=elapsed,
+            elapsed=0.0,
         )
+        self._show(row, self._shown)
+
+    def hold(self, until: int) -> None:
+        """Record the last iterate again for the steps since then, as far as step ``until``."""
+        while self._rows and self._rows[-1][0] < until:
+            self._show(_held(self._rows[-1]), self._shown)
+
+    def _show(self, row: tuple[Any, ...], record: IterationRecord | None) -> None:
+        """Keep the row; log and hand on the record with its numbers."""
+        self._rows.append(row)
+        elapsed = time.perf_counter() - self._began
+        self._times.append(elapsed)
+        if record is None:
+            return
+        record = replace(record, **dict(zip(LISTED, row, strict=True)), elapsed=elapsed)
         if self.log:
             self._log = self._log or IterationLog(every=self.log)
             self._log(record)
         if self.callback is not None:
-            self._stop = self.callback(record) is True
+            self._stop = self.callback(record) is True or self._stop
 
     def test(self, progress: Progress) -> StopReason | None:
         """Stop where the callback has asked for it, or where the iterates have gone to infinity."""
@@ -169,7 +187,7 @@ class Watch:
             residuals.feasibility,
             residuals.stationarity,
             residuals.complementarity,
-            carry.nu,
+            0.0 if carry.crossed is carry.at else carry.nu,
             moved,
             alpha_pr,
             alpha_du,
@@ -217,3 +235,9 @@ class IterationLog:
         shift = record.regularization_size
         cells.append(f"{shift:9.2e}" if shift else f"{'-':>9}")
         self.write(" ".join(cells))
+
+
+def _held(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The row of an iterate that stays for one more step."""
+    still = {"iter": row[0] + 1, "d_norm": 0.0, "alpha_pr": 0.0, "alpha_du": 0.0}
+    return tuple(still.get(name, number) for name, number in zip(LISTED, row, strict=True))
