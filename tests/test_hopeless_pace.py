@@ -29,7 +29,7 @@ def test_a_trap_is_left_soon_and_by_the_right_door(name: str) -> None:
     solver = nlpsol("s", "hybrid", {key: nlp[key] for key in ("x", "f", "g")})
     found = solver(x0=list(entry.x0), **{key: nlp[key] for key in ("lbx", "ubx", "lbg", "ubg")})
     most, said = MOST[name]
-    assert solver.stats()["return_status"] == said
+    assert solver.stats()["stop_reason"] == said
     assert solver.stats()["iter_count"] <= most
     if entry.f_star is not None:
         assert float(found["f"]) == pytest.approx(entry.f_star, abs=1e-6)

@@ -116,7 +116,7 @@ def verdict(case: Problem, of_functions: int = 0, of_start: int = 0) -> tuple[st
     solver = nlpsol("s", "hybrid", nlp)
     solver(**call)
     stats = solver.stats()
-    return stats["return_status"], stats["point_status"]
+    return stats["stop_reason"], stats["point_status"]
 
 
 @pytest.mark.parametrize("label", CASES)

@@ -23,7 +23,7 @@ def solved(nlp: Any, options: Any = None, **call: Any) -> Any:
 def test_an_objective_that_falls_ever_more_slowly_is_unbounded_and_no_success(f: Any) -> None:
     solver = solved({"x": x, "f": f}, lbx=1, x0=2)
     stats = solver.stats()
-    assert stats["return_status"] == "UNBOUNDED"
+    assert stats["stop_reason"] == "UNBOUNDED"
     assert not stats["success"]
     assert stats["point_status"] != "KKT_POINT"
 
@@ -39,7 +39,7 @@ def test_a_minimum_far_out_is_no_ray(least: float) -> None:
 def test_a_hyperbola_with_a_ray_is_unbounded_not_infeasible(x0: Any) -> None:
     """Min x₀ − x₁ s.t. 0 ≤ x₀x₁ ≤ 1: x₀ = 0, x₁ → ∞."""
     solver = solved({"x": X, "f": X[0] - X[1], "g": X[0] * X[1]}, lbg=0, ubg=1, x0=x0)
-    assert solver.stats()["return_status"] == "UNBOUNDED"
+    assert solver.stats()["stop_reason"] == "UNBOUNDED"
     assert "falls without bound" in solver.explain()
 
 
@@ -68,16 +68,16 @@ def test_the_iteration_limit_is_the_reason_when_it_ended_the_solve(limit: int) -
     nlp = {"x": X, "f": X[0] ** 2, "g": ca.vertcat(ca.sumsqr(X) + 1, X[0] * ca.exp(X[1]))}
     solver = solved(nlp, {"max_iter": limit}, lbg=0, ubg=0, x0=[1, 2])
     stats = solver.stats()
-    assert stats["iter_count"] <= limit or stats["return_status"] != "ITERATION_LIMIT"
+    assert stats["iter_count"] <= limit or stats["stop_reason"] != "ITERATION_LIMIT"
     if stats["iter_count"] >= limit:
-        assert stats["return_status"] == "ITERATION_LIMIT"
+        assert stats["stop_reason"] == "ITERATION_LIMIT"
         assert stats["unified_return_status"] == "SOLVER_RET_LIMITED"
 
 
 def test_the_time_limit_is_the_reason_when_it_ended_the_solve() -> None:
     nlp = {"x": X, "f": X[0] ** 2, "g": ca.sumsqr(X) + 1}
     solver = solved(nlp, {"max_time": 1e-9}, lbg=0, ubg=0, x0=[1, 2])
-    assert solver.stats()["return_status"] == "TIME_LIMIT"
+    assert solver.stats()["stop_reason"] == "TIME_LIMIT"
 
 
 def test_a_feasible_point_is_not_lost_beside_a_local_minimum_of_the_violation() -> None:
@@ -87,7 +87,7 @@ def test_a_feasible_point_is_not_lost_beside_a_local_minimum_of_the_violation() 
         solver = solved({"x": X, "f": ca.cos(3 * X[0]), "g": g}, lbg=[-1, 0], ubg=[-0.05, 0],
                         x0=[start, 0])  # fmt: skip
         stats = solver.stats()
-        if stats["return_status"] == "LOCALLY_INFEASIBLE":
+        if stats["stop_reason"] == "LOCALLY_INFEASIBLE":
             assert stats["point_status"] == "INFEASIBLE_STATIONARY"
             assert solver.result.residuals.feasibility > 1e-6
             assert not -1 <= float(ca.Function("g", [X], [g])([start, 0])[0]) <= -0.05
@@ -129,7 +129,7 @@ def test_a_cost_of_the_wrong_sign_is_unbounded_also_where_the_dynamics_bend(twic
     )
     nlp = {"x": z, "f": -ca.sumsqr(z), "g": ca.vertcat(rows, rows) if twice else rows}
     solver = solved(nlp, lbg=0, ubg=0)
-    assert solver.stats()["return_status"] == "UNBOUNDED"
+    assert solver.stats()["stop_reason"] == "UNBOUNDED"
     assert solver.stats()["iter_count"] <= 50
     r = solver.result
     assert r.f < -1e20
@@ -150,4 +150,4 @@ def test_a_cost_of_the_wrong_sign_is_unbounded_also_where_the_dynamics_bend(twic
     ],
 )  # fmt: skip
 def test_what_levels_off_or_is_held_back_far_out_is_not_unbounded(nlp: Any, call: Any) -> None:
-    assert solved(nlp, **call).stats()["return_status"] != "UNBOUNDED"
+    assert solved(nlp, **call).stats()["stop_reason"] != "UNBOUNDED"

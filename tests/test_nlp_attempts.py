@@ -19,7 +19,7 @@ def rosenbrock(**options):
 def test_the_callers_limit_is_named_as_one():
     solver = rosenbrock(max_iter=2)
     solver(x0=[-1.2, 1], ubg=1)
-    assert solver.stats()["return_status"] == "ITERATION_LIMIT"
+    assert solver.stats()["stop_reason"] == "ITERATION_LIMIT"
     assert solver.stats()["iter_count"] == 2
 
 
@@ -28,7 +28,7 @@ def test_the_limit_of_an_attempt_is_not_the_callers(monkeypatch):
     monkeypatch.setattr("casadi_hybrid.attempts.solve.next_attempt", lambda *_, **__: None)
     solver = rosenbrock()
     solver(x0=[-1.2, 1], ubg=1)
-    assert solver.stats()["return_status"] == "STALLED"
+    assert solver.stats()["stop_reason"] == "STALLED"
     assert solver.stats()["iter_count"] == 2
     assert "none of 1 attempts came further" in solver.result.detail
 
@@ -82,7 +82,7 @@ def test_a_cusp_has_no_kkt_point_beside_it_within_tolerance():
     rows = ca.vertcat(x[1] - x[0] ** 3, -x[1] - x[0] ** 3)
     solver = nlpsol("s", "hybrid", {"x": x, "f": -x[0], "g": rows})
     solver(x0=[-1, 0.5], lbg=0)
-    assert solver.stats()["return_status"] == "NO_MULTIPLIERS"
+    assert solver.stats()["stop_reason"] == "NO_MULTIPLIERS"
 
 
 @pytest.mark.parametrize("limit", range(50, 60))

@@ -77,13 +77,13 @@ def test_where_composite_steps_are_slow_the_barrier_method_solves() -> None:
 def test_nothing_follows_a_proof_or_the_users_stop() -> None:
     unbounded = solver_of(-ca.sumsqr(X), X[0] - X[1])
     unbounded(x0=1, lbg=0, ubg=0)
-    assert unbounded.stats()["return_status"] == "UNBOUNDED"
+    assert unbounded.stats()["stop_reason"] == "UNBOUNDED"
     assert unbounded.result.method == COMPOSITE
     stopped = solver_of(
         (X[0] - 3) ** 4 + X[1] ** 2, X[1] - X[0] ** 2, iteration_callback=lambda r: r.iter == 2
     )
     stopped(x0=1, lbg=0, ubg=0)
-    assert stopped.stats()["return_status"] == "STOPPED_BY_USER"
+    assert stopped.stats()["stop_reason"] == "STOPPED_BY_USER"
     assert stopped.stats()["iter_count"] == 2
 
 

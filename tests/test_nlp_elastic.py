@@ -126,7 +126,7 @@ def test_a_stationary_sum_of_violations_ends_a_hopeless_problem() -> None:
         ubg=0,
     )
     stats = solver.stats()
-    assert stats["return_status"] == "LOCALLY_INFEASIBLE"
+    assert stats["stop_reason"] == "LOCALLY_INFEASIBLE"
     assert stats["point_status"] == "INFEASIBLE_STATIONARY"
     assert solver.result.certificate <= 1e-5
     assert stats["iter_count"] <= 60

@@ -177,7 +177,7 @@ def test_names_and_descriptions():
     assert "test_nlp_opti.py" in ours.describe_constraint(0)
     assert "2x2" in ours.describe_variable(0)
     assert ours.stats()["success"]
-    assert ours.stats()["return_status"] == "CONVERGED"
+    assert ours.stats()["stop_reason"] == "CONVERGED"
 
 
 def test_failure_raises_with_the_best_point():
@@ -202,9 +202,8 @@ def test_refusals_name_what_is_wrong():
         Opti({"x": x})
     crossed = opti.copy()
     crossed.subject_to(crossed.bounded(2, q * p, 1))
-    with pytest.raises(
-        InputError, match=r"lbg\[7\] = 2 exceeds ubg\[7\] = 1; no value of g\[7\] \(test_nlp_opti"
-    ):
+    says = r"lbg\[7\] = 2 exceeds ubg\[7\] = 1\. .*no value of g\[7\] \(test_nlp_opti"
+    with pytest.raises(InputError, match=says):
         solved(crossed)
     matrix = opti.copy()
     matrix.subject_to(x >= 0)

@@ -280,7 +280,7 @@ def check_unbounded(seed: int, n: int, m: int) -> None:
     )
     solver, judge = nlpsol("s", "hybrid", problem.nlp), Judge(problem.nlp)
     found = solver(**problem.call)
-    assert solver.stats()["return_status"] == "UNBOUNDED", solver.explain()
+    assert solver.stats()["stop_reason"] == "UNBOUNDED", solver.explain()
     point = numbers(found["x"])
     assert judge.feasibility(point, problem.call) <= 1e-6 * (1 + np.abs(point).max())
     assert float(found["f"]) < judge.at(inside).f - 1e5

@@ -48,11 +48,11 @@ def test_an_inconsistent_system_ends_at_its_least_squares() -> None:
 
 def test_a_hopeless_violation_is_not_proved_at_length() -> None:
     solver, _ = solved(ca.sumsqr(X), [1, 2], f=X[0] ** 2, lbg=-np.inf, ubg=-1)
-    assert solver.stats()["return_status"] == "LOCALLY_INFEASIBLE"
+    assert solver.stats()["stop_reason"] == "LOCALLY_INFEASIBLE"
     assert solver.stats()["iter_count"] <= 100
 
 
 def test_a_ray_along_a_curve_is_unbounded() -> None:
     solver, _ = solved(X[1] - X[0] ** 2, [1, 1], f=-X[1], lbg=0, ubg=0)
-    assert solver.stats()["return_status"] == "UNBOUNDED"
+    assert solver.stats()["stop_reason"] == "UNBOUNDED"
     assert solver.stats()["iter_count"] <= 50

@@ -48,7 +48,7 @@ def solved(case: Case | Solvable | Edge, **options: Any) -> tuple[dict[str, Any]
     solver = nlpsol("s", "hybrid", case.nlp, options)
     found = solver(**case.call)
     stats, judge = solver.stats(), Judge(case.nlp)
-    assert stats["return_status"] in StopReason.__members__
+    assert stats["stop_reason"] in StopReason.__members__
     assert stats["point_status"] in PointStatus.__members__
     assert stats["success"] == (stats["point_status"] == "KKT_POINT")
     assert stats["success"] == (stats["unified_return_status"] == "SOLVER_RET_SUCCESS")
@@ -71,7 +71,7 @@ def test_an_infeasible_problem_is_said_to_be_so(label: str) -> None:
     case = INFEASIBLE[label]
     found, stats, judge = solved(case)
     assert stats["unified_return_status"] == "SOLVER_RET_INFEASIBLE", stats
-    assert stats["return_status"] in {"LOCALLY_INFEASIBLE", "STALLED"}
+    assert stats["stop_reason"] in {"LOCALLY_INFEASIBLE", "STALLED"}
     assert stats["point_status"] == "INFEASIBLE_STATIONARY"
     violation, slope = judge.infeasibility(found["x"], case.call, case.weights)
     assert violation > TOLERANCE
@@ -95,7 +95,7 @@ def test_an_unbounded_problem_is_said_to_be_so(label: str) -> None:
         # Falling, and falling more on each longer piece.
         assert (np.diff(np.diff(values)) < 0).all()
         assert values[1] < values[0]
-    assert stats["return_status"] == "UNBOUNDED", stats
+    assert stats["stop_reason"] == "UNBOUNDED", stats
     assert stats["unified_return_status"] == "SOLVER_RET_UNKNOWN"
     assert stats["point_status"] == "FEASIBLE_NOT_STATIONARY"
     x = numbers(found["x"])
@@ -113,7 +113,7 @@ def test_an_unbounded_problem_is_said_to_be_so(label: str) -> None:
 def test_a_start_without_values_is_said_to_be_so(label: str) -> None:
     case = UNDEFINED[label]
     found, stats, judge = solved(case)
-    assert stats["return_status"] == "EVALUATION_ERROR"
+    assert stats["stop_reason"] == "EVALUATION_ERROR"
     assert stats["unified_return_status"] == "SOLVER_RET_NAN"
     assert stats["point_status"] == "UNDEFINED"
     assert np.isnan(float(found["f"]))
@@ -127,7 +127,7 @@ def test_a_degenerate_problem_is_solved(label: str) -> None:
     case = SOLVABLE[label]
     found, stats, _ = solved(case)
     assert stats["success"], stats
-    assert stats["return_status"] == "CONVERGED"
+    assert stats["stop_reason"] == "CONVERGED"
     f = float(found["f"])
     assert any(f == pytest.approx(value, rel=1e-6, abs=1e-6) for value in case.f), (f, case.f)
     if case.x is not None:
@@ -157,14 +157,14 @@ def test_a_minimum_without_multipliers_is_found(label: str) -> None:
 @pytest.mark.parametrize("label", NO_MINIMIZER)
 def test_an_infimum_that_is_not_attained_is_not_called_unbounded(label: str) -> None:
     _, stats, _ = solved(NO_MINIMIZER[label])
-    assert stats["return_status"] != "UNBOUNDED"
+    assert stats["stop_reason"] != "UNBOUNDED"
 
 
 @pytest.mark.parametrize("label", ON_THE_EDGE)
 def test_a_minimum_on_the_edge_of_the_domain_is_found(label: str) -> None:
     case = ON_THE_EDGE[label]
     found, stats, _ = solved(case)
-    assert stats["return_status"] not in {"UNBOUNDED", "LOCALLY_INFEASIBLE"}
+    assert stats["stop_reason"] not in {"UNBOUNDED", "LOCALLY_INFEASIBLE"}
     assert case.solved or not stats["success"]
     if case.x is not None:
         np.testing.assert_allclose(numbers(found["x"]), case.x, atol=case.near)
@@ -175,7 +175,9 @@ def test_a_pole_is_no_minimum(label: str) -> None:
     case = POLES[label]
     found, stats, _ = solved(case)
     assert not stats["success"]
-    assert stats["unified_return_status"] == "SOLVER_RET_UNKNOWN"
+    undefined_beyond = "logarithm" in label
+    said = "SOLVER_RET_NAN" if undefined_beyond else "SOLVER_RET_UNKNOWN"
+    assert stats["unified_return_status"] == said
     assert float(found["f"]) < -20
     np.testing.assert_allclose(numbers(found["x"]), case.x, atol=case.near)
 
@@ -185,7 +187,7 @@ def test_a_second_derivative_that_does_not_exist_is_said(label: str) -> None:
     """Going on without it would be right as well."""
     _, stats, _ = solved(NO_CURVATURE[label])
     if not stats["success"]:
-        assert stats["return_status"] == "EVALUATION_ERROR"
+        assert stats["stop_reason"] == "EVALUATION_ERROR"
         assert stats["unified_return_status"] == "SOLVER_RET_NAN"
         assert stats["point_status"] == "FEASIBLE_NOT_STATIONARY"
         assert "Hessian" in stats["detail"] or "hess" in stats["detail"]
@@ -205,7 +207,7 @@ def test_bounds_and_parameters_change_the_verdict_without_a_rebuild() -> None:
         ({"p": -1, "lbx": 1}, "UNBOUNDED"),
     ):
         solver(**call)
-        assert solver.stats()["return_status"] == verdict, (call, solver.explain())
+        assert solver.stats()["stop_reason"] == verdict, (call, solver.explain())
 
 
 UNITS = {

@@ -360,7 +360,7 @@ def test_a_callback_of_casadi_stops_and_is_called_every_few_steps() -> None:
     callback = Callback(2, 0, 0, last=3)
     solver = nlpsol("s", "hybrid", nlp, {"iteration_callback": callback})
     solver(**call)
-    assert solver.stats()["return_status"] == "STOPPED_BY_USER"
+    assert solver.stats()["stop_reason"] == "STOPPED_BY_USER"
     assert len(callback.seen) == 3
     callback = Callback(2, 0, 0, last=10**6)
     options = {"iteration_callback": callback, "iteration_callback_step": 4}

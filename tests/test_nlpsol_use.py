@@ -50,7 +50,7 @@ def test_an_unbounded_problem_is_said() -> None:
         (x**3, [], {"ubx": 4, "x0": -1}),
     ):
         stats, solver = status(f, g, x, **call)
-        assert stats["return_status"] == "UNBOUNDED", solver.explain()
+        assert stats["stop_reason"] == "UNBOUNDED", solver.explain()
         assert not stats["success"]
         assert stats["unified_return_status"] == "SOLVER_RET_UNKNOWN"
 
@@ -58,7 +58,7 @@ def test_an_unbounded_problem_is_said() -> None:
 def test_a_start_outside_the_domain_is_said() -> None:
     x = ca.SX.sym("x")
     stats, solver = status(ca.log(x), x, x, x0=-1)
-    assert stats["return_status"] == "EVALUATION_ERROR"
+    assert stats["stop_reason"] == "EVALUATION_ERROR"
     assert stats["unified_return_status"] == "SOLVER_RET_NAN"
     assert "objective" in stats["detail"]
     assert solver.result.point.name == "UNDEFINED"
@@ -77,7 +77,7 @@ def test_limits_and_the_callback_stop_a_solve() -> None:
     nlp, call = CASES["no constraints"]
     solver = nlpsol("s", "hybrid", nlp, {"max_iter": 3})
     solver(**call)
-    assert solver.stats()["return_status"] == "ITERATION_LIMIT"
+    assert solver.stats()["stop_reason"] == "ITERATION_LIMIT"
     assert solver.stats()["unified_return_status"] == "SOLVER_RET_LIMITED"
     assert solver.stats()["iter_count"] == 3
 
@@ -90,7 +90,7 @@ def test_limits_and_the_callback_stop_a_solve() -> None:
     solver = nlpsol("s", "hybrid", nlp, {"iteration_callback": stop_at_five})
     solver(**call)
     stats = solver.stats()
-    assert stats["return_status"] == "STOPPED_BY_USER"
+    assert stats["stop_reason"] == "STOPPED_BY_USER"
     assert not stats["success"]
     assert [record.iter for record in seen] == stats["iterations"]["iter"] == [*range(6)]
     assert [record.obj for record in seen] == stats["iterations"]["obj"]
@@ -107,7 +107,7 @@ def test_limits_and_the_callback_stop_a_solve() -> None:
 
     solver = nlpsol("s", "hybrid", nlp, {"iteration_callback": slow, "max_time": 0.05})
     solver(**call)
-    assert solver.stats()["return_status"] == "TIME_LIMIT"
+    assert solver.stats()["stop_reason"] == "TIME_LIMIT"
 
 
 def test_an_error_in_the_callback_is_the_users() -> None:
@@ -139,7 +139,7 @@ def test_statistics_have_casadis_keys() -> None:
     stats = solver.stats()
     assert stats["success"] is True
     assert stats["unified_return_status"] == "SOLVER_RET_SUCCESS"
-    assert stats["return_status"] == "CONVERGED"
+    assert (stats["stop_reason"], stats["return_status"]) == ("CONVERGED", "Solve_Succeeded")
     assert 0 < stats["iter_count"] == solver.result.iterations
     assert stats["n_call_nlp_f"] >= stats["iter_count"]
     assert stats["n_call_nlp_hess_l"] >= stats["iter_count"]

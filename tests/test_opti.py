@@ -152,9 +152,7 @@ def test_a_failure_leaves_the_latest_values(capsys):
     opti, x, *_ = corner()
     opti.subject_to(x[1] >= 4)
     hybrid(opti)
-    said = (
-        r"Solver failed\. You may use opti\.debug\.value .* return_status is 'LOCALLY_INFEASIBLE'"
-    )
+    said = r"Solver failed\. You may use opti\.debug\.value .* return_status is 'Infeasible_Problem_Detected'"
     with pytest.raises(RuntimeError, match=said) as caught:
         opti.solve()
     assert isinstance(caught.value, OptiSolveError)
@@ -179,13 +177,13 @@ def test_a_failure_leaves_the_latest_values(capsys):
 def test_a_limit_is_accepted_where_it_is_asked_for():
     opti, x, *_ = corner()
     hybrid(opti, {}, {"max_iter": 1})
-    with pytest.raises(OptiSolveError, match="ITERATION_LIMIT"):
+    with pytest.raises(OptiSolveError, match="Maximum_Iterations_Exceeded"):
         opti.solve()
     sol = opti.solve_limited()
     assert not sol.success
     np.testing.assert_array_equal(sol.value(x), opti.value(x))
     hybrid(opti, {"error_on_fail": True}, {"max_iter": 1})
-    with pytest.raises(OptiSolveError, match="ITERATION_LIMIT"):
+    with pytest.raises(OptiSolveError, match="Maximum_Iterations_Exceeded"):
         opti.solve_limited()
 
 

@@ -61,7 +61,7 @@ def test_another_name_of_a_solved_opti_keeps_solver_and_solution():
     opti, x, p, _ = corner()
     hybrid(opti).solve()
     for other in (Opti(opti), copy.copy(opti), copy.deepcopy(opti)):
-        assert other.return_status() == "CONVERGED"
+        assert other.return_status() == "Solve_Succeeded"
         np.testing.assert_allclose(other.value(x), [1, 1], atol=1e-6)
         other.set_value(p, 0.5)  # CasADi copies the name only
         np.testing.assert_allclose(opti.solve().value(x), [0.5, 0.5], atol=1e-6)
@@ -87,7 +87,7 @@ def test_the_steps_of_a_solve_can_be_called_one_by_one():
     steps.solve_prepare()
     steps.res(steps.solve_actual(steps.arg()))
     np.testing.assert_allclose(steps.value(x), [1, 1], atol=1e-6)
-    assert steps.return_status() == "CONVERGED"
+    assert steps.return_status() == "Solve_Succeeded"
     assert float(steps.res()["f"]) == pytest.approx(8)
     assert steps.baked_copy().problem_dirty() is False
     assert [steps.g_index_reduce_g(1), steps.g_index_unreduce_g(1)] == [1, 1]

@@ -45,9 +45,10 @@ def nlpsol(
             residual_tol                      1e-06    largest violation, ‖∇ₓL‖_∞ and
                                                        complementarity of a success, unscaled;
                                                        ``ipopt.tol`` where that is larger
-            constr_viol_tol                   None     IPOPT's limits of the violation, ‖∇ₓL‖_∞ and
-            dual_inf_tol                               complementarity, where one is smaller than
-            compl_inf_tol                              ``residual_tol``
+            constr_viol_tol                   None     IPOPT's limit of the violation, where it is
+                                                       smaller than ``residual_tol``
+            dual_inf_tol                      None     the same of ‖∇ₓL‖_∞
+            compl_inf_tol                     None     and of the complementarity
             max_iter                          3000     steps
             max_time                          inf      wall-clock seconds
             divergence                        1e+20    give up beyond this ‖x‖_∞, or below minus

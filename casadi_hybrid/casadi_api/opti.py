@@ -142,7 +142,7 @@ class _Stack:
         return {} if self._outcome is None else deepcopy(self._outcome.stats)
 
     def return_status(self) -> str:
-        """The name of the :class:`~casadi_hybrid.StopReason`; "unknown" before a solve."""
+        """``stats()["return_status"]``; "unknown" before a solve."""
         if self._options is None:
             return str(super().return_status())  # type: ignore[misc]
         solved = CasadiOptiAdvanced(self).solved() and self._outcome is not None

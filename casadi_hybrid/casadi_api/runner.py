@@ -174,7 +174,7 @@ def _parting(n: int, m: int) -> ca.Function:
 def _timing(name: str, stats: Mapping[str, Any]) -> str:
     wall, proc = stats["t_wall_total"], stats["t_proc_total"]
     return (
-        f"{name}: {stats['return_status']} after {stats['iter_count']} iterations, "
+        f"{name}: {stats['stop_reason']} after {stats['iter_count']} iterations, "
         f"{wall:.4f} s ({proc:.4f} s of processor time), {stats['n_call_nlp_f']} evaluations of "
         f"f, g and their derivatives, {stats['n_call_nlp_hess_l']} Hessians"
     )

@@ -15,7 +15,19 @@ _UNIFIED = {
     StopReason.EVALUATION_ERROR: "SOLVER_RET_NAN",
     StopReason.LOCALLY_INFEASIBLE: "SOLVER_RET_INFEASIBLE",
 }
-
+# IPOPT's words, by which scripts ask how a solve ended.
+_IPOPT = {
+    StopReason.ITERATION_LIMIT: "Maximum_Iterations_Exceeded",
+    StopReason.TIME_LIMIT: "Maximum_WallTime_Exceeded",
+    StopReason.DIVERGED: "Diverging_Iterates",
+    StopReason.UNBOUNDED: "Diverging_Iterates",
+    StopReason.EVALUATION_ERROR: "Invalid_Number_Detected",
+    StopReason.STOPPED_BY_USER: "User_Requested_Stop",
+    StopReason.TARGET_REACHED: "User_Requested_Stop",
+    StopReason.LOCALLY_INFEASIBLE: "Infeasible_Problem_Detected",
+    StopReason.NO_MULTIPLIERS: "Restoration_Failed",
+    StopReason.STALLED: "Search_Direction_Becomes_Too_Small",
+}
 
 _FUNCTIONS = ("nlp_f", "nlp_g", "nlp_grad", "nlp_grad_f", "nlp_hess_l", "nlp_jac_g")
 
@@ -30,6 +42,15 @@ def unified_status(result: Result) -> str:
     if stalled and result.error is not None:  # at the edge of where the functions are defined
         return "SOLVER_RET_NAN"
     return _UNIFIED.get(result.stop, "SOLVER_RET_UNKNOWN")
+
+
+def return_status(result: Result) -> str:
+    """IPOPT's word for how a solve ended, where it has one."""
+    if result.success:
+        return "Solve_Succeeded"
+    if unified_status(result) == "SOLVER_RET_INFEASIBLE":
+        return "Infeasible_Problem_Detected"
+    return _IPOPT.get(result.stop, "Internal_Error")
 
 
 def casadi_stats(
@@ -53,8 +74,9 @@ def casadi_stats(
     share = process_time / result.elapsed if result.elapsed > 0 else 0.0
     return {
         "success": result.success,
-        "return_status": result.stop.name,
+        "return_status": return_status(result),
         "unified_return_status": unified_status(result),
+        "stop_reason": result.stop.name,
         "point_status": result.point.name,
         "detail": result.detail,
         "hessian": result.hessian,
