@@ -8,7 +8,7 @@ baselines, and checks every answer.
 from casadi_hybrid.basics.errors import DesignError, EvaluationError, InputError
 from casadi_hybrid.basics.status import PointStatus, StopReason
 from casadi_hybrid.casadi_api.interface import nlpsol
-from casadi_hybrid.casadi_api.opti import Opti
+from casadi_hybrid.casadi_api.optistack.opti import Opti
 from casadi_hybrid.casadi_api.runner import SolveError
 from casadi_hybrid.casadi_api.sensitivity import solution_sensitivity
 from casadi_hybrid.course.history import History

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.casadi_api.opti import Opti
-from casadi_hybrid.casadi_api.opti_solution import OptiSolveError
+from casadi_hybrid.casadi_api.optistack.opti import Opti
+from casadi_hybrid.casadi_api.optistack.solution import OptiSolveError
 
 QUIET = {"print_time": False, "ipopt.print_level": 0, "ipopt.sb": "yes", "ipopt.tol": 1e-11}
 

@@ -9,7 +9,7 @@ from opti_cases import QUIET, corner, hybrid
 
 from casadi_hybrid import InputError, Opti, Problem, SolveError
 from casadi_hybrid.casadi_api.foreign import OptionWarning
-from casadi_hybrid.casadi_api.opti_solution import OptiSolution, OptiSolveError
+from casadi_hybrid.casadi_api.optistack.solution import OptiSolution, OptiSolveError
 
 
 def counting(monkeypatch):
@@ -152,7 +152,7 @@ def test_a_failure_leaves_the_latest_values(capsys):
     opti, x, *_ = corner()
     opti.subject_to(x[1] >= 4)
     hybrid(opti)
-    said = r"Solver failed\. You may use opti\.debug\.value .* return_status is 'Infeasible_Problem_Detected'"
+    said = r"Solver failed\. You may use opti\.debug\.value .* is 'Infeasible_Problem_Detected'"
     with pytest.raises(RuntimeError, match=said) as caught:
         opti.solve()
     assert isinstance(caught.value, OptiSolveError)

@@ -170,12 +170,12 @@ class NlpSolver(Signature):
     def stats(self) -> dict[str, Any]:
         """Statistics of the last call under CasADi's keys.
 
-        ``success`` is whether x is a KKT point within ``residual_tol``; ``stop_reason`` the name
-        of a :class:`~casadi_hybrid.basics.status.StopReason`, ``point_status`` that of a
-        :class:`~casadi_hybrid.basics.status.PointStatus`; ``return_status`` IPOPT's word nearest
-        to both and ``unified_return_status`` CasADi's ``SOLVER_RET_*``; ``iterations`` lists by the fields of
-        :class:`~casadi_hybrid.course.record.IterationRecord`, one entry for the start and one for
-        each of ``iter_count`` iterations. Changing the dictionary changes nothing here.
+        ``success`` is whether x is a KKT point within ``residual_tol``; ``stop_reason`` the name of
+        a :class:`~casadi_hybrid.basics.status.StopReason`, ``point_status`` that of a
+        :class:`~casadi_hybrid.basics.status.PointStatus`; ``return_status`` IPOPT's word nearest to
+        both and ``unified_return_status`` CasADi's ``SOLVER_RET_*``; ``iterations`` lists by the
+        fields of :class:`~casadi_hybrid.course.record.IterationRecord`, one entry for the start and
+        one for each of ``iter_count`` iterations. Changing the dictionary changes nothing here.
 
         Raises:
             RuntimeError: before the first call.

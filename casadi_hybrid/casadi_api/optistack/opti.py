@@ -12,10 +12,17 @@ from casadi import Opti as CasadiOpti
 from casadi import OptiAdvanced as CasadiOptiAdvanced
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.casadi_api.opti_function import make_function
-from casadi_hybrid.casadi_api.opti_names import print_violations, refuse_sparse
-from casadi_hybrid.casadi_api.opti_program import Outcome, Program, filled, joined, prepare, shown
-from casadi_hybrid.casadi_api.opti_solution import OptiSolution, OptiSolveError
+from casadi_hybrid.casadi_api.optistack.function import make_function
+from casadi_hybrid.casadi_api.optistack.names import print_violations, refuse_sparse
+from casadi_hybrid.casadi_api.optistack.program import (
+    Outcome,
+    Program,
+    filled,
+    joined,
+    prepare,
+    shown,
+)
+from casadi_hybrid.casadi_api.optistack.solution import OptiSolution, OptiSolveError
 from casadi_hybrid.casadi_api.options import NlpOptions
 
 HYBRID = "hybrid"
@@ -82,7 +89,7 @@ class _Stack:
         Nothing is built again while neither problem nor options have changed.
 
         Returns:
-            An :class:`~casadi_hybrid.casadi_api.opti_solution.OptiSolution`, which has all that
+            An :class:`~casadi_hybrid.casadi_api.optistack.solution.OptiSolution`, which has all that
             ``ca.OptiSol`` has.
 
         Raises:

@@ -8,7 +8,7 @@ from typing import Any
 import casadi as ca
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.casadi_api.opti_program import Program
+from casadi_hybrid.casadi_api.optistack.program import Program
 
 _KINDS = ca.OPTI_VAR, ca.OPTI_PAR, ca.OPTI_DUAL_G
 

@@ -8,7 +8,7 @@ from typing import Any
 import casadi as ca
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.casadi_api.opti_program import Outcome, filled
+from casadi_hybrid.casadi_api.optistack.program import Outcome, filled
 from casadi_hybrid.casadi_api.runner import SolveError
 from casadi_hybrid.result import Result
 

@@ -1,0 +1,1 @@
+"""``ca.Opti`` with the solver of this package among its solvers."""
