@@ -104,7 +104,7 @@ def ipopt(number: int) -> tuple[str, float]:
     solver = ca.nlpsol("s", "ipopt", problem, {"print_time": False, "ipopt": options})
     bounds = {key: nlp[key] for key in ("lbx", "ubx", "lbg", "ubg")}
     found = solver(x0=PROBLEMS[number].x0, **bounds)
-    return solver.stats()["stop_reason"], float(found["f"])
+    return solver.stats()["return_status"], float(found["f"])
 
 
 def stationarity(number: int) -> float:

@@ -12,6 +12,7 @@ from casadi import Opti as CasadiOpti
 from casadi import OptiAdvanced as CasadiOptiAdvanced
 
 from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.optistack.function import make_function
 from casadi_hybrid.casadi_api.optistack.names import print_violations, refuse_sparse
 from casadi_hybrid.casadi_api.optistack.program import (
@@ -23,7 +24,6 @@ from casadi_hybrid.casadi_api.optistack.program import (
     shown,
 )
 from casadi_hybrid.casadi_api.optistack.solution import OptiSolution, OptiSolveError
-from casadi_hybrid.casadi_api.options import NlpOptions
 
 HYBRID = "hybrid"
 

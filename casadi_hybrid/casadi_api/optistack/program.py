@@ -10,8 +10,8 @@ import casadi as ca
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.casadi_api.interface import nlpsol
-from casadi_hybrid.casadi_api.optistack.names import constraint_names, variable_names
 from casadi_hybrid.casadi_api.options import NlpOptions
+from casadi_hybrid.casadi_api.optistack.names import constraint_names, variable_names
 from casadi_hybrid.casadi_api.solver import NlpSolver
 from casadi_hybrid.course.record import IterationRecord
 from casadi_hybrid.problem.problem import Problem
