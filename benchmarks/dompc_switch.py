@@ -20,8 +20,10 @@ after the controller's ``setup()``, and the same for an estimator. What is compa
   the unscaled KKT residuals, recomputed from the problem's functions. Where f agrees and both are
   KKT points but u does not, the problem does not say which input is best, or has several optima.
 
-With ``--tight`` IPOPT's bounds are not relaxed and both solvers have ``tol`` 1e-10: IPOPT moves
-bounds outwards by 1e-8 relative unless told not to, and with large multipliers that is seen in f.
+With ``--cold`` multipliers are not used, as IPOPT leaves them unused unless told to: here they lead
+to the nearest solution, which may be another one than that of a cold start. With ``--tight``
+IPOPT's bounds are not relaxed and both solvers have ``tol`` 1e-10: IPOPT moves bounds outwards by
+1e-8 relative unless told not to, and with large multipliers that is seen in f.
 """
 
 from __future__ import annotations
@@ -60,6 +62,7 @@ EXAMPLES = (
 )
 SINGLE = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
 SMALL = 1e-3
+COLD = {"ipopt.warm_start_init_point": "no"}
 TIGHT = {"ipopt.tol": 1e-10, "ipopt.bound_relax_factor": 0.0}
 
 
@@ -166,7 +169,7 @@ def run(folder: Path, solver: str, chosen: argparse.Namespace) -> dict[str, Any]
         target = Path(scratch) / "record"
         command = [sys.executable, __file__, "--worker", solver, "--examples", str(folder)]
         command += ["--steps", str(chosen.steps), "--json", str(target)]
-        command += ["--tight"] if chosen.tight else []
+        command += [flag for flag in ("--tight", "--cold") if getattr(chosen, flag[2:])]
         with (Path(scratch) / "log").open("w") as log:
             try:
                 subprocess.run(
@@ -230,12 +233,13 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=600.0, help="seconds for one script")
     parser.add_argument("--json", type=Path, help="a file for all records")
     parser.add_argument("--tight", action="store_true", help="tol 1e-10, bounds not relaxed")
+    parser.add_argument("--cold", action="store_true", help="leave multipliers unused")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.worker:
         work(
             chosen.examples.resolve(), chosen.worker, chosen.steps, chosen.json.resolve(),
-            TIGHT if chosen.tight else {},
+            (TIGHT if chosen.tight else {}) | (COLD if chosen.cold else {}),
         )  # fmt: skip
         return
     rows, records = [], {}

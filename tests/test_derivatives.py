@@ -136,7 +136,6 @@ def test_matrices_of_parameters_reach_given_functions_in_their_shape() -> None:
             "leave one out",
         ),
         ({"residuals": ca.Function("r", [X, P], [X])}, "residuals are for"),
-        ({"convexify_strategy": "regularize"}, "corrected by inertia"),
     ],
 )
 def test_what_does_not_fit_is_refused(options: dict[str, Any], says: str) -> None:

@@ -71,6 +71,22 @@ def test_a_loose_tolerance_of_ipopt_loosens_the_residuals_too() -> None:
     assert nlpsol("s", "hybrid", NLP, both).options.residual_tol == 1e-7
 
 
+def test_multipliers_are_used_unless_ipopt_is_told_not_to() -> None:
+    plain = nlpsol("s", "hybrid", NLP)
+    found = plain(x0=0, ubg=1)
+    known = {"x0": found["x"], "lam_x0": found["lam_x"], "lam_g0": found["lam_g"], "ubg": 1}
+    counts = {}
+    for word in ("yes", "no"):
+        solver = nlpsol("s", "hybrid", NLP, {"ipopt.warm_start_init_point": word})
+        solver(**known)
+        counts[word] = solver.stats()["iter_count"]
+    plain(x0=found["x"], ubg=1)
+    assert counts == {"yes": 0, "no": plain.stats()["iter_count"]}
+    assert counts["no"] > 0
+    with pytest.raises(InputError, match="must be 'yes' or 'no'"):
+        nlpsol("s", "hybrid", NLP, {"ipopt.warm_start_init_point": "maybe"})
+
+
 def test_of_two_limits_of_time_the_shorter_counts() -> None:
     options = {"ipopt.max_cpu_time": 3.0, "ipopt.max_wall_time": 2.0}
     assert nlpsol("s", "hybrid", NLP, options).options.max_time == 2.0

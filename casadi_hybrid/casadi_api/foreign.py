@@ -108,7 +108,7 @@ _IPOPT_WITHOUT_EFFECT = frozenset((
     "print_frequency_iter", "print_frequency_time", "print_info_string",
     "print_options_documentation", "print_options_mode", "print_timing_statistics",
     "print_user_options", "sb", "suppress_all_output", "warm_start_bound_frac",
-    "warm_start_bound_push", "warm_start_init_point", "warm_start_mult_bound_push",
+    "warm_start_bound_push", "warm_start_mult_bound_push",
     "warm_start_slack_bound_frac", "warm_start_slack_bound_push",
 ))  # fmt: skip
 # Values of IPOPT's options at which nothing is to be switched.
@@ -264,6 +264,10 @@ def _from_ipopt(
             level = count(whole, "ipopt.print_level")
             # IPOPT prints its table of iterations from level 5 on.
             translated["log"] = int(options.get("print_frequency_iter", 1)) if level >= 5 else False
+        elif name == "warm_start_init_point":
+            if value not in ("yes", "no"):
+                raise InputError(f"ipopt.{name} must be 'yes' or 'no', got {value!r}")
+            translated["warm"] = value == "yes"
         elif name in _IPOPT_AS_HERE and value in _IPOPT_AS_HERE[name]:
             continue
         elif name in _IPOPT_ONLY_OFF:

@@ -71,6 +71,10 @@ def nlpsol(
                                                        that is done where it pays
             jit                               False    compile the functions by the system's C
                                                        compiler
+            warm                              True     begin with the multipliers lam_x0 and lam_g0
+                                                       where a call gives them; without it, and with
+                                                       ``ipopt.warm_start_init_point`` "no", they
+                                                       are not used
             hessian_approximation             None     ``"exact"``, ``"gauss-newton"`` (f has to be
                                                        a sum of squares) or ``"limited-memory"``
                                                        (learned from first derivatives). By
@@ -91,9 +95,8 @@ def nlpsol(
             ``max_wall_time``, ``max_cpu_time``, ``diverging_iterates_tol``, the three limits above,
             ``hessian_approximation`` and ``print_level`` (5 and more print the log; without it
             nothing is printed) are translated. The other options of CasADi and IPOPT are accepted
-            where there is nothing to switch (``calc_lam_p``, ``verbose``, ``sb``,
-            ``warm_start_init_point``, …), refused with the reason where an answer would be another
-            one without them, or left out, and one
+            where there is nothing to switch (``calc_lam_p``, ``verbose``, ``sb``, …), refused with
+            the reason where an answer would be another one without them, or left out, and one
             :class:`~casadi_hybrid.casadi_api.foreign.OptionWarning` names all of those.
             ``{"hybrid": {…}}`` is for this solver alone, with its own options or IPOPT's. An option
             given twice with different values is refused.

@@ -24,6 +24,7 @@ _FLAGS = (
     "warn_initial_bounds",
     "expand",
     "jit",
+    "warm",
 )
 
 
@@ -52,6 +53,7 @@ class NlpOptions:
     warn_initial_bounds: bool = False
     expand: bool = False
     jit: bool = False
+    warm: bool = True
     hessian_approximation: str | None = None
     hess_lag: ca.Function | None = None
     jac_g: ca.Function | None = None

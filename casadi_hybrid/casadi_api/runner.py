@@ -78,6 +78,8 @@ class Runner:
                 is kept.
         """
         problem, options = self.problem, self.options
+        if not options.warm:
+            lam_x0 = lam_g0 = None
         numbers, warm = read_start(problem, warm_start, x0, lam_x0, lam_g0, **others)
         x0, p, bounds = numbers.x0, numbers.p, numbers.bounds
         if options.warn_initial_bounds and ((x0 < bounds.lbx) | (x0 > bounds.ubx)).any():

@@ -89,8 +89,8 @@ class _Stack:
         Nothing is built again while neither problem nor options have changed.
 
         Returns:
-            An :class:`~casadi_hybrid.casadi_api.optistack.solution.OptiSolution`, which has all that
-            ``ca.OptiSol`` has.
+            An :class:`~casadi_hybrid.casadi_api.optistack.solution.OptiSolution`, which has all
+            that ``ca.OptiSol`` has.
 
         Raises:
             InputError: for what cannot be solved here: a discrete variable, a semidefinite
