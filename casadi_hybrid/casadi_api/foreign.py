@@ -96,6 +96,7 @@ _IPOPT = {
     "max_cpu_time": "max_time",
     "diverging_iterates_tol": "divergence",
     "hessian_approximation": "hessian_approximation",
+    "warm_start_init_point": "warm",
     "constr_viol_tol": "constr_viol_tol",
     "dual_inf_tol": "dual_inf_tol",
     "compl_inf_tol": "compl_inf_tol",
@@ -264,10 +265,6 @@ def _from_ipopt(
             level = count(whole, "ipopt.print_level")
             # IPOPT prints its table of iterations from level 5 on.
             translated["log"] = int(options.get("print_frequency_iter", 1)) if level >= 5 else False
-        elif name == "warm_start_init_point":
-            if value not in ("yes", "no"):
-                raise InputError(f"ipopt.{name} must be 'yes' or 'no', got {value!r}")
-            translated["warm"] = value == "yes"
         elif name in _IPOPT_AS_HERE and value in _IPOPT_AS_HERE[name]:
             continue
         elif name in _IPOPT_ONLY_OFF:
@@ -295,6 +292,10 @@ def _translate(translated: dict[str, Any], name: str, value: Any) -> None:
     if name == "max_iter" and isinstance(value, float) and value.is_integer():
         value = int(value)  # CasADi takes a whole number that is written as a float
     target = _IPOPT[name]
+    if target == "warm":
+        if value not in ("yes", "no"):
+            raise InputError(f"ipopt.{name} must be 'yes' or 'no', got {value!r}")
+        value = value == "yes"
     if target == "max_time":  # of two limits the first to be reached counts
         value = positive(value, f"ipopt.{name}")
         value = min(value, translated.get(target, value))
