@@ -256,3 +256,41 @@ def test_a_fit_by_gauss_newton(exact: Any) -> None:
     assert found.success
     assert found.iterations < 30
     np.testing.assert_allclose(found.x, exact.x, rtol=0, atol=1e-6)
+
+
+def stats(**options: Any) -> dict[str, Any]:
+    solver = nlpsol("s", "hybrid", NLP, options)
+    solver(**BOUNDS)
+    return solver.stats()
+
+
+def test_finite_differences_are_asked_for_as_in_casadi(exact: Any) -> None:
+    differences = {"enable_fd": True, "enable_forward": False, "enable_reverse": False}
+    found = solved(common_options={"helper_options": differences})
+    assert found.success
+    assert found.hessian == "limited-memory"
+    np.testing.assert_allclose(found.x, exact.x, atol=1e-4)
+
+
+def test_functions_in_casadis_cache_are_the_users() -> None:
+    hessian = nlpsol("s", "hybrid", NLP).get_function("nlp_hess_l")
+    assert stats()["hessian"] == "exact"
+    assert stats(cache={"nlp_hess_l": hessian})["hessian"] == "given"
+    with pytest.raises(InputError, match="cache must be a dictionary"):
+        solved(cache=3)
+
+
+def test_a_functions_own_derivatives_survive_expansion_where_they_come_first() -> None:
+    x = ca.MX.sym("x")
+    for factor, solves in ((2, True), (-1, False)):
+        inputs = [x, ca.MX(1, 1)]
+        slope = ca.Function("jac_square", inputs, [factor * x], ["x", "out_y"], ["jac_y_x"])
+        brought = {"custom_jacobian": slope, "jac_penalty": 0}
+        square = ca.Function("square", [x], [x**2], ["x"], ["y"], brought)
+        options = {"expand": True, "postpone_expand": True, "max_iter": 20}
+        solver = nlpsol("s", "hybrid", {"x": x, "f": square(x - 3)}, options)
+        solver()
+        assert solver.stats()["success"] is solves
+        assert solver.get_function("nlp_jac_g").is_a("SXFunction")
+        lost = nlpsol("s", "hybrid", {"x": x, "f": square(x - 3)}, {"expand": True})
+        assert abs(float(lost()["x"]) - 3) < 1e-6

@@ -223,14 +223,16 @@ def test_a_parameter_without_a_value_is_named():
         solved(opti)
 
 
-def test_an_empty_problem_is_refused():
-    with pytest.raises(InputError, match="no variable"):
-        solved(ca.Opti())
-    opti = ca.Opti()
-    opti.variable()
-    opti.minimize(opti.parameter())
-    with pytest.raises(InputError, match="no variable"):
-        solved(opti)
+def test_a_problem_of_parameters_alone_is_solved_as_in_casadi():
+    opti = Opti()
+    unused, weight = opti.variable(), opti.parameter()
+    opti.minimize(weight**2)
+    opti.set_value(weight, 2)
+    opti.solver("hybrid")
+    solution = opti.solve()
+    assert (solution.value(opti.f), solution.value(weight)) == (4, 2)
+    with pytest.raises(RuntimeError):
+        solution.value(unused)
 
 
 def test_options_and_statistics_are_those_of_nlpsol(capsys):

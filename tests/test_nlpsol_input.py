@@ -23,7 +23,6 @@ GOOD = {"x": X, "f": ca.sumsqr(X), "g": ca.sum1(X)}
         ({"x0": [1, np.nan]}, r"x0\[1\] is nan"),
         ({"x0": [1, np.inf]}, r"x0\[1\] is inf"),
         ({"x0": "12"}, "x0 must be real numbers"),
-        ({"x0": X}, "x0 is SX; a solver becomes part of a graph of MX symbols"),
         ({"lbx": [0, np.nan]}, r"lbx\[1\] is nan"),
         ({"lbx": [0, 2], "ubx": [1, 1]}, r"lbx\[1\] = 2 exceeds ubx\[1\] = 1.*x\[1\]"),
         ({"lbx": [-np.inf, np.inf]}, r"lbx\[1\] is inf"),

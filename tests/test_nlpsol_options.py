@@ -43,7 +43,7 @@ def test_one_warning_names_all_that_is_not_used() -> None:
         "ipopt": {"linear_solver": "ma57", "mu_strategy": "adaptive", "bound_relax_factor": 1e-8},
         "ipopt.nlp_scaling_method": "none",
         "monitor": ["nlp_f"],
-        "common_options": {"helper_options": {"enable_fd": True}},
+        "common_options": {"final_options": {"verbose": True}},
         "convexify_strategy": "regularize",
     }
     with pytest.warns(OptionWarning) as caught:

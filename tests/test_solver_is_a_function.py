@@ -264,6 +264,14 @@ def test_rows_and_matrices_keep_their_shapes() -> None:
     same(solver(p=two, ubg=1)["x"], peer(p=two, ubg=1)["x"])
 
 
-def test_scalar_symbols_are_refused_with_the_reason(solvers: Solvers) -> None:
-    with pytest.raises(InputError, match="p is SX; a solver becomes part of a graph of MX"):
-        solvers[0](p=ca.SX.sym("p", 2))
+def test_a_solver_may_stand_among_scalar_symbols(solvers: Solvers) -> None:
+    q = ca.SX.sym("q", 2)
+    graphs = [ca.Function("g", [q], [solver(p=q)["x"] + 1]) for solver in solvers]
+    same(graphs[0]([1, 2]), graphs[1]([1, 2]))
+
+
+def test_what_is_mapped_is_pickled_and_copied(solvers: Solvers) -> None:
+    P = ca.DM([[1, 2], [2, 1]])
+    for made in (solvers[0].map(2), solvers[0].map(2, "thread", 2)):
+        for other in (pickle.loads(pickle.dumps(made)), copy.deepcopy(made)):
+            same(other(p=P)["x"], made(p=P)["x"])

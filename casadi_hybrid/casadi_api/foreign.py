@@ -30,13 +30,13 @@ _HARMLESS = {
         "always_inline", "calc_f", "calc_g", "calc_lam_p", "calc_lam_x", "calc_multipliers",
         "detect_simple_bounds", "enable_fd", "enable_forward", "enable_jacobian", "enable_reverse",
         "gather_stats", "ignore_check_vec", "inputs_check", "jit_cleanup", "jit_temp_suffix",
-        "never_inline", "no_nlp_grad", "post_expand", "postpone_expand", "print_canonical",
+        "never_inline", "no_nlp_grad", "post_expand", "print_canonical",
         "record_time", "sens_force_equality", "show_eval_warnings", "verbose", "verbose_init",
     ),
     "a number": ("ad_weight", "ad_weight_sp", "jac_penalty", "max_io", "max_num_dir"),
     "a text": ("compiler", "fd_method", "jit_name", "jit_serialize", "sens_linsol"),
     "a dictionary": (
-        "cache", "codegen_options", "der_options", "fd_options", "forward_options",
+        "codegen_options", "der_options", "fd_options", "forward_options",
         "jacobian_options", "jit_options", "post_expand_options", "reverse_options",
         "sens_linsol_options",
     ),
@@ -52,6 +52,10 @@ _KINDS: dict[str, Any] = {
     "anything": object,
 }
 WITHOUT_EFFECT = {name: kind for kind, names in _HARMLESS.items() for name in names}
+# Functions that CasADi takes from its option "cache", by the names they have as options.
+_CACHED = {"nlp_hess_l": "hess_lag", "nlp_jac_g": "jac_g", "nlp_grad_f": "grad_f"}
+# How CasADi derives, in its "common_options".
+_HELPER = "helper_options"
 # What looks at a solve without changing its answer, or steers the way to it: left out, with a
 # warning where it is on.
 NOT_USED = {
@@ -187,7 +191,14 @@ def _flat(options: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """
     flat: list[tuple[str, Any]] = []
     for name, value in options.items():
-        if name not in ("ipopt", "hybrid"):
+        if name == "cache":
+            if not isinstance(value, Mapping):
+                raise InputError(f"cache must be a dictionary, got {value!r}")
+            # CasADi looks there for a function before it derives one.
+            flat += [(_CACHED[key], entry) for key, entry in value.items() if key in _CACHED]
+        elif name == "common_options" and isinstance(value, Mapping) and [*value] == [_HELPER]:
+            flat.append((_HELPER, value[_HELPER]))
+        elif name not in ("ipopt", "hybrid"):
             flat.append((str(name), value))
         elif isinstance(value, Mapping):
             flat += [(f"{name}.{key}", entry) for key, entry in value.items()]

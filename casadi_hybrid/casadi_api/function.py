@@ -150,7 +150,8 @@ def make_function(
         outputs,
         list(INPUTS),
         list(OUTPUTS),
-        {"default_in": defaults},
+        # Not written out where it is called: so it may stand among SX too.
+        {"default_in": defaults, "never_inline": True},
     )
 
 

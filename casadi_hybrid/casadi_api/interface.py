@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import casadi as ca
+
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.solver import NlpSolver
@@ -69,6 +71,9 @@ def nlpsol(
             warn_initial_bounds               False    warn where x0 lies outside its bounds
             expand                            False    turn an MX problem into SX; without it
                                                        that is done where it pays
+            postpone_expand                   False    with ``expand``: derive in MX first, which
+                                                       keeps the derivatives that a Function of the
+                                                       graph brings along
             jit                               False    compile the functions by the system's C
                                                        compiler
             warm                              True     begin with the multipliers lam_x0 and lam_g0
@@ -87,6 +92,12 @@ def nlpsol(
             grad_f                            None     Function (x, p) → f, ∇f
             residuals                         None     Function (x, p) → F with f = ½‖F‖² or ‖F‖²,
                                                        where Gauss–Newton does not see it in f
+            helper_options                    None     options of the ``ca.Function`` (x, p) → f, g
+                                                       of which derivatives are taken, as in
+                                                       CasADi's ``common_options``: ``{"enable_fd":
+                                                       True, "enable_forward": False,
+                                                       "enable_reverse": False}`` takes finite
+                                                       differences
             constraint_names                  None     m names for messages; ``g[i]`` by default
             variable_names                    None     n names for messages; ``x[i]`` by default
             ================================  =======  =============================================
@@ -123,10 +134,30 @@ def nlpsol(
     if solver != "hybrid":
         raise InputError(f"solver must be 'hybrid', got {solver!r}; for others use ca.nlpsol")
     chosen = NlpOptions.from_dict(options)
-    problem = _problem(nlp, name, chosen)
-    if chosen.expand:
+    problem = _problem(nlp if chosen.helper_options is None else _behind(nlp, chosen), name, chosen)
+    if chosen.expand and not chosen.postpone_expand:
         problem = _expanded(problem)
     return NlpSolver(name, problem, chosen)
+
+
+def _behind(nlp: Any, options: NlpOptions) -> dict[str, Any]:
+    """The dictionary, in columns, with f and g behind one Function that has ``helper_options``.
+
+    Raises:
+        InputError: for a Problem, or for options that CasADi refuses.
+    """
+    if isinstance(nlp, Problem):
+        raise InputError("helper_options are for a dictionary; a Problem has its own derivatives")
+    graph = Problem.from_nlp(nlp).graph
+    x, p = (ca.MX.sym(label, graph.size1_in(i)) for i, label in enumerate("xp"))
+    chosen = {**(options.helper_options or {}), "never_inline": True}
+    try:
+        helper = ca.Function("nlp", [x, p], graph.call([x, p]), chosen)
+    except (RuntimeError, NotImplementedError) as error:
+        said = str(error).strip().splitlines()[-1]
+        raise InputError(f"helper_options are not understood by CasADi: {said}") from None
+    f, g = helper.call([x, p])
+    return {"x": x, "p": p, "f": f, "g": g}
 
 
 def _problem(nlp: Mapping[str, Any] | Problem, name: str, options: NlpOptions) -> Problem:

@@ -23,6 +23,7 @@ _FLAGS = (
     "print_time",
     "warn_initial_bounds",
     "expand",
+    "postpone_expand",
     "jit",
     "warm",
 )
@@ -52,6 +53,7 @@ class NlpOptions:
     print_time: bool = False
     warn_initial_bounds: bool = False
     expand: bool = False
+    postpone_expand: bool = False
     jit: bool = False
     warm: bool = True
     hessian_approximation: str | None = None
@@ -59,6 +61,7 @@ class NlpOptions:
     jac_g: ca.Function | None = None
     grad_f: ca.Function | None = None
     residuals: ca.Function | None = None
+    helper_options: Mapping[str, Any] | None = None
     constraint_names: Sequence[str] | None = None
     variable_names: Sequence[str] | None = None
 
@@ -77,6 +80,8 @@ class NlpOptions:
         if not isinstance(self.log, bool):
             count(self.log, "log")
         self.derivatives  # noqa: B018  refuses what is wrong
+        if not isinstance(self.helper_options, Mapping | None):
+            raise InputError(f"helper_options must be a dictionary, got {self.helper_options!r}")
         check_callback(self.iteration_callback)
         count(self.iteration_callback_step, "iteration_callback_step", at_least=1)
 

@@ -27,10 +27,15 @@ LISTED = ("nlp_f", "nlp_g", "nlp_grad", "nlp_grad_f", "nlp_hess_l", "nlp_jac_g")
 class ProblemFunctions:
     """(x, p) → (f, g) of a problem in the user's shapes, and what CasADi's solvers derive of it.
 
-    For a :class:`~casadi_hybrid.Problem` with equations g is all its rows, equations first.
+    For a :class:`~casadi_hybrid.Problem` with equations g is all its rows, equations first. What
+    the user gave in place of a derivative is given back.
+
+    Args:
+        problem: the problem.
+        scalar: turn what is derived into scalar operations (SX).
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, *, scalar: bool = False) -> None:
         kind = type(problem.x)
         shapes = problem.shapes
         x = kind.sym("x", *shapes.get("x", (problem.n, 1)))
@@ -39,6 +44,15 @@ class ProblemFunctions:
         g = ca.reshape(g, shapes.get("g", (problem.m, 1)))
         self.nlp = ca.Function("nlp", [x, p], [f, g], ["x", "p"], ["f", "g"])
         self._made: dict[str, ca.Function] = {"nlp": self.nlp}
+        self._scalar = scalar
+        given = problem.derivatives
+        for label, function in (
+            ("nlp_hess_l", given.hess_lag),
+            ("nlp_jac_g", given.jac_g),
+            ("nlp_grad_f", given.grad_f),
+        ):
+            if function is not None:
+                self._made[label] = function
 
     def __getitem__(self, name: str) -> ca.Function:
         """One of them by its name.
@@ -50,9 +64,8 @@ class ProblemFunctions:
             if name not in _DERIVED:
                 raise InputError(f"no function {name!r}{suggest(name, (*_DERIVED, 'nlp'))}")
             inputs, outputs = _DERIVED[name]
-            self._made[name] = self.nlp.factory(
-                name, list(inputs), list(outputs), {"gamma": ["f", "g"]}
-            )
+            made = self.nlp.factory(name, list(inputs), list(outputs), {"gamma": ["f", "g"]})
+            self._made[name] = made.expand() if self._scalar else made
         return self._made[name]
 
     def generate(self, fname: str, options: Mapping[str, Any]) -> str:

@@ -225,6 +225,14 @@ class NlpSolver(Signature):
         """Whether :meth:`get_function` lists the name."""
         return name in LISTED
 
+    def map(self, *arguments: Any) -> ca.Function:
+        """``ca.Function.map``; what it makes can be pickled as the solver can."""
+        return Made(self, "map", arguments)
+
+    def mapaccum(self, *arguments: Any) -> ca.Function:
+        """``ca.Function.mapaccum``; what it makes can be pickled as the solver can."""
+        return Made(self, "mapaccum", arguments)
+
     def oracle(self) -> ca.Function:
         """(x, p) → (f, g)."""
         return self._of_problem.nlp
@@ -293,18 +301,14 @@ class NlpSolver(Signature):
 
     @cached_property
     def _of_problem(self) -> ProblemFunctions:
-        return ProblemFunctions(self._problem)
+        # The derivatives first and scalar operations then, where both were asked for.
+        scalar = self.options.expand and self.options.postpone_expand
+        return ProblemFunctions(self._problem, scalar=scalar)
 
     def _in_graph(self, given: dict[str, Any]) -> Any:
         """Call the Function with symbols; what is left out has the problem's default."""
         problem = self._problem
         shapes = self._shapes
-        for label, value in given.items():
-            if isinstance(value, ca.SX):
-                raise InputError(
-                    f"{label} is SX; a solver becomes part of a graph of MX symbols, since a solve "
-                    "cannot be written out in scalar operations"
-                )
         arguments = {}
         for label, value in given.items():
             arguments[label] = value
@@ -314,6 +318,23 @@ class NlpSolver(Signature):
                 numbers = by_block(value or {}, blocks, known, label, infinite=True)
                 arguments[label] = ca.reshape(ca.DM(numbers), *shapes[label])
         return ca.Function.call(self, arguments)
+
+
+class Made(ca.Function):  # type: ignore[misc]
+    """A Function that CasADi makes of a solver, remade where it is unpickled."""
+
+    def __init__(self, solver: NlpSolver, how: str, arguments: tuple[Any, ...]) -> None:
+        self._recipe = solver, how, arguments
+        ca.Function.__init__(self, getattr(ca.Function, how)(solver, *arguments))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self._recipe
+
+    def __copy__(self) -> Made:
+        return type(self)(*self._recipe)
+
+    def __deepcopy__(self, _memo: Any = None) -> Made:
+        return self.__copy__()
 
 
 def _remade(kind: type[NlpSolver], kept: dict[str, Any]) -> NlpSolver:

@@ -94,7 +94,7 @@ class _Stack:
 
         Raises:
             InputError: for what cannot be solved here: a discrete variable, a semidefinite
-                constraint, crossed bounds, or no variable at all.
+                constraint, or crossed bounds.
             RuntimeError: as in CasADi, where a parameter has no value or nothing is to be solved.
             OptiSolveError: where the solve fails. It has the solution at the best point, and so
                 has ``opti.debug.value``.

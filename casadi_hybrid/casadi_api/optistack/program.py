@@ -103,13 +103,8 @@ class Program:
             options: those of ``opti.solver``.
 
         Raises:
-            InputError: for a problem without variables, a discrete variable, or a semidefinite
-                constraint.
+            InputError: for a discrete variable or a semidefinite constraint.
         """
-        if not node.nx:
-            raise InputError(
-                "no variable of the Opti problem occurs in its objective or constraints"
-            )
         walked = variable_names(node), constraint_names(node)
         x, p = ca.MX.sym("x", node.nx), ca.MX.sym("p", node.np)
         # Through one Function: opti.x is a vertcat of symbols of any shape.
