@@ -28,9 +28,9 @@ to the nearest solution, which may be another one than that of a cold start. Wit
 IPOPT's bounds are not relaxed and both solvers have ``tol`` 1e-10: IPOPT moves bounds outwards by
 1e-8 relative unless told not to, and with large multipliers that is seen in f.
 
-``--reference FILE`` takes the records that ``--json`` wrote in another run, such as one with
-``--tight --cold``, and adds how far the inputs of each of the two loops are from those of the loop
-with this package in that run: which of the two it is that a difference comes from.
+``--reference FILE`` takes the records that ``--json`` wrote in another run of as many steps, such
+as one with ``--tight --cold``, and adds how far the inputs of each of the two loops are from those
+of the loop with this package in that run: which of the two a difference comes from.
 """
 
 from __future__ import annotations
