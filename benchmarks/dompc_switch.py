@@ -1,6 +1,7 @@
 """do-mpc's examples with one line added after ``setup()``, beside the same scripts as they are.
 
-    python benchmarks/dompc_switch.py --examples FOLDER [--steps 10] [--only NAME ...] [--json FILE]
+    python benchmarks/dompc_switch.py --examples FOLDER [--steps 10] [--only NAME ...]
+        [--json FILE] [--tight] [--cold] [--reference FILE]
 
 FOLDER is the folder examples/ of a checkout of do-mpc's repository, version 5.1, as for
 ``dompc_peers.py``. Every ``main.py`` runs twice in a process of its own: as it is, with IPOPT, and
@@ -18,12 +19,18 @@ after the controller's ``setup()``, and the same for an estimator. What is compa
   is the largest difference of what the loop takes from the answer, the first input of a controller
   and the last state of an estimator; the residuals are the largest of
   the unscaled KKT residuals, recomputed from the problem's functions. Where f agrees and both are
-  KKT points but u does not, the problem does not say which input is best, or has several optima.
+  KKT points but u does not, the problem does not say which input is best, or has several optima;
+* points: answers of the loop that are KKT points, which is where the residual by the bounds as they
+  are given is at most 1e-6. With them stand the iterations.
 
 With ``--cold`` multipliers are not used, as IPOPT leaves them unused unless told to: here they lead
 to the nearest solution, which may be another one than that of a cold start. With ``--tight``
 IPOPT's bounds are not relaxed and both solvers have ``tol`` 1e-10: IPOPT moves bounds outwards by
 1e-8 relative unless told not to, and with large multipliers that is seen in f.
+
+``--reference FILE`` takes the records that ``--json`` wrote in another run of as many steps, such
+as one with ``--tight --cold``, and adds how far the inputs of each of the two loops are from those
+of the loop with this package in that run: which of the two a difference comes from.
 """
 
 from __future__ import annotations
@@ -61,7 +68,7 @@ EXAMPLES = (
     "rotating_oscillating_masses_mhe_mpc",
 )
 SINGLE = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
-SMALL = 1e-3
+SMALL, TOLERANCE = 1e-3, 1e-6
 COLD = {"ipopt.warm_start_init_point": "no"}
 TIGHT = {"ipopt.tol": 1e-10, "ipopt.bound_relax_factor": 0.0}
 
@@ -194,6 +201,11 @@ def apart(ours: Any, theirs: Any) -> float:
     return float((np.abs(a - b).max(axis=0) / np.maximum(np.abs(b).max(axis=0), SMALL)).max())
 
 
+def points(calls: list[dict[str, Any]]) -> str:
+    """How many answers are KKT points."""
+    return f"{sum(call['residual'] <= TOLERANCE for call in calls)} of {len(calls)}"
+
+
 def row(name: str, ours: dict[str, Any], theirs: dict[str, Any]) -> list[str]:
     """A line of the table."""
     calls = theirs["calls"]
@@ -213,14 +225,26 @@ def row(name: str, ours: dict[str, Any], theirs: dict[str, Any]) -> list[str]:
         f"{max(f, key=abs):+.0e}",
         f"{max(call['residual'] for call in ours['calls'] + others):.0e}",
         f"{max(call['residual'] for call in calls):.0e}",
+        points(ours["calls"]),
+        points(calls),
         str(sum(call["iterations"] for call in ours["calls"])),
         str(sum(call["iterations"] for call in calls)),
     ]
 
 
+def distances(
+    reference: dict[str, Any], name: str, which: int, loops: tuple[dict[str, Any], dict[str, Any]]
+) -> list[str]:
+    """How far the inputs of two loops are from those of the reference, where it has them."""
+    known = reference.get(name, {"hybrid": {"loops": []}})["hybrid"]["loops"]
+    if which >= len(known):
+        return ["-", "-"]
+    return [f"{apart(loop['inputs'], known[which]['inputs']):.1e}" for loop in loops]
+
+
 HEADS = (
     "example", "solver of", "n × m", "solves", "states", "inputs", "u", "f", "residual",
-    "of IPOPT", "iterations", "of IPOPT",
+    "of IPOPT", "points", "of IPOPT", "iterations", "of IPOPT",
 )  # fmt: skip
 
 
@@ -234,6 +258,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="a file for all records")
     parser.add_argument("--tight", action="store_true", help="tol 1e-10, bounds not relaxed")
     parser.add_argument("--cold", action="store_true", help="leave multipliers unused")
+    parser.add_argument("--reference", type=Path, help="records of another run to compare with")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.worker:
@@ -242,6 +267,8 @@ def main() -> None:
             (TIGHT if chosen.tight else {}) | (COLD if chosen.cold else {}),
         )  # fmt: skip
         return
+    reference = json.loads(chosen.reference.read_text()) if chosen.reference else None
+    heads = [*HEADS, *(("from reference", "IPOPT from it") if reference else ())]
     rows, records = [], {}
     for name in chosen.only:
         pair = [run(chosen.examples / name, solver, chosen) for solver in ("hybrid", "ipopt")]
@@ -249,11 +276,15 @@ def main() -> None:
         for solver, record in records[name].items():
             if record["end"] != "done":
                 print(f"{name} with {solver}: {record['end']}", flush=True)
-        for ours, theirs in zip(pair[0]["loops"], pair[1]["loops"], strict=False):
+        for which, (ours, theirs) in enumerate(
+            zip(pair[0]["loops"], pair[1]["loops"], strict=False)
+        ):
             if ours["calls"] and theirs["calls"]:
                 rows.append(row(name, ours, theirs))
+                if reference:
+                    rows[-1] += distances(reference, name, which, (ours, theirs))
                 print(" | ".join(rows[-1]), flush=True)
-    print(align([list(HEADS), *rows]))
+    print(align([heads, *rows]))
     if chosen.json:
         chosen.json.write_text(json.dumps(records))
 

@@ -6,7 +6,9 @@ import ast
 import importlib.util
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
+import casadi as ca
 import pytest
 from test_rooms import ROOMS
 
@@ -100,7 +102,9 @@ def test_the_examples_run_in_order(monkeypatch, tmp_path, capsys):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("page", ["README.md", "CHANGELOG.md", "docs/maintainers.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "CHANGELOG.md", "docs/do_mpc.md", "docs/maintainers.md"]
+)
 def test_names_of_the_package_exist(page):
     text = (ROOT / page).read_text(encoding="utf-8")
     for name in re.findall(r"`(casadi_hybrid(?:\.\w+)+)`", text):
@@ -117,3 +121,29 @@ def test_its_links_lead_somewhere():
         if anchor:
             headings = re.findall(r"^#+ (.+)$", target.read_text(encoding="utf-8"), re.MULTILINE)
             assert anchor in {heading.lower().replace(" ", "-") for heading in headings}
+
+
+def test_every_page_is_linked_from_the_readme():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    pages = sorted(path.name for path in (ROOT / "docs").glob("*.md"))
+    assert "do_mpc.md" in pages
+    assert [page for page in pages if f"](docs/{page})" not in text] == []
+
+
+def test_the_lines_for_do_mpc_take_what_its_objects_have():
+    page = (ROOT / "docs" / "do_mpc.md").read_text(encoding="utf-8")
+    (lines,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    x, p = ca.SX.sym("x", 2), ca.SX.sym("p")
+    owners = {
+        name: SimpleNamespace(
+            setup=lambda: None,
+            nlp={"x": x, "f": ca.sumsqr(x - p), "g": x[0] + x[1], "p": p},
+            settings=SimpleNamespace(nlpsol_opts={"ipopt.print_level": 0, "ipopt.tol": 1e-9}),
+        )
+        for name in ("mpc", "mhe")
+    }
+    exec(lines, dict(owners))
+    for owner in owners.values():
+        found = owner.S(x0=[0, 0], p=2, lbx=-5, ubx=5, lbg=2, ubg=2, lam_g0=[0], lam_x0=[0, 0])
+        assert found["x"].full().ravel() == pytest.approx([1, 1])
+        assert owner.S.stats()["success"]
