@@ -294,3 +294,12 @@ def test_a_functions_own_derivatives_survive_expansion_where_they_come_first() -
         assert solver.get_function("nlp_jac_g").is_a("SXFunction")
         lost = nlpsol("s", "hybrid", {"x": x, "f": square(x - 3)}, {"expand": True})
         assert abs(float(lost()["x"]) - 3) < 1e-6
+
+
+def test_a_given_hessian_may_leave_out_what_it_has_no_use_for(exact: Any) -> None:
+    """As of Gauss–Newton, which knows no multipliers of the constraints."""
+    full = hess_lag()
+    blank = ca.SX(0, 0)
+    at = full(X, P, SIGMA, ca.DM([0.5, 0.0]))
+    partial = ca.Function("hess_lag", [X, P, SIGMA, blank], [at])
+    assert solved(hess_lag=partial, max_iter=200).success

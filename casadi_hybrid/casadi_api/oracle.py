@@ -76,6 +76,7 @@ class ProblemFunctions:
             options: those of ``ca.CodeGenerator``.
         """
         generator = ca.CodeGenerator(fname, dict(options))
+        generator.add(self.nlp)
         for name in LISTED:
             generator.add(self[name])
         return str(generator.generate())

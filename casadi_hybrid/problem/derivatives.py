@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -212,8 +213,15 @@ def _said(error: RuntimeError) -> str:
 
 
 def _called(function: ca.Function, *values: Any) -> list[Any]:
-    """What a given Function returns for columns, which it may take as rows or matrices."""
-    shaped = [ca.reshape(ca.MX(v), function.size_in(i)) for i, v in enumerate(values)]
+    """What a given Function returns for columns, which it may take as rows or matrices.
+
+    An argument that it has no use for it may take as empty.
+    """
+    sizes = map(function.size_in, range(function.n_in()))
+    shaped = [
+        ca.reshape(ca.MX(value), size) if math.prod(size) else ca.MX(*size)
+        for value, size in zip(values, sizes, strict=True)
+    ]
     outputs: list[Any] = function.call(shaped, True, False)
     return outputs
 
@@ -224,14 +232,14 @@ def _signature(
     inputs: list[tuple[str, int]],
     outputs: list[tuple[str, tuple[int, int]]],
 ) -> None:
-    """Refuse other inputs and outputs than these."""
+    """Refuse other inputs and outputs than these; an input without use may be empty."""
     wanted = ", ".join(label for label, _ in inputs)
     if function.n_in() != len(inputs):
         raise InputError(
             f"{name} must take {len(inputs)} arguments ({wanted}), got {function.n_in()}"
         )
     for i, (label, size) in enumerate(inputs):
-        if function.numel_in(i) != size:
+        if function.numel_in(i) not in (0, size):
             raise InputError(
                 f"{name}: its argument {i} is {label} with {size} entries here, got shape "
                 f"{function.size_in(i)}"
