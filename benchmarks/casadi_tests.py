@@ -16,6 +16,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -46,18 +47,20 @@ def child(folder: Path, solver: str, module: str, test: str) -> None:
 
 def outcome(folder: Path, solver: str, module: str, test: str, limit: float) -> str:
     """Run one test in its own process: "" where it passes, else the last line it wrote."""
-    command = [sys.executable, __file__, str(folder), "--child", solver, module, test]
+    command = [sys.executable, str(Path(__file__).resolve()), str(folder), "--child", solver, module, test]
     environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
     try:
-        run = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=limit,
-            env=environment,
-            check=False,
-        )
+        with tempfile.TemporaryDirectory() as scratch:  # some tests write files where they stand
+            run = subprocess.run(
+                command,
+                cwd=scratch,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=limit,
+                env=environment,
+                check=False,
+            )
     except subprocess.TimeoutExpired:
         return f"not within {limit:g} s"
     if run.returncode == 0:
