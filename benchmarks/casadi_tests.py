@@ -47,7 +47,8 @@ def child(folder: Path, solver: str, module: str, test: str) -> None:
 
 def outcome(folder: Path, solver: str, module: str, test: str, limit: float) -> str:
     """Run one test in its own process: "" where it passes, else the last line it wrote."""
-    command = [sys.executable, str(Path(__file__).resolve()), str(folder), "--child", solver, module, test]
+    script = str(Path(__file__).resolve())
+    command = [sys.executable, script, str(folder), "--child", solver, module, test]
     environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
     try:
         with tempfile.TemporaryDirectory() as scratch:  # some tests write files where they stand

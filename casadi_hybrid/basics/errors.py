@@ -12,6 +12,11 @@ from numpy.typing import NDArray
 from casadi_hybrid.basics.status import StopReason
 
 
+def last_line(error: Exception) -> str:
+    """CasADi's sentence without the place in its sources."""
+    return str(error).strip().splitlines()[-1].strip().rstrip(".")
+
+
 class InputError(ValueError):
     """An argument was refused before any work was done. The message names the argument."""
 

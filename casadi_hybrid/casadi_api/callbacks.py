@@ -13,9 +13,8 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError, interrupted_inside
 from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.casadi_api.convention import OUTPUTS
 from casadi_hybrid.course.record import IterationRecord
-
-OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
 
 
 def check_callback(callback: Any) -> None:

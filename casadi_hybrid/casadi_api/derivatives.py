@@ -22,20 +22,17 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, STARTS, Columns
 from casadi_hybrid.casadi_api.sensitivity import Sensitivities, Solution
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.problem import Problem
 
-INPUTS = ("x0", "p", "lbx", "ubx", "lbg", "ubg", "lam_x0", "lam_g0")
-OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
-STARTS = ("x0", "lam_x0", "lam_g0")
-"""A solution does not depend on them while they lead to it."""
 _SIDES = ("lbx", "ubx", "lbg", "ubg")
 
-Columns = dict[str, ca.MX]
+Labelled = dict[str, ca.MX]
 
 
-class _Active(ca.Callback):  # type: ignore[misc]
+class _Active(Columns):
     """(x, lam_x, lam_g, p, lbx, ubx, lbg, ubg) → ones where lbx, ubx, lbg, ubg are active.
 
     Where the point has no derivative it raises
@@ -43,23 +40,9 @@ class _Active(ca.Callback):  # type: ignore[misc]
     """
 
     def __init__(self, problem: Problem) -> None:
-        ca.Callback.__init__(self)
         n, m = problem.n, problem.m
         self._sensitivities = Sensitivities(problem)
-        self._rows_in, self._rows_out = (n, n, m, problem.n_p, n, n, m, m), (n, n, m, m)
-        self.construct("active", {})
-
-    def get_n_in(self) -> int:
-        return len(self._rows_in)
-
-    def get_n_out(self) -> int:
-        return len(self._rows_out)
-
-    def get_sparsity_in(self, i: int) -> ca.Sparsity:
-        return ca.Sparsity.dense(self._rows_in[i], 1)
-
-    def get_sparsity_out(self, i: int) -> ca.Sparsity:
-        return ca.Sparsity.dense(self._rows_out[i], 1)
+        super().__init__("active", (n, n, m, problem.n_p, n, n, m, m), (n, n, m, m))
 
     def eval(self, arguments: Sequence[ca.DM]) -> list[ca.DM]:
         x, lam_x, lam_g, p, *bounds = (value.full().ravel() for value in arguments)
@@ -74,15 +57,6 @@ class _Active(ca.Callback):  # type: ignore[misc]
 
     # Steps of the active set are no slopes: every derivative is zero.
     def has_jac_sparsity(self, _output: int, _wrt: int) -> bool:
-        return True
-
-    def get_jac_sparsity(self, output: int, wrt: int, _symmetric: bool) -> ca.Sparsity:
-        return ca.Sparsity(self._rows_out[output], self._rows_in[wrt])
-
-    def has_forward(self, _directions: int) -> bool:
-        return True
-
-    def has_reverse(self, _directions: int) -> bool:
         return True
 
     def get_forward(
@@ -110,7 +84,7 @@ class _Active(ca.Callback):  # type: ignore[misc]
 class _Point:
     """What both modes need at a solution: who is active, and the matrix."""
 
-    on: Columns
+    on: Labelled
     a: ca.MX
     b: ca.MX
     K: ca.MX
@@ -188,10 +162,10 @@ class Derivatives:
         out = [adjoints[label] for label in INPUTS]
         return self._function(name, (given, known, seeds), out, inames, onames)
 
-    def _symbols(self, labels: Sequence[str], prefix: str = "", columns: int = 1) -> Columns:
+    def _symbols(self, labels: Sequence[str], prefix: str = "", columns: int = 1) -> Labelled:
         return {label: ca.MX.sym(prefix + label, self._rows[label], columns) for label in labels}
 
-    def _point(self, given: Columns, known: Columns) -> _Point:
+    def _point(self, given: Labelled, known: Labelled) -> _Point:
         at = (known["x"], known["lam_g"], given["p"])
         who = self._active(
             known["x"], known["lam_x"], known["lam_g"], given["p"], *(given[s] for s in _SIDES)
@@ -206,7 +180,7 @@ class Derivatives:
         return _Point(on, a, b, K, at, values)
 
     def _function(
-        self, name: str, symbols: Sequence[Columns], out: list[ca.MX], inames: Any, onames: Any
+        self, name: str, symbols: Sequence[Labelled], out: list[ca.MX], inames: Any, onames: Any
     ) -> ca.Function:
         arguments = [symbol for columns in symbols for symbol in columns.values()]
         return ca.Function(name, arguments, out, list(inames), list(onames))

@@ -8,7 +8,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.casadi_api.derivatives import INPUTS, OUTPUTS, STARTS, Derivatives
+from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, STARTS, Columns
+from casadi_hybrid.casadi_api.derivatives import Derivatives
 from casadi_hybrid.problem.problem import Problem
 
 _FAR = {"lbx": -np.inf, "ubx": np.inf, "lbg": -np.inf, "ubg": np.inf}
@@ -17,7 +18,7 @@ _FAR = {"lbx": -np.inf, "ubx": np.inf, "lbg": -np.inf, "ubg": np.inf}
 _KEPT: list[ca.Callback] = []
 
 
-class SolveCallback(ca.Callback):  # type: ignore[misc]
+class SolveCallback(Columns):
     """(x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0) → (x, f, g, lam_x, lam_g, lam_p), in columns.
 
     Bounds of g are those of all rows, equations first.
@@ -31,21 +32,10 @@ class SolveCallback(ca.Callback):  # type: ignore[misc]
     def __init__(
         self, name: str, problem: Problem, solve: Callable[[list[ca.DM]], list[ca.DM]]
     ) -> None:
-        ca.Callback.__init__(self)
         n, m, n_p = problem.n, problem.m, problem.n_p
-        self._rows_in = (n, n_p, n, n, m, m, n, m)
-        self._rows_out = (n, 1, m, n, m, n_p)
         self._problem, self._solve = problem, solve
         self._derivatives: Derivatives | None = None
-        self.construct(name, {})
-
-    def get_n_in(self) -> int:
-        """Number of inputs."""
-        return len(INPUTS)
-
-    def get_n_out(self) -> int:
-        """Number of outputs."""
-        return len(OUTPUTS)
+        super().__init__(name, (n, n_p, n, n, m, m, n, m), (n, 1, m, n, m, n_p))
 
     def get_name_in(self, i: int) -> str:
         """Name of input i."""
@@ -55,25 +45,9 @@ class SolveCallback(ca.Callback):  # type: ignore[misc]
         """Name of output i."""
         return OUTPUTS[i]
 
-    def get_sparsity_in(self, i: int) -> ca.Sparsity:
-        """A dense column."""
-        return ca.Sparsity.dense(self._rows_in[i], 1)
-
-    def get_sparsity_out(self, i: int) -> ca.Sparsity:
-        """A dense column."""
-        return ca.Sparsity.dense(self._rows_out[i], 1)
-
     def eval(self, arguments: Sequence[ca.DM]) -> list[ca.DM]:
         """Solve at numbers."""
         return self._solve(list(arguments))
-
-    def has_forward(self, _directions: int) -> bool:
-        """There is one, by the KKT system."""
-        return True
-
-    def has_reverse(self, _directions: int) -> bool:
-        """There is one, by the KKT system."""
-        return True
 
     def get_forward(
         self, directions: int, name: str, inames: Any, onames: Any, _options: Any
@@ -88,12 +62,8 @@ class SolveCallback(ca.Callback):  # type: ignore[misc]
         return self._made().reverse(directions, name, inames, onames)
 
     def has_jac_sparsity(self, _output: int, wrt: int) -> bool:
-        """Whether less is known than that all depends on all."""
+        """Whether less is known: no solution depends on where its search began."""
         return INPUTS[wrt] in STARTS
-
-    def get_jac_sparsity(self, output: int, wrt: int, _symmetric: bool) -> ca.Sparsity:
-        """No solution depends on where its search began."""
-        return ca.Sparsity(self._rows_out[output], self._rows_in[wrt])
 
     def _made(self) -> Derivatives:
         if self._derivatives is None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import casadi as ca
 
-from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.errors import InputError, last_line
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.solver import NlpSolver
 from casadi_hybrid.problem.problem import Problem
@@ -154,8 +154,9 @@ def _behind(nlp: Any, options: NlpOptions) -> dict[str, Any]:
     try:
         helper = ca.Function("nlp", [x, p], graph.call([x, p]), chosen)
     except (RuntimeError, NotImplementedError) as error:
-        said = str(error).strip().splitlines()[-1]
-        raise InputError(f"helper_options are not understood by CasADi: {said}") from None
+        raise InputError(
+            f"helper_options are not understood by CasADi: {last_line(error)}"
+        ) from None
     f, g = helper.call([x, p])
     return {"x": x, "p": p, "f": f, "g": g}
 

@@ -43,13 +43,18 @@ def each_solve(given: Mapping[str, Any], solves: Sequence[int]) -> Iterator[dict
     for label, has in zip(given, solves, strict=True):
         if most % has:
             raise InputError(f"{label} has numbers for {has} solves, another argument for {most}")
+    matrices = {
+        label: ca.DM(value)
+        for (label, value), has in zip(given.items(), solves, strict=True)
+        if has > 1
+    }
     for k in range(most):
         one = {}
         for (label, value), has in zip(given.items(), solves, strict=True):
             if has == 1:
                 one[label] = value
                 continue
-            matrix = ca.DM(value)
+            matrix = matrices[label]
             width = matrix.size2() // has
             start = width * (k % has)
             one[label] = matrix[:, start : start + width]

@@ -12,8 +12,7 @@ from typing import Any, overload
 import casadi as ca
 
 from casadi_hybrid.basics.errors import InputError, suggest
-from casadi_hybrid.casadi_api.callbacks import OUTPUTS
-from casadi_hybrid.casadi_api.derivatives import INPUTS
+from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS
 from casadi_hybrid.casadi_api.function import default_of, make_function
 from casadi_hybrid.casadi_api.many import each_solve, solves_in
 from casadi_hybrid.casadi_api.options import NlpOptions
@@ -34,8 +33,8 @@ class NlpSolver(Signature):
     """A nonlinear program ready to be solved for any start, parameters and bounds.
 
     Made by :func:`~casadi_hybrid.nlpsol`, and a ``ca.Function`` as what ``ca.nlpsol`` makes. Call
-    it with CasADi's arguments: with numbers it solves, with MX it becomes part of a graph, which
-    has derivatives with respect to p and the bounds, of any order while the active set stays the
+    it with CasADi's arguments: with numbers it solves, with symbols it becomes part of a graph,
+    which has derivatives with respect to p and the bounds, of any order while the active set stays the
     same (:mod:`casadi_hybrid.casadi_api.derivatives`). Matrices with k times as many columns are k
     solves, and ``map``, ``mapaccum`` and ``factory`` work as of any Function.
 
@@ -84,9 +83,8 @@ class NlpSolver(Signature):
     ) -> Any:
         """Solve min f(x, p) s.t. lbg ≤ g(x, p) ≤ ubg, lbx ≤ x ≤ ubx, or put that into a graph.
 
-        With MX among the arguments MX comes back. With matrices of k columns for one (or k times
-        those of a matrix) there are k solves, and the answers stand side by side.
-        A single number stands for all entries, as in CasADi. What is left out has the default of
+        With symbols among the arguments symbols come back. With matrices of k columns for one (or
+        k times those of a matrix) there are k solves, and the answers stand side by side. A single number stands for all entries, as in CasADi. What is left out has the default of
         the problem; that of a dictionary is CasADi's: no bounds, and zeros.
 
         Args:

@@ -66,7 +66,6 @@ def casadi_stats(
     measured for the whole solve, and each part has its share by wall time.
     """
     first = int(result.evaluations.get("first", 0))
-    lists = {name: list(numbers) for name, numbers in watch.lists.items()}
     wall = dict.fromkeys(_FUNCTIONS, 0.0)
     wall["nlp_jac_g"] = result.seconds.get("first", 0.0)
     wall["nlp_hess_l"] = result.seconds.get("second", 0.0)
@@ -81,7 +80,7 @@ def casadi_stats(
         "detail": result.detail,
         "hessian": result.hessian,
         "iter_count": result.iterations,
-        "iterations": lists,
+        "iterations": watch.lists,
         "n_call_nlp_f": first,
         "n_call_nlp_grad_f": first,
         "n_call_nlp_g": first,

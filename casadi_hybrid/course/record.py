@@ -154,14 +154,18 @@ class Watch:
     @property
     def lists(self) -> dict[str, list[Any]]:
         """The numbers of all iterates by the names of :data:`LISTED`."""
-        return {name: [row[k] for row in self._rows] for k, name in enumerate(LISTED)}
+        return {name: self._column(name) for name in LISTED}
 
     def course(self) -> Course:
         """The residuals of all iterates as arrays."""
         names = {"f": "obj", "feasibility": "inf_pr", "stationarity": "inf_du"}
-        lists = self.lists
-        numbers = {key: np.array(lists[name], float) for key, name in names.items()}
-        return Course(t=np.array(lists["iter"], int), elapsed=np.array(self._times), **numbers)
+        numbers = {key: np.array(self._column(name), float) for key, name in names.items()}
+        t = np.array(self._column("iter"), int)
+        return Course(t=t, elapsed=np.array(self._times), **numbers)
+
+    def _column(self, name: str) -> list[Any]:
+        k = LISTED.index(name)
+        return [row[k] for row in self._rows]
 
     def _is_restart(self, progress: Progress) -> bool:
         """Whether this is the start of another attempt, after iterates of those before."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import casadi as ca
 
-from casadi_hybrid.basics.errors import InputError, suggest
+from casadi_hybrid.basics.errors import InputError, last_line, suggest
 from casadi_hybrid.problem.gauss_newton import gauss_newton
 
 EXACT, GIVEN, GAUSS_NEWTON, LIMITED_MEMORY = "exact", "given", "gauss-newton", "limited-memory"
@@ -180,12 +180,12 @@ class Derivatives:
         try:
             return ca.hessian(f + ca.dot(lam, g), x)[0], EXACT, ""
         except RuntimeError as error:
-            lacking = _said(error)
+            lacking = last_line(error)
         if self.grad_f is not None or self.jac_g is not None:
             try:
                 return ca.jacobian(slope(), x, {"symmetric": True}), EXACT, ""
             except RuntimeError as error:
-                lacking = _said(error)
+                lacking = last_line(error)
         if self.hessian == EXACT:
             raise InputError(
                 f"hessian_approximation is 'exact', but there are no second derivatives: {lacking};"
@@ -204,12 +204,7 @@ def _existing(of: str, make: Callable[[], Any]) -> Any:
     try:
         return make()
     except RuntimeError as error:
-        raise InputError(f"{of} has no first derivatives: {_said(error)}; {_REMEDY}") from error
-
-
-def _said(error: RuntimeError) -> str:
-    """The last line of CasADi's message."""
-    return str(error).strip().splitlines()[-1].strip()
+        raise InputError(f"{of} has no first derivatives: {last_line(error)}; {_REMEDY}") from error
 
 
 def _called(function: ca.Function, *values: Any) -> list[Any]:

@@ -15,7 +15,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.basics.errors import InputError, suggest
+from casadi_hybrid.basics.errors import InputError, last_line, suggest
 
 _KEYS = ("x", "p", "f", "g")
 _FORMS = (
@@ -138,7 +138,7 @@ def _of_file(name: str) -> Form:
     try:
         compiled = ca.Importer(name, "shell")
     except RuntimeError as error:
-        raise InputError(f"{name} cannot be compiled: {_last_line(error)}") from None
+        raise InputError(f"{name} cannot be compiled: {last_line(error)}") from None
     return _of_function(_external(compiled, name))
 
 
@@ -147,7 +147,7 @@ def _external(library: Any, name: str) -> ca.Function:
         return ca.external("nlp", library)
     except RuntimeError as error:
         raise InputError(
-            f"{name} gives no function 'nlp', (x, p) → (f, g): {_last_line(error)}. "
+            f"{name} gives no function 'nlp', (x, p) → (f, g): {last_line(error)}. "
             "solver.generate_dependencies writes its C code"
         ) from None
 
@@ -157,7 +157,7 @@ def _of_nl(name: str) -> Form:
     try:
         builder.import_nl(name, {"verbose": False})
     except RuntimeError as error:
-        raise InputError(f"{name} cannot be read: {_last_line(error)}") from None
+        raise InputError(f"{name} cannot be read: {last_line(error)}") from None
     if any(builder.discrete):
         i = list(builder.discrete).index(True)
         raise InputError(
@@ -173,8 +173,3 @@ def _of_nl(name: str) -> Form:
         "lam_g0": builder.lambda_init,
     }
     return Form(_of_builder(builder), None, {k: v for k, v in numbers.items() if len(v)})
-
-
-def _last_line(error: Exception) -> str:
-    """CasADi's sentence without the place in its sources."""
-    return str(error).strip().splitlines()[-1].rstrip(".")

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from casadi_hybrid.basics.arrays import largest
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.kernel.low_rank import LowRank
 from casadi_hybrid.kernel.sparse import Index, Pattern, Sparse
@@ -87,7 +88,7 @@ class QuasiNewton:
     def see(self, x: Vector, gradient: Vector, J: Operator) -> None:
         """Remember a point, if it is another one than the last."""
         if self._places:
-            step = float(np.abs(x - self._places[-1].x).max(initial=0.0))
+            step = largest(x - self._places[-1].x)
             if step <= self._least(x):
                 return
         self._places = [*self._places[-MEMORY:], _Place(x, gradient, J)]
@@ -122,7 +123,7 @@ class QuasiNewton:
 
     def _least(self, x: Vector) -> float:
         """A shorter step teaches nothing."""
-        return self._shortest * (1.0 + float(np.abs(x).max(initial=0.0)))
+        return self._shortest * (1.0 + largest(x))
 
 
 def _updates(s: Stack, y: Stack, members: Index, least: float) -> tuple[Stack, Stack]:

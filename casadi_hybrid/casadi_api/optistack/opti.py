@@ -76,8 +76,8 @@ class _Stack:
     def callback(self, fh: Callable[[int], Any] | None = None) -> None:
         """Have ``fh(i)`` called once at every iteration, when ``debug.value`` gives its iterate.
 
-        i counts steps from 0; a jump to the solution of an active set counts all its Newton steps.
-        It takes the place of the option ``iteration_callback``. Without ``fh`` it is removed.
+        i counts steps from 0. It takes the place of the option ``iteration_callback``. Without
+        ``fh`` it is removed.
         """
         super().callback(fh)  # type: ignore[misc]
         self._listener = fh
@@ -158,8 +158,7 @@ class _Stack:
     def to_function(self, name: str, *arguments: Any) -> ca.Function:
         """A Function that solves the problem; its arguments are those of CasADi.
 
-        A failed solve raises with the option ``error_on_fail`` only. Keep the Function for as long
-        as a graph made of it is used.
+        A failed solve raises with the option ``error_on_fail`` only.
 
         Args:
             name: a valid CasADi name.

@@ -192,14 +192,9 @@ def joined(plugin_options: Any = None, solver_options: Any = None) -> dict[str, 
 
 
 def shown(node: Any, listener: Callable[[int], Any]) -> Callable[[IterationRecord], None]:
-    """The listener, called once for each number of steps, when the node holds the iterate."""
-    last = -1
+    """The listener, called for each record, when the node holds the iterate."""
 
     def show(record: IterationRecord) -> None:
-        nonlocal last
-        if record.iter <= last:  # another start of the solver's, without a step
-            return
-        last = record.iter
         node.res({"x": ca.DM(record.x), "lam_g": ca.DM(record.lam_g)})
         listener(int(record.iter))
 
