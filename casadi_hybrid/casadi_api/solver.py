@@ -34,9 +34,9 @@ class NlpSolver(Signature):
 
     Made by :func:`~casadi_hybrid.nlpsol`, and a ``ca.Function`` as what ``ca.nlpsol`` makes. Call
     it with CasADi's arguments: with numbers it solves, with symbols it becomes part of a graph,
-    which has derivatives with respect to p and the bounds, of any order while the active set stays the
-    same (:mod:`casadi_hybrid.casadi_api.derivatives`). Matrices with k times as many columns are k
-    solves, and ``map``, ``mapaccum`` and ``factory`` work as of any Function.
+    which has derivatives with respect to p and the bounds, of any order while the active set stays
+    the same (:mod:`casadi_hybrid.casadi_api.derivatives`). Matrices with k times as many columns
+    are k solves, and ``map``, ``mapaccum`` and ``factory`` work as of any Function.
 
     It can be pickled and copied; :meth:`save` and :meth:`serialize` are pickles too, read by
     :meth:`load` and :meth:`deserialize` of this class and not by those of ``ca.Function``, since
@@ -83,9 +83,10 @@ class NlpSolver(Signature):
     ) -> Any:
         """Solve min f(x, p) s.t. lbg ≤ g(x, p) ≤ ubg, lbx ≤ x ≤ ubx, or put that into a graph.
 
-        With symbols among the arguments symbols come back. With matrices of k columns for one (or
-        k times those of a matrix) there are k solves, and the answers stand side by side. A single number stands for all entries, as in CasADi. What is left out has the default of
-        the problem; that of a dictionary is CasADi's: no bounds, and zeros.
+        With symbols among the arguments symbols come back. With matrices of k columns for one (or k
+        times those of a matrix) there are k solves, and the answers stand side by side. A single
+        number stands for all entries, as in CasADi. What is left out has the default of the
+        problem; that of a dictionary is CasADi's: no bounds, and zeros.
 
         Args:
             *in_order: all of :meth:`name_in` by position, as CasADi takes them; then a tuple comes
