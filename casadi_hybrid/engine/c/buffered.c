@@ -1,0 +1,34 @@
+/* Functions of a problem that lie behind CasADi's buffers. */
+#include <string.h>
+
+#include "hybrid.h"
+
+static int through(const hybrid_buffer *buffer, const double *const *values, int count,
+                   double *out) {
+    for (int i = 0; i < count; i++)
+        if (buffer->sizes[i])
+            memcpy(buffer->inputs[i], values[i], (size_t)buffer->sizes[i] * sizeof(double));
+    buffer->evaluate(buffer->raw);
+    memcpy(out, buffer->out, (size_t)buffer->size * sizeof(double));
+    return 0;
+}
+
+int hybrid_buffered_first(void *self, const double *x, const double *p, double *out) {
+    const hybrid_buffers *buffers = self;
+    const double *values[2];
+    values[0] = x;
+    values[1] = p;
+    return through(&buffers->first, values, 2, out);
+}
+
+int hybrid_buffered_second(void *self, const double *x, const double *lam_g, const double *p,
+                           double *out) {
+    const hybrid_buffers *buffers = self;
+    const double *values[3];
+    values[0] = x;
+    values[1] = lam_g;
+    values[2] = p;
+    return through(&buffers->second, values, 3, out);
+}
+
+int hybrid_interface_version(void) { return HYBRID_INTERFACE; }

@@ -1,0 +1,142 @@
+/* The engine: the method of casadi_hybrid in C.
+ *
+ * No allocation, no globals, no input or output: everything is handed in. A plan says what of a
+ * problem does not depend on numbers; it is read only, plain arrays, and may be shared by threads
+ * or lie in read-only memory. A space is the memory of one solve at a time. Functions of the
+ * problem are called through pointers.
+ *
+ * Signs and names are those of the Python package: L = f + lam_g'g + lam_x'x; the standard form is
+ * min f(w) s.t. c(w) = 0, lower <= w <= upper with w = (free variables, slacks).
+ */
+#ifndef HYBRID_H
+#define HYBRID_H
+
+#include "ldl.h"
+
+/* Raised whenever a structure or the meaning of a field changes. */
+#define HYBRID_INTERFACE 1
+
+/* How one function of the problem is evaluated: numbers in, all nonzeros of its outputs out, one
+ * output after the other. Returns 0, or another number where it could not be evaluated.
+ *   first:  (x, p) -> f, grad f, g, J        second: (x, lam_g, p) -> the Hessian of L */
+typedef int (*hybrid_first)(void *self, const double *x, const double *p, double *out);
+typedef int (*hybrid_second)(void *self, const double *x, const double *lam_g, const double *p,
+                             double *out);
+
+typedef struct {
+    hybrid_first first;
+    hybrid_second second;
+    void *self;
+    double (*now)(void); /* seconds, for the statistics; NULL: they are not measured */
+} hybrid_functions;
+
+/* What a row or a variable is: it decides the standard form's structure. */
+enum { HYBRID_OPEN = 0, HYBRID_EQUAL = 1, HYBRID_ABSENT = 2 };
+
+typedef struct {
+    /* The user's problem: variables, rows, parameters. */
+    int n_x, n_g, n_p;
+    /* Nonzeros of the outputs of the first function, after the one of f, and of the second. */
+    int nnz_gradient, nnz_g, nnz_J, nnz_H;
+    const int *gradient_at, *g_at; /* the entry of each nonzero */
+    const int *J_rows, *J_cols;    /* of each nonzero, column by column */
+    const signed char *kind_x;     /* n_x: HYBRID_OPEN, or HYBRID_EQUAL where fixed */
+    const signed char *kind_g;     /* n_g: also HYBRID_ABSENT where there is no bound */
+
+    /* The standard form: sizes of w and c; w = (free variables, slacks). */
+    int n_free, n, m, n_slack;
+    const int *free_at;   /* n_free: the variable of each entry of w */
+    const int *row_at;    /* m: the row of g of each row of c */
+    const int *slack_row; /* n_slack: the row of c that has the slack */
+    /* A = dc/dw: the nonzeros of J in it, then one of -1 for every slack. */
+    int kept_A, nnz_A;
+    const int *A_of_J; /* kept_A: which nonzero of J */
+    const int *A_rows, *A_cols;
+    /* W: the free part of the Hessian, both triangles. */
+    int nnz_W;
+    const int *W_of_H, *W_rows, *W_cols;
+
+    /* The kernel K = [W + D, A'; A, -E], its lower triangle. */
+    int nnz_K;
+    int lower_W;                     /* nonzeros of W in the lower triangle */
+    const int *lower_of_W, *K_of_W;  /* lower_W: which nonzero of W, and where it goes in K */
+    const int *K_of_A;               /* nnz_A */
+    const int *K_diagonal;           /* n + m */
+    hybrid_ldl ldl;
+} hybrid_plan;
+
+/* The numbers of one solve, in the user's units. */
+typedef struct {
+    const double *x0, *p, *lbx, *ubx, *lbg, *ubg, *lam_x0, *lam_g0;
+    /* The working set to try first by side, -1, 0, 1 or 2 for both; NULL: that of the multipliers. */
+    const signed char *side_x, *side_g;
+    double tol;                                        /* scaled error */
+    double feasibility, stationarity, complementarity; /* unscaled residuals */
+    int max_iter;
+} hybrid_numbers;
+
+/* How a solve ended. */
+enum {
+    HYBRID_SOLVED = 0,
+    HYBRID_OTHER_PATTERN = 1,   /* bounds of other kinds than the plan was made for */
+    HYBRID_UNDEFINED = 2,       /* a function is not defined where it was needed */
+    HYBRID_NO_SET = 3,          /* no active set of the quadratic model was found */
+    HYBRID_NOT_NEARER = 4,      /* steps did not get nearer */
+    HYBRID_DOUBT = 5,           /* the factorization is in doubt */
+    HYBRID_EXCUSED = 6,         /* rounding may excuse a residual: for the careful path to judge */
+    HYBRID_LIMIT = 7,           /* max_iter */
+    HYBRID_HUGE = 8             /* multipliers of a size that has to be looked at */
+};
+
+typedef struct {
+    double f, feasibility, stationarity, complementarity;
+} hybrid_residuals;
+
+/* The answer; the arrays are the caller's. */
+typedef struct {
+    double *x, *g, *lam_x, *lam_g; /* n_x, n_g, n_x, n_g */
+    double *gradient, *J;          /* n_x, nnz_J: first derivatives at x */
+    double *gradient0, *J0;        /* the same at the start */
+    hybrid_residuals start, end;
+    int status;
+    int steps;      /* Newton steps */
+    int firsts, seconds;
+    int factors;
+    int doubts;     /* factorizations whose pivots were in doubt */
+    double in_firsts, in_seconds, elapsed; /* seconds */
+    double moved;   /* largest |x - x0| from the first iterate to the last */
+} hybrid_answer;
+
+/* Numbers and whole numbers of memory that a solve needs. */
+void hybrid_warm_memory(const hybrid_plan *plan, long long *doubles, long long *ints);
+
+/* The warm mode: full Newton steps on an active set that is predicted anew at every step.
+ * Returns answer->status. */
+int hybrid_warm(const hybrid_plan *plan, const hybrid_functions *functions,
+                const hybrid_numbers *numbers, double *doubles, int *ints, hybrid_answer *answer);
+
+/* Functions behind CasADi's buffers: inputs are copied to fixed places, `evaluate` is called on
+ * `raw`, and the outputs lie in `out`. */
+typedef struct {
+    void (*evaluate)(void *raw);
+    void *raw;
+    double *inputs[3];
+    int sizes[3];
+    const double *out;
+    int size;
+} hybrid_buffer;
+
+typedef struct {
+    hybrid_buffer first, second;
+} hybrid_buffers;
+
+int hybrid_buffered_first(void *self, const double *x, const double *p, double *out);
+int hybrid_buffered_second(void *self, const double *x, const double *lam_g, const double *p,
+                           double *out);
+
+int hybrid_interface_version(void);
+
+/* Seconds of a clock that only goes forward. */
+double hybrid_now(void);
+
+#endif

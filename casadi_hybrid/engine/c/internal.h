@@ -1,0 +1,107 @@
+/* What the pieces of the engine share, and nobody else needs. */
+#ifndef HYBRID_INTERNAL_H
+#define HYBRID_INTERNAL_H
+
+#include "constants.h"
+#include "hybrid.h"
+
+/* Memory that is handed out piece by piece; without a base it only counts. */
+typedef struct {
+    double *doubles;
+    int *ints;
+    long long used_doubles, used_ints;
+} hybrid_arena;
+
+double *hybrid_take(hybrid_arena *arena, long long count);
+int *hybrid_take_ints(hybrid_arena *arena, long long count);
+
+/* The functions of the standard form at one w, scaled, and the user's own values there. */
+typedef struct {
+    double f;
+    double *w, *gradient, *c, *A;
+    double *below, *above; /* distances to the bounds, 1 where there is none */
+    double raw_f;
+    double *x, *raw_gradient, *raw_g;
+    double *out;   /* what the first function wrote */
+    double *raw_J; /* in it */
+} hybrid_point;
+
+/* The standard form of one solve. */
+typedef struct {
+    const hybrid_plan *plan;
+    const hybrid_functions *functions;
+    const hybrid_numbers *numbers;
+    hybrid_answer *answer; /* where evaluations are counted */
+    double scale_f;
+    double *scale_c, *target; /* m */
+    double *lower, *upper;    /* n, scaled */
+    double *room;             /* n: as exactly are bounds known */
+    double *clipped;          /* n_x: the start inside its bounds */
+    double *lam, *H;          /* n_g, nnz_H: for the second function */
+    int *has_lower, *has_upper;
+    int bounds; /* how many there are */
+} hybrid_form;
+
+void hybrid_place_point(const hybrid_plan *plan, hybrid_arena *arena, hybrid_point *point);
+void hybrid_place_form(const hybrid_plan *plan, hybrid_arena *arena, hybrid_form *form);
+
+/* Scales, bounds and the first w (in `first`, where the user's derivatives are those at x0).
+ * Returns a status. */
+int hybrid_make_form(hybrid_form *form, hybrid_point *start);
+/* The functions at point->w. `known_x`: the x to which the user's values in the point belong, NULL
+ * for none. Returns 0, or 1 where they are not defined. */
+int hybrid_evaluate(hybrid_form *form, hybrid_point *point, const double *known_x);
+/* The Hessian of f + y'c, scaled, into W. Returns 0, or 1 where it is not defined. */
+int hybrid_hessian(hybrid_form *form, const hybrid_point *at, const double *y, double *W);
+/* (y, z_lower, z_upper) of the standard form for the user's multipliers, and back. */
+void hybrid_multipliers_in(const hybrid_form *form, double *y, double *z_lower, double *z_upper);
+void hybrid_multipliers_out(const hybrid_form *form, const hybrid_point *at, const double *y,
+                            const double *z_lower, const double *z_upper, double *lam_x,
+                            double *lam_g);
+
+/* Seconds, 0 where there is no clock. */
+double hybrid_time(const hybrid_functions *functions);
+
+/* out = A'y; out = A v; out = W v. */
+void hybrid_pull(const hybrid_plan *plan, const double *A, const double *y, double *out);
+void hybrid_times_A(const hybrid_plan *plan, const double *A, const double *v, double *out);
+void hybrid_times_W(const hybrid_plan *plan, const double *W, const double *v, double *out);
+
+/* The largest |entry|, NaN where any is; the sum of all |entries|. */
+double hybrid_largest(int count, const double *v);
+double hybrid_sum(int count, const double *v);
+int hybrid_all_finite(long long count, const double *v);
+
+/* E_0: the scaled optimality error of Waechter and Biegler at nu = 0; `work` has n numbers. */
+double hybrid_scaled_error(const hybrid_form *form, const hybrid_point *at, const double *y,
+                           const double *z_lower, const double *z_upper, double *work);
+/* Unscaled residuals, unexcused. Returns 1 where rounding may excuse one that is too large. */
+int hybrid_residuals_at(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
+                        const double *lam_g, double *work, hybrid_residuals *found);
+/* The largest residual in units of its tolerance. */
+double hybrid_merit(const hybrid_numbers *numbers, const hybrid_residuals *residuals);
+
+/* The kernel with entries that are pinned. */
+typedef struct {
+    double *K;              /* nnz_K */
+    double *factor, *room;
+    int *pivots;
+    double *right, *solution; /* n + m */
+    double *move;             /* n: what pinned entries of w move by */
+    double *of_W, *of_A;      /* n, m: what that changes */
+    int *pinned;              /* n */
+    hybrid_inertia inertia;
+} hybrid_kernel;
+
+void hybrid_place_kernel(const hybrid_plan *plan, hybrid_arena *arena, hybrid_kernel *kernel);
+/* Factors K(shift, epsilon) with rows and columns of pinned entries those of the identity.
+ * Returns 0 with m negative eigenvalues, 1 with another number, 2 where it is singular, 3 in
+ * doubt. */
+int hybrid_factor_pinned(const hybrid_plan *plan, const double *W, const double *A, double shift,
+                         double epsilon, hybrid_kernel *kernel);
+/* Solves K (dw, dy) = -(force, c) with dw = move where pinned. Returns 0, or 3 in doubt. */
+int hybrid_solve_pinned(const hybrid_plan *plan, const double *W, const double *A,
+                        const double *force, const double *c, hybrid_kernel *kernel, double *dw,
+                        double *dy);
+
+#endif

@@ -1,0 +1,107 @@
+/* How far a point is from a solution: as barrier/iterate.py and point/kkt.py. */
+#include <math.h>
+
+#include "internal.h"
+
+static double excess_mean(double sum, int count) {
+    double many = count > 1 ? count : 1;
+    if (sum <= 99.0 * many) return 1.0;
+    return (sum / many > 100.0 ? sum / many : 100.0) / 100.0;
+}
+
+double hybrid_scaled_error(const hybrid_form *form, const hybrid_point *at, const double *y,
+                           const double *z_lower, const double *z_upper, double *work) {
+    const hybrid_plan *plan = form->plan;
+    double least = INFINITY, most = -INFINITY, error, of_c, products;
+    double sum_z = hybrid_sum(plan->n, z_lower) + hybrid_sum(plan->n, z_upper);
+    hybrid_pull(plan, at->A, y, work);
+    for (int i = 0; i < plan->n; i++) {
+        work[i] += at->gradient[i] - z_lower[i] + z_upper[i];
+        if (form->has_lower[i]) {
+            double product = at->below[i] * z_lower[i];
+            least = product < least ? product : least;
+            most = product > most ? product : most;
+        }
+        if (form->has_upper[i]) {
+            double product = at->above[i] * z_upper[i];
+            least = product < least ? product : least;
+            most = product > most ? product : most;
+        }
+    }
+    error = hybrid_largest(plan->n, work) /
+            excess_mean(hybrid_sum(plan->m, y) + sum_z, plan->m + form->bounds);
+    of_c = hybrid_largest(plan->m, at->c);
+    if (!(of_c <= error)) error = of_c;
+    products = (most > -least ? most : -least) / excess_mean(sum_z, form->bounds);
+    if (!(products <= error)) error = products;
+    return error;
+}
+
+/* What rounding may leave at most where terms cancel; 0 where no tolerance notices. */
+static double rounding(double product, double other) {
+    double bound = HYBRID_ROUNDING * (4.0 * product + 2.0 * other);
+    return bound >= HYBRID_NEGLIGIBLE ? bound : 0.0;
+}
+
+static double excess(int count, const double *value, const double *lower, const double *upper) {
+    double found = 0.0;
+    for (int i = 0; i < count; i++) {
+        double over = value[i] - upper[i], under = lower[i] - value[i];
+        if (over > found) found = over;
+        if (under > found) found = under;
+    }
+    return found;
+}
+
+/* The largest |multiplier|·(distance to the bound that its sign points to). */
+static double slackness(int count, const double *value, const double *lower, const double *upper,
+                        const double *lam, double *strength) {
+    double found = 0.0;
+    *strength = 0.0;
+    for (int i = 0; i < count; i++) {
+        double bound, product;
+        if (!(lower[i] < upper[i]) || lam[i] == 0.0) continue;
+        *strength += fabs(lam[i]);
+        bound = lam[i] > 0.0 ? upper[i] : lower[i];
+        product = fabs(lam[i] * (isinf(bound) ? 1.0 : bound - value[i]));
+        if (!(product <= found)) found = product;
+    }
+    return found;
+}
+
+int hybrid_residuals_at(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
+                        const double *lam_g, double *work, hybrid_residuals *found) {
+    const hybrid_plan *plan = form->plan;
+    const hybrid_numbers *of = form->numbers;
+    double steepest = hybrid_sum(plan->nnz_J, at->raw_J);
+    double of_g = excess(plan->n_g, at->raw_g, of->lbg, of->ubg);
+    double of_x = excess(plan->n_x, at->x, of->lbx, of->ubx);
+    double strength_x, strength_g, by_x, by_g;
+    int excused = 0;
+    if (of_g > of->feasibility)
+        excused |= rounding(steepest * hybrid_sum(plan->n_x, at->x), 0.0) > 0.0;
+    for (int i = 0; i < plan->n_x; i++) work[i] = at->raw_gradient[i] + lam_x[i];
+    for (int k = 0; k < plan->nnz_J; k++)
+        work[plan->J_cols[k]] += at->raw_J[k] * lam_g[plan->J_rows[k]];
+    found->f = at->raw_f;
+    found->feasibility = of_x > of_g ? of_x : of_g;
+    found->stationarity = hybrid_largest(plan->n_x, work);
+    if (found->stationarity > of->stationarity)
+        excused |= rounding(steepest * hybrid_sum(plan->n_g, lam_g),
+                            hybrid_sum(plan->n_x, at->raw_gradient)) > 0.0;
+    by_x = slackness(plan->n_x, at->x, of->lbx, of->ubx, lam_x, &strength_x);
+    by_g = slackness(plan->n_g, at->raw_g, of->lbg, of->ubg, lam_g, &strength_g);
+    found->complementarity = by_x > by_g ? by_x : by_g;
+    if (found->complementarity > of->complementarity)
+        excused |= strength_x > HYBRID_HUGE_MULTIPLIER || strength_g > HYBRID_HUGE_MULTIPLIER;
+    return excused;
+}
+
+double hybrid_merit(const hybrid_numbers *numbers, const hybrid_residuals *residuals) {
+    double merit = residuals->feasibility / numbers->feasibility;
+    double other = residuals->stationarity / numbers->stationarity;
+    if (!(other <= merit)) merit = other;
+    other = residuals->complementarity / numbers->complementarity;
+    if (!(other <= merit)) merit = other;
+    return merit;
+}
