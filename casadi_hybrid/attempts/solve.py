@@ -20,6 +20,7 @@ from casadi_hybrid.attempts.attempts import (
     warm_attempt,
 )
 from casadi_hybrid.attempts.patience import Patience
+from casadi_hybrid.attempts.quick import observe, quick_solve, result_of
 from casadi_hybrid.attempts.verdict import Trail, agreed, make_result, undefined_result
 from casadi_hybrid.barrier.barrier import Barrier
 from casadi_hybrid.barrier.composite import Composite, is_composite
@@ -32,9 +33,10 @@ from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.call import Call
 from casadi_hybrid.course.history import Recorder
 from casadi_hybrid.course.record import Watch
+from casadi_hybrid.engine.solved import Solved
 from casadi_hybrid.iterations.base import Start
 from casadi_hybrid.loop import iterate
-from casadi_hybrid.point.residuals import Tolerances
+from casadi_hybrid.point.residuals import HUGE_MULTIPLIER, Tolerances
 from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.numbers import Numbers
@@ -45,7 +47,6 @@ from casadi_hybrid.standard_form.form import StandardForm
 from casadi_hybrid.stopping import KKTTest, Limits, LimitTest, Progress, StoppingTest
 
 Observer = Callable[..., None]
-_HUGE = 1e4
 # After a proof, or where there is no time or wish to go on, nothing else is tried.
 _FINAL = (
     StopReason.UNBOUNDED,
@@ -76,6 +77,11 @@ class Automatic:
         if call.x_prev is not None:
             raise InputError(f"x_prev is for methods with memory; method {self.label!r} has none")
         numbers, limits = call.numbers, call.limits
+        quick = quick_solve(problem, call)
+        if isinstance(quick, Solved):
+            watch = call.watch or Watch(numbers.bounds, divergence=limits.divergence)
+            observe(quick, watch)
+            return result_of(problem, numbers, limits, quick, watch)
         watch = call.watch or Watch(numbers.bounds, log=call.log, divergence=limits.divergence)
         recorder = Recorder()
         observers: list[Observer] = [watch.observe]
@@ -90,7 +96,7 @@ class Automatic:
         def whole(result: Result) -> Result:
             course = recorder.history() if recorder.rows else watch.course()
             method = result.method if self.label == "auto" else self.label
-            return altered(result, history=course, method=method)
+            return altered(result, history=course, method=method, engine_note=quick)
 
         try:
             result = solve_problem(
@@ -197,7 +203,7 @@ def solve_problem(
     if (
         chosen.success
         and not _is_beside(chosen, tried, done)
-        and _largest(chosen) > _HUGE * _slope(chosen)
+        and _largest(chosen) > HUGE_MULTIPLIER * _slope(chosen)
     ):
         # Rows that say the same twice share one multiplier in any parts, however large.
         restart = remultiplied(chosen)

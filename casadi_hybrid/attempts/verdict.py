@@ -15,7 +15,7 @@ from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import PointStatus, StopReason
 from casadi_hybrid.loop import Outcome
 from casadi_hybrid.point.kkt import violations
-from casadi_hybrid.point.residuals import Residuals, Tolerances
+from casadi_hybrid.point.residuals import HUGE_MULTIPLIER, Residuals, Tolerances
 from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.problem import Problem
@@ -29,7 +29,7 @@ from casadi_hybrid.stopping import Progress
 # multiplier times distance is a tenth of a tolerance of 1e-6, and the distance a thousand times
 # rounding.
 BESIDE = 1e-13
-_OUTSIDE, _FITS, _HUGE = 10.0, 0.5, 1e4
+_OUTSIDE, _FITS = 10.0, 0.5
 _ASIDE, _NEAR = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3), 1e-7
 
 
@@ -109,7 +109,7 @@ def make_result(
     size = max(largest(lam_x), largest(lam_g))
     # The last steps may have thrown the multipliers off: that they are huge is sign enough.
     lost = reason is StopReason.STALLED and point is PointStatus.FEASIBLE_NOT_STATIONARY
-    lost = lost and size > _HUGE * max(1.0, largest(at.raw_gradient))
+    lost = lost and size > HUGE_MULTIPLIER * max(1.0, largest(at.raw_gradient))
     if lost or point is PointStatus.FRITZ_JOHN_POINT:
         if trail.beside is None:
             beside = _aside(form, at)
@@ -139,7 +139,8 @@ def make_result(
         elapsed=outcome.elapsed,
         tolerances=tolerances,
         method=barrier.label,
-        **_context(program, x0, form.evaluator.p),
+        kernel="lapack" if form.dense else "feral",
+        **context_of(program, x0, form.evaluator.p),
     )
 
 
@@ -172,7 +173,7 @@ def agreed(reason: StopReason, point: PointStatus) -> StopReason:
     return StopReason.NO_MULTIPLIERS if point is PointStatus.FRITZ_JOHN_POINT else reason
 
 
-def _context(program: Problem, x0: Vector, p: Vector) -> dict[str, Any]:
+def context_of(program: Problem, x0: Vector, p: Vector) -> dict[str, Any]:
     """What a result says of its problem."""
     names = program.functions
     remarks = []
@@ -242,5 +243,5 @@ def undefined_result(
         elapsed=0.0,
         tolerances=tolerances,
         method=Barrier.label,
-        **_context(program, x0, p),
+        **context_of(program, x0, p),
     )

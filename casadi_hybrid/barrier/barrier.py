@@ -150,7 +150,7 @@ class Barrier:
         active = active_guess(form, it) if known is None else form.from_working_set(known)
         hot, spent = follow(
             form, self._kernel, it, self._solved, active,
-            within=self._within, patience=self.settings.beside,
+            within=self._within, tol=self.settings.tol, patience=self.settings.beside,
         )  # fmt: skip
         if hot is not None:
             return self._sharpened(hot, t + spent)

@@ -127,6 +127,20 @@ class Watch:
         while self._rows and self._rows[-1][0] < until:
             self._show(_held(self._rows[-1]), self._shown)
 
+    @property
+    def silent(self) -> bool:
+        """Whether nobody is told of an iterate before the solve has ended."""
+        return self.callback is None and not self.log
+
+    def jump(self, row: tuple[Any, ...], until: int | None) -> None:
+        """Record an iterate by its numbers in the order of :data:`LISTED`.
+
+        The one before is recorded again for the steps as far as ``until``.
+        """
+        if until is not None:
+            self.hold(until)
+        self._show(row, None)
+
     def _show(self, row: tuple[Any, ...], record: IterationRecord | None) -> None:
         """Keep the row; log and hand on the record with its numbers."""
         self._rows.append(row)

@@ -6,6 +6,10 @@ import ctypes as ct
 from ctypes import c_double, c_int, c_void_p
 from typing import Any
 
+pointer_of_capsule = ct.pythonapi.PyCapsule_GetPointer
+"""The address that CasADi wraps for Python."""
+pointer_of_capsule.restype, pointer_of_capsule.argtypes = c_void_p, [ct.py_object, ct.c_char_p]
+
 INTERFACE = 1
 """That of ``c/hybrid.h``; a library with another is not used."""
 
@@ -86,7 +90,10 @@ class AnswerData(ct.Structure):
         *((name, c_int) for name in (
             "status", "steps", "firsts", "seconds", "factors", "doubts",
         )),
-        *((name, c_double) for name in ("in_firsts", "in_seconds", "elapsed", "moved")),
+        *((name, c_double) for name in (
+            "in_firsts", "in_seconds", "elapsed", "moved", "reach", "largest_x", "largest_g",
+            "steepest",
+        )),
     ]  # fmt: skip
 
 

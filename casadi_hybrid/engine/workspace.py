@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes as ct
+from itertools import accumulate, pairwise
 from typing import Any
 
 import casadi as ca
@@ -11,26 +12,27 @@ from numpy.typing import NDArray
 
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.engine.plan import Plan
+from casadi_hybrid.engine.solved import Solved
 from casadi_hybrid.engine.structures import (
     AnswerData,
     BufferData,
     BuffersData,
     FunctionsData,
     NumbersData,
+    pointer_of_capsule,
 )
-from casadi_hybrid.point.residuals import Tolerances
-from casadi_hybrid.point.working_set import WarmStart
+from casadi_hybrid.point.working_set import WorkingSet
 from casadi_hybrid.problem.functions import Functions
-from casadi_hybrid.problem.numbers import Numbers
+from casadi_hybrid.stopping import Limits
 
-_pointer_of_capsule = ct.pythonapi.PyCapsule_GetPointer
-_pointer_of_capsule.restype, _pointer_of_capsule.argtypes = ct.c_void_p, [ct.py_object, ct.c_char_p]
+INPUTS = ("x0", "p", "lbx", "ubx", "lbg", "ubg", "lam_x0", "lam_g0")
+OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p", "gradient", "J", "gradient0", "J0")
 
 
 def trigger() -> int | None:
     """The address of CasADi's function that evaluates a buffer; None where it is not exported.
 
-    It is C++ with the name that all compilers but Microsoft's give it.
+    It is C++, under the name that all compilers but Microsoft's give it.
     """
     try:
         found = ct.CDLL(ca._casadi.__file__)._ZN6casadi21_function_buffer_evalEPv
@@ -42,24 +44,36 @@ def trigger() -> int | None:
 class Workspace:
     """For one plan and one thread.
 
+    Args:
+        library: the engine.
+        plan: of the problem, for bounds of certain kinds.
+        functions: of the problem.
+        evaluate: :func:`trigger`.
+
     Attributes:
-        answer: the structure that C fills.
+        inputs: views by the names of :data:`INPUTS` into ``numbers_in``, one array.
+        outputs: views by the names of :data:`OUTPUTS` into ``numbers_out``, one array. ``lam_p`` is
+            for who computes it.
+        answer: what C says beside them.
+        addresses: of what a run of the warm mode is handed, and of it.
     """
 
     def __init__(self, library: Any, plan: Plan, functions: Functions, evaluate: int) -> None:
         data = plan.data
+        n, m, J = data.n_x, data.n_g, data.nnz_J
         self._kept: list[Any] = [plan]
-        self._inputs = {
-            "x0": data.n_x, "p": data.n_p, "lbx": data.n_x, "ubx": data.n_x, "lbg": data.n_g,
-            "ubg": data.n_g, "lam_x0": data.n_x, "lam_g0": data.n_g,
-        }  # fmt: skip
-        inputs = {name: np.zeros(size) for name, size in self._inputs.items()}
-        self._x0, self._p, self._lbx, self._ubx = (inputs[k] for k in ("x0", "p", "lbx", "ubx"))
-        self._lbg, self._ubg = inputs["lbg"], inputs["ubg"]
-        self._lam_x0, self._lam_g0 = inputs["lam_x0"], inputs["lam_g0"]
-        self._numbers = NumbersData(**{k: v.ctypes.data for k, v in inputs.items()})
+        sizes = n, data.n_p, n, n, m, m, n, m
+        self.numbers_in, self.places_in, self.inputs = _parts(INPUTS, sizes)
+        sizes_out = n, 1, m, n, m, data.n_p, n, J, n, J
+        self.numbers_out, self.places_out, self.outputs = _parts(OUTPUTS, sizes_out)
+        self._place_of_f = n
+        self._numbers = NumbersData(**{k: v.ctypes.data for k, v in self.inputs.items()})
+        self.answer = AnswerData(
+            **{k: v.ctypes.data for k, v in self.outputs.items() if k not in ("f", "lam_p")}
+        )
         self._buffers = BuffersData(
-            self._buffer(functions.first, evaluate), self._buffer(functions.curvature, evaluate)
+            self._buffer(functions.first, evaluate),
+            self._buffer(functions.with_hessian("curvature"), evaluate),
         )
         self._functions = FunctionsData(
             ct.cast(library.hybrid_buffered_first, ct.c_void_p),
@@ -67,45 +81,49 @@ class Workspace:
             ct.addressof(self._buffers),
             ct.cast(library.hybrid_now, ct.c_void_p),
         )
-        self._out = {
-            name: np.empty(size)
-            for name, size in (
-                ("x", data.n_x), ("g", data.n_g), ("lam_x", data.n_x), ("lam_g", data.n_g),
-                ("gradient", data.n_x), ("J", data.nnz_J), ("gradient0", data.n_x),
-                ("J0", data.nnz_J),
-            )
-        }  # fmt: skip
-        self.answer = AnswerData(**{name: v.ctypes.data for name, v in self._out.items()})
         self._doubles = np.empty(max(1, plan.doubles))
         self._ints = np.empty(max(1, plan.ints), dtype=np.int32)
-        self._call = (
-            ct.byref(plan.data), ct.byref(self._functions), ct.byref(self._numbers),
-            self._doubles.ctypes.data, self._ints.ctypes.data, ct.byref(self.answer),
-        )  # fmt: skip
         self._warm = library.hybrid_warm
+        self.addresses = {
+            "plan": ct.addressof(plan.data),
+            "functions": ct.addressof(self._functions),
+            "numbers": ct.addressof(self._numbers),
+            "doubles": self._doubles.ctypes.data,
+            "ints": self._ints.ctypes.data,
+            "answer": ct.addressof(self.answer),
+        }
+        self._call = tuple(self.addresses.values())
+        self.addresses["warm"] = ct.cast(self._warm, ct.c_void_p).value or 0
 
-    def warm(
-        self, numbers: Numbers, start: WarmStart, tolerances: Tolerances, tol: float, max_iter: int
-    ) -> int:
-        """Run the warm mode; the status of ``hybrid.h``."""
-        bounds, data = numbers.bounds, self._numbers
-        self._x0[:] = numbers.x0
-        self._p[:] = numbers.p
-        self._lbx[:], self._ubx[:] = bounds.lbx, bounds.ubx
-        self._lbg[:], self._ubg[:] = bounds.lbg, bounds.ubg
-        self._lam_x0[:], self._lam_g0[:] = start.lam_x, start.lam_g
-        sides = start.working_set
-        data.side_x = None if sides is None else sides.x.ctypes.data
-        data.side_g = None if sides is None else sides.g.ctypes.data
-        data.tol, data.max_iter = tol, max_iter
+    def limit(self, limits: Limits) -> None:
+        """Set the tolerances of the runs to come."""
+        data, tolerances = self._numbers, limits.tolerances
+        data.tol, data.max_iter = limits.scaled_tol, limits.max_iter
         data.feasibility = tolerances.feasibility
         data.stationarity = tolerances.stationarity
         data.complementarity = tolerances.complementarity
-        return int(self._warm(*self._call))
 
-    def taken(self, name: str) -> Vector:
-        """A copy of one of the answer's arrays."""
-        return self._out[name].copy()
+    def begin_with(self, sides: WorkingSet | None) -> None:
+        """Set the working set of the next run, which has to be kept until then."""
+        data = self._numbers
+        data.side_x = None if sides is None else sides.x.ctypes.data
+        data.side_g = None if sides is None else sides.g.ctypes.data
+
+    def warm(self, sides: WorkingSet | None) -> int:
+        """Run the warm mode on what ``inputs`` hold; the status of ``hybrid.h``.
+
+        Args:
+            sides: the working set to try first; None leaves it to the multipliers to name one.
+        """
+        self.begin_with(sides)
+        status: int = self._warm(*self._call)
+        self.numbers_out[self._place_of_f] = self.answer.end.f
+        return status
+
+    def solved(self) -> Solved:
+        """What the last run found, copied."""
+        said = AnswerData.from_buffer_copy(self.answer)
+        return Solved(self.numbers_out.copy(), self.places_out, said)
 
     def _buffer(self, function: ca.Function, evaluate: int) -> BufferData:
         """A buffer for the function: fixed places for its inputs and for all its outputs."""
@@ -121,9 +139,19 @@ class Workspace:
             begin = end
         self._kept += [buffer, inputs, out]
         data = BufferData(
-            evaluate=evaluate, raw=_pointer_of_capsule(buffer._self(), None),
+            evaluate=evaluate, raw=pointer_of_capsule(buffer._self(), None),
             out=out.ctypes.data, size=out.size,
         )  # fmt: skip
         for i, array in enumerate(inputs):
             data.inputs[i], data.sizes[i] = array.ctypes.data, array.size
         return data
+
+
+def _parts(
+    names: tuple[str, ...], sizes: tuple[int, ...]
+) -> tuple[Vector, dict[str, slice], dict[str, Vector]]:
+    """An array, which part of it has which name, and these parts."""
+    array = np.zeros(sum(sizes))
+    ends = pairwise([0, *accumulate(sizes)])
+    places = {name: slice(a, b) for name, (a, b) in zip(names, ends, strict=True)}
+    return array, places, {name: array[place] for name, place in places.items()}

@@ -85,7 +85,9 @@ enum {
     HYBRID_DOUBT = 5,           /* the factorization is in doubt */
     HYBRID_EXCUSED = 6,         /* rounding may excuse a residual: for the careful path to judge */
     HYBRID_LIMIT = 7,           /* max_iter */
-    HYBRID_HUGE = 8             /* multipliers of a size that has to be looked at */
+    HYBRID_LARGE = 8,           /* x or multipliers of a size that has to be looked at */
+    HYBRID_COLD = 10,           /* neither multipliers nor a working set to begin with */
+    HYBRID_BAD_NUMBERS = 9      /* numbers that are not finite, or bounds that cross */
 };
 
 typedef struct {
@@ -105,6 +107,8 @@ typedef struct {
     int doubts;     /* factorizations whose pivots were in doubt */
     double in_firsts, in_seconds, elapsed; /* seconds */
     double moved;   /* largest |x - x0| from the first iterate to the last */
+    double reach;   /* largest |x| of both */
+    double largest_x, largest_g, steepest; /* largest |lam_x|, |lam_g| and |gradient| at x */
 } hybrid_answer;
 
 /* Numbers and whole numbers of memory that a solve needs. */

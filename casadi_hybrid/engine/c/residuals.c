@@ -39,8 +39,8 @@ double hybrid_scaled_error(const hybrid_form *form, const hybrid_point *at, cons
 
 /* What rounding may leave at most where terms cancel; 0 where no tolerance notices. */
 static double rounding(double product, double other) {
-    double bound = HYBRID_ROUNDING * (4.0 * product + 2.0 * other);
-    return bound >= HYBRID_NEGLIGIBLE ? bound : 0.0;
+    double bound = HYBRID_RESIDUALS_ROUNDING * (4.0 * product + 2.0 * other);
+    return bound >= HYBRID_KKT_TINY ? bound : 0.0;
 }
 
 static double excess(int count, const double *value, const double *lower, const double *upper) {
@@ -93,7 +93,7 @@ int hybrid_residuals_at(const hybrid_form *form, const hybrid_point *at, const d
     by_g = slackness(plan->n_g, at->raw_g, of->lbg, of->ubg, lam_g, &strength_g);
     found->complementarity = by_x > by_g ? by_x : by_g;
     if (found->complementarity > of->complementarity)
-        excused |= strength_x > HYBRID_HUGE_MULTIPLIER || strength_g > HYBRID_HUGE_MULTIPLIER;
+        excused |= strength_x > HYBRID_KKT_HUGE || strength_g > HYBRID_KKT_HUGE;
     return excused;
 }
 
