@@ -1,0 +1,1 @@
+"""The core in C: built once a machine, cached, loaded where it can be; see :mod:`.library`."""
