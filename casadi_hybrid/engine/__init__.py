@@ -1,1 +1,1 @@
-"""The engine: the method in C, compiled once a machine, with the problem's functions behind it."""
+"""The method in C: built once a machine and cached, with the problem's functions behind it."""

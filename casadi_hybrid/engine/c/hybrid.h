@@ -14,7 +14,7 @@
 #include "ldl.h"
 
 /* Raised whenever a structure or the meaning of a field changes. */
-#define HYBRID_INTERFACE 1
+#define HYBRID_INTERFACE_VERSION 1
 
 /* How one function of the problem is evaluated: numbers in, all nonzeros of its outputs out, one
  * output after the other. Returns 0, or another number where it could not be evaluated.
@@ -138,7 +138,11 @@ int hybrid_buffered_first(void *self, const double *x, const double *p, double *
 int hybrid_buffered_second(void *self, const double *x, const double *lam_g, const double *p,
                            double *out);
 
+/* HYBRID_INTERFACE_VERSION of the sources that the library was compiled from. */
 int hybrid_interface_version(void);
+
+/* a*b - c with the product rounded before the difference is taken: what a self-test asks for. */
+double hybrid_rounded_difference(double a, double b, double c);
 
 /* Seconds of a clock that only goes forward. */
 double hybrid_now(void);
