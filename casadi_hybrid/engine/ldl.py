@@ -22,6 +22,8 @@ from casadi_hybrid.kernel.kernel import REFINEMENTS, Layout, Operator
 from casadi_hybrid.kernel.sparse import Pattern, is_sparse
 
 Integers = NDArray[np.int32]
+SPARE = 8
+"""Places for delayed rows in a front."""
 _UNPAIRED = 1e3  # what it costs to leave a row without a partner: more than any entry
 _SMALL = 1e-30  # an entry this small beside its row is taken for as large as this
 
@@ -29,10 +31,10 @@ _SMALL = 1e-30  # an entry this small beside its row is taken for as large as th
 class Analysis(ctypes.Structure):
     """``hybrid_ldl``: sizes, and pointers to tables that someone else keeps."""
 
-    _counts = ("size", "entries", "fronts", "deepest", "factor", "stack", "room")
+    _counts = ("size", "entries", "fronts", "deepest", "stack", "factor", "pivots", "room")
     _tables = (
-        "starts", "rows", "position", "first", "below", "rest", "local", "panel", "block",
-        "children", "child", "assembled", "entry", "home",
+        "starts", "rows", "position", "first", "places", "below", "rest", "local", "panel",
+        "block", "parent", "children", "child", "assembled", "entry", "home",
     )  # fmt: skip
     _fields_ = (
         *((name, ctypes.c_int) for name in _counts),
@@ -43,7 +45,7 @@ class Analysis(ctypes.Structure):
 class Found(ctypes.Structure):
     """``hybrid_inertia``: what a factorization found."""
 
-    _whole = ("positive", "negative", "zero", "singular", "doubtful")
+    _whole = ("positive", "negative", "zero", "singular", "delayed", "doubtful")
     _fields_ = (
         *((name, ctypes.c_int) for name in _whole),
         ("smallest", ctypes.c_double),
@@ -56,8 +58,8 @@ def declare(library: ctypes.CDLL) -> ctypes.CDLL:
     whole, array, number = ctypes.c_int, ctypes.c_void_p, ctypes.c_double
     analysis, found = ctypes.POINTER(Analysis), ctypes.POINTER(Found)
     library.hybrid_ldl_analysis.argtypes = [whole, whole]
-    library.hybrid_ldl_plan.argtypes = [whole, array, array, array, array]
-    library.hybrid_ldl_analyse.argtypes = [whole, *[array] * 5, analysis]
+    library.hybrid_ldl_plan.argtypes = [whole, array, array, array, whole, array]
+    library.hybrid_ldl_analyse.argtypes = [whole, *[array] * 3, whole, array, array, analysis]
     library.hybrid_ldl_factor.argtypes = [analysis, *[array] * 4, found]
     library.hybrid_ldl_factor.restype = None
     library.hybrid_ldl_solve.argtypes = [analysis, *[array] * 6, whole]
@@ -127,7 +129,9 @@ class Tables:
     arrays: tuple[Integers, ...]
 
     @classmethod
-    def of(cls, library: ctypes.CDLL, layout: Layout, group: Integers) -> Tables:
+    def of(
+        cls, library: ctypes.CDLL, layout: Layout, group: Integers, spare: int = SPARE
+    ) -> Tables:
         """Analyse the pattern of K for this order of elimination.
 
         Raises:
@@ -139,7 +143,7 @@ class Tables:
         rows = layout.pattern.rows.astype(np.int32)
         group = np.ascontiguousarray(group, dtype=np.int32)
         work = np.empty(library.hybrid_ldl_analysis(size, rows.size), dtype=np.int32)
-        given = (starts.ctypes.data, rows.ctypes.data, group.ctypes.data, work.ctypes.data)
+        given = (starts.ctypes.data, rows.ctypes.data, group.ctypes.data, spare, work.ctypes.data)
         needed = library.hybrid_ldl_plan(size, *given)
         made = Analysis()
         tables = np.empty(max(needed, 0), dtype=np.int32)
@@ -177,7 +181,7 @@ class LdlKernel:
     def _reserve(self, tables: Tables) -> None:
         sizes = tables.analysis
         self._factor = np.empty(sizes.factor)
-        self._pivots = np.empty(sizes.size, dtype=np.int32)
+        self._pivots = np.empty(sizes.pivots, dtype=np.int32)
         self._room = np.empty(sizes.room)
         self._given = (sizes, self._values.ctypes.data, self._factor.ctypes.data)
 

@@ -22,7 +22,6 @@ typedef struct plan {
     int *next;            /* [size] next child of the same parent */
     int *where;           /* [size] */
     int *list;            /* [entries] */
-    int *owner;           /* [entries] */
 } plan;
 
 #define PARTS 11
@@ -41,7 +40,6 @@ static plan spread(int size, int *work) {
         work += size + 1;
     }
     p.list = work;
-    p.owner = work; /* [entries] in the second step, when the list is of no more use */
     return p;
 }
 
@@ -164,28 +162,34 @@ static void number(plan *p) {
     *p->fronts = fronts;
 }
 
-int hybrid_ldl_plan(int size, const int *starts, const int *rows, const int *group, int *work) {
+/* How many rows a front has place for: its own, and so many of its descendants' as can be delayed.
+   Headed by k; where[] counts the places of the children that are known. */
+static int places(int k, int spare, const plan *p) {
+    const int from = p->where[k], up = p->parent[k] < 0 ? -1 : p->head[p->parent[k]];
+    const int sum = p->columns[k] + (from < spare ? from : spare);
+    if (up >= 0) p->where[up] += sum < spare ? sum : spare;
+    return sum;
+}
+
+int hybrid_ldl_plan(int size, const int *starts, const int *rows, const int *group, int spare,
+                    int *work) {
     plan p = spread(size, work);
-    double factor = 3.0 * size, stack = 0, rest = 0;
+    double factor = size, stack = 0, rest = 0;
     int k;
     neighbours(size, starts, rows, group, &p);
     tree(&p);
     merge(&p);
     number(&p);
+    for (k = 0; k < *p.groups; k++) p.where[k] = 0;
     for (k = 0; k < *p.groups; k++)
         if (p.head[k] == k) {
-            double height = p.columns[k] + p.under[k] + 6.0;
+            const int columns = places(k, spare, &p);
             rest += p.under[k];
-            factor += p.columns[k] * height;
+            factor += columns * (columns + p.under[k] + 8.0);
             stack += p.under[k] * (p.under[k] + 3.0);
         }
-    rest = 2 * rest + 2.0 * starts[size] + size + 7.0 * *p.fronts + 4;
+    rest = 2 * rest + 2.0 * starts[size] + 2.0 * size + 8.0 * *p.fronts + 5;
     return factor + stack + rest > 0.9 * INT_MAX ? -1 : (int)rest;
-}
-
-int hybrid_ldl_height(const hybrid_ldl *s, int front) {
-    return HYBRID_LDL_FOUR(s->first[front + 1] - s->first[front]) +
-           HYBRID_LDL_FOUR(s->below[front + 1] - s->below[front]);
 }
 
 /* Sorts a list of numbers, rising (Shell, with the gaps of Ciura and then powers). */
@@ -203,8 +207,8 @@ static void sort(int *list, int n) {
 
 /* The tables under the names of their places, while they are filled. */
 typedef struct tables {
-    int *position, *first, *below, *rest, *local, *panel, *block, *children, *child, *assembled,
-        *entry, *home;
+    int *position, *first, *places, *below, *rest, *local, *panel, *block, *parent, *children,
+        *child, *assembled, *entry, *home;
 } tables;
 
 /* Where each row of K comes in the order of elimination: front by front, group by group. */
@@ -225,52 +229,52 @@ static void place(int size, const int *group, const plan *p, const tables *t) {
     }
 }
 
-/* The children of every front, from the tree of the first step. */
-static void descend(plan *p, const tables *t) {
-    int k, f, fronts = *p->fronts, *up = p->mark;
+/* The tree of fronts from that of the first step, and the places they have. */
+static void descend(int spare, const plan *p, const tables *t) {
+    int k, f, fronts = *p->fronts;
     for (f = 0; f <= fronts; f++) t->children[f] = 0;
+    for (k = 0; k < *p->groups; k++) p->where[k] = 0;
     for (k = 0; k < *p->groups; k++)
         if (p->head[k] == k) {
-            int parent = p->parent[k] < 0 ? -1 : p->front[p->parent[k]];
-            up[p->front[k]] = parent;
-            if (parent >= 0) t->children[parent]++;
+            const int up = p->parent[k] < 0 ? -1 : p->front[p->parent[k]];
+            f = p->front[k];
+            t->parent[f] = up;
+            t->places[f] = places(k, spare, p);
+            if (up >= 0) t->children[up]++;
         }
+    accumulate(t->places, fronts);
     accumulate(t->children, fronts);
     for (f = 0; f < fronts; f++)
-        if (up[f] >= 0) t->child[t->children[up[f]]++] = f;
+        if (t->parent[f] >= 0) t->child[t->children[t->parent[f]]++] = f;
     for (f = fronts; f > 0; f--) t->children[f] = t->children[f - 1];
     t->children[0] = 0;
 }
 
-/* The entries of K by the front they are assembled in: that of the row eliminated first. */
-static void gather(int size, const int *starts, const int *rows, const int *group, plan *p,
-                   const tables *t) {
-    int f, j, e, fronts = *p->fronts;
-    for (f = 0; f <= fronts; f++) t->assembled[f] = 0;
+/* The entries of K by the column they are assembled in: that of the row eliminated first. */
+static void gather(int size, const int *starts, const int *rows, const tables *t) {
+    int j, e, *column = t->assembled;
+    for (j = 0; j <= size; j++) column[j] = 0;
     for (j = 0; j < size; j++)
         for (e = starts[j]; e < starts[j + 1]; e++) {
-            int i = rows[e];
-            f = p->front[group[t->position[i] < t->position[j] ? i : j]];
-            p->owner[e] = f;
-            t->assembled[f]++;
+            const int a = t->position[rows[e]], b = t->position[j];
+            column[a < b ? a : b]++;
         }
-    accumulate(t->assembled, fronts);
+    accumulate(column, size);
     for (j = 0; j < size; j++)
         for (e = starts[j]; e < starts[j + 1]; e++) {
-            int i = rows[e], at = t->assembled[p->owner[e]]++;
-            int a = t->position[i], b = t->position[j];
+            const int a = t->position[rows[e]], b = t->position[j];
+            const int at = column[a < b ? a : b]++;
             t->entry[at] = e;
-            t->home[at] = a > b ? a : b; /* the later position, until its place is known */
-            p->list[e] = a < b ? a : b;
+            t->home[at] = a > b ? a : b; /* a position, until the rows of its front are known */
         }
-    for (f = fronts; f > 0; f--) t->assembled[f] = t->assembled[f - 1];
-    t->assembled[0] = 0;
+    for (j = size; j > 0; j--) column[j] = column[j - 1];
+    column[0] = 0;
 }
 
 /* The rows below the pivots of one front: neighbours of its pivots, and rows of its children. */
 static void list(int f, const plan *p, const tables *t) {
     int end = t->first[f + 1], count = t->below[f], c, k;
-    for (k = t->assembled[f]; k < t->assembled[f + 1]; k++) {
+    for (k = t->assembled[t->first[f]]; k < t->assembled[end]; k++) {
         int row = t->home[k];
         if (row >= end && p->mark[row] != f) p->mark[row] = f, t->rest[count++] = row;
     }
@@ -284,15 +288,13 @@ static void list(int f, const plan *p, const tables *t) {
 }
 
 /* Where the entries of K and the rows of the children go in a front. */
-static void locate(int f, int height, const plan *p, const tables *t) {
-    int begin = t->first[f], end = t->first[f + 1], c, k;
-    int under = HYBRID_LDL_FOUR(end - begin);
+static void locate(int f, const plan *p, const tables *t) {
+    const int begin = t->first[f], end = t->first[f + 1];
+    int c, k;
     for (k = begin; k < end; k++) p->where[k] = k - begin;
-    for (k = t->below[f]; k < t->below[f + 1]; k++) p->where[t->rest[k]] = under + k - t->below[f];
-    for (k = t->assembled[f]; k < t->assembled[f + 1]; k++) {
-        int column = p->list[t->entry[k]] - begin;
-        t->home[k] = t->panel[f] + column * height + p->where[t->home[k]];
-    }
+    for (k = t->below[f]; k < t->below[f + 1]; k++)
+        p->where[t->rest[k]] = end - begin + k - t->below[f];
+    for (k = t->assembled[begin]; k < t->assembled[end]; k++) t->home[k] = p->where[t->home[k]];
     for (c = t->children[f]; c < t->children[f + 1]; c++)
         for (k = t->below[t->child[c]]; k < t->below[t->child[c] + 1]; k++)
             t->local[k] = p->where[t->rest[k]];
@@ -308,53 +310,68 @@ static int pile(int f, int top, const tables *t, hybrid_ldl *made) {
     return from + length;
 }
 
-int hybrid_ldl_analyse(int size, const int *starts, const int *rows, const int *group, int *work,
-                       int *into, hybrid_ldl *made) {
-    plan p = spread(size, work);
-    int f, fronts = *p.fronts, entries = starts[size], top = 0, total;
+/* The room that the factorization and the solution need, which share it; -1 for too much. */
+static int roomy(const hybrid_ldl *s) {
+    const double factor =
+        (double)s->entries + s->stack + s->size + (HYBRID_LDL_BATCH + 2.0) * s->deepest;
+    const double solve = 2.0 * s->size + s->deepest;
+    const double room = factor > solve ? factor : solve;
+    return room > 0.9 * INT_MAX ? -1 : (int)room;
+}
+
+/* Shares the caller's memory out among the tables. `below` is the most they can have. */
+static tables share(int size, int entries, int fronts, int below, int *into) {
     tables t;
     t.position = into, into += size;
     t.first = into, into += fronts + 1;
+    t.places = into, into += fronts + 1;
     t.below = into, into += fronts + 1;
     t.panel = into, into += fronts;
     t.block = into, into += fronts;
+    t.parent = into, into += fronts;
     t.children = into, into += fronts + 1;
     t.child = into, into += fronts;
-    t.assembled = into, into += fronts + 1;
+    t.assembled = into, into += size + 1;
     t.entry = into, into += entries;
     t.home = into, into += entries;
-    descend(&p, &t);
-    place(size, group, &p, &t);
-    gather(size, starts, rows, group, &p, &t);
-    /* The rows of K may be fewer than their groups gave reason to expect, never more. */
-    for (f = 0, total = 0; f < *p.groups; f++)
-        if (p.head[f] == f) total += p.under[f];
-    t.rest = into, t.local = into + total;
-    made->size = size, made->entries = entries, made->fronts = fronts;
-    made->deepest = made->stack = 0, made->factor = 3 * size;
+    t.rest = into, into += below;
+    t.local = into;
+    return t;
+}
+
+int hybrid_ldl_analyse(int size, const int *starts, const int *rows, const int *group, int spare,
+                       int *work, int *into, hybrid_ldl *made) {
+    plan p = spread(size, work);
+    const int fronts = *p.fronts;
+    int f, below = 0, top = 0;
+    tables t;
+    for (f = 0; f < *p.groups; f++)
+        if (p.head[f] == f) below += p.under[f];
+    t = share(size, starts[size], fronts, below, into);
+    made->size = size, made->entries = starts[size], made->fronts = fronts;
     made->starts = starts, made->rows = rows, made->position = t.position, made->first = t.first;
-    made->below = t.below, made->rest = t.rest, made->local = t.local, made->panel = t.panel;
-    made->block = t.block, made->children = t.children, made->child = t.child;
-    made->assembled = t.assembled, made->entry = t.entry, made->home = t.home;
+    made->places = t.places, made->below = t.below, made->rest = t.rest, made->local = t.local;
+    made->panel = t.panel, made->block = t.block, made->parent = t.parent;
+    made->children = t.children, made->child = t.child, made->assembled = t.assembled;
+    made->entry = t.entry, made->home = t.home;
+    descend(spare, &p, &t);
+    place(size, group, &p, &t);
+    gather(size, starts, rows, &t);
+    made->deepest = made->stack = 0, made->factor = size;
+    made->pivots = 2 * fronts + t.places[fronts];
     for (f = 0; f < size; f++) p.mark[f] = -1;
     t.below[0] = 0;
     for (f = 0; f < fronts; f++) {
+        const int columns = t.places[f + 1] - t.places[f];
         int height;
         list(f, &p, &t);
-        height = hybrid_ldl_height(made, f);
+        height = HYBRID_LDL_FOUR(columns) + HYBRID_LDL_FOUR(t.below[f + 1] - t.below[f]);
         t.panel[f] = made->factor;
-        made->factor += height * (t.first[f + 1] - t.first[f]);
+        made->factor += columns * (height + 2);
         if (height > made->deepest) made->deepest = height;
-        locate(f, height, &p, &t);
+        locate(f, &p, &t);
         top = pile(f, top, &t, made);
     }
-    {
-        double factor = (double)entries + size + made->stack +
-                        (HYBRID_LDL_BATCH + 2.0) * made->deepest;
-        double solve = 3.0 * size + made->deepest;
-        double room = factor > solve ? factor : solve;
-        if (room > 0.9 * INT_MAX) return -1;
-        made->room = (int)room;
-    }
-    return 0;
+    made->room = roomy(made);
+    return made->room < 0 ? -1 : 0;
 }

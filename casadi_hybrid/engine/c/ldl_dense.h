@@ -6,20 +6,26 @@
 /* Pivots whose effect on the columns to come is worked out together. */
 #define HYBRID_LDL_BATCH 32
 
-/* A front while it is factored. */
+/* Rounded up to a multiple of four. */
+#define HYBRID_LDL_FOUR(n) (((n) + 3) & ~3)
+
+/* A front while it is factored. Its c candidates are the local rows 0...c-1, the b rows below are
+   q...q+b-1 with q = FOUR(c); rows between, and after up to FOUR(b), are zero. */
 typedef struct hybrid_front {
-    int pivots;     /* columns of the panel */
-    int below;      /* rows under the pivots */
-    int height;     /* of a column */
-    double *panel;  /* [pivots * height] the columns, then those of L */
+    int candidates; /* columns of the panel */
+    int below;      /* rows under the candidates */
+    int height;     /* of a column: q + FOUR(b) */
+    int delays;     /* candidates that the parent has place for */
+    double *panel;  /* [candidates * height] the columns, then those of L */
     double *block;  /* [below * FOUR(below)] what is left for the parent, lower triangle */
     double *scaled; /* [(BATCH + 2) * height] columns of L D */
-    double *diagonal, *beside; /* [pivots] the inverses of the pivots: diagonal, and off it */
-    int *order;     /* [pivots] which row of the front each pivot was */
+    double *diagonal, *beside; /* [candidates] the inverses of the pivots: diagonal, and off it */
+    int *order;     /* [candidates] the position of each candidate */
 } hybrid_front;
 
-/* Eliminates the pivots of an assembled front. */
-void hybrid_ldl_eliminate(const hybrid_front *front, hybrid_inertia *found);
+/* Eliminates what can be of an assembled front; returns how many candidates. They come first
+   then, the delayed ones after them, brought up to date. */
+int hybrid_ldl_eliminate(const hybrid_front *front, hybrid_inertia *found);
 
 /* target -= left right^T for depth columns of left and right, in the lower triangle: in column j
    from row `offset` + j on, and up to three rows above it. rows is a multiple of four. */

@@ -56,20 +56,20 @@ static double largest(const double *x, int begin, int end) {
     return m2 > m0 ? m2 : m0;
 }
 
-/* Where the largest |entry| of the candidates from...pivots-1 but `skip` is, -1 if all are zero. */
-static int partner(const double *x, int from, int pivots, int skip) {
+/* Where the largest |entry| of the candidates from...count-1 but `skip` is, -1 if all are zero. */
+static int partner(const double *x, int from, int count, int skip) {
     double most = 0;
     int i, at = -1;
-    for (i = from; i < pivots; i++)
+    for (i = from; i < count; i++)
         if (i != skip && fabs(x[i]) > most) most = fabs(x[i]), at = i;
     return at;
 }
 
 /* The largest |entry| of a column beside the rows a and b, both candidates. */
 static double others(const hybrid_front *f, const double *x, int from, int a, int b) {
-    double most = largest(x, HYBRID_LDL_FOUR(f->pivots), f->height);
+    double most = largest(x, HYBRID_LDL_FOUR(f->candidates), f->height);
     int i;
-    for (i = from; i < f->pivots; i++)
+    for (i = from; i < f->candidates; i++)
         if (i != a && i != b && fabs(x[i]) > most) most = fabs(x[i]);
     return most;
 }
@@ -168,18 +168,18 @@ static void pair(const hybrid_front *f, int k, int batch, const double *one, con
     }
 }
 
-/* Looks for the next pivot among k...pivots-1; the columns of the choice are left in one, two. */
+/* Looks for the next pivot among the candidates from k on; the columns of the choice are left in one, two. */
 static choice choose(const hybrid_front *f, int k, int batch, double *one, double *two,
                      double *growth) {
     choice best = {0, -1, HUGE_VAL, HUGE_VAL}, now;
     int c, r, held = -1, beside = -1;
-    for (c = k; c < f->pivots; c++) {
+    for (c = k; c < f->candidates; c++) {
         double below, column, of_r, pivot;
         fetch(f, k, batch, c, one);
         held = c;
         pivot = one[c];
-        below = largest(one, HYBRID_LDL_FOUR(f->pivots), f->height);
-        r = partner(one, k, f->pivots, c);
+        below = largest(one, HYBRID_LDL_FOUR(f->candidates), f->height);
+        r = partner(one, k, f->candidates, c);
         column = r >= 0 && fabs(one[r]) > below ? fabs(one[r]) : below;
         if (column > *growth) *growth = column;
         if (!(fabs(pivot) <= *growth)) *growth = pivot == pivot ? fabs(pivot) : HUGE_VAL;
@@ -206,11 +206,13 @@ static choice choose(const hybrid_front *f, int k, int batch, double *one, doubl
     return best;
 }
 
-/* Takes one pivot, of one or two rows, after those before k; returns how many. */
+/* Takes one pivot, of one or two rows, after those before k; returns how many. None where no pivot
+   passes the test and the parent can have what is left. */
 static int take(const hybrid_front *f, int k, int batch, hybrid_inertia *found) {
     double *one = f->scaled + (long)HYBRID_LDL_BATCH * f->height, *two = one + f->height;
     choice made = choose(f, k, batch, one, two, &found->growth);
     int doubtful = made.growth > FAIR && !(made.change <= DOUBT);
+    if (made.growth > FAIR && f->candidates - k <= f->delays) return 0;
     if (made.b >= 0) {
         swap(f, k, made.a, batch, one, two);
         if (made.b == k) made.b = made.a;
@@ -239,18 +241,23 @@ static int take(const hybrid_front *f, int k, int batch, hybrid_inertia *found) 
     return 1;
 }
 
-void hybrid_ldl_eliminate(const hybrid_front *f, hybrid_inertia *found) {
-    const int inner = HYBRID_LDL_FOUR(f->pivots), outer = f->height - inner;
-    int k = 0, batch;
-    for (batch = 0; batch < f->pivots; batch++) f->order[batch] = batch;
-    for (batch = 0; batch < f->pivots; batch = k) {
-        double *L = f->panel + (long)batch * f->height;
-        while (k < f->pivots && k + 2 <= batch + HYBRID_LDL_BATCH) k += take(f, k, batch, found);
-        if (k < f->pivots)
-            hybrid_ldl_update(f->height, f->pivots - k, k - batch, k, L, f->height, f->scaled + k,
+int hybrid_ldl_eliminate(const hybrid_front *f, hybrid_inertia *found) {
+    const int all = f->candidates, inner = HYBRID_LDL_FOUR(all), outer = f->height - inner;
+    int k = 0, batch = 0, taken = 1;
+    for (; taken && k < all; batch = k) {
+        const double *L = f->panel + (long)batch * f->height;
+        while (k < all && k + 2 <= batch + HYBRID_LDL_BATCH) {
+            taken = take(f, k, batch, found);
+            if (!taken) break;
+            k += taken;
+        }
+        if (k == batch) break;
+        if (k < all)
+            hybrid_ldl_update(f->height, all - k, k - batch, k, L, f->height, f->scaled + k,
                               f->height, f->panel + (long)k * f->height, f->height);
         if (f->below)
             hybrid_ldl_update(outer, f->below, k - batch, 0, L + inner, f->height,
                               f->scaled + inner, f->height, f->block, outer);
     }
+    return k;
 }

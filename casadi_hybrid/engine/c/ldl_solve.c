@@ -29,51 +29,65 @@ static double dot(int n, const double *restrict x, const double *restrict y) {
     return (a + b) + (c + d);
 }
 
-/* Down the tree: x becomes D^-1 L^-1 x, in the order of the pivots. */
+/* A front of the factor, for reading. */
+typedef struct factored {
+    int candidates, taken, inner, below, height;
+    const int *order, *rest;
+    const double *diagonal, *beside, *panel;
+} factored;
+
+static factored look(const hybrid_ldl *s, int k, const double *factor, const int *pivots) {
+    const int places = s->places[k + 1] - s->places[k];
+    factored f;
+    f.candidates = pivots[2 * k], f.taken = pivots[2 * k + 1];
+    f.inner = HYBRID_LDL_FOUR(f.candidates);
+    f.below = s->below[k + 1] - s->below[k];
+    f.height = f.inner + HYBRID_LDL_FOUR(f.below);
+    f.order = pivots + 2 * s->fronts + s->places[k];
+    f.rest = s->rest + s->below[k];
+    f.diagonal = factor + s->panel[k], f.beside = f.diagonal + places, f.panel = f.beside + places;
+    return f;
+}
+
+/* Down the tree: x becomes D^-1 L^-1 x. */
 static void down(const hybrid_ldl *s, const double *factor, const int *pivots, double *x,
-                 double *front) {
-    const double *diagonal = factor + s->size, *beside = diagonal + s->size;
-    int f, i, k;
-    for (f = 0; f < s->fronts; f++) {
-        const int first = s->first[f], p = s->first[f + 1] - first, height = hybrid_ldl_height(s, f);
-        const int inner = HYBRID_LDL_FOUR(p), *rest = s->rest + s->below[f];
-        const int below = s->below[f + 1] - s->below[f];
-        const double *panel = factor + s->panel[f];
-        for (i = 0; i < height; i++) front[i] = 0;
-        for (i = 0; i < p; i++) front[i] = x[first + pivots[first + i]];
-        for (k = 0; k < p; k++) {
-            const double *restrict column = panel + (long)k * height;
-            const double pivot = front[k];
-            for (i = k & ~3; i < inner; i++) front[i] -= column[i] * pivot;
+                 double *y) {
+    int number, i, k;
+    for (number = 0; number < s->fronts; number++) {
+        const factored f = look(s, number, factor, pivots);
+        for (i = 0; i < f.candidates; i++) y[i] = x[f.order[i]];
+        for (; i < f.height; i++) y[i] = 0;
+        for (k = 0; k < f.taken; k++) {
+            const double *restrict column = f.panel + (long)k * f.height;
+            const double pivot = y[k];
+            for (i = k & ~3; i < f.inner; i++) y[i] -= column[i] * pivot;
         }
-        subtract(height - inner, height, p, panel + inner, front, front + inner);
-        for (i = 0; i < below; i++) x[rest[i]] += front[inner + i];
-        for (k = 0; k < p; k++) {
-            double sum = front[k] * diagonal[first + k];
-            if (k + 1 < p) sum += front[k + 1] * beside[first + k];
-            if (k > 0) sum += front[k - 1] * beside[first + k - 1];
-            x[first + k] = sum;
+        subtract(f.height - f.inner, f.height, f.taken, f.panel + f.inner, y, y + f.inner);
+        for (i = 0; i < f.below; i++) x[f.rest[i]] += y[f.inner + i];
+        for (i = f.taken; i < f.candidates; i++) x[f.order[i]] = y[i];
+        for (k = 0; k < f.taken; k++) {
+            double sum = y[k] * f.diagonal[k];
+            if (k + 1 < f.taken) sum += y[k + 1] * f.beside[k];
+            if (k > 0) sum += y[k - 1] * f.beside[k - 1];
+            x[f.order[k]] = sum;
         }
     }
 }
 
-/* And up again: x becomes L^-T x, in the order of elimination. */
-static void up(const hybrid_ldl *s, const double *factor, const int *pivots, double *x,
-               double *front) {
-    int f, i, k;
-    for (f = s->fronts - 1; f >= 0; f--) {
-        const int first = s->first[f], p = s->first[f + 1] - first, height = hybrid_ldl_height(s, f);
-        const int inner = HYBRID_LDL_FOUR(p), *rest = s->rest + s->below[f];
-        const int below = s->below[f + 1] - s->below[f];
-        const double *panel = factor + s->panel[f];
-        for (i = 0; i < height; i++) front[i] = 0;
-        for (i = 0; i < p; i++) front[i] = x[first + i];
-        for (i = 0; i < below; i++) front[inner + i] = x[rest[i]];
-        for (k = p - 1; k >= 0; k--) {
+/* And up again: x becomes L^-T x. */
+static void up(const hybrid_ldl *s, const double *factor, const int *pivots, double *x, double *y) {
+    int number, i, k;
+    for (number = s->fronts - 1; number >= 0; number--) {
+        const factored f = look(s, number, factor, pivots);
+        for (i = 0; i < f.candidates; i++) y[i] = x[f.order[i]];
+        for (; i < f.inner; i++) y[i] = 0;
+        for (i = 0; i < f.below; i++) y[f.inner + i] = x[f.rest[i]];
+        for (i += f.inner; i < f.height; i++) y[i] = 0;
+        for (k = f.taken - 1; k >= 0; k--) {
             const int low = k & ~3;
-            front[k] -= dot(height - low, panel + (long)k * height + low, front + low);
+            y[k] -= dot(f.height - low, f.panel + (long)k * f.height + low, y + low);
         }
-        for (i = 0; i < p; i++) x[first + pivots[first + i]] = front[i];
+        for (i = 0; i < f.taken; i++) x[f.order[i]] = y[i];
     }
 }
 
