@@ -1,4 +1,4 @@
-"""The structures of ``c/hybrid.h`` and ``c/ldl.h``, field by field, for ctypes."""
+"""The structures of ``c/hybrid.h``, field by field, for ctypes."""
 
 from __future__ import annotations
 
@@ -6,26 +6,14 @@ import ctypes as ct
 from ctypes import c_double, c_int, c_void_p
 from typing import Any
 
+from casadi_hybrid.engine.ldl import Analysis, declare as declare_ldl
+
 pointer_of_capsule = ct.pythonapi.PyCapsule_GetPointer
 """The address that CasADi wraps for Python."""
 pointer_of_capsule.restype, pointer_of_capsule.argtypes = c_void_p, [ct.py_object, ct.c_char_p]
 
 INTERFACE = 1
 """That of ``c/hybrid.h``; a library with another is not used."""
-
-
-class Analysis(ct.Structure):
-    """``hybrid_ldl``: the analysis of a pattern."""
-
-    _fields_ = [
-        *((name, c_int) for name in (
-            "size", "entries", "fronts", "deepest", "factor", "stack", "room",
-        )),
-        *((name, c_void_p) for name in (
-            "starts", "rows", "position", "first", "below", "rest", "local", "panel", "block",
-            "children", "child", "assembled", "entry", "home",
-        )),
-    ]  # fmt: skip
 
 
 class PlanData(ct.Structure):
@@ -118,6 +106,7 @@ class BuffersData(ct.Structure):
 
 def declare(library: Any) -> None:
     """State the types of the library's functions."""
+    declare_ldl(library)
     pointer = c_void_p
     library.hybrid_interface_version.restype = c_int
     library.hybrid_interface_version.argtypes = []
@@ -127,9 +116,3 @@ def declare(library: Any) -> None:
     library.hybrid_warm_memory.argtypes = [pointer, pointer, pointer]
     library.hybrid_warm.restype = c_int
     library.hybrid_warm.argtypes = [pointer] * 6
-    library.hybrid_ldl_analysis.restype = c_int
-    library.hybrid_ldl_analysis.argtypes = [c_int, c_int]
-    library.hybrid_ldl_plan.restype = c_int
-    library.hybrid_ldl_plan.argtypes = [c_int, *[pointer] * 4]
-    library.hybrid_ldl_analyse.restype = c_int
-    library.hybrid_ldl_analyse.argtypes = [c_int, *[pointer] * 6]

@@ -116,12 +116,12 @@ class Layout:
         stops = np.cumsum((self.of_W.size, A.rows.size))
         self.at_W, self.at_A, self.at_diagonal = np.split(where, stops)
         counts = np.bincount(self.pattern.cols, minlength=self.size)
-        self.starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+        self._starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
         self._rows = self.pattern.rows.astype(np.int64)
 
     def matrix(self, values: Vector) -> feral.CscMatrix:
         """The symmetric matrix with these entries."""
-        return feral.CscMatrix(self.size, self.starts, self._rows, values)
+        return feral.CscMatrix(self.size, self._starts, self._rows, values)
 
     def factorization(self) -> feral.Solver:
         """A new factorization object, its elimination order chosen.

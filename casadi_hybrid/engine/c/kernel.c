@@ -9,7 +9,7 @@ void hybrid_place_kernel(const hybrid_plan *plan, hybrid_arena *arena, hybrid_ke
     int size = plan->n + plan->m;
     kernel->K = hybrid_take(arena, plan->nnz_K);
     kernel->factor = hybrid_take(arena, ldl->factor);
-    kernel->pivots = hybrid_take_ints(arena, size);
+    kernel->pivots = hybrid_take_ints(arena, ldl->pivots);
     kernel->room = hybrid_take(arena, ldl->room);
     kernel->right = hybrid_take(arena, size);
     kernel->solution = hybrid_take(arena, size);
