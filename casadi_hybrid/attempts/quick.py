@@ -55,13 +55,13 @@ def result_of(
     problem: Problem, numbers: Numbers, limits: Limits, found: Solved, watch: Watch
 ) -> Result:
     """The result of a solve on the engine."""
-    bounds, said = numbers.bounds, found.said
+    bounds, said, x = numbers.bounds, found.said, found.array("x")
     pattern = patterns_of(problem)[0]
     clipped = np.clip(numbers.x0, bounds.lbx, bounds.ubx)
     start = np.where(bounds.lbx < bounds.ubx, numbers.x0, clipped)
-    step = found.array("x") - clipped
+    step = x - clipped
     return Result(
-        x=found.array("x"),
+        x=x,
         f=said.end.f,
         g=found.array("g"),
         bounds=bounds,
@@ -71,7 +71,7 @@ def result_of(
         stop=StopReason.CONVERGED,
         point=PointStatus.KKT_POINT,
         start=Linearization(start, found.array("gradient0"), Sparse(pattern, found.array("J0"))),
-        end=Linearization(found.array("x"), found.array("gradient"), Sparse(pattern, found.array("J"))),
+        end=Linearization(x, found.array("gradient"), Sparse(pattern, found.array("J"))),
         step=step if step.any() else None,
         iterations=found.steps,
         evaluations={"first": said.firsts, "second": said.seconds, "undefined": 0},

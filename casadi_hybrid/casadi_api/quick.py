@@ -14,10 +14,12 @@ import numpy as np
 
 from casadi_hybrid.attempts.quick import observe, result_of
 from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.casadi_api.convention import OUTPUTS as FUNCTION_OUTPUTS
 from casadi_hybrid.casadi_api.function import default_of
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.stats import casadi_stats
 from casadi_hybrid.course.record import Watch
+from casadi_hybrid.engine.compiler import BuildError
 from casadi_hybrid.engine.external import External
 from casadi_hybrid.engine.solved import Solved
 from casadi_hybrid.engine.warm import SOLVED, Engine, engine_of
@@ -28,8 +30,6 @@ from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
 
-_OF_G = ("lbg", "ubg")
-
 
 class QuickRun:
     """A call that the engine has solved; its result and statistics are made where asked for."""
@@ -38,6 +38,7 @@ class QuickRun:
         self, problem: Problem, options: NlpOptions, inputs: Vector, space: Workspace, found: Solved
     ) -> None:
         self._problem, self._options, self._found = problem, options, found
+        inputs.setflags(write=False)
         self._inputs, self._places = inputs, space.places_in
 
     @cached_property
@@ -65,13 +66,12 @@ class Quick:
         engine: of the problem and this thread.
     """
 
-    def __init__(
-        self, problem: Problem, options: NlpOptions, engine: Engine
-    ) -> None:
+    def __init__(self, problem: Problem, options: NlpOptions, engine: Engine) -> None:
         self._problem, self._options, self._engine = problem, options, engine
         self._limits = options.limits
         self._defaults = [default_of(problem, name) for name in INPUTS]
         self._space: Workspace | None = None
+        self._lost = False
 
     def solve(
         self, given: tuple[Any, ...], sides: WorkingSet | None
@@ -86,14 +86,15 @@ class Quick:
         space = self._engine.space
         if space is None:
             return None  # nothing was solved yet whose kinds of bounds could be the same
-        if space is not self._space:
-            self._attach(space)
+        if space is not self._space and not self._attach(space):
+            return None
         space.limit(self._limits)
         there, handed = self._external.there, {}
         for i, value in enumerate(given):
             there[i] = _fill(self._targets[i], value, self._defaults[i])
             if not there[i]:
-                if type(value) is not ca.DM:
+                # Of several columns CasADi would make several solves.
+                if type(value) is not ca.DM or value.numel() not in (1, self._targets[i].size):
                     return None
                 handed[INPUTS[i]] = value
         space.begin_with(sides)
@@ -104,13 +105,21 @@ class Quick:
         if self._external.status != SOLVED:
             return None
         run = QuickRun(self._problem, self._options, space.numbers_in.copy(), space, space.solved())
-        return outputs, run
+        return {name: outputs[name] for name in FUNCTION_OUTPUTS}, run
 
-    def _attach(self, space: Workspace) -> None:
-        """Look at another workspace from now on."""
+    def _attach(self, space: Workspace) -> bool:
+        """Look at another workspace from now on; whether that can be done."""
+        if self._lost:
+            return False
+        try:
+            gradient = self._problem.parameter_gradient
+            self._external = External(space, gradient, self._engine.evaluate)
+        except BuildError:  # as where no folder for temporary files has any that may be run
+            self._lost = True
+            return False
         self._targets = [space.inputs[name] for name in INPUTS]
-        self._external = External(space, self._problem.parameter_gradient, self._engine.evaluate)
         self._space = space
+        return True
 
 
 def quick_of(problem: Problem, options: NlpOptions) -> Quick | None:

@@ -125,9 +125,7 @@ class Runner:
             )
         return result, p
 
-    def quick(
-        self, given: tuple[Any, ...], warm_start: Result | None
-    ) -> dict[str, ca.DM] | None:
+    def quick(self, given: tuple[Any, ...], warm_start: Result | None) -> dict[str, ca.DM] | None:
         """The outputs of a warm solve by the engine in C, None where it is not for that.
 
         Args:
@@ -162,7 +160,7 @@ class Runner:
     def outputs(self, result: Result, p: Vector) -> tuple[ca.DM, ...]:
         """x, f, g, lam_x, lam_g, lam_p, in columns."""
         # A conversion to DM costs several times what the function needs to take it apart.
-        columns = [result.x, (result.f,), result.g, result.lam_x, result.lam_g]
+        columns: list[Any] = [result.x, (result.f,), result.g, result.lam_x, result.lam_g]
         if p.size:
             slope = self.problem.parameter_gradient(result.x, result.lam_g, p)
             columns.append(-slope.full().ravel())

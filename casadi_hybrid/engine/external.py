@@ -6,6 +6,7 @@ import ctypes as ct
 import shutil
 import tempfile
 import threading
+from _ctypes import dlclose
 from ctypes import c_int, c_longlong, c_void_p
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,7 @@ class External:
             library.hybrid_attach.argtypes = [c_void_p]
             library.hybrid_attach(ct.addressof(data))
             self.function = ca.external("hybrid_solver", str(path))
+            dlclose(library._handle)  # CasADi has it open, and closes it with the Function
         except (OSError, RuntimeError) as error:
             raise BuildError(f"the adapter of the engine cannot be loaded: {error}") from None
         finally:

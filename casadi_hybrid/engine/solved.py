@@ -45,7 +45,7 @@ class Solved:
     @property
     def multiplier(self) -> float:
         """The largest |multiplier|."""
-        return max(self.said.largest_x, self.said.largest_g)
+        return float(max(self.said.largest_x, self.said.largest_g))
 
     @property
     def slope(self) -> float:

@@ -6,7 +6,8 @@ import ctypes as ct
 from ctypes import c_double, c_int, c_void_p
 from typing import Any
 
-from casadi_hybrid.engine.ldl import Analysis, declare as declare_ldl
+from casadi_hybrid.engine.ldl import Analysis
+from casadi_hybrid.engine.ldl import declare as declare_ldl
 
 pointer_of_capsule = ct.pythonapi.PyCapsule_GetPointer
 """The address that CasADi wraps for Python."""
