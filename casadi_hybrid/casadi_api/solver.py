@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, overload
@@ -19,6 +19,8 @@ from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.oracle import LISTED, ProblemFunctions
 from casadi_hybrid.casadi_api.runner import Runner
 from casadi_hybrid.casadi_api.signature import Signature
+from casadi_hybrid.engine.export.cases import gather
+from casadi_hybrid.engine.export.export import Export, check_name, write
 from casadi_hybrid.problem.columns import as_column, in_shape
 from casadi_hybrid.problem.numbers import by_block
 from casadi_hybrid.problem.problem import Problem
@@ -243,6 +245,49 @@ class NlpSolver(Signature):
     def generate_dependencies(self, fname: str, opts: Mapping[str, Any] | None = None) -> str:
         """Write the C code of the functions of :meth:`get_function` to a file; return its name."""
         return self._of_problem.generate(fname, opts or {})
+
+    def export(
+        self,
+        folder: str | Path,
+        name: str | None = None,
+        *,
+        loop: Iterable[Mapping[str, Any]] = (),
+        loops: bool | None = None,
+        **arguments: Any,
+    ) -> Export:
+        """Write the solver as C99 that needs no library, for machines without Python.
+
+        The warm mode is what is written: Newton steps from a start with the multipliers of a
+        solution nearby. The solver is called here with the arguments, cold; the solution is the
+        start that is stored beside the code. ``print(measure(export))`` of
+        :mod:`casadi_hybrid.engine.export.measure` compiles it and counts memory and instructions.
+
+        Args:
+            folder: where, made where it is missing; files of the same names are replaced.
+            name: what names begin with; the solver's by default.
+            loop: solves to compare and to count by, as changes of the arguments, each from the
+                solution before. A generator may look at :attr:`result` for its next change.
+            loops: whether mapped stages stay loops in C; by default where straight code is long.
+            **arguments: x0, p, lbx, ubx, lbg, ubg of the call. The kinds of bounds (fixed, equation,
+                inequality, none) are fixed by them.
+
+        Returns:
+            What was written.
+
+        Raises:
+            InputError: for a bad argument, a solve that fails, a function that cannot be written,
+                or where there is no engine in C.
+            OSError: where the folder cannot be written to.
+        """
+        name = check_name(self._name if name is None else name)
+
+        def solve(**given: Any) -> Result:
+            self(**given)
+            return self.result
+
+        cases = gather(solve, arguments, loop)
+        limits = self.options.limits
+        return write(self._problem, limits, cases, Path(folder), name, loops)
 
     def serialize(self, _options: Mapping[str, Any] | None = None) -> str:
         """The solver as text, for :meth:`deserialize`: a pickle."""

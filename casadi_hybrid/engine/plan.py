@@ -74,6 +74,11 @@ class Plan:
         library.hybrid_warm_memory(ct.byref(self.data), ct.byref(doubles), ct.byref(ints))
         self.doubles, self.ints = doubles.value, ints.value
 
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """All arrays that :attr:`data` points to or into."""
+        return (*self._kept, *self._tables.arrays)
+
     def _ints(self, values: Any) -> int:
         return self._array(np.array(values, dtype=np.int32))
 
@@ -83,6 +88,11 @@ class Plan:
     def _array(self, array: NDArray[Any]) -> int:
         self._kept.append(array)
         return int(array.ctypes.data)
+
+
+def kinds_of(bounds: Bounds) -> bytes:
+    """The kinds of all bounds: solves whose bounds are of the same kinds share a plan."""
+    return _kinds_of_x(selection_of(bounds)).tobytes() + _kinds_of_g(bounds).tobytes()
 
 
 def _kinds_of_x(selection: Selection) -> NDArray[np.int8]:
@@ -110,7 +120,7 @@ def plan_of(
     library: Any, problem: Problem, bounds: Bounds, derivatives: Callable[[], Vector]
 ) -> Plan:
     """The plan for bounds of these kinds; made where it is not among the last few."""
-    key = _kinds_of_x(selection_of(bounds)).tobytes() + _kinds_of_g(bounds).tobytes()
+    key = kinds_of(bounds)
     with _lock:
         kept = _plans.setdefault(problem, {})
         found = kept.get(key)

@@ -1,0 +1,73 @@
+"""The solves that go with an export: a stored start, and a loop from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.engine.export.export import Case
+from casadi_hybrid.engine.plan import kinds_of
+
+_PUSHES = 1e-3, 0.0
+"""By how much the stored start is moved away from the solution, so that there is a way to go."""
+
+
+def gather(
+    solve: Callable[..., Any], arguments: Mapping[str, Any], loop: Iterable[Mapping[str, Any]]
+) -> tuple[Case, ...]:
+    """Solve with the arguments, again from beside the solution, and then the loop.
+
+    Args:
+        solve: takes the arguments of a solver by name, returns the result.
+        arguments: of the first solve.
+        loop: changes of the arguments, one a solve; each begins where the one before ended.
+
+    Raises:
+        InputError: where a solve fails, or the bounds of one are of other kinds.
+    """
+    first = _solved(solve, arguments, "the solve with the given arguments")
+    for push in _PUSHES:
+        x0 = np.clip(first.x * (1.0 + push) + push, first.bounds.lbx, first.bounds.ubx)
+        case = _warm(solve, {**arguments, "x0": x0}, first, "the solve from the stored start")
+        if case.answer.engine == "c":
+            break
+    cases = [case]
+    for number, change in enumerate(loop, 1):
+        label = f"solve {number} of the loop"
+        last = cases[-1].answer
+        given = {key: value for key, value in arguments.items() if key not in _START}
+        case = _warm(solve, {**given, "x0": last.x, **change}, last, label)
+        if kinds_of(case.answer.bounds) != kinds_of(first.bounds):
+            raise InputError(
+                f"{label} has bounds of other kinds than the first solve: a variable stays fixed "
+                "or free, a row an equation, an inequality or without bounds"
+            )
+        cases.append(case)
+    return tuple(cases)
+
+
+_START = "x0", "lam_x0", "lam_g0"
+
+
+def _warm(
+    solve: Callable[..., Any], arguments: dict[str, Any], from_: Any, label: str
+) -> Case:
+    """A solve from multipliers: those given, else those of a solution."""
+    arguments = {"lam_x0": from_.lam_x, "lam_g0": from_.lam_g, **arguments}
+    lam_x0, lam_g0 = (np.array(arguments[key], dtype=float).ravel() for key in _START[1:])
+    if not (lam_x0.any() or lam_g0.any()):  # no bound is active
+        arguments["warm_start"] = from_
+    return Case(lam_x0, lam_g0, _solved(solve, arguments, label))
+
+
+def _solved(solve: Callable[..., Any], arguments: Mapping[str, Any], label: str) -> Any:
+    result = solve(**arguments)
+    if not result.success:
+        raise InputError(
+            f"{label} failed, and an export stores solutions: {result.explain()} "
+            "Give arguments (x0, p, bounds) that can be solved with"
+        )
+    return result

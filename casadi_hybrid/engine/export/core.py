@@ -1,0 +1,44 @@
+"""Which files of the core a mode needs, found in their text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from casadi_hybrid.engine.library import core_sources
+
+_DEFINED = re.compile(r"^(?!static)[a-z][\w *]*?\b(hybrid_\w+)\([^;{}]*\)\s*\{", re.MULTILINE)
+_NAMED = re.compile(r"\bhybrid_\w+(?=\()")
+_INCLUDED = re.compile(r'^#include "([\w.]+)"', re.MULTILINE)
+_STATUS = re.compile(r"^\s*HYBRID_(\w+) = (\d+)\b", re.MULTILINE)
+
+
+def core_of(entry: str) -> dict[str, str]:
+    """The files of the core that a function of it needs, by name, headers too.
+
+    Args:
+        entry: the function, as ``"hybrid_warm"``.
+
+    Raises:
+        KeyError: where no file defines it.
+    """
+    sources = core_sources().files
+    home = {name: file for file, text in sources.items() for name in _DEFINED.findall(text)}
+    needed: dict[str, str] = {}
+    waiting = [home[entry]]
+    while waiting:
+        file = waiting.pop()
+        if file in needed:
+            continue
+        text = needed[file] = sources[file]
+        waiting += _INCLUDED.findall(text)
+        if file.endswith(".c"):
+            waiting += [home[name] for name in _NAMED.findall(text) if name in home]
+    return dict(sorted(needed.items()))
+
+
+def statuses(core: Mapping[str, str]) -> dict[str, int]:
+    """The statuses of ``hybrid.h`` by their names without prefix, by rising number."""
+    listed = core["hybrid.h"].partition("How a solve ended")[2].partition("};")[0]
+    found = {name: int(number) for name, number in _STATUS.findall(listed)}
+    return dict(sorted(found.items(), key=lambda item: item[1]))

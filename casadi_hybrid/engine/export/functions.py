@@ -1,0 +1,118 @@
+"""The functions of a problem in C, as CasADi generates them."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import casadi as ca
+
+from casadi_hybrid.basics.errors import InputError, last_line
+from casadi_hybrid.problem.functions import Functions
+
+QUIETED = ("unused-parameter", "unused-variable", "unused-function", "sign-compare")
+"""Warnings that CasADi's text may give, and that are taken out in it."""
+_OPTIONS = {
+    "casadi_int": "int", "casadi_real": "double", "with_header": False, "main": False,
+    "mex": False, "verbose": False,
+}  # fmt: skip
+_FEW = 2000
+"""Scalar operations of both functions up to which straight code is small anyway."""
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """The generated text and the sizes of the memory its functions work in.
+
+    Attributes:
+        text: of the file; it has ``NAME_first`` and ``NAME_second``.
+        looped: whether stages that are mapped stayed loops.
+        arg, res, iw, w: places of each kind.
+    """
+
+    text: str
+    looped: bool
+    arg: int
+    res: int
+    iw: int
+    w: int
+
+
+def generate(functions: Functions, name: str, loops: bool | None) -> Generated:
+    """Write the first function and the Hessian.
+
+    Args:
+        functions: of a problem with second derivatives.
+        name: what external names begin with.
+        loops: whether mapped stages stay loops; None: where straight code would be long.
+
+    Raises:
+        InputError: where CasADi writes no C for a part of the problem, or one that keeps memory,
+            or where there are no loops to keep.
+    """
+    first, second = functions.first, functions.with_hessian("curvature")
+    looped = _looped(functions)
+    if loops is None:
+        loops = looped is not None and _operations(first) + _operations(second) > _FEW
+    if loops:
+        if looped is None:
+            raise InputError(
+                "loops was set, but the problem has none to keep; state stages with "
+                "Function.map in MX, or leave loops out"
+            )
+        first, second = looped
+    first, second = _named(first, f"{name}_first"), _named(second, f"{name}_second")
+    text = _text([first, second], name)
+    for function in (first, second):
+        if not re.search(rf"int {function.name()}_checkout\(void\) {{\s*return 0;", text):
+            raise InputError(
+                "a function of the problem keeps memory of its own in C (a solver or an "
+                "integrator inside it), which an export does not have; write it as a graph"
+            )
+    pragmas = "".join(f'#pragma GCC diagnostic ignored "-W{word}"\n' for word in QUIETED)
+    text = f"#ifdef __GNUC__\n{pragmas}#endif\n{text}"
+    both = (first, second)
+    sizes = (max(getattr(f, f"sz_{kind}")() for f in both) for kind in ("arg", "res", "iw", "w"))
+    return Generated(text, loops, *(max(1, size) for size in sizes))
+
+
+def _looped(functions: Functions) -> tuple[ca.Function, ca.Function] | None:
+    """The unexpanded functions, where there are such with the same patterns."""
+    kept = {function.name(): function for function in functions.unexpanded}
+    first, second = functions.first, functions.with_hessian("curvature")
+    if not first.is_a("SXFunction"):
+        return first, second
+    found = kept.get(first.name()), kept.get(second.name())
+    for a, b in zip(found, (first, second), strict=True):
+        if a is None or any(a.sparsity_out(i) != b.sparsity_out(i) for i in range(b.n_out())):
+            return None
+    return found  # type: ignore[return-value]
+
+
+def _operations(function: ca.Function) -> int:
+    return int(function.n_instructions())
+
+
+def _named(function: ca.Function, name: str) -> ca.Function:
+    """The function under another name."""
+    scalar = function.is_a("SXFunction")
+    inputs = function.sx_in() if scalar else function.mx_in()
+    outputs = function.call(inputs, True, False)
+    return ca.Function(name, inputs, outputs, function.name_in(), function.name_out())
+
+
+def _text(functions: list[ca.Function], name: str) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            generator = ca.CodeGenerator("functions.c", {**_OPTIONS, "prefix": f"{name}_"})
+            for function in functions:
+                generator.add(function)
+            generator.generate(folder + os.sep)
+        except RuntimeError as error:
+            raise InputError(
+                f"CasADi writes no C for a function of the problem: {last_line(error)}"
+            ) from None
+        return (Path(folder) / "functions.c").read_text(encoding="utf-8")

@@ -1,0 +1,239 @@
+"""What an export needs: it is compiled, run, and its memory and instructions are counted."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.engine.compiler import BuildError, Compiler, environment, find_compiler
+from casadi_hybrid.engine.export.export import Case, Export
+from casadi_hybrid.engine.export.stack import deepest
+
+STRICT = (
+    "-std=c99", "-O2", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", "-pedantic", "-Icore",
+    "-I.",
+)  # fmt: skip
+_CALLS = ("-fcallgraph-info=su", "-fstack-usage")
+_SECONDS = 600.0
+
+
+@dataclass(slots=True)
+class Measured:
+    """What was measured; a figure that could not be had is None, and :attr:`notes` says why.
+
+    Attributes:
+        compiler: and its version.
+        seconds: of compiling all files, and of the functions' file alone.
+        code: bytes of code and constants of core, functions, plan, the stored start and the interface.
+        static: bytes of static memory that is written to.
+        stack: bytes of the deepest chain of calls.
+        solved: how many of the solves the warm mode solved, and of how many.
+        difference: the largest of any output from Python's, relative to max(1, |output|).
+        instructions: of the longest solve, and its number in the loop, 0 the stored start.
+        notes: sentences.
+    """
+
+    compiler: str
+    seconds: tuple[float, float] = (0.0, 0.0)
+    code: dict[str, int] = field(default_factory=dict)
+    static: int | None = None
+    stack: int | None = None
+    solved: tuple[int, int] = (0, 0)
+    difference: float = np.nan
+    instructions: tuple[int, int] | None = None
+    notes: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        of_all, of_functions = self.seconds
+        rows = {
+            "compiler": self.compiler,
+            "compile time": f"{of_all:.1f} s, of it the functions {of_functions:.1f} s",
+        }
+        if self.code:
+            parts = ", ".join(f"{name} {size}" for name, size in self.code.items())
+            rows["code and constants"] = f"{sum(self.code.values())} bytes: {parts}"
+        if self.static is not None:
+            rows["static memory"] = f"{self.static} bytes written to"
+        if self.stack is not None:
+            rows["stack"] = f"{self.stack} bytes at most, without the C library's own"
+        rows["warm mode"] = f"solved {self.solved[0]} of {self.solved[1]}"
+        rows["from Python"] = f"{self.difference:.2g} at most, relative to max(1, |number|)"
+        if self.instructions is not None:
+            most, number = self.instructions
+            rows["instructions"] = f"{most} at most, in solve {number} of {self.solved[1] - 1}"
+        rows.update({f"note {i}": note for i, note in enumerate(self.notes, 1)})
+        return "\n".join(f"{name:<18}  {value}" for name, value in rows.items())
+
+
+def measure(export: Export, compiler: Compiler | None = None, count: bool = True) -> Measured:
+    """Compile an export with all warnings as errors, run its solves, measure.
+
+    Args:
+        export: what was written.
+        compiler: by default the first that is found.
+        count: whether instructions are counted, which takes some fifty times as long as the solves.
+
+    Raises:
+        BuildError: where there is no compiler, or the files do not compile.
+    """
+    compiler = compiler or find_compiler()
+    if compiler is None:
+        raise BuildError("there is no C compiler to measure the export with")
+    found = Measured(str(compiler))
+    with tempfile.TemporaryDirectory() as folder:
+        build = Build(export, compiler, Path(folder))
+        build.compile(found)
+        build.run(found)
+        if count:
+            build.count(found)
+    return found
+
+
+class Build:
+    """An export compiled in a folder that goes away.
+
+    Args:
+        export: what was written.
+        compiler: what compiles it.
+        folder: for what it makes.
+    """
+
+    def __init__(self, export: Export, compiler: Compiler, folder: Path) -> None:
+        self._export, self._compiler, self._folder = export, compiler, folder
+        self._replay = folder / "replay"
+
+    def compile(self, found: Measured) -> None:
+        """All files, and what the objects have."""
+        export, began = self._export, time.perf_counter()
+        calls = self._knows_calls()
+        if not calls:
+            found.notes.append("the stack is not known: this compiler lists no calls, gcc does")
+        objects: dict[str, Path] = {}
+        of_functions = 0.0
+        for file in export.files:
+            if file.endswith(".c") and file != "main.c":
+                start = time.perf_counter()
+                objects[file] = self._object(file, calls)
+                if file == f"{export.name}_functions.c":
+                    of_functions = time.perf_counter() - start
+        self._run([*self._compiler.command, *map(str, objects.values()), "-lm",
+                   "-o", str(self._replay)])  # fmt: skip
+        found.seconds = time.perf_counter() - began, of_functions
+        del objects["replay.c"]
+        self._sizes(objects, found)
+        if calls:
+            texts = [path.with_suffix(".ci").read_text("utf-8") for path in objects.values()]
+            pointed = f"{export.name}.c:first", f"{export.name}.c:second"
+            found.stack = deepest(texts, f"{export.name}_solve", pointed)
+            if found.stack is None:
+                found.notes.append("the stack has no bound: a function calls itself, or is alike")
+
+    def run(self, found: Measured) -> None:
+        """The solves, compared with Python's."""
+        answers = self.answers()
+        cases = self._export.cases
+        apart = [0.0]
+        for case, (status, _, numbers) in zip(cases, answers, strict=True):
+            if status == 0:
+                expected = np.concatenate(list(case.outputs().values()))
+                apart.append(float(np.max(np.abs(numbers - expected) / _size(expected))))
+        found.difference = max(apart)
+        found.solved = sum(status == 0 for status, _, _ in answers), len(cases)
+
+    def answers(self) -> list[tuple[int, int, Vector]]:
+        """Status, steps and numbers of every solve."""
+        lines = self._run([str(self._replay)], spoken(self._export.cases)).splitlines()
+        rows = [line.split() for line in lines]
+        return [(int(row[0]), int(row[1]), np.array(row[2:], dtype=float)) for row in rows]
+
+    def count(self, found: Measured) -> None:
+        """Instructions of the longest solve."""
+        if shutil.which("valgrind") is None:
+            found.notes.append("instructions were not counted: there is no valgrind here")
+            return
+        name, out = f"{self._export.name}_solve_in", self._folder / "counted"
+        self._run(
+            ["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={out}",
+             f"--toggle-collect={name}", f"--dump-after={name}", str(self._replay)],
+            spoken(self._export.cases),
+        )  # fmt: skip
+        counts = []
+        for number in range(1, len(self._export.cases) + 1):
+            text = Path(f"{out}.{number}").read_text(encoding="utf-8")
+            counted = re.search(r"^(?:summary|totals): (\d+)", text, re.MULTILINE)
+            counts.append(int(counted[1]) if counted else 0)
+        most = int(np.argmax(counts))
+        found.instructions = counts[most], most
+
+    def _object(self, file: str, calls: bool) -> Path:
+        path = self._folder / file.replace("/", "_").replace(".c", ".o")
+        flags = (*_flags(self._compiler), *(_CALLS if calls else ()))
+        self._run([*self._compiler.command, *flags, "-c", file, "-o", str(path)])
+        return path
+
+    def _knows_calls(self) -> bool:
+        probe = self._folder / "probe.c"
+        probe.write_text("int probe(void);\nint probe(void) { return 0; }\n", encoding="utf-8")
+        words = [*self._compiler.command, *_CALLS, "-c", str(probe), "-o",
+                 str(probe.with_suffix(".o"))]  # fmt: skip
+        try:
+            self._run(words)
+        except BuildError:
+            return False
+        return probe.with_suffix(".ci").exists()
+
+    def _sizes(self, objects: dict[str, Path], found: Measured) -> None:
+        if shutil.which("size") is None:
+            found.notes.append("sizes of the code are not known: there is no program size here")
+            return
+        name, static = self._export.name, 0
+        known = {f"{name}_{part}.c": part for part in ("functions", "plan", "stored")}
+        for file, path in objects.items():
+            text, data, bss = self._run(["size", str(path)]).splitlines()[1].split()[:3]
+            part = "core" if file.startswith("core/") else known.get(file, "interface")
+            found.code[part] = found.code.get(part, 0) + int(text)
+            # Constants with addresses in them are counted as data by some.
+            if file.endswith("_plan.c"):
+                found.code[part] += int(data)
+                static -= int(data)
+            static += int(data) + int(bss)
+        found.static = static
+
+    def _run(self, words: Sequence[str], text: str = "") -> str:
+        try:
+            done = subprocess.run(
+                words, input=text, capture_output=True, text=True, check=False,
+                cwd=self._export.folder, env=environment(), timeout=_SECONDS,
+            )  # fmt: skip
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise BuildError(f"{shlex.join(words)} cannot be run: {error}") from None
+        if done.returncode:
+            said = done.stderr.strip() or done.stdout.strip()
+            raise BuildError(f"{shlex.join(words)} ended with {done.returncode}: {said[-2000:]}")
+        return done.stdout
+
+
+def spoken(cases: Sequence[Case]) -> str:
+    """The solves as ``replay.c`` reads them."""
+    lines = (np.concatenate(list(case.inputs().values())) for case in cases)
+    return "\n".join(" ".join(repr(float(number)) for number in line) for line in lines) + "\n"
+
+
+def _flags(compiler: Compiler) -> tuple[str, ...]:
+    """With what the compiler needs for itself: nothing for this very processor alone."""
+    own = (flag for flag in compiler.flags if flag.startswith(("-mcpu", "-fno-sanitize")))
+    return (*STRICT, *own)
+
+
+def _size(numbers: Vector) -> Vector:
+    return np.maximum(1.0, np.abs(numbers))

@@ -1,0 +1,111 @@
+/* The solver of @NAME@: its functions and its plan, handed to the core. */
+#include <math.h>
+#include <string.h>
+
+#include "@NAME@.h"
+#include "core/hybrid.h"
+
+extern const hybrid_plan @NAME@_plan;
+
+/* @NAME@_functions.c */
+int @NAME@_first(const double **arg, double **res, int *iw, double *w, int mem);
+int @NAME@_second(const double **arg, double **res, int *iw, double *w, int mem);
+
+/* x, p -> f, grad f, g, J, one after the other. */
+static int first(void *self, const double *x, const double *p, double *out) {
+    @NAME@_memory *memory = self;
+    memory->arg[0] = x;
+    memory->arg[1] = p;
+    memory->res[0] = out;
+    memory->res[1] = out + 1;
+    memory->res[2] = out + @g_at@;
+    memory->res[3] = out + @J_at@;
+    return @NAME@_first(memory->arg, memory->res, memory->iw, memory->w, 0);
+}
+
+/* x, lam_g, p -> the Hessian of L. */
+static int second(void *self, const double *x, const double *lam_g, const double *p, double *out) {
+    @NAME@_memory *memory = self;
+    memory->arg[0] = x;
+    memory->arg[1] = lam_g;
+    memory->arg[2] = p;
+    memory->res[0] = out;
+    return @NAME@_second(memory->arg, memory->res, memory->iw, memory->w, 0);
+}
+
+/* The working set of a solution at which nothing is active. */
+static const signed char no_side_x[@UPPER@_N_X], no_side_g[@UPPER@_PLACES_G];
+
+static int all_zero(const double *v, int count) {
+    while (count > 0)
+        if (v[--count] != 0.0) return 0;
+    return 1;
+}
+
+int @NAME@_solve_in(@NAME@_memory *memory, const @NAME@_in *in, @NAME@_out *out) {
+    hybrid_functions functions;
+    hybrid_numbers numbers;
+    hybrid_answer answer;
+    memset(&functions, 0, sizeof functions);
+    memset(&numbers, 0, sizeof numbers);
+    memset(&answer, 0, sizeof answer);
+    functions.first = first;
+    functions.second = second;
+    functions.self = memory;
+    numbers.x0 = in->x0;
+    numbers.p = in->p;
+    numbers.lbx = in->lbx;
+    numbers.ubx = in->ubx;
+    numbers.lbg = in->lbg;
+    numbers.ubg = in->ubg;
+    numbers.lam_x0 = in->lam_x0;
+    numbers.lam_g0 = in->lam_g0;
+    if (in->of_solution && all_zero(in->lam_x0, @UPPER@_N_X) &&
+        all_zero(in->lam_g0, @UPPER@_N_G)) {
+        numbers.side_x = no_side_x;
+        numbers.side_g = no_side_g;
+    }
+    numbers.tol = in->tol;
+    numbers.feasibility = in->feasibility;
+    numbers.stationarity = in->stationarity;
+    numbers.complementarity = in->complementarity;
+    numbers.max_iter = in->max_iter;
+    answer.x = out->x;
+    answer.g = out->g;
+    answer.lam_x = out->lam_x;
+    answer.lam_g = out->lam_g;
+    answer.gradient = memory->gradient;
+    answer.gradient0 = memory->gradient0;
+    answer.J = memory->J;
+    answer.J0 = memory->J0;
+    answer.end.f = answer.end.feasibility = INFINITY;
+    answer.end.stationarity = answer.end.complementarity = INFINITY;
+    /* The start, where it ends before there is anything else. */
+    memcpy(out->x, in->x0, sizeof out->x);
+    memset(out->g, 0, sizeof out->g);
+    memcpy(out->lam_x, in->lam_x0, sizeof out->lam_x);
+    memcpy(out->lam_g, in->lam_g0, sizeof out->lam_g);
+    out->status = hybrid_warm(&@NAME@_plan, &functions, &numbers, memory->numbers,
+                              memory->integers, &answer);
+    out->f = answer.end.f;
+    out->feasibility = answer.end.feasibility;
+    out->stationarity = answer.end.stationarity;
+    out->complementarity = answer.end.complementarity;
+    out->steps = answer.steps;
+    out->factors = answer.factors;
+    return out->status;
+}
+
+void @NAME@_next(@NAME@_in *in, const @NAME@_out *out) {
+    memcpy(in->x0, out->x, sizeof in->x0);
+    memcpy(in->lam_x0, out->lam_x, sizeof in->lam_x0);
+    memcpy(in->lam_g0, out->lam_g, sizeof in->lam_g0);
+    in->of_solution = 1;
+}
+
+const char *@NAME@_word(int status) {
+    switch (status) {
+@words@
+    default: return "no status of this solver";
+    }
+}
