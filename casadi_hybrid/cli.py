@@ -117,7 +117,9 @@ def _add_export(commands: Any) -> None:
         help="MODULE:FUNCTION or FILE.py:FUNCTION; the function's name is 'problem' if left out",
     )
     export.add_argument("--out", type=Path, required=True, metavar="DIR", help="for the files")
-    export.add_argument("--name", help="what names begin with (default: the solver's or function's)")
+    export.add_argument(
+        "--name", help="what names begin with (default: that of the solver or the function)"
+    )
     export.add_argument(
         "--loops",
         action=argparse.BooleanOptionalAction,

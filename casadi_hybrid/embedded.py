@@ -94,7 +94,8 @@ def _module(where: str) -> ModuleType:
             sys.path.insert(0, "")
             return importlib.import_module(where)
         except ModuleNotFoundError as error:
-            raise InputError(f"there is no module {error.name!r}; a file's name ends in .py") from None
+            message = f"there is no module {error.name!r}; a file's name ends in .py"
+            raise InputError(message) from None
         finally:
             sys.path.remove("")
     if not path.is_file():

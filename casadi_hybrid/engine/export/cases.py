@@ -52,9 +52,7 @@ def gather(
 _START = "x0", "lam_x0", "lam_g0"
 
 
-def _warm(
-    solve: Callable[..., Any], arguments: dict[str, Any], from_: Any, label: str
-) -> Case:
+def _warm(solve: Callable[..., Any], arguments: dict[str, Any], from_: Any, label: str) -> Case:
     """A solve from multipliers: those given, else those of a solution."""
     arguments = {"lam_x0": from_.lam_x, "lam_g0": from_.lam_g, **arguments}
     lam_x0, lam_g0 = (np.array(arguments[key], dtype=float).ravel() for key in _START[1:])

@@ -254,12 +254,14 @@ def _bytes(address: int, count: int) -> bytes:
 def _stored(case: Case, limits: Limits, name: str) -> str:
     """The file with the stored start and the answer from there."""
     tolerances, inputs, outputs = limits.tolerances, case.inputs(), case.outputs()
-    numbers = {
+    numbers: dict[str, float | Vector] = {
         **inputs, "tol": limits.scaled_tol, "feasibility": tolerances.feasibility,
         "stationarity": tolerances.stationarity, "complementarity": tolerances.complementarity,
         "max_iter": int(limits.max_iter), "of_solution": 1,
     }  # fmt: skip
-    answer = {**outputs, "f": case.answer.f, "status": 0, "steps": case.answer.iterations}
+    answer: dict[str, float | Vector] = {
+        **outputs, "f": case.answer.f, "status": 0, "steps": case.answer.iterations,
+    }  # fmt: skip
     return (
         f"/* A start beside a solution of {name}, and what Python answered from there: of the\n"
         " * residuals and factorizations it says nothing. */\n"

@@ -89,7 +89,7 @@ def _looped(functions: Functions) -> tuple[ca.Function, ca.Function] | None:
     for a, b in zip(found, (first, second), strict=True):
         if a is None or any(a.sparsity_out(i) != b.sparsity_out(i) for i in range(b.n_out())):
             return None
-    return found  # type: ignore[return-value]
+    return found
 
 
 def _operations(function: ca.Function) -> int:

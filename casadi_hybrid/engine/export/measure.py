@@ -34,7 +34,7 @@ class Measured:
     Attributes:
         compiler: and its version.
         seconds: of compiling all files, and of the functions' file alone.
-        code: bytes of code and constants of core, functions, plan, the stored start and the interface.
+        code: bytes of code and constants by part: core, functions, plan, stored start, interface.
         static: bytes of static memory that is written to.
         stack: bytes of the deepest chain of calls.
         solved: how many of the solves the warm mode solved, and of how many.

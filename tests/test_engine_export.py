@@ -1,0 +1,427 @@
+"""A solver as C99: it compiles without a warning, and answers what Python answers."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from casadi_hybrid import InputError, nlpsol
+from casadi_hybrid.cli import main
+from casadi_hybrid.engine.compiler import compiler_of
+from casadi_hybrid.engine.export import measure as measuring
+from casadi_hybrid.engine.export.core import core_of, statuses
+from casadi_hybrid.engine.export.measure import Build, measure, spoken
+from casadi_hybrid.engine.export.stack import deepest
+from casadi_hybrid.engine.library import core_sources, engine, engine_status
+from casadi_hybrid.engine.warm import WORDS
+
+ROOT = Path(__file__).resolve().parent.parent
+SANITIZED = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+CLOSE = 1e-12
+
+
+@pytest.fixture(scope="module", autouse=True)
+def there_is_an_engine():
+    if engine() is None:
+        pytest.skip(f"no export without the engine: {engine_status().reason}")
+
+
+def van_der_pol(N=12):
+    """Multiple shooting of an oscillator, its stages mapped; (nlp, step, arguments)."""
+    x, u = ca.SX.sym("x", 2), ca.SX.sym("u")
+    slope = ca.Function("slope", [x, u], [ca.vertcat((1 - x[1] ** 2) * x[0] - x[1] + u, x[0])])
+    step = ca.Function("step", [x, u], [x + 0.2 * slope(x + 0.1 * slope(x, u), u)])
+    X, U, p = ca.MX.sym("X", 2, N + 1), ca.MX.sym("U", 1, N), ca.MX.sym("p", 2)
+    shot = step.map(N)(X[:, :-1], U) - X[:, 1:]
+    nlp = {
+        "x": ca.veccat(X, U), "p": p, "f": ca.sumsqr(X) + ca.sumsqr(U),
+        "g": ca.vertcat(X[:, 0] - p, ca.vec(shot)),
+    }  # fmt: skip
+    at = np.r_[np.full(2 * N + 2, np.inf), np.full(N, 0.8)]
+    return nlp, step, {"p": [0, 1], "lbx": -at, "ubx": at, "lbg": 0, "ubg": 0}
+
+
+def corridor(N=5):
+    """Inequalities on one side and both, an equation, a row without bounds, a fixed variable."""
+    x, p = ca.SX.sym("x", N), ca.SX.sym("p")
+    rows = [x[k] * x[k + 1] for k in range(N - 1)]
+    g = ca.vertcat(*rows, ca.sum1(x) - p, ca.sumsqr(x), ca.exp(x[0]))
+    nlp = {"x": x, "p": p, "f": ca.sumsqr(x - ca.DM(range(N))) + ca.sin(x[1]), "g": g}
+    lbg = np.r_[np.full(N - 1, -np.inf), 0.0, -np.inf, 0.1]
+    ubg = np.r_[np.linspace(0.3, 2.0, N - 1), 0.0, np.inf, 3.0]
+    lbx, ubx = np.full(N, -np.inf), np.full(N, 2.5)
+    lbx[3] = ubx[3] = 0.5
+    arguments = {"x0": 0.5, "p": 2.0, "lbx": lbx, "ubx": ubx, "lbg": lbg, "ubg": ubg}
+    return nlp, arguments
+
+
+@pytest.fixture(scope="module")
+def oscillator(tmp_path_factory):
+    """A closed loop of 20 steps, exported."""
+    nlp, step, arguments = van_der_pol()
+    solver = nlpsol("vdp", "hybrid", nlp)
+    controls = slice(2 * 13, 2 * 13 + 1)
+
+    def loop():
+        state = np.array([0.0, 1.0])
+        for k in range(20):
+            disturbance = 0.02 * np.array([np.sin(k), np.cos(2 * k)])
+            state = step(state, solver.result.x[controls]).full().ravel() + disturbance
+            yield {"p": state}
+
+    return solver.export(tmp_path_factory.mktemp("vdp"), loop=loop(), loops=True, **arguments)
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    """A problem with every kind of bound, exported, with bounds and parameters that change."""
+    nlp, arguments = corridor()
+    solver = nlpsol("rows", "hybrid", nlp)
+    ubg, raised = arguments["ubg"], 0.02 * (arguments["ubg"] > 0)
+    loop = [{"p": 2.0 + 0.1 * k, "ubg": ubg + raised * k} for k in range(6)]
+    return solver.export(tmp_path_factory.mktemp("rows"), loop=loop, **arguments)
+
+
+@pytest.fixture(scope="module")
+def sanitized(rows, tmp_path_factory):
+    """The objects of that problem under the sanitizers."""
+    command = shutil.which("gcc") or shutil.which("clang") or shutil.which("cc")
+    if command is None:
+        pytest.skip("no C compiler on this machine")
+    folder = tmp_path_factory.mktemp("objects")
+    flags = [flag.replace("-O2", "-O1") for flag in measuring.STRICT]
+    inside = [f"-I{rows.folder}", f"-I{rows.folder / 'core'}"]
+    files = [str(rows.folder / file) for file in rows.files if file.endswith(".c")]
+    parts = [file for file in files if Path(file).name not in ("main.c", "replay.c")]
+    try:
+        subprocess.run([command, *flags, *SANITIZED, *inside, "-c", *parts], cwd=folder, check=True,
+                       capture_output=True, text=True)  # fmt: skip
+        probe = folder / "probe.c"
+        probe.write_text("int main(void) { return 0; }\n")
+        subprocess.run([command, *SANITIZED, str(probe), "-o", str(folder / "probe")], check=True,
+                       capture_output=True)  # fmt: skip
+    except subprocess.CalledProcessError as error:
+        if "probe.c" not in error.cmd[-3]:
+            raise AssertionError(error.stderr) from None
+        pytest.skip("this compiler has no sanitizers here")
+    objects = [str(path) for path in folder.glob("*.o")]
+
+    def link(source):
+        program = folder / Path(source).stem
+        words = [command, *flags, *SANITIZED, *inside, str(source), *objects, "-lm"]
+        done = subprocess.run([*words, "-o", str(program)], capture_output=True, text=True,
+                              check=False)  # fmt: skip
+        assert not done.returncode, done.stderr
+        return program
+
+    return link
+
+
+def run(program, text=""):
+    """What a program prints; a sanitizer's finding fails."""
+    done = subprocess.run([str(program)], input=text, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+    return done.stdout
+
+
+# --- what is exported answers as Python does -----------------------------------------------------
+
+
+def test_a_closed_loop_answers_as_python_does(oscillator, compiler):
+    assert all(case.answer.engine == "c" for case in oscillator.cases)
+    measured = measure(oscillator, compiler_of((compiler,)), count=False)
+    assert measured.solved == (21, 21)
+    assert measured.difference <= CLOSE
+    assert measured.static in (None, oscillator.memory)
+    assert oscillator.looped
+    if "gcc" in measured.compiler:
+        assert 200 < measured.stack < 20_000
+    assert "compile time" in str(measured)
+    assert str(oscillator.memory) in str(oscillator)
+
+
+def test_every_kind_of_bound_under_the_sanitizers(rows, sanitized):
+    found = run(sanitized(rows.folder / "replay.c"), spoken(rows.cases)).splitlines()
+    sets = set()
+    for line, case in zip(found, rows.cases, strict=True):
+        status, _, *numbers = line.split()
+        assert int(status) == 0
+        expected = np.concatenate(list(case.outputs().values()))
+        numbers = np.array(numbers, dtype=float)
+        np.testing.assert_allclose(numbers, expected, rtol=CLOSE, atol=CLOSE)
+        sets.add(tuple(np.sign(case.answer.lam_g)))
+    assert len(sets) > 1  # the active rows have changed on the way
+    said = run(sanitized(rows.folder / "main.c"))
+    assert "status 0" in said
+
+
+def test_what_cannot_be_solved_has_a_status(rows, sanitized):
+    """Bounds of other kinds, numbers that are none, functions that are not defined."""
+    inputs = rows.cases[0].inputs()
+    given = [
+        {**inputs, "lbx": np.full(5, -np.inf)},
+        {**inputs, "ubg": np.full(7, np.inf)},
+        {**inputs, "p": np.array([np.nan])},
+        {**inputs, "lbx": inputs["ubx"] + 1},
+        {**inputs, "x0": np.full(5, 1e3)},
+        inputs,
+    ]
+    lines = (" ".join(map(repr, map(float, np.concatenate(list(one.values()))))) for one in given)
+    found = run(sanitized(rows.folder / "replay.c"), "\n".join(lines)).splitlines()
+    known = statuses(core_of("hybrid_warm"))
+    expected = ["OTHER_PATTERN", "OTHER_PATTERN", "BAD_NUMBERS", "BAD_NUMBERS", "UNDEFINED"]
+    assert [int(line.split()[0]) for line in found] == [*(known[word] for word in expected), 0]
+
+
+def test_memory_that_is_handed_in(rows, sanitized, tmp_path):
+    """Two solves in one memory, a start without multipliers, and the sizes that were said."""
+    (tmp_path / "driver.c").write_text(
+        """
+#include <stdio.h>
+#include <string.h>
+#include "rows.h"
+int main(void) {
+    static rows_memory memory;
+    static rows_in in;
+    static rows_out out;
+    memset(&memory, 0xff, sizeof memory);
+    printf("%d %d %d\\n", (int)sizeof memory, (int)sizeof in, (int)sizeof out);
+    in = rows_stored;
+    printf("%d\\n", rows_solve_in(&memory, &in, &out));
+    rows_next(&in, &out);
+    in.p[0] += 0.1;
+    printf("%d %d\\n", rows_solve_in(&memory, &in, &out), out.steps > 0);
+    memset(in.lam_x0, 0, sizeof in.lam_x0);
+    memset(in.lam_g0, 0, sizeof in.lam_g0);
+    in.of_solution = 0;
+    printf("%s\\n", rows_word(rows_solve_in(&memory, &in, &out)));
+    printf("%s\\n", rows_word(-1));
+    return 0;
+}
+"""
+    )
+    sizes, first, second, cold, none = run(sanitized(tmp_path / "driver.c")).splitlines()
+    assert [int(size) for size in sizes.split()] == [rows.memory, rows.input, rows.output]
+    assert (first, second) == ("0", "0 1")
+    assert cold == "there is no warm start"
+    assert none == "no status of this solver"
+
+
+def test_a_solution_at_which_nothing_is_active(tmp_path, compiler):
+    """All multipliers are zero there, which is no start without multipliers."""
+    x, p = ca.SX.sym("x", 2), ca.SX.sym("p")
+    solver = nlpsol("s", "hybrid", {"x": x, "p": p, "f": ca.sumsqr(x - p) + x[0] ** 4})
+    export = solver.export(tmp_path, "free", p=1.0, loop=[{"p": 2.0}, {"p": 2.5}])
+    build = Build(export, compiler_of((compiler,)), tmp_path)
+    found = measuring.Measured("")
+    build.compile(found)
+    build.run(found)
+    assert found.solved == (3, 3)
+    assert found.difference <= CLOSE
+
+
+# --- what is written -----------------------------------------------------------------------------
+
+
+def test_the_core_is_what_the_mode_needs():
+    core = core_of("hybrid_warm")
+    assert {"hot.c", "form.c", "ldl_factor.c", "hybrid.h", "constants.h"} <= set(core)
+    assert not {"buffered.c", "clock.c", "ldl_analyse.c", "version.c"} & set(core)
+    text = "".join(text for file, text in core.items() if file.endswith(".c"))
+    assert "malloc" not in text
+    assert "stdio" not in text
+    with pytest.raises(KeyError):
+        core_of("hybrid_nothing")
+
+
+def test_every_status_has_a_word():
+    known = statuses(core_sources().files)
+    assert list(known.values()) == list(range(len(WORDS)))
+
+
+def test_the_license_is_that_of_the_project(rows):
+    assert (rows.folder / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
+
+
+def test_files_hold_what_the_page_lists(rows):
+    page = (rows.folder / "README.md").read_text()
+    for file in rows.files:
+        assert (
+            f"`{file}`" in page
+            or file.startswith("core/")
+            or file in ("CMakeLists.txt", "README.md")
+        )
+    assert "@" not in "".join(
+        (rows.folder / f).read_text() for f in ("README.md", "rows.h", "rows.c")
+    )
+    assert "4 free variables and 1 fixed ones, 1 equations, 5 inequalities and 1 rows" in page
+
+
+def test_straight_code_and_loops(oscillator, tmp_path):
+    nlp, _, arguments = van_der_pol(3)
+    straight = nlpsol("few", "hybrid", nlp).export(tmp_path, **arguments)
+    assert not straight.looped  # few operations
+    nlp, _, arguments = van_der_pol(60)
+    looped = nlpsol("many", "hybrid", nlp).export(tmp_path, **arguments)
+    assert looped.looped
+
+    def lines(export):
+        return (export.folder / f"{export.name}_functions.c").read_text().count("\n")
+
+    # Of five times as many stages only the patterns are longer.
+    assert lines(looped) < 3 * lines(oscillator)
+
+
+def test_the_deepest_chain_of_calls():
+    texts = [
+        'node: { title: "a" label: "a\\nf.c:1:1\\n100 bytes (static)" }\n'
+        'node: { title: "b" label: "b\\nf.c:2:1\\n30 bytes (dynamic,bounded)" }\n'
+        'edge: { sourcename: "a" targetname: "b" }\nedge: { sourcename: "a" targetname: "c" }\n'
+        'edge: { sourcename: "b" targetname: "__indirect_call" }\n',
+        'node: { title: "c" label: "c\\ng.c:1:1\\n35 bytes (static)" }\n'
+        'node: { title: "g.c:d" label: "d\\ng.c:2:1\\n8 bytes (static)" }\n',
+    ]
+    assert deepest(texts, "a", ["g.c:d"]) == 138
+    assert deepest(texts, "a", []) == 135
+    assert (
+        deepest([*texts, 'edge: { sourcename: "g.c:d" targetname: "a" }'], "a", ["g.c:d"]) is None
+    )
+
+
+# --- what is refused -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"name": "2nd"}, "name is '2nd'"),
+        ({"name": "math"}, "name is 'math'"),
+        ({"loops": True}, "none to keep"),
+        ({"ubg": -5.0, "lbg": -5.0}, "failed, and an export stores solutions"),
+        ({"loop": [{"lbx": 0.0}]}, "solve 1 of the loop has bounds of other kinds"),
+        ({"p": [1, 2, 3]}, "p must"),
+        ({"q": 1}, "unknown argument 'q'"),
+    ],
+)
+def test_refusals(tmp_path, change, message):
+    nlp, arguments = corridor()
+    with pytest.raises(InputError, match=message):
+        nlpsol("refused", "hybrid", nlp).export(tmp_path / "out", **{**arguments, **change})
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_problem_without_second_derivatives_is_refused(tmp_path):
+    nlp, arguments = corridor()
+    solver = nlpsol("s", "hybrid", nlp, {"hessian_approximation": "limited-memory"})
+    with pytest.raises(InputError, match="second derivatives are needed"):
+        solver.export(tmp_path, **arguments)
+
+
+# --- the command ---------------------------------------------------------------------------------
+
+MODULE = """
+import casadi as ca
+x, p = ca.SX.sym("x", 2), ca.SX.sym("p")
+nlp = {"x": x, "p": p, "f": ca.sumsqr(x - p), "g": x[0] + x[1]}
+def problem():
+    return nlp, {"p": 1, "lbg": 0, "ubg": 1}, [{"p": 1.2}]
+def alone():
+    return nlp
+def wrong():
+    return 3
+"""
+
+
+def test_the_command_writes_a_folder(tmp_path, capsys):
+    (tmp_path / "model.py").write_text(MODULE)
+    place = str(tmp_path / "model.py")
+    assert main(["export", place, "--out", str(tmp_path / "a"), "--no-measure"]) == 0
+    assert (tmp_path / "a" / "problem.h").is_file()
+    assert "memory of a solve" in capsys.readouterr().out
+    words = ["export", f"{place}:alone", "--out", str(tmp_path / "b"), "--name", "small"]
+    assert main([*words, "--no-measure"]) == 0
+    assert (tmp_path / "b" / "small_plan.c").is_file()
+
+
+def test_the_command_takes_a_module(tmp_path, monkeypatch):
+    (tmp_path / "a_model_for_export.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    words = ["export", "a_model_for_export:problem", "--out", "out", "--no-measure"]
+    assert main(words) == 0
+    assert (tmp_path / "out" / "problem.c").is_file()
+    assert sys.modules.pop("a_model_for_export")
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ("model.py:nothing", "has no function 'nothing'"),
+        ("model.py:wrong", "not int"),
+        ("no_such.py", "there is no file no_such.py"),
+        ("no_such_module:problem", "there is no module 'no_such_module'"),
+    ],
+)
+def test_the_command_refuses(tmp_path, monkeypatch, capsys, place, message):
+    (tmp_path / "model.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    assert main(["export", place, "--out", "out"]) == 2
+    assert message in capsys.readouterr().err
+
+
+# --- other tools, where there are any ------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("which", ["gcc", "clang", "zig"])
+def test_compilers(oscillator, rows, which):
+    if which == "zig":
+        if importlib.util.find_spec("ziglang") is None:
+            pytest.skip("there is no wheel ziglang")
+        found = compiler_of((sys.executable, "-m", "ziglang", "cc"))
+    elif shutil.which(which):
+        found = compiler_of((which,))
+    else:
+        pytest.skip(f"there is no {which}")
+    for export in (oscillator, rows):
+        measured = measure(export, found, count=False)
+        assert measured.solved[0] == measured.solved[1] == len(export.cases)
+        assert measured.difference <= CLOSE
+
+
+@pytest.mark.slow
+def test_valgrind(rows, compiler, tmp_path):
+    if shutil.which("valgrind") is None:
+        pytest.skip("there is no valgrind")
+    measured = measure(rows, compiler_of((compiler,)))
+    most, number = measured.instructions
+    assert 1_000 < most < 1_000_000
+    assert 0 <= number < len(rows.cases)
+    build = Build(rows, compiler_of((compiler,)), tmp_path)
+    build.compile(measured)
+    words = ["valgrind", "-q", "--error-exitcode=9", "--leak-check=full", str(tmp_path / "replay")]
+    done = subprocess.run(words, input=spoken(rows.cases), capture_output=True, text=True,
+                          check=False)  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.slow
+def test_cmake(rows, tmp_path):
+    if shutil.which("cmake") is None:
+        pytest.skip("there is no cmake")
+    environment = {**os.environ, "CTEST_OUTPUT_ON_FAILURE": "1"}
+    for words in (
+        ["cmake", "-S", str(rows.folder), "-B", "."],
+        ["cmake", "--build", "."],
+        ["ctest"],
+    ):
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False,
+                              env=environment)  # fmt: skip
+        assert not done.returncode, done.stdout + done.stderr
