@@ -1,4 +1,4 @@
-"""The command line: ``casadi-hybrid run <scenario>``, ``reproduce``, ``study``, ``claims``."""
+"""The command line: ``casadi-hybrid run``, ``reproduce``, ``study``, ``claims``, ``benchmark``."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any
 
 from casadi_hybrid import __version__
 from casadi_hybrid.basics.errors import InputError, suggest
+from casadi_hybrid.benchmark import command as benchmark
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -25,7 +26,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if arguments.command == "run":
             return _run(arguments, rest)
-        command = {"reproduce": _reproduce, "study": _study, "claims": _claims}
+        command = {
+            "reproduce": _reproduce, "study": _study, "claims": _claims, "benchmark": benchmark.run,
+        }  # fmt: skip
         return command[arguments.command](arguments)
     except (InputError, OSError) as error:
         print(f"casadi-hybrid: error: {error}", file=sys.stderr)
@@ -82,6 +85,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Run every theorem's claim and the counter-example to each hypothesis.",
     )
     claims.add_argument("--json", action="store_true", help="print the claims as JSON")
+    benchmark.add_arguments(commands)
     return parser
 
 

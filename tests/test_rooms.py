@@ -14,7 +14,7 @@ ROOMS = (
     "basics", "kernel", "problem", "point", "law", "rules", "iterations", "stopping", "course",
     "loop", "standard_form", "barrier", "answer", "explain", "result", "call", "equations",
     "attempts", "methods", "solver", "verify", "casadi_api", "plotting", "paper", "claims", "study",
-    "cli",
+    "benchmark", "cli",
 )  # fmt: skip
 LARGEST = 16
 
