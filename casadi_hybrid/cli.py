@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from casadi_hybrid import __version__
+from casadi_hybrid import __version__, embedded
 from casadi_hybrid.basics.errors import InputError, suggest
+from casadi_hybrid.benchmark import command as benchmark
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -30,7 +31,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             "study": _study,
             "claims": _claims,
             "doctor": _doctor,
-            "export": _export,
+            "benchmark": benchmark.run,
+            "export": embedded.run,
         }
         return command[arguments.command](arguments)
     except (InputError, OSError) as error:
@@ -88,6 +90,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Run every theorem's claim and the counter-example to each hypothesis.",
     )
     claims.add_argument("--json", action="store_true", help="print the claims as JSON")
+    benchmark.add_arguments(commands)
 
     doctor = commands.add_parser(
         "doctor",
@@ -97,37 +100,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     doctor.add_argument("--json", action="store_true", help="print what was found as JSON")
 
-    _add_export(commands)
+    embedded.add_arguments(commands)
     return parser
-
-
-def _add_export(commands: Any) -> None:
-    export = commands.add_parser(
-        "export",
-        help="a solver as C99 without dependencies, for machines without Python",
-        description="Write the warm mode of a solver as C99, compile it with all warnings as "
-        "errors, compare it with Python, and print its memory, stack and instructions. PROBLEM is "
-        "a function of a module or a file that returns an nlp dictionary, a Problem or a solver; "
-        "or one of these, a dictionary of arguments (p, lbx, …), and a list of changes of them, "
-        "solved one after another, in a tuple.",
-    )
-    export.add_argument(
-        "problem",
-        metavar="PROBLEM",
-        help="MODULE:FUNCTION or FILE.py:FUNCTION; the function's name is 'problem' if left out",
-    )
-    export.add_argument("--out", type=Path, required=True, metavar="DIR", help="for the files")
-    export.add_argument(
-        "--name", help="what names begin with (default: that of the solver or the function)"
-    )
-    export.add_argument(
-        "--loops",
-        action=argparse.BooleanOptionalAction,
-        help="keep mapped stages as loops (default: where straight code is long)",
-    )
-    export.add_argument(
-        "--no-measure", action="store_true", help="write the files only; nothing is compiled"
-    )
 
 
 def _add_study(commands: Any) -> None:
@@ -259,24 +233,6 @@ def _doctor(arguments: argparse.Namespace) -> int:
     found = examine()
     print(json.dumps(found.to_dict()) if arguments.json else found)
     return 1 if found.broken else 0
-
-
-def _export(arguments: argparse.Namespace) -> int:
-    from casadi_hybrid.embedded import export, read  # noqa: PLC0415
-    from casadi_hybrid.engine.compiler import BuildError  # noqa: PLC0415
-    from casadi_hybrid.engine.export.measure import measure  # noqa: PLC0415
-
-    given = read(arguments.problem)
-    written = export(given, arguments.out, arguments.name, arguments.loops)
-    print(written)
-    if not arguments.no_measure:
-        try:
-            measured = measure(written)
-        except BuildError as error:
-            print(f"casadi-hybrid: error: {error}", file=sys.stderr)
-            return 1
-        print(measured)
-    return 0
 
 
 def _run(arguments: argparse.Namespace, rest: Sequence[str]) -> int:

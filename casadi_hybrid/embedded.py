@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import importlib.util
+import json
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,7 +16,9 @@ from typing import Any
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.casadi_api.interface import nlpsol
 from casadi_hybrid.casadi_api.solver import NlpSolver
-from casadi_hybrid.engine.export.export import Export, check_name
+from casadi_hybrid.engine.compiler import BuildError
+from casadi_hybrid.engine.export.export import CLOSE, Export, check_name
+from casadi_hybrid.engine.export.measure import measure
 from casadi_hybrid.problem.problem import Problem
 
 FUNCTION = "problem"
@@ -37,6 +41,60 @@ class Given:
     problem: Any
     arguments: Mapping[str, Any]
     loop: Iterable[Mapping[str, Any]]
+
+
+def add_arguments(commands: Any) -> None:
+    """Add the command to the others."""
+    parser = commands.add_parser(
+        "export",
+        help="a solver as C99 without dependencies, for machines without Python",
+        description="Write the warm mode of a solver as C99, compile it with all warnings as "
+        "errors, compare it with Python, and print its memory, stack and instructions. PROBLEM is "
+        "a function of a module or a file that returns an nlp dictionary, a Problem or a solver; "
+        "or, in a tuple, one of these, a dictionary of arguments (p, lbx, …) of the first solve, "
+        "and a list of changes of them, solved one after another.",
+    )
+    parser.add_argument(
+        "problem",
+        metavar="PROBLEM",
+        help=f"MODULE:FUNCTION or FILE.py:FUNCTION; without FUNCTION it is {FUNCTION!r}",
+    )
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="for the files")
+    parser.add_argument(
+        "--name", help="what names begin with (default: that of the solver or the function)"
+    )
+    parser.add_argument(
+        "--loops",
+        action=argparse.BooleanOptionalAction,
+        help="keep mapped stages as loops (default: where straight code is long)",
+    )
+    parser.add_argument(
+        "--no-measure", action="store_true", help="write the files only; nothing is compiled"
+    )
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; its exit code: 1 where C does not answer as Python does.
+
+    Raises:
+        InputError: for wrong input.
+        OSError: where the folder cannot be written to.
+    """
+    written = export(read(arguments.problem), arguments.out, arguments.name, arguments.loops)
+    if not arguments.json:
+        print(written, flush=True)
+    if arguments.no_measure:
+        if arguments.json:
+            print(json.dumps(written.to_dict()))
+        return 0
+    try:
+        measured = measure(written)
+    except BuildError as error:
+        print(f"casadi-hybrid: error: {error}", file=sys.stderr)
+        return 1
+    print(json.dumps({**written.to_dict(), **measured.to_dict()}) if arguments.json else measured)
+    return 0 if measured.solved[0] and measured.difference <= CLOSE else 1
 
 
 def read(place: str) -> Given:

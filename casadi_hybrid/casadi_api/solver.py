@@ -268,8 +268,8 @@ class NlpSolver(Signature):
             loop: solves to compare and to count by, as changes of the arguments, each from the
                 solution before. A generator may look at :attr:`result` for its next change.
             loops: whether mapped stages stay loops in C; by default where straight code is long.
-            **arguments: x0, p, lbx, ubx, lbg, ubg of the call. The kinds of bounds (fixed, equation,
-                inequality, none) are fixed by them.
+            **arguments: x0, p, lbx, ubx, lbg, ubg of the call. They decide the kinds of bounds
+                (fixed, equation, inequality, none), which stay.
 
         Returns:
             What was written.

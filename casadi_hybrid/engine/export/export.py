@@ -86,6 +86,14 @@ class Export:
     looped: bool
     cases: tuple[Case, ...]
 
+    def to_dict(self) -> dict[str, Any]:
+        """The figures as plain data."""
+        return {
+            "folder": str(self.folder), "name": self.name, "files": list(self.files),
+            "memory": self.memory, "input": self.input, "output": self.output,
+            "tables": self.tables, "looped": self.looped, "solves": len(self.cases),
+        }  # fmt: skip
+
     def __str__(self) -> str:
         lines = sum(
             (self.folder / file).read_text(encoding="utf-8").count("\n") for file in self.files
