@@ -87,7 +87,8 @@ def _step(
 ) -> tuple[Iterate, tuple[Mask, Mask]] | None:
     """The solution of the quadratic model and its active set; None where none is found."""
     model = _Model(form, kernel, it, remedies)
-    found = _exchanged(model, *active) or _walked(model, *active)
+    first = model.pinned(*active)
+    found = _exchanged(model, first, *active) or _walked(model, first, *active)
     if found is None:
         return None
     solution, at_lower, at_upper = found
@@ -149,39 +150,40 @@ class _Model:
         return _Pinned(dw, dy, z, z < 0.0, below, above)
 
 
-def _exchanged(model: _Model, at_lower: Mask, at_upper: Mask) -> _Found:
-    """By changing all that is wrong at once, as long as that is less each time."""
-    wrong = model.form.n + 1
+def _exchanged(model: _Model, now: _Pinned | None, at_lower: Mask, at_upper: Mask) -> _Found:
+    """From these sets and what they gave: change all that is wrong, as long as it becomes less."""
     for _ in range(_SETS):
-        now = model.pinned(at_lower, at_upper)
-        if now is None or now.wrong >= wrong:
+        if now is None:
             return None
         wrong = now.wrong
         if wrong == 0:
             return now, at_lower, at_upper
         at_lower, at_upper = at_lower & ~now.leave | now.below, at_upper & ~now.leave | now.above
+        now = model.pinned(at_lower, at_upper)
+        if now is not None and now.wrong >= wrong:
+            return None
     return None
 
 
-def _walked(model: _Model, at_lower: Mask, at_upper: Mask) -> _Found:
-    """By changing one bound after the other on the way from the iterate."""
-    form, it = model.form, model.it
+def _walked(model: _Model, now: _Pinned | None, at_lower: Mask, at_upper: Mask) -> _Found:
+    """From there too: change what is met first on the way from the iterate, one after the other."""
+    form, it, last = model.form, model.it, -1
     at_lower, at_upper = at_lower.copy(), at_upper.copy()
     w, z = it.at.w, np.where(at_lower, it.z_lower, np.where(at_upper, it.z_upper, 0.0))
     for _ in range(_WALK):
-        now = model.pinned(at_lower, at_upper)
-        if now is None:
-            return None
-        if now.wrong == 0:
-            return now, at_lower, at_upper
+        if now is None or now.wrong == 0:
+            return None if now is None else (now, at_lower, at_upper)
         leave, below, above = now.leave, now.below, now.above
         step, part = it.at.w + now.dw - w, np.ones(form.n)
         part[leave] = z[leave] / (z - now.z)[leave]
         part[below] = (form.lower - w)[below] / step[below]
         part[above] = (form.upper - w)[above] / step[above]
         first = int(part.argmin())
-        least = max(0.0, part.item(first))
+        if first == last:  # what was right to change is not wrong now but for rounding
+            return None
+        least, last = max(0.0, part.item(first)), first
         w, z = w + least * step, np.maximum(0.0, z + least * (now.z - z))
         z[first] = 0.0
         at_lower[first], at_upper[first] = below[first], above[first]
+        now = model.pinned(at_lower, at_upper)
     return None
