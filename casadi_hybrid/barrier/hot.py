@@ -179,7 +179,7 @@ def _walked(model: _Model, now: _Pinned | None, at_lower: Mask, at_upper: Mask) 
         part[below] = (form.lower - w)[below] / step[below]
         part[above] = (form.upper - w)[above] / step[above]
         first = int(part.argmin())
-        if first == last:  # what was right to change is not wrong now but for rounding
+        if first == last and leave[first]:  # one just met: only rounding gives it this sign
             return None
         least, last = max(0.0, part.item(first)), first
         w, z = w + least * step, np.maximum(0.0, z + least * (now.z - z))
