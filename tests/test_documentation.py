@@ -103,7 +103,8 @@ def test_the_examples_run_in_order(monkeypatch, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "CHANGELOG.md", "docs/do_mpc.md", "docs/maintainers.md"]
+    "page",
+    ["README.md", "CHANGELOG.md", "docs/do_mpc.md", "docs/embedded.md", "docs/maintainers.md"],
 )
 def test_names_of_the_package_exist(page):
     text = (ROOT / page).read_text(encoding="utf-8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -292,6 +293,20 @@ def test_the_deepest_chain_of_calls():
     assert (
         deepest([*texts, 'edge: { sourcename: "g.c:d" targetname: "a" }'], "a", ["g.c:d"]) is None
     )
+
+
+def test_the_page_says_what_works(tmp_path, monkeypatch, capsys):
+    """Its Python writes a folder, and its C uses names that are there."""
+    page = (ROOT / "docs" / "embedded.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(compile(block, "docs/embedded.md", "exec"), names)
+    assert "memory of a solve" in capsys.readouterr().out
+    header = (tmp_path / "embedded" / "oscillator.h").read_text()
+    (used,) = re.findall(r"```c\n(.*?)```", page, re.DOTALL)
+    for name in re.findall(r"\b(?:oscillator|OSCILLATOR)_\w+", used):
+        assert re.search(rf"\b{name}\b", header), name
 
 
 # --- what is refused -----------------------------------------------------------------------------
