@@ -1,4 +1,4 @@
-"""Integrators of a DAE: several directions at once, which CasADi gets wrong, come out right here."""
+"""Derivatives through integrators of a DAE: right here also where CasADi gets them wrong."""
 
 from __future__ import annotations
 

@@ -32,8 +32,8 @@ from casadi_hybrid.kernel.sparse import Sparse
 from casadi_hybrid.point.kkt import kkt_residuals
 from casadi_hybrid.problem.bounds import Bounds, checked
 from casadi_hybrid.problem.directions import few_directions, jacobian
+from casadi_hybrid.problem.evaluator import patterns_of
 from casadi_hybrid.problem.functions import Fused
-from casadi_hybrid.problem.patterns import patterns_of
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
 

@@ -47,7 +47,8 @@ def jacobian(g: Any, x: Any, graph: ca.Function) -> Any:
 
 
 def _solves_dae(function: ca.Function) -> bool:
-    return function.name_in()[: len(_INPUTS)] == _INPUTS and function.numel_in("z0") > 0
+    names: list[str] = function.name_in()
+    return names[: len(_INPUTS)] == _INPUTS and bool(function.numel_in("z0"))
 
 
 def _most(function: ca.Function) -> int:
@@ -56,7 +57,7 @@ def _most(function: ca.Function) -> int:
     It does so for more than twice as many as the adjoint has inputs, or four times as many as it
     has outputs. Those are at least the states with their adjoints and p, or the states and p.
     """
-    states, parameters = function.nnz_in("x0"), function.nnz_in("p")
+    states, parameters = int(function.nnz_in("x0")), int(function.nnz_in("p"))
     return max(1, min(2 * (2 * states + parameters), 4 * (states + parameters)))
 
 
