@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -81,7 +82,9 @@ def add_arguments(commands: Any) -> None:
         help="wall, or the processor time of the call, for a busy machine (default wall)",
     )
     parser.add_argument(
-        "--compiled", action="store_true", help="with compiled functions; not available yet"
+        "--compiled",
+        action="store_true",
+        help="with functions, or whole solvers, compiled by cc -O2; takes minutes to build",
     )
     parser.add_argument(
         "--out", type=Path, default=Path("output/benchmark"), metavar="DIR", help="for files"
@@ -94,26 +97,25 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         InputError: for an unknown family or solver, or a number out of range.
     """
-    if arguments.compiled:
-        raise InputError(
-            "--compiled is not available yet: all solvers run CasADi's interpreted functions; "
-            "leave it out"
-        )
+    if arguments.compiled and shutil.which("cc") is None:
+        raise InputError("--compiled needs a C compiler called cc, and there is none on the path")
     short = arguments.quick or arguments.horizon
     seeds = count(arguments.seeds or (1 if short else 5), "--seeds", at_least=1)
     steps = count(arguments.steps or (10 if short else 60), "--steps", at_least=1)
-    plan = Plan(range(1, seeds + 1), steps, positive(arguments.patience, "--patience"))
+    patience = positive(arguments.patience, "--patience")
+    plan = Plan(range(1, seeds + 1), steps, patience, arguments.compiled)
     words = arguments.solvers or (QUICK if short else PEERS)
     settings = [setting for setting in chosen(words) if loads(setting)]
     families = _families(arguments.family or list(HORIZONS if arguments.horizon else JUDGED))
     began = time.perf_counter()
     print(_heading(plan, settings), flush=True)
     calls: list[Call] = []
+    progress = _Progress(began)
     for family in families:
         own = HORIZONS.get(family.name) if arguments.horizon else family.horizons
         for N in arguments.sizes or own or family.horizons:
-            calls += measure(program(family, N), settings, plan, _Progress(began))
-    _Progress(began).clear()
+            calls += measure(program(family, N), settings, plan, progress)
+    progress.clear()
     _show(calls, arguments.out, arguments.horizon, arguments.clock)
     return 0
 
@@ -130,7 +132,8 @@ def _heading(plan: Plan, settings: Sequence[Setting]) -> str:
     lines = [
         f"casadi_hybrid {__version__}, CasADi {ca.CasadiMeta.version()}, "
         f"{os.cpu_count()} processors, load {_load()}",
-        f"{len(plan.seeds)} loops of {plan.steps} warm steps each, interpreted functions, "
+        f"{len(plan.seeds)} loops of {plan.steps} warm steps each, "
+        f"{'compiled' if plan.compiled else 'interpreted'} functions, "
         f"{len(settings)} settings",
     ]
     many = [name for name in _THREADS if os.environ.get(name) != "1"]
@@ -147,15 +150,18 @@ def _load() -> str:
 
 
 class _Progress:
-    """One line on a terminal that is written over; nothing elsewhere."""
+    """One line on a terminal that is written over; elsewhere a line for each program."""
 
     def __init__(self, began: float) -> None:
-        self._began = began
+        self._began, self._last = began, ""
 
     def __call__(self, words: str) -> None:
+        line = f"{time.perf_counter() - self._began:5.0f} s  {words}"
         if sys.stderr.isatty():
-            seconds = time.perf_counter() - self._began
-            print(f"\r\033[K{seconds:5.0f} s  {words}", end="", file=sys.stderr, flush=True)
+            print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)
+        elif (label := words.partition(":")[0]) != self._last:
+            self._last = label
+            print(line, file=sys.stderr, flush=True)
 
     def clear(self) -> None:
         if sys.stderr.isatty():

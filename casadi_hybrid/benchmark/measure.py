@@ -12,20 +12,22 @@ import ctypes
 import gc
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import chdir, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from casadi_hybrid.basics.errors import CompilerWarning
 from casadi_hybrid.benchmark.judge import TOLERANCE, Judge
 from casadi_hybrid.benchmark.loop import Loop, Step
 from casadi_hybrid.benchmark.peers import Setting
 from casadi_hybrid.benchmark.stages import Program
 
-_ERRORS = (RuntimeError, ValueError, ArithmeticError)
+_ERRORS = (RuntimeError, ValueError, ArithmeticError, CompilerWarning)
 SOLVED, FALSE, FAILED, RAISED, LEFT = "solved", "false success", "failed", "raised", "left out"
 Say = Callable[[str], None]
 
@@ -75,11 +77,13 @@ class Plan:
         seeds: numbers of the loops.
         steps: warm steps of each.
         patience: seconds that one setting has for one program; what is left then is left out.
+        compiled: whether functions are compiled.
     """
 
     seeds: Sequence[int]
     steps: int
     patience: float
+    compiled: bool = False
 
 
 def measure(program: Program, settings: Sequence[Setting], plan: Plan, say: Say) -> list[Call]:
@@ -88,13 +92,21 @@ def measure(program: Program, settings: Sequence[Setting], plan: Plan, say: Say)
     Raises:
         InputError: where there is no loop to measure.
     """
+    if not plan.compiled:
+        return _measured(program, settings, plan, say)
+    # CasADi leaves what it compiles where it works, as long as the solver lives.
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        return _measured(program, settings, plan, say)
+
+
+def _measured(program: Program, settings: Sequence[Setting], plan: Plan, say: Say) -> list[Call]:
     loop, judge = Loop(program), Judge(program)
     solvers: dict[str, Any] = {}
     builds: dict[str, float] = {}
     for setting in settings:
         began = time.perf_counter()
         with quiet():
-            solvers[setting.name] = _made(setting, program)
+            solvers[setting.name] = _made(setting, program, plan.compiled)
         builds[setting.name] = time.perf_counter() - began
         say(f"{program.label}: {setting.name} built in {builds[setting.name]:.2f} s")
     spent = dict.fromkeys(solvers, 0.0)
@@ -128,9 +140,10 @@ class _Raw:
     word: str
 
 
-def _made(setting: Setting, program: Program) -> Any:
+def _made(setting: Setting, program: Program, compiled: bool) -> Any:
+    """The solver, or the sentence why there is none."""
     try:
-        return setting.make(program)
+        return setting.make(program, compiled)
     except _ERRORS as error:
         return _last(error)
 
