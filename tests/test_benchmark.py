@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from functools import cache
 
 import casadi as ca
@@ -229,6 +230,28 @@ def test_the_command_prints_and_writes(tmp_path, capsys):
     assert all(float(row["residual"]) <= TOLERANCE for row in rows)
     for name in ("benchmark.txt", "benchmark.csv", "profile.png", "times.png"):
         assert (tmp_path / name).stat().st_size > 100
+
+
+def test_json_is_all_that_is_printed(tmp_path, capsys):
+    words = ["benchmark", "--quick", "--family", "tanks", "--sizes", "3", "--steps", "1", "--json"]
+    assert main([*words, "--solvers", "sqpmethod/piqp", "--out", str(tmp_path)]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert [one["setting"] for one in printed["settings"]] == [OURS, "sqpmethod/piqp"]
+    assert all(one["solved"] == one["total"] == 1 for one in printed["settings"])
+
+
+def test_what_is_measured_is_written_when_the_run_is_interrupted(tmp_path, monkeypatch):
+    from casadi_hybrid.benchmark import command
+
+    def interrupted(made, *rest):
+        if made.N == 4:
+            raise KeyboardInterrupt
+        return measure(made, *rest)
+
+    monkeypatch.setattr(command, "measure", interrupted)
+    words = ["benchmark", "--quick", "--family", "tanks", "--sizes", "3", "4", "--steps", "1"]
+    assert main([*words, "--solvers", "sqpmethod/qrqp", "--out", str(tmp_path)]) == 130
+    assert "tanks N=3" in (tmp_path / "benchmark.txt").read_text(encoding="utf-8")
 
 
 def test_the_study_of_horizons_prints_and_draws(tmp_path, capsys):

@@ -6,6 +6,7 @@ import csv
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -42,10 +43,28 @@ _LISTED = 10
 
 def report(calls: Sequence[Call], summary: Summary) -> str:
     """The table of every program, the ratios, and what went wrong."""
-    parts = [CAPTION]
-    parts += [_block(place, cells) for place, cells in summary.items()]
-    parts += [_ratios(summary), _tails(summary), _losses(calls), _oddities(calls)]
+    blocks = [block(place, cells) for place, cells in summary.items()]
+    return "\n".join([CAPTION, *blocks, conclusion(calls, summary)])
+
+
+def conclusion(calls: Sequence[Call], summary: Summary) -> str:
+    """What follows from the tables of the programs."""
+    parts = [_ratios(summary), _tails(summary), _losses(calls), _oddities(calls)]
     return "\n".join(part for part in parts if part)
+
+
+def as_records(summary: Summary) -> list[dict[str, Any]]:
+    """One flat record for each setting and program, ready for CSV and JSON; NaN becomes None."""
+    found = []
+    for (family, N), cells in summary.items():
+        stars = {cell.setting for cell in best(cells).values()}
+        for cell in cells.values():
+            known = {
+                key: None if isinstance(value, float) and np.isnan(value) else value
+                for key, value in asdict(cell).items()
+            }
+            found.append({"family": family, "N": N, "best": cell.setting in stars, **known})
+    return found
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
@@ -64,7 +83,8 @@ def label(place: Place) -> str:
     return f"{place[0]} N={place[1]}"
 
 
-def _block(place: Place, cells: dict[str, Cell]) -> str:
+def block(place: Place, cells: dict[str, Cell]) -> str:
+    """The table of one program."""
     stars = {cell.setting for cell in best(cells).values()}
     ours = cells[OURS].median if OURS in cells else np.nan
     rows: list[Sequence[str]] = [_HEAD]
@@ -176,13 +196,11 @@ def write_calls(calls: Sequence[Call], path: Path) -> None:
 
 def write_summary(summary: Summary, path: Path) -> None:
     """Write one line for each setting and program."""
+    records = as_records(summary)
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["family", "N", "best", *(entry.name for entry in fields(Cell))])
-        for place, cells in summary.items():
-            stars = {cell.setting for cell in best(cells).values()}
-            for cell in cells.values():
-                writer.writerow([*place, int(cell.setting in stars), *asdict(cell).values()])
+        writer = csv.DictWriter(file, list(records[0]))
+        writer.writeheader()
+        writer.writerows(records)
 
 
 def _fit(sizes: Sequence[int], values: Sequence[float]) -> str:
