@@ -24,7 +24,10 @@ from casadi_hybrid.casadi_api.interface import nlpsol
 
 Options = dict[str, Any]
 OURS = "hybrid"
-QUIET: Options = {"print_time": False, "error_on_fail": False, "show_eval_warnings": False}
+# For all peers: no words, and no multipliers of p, whose evaluation no controller needs.
+QUIET: Options = {
+    "print_time": False, "error_on_fail": False, "show_eval_warnings": False, "calc_lam_p": False,
+}  # fmt: skip
 # CasADi compiles all of a solver that it can generate, and of the others the functions. Compiler
 # and flags are those that this package uses.
 JIT: Options = {
