@@ -83,9 +83,11 @@ def test_a_shift_moves_every_stage_by_one(name):
     rows = [made.nx[k + 1] + made.ng[k] for k in range(made.N)]
     across = np.repeat(np.arange(float(made.N)), rows)
     x, lam_x, lam_g = made.shifted(along, along, across)
-    assert np.array_equal(x, lam_x)
+    assert np.array_equal(x[:-n], lam_x[:-n])
+    after = made.step(along[-n:], np.full(len(made.family.lower), made.N - 1.0))
+    assert np.array_equal(x[-n:], after.full().ravel())
     states = np.split(x, np.cumsum(wide)[:-1])
-    assert [stage[0] for stage in states] == [1, 2, 3, 4, 4]
+    assert [stage[0] for stage in states[:-1]] == [1, 2, 3, 4]
     assert [stage[n] for stage in states[:-1]] == [1, 2, 3, 3]
     gaps = np.split(lam_g, np.cumsum(rows)[:-1])
     assert [stage[0] for stage in gaps] == [1, 2, 3, 3]

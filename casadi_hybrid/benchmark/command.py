@@ -75,7 +75,7 @@ def add_arguments(commands: Any) -> None:
         type=float,
         default=60.0,
         metavar="S",
-        help="seconds for one setting on one problem; the rest is left out (default 60)",
+        help="processor seconds of one setting on one problem; the rest is left out (default 60)",
     )
     parser.add_argument(
         "--quick", action="store_true", help="1 loop of 10 steps, and the fastest settings only"

@@ -106,5 +106,5 @@ def horizons(summary: Summary) -> Figure:
         for ax in row:
             ax.set_xscale("log")
             ax.set_xlabel("intervals $N$")
-    legend_below(fig, axes[0, 0], columns=5)
+    legend_below(fig, axes[0, 0], columns=3)
     return fig

@@ -76,7 +76,8 @@ class Plan:
     Attributes:
         seeds: numbers of the loops.
         steps: warm steps of each.
-        patience: seconds that one setting has for one program; what is left then is left out.
+        patience: seconds of the processor that one setting has for one program, calls alone; what
+            is left then is left out.
         compiled: whether functions are compiled.
     """
 
@@ -117,11 +118,11 @@ def _measured(program: Program, settings: Sequence[Setting], plan: Plan, say: Sa
         first = turn * len(settings) // max(1, len(plan.seeds))
         for setting in [*settings[first:], *settings[:first]]:
             say(f"{program.label}: seed {seed}, {setting.name}")
-            began = time.perf_counter()
+            began = time.thread_time()
             left = plan.patience - spent[setting.name]
             with quiet():
                 raw = _run(solvers[setting.name], steps, left)
-            spent[setting.name] += time.perf_counter() - began
+            spent[setting.name] += time.thread_time() - began
             for step, one in zip(steps, raw, strict=True):
                 place = (program.family.name, program.N, seed, step.number, setting.name)
                 calls.append(Call(*place, **_judged(judge, step, one), build=builds[setting.name]))
@@ -152,13 +153,13 @@ def _run(solver: Any, steps: Sequence[Step], patience: float) -> list[_Raw]:
     """Call for every step of one loop, while time is left."""
     if isinstance(solver, str):  # it could not be built
         return [_Raw(0.0, 0.0, None, -1, False, solver) for _ in steps]
-    until = time.perf_counter() + patience
+    until = time.thread_time() + patience
     found: list[_Raw] = []
     if patience > 0:
         with suppress(*_ERRORS):
             solver(**steps[-1].arguments)
     for step in steps:
-        if time.perf_counter() > until:
+        if time.thread_time() > until:
             found.append(_Raw(0.0, 0.0, None, -1, False, LEFT))
             continue
         wall, processor, answer, word = _timed(solver, step.arguments)

@@ -11,7 +11,7 @@ from casadi_hybrid.benchmark.measure import FALSE, LEFT, RAISED, Call
 from casadi_hybrid.benchmark.peers import OURS
 
 ENOUGH = 0.9
-"""A setting can be the best of its peer where it solves at least this share of the steps."""
+"""A setting can be the best of its peer where it solves at least this share of the steps it ran."""
 WORSE = 1e-6
 """An objective is worse that is above the least one by more than this, relative to max(1, |f|)."""
 Place = tuple[str, int]
@@ -52,8 +52,9 @@ class Cell:
 
     @property
     def able(self) -> bool:
-        """Whether enough steps are solved for a comparison of times."""
-        return self.solved >= ENOUGH * self.total
+        """Whether enough steps are solved for a comparison of times, and half of all were run."""
+        tried = self.total - self.left
+        return tried > 0 and 2 * tried >= self.total and self.solved >= ENOUGH * tried
 
 
 Summary = dict[Place, dict[str, Cell]]
@@ -134,7 +135,7 @@ def geometric_mean(values: Iterable[float]) -> float:
 
 
 def lost_steps(calls: Sequence[Call]) -> list[tuple[Call, list[str]]]:
-    """The steps that ours does not solve and a peer does, with the names of the settings."""
+    """The steps that ours runs and does not solve, and a peer does, with the peer's settings."""
     solved: dict[tuple[str, int, int, int], list[str]] = {}
     for call in calls:
         if call.solved and call.setting.split("/")[0] != OURS:
@@ -145,6 +146,7 @@ def lost_steps(calls: Sequence[Call]) -> list[tuple[Call, list[str]]]:
         for call in calls
         if call.setting == OURS
         and not call.solved
+        and call.kind != LEFT
         and (key := (call.family, call.N, call.seed, call.step)) in solved
     ]
 
