@@ -42,7 +42,7 @@ def add_arguments(commands: Any) -> None:
     parser = commands.add_parser(
         "benchmark",
         help="warm steps of predictive controllers beside the solvers of CasADi's wheel",
-        description="Measure one Python call a step in warm closed loops with 1 %% noise, of this "
+        description="Measure one Python call a step in warm closed loops with 1 % noise, of this "
         "package and of the solvers in CasADi's wheel, each with its best settings. All get the "
         "same guesses; every answer is judged by residuals that are computed anew.",
     )
