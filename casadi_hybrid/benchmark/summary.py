@@ -12,7 +12,7 @@ from casadi_hybrid.benchmark.peers import OURS
 
 ENOUGH = 0.9
 """A setting can be the best of its peer where it solves at least this share of the steps it ran."""
-WORSE = 1e-6
+WORSE = 1e-4
 """An objective is worse that is above the least one by more than this, relative to max(1, |f|)."""
 Place = tuple[str, int]
 

@@ -32,7 +32,8 @@ Milliseconds of one Python call; the median is of the steps that are solved, a K
 below 1 the other is faster, a loss of ours.
 * the best setting of its solver: the least median of those that solve {ENOUGH:.0%} of the steps.
 "false": the solver says success, and it is no KKT point. "worse": solved, at a greater objective
-than another solver's by more than 1e-6 relative. p99.9 of fewer than 1000 steps leans on the worst.
+than another solver's by more than 1e-4 relative, another minimum mostly. p99.9 of fewer
+than 1000 steps leans on the worst.
 """
 _HEAD = (
     "setting", "solved", "median", "p99", "p99.9", "worst", "it.", "x ours", "false", "worse",
