@@ -338,6 +338,16 @@ def test_a_problem_without_second_derivatives_is_refused(tmp_path):
         solver.export(tmp_path, **arguments)
 
 
+def test_a_part_that_has_no_c_is_refused(tmp_path, capfd):
+    y, p = ca.MX.sym("y"), ca.MX.sym("p")
+    root = ca.rootfinder("root", "newton", {"x": y, "p": p, "g": y**3 + y - p})
+    x = ca.MX.sym("x", 2)
+    nlp = {"x": x, "p": p, "f": ca.sumsqr(x - root(0.1, p)), "g": x[0] + x[1]}
+    with pytest.raises(InputError, match="CasADi writes no C for a part of the problem"):
+        nlpsol("s", "hybrid", nlp).export(tmp_path, p=1, lbg=0, ubg=0.5)
+    assert "cannot be code generated" in capfd.readouterr().err
+
+
 # --- the command ---------------------------------------------------------------------------------
 
 MODULE = """
@@ -426,15 +436,26 @@ def test_valgrind(rows, compiler, tmp_path):
 
 
 @pytest.mark.slow
-def test_cmake(rows, tmp_path):
+def test_cmake(rows, oscillator, tmp_path):
+    """Both in one program, which compiles the core once."""
     if shutil.which("cmake") is None:
         pytest.skip("there is no cmake")
+    (tmp_path / "main.c").write_text(
+        '#include "vdp.h"\n#include "rows.h"\nint main(void) {\n'
+        "    static vdp_out a;\n    static rows_out b;\n"
+        "    return vdp_solve(&vdp_stored, &a) + rows_solve(&rows_stored, &b);\n}\n"
+    )
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.10)\nproject(both C)\nenable_testing()\n"
+        f'add_subdirectory("{rows.folder}" rows)\nadd_subdirectory("{oscillator.folder}" vdp)\n'
+        "add_executable(both main.c)\ntarget_link_libraries(both rows vdp)\n"
+        "add_test(NAME both COMMAND both)\n"
+    )
     environment = {**os.environ, "CTEST_OUTPUT_ON_FAILURE": "1"}
-    for words in (
-        ["cmake", "-S", str(rows.folder), "-B", "."],
-        ["cmake", "--build", "."],
-        ["ctest"],
-    ):
-        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False,
+    build = tmp_path / "build"
+    build.mkdir()
+    for words in (["cmake", "-S", str(tmp_path), "-B", "."], ["cmake", "--build", "."], ["ctest"]):
+        done = subprocess.run(words, cwd=build, capture_output=True, text=True, check=False,
                               env=environment)  # fmt: skip
         assert not done.returncode, done.stdout + done.stderr
+    assert "3 tests passed" in done.stdout or "0 tests failed out of 3" in done.stdout

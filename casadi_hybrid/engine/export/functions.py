@@ -66,6 +66,9 @@ def generate(functions: Functions, name: str, loops: bool | None) -> Generated:
         first, second = looped
     first, second = _named(first, f"{name}_first"), _named(second, f"{name}_second")
     text = _text([first, second], name)
+    unwritten = re.search(r"#error (.*)", text)
+    if unwritten:
+        raise InputError(f"CasADi writes no C for a part of the problem: {unwritten[1]}")
     for function in (first, second):
         if not re.search(rf"int {function.name()}_checkout\(void\) {{\s*return 0;", text):
             raise InputError(
