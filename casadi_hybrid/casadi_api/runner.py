@@ -143,6 +143,8 @@ class Runner:
         if warm_start is not None:
             if not isinstance(warm_start, Result) or not warm_start.success:
                 return None
+            if (warm_start.x.size, warm_start.g.size) != (self.problem.n, self.problem.m):
+                return None  # C would read its working set beyond the end
             x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0 = given
             given = (
                 warm_start.x if x0 is None else x0, p, lbx, ubx, lbg, ubg,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.engine.library import engine, engine_status
@@ -47,7 +47,8 @@ class Engine:
     """
 
     def __init__(self, library: Any, problem: Problem, evaluate: int) -> None:
-        self._library, self._problem, self.evaluate = library, problem, evaluate
+        # The engines of a thread are known for as long as their problems live.
+        self._library, self._problem, self.evaluate = library, ref(problem), evaluate
         self._spaces: dict[int, Workspace] = {}
         self.space: Workspace | None = None
 
@@ -77,13 +78,15 @@ class Engine:
 
     def prepare(self, bounds: Bounds, x0: Vector, p: Vector) -> Workspace:
         """The workspace for bounds of these kinds."""
-        functions = self._problem.functions
+        problem = self._problem()
+        assert problem is not None  # whoever asks has it
+        functions = problem.functions
 
         def derivatives() -> Vector:
             fused = Fused(functions.first, functions)
             return fused.part(fused(x0, p), 3)
 
-        plan = plan_of(self._library, self._problem, bounds, derivatives)
+        plan = plan_of(self._library, problem, bounds, derivatives)
         found = self._spaces.get(id(plan))
         if found is None:
             self._spaces.clear()

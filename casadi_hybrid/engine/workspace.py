@@ -28,6 +28,8 @@ from casadi_hybrid.stopping import Limits
 INPUTS = ("x0", "p", "lbx", "ubx", "lbg", "ubg", "lam_x0", "lam_g0")
 OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p", "gradient", "J", "gradient0", "J0")
 
+_MOST = 2**31 - 1  # of C's int
+
 
 def trigger() -> int | None:
     """The address of CasADi's function that evaluates a buffer; None where it is not exported.
@@ -98,7 +100,7 @@ class Workspace:
     def limit(self, limits: Limits) -> None:
         """Set the tolerances of the runs to come."""
         data, tolerances = self._numbers, limits.tolerances
-        data.tol, data.max_iter = limits.scaled_tol, limits.max_iter
+        data.tol, data.max_iter = limits.scaled_tol, min(limits.max_iter, _MOST)
         data.feasibility = tolerances.feasibility
         data.stationarity = tolerances.stationarity
         data.complementarity = tolerances.complementarity
