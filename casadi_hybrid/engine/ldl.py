@@ -142,9 +142,7 @@ class Tables:
     arrays: tuple[Integers, ...]
 
     @classmethod
-    def of(
-        cls, library: ctypes.CDLL, K: Compressed, group: Integers, spare: int = SPARE
-    ) -> Tables:
+    def of(cls, library: ctypes.CDLL, K: Compressed, group: Integers, spare: int = SPARE) -> Tables:
         """Analyse the pattern of K for this order of elimination.
 
         Raises:
@@ -236,4 +234,3 @@ class LdlKernel:
 def _data(matrix: Any) -> Vector:
     """The entries of a matrix, those of a dense one column by column."""
     return np.asarray(matrix.data if is_sparse(matrix) else matrix.ravel(order="F"))
-

@@ -12,7 +12,7 @@ typedef struct {
     hybrid_kernel kernel;
     hybrid_point points[2];
     hybrid_point *at, *trial;
-    double *y, *dy, *dw, *z_lower, *z_upper;
+    double *y, *y_before, *dy, *dw, *z_lower, *z_upper; /* y_before: before the last move */
     double *W, *force, *slope, *work; /* work: as long as w or x */
     double *began;                    /* x of the first iterate */
     int *at_lower, *at_upper;
@@ -29,6 +29,7 @@ static void place(const hybrid_plan *plan, hybrid_arena *arena, hot *h) {
     h->at = &h->points[0];
     h->trial = &h->points[1];
     h->y = hybrid_take(arena, plan->m);
+    h->y_before = hybrid_take(arena, plan->m);
     h->dy = hybrid_take(arena, plan->m);
     h->dw = hybrid_take(arena, plan->n);
     h->z_lower = hybrid_take(arena, plan->n);
@@ -142,7 +143,10 @@ static int move(hot *h) {
     hybrid_point *new = h->trial;
     for (int i = 0; i < plan->n; i++) new->w[i] = h->at->w[i] + h->dw[i];
     if (hybrid_evaluate(&h->form, new, 0)) return HYBRID_UNDEFINED;
-    for (int i = 0; i < plan->m; i++) h->y[i] += h->dy[i];
+    for (int i = 0; i < plan->m; i++) {
+        h->y_before[i] = h->y[i];
+        h->y[i] += h->dy[i];
+    }
     hybrid_pull(plan, new->A, h->y, h->slope);
     for (int i = 0; i < plan->n; i++) {
         double slope = new->gradient[i] + h->slope[i];
@@ -157,7 +161,9 @@ static int move(hot *h) {
 /* Undoes the last move, but for the multipliers of bounds, which the next one makes anew. */
 static void back(hot *h) {
     hybrid_point *new = h->at;
-    for (int i = 0; i < h->form.plan->m; i++) h->y[i] -= h->dy[i];
+    double *y = h->y;
+    h->y = h->y_before;
+    h->y_before = y;
     h->at = h->trial;
     h->trial = new;
 }
@@ -242,7 +248,7 @@ static int follow(hot *h, double before, hybrid_residuals *residuals) {
             answer->steps++;
             if (!again(h) && !move(h)) {
                 status = judge(h, error_at(h), residuals);
-                if (status == HYBRID_SOLVED) return status;
+                if (status != HYBRID_NOT_NEARER) return status;
                 back(h);
             }
         }
