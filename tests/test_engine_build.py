@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import warnings
@@ -43,6 +44,7 @@ def folder(tmp_path, monkeypatch):
     # A compiler that the tests' environment happens to have is not found.
     monkeypatch.setattr(compilers, "WHEEL", "casadi_hybrid_no_such_wheel")
     monkeypatch.setattr(library, "_core", library._Core())
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # nothing stays where tests are killed
     cache.private_folder.cache_clear()
     yield tmp_path / "cache"
     cache.private_folder.cache_clear()

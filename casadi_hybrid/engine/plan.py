@@ -18,7 +18,7 @@ from casadi_hybrid.kernel.sparse import Pattern
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.standard_form.selection import Selection, selection_of
-from casadi_hybrid.standard_form.structure import KEPT, Structure, structure_of
+from casadi_hybrid.standard_form.structure import KEPT, structure_of
 
 OPEN, EQUAL, ABSENT = 0, 1, 2
 
