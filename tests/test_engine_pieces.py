@@ -326,10 +326,8 @@ def test_one_step_is_that_of_the_hot_mode(case) -> None:
     for seed in range(20):
         near = 0.02 * (seed + 1)
         draws = np.random.default_rng(seed)
-        numbers = problem.numbers(**{
-            **made.numbers,
-            **{name: value + near * draws.standard_normal(value.size) for name, value in known.items()},
-        })  # fmt: skip
+        moved = {name: v + near * draws.standard_normal(v.size) for name, v in known.items()}
+        numbers = problem.numbers(**{**made.numbers, **moved})
         twins = Twins(problem, numbers)
         twins.space.limit(replace(Limits(), max_iter=1))
         status = twins.space.warm(None)
