@@ -33,13 +33,14 @@ def solves_in(value: Any, wanted: tuple[int, int]) -> int:
     return 1 if columns % wanted[1] else int(columns // wanted[1])
 
 
-def each_solve(given: Mapping[str, Any], solves: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """The arguments of each solve: what has fewer columns begins anew.
+def each_solve(
+    given: Mapping[str, Any], solves: Sequence[int], most: int
+) -> Iterator[dict[str, Any]]:
+    """The arguments of each of ``most`` solves: what has fewer columns begins anew.
 
     Raises:
         InputError: where the numbers of columns do not fit.
     """
-    most = max(solves)
     for label, has in zip(given, solves, strict=True):
         if most % has:
             raise InputError(f"{label} has numbers for {has} solves, another argument for {most}")

@@ -6,6 +6,7 @@ that one also says what is wrong with an argument.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -35,11 +36,16 @@ class QuickRun:
     """A call that the engine has solved; its result and statistics are made where asked for."""
 
     def __init__(
-        self, problem: Problem, options: NlpOptions, inputs: Vector, space: Workspace, found: Solved
+        self,
+        problem: Problem,
+        options: NlpOptions,
+        inputs: Vector,
+        places: Mapping[str, slice],
+        found: Solved,
     ) -> None:
         self._problem, self._options, self._found = problem, options, found
         inputs.setflags(write=False)
-        self._inputs, self._places = inputs, space.places_in
+        self._inputs, self._places = inputs, places
 
     @cached_property
     def result(self) -> Result:
@@ -104,7 +110,8 @@ class Quick:
             return None
         if self._external.status != SOLVED:
             return None
-        run = QuickRun(self._problem, self._options, space.numbers_in.copy(), space, space.solved())
+        inputs = space.numbers_in.copy()
+        run = QuickRun(self._problem, self._options, inputs, space.places_in, space.solved())
         return {name: outputs[name] for name in FUNCTION_OUTPUTS}, run
 
     def _attach(self, space: Workspace) -> bool:

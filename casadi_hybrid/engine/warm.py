@@ -43,12 +43,13 @@ class Engine:
         evaluate: what evaluates a buffer, see :func:`~casadi_hybrid.engine.workspace.trigger`.
 
     Attributes:
+        library, evaluate: as given.
         space: the workspace of the last run, None before the first.
     """
 
     def __init__(self, library: Any, problem: Problem, evaluate: int) -> None:
         # The engines of a thread are known for as long as their problems live.
-        self._library, self._problem, self.evaluate = library, ref(problem), evaluate
+        self.library, self._problem, self.evaluate = library, ref(problem), evaluate
         self._spaces: dict[int, Workspace] = {}
         self.space: Workspace | None = None
 
@@ -86,13 +87,11 @@ class Engine:
             fused = Fused(functions.first, functions)
             return fused.part(fused(x0, p), 3)
 
-        plan = plan_of(self._library, problem, bounds, derivatives)
+        plan = plan_of(self.library, problem, bounds, derivatives)
         found = self._spaces.get(id(plan))
         if found is None:
             self._spaces.clear()
-            found = self._spaces[id(plan)] = Workspace(
-                self._library, plan, functions, self.evaluate
-            )
+            found = self._spaces[id(plan)] = Workspace(self.library, plan, functions, self.evaluate)
         self.space = found
         return found
 
