@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -212,3 +214,18 @@ def test_rounding_alone_keeps_no_warm_start_from_its_end(tol: float) -> None:
     assert warm.success
     assert warm.iterations <= 6
     assert kkt(nlp, found, p=1.05, **bounds) <= max(tol, 1e-12)
+
+
+def test_sets_that_exchanged_at_once_would_cycle() -> None:
+    """min ½xᵀHx − pᵀx, x ≥ 0: at p = (2, 1, −3) sets changed all at once come back to themselves.
+
+    From whatever set, one step on the right one solves a quadratic program.
+    """
+    H = ca.DM([[4, 5, -5], [5, 9, -5], [-5, -5, 7]])
+    x, p = ca.SX.sym("x", 3), ca.SX.sym("p", 3)
+    solver = nlpsol("s", "hybrid", {"x": x, "p": p, "f": 0.5 * ca.dot(x, H @ x) - ca.dot(p, x)})
+    for before in itertools.product((-3, 2), repeat=3):
+        solver(p=before, lbx=0)
+        solver(p=[2, 1, -3], lbx=0, warm_start=solver.result)
+        assert solver.result.success
+        assert solver.result.iterations <= 1

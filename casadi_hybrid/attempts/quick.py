@@ -13,8 +13,8 @@ from casadi_hybrid.course.record import Watch
 from casadi_hybrid.engine.solved import Solved
 from casadi_hybrid.engine.warm import engine_of
 from casadi_hybrid.kernel.sparse import Sparse
+from casadi_hybrid.problem.evaluator import patterns_of
 from casadi_hybrid.problem.numbers import Numbers
-from casadi_hybrid.problem.patterns import patterns_of
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
 from casadi_hybrid.standard_form.form import Linearization

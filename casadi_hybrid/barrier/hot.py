@@ -6,15 +6,25 @@ At one point the problem is replaced by its quadratic model,
 
 whose active set is found by the primal–dual active-set method (Hintermüller, Ito and Kunisch,
 SIAM J. Optim. 13, 2003): pin the bounds thought active, solve, drop those whose multiplier has the
-wrong sign, add those that are violated, until nothing changes. Only the pinned diagonal of the
-kernel changes on the way, so the functions are evaluated once a step. From a solution of a problem
-nearby this needs a step or two; where it does not get nearer it gives up, and the cold mode runs.
+wrong sign, add those that are violated, until nothing changes. That settles many bounds at once,
+but its sets may pin dependent rows, and then they lead nowhere. So as soon as there is not less to
+change than before, it is done one bound at a time, by the homotopy of parametric active-set methods
+(Ferreau, Bock and Diehl, Int. J. Robust Nonlinear Control 18, 2008): the iterate solves a model
+whose data differ; on the line from there to the solution with the bounds pinned now, the data
+become the model's, and the first bound that is met or whose multiplier becomes zero is changed.
+Where it depends on those that are pinned, multipliers fall so steeply that the next step drops the
+right one of them.
+
+Only the pinned diagonal of the kernel changes on the way, so the functions are evaluated once a
+step. From a solution of a problem nearby this needs a step or two; where it does not get nearer it
+gives up, and the cold mode runs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,7 +42,7 @@ from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.kernel.kernel import Kernel
 from casadi_hybrid.standard_form.form import ROOM, StandardForm
 
-_STEPS, _SETS = 8, 12
+_STEPS, _SETS, _WALK = 8, 12, 60
 _EXACT = 1e-11  # what is not solved there will not be, whatever the tolerance
 
 
@@ -54,7 +64,7 @@ def follow(
 
     Args:
         form, kernel: the problem and a kernel analysed for it.
-        it: where to begin; its multipliers of the bounds are not used.
+        it: where to begin, inside the bounds.
         solved: the test of the end.
         active: the first guess, entries of w at their lower and at their upper bound.
         within: the test of the user's residuals alone. It decides where only rounding is left of
@@ -95,30 +105,14 @@ def _step(
     remedies: Remedies,
 ) -> tuple[Iterate, tuple[Mask, Mask], Vector] | None:
     """The solution of the quadratic model, its active set, and what pinned it; or None."""
-    at = it.at
-    W = form.hessian(at, it.y)
-    force = at.gradient + it.pull
-    at_lower, at_upper = active
-    remedy = 0
-    room = ROOM * np.maximum(1.0, np.abs(at.w))  # rounding violates no bound
-    for _ in range(_SETS):
-        found = pinned_step(form, kernel, it, W, at_lower, at_upper, remedies[remedy:])
-        if found is None:
-            return None
-        dw, dy, used, D = found
-        remedy += used
-        w, slope = at.w + dw, force + W @ dw + at.A.T @ dy
-        pinned = at_lower | at_upper
-        below, above = w < form.lower - room, w > form.upper + room
-        lower = np.where(pinned, at_lower & (slope >= 0.0), form.has_lower & below)
-        upper = np.where(pinned, at_upper & (slope <= 0.0), form.has_upper & above)
-        if (lower == at_lower).all() and (upper == at_upper).all():
-            break
-        at_lower, at_upper = lower, upper
-    else:
+    model = _Model(form, kernel, it, remedies)
+    first = model.pinned(*active)
+    found = _exchanged(model, first, *active) or _walked(model, first, *active)
+    if found is None:
         return None
-    new = _moved(form, it, (at_lower, at_upper), dw, dy)
-    return None if new is None else (new, (at_lower, at_upper), D)
+    solution, at_lower, at_upper = found
+    new = _moved(form, it, (at_lower, at_upper), solution.dw, solution.dy)
+    return None if new is None else (new, (at_lower, at_upper), solution.D)
 
 
 def _again(
@@ -144,3 +138,90 @@ def _moved(
     z_lower = np.where(active[0], np.maximum(slope, 0.0), 0.0)
     z_upper = np.where(active[1], np.maximum(-slope, 0.0), 0.0)
     return replace(it, at=new, y=y, z_lower=z_lower, z_upper=z_upper, crossed=new)
+
+
+class _Pinned(NamedTuple):
+    """The model's solution with bounds pinned by D, and which should not, or should, have been."""
+
+    dw: Vector
+    dy: Vector
+    z: Vector
+    leave: Mask
+    below: Mask
+    above: Mask
+    D: Vector
+
+    @property
+    def wrong(self) -> int:
+        """How many."""
+        return int((self.leave | self.below | self.above).sum())
+
+
+_Found = tuple[_Pinned, Mask, Mask] | None
+
+
+class _Model:
+    """The quadratic model at one iterate."""
+
+    def __init__(self, form: StandardForm, kernel: Kernel, it: Iterate, remedies: Remedies) -> None:
+        self.form, self.it = form, it
+        self._kernel, self._remedies = kernel, remedies
+        self._W = form.hessian(it.at, it.y)
+        self._force = it.at.gradient + it.pull
+        self._room = ROOM * np.maximum(1.0, np.abs(it.at.w))  # rounding violates no bound
+
+    def pinned(self, at_lower: Mask, at_upper: Mask) -> _Pinned | None:
+        """Its solution with these bounds as equations; None for a wrong inertia."""
+        form, at = self.form, self.it.at
+        found = pinned_step(
+            form, self._kernel, self.it, self._W, at_lower, at_upper, self._remedies
+        )
+        if found is None:
+            return None
+        dw, dy, used, D = found
+        self._remedies = self._remedies[used:]
+        w, slope = at.w + dw, self._force + self._W @ dw + at.A.T @ dy
+        z = np.where(at_lower, slope, np.where(at_upper, -slope, 0.0))
+        free = ~(at_lower | at_upper)
+        below = free & form.has_lower & (w < form.lower - self._room)
+        above = free & form.has_upper & (w > form.upper + self._room)
+        return _Pinned(dw, dy, z, z < 0.0, below, above, D)
+
+
+def _exchanged(model: _Model, now: _Pinned | None, at_lower: Mask, at_upper: Mask) -> _Found:
+    """From these sets and what they gave: change all that is wrong, as long as it becomes less."""
+    for _ in range(_SETS):
+        if now is None:
+            return None
+        wrong = now.wrong
+        if wrong == 0:
+            return now, at_lower, at_upper
+        at_lower, at_upper = at_lower & ~now.leave | now.below, at_upper & ~now.leave | now.above
+        now = model.pinned(at_lower, at_upper)
+        if now is not None and now.wrong >= wrong:
+            return None
+    return None
+
+
+def _walked(model: _Model, now: _Pinned | None, at_lower: Mask, at_upper: Mask) -> _Found:
+    """From there too: change what is met first on the way from the iterate, one after the other."""
+    form, it, last = model.form, model.it, -1
+    at_lower, at_upper = at_lower.copy(), at_upper.copy()
+    w, z = it.at.w, np.where(at_lower, it.z_lower, np.where(at_upper, it.z_upper, 0.0))
+    for _ in range(_WALK):
+        if now is None or now.wrong == 0:
+            return None if now is None else (now, at_lower, at_upper)
+        leave, below, above = now.leave, now.below, now.above
+        step, part = it.at.w + now.dw - w, np.ones(form.n)
+        part[leave] = z[leave] / (z - now.z)[leave]
+        part[below] = (form.lower - w)[below] / step[below]
+        part[above] = (form.upper - w)[above] / step[above]
+        first = int(part.argmin())
+        if first == last and leave[first]:  # one just met: only rounding gives it this sign
+            return None
+        least, last = max(0.0, part.item(first)), first
+        w, z = w + least * step, np.maximum(0.0, z + least * (now.z - z))
+        z[first] = 0.0
+        at_lower[first], at_upper[first] = below[first], above[first]
+        now = model.pinned(at_lower, at_upper)
+    return None

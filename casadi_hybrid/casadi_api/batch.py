@@ -14,8 +14,7 @@ from casadi_hybrid.attempts.warm import read_start
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.basics.inputs import Vector, count
 from casadi_hybrid.basics.parallel import available_cores
-from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS
-from casadi_hybrid.casadi_api.many import each_solve, solves_in
+from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, each_solve, solves_in
 from casadi_hybrid.casadi_api.quick import QuickRun
 from casadi_hybrid.casadi_api.runner import Run, Runner
 from casadi_hybrid.engine.batch import Crew, Rows

@@ -25,6 +25,7 @@ import numpy as np
 from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, STARTS, Columns
 from casadi_hybrid.casadi_api.sensitivity import Sensitivities, Solution
 from casadi_hybrid.problem.bounds import Bounds
+from casadi_hybrid.problem.directions import few_directions, jacobian
 from casadi_hybrid.problem.problem import Problem
 
 _SIDES = ("lbx", "ubx", "lbg", "ubg")
@@ -118,9 +119,9 @@ class Derivatives:
         L = f + ca.dot(lam, g)
         slopes = [ca.densify(ca.gradient(L, v)) if v.numel() else kind(0, 1) for v in (x, p)]
         self._slopes = ca.Function("slopes", [x, lam, p], [f, ca.densify(g), *slopes])
-        self._matrices = ca.Function(
-            "matrices", [x, lam, p], [ca.hessian(L, x)[0], ca.jacobian(g, x)]
-        )
+        with few_directions(problem.graph):
+            matrices = [ca.hessian(L, x)[0], jacobian(g, x, problem.graph)]
+        self._matrices = ca.Function("matrices", [x, lam, p], matrices)
 
     def forward(self, directions: int, name: str, inames: Any, onames: Any) -> ca.Function:
         """The Function (inputs, outputs, seeds of the inputs) → derivatives of the outputs."""

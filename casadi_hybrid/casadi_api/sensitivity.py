@@ -31,8 +31,9 @@ from casadi_hybrid.kernel.factorization import SymmetricFactor
 from casadi_hybrid.kernel.sparse import Sparse
 from casadi_hybrid.point.kkt import kkt_residuals
 from casadi_hybrid.problem.bounds import Bounds, checked
+from casadi_hybrid.problem.directions import few_directions, jacobian
+from casadi_hybrid.problem.evaluator import patterns_of
 from casadi_hybrid.problem.functions import Fused
-from casadi_hybrid.problem.patterns import patterns_of
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
 
@@ -235,7 +236,9 @@ def _parameter_derivatives(program: Problem) -> ca.Function:
     p = kind.sym("p", program.n_p)
     f, g = program.graph.call([x, p], True, False)
     slope = ca.gradient(f + ca.dot(lam, g), x)
-    return ca.Function("mixed", [x, lam, p], [ca.jacobian(part, p) for part in (slope, f, g)])
+    with few_directions(program.graph):
+        parts = [jacobian(part, p, program.graph) for part in (slope, f, g)]
+    return ca.Function("mixed", [x, lam, p], parts)
 
 
 def _factor(K: Any) -> SymmetricFactor:

@@ -13,9 +13,8 @@ import casadi as ca
 
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.casadi_api.batch import Batch, batch_of, complain, solve_many
-from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS
+from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, solves_in
 from casadi_hybrid.casadi_api.function import default_of, make_function
-from casadi_hybrid.casadi_api.many import solves_in
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.oracle import LISTED, ProblemFunctions
 from casadi_hybrid.casadi_api.runner import Runner

@@ -55,7 +55,7 @@ class Rows:
         """Which of them the warm mode has solved."""
         field: Any = AnswerData.status
         each = ct.sizeof(AnswerData)
-        found: NDArray[np.uint8] = np.frombuffer(self._answers, np.uint8).reshape(-1, each)
+        found = np.frombuffer(memoryview(self._answers).cast("B"), np.uint8).reshape(-1, each)
         status = found[: len(self), field.offset : field.offset + field.size].copy()
         return np.asarray(status.view(np.int32).ravel() == SOLVED)
 

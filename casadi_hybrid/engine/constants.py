@@ -20,7 +20,7 @@ from casadi_hybrid.standard_form import form
 
 # By module: names of constants, or of a dataclass and a field of it whose default is meant.
 _TABLE: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
-    (hot, ("_STEPS", "_SETS", "_EXACT")),
+    (hot, ("_STEPS", "_SETS", "_WALK", "_EXACT")),
     (polish, ("_PIN", "REMEDIES", "PRECISE", "_STEPS", "_SHARPER")),
     (
         iterate,

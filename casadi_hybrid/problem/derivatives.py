@@ -10,6 +10,7 @@ from typing import Any
 import casadi as ca
 
 from casadi_hybrid.basics.errors import InputError, last_line, suggest
+from casadi_hybrid.problem.directions import jacobian as jacobian_of
 from casadi_hybrid.problem.gauss_newton import gauss_newton
 
 EXACT, GIVEN, GAUSS_NEWTON, LIMITED_MEMORY = "exact", "given", "gauss-newton", "limited-memory"
@@ -112,8 +113,12 @@ class Derivatives:
         if self.residuals is not None:
             _signature("residuals", self.residuals, [x, p], [])
 
-    def first(self, f: Any, g: Any, x: Any, p: Any) -> tuple[Any, Any]:
+    def first(self, f: Any, g: Any, x: Any, p: Any, graph: ca.Function) -> tuple[Any, Any]:
         """∇f, a full column, and J_g as expressions.
+
+        Args:
+            f, g, x, p: expressions and symbols.
+            graph: (x, p) → (f, g), from which they come.
 
         Raises:
             InputError: where one does not exist.
@@ -124,7 +129,7 @@ class Derivatives:
         else:
             gradient = _called(given[0], x, p)[1]
         if given[1] is None:
-            jacobian = _existing("g", lambda: ca.jacobian(g, x))
+            jacobian = _existing("g", lambda: jacobian_of(g, x, graph))
         else:
             jacobian = _called(given[1], x, p)[1]
         return ca.densify(gradient), jacobian
@@ -135,7 +140,7 @@ class Derivatives:
             return graph
         x, p = (ca.MX.sym(name, graph.size1_in(i)) for i, name in enumerate("xp"))
         f, g = graph.call([x, p], True, False)
-        gradient, jacobian = self.first(f, g, x, p)
+        gradient, jacobian = self.first(f, g, x, p, graph)
         names = ["x", "p", "out_f", "out_g"]
         slots = [x, p, ca.MX(1, 1), ca.MX(g.numel(), 1)]
         blocks = [gradient.T, ca.MX(1, p.numel()), jacobian, ca.MX(g.numel(), p.numel())]

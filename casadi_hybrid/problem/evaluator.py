@@ -12,12 +12,25 @@ from weakref import WeakKeyDictionary
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.kernel.sparse import Sparse
+from casadi_hybrid.kernel.sparse import Pattern, Sparse
 from casadi_hybrid.problem.functions import Fused
-from casadi_hybrid.problem.patterns import patterns_of
 from casadi_hybrid.problem.problem import Problem
 
 Operator = Any  # numpy.ndarray or Sparse: both have @, .T, .shape and products with numbers
+
+_lock = threading.Lock()
+_patterns: WeakKeyDictionary[Problem, tuple[Pattern, Pattern]] = WeakKeyDictionary()
+
+
+def patterns_of(program: Problem) -> tuple[Pattern, Pattern]:
+    """The patterns of J_g and of the Hessian of the Lagrangian, made once for a problem."""
+    with _lock:
+        known = _patterns.get(program)
+        if known is None:
+            functions = program.functions
+            known = Pattern.of(functions.jacobian_sparsity), Pattern.of(functions.hessian_sparsity)
+            _patterns[program] = known
+    return known
 
 
 class _Ready(threading.local):

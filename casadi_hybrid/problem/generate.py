@@ -5,6 +5,7 @@ from __future__ import annotations
 import casadi as ca
 
 from casadi_hybrid.problem.derivatives import Derivatives, uses_differences
+from casadi_hybrid.problem.directions import few_directions
 from casadi_hybrid.problem.functions import Functions
 
 
@@ -29,14 +30,15 @@ def build_functions(
     x, p = kind.sym("x", graph.size1_in(0)), kind.sym("p", graph.size1_in(1))
     f, h = graph.call([x, p], True, False)
     lam = kind.sym("lam", h.numel())
-    gradient, jacobian = source.first(f, h, x, p)
+    gradient, jacobian = source.first(f, h, x, p, graph)
     first = [f, gradient, h, jacobian]
     labels = ["f", "grad_f", "h", "jac_h"]
     first_function = ca.Function("first", [x, p], first, ["x", "p"], labels)
     differenced = uses_differences(first_function)
-    hessian, origin, lacking = source.second(
-        f, h, x, p, lam, lambda: gradient + jacobian.T @ lam, differenced=differenced
-    )
+    with few_directions(graph):
+        hessian, origin, lacking = source.second(
+            f, h, x, p, lam, lambda: gradient + jacobian.T @ lam, differenced=differenced
+        )
     inputs = [x, lam, p], ["x", "lam", "p"]
     second = curvature = None
     if hessian is not None:

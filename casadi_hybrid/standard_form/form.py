@@ -21,8 +21,7 @@ from casadi_hybrid.kernel.low_rank import LowRank, LowRankKernel
 from casadi_hybrid.kernel.sparse import Index, Sparse, row_maxima
 from casadi_hybrid.point.working_set import LOWER, UPPER, WorkingSet
 from casadi_hybrid.problem.bounds import Bounds
-from casadi_hybrid.problem.evaluator import Evaluator, Operator
-from casadi_hybrid.problem.patterns import patterns_of
+from casadi_hybrid.problem.evaluator import Evaluator, Operator, patterns_of
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.standard_form.quasi_newton import QuasiNewton
 from casadi_hybrid.standard_form.selection import selection_of

@@ -16,7 +16,7 @@ import numpy as np
 
 from casadi_hybrid.kernel.kernel import Layout
 from casadi_hybrid.kernel.sparse import Index, Pattern
-from casadi_hybrid.problem.patterns import patterns_of
+from casadi_hybrid.problem.evaluator import patterns_of
 from casadi_hybrid.problem.problem import Problem
 
 KEPT = 8

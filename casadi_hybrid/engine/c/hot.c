@@ -9,13 +9,12 @@
 /* What the mode works on. */
 typedef struct {
     hybrid_form form;
-    hybrid_kernel kernel;
+    hybrid_model model;
     hybrid_point points[2];
     hybrid_point *at, *trial;
-    double *y, *y_before, *dy, *dw, *z_lower, *z_upper; /* y_before: before the last move */
-    double *W, *force, *slope, *work; /* work: as long as w or x */
-    double *began;                    /* x of the first iterate */
-    int *at_lower, *at_upper;
+    double *y, *y_before, *z_lower, *z_upper; /* y_before: before the last move */
+    double *slope, *work; /* work: as long as w or x */
+    double *began;        /* x of the first iterate */
 } hot;
 
 static int longer(int a, int b) { return a > b ? a : b; }
@@ -23,24 +22,18 @@ static int longer(int a, int b) { return a > b ? a : b; }
 static void place(const hybrid_plan *plan, hybrid_arena *arena, hot *h) {
     h->form.plan = plan;
     hybrid_place_form(plan, arena, &h->form);
-    hybrid_place_kernel(plan, arena, &h->kernel);
+    hybrid_place_model(plan, arena, &h->model);
     hybrid_place_point(plan, arena, &h->points[0]);
     hybrid_place_point(plan, arena, &h->points[1]);
     h->at = &h->points[0];
     h->trial = &h->points[1];
     h->y = hybrid_take(arena, plan->m);
     h->y_before = hybrid_take(arena, plan->m);
-    h->dy = hybrid_take(arena, plan->m);
-    h->dw = hybrid_take(arena, plan->n);
     h->z_lower = hybrid_take(arena, plan->n);
     h->z_upper = hybrid_take(arena, plan->n);
-    h->W = hybrid_take(arena, plan->nnz_W);
-    h->force = hybrid_take(arena, plan->n);
     h->slope = hybrid_take(arena, plan->n);
     h->work = hybrid_take(arena, longer(plan->n, plan->n_x));
     h->began = hybrid_take(arena, plan->n_x);
-    h->at_lower = hybrid_take_ints(arena, plan->n);
-    h->at_upper = hybrid_take_ints(arena, plan->n);
 }
 
 void hybrid_warm_memory(const hybrid_plan *plan, long long *doubles, long long *ints) {
@@ -62,103 +55,44 @@ static void guess(hot *h) {
             int side = i < plan->n_free
                            ? of->side_x[plan->free_at[i]]
                            : of->side_g[plan->row_at[plan->slack_row[i - plan->n_free]]];
-            h->at_lower[i] = side == -1 && form->has_lower[i];
-            h->at_upper[i] = side == 1 && form->has_upper[i];
+            h->model.at_lower[i] = side == -1 && form->has_lower[i];
+            h->model.at_upper[i] = side == 1 && form->has_upper[i];
         } else {
-            h->at_lower[i] = form->has_lower[i] && h->z_lower[i] > h->at->below[i];
-            h->at_upper[i] =
-                form->has_upper[i] && h->z_upper[i] > h->at->above[i] && !h->at_lower[i];
+            h->model.at_lower[i] = form->has_lower[i] && h->z_lower[i] > h->at->below[i];
+            h->model.at_upper[i] =
+                form->has_upper[i] && h->z_upper[i] > h->at->above[i] && !h->model.at_lower[i];
         }
     }
 }
 
-/* Factors and solves for (dw, dy) onto c = 0 and the pinned bounds. `remedy`: the first of the
- * remedies for a singular kernel to try, and then the one of use. Returns a status. */
-static int pinned_step(hot *h, int *remedy) {
-    static const double remedies[][2] = HYBRID_POLISH_REMEDIES; /* (epsilon, shift) */
-    const hybrid_form *form = &h->form;
-    const hybrid_plan *plan = form->plan;
-    hybrid_kernel *kernel = &h->kernel;
-    double largest = hybrid_largest(plan->nnz_W, h->W);
-    double epsilon = 0.0, shift = 0.0;
-    if (!(largest > 1.0)) largest = 1.0;
+/* The multipliers of bounds at h->at are what its slope leaves to those of the set. */
+static void of_bounds(hot *h) {
+    const hybrid_plan *plan = h->form.plan;
+    hybrid_pull(plan, h->at->A, h->y, h->slope);
     for (int i = 0; i < plan->n; i++) {
-        kernel->pinned[i] = h->at_lower[i] || h->at_upper[i];
-        kernel->move[i] = h->at_lower[i]   ? form->lower[i] - h->at->w[i]
-                          : h->at_upper[i] ? form->upper[i] - h->at->w[i]
-                                           : 0.0;
+        double slope = h->at->gradient[i] + h->slope[i];
+        h->z_lower[i] = h->model.at_lower[i] && slope > 0.0 ? slope : 0.0;
+        h->z_upper[i] = h->model.at_upper[i] && slope < 0.0 ? -slope : 0.0;
     }
-    for (;; (*remedy)++) {
-        int found;
-        if (*remedy >= HYBRID_POLISH_REMEDIES_COUNT) return HYBRID_NO_SET;
-        epsilon = remedies[*remedy][0];
-        shift = remedies[*remedy][1] * largest;
-        form->answer->factors++;
-        found = hybrid_factor_pinned(plan, h->W, h->at->A, shift, epsilon, kernel);
-        if (found == 0) break;
-        if (found == 3) {
-            form->answer->doubts++;
-            return HYBRID_DOUBT;
-        }
-        if (found == 1 && epsilon > 0.0) return HYBRID_NO_SET;
-    }
-    if (hybrid_solve_pinned(plan, h->W, h->at->A, h->force, h->at->c, kernel, h->dw, h->dy)) {
-        form->answer->doubts++;
-        return HYBRID_DOUBT;
-    }
-    return HYBRID_SOLVED;
 }
 
-/* Drops pinned bounds whose multiplier has the wrong sign and adds those that w + dw violates.
- * Returns whether anything has changed. */
-static int exchange(hot *h) {
-    const hybrid_form *form = &h->form;
-    const hybrid_plan *plan = form->plan;
-    const double *w = h->at->w;
-    int changed = 0;
-    hybrid_times_W(plan, h->W, h->dw, h->slope);
-    hybrid_pull(plan, h->at->A, h->dy, h->work);
-    for (int i = 0; i < plan->n; i++) {
-        /* Rounding violates no bound. */
-        double size = fabs(w[i]), room = HYBRID_FORM_ROOM * (size > 1.0 ? size : 1.0);
-        double target = w[i] + h->dw[i], slope = h->force[i] + h->slope[i] + h->work[i];
-        int lower, upper;
-        if (h->at_lower[i] || h->at_upper[i]) {
-            lower = h->at_lower[i] && slope >= 0.0;
-            upper = h->at_upper[i] && slope <= 0.0;
-        } else {
-            lower = form->has_lower[i] && target < form->lower[i] - room;
-            upper = form->has_upper[i] && target > form->upper[i] + room;
-        }
-        changed |= lower != h->at_lower[i] || upper != h->at_upper[i];
-        h->at_lower[i] = lower;
-        h->at_upper[i] = upper;
-    }
-    return changed;
-}
-
-/* Moves by (h->dw, h->dy); the multipliers of bounds are those of the set. Returns a status. */
+/* Moves by the model's step. Returns a status. */
 static int move(hot *h) {
     const hybrid_plan *plan = h->form.plan;
     hybrid_point *new = h->trial;
-    for (int i = 0; i < plan->n; i++) new->w[i] = h->at->w[i] + h->dw[i];
+    for (int i = 0; i < plan->n; i++) new->w[i] = h->at->w[i] + h->model.dw[i];
     if (hybrid_evaluate(&h->form, new, 0)) return HYBRID_UNDEFINED;
     for (int i = 0; i < plan->m; i++) {
         h->y_before[i] = h->y[i];
-        h->y[i] += h->dy[i];
-    }
-    hybrid_pull(plan, new->A, h->y, h->slope);
-    for (int i = 0; i < plan->n; i++) {
-        double slope = new->gradient[i] + h->slope[i];
-        h->z_lower[i] = h->at_lower[i] && slope > 0.0 ? slope : 0.0;
-        h->z_upper[i] = h->at_upper[i] && slope < 0.0 ? -slope : 0.0;
+        h->y[i] += h->model.dy[i];
     }
     h->trial = h->at;
     h->at = new;
+    of_bounds(h);
     return HYBRID_SOLVED;
 }
 
-/* Undoes the last move, but for the multipliers of bounds, which the next one makes anew. */
+/* Undoes the last move, to the last bit; the set is that of the move before. */
 static void back(hot *h) {
     hybrid_point *new = h->at;
     double *y = h->y;
@@ -166,22 +100,20 @@ static void back(hot *h) {
     h->y_before = y;
     h->at = h->trial;
     h->trial = new;
+    of_bounds(h);
 }
 
 /* The solution of the quadratic model at h->at becomes h->at. Returns a status. */
 static int model_step(hot *h) {
-    const hybrid_form *form = &h->form;
+    hybrid_form *form = &h->form;
     const hybrid_plan *plan = form->plan;
-    int remedy = 0, sets = 0, status;
-    if (hybrid_hessian(&h->form, h->at, h->y, h->W)) return HYBRID_UNDEFINED;
-    hybrid_pull(plan, h->at->A, h->y, h->force);
-    for (int i = 0; i < plan->n; i++) h->force[i] += h->at->gradient[i];
-    do {
-        if (sets++ == HYBRID_HOT_SETS) return HYBRID_NO_SET;
-        status = pinned_step(h, &remedy);
-        if (status) return status;
-    } while (exchange(h));
-    return move(h);
+    hybrid_model *model = &h->model;
+    int status;
+    if (hybrid_hessian(form, h->at, h->y, model->W)) return HYBRID_UNDEFINED;
+    hybrid_pull(plan, h->at->A, h->y, model->force);
+    for (int i = 0; i < plan->n; i++) model->force[i] += h->at->gradient[i];
+    status = hybrid_solve_model(model, form, h->at, h->z_lower, h->z_upper);
+    return status ? status : move(h);
 }
 
 /* Judges h->at: HYBRID_SOLVED, HYBRID_EXCUSED, or HYBRID_NOT_NEARER where it is no solution. */
@@ -201,27 +133,14 @@ static double error_at(hot *h) {
     return hybrid_scaled_error(&h->form, h->at, h->y, h->z_lower, h->z_upper, h->work);
 }
 
-/* One more step on the same set and factorization, into h->trial, h->dw and h->dy. Returns 0 where
+/* One more step on the same set and factorization, into the model's dw and dy. Returns 0 where
  * the set holds there, another number where it does not or nothing is known. */
 static int again(hot *h) {
     hybrid_form *form = &h->form;
-    const hybrid_plan *plan = form->plan;
-    const double *w = h->at->w;
-    hybrid_pull(plan, h->at->A, h->y, h->force);
-    for (int i = 0; i < plan->n; i++) {
-        h->force[i] += h->at->gradient[i];
-        h->kernel.move[i] = h->at_lower[i]   ? form->lower[i] - w[i]
-                            : h->at_upper[i] ? form->upper[i] - w[i]
-                                             : 0.0;
-    }
-    if (hybrid_solve_pinned(plan, h->W, h->at->A, h->force, h->at->c, &h->kernel, h->dw, h->dy))
-        return 1;
-    for (int i = 0; i < plan->n; i++) {
-        double size = fabs(w[i]), room = HYBRID_FORM_ROOM * (size > 1.0 ? size : 1.0);
-        double target = w[i] + h->dw[i];
-        if (target < form->lower[i] - room || target > form->upper[i] + room) return 1;
-    }
-    return 0;
+    hybrid_model *model = &h->model;
+    hybrid_pull(form->plan, h->at->A, h->y, model->force);
+    for (int i = 0; i < form->plan->n; i++) model->force[i] += h->at->gradient[i];
+    return hybrid_pinned_solution(model, form, h->at) || hybrid_outside(model, form, h->at);
 }
 
 /* Steps until the point is a solution. `before`: the error there. Returns a status. */

@@ -107,4 +107,28 @@ int hybrid_solve_pinned(const hybrid_plan *plan, const double *W, const double *
                         const double *force, const double *c, hybrid_kernel *kernel, double *dw,
                         double *dy);
 
+/* The quadratic model at an iterate. */
+typedef struct {
+    hybrid_kernel kernel;
+    double *W, *force;        /* nnz_W; n: the gradient of f + y'c */
+    double *dw, *dy;          /* its solution with the bounds pinned */
+    double *z;                /* n: multipliers of pinned bounds */
+    double *slope, *pull;     /* n */
+    int *at_lower, *at_upper; /* n: the set */
+    int *wrong, count;        /* n: what is wrong with it, and how much */
+    int remedy;               /* the first of the remedies for a singular kernel that is of use */
+    double *first_dw, *first_z;
+    int *first_lower, *first_upper, *first_wrong; /* the same of the first set */
+    double *walk_w, *walk_z;                      /* how far the walk has come */
+} hybrid_model;
+
+void hybrid_place_model(const hybrid_plan *plan, hybrid_arena *arena, hybrid_model *model);
+/* From W, force and the first guess of the set: the solution and its set. Returns a status. */
+int hybrid_solve_model(hybrid_model *model, hybrid_form *form, const hybrid_point *at,
+                       const double *z_lower, const double *z_upper);
+/* (dw, dy) by the last factorization for model->force and the c of an iterate. Returns a status. */
+int hybrid_pinned_solution(hybrid_model *model, hybrid_form *form, const hybrid_point *at);
+/* Whether w + dw violates a bound by more than rounding. */
+int hybrid_outside(const hybrid_model *model, const hybrid_form *form, const hybrid_point *at);
+
 #endif
