@@ -25,6 +25,7 @@ settings.load_profile("repeatable")
 # scenarios, which take as long as a quarter of all other tests. Every other file is "numerical".
 NOT_NUMERICAL = {
     "test_api",
+    "test_benchmark",
     "test_cli",
     "test_codegen",
     "test_engine_build",

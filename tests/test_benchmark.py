@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from functools import cache
 
 import casadi as ca
@@ -82,9 +83,11 @@ def test_a_shift_moves_every_stage_by_one(name):
     rows = [made.nx[k + 1] + made.ng[k] for k in range(made.N)]
     across = np.repeat(np.arange(float(made.N)), rows)
     x, lam_x, lam_g = made.shifted(along, along, across)
-    assert np.array_equal(x, lam_x)
+    assert np.array_equal(x[:-n], lam_x[:-n])
+    after = made.step(along[-n:], np.full(len(made.family.lower), made.N - 1.0))
+    assert np.array_equal(x[-n:], after.full().ravel())
     states = np.split(x, np.cumsum(wide)[:-1])
-    assert [stage[0] for stage in states] == [1, 2, 3, 4, 4]
+    assert [stage[0] for stage in states[:-1]] == [1, 2, 3, 4]
     assert [stage[n] for stage in states[:-1]] == [1, 2, 3, 3]
     gaps = np.split(lam_g, np.cumsum(rows)[:-1])
     assert [stage[0] for stage in gaps] == [1, 2, 3, 3]
@@ -171,13 +174,13 @@ def test_the_best_setting_counts_and_losses_are_printed():
     assert stars[OURS].setting == OURS
     assert stars["ipopt"].worse == 10
     found = ratios(summary)
-    assert found["ipopt"]["f", 10] == pytest.approx(0.5)
-    assert np.isnan(found["alpaqa"]["f", 10])
+    assert found["ipopt"]["f", 10] == (pytest.approx(0.5), True)
+    assert np.isnan(found["alpaqa"]["f", 10][0])
     assert [(one.step, names) for one, names in lost_steps(calls)] == [
         (9, ["ipopt/slow", "ipopt/fast", "uno/right"])
     ]
     text = report(calls, summary)
-    assert "loss" in text
+    assert "we lose" in text
     assert "1 of 10 steps not solved, 1 of them solved by a peer" in text
     assert "uno/wrong on f N=10: false success in 10 steps" in text
 
@@ -192,6 +195,21 @@ def test_a_solver_that_cannot_be_built_is_shown_as_such():
     calls = measure(small("tanks"), [wrong], Plan([1], 1, 9.0), lambda _: None)
     assert [one.kind for one in calls] == [RAISED]
     assert calls[0].word
+
+
+def test_compiled_solvers_solve_the_same_step(compiler, tmp_path, monkeypatch):
+    """Whole solvers are generated where CasADi can, functions otherwise."""
+    monkeypatch.chdir(tmp_path)
+    settings = [NAMES[name] for name in (OURS, "sqpmethod/qrqp")]
+    calls = measure(small("tanks", 2), settings, Plan([1], 1, 9.0, True), lambda _: None)
+    assert [one.kind for one in calls] == [SOLVED] * 2, calls
+    assert not list(tmp_path.iterdir())
+
+
+def test_compiled_without_a_compiler_is_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert main(["benchmark", "--compiled", "--quick", "--out", str(tmp_path)]) == 2
+    assert "needs a C compiler" in capsys.readouterr().err
 
 
 def test_the_exponent_is_that_of_the_power():
@@ -216,6 +234,28 @@ def test_the_command_prints_and_writes(tmp_path, capsys):
         assert (tmp_path / name).stat().st_size > 100
 
 
+def test_json_is_all_that_is_printed(tmp_path, capsys):
+    words = ["benchmark", "--quick", "--family", "tanks", "--sizes", "3", "--steps", "1", "--json"]
+    assert main([*words, "--solvers", "sqpmethod/piqp", "--out", str(tmp_path)]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert [one["setting"] for one in printed["settings"]] == [OURS, "sqpmethod/piqp"]
+    assert all(one["solved"] == one["total"] == 1 for one in printed["settings"])
+
+
+def test_what_is_measured_is_written_when_the_run_is_interrupted(tmp_path, monkeypatch):
+    from casadi_hybrid.benchmark import command
+
+    def interrupted(made, *rest):
+        if made.N == 4:
+            raise KeyboardInterrupt
+        return measure(made, *rest)
+
+    monkeypatch.setattr(command, "measure", interrupted)
+    words = ["benchmark", "--quick", "--family", "tanks", "--sizes", "3", "4", "--steps", "1"]
+    assert main([*words, "--solvers", "sqpmethod/qrqp", "--out", str(tmp_path)]) == 130
+    assert "tanks N=3" in (tmp_path / "benchmark.txt").read_text(encoding="utf-8")
+
+
 def test_the_study_of_horizons_prints_and_draws(tmp_path, capsys):
     words = ["benchmark", "--horizon", "--family", "linear", "--sizes", "3", "6", "--steps", "1"]
     words += ["--solvers", "sqpmethod/qrqp", "--clock", "processor", "--out", str(tmp_path)]
@@ -233,7 +273,6 @@ def test_the_study_of_horizons_prints_and_draws(tmp_path, capsys):
         (["--steps", "-2"], "--steps must be"),
         (["--patience", "0"], "--patience must be"),
         (["--family", "linear", "--sizes", "1"], "at least 2 intervals"),
-        (["--compiled"], "not available yet"),
     ],
 )
 def test_wrong_input_is_one_line_and_a_code(words, said, tmp_path, capsys):

@@ -7,7 +7,7 @@ import pytest
 from casadi_hybrid.cli import main
 
 
-@pytest.mark.parametrize("command", [[], ["run"], ["reproduce"], ["claims"]])
+@pytest.mark.parametrize("command", [[], ["run"], ["reproduce"], ["claims"], ["benchmark"]])
 def test_help(command, capsys):
     try:
         code = main([*command, "--help"])

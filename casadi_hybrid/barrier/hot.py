@@ -43,6 +43,8 @@ from casadi_hybrid.kernel.kernel import Kernel
 from casadi_hybrid.standard_form.form import ROOM, StandardForm
 
 _STEPS, _SETS, _WALK = 8, 12, 60
+# Where the model has no minimum, it gets one by σ, as in the cold mode.
+CONVEX: Remedies = (*REMEDIES, (1e-10, 1e-4), (1e-10, 1e-3), (1e-10, 1e-2), (1e-10, 1e-1))
 _EXACT = 1e-11  # what is not solved there will not be, whatever the tolerance
 
 
@@ -77,7 +79,7 @@ def follow(
     before = scaled_error(form, it, 0.0)
     while taken < steps:
         taken += 1
-        found = _step(form, kernel, it, active, PRECISE if patience else REMEDIES)
+        found = _step(form, kernel, it, active, PRECISE if patience else CONVEX)
         if found is None:
             return None, taken
         it, active, D = found

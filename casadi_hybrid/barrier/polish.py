@@ -28,6 +28,7 @@ Remedies = tuple[tuple[float, float], ...]
 REMEDIES: Remedies = ((0.0, 0.0), (1e-10, 0.0), (1e-10, 1e-8))
 # Next to a point without multipliers ε times their changes exceeds what is left of the rows.
 PRECISE: Remedies = ((0.0, 0.0), (0.0, 1e-8), *REMEDIES[1:])
+FLAT = 1e-8  # larger σ are not for variables that nothing bends, but for curvature of the wrong sign
 _STEPS = 4
 _SHARPER = 2
 
@@ -104,13 +105,14 @@ def pinned_step(
     pinned = at_lower | at_upper
     largest = largest_entry(W)
     D = np.where(pinned, _PIN * max(1.0, largest), 0.0)
-    for number in range(len(remedies)):
-        epsilon, shift = remedies[number]
+    bent = False
+    for number, (epsilon, shift) in enumerate(remedies):
+        if bent and shift <= FLAT:
+            continue
         kernel.factor(W, D + shift * max(1.0, largest), at.A, epsilon)
         if kernel.negative == form.m and not kernel.singular:
             break
-        if epsilon > 0.0 and not kernel.singular:
-            return None
+        bent = bent or (epsilon > 0.0 and not kernel.singular)
     else:
         return None
     return *pinned_solution(form, kernel, it, at_lower, at_upper, D), number, D

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -21,7 +23,11 @@ from casadi_hybrid.benchmark.peers import PEERS, QUICK, Setting, chosen, loads
 from casadi_hybrid.benchmark.stages import Family, program
 from casadi_hybrid.benchmark.summary import summarize
 from casadi_hybrid.benchmark.table import (
+    CAPTION,
     CLOCKS,
+    as_records,
+    block,
+    conclusion,
     horizon_report,
     report,
     write_calls,
@@ -36,7 +42,7 @@ def add_arguments(commands: Any) -> None:
     parser = commands.add_parser(
         "benchmark",
         help="warm steps of predictive controllers beside the solvers of CasADi's wheel",
-        description="Measure one Python call a step in warm closed loops with 1 %% noise, of this "
+        description="Measure one Python call a step in warm closed loops with 1 % noise, of this "
         "package and of the solvers in CasADi's wheel, each with its best settings. All get the "
         "same guesses; every answer is judged by residuals that are computed anew.",
     )
@@ -69,7 +75,7 @@ def add_arguments(commands: Any) -> None:
         type=float,
         default=60.0,
         metavar="S",
-        help="seconds for one setting on one problem; the rest is left out (default 60)",
+        help="processor seconds of one setting on one problem; the rest is left out (default 60)",
     )
     parser.add_argument(
         "--quick", action="store_true", help="1 loop of 10 steps, and the fastest settings only"
@@ -81,7 +87,12 @@ def add_arguments(commands: Any) -> None:
         help="wall, or the processor time of the call, for a busy machine (default wall)",
     )
     parser.add_argument(
-        "--compiled", action="store_true", help="with compiled functions; not available yet"
+        "--compiled",
+        action="store_true",
+        help="with functions, or whole solvers, compiled by cc -O2; takes minutes to build",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print one record for each setting as JSON"
     )
     parser.add_argument(
         "--out", type=Path, default=Path("output/benchmark"), metavar="DIR", help="for files"
@@ -94,27 +105,46 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         InputError: for an unknown family or solver, or a number out of range.
     """
-    if arguments.compiled:
-        raise InputError(
-            "--compiled is not available yet: all solvers run CasADi's interpreted functions; "
-            "leave it out"
-        )
+    if arguments.compiled and shutil.which("cc") is None:
+        raise InputError("--compiled needs a C compiler called cc, and there is none on the path")
     short = arguments.quick or arguments.horizon
     seeds = count(arguments.seeds or (1 if short else 5), "--seeds", at_least=1)
     steps = count(arguments.steps or (10 if short else 60), "--steps", at_least=1)
-    plan = Plan(range(1, seeds + 1), steps, positive(arguments.patience, "--patience"))
+    patience = positive(arguments.patience, "--patience")
+    plan = Plan(range(1, seeds + 1), steps, patience, arguments.compiled)
     words = arguments.solvers or (QUICK if short else PEERS)
     settings = [setting for setting in chosen(words) if loads(setting)]
     families = _families(arguments.family or list(HORIZONS if arguments.horizon else JUDGED))
     began = time.perf_counter()
-    print(_heading(plan, settings), flush=True)
+    clock = CLOCKS[arguments.clock]
+    talk = not arguments.json
+    if talk:
+        print(_heading(plan, settings, arguments.clock), flush=True)
     calls: list[Call] = []
-    for family in families:
-        own = HORIZONS.get(family.name) if arguments.horizon else family.horizons
-        for N in arguments.sizes or own or family.horizons:
-            calls += measure(program(family, N), settings, plan, _Progress(began))
-    _Progress(began).clear()
-    _show(calls, arguments.out, arguments.horizon, arguments.clock)
+    progress = _Progress(began)
+    try:
+        for family in families:
+            own = HORIZONS.get(family.name) if arguments.horizon else family.horizons
+            for N in arguments.sizes or own or family.horizons:
+                found = measure(program(family, N), settings, plan, progress)
+                calls += found
+                progress.clear()
+                if talk:
+                    ((place, cells),) = summarize(found, clock).items()
+                    print(block(place, cells), flush=True)
+    finally:  # what is measured is not lost by an interruption
+        progress.clear()
+        if calls:
+            paths = _write(calls, arguments, clock)
+    summary = summarize(calls, clock)
+    if arguments.json:
+        records = as_records(summary)
+        print(json.dumps({"settings": records, "files": [str(path) for path in paths]}))
+        return 0
+    if arguments.horizon:
+        print(horizon_report(summary))
+    print(conclusion(calls, summary))
+    print("written: " + ", ".join(str(path) for path in paths))
     return 0
 
 
@@ -126,12 +156,13 @@ def _families(names: Sequence[str]) -> list[Family]:
     return [FAMILIES[name] for name in dict.fromkeys(names)]
 
 
-def _heading(plan: Plan, settings: Sequence[Setting]) -> str:
+def _heading(plan: Plan, settings: Sequence[Setting], clock: str) -> str:
     lines = [
         f"casadi_hybrid {__version__}, CasADi {ca.CasadiMeta.version()}, "
         f"{os.cpu_count()} processors, load {_load()}",
-        f"{len(plan.seeds)} loops of {plan.steps} warm steps each, interpreted functions, "
-        f"{len(settings)} settings",
+        f"{len(plan.seeds)} loops of {plan.steps} warm steps each, "
+        f"{'compiled' if plan.compiled else 'interpreted'} functions, "
+        f"{len(settings)} settings, clock: {clock}",
     ]
     many = [name for name in _THREADS if os.environ.get(name) != "1"]
     if many:
@@ -139,7 +170,7 @@ def _heading(plan: Plan, settings: Sequence[Setting]) -> str:
             f"{' and '.join(many)} not set to 1: threads of BLAS may wait for each other and "
             "spoil the times"
         )
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "", CAPTION])
 
 
 def _load() -> str:
@@ -147,31 +178,34 @@ def _load() -> str:
 
 
 class _Progress:
-    """One line on a terminal that is written over; nothing elsewhere."""
+    """One line on a terminal that is written over; elsewhere a line for each program."""
 
     def __init__(self, began: float) -> None:
-        self._began = began
+        self._began, self._last = began, ""
 
     def __call__(self, words: str) -> None:
+        line = f"{time.perf_counter() - self._began:5.0f} s  {words}"
         if sys.stderr.isatty():
-            seconds = time.perf_counter() - self._began
-            print(f"\r\033[K{seconds:5.0f} s  {words}", end="", file=sys.stderr, flush=True)
+            print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)
+        elif (label := words.partition(":")[0]) != self._last:
+            self._last = label
+            print(line, file=sys.stderr, flush=True)
 
     def clear(self) -> None:
         if sys.stderr.isatty():
             print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
-def _show(calls: Sequence[Call], folder: Path, against: bool, clock: str) -> None:
-    """Print the tables and write the files."""
+def _write(calls: Sequence[Call], arguments: argparse.Namespace, clock: str) -> list[Path]:
+    """Write table, CSV and figures."""
     from casadi_hybrid.benchmark.figure import horizons, profile, spreads  # noqa: PLC0415
     from casadi_hybrid.plotting import save  # noqa: PLC0415
 
-    summary = summarize(calls, CLOCKS[clock])
-    text = f"Clock: {clock}\n" + report(calls, summary)
+    folder, against = arguments.out, arguments.horizon
+    summary = summarize(calls, clock)
+    text = f"Clock: {arguments.clock}\n" + report(calls, summary)
     if against:
         text = horizon_report(summary) + "\n" + text
-    print(text)
     folder.mkdir(parents=True, exist_ok=True)
     stem = "horizon" if against else "benchmark"
     paths = [folder / f"{stem}{end}" for end in (".txt", ".csv", "-calls.csv")]
@@ -179,8 +213,6 @@ def _show(calls: Sequence[Call], folder: Path, against: bool, clock: str) -> Non
     write_summary(summary, paths[1])
     write_calls(calls, paths[2])
     if against:
-        paths.append(save(horizons(summary), folder / "horizon.png"))
-    else:
-        paths.append(save(profile(calls, summary, CLOCKS[clock]), folder / "profile.png"))
-        paths.append(save(spreads(summary), folder / "times.png"))
-    print("written: " + ", ".join(str(path) for path in paths))
+        return [*paths, save(horizons(summary), folder / "horizon.png")]
+    paths.append(save(profile(calls, summary, clock), folder / "profile.png"))
+    return [*paths, save(spreads(summary), folder / "times.png")]

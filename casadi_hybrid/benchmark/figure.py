@@ -67,9 +67,9 @@ def spreads(summary: Summary) -> Figure:
             continue
         across = [x for x, _ in rows]
         middle = 1e3 * np.array([cell.median for _, cell in rows])
-        upper = 1e3 * np.array([cell.p999 for _, cell in rows])
+        above = np.maximum(0.0, 1e3 * np.array([cell.p999 for _, cell in rows]) - middle)
         ax.errorbar(
-            across, middle, yerr=(np.zeros_like(middle), upper - middle), label=peer,
+            across, middle, yerr=(np.zeros_like(middle), above), label=peer,
             color=style["color"], marker=style["marker"], markersize=5, linestyle="",
             elinewidth=1.2, capsize=2,
         )  # fmt: skip
@@ -106,5 +106,5 @@ def horizons(summary: Summary) -> Figure:
         for ax in row:
             ax.set_xscale("log")
             ax.set_xlabel("intervals $N$")
-    legend_below(fig, axes[0, 0], columns=5)
+    legend_below(fig, axes[0, 0], columns=3)
     return fig

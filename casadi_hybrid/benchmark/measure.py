@@ -12,20 +12,22 @@ import ctypes
 import gc
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import chdir, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from casadi_hybrid.basics.errors import CompilerWarning
 from casadi_hybrid.benchmark.judge import TOLERANCE, Judge
 from casadi_hybrid.benchmark.loop import Loop, Step
 from casadi_hybrid.benchmark.peers import Setting
 from casadi_hybrid.benchmark.stages import Program
 
-_ERRORS = (RuntimeError, ValueError, ArithmeticError)
+_ERRORS = (RuntimeError, ValueError, ArithmeticError, CompilerWarning)
 SOLVED, FALSE, FAILED, RAISED, LEFT = "solved", "false success", "failed", "raised", "left out"
 Say = Callable[[str], None]
 
@@ -74,12 +76,15 @@ class Plan:
     Attributes:
         seeds: numbers of the loops.
         steps: warm steps of each.
-        patience: seconds that one setting has for one program; what is left then is left out.
+        patience: seconds of the processor that one setting has for one program, calls alone; what
+            is left then is left out.
+        compiled: whether functions are compiled.
     """
 
     seeds: Sequence[int]
     steps: int
     patience: float
+    compiled: bool = False
 
 
 def measure(program: Program, settings: Sequence[Setting], plan: Plan, say: Say) -> list[Call]:
@@ -88,13 +93,21 @@ def measure(program: Program, settings: Sequence[Setting], plan: Plan, say: Say)
     Raises:
         InputError: where there is no loop to measure.
     """
+    if not plan.compiled:
+        return _measured(program, settings, plan, say)
+    # CasADi leaves what it compiles where it works, as long as the solver lives.
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        return _measured(program, settings, plan, say)
+
+
+def _measured(program: Program, settings: Sequence[Setting], plan: Plan, say: Say) -> list[Call]:
     loop, judge = Loop(program), Judge(program)
     solvers: dict[str, Any] = {}
     builds: dict[str, float] = {}
     for setting in settings:
         began = time.perf_counter()
         with quiet():
-            solvers[setting.name] = _made(setting, program)
+            solvers[setting.name] = _made(setting, program, plan.compiled)
         builds[setting.name] = time.perf_counter() - began
         say(f"{program.label}: {setting.name} built in {builds[setting.name]:.2f} s")
     spent = dict.fromkeys(solvers, 0.0)
@@ -105,11 +118,11 @@ def measure(program: Program, settings: Sequence[Setting], plan: Plan, say: Say)
         first = turn * len(settings) // max(1, len(plan.seeds))
         for setting in [*settings[first:], *settings[:first]]:
             say(f"{program.label}: seed {seed}, {setting.name}")
-            began = time.perf_counter()
+            began = time.thread_time()
             left = plan.patience - spent[setting.name]
             with quiet():
                 raw = _run(solvers[setting.name], steps, left)
-            spent[setting.name] += time.perf_counter() - began
+            spent[setting.name] += time.thread_time() - began
             for step, one in zip(steps, raw, strict=True):
                 place = (program.family.name, program.N, seed, step.number, setting.name)
                 calls.append(Call(*place, **_judged(judge, step, one), build=builds[setting.name]))
@@ -128,9 +141,10 @@ class _Raw:
     word: str
 
 
-def _made(setting: Setting, program: Program) -> Any:
+def _made(setting: Setting, program: Program, compiled: bool) -> Any:
+    """The solver, or the sentence why there is none."""
     try:
-        return setting.make(program)
+        return setting.make(program, compiled)
     except _ERRORS as error:
         return _last(error)
 
@@ -139,13 +153,13 @@ def _run(solver: Any, steps: Sequence[Step], patience: float) -> list[_Raw]:
     """Call for every step of one loop, while time is left."""
     if isinstance(solver, str):  # it could not be built
         return [_Raw(0.0, 0.0, None, -1, False, solver) for _ in steps]
-    until = time.perf_counter() + patience
+    until = time.thread_time() + patience
     found: list[_Raw] = []
     if patience > 0:
         with suppress(*_ERRORS):
             solver(**steps[-1].arguments)
     for step in steps:
-        if time.perf_counter() > until:
+        if time.thread_time() > until:
             found.append(_Raw(0.0, 0.0, None, -1, False, LEFT))
             continue
         wall, processor, answer, word = _timed(solver, step.arguments)

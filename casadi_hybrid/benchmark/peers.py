@@ -10,20 +10,29 @@ start), blocksqp (no step solved), piqp's ``sparse_multistage`` (not in the whee
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import casadi as ca
 
-from casadi_hybrid.basics.errors import InputError, suggest
+from casadi_hybrid.basics.errors import CompilerWarning, InputError, suggest
 from casadi_hybrid.benchmark.judge import TOLERANCE
 from casadi_hybrid.benchmark.stages import Program
 from casadi_hybrid.casadi_api.interface import nlpsol
 
 Options = dict[str, Any]
 OURS = "hybrid"
-QUIET: Options = {"print_time": False, "error_on_fail": False, "show_eval_warnings": False}
+# For all peers: no words, and no multipliers of p, whose evaluation no controller needs.
+QUIET: Options = {
+    "print_time": False, "error_on_fail": False, "show_eval_warnings": False, "calc_lam_p": False,
+}  # fmt: skip
+# CasADi compiles all of a solver that it can generate, and of the others the functions. Compiler
+# and flags are those that this package uses.
+JIT: Options = {
+    "jit": True, "compiler": "shell", "jit_options": {"compiler": "cc", "flags": ["-O2"]},
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -45,10 +54,19 @@ class Setting:
         """The solver it is a setting of: the linear or quadratic solver inside belongs to it."""
         return self.name.split("/")[0]
 
-    def make(self, program: Program) -> Any:
-        """The solver, called as any of CasADi's."""
-        make = nlpsol if self.plugin == OURS else ca.nlpsol
-        return make("solver", self.plugin, program.nlp, self.options(program))
+    def make(self, program: Program, compiled: bool = False) -> Any:
+        """The solver, called as any of CasADi's; with compiled functions where that is asked for.
+
+        Raises:
+            CompilerWarning: where ours cannot be compiled, and would fall back.
+        """
+        options = self.options(program)
+        if self.plugin != OURS:
+            options |= JIT if compiled else {}
+            return ca.nlpsol("solver", self.plugin, program.nlp, options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", CompilerWarning)
+            return nlpsol("solver", OURS, program.nlp, options | {"jit": compiled})
 
 
 # --- IPOPT: https://coin-or.github.io/Ipopt/OPTIONS.html ------------------------------------------

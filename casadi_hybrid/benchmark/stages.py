@@ -100,15 +100,18 @@ class Program:
         return np.concatenate(parts)
 
     def shifted(self, x: Vector, lam_x: Vector, lam_g: Vector) -> tuple[Vector, Vector, Vector]:
-        """A solution one interval on; the last stages are repeated.
+        """A solution one interval on; the last input is held for one more interval.
 
         The multipliers of x_0 = x̂ become those of the first gap: both are the slope of the cost
         to go by the state that the horizon begins with.
         """
-        return self._along(x), self._along(lam_x), self._across(lam_g)
+        n, width = self.nx[0], len(self.family.lower)
+        ahead, held = self._along(x), x[-n - self.nu[-2] :][:width]
+        ahead[-n:] = self.step(x[-n:], held).full().ravel()
+        return ahead, self._along(lam_x), self._across(lam_g)
 
     def _along(self, values: Vector) -> Vector:
-        """The shift of unknowns, or of what belongs to each of them."""
+        """The shift of unknowns, or of what belongs to each of them; the last stages stay."""
         n, wide = self.nx[0], np.add(self.nx, self.nu)
         stages = np.split(values, np.cumsum(wide)[:-1])
         states = [stage[:n] for stage in stages]

@@ -11,8 +11,8 @@ from casadi_hybrid.benchmark.measure import FALSE, LEFT, RAISED, Call
 from casadi_hybrid.benchmark.peers import OURS
 
 ENOUGH = 0.9
-"""A setting can be the best of its peer where it solves at least this share of the steps."""
-WORSE = 1e-6
+"""A setting can be the best of its peer where it solves at least this share of the steps it ran."""
+WORSE = 1e-4
 """An objective is worse that is above the least one by more than this, relative to max(1, |f|)."""
 Place = tuple[str, int]
 
@@ -25,7 +25,8 @@ class Cell:
         setting: its name.
         total, solved, false, raised, left: steps, and how many of them ended so.
         worse: solved steps at a KKT point with a greater objective than another solver's.
-        median, p99, p999, worst: seconds of the solved steps; NaN where there is none.
+        median: seconds of the solved steps; NaN where there is none.
+        p99, p999, worst: seconds of all calls, whatever came of them.
         iterations: their median; NaN where the solver does not count.
         build: seconds to build the solver.
     """
@@ -49,6 +50,12 @@ class Cell:
         """The solver."""
         return self.setting.split("/")[0]
 
+    @property
+    def able(self) -> bool:
+        """Whether enough steps are solved for a comparison of times, and half of all were run."""
+        tried = self.total - self.left
+        return tried > 0 and 2 * tried >= self.total and self.solved >= ENOUGH * tried
+
 
 Summary = dict[Place, dict[str, Cell]]
 
@@ -71,14 +78,15 @@ def _cells(group: Mapping[str, Sequence[Call]], clock: str) -> dict[str, Cell]:
     found = {}
     for name, calls in sorted(group.items(), key=lambda item: item[0].split("/")[0] != OURS):
         good = [call for call in calls if call.solved]
-        times = np.array([getattr(call, clock) for call in good] or [np.nan])
+        median = np.median([getattr(call, clock) for call in good] or [np.nan])
+        made = [getattr(call, clock) for call in calls if call.kind != LEFT]
+        p99, p999, worst = map(float, np.quantile(made or [np.nan], (0.99, 0.999, 1.0)))
         counts = [call.iterations for call in good if call.iterations >= 0]
         worse = [c.f - least[c.seed, c.step] > WORSE * max(1.0, abs(c.f)) for c in good]
         kinds = [call.kind for call in calls]
         found[name] = Cell(
             name, len(calls), len(good), kinds.count(FALSE), kinds.count(RAISED),
-            kinds.count(LEFT), sum(worse), float(np.median(times)),
-            float(np.quantile(times, 0.99)), float(np.quantile(times, 0.999)), float(times.max()),
+            kinds.count(LEFT), sum(worse), float(median), p99, p999, worst,
             float(np.median(counts)) if counts else np.nan, calls[0].build,
         )  # fmt: skip
     return found
@@ -99,21 +107,24 @@ def best(cells: Mapping[str, Cell]) -> dict[str, Cell]:
 
 
 def _better(cell: Cell, other: Cell) -> bool:
-    able = [one.solved >= ENOUGH * one.total for one in (cell, other)]
-    if all(able):
+    if cell.able and other.able:
         return cell.median < other.median
-    return able[0] or (not able[1] and cell.solved > other.solved)
+    return cell.able or (not other.able and cell.solved > other.solved)
 
 
-def ratios(summary: Summary) -> dict[str, dict[Place, float]]:
-    """Median of each peer's best setting over ours, by peer and program; NaN without a step."""
-    found: dict[str, dict[Place, float]] = {}
+def ratios(summary: Summary) -> dict[str, dict[Place, tuple[float, bool]]]:
+    """Median of each peer's best setting over ours, by peer and program, NaN without a step.
+
+    With each, whether both solve enough steps for it to say anything.
+    """
+    found: dict[str, dict[Place, tuple[float, bool]]] = {}
     for place, cells in summary.items():
         champions = best(cells)
         ours = champions.get(OURS)
         for peer, cell in champions.items():
             if peer != OURS and ours is not None:
-                found.setdefault(peer, {})[place] = cell.median / ours.median
+                compared = cell.median / ours.median, cell.able and ours.able
+                found.setdefault(peer, {})[place] = compared
     return found
 
 
@@ -124,7 +135,7 @@ def geometric_mean(values: Iterable[float]) -> float:
 
 
 def lost_steps(calls: Sequence[Call]) -> list[tuple[Call, list[str]]]:
-    """The steps that ours does not solve and a peer does, with the names of the settings."""
+    """The steps that ours runs and does not solve, and a peer does, with the peer's settings."""
     solved: dict[tuple[str, int, int, int], list[str]] = {}
     for call in calls:
         if call.solved and call.setting.split("/")[0] != OURS:
@@ -135,6 +146,7 @@ def lost_steps(calls: Sequence[Call]) -> list[tuple[Call, list[str]]]:
         for call in calls
         if call.setting == OURS
         and not call.solved
+        and call.kind != LEFT
         and (key := (call.family, call.N, call.seed, call.step)) in solved
     ]
 

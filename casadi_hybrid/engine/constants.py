@@ -20,8 +20,8 @@ from casadi_hybrid.standard_form import form
 
 # By module: names of constants, or of a dataclass and a field of it whose default is meant.
 _TABLE: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
-    (hot, ("_STEPS", "_SETS", "_WALK", "_EXACT")),
-    (polish, ("_PIN", "REMEDIES", "PRECISE", "_STEPS", "_SHARPER")),
+    (hot, ("CONVEX", "_STEPS", "_SETS", "_WALK", "_EXACT")),
+    (polish, ("FLAT", "_PIN", "REMEDIES", "PRECISE", "_STEPS", "_SHARPER")),
     (
         iterate,
         (

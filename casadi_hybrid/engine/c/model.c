@@ -37,18 +37,19 @@ static double room_at(double w) {
 /* Factors K with the bounds pinned, by the first of the remedies that is of use, which is kept.
  * Returns a status. */
 static int factor(hybrid_model *model, hybrid_form *form, const hybrid_point *at) {
-    static const double remedies[][2] = HYBRID_POLISH_REMEDIES; /* (epsilon, shift) */
+    static const double remedies[][2] = HYBRID_HOT_CONVEX; /* (epsilon, shift) */
     const hybrid_plan *plan = form->plan;
     hybrid_kernel *kernel = &model->kernel;
     double largest = hybrid_largest(plan->nnz_W, model->W);
-    int remedy = model->remedy;
+    int remedy = model->remedy, bent = 0;
     if (!(largest > 1.0)) largest = 1.0;
     for (int i = 0; i < plan->n; i++)
         kernel->pinned[i] = model->at_lower[i] || model->at_upper[i];
     for (;; remedy++) {
         double epsilon, shift;
         int found;
-        if (remedy >= HYBRID_POLISH_REMEDIES_COUNT) return HYBRID_NO_SET;
+        if (remedy >= HYBRID_HOT_CONVEX_COUNT) return HYBRID_NO_SET;
+        if (bent && remedies[remedy][1] <= HYBRID_POLISH_FLAT) continue;
         epsilon = remedies[remedy][0];
         shift = remedies[remedy][1] * largest;
         form->answer->factors++;
@@ -58,7 +59,7 @@ static int factor(hybrid_model *model, hybrid_form *form, const hybrid_point *at
             form->answer->doubts++;
             return HYBRID_DOUBT;
         }
-        if (found == 1 && epsilon > 0.0) return HYBRID_NO_SET;
+        bent = bent || (found == 1 && epsilon > 0.0);
     }
     model->remedy = remedy;
     return HYBRID_SOLVED;
