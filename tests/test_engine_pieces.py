@@ -19,9 +19,9 @@ import pytest
 from engine_cases import CASES, needs_engine, problem_of
 
 from casadi_hybrid import Problem, Solver
-from casadi_hybrid.barrier.hot import _step
+from casadi_hybrid.barrier.hot import CONVEX, _step
 from casadi_hybrid.barrier.iterate import Iterate, scaled_error
-from casadi_hybrid.barrier.polish import REMEDIES, active_guess
+from casadi_hybrid.barrier.polish import active_guess
 from casadi_hybrid.engine import library
 from casadi_hybrid.engine.plan import plan_of
 from casadi_hybrid.engine.structures import ResidualsData
@@ -341,7 +341,7 @@ def test_one_step_is_that_of_the_hot_mode(case) -> None:
             )),
         )  # fmt: skip
         guess = active_guess(form, it)
-        found = _step(form, form.kernel(), it, guess, REMEDIES)
+        found = _step(form, form.kernel(), it, guess, CONVEX)
         if status == 5:  # which leaves it to Python
             continue
         assert (found is None) == (status in (2, 3)), (seed, status)

@@ -28,7 +28,9 @@ Remedies = tuple[tuple[float, float], ...]
 REMEDIES: Remedies = ((0.0, 0.0), (1e-10, 0.0), (1e-10, 1e-8))
 # Next to a point without multipliers ε times their changes exceeds what is left of the rows.
 PRECISE: Remedies = ((0.0, 0.0), (0.0, 1e-8), *REMEDIES[1:])
-FLAT = 1e-8  # larger σ are not for variables that nothing bends, but for curvature of the wrong sign
+FLAT = (
+    1e-8  # larger σ are not for variables that nothing bends, but for curvature of the wrong sign
+)
 _STEPS = 4
 _SHARPER = 2
 

@@ -36,7 +36,8 @@ class NlpSolver(Signature):
     it with CasADi's arguments: with numbers it solves, with symbols it becomes part of a graph,
     which has derivatives with respect to p and the bounds, of any order while the active set stays
     the same (:mod:`casadi_hybrid.casadi_api.derivatives`). Matrices with k times as many columns
-    are k solves (see also :meth:`batch`), and ``map``, ``mapaccum`` and ``factory`` work as of any Function.
+    are k solves (see also :meth:`batch`), and ``map``, ``mapaccum`` and ``factory`` work as of any
+    Function.
 
     It can be pickled and copied; :meth:`save` and :meth:`serialize` are pickles too, read by
     :meth:`load` and :meth:`deserialize` of this class and not by those of ``ca.Function``, since
