@@ -16,6 +16,7 @@ from engine_cases import CASES, problem_of
 
 from casadi_hybrid import Problem
 from casadi_hybrid.engine import library
+from casadi_hybrid.engine.batch import Crew, Rows
 from casadi_hybrid.engine.structures import declare
 from casadi_hybrid.engine.warm import engine_of
 from casadi_hybrid.engine.workspace import Workspace
@@ -72,6 +73,25 @@ def solve(
     return space.warm(sides)
 
 
+def solve_in_batches(
+    problem: Problem, known: dict[str, np.ndarray], count: int, draws: np.random.Generator
+) -> int:
+    """So many solves at once over three threads; how many the engine did."""
+    engine = engine_of(problem)
+    assert not isinstance(engine, str), engine
+    space = engine.spaces[0]
+    numbers = np.tile(np.concatenate([known[name] for name in space.places_in]), (count, 1))
+    for name in ("x0", "p", "lam_x0", "lam_g0"):
+        part = numbers[:, space.places_in[name]]
+        part += 10.0 ** draws.uniform(-6, 0, (count, 1)) * draws.standard_normal(part.shape)
+    sides = draws.integers(-1, 3, (count, known["lbx"].size + known["lbg"].size)).astype(np.int8)
+    with_sides = draws.integers(0, 2, count).astype(np.int8)
+    rows = Rows(numbers, sides, with_sides, space.numbers_out.size)
+    crew = Crew(engine, space.plan, problem.functions, problem.parameter_gradient)
+    crew.solve(rows, Limits(), 3)
+    return int(rows.in_c().sum())
+
+
 def main(path: str, count: int) -> None:
     """Solve so many times; the counts of statuses go to the standard output."""
     put_in_place(path)
@@ -81,7 +101,8 @@ def main(path: str, count: int) -> None:
         _, space, known = prepared[k % len(prepared)]
         size = 10.0 ** draws.uniform(-6, 1)
         seen[solve(space, known, size, draws)] += 1
-    print(json.dumps(seen))
+    in_batches = sum(solve_in_batches(problem, known, 200, draws) for problem, _, known in prepared)
+    print(json.dumps({"statuses": seen, "in batches": in_batches}))
 
 
 if __name__ == "__main__":

@@ -71,7 +71,9 @@ def test_random_warm_solves_touch_nothing_that_is_not_theirs(tmp_path, compiler)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "Sanitizer" not in done.stderr
     assert "runtime error" not in done.stderr
-    seen = {int(status): times for status, times in json.loads(done.stdout).items()}
+    said = json.loads(done.stdout)
+    seen = {int(status): times for status, times in said["statuses"].items()}
     assert sum(seen.values()) == 10000
     assert seen[0] >= 2000  # solved; most of the others began too far away
     assert {1, 2, 3, 4, 9} <= set(seen)
+    assert said["in batches"] >= 100

@@ -192,15 +192,15 @@ def test_bad_numbers_of_any_solve_are_refused_before_the_first() -> None:
         {"hessian_approximation": "limited-memory"},
     )
     calls.clear()
-    with pytest.raises(InputError, match=r"solve 2 of 3: x0\[0\] is nan"):
+    with pytest.raises(InputError, match=r"column 2: x0\[0\] is nan"):
         counted.batch(x0=[[0.0, 1.0, np.nan]])
     assert not calls
     solver, arguments, p = prepared("with_rows", 4)
     p[1, 3] = np.nan
-    with pytest.raises(InputError, match=r"solve 3 of 4: p\[1\] is nan"):
+    with pytest.raises(InputError, match=r"column 3: p\[1\] is nan"):
         solver.batch(**{**arguments, "p": p})
     low = np.tile([[0.0, 0.0, 3.0]], (6, 1))
-    with pytest.raises(InputError, match=r"solve 2 of 3: .*"):
+    with pytest.raises(InputError, match=r"column 2: .*lbx"):
         solver.batch(**{**arguments, "lbx": low, "ubx": 1.0})
 
 
@@ -212,6 +212,8 @@ def test_bad_numbers_of_any_solve_are_refused_before_the_first() -> None:
         ({"threads": 0}, "threads must be a whole number, at least 1"),
         ({"threads": 1.5}, "threads must be a whole number"),
         ({"x0": np.zeros((6, 3))}, "x0 has numbers for 3 solves, another argument for 4"),
+        ({"x0": np.ones((6, 4), dtype=complex)}, "x0 must be real"),
+        ({"lbx": [["a", "b", "c", "d"]] * 6}, "lbx must be real numbers"),
         ({"warm_start": []}, "warm_start has 0 results, the arguments 4 columns"),
         ({"warm_start": [3, 3, 3, 3]}, "warm_start must be the result of a solve"),
     ],

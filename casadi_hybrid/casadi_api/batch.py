@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from casadi_hybrid.attempts.warm import read_start
 from casadi_hybrid.basics.errors import InputError, suggest
-from casadi_hybrid.basics.inputs import Vector, count
+from casadi_hybrid.basics.inputs import Vector, count, real_array
 from casadi_hybrid.basics.parallel import available_cores
 from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, each_solve, solves_in
 from casadi_hybrid.casadi_api.quick import QuickRun
@@ -105,6 +105,8 @@ def solve_many(
         columns.append(in_shape(outputs, problem.shapes))
     success = np.array([run.result.success for run in runs])
     beside = {name: np.hstack([each[name].full() for each in columns]) for name in OUTPUTS}
+    for array in beside.values():
+        array.setflags(write=False)
     return Batch(**beside, success=success, in_c=0, _runs=runs)
 
 
@@ -163,7 +165,7 @@ def _checked(
     """The numbers of solve k.
 
     Raises:
-        InputError: for bad ones; it says of which solve.
+        InputError: for bad ones; it says of which solve, where there are several.
     """
     known = dict(one)
     if runner.problem.p0 is None:
@@ -173,7 +175,9 @@ def _checked(
     try:
         return read_start(runner.problem, warm[k], **known)[0]
     except InputError as error:
-        raise InputError(f"solve {k} of {len(warm)}: {error}") from None
+        if len(warm) == 1:
+            raise
+        raise InputError(f"column {k}: {error}") from None
 
 
 def _alone(runner: Runner, one: Numbers, warm: Result | None) -> Run:
@@ -242,6 +246,7 @@ def _over_threads(
             rows.outputs[k, space.places_out[name]] = value.full().ravel()
     runs = _Runs(runner, rows, places, others)
     runner.note(runs[-1])
+    rows.outputs.setflags(write=False)  # results look at them
     columns = {name: rows.outputs[:, space.places_out[name]].T for name in OUTPUTS}
     return Batch(**columns, success=success, in_c=len(rows) - len(others), _runs=runs)
 
@@ -259,9 +264,7 @@ def _numbers(
     for name, has in zip(given, solves, strict=True):
         place = places[name]
         if has > 1:
-            value = given[name]
-            matrix = value if type(value) is np.ndarray else ca.DM(value).full()
-            found[:, place] = matrix.T[every % has]
+            found[:, place] = real_array(given[name], name).T[every % has]
             continue
         found[:, place] = getattr(start.bounds if name[:2] in ("lb", "ub") else start, name)
         if given[name] is None and name in ("x0", "lam_x0", "lam_g0"):

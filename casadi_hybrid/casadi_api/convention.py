@@ -9,6 +9,7 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.inputs import real_array
 
 INPUTS = ("x0", "p", "lbx", "ubx", "lbg", "ubg", "lam_x0", "lam_g0")
 OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
@@ -50,7 +51,7 @@ def each_solve(
         if most % has:
             raise InputError(f"{label} has numbers for {has} solves, another argument for {most}")
     matrices = {
-        label: ca.DM(value)
+        label: ca.DM(real_array(value, label))
         for (label, value), has in zip(given.items(), solves, strict=True)
         if has > 1
     }
