@@ -28,7 +28,9 @@ Remedies = tuple[tuple[float, float], ...]
 REMEDIES: Remedies = ((0.0, 0.0), (1e-10, 0.0), (1e-10, 1e-8))
 # Next to a point without multipliers ε times their changes exceeds what is left of the rows.
 PRECISE: Remedies = ((0.0, 0.0), (0.0, 1e-8), *REMEDIES[1:])
-FLAT = 1e-8  # larger σ are not for variables that nothing bends, but for curvature of the wrong sign
+FLAT = (
+    1e-8  # larger σ are not for variables that nothing bends, but for curvature of the wrong sign
+)
 _STEPS = 4
 _SHARPER = 2
 
@@ -106,7 +108,7 @@ def pinned_step(
     largest = largest_entry(W)
     D = np.where(pinned, _PIN * max(1.0, largest), 0.0)
     bent = False
-    for number, (epsilon, shift) in enumerate(remedies):
+    for number, (epsilon, shift) in enumerate(remedies):  # noqa: B007
         if bent and shift <= FLAT:
             continue
         kernel.factor(W, D + shift * max(1.0, largest), at.A, epsilon)

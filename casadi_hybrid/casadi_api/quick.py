@@ -6,6 +6,7 @@ that one also says what is wrong with an argument.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -22,7 +23,7 @@ from casadi_hybrid.course.record import Watch
 from casadi_hybrid.engine.compiler import BuildError
 from casadi_hybrid.engine.external import External
 from casadi_hybrid.engine.solved import Solved
-from casadi_hybrid.engine.warm import SOLVED, Engine, engine_of
+from casadi_hybrid.engine.warm import OTHER_PATTERN, SOLVED, Engine, engine_of
 from casadi_hybrid.engine.workspace import INPUTS, Workspace
 from casadi_hybrid.point.working_set import WorkingSet
 from casadi_hybrid.problem.bounds import Bounds
@@ -35,11 +36,16 @@ class QuickRun:
     """A call that the engine has solved; its result and statistics are made where asked for."""
 
     def __init__(
-        self, problem: Problem, options: NlpOptions, inputs: Vector, space: Workspace, found: Solved
+        self,
+        problem: Problem,
+        options: NlpOptions,
+        inputs: Vector,
+        places: Mapping[str, slice],
+        found: Solved,
     ) -> None:
         self._problem, self._options, self._found = problem, options, found
         inputs.setflags(write=False)
-        self._inputs, self._places = inputs, space.places_in
+        self._inputs, self._places = inputs, places
 
     @cached_property
     def result(self) -> Result:
@@ -70,7 +76,7 @@ class Quick:
         self._problem, self._options, self._engine = problem, options, engine
         self._limits = options.limits
         self._defaults = [default_of(problem, name) for name in INPUTS]
-        self._space: Workspace | None = None
+        self._externals: dict[Workspace, External] = {}
         self._lost = False
 
     def solve(
@@ -83,43 +89,55 @@ class Quick:
                 :data:`~casadi_hybrid.engine.workspace.INPUTS`, None for what is left out.
             sides: the working set to try first, None for that of the multipliers.
         """
-        space = self._engine.space
-        if space is None:
-            return None  # nothing was solved yet whose kinds of bounds could be the same
-        if space is not self._space and not self._attach(space):
-            return None
-        space.limit(self._limits)
-        there, handed = self._external.there, {}
+        for space in self._engine.spaces:
+            external = self._external(space)
+            if external is None:
+                return None
+            space.limit(self._limits)
+            space.begin_with(sides)
+            outputs = self._call(space, external, given)
+            if outputs is not None and external.status == SOLVED:
+                self._engine.use(space)
+                inputs, found = space.numbers_in.copy(), space.solved()
+                run = QuickRun(self._problem, self._options, inputs, space.places_in, found)
+                return {name: outputs[name] for name in FUNCTION_OUTPUTS}, run
+            if outputs is None or external.status != OTHER_PATTERN:
+                return None
+        return None  # nothing was solved yet under bounds of these kinds
+
+    def _call(
+        self, space: Workspace, external: External, given: tuple[Any, ...]
+    ) -> dict[str, ca.DM] | None:
+        """What the engine says in a workspace; None where it does not take an argument."""
+        there, handed = external.there, {}
         for i, value in enumerate(given):
-            there[i] = _fill(self._targets[i], value, self._defaults[i])
+            target = space.inputs[INPUTS[i]]
+            there[i] = _fill(target, value, self._defaults[i])
             if not there[i]:
                 # Of several columns CasADi would make several solves.
-                if type(value) is not ca.DM or value.numel() not in (1, self._targets[i].size):
+                if type(value) is not ca.DM or value.numel() not in (1, target.size):
                     return None
                 handed[INPUTS[i]] = value
-        space.begin_with(sides)
         try:
-            outputs = self._external.function.call(handed)
+            outputs: dict[str, ca.DM] = external.function.call(handed)
         except RuntimeError:  # of another shape; the ordinary way says which
             return None
-        if self._external.status != SOLVED:
-            return None
-        run = QuickRun(self._problem, self._options, space.numbers_in.copy(), space, space.solved())
-        return {name: outputs[name] for name in FUNCTION_OUTPUTS}, run
+        return outputs
 
-    def _attach(self, space: Workspace) -> bool:
-        """Look at another workspace from now on; whether that can be done."""
-        if self._lost:
-            return False
-        try:
-            gradient = self._problem.parameter_gradient
-            self._external = External(space, gradient, self._engine.evaluate)
-        except BuildError:  # as where no folder for temporary files has any that may be run
-            self._lost = True
-            return False
-        self._targets = [space.inputs[name] for name in INPUTS]
-        self._space = space
-        return True
+    def _external(self, space: Workspace) -> External | None:
+        """The workspace as a Function, made at its first use; None where that cannot be done."""
+        found = self._externals.get(space)
+        if found is None and not self._lost:
+            kept = self._engine.spaces
+            self._externals = {key: one for key, one in self._externals.items() if key in kept}
+            try:
+                gradient = self._problem.parameter_gradient
+                found = External(space, gradient, self._engine.evaluate)
+            except BuildError:  # as where no folder for temporary files has any that may be run
+                self._lost = True
+                return None
+            self._externals[space] = found
+        return found
 
 
 def quick_of(problem: Problem, options: NlpOptions) -> Quick | None:

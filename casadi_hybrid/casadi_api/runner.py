@@ -22,6 +22,7 @@ from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.quick import Quick, QuickRun, quick_of
 from casadi_hybrid.casadi_api.stats import casadi_stats
 from casadi_hybrid.course.record import Watch
+from casadi_hybrid.engine.batch import Crew
 from casadi_hybrid.explain.diagnosis import listed
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
@@ -49,6 +50,9 @@ class Run:
 
     result: Result
     stats: dict[str, Any]
+    p: Vector
+    raised: BaseException | None = None
+    """What a user's callback or model function raised on the way."""
 
 
 class Runner:
@@ -66,6 +70,8 @@ class Runner:
         self._parted = _parting(problem.n, problem.m, problem.n_p)
         self._latest: Run | QuickRun | None = None
         self._of_thread = threading.local()
+        self.crew: Crew | None = None
+        """Those who did the last of many solves at once."""
 
     def solve(
         self, x0: Any, lam_x0: Any, lam_g0: Any, warm_start: Result | None, **others: Any
@@ -78,6 +84,14 @@ class Runner:
             Exception: what a user's callback or model function raised. The best point until then
                 is kept.
         """
+        run = self.attempt(x0, lam_x0, lam_g0, warm_start, **others)
+        self.complain(run)
+        return run.result, run.p
+
+    def attempt(
+        self, x0: Any, lam_x0: Any, lam_g0: Any, warm_start: Result | None, **others: Any
+    ) -> Run:
+        """The same, with nothing raised but for bad arguments and Ctrl-C."""
         problem, options = self.problem, self.options
         if not options.warm:
             lam_x0 = lam_g0 = None
@@ -86,7 +100,7 @@ class Runner:
         if options.warn_initial_bounds and ((x0 < bounds.lbx) | (x0 > bounds.ubx)).any():
             outside = np.flatnonzero((x0 < bounds.lbx) | (x0 > bounds.ubx))
             names = listed([problem.functions.variable_names[i] for i in outside])
-            warnings.warn(f"x0 is outside its bounds at {names}", UserWarning, stacklevel=3)
+            warnings.warn(f"x0 is outside its bounds at {names}", UserWarning, stacklevel=4)
         callback = None
         if options.iteration_callback is not None:
             callback = StepCallback(
@@ -108,22 +122,43 @@ class Runner:
             result, raised = error.result, error
         watch.hold(result.iterations)
         stats = casadi_stats(result, watch, callback, time.process_time() - began)
-        self._latest = self._of_thread.run = Run(result, stats)
         if raised is None and callback is not None:
             raised = callback.raised
         if raised is None and not result.success and result.error is not None:
             raised = result.error.__cause__  # of a function that raised; None where it gave NaN
-        if raised is not None:
+        run = Run(result, stats, p, raised)
+        self.note(run)
+        if isinstance(raised, KeyboardInterrupt):
             raise raised
-        if options.print_time:
+        if options.print_time and raised is None:
             print(_timing(self.name, stats))
-        if options.error_on_fail and not result.success:
+        return run
+
+    def complain(self, run: Run | QuickRun) -> None:
+        """Raise what a run has left to be raised.
+
+        Raises:
+            SolveError: where it failed and ``error_on_fail`` is set.
+            Exception: what a user's callback or model function raised.
+        """
+        if isinstance(run, QuickRun):
+            return  # which solves
+        if run.raised is not None:
+            raise run.raised
+        if self.options.error_on_fail and not run.result.success:
             raise SolveError(
-                f"{self.name} failed. {result.explain()} (The nlpsol process failed; without "
+                f"{self.name} failed. {run.result.explain()} (The nlpsol process failed; without "
                 "error_on_fail the best point is returned.)",
-                result,
+                run.result,
             )
-        return result, p
+
+    def note(self, run: Run | QuickRun) -> None:
+        """Make a run the last one, of the asking thread and of all."""
+        self._latest = self._of_thread.run = run
+
+    def has_quick(self) -> bool:
+        """Whether warm solves are the engine's in this thread."""
+        return self._quick() is not None
 
     def quick(self, given: tuple[Any, ...], warm_start: Result | None) -> dict[str, ca.DM] | None:
         """The outputs of a warm solve by the engine in C, None where it is not for that.
@@ -132,17 +167,15 @@ class Runner:
             given: the arguments in CasADi's order, None for what was left out.
             warm_start: the result of a solve nearby.
         """
-        of_thread = self._of_thread
-        try:
-            known: Quick | None = of_thread.quick
-        except AttributeError:
-            known = of_thread.quick = quick_of(self.problem, self.options)
+        known = self._quick()
         if known is None:
             return None
         sides = None
         if warm_start is not None:
             if not isinstance(warm_start, Result) or not warm_start.success:
                 return None
+            if (warm_start.x.size, warm_start.g.size) != (self.problem.n, self.problem.m):
+                return None  # C would read its working set beyond the end
             x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0 = given
             given = (
                 warm_start.x if x0 is None else x0, p, lbx, ubx, lbg, ubg,
@@ -153,9 +186,17 @@ class Runner:
         found = known.solve(given, sides)
         if found is None:
             return None
-        outputs, self._latest = found
-        of_thread.run = self._latest
+        outputs, run = found
+        self.note(run)
         return outputs
+
+    def _quick(self) -> Quick | None:
+        of_thread = self._of_thread
+        try:
+            known: Quick | None = of_thread.quick
+        except AttributeError:
+            known = of_thread.quick = quick_of(self.problem, self.options)
+        return known
 
     def outputs(self, result: Result, p: Vector) -> tuple[ca.DM, ...]:
         """x, f, g, lam_x, lam_g, lam_p, in columns."""
@@ -192,7 +233,7 @@ class Runner:
     def __getstate__(self) -> dict[str, Any]:
         kept = dict(self.__dict__)
         del kept["_of_thread"]
-        kept["_latest"] = None
+        kept["_latest"] = kept["crew"] = None
         return kept
 
     def __setstate__(self, kept: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, overload
@@ -12,9 +12,9 @@ from typing import Any, overload
 import casadi as ca
 
 from casadi_hybrid.basics.errors import InputError, suggest
-from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS
+from casadi_hybrid.casadi_api.batch import Batch, batch_of, complain, solve_many
+from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, solves_in
 from casadi_hybrid.casadi_api.function import default_of, make_function
-from casadi_hybrid.casadi_api.many import each_solve, solves_in
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.oracle import LISTED, ProblemFunctions
 from casadi_hybrid.casadi_api.runner import Runner
@@ -38,7 +38,8 @@ class NlpSolver(Signature):
     it with CasADi's arguments: with numbers it solves, with symbols it becomes part of a graph,
     which has derivatives with respect to p and the bounds, of any order while the active set stays
     the same (:mod:`casadi_hybrid.casadi_api.derivatives`). Matrices with k times as many columns
-    are k solves, and ``map``, ``mapaccum`` and ``factory`` work as of any Function.
+    are k solves (see also :meth:`batch`), and ``map``, ``mapaccum`` and ``factory`` work as of any
+    Function.
 
     It can be pickled and copied; :meth:`save` and :meth:`serialize` are pickles too, read by
     :meth:`load` and :meth:`deserialize` of this class and not by those of ``ca.Function``, since
@@ -140,8 +141,9 @@ class NlpSolver(Signature):
             for label, value in given.items()
         ]
         if max(solves) > 1:
-            found = [self(**one, warm_start=warm_start) for one in each_solve(given, solves)]
-            return {label: ca.horzcat(*(each[label] for each in found)) for label in OUTPUTS}
+            batch = solve_many(self._runner, given, solves, [warm_start] * max(solves))
+            complain(self._runner, batch)
+            return batch.outputs()
         runner = self._runner
         problem = runner.problem
         if p is None and problem.p0 is None:
@@ -152,6 +154,43 @@ class NlpSolver(Signature):
         )
         outputs = dict(zip(OUTPUTS, runner.outputs(result, p), strict=True))
         return in_shape(outputs, problem.shapes)
+
+    def batch(
+        self,
+        *,
+        warm_start: Result | Sequence[Result | None] | None = None,
+        threads: int | None = None,
+        **given: Any,
+    ) -> Batch:
+        """Solve many times: an argument has a column for each solve, or one for all of them.
+
+        Warm solves that the engine in C does run over threads at once. What it leaves, and all
+        solves where it is not there, are done one by one. Each has the numbers, to the last bit,
+        that it has alone; one that fails, or whose functions raise, harms no other.
+
+        Args:
+            warm_start: the result of a solve nearby for all, or a list with one for each (None: for
+                that one there is none). See :meth:`__call__`.
+            threads: at most so many; by default as many as the process may use cores.
+            **given: CasADi's arguments x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0, by name.
+
+        Returns:
+            x, f, g, lam_x, lam_g and lam_p in columns, ``success``, and the result of each solve.
+            :attr:`result` and :meth:`stats` speak of the last one.
+
+        Raises:
+            InputError: for bad numbers of any solve, before the first.
+
+        Example:
+            >>> import casadi as ca
+            >>> from casadi_hybrid import nlpsol
+            >>> x, p = ca.SX.sym("x", 2), ca.SX.sym("p")
+            >>> nlp = {"x": x, "p": p, "f": ca.sumsqr(x), "g": x[0] + x[1] - p}
+            >>> found = nlpsol("solver", "hybrid", nlp).batch(p=[[1, 2, 4]], lbg=0, ubg=0)
+            >>> found.x.round(6).tolist(), found.result(2).success
+            ([[0.5, 1.0, 2.0], [0.5, 1.0, 2.0]], True)
+        """
+        return batch_of(self._runner, self._shapes, given, warm_start, threads)
 
     def call(self, arguments: Any, always_inline: bool = False, never_inline: bool = False) -> Any:
         """Solve as ``Function.call`` does: a dictionary or a list in, the same kind out.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes as ct
+import os
 import shutil
 import tempfile
 import threading
@@ -109,8 +110,14 @@ class _Adapter:
     """The adapter's library, built at the first use."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._found: Library | None = None
+        self._unlock()
+        # A child forked off while another thread builds would wait for that thread for ever.
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._unlock)
+
+    def _unlock(self) -> None:
+        self._lock = threading.Lock()
 
     def path(self) -> Path:
         with self._lock:

@@ -121,9 +121,12 @@ def plan_of(
         kept = _plans.setdefault(problem, {})
         found = kept.get(key)
     if found is None:
-        found = Plan(library, problem, bounds, derivatives())
+        made = Plan(library, problem, bounds, derivatives())
         with _lock:
-            while len(kept) >= KEPT:
-                kept.pop(next(iter(kept)))
-            kept[key] = found
+            # Another thread may have been first: one plan for all, for it decides the last bits.
+            found = kept.get(key)
+            if found is None:
+                while len(kept) >= KEPT:
+                    kept.pop(next(iter(kept)))
+                found = kept[key] = made
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes as ct
-from ctypes import c_double, c_int, c_void_p
+from ctypes import c_double, c_int, c_longlong, c_void_p
 from typing import Any
 
 from casadi_hybrid.engine.ldl import Analysis
@@ -105,6 +105,22 @@ class BuffersData(ct.Structure):
     _fields_ = [("first", BufferData), ("second", BufferData)]
 
 
+class SlopeData(ct.Structure):
+    """``hybrid_slope``."""
+
+    _fields_ = [("evaluate", c_void_p), ("self", c_void_p)]
+
+
+class BatchData(ct.Structure):
+    """``hybrid_batch``."""
+
+    _fields_ = [
+        *((name, c_void_p) for name in ("numbers", "outputs")),
+        *((name, c_longlong) for name in ("numbers_each", "outputs_each")),
+        *((name, c_void_p) for name in ("sides", "with_sides", "answers")),
+    ]
+
+
 def declare(library: Any) -> None:
     """State the types of the library's functions."""
     declare_ldl(library)
@@ -117,3 +133,5 @@ def declare(library: Any) -> None:
     library.hybrid_warm_memory.argtypes = [pointer, pointer, pointer]
     library.hybrid_warm.restype = c_int
     library.hybrid_warm.argtypes = [pointer] * 6
+    library.hybrid_warm_batch.restype = None
+    library.hybrid_warm_batch.argtypes = [*[pointer] * 7, c_longlong, c_longlong]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.engine.library import engine, engine_status
@@ -19,6 +19,7 @@ from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.stopping import Limits
 
 SOLVED, OTHER_PATTERN = 0, 1
+_KINDS = 4  # of bounds between which a solver may change without anything to be made
 WORDS = (
     "the warm mode solved it",
     "the bounds are of other kinds than those it was prepared for",
@@ -43,13 +44,14 @@ class Engine:
         evaluate: what evaluates a buffer, see :func:`~casadi_hybrid.engine.workspace.trigger`.
 
     Attributes:
-        space: the workspace of the last run, None before the first.
+        library, evaluate: as given.
+        spaces: the workspaces for the last few kinds of bounds, the last one first.
     """
 
     def __init__(self, library: Any, problem: Problem, evaluate: int) -> None:
-        self._library, self._problem, self.evaluate = library, problem, evaluate
-        self._spaces: dict[int, Workspace] = {}
-        self.space: Workspace | None = None
+        # The engines of a thread are known for as long as their problems live.
+        self.library, self._problem, self.evaluate = library, ref(problem), evaluate
+        self.spaces: list[Workspace] = []
 
     def solve(self, numbers: Numbers, start: WarmStart, limits: Limits) -> Solved | str:
         """Run the warm mode; the solution, or why there is none.
@@ -59,8 +61,10 @@ class Engine:
             start: multipliers and working set to begin with.
             limits: tolerances, and the most steps.
         """
-        space = self.space or self.prepare(numbers.bounds, numbers.x0, numbers.p)
-        status = self._run(space, numbers, start, limits)
+        status = OTHER_PATTERN
+        if self.spaces:
+            space = self.spaces[0]
+            status = self._run(space, numbers, start, limits)
         if status == OTHER_PATTERN:
             space = self.prepare(numbers.bounds, numbers.x0, numbers.p)
             status = self._run(space, numbers, start, limits)
@@ -77,21 +81,25 @@ class Engine:
 
     def prepare(self, bounds: Bounds, x0: Vector, p: Vector) -> Workspace:
         """The workspace for bounds of these kinds."""
-        functions = self._problem.functions
+        problem = self._problem()
+        assert problem is not None  # whoever asks has it
+        functions = problem.functions
 
         def derivatives() -> Vector:
             fused = Fused(functions.first, functions)
             return fused.part(fused(x0, p), 3)
 
-        plan = plan_of(self._library, self._problem, bounds, derivatives)
-        found = self._spaces.get(id(plan))
+        plan = plan_of(self.library, problem, bounds, derivatives)
+        found = next((space for space in self.spaces if space.plan is plan), None)
         if found is None:
-            self._spaces.clear()
-            found = self._spaces[id(plan)] = Workspace(
-                self._library, plan, functions, self.evaluate
-            )
-        self.space = found
+            found = Workspace(self.library, plan, functions, self.evaluate)
+        self.use(found)
         return found
+
+    def use(self, space: Workspace) -> None:
+        """Make a workspace the first of those that are kept."""
+        others = [other for other in self.spaces if other is not space]
+        self.spaces = [space, *others[: _KINDS - 1]]
 
 
 class _Engines(threading.local):

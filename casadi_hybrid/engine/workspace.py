@@ -28,6 +28,8 @@ from casadi_hybrid.stopping import Limits
 INPUTS = ("x0", "p", "lbx", "ubx", "lbg", "ubg", "lam_x0", "lam_g0")
 OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p", "gradient", "J", "gradient0", "J0")
 
+_MOST = 2**31 - 1  # of C's int
+
 
 def trigger() -> int | None:
     """The address of CasADi's function that evaluates a buffer; None where it is not exported.
@@ -51,6 +53,7 @@ class Workspace:
         evaluate: :func:`trigger`.
 
     Attributes:
+        plan: as given.
         inputs: views by the names of :data:`INPUTS` into ``numbers_in``, one array.
         outputs: views by the names of :data:`OUTPUTS` into ``numbers_out``, one array. ``lam_p`` is
             for who computes it.
@@ -61,11 +64,12 @@ class Workspace:
     def __init__(self, library: Any, plan: Plan, functions: Functions, evaluate: int) -> None:
         data = plan.data
         n, m, J = data.n_x, data.n_g, data.nnz_J
-        self._kept: list[Any] = [plan]
+        self.plan = plan
+        self._kept: list[Any] = []
         sizes = n, data.n_p, n, n, m, m, n, m
-        self.numbers_in, self.places_in, self.inputs = _parts(INPUTS, sizes)
+        self.numbers_in, self.places_in, self.inputs = parts_of(INPUTS, sizes)
         sizes_out = n, 1, m, n, m, data.n_p, n, J, n, J
-        self.numbers_out, self.places_out, self.outputs = _parts(OUTPUTS, sizes_out)
+        self.numbers_out, self.places_out, self.outputs = parts_of(OUTPUTS, sizes_out)
         self._place_of_f = n
         self._numbers = NumbersData(**{k: v.ctypes.data for k, v in self.inputs.items()})
         self.answer = AnswerData(
@@ -98,7 +102,7 @@ class Workspace:
     def limit(self, limits: Limits) -> None:
         """Set the tolerances of the runs to come."""
         data, tolerances = self._numbers, limits.tolerances
-        data.tol, data.max_iter = limits.scaled_tol, limits.max_iter
+        data.tol, data.max_iter = limits.scaled_tol, min(limits.max_iter, _MOST)
         data.feasibility = tolerances.feasibility
         data.stationarity = tolerances.stationarity
         data.complementarity = tolerances.complementarity
@@ -126,28 +130,36 @@ class Workspace:
         return Solved(self.numbers_out.copy(), self.places_out, said)
 
     def _buffer(self, function: ca.Function, evaluate: int) -> BufferData:
-        """A buffer for the function: fixed places for its inputs and for all its outputs."""
-        buffer, _ = function.buffer()
-        inputs = [np.zeros(function.nnz_in(i)) for i in range(function.n_in())]
-        out: NDArray[np.float64] = np.zeros(function.nnz_out())
-        begin = 0
-        for i, array in enumerate(inputs):
-            buffer.set_arg(i, array.data)
-        for i in range(function.n_out()):
-            end = begin + function.nnz_out(i)
-            buffer.set_res(i, out[begin:end].data)
-            begin = end
-        self._kept += [buffer, inputs, out]
-        data = BufferData(
-            evaluate=evaluate, raw=pointer_of_capsule(buffer._self(), None),
-            out=out.ctypes.data, size=out.size,
-        )  # fmt: skip
-        for i, array in enumerate(inputs):
-            data.inputs[i], data.sizes[i] = array.ctypes.data, array.size
+        data, kept = buffer_of(function, evaluate)
+        self._kept.append(kept)
         return data
 
 
-def _parts(
+def buffer_of(function: ca.Function, evaluate: int) -> tuple[BufferData, Any]:
+    """A buffer for the function: fixed places for its inputs and for all its outputs.
+
+    And what has to be kept for as long as it is used.
+    """
+    buffer, _ = function.buffer()
+    inputs = [np.zeros(function.nnz_in(i)) for i in range(function.n_in())]
+    out: NDArray[np.float64] = np.zeros(function.nnz_out())
+    begin = 0
+    for i, array in enumerate(inputs):
+        buffer.set_arg(i, array.data)
+    for i in range(function.n_out()):
+        end = begin + function.nnz_out(i)
+        buffer.set_res(i, out[begin:end].data)
+        begin = end
+    data = BufferData(
+        evaluate=evaluate, raw=pointer_of_capsule(buffer._self(), None),
+        out=out.ctypes.data, size=out.size,
+    )  # fmt: skip
+    for i, array in enumerate(inputs):
+        data.inputs[i], data.sizes[i] = array.ctypes.data, array.size
+    return data, (buffer, inputs, out)
+
+
+def parts_of(
     names: tuple[str, ...], sizes: tuple[int, ...]
 ) -> tuple[Vector, dict[str, slice], dict[str, Vector]]:
     """An array, which part of it has which name, and these parts."""

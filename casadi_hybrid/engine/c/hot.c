@@ -12,7 +12,7 @@ typedef struct {
     hybrid_model model;
     hybrid_point points[2];
     hybrid_point *at, *trial;
-    double *y, *z_lower, *z_upper;
+    double *y, *y_before, *z_lower, *z_upper; /* y_before: before the last move */
     double *slope, *work; /* work: as long as w or x */
     double *began;        /* x of the first iterate */
 } hot;
@@ -28,6 +28,7 @@ static void place(const hybrid_plan *plan, hybrid_arena *arena, hot *h) {
     h->at = &h->points[0];
     h->trial = &h->points[1];
     h->y = hybrid_take(arena, plan->m);
+    h->y_before = hybrid_take(arena, plan->m);
     h->z_lower = hybrid_take(arena, plan->n);
     h->z_upper = hybrid_take(arena, plan->n);
     h->slope = hybrid_take(arena, plan->n);
@@ -64,30 +65,42 @@ static void guess(hot *h) {
     }
 }
 
-/* Moves by the model's step; the multipliers of bounds are those of the set. Returns a status. */
+/* The multipliers of bounds at h->at are what its slope leaves to those of the set. */
+static void of_bounds(hot *h) {
+    const hybrid_plan *plan = h->form.plan;
+    hybrid_pull(plan, h->at->A, h->y, h->slope);
+    for (int i = 0; i < plan->n; i++) {
+        double slope = h->at->gradient[i] + h->slope[i];
+        h->z_lower[i] = h->model.at_lower[i] && slope > 0.0 ? slope : 0.0;
+        h->z_upper[i] = h->model.at_upper[i] && slope < 0.0 ? -slope : 0.0;
+    }
+}
+
+/* Moves by the model's step. Returns a status. */
 static int move(hot *h) {
     const hybrid_plan *plan = h->form.plan;
     hybrid_point *new = h->trial;
     for (int i = 0; i < plan->n; i++) new->w[i] = h->at->w[i] + h->model.dw[i];
     if (hybrid_evaluate(&h->form, new, 0)) return HYBRID_UNDEFINED;
-    for (int i = 0; i < plan->m; i++) h->y[i] += h->model.dy[i];
-    hybrid_pull(plan, new->A, h->y, h->slope);
-    for (int i = 0; i < plan->n; i++) {
-        double slope = new->gradient[i] + h->slope[i];
-        h->z_lower[i] = h->model.at_lower[i] && slope > 0.0 ? slope : 0.0;
-        h->z_upper[i] = h->model.at_upper[i] && slope < 0.0 ? -slope : 0.0;
+    for (int i = 0; i < plan->m; i++) {
+        h->y_before[i] = h->y[i];
+        h->y[i] += h->model.dy[i];
     }
     h->trial = h->at;
     h->at = new;
+    of_bounds(h);
     return HYBRID_SOLVED;
 }
 
-/* Undoes the last move, but for the multipliers of bounds, which the next one makes anew. */
+/* Undoes the last move, to the last bit; the set is that of the move before. */
 static void back(hot *h) {
     hybrid_point *new = h->at;
-    for (int i = 0; i < h->form.plan->m; i++) h->y[i] -= h->model.dy[i];
+    double *y = h->y;
+    h->y = h->y_before;
+    h->y_before = y;
     h->at = h->trial;
     h->trial = new;
+    of_bounds(h);
 }
 
 /* The solution of the quadratic model at h->at becomes h->at. Returns a status. */
@@ -154,7 +167,7 @@ static int follow(hot *h, double before, hybrid_residuals *residuals) {
             answer->steps++;
             if (!again(h) && !move(h)) {
                 status = judge(h, error_at(h), residuals);
-                if (status == HYBRID_SOLVED) return status;
+                if (status != HYBRID_NOT_NEARER) return status;
                 back(h);
             }
         }

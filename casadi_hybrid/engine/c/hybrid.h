@@ -119,6 +119,29 @@ void hybrid_warm_memory(const hybrid_plan *plan, long long *doubles, long long *
 int hybrid_warm(const hybrid_plan *plan, const hybrid_functions *functions,
                 const hybrid_numbers *numbers, double *doubles, int *ints, hybrid_answer *answer);
 
+/* The slope of L by the parameters, for lam_p: as the second function is called. */
+typedef struct {
+    hybrid_second evaluate;
+    void *self;
+} hybrid_slope;
+
+/* Many solves: of each a row of numbers, and one of outputs. */
+typedef struct {
+    const double *numbers; /* x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0 */
+    double *outputs;       /* x, f, g, lam_x, lam_g, lam_p, gradient, J, gradient0, J0 */
+    long long numbers_each, outputs_each; /* numbers of a row */
+    const signed char *sides;             /* of each n_x + n_g: the working set to try first */
+    const signed char *with_sides;        /* of each: 0 where the multipliers are to name it */
+    hybrid_answer *answers;
+} hybrid_batch;
+
+/* The warm mode for the solves from `begin` to before `end`, each as if it were alone: what it ends
+ * with stands in its answer. `common` has the tolerances. Threads share a plan and a batch, and
+ * each needs functions and memory of its own. */
+void hybrid_warm_batch(const hybrid_plan *plan, const hybrid_functions *functions,
+                       const hybrid_slope *slope, const hybrid_numbers *common, double *doubles,
+                       int *ints, const hybrid_batch *batch, long long begin, long long end);
+
 /* Functions behind CasADi's buffers: inputs are copied to fixed places, `evaluate` is called on
  * `raw`, and the outputs lie in `out`. */
 typedef struct {
@@ -137,6 +160,9 @@ typedef struct {
 int hybrid_buffered_first(void *self, const double *x, const double *p, double *out);
 int hybrid_buffered_second(void *self, const double *x, const double *lam_g, const double *p,
                            double *out);
+/* `self` is a hybrid_buffer. */
+int hybrid_buffered_slope(void *self, const double *x, const double *lam_g, const double *p,
+                          double *out);
 
 /* HYBRID_INTERFACE_VERSION of the sources that the library was compiled from. */
 int hybrid_interface_version(void);

@@ -1,0 +1,298 @@
+"""Many solves by one call: over threads where the engine in C does them, else one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from numpy.typing import NDArray
+
+from casadi_hybrid.attempts.warm import read_start
+from casadi_hybrid.basics.errors import InputError, suggest
+from casadi_hybrid.basics.inputs import Vector, count, real_array
+from casadi_hybrid.basics.parallel import available_cores
+from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, each_solve, solves_in
+from casadi_hybrid.casadi_api.quick import QuickRun
+from casadi_hybrid.casadi_api.runner import Run, Runner
+from casadi_hybrid.engine.batch import Crew, Rows
+from casadi_hybrid.engine.warm import engine_of
+from casadi_hybrid.problem.columns import as_column, in_shape
+from casadi_hybrid.problem.numbers import Numbers
+from casadi_hybrid.result import Result
+
+_FINITE = ("x0", "p", "lam_x0", "lam_g0")
+AnyRun = Run | QuickRun
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Many solves: their answers side by side, and the result of each.
+
+    Attributes:
+        x, f, g, lam_x, lam_g, lam_p: as a solve gives them, in one array each: column k is of
+            solve k. Of an x or p that is a matrix of w columns w columns are.
+        success: of each whether x is a KKT point within the tolerance.
+        in_c: how many of them the engine in C did by itself.
+    """
+
+    x: NDArray[np.float64]
+    f: NDArray[np.float64]
+    g: NDArray[np.float64]
+    lam_x: NDArray[np.float64]
+    lam_g: NDArray[np.float64]
+    lam_p: NDArray[np.float64]
+    success: NDArray[np.bool_]
+    in_c: int
+    _runs: Sequence[AnyRun]
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def run(self, k: int) -> AnyRun:
+        """The run of solve k."""
+        return self._runs[k]
+
+    def result(self, k: int) -> Result:
+        """The result of solve k, with residuals, both statuses and ``explain()``."""
+        return self._runs[k].result
+
+    def stats(self, k: int) -> dict[str, Any]:
+        """The statistics of solve k, under CasADi's keys."""
+        return self._runs[k].stats
+
+    def outputs(self) -> dict[str, ca.DM]:
+        """The six matrices by their names, as CasADi has them."""
+        return {name: ca.DM(getattr(self, name)) for name in OUTPUTS}
+
+
+def solve_many(
+    runner: Runner,
+    given: Mapping[str, Any],
+    solves: Sequence[int],
+    warm: Sequence[Result | None],
+    threads: int | None = None,
+) -> Batch:
+    """Solve as often as the arguments have numbers for; a solve that fails harms no other.
+
+    Args:
+        runner: of the solver.
+        given: the arguments by CasADi's names, None for what was left out.
+        solves: of each argument how many solves it has numbers for.
+        warm: of each solve the result that it starts from, or None.
+        threads: at most so many; None for as many as there are cores.
+
+    Raises:
+        InputError: for bad numbers of any solve, before the first.
+    """
+    problem = runner.problem
+    for k, known in enumerate(warm):
+        if known is not None and (k == 0 or known is not warm[k - 1]):
+            _checked(runner, dict.fromkeys(("x0", "lam_x0", "lam_g0")), k, warm)
+    if runner.has_quick():
+        return _over_threads(runner, given, solves, warm, threads or available_cores())
+    numbers = [
+        _checked(runner, {**one, "p": as_column(_p(runner, one), problem.shapes.get("p"))}, k, warm)
+        for k, one in enumerate(each_solve(given, solves, len(warm)))
+    ]
+    columns, runs = [], []
+    for one, start in zip(numbers, warm, strict=True):
+        run = _alone(runner, one, start)
+        runs.append(run)
+        outputs = dict(zip(OUTPUTS, runner.outputs(run.result, one.p), strict=True))
+        columns.append(in_shape(outputs, problem.shapes))
+    success = np.array([run.result.success for run in runs])
+    beside = {name: np.hstack([each[name].full() for each in columns]) for name in OUTPUTS}
+    for array in beside.values():
+        array.setflags(write=False)
+    return Batch(**beside, success=success, in_c=0, _runs=runs)
+
+
+def batch_of(
+    runner: Runner,
+    shapes: Mapping[str, tuple[int, int]],
+    arguments: Mapping[str, Any],
+    warm_start: Result | Sequence[Result | None] | None,
+    threads: int | None,
+) -> Batch:
+    """What :meth:`~casadi_hybrid.casadi_api.solver.NlpSolver.batch` returns.
+
+    Raises:
+        InputError: for bad numbers of any solve, an unknown argument, or symbols.
+    """
+    for word, value in arguments.items():
+        if word not in INPUTS:
+            raise InputError(f"unknown argument {word!r}{suggest(word, INPUTS)}")
+        if isinstance(value, ca.SX | ca.MX):
+            raise InputError(f"{word} is a symbol, and a batch is for numbers; see solver.map")
+    if threads is not None:
+        threads = count(threads, "threads", at_least=1)
+    given = {name: arguments.get(name) for name in INPUTS}
+    solves = [1 if v is None else solves_in(v, shapes[name]) for name, v in given.items()]
+    most = max(solves)
+    if warm_start is None or isinstance(warm_start, Result):
+        return solve_many(runner, given, solves, [warm_start] * most, threads)
+    warm = list(warm_start)
+    if most not in (1, len(warm)) or not warm:
+        raise InputError(f"warm_start has {len(warm)} results, the arguments {most} columns")
+    return solve_many(runner, given, solves, warm, threads)
+
+
+def complain(runner: Runner, batch: Batch) -> None:
+    """Raise what the first of the failed solves would have raised alone.
+
+    Raises:
+        SolveError: where ``error_on_fail`` is set.
+        Exception: what a user's callback or model function raised.
+    """
+    # What runs on threads has no callback, so that nothing was raised where there is a solution.
+    failed = np.flatnonzero(~batch.success).tolist()
+    for k in failed if runner.has_quick() else range(len(batch)):
+        runner.complain(batch.run(k))
+
+
+def _p(runner: Runner, one: Mapping[str, Any]) -> Any:
+    """The parameters of a solve, zero where neither it nor the problem has any."""
+    missing = one["p"] is None and runner.problem.p0 is None
+    return 0.0 if missing else one["p"]
+
+
+def _checked(
+    runner: Runner, one: Mapping[str, Any], k: int, warm: Sequence[Result | None]
+) -> Numbers:
+    """The numbers of solve k.
+
+    Raises:
+        InputError: for bad ones; it says of which solve, where there are several.
+    """
+    known = dict(one)
+    if runner.problem.p0 is None:
+        known.setdefault("p", 0.0)
+    if not runner.options.warm:
+        known["lam_x0"] = known["lam_g0"] = None
+    try:
+        return read_start(runner.problem, warm[k], **known)[0]
+    except InputError as error:
+        if len(warm) == 1:
+            raise
+        raise InputError(f"column {k}: {error}") from None
+
+
+def _alone(runner: Runner, one: Numbers, warm: Result | None) -> Run:
+    """A solve in the ordinary way, for better or worse."""
+    bounds, m_h = one.bounds, runner.problem.m_h
+    return runner.attempt(
+        one.x0, one.lam_x0, one.lam_g0, warm,
+        p=one.p, lbx=bounds.lbx, ubx=bounds.ubx, lbg=bounds.lbg[m_h:], ubg=bounds.ubg[m_h:],
+    )  # fmt: skip
+
+
+class _Runs(Sequence[AnyRun]):
+    """The runs of a batch; what C has solved is looked at where it is asked for."""
+
+    def __init__(self, runner: Runner, rows: Rows, places: Any, others: dict[int, Run]) -> None:
+        self._runner, self._rows, self._others = runner, rows, others
+        self._places_in, self._places_out = places
+        self._made: dict[int, AnyRun] = dict(others)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, k: Any) -> Any:
+        k = range(len(self))[k]
+        found = self._made.get(k)
+        if found is None:
+            solved = self._rows.solved(k, self._places_out)
+            assert solved is not None
+            numbers = self._rows.numbers[k]
+            problem, options = self._runner.problem, self._runner.options
+            found = self._made[k] = QuickRun(problem, options, numbers, self._places_in, solved)
+        return found
+
+
+def _over_threads(
+    runner: Runner,
+    given: Mapping[str, Any],
+    solves: Sequence[int],
+    warm: Sequence[Result | None],
+    threads: int,
+) -> Batch:
+    problem = runner.problem
+    engine = engine_of(problem)
+    assert not isinstance(engine, str)
+    first = {**next(each_solve(given, solves, len(warm)))}
+    start = _checked(runner, {**first, "p": _p(runner, first)}, 0, warm)
+    space = engine.prepare(start.bounds, start.x0, start.p)
+    places = space.places_in, space.places_out
+    numbers = _numbers(given, solves, warm, start, space.places_in)
+    for k in _doubtful(numbers, space.places_in).tolist():
+        _checked(runner, {n: numbers[k, place] for n, place in space.places_in.items()}, k, warm)
+    rows = Rows(numbers, *_sides(warm, problem.n, problem.m), space.numbers_out.size)
+    crew: Crew | None = runner.crew
+    if crew is None or crew.plan is not space.plan:
+        gradient = problem.parameter_gradient
+        crew = runner.crew = Crew(engine, space.plan, problem.functions, gradient)
+    crew.solve(rows, runner.options.limits, threads)
+    others: dict[int, Run] = {}
+    success = rows.in_c()
+    for k in np.flatnonzero(~success).tolist():
+        of = {name: numbers[k, place] for name, place in space.places_in.items()}
+        one = _checked(runner, of, k, warm)
+        run = others[k] = _alone(runner, one, warm[k])
+        success[k] = run.result.success
+        for name, value in zip(OUTPUTS, runner.outputs(run.result, one.p), strict=True):
+            rows.outputs[k, space.places_out[name]] = value.full().ravel()
+    runs = _Runs(runner, rows, places, others)
+    runner.note(runs[-1])
+    rows.outputs.setflags(write=False)  # results look at them
+    columns = {name: rows.outputs[:, space.places_out[name]].T for name in OUTPUTS}
+    return Batch(**columns, success=success, in_c=len(rows) - len(others), _runs=runs)
+
+
+def _numbers(
+    given: Mapping[str, Any],
+    solves: Sequence[int],
+    warm: Sequence[Result | None],
+    start: Numbers,
+    places: Mapping[str, slice],
+) -> Vector:
+    """The numbers of all solves, a row each; ``start`` has those that are the same for all."""
+    found = np.empty((len(warm), max(place.stop for place in places.values())))
+    every = np.arange(len(warm))
+    for name, has in zip(given, solves, strict=True):
+        place = places[name]
+        if has > 1:
+            found[:, place] = real_array(given[name], name).T[every % has]
+            continue
+        found[:, place] = getattr(start.bounds if name[:2] in ("lb", "ub") else start, name)
+        if given[name] is None and name in ("x0", "lam_x0", "lam_g0"):
+            label = {"x0": "x", "lam_x0": "lam_x", "lam_g0": "lam_g"}[name]
+            for k, known in enumerate(warm):
+                if known is not None:
+                    found[k, place] = getattr(known, label)
+    return found
+
+
+def _doubtful(numbers: Vector, places: Mapping[str, slice]) -> NDArray[np.intp]:
+    """The solves with numbers that are not finite, or bounds that leave nothing between them."""
+    bad = np.zeros(len(numbers), dtype=bool)
+    for name in _FINITE:
+        bad |= ~np.isfinite(numbers[:, places[name]]).all(axis=1)
+    for kind in "xg":
+        lower, upper = numbers[:, places[f"lb{kind}"]], numbers[:, places[f"ub{kind}"]]
+        sound = (lower <= upper) & (lower < np.inf) & (upper > -np.inf)
+        bad |= ~sound.all(axis=1)
+    return np.flatnonzero(bad)
+
+
+def _sides(warm: Sequence[Result | None], n: int, m: int) -> tuple[Any, Any]:
+    """The working sets to try first: a row of each solve, and which solves have one."""
+    sides = np.zeros((len(warm), n + m), dtype=np.int8)
+    there = np.zeros(len(warm), dtype=np.int8)
+    for k, known in enumerate(warm):
+        if known is not None and known.success:
+            there[k] = 1
+            sides[k, :n], sides[k, n:] = known.working_set.x, known.working_set.g
+    return sides, there

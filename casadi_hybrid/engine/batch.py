@@ -1,0 +1,128 @@
+"""Many warm solves on the engine, over threads: C has the shares, Python hands them out."""
+
+from __future__ import annotations
+
+import ctypes as ct
+import threading
+from collections.abc import Mapping
+from itertools import count
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from numpy.typing import NDArray
+
+from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.engine.plan import Plan
+from casadi_hybrid.engine.solved import Solved
+from casadi_hybrid.engine.structures import AnswerData, BatchData, SlopeData
+from casadi_hybrid.engine.warm import SOLVED, Engine
+from casadi_hybrid.engine.workspace import Workspace, buffer_of
+from casadi_hybrid.point.working_set import Sides
+from casadi_hybrid.problem.functions import Functions
+from casadi_hybrid.stopping import Limits
+
+_PIECES = 8
+"""So many times a thread comes for more: some solves take longer than others."""
+
+
+class Rows:
+    """The numbers of many solves, and their answers: a row of each.
+
+    Args:
+        numbers: one row a solve, see :data:`~casadi_hybrid.engine.workspace.INPUTS`.
+        sides: of each the working set to try first, n + m sides; ``with_sides``: which have one.
+
+    Attributes:
+        outputs: one row a solve, see :data:`~casadi_hybrid.engine.workspace.OUTPUTS`.
+    """
+
+    def __init__(self, numbers: Vector, sides: Sides, with_sides: Sides, outputs: int) -> None:
+        self.numbers, self._sides, self._with_sides = numbers, sides, with_sides
+        self.outputs = np.zeros((len(numbers), outputs))
+        self._answers = (AnswerData * max(1, len(numbers)))()
+        self.data = BatchData(
+            numbers=numbers.ctypes.data, outputs=self.outputs.ctypes.data,
+            numbers_each=numbers.shape[1], outputs_each=outputs,
+            sides=sides.ctypes.data, with_sides=with_sides.ctypes.data,
+            answers=ct.addressof(self._answers),
+        )  # fmt: skip
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def in_c(self) -> NDArray[np.bool_]:
+        """Which of them the warm mode has solved."""
+        field: Any = AnswerData.status
+        each = ct.sizeof(AnswerData)
+        found = np.frombuffer(memoryview(self._answers).cast("B"), np.uint8).reshape(-1, each)
+        status = found[: len(self), field.offset : field.offset + field.size].copy()
+        return np.asarray(status.view(np.int32).ravel() == SOLVED)
+
+    def solved(self, k: int, places: Mapping[str, slice]) -> Solved | None:
+        """What solve k found, None where the warm mode did not solve it."""
+        said = self._answers[k]
+        return Solved(self.outputs[k], places, said) if said.status == SOLVED else None
+
+
+class _Worker:
+    """What one thread works with."""
+
+    def __init__(
+        self, library: Any, plan: Plan, functions: Functions, gradient: ca.Function, evaluate: int
+    ) -> None:
+        self.space = Workspace(library, plan, functions, evaluate)
+        self._buffer, self._kept = buffer_of(gradient, evaluate)
+        evaluates = ct.cast(library.hybrid_buffered_slope, ct.c_void_p)
+        self._slope = SlopeData(evaluates, ct.addressof(self._buffer))
+        at = self.space.addresses
+        self._call = (
+            *(at[name] for name in ("plan", "functions")),
+            ct.addressof(self._slope),
+            *(at[name] for name in ("numbers", "doubles", "ints")),
+        )
+        self._run = library.hybrid_warm_batch
+
+    def solve(self, rows: Rows, begin: int, end: int) -> None:
+        self._run(*self._call, ct.addressof(rows.data), begin, end)
+
+
+class Crew:
+    """Workers for one plan; several threads may ask at once."""
+
+    def __init__(self, engine: Engine, plan: Plan, functions: Functions, gradient: ca.Function):
+        self.plan = plan
+        self._make = (engine.library, plan, functions, gradient, engine.evaluate)
+        self._idle: list[_Worker] = []
+
+    def solve(self, rows: Rows, limits: Limits, threads: int) -> None:
+        """Solve all rows by so many threads, of which the asking one is the first.
+
+        A row is solved as if it were alone: its numbers and its bits do not hang on the others.
+        """
+        piece = max(1, len(rows) // (threads * _PIECES))
+        begins, ended = count(0, piece), threading.Event()
+
+        def work(worker: _Worker) -> None:
+            while not ended.is_set() and (begin := next(begins)) < len(rows):
+                worker.solve(rows, begin, min(begin + piece, len(rows)))
+
+        workers = [self._worker(limits) for _ in range(min(threads, -(-len(rows) // piece)))]
+        others = [threading.Thread(target=work, args=(worker,)) for worker in workers[1:]]
+        for thread in others:
+            thread.start()
+        try:
+            work(workers[0])
+        finally:
+            ended.set()  # nothing is left, or Ctrl-C came: then the others stop soon
+            for thread in others:
+                thread.join()
+        self._idle += workers
+
+    def _worker(self, limits: Limits) -> _Worker:
+        try:
+            worker = self._idle.pop()
+        except IndexError:
+            worker = _Worker(*self._make)
+        worker.space.limit(limits)
+        return worker

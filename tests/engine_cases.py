@@ -1,0 +1,190 @@
+"""Problems for the tests of the engine in C, and closed loops of warm solves over them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from casadi_hybrid import Problem
+from casadi_hybrid.engine.library import VARIABLE, engine
+
+Numbers = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A dictionary of ``nlpsol`` with numbers, and how they move from solve to solve."""
+
+    nlp: dict[str, Any]
+    numbers: Numbers
+    moved: Callable[[Numbers, Any, np.random.Generator], Numbers]
+    fewest: int = 8
+    """So many of ten warm solves the engine has to do; the others are left to Python."""
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+def needs_engine() -> None:
+    """Skip where there is no core on this machine."""
+    if engine("auto") is None:
+        pytest.skip("no core in C on this machine")
+
+
+@contextmanager
+def python_only() -> Iterator[None]:
+    """The engine is left alone."""
+    before = os.environ.get(VARIABLE)
+    os.environ[VARIABLE] = "python"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[VARIABLE]
+        else:
+            os.environ[VARIABLE] = before
+
+
+def noisy_p(size: float) -> Callable[[Numbers, Any, np.random.Generator], Numbers]:
+    """Parameters with noise on them."""
+
+    def moved(numbers: Numbers, _x: Any, draws: np.random.Generator) -> Numbers:
+        p = np.asarray(numbers["p"])
+        return {**numbers, "p": p + size * draws.standard_normal(p.size)}
+
+    return moved
+
+
+def van_der_pol(stages: int = 12) -> Case:
+    """A horizon with bounds on a state and the control; p is the state measured."""
+    X, U, p = ca.SX.sym("X", 2, stages + 1), ca.SX.sym("U", stages), ca.SX.sym("p", 2)
+
+    def step(s: ca.SX, u: ca.SX) -> ca.SX:
+        return s + 0.2 * ca.vertcat((1 - s[1] ** 2) * s[0] - s[1] + u, s[0])
+
+    rows = [X[:, 0] - p, *(X[:, k + 1] - step(X[:, k], U[k]) for k in range(stages))]
+    nlp = {
+        "x": ca.vertcat(ca.vec(X), U),
+        "p": p,
+        "f": ca.sumsqr(X) + 0.1 * ca.sumsqr(U),
+        "g": ca.vertcat(*rows),
+    }
+    low = np.concatenate((np.tile([-0.25, -np.inf], stages + 1), -np.ones(stages)))
+    low[:2] = -np.inf
+    numbers = {
+        "x0": 0.1, "p": np.array([0.0, 0.8]), "lbx": low,
+        "ubx": np.concatenate((np.full(2 * stages + 2, np.inf), np.ones(stages))),
+        "lbg": 0.0, "ubg": 0.0,
+    }  # fmt: skip
+
+    def moved(numbers: Numbers, x: Any, draws: np.random.Generator) -> Numbers:
+        state = np.asarray(x).ravel()[2:4]
+        return {**numbers, "p": state + 0.02 * draws.standard_normal(2)}
+
+    return Case(nlp, numbers, moved)
+
+
+def with_rows() -> Case:
+    """Rows with one bound, with two, equations, and one without a bound."""
+    x, p = ca.SX.sym("x", 6), ca.SX.sym("p", 3)
+    g = ca.vertcat(
+        x[0] ** 2 + x[1] ** 2 + x[2],
+        x[1] * x[2] - x[3],
+        x[3] + x[4] + x[5] - p[2],
+        ca.sin(x[0]) + x[5],
+        ca.exp(x[2]) * x[4],
+    )
+    f = ca.sumsqr(x - ca.vertcat(p, p)) + 0.1 * ca.sum1(x**4) + x[0] * x[5]
+    inf = np.inf
+    numbers = {
+        "x0": 0.5, "p": np.array([1.0, 0.6, 0.4]),
+        "lbg": np.array([-inf, -0.2, 0.0, -inf, 0.1]), "ubg": np.array([1.0, 0.3, 0.0, inf, inf]),
+    }  # fmt: skip
+    return Case({"x": x, "p": p, "f": f, "g": g}, numbers, noisy_p(0.05))
+
+
+def with_fixed() -> Case:
+    """Three of eight variables are fixed, one at a value that moves."""
+    x, p = ca.SX.sym("x", 8), ca.SX.sym("p", 2)
+    g = ca.vertcat(x[0] * x[1] + x[2] ** 2 - x[3], ca.sum1(x), x[4] * x[5] - x[6])
+    f = ca.sumsqr(x - p[0]) + p[1] * x[0] * x[7] + ca.exp(-x[5])
+    low, high = np.full(8, -2.0), np.full(8, 2.0)
+    low[[1, 4, 6]] = high[[1, 4, 6]] = 0.5, -0.3, 0.1
+    numbers = {
+        "x0": 0.1, "p": np.array([0.7, 0.4]), "lbx": low, "ubx": high,
+        "lbg": np.array([0.0, -1.0, -np.inf]), "ubg": np.array([0.0, 2.5, 0.2]),
+    }  # fmt: skip
+
+    def moved(numbers: Numbers, _x: Any, draws: np.random.Generator) -> Numbers:
+        new = noisy_p(0.05)(numbers, _x, draws)
+        new["lbx"], new["ubx"] = new["lbx"].copy(), new["ubx"].copy()
+        new["lbx"][4] = new["ubx"][4] = -0.3 + 0.1 * draws.standard_normal()
+        return new
+
+    return Case({"x": x, "p": p, "f": f, "g": g}, numbers, moved)
+
+
+def steep() -> Case:
+    """Large gradients of the objective and of a row: both are scaled."""
+    x, p = ca.SX.sym("x", 4), ca.SX.sym("p", 4)
+    f = 3e4 * ca.sumsqr(x - p) + 1e3 * x[0] ** 4
+    g = ca.vertcat(500 * (x[0] + 2 * x[1] ** 2), x[2] - x[3], 1e4 * x[3])
+    numbers = {
+        "x0": 1.0, "p": np.array([1.0, 1.5, -0.5, 0.8]), "lbx": -1.0, "ubx": 2.0,
+        "lbg": np.array([-np.inf, 0.0, -1e4]), "ubg": np.array([900.0, 0.0, 1e3]),
+    }  # fmt: skip
+    # Next to the tolerance rounding may excuse a residual here, which Python judges.
+    return Case({"x": x, "p": p, "f": f, "g": g}, numbers, noisy_p(0.02), fewest=6)
+
+
+def hs071() -> Case:
+    """Problem 71 of Hock and Schittkowski, with a parameter on its product."""
+    x, p = ca.SX.sym("x", 4), ca.SX.sym("p", 1)
+    f = x[0] * x[3] * (x[0] + x[1] + x[2]) + x[2]
+    g = ca.vertcat(p * x[0] * x[1] * x[2] * x[3], ca.sumsqr(x))
+    numbers = {
+        "x0": np.array([1.0, 5.0, 5.0, 1.0]), "p": np.array([1.0]), "lbx": 1.0, "ubx": 5.0,
+        "lbg": np.array([25.0, 40.0]), "ubg": np.array([np.inf, 40.0]),
+    }  # fmt: skip
+    return Case({"x": x, "p": p, "f": f, "g": g}, numbers, noisy_p(0.01))
+
+
+def box() -> Case:
+    """Bounds alone: no row at all."""
+    x, p = ca.SX.sym("x", 5), ca.SX.sym("p", 5)
+    f = ca.sumsqr(x - p) + x[0] * x[1] + ca.sum1(ca.cosh(x))
+    numbers = {"x0": 0.0, "p": np.array([1.0, -1.0, 4.0, 0.2, -4.0]), "lbx": -0.6, "ubx": 0.8}
+    return Case({"x": x, "p": p, "f": f}, numbers, noisy_p(0.1))
+
+
+def no_parameter() -> Case:
+    """No parameter: a bound moves."""
+    x = ca.MX.sym("x", 3)
+    f = (x[0] - 1) ** 2 + (x[1] - 2) ** 2 + x[2] ** 4 + x[2]
+    numbers = {"x0": 0.0, "lbg": 0.0, "ubg": 2.0}
+
+    def moved(numbers: Numbers, _x: Any, draws: np.random.Generator) -> Numbers:
+        return {**numbers, "ubg": 2.0 + 0.1 * draws.standard_normal()}
+
+    return Case({"x": x, "f": f, "g": ca.sum1(x)}, numbers, moved)
+
+
+CASES = {
+    made.__name__: made
+    for made in (van_der_pol, with_rows, with_fixed, steep, hs071, box, no_parameter)
+}
+
+
+def problem_of(case: Case) -> Problem:
+    """As a ``Problem``."""
+    return Problem.from_nlp(case.nlp)
+
+
+def warm(outputs: Any) -> Numbers:
+    """The arguments of a warm start from outputs."""
+    return {"x0": outputs["x"], "lam_x0": outputs["lam_x"], "lam_g0": outputs["lam_g"]}

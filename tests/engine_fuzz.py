@@ -1,0 +1,109 @@
+"""Random warm solves on a core that was built with sanitizers; run by ``test_engine_sanitized``.
+
+``python engine_fuzz.py LIBRARY COUNT`` loads that core in place of the package's own, solves COUNT
+times from random numbers, good and bad ones, and prints how often each status came.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import sys
+from collections import Counter
+
+import numpy as np
+from engine_cases import CASES, problem_of
+
+from casadi_hybrid import Problem
+from casadi_hybrid.engine import library
+from casadi_hybrid.engine.batch import Crew, Rows
+from casadi_hybrid.engine.structures import declare
+from casadi_hybrid.engine.warm import engine_of
+from casadi_hybrid.engine.workspace import Workspace
+from casadi_hybrid.point.working_set import WorkingSet
+from casadi_hybrid.stopping import Limits
+
+
+def put_in_place(path: str) -> None:
+    """The library at a path is the core of this process."""
+    core = ctypes.CDLL(path)
+    declare(core)
+    library._core.loaded, library._core._asked = core, True
+
+
+def spaces() -> list[tuple[Problem, Workspace, dict[str, np.ndarray]]]:
+    """A workspace for each case, and the numbers of the case."""
+    found = []
+    for make in CASES.values():
+        case = make()
+        problem = problem_of(case)
+        numbers = problem.numbers(**case.numbers)
+        engine = engine_of(problem)
+        assert not isinstance(engine, str), engine
+        space = engine.prepare(numbers.bounds, numbers.x0, numbers.p)
+        space.limit(Limits())
+        known = {name: getattr(numbers, name) for name in ("x0", "p", "lam_x0", "lam_g0")}
+        known |= {name: getattr(numbers.bounds, name) for name in ("lbx", "ubx", "lbg", "ubg")}
+        found.append((problem, space, known))
+    return found
+
+
+def solve(
+    space: Workspace, known: dict[str, np.ndarray], size: float, draws: np.random.Generator
+) -> int:
+    """One solve: from the last answer, or from anywhere, with noise, and at times a bad number."""
+    near = draws.random() < 0.8
+    for name, values in known.items():
+        space.inputs[name][:] = values
+    for name, last in (("x0", "x"), ("lam_x0", "lam_x"), ("lam_g0", "lam_g")):
+        target, found = space.inputs[name], space.outputs[last]
+        if near and np.isfinite(found).all():
+            target[:] = found
+        target += size * draws.standard_normal(target.size)
+    space.inputs["p"][:] += size * draws.standard_normal(space.inputs["p"].size)
+    if draws.random() < 0.05:
+        name = draws.choice(list(space.inputs))
+        if space.inputs[name].size:
+            values = [np.nan, np.inf, -np.inf, 1e300, -1e300, 0.0]
+            space.inputs[name][draws.integers(space.inputs[name].size)] = draws.choice(values)
+    sides = None
+    if draws.random() < 0.3:
+        draw = [draws.integers(-1, 3, known[name].size).astype(np.int8) for name in ("lbx", "lbg")]
+        sides = WorkingSet(*draw)
+    return space.warm(sides)
+
+
+def solve_in_batches(
+    problem: Problem, known: dict[str, np.ndarray], count: int, draws: np.random.Generator
+) -> int:
+    """So many solves at once over three threads; how many the engine did."""
+    engine = engine_of(problem)
+    assert not isinstance(engine, str), engine
+    space = engine.spaces[0]
+    numbers = np.tile(np.concatenate([known[name] for name in space.places_in]), (count, 1))
+    for name in ("x0", "p", "lam_x0", "lam_g0"):
+        part = numbers[:, space.places_in[name]]
+        part += 10.0 ** draws.uniform(-6, 0, (count, 1)) * draws.standard_normal(part.shape)
+    sides = draws.integers(-1, 3, (count, known["lbx"].size + known["lbg"].size)).astype(np.int8)
+    with_sides = draws.integers(0, 2, count).astype(np.int8)
+    rows = Rows(numbers, sides, with_sides, space.numbers_out.size)
+    crew = Crew(engine, space.plan, problem.functions, problem.parameter_gradient)
+    crew.solve(rows, Limits(), 3)
+    return int(rows.in_c().sum())
+
+
+def main(path: str, count: int) -> None:
+    """Solve so many times; the counts of statuses go to the standard output."""
+    put_in_place(path)
+    draws = np.random.default_rng(1)
+    prepared, seen = spaces(), Counter[int]()
+    for k in range(count):
+        _, space, known = prepared[k % len(prepared)]
+        size = 10.0 ** draws.uniform(-6, 1)
+        seen[solve(space, known, size, draws)] += 1
+    in_batches = sum(solve_in_batches(problem, known, 200, draws) for problem, _, known in prepared)
+    print(json.dumps({"statuses": seen, "in batches": in_batches}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))

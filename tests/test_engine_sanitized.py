@@ -1,0 +1,79 @@
+"""Ten thousand random warm solves on a core built with the address and behaviour sanitizers."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from engine_cases import needs_engine
+
+from casadi_hybrid.engine.library import core_sources
+
+pytestmark = pytest.mark.slow
+
+FLAGS = (
+    "-std=c99", "-O1", "-g", "-fPIC", "-shared", "-ffp-contract=off", "-fno-omit-frame-pointer",
+    "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined",
+)  # fmt: skip
+TAKEN = "    arena->used_doubles += count;\n"
+# Behind every piece that is handed out there is a piece that nobody may touch.
+GUARDED = """    arena->used_doubles += count + 4;
+    if (at) __asan_poison_memory_region(at + count, 4 * sizeof(double));
+"""
+
+
+def sanitized(folder: Path, compiler: str) -> Path:
+    files = dict(core_sources().files)
+    assert files["form.c"].count(TAKEN) == 1
+    text = files["form.c"].replace(TAKEN, GUARDED)
+    files["form.c"] = "#include <sanitizer/asan_interface.h>\n" + text
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    library = folder / "sanitized.so"
+    sources = sorted(name for name in files if name.endswith(".c"))
+    built = subprocess.run(
+        [compiler, *FLAGS, *sources, "-o", str(library), "-lm"],
+        cwd=folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if built.returncode:
+        pytest.skip(f"no sanitizers here: {built.stderr[-200:]}")
+    return library
+
+
+def runtime(compiler: str) -> str:
+    asked = [compiler, "-print-file-name=libasan.so"]
+    path = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+    if not Path(path).is_absolute():
+        pytest.skip("no libasan.so to load before Python")
+    return path
+
+
+def test_random_warm_solves_touch_nothing_that_is_not_theirs(tmp_path, compiler) -> None:
+    needs_engine()
+    library = sanitized(tmp_path, compiler)
+    environment = {
+        **os.environ,
+        "LD_PRELOAD": runtime(compiler),
+        # Python's own objects are not freed at its end.
+        "ASAN_OPTIONS": "detect_leaks=0:handle_segv=1",
+        "UBSAN_OPTIONS": "print_stacktrace=1",
+        "CASADI_HYBRID_ENGINE": "auto",
+    }
+    script = Path(__file__).with_name("engine_fuzz.py")
+    done = subprocess.run(
+        [sys.executable, str(script), str(library), "10000"],
+        env=environment, capture_output=True, text=True, timeout=900, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "Sanitizer" not in done.stderr
+    assert "runtime error" not in done.stderr
+    said = json.loads(done.stdout)
+    seen = {int(status): times for status, times in said["statuses"].items()}
+    assert sum(seen.values()) == 10000
+    assert seen[0] >= 2000  # solved; most of the others began too far away
+    assert {1, 2, 3, 4, 9} <= set(seen)
+    assert said["in batches"] >= 100

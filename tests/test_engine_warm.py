@@ -1,0 +1,542 @@
+"""Warm solves on the engine in C against the same solves in Python, and its limits."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import multiprocessing
+import pickle
+import re
+import threading
+import weakref
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import pytest
+from engine_cases import CASES, Case, needs_engine, python_only, warm
+
+from casadi_hybrid import InputError, Problem, Solver, nlpsol
+from casadi_hybrid.casadi_api.quick import QuickRun
+from casadi_hybrid.casadi_api.solver import NlpSolver
+
+OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
+
+
+@pytest.fixture(autouse=True)
+def core() -> None:
+    needs_engine()
+
+
+def made(case: Case, **options: Any) -> NlpSolver:
+    return nlpsol("solver", "hybrid", case.nlp, {**case.options, **options})
+
+
+def was_quick(solver: NlpSolver) -> bool:
+    """Whether the last call went the shortest way."""
+    return isinstance(solver._runner.last(), QuickRun)
+
+
+def ready(case: Case, **options: Any) -> tuple[NlpSolver, dict[str, Any]]:
+    """A solver that has solved twice, and the arguments of a solve that the engine does."""
+    solver = made(case, **options)
+    outputs = solver(**case.numbers)
+    arguments = {**case.numbers, **warm(outputs)}
+    solver(**arguments)
+    solver(**arguments)
+    assert was_quick(solver)
+    return solver, arguments
+
+
+def same_numbers(found: Any, expected: Any, rtol: float = 1e-9) -> None:
+    for name in OUTPUTS:
+        one, other = np.array(found[name]), np.array(expected[name])
+        assert one.shape == other.shape, name
+        size = np.abs(other).max(initial=1.0)
+        np.testing.assert_allclose(one, other, rtol=0, atol=rtol * size, err_msg=name)
+
+
+def same_bits(found: Any, expected: Any) -> None:
+    for name in OUTPUTS:
+        assert np.array(found[name]).tobytes() == np.array(expected[name]).tobytes(), name
+
+
+# --- against Python ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_a_loop_is_that_of_python(name: str) -> None:
+    case = CASES[name]()
+    in_c, in_python = made(case), made(case)
+    with python_only():
+        outputs = in_python(**case.numbers)
+    in_c(**case.numbers)
+    draws, numbers, quick = np.random.default_rng(1), case.numbers, 0
+    for _ in range(12):
+        numbers = case.moved(numbers, outputs["x"], draws)
+        arguments = {**numbers, **warm(outputs)}
+        with python_only():
+            outputs = in_python(**arguments)
+        found = in_c(**arguments)
+        same_numbers(found, outputs)
+        result, other = in_c.result, in_python.result
+        assert other.engine == "python"
+        assert result.iterations == other.iterations
+        assert (result.stop, result.point) == (other.stop, other.point)
+        quick += was_quick(in_c)
+        if result.engine == "c":
+            same_results(result, other)
+            same_stats(in_c.stats(), in_python.stats())
+    assert quick >= case.fewest
+
+
+def same_results(result: Any, other: Any) -> None:
+    assert (result.working_set.x == other.working_set.x).all()
+    assert (result.working_set.g == other.working_set.g).all()
+    assert words(result.explain()) == words(other.explain())
+    assert result.evaluations.keys() == other.evaluations.keys()
+    assert result.evaluations["second"] == other.evaluations["second"]
+    # Python evaluates twice at the start: for the scales, and inside the bounds.
+    assert other.evaluations["first"] - result.evaluations["first"] in (0, 1)
+    assert result.seconds.keys() == other.seconds.keys()
+    assert result.tolerances == other.tolerances
+    assert result.method == other.method
+    for name in ("x", "g", "lam_x", "lam_g"):
+        np.testing.assert_allclose(
+            getattr(result, name), getattr(other, name), rtol=1e-8, atol=1e-8
+        )
+    np.testing.assert_allclose(result.start.x, other.start.x, rtol=0, atol=1e-12)
+    for one, twin in ((result.start, other.start), (result.end, other.end)):
+        np.testing.assert_allclose(matrix(one.J), matrix(twin.J), rtol=1e-8, atol=1e-8)
+    for field in ("feasibility", "stationarity", "complementarity"):
+        sizes = getattr(result.residuals, field), getattr(other.residuals, field)
+        assert max(sizes) <= 1e-6
+
+
+def matrix(J: Any) -> np.ndarray:
+    return J if isinstance(J, np.ndarray) else J.scipy().toarray()
+
+
+def words(text: str) -> str:
+    """A text without the sizes of residuals, which are rounding next to a solution, nor where."""
+    return re.sub(r"\d\.\d\de[+-]\d\d( at [^ ]*)? \(at most", "… (at most", text)
+
+
+def same_stats(found: dict[str, Any], other: dict[str, Any]) -> None:
+    assert found.keys() == other.keys()
+    for name, value in found.items():
+        if isinstance(value, bool | int | str) and not name.startswith(
+            ("n_call", "engine", "kernel")
+        ):
+            assert value == other[name], name
+    assert found["iterations"].keys() == other["iterations"].keys()
+    for name, numbers in found["iterations"].items():
+        expected = other["iterations"][name]
+        assert len(numbers) == len(expected), name
+        # Residuals next to zero are rounding.
+        np.testing.assert_allclose(numbers, expected, rtol=1e-6, atol=1e-7, err_msg=name)
+
+
+def test_a_loop_with_results_is_that_of_python() -> None:
+    """``warm_start=Result``: the working set is that of the result."""
+    case = CASES["van_der_pol"]()
+    in_c, in_python = made(case), made(case)
+    in_c(**case.numbers)
+    with python_only():
+        outputs = in_python(**case.numbers)
+    draws, numbers, quick = np.random.default_rng(2), case.numbers, 0
+    for _ in range(8):
+        numbers = case.moved(numbers, outputs["x"], draws)
+        with python_only():
+            outputs = in_python(**numbers | {"x0": None}, warm_start=in_python.result)
+        found = in_c(**numbers | {"x0": None}, warm_start=in_c.result)
+        same_numbers(found, outputs)
+        assert in_c.result.iterations == in_python.result.iterations
+        quick += was_quick(in_c)
+    assert quick >= 6
+
+
+def test_the_solver_of_the_package_uses_it_too() -> None:
+    case = CASES["with_rows"]()
+    problem = Problem.from_nlp(case.nlp)
+    solver = Solver(problem)
+    first = solver.solve(**case.numbers)
+    p = case.numbers["p"] + 0.01
+    again = solver.solve(**{**case.numbers, "p": p, "x0": None}, warm_start=first)
+    with python_only():
+        other = solver.solve(**{**case.numbers, "p": p, "x0": None}, warm_start=first)
+    assert (again.engine, other.engine) == ("c", "python")
+    assert again.iterations == other.iterations
+    np.testing.assert_allclose(again.x, other.x, rtol=1e-9, atol=1e-9)
+
+
+# --- limits --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_at_a_solution_there_is_no_step(name: str) -> None:
+    solver, arguments = ready(CASES[name]())
+    outputs = solver(**arguments)
+    again = solver(**{**arguments, **warm(outputs)})
+    assert was_quick(solver)
+    stats = solver.stats()
+    assert stats["iter_count"] == 0
+    assert stats["success"]
+    assert all(len(numbers) == 1 for numbers in stats["iterations"].values())
+    same_numbers(again, outputs)
+
+
+@pytest.mark.parametrize("most", [0, 1, 2, 2**31 + 5])
+def test_a_limit_of_steps(most: int) -> None:
+    case = CASES["hs071"]()
+    outputs = made(case)(**case.numbers)
+    arguments = {**case.numbers, **warm(outputs), "p": np.array([1.03])}
+    solver, other = made(case, max_iter=most), made(case, max_iter=most)
+    with python_only():
+        expected = other(**arguments)
+    for _ in range(2):
+        found = solver(**arguments)
+        same_numbers(found, expected)
+        assert solver.result.stop == other.result.stop
+        assert solver.result.iterations == other.result.iterations
+    assert was_quick(solver) or most < 3
+
+
+@pytest.mark.parametrize("tol", [1e-4, 1e-12, 1e-15])
+def test_other_tolerances(tol: float) -> None:
+    case = CASES["with_rows"]()
+    outputs = made(case)(**case.numbers)
+    arguments = {**case.numbers, **warm(outputs), "p": case.numbers["p"] + 0.03}
+    solver, other = made(case, tol=tol), made(case, tol=tol)
+    with python_only():
+        other(**arguments)
+    for _ in range(2):
+        solver(**arguments)
+        assert solver.result.stop == other.result.stop
+        assert solver.result.success == other.result.success
+        np.testing.assert_allclose(solver.result.x, other.result.x, rtol=1e-7, atol=1e-7)
+
+
+NAN, INF = float("nan"), float("inf")
+SIX = np.full(6, 0.5)
+REFUSED = {
+    "nan in x0": {"x0": np.array([NAN, 0, 0, 0, 0, 0])},
+    "nan for x0": {"x0": NAN},
+    "infinite x0": {"x0": INF},
+    "nan in p": {"p": np.array([1.0, NAN, 0.4])},
+    "nan in a bound": {"lbx": np.array([0, NAN, 0, 0, 0, 0])},
+    "nan for a bound": {"ubg": NAN},
+    "nan in a multiplier": {"lam_x0": np.array([0, NAN, 0, 0, 0, 0])},
+    "nan in a DM": {"x0": ca.DM([NAN, 0, 0, 0, 0, 0])},
+    "bounds that cross": {"lbx": 1.0, "ubx": 0.0},
+    "rows that cross": {"lbg": np.array([1.0, 0, 0, 0, 0]), "ubg": np.array([0.0, 0, 0, 0, 0])},
+    "no value between": {"lbx": INF},
+    "five of six": {"x0": np.zeros(5)},
+    "seven of six": {"x0": ca.DM.zeros(7)},
+    "a matrix": {"x0": np.zeros((2, 3))},
+    "a matrix as DM": {"x0": ca.DM.zeros(2, 3)},
+    "two of three p": {"p": [1.0, 2.0]},
+    "text": {"x0": "no"},
+    "complex": {"x0": np.zeros(6, dtype=complex)},
+    "no result": {"warm_start": 3},
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused_is_refused_as_in_python(name: str) -> None:
+    solver, arguments = ready(CASES["with_rows"]())
+    with python_only(), pytest.raises(Exception) as expected:  # noqa: PT011
+        made(CASES["with_rows"]())(**{**arguments, **REFUSED[name]})
+    for _ in range(2):
+        with pytest.raises(expected.type) as found:
+            solver(**{**arguments, **REFUSED[name]})
+        assert str(found.value) == str(expected.value)
+    solver(**arguments)
+    assert was_quick(solver)
+
+
+def test_a_working_set_of_another_size_is_refused() -> None:
+    small, large = CASES["hs071"](), CASES["van_der_pol"]()
+    other, _ = ready(small)
+    solver, arguments = ready(large)
+    for _ in range(2):
+        with pytest.raises(InputError, match="warm_start has 4 variables"):
+            solver(**arguments, warm_start=other.result)
+
+
+ACCEPTED: dict[str, Callable[[Any], Any]] = {
+    "a list": lambda v: list(np.array(v).ravel()),
+    "a tuple": lambda v: tuple(np.array(v).ravel()),
+    "a row": lambda v: ca.DM(v).T,
+    "a row of NumPy": lambda v: np.array(v).reshape(1, -1),
+    "a column of NumPy": lambda v: np.array(v).reshape(-1, 1),
+    "single precision": lambda v: np.array(v, dtype=np.float32).ravel(),
+    "a sparse DM": lambda v: ca.sparsify(ca.DM(v)),
+    "not contiguous": lambda v: np.repeat(np.array(v).ravel(), 2)[::2],
+    "read only": lambda v: np.frombuffer(np.array(v).ravel().tobytes()),
+    "big endian": lambda v: np.array(v).ravel().astype(">f8"),
+    "masked": lambda v: np.ma.masked_array(np.array(v).ravel()),
+}
+
+
+@pytest.mark.parametrize("name", ACCEPTED)
+@pytest.mark.parametrize("argument", ["x0", "p", "lam_g0", "lbg"])
+def test_what_is_accepted_is_read_as_in_python(name: str, argument: str) -> None:
+    solver, arguments = ready(CASES["steep"]())
+    arguments["p"] = np.array([1.0, 1.5, 0.0, 0.8])
+    value = ACCEPTED[name](arguments[argument])
+    with python_only():
+        expected = made(CASES["steep"]())(**{**arguments, argument: value})
+    same_numbers(solver(**{**arguments, argument: value}), expected)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"x0": 1}, {"x0": True}, {"x0": np.float64(0.5)}, {"x0": np.int64(1)}, {"x0": [1, 0, 1, 0]},
+        {"x0": np.array([1, 0, 1, 0])}, {"x0": ca.DM(0.5)}, {"x0": ca.DM(1, 1)}, {"p": 1},
+        {"p": None}, {"lbx": None}, {"lbg": None, "ubg": None}, {"x0": None}, {"lam_x0": None},
+        {"x0": ca.DM(4, 1)}, {"x0": np.array(0.5)},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_single_numbers_and_defaults_are_as_in_python(changes: dict[str, Any]) -> None:
+    solver, arguments = ready(CASES["steep"]())
+    with python_only():
+        expected = made(CASES["steep"]())(**{**arguments, **changes})
+    same_numbers(solver(**{**arguments, **changes}), expected)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"p": 3.0}, {"p": ca.DM(3.0)}, {"p": []}, {"p": ca.DM(0, 1)}, {"p": ca.DM()}, {"p": NAN}],
+    ids=str,
+)
+def test_without_parameters(changes: dict[str, Any]) -> None:
+    solver, arguments = ready(CASES["no_parameter"]())
+    with python_only():
+        expected = made(CASES["no_parameter"]())(**{**arguments, **changes})
+    found = solver(**{**arguments, **changes})
+    same_numbers(found, expected)
+    assert found["lam_p"].shape == expected["lam_p"].shape
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"lbg": 0.0}, {"lbg": ca.DM(0, 1)}, {"lam_g0": ca.DM()}, {"ubg": []}], ids=str
+)
+def test_without_rows(changes: dict[str, Any]) -> None:
+    solver, arguments = ready(CASES["box"]())
+    with python_only():
+        expected = made(CASES["box"]())(**{**arguments, **changes})
+    found = solver(**{**arguments, **changes})
+    same_numbers(found, expected)
+    assert found["g"].shape == expected["g"].shape
+
+
+def test_bounds_of_another_kind_from_call_to_call() -> None:
+    """Variables become fixed, rows equations or free, and back."""
+    case = CASES["with_fixed"]()
+    solver, other = made(case), made(case)
+    outputs = solver(**case.numbers)
+    draws, numbers = np.random.default_rng(3), case.numbers
+    for k in range(16):
+        low, high = numbers["lbx"].copy(), numbers["ubx"].copy()
+        if k % 2:
+            low[3] = high[3] = min(2.0, max(-2.0, float(outputs["x"][3])))
+        rows = [numbers["lbg"].copy(), numbers["ubg"].copy()]
+        if k % 3 == 0:
+            rows[1][1] = INF
+            rows[0][1] = -INF
+        arguments = {**numbers, "lbx": low, "ubx": high, "lbg": rows[0], "ubg": rows[1]}
+        arguments |= warm(outputs)
+        arguments["p"] = numbers["p"] + 0.02 * draws.standard_normal(2)
+        with python_only():
+            outputs = other(**arguments)
+        same_numbers(solver(**arguments), outputs)
+        assert solver.result.iterations == other.result.iterations
+
+
+def test_kinds_of_bounds_that_come_again_need_nothing_new() -> None:
+    case = CASES["with_fixed"]()
+    solver, arguments = ready(case)
+    value = float(np.array(arguments["x0"])[3, 0])
+    low, high = case.numbers["lbx"].copy(), case.numbers["ubx"].copy()
+    low[3] = high[3] = value
+    fixed = {**arguments, "lbx": low, "ubx": high}
+    expected = solver(**arguments), solver(**fixed)
+    for _ in range(4):
+        for one, outputs in zip((arguments, fixed), expected, strict=True):
+            same_numbers(solver(**one), outputs)
+            assert was_quick(solver)
+
+
+def test_two_solvers_of_one_problem_keep_their_options() -> None:
+    case = CASES["hs071"]()
+    problem = Problem.from_nlp(case.nlp)
+    rough, fine = (
+        nlpsol(f"tol{k}", "hybrid", problem, {"tol": t, "residual_tol": 1e2 * t})
+        for k, t in enumerate((1e-2, 1e-12))
+    )
+    outputs = fine(**case.numbers)
+    rough(**case.numbers)
+    arguments = {**case.numbers, **warm(outputs), "p": np.array([1.001])}
+    steps = {rough: set(), fine: set()}
+    for _ in range(3):
+        for solver in (rough, fine):
+            solver(**arguments)
+            steps[solver].add(solver.stats()["iter_count"])
+            assert solver.result.tolerances == solver._runner._limits.tolerances
+    assert was_quick(rough)
+    assert was_quick(fine)
+    assert len(steps[rough]) == len(steps[fine]) == 1
+    assert steps[rough] < steps[fine] or min(steps[rough]) < min(steps[fine])
+
+
+@pytest.mark.parametrize(
+    "again", [copy.copy, copy.deepcopy, lambda s: pickle.loads(pickle.dumps(s))]
+)
+def test_a_copy_goes_on(again: Callable[[NlpSolver], NlpSolver]) -> None:
+    solver, arguments = ready(CASES["with_rows"]())
+    expected = solver(**arguments)
+    other = again(solver)
+    other(**arguments)
+    same_numbers(other(**arguments), expected)
+    assert was_quick(other)
+    same_bits(solver(**arguments), expected)
+
+
+def test_a_result_stays_what_it_was() -> None:
+    """Also where it is made after further calls have used the same memory."""
+    solver, arguments = ready(CASES["with_rows"]())
+    solver(**arguments)
+    run = solver._runner.last()
+    expected = solver(**arguments)
+    solver(**{**arguments, "p": np.array([0.9, 0.7, 0.5])})
+    np.testing.assert_array_equal(run.result.x, np.array(expected["x"]).ravel())
+    np.testing.assert_array_equal(run.result.lam_g, np.array(expected["lam_g"]).ravel())
+
+
+def test_a_graph_after_quick_calls() -> None:
+    case = CASES["with_rows"]()
+    solver, arguments = ready(case)
+    expected = solver(**arguments)
+    p = ca.MX.sym("p", 3)
+    graph = ca.Function("graph", [p], [solver(**{**arguments, "p": p})["x"]])
+    np.testing.assert_allclose(graph(case.numbers["p"]), expected["x"], rtol=0, atol=1e-9)
+    mapped = solver.map(2)
+    columns = {name: ca.repmat(ca.DM(value), 1, 2) for name, value in arguments.items()}
+    found = mapped(**columns)
+    np.testing.assert_allclose(found["x"][:, 1], expected["x"], rtol=0, atol=1e-9)
+    same_bits(solver(**arguments), expected)
+    assert was_quick(solver)
+
+
+def test_columns_are_solves_one_by_one() -> None:
+    case = CASES["with_rows"]()
+    solver, arguments = ready(case)
+    draws = np.random.default_rng(5)
+    p = case.numbers["p"][:, None] + 0.03 * draws.standard_normal((3, 6))
+    found = solver(**{**arguments, "p": p})
+    for k in range(6):
+        one = solver(**{**arguments, "p": p[:, k]})
+        same_bits({name: found[name][:, k] for name in OUTPUTS}, one)
+
+
+def test_several_threads_get_what_one_gets() -> None:
+    case = CASES["van_der_pol"]()
+    solver, arguments = ready(case)
+    draws = np.random.default_rng(6)
+    all_p = [case.numbers["p"] + 0.01 * draws.standard_normal(2) for _ in range(40)]
+    expected = [solver(**{**arguments, "p": p}) for p in all_p]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda p: solver(**{**arguments, "p": p}), all_p))
+    for one, other in zip(found, expected, strict=True):
+        same_bits(one, other)
+
+
+def test_a_thread_speaks_of_its_own_last_call() -> None:
+    case = CASES["with_rows"]()
+    solver, arguments = ready(case)
+    seen = {}
+
+    def use(shift: float) -> None:
+        for _ in range(3):
+            outputs = solver(**{**arguments, "p": case.numbers["p"] + shift})
+        seen[shift] = np.array(outputs["x"]).ravel(), solver.result.x
+
+    threads = [threading.Thread(target=use, args=(0.01 * k,)) for k in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(seen) == 3
+    for outputs, result in seen.values():
+        np.testing.assert_array_equal(outputs, result)
+
+
+def _in_child(solver: NlpSolver, arguments: dict[str, Any], pipe: Any) -> None:
+    outputs = {name: np.array(value) for name, value in solver(**arguments).items()}
+    pipe.send((outputs, was_quick(solver), solver.result.iterations))
+    pipe.close()
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_forked_child_goes_on() -> None:
+    solver, arguments = ready(CASES["with_rows"]())
+    expected = solver(**arguments)
+    context = multiprocessing.get_context("fork")
+    here, there = context.Pipe()
+    child = context.Process(target=_in_child, args=(solver, arguments, there))
+    child.start()
+    assert here.poll(30)
+    found, quick, steps = here.recv()
+    child.join()
+    same_bits(found, expected)
+    assert quick
+    assert steps == solver.result.iterations
+
+
+def test_a_function_that_is_not_defined_at_the_start() -> None:
+    x, p = ca.SX.sym("x", 2), ca.SX.sym("p")
+    nlp = {"x": x, "p": p, "f": -ca.log(x[0]) + ca.sumsqr(x - p), "g": x[0] + x[1]}
+    case = Case(nlp, {"x0": 1.0, "p": 1.0, "ubg": 3.0}, None)
+    solver, arguments = ready(Case(nlp, {"x0": 1.0, "p": 1.0, "ubg": 1.5}, None))
+    arguments = {**arguments, "x0": np.array([-1.0, 0.3])}
+    other = made(case)
+    with python_only():
+        expected = other(**arguments)
+    for _ in range(2):
+        found = solver(**arguments)
+        assert solver.result.explain() == other.result.explain()
+        assert solver.stats()["return_status"] == other.stats()["return_status"]
+        same_numbers(found, expected)
+
+
+def test_a_function_that_is_nowhere_defined() -> None:
+    x, p = ca.SX.sym("x", 2), ca.SX.sym("p")
+    nlp = {"x": x, "p": p, "f": ca.sumsqr(x - 1), "g": x[0] + x[1] + ca.log(p)}
+    solver, arguments = ready(Case(nlp, {"x0": 1.0, "p": 1.0, "ubg": 1.5}, None))
+    arguments = {**arguments, "p": -1.0}
+    other = made(Case(nlp, {}, None))
+    with python_only():
+        other(**arguments)
+    for _ in range(2):
+        solver(**arguments)
+        assert not solver.result.success
+        assert solver.result.explain() == other.result.explain()
+        assert str(solver.result.error) == str(other.result.error)
+
+
+def test_nothing_is_left_behind() -> None:
+    """A problem dies with its solvers, whatever the engine keeps for it."""
+
+    def used() -> weakref.ref[Problem]:
+        solver, _ = ready(CASES["box"]())
+        return weakref.ref(solver._problem)
+
+    known = used()
+    gc.collect()
+    assert known() is None
