@@ -142,7 +142,9 @@ class Build:
             pointed = f"{export.name}.c:first", f"{export.name}.c:second"
             found.stack = deepest(texts, f"{export.name}_solve", pointed)
             if found.stack is None:
-                found.notes.append("the stack has no bound: a function calls itself, or its frame varies")
+                found.notes.append(
+                    "the stack has no bound: a function calls itself, or its frame varies"
+                )
 
     def run(self, found: Measured) -> None:
         """The solves, compared with Python's."""
