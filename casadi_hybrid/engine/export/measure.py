@@ -142,7 +142,8 @@ class Build:
             pointed = f"{export.name}.c:first", f"{export.name}.c:second"
             found.stack = deepest(texts, f"{export.name}_solve", pointed)
             if found.stack is None:
-                found.notes.append(
+                said = "the stack has no bound: a function calls itself, or its frame varies"
+                found.notes.append(said)
                     "the stack has no bound: a function calls itself, or its frame varies"
                 )
 
