@@ -144,8 +144,6 @@ class Build:
             if found.stack is None:
                 said = "the stack has no bound: a function calls itself, or its frame varies"
                 found.notes.append(said)
-                    "the stack has no bound: a function calls itself, or its frame varies"
-                )
 
     def run(self, found: Measured) -> None:
         """The solves, compared with Python's."""
