@@ -308,9 +308,9 @@ static void keep(hybrid_cold *cold, const hybrid_residuals *r, double merit) {
         state->stepped |= moved;
     }
     if (!(r->feasibility <= cold->numbers->feasibility)) return;
-    fits = HYBRID_VERDICT_FITS * (fits > 1.0 ? fits : 1.0);
+    fits = HYBRID_PACE_FITS * (fits > 1.0 ? fits : 1.0);
     if (fits < state->of_beside.stationarity) fits = state->of_beside.stationarity;
-    if (r->feasibility >= HYBRID_VERDICT_OUTSIDE * HYBRID_VERDICT_BESIDE &&
+    if (r->feasibility >= HYBRID_PACE_OUTSIDE * HYBRID_PACE_BESIDE &&
         (state->beside.t < 0 || r->stationarity <= fits)) {
         hybrid_copy(plan, it, at->w, &state->beside);
         state->of_beside = *r;
@@ -421,7 +421,7 @@ static int advance(hybrid_cold *cold) {
     if (before.t >= numbers->max_iter || cold->elapsed >= cold->attempt->max_time)
         status = HYBRID_LIMIT;
     else if (before.t >= cold->attempt->patience &&
-             !(merit < HYBRID_PATIENCE_CONVERGING * state->merit_before))
+             !(merit < HYBRID_PACE_CONVERGING * state->merit_before))
         status = HYBRID_LIMIT;
     else {
         /* The arrays of `before` change hands with a step; its x is that of the point before. */

@@ -86,10 +86,10 @@ enum {
     HYBRID_EXCUSED = 6,         /* rounding may excuse a residual: for the careful path to judge */
     HYBRID_LIMIT = 7,           /* max_iter */
     HYBRID_HUGE = 8,            /* multipliers of a size that has to be looked at */
-    HYBRID_PAUSED = 9,          /* not at the end: to be called again */
-    HYBRID_BLOCKED = 10,        /* the filter accepts no step, or nothing improves any more */
-    HYBRID_FAR = 11,            /* the iterates run away */
-    HYBRID_FULL = 12            /* the filter has no room for another pair */
+    HYBRID_PAUSED = 11,         /* not at the end: to be called again */
+    HYBRID_BLOCKED = 12,        /* the filter accepts no step, or nothing improves any more */
+    HYBRID_FAR = 13,            /* the iterates run away */
+    HYBRID_FULL = 14            /* the filter has no room for another pair */
 };
 
 typedef struct {

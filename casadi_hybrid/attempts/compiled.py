@@ -1,0 +1,183 @@
+"""An attempt on the engine in C: its result where it solves, else where Python goes on."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from casadi_hybrid.attempts.attempts import Attempt
+from casadi_hybrid.attempts.patience import Patience
+from casadi_hybrid.attempts.verdict import Trail, context_of
+from casadi_hybrid.barrier.barrier import Barrier, Begun
+from casadi_hybrid.barrier.iterate import Settings
+from casadi_hybrid.barrier.rays import RayTest
+from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.basics.status import PointStatus, StopReason
+from casadi_hybrid.course.record import Watch
+from casadi_hybrid.engine.cold import PAUSED, SOLVED, WORDS, Cold, IterateData
+from casadi_hybrid.engine.warm import OTHER_PATTERN, Engine, engine_of
+from casadi_hybrid.engine.workspace import Workspace
+from casadi_hybrid.kernel.sparse import Sparse
+from casadi_hybrid.loop import Earlier
+from casadi_hybrid.problem.bounds import Bounds
+from casadi_hybrid.problem.patterns import patterns_of
+from casadi_hybrid.problem.problem import Problem
+from casadi_hybrid.result import Result
+from casadi_hybrid.standard_form.form import Linearization, StandardForm
+from casadi_hybrid.stopping import Limits, Progress
+
+
+@dataclass(frozen=True)
+class Handed:
+    """An attempt that the engine has begun and Python goes on with.
+
+    Attributes:
+        cold: its state.
+        why: a sentence.
+        began: the time at its start.
+        evaluations: so far.
+        seconds: in them.
+    """
+
+    cold: Cold
+    why: str
+    began: float
+    evaluations: dict[str, int]
+    seconds: dict[str, float]
+
+    def begun(self, form: StandardForm) -> Begun:
+        """The iterate whose step is due."""
+        cold, state = self.cold, self.cold.state
+        watched = cold.iterate(form, state.watched, None) if state.now.watching else None
+        now = cold.iterate(form, state.now, watched)
+        return Begun(now, state.now.t, bool(state.rows_dependent))
+
+    def earlier(self, barrier: Barrier, before: int, patience: Patience, ray: RayTest) -> Earlier:
+        """The best iterate so far; the tests are told what they would remember."""
+        state = self.cold.state
+        patience.before, ray.size_before = state.merit_before, state.reach_before
+        best = self._progress(barrier, state.best, before)
+        return Earlier(best, self.began)
+
+    def remind(self, trail: Trail, barrier: Barrier, before: int) -> None:
+        """Tell the trail what it would remember."""
+        cold, state = self.cold, self.cold.state
+        trail.step, trail.x_before = cold.last_step(), cold.x_before()
+        trail.feasible = self._progress(barrier, state.feasible, before)
+        trail.beside = self._progress(barrier, state.beside, before)
+
+    def _progress(self, barrier: Barrier, of: IterateData, before: int) -> Progress | None:
+        if of.t < 0:
+            return None
+        state = barrier.state_of(self.cold.iterate(barrier.form, of, None), of.t)
+        at = state.carry.at
+        return Progress(state, at, barrier.residuals(state, at), None, 0.0, before)
+
+
+def takes(attempt: Attempt) -> bool:
+    """Whether the engine takes attempts of this kind: from a point inside the bounds alone."""
+    special = attempt.root or attempt.composite or attempt.beside or attempt.relaxation
+    return attempt.warm is None and attempt.scaled and not special
+
+
+def run_on_engine(
+    program: Problem,
+    p: Vector,
+    bounds: Bounds,
+    options: Limits,
+    attempt: Attempt,
+    settings: Settings,
+    watch: Watch,
+    before: int,
+) -> Result | Handed | str:
+    """An attempt as far as the engine takes it; why not, where it does not begin it."""
+    engine = engine_of(program)
+    if isinstance(engine, str):
+        return engine
+    began = time.perf_counter()
+    began_at = watch.now()
+    space = engine.space or engine.prepare(bounds, attempt.start, p)
+    status = _begin(space, p, bounds, options, attempt, settings, watch)
+    if status == OTHER_PATTERN:
+        space = engine.prepare(bounds, attempt.start, p)
+        status = _begin(space, p, bounds, options, attempt, settings, watch)
+    if status != PAUSED:
+        return WORDS[status]
+    cold = space.cold
+    assert cold is not None
+    while status == PAUSED:
+        status, rows = cold.go_on()
+        watch.take(rows, before, began_at)
+    if status == SOLVED:
+        return _result(program, p, bounds, options, attempt, space, cold)
+    said = space.answer
+    counts = {"first": said.firsts, "second": said.seconds, "undefined": cold.state.undefined}
+    seconds = {"first": said.in_firsts, "second": said.in_seconds}
+    return Handed(cold, WORDS[status], began, counts, seconds)
+
+
+def _begin(
+    space: Workspace,
+    p: Vector,
+    bounds: Bounds,
+    options: Limits,
+    attempt: Attempt,
+    settings: Settings,
+    watch: Watch,
+) -> int:
+    inputs = space.inputs
+    inputs["x0"][:], inputs["p"][:] = attempt.start, p
+    inputs["lbx"][:], inputs["ubx"][:] = bounds.lbx, bounds.ubx
+    inputs["lbg"][:], inputs["ubg"][:] = bounds.lbg, bounds.ubg
+    space.limit(options)
+    cold = space.cold_mode()
+    numbers = cold.attempt
+    numbers.nu, numbers.floor, numbers.push = settings.nu_start, settings.floor, settings.push
+    numbers.divergence, numbers.max_time = watch.divergence, options.max_time
+    numbers.patience, numbers.near, numbers.t0 = attempt.max_iter, False, 0
+    numbers.feasibility = space.feasibility
+    return cold.begin()
+
+
+def _result(
+    program: Problem,
+    p: Vector,
+    bounds: Bounds,
+    options: Limits,
+    attempt: Attempt,
+    space: Workspace,
+    cold: Cold,
+) -> Result:
+    found = space.solved()
+    said, pattern = found.said, patterns_of(program)[0]
+    x0 = attempt.start
+    start = np.where(bounds.lbx < bounds.ubx, x0, np.clip(x0, bounds.lbx, bounds.ubx))
+    return Result(
+        x=found.array("x"),
+        f=said.end.f,
+        g=found.array("g"),
+        bounds=bounds,
+        lam_x=found.array("lam_x"),
+        lam_g=found.array("lam_g"),
+        residuals=found.residuals,
+        stop=StopReason.CONVERGED,
+        point=PointStatus.KKT_POINT,
+        start=Linearization(start, found.array("gradient0"), Sparse(pattern, found.array("J0"))),
+        end=Linearization(
+            found.array("x"), found.array("gradient"), Sparse(pattern, found.array("J"))
+        ),
+        step=cold.last_step(),
+        iterations=found.steps,
+        evaluations={
+            "first": said.firsts, "second": said.seconds, "undefined": cold.state.undefined,
+        },
+        seconds={"first": said.in_firsts, "second": said.in_seconds},
+        elapsed=said.elapsed,
+        tolerances=options.tolerances,
+        method=Barrier.label,
+        engine="c",
+        kernel="ldl",
+        **context_of(program, x0, p),
+    )  # fmt: skip
