@@ -49,6 +49,10 @@ class Answer:
         method, problem: names.
         hessian: what the Hessian of the Lagrangian was: ``"exact"``, ``"given"``,
             ``"gauss-newton"`` or ``"limited-memory"``.
+        engine: what ran the iteration: ``"c"``, the engine in C, or ``"python"``.
+        engine_note: why not the engine in C, where it did not.
+        kernel: what solved its linear systems: ``"ldl"`` (the engine's), ``"feral"``,
+            ``"lapack"``; empty where it is not known.
         constraint_names, variable_names: one an entry of g and x.
         x0, p: the start and the parameters of the solve.
         mu: μ, the paper's dual variable at x, which depends on the split; None for methods without
@@ -91,6 +95,9 @@ class Answer:
     method: str
     problem: str
     hessian: str = EXACT
+    engine: str = "python"
+    engine_note: str = ""
+    kernel: str = ""
     mu: Vector | None = None
     effective_multipliers: Vector | None = None
     certificate: float | None = None

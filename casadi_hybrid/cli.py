@@ -1,4 +1,4 @@
-"""The command line: ``casadi-hybrid run <scenario>``, ``reproduce``, ``study``, ``claims``."""
+"""The command line: ``casadi-hybrid run <scenario>``, ``study``, ``doctor``, …"""
 
 from __future__ import annotations
 
@@ -25,7 +25,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if arguments.command == "run":
             return _run(arguments, rest)
-        command = {"reproduce": _reproduce, "study": _study, "claims": _claims}
+        command = {
+            "reproduce": _reproduce,
+            "study": _study,
+            "claims": _claims,
+            "doctor": _doctor,
+        }
         return command[arguments.command](arguments)
     except (InputError, OSError) as error:
         print(f"casadi-hybrid: error: {error}", file=sys.stderr)
@@ -82,6 +87,14 @@ def _parser() -> argparse.ArgumentParser:
         description="Run every theorem's claim and the counter-example to each hypothesis.",
     )
     claims.add_argument("--json", action="store_true", help="print the claims as JSON")
+
+    doctor = commands.add_parser(
+        "doctor",
+        help="what this machine has: versions, compiler, cache, engine, and whether it works",
+        description="Print versions, processor, compiler, cache and engine, test the engine and "
+        "the solver. The exit code is 1 where something that is there does not work.",
+    )
+    doctor.add_argument("--json", action="store_true", help="print what was found as JSON")
     return parser
 
 
@@ -206,6 +219,14 @@ def _claims(arguments: argparse.Namespace) -> int:
     else:
         print(table(claims))
     return 0 if all(claim.held for claim in claims) else 1
+
+
+def _doctor(arguments: argparse.Namespace) -> int:
+    from casadi_hybrid.doctor import examine  # noqa: PLC0415
+
+    found = examine()
+    print(json.dumps(found.to_dict()) if arguments.json else found)
+    return 1 if found.broken else 0
 
 
 def _run(arguments: argparse.Namespace, rest: Sequence[str]) -> int:

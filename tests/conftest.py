@@ -27,6 +27,7 @@ NOT_NUMERICAL = {
     "test_api",
     "test_cli",
     "test_codegen",
+    "test_engine_build",
     "test_gallery",
     "test_inputs",
     "test_nlpsol_input",

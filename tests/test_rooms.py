@@ -12,9 +12,9 @@ ROOT = Path(casadi_hybrid.__file__).parent
 # Each may import those before it, and itself.
 ROOMS = (
     "basics", "kernel", "problem", "point", "law", "rules", "iterations", "stopping", "course",
-    "loop", "standard_form", "barrier", "answer", "explain", "result", "call", "equations",
-    "attempts", "methods", "solver", "verify", "casadi_api", "plotting", "paper", "claims", "study",
-    "cli",
+    "loop", "standard_form", "barrier", "engine", "answer", "explain", "result", "call",
+    "equations", "attempts", "methods", "solver", "verify", "casadi_api", "plotting", "paper",
+    "claims", "study", "doctor", "cli",
 )  # fmt: skip
 LARGEST = 16
 

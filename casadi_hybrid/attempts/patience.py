@@ -19,13 +19,13 @@ class Patience:
 
     steps: int
     tolerances: Tolerances
-    _before: float = 0.0
+    before: float = 0.0
 
     def __call__(self, progress: Progress) -> StopReason | None:
         """Return ITERATION_LIMIT or None."""
         now = self.tolerances.merit(progress.residuals)
-        converging = now < CONVERGING * self._before
-        self._before = now
+        converging = now < CONVERGING * self.before
+        self.before = now
         if progress.state.t < self.steps or converging:
             return None
         return StopReason.ITERATION_LIMIT

@@ -16,7 +16,7 @@ from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import PointStatus, StopReason
 from casadi_hybrid.loop import Outcome
 from casadi_hybrid.point.kkt import violations
-from casadi_hybrid.point.residuals import Residuals, Tolerances
+from casadi_hybrid.point.residuals import HUGE_MULTIPLIER, Residuals, Tolerances
 from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.problem import Problem
@@ -25,7 +25,6 @@ from casadi_hybrid.standard_form.certificate import STATIONARY_VIOLATION, violat
 from casadi_hybrid.standard_form.form import Linearization, Point, StandardForm
 from casadi_hybrid.stopping import Progress
 
-_HUGE = 1e4
 _ASIDE, _NEAR = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3), 1e-7
 
 
@@ -45,16 +44,16 @@ class Trail:
     step: Vector | None = None
     feasible: Progress | None = None
     beside: Progress | None = None
-    _x: Vector | None = None
+    x_before: Vector | None = None
 
     def __call__(self, progress: Progress) -> None:
         """Look at one iterate."""
         x = progress.state.x
-        if self._x is not None:
-            step = x - self._x
+        if self.x_before is not None:
+            step = x - self.x_before
             if rough_sum(step):
                 self.step = step
-        self._x = x
+        self.x_before = x
         if progress.residuals.feasibility <= self.feasibility:
             self._look_beside(progress)
             known = self.feasible
@@ -105,7 +104,7 @@ def make_result(
     size = max(largest(lam_x), largest(lam_g))
     # The last steps may have thrown the multipliers off: that they are huge is sign enough.
     lost = reason is StopReason.STALLED and point is PointStatus.FEASIBLE_NOT_STATIONARY
-    lost = lost and size > _HUGE * max(1.0, largest(at.raw_gradient))
+    lost = lost and size > HUGE_MULTIPLIER * max(1.0, largest(at.raw_gradient))
     if lost or point is PointStatus.FRITZ_JOHN_POINT:
         if trail.beside is None:
             beside = _aside(form, at)
@@ -135,7 +134,8 @@ def make_result(
         elapsed=outcome.elapsed,
         tolerances=tolerances,
         method=barrier.label,
-        **_context(program, x0, form.evaluator.p),
+        kernel="lapack" if form.dense else "feral",
+        **context_of(program, x0, form.evaluator.p),
     )
 
 
@@ -168,7 +168,7 @@ def agreed(reason: StopReason, point: PointStatus) -> StopReason:
     return StopReason.NO_MULTIPLIERS if point is PointStatus.FRITZ_JOHN_POINT else reason
 
 
-def _context(program: Problem, x0: Vector, p: Vector) -> dict[str, Any]:
+def context_of(program: Problem, x0: Vector, p: Vector) -> dict[str, Any]:
     """What a result says of its problem."""
     names = program.functions
     remarks = []
@@ -238,5 +238,5 @@ def undefined_result(
         elapsed=0.0,
         tolerances=tolerances,
         method=Barrier.label,
-        **_context(program, x0, p),
+        **context_of(program, x0, p),
     )

@@ -93,16 +93,15 @@ def pinned_step(
     at_lower: Mask,
     at_upper: Mask,
     remedies: Remedies = REMEDIES,
-) -> tuple[Vector, Vector, int] | None:
+) -> tuple[Vector, Vector, int, Vector] | None:
     """The Newton step (dw, dy) onto c = 0 and the bounds named; None for a wrong inertia.
 
     The third is the number of the first of the remedies for a singular kernel that was of use:
-    where sets change at one point, those before it need not be tried again.
+    where sets change at one point, those before it need not be tried again. The last is the
+    diagonal that pins the bounds, for :func:`pinned_solution`.
     """
     at = it.at
     pinned = at_lower | at_upper
-    bound = np.where(at_lower, form.lower, np.where(at_upper, form.upper, at.w))
-    move = np.where(pinned, bound - at.w, 0.0)
     largest = largest_entry(W)
     D = np.where(pinned, _PIN * max(1.0, largest), 0.0)
     for number in range(len(remedies)):
@@ -114,12 +113,23 @@ def pinned_step(
             return None
     else:
         return None
+    return *pinned_solution(form, kernel, it, at_lower, at_upper, D), number, D
+
+
+def pinned_solution(
+    form: StandardForm, kernel: Kernel, it: Iterate, at_lower: Mask, at_upper: Mask, D: Vector
+) -> tuple[Vector, Vector]:
+    """The step of the last factorization, with this diagonal, for the residuals at an iterate."""
+    at = it.at
+    pinned = at_lower | at_upper
+    bound = np.where(at_lower, form.lower, np.where(at_upper, form.upper, at.w))
+    move = np.where(pinned, bound - at.w, 0.0)
     # Pinned entries: D·dw = D·move dominates their row.
     force = at.gradient + it.pull
     d = kernel.solve(np.concatenate((D * move - force, -at.c)))
     dw, dy = d[: form.n], d[form.n :]
     dw[pinned] = move[pinned]
-    return dw, dy, number
+    return dw, dy
 
 
 def _newton(

@@ -19,6 +19,7 @@ from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.call import Call
 from casadi_hybrid.casadi_api.callbacks import StepCallback
 from casadi_hybrid.casadi_api.options import NlpOptions
+from casadi_hybrid.casadi_api.quick import Quick, QuickRun, quick_of
 from casadi_hybrid.casadi_api.stats import casadi_stats
 from casadi_hybrid.course.record import Watch
 from casadi_hybrid.explain.diagnosis import listed
@@ -62,8 +63,8 @@ class Runner:
         self.name, self.problem, self.options = name, problem, options
         self._solver, self._limits = Solver(problem), options.limits
         problem.functions.packing(problem.functions.first)  # made now, not at the first call
-        self._parted = _parting(problem.n, problem.m)
-        self._latest: Run | None = None
+        self._parted = _parting(problem.n, problem.m, problem.n_p)
+        self._latest: Run | QuickRun | None = None
         self._of_thread = threading.local()
 
     def solve(
@@ -124,14 +125,47 @@ class Runner:
             )
         return result, p
 
+    def quick(self, given: tuple[Any, ...], warm_start: Result | None) -> dict[str, ca.DM] | None:
+        """The outputs of a warm solve by the engine in C, None where it is not for that.
+
+        Args:
+            given: the arguments in CasADi's order, None for what was left out.
+            warm_start: the result of a solve nearby.
+        """
+        of_thread = self._of_thread
+        try:
+            known: Quick | None = of_thread.quick
+        except AttributeError:
+            known = of_thread.quick = quick_of(self.problem, self.options)
+        if known is None:
+            return None
+        sides = None
+        if warm_start is not None:
+            if not isinstance(warm_start, Result) or not warm_start.success:
+                return None
+            x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0 = given
+            given = (
+                warm_start.x if x0 is None else x0, p, lbx, ubx, lbg, ubg,
+                warm_start.lam_x if lam_x0 is None else lam_x0,
+                warm_start.lam_g if lam_g0 is None else lam_g0,
+            )  # fmt: skip
+            sides = warm_start.working_set
+        found = known.solve(given, sides)
+        if found is None:
+            return None
+        outputs, self._latest = found
+        of_thread.run = self._latest
+        return outputs
+
     def outputs(self, result: Result, p: Vector) -> tuple[ca.DM, ...]:
         """x, f, g, lam_x, lam_g, lam_p, in columns."""
         # A conversion to DM costs several times what the function needs to take it apart.
-        columns = result.x, (result.f,), result.g, result.lam_x, result.lam_g
-        *parts, lam_p = self._parted(ca.DM(np.concatenate(columns)))
+        columns: list[Any] = [result.x, (result.f,), result.g, result.lam_x, result.lam_g]
         if p.size:
-            lam_p = -self.problem.parameter_gradient(result.x, result.lam_g, p)
-        return *parts, lam_p
+            slope = self.problem.parameter_gradient(result.x, result.lam_g, p)
+            columns.append(-slope.full().ravel())
+        found: tuple[ca.DM, ...] = self._parted(ca.DM(np.concatenate(columns)))
+        return found
 
     def evaluate(self, arguments: list[ca.DM]) -> list[ca.DM]:
         """Solve at the columns that a graph gives: all eight, bounds of all rows."""
@@ -142,13 +176,13 @@ class Runner:
         )
         return list(self.outputs(result, p))
 
-    def last(self) -> Run:
+    def last(self) -> Run | QuickRun:
         """The last run of the asking thread, or of any where that has made none.
 
         Raises:
             RuntimeError: before the first.
         """
-        run: Run | None = getattr(self._of_thread, "run", None) or self._latest
+        run: Run | QuickRun | None = getattr(self._of_thread, "run", None) or self._latest
         if run is None:
             raise RuntimeError(
                 f"No stats available: {self.name} has not been called yet; call it first"
@@ -166,10 +200,10 @@ class Runner:
         self._of_thread = threading.local()
 
 
-def _parting(n: int, m: int) -> ca.Function:
-    """(x; f; g; lam_x; lam_g) in one column → x, f, g, lam_x, lam_g and an empty lam_p."""
-    column = ca.MX.sym("column", 2 * (n + m) + 1)
-    ends = [0, *accumulate((n, 1, m, n, m, 0))]
+def _parting(n: int, m: int, n_p: int) -> ca.Function:
+    """x, f, g, lam_x, lam_g and lam_p, which stand in one column, each by itself."""
+    column = ca.MX.sym("column", 2 * (n + m) + 1 + n_p)
+    ends = [0, *accumulate((n, 1, m, n, m, n_p))]
     return ca.Function("parts", [column], ca.vertsplit(column, ends))
 
 

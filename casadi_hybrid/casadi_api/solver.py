@@ -115,6 +115,10 @@ class NlpSolver(Signature):
             InputError: for a bad argument, before any evaluation.
             SolveError: where the solve fails and ``error_on_fail`` is set.
         """
+        if not (in_order or unknown):
+            quick = self._runner.quick((x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0), warm_start)
+            if quick is not None:
+                return quick
         given = {
             "x0": x0, "p": p, "lbx": lbx, "ubx": ubx, "lbg": lbg, "ubg": ubg, "lam_x0": lam_x0,
             "lam_g0": lam_g0,

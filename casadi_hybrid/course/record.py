@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -87,7 +87,7 @@ class Watch:
     divergence: float = np.inf
     _rows: list[tuple[Any, ...]] = field(default_factory=list)
     _times: list[float] = field(default_factory=list)
-    _x: Vector | None = None
+    x_before: Vector | None = None
     _stop: bool = False
     _began: float = field(default_factory=time.perf_counter)
     _before: int = 0
@@ -126,6 +126,42 @@ class Watch:
         """Record the last iterate again for the steps since then, as far as step ``until``."""
         while self._rows and self._rows[-1][0] < until:
             self._show(_held(self._rows[-1]), self._shown)
+
+    @property
+    def silent(self) -> bool:
+        """Whether nobody is told of an iterate before the solve has ended."""
+        return self.callback is None and not self.log
+
+    def jump(self, row: tuple[Any, ...], until: int | None) -> None:
+        """Record an iterate by its numbers in the order of :data:`LISTED`.
+
+        The one before is recorded again for the steps as far as ``until``.
+        """
+        if until is not None:
+            self.hold(until)
+        self._show(row, None)
+
+    def now(self) -> float:
+        """Seconds since the first use."""
+        return time.perf_counter() - self._began
+
+    def take(self, rows: Sequence[Sequence[float]], before: int, began: float) -> None:
+        """Record iterates of one attempt by their numbers, :data:`LISTED` and the seconds.
+
+        Args:
+            rows: their numbers, the steps and the seconds counted in the attempt.
+            before: steps taken in earlier attempts.
+            began: :meth:`now` at the attempt's start.
+        """
+        for t, *numbers, elapsed in rows:
+            step = before + int(t)
+            if before != self._before:
+                self._before = before
+                if self._rows and step == self._rows[-1][0]:
+                    continue
+            self.hold(step - 1)
+            self._rows.append((step, *numbers))
+            self._times.append(began + elapsed)
 
     def _show(self, row: tuple[Any, ...], record: IterationRecord | None) -> None:
         """Keep the row; log and hand on the record with its numbers."""
@@ -171,14 +207,14 @@ class Watch:
         """Whether this is the start of another attempt, after iterates of those before."""
         if progress.before == self._before:
             return False
-        self._before, self._x = progress.before, progress.state.x
+        self._before, self.x_before = progress.before, progress.state.x
         return bool(self._rows) and progress.t == self._rows[-1][0]
 
     def _row(self, progress: Progress) -> tuple[Any, ...]:
         """The numbers of :data:`LISTED`."""
         state, residuals = progress.state, progress.residuals
-        moved = 0.0 if self._x is None else largest(state.x - self._x)
-        self._x = state.x
+        moved = 0.0 if self.x_before is None else largest(state.x - self.x_before)
+        self.x_before = state.x
         carry = state.carry
         alpha_pr = alpha_du = 1.0 if self._rows else 0.0
         if carry.restoration is not None:

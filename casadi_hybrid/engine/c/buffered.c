@@ -30,5 +30,3 @@ int hybrid_buffered_second(void *self, const double *x, const double *lam_g, con
     values[2] = p;
     return through(&buffers->second, values, 3, out);
 }
-
-int hybrid_interface_version(void) { return HYBRID_INTERFACE; }

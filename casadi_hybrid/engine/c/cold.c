@@ -384,6 +384,10 @@ static int deliver(hybrid_cold *cold, const hybrid_residuals *r) {
     copy(plan->n_x, at->raw_gradient, answer->gradient);
     copy(plan->nnz_J, at->raw_J, answer->J);
     answer->end = *r;
+    answer->largest_x = hybrid_largest(plan->n_x, answer->lam_x);
+    answer->largest_g = hybrid_largest(plan->n_g, answer->lam_g);
+    answer->steepest = hybrid_largest(plan->n_x, at->raw_gradient);
+    answer->reach = hybrid_largest(plan->n_x, at->x);
     return HYBRID_SOLVED;
 }
 

@@ -48,6 +48,20 @@ static double clip(double value, double lower, double upper) {
     return value < lower ? lower : value > upper ? upper : value;
 }
 
+/* Whether a lower bound is at most its upper bound, and both leave a value between them. */
+static int ordered(int count, const double *lower, const double *upper) {
+    for (int i = 0; i < count; i++)
+        if (!(lower[i] <= upper[i]) || lower[i] == INFINITY || upper[i] == -INFINITY) return 0;
+    return 1;
+}
+
+/* Whether the numbers are such as can be solved with. */
+static int sound(const hybrid_plan *plan, const hybrid_numbers *of) {
+    return hybrid_all_finite(plan->n_x, of->x0) && hybrid_all_finite(plan->n_p, of->p) &&
+           hybrid_all_finite(plan->n_x, of->lam_x0) && hybrid_all_finite(plan->n_g, of->lam_g0) &&
+           ordered(plan->n_x, of->lbx, of->ubx) && ordered(plan->n_g, of->lbg, of->ubg);
+}
+
 /* Whether the bounds are of the kinds that the plan was made for. */
 static int fits(const hybrid_plan *plan, const hybrid_numbers *of) {
     for (int i = 0; i < plan->n_x; i++) {
@@ -90,7 +104,7 @@ static int first(hybrid_form *form, hybrid_point *point) {
 
 static double scale_of(double steepest) {
     double steep = steepest > 1e-300 ? steepest : 1e-300;
-    double scale = HYBRID_SCALE_GOAL / steep;
+    double scale = HYBRID_FORM_SCALE_GOAL / steep;
     return scale > 1.0 ? 1.0 : scale < 1e-8 ? 1e-8 : scale;
 }
 
@@ -137,13 +151,14 @@ static void make_bounds(hybrid_form *form) {
         form->has_lower[i] = isfinite(form->lower[i]) != 0;
         form->has_upper[i] = isfinite(form->upper[i]) != 0;
         form->bounds += form->has_lower[i] + form->has_upper[i];
-        form->room[i] = HYBRID_ROOM * (isfinite(size) && size > 1.0 ? size : 1.0);
+        form->room[i] = HYBRID_FORM_ROOM * (isfinite(size) && size > 1.0 ? size : 1.0);
     }
 }
 
 int hybrid_make_form(hybrid_form *form, hybrid_point *start) {
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;
+    if (!sound(plan, of)) return HYBRID_BAD_NUMBERS;
     if (!fits(plan, of)) return HYBRID_OTHER_PATTERN;
     for (int i = 0; i < plan->n_x; i++) {
         form->clipped[i] = clip(of->x0[i], of->lbx[i], of->ubx[i]);

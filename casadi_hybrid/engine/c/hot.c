@@ -74,7 +74,7 @@ static void guess(hot *h) {
 /* Factors and solves for (dw, dy) onto c = 0 and the pinned bounds. `remedy`: the first of the
  * remedies for a singular kernel to try, and then the one of use. Returns a status. */
 static int pinned_step(hot *h, int *remedy) {
-    static const double remedies[3][2] = HYBRID_REMEDIES; /* (epsilon, shift) */
+    static const double remedies[][2] = HYBRID_POLISH_REMEDIES; /* (epsilon, shift) */
     const hybrid_form *form = &h->form;
     const hybrid_plan *plan = form->plan;
     hybrid_kernel *kernel = &h->kernel;
@@ -89,7 +89,7 @@ static int pinned_step(hot *h, int *remedy) {
     }
     for (;; (*remedy)++) {
         int found;
-        if (*remedy >= 3) return HYBRID_NO_SET;
+        if (*remedy >= HYBRID_POLISH_REMEDIES_COUNT) return HYBRID_NO_SET;
         epsilon = remedies[*remedy][0];
         shift = remedies[*remedy][1] * largest;
         form->answer->factors++;
@@ -119,7 +119,7 @@ static int exchange(hot *h) {
     hybrid_pull(plan, h->at->A, h->dy, h->work);
     for (int i = 0; i < plan->n; i++) {
         /* Rounding violates no bound. */
-        double size = fabs(w[i]), room = HYBRID_ROOM * (size > 1.0 ? size : 1.0);
+        double size = fabs(w[i]), room = HYBRID_FORM_ROOM * (size > 1.0 ? size : 1.0);
         double target = w[i] + h->dw[i], slope = h->force[i] + h->slope[i] + h->work[i];
         int lower, upper;
         if (h->at_lower[i] || h->at_upper[i]) {
@@ -136,20 +136,10 @@ static int exchange(hot *h) {
     return changed;
 }
 
-/* The solution of the quadratic model at h->at becomes h->at. Returns a status. */
-static int model_step(hot *h) {
-    const hybrid_form *form = &h->form;
-    const hybrid_plan *plan = form->plan;
+/* Moves by (h->dw, h->dy); the multipliers of bounds are those of the set. Returns a status. */
+static int move(hot *h) {
+    const hybrid_plan *plan = h->form.plan;
     hybrid_point *new = h->trial;
-    int remedy = 0, sets = 0, status;
-    if (hybrid_hessian(&h->form, h->at, h->y, h->W)) return HYBRID_UNDEFINED;
-    hybrid_pull(plan, h->at->A, h->y, h->force);
-    for (int i = 0; i < plan->n; i++) h->force[i] += h->at->gradient[i];
-    do {
-        if (sets++ == HYBRID_SETS) return HYBRID_NO_SET;
-        status = pinned_step(h, &remedy);
-        if (status) return status;
-    } while (exchange(h));
     for (int i = 0; i < plan->n; i++) new->w[i] = h->at->w[i] + h->dw[i];
     if (hybrid_evaluate(&h->form, new, 0)) return HYBRID_UNDEFINED;
     for (int i = 0; i < plan->m; i++) h->y[i] += h->dy[i];
@@ -162,6 +152,30 @@ static int model_step(hot *h) {
     h->trial = h->at;
     h->at = new;
     return HYBRID_SOLVED;
+}
+
+/* Undoes the last move, but for the multipliers of bounds, which the next one makes anew. */
+static void back(hot *h) {
+    hybrid_point *new = h->at;
+    for (int i = 0; i < h->form.plan->m; i++) h->y[i] -= h->dy[i];
+    h->at = h->trial;
+    h->trial = new;
+}
+
+/* The solution of the quadratic model at h->at becomes h->at. Returns a status. */
+static int model_step(hot *h) {
+    const hybrid_form *form = &h->form;
+    const hybrid_plan *plan = form->plan;
+    int remedy = 0, sets = 0, status;
+    if (hybrid_hessian(&h->form, h->at, h->y, h->W)) return HYBRID_UNDEFINED;
+    hybrid_pull(plan, h->at->A, h->y, h->force);
+    for (int i = 0; i < plan->n; i++) h->force[i] += h->at->gradient[i];
+    do {
+        if (sets++ == HYBRID_HOT_SETS) return HYBRID_NO_SET;
+        status = pinned_step(h, &remedy);
+        if (status) return status;
+    } while (exchange(h));
+    return move(h);
 }
 
 /* Judges h->at: HYBRID_SOLVED, HYBRID_EXCUSED, or HYBRID_NOT_NEARER where it is no solution. */
@@ -181,29 +195,68 @@ static double error_at(hot *h) {
     return hybrid_scaled_error(&h->form, h->at, h->y, h->z_lower, h->z_upper, h->work);
 }
 
-/* Steps until the point is a solution. Returns a status. */
-static int follow(hot *h, hybrid_residuals *residuals) {
+/* One more step on the same set and factorization, into h->trial, h->dw and h->dy. Returns 0 where
+ * the set holds there, another number where it does not or nothing is known. */
+static int again(hot *h) {
+    hybrid_form *form = &h->form;
+    const hybrid_plan *plan = form->plan;
+    const double *w = h->at->w;
+    hybrid_pull(plan, h->at->A, h->y, h->force);
+    for (int i = 0; i < plan->n; i++) {
+        h->force[i] += h->at->gradient[i];
+        h->kernel.move[i] = h->at_lower[i]   ? form->lower[i] - w[i]
+                            : h->at_upper[i] ? form->upper[i] - w[i]
+                                             : 0.0;
+    }
+    if (hybrid_solve_pinned(plan, h->W, h->at->A, h->force, h->at->c, &h->kernel, h->dw, h->dy))
+        return 1;
+    for (int i = 0; i < plan->n; i++) {
+        double size = fabs(w[i]), room = HYBRID_FORM_ROOM * (size > 1.0 ? size : 1.0);
+        double target = w[i] + h->dw[i];
+        if (target < form->lower[i] - room || target > form->upper[i] + room) return 1;
+    }
+    return 0;
+}
+
+/* Steps until the point is a solution. `before`: the error there. Returns a status. */
+static int follow(hot *h, double before, hybrid_residuals *residuals) {
     hybrid_answer *answer = h->form.answer;
+    const hybrid_numbers *numbers = h->form.numbers;
     double error = INFINITY;
-    while (answer->steps < HYBRID_STEPS) {
+    int most = numbers->max_iter < HYBRID_HOT_STEPS ? numbers->max_iter : HYBRID_HOT_STEPS;
+    while (answer->steps < most) {
         double now;
-        int status, nearer;
-        if (answer->steps >= h->form.numbers->max_iter) return HYBRID_LIMIT;
-        status = model_step(h);
+        int status;
         answer->steps++;
+        status = model_step(h);
         if (status) return status;
         now = error_at(h);
         status = judge(h, now, residuals);
         if (status != HYBRID_NOT_NEARER) return status;
         /* The first step may raise it: the multipliers of the guess need not fit the new data. */
-        nearer = now <= 0.5 * error;
-        if (!nearer) {
-            int within = hybrid_merit(h->form.numbers, residuals) <= 1.0;
-            return now <= HYBRID_EXACT && within ? HYBRID_SOLVED : HYBRID_NOT_NEARER;
+        if (!(now <= 0.5 * error)) {
+            int within = hybrid_merit(numbers, residuals) <= 1.0;
+            return now <= HYBRID_HOT_EXACT && within ? HYBRID_SOLVED : HYBRID_NOT_NEARER;
         }
-        error = now;
+        if (answer->steps < most && 2.0 * now * now <= numbers->tol * before) {
+            answer->steps++;
+            if (!again(h) && !move(h)) {
+                status = judge(h, error_at(h), residuals);
+                if (status == HYBRID_SOLVED) return status;
+                back(h);
+            }
+        }
+        error = before = now;
     }
-    return HYBRID_NOT_NEARER;
+    return most < HYBRID_HOT_STEPS ? HYBRID_LIMIT : HYBRID_NOT_NEARER;
+}
+
+/* Whether x or the multipliers are so large that more has to be asked. */
+static int looked_at(const hybrid_answer *answer) {
+    double slope = answer->steepest > 1.0 ? answer->steepest : 1.0;
+    double size = answer->largest_x > answer->largest_g ? answer->largest_x : answer->largest_g;
+    return size > HYBRID_RESIDUALS_HUGE_MULTIPLIER * slope ||
+           !(answer->reach < HYBRID_RAYS_LARGE);
 }
 
 /* Copies the point and its derivatives to the answer. */
@@ -212,9 +265,7 @@ static int deliver(hot *h, int status) {
     const hybrid_plan *plan = form->plan;
     const hybrid_point *at = h->at;
     hybrid_answer *answer = form->answer;
-    double size = hybrid_largest(plan->n_x, answer->lam_x);
-    double other = hybrid_largest(plan->n_g, answer->lam_g);
-    double slope = hybrid_largest(plan->n_x, at->raw_gradient);
+    double began;
     memcpy(answer->x, at->x, (size_t)plan->n_x * sizeof(double));
     memcpy(answer->g, at->raw_g, (size_t)plan->n_g * sizeof(double));
     memcpy(answer->gradient, at->raw_gradient, (size_t)plan->n_x * sizeof(double));
@@ -224,9 +275,13 @@ static int deliver(hot *h, int status) {
         double step = fabs(at->x[i] - h->began[i]);
         if (step > answer->moved) answer->moved = step;
     }
-    if (other > size) size = other;
-    if (status == HYBRID_SOLVED && size > HYBRID_LARGE_MULTIPLIER * (slope > 1.0 ? slope : 1.0))
-        status = HYBRID_HUGE;
+    answer->largest_x = hybrid_largest(plan->n_x, answer->lam_x);
+    answer->largest_g = hybrid_largest(plan->n_g, answer->lam_g);
+    answer->steepest = hybrid_largest(plan->n_x, at->raw_gradient);
+    answer->reach = hybrid_largest(plan->n_x, at->x);
+    began = hybrid_largest(plan->n_x, h->began);
+    if (began > answer->reach) answer->reach = began;
+    if (status == HYBRID_SOLVED && looked_at(answer)) status = HYBRID_LARGE;
     return answer->status = status;
 }
 
@@ -245,6 +300,9 @@ int hybrid_warm(const hybrid_plan *plan, const hybrid_functions *functions,
     h.form.answer = answer;
     answer->in_firsts = answer->in_seconds = 0.0;
     answer->steps = answer->firsts = answer->seconds = answer->factors = answer->doubts = 0;
+    if (!numbers->side_x && hybrid_sum(plan->n_x, numbers->lam_x0) == 0.0 &&
+        hybrid_sum(plan->n_g, numbers->lam_g0) == 0.0)
+        return answer->status = HYBRID_COLD;
     status = hybrid_make_form(&h.form, h.at);
     if (status) return answer->status = status;
     memcpy(answer->gradient0, h.at->raw_gradient, (size_t)plan->n_x * sizeof(double));
@@ -258,7 +316,7 @@ int hybrid_warm(const hybrid_plan *plan, const hybrid_functions *functions,
     answer->end = answer->start;
     if (status == HYBRID_NOT_NEARER) {
         guess(&h);
-        status = follow(&h, &answer->end);
+        status = follow(&h, error, &answer->end);
     }
     status = deliver(&h, status);
     answer->elapsed = hybrid_time(functions) - began;

@@ -14,7 +14,7 @@
 #include "ldl.h"
 
 /* Raised whenever a structure or the meaning of a field changes. */
-#define HYBRID_INTERFACE 1
+#define HYBRID_INTERFACE_VERSION 1
 
 /* How one function of the problem is evaluated: numbers in, all nonzeros of its outputs out, one
  * output after the other. Returns 0, or another number where it could not be evaluated.
@@ -85,7 +85,9 @@ enum {
     HYBRID_DOUBT = 5,           /* the factorization is in doubt */
     HYBRID_EXCUSED = 6,         /* rounding may excuse a residual: for the careful path to judge */
     HYBRID_LIMIT = 7,           /* max_iter */
-    HYBRID_HUGE = 8,            /* multipliers of a size that has to be looked at */
+    HYBRID_LARGE = 8,           /* x or multipliers of a size that has to be looked at */
+    HYBRID_BAD_NUMBERS = 9,     /* numbers that are not finite, or bounds that cross */
+    HYBRID_COLD = 10,           /* neither multipliers nor a working set to begin with */
     HYBRID_PAUSED = 11,         /* not at the end: to be called again */
     HYBRID_BLOCKED = 12,        /* the filter accepts no step, or nothing improves any more */
     HYBRID_FAR = 13,            /* the iterates run away */
@@ -109,6 +111,8 @@ typedef struct {
     int doubts;     /* factorizations whose pivots were in doubt */
     double in_firsts, in_seconds, elapsed; /* seconds */
     double moved;   /* largest |x - x0| from the first iterate to the last */
+    double reach;   /* largest |x| of both */
+    double largest_x, largest_g, steepest; /* largest |lam_x|, |lam_g| and |gradient| at x */
 } hybrid_answer;
 
 /* Numbers and whole numbers of memory that a solve needs. */
@@ -221,7 +225,11 @@ int hybrid_buffered_first(void *self, const double *x, const double *p, double *
 int hybrid_buffered_second(void *self, const double *x, const double *lam_g, const double *p,
                            double *out);
 
+/* HYBRID_INTERFACE_VERSION of the sources that the library was compiled from. */
 int hybrid_interface_version(void);
+
+/* a*b - c with the product rounded before the difference is taken: what a self-test asks for. */
+double hybrid_rounded_difference(double a, double b, double c);
 
 /* Seconds of a clock that only goes forward. */
 double hybrid_now(void);

@@ -5,6 +5,9 @@
 #include "constants.h"
 #include "hybrid.h"
 
+/* A solution of the kernel whose residual, relative to the right-hand side, is larger is in doubt. */
+#define HYBRID_REFINED 1e-10
+
 /* Memory that is handed out piece by piece; without a base it only counts. */
 typedef struct {
     double *doubles;

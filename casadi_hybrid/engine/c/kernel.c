@@ -9,7 +9,7 @@ void hybrid_place_kernel(const hybrid_plan *plan, hybrid_arena *arena, hybrid_ke
     int size = plan->n + plan->m;
     kernel->K = hybrid_take(arena, plan->nnz_K);
     kernel->factor = hybrid_take(arena, ldl->factor);
-    kernel->pivots = hybrid_take_ints(arena, size);
+    kernel->pivots = hybrid_take_ints(arena, ldl->pivots);
     kernel->room = hybrid_take(arena, ldl->room);
     kernel->right = hybrid_take(arena, size);
     kernel->solution = hybrid_take(arena, size);
@@ -54,7 +54,7 @@ int hybrid_solve_pinned(const hybrid_plan *plan, const double *W, const double *
     for (int i = 0; i < plan->m; i++) kernel->right[plan->n + i] = -(c[i] + kernel->of_A[i]);
     residual = hybrid_ldl_solve(&plan->ldl, kernel->K, kernel->factor, kernel->pivots,
                                 kernel->right, kernel->solution, kernel->room,
-                                HYBRID_REFINEMENTS);
+                                HYBRID_KERNEL_REFINEMENTS);
     memcpy(dw, kernel->solution, (size_t)plan->n * sizeof(double));
     memcpy(dy, kernel->solution + plan->n, (size_t)plan->m * sizeof(double));
     return residual <= HYBRID_REFINED ? 0 : 3;

@@ -39,8 +39,8 @@ double hybrid_scaled_error(const hybrid_form *form, const hybrid_point *at, cons
 
 /* What rounding may leave at most where terms cancel; 0 where no tolerance notices. */
 static double rounding(double product, double other) {
-    double bound = HYBRID_ROUNDING * (4.0 * product + 2.0 * other);
-    return bound >= HYBRID_NEGLIGIBLE ? bound : 0.0;
+    double bound = HYBRID_RESIDUALS_ROUNDING * (4.0 * product + 2.0 * other);
+    return bound >= HYBRID_KKT_TINY ? bound : 0.0;
 }
 
 static double excess(int count, const double *value, const double *lower, const double *upper) {
@@ -79,7 +79,7 @@ int hybrid_residuals_at(const hybrid_form *form, const hybrid_point *at, const d
     double strength_x, strength_g, by_x, by_g;
     int excused = 0;
     if (of_g > of->feasibility)
-        excused |= rounding(steepest * hybrid_sum(plan->n_x, at->x), 0.0) > 0.0;
+        excused |= of_g <= rounding(steepest * hybrid_sum(plan->n_x, at->x), 0.0);
     for (int i = 0; i < plan->n_x; i++) work[i] = at->raw_gradient[i] + lam_x[i];
     for (int k = 0; k < plan->nnz_J; k++)
         work[plan->J_cols[k]] += at->raw_J[k] * lam_g[plan->J_rows[k]];
@@ -87,13 +87,13 @@ int hybrid_residuals_at(const hybrid_form *form, const hybrid_point *at, const d
     found->feasibility = of_x > of_g ? of_x : of_g;
     found->stationarity = hybrid_largest(plan->n_x, work);
     if (found->stationarity > of->stationarity)
-        excused |= rounding(steepest * hybrid_sum(plan->n_g, lam_g),
-                            hybrid_sum(plan->n_x, at->raw_gradient)) > 0.0;
+        excused |= found->stationarity <= rounding(steepest * hybrid_sum(plan->n_g, lam_g),
+                                                   hybrid_sum(plan->n_x, at->raw_gradient));
     by_x = slackness(plan->n_x, at->x, of->lbx, of->ubx, lam_x, &strength_x);
     by_g = slackness(plan->n_g, at->raw_g, of->lbg, of->ubg, lam_g, &strength_g);
     found->complementarity = by_x > by_g ? by_x : by_g;
     if (found->complementarity > of->complementarity)
-        excused |= strength_x > HYBRID_HUGE_MULTIPLIER || strength_g > HYBRID_HUGE_MULTIPLIER;
+        excused |= strength_x > HYBRID_KKT_HUGE || strength_g > HYBRID_KKT_HUGE;
     return excused;
 }
 

@@ -1,0 +1,96 @@
+/* Sparse symmetric indefinite systems: multifrontal LDL^T on a fixed pattern.
+
+   K = [[W + D, A^T], [A, -E]] is given by its lower triangle in compressed columns, every diagonal
+   entry present. It is analysed once for its pattern, then factored and solved for many values:
+
+       integers = hybrid_ldl_plan(size, starts, rows, group, spare, work);
+       hybrid_ldl_analyse(size, starts, rows, group, spare, work, tables, &s);
+       hybrid_ldl_factor(&s, values, factor, pivots, room, &found);
+       hybrid_ldl_solve(&s, values, factor, pivots, b, x, room, 3, &residual);
+
+   Nothing is allocated here and nothing is kept: the caller hands in all memory, so any number of
+   threads may factor and solve at once, each with its own. The analysis is plain integers that are
+   only read after it was made; they can as well be written out as constant tables.
+
+   Pivots, 1x1 and 2x2, are chosen among the candidates of a front, and are tested against the
+   whole column. What fails there is delayed: it becomes a candidate of the parent, as far as that
+   has places to spare, whose number is fixed in the analysis, so that all memory is known
+   beforehand. Where none is left the pivot is taken nevertheless and counted as doubtful. So that
+   both are rare `group` brings a row of A into one front with a variable that it can be solved
+   for. Sums are added in one order, whatever the width of a processor's vectors: with -ffp-contract=off the result has the
+   same bits on all of them. */
+#ifndef HYBRID_LDL_H
+#define HYBRID_LDL_H
+
+/* The analysis of a pattern. Rows are numbered by position: the order in which they would be
+   eliminated if none were delayed. A front is what is eliminated together: its own rows, and those
+   of its children that were delayed; below them the rows that they act on. */
+typedef struct hybrid_ldl {
+    int size;     /* rows of K */
+    int entries;  /* entries of its lower triangle */
+    int fronts;   /* children come before their parents */
+    int deepest;  /* largest height of a front */
+    int stack;    /* doubles for the blocks that wait for their parent */
+    int factor;   /* doubles for the factor */
+    int pivots;   /* integers for the order of the pivots */
+    int room;     /* doubles of room that hybrid_ldl_factor and hybrid_ldl_solve need */
+    const int *starts;    /* [size + 1] the pattern as it was given */
+    const int *rows;      /* [entries] */
+    const int *position;  /* [size] of a row of K */
+    const int *first;     /* [fronts + 1] position of a front's first row */
+    const int *places;    /* [fronts + 1] sum of the candidates that the fronts before have place for */
+    const int *below;     /* [fronts + 1] where in rest and local a front's rows begin */
+    const int *rest;      /* [below[fronts]] positions of the rows below, rising */
+    const int *local;     /* [below[fronts]] where they are among the parent's rows, its own and
+                             those below, counted without the delayed */
+    const int *panel;     /* [fronts] where in the factor a front begins */
+    const int *block;     /* [fronts] where in the stack its block is put when it is done */
+    const int *parent;    /* [fronts] or -1 */
+    const int *children;  /* [fronts + 1] where in child a front's begin */
+    const int *child;     /* [children[fronts]] */
+    const int *assembled; /* [size + 1] where in entry and home those of a position's column begin */
+    const int *entry;     /* [entries] which entry of K */
+    const int *home;      /* [entries] in which row of the front, counted as in local */
+} hybrid_ldl;
+
+/* What a factorization found. The figures are of the equilibrated K, whose largest entry is 1. */
+typedef struct hybrid_inertia {
+    int positive, negative, zero; /* pivots; zero: a whole column of rounding, at most 1e-14 */
+    int singular;     /* a pivot of at most 1e-14, which has no sign, or numbers that are no more
+                         finite: do not solve */
+    int delayed;      /* times a row was passed on to a parent */
+    int doubtful;     /* pivots taken against the test: inertia and solutions may be wrong */
+    double smallest;  /* smallest |eigenvalue| of a pivot, 0 for a zero pivot */
+    double growth;    /* largest entry met: errors are about 1e-16 times this */
+} hybrid_inertia;
+
+/* Integers of work for the two steps of the analysis. */
+int hybrid_ldl_analysis(int size, int entries);
+
+/* First step of the analysis: the fronts. group[i] says when row i is eliminated: 0 first; rows
+   with one number are eliminated in one front; every number from 0 to the largest occurs.
+   Every front has places for `spare` delayed rows, as far as its descendants have so many. Returns
+   the integers that the tables need, or -1 where the factor needs more than an int can count. */
+int hybrid_ldl_plan(int size, const int *starts, const int *rows, const int *group, int spare,
+                    int *work);
+
+/* Second step, with the work of the first one as it was left: the tables, and *made, which points
+   to them and to starts and rows. Returns 0, or -1 as above. */
+int hybrid_ldl_analyse(int size, const int *starts, const int *rows, const int *group, int spare,
+                       int *work, int *tables, hybrid_ldl *made);
+
+/* Factors K with these values: factor[s->factor], pivots[s->pivots], room[s->room]. */
+void hybrid_ldl_factor(const hybrid_ldl *s, const double *values, double *factor, int *pivots,
+                       double *room, hybrid_inertia *found);
+
+/* Solves K x = b, b[size] and x[size] apart, with at most `refinements` corrections by the residual
+   of K: until it is at most 1e-13 |b|, or does not halve. Returns its size relative to |b|, both in
+   the largest entry; not finite where x is not. Nothing but room and x is written. */
+double hybrid_ldl_solve(const hybrid_ldl *s, const double *values, const double *factor,
+                        const int *pivots, const double *b, double *x, double *room,
+                        int refinements);
+
+/* y = K x for the lower triangle given. */
+void hybrid_ldl_product(const hybrid_ldl *s, const double *values, const double *x, double *y);
+
+#endif

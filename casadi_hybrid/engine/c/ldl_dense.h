@@ -1,0 +1,35 @@
+/* The dense part of the sparse factorization: one front. Private to ldl_*.c. */
+#ifndef HYBRID_LDL_DENSE_H
+#define HYBRID_LDL_DENSE_H
+#include "ldl.h"
+
+/* Pivots whose effect on the columns to come is worked out together. */
+#define HYBRID_LDL_BATCH 32
+
+/* Rounded up to a multiple of four. */
+#define HYBRID_LDL_FOUR(n) (((n) + 3) & ~3)
+
+/* A front while it is factored. Its c candidates are the local rows 0...c-1, the b rows below are
+   q...q+b-1 with q = FOUR(c); rows between, and after up to FOUR(b), are zero. */
+typedef struct hybrid_front {
+    int candidates; /* columns of the panel */
+    int below;      /* rows under the candidates */
+    int height;     /* of a column: q + FOUR(b) */
+    int delays;     /* candidates that the parent has place for */
+    double *panel;  /* [candidates * height] the columns, then those of L */
+    double *block;  /* [below * FOUR(below)] what is left for the parent, lower triangle */
+    double *scaled; /* [(BATCH + 2) * height] columns of L D */
+    double *diagonal, *beside; /* [candidates] the inverses of the pivots: diagonal, and off it */
+    int *order;     /* [candidates] the position of each candidate */
+} hybrid_front;
+
+/* Eliminates what can be of an assembled front; returns how many candidates. They come first
+   then, the delayed ones after them, brought up to date. */
+int hybrid_ldl_eliminate(const hybrid_front *front, hybrid_inertia *found);
+
+/* target -= left right^T for depth columns of left and right, in the lower triangle: in column j
+   from row `offset` + j on, and up to three rows above it. rows is a multiple of four. */
+void hybrid_ldl_update(int rows, int columns, int depth, int offset, const double *left,
+                       int left_height, const double *right, int right_height, double *target,
+                       int target_height);
+#endif

@@ -1,0 +1,139 @@
+"""The header of the core's constants, written from those of the Python code.
+
+A constant is stated once, where the Python code uses it. The core takes it from ``constants.h``,
+which is written when the core is built: HYBRID_, the name of the module or the dataclass, the
+constant's name. A tuple is an initializer of an array, and its length has the same name with _COUNT
+behind it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import MISSING, fields
+from types import ModuleType
+from typing import Any
+
+from casadi_hybrid.barrier import (
+    barrier,
+    filter,
+    hot,
+    inertia,
+    iterate,
+    leap,
+    merit,
+    newton,
+    pace,
+    polish,
+    rays,
+)
+from casadi_hybrid.kernel import factorization, kernel
+from casadi_hybrid.point import kkt, residuals
+from casadi_hybrid.standard_form import form
+
+# By module: names of constants, or of a dataclass and a field of it whose default is meant.
+_TABLE: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
+    (hot, ("_STEPS", "_SETS", "_EXACT")),
+    (polish, ("_PIN", "REMEDIES", "PRECISE", "_STEPS", "_SHARPER")),
+    (
+        iterate,
+        (
+            *("_EPS", "_SPREAD", "_CLOSE", "NU_START"),
+            *("Settings.tol", "Settings.nu_start", "Settings.nu_least", "Settings.kappa_nu"),
+            *("Settings.theta_nu", "Settings.kappa_epsilon", "Settings.tau_least"),
+            *("Settings.push", "Settings.polish_below", "Settings.tolerances.feasibility"),
+            *("Settings.tolerances.stationarity", "Settings.tolerances.complementarity"),
+        ),
+    ),
+    (
+        newton,
+        (
+            *("_EPS", "_MAX_CORRECTIONS", "_TINY_STEPS", "_SHORT", "_MAX_SHORT", "_REST"),
+            *("_STIFF", "_STIFFER", "_STIFFEST", "_LEAST_STIFF"),
+        ),
+    ),
+    (
+        merit,
+        ("_EPS", "_GAMMA_THETA", "_GAMMA_PHI", "_DELTA", "_S_THETA", "_S_PHI", "_ETA", "DAMPING"),
+    ),
+    (inertia, ("_FIRST", "_LEAST", "_LARGEST", "_OFTEN", "_STEEPER", "_IMPLAUSIBLE", "_EPS")),
+    (
+        pace,
+        (
+            *("FEASIBLE", "CRAWL", "STALL", "ROUNDS", "_THETA", "_F", "_ERROR"),
+            *("CONVERGING", "BESIDE", "OUTSIDE", "FITS"),
+        ),
+    ),
+    (barrier, ("_CLEAR", "_LATE", "_FAR_OFF", "_NU_FAR_OFF", "_SHIFT_NEARBY")),
+    (filter, ("_MOST", "_LEAST")),
+    (leap, ("_FROM",)),
+    (form, ("DENSE_LIMIT", "SCALE_GOAL", "_EVEN", "EASED", "_EPS", "ROOM")),
+    (kkt, ("_FAR", "_TINY", "_HUGE")),
+    (rays, ("_LARGE", "SLOPE")),
+    (residuals, ("HUGE_MULTIPLIER", "ROUNDING", "HALF_DIGIT", "_NEGLIGIBLE", "_PULL", "_CONSTANT")),
+    (kernel, ("REFINEMENTS", "_ROUNDING")),
+    (factorization, ("SINGULAR", "ACCURATE", "REFINEMENTS")),
+)
+
+
+def constants() -> dict[str, Any]:
+    """The values of the constants by their names in C.
+
+    Raises:
+        AttributeError: where the Python code no longer has one of them.
+    """
+    found: dict[str, Any] = {}
+    for module, names in _TABLE:
+        prefix = module.__name__.rpartition(".")[2]
+        for name in names:
+            words = [word.strip("_") for word in name.split(".")]
+            words = words if len(words) > 1 else [prefix, *words]
+            found["_".join(["HYBRID", *words]).upper()] = _value(module, name)
+    return found
+
+
+def header() -> str:
+    """The text of ``constants.h``."""
+    lines = [
+        "/* Written from the constants of the Python code; do not edit. */",
+        "#ifndef HYBRID_CONSTANTS_H",
+        "#define HYBRID_CONSTANTS_H",
+    ]
+    for name, value in constants().items():
+        lines.append(f"#define {name} {in_c(value)}")
+        if isinstance(value, tuple):
+            lines.append(f"#define {name}_COUNT {len(value)}")
+    return "\n".join([*lines, "#endif", ""])
+
+
+def in_c(value: Any) -> str:
+    """A number or a tuple of them as C reads it, to the last bit.
+
+    Raises:
+        TypeError: for anything else, NaN and Inf included.
+    """
+    if isinstance(value, tuple):
+        return "{" + ", ".join(map(in_c, value)) + "}"
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
+        text = repr(float(value) if isinstance(value, float) else value)  # NumPy's are floats too
+        return f"({text})" if text.startswith("-") else text
+    raise TypeError(f"{value!r} cannot be a constant of the core")
+
+
+def _value(module: ModuleType, name: str) -> Any:
+    """What a module has under a name; of a dataclass the default of a field."""
+    found: Any = module
+    for word in name.split("."):
+        found = _default(found, word) if isinstance(found, type) else getattr(found, word)
+    return found
+
+
+def _default(kind: Any, name: str) -> Any:
+    """The default of a dataclass's field; with slots the class has another thing of that name."""
+    for known in fields(kind):
+        if known.name == name and known.default is not MISSING:
+            return known.default
+        if known.name == name and known.default_factory is not MISSING:
+            return known.default_factory()
+    raise AttributeError(f"{kind.__name__} has no field {name!r} with a default")

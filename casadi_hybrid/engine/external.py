@@ -1,0 +1,134 @@
+"""The engine as a Function that CasADi calls by itself, with its own conversions of arguments."""
+
+from __future__ import annotations
+
+import ctypes as ct
+import shutil
+import tempfile
+import threading
+from _ctypes import dlclose
+from ctypes import c_int, c_longlong, c_void_p
+from pathlib import Path
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from casadi_hybrid.engine.build import Library, Sources, load
+from casadi_hybrid.engine.compiler import BuildError
+from casadi_hybrid.engine.library import core_sources
+from casadi_hybrid.engine.structures import pointer_of_capsule
+from casadi_hybrid.engine.workspace import INPUTS, OUTPUTS, Workspace
+
+_FOLDER = Path(__file__).with_name("adapter")
+_OF_CASADI = OUTPUTS[:6]
+
+
+class AdapterData(ct.Structure):
+    """``hybrid_adapter`` of ``adapter/adapter.h``."""
+
+    _fields_ = [
+        ("shape_in", c_void_p * 8),
+        ("shape_out", c_void_p * 6),
+        ("size_in", c_longlong * 8),
+        ("size_out", c_longlong * 6),
+        ("in_", c_void_p * 8),
+        ("there", c_int * 8),
+        ("out", c_void_p * 6),
+        *((name, c_void_p) for name in (
+            "warm", "plan", "functions", "numbers", "doubles", "ints", "answer", "slope", "raw",
+            "slopes",
+        )),
+        ("status", c_int),
+    ]  # fmt: skip
+
+
+class External:
+    """A workspace behind a ``ca.Function`` with the signature of CasADi's solvers.
+
+    Args:
+        space: the workspace, used by one thread.
+        gradient: (x, λ, p) → ∂L/∂p, all entries.
+        evaluate: the address of what evaluates a buffer.
+
+    Attributes:
+        function: the Function. After a call :attr:`status` says whether its outputs mean anything.
+
+    Raises:
+        BuildError: where the adapter cannot be built or loaded.
+    """
+
+    def __init__(self, space: Workspace, gradient: ca.Function, evaluate: int) -> None:
+        self._space = space
+        self._kept: list[Any] = []
+        self._slopes = np.zeros(gradient.nnz_out(0))
+        self._buffer, _ = gradient.buffer()
+        for i, array in enumerate((space.outputs["x"], space.outputs["lam_g"], space.inputs["p"])):
+            self._buffer.set_arg(i, array.data)
+        self._buffer.set_res(0, self._slopes.data)
+        self._data = data = AdapterData(
+            **space.addresses, slope=evaluate, slopes=self._slopes.ctypes.data,
+            raw=pointer_of_capsule(self._buffer._self(), None),
+        )  # fmt: skip
+        for i, name in enumerate(INPUTS):
+            data.in_[i], data.size_in[i] = self._placed(space.inputs[name])
+            data.shape_in[i] = self._shape(space.inputs[name].size)
+        for i, name in enumerate(_OF_CASADI):
+            data.out[i], data.size_out[i] = self._placed(space.outputs[name])
+            data.shape_out[i] = self._shape(space.outputs[name].size)
+        self.there = data.there
+        path = _own_copy()
+        try:
+            library = ct.CDLL(str(path))
+            library.hybrid_attach.argtypes = [c_void_p]
+            library.hybrid_attach(ct.addressof(data))
+            self.function = ca.external("hybrid_solver", str(path))
+            dlclose(library._handle)  # CasADi has it open, and closes it with the Function
+        except (OSError, RuntimeError) as error:
+            raise BuildError(f"the adapter of the engine cannot be loaded: {error}") from None
+        finally:
+            path.unlink()  # it stays loaded
+
+    @property
+    def status(self) -> int:
+        """How the last call ended, as in ``hybrid.h``."""
+        return int(self._data.status)
+
+    @staticmethod
+    def _placed(array: Any) -> tuple[int, int]:
+        return array.ctypes.data, array.size
+
+    def _shape(self, size: int) -> int:
+        """A full column of that many entries, as CasADi writes shapes."""
+        shape = np.array([size, 1, 1], dtype=np.int64)
+        self._kept.append(shape)
+        return int(shape.ctypes.data)
+
+
+class _Adapter:
+    """The adapter's library, built at the first use."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._found: Library | None = None
+
+    def path(self) -> Path:
+        with self._lock:
+            if self._found is None:
+                core = core_sources().files
+                files = {path.name: path.read_text("utf-8") for path in _FOLDER.glob("*.[ch]")}
+                headers = {name: core[name] for name in ("hybrid.h", "ldl.h")}
+                self._found = load(Sources("hybrid_adapter", {**files, **headers}))[1]
+            return self._found.path
+
+
+_adapter = _Adapter()
+
+
+def _own_copy() -> Path:
+    """A copy of the adapter: a library is loaded once for each file, and has one solver to show."""
+    source = _adapter.path()
+    with tempfile.NamedTemporaryFile(suffix=source.suffix, delete=False) as target:
+        path = Path(target.name)
+    shutil.copyfile(source, path)
+    return path

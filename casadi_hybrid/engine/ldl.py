@@ -1,0 +1,233 @@
+"""The sparse LDLᵀ of the engine (``c/ldl.h``): its analysis, and a kernel on it.
+
+A front of the factorization chooses pivots among its own rows alone. So each row of A is paired
+with a variable that it can be solved for, and both are eliminated together: the pair is a vertex of
+the graph whose elimination order is chosen.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import min_weight_full_bipartite_matching
+
+from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.kernel.kernel import REFINEMENTS, Layout, Operator
+from casadi_hybrid.kernel.sparse import Pattern, is_sparse
+
+Integers = NDArray[np.int32]
+SPARE = 8
+"""Places for delayed rows in a front."""
+_UNPAIRED = 1e3  # what it costs to leave a row without a partner: more than any entry
+_SMALL = 1e-30  # an entry this small beside its row is taken for as large as this
+
+
+class Analysis(ctypes.Structure):
+    """``hybrid_ldl``: sizes, and pointers to tables that someone else keeps."""
+
+    _counts = ("size", "entries", "fronts", "deepest", "stack", "factor", "pivots", "room")
+    _tables = (
+        "starts", "rows", "position", "first", "places", "below", "rest", "local", "panel",
+        "block", "parent", "children", "child", "assembled", "entry", "home",
+    )  # fmt: skip
+    _fields_ = (
+        *((name, ctypes.c_int) for name in _counts),
+        *((name, ctypes.c_void_p) for name in _tables),
+    )
+
+
+class Found(ctypes.Structure):
+    """``hybrid_inertia``: what a factorization found."""
+
+    _whole = ("positive", "negative", "zero", "singular", "delayed", "doubtful")
+    _fields_ = (
+        *((name, ctypes.c_int) for name in _whole),
+        ("smallest", ctypes.c_double),
+        ("growth", ctypes.c_double),
+    )
+
+
+def declare(library: ctypes.CDLL) -> ctypes.CDLL:
+    """Say what the functions of ``c/ldl.h`` take, in a library that has them; return it."""
+    whole, array, number = ctypes.c_int, ctypes.c_void_p, ctypes.c_double
+    analysis, found = ctypes.POINTER(Analysis), ctypes.POINTER(Found)
+    library.hybrid_ldl_analysis.argtypes = [whole, whole]
+    library.hybrid_ldl_plan.argtypes = [whole, array, array, array, whole, array]
+    library.hybrid_ldl_analyse.argtypes = [whole, *[array] * 3, whole, array, array, analysis]
+    library.hybrid_ldl_factor.argtypes = [analysis, *[array] * 4, found]
+    library.hybrid_ldl_factor.restype = None
+    library.hybrid_ldl_solve.argtypes = [analysis, *[array] * 6, whole]
+    library.hybrid_ldl_solve.restype = number
+    library.hybrid_ldl_product.argtypes = [analysis, *[array] * 3]
+    library.hybrid_ldl_product.restype = None
+    return library
+
+
+def partners(A: Pattern, values: Vector | None = None) -> Integers:
+    """For every row of A the variable it is eliminated with, or −1.
+
+    A matching with the largest product of entries relative to their rows; without values, with as
+    many rows as can be.
+
+    Args:
+        A: m by n.
+        values: of its entries; those that are zero pair nothing.
+
+    Returns:
+        m numbers of columns, each at most once.
+    """
+    m, n = A.shape
+    if m == 0:
+        return np.zeros(0, dtype=np.int32)
+    sizes = np.ones(A.rows.size) if values is None else np.abs(values)
+    sizes = np.where(np.isfinite(sizes), sizes, 1.0)
+    used = np.flatnonzero(sizes)
+    largest = np.zeros(m)
+    np.maximum.at(largest, A.rows[used], sizes[used])
+    cost = 1.0 - np.log(np.maximum(sizes[used] / largest[A.rows[used]], _SMALL))
+    # A column for each row that stays without a partner.
+    rows = np.concatenate((A.rows[used], np.arange(m)))
+    cols = np.concatenate((A.cols[used], n + np.arange(m)))
+    costs = np.concatenate((cost, np.full(m, _UNPAIRED)))
+    chosen = min_weight_full_bipartite_matching(sp.csr_array((costs, (rows, cols)), (m, n + m)))[1]
+    return np.where(chosen < n, chosen, -1).astype(np.int32)
+
+
+def elimination(layout: Layout, partner: Integers) -> Integers:
+    """When each row of K is eliminated: rows with one number together, 0 first.
+
+    Args:
+        layout: of K.
+        partner: of each row of A, or −1.
+    """
+    size, n = layout.size, layout.n
+    label = np.arange(size)
+    paired = np.flatnonzero(partner >= 0)
+    label[n + paired] = partner[paired]
+    vertices, group = np.unique(label, return_inverse=True)
+    a, b = group[layout.pattern.rows], group[layout.pattern.cols]
+    keys = np.unique(np.concatenate((a * size + b, b * size + a)))
+    rows, cols = keys % size, keys // size
+    count = vertices.size
+    graph = ca.Sparsity.triplet(count, count, rows.tolist(), cols.tolist())
+    when = np.empty(count, dtype=np.int32)
+    when[np.array(graph.amd(), dtype=np.intp)] = np.arange(count, dtype=np.int32)
+    return np.asarray(when[group], dtype=np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """The analysis of a pattern, with the arrays it points to. Any threads may use it at once."""
+
+    analysis: Analysis
+    arrays: tuple[Integers, ...]
+
+    @classmethod
+    def of(
+        cls, library: ctypes.CDLL, layout: Layout, group: Integers, spare: int = SPARE
+    ) -> Tables:
+        """Analyse the pattern of K for this order of elimination.
+
+        Raises:
+            OverflowError: where the factors have more entries than an int counts.
+        """
+        size = layout.size
+        starts = np.zeros(size + 1, dtype=np.int32)
+        np.cumsum(np.bincount(layout.pattern.cols, minlength=size), out=starts[1:])
+        rows = layout.pattern.rows.astype(np.int32)
+        group = np.ascontiguousarray(group, dtype=np.int32)
+        work = np.empty(library.hybrid_ldl_analysis(size, rows.size), dtype=np.int32)
+        given = (starts.ctypes.data, rows.ctypes.data, group.ctypes.data, spare, work.ctypes.data)
+        needed = library.hybrid_ldl_plan(size, *given)
+        made = Analysis()
+        tables = np.empty(max(needed, 0), dtype=np.int32)
+        if needed < 0 or library.hybrid_ldl_analyse(size, *given, tables.ctypes.data, made) < 0:
+            raise OverflowError("the factors of this sparse system have too many entries to count")
+        return cls(made, (starts, rows, tables))
+
+
+class LdlKernel:
+    """The engine's sparse LDLᵀ behind the interface of the kernels.
+
+    Args:
+        layout: of K.
+        library: with the functions of ``c/ldl.h``, declared.
+        tables: the analysis; by default made for the first A that is factored.
+
+    Attributes:
+        negative: negative eigenvalues of the last factored K.
+        singular: whether it was singular to rounding.
+        found: all that the factorization found.
+        residual: of the last solution, relative to its right-hand side.
+    """
+
+    def __init__(self, layout: Layout, library: ctypes.CDLL, tables: Tables | None = None) -> None:
+        self._layout, self._library = layout, library
+        self.negative = 0
+        self.singular = False
+        self.found = Found()
+        self.residual = 0.0
+        self._values = np.zeros(layout.pattern.rows.size)
+        self.tables = tables
+        if tables is not None:
+            self._reserve(tables)
+
+    def _reserve(self, tables: Tables) -> None:
+        sizes = tables.analysis
+        self._factor = np.empty(sizes.factor)
+        self._pivots = np.empty(sizes.pivots, dtype=np.int32)
+        self._room = np.empty(sizes.room)
+        self._given = (sizes, self._values.ctypes.data, self._factor.ctypes.data)
+
+    def factor(self, W: Operator, D: Vector, A: Operator, E: float | Vector) -> None:
+        """Factor K(D, E·I)."""
+        layout, n, values = self._layout, self._layout.n, self._values
+        values[:] = 0.0
+        values[layout.at_W] = _data(W)[layout.of_W]
+        values[layout.at_A] = _data(A)
+        values[layout.at_diagonal[:n]] += D
+        values[layout.at_diagonal[n:]] = -E
+        if self.tables is None:
+            pairs = partners(_pattern_of_A(layout), _data(A))
+            group = elimination(layout, pairs)
+            self.tables = Tables.of(self._library, layout, group)
+            self._reserve(self.tables)
+        self.refactor()
+
+    def refactor(self) -> None:
+        """Factor the values that are there."""
+        self._library.hybrid_ldl_factor(
+            *self._given, self._pivots.ctypes.data, self._room.ctypes.data, self.found
+        )
+        self.negative = self.found.negative
+        self.singular = bool(self.found.singular)
+
+    def solve(self, b: Vector) -> Vector:
+        """Solve K x = b with iterative refinement."""
+        b = np.ascontiguousarray(b, dtype=np.float64)
+        x = np.empty(self._layout.size)
+        self.residual = self._library.hybrid_ldl_solve(
+            *self._given,
+            self._pivots.ctypes.data,
+            b.ctypes.data,
+            x.ctypes.data,
+            self._room.ctypes.data,
+            REFINEMENTS,
+        )
+        return x
+
+
+def _data(matrix: Any) -> Vector:
+    """The entries of a matrix, those of a dense one column by column."""
+    return np.asarray(matrix.data if is_sparse(matrix) else matrix.ravel(order="F"))
+
+
+def _pattern_of_A(layout: Layout) -> Pattern:
+    n, pattern = layout.n, layout.pattern
+    return Pattern((layout.size - n, n), pattern.rows[layout.at_A] - n, pattern.cols[layout.at_A])

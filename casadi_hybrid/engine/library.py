@@ -1,0 +1,174 @@
+"""The core in C, loaded once a process and not before it is asked for.
+
+``CASADI_HYBRID_ENGINE`` says which code runs: ``auto``, the default, takes the core where it can
+be had and Python elsewhere, ``python`` leaves the core alone, ``c`` asks for it and warns where it
+cannot be had. The results are the same.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+from casadi_hybrid.basics.errors import CompilerWarning, InputError, suggest
+from casadi_hybrid.engine.build import Library, Sources, load
+from casadi_hybrid.engine.compiler import BuildError
+from casadi_hybrid.engine.constants import header
+from casadi_hybrid.engine.structures import INTERFACE, declare
+
+VARIABLE = "CASADI_HYBRID_ENGINE"
+MODES = ("auto", "c", "python")
+_FOLDER = Path(__file__).with_name("c")
+
+
+@dataclass(frozen=True, slots=True)
+class EngineStatus:
+    """Which code runs, and why.
+
+    Attributes:
+        available: whether the core in C is loaded.
+        mode: what was asked for: ``"auto"``, ``"c"`` or ``"python"``.
+        path: the library; None where there is none.
+        compiler: what built it; empty where there is none.
+        reason: a sentence: why there is no core; empty where there is one.
+        seconds: what its compilation took, in this process or an earlier one.
+        cached: whether it was found in the cache.
+        notes: sentences about what did not go as it should on the way.
+    """
+
+    available: bool
+    mode: str
+    path: Path | None = None
+    compiler: str = ""
+    reason: str = ""
+    seconds: float = 0.0
+    cached: bool = False
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if not self.available:
+            return f"Python: {self.reason}"
+        how = "from the cache" if self.cached else "compiled just now"
+        return f"C, {how}, in {self.seconds:.1f} s by {self.compiler}"
+
+
+class _Core:
+    """The library of this process, or the reason why there is none: found out once."""
+
+    def __init__(self) -> None:
+        self.loaded: ctypes.CDLL | None = None
+        self.library: Library | None = None
+        self.reason = ""
+        self.warned = False
+        self._asked = False
+        self._unlock()
+        # A child forked off while another thread builds would wait for that thread for ever.
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._unlock)
+
+    def _unlock(self) -> None:
+        self._lock = threading.Lock()
+
+    def find(self) -> ctypes.CDLL | None:
+        """Build or load at the first call; afterwards what came of it."""
+        if not self._asked:
+            with self._lock:
+                if not self._asked:
+                    self._load()
+                    self._asked = True
+        return self.loaded
+
+    def _load(self) -> None:
+        try:
+            loaded, library = load(core_sources())
+            version = int(loaded.hybrid_interface_version())
+            declare(loaded)
+        except (BuildError, AttributeError) as error:
+            self.reason = f"{error}"
+            return
+        if version != INTERFACE:
+            self.reason = (
+                f"the core in {_FOLDER} has interface {version}, and this package calls interface "
+                f"{INTERFACE}; install the package anew"
+            )
+            return
+        self.loaded, self.library = loaded, library
+
+
+_core = _Core()
+
+
+def engine(mode: str | None = None) -> ctypes.CDLL | None:
+    """The core in C, or None where Python is to do its work.
+
+    The first call builds it, which takes some seconds once a machine, or loads it from the cache.
+    Threads may call this at once.
+
+    Args:
+        mode: ``"auto"``, ``"c"`` or ``"python"``; None for the environment variable
+            ``CASADI_HYBRID_ENGINE``, and ``"auto"`` where that is not set.
+
+    Raises:
+        InputError: for another mode.
+    """
+    mode = _mode(mode)
+    if mode == "python":
+        return None
+    found = _core.find()
+    if found is None and mode == "c" and not _core.warned:
+        _core.warned = True
+        warnings.warn(
+            f"the engine in C cannot be had: {_core.reason}; Python runs instead, with the same "
+            "results",
+            CompilerWarning,
+            stacklevel=2,
+        )
+    return found
+
+
+def engine_status(mode: str | None = None) -> EngineStatus:
+    """Which code runs under a mode, and why; the core is built where that has not been tried.
+
+    Raises:
+        InputError: for a mode that :func:`engine` does not know.
+    """
+    mode = _mode(mode)
+    if mode == "python":
+        return EngineStatus(False, mode, reason="it was asked for")
+    _core.find()
+    library = _core.library
+    if library is None:
+        return EngineStatus(False, mode, reason=_core.reason)
+    return EngineStatus(
+        True,
+        mode,
+        library.path,
+        library.compiler,
+        "",
+        library.seconds,
+        library.cached,
+        library.notes,
+    )
+
+
+def core_sources() -> Sources:
+    """The files of the core: those of the folder ``c``, and the constants of the Python code."""
+    files = {
+        path.name: path.read_text(encoding="utf-8")
+        for path in sorted(_FOLDER.glob("*"))
+        if path.suffix in {".c", ".h"}
+    }
+    return Sources("hybrid", {**files, "constants.h": header()})
+
+
+def _mode(given: str | None) -> str:
+    """The mode that is asked for."""
+    mode = given if given is not None else os.environ.get(VARIABLE) or "auto"
+    if mode not in MODES:
+        where = "engine" if given is not None else f"the environment variable {VARIABLE}"
+        raise InputError(f"{where} is {mode!r}{suggest(mode, MODES)}")
+    return mode

@@ -1,0 +1,123 @@
+"""What of a problem does not depend on numbers, as the engine in C reads it."""
+
+from __future__ import annotations
+
+import ctypes as ct
+import threading
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.engine.ldl import Tables, elimination, partners
+from casadi_hybrid.engine.structures import PlanData
+from casadi_hybrid.kernel.sparse import Pattern
+from casadi_hybrid.problem.bounds import Bounds
+from casadi_hybrid.problem.problem import Problem
+from casadi_hybrid.standard_form.selection import Selection, selection_of
+from casadi_hybrid.standard_form.structure import KEPT, Structure, structure_of
+
+OPEN, EQUAL, ABSENT = 0, 1, 2
+
+
+class Plan:
+    """The C plan of a problem under bounds of certain kinds, with the arrays behind it.
+
+    Args:
+        library: the engine.
+        problem: with second derivatives.
+        bounds: which variables are fixed, and which rows are equations, is read from them.
+        derivatives: nonzeros of J_g at some point, by which rows find the variables they are
+            eliminated with.
+
+    Attributes:
+        data: the structure that C reads.
+        doubles, ints: numbers and whole numbers of memory for one solve.
+    """
+
+    def __init__(self, library: Any, problem: Problem, bounds: Bounds, derivatives: Vector) -> None:
+        self._kept: list[Any] = []
+        selection = selection_of(bounds)
+        structure = structure_of(problem, selection.free, selection.rows, selection.slack_rows)
+        first, curvature = problem.functions.first, problem.functions.curvature
+        assert curvature is not None
+        J, H = Pattern.of(first.sparsity_out(3)), Pattern.of(curvature.sparsity_out(0))
+        layout = structure.layout
+        self.data = PlanData(
+            n_x=problem.n, n_g=problem.m, n_p=problem.n_p,
+            nnz_gradient=first.nnz_out(1), nnz_g=first.nnz_out(2), nnz_J=J.rows.size,
+            nnz_H=H.rows.size,
+            gradient_at=self._ints(first.sparsity_out(1).row()),
+            g_at=self._ints(first.sparsity_out(2).row()),
+            J_rows=self._ints(J.rows), J_cols=self._ints(J.cols),
+            kind_x=self._bytes(_kinds_of_x(selection)), kind_g=self._bytes(_kinds_of_g(bounds)),
+            n_free=selection.n_free, n=selection.n, m=selection.m,
+            n_slack=selection.slack_rows.size,
+            free_at=self._ints(selection.free), row_at=self._ints(selection.rows),
+            slack_row=self._ints(selection.slack_rows),
+            kept_A=structure.J_kept.size, nnz_A=structure.A.rows.size,
+            A_of_J=self._ints(structure.J_kept),
+            A_rows=self._ints(structure.A.rows), A_cols=self._ints(structure.A.cols),
+            nnz_W=structure.W.rows.size, W_of_H=self._ints(structure.H_kept),
+            W_rows=self._ints(structure.W.rows), W_cols=self._ints(structure.W.cols),
+            nnz_K=layout.pattern.rows.size, lower_W=layout.of_W.size,
+            lower_of_W=self._ints(layout.of_W), K_of_W=self._ints(layout.at_W),
+            K_of_A=self._ints(layout.at_A), K_diagonal=self._ints(layout.at_diagonal),
+        )  # fmt: skip
+        group = elimination(layout, partners(structure.A, _entries(structure, derivatives)))
+        self._tables = Tables.of(library, layout, group)
+        self.data.ldl = self._tables.analysis
+        doubles, ints = ct.c_longlong(), ct.c_longlong()
+        library.hybrid_warm_memory(ct.byref(self.data), ct.byref(doubles), ct.byref(ints))
+        self.doubles, self.ints = doubles.value, ints.value
+
+    def _ints(self, values: Any) -> int:
+        return self._array(np.array(values, dtype=np.int32))
+
+    def _bytes(self, values: Any) -> int:
+        return self._array(np.array(values, dtype=np.int8))
+
+    def _array(self, array: NDArray[Any]) -> int:
+        self._kept.append(array)
+        return int(array.ctypes.data)
+
+
+def _kinds_of_x(selection: Selection) -> NDArray[np.int8]:
+    return np.where(selection.fixed, EQUAL, OPEN).astype(np.int8)
+
+
+def _kinds_of_g(bounds: Bounds) -> NDArray[np.int8]:
+    absent = np.isinf(bounds.lbg) & np.isinf(bounds.ubg)
+    kinds = np.where(bounds.lbg < bounds.ubg, OPEN, EQUAL)
+    return np.where(absent, ABSENT, kinds).astype(np.int8)
+
+
+def _entries(structure: Structure, derivatives: Vector) -> Vector:
+    """The entries of A for these of J_g, sizes alone."""
+    sizes = np.ones(structure.A.rows.size)
+    sizes[: structure.J_kept.size] = derivatives[structure.J_kept]
+    return sizes
+
+
+_lock = threading.Lock()
+_plans: WeakKeyDictionary[Problem, dict[bytes, Plan]] = WeakKeyDictionary()
+
+
+def plan_of(
+    library: Any, problem: Problem, bounds: Bounds, derivatives: Callable[[], Vector]
+) -> Plan:
+    """The plan for bounds of these kinds; made where it is not among the last few."""
+    key = _kinds_of_x(selection_of(bounds)).tobytes() + _kinds_of_g(bounds).tobytes()
+    with _lock:
+        kept = _plans.setdefault(problem, {})
+        found = kept.get(key)
+    if found is None:
+        found = Plan(library, problem, bounds, derivatives())
+        with _lock:
+            while len(kept) >= KEPT:
+                kept.pop(next(iter(kept)))
+            kept[key] = found
+    return found

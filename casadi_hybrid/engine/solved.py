@@ -1,0 +1,53 @@
+"""What the engine hands back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.engine.structures import AnswerData
+from casadi_hybrid.point.residuals import Residuals
+
+
+@dataclass(frozen=True, slots=True)
+class Solved:
+    """A solution that the warm mode found, as C wrote it; taken apart where it is asked for.
+
+    Args:
+        numbers: x, f, g, … in one array.
+        places: which part of it has which name of
+            :data:`~casadi_hybrid.engine.workspace.OUTPUTS`.
+        said: what C says beside them.
+    """
+
+    numbers: Vector
+    places: Mapping[str, slice]
+    said: AnswerData
+
+    def array(self, name: str) -> Vector:
+        """``x, f, g, lam_x, lam_g`` in the user's units; first derivatives: ``gradient`` and the
+        nonzeros ``J`` at x, ``gradient0`` and ``J0`` at the start.
+        """
+        return self.numbers[self.places[name]]
+
+    @property
+    def steps(self) -> int:
+        """Newton steps from the first iterate to x."""
+        return int(self.said.steps)
+
+    @property
+    def residuals(self) -> Residuals:
+        """At x."""
+        end = self.said.end
+        return Residuals(end.feasibility, end.stationarity, end.complementarity)
+
+    @property
+    def multiplier(self) -> float:
+        """The largest |multiplier|."""
+        return float(max(self.said.largest_x, self.said.largest_g))
+
+    @property
+    def slope(self) -> float:
+        """The largest |∂f/∂x_i| at x."""
+        return float(self.said.steepest)

@@ -1,0 +1,119 @@
+"""The structures of ``c/hybrid.h``, field by field, for ctypes."""
+
+from __future__ import annotations
+
+import ctypes as ct
+from ctypes import c_double, c_int, c_void_p
+from typing import Any
+
+from casadi_hybrid.engine.ldl import Analysis
+from casadi_hybrid.engine.ldl import declare as declare_ldl
+
+pointer_of_capsule = ct.pythonapi.PyCapsule_GetPointer
+"""The address that CasADi wraps for Python."""
+pointer_of_capsule.restype, pointer_of_capsule.argtypes = c_void_p, [ct.py_object, ct.c_char_p]
+
+INTERFACE = 1
+"""That of ``c/hybrid.h``; a library with another is not used."""
+
+
+class PlanData(ct.Structure):
+    """``hybrid_plan``."""
+
+    _fields_ = [
+        *((name, c_int) for name in (
+            "n_x", "n_g", "n_p", "nnz_gradient", "nnz_g", "nnz_J", "nnz_H",
+        )),
+        *((name, c_void_p) for name in (
+            "gradient_at", "g_at", "J_rows", "J_cols", "kind_x", "kind_g",
+        )),
+        *((name, c_int) for name in ("n_free", "n", "m", "n_slack")),
+        *((name, c_void_p) for name in ("free_at", "row_at", "slack_row")),
+        *((name, c_int) for name in ("kept_A", "nnz_A")),
+        *((name, c_void_p) for name in ("A_of_J", "A_rows", "A_cols")),
+        ("nnz_W", c_int),
+        *((name, c_void_p) for name in ("W_of_H", "W_rows", "W_cols")),
+        *((name, c_int) for name in ("nnz_K", "lower_W")),
+        *((name, c_void_p) for name in ("lower_of_W", "K_of_W", "K_of_A", "K_diagonal")),
+        ("ldl", Analysis),
+    ]  # fmt: skip
+
+
+class FunctionsData(ct.Structure):
+    """``hybrid_functions``."""
+
+    _fields_ = [(name, c_void_p) for name in ("first", "second", "self", "now")]
+
+
+class NumbersData(ct.Structure):
+    """``hybrid_numbers``."""
+
+    _fields_ = [
+        *((name, c_void_p) for name in (
+            "x0", "p", "lbx", "ubx", "lbg", "ubg", "lam_x0", "lam_g0", "side_x", "side_g",
+        )),
+        *((name, c_double) for name in (
+            "tol", "feasibility", "stationarity", "complementarity",
+        )),
+        ("max_iter", c_int),
+    ]  # fmt: skip
+
+
+class ResidualsData(ct.Structure):
+    """``hybrid_residuals``."""
+
+    _fields_ = [
+        (name, c_double) for name in ("f", "feasibility", "stationarity", "complementarity")
+    ]
+
+
+class AnswerData(ct.Structure):
+    """``hybrid_answer``."""
+
+    _fields_ = [
+        *((name, c_void_p) for name in (
+            "x", "g", "lam_x", "lam_g", "gradient", "J", "gradient0", "J0",
+        )),
+        ("start", ResidualsData),
+        ("end", ResidualsData),
+        *((name, c_int) for name in (
+            "status", "steps", "firsts", "seconds", "factors", "doubts",
+        )),
+        *((name, c_double) for name in (
+            "in_firsts", "in_seconds", "elapsed", "moved", "reach", "largest_x", "largest_g",
+            "steepest",
+        )),
+    ]  # fmt: skip
+
+
+class BufferData(ct.Structure):
+    """``hybrid_buffer``."""
+
+    _fields_ = [
+        ("evaluate", c_void_p),
+        ("raw", c_void_p),
+        ("inputs", c_void_p * 3),
+        ("sizes", c_int * 3),
+        ("out", c_void_p),
+        ("size", c_int),
+    ]
+
+
+class BuffersData(ct.Structure):
+    """``hybrid_buffers``."""
+
+    _fields_ = [("first", BufferData), ("second", BufferData)]
+
+
+def declare(library: Any) -> None:
+    """State the types of the library's functions."""
+    declare_ldl(library)
+    pointer = c_void_p
+    library.hybrid_interface_version.restype = c_int
+    library.hybrid_interface_version.argtypes = []
+    library.hybrid_now.restype = c_double
+    library.hybrid_now.argtypes = []
+    library.hybrid_warm_memory.restype = None
+    library.hybrid_warm_memory.argtypes = [pointer, pointer, pointer]
+    library.hybrid_warm.restype = c_int
+    library.hybrid_warm.argtypes = [pointer] * 6

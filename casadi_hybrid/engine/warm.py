@@ -1,0 +1,141 @@
+"""The warm mode on the engine: one call of C for a whole solve."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.engine.library import engine, engine_status
+from casadi_hybrid.engine.plan import plan_of
+from casadi_hybrid.engine.solved import Solved
+from casadi_hybrid.engine.workspace import Workspace, trigger
+from casadi_hybrid.point.working_set import WarmStart
+from casadi_hybrid.problem.bounds import Bounds
+from casadi_hybrid.problem.functions import Fused
+from casadi_hybrid.problem.numbers import Numbers
+from casadi_hybrid.problem.problem import Problem
+from casadi_hybrid.stopping import Limits
+
+SOLVED, OTHER_PATTERN = 0, 1
+WORDS = (
+    "the warm mode solved it",
+    "the bounds are of other kinds than those it was prepared for",
+    "a function of the problem is not defined where the warm mode went",
+    "the warm mode found no active set",
+    "the steps of the warm mode did not get nearer",
+    "the factorization of the engine was in doubt",
+    "rounding may excuse a residual",
+    "the limit of iterations was reached",
+    "x or the multipliers are so large that they are looked at",
+    "a number is not finite, or bounds cross",
+    "there is no warm start",
+)
+
+
+class Engine:
+    """The engine for one problem and thread.
+
+    Args:
+        library: the core.
+        problem: one that it takes, see :func:`why_not`.
+        evaluate: what evaluates a buffer, see :func:`~casadi_hybrid.engine.workspace.trigger`.
+
+    Attributes:
+        space: the workspace of the last run, None before the first.
+    """
+
+    def __init__(self, library: Any, problem: Problem, evaluate: int) -> None:
+        self._library, self._problem, self.evaluate = library, problem, evaluate
+        self._spaces: dict[int, Workspace] = {}
+        self.space: Workspace | None = None
+
+    def solve(self, numbers: Numbers, start: WarmStart, limits: Limits) -> Solved | str:
+        """Run the warm mode; the solution, or why there is none.
+
+        Args:
+            numbers: start, parameters and bounds.
+            start: multipliers and working set to begin with.
+            limits: tolerances, and the most steps.
+        """
+        space = self.space or self.prepare(numbers.bounds, numbers.x0, numbers.p)
+        status = self._run(space, numbers, start, limits)
+        if status == OTHER_PATTERN:
+            space = self.prepare(numbers.bounds, numbers.x0, numbers.p)
+            status = self._run(space, numbers, start, limits)
+        return space.solved() if status == SOLVED else WORDS[status]
+
+    def _run(self, space: Workspace, numbers: Numbers, start: WarmStart, limits: Limits) -> int:
+        inputs, bounds = space.inputs, numbers.bounds
+        inputs["x0"][:], inputs["p"][:] = numbers.x0, numbers.p
+        inputs["lbx"][:], inputs["ubx"][:] = bounds.lbx, bounds.ubx
+        inputs["lbg"][:], inputs["ubg"][:] = bounds.lbg, bounds.ubg
+        inputs["lam_x0"][:], inputs["lam_g0"][:] = start.lam_x, start.lam_g
+        space.limit(limits)
+        return space.warm(start.working_set)
+
+    def prepare(self, bounds: Bounds, x0: Vector, p: Vector) -> Workspace:
+        """The workspace for bounds of these kinds."""
+        functions = self._problem.functions
+
+        def derivatives() -> Vector:
+            fused = Fused(functions.first, functions)
+            return fused.part(fused(x0, p), 3)
+
+        plan = plan_of(self._library, self._problem, bounds, derivatives)
+        found = self._spaces.get(id(plan))
+        if found is None:
+            self._spaces.clear()
+            found = self._spaces[id(plan)] = Workspace(
+                self._library, plan, functions, self.evaluate, self._problem.feasibility
+            )
+        self.space = found
+        return found
+
+
+class _Engines(threading.local):
+    """The engines of one thread, for as long as their problems live."""
+
+    def __init__(self) -> None:
+        self.known: WeakKeyDictionary[Problem, Engine | str] = WeakKeyDictionary()
+
+
+_engines = _Engines()
+_evaluate: list[int | None] = []
+
+
+def engine_of(problem: Problem) -> Engine | str:
+    """The engine of the asking thread for a problem, or why it takes none."""
+    library = engine()
+    if library is None:
+        return engine_status().reason
+    known = _engines.known.get(problem)
+    if known is None:
+        known = why_not(problem)
+        if not known:
+            known = Engine(library, problem, _trigger() or 0)
+        _engines.known[problem] = known
+    return known
+
+
+def why_not(problem: Problem) -> str:
+    """Why the engine does not take a problem, empty where it does."""
+    functions = problem.functions
+    if functions.curvature is None:
+        return "the Hessian is learned on the way"
+    if not problem.n or functions.first.nnz_out(0) != 1:
+        return "the problem has no variable or no objective"
+    if _trigger() is None:
+        return "this CasADi does not export what evaluates a buffer"
+    for function in (functions.first, functions.curvature):
+        if not function.is_a("SXFunction"):
+            # What it calls may raise an exception, which may not pass through C.
+            return "a function of the problem has no scalar form"
+    return ""
+
+
+def _trigger() -> int | None:
+    if not _evaluate:
+        _evaluate.append(trigger())
+    return _evaluate[0]

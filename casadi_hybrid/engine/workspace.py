@@ -1,0 +1,166 @@
+"""The memory of one solve at a time: numbers in, functions behind buffers, the answer out."""
+
+from __future__ import annotations
+
+import ctypes as ct
+from itertools import accumulate, pairwise
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from numpy.typing import NDArray
+
+from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.engine.cold import Cold
+from casadi_hybrid.engine.plan import Plan
+from casadi_hybrid.engine.solved import Solved
+from casadi_hybrid.engine.structures import (
+    AnswerData,
+    BufferData,
+    BuffersData,
+    FunctionsData,
+    NumbersData,
+    pointer_of_capsule,
+)
+from casadi_hybrid.point.working_set import WorkingSet
+from casadi_hybrid.problem.functions import Functions
+from casadi_hybrid.stopping import Limits
+
+INPUTS = ("x0", "p", "lbx", "ubx", "lbg", "ubg", "lam_x0", "lam_g0")
+OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p", "gradient", "J", "gradient0", "J0")
+
+
+def trigger() -> int | None:
+    """The address of CasADi's function that evaluates a buffer; None where it is not exported.
+
+    It is C++, under the name that all compilers but Microsoft's give it.
+    """
+    try:
+        found = ct.CDLL(ca._casadi.__file__)._ZN6casadi21_function_buffer_evalEPv
+    except (AttributeError, OSError):
+        return None
+    return ct.cast(found, ct.c_void_p).value
+
+
+class Workspace:
+    """For one plan and one thread.
+
+    Args:
+        library: the engine.
+        plan: of the problem, for bounds of certain kinds.
+        functions: of the problem.
+        evaluate: :func:`trigger`.
+
+    Attributes:
+        inputs: views by the names of :data:`INPUTS` into ``numbers_in``, one array.
+        outputs: views by the names of :data:`OUTPUTS` into ``numbers_out``, one array. ``lam_p`` is
+            for who computes it.
+        answer: what C says beside them.
+        addresses: of what a run of the warm mode is handed, and of it.
+    """
+
+    def __init__(self, library: Any, plan: Plan, functions: Functions, evaluate: int, feasibility: bool) -> None:
+        data = plan.data
+        n, m, J = data.n_x, data.n_g, data.nnz_J
+        self._kept: list[Any] = [plan]
+        sizes = n, data.n_p, n, n, m, m, n, m
+        self.numbers_in, self.places_in, self.inputs = _parts(INPUTS, sizes)
+        sizes_out = n, 1, m, n, m, data.n_p, n, J, n, J
+        self.numbers_out, self.places_out, self.outputs = _parts(OUTPUTS, sizes_out)
+        self._place_of_f = n
+        self._numbers = NumbersData(**{k: v.ctypes.data for k, v in self.inputs.items()})
+        self.answer = AnswerData(
+            **{k: v.ctypes.data for k, v in self.outputs.items() if k not in ("f", "lam_p")}
+        )
+        self._buffers = BuffersData(
+            self._buffer(functions.first, evaluate),
+            self._buffer(functions.with_hessian("curvature"), evaluate),
+        )
+        self._functions = FunctionsData(
+            ct.cast(library.hybrid_buffered_first, ct.c_void_p),
+            ct.cast(library.hybrid_buffered_second, ct.c_void_p),
+            ct.addressof(self._buffers),
+            ct.cast(library.hybrid_now, ct.c_void_p),
+        )
+        self._doubles = np.empty(max(1, plan.doubles))
+        self._ints = np.empty(max(1, plan.ints), dtype=np.int32)
+        self._warm, self._library, self._plan = library.hybrid_warm, library, plan
+        self.feasibility = feasibility
+        self.cold: Cold | None = None
+        self.addresses = {
+            "plan": ct.addressof(plan.data),
+            "functions": ct.addressof(self._functions),
+            "numbers": ct.addressof(self._numbers),
+            "doubles": self._doubles.ctypes.data,
+            "ints": self._ints.ctypes.data,
+            "answer": ct.addressof(self.answer),
+        }
+        self._call = tuple(self.addresses.values())
+        self.addresses["warm"] = ct.cast(self._warm, ct.c_void_p).value or 0
+
+    def cold_mode(self) -> Cold:
+        """The memory of the cold mode, made where it is asked for."""
+        if self.cold is None:
+            self.cold = Cold(self._library, self._plan, self.addresses)
+        return self.cold
+
+    def limit(self, limits: Limits) -> None:
+        """Set the tolerances of the runs to come."""
+        data, tolerances = self._numbers, limits.tolerances
+        data.tol, data.max_iter = limits.scaled_tol, limits.max_iter
+        data.feasibility = tolerances.feasibility
+        data.stationarity = tolerances.stationarity
+        data.complementarity = tolerances.complementarity
+
+    def begin_with(self, sides: WorkingSet | None) -> None:
+        """Set the working set of the next run, which has to be kept until then."""
+        data = self._numbers
+        data.side_x = None if sides is None else sides.x.ctypes.data
+        data.side_g = None if sides is None else sides.g.ctypes.data
+
+    def warm(self, sides: WorkingSet | None) -> int:
+        """Run the warm mode on what ``inputs`` hold; the status of ``hybrid.h``.
+
+        Args:
+            sides: the working set to try first; None leaves it to the multipliers to name one.
+        """
+        self.begin_with(sides)
+        status: int = self._warm(*self._call)
+        self.numbers_out[self._place_of_f] = self.answer.end.f
+        return status
+
+    def solved(self) -> Solved:
+        """What the last run found, copied."""
+        said = AnswerData.from_buffer_copy(self.answer)
+        return Solved(self.numbers_out.copy(), self.places_out, said)
+
+    def _buffer(self, function: ca.Function, evaluate: int) -> BufferData:
+        """A buffer for the function: fixed places for its inputs and for all its outputs."""
+        buffer, _ = function.buffer()
+        inputs = [np.zeros(function.nnz_in(i)) for i in range(function.n_in())]
+        out: NDArray[np.float64] = np.zeros(function.nnz_out())
+        begin = 0
+        for i, array in enumerate(inputs):
+            buffer.set_arg(i, array.data)
+        for i in range(function.n_out()):
+            end = begin + function.nnz_out(i)
+            buffer.set_res(i, out[begin:end].data)
+            begin = end
+        self._kept += [buffer, inputs, out]
+        data = BufferData(
+            evaluate=evaluate, raw=pointer_of_capsule(buffer._self(), None),
+            out=out.ctypes.data, size=out.size,
+        )  # fmt: skip
+        for i, array in enumerate(inputs):
+            data.inputs[i], data.sizes[i] = array.ctypes.data, array.size
+        return data
+
+
+def _parts(
+    names: tuple[str, ...], sizes: tuple[int, ...]
+) -> tuple[Vector, dict[str, slice], dict[str, Vector]]:
+    """An array, which part of it has which name, and these parts."""
+    array = np.zeros(sum(sizes))
+    ends = pairwise([0, *accumulate(sizes)])
+    places = {name: slice(a, b) for name, (a, b) in zip(names, ends, strict=True)}
+    return array, places, {name: array[place] for name, place in places.items()}
