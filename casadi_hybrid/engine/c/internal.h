@@ -5,7 +5,8 @@
 #include "constants.h"
 #include "hybrid.h"
 
-/* A solution of the kernel whose residual, relative to the right-hand side, is larger is in doubt. */
+/* A solution of the kernel whose residual, relative to the right-hand side and to the product of
+ * the largest entries of K and of the solution, is larger is in doubt. */
 #define HYBRID_REFINED 1e-10
 
 /* Memory that is handed out piece by piece; without a base it only counts. */
@@ -97,6 +98,8 @@ typedef struct {
 } hybrid_kernel;
 
 void hybrid_place_kernel(const hybrid_plan *plan, hybrid_arena *arena, hybrid_kernel *kernel);
+/* Whether kernel->solution is accurate; `residual`: its own, relative to kernel->right. */
+int hybrid_refined(const hybrid_plan *plan, const hybrid_kernel *kernel, double residual);
 /* Factors K(shift, epsilon) with rows and columns of pinned entries those of the identity.
  * Returns 0 with m negative eigenvalues, 1 with another number, 2 where it is singular, 3 in
  * doubt. */
