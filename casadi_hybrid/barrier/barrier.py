@@ -111,7 +111,7 @@ class Barrier:
         """
         if self.begun is not None:
             self._dependent = self.begun.dependent
-            return self.state_of(self.begun.iterate, self.begun.t)
+            return self._sharpened(self.begun.iterate, self.begun.t)
         given = None if self._warm is None else self._given(self._warm)
         if given is None:
             return self.state_of(self._cold(), 0)

@@ -47,6 +47,7 @@ static void place(const hybrid_plan *plan, int dense, hybrid_arena *arena, hybri
     cold->zero = hybrid_take(arena, longer(plan->n, plan->m));
     cold->work = hybrid_take(arena, longer(plan->n, plan->n_x));
     cold->residual = hybrid_take(arena, plan->m);
+    cold->sizes = hybrid_take(arena, longer(plan->n_g, plan->n_x));
     cold->x_now = hybrid_take(arena, plan->n_x);
     cold->guess = hybrid_take_ints(arena, plan->n);
     cold->sides = hybrid_take_ints(arena, plan->n);
@@ -114,12 +115,16 @@ void hybrid_copy(const hybrid_plan *plan, const hybrid_iterate *from, const doub
     copy(2 * from->entries, from->filter, to->filter);
 }
 
-int hybrid_judge(hybrid_cold *cold, const hybrid_point *at, const hybrid_iterate *it,
-                 hybrid_residuals *found) {
+double hybrid_judge(hybrid_cold *cold, const hybrid_point *at, const hybrid_iterate *it,
+                    hybrid_residuals *found) {
     hybrid_answer *answer = cold->answer;
+    double plain;
     hybrid_multipliers_out(&cold->form, at, it->y, it->z_lower, it->z_upper, answer->lam_x,
                            answer->lam_g);
-    return hybrid_residuals_at(&cold->form, at, answer->lam_x, answer->lam_g, cold->work, found);
+    hybrid_residuals_at(&cold->form, at, answer->lam_x, answer->lam_g, cold->work, found);
+    plain = hybrid_merit(cold->numbers, found);
+    hybrid_excuse(&cold->form, at, answer->lam_x, answer->lam_g, cold->work, cold->sizes, found);
+    return plain;
 }
 
 /* --- the start ------------------------------------------------------------------------------- */
@@ -410,15 +415,17 @@ static int advance(hybrid_cold *cold) {
     const int *guess = cold->guess;
     hybrid_residuals r;
     hybrid_error error;
-    double reach = reach_of(cold), merit;
-    int excused = hybrid_judge(cold, &cold->at->of, &cold->now, &r), settled, status;
+    double reach = reach_of(cold), merit, plain = hybrid_judge(cold, &cold->at->of, &cold->now, &r);
+    int settled, status;
     cold->elapsed = hybrid_time(cold->form.functions) - cold->began;
     status = beyond(cold, reach);
-    if (!status && excused) status = HYBRID_EXCUSED;
-    if (status) return hand_over(cold, &before, guess, status);
     merit = hybrid_merit(numbers, &r);
-    write_row(cold, &r);
     hybrid_measure(&cold->form, &cold->at->of, &cold->now, cold->work, &error);
+    /* Where rounding alone excuses a solution a few more steps are taken there. */
+    if (!status && plain > 1.0 && merit <= 1.0 && hybrid_error_at(&error, 0.0) <= numbers->tol)
+        status = HYBRID_EXCUSED;
+    if (status) return hand_over(cold, &before, guess, status);
+    write_row(cold, &r);
     settled = merit > 1.0 || cold->now.tiny > 0 || hybrid_error_at(&error, 0.0) <= numbers->tol;
     keep(cold, &r, settled ? merit : INFINITY);
     if (merit <= 1.0 && settled) return deliver(cold, &r);

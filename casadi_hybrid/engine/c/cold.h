@@ -47,6 +47,7 @@ typedef struct {
     hybrid_worth worth;
     double *W, *D, *force, *zero, *work; /* work: as long as w or x */
     double *residual;                    /* m */
+    double *sizes;                       /* the longer of x and g */
     double *x_now;                       /* n_x: x of the iterate whose step is due */
     int *guess, *sides;                  /* n: the active set of before, and of now */
     double *dense;                       /* n m: for the rank of A, where it is full */
@@ -127,11 +128,20 @@ void hybrid_active_guess(const hybrid_form *form, const hybrid_point *at,
  * none, or what stops the mode. */
 int hybrid_polish(hybrid_cold *cold, hybrid_iterate *it, int *spent);
 
+/* --- excuse.c -------------------------------------------------------------------------------- */
+
+/* Leaves out of *found, the residuals as they are, what rounding explains. `slope`: n_x, as
+ * hybrid_residuals_at leaves it; `sizes`: room for as many numbers as there are rows, or
+ * variables. */
+void hybrid_excuse(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
+                   const double *lam_g, const double *slope, double *sizes,
+                   hybrid_residuals *found);
+
 /* --- cold.c ---------------------------------------------------------------------------------- */
 
-/* Residuals of an iterate; sets cold->lam_x and cold->lam_g. Returns whether rounding may excuse
- * one that is too large. */
-int hybrid_judge(hybrid_cold *cold, const hybrid_point *at, const hybrid_iterate *it,
+/* Residuals of an iterate as far as they count; sets the answer's multipliers. Returns the largest
+ * one that nothing excuses, in units of its tolerance. */
+double hybrid_judge(hybrid_cold *cold, const hybrid_point *at, const hybrid_iterate *it,
                  hybrid_residuals *found);
 /* Copies numbers and arrays; w, where the copy has one, is given apart. */
 void hybrid_copy(const hybrid_plan *plan, const hybrid_iterate *from, const double *w,

@@ -92,14 +92,12 @@ static int step(hybrid_cold *cold, const hybrid_spot *from, hybrid_spot *to) {
     return multipliers(cold, &to->of, next);
 }
 
-/* Whether an iterate is a solution: HYBRID_SOLVED, HYBRID_EXCUSED or HYBRID_NOT_NEARER. */
+/* Whether an iterate is a solution. */
 static int is_solved(hybrid_cold *cold, const hybrid_point *at, double error) {
     hybrid_residuals residuals;
-    int excused;
-    if (error > cold->numbers->tol) return HYBRID_NOT_NEARER;
-    excused = hybrid_judge(cold, at, &cold->next, &residuals);
-    if (hybrid_merit(cold->numbers, &residuals) <= 1.0) return HYBRID_SOLVED;
-    return excused ? HYBRID_EXCUSED : HYBRID_NOT_NEARER;
+    if (error > cold->numbers->tol) return 0;
+    hybrid_judge(cold, at, &cold->next, &residuals);
+    return hybrid_merit(cold->numbers, &residuals) <= 1.0;
 }
 
 static double error_of(hybrid_cold *cold, const hybrid_point *at, const hybrid_iterate *it) {
@@ -119,8 +117,7 @@ static int follow(hybrid_cold *cold, const hybrid_iterate *it, int *spent) {
         int status = step(cold, from, to);
         if (status) return status;
         now = error_of(cold, &to->of, &cold->next);
-        status = is_solved(cold, &to->of, now);
-        if (status != HYBRID_NOT_NEARER) return status;
+        if (is_solved(cold, &to->of, now)) return HYBRID_SOLVED;
         if (now > (0.1 * error > 1e-9 ? 0.1 * error : 1e-9)) return HYBRID_NO_SET;
         error = now;
         /* The next step leads from here to the other place. */
