@@ -8,6 +8,8 @@
 /* A solution of the kernel whose residual, relative to the right-hand side and to the product of
  * the largest entries of K and of the solution, is larger is in doubt. */
 #define HYBRID_REFINED 1e-10
+/* Factors that have grown more say nothing certain of the inertia, where a pivot is in doubt. */
+#define HYBRID_GROWTH 1e6
 
 /* Memory that is handed out piece by piece; without a base it only counts. */
 typedef struct {
