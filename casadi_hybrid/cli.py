@@ -14,6 +14,7 @@ from typing import Any
 
 from casadi_hybrid import __version__
 from casadi_hybrid.basics.errors import InputError, suggest
+from casadi_hybrid.benchmark import command as benchmark
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -30,6 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             "study": _study,
             "claims": _claims,
             "doctor": _doctor,
+            "benchmark": benchmark.run,
         }
         return command[arguments.command](arguments)
     except (InputError, OSError) as error:
@@ -87,6 +89,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Run every theorem's claim and the counter-example to each hypothesis.",
     )
     claims.add_argument("--json", action="store_true", help="print the claims as JSON")
+    benchmark.add_arguments(commands)
 
     doctor = commands.add_parser(
         "doctor",

@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import warnings
@@ -28,7 +29,7 @@ from casadi_hybrid.engine import compiler as compilers
 from casadi_hybrid.engine.build import Sources, key_of, load
 from casadi_hybrid.engine.compiler import BuildError, Compiler, compiler_of
 from casadi_hybrid.engine.library import engine, engine_status
-from casadi_hybrid.engine.processor import Processor
+from casadi_hybrid.engine.processor import Processor, processor
 from casadi_hybrid.engine.self_test import self_test
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no core on Windows")
@@ -43,6 +44,7 @@ def folder(tmp_path, monkeypatch):
     # A compiler that the tests' environment happens to have is not found.
     monkeypatch.setattr(compilers, "WHEEL", "casadi_hybrid_no_such_wheel")
     monkeypatch.setattr(library, "_core", library._Core())
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # nothing stays where tests are killed
     cache.private_folder.cache_clear()
     yield tmp_path / "cache"
     cache.private_folder.cache_clear()
@@ -377,6 +379,7 @@ def test_cc_comes_first_and_may_have_options(compiler, tmp_path, monkeypatch):
     for flag in ("-DSOMETHING", "-std=c99", "-ffp-contract=off", "-O3"):
         assert flag in built.split()
     assert "-march=native" not in built
+    assert ("-mavx" in built.split()) == ("avx" in processor().features)
 
 
 def test_the_compiler_of_the_wheel_comes_last(compiler, tmp_path, monkeypatch):
@@ -401,7 +404,7 @@ def test_the_compiler_of_the_wheel_comes_last(compiler, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", "")
     loaded, found = load(answer())
     assert loaded.answer() == 42
-    assert found.compiler.startswith(f"{name} 1.2 (")
+    assert found.compiler.startswith(f"{name} version 1.2 (")
 
 
 def test_a_compilation_that_takes_too_long(no_compiler, tmp_path, folder, monkeypatch):
@@ -444,6 +447,27 @@ def test_names_that_are_none_of_a_file_here(name):
         Sources(name, {"fine.c": ""})
     with pytest.raises(InputError, match=r"no file whose name ends in \.c"):
         Sources("fine", {"fine.h": ""})
+
+
+@pytest.mark.parametrize(
+    ("machine", "features", "target", "wide"),
+    [
+        ("x86_64", ("avx", "avx2"), "x86_64-linux-gnu", True),
+        ("x86_64", ("sse4_2",), "x86_64-linux-gnu", False),
+        ("x86_64", (), "x86_64-linux-gnu", False),
+        ("x86_64", ("avx",), "i686-linux-gnu", False),
+        ("aarch64", ("asimd",), "aarch64-linux-gnu", False),
+    ],
+)
+def test_instructions_that_the_processor_has(
+    tmp_path, monkeypatch, machine, features, target, wide
+):
+    monkeypatch.setattr(compilers, "processor", lambda: Processor(machine, "", features))
+    path = script(tmp_path / "odd", f'echo "Target: {target}\nodd version 1.0"')
+    found = compiler_of((path,))
+    assert found.version == "odd version 1.0"
+    assert found.target == target
+    assert ("-mavx" in found.flags) == wide
 
 
 # --- the key -------------------------------------------------------------------------------------
@@ -591,6 +615,12 @@ def test_a_core_of_another_interface_is_not_used(compiler, monkeypatch):
     monkeypatch.setattr(library, "INTERFACE", library.INTERFACE + 1)
     assert engine() is None
     assert f"calls interface {library.INTERFACE}" in engine_status().reason
+
+
+def test_a_package_without_its_sources(compiler, tmp_path, monkeypatch):
+    monkeypatch.setattr(library, "_FOLDER", tmp_path)
+    assert engine() is None
+    assert f"not in {tmp_path}; install the package anew" in engine_status().reason
 
 
 def test_the_self_test_sees_fused_products(compiler):

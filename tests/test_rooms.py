@@ -12,9 +12,9 @@ ROOT = Path(casadi_hybrid.__file__).parent
 # Each may import those before it, and itself.
 ROOMS = (
     "basics", "kernel", "problem", "point", "law", "rules", "iterations", "stopping", "course",
-    "loop", "standard_form", "barrier", "engine", "answer", "explain", "result", "call",
+    "loop", "standard_form", "barrier", "answer", "explain", "result", "call", "engine",
     "equations", "attempts", "methods", "solver", "verify", "casadi_api", "plotting", "paper",
-    "claims", "study", "doctor", "cli",
+    "claims", "study", "doctor", "benchmark", "cli",
 )  # fmt: skip
 LARGEST = 16
 

@@ -40,7 +40,7 @@ from casadi_hybrid.engine.processor import processor
 
 # Seconds a compilation may take. The wheel's compiler builds parts of itself at its first use,
 # which takes it some fifteen.
-LIMIT = 180.0
+LIMIT = 120.0
 _FORMAT = 1  # of an entry of the cache
 _ENVIRONMENT = ("CPATH", "C_INCLUDE_PATH", "LIBRARY_PATH", "MACOSX_DEPLOYMENT_TARGET", "SDKROOT")
 

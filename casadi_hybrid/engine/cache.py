@@ -203,8 +203,13 @@ def _sweep(folder: Path) -> None:
 
 def entries(folder: Path) -> tuple[int, int]:
     """How many libraries a cache holds, and how many bytes all its files have."""
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    return sum(path.name == _RECORD for path in files), sum(path.stat().st_size for path in files)
+    libraries = size = 0
+    for place, _, names in os.walk(folder):
+        libraries += names.count(_RECORD)
+        for name in names:
+            with suppress(OSError):  # another process may remove what it worked with
+                size += os.stat(os.path.join(place, name)).st_size
+    return libraries, size
 
 
 def checksum(path: Path) -> str:

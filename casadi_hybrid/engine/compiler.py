@@ -20,12 +20,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from casadi_hybrid.engine.processor import processor
+
 PROGRAMS = ("cc", "gcc", "clang")
 WHEEL = "ziglang"
 REMEDY = "install a C compiler, or pip install 'casadi_hybrid[compiler]', which brings one"
 # Products are never fused with sums, so that results do not hang on the processor. Nobody reads
 # errno after a square root, and asking for it costs a call each time.
 FLAGS = ("-std=c99", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fPIC")
+# Vectors of four numbers, where the processor has them: a quarter less time in large fronts of the
+# sparse factorization under GCC, with the same bits. -march=native gives no more than that, and
+# under clang takes four times as long, since it gathers entries one by one.
+_WIDE = "-mavx"
 # Without a word this compiler makes code for this very processor, and checks undefined behaviour.
 _FLAGS_OF_THE_WHEEL = ("-mcpu=baseline", "-fno-sanitize=undefined")
 _SECONDS = 20.0
@@ -95,7 +101,14 @@ def compiler_of(command: tuple[str, ...]) -> Compiler:
     version, target = _version(command)
     shared = "-dynamiclib" if sys.platform == "darwin" else "-shared"
     special = _FLAGS_OF_THE_WHEEL if _is_wheel(command) else ()
-    return Compiler(command, version, target, (*FLAGS, *special, shared))
+    return Compiler(command, version, target, (*FLAGS, *special, *_wide(target), shared))
+
+
+def _wide(target: str) -> tuple[str, ...]:
+    """The flag for wide vectors, where compiler and processor are of the family that knows it."""
+    here = processor()
+    same = here.machine == "x86_64" and target.startswith("x86_64")
+    return (_WIDE,) if same and "avx" in here.features else ()
 
 
 def find_compiler() -> Compiler | None:
@@ -117,7 +130,12 @@ def nothing_found() -> str:
 def _version(command: tuple[str, ...]) -> tuple[str, str]:
     """Name and version of a compiler, and its target."""
     if _is_wheel(command):  # it would take a fifth of a second to say so itself
-        found = f"{WHEEL} {importlib.metadata.version(WHEEL)}"
+        try:
+            found = f"{WHEEL} version {importlib.metadata.version(WHEEL)}"
+        except importlib.metadata.PackageNotFoundError:
+            raise BuildError(
+                f"{WHEEL} can be imported, but is not installed as a package"
+            ) from None
         return found, f"{platform.machine()}-{sys.platform}"
     called = shlex.join(command)
     if given_command() == command:

@@ -15,17 +15,14 @@ import casadi as ca
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.kernel.kernel import REFINEMENTS, Layout, Operator
-from casadi_hybrid.kernel.sparse import Pattern, is_sparse
+from casadi_hybrid.kernel.sparse import is_sparse
 
 Integers = NDArray[np.int32]
 SPARE = 8
 """Places for delayed rows in a front."""
-_UNPAIRED = 1e3  # what it costs to leave a row without a partner: more than any entry
-_SMALL = 1e-30  # an entry this small beside its row is taken for as large as this
 
 
 class Analysis(ctypes.Structure):
@@ -57,6 +54,8 @@ def declare(library: ctypes.CDLL) -> ctypes.CDLL:
     """Say what the functions of ``c/ldl.h`` take, in a library that has them; return it."""
     whole, array, number = ctypes.c_int, ctypes.c_void_p, ctypes.c_double
     analysis, found = ctypes.POINTER(Analysis), ctypes.POINTER(Found)
+    library.hybrid_ldl_pairing.argtypes = [whole, whole]
+    library.hybrid_ldl_pair.argtypes = [whole, whole, *[array] * 5]
     library.hybrid_ldl_analysis.argtypes = [whole, whole]
     library.hybrid_ldl_plan.argtypes = [whole, array, array, array, whole, array]
     library.hybrid_ldl_analyse.argtypes = [whole, *[array] * 3, whole, array, array, analysis]
@@ -69,55 +68,69 @@ def declare(library: ctypes.CDLL) -> ctypes.CDLL:
     return library
 
 
-def partners(A: Pattern, values: Vector | None = None) -> Integers:
-    """For every row of A the variable it is eliminated with, or −1.
+@dataclass(frozen=True, eq=False)
+class Compressed:
+    """The lower triangle of K in compressed columns, as the library takes it."""
 
-    A matching with the largest product of entries relative to their rows; without values, with as
-    many rows as can be.
+    n: int
+    starts: Integers
+    rows: Integers
+    cols: Integers
+
+    @classmethod
+    def of(cls, layout: Layout) -> Compressed:
+        """The pattern of a layout."""
+        pattern = layout.pattern
+        starts = np.zeros(layout.size + 1, dtype=np.int32)
+        np.cumsum(np.bincount(pattern.cols, minlength=layout.size), out=starts[1:])
+        return cls(layout.n, starts, pattern.rows.astype(np.int32), pattern.cols.astype(np.int32))
+
+    @property
+    def size(self) -> int:
+        """Rows of K."""
+        return int(self.starts.size) - 1
+
+
+def partners(library: ctypes.CDLL, K: Compressed, values: Vector | None = None) -> Integers:
+    """With which row of K each is eliminated, or −1: rows of A with variables, and they with rows.
 
     Args:
-        A: m by n.
-        values: of its entries; those that are zero pair nothing.
-
-    Returns:
-        m numbers of columns, each at most once.
+        library: with the functions of ``c/ldl.h``, declared.
+        K: its pattern.
+        values: of its entries; without them all entries of A are alike.
     """
-    m, n = A.shape
-    if m == 0:
-        return np.zeros(0, dtype=np.int32)
-    sizes = np.ones(A.rows.size) if values is None else np.abs(values)
-    sizes = np.where(np.isfinite(sizes), sizes, 1.0)
-    used = np.flatnonzero(sizes)
-    largest = np.zeros(m)
-    np.maximum.at(largest, A.rows[used], sizes[used])
-    cost = 1.0 - np.log(np.maximum(sizes[used] / largest[A.rows[used]], _SMALL))
-    # A column for each row that stays without a partner.
-    rows = np.concatenate((A.rows[used], np.arange(m)))
-    cols = np.concatenate((A.cols[used], n + np.arange(m)))
-    costs = np.concatenate((cost, np.full(m, _UNPAIRED)))
-    chosen = min_weight_full_bipartite_matching(sp.csr_array((costs, (rows, cols)), (m, n + m)))[1]
-    return np.where(chosen < n, chosen, -1).astype(np.int32)
+    partner = np.empty(K.size, dtype=np.int32)
+    work = np.empty(library.hybrid_ldl_pairing(K.size, K.rows.size), dtype=np.int32)
+    given = None if values is None else np.ascontiguousarray(values, dtype=np.float64)
+    library.hybrid_ldl_pair(
+        K.size,
+        K.n,
+        K.starts.ctypes.data,
+        K.rows.ctypes.data,
+        None if given is None else given.ctypes.data,
+        work.ctypes.data,
+        partner.ctypes.data,
+    )
+    return partner
 
 
-def elimination(layout: Layout, partner: Integers) -> Integers:
+def elimination(K: Compressed, partner: Integers) -> Integers:
     """When each row of K is eliminated: rows with one number together, 0 first.
 
-    Args:
-        layout: of K.
-        partner: of each row of A, or −1.
+    An approximate minimum degree order of the graph whose vertices are the pairs.
     """
-    size, n = layout.size, layout.n
-    label = np.arange(size)
-    paired = np.flatnonzero(partner >= 0)
-    label[n + paired] = partner[paired]
+    label = np.arange(K.size)
+    rows = np.flatnonzero(partner[K.n :] >= 0) + K.n
+    label[rows] = partner[rows]
     vertices, group = np.unique(label, return_inverse=True)
-    a, b = group[layout.pattern.rows], group[layout.pattern.cols]
-    keys = np.unique(np.concatenate((a * size + b, b * size + a)))
-    rows, cols = keys % size, keys // size
     count = vertices.size
-    graph = ca.Sparsity.triplet(count, count, rows.tolist(), cols.tolist())
+    a, b = group[K.rows], group[K.cols]
+    ends = (np.concatenate((a, b)), np.concatenate((b, a)))
+    graph = sp.coo_array((np.ones(2 * a.size), ends), (count, count)).tocsc()
+    graph.sum_duplicates()
+    pattern = ca.Sparsity(count, count, graph.indptr.tolist(), graph.indices.tolist())
     when = np.empty(count, dtype=np.int32)
-    when[np.array(graph.amd(), dtype=np.intp)] = np.arange(count, dtype=np.int32)
+    when[np.array(pattern.amd(), dtype=np.intp)] = np.arange(count, dtype=np.int32)
     return np.asarray(when[group], dtype=np.int32)
 
 
@@ -129,27 +142,22 @@ class Tables:
     arrays: tuple[Integers, ...]
 
     @classmethod
-    def of(
-        cls, library: ctypes.CDLL, layout: Layout, group: Integers, spare: int = SPARE
-    ) -> Tables:
+    def of(cls, library: ctypes.CDLL, K: Compressed, group: Integers, spare: int = SPARE) -> Tables:
         """Analyse the pattern of K for this order of elimination.
 
         Raises:
             OverflowError: where the factors have more entries than an int counts.
         """
-        size = layout.size
-        starts = np.zeros(size + 1, dtype=np.int32)
-        np.cumsum(np.bincount(layout.pattern.cols, minlength=size), out=starts[1:])
-        rows = layout.pattern.rows.astype(np.int32)
         group = np.ascontiguousarray(group, dtype=np.int32)
-        work = np.empty(library.hybrid_ldl_analysis(size, rows.size), dtype=np.int32)
-        given = (starts.ctypes.data, rows.ctypes.data, group.ctypes.data, spare, work.ctypes.data)
-        needed = library.hybrid_ldl_plan(size, *given)
+        work = np.empty(library.hybrid_ldl_analysis(K.size, K.rows.size), dtype=np.int32)
+        arrays = (K.starts, K.rows, group)
+        given = (K.size, *(array.ctypes.data for array in arrays), spare, work.ctypes.data)
+        needed = library.hybrid_ldl_plan(*given)
         made = Analysis()
         tables = np.empty(max(needed, 0), dtype=np.int32)
-        if needed < 0 or library.hybrid_ldl_analyse(size, *given, tables.ctypes.data, made) < 0:
+        if needed < 0 or library.hybrid_ldl_analyse(*given, tables.ctypes.data, made) < 0:
             raise OverflowError("the factors of this sparse system have too many entries to count")
-        return cls(made, (starts, rows, tables))
+        return cls(made, (K.starts, K.rows, tables))
 
 
 class LdlKernel:
@@ -194,9 +202,9 @@ class LdlKernel:
         values[layout.at_diagonal[:n]] += D
         values[layout.at_diagonal[n:]] = -E
         if self.tables is None:
-            pairs = partners(_pattern_of_A(layout), _data(A))
-            group = elimination(layout, pairs)
-            self.tables = Tables.of(self._library, layout, group)
+            K = Compressed.of(layout)
+            group = elimination(K, partners(self._library, K, values))
+            self.tables = Tables.of(self._library, K, group)
             self._reserve(self.tables)
         self.refactor()
 
@@ -226,8 +234,3 @@ class LdlKernel:
 def _data(matrix: Any) -> Vector:
     """The entries of a matrix, those of a dense one column by column."""
     return np.asarray(matrix.data if is_sparse(matrix) else matrix.ravel(order="F"))
-
-
-def _pattern_of_A(layout: Layout) -> Pattern:
-    n, pattern = layout.n, layout.pattern
-    return Pattern((layout.size - n, n), pattern.rows[layout.at_A] - n, pattern.cols[layout.at_A])

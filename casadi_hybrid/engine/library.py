@@ -85,17 +85,18 @@ class _Core:
     def _load(self) -> None:
         try:
             loaded, library = load(core_sources())
-            version = int(loaded.hybrid_interface_version())
-            declare(loaded)
-        except (BuildError, AttributeError) as error:
-            self.reason = f"{error}"
+        except BuildError as error:
+            self.reason = str(error)
             return
+        ask = getattr(loaded, "hybrid_interface_version", None)
+        version = None if ask is None else int(ask())
         if version != INTERFACE:
             self.reason = (
                 f"the core in {_FOLDER} has interface {version}, and this package calls interface "
                 f"{INTERFACE}; install the package anew"
             )
             return
+        declare(loaded)
         self.loaded, self.library = loaded, library
 
 
@@ -156,12 +157,20 @@ def engine_status(mode: str | None = None) -> EngineStatus:
 
 
 def core_sources() -> Sources:
-    """The files of the core: those of the folder ``c``, and the constants of the Python code."""
+    """The files of the core: those of the folder ``c``, and the constants of the Python code.
+
+    Raises:
+        BuildError: where the package was installed without them.
+    """
     files = {
         path.name: path.read_text(encoding="utf-8")
         for path in sorted(_FOLDER.glob("*"))
         if path.suffix in {".c", ".h"}
     }
+    if "hybrid.h" not in files:
+        raise BuildError(
+            f"the C sources of the core are not in {_FOLDER}; install the package anew"
+        )
     return Sources("hybrid", {**files, "constants.h": header()})
 
 

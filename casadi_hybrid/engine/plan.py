@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.engine.ldl import Tables, elimination, partners
+from casadi_hybrid.engine.ldl import Compressed, Tables, elimination, partners
 from casadi_hybrid.engine.structures import PlanData
 from casadi_hybrid.kernel.sparse import Pattern
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.standard_form.selection import Selection, selection_of
-from casadi_hybrid.standard_form.structure import KEPT, Structure, structure_of
+from casadi_hybrid.standard_form.structure import KEPT, structure_of
 
 OPEN, EQUAL, ABSENT = 0, 1, 2
 
@@ -67,8 +67,11 @@ class Plan:
             lower_of_W=self._ints(layout.of_W), K_of_W=self._ints(layout.at_W),
             K_of_A=self._ints(layout.at_A), K_diagonal=self._ints(layout.at_diagonal),
         )  # fmt: skip
-        group = elimination(layout, partners(structure.A, _entries(structure, derivatives)))
-        self._tables = Tables.of(library, layout, group)
+        K = Compressed.of(layout)
+        values = np.ones(K.rows.size)
+        values[layout.at_A[: structure.J_kept.size]] = derivatives[structure.J_kept]
+        partner = partners(library, K, values)
+        self._tables = Tables.of(library, K, elimination(K, partner))
         self.data.ldl = self._tables.analysis
         doubles, ints = ct.c_longlong(), ct.c_longlong()
         library.hybrid_warm_memory(ct.byref(self.data), ct.byref(doubles), ct.byref(ints))
@@ -93,13 +96,6 @@ def _kinds_of_g(bounds: Bounds) -> NDArray[np.int8]:
     absent = np.isinf(bounds.lbg) & np.isinf(bounds.ubg)
     kinds = np.where(bounds.lbg < bounds.ubg, OPEN, EQUAL)
     return np.where(absent, ABSENT, kinds).astype(np.int8)
-
-
-def _entries(structure: Structure, derivatives: Vector) -> Vector:
-    """The entries of A for these of J_g, sizes alone."""
-    sizes = np.ones(structure.A.rows.size)
-    sizes[: structure.J_kept.size] = derivatives[structure.J_kept]
-    return sizes
 
 
 _lock = threading.Lock()

@@ -64,6 +64,15 @@ typedef struct hybrid_inertia {
     double growth;    /* largest entry met: errors are about 1e-16 times this */
 } hybrid_inertia;
 
+/* Integers of work for hybrid_ldl_pair. */
+int hybrid_ldl_pairing(int size, int entries);
+
+/* Pairs rows of A with variables: K's rows from `variables` on with those before. partner[size]
+   says with whom, for both, or -1. An entry of A that is large in its row is preferred; without
+   values (NULL) all are alike. Returns how many pairs there are. */
+int hybrid_ldl_pair(int size, int variables, const int *starts, const int *rows,
+                    const double *values, int *work, int *partner);
+
 /* Integers of work for the two steps of the analysis. */
 int hybrid_ldl_analysis(int size, int entries);
 

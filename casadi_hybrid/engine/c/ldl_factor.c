@@ -5,34 +5,48 @@
 #include "ldl_dense.h"
 
 #define SWEEPS 3
+#define NEAR 100.0 /* row maxima this close to one are scaled well by one sweep */
+
+/* The largest |scaled entry| of every row. */
+static void maxima(const hybrid_ldl *s, const double *values, const double *scale, double *most) {
+    const int *starts = s->starts, *rows = s->rows;
+    int i, j, k;
+    for (i = 0; i < s->size; i++) most[i] = 0;
+    for (j = 0; j < s->size; j++) {
+        const double by = scale[j];
+        double column = most[j];
+        for (k = starts[j]; k < starts[j + 1]; k++) {
+            const double size = fabs(values[k]) * by * scale[rows[k]], row = most[rows[k]];
+            most[rows[k]] = size > row ? size : row;
+            column = size > column ? size : column;
+        }
+        most[j] = column > most[j] ? column : most[j];
+    }
+}
 
 /* Scales K so that the largest entry of a row comes close to one (Ruiz): scale and the scaled
    entries. Returns whether all is finite. */
 static int equilibrate(const hybrid_ldl *s, const double *values, double *scale, double *scaled,
                        double *most) {
-    const int *starts = s->starts, *rows = s->rows;
     int sweep, i, j, k;
     double sum = 0;
     for (i = 0; i < s->size; i++) scale[i] = 1;
-    for (k = 0; k < s->entries; k++) sum += fabs(values[k]);
     for (sweep = 0; sweep < SWEEPS; sweep++) {
-        for (i = 0; i < s->size; i++) most[i] = 0;
-        for (j = 0; j < s->size; j++) {
-            double of_column = most[j];
-            const double by = scale[j];
-            for (k = starts[j]; k < starts[j + 1]; k++) {
-                const double size = fabs(values[k]) * by * scale[rows[k]];
-                if (size > most[rows[k]]) most[rows[k]] = size;
-                if (size > of_column) of_column = size;
-            }
-            if (of_column > most[j]) most[j] = of_column;
-        }
-        for (i = 0; i < s->size; i++)
+        int far = 0;
+        maxima(s, values, scale, most);
+        for (i = 0; i < s->size; i++) {
             if (most[i] > 0) scale[i] /= sqrt(most[i]);
+            far |= most[i] > 0 && !(most[i] >= 1 / NEAR && most[i] <= NEAR);
+        }
+        if (!far) break;
     }
-    for (j = 0; j < s->size; j++)
-        for (k = starts[j]; k < starts[j + 1]; k++)
-            scaled[k] = values[k] * scale[j] * scale[rows[k]];
+    for (j = 0; j < s->size; j++) {
+        const double by = scale[j];
+        for (k = s->starts[j]; k < s->starts[j + 1]; k++) {
+            scaled[k] = values[k] * by * scale[s->rows[k]];
+            sum += scaled[k];
+        }
+    }
     return sum - sum == 0;
 }
 

@@ -1,0 +1,148 @@
+"""From calls to what is shown: one cell for each setting and program, and the best of each peer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from casadi_hybrid.benchmark.measure import FALSE, LEFT, RAISED, Call
+from casadi_hybrid.benchmark.peers import OURS
+
+ENOUGH = 0.9
+"""A setting can be the best of its peer where it solves at least this share of the steps."""
+WORSE = 1e-6
+"""An objective is worse that is above the least one by more than this, relative to max(1, |f|)."""
+Place = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One setting on one program.
+
+    Attributes:
+        setting: its name.
+        total, solved, false, raised, left: steps, and how many of them ended so.
+        worse: solved steps at a KKT point with a greater objective than another solver's.
+        median, p99, p999, worst: seconds of the solved steps; NaN where there is none.
+        iterations: their median; NaN where the solver does not count.
+        build: seconds to build the solver.
+    """
+
+    setting: str
+    total: int
+    solved: int
+    false: int
+    raised: int
+    left: int
+    worse: int
+    median: float
+    p99: float
+    p999: float
+    worst: float
+    iterations: float
+    build: float
+
+    @property
+    def peer(self) -> str:
+        """The solver."""
+        return self.setting.split("/")[0]
+
+
+Summary = dict[Place, dict[str, Cell]]
+
+
+def summarize(calls: Iterable[Call], clock: str = "seconds") -> Summary:
+    """One cell for each setting and program, by one of the clocks: ``seconds``, ``processor``."""
+    groups: dict[Place, dict[str, list[Call]]] = {}
+    for call in calls:
+        groups.setdefault((call.family, call.N), {}).setdefault(call.setting, []).append(call)
+    return {place: _cells(group, clock) for place, group in groups.items()}
+
+
+def _cells(group: Mapping[str, Sequence[Call]], clock: str) -> dict[str, Cell]:
+    least: dict[tuple[int, int], float] = {}
+    for calls in group.values():
+        for call in calls:
+            if call.solved:
+                key = (call.seed, call.step)
+                least[key] = min(call.f, least.get(key, np.inf))
+    found = {}
+    for name, calls in sorted(group.items(), key=lambda item: item[0].split("/")[0] != OURS):
+        good = [call for call in calls if call.solved]
+        times = np.array([getattr(call, clock) for call in good] or [np.nan])
+        counts = [call.iterations for call in good if call.iterations >= 0]
+        worse = [c.f - least[c.seed, c.step] > WORSE * max(1.0, abs(c.f)) for c in good]
+        kinds = [call.kind for call in calls]
+        found[name] = Cell(
+            name, len(calls), len(good), kinds.count(FALSE), kinds.count(RAISED),
+            kinds.count(LEFT), sum(worse), float(np.median(times)),
+            float(np.quantile(times, 0.99)), float(np.quantile(times, 0.999)), float(times.max()),
+            float(np.median(counts)) if counts else np.nan, calls[0].build,
+        )  # fmt: skip
+    return found
+
+
+def best(cells: Mapping[str, Cell]) -> dict[str, Cell]:
+    """The best setting of each peer on one program: of ours the first, its defaults.
+
+    Of the settings that solve nine tenths of the steps the one with the least median; where there
+    is none, the one that solves most.
+    """
+    found: dict[str, Cell] = {}
+    for cell in cells.values():
+        other = found.get(cell.peer)
+        if other is None or (cell.peer != OURS and _better(cell, other)):
+            found[cell.peer] = cell
+    return found
+
+
+def _better(cell: Cell, other: Cell) -> bool:
+    able = [one.solved >= ENOUGH * one.total for one in (cell, other)]
+    if all(able):
+        return cell.median < other.median
+    return able[0] or (not able[1] and cell.solved > other.solved)
+
+
+def ratios(summary: Summary) -> dict[str, dict[Place, float]]:
+    """Median of each peer's best setting over ours, by peer and program; NaN without a step."""
+    found: dict[str, dict[Place, float]] = {}
+    for place, cells in summary.items():
+        champions = best(cells)
+        ours = champions.get(OURS)
+        for peer, cell in champions.items():
+            if peer != OURS and ours is not None:
+                found.setdefault(peer, {})[place] = cell.median / ours.median
+    return found
+
+
+def geometric_mean(values: Iterable[float]) -> float:
+    """Of the finite values; NaN without any."""
+    finite = [value for value in values if np.isfinite(value)]
+    return float(np.exp(np.mean(np.log(finite)))) if finite else np.nan
+
+
+def lost_steps(calls: Sequence[Call]) -> list[tuple[Call, list[str]]]:
+    """The steps that ours does not solve and a peer does, with the names of the settings."""
+    solved: dict[tuple[str, int, int, int], list[str]] = {}
+    for call in calls:
+        if call.solved and call.setting.split("/")[0] != OURS:
+            key = (call.family, call.N, call.seed, call.step)
+            solved.setdefault(key, []).append(call.setting)
+    return [
+        (call, solved[key])
+        for call in calls
+        if call.setting == OURS
+        and not call.solved
+        and (key := (call.family, call.N, call.seed, call.step)) in solved
+    ]
+
+
+def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
+    """e of values ∝ sizesᵉ by least squares of the logarithms; NaN with less than two."""
+    pairs = [(s, v) for s, v in zip(sizes, values, strict=True) if np.isfinite(v) and v > 0]
+    if len(pairs) < 2:
+        return np.nan
+    across, up = np.log(np.array(pairs)).T
+    return float(np.polyfit(across, up, 1)[0])

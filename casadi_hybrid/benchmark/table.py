@@ -1,0 +1,187 @@
+"""The benchmark as aligned text and as CSV, losses like wins."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import asdict, fields
+from pathlib import Path
+
+import numpy as np
+
+from casadi_hybrid.benchmark.measure import FALSE, RAISED, Call
+from casadi_hybrid.benchmark.peers import OURS
+from casadi_hybrid.benchmark.summary import (
+    ENOUGH,
+    Cell,
+    Place,
+    Summary,
+    best,
+    exponent,
+    geometric_mean,
+    lost_steps,
+    ratios,
+)
+
+CLOCKS = {"wall": "seconds", "processor": "processor"}
+"""What the clocks are called, and the field of a call that has their seconds."""
+CAPTION = f"""\
+Milliseconds of one Python call of the steps that are solved: a KKT point within 1e-6, unscaled,
+recomputed. "x ours" is the median over that of {OURS}: below 1 the other is faster, a loss of ours.
+* the best setting of its solver: the least median of those that solve {ENOUGH:.0%} of the steps.
+"false": the solver says success, and it is no KKT point. "worse": solved, at a greater objective
+than another solver's by more than 1e-6 relative. p99.9 of fewer than 1000 steps leans on the worst.
+"""
+_HEAD = (
+    "setting", "solved", "median", "p99", "p99.9", "worst", "it.", "x ours", "false", "worse",
+    "raised", "left",
+)  # fmt: skip
+_LISTED = 10
+
+
+def report(calls: Sequence[Call], summary: Summary) -> str:
+    """The table of every program, the ratios, and what went wrong."""
+    parts = [CAPTION]
+    parts += [_block(place, cells) for place, cells in summary.items()]
+    parts += [_ratios(summary), _tails(summary), _losses(calls), _oddities(calls)]
+    return "\n".join(part for part in parts if part)
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Columns side by side, the first to the left and numbers to the right."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        cells = [f"{row[0]:<{widths[0]}}"]
+        cells += [f"{v:>{w}}" for v, w in zip(row[1:], widths[1:], strict=True)]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]])
+
+
+def label(place: Place) -> str:
+    """A program in words."""
+    return f"{place[0]} N={place[1]}"
+
+
+def _block(place: Place, cells: dict[str, Cell]) -> str:
+    stars = {cell.setting for cell in best(cells).values()}
+    ours = cells[OURS].median if OURS in cells else np.nan
+    rows: list[Sequence[str]] = [_HEAD]
+    for cell in cells.values():
+        name = ("* " if cell.setting in stars else "  ") + cell.setting
+        times = [_number(1e3 * t) for t in (cell.median, cell.p99, cell.p999, cell.worst)]
+        flaws = [str(n or "") for n in (cell.false, cell.worse, cell.raised, cell.left)]
+        its = "–" if np.isnan(cell.iterations) else f"{cell.iterations:g}"
+        ratio = _number(cell.median / ours)
+        rows.append((name, f"{cell.solved}/{cell.total}", *times, its, ratio, *flaws))
+    return f"{label(place)}\n{aligned(rows)}\n"
+
+
+def _ratios(summary: Summary) -> str:
+    found = ratios(summary)
+    if not found:
+        return ""
+    places = list(summary)
+    rows = [["median over ours", *(label(place) for place in places), "geometric mean", ""]]
+    for peer, values in found.items():
+        numbers = [values.get(place, np.nan) for place in places]
+        mean = geometric_mean(numbers)
+        verdict = "–" if np.isnan(mean) else "win" if mean > 1 else "loss"
+        rows.append([peer, *map(_number, numbers), _number(mean), verdict])
+    return "The best setting of each solver, its median over ours\n" + aligned(rows) + "\n"
+
+
+def _tails(summary: Summary) -> str:
+    """p99.9 over the median, the spread that a controller sees."""
+    rows = [["p99.9 over median", *(label(place) for place in summary)]]
+    peers = dict.fromkeys(peer for cells in summary.values() for peer in best(cells))
+    for peer in peers:
+        cells = [best(summary[place]).get(peer) for place in summary]
+        rows.append([peer, *(_number(c.p999 / c.median) if c else "–" for c in cells)])
+    return "Tails\n" + aligned(rows) + "\n"
+
+
+def _losses(calls: Sequence[Call]) -> str:
+    ours = [call for call in calls if call.setting == OURS]
+    lost = lost_steps(calls)
+    failed = sum(not call.solved for call in ours)
+    lines = [
+        f"{OURS}: {failed} of {len(ours)} steps not solved, {len(lost)} of them solved by a peer."
+    ]
+    for call, names in lost[:_LISTED]:
+        lines.append(
+            f"  {label((call.family, call.N))}, seed {call.seed}, step {call.step}: {call.kind}, "
+            f"{call.word}; solved by {', '.join(names)}"
+        )
+    if len(lost) > _LISTED:
+        lines.append(f"  and {len(lost) - _LISTED} more, in the file of all calls")
+    return "\n".join(lines) + "\n"
+
+
+def _oddities(calls: Sequence[Call]) -> str:
+    """Wrong words and raised errors, each kind once, with its count."""
+    counts: dict[tuple[str, ...], int] = {}
+    for call in calls:
+        if call.kind in (FALSE, RAISED):
+            key = (call.setting, label((call.family, call.N)), call.kind, call.word)
+            counts[key] = counts.get(key, 0) + 1
+    if not counts:
+        return "No solver called a point a solution that is none, and none raised an error.\n"
+    lines = [
+        f"  {name} on {place}: {kind} in {count} steps, {word!r}"
+        for (name, place, kind, word), count in counts.items()
+    ]
+    return "\n".join(["Wrong words and errors:", *lines]) + "\n"
+
+
+def horizon_report(summary: Summary) -> str:
+    """Time, iterations and time an iteration against the horizon, with fitted exponents."""
+    parts = []
+    for family in dict.fromkeys(place[0] for place in summary):
+        sizes = [place[1] for place in summary if place[0] == family]
+        rows = [[family, *(f"N={N}" for N in sizes), "exponent"]]
+        for name in dict.fromkeys(n for N in sizes for n in summary[family, N]):
+            cells = [summary[family, N].get(name) for N in sizes]
+            times = [cell.median if cell else np.nan for cell in cells]
+            counts = [cell.iterations if cell else np.nan for cell in cells]
+            each = [t / max(1.0, c) for t, c in zip(times, counts, strict=True)]
+            rows.append([f"{name}, ms", *(_number(1e3 * t) for t in times), _fit(sizes, times)])
+            rows.append(["  iterations", *(_number(c) for c in counts), ""])
+            rows.append(["  ms an iteration", *(_number(1e3 * t) for t in each), _fit(sizes, each)])
+            rows.append(["  build, s", *(_number(c.build) if c else "–" for c in cells), ""])
+            solved = [f"{c.solved}/{c.total}" if c else "–" for c in cells]
+            rows.append(["  solved", *solved, ""])
+        parts.append(aligned(rows) + "\n")
+    return "Against the horizon, medians of solved steps; time grows as N to the exponent\n\n" + (
+        "\n".join(parts)
+    )
+
+
+def write_calls(calls: Sequence[Call], path: Path) -> None:
+    """Write one line a call."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        names = [entry.name for entry in fields(Call)]
+        writer.writerow(names)
+        writer.writerows([getattr(call, name) for name in names] for call in calls)
+
+
+def write_summary(summary: Summary, path: Path) -> None:
+    """Write one line for each setting and program."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["family", "N", "best", *(entry.name for entry in fields(Cell))])
+        for place, cells in summary.items():
+            stars = {cell.setting for cell in best(cells).values()}
+            for cell in cells.values():
+                writer.writerow([*place, int(cell.setting in stars), *asdict(cell).values()])
+
+
+def _fit(sizes: Sequence[int], values: Sequence[float]) -> str:
+    return _number(exponent(sizes, values))
+
+
+def _number(value: float) -> str:
+    if not np.isfinite(value):
+        return "–"
+    return f"{value:.0f}" if value >= 999.5 else f"{value:.3g}"

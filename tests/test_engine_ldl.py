@@ -1,0 +1,318 @@
+"""The engine's sparse LDLᵀ beside eigenvalues, LAPACK and whole solves on FERAL."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import casadi as ca
+import numpy as np
+import pytest
+
+import casadi_hybrid
+from casadi_hybrid.engine import ldl
+from casadi_hybrid.kernel.kernel import Layout
+from casadi_hybrid.kernel.sparse import Pattern, Sparse
+
+SOURCES = Path(casadi_hybrid.__file__).parent / "engine" / "c"
+STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-ffp-contract=off")
+Problem = tuple[np.ndarray, np.ndarray, np.ndarray, float]
+
+
+def compiled(folder: Path, *flags: str) -> ctypes.CDLL:
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        pytest.skip("there is no C compiler on this machine")
+    path = folder / "ldl.so"
+    files = sorted(str(file) for file in SOURCES.glob("ldl_*.c"))
+    command = [compiler, *STRICT, *flags, "-shared", "-fPIC", "-o", str(path), *files, "-lm"]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    return ldl.declare(ctypes.CDLL(str(path)))
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    return compiled(tmp_path_factory.mktemp("ldl"), "-O2")
+
+
+def pattern_of(M: np.ndarray) -> Pattern:
+    cols, rows = np.nonzero(M.T)
+    return Pattern(M.shape, rows, cols)
+
+
+def sparse(M: np.ndarray) -> Sparse:
+    pattern = pattern_of(M)
+    return Sparse(pattern, M[pattern.rows, pattern.cols])
+
+
+def kernel_of(library: ctypes.CDLL, W: np.ndarray, A: np.ndarray) -> ldl.LdlKernel:
+    return ldl.LdlKernel(Layout(pattern_of(W), pattern_of(A)), library)
+
+
+def factored(library: ctypes.CDLL, problem: Problem) -> ldl.LdlKernel:
+    W, D, A, E = problem
+    kernel = kernel_of(library, W, A)
+    kernel.factor(sparse(W), D, sparse(A), E)
+    return kernel
+
+
+def whole(problem: Problem) -> np.ndarray:
+    W, D, A, E = problem
+    return np.block([[W + np.diag(D), A.T], [A, -E * np.eye(A.shape[0])]])
+
+
+def equilibrated(K: np.ndarray) -> np.ndarray:
+    scale = np.ones(K.shape[0])
+    for _ in range(5):
+        most = np.abs(K * scale[:, None] * scale).max(axis=1)
+        scale /= np.sqrt(np.where(most > 0, most, 1.0))
+    return K * scale[:, None] * scale
+
+
+def random_problem(seed: int) -> Problem:
+    """All shapes: without curvature, rank-deficient, with empty rows, pinned variables, E > 0."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 40))
+    m = int(rng.integers(0, n + 3))
+    density = rng.choice([0.05, 0.1, 0.3, 1.0])
+    W = rng.standard_normal((n, n)) * (rng.random((n, n)) < density)
+    W = W + W.T
+    if rng.random() < 0.2:
+        W[:] = 0.0
+    elif rng.random() < 0.3:
+        W = W @ W.T
+    A = rng.standard_normal((m, n)) * (rng.random((m, n)) < density)
+    if m and rng.random() < 0.2:
+        A[rng.integers(m)] = 0.0
+    if m > 1 and rng.random() < 0.2:
+        A[0] = A[-1]
+    D = np.zeros(n) if rng.random() < 0.5 else rng.random(n) * 10 ** rng.uniform(-8, 8, n)
+    if rng.random() < 0.3:
+        D[rng.random(n) < 0.3] = 1e14 * max(1.0, np.abs(W).max())
+    return W, D, A, 0.0 if rng.random() < 0.7 else 10 ** rng.uniform(-10, 0)
+
+
+def shooting(stages: int, states: int, inputs: int) -> tuple[Problem, int]:
+    """Multiple shooting with all states before all inputs; the first state is given by rows."""
+    rng = np.random.default_rng(stages)
+    n, m = (stages + 1) * states + stages * inputs, (stages + 1) * states
+    A = np.zeros((m, n))
+    A[:states, :states] = -np.eye(states)
+    for k in range(stages):
+        rows = slice((k + 1) * states, (k + 2) * states)
+        u = (stages + 1) * states + k * inputs
+        A[rows, k * states : (k + 1) * states] = np.eye(states) + 0.1 * rng.standard_normal(
+            (states, states)
+        )
+        A[rows, rows] = -np.eye(states)
+        A[rows, u : u + inputs] = 0.1 * rng.standard_normal((states, inputs))
+    return (np.eye(n), 10 ** rng.uniform(-6, 3, n), A, 0.0), m
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_inertia_is_that_of_the_eigenvalues(library: ctypes.CDLL, block: int) -> None:
+    regular = doubtful = 0
+    for seed in range(100 * block, 100 * block + 100):
+        problem = random_problem(seed)
+        kernel = factored(library, problem)
+        eigenvalues = np.linalg.eigvalsh(equilibrated(whole(problem)))
+        smallest = np.abs(eigenvalues).min()
+        found = kernel.found
+        if smallest < 1e-9 or found.doubtful:
+            doubtful += smallest >= 1e-9
+            continue
+        regular += 1
+        assert not kernel.singular, seed
+        assert kernel.negative == int(np.count_nonzero(eigenvalues < 0)), seed
+        assert found.positive + found.negative == eigenvalues.size, seed
+    assert regular > 30
+    assert doubtful <= 2
+
+
+def test_solutions_leave_no_more_than_rounding(library: ctypes.CDLL) -> None:
+    for seed in range(100):
+        problem = random_problem(seed)
+        kernel = factored(library, problem)
+        if kernel.singular or kernel.found.doubtful:
+            continue
+        K = whole(problem)
+        b = np.random.default_rng(seed).standard_normal(K.shape[0])
+        x = kernel.solve(b)
+        size = (np.abs(K) @ np.abs(x) + np.abs(b)).max()
+        residual = np.abs(b - K @ x).max()
+        assert residual <= 1e-13 * size, seed
+        assert abs(kernel.residual * np.abs(b).max() - residual) <= 1e-14 * size, seed
+
+
+@pytest.mark.parametrize(
+    ("A", "zero"),
+    [
+        (np.array([[1.0, 2.0, 0.0], [0.0, 0.0, 0.0]]), 1),
+        (np.array([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]]), 1),
+        (np.ones((3, 3)), 2),
+    ],
+)
+def test_dependent_rows_are_found(library: ctypes.CDLL, A: np.ndarray, zero: int) -> None:
+    kernel = factored(library, (np.eye(3), np.ones(3), A, 0.0))
+    assert kernel.singular
+    found = kernel.found
+    assert (found.positive, found.negative, found.zero) == (3, A.shape[0] - zero, zero)
+
+
+def test_pinned_variables_stay_where_they_are(library: ctypes.CDLL) -> None:
+    problem, m = shooting(10, 3, 1)
+    W, D, A, E = problem
+    D[:3] = 1e14
+    kernel = factored(library, (W, D, A[3:], E))
+    assert not kernel.singular
+    assert (kernel.negative, kernel.found.doubtful) == (m - 3, 0)
+    b = np.ones(kernel.tables.analysis.size) if kernel.tables else np.ones(0)
+    x = kernel.solve(b)
+    assert np.abs(x[:3]).max() <= 1e-10
+    assert kernel.residual <= 1e-11
+
+
+@pytest.mark.parametrize(("states", "inputs"), [(2, 1), (6, 2)])
+def test_fronts_of_a_horizon_are_no_larger_than_its_stages(
+    library: ctypes.CDLL, states: int, inputs: int
+) -> None:
+    sizes = []
+    for stages in (20, 40, 80):
+        problem, m = shooting(stages, states, inputs)
+        kernel = factored(library, problem)
+        assert (kernel.negative, kernel.found.doubtful, kernel.singular) == (m, 0, False)
+        assert kernel.tables is not None
+        sizes.append((kernel.tables.analysis.deepest, kernel.tables.analysis.factor / stages))
+    deepest, entries = zip(*sizes, strict=True)
+    assert max(deepest) <= 4 * (2 * states + inputs) + ldl.SPARE + 8
+    assert entries[2] <= 1.2 * entries[1]
+
+
+def test_pivots_that_fail_are_delayed_as_far_as_there_is_room(library: ctypes.CDLL) -> None:
+    """x₁ + x₂ in both of the first rows: with their pairs alone neither can be eliminated."""
+    n, rng = 62, np.random.default_rng(1)
+    W = np.zeros((n, n))
+    W[2:, 2:] = rng.standard_normal((n - 2, n - 2))
+    W = W @ W.T
+    A = np.zeros((2, n))
+    A[:, :2], A[0, 2], A[1, 3] = 1.0, 0.5, 0.25
+    D = np.full(n, 1e-3)
+    D[:2] = 0.0
+    W[0, 0] = W[1, 1] = 1e-9
+    layout = Layout(pattern_of(W), pattern_of(A))
+    K = ldl.Compressed.of(layout)
+    group = np.concatenate(([0, 0], np.arange(1, n - 1), [0, 0])).astype(np.int32)
+    found = []
+    for spare in (0, 4):
+        kernel = ldl.LdlKernel(layout, library, ldl.Tables.of(library, K, group, spare))
+        kernel.factor(sparse(W), D, sparse(A), 0.0)
+        assert kernel.tables is not None
+        assert kernel.tables.analysis.fronts == 2
+        found.append(kernel.found)
+    assert (found[0].delayed, found[0].doubtful > 0) == (0, True)
+    assert (found[1].delayed > 0, found[1].doubtful) == (True, 0)
+    eigenvalues = np.linalg.eigvalsh(whole((W, D, A, 0.0)))
+    assert found[1].negative == int(np.count_nonzero(eigenvalues < 0))
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, 1e308])
+def test_numbers_out_of_range_are_singular(library: ctypes.CDLL, number: float) -> None:
+    W = np.eye(3)
+    D = np.array([0.0, number, 0.0])
+    kernel = factored(library, (W, D, np.ones((1, 3)), 0.0))
+    assert kernel.singular == (not np.isfinite(number))
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 40, 150])
+def test_without_rows(library: ctypes.CDLL, n: int) -> None:
+    W = np.diag(np.arange(n) - 0.5)
+    kernel = factored(library, (W, np.zeros(n), np.zeros((0, n)), 0.0))
+    assert (kernel.negative, kernel.singular) == (1, False)
+    assert kernel.solve(np.ones(n)) == pytest.approx(1 / np.diag(W))
+
+
+def test_the_bits_hang_on_no_optimization(library: ctypes.CDLL, tmp_path: Path) -> None:
+    plain = compiled(tmp_path, "-O0")
+    for seed in range(30):
+        problem = random_problem(seed)
+        b = np.cos(np.arange(whole(problem).shape[0]))
+        one, other = factored(library, problem), factored(plain, problem)
+        assert bytes(one.found) == bytes(other.found)
+        if not one.singular:
+            assert np.array_equal(one.solve(b), other.solve(b))
+
+
+def test_threads_share_an_analysis(library: ctypes.CDLL) -> None:
+    problem, _ = shooting(30, 4, 2)
+    W, D, A, E = problem
+    first = factored(library, problem)
+    b = np.cos(np.arange(W.shape[0] + A.shape[0]))
+
+    def solved(k: int) -> np.ndarray:
+        kernel = ldl.LdlKernel(Layout(pattern_of(W), pattern_of(A)), library, first.tables)
+        for _ in range(20):
+            kernel.factor(sparse(W), D * (1 + k), sparse(A), E)
+        return kernel.solve(b)
+
+    with ThreadPoolExecutor(4) as pool:
+        at_once = list(pool.map(solved, range(4)))
+    for k, x in enumerate(at_once):
+        assert np.array_equal(x, solved(k))
+
+
+def test_a_whole_solve_goes_the_same_way(
+    library: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from casadi_hybrid.standard_form import form
+
+    N, x, u = 40, ca.SX.sym("x", 2, 41), ca.SX.sym("u", 40)
+    rows = []
+    for k in range(N):
+        p, v = x[0, k], x[1, k]
+        rows.append(x[:, k + 1] - x[:, k] - 0.25 * ca.vertcat(v, (1 - p**2) * v - p + u[k]))
+    nlp = {
+        "x": ca.veccat(x, u),
+        "f": ca.sumsqr(x) + ca.sumsqr(u),
+        "g": ca.vertcat(x[:, 0] - ca.DM([0.0, 1.0]), *rows),
+    }
+    lower = [-ca.inf] * 2 + [-0.25, -ca.inf] * N + [-0.75] * N
+    upper = [ca.inf] * (2 * N + 2) + [1.0] * N
+    bounds = {"lbx": lower, "ubx": upper, "lbg": 0.0, "ubg": 0.0}
+    made: list[ldl.LdlKernel] = []
+
+    def kernel(layout: Layout) -> ldl.LdlKernel:
+        made.append(ldl.LdlKernel(layout, library))
+        return made[-1]
+
+    monkeypatch.setattr(form, "DENSE_LIMIT", 10)
+    answers = []
+    for change in (False, True):
+        if change:
+            monkeypatch.setattr(form, "SparseKernel", kernel)
+        solver = casadi_hybrid.nlpsol("solver", "hybrid", nlp)
+        answers.append((solver(**bounds)["x"], solver.stats()))
+    assert made
+    assert all(stats["success"] for _, stats in answers)
+    assert answers[0][1]["iter_count"] == answers[1][1]["iter_count"]
+    assert np.abs(np.array(answers[0][0] - answers[1][0])).max() < 1e-6
+
+
+@pytest.mark.slow
+def test_memory_under_a_sanitizer(tmp_path: Path) -> None:
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        pytest.skip("there is no C compiler on this machine")
+    driver, program = Path(__file__).with_name("engine_ldl.c"), tmp_path / "driver"
+    checks = ("-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+    files = [str(driver), *sorted(str(file) for file in SOURCES.glob("ldl_*.c"))]
+    command = [compiler, *STRICT, *checks, f"-I{SOURCES}", "-o", str(program), *files, "-lm"]
+    made = subprocess.run(command, capture_output=True, timeout=120, check=False)
+    if made.returncode:
+        pytest.skip("the C compiler has no sanitizers")
+    ran = subprocess.run(
+        [str(program), "3000"], capture_output=True, timeout=120, check=False, text=True
+    )
+    assert (ran.returncode, ran.stdout) == (0, "0\n"), ran.stderr
