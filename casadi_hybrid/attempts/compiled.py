@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,10 +18,11 @@ from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import PointStatus, StopReason
 from casadi_hybrid.course.record import Watch
 from casadi_hybrid.engine.cold import PAUSED, SOLVED, WORDS, Cold, IterateData
-from casadi_hybrid.engine.warm import OTHER_PATTERN, Engine, engine_of
+from casadi_hybrid.engine.warm import LARGE, OTHER_PATTERN, engine_of
 from casadi_hybrid.engine.workspace import Workspace
 from casadi_hybrid.kernel.sparse import Sparse
 from casadi_hybrid.loop import Earlier
+from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.patterns import patterns_of
 from casadi_hybrid.problem.problem import Problem
@@ -44,8 +46,8 @@ class Handed:
     cold: Cold
     why: str
     began: float
-    evaluations: dict[str, int]
-    seconds: dict[str, float]
+    evaluations: Counter[str]
+    seconds: Counter[str]
 
     def begun(self, form: StandardForm) -> Begun:
         """The iterate whose step is due."""
@@ -77,9 +79,9 @@ class Handed:
 
 
 def takes(attempt: Attempt) -> bool:
-    """Whether the engine takes attempts of this kind: from a point inside the bounds alone."""
+    """Whether the engine takes attempts of this kind: by the barrier method, in ordinary scales."""
     special = attempt.root or attempt.composite or attempt.beside or attempt.relaxation
-    return attempt.warm is None and attempt.scaled and not special
+    return attempt.scaled and not special and (attempt.warm is None or attempt.near)
 
 
 def run_on_engine(
@@ -98,11 +100,12 @@ def run_on_engine(
         return engine
     began = time.perf_counter()
     began_at = watch.now()
+    counts, seconds = Counter[str](), Counter[str]()
     space = engine.space or engine.prepare(bounds, attempt.start, p)
-    status = _begin(space, p, bounds, options, attempt, settings, watch)
+    status = _begin(space, p, bounds, options, attempt, settings, watch, counts, seconds)
     if status == OTHER_PATTERN:
         space = engine.prepare(bounds, attempt.start, p)
-        status = _begin(space, p, bounds, options, attempt, settings, watch)
+        status = _begin(space, p, bounds, options, attempt, settings, watch, counts, seconds)
     if status != PAUSED:
         return WORDS[status]
     cold = space.cold
@@ -110,12 +113,42 @@ def run_on_engine(
     while status == PAUSED:
         status, rows = cold.go_on()
         watch.take(rows, before, began_at)
+    _count(space, counts, seconds)
+    counts["undefined"] += cold.state.undefined
     if status == SOLVED:
-        return _result(program, p, bounds, options, attempt, space, cold)
-    said = space.answer
-    counts = {"first": said.firsts, "second": said.seconds, "undefined": cold.state.undefined}
-    seconds = {"first": said.in_firsts, "second": said.in_seconds}
+        return _result(program, p, bounds, options, attempt, space, cold, counts, seconds)
     return Handed(cold, WORDS[status], began, counts, seconds)
+
+
+def _count(space: Workspace, counts: Counter[str], seconds: Counter[str]) -> None:
+    """Add what the last run on the engine has spent."""
+    said = space.answer
+    counts["first"] += said.firsts
+    counts["second"] += said.seconds
+    seconds["first"] += said.in_firsts
+    seconds["second"] += said.in_seconds
+
+
+def _hot(
+    space: Workspace,
+    attempt: Attempt,
+    warm: WarmStart,
+    watch: Watch,
+    counts: Counter[str],
+    seconds: Counter[str],
+) -> int:
+    """The warm mode first; the steps it took in vain, or its status, negative, for Python to judge.
+
+    Where it was tried before this it has failed and does so again; it costs a part of what follows.
+    """
+    status = space.warm(warm.working_set)
+    if status in (SOLVED, OTHER_PATTERN, LARGE):
+        return -status or -LARGE
+    said, at = space.answer, space.answer.start
+    row = (0, at.f, at.feasibility, at.stationarity, at.complementarity, attempt.nu)
+    watch.jump((*row, 0.0, 0.0, 0.0, 0.0), None)
+    _count(space, counts, seconds)
+    return int(said.steps)
 
 
 def _begin(
@@ -126,17 +159,25 @@ def _begin(
     attempt: Attempt,
     settings: Settings,
     watch: Watch,
+    counts: Counter[str],
+    seconds: Counter[str],
 ) -> int:
     inputs = space.inputs
     inputs["x0"][:], inputs["p"][:] = attempt.start, p
     inputs["lbx"][:], inputs["ubx"][:] = bounds.lbx, bounds.ubx
     inputs["lbg"][:], inputs["ubg"][:] = bounds.lbg, bounds.ubg
     space.limit(options)
+    spent = 0
+    if attempt.warm is not None:
+        inputs["lam_x0"][:], inputs["lam_g0"][:] = attempt.warm.lam_x, attempt.warm.lam_g
+        spent = _hot(space, attempt, attempt.warm, watch, counts, seconds)
+        if spent < 0:
+            return -spent
     cold = space.cold_mode()
     numbers = cold.attempt
     numbers.nu, numbers.floor, numbers.push = settings.nu_start, settings.floor, settings.push
     numbers.divergence, numbers.max_time = watch.divergence, options.max_time
-    numbers.patience, numbers.near, numbers.t0 = attempt.max_iter, False, 0
+    numbers.patience, numbers.near, numbers.t0 = attempt.max_iter, attempt.near, spent
     numbers.feasibility = space.feasibility
     return cold.begin()
 
@@ -149,6 +190,8 @@ def _result(
     attempt: Attempt,
     space: Workspace,
     cold: Cold,
+    counts: Counter[str],
+    seconds: Counter[str],
 ) -> Result:
     found = space.solved()
     said, pattern = found.said, patterns_of(program)[0]
@@ -170,14 +213,12 @@ def _result(
         ),
         step=cold.last_step(),
         iterations=found.steps,
-        evaluations={
-            "first": said.firsts, "second": said.seconds, "undefined": cold.state.undefined,
-        },
-        seconds={"first": said.in_firsts, "second": said.in_seconds},
+        evaluations=dict(counts),
+        seconds=dict(seconds),
         elapsed=said.elapsed,
         tolerances=options.tolerances,
         method=Barrier.label,
         engine="c",
         kernel="ldl",
         **context_of(program, x0, p),
-    )  # fmt: skip
+    )

@@ -25,6 +25,7 @@ WORDS = {
     5: "the factorization of the engine was in doubt",
     6: "rounding may excuse a residual",
     7: "a limit was reached",
+    8: "x or the multipliers are so large that they are looked at",
     9: "a number is not finite, or bounds cross",
     12: "the filter accepted no step, or nothing improved any more",
     13: "the iterates run away",

@@ -18,7 +18,7 @@ from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.stopping import Limits
 
-SOLVED, OTHER_PATTERN = 0, 1
+SOLVED, OTHER_PATTERN, LARGE = 0, 1, 8
 WORDS = (
     "the warm mode solved it",
     "the bounds are of other kinds than those it was prepared for",
