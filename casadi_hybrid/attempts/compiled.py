@@ -14,6 +14,7 @@ from casadi_hybrid.attempts.verdict import Trail, context_of
 from casadi_hybrid.barrier.barrier import Barrier, Begun
 from casadi_hybrid.barrier.iterate import Settings
 from casadi_hybrid.barrier.rays import RayTest
+from casadi_hybrid.basics.errors import Interrupted
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import PointStatus, StopReason
 from casadi_hybrid.course.record import Watch
@@ -21,13 +22,13 @@ from casadi_hybrid.engine.cold import PAUSED, SOLVED, WORDS, Cold, IterateData
 from casadi_hybrid.engine.warm import LARGE, OTHER_PATTERN, engine_of
 from casadi_hybrid.engine.workspace import Workspace
 from casadi_hybrid.kernel.sparse import Sparse
-from casadi_hybrid.loop import Earlier
+from casadi_hybrid.loop import Earlier, Outcome
 from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.patterns import patterns_of
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
-from casadi_hybrid.standard_form.form import Linearization, StandardForm
+from casadi_hybrid.standard_form.form import Linearization
 from casadi_hybrid.stopping import Limits, Progress
 
 
@@ -41,6 +42,8 @@ class Handed:
         began: the time at its start.
         evaluations: so far.
         seconds: in them.
+        steps: so far.
+        interrupted: whether Ctrl-C has ended it; then no iterate is due.
     """
 
     cold: Cold
@@ -48,27 +51,39 @@ class Handed:
     began: float
     evaluations: Counter[str]
     seconds: Counter[str]
+    steps: int
+    interrupted: bool = False
 
-    def begun(self, form: StandardForm) -> Begun:
-        """The iterate whose step is due."""
-        cold, state = self.cold, self.cold.state
-        watched = cold.iterate(form, state.watched, None) if state.now.watching else None
-        now = cold.iterate(form, state.now, watched)
-        return Begun(now, state.now.t, bool(state.rows_dependent))
+    def resume(
+        self,
+        barrier: Barrier,
+        trail: Trail,
+        watch: Watch,
+        ray: RayTest,
+        patience: Patience,
+        before: int,
+    ) -> Earlier:
+        """Tell the barrier iteration, and all that look at it, where they are.
 
-    def earlier(self, barrier: Barrier, before: int, patience: Patience, ray: RayTest) -> Earlier:
-        """The best iterate so far; the tests are told what they would remember."""
-        state = self.cold.state
-        patience.before, ray.size_before = state.merit_before, state.reach_before
-        best = self._progress(barrier, state.best, before)
-        return Earlier(best, self.began)
-
-    def remind(self, trail: Trail, barrier: Barrier, before: int) -> None:
-        """Tell the trail what it would remember."""
-        cold, state = self.cold, self.cold.state
+        Args:
+            barrier, trail, watch, ray, patience: of this attempt.
+            before: steps taken in earlier attempts.
+        """
+        cold, state, form = self.cold, self.cold.state, barrier.form
+        for key, number in self.evaluations.items():
+            form.evaluator.counts[key] += number
+        for key, spent in self.seconds.items():
+            form.evaluator.seconds[key] += spent
+        if not self.interrupted:
+            watched = cold.iterate(form, state.watched, None) if state.now.watching else None
+            now = cold.iterate(form, state.now, watched)
+            barrier.begun = Begun(now, state.now.t, bool(state.rows_dependent))
         trail.step, trail.x_before = cold.last_step(), cold.x_before()
         trail.feasible = self._progress(barrier, state.feasible, before)
         trail.beside = self._progress(barrier, state.beside, before)
+        watch.x_before = trail.x_before
+        ray.size_before, patience.before = state.reach_before, state.merit_before
+        return Earlier(self._progress(barrier, state.best, before), self.began)
 
     def _progress(self, barrier: Barrier, of: IterateData, before: int) -> Progress | None:
         if of.t < 0:
@@ -110,14 +125,31 @@ def run_on_engine(
         return WORDS[status]
     cold = space.cold
     assert cold is not None
-    while status == PAUSED:
-        status, rows = cold.go_on()
-        watch.take(rows, before, began_at)
+    interrupted = False
+    try:
+        while status == PAUSED:
+            status, rows = cold.go_on()
+            watch.take(rows, before, began_at)
+    except KeyboardInterrupt:
+        if cold.state.best.t < 0:
+            raise
+        interrupted = True
     _count(space, counts, seconds)
     counts["undefined"] += cold.state.undefined
-    if status == SOLVED:
+    if status == SOLVED and not interrupted:
         return _result(program, p, bounds, options, attempt, space, cold, counts, seconds)
-    return Handed(cold, WORDS[status], began, counts, seconds)
+    why = WORDS.get(status, "it was interrupted")
+    return Handed(cold, why, began, counts, seconds, space.answer.steps, interrupted)
+
+
+def interrupted_on_engine(handed: Handed, earlier: Earlier | None) -> Interrupted:
+    """What Ctrl-C becomes while C runs: it has the best iterate until then."""
+    assert earlier is not None
+    halt, best = Interrupted(), earlier.best
+    seconds = time.perf_counter() - earlier.began
+    stop = StopReason.STOPPED_BY_USER
+    halt.result = Outcome(stop, "interrupted", best, best, handed.steps, seconds)
+    return halt
 
 
 def _count(space: Workspace, counts: Counter[str], seconds: Counter[str]) -> None:

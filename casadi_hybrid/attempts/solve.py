@@ -19,7 +19,7 @@ from casadi_hybrid.attempts.attempts import (
     remultiplied,
     warm_attempt,
 )
-from casadi_hybrid.attempts.compiled import Handed, run_on_engine, takes
+from casadi_hybrid.attempts.compiled import Handed, interrupted_on_engine, run_on_engine, takes
 from casadi_hybrid.attempts.patience import Patience
 from casadi_hybrid.attempts.quick import observe, quick_solve, result_of
 from casadi_hybrid.attempts.verdict import Trail, agreed, make_result, undefined_result
@@ -319,15 +319,10 @@ def _run(
     if handed is not None:
         assert isinstance(barrier, Barrier)
         assert watch is not None
-        barrier.begun = handed.begun(form)
-        earlier = handed.earlier(barrier, before, patience, ray)
-        handed.remind(trail, barrier, before)
-        watch.x_before = trail.x_before
-        for key, number in handed.evaluations.items():
-            form.evaluator.counts[key] += number
-        for key, spent in handed.seconds.items():
-            form.evaluator.seconds[key] += spent
+        earlier = handed.resume(barrier, trail, watch, ray, patience, before)
     try:
+        if handed is not None and handed.interrupted:
+            raise interrupted_on_engine(handed, earlier)
         outcome = iterate(
             Oracle(program.functions, p),
             barrier,

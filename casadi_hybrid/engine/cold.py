@@ -189,7 +189,8 @@ class Cold:
 
     def _sides(self) -> bytes:
         guess = self._guess[: self._n]
-        return (guess == 1).tobytes() + (guess == 2).tobytes()
+        lower, upper = guess == 1, guess == 2
+        return bytes(lower.tobytes() + upper.tobytes())
 
 
 def _array(address: int | None, size: int) -> NDArray[np.float64]:

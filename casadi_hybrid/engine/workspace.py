@@ -59,7 +59,9 @@ class Workspace:
         addresses: of what a run of the warm mode is handed, and of it.
     """
 
-    def __init__(self, library: Any, plan: Plan, functions: Functions, evaluate: int, feasibility: bool) -> None:
+    def __init__(
+        self, library: Any, plan: Plan, functions: Functions, evaluate: int, feasibility: bool
+    ) -> None:
         data = plan.data
         n, m, J = data.n_x, data.n_g, data.nnz_J
         self._kept: list[Any] = [plan]

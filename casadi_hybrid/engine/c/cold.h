@@ -137,16 +137,21 @@ void hybrid_excuse(const hybrid_form *form, const hybrid_point *at, const double
                    const double *lam_g, const double *slope, double *sizes,
                    hybrid_residuals *found);
 
+/* --- start.c --------------------------------------------------------------------------------- */
+
+/* Copies numbers. */
+void hybrid_set(int count, const double *from, double *to);
+
 /* --- cold.c ---------------------------------------------------------------------------------- */
 
 /* Residuals of an iterate as far as they count; sets the answer's multipliers. Returns the largest
  * one that nothing excuses, in units of its tolerance. */
 double hybrid_judge(hybrid_cold *cold, const hybrid_point *at, const hybrid_iterate *it,
                  hybrid_residuals *found);
-/* Copies numbers and arrays; w, where the copy has one, is given apart. */
+/* Copies an iterate with its arrays; w, where the copy has one, is given apart. */
 void hybrid_copy(const hybrid_plan *plan, const hybrid_iterate *from, const double *w,
                  hybrid_iterate *to);
-/* Copies the numbers alone; the arrays stay where they are. */
+/* Copies the numbers of an iterate alone; its arrays stay where they are. */
 void hybrid_copy_numbers(const hybrid_iterate *from, hybrid_iterate *to);
 
 #endif
