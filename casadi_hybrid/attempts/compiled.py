@@ -77,6 +77,7 @@ class Handed:
         if not self.interrupted:
             watched = cold.iterate(form, state.watched, None) if state.now.watching else None
             now = cold.iterate(form, state.now, watched)
+            watch.drop(before + state.now.t)
             barrier.begun = Begun(now, state.now.t, bool(state.rows_dependent))
         trail.step, trail.x_before = cold.last_step(), cold.x_before()
         trail.feasible = self._progress(barrier, state.feasible, before)

@@ -163,6 +163,12 @@ class Watch:
             self._rows.append((step, *numbers))
             self._times.append(began + elapsed)
 
+    def drop(self, since: int) -> None:
+        """Forget the iterates from step ``since`` on, which will be seen again."""
+        while self._rows and self._rows[-1][0] >= since:
+            self._rows.pop()
+            self._times.pop()
+
     def _show(self, row: tuple[Any, ...], record: IterationRecord | None) -> None:
         """Keep the row; log and hand on the record with its numbers."""
         self._rows.append(row)

@@ -22,12 +22,13 @@ SOLVED, PAUSED = 0, 11
 WORDS = {
     1: "the bounds are of other kinds than those it was prepared for",
     2: "a function of the problem is not defined where the engine went",
+    4: "the steps became tiny, or nothing improved any more",
     5: "the factorization of the engine was in doubt",
     6: "rounding may excuse a residual",
     7: "a limit was reached",
     8: "x or the multipliers are so large that they are looked at",
     9: "a number is not finite, or bounds cross",
-    12: "the filter accepted no step, or nothing improved any more",
+    12: "the filter accepted no step, and the restoration found no way",
     13: "the iterates run away",
     14: "the filter was full",
 }
@@ -42,8 +43,7 @@ class MarkData(ct.Structure):
 
     _fields_ = [
         *((name, c_double) for name in ("nu", "theta", "f", "error")),
-        ("t", c_int),
-        ("made", c_int),
+        *((name, c_int) for name in ("t", "made", "rounds")),
     ]
 
 
@@ -168,7 +168,11 @@ class Cold:
         at = form.point(_array(of.w, n))
         pairs = _array(of.filter, 2 * of.entries).reshape(-1, 2).tolist()
         mark = of.mark
-        known = Mark(mark.nu, mark.theta, mark.f, mark.error, mark.t) if mark.made else None
+        known = (
+            Mark(mark.nu, mark.theta, mark.f, mark.error, mark.t, mark.rounds)
+            if mark.made
+            else None
+        )
         return Iterate(
             at, _array(of.y, m), _array(of.z_lower, n), _array(of.z_upper, n), of.nu,
             Filter(of.theta_start, tuple((a, b) for a, b in pairs)),

@@ -15,6 +15,7 @@ from typing import Any
 
 from casadi_hybrid.barrier import (
     barrier,
+    elastic,
     filter,
     hot,
     inertia,
@@ -65,6 +66,7 @@ _TABLE: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
     ),
     (barrier, ("_CLEAR", "_LATE", "_FAR_OFF", "_NU_FAR_OFF", "_SHIFT_NEARBY")),
     (filter, ("_MOST", "_LEAST")),
+    (elastic, ("PENALTY", "_REDUCTION", "_CURVATURE_OF_F", "_SMALL", "_FLOOR")),
     (leap, ("_FROM",)),
     (form, ("DENSE_LIMIT", "SCALE_GOAL", "_EVEN", "EASED", "_EPS", "ROOM")),
     (kkt, ("_FAR", "_TINY", "_HUGE")),

@@ -155,6 +155,7 @@ static void mark(hybrid_iterate *it, double theta, double f, double error, int t
     it->mark.error = error;
     it->mark.t = t;
     it->mark.made = 1;
+    it->mark.rounds = 0;
 }
 
 void hybrid_lower_barrier(hybrid_cold *cold, hybrid_iterate *it, int t) {

@@ -47,9 +47,9 @@ static void write_row(hybrid_cold *cold, const hybrid_residuals *r) {
     const hybrid_iterate *it = &cold->now;
     const hybrid_point *at = &cold->at->of;
     double *row = state->rows + (long long)HYBRID_ROW * state->count++;
-    double moved = 0.0, whole = state->looked ? 1.0 : 0.0;
-    for (int i = 0; state->looked && i < cold->plan->n_x; i++) {
-        double step = fabs(at->x[i] - state->x_before[i]);
+    double moved = 0.0, whole = cold->looked ? 1.0 : 0.0;
+    for (int i = 0; cold->looked && i < cold->plan->n_x; i++) {
+        double step = fabs(at->x[i] - cold->x_before[i]);
         if (!(step <= moved)) moved = step;
     }
     row[0] = it->t;
@@ -59,8 +59,8 @@ static void write_row(hybrid_cold *cold, const hybrid_residuals *r) {
     row[4] = r->complementarity;
     row[5] = it->crossed ? 0.0 : it->nu;
     row[6] = moved;
-    row[7] = it->stepped ? it->alpha : whole;
-    row[8] = it->stepped ? it->alpha_z : whole;
+    row[7] = cold->restoring ? NAN : it->stepped ? it->alpha : whole;
+    row[8] = cold->restoring ? NAN : it->stepped ? it->alpha_z : whole;
     row[9] = it->shift;
     row[10] = cold->elapsed;
 }
@@ -77,17 +77,17 @@ static void keep(hybrid_cold *cold, const hybrid_residuals *r, double merit) {
         state->of_best = *r;
         cold->best_merit = merit;
     }
-    if (state->looked) {
+    if (cold->looked) {
         int moved = 0;
-        for (int i = 0; !moved && i < plan->n_x; i++) moved = at->x[i] != state->x_before[i];
+        for (int i = 0; !moved && i < plan->n_x; i++) moved = at->x[i] != cold->x_before[i];
         for (int i = 0; moved && i < plan->n_x; i++)
-            state->last_step[i] = at->x[i] - state->x_before[i];
+            state->last_step[i] = at->x[i] - cold->x_before[i];
         state->stepped |= moved;
     }
     if (!(r->feasibility <= cold->numbers->feasibility)) return;
     fits = HYBRID_PACE_FITS * (fits > 1.0 ? fits : 1.0);
     if (fits < state->of_beside.stationarity) fits = state->of_beside.stationarity;
-    if (r->feasibility >= HYBRID_PACE_OUTSIDE * HYBRID_PACE_BESIDE &&
+    if (!cold->restoring && r->feasibility >= HYBRID_PACE_OUTSIDE * HYBRID_PACE_BESIDE &&
         (state->beside.t < 0 || r->stationarity <= fits)) {
         hybrid_copy(plan, it, at->w, &state->beside);
         state->of_beside = *r;
@@ -123,12 +123,79 @@ static void swap_iterates(hybrid_cold *cold) {
     cold->next = kept;
 }
 
-/* The step of the mode that is due. Returns a status; where it is not HYBRID_SOLVED, the numbers
- * of cold->now are those from before. */
-static int step(hybrid_cold *cold) {
+/* Says in the state where to go on; the row of that iterate is written again there. */
+static int hand_over(hybrid_cold *cold, int status) {
+    hybrid_state *state = cold->state;
+    const hybrid_plan *plan = cold->plan;
+    /* A restoration is begun again where it began. */
+    if (cold->restoring) return status;
+    hybrid_copy(plan, &cold->before, cold->at->of.w, &state->now);
+    memcpy(state->guess, cold->guess_before, (size_t)plan->n * sizeof(int));
+    if (cold->before.watching)
+        hybrid_copy(plan, &cold->watched, cold->kept->of.w, &state->watched);
+    hybrid_set(plan->n_x, cold->x_before, state->x_before);
+    state->merit_before = cold->merit_before;
+    state->reach_before = cold->reach_before;
+    state->looked = cold->looked;
+    return status;
+}
+
+/* The largest factor by which a row would be scaled less with the scales of now. */
+static double eased(hybrid_cold *cold) {
+    const hybrid_plan *plan = cold->plan;
+    double *old = cold->residual, *now = cold->penalty, found = 0.0;
+    for (int i = 0; i < plan->m; i++) old[i] = now[i] = HYBRID_FORM_SCALE_GOAL;
+    for (int k = 0; k < plan->kept_A; k++) {
+        int row = plan->A_rows[k], of_J = plan->A_of_J[k];
+        double before = fabs(cold->answer->J0[of_J]), size = fabs(cold->at->of.raw_J[of_J]);
+        if (before > old[row]) old[row] = before;
+        if (size > now[row]) now[row] = size;
+    }
+    for (int i = 0; i < plan->m; i++)
+        if (old[i] / now[i] > found) found = old[i] / now[i];
+    return found;
+}
+
+/* A step of the restoration; where it ends the barrier method goes on. */
+static int restore(hybrid_cold *cold, int t) {
+    int status = hybrid_elastic_step(cold);
+    if (status) return status;
+    cold->now.stepped = cold->now.crossed = 0;
+    cold->now.t = t;
+    if (hybrid_restored(cold)) {
+        hybrid_end_elastic(cold);
+        cold->restoring = 0;
+        cold->now.mark.t = t;
+        cold->now.mark.rounds++;
+    }
+    return HYBRID_SOLVED;
+}
+
+/* Reduces the violation alone from step t on. */
+static int block(hybrid_cold *cold, int t) {
+    const hybrid_plan *plan = cold->plan;
     hybrid_iterate *it = &cold->now;
+    double size = hybrid_largest(plan->n, cold->at->of.w);
+    int status;
+    if (cold->at->theta <= 1e-11 * (size > 1.0 ? size : 1.0)) return HYBRID_BLOCKED;
+    if (plan->m > plan->n || eased(cold) >= HYBRID_FORM_EASED) return HYBRID_BLOCKED;
+    hand_over(cold, HYBRID_BLOCKED);
+    hybrid_weigh(&cold->form, cold->at, it->nu, &cold->worth);
+    if (hybrid_extend(&cold->worth, it)) return HYBRID_FULL;
+    it->cut = it->watching = 0;
+    hybrid_begin_elastic(cold, cold->worth.theta);
+    cold->restoring = 1;
+    status = restore(cold, t + 1);
+    return status;
+}
+
+/* The step of the mode that is due. Returns a status; where it is not HYBRID_SOLVED, the state
+ * can be handed over. */
+static int step(hybrid_cold *cold) {
+    hybrid_iterate *it = &cold->now, plain;
     hybrid_spot *new;
     int spent, idle, status;
+    if (cold->restoring) return restore(cold, it->t + 1);
     hybrid_lower_barrier(cold, it, it->t);
     status = hybrid_polish(cold, it, &spent);
     if (status == HYBRID_SOLVED) {
@@ -137,9 +204,16 @@ static int step(hybrid_cold *cold) {
         if (status != HYBRID_NO_SET) return status;
         idle = it->t + spent - it->mark.t;
         if (idle >= HYBRID_PACE_CRAWL && it->mark.theta > HYBRID_PACE_FEASIBLE)
-            return HYBRID_BLOCKED;
-        if (idle >= HYBRID_PACE_STALL) return HYBRID_BLOCKED;
+            return block(cold, it->t + spent);
+        if (idle >= HYBRID_PACE_STALL || it->mark.rounds >= HYBRID_PACE_ROUNDS)
+            return HYBRID_NOT_NEARER;
+        plain = *it;
         status = hybrid_newton(cold, it);
+        if (status == HYBRID_NOT_NEARER && cold->at->theta <= cold->numbers->tol) return status;
+        if (status == HYBRID_BLOCKED || status == HYBRID_NOT_NEARER) {
+            *it = plain;
+            return block(cold, it->t + spent);
+        }
         if (status) return status;
         cold->next.t = it->t + spent + 1;
     }
@@ -168,27 +242,16 @@ static int deliver(hybrid_cold *cold, const hybrid_residuals *r) {
     return HYBRID_SOLVED;
 }
 
-/* Says in the state where to go on; the row of that iterate is written again there. */
-static int hand_over(hybrid_cold *cold, const hybrid_iterate *before, const int *guess,
-                     int status) {
-    hybrid_state *state = cold->state;
-    const hybrid_plan *plan = cold->plan;
-    hybrid_copy(plan, before, cold->at->of.w, &state->now);
-    memcpy(state->guess, guess, (size_t)plan->n * sizeof(int));
-    if (before->watching) hybrid_copy(plan, &cold->watched, cold->kept->of.w, &state->watched);
-    return status;
-}
-
 /* Looks at the iterate and takes a step. Returns HYBRID_PAUSED to go on. */
 static int advance(hybrid_cold *cold) {
     hybrid_state *state = cold->state;
     const hybrid_numbers *numbers = cold->numbers;
-    hybrid_iterate before = cold->now;
-    const int *guess = cold->guess;
     hybrid_residuals r;
     hybrid_error error;
     double reach = reach_of(cold), merit, plain = hybrid_judge(cold, &cold->at->of, &cold->now, &r);
     int settled, status;
+    cold->before = cold->now;
+    cold->guess_before = cold->guess;
     cold->elapsed = hybrid_time(cold->form.functions) - cold->began;
     status = beyond(cold, reach);
     merit = hybrid_merit(numbers, &r);
@@ -196,29 +259,28 @@ static int advance(hybrid_cold *cold) {
     /* Where rounding alone excuses a solution a few more steps are taken there. */
     if (!status && plain > 1.0 && merit <= 1.0 && hybrid_error_at(&error, 0.0) <= numbers->tol)
         status = HYBRID_EXCUSED;
-    if (status) return hand_over(cold, &before, guess, status);
+    if (status) return hand_over(cold, status);
     write_row(cold, &r);
     settled = merit > 1.0 || cold->now.tiny > 0 || hybrid_error_at(&error, 0.0) <= numbers->tol;
     keep(cold, &r, settled ? merit : INFINITY);
     if (merit <= 1.0 && settled) return deliver(cold, &r);
-    if (before.t >= numbers->max_iter || cold->elapsed >= cold->attempt->max_time)
+    if (cold->before.t >= numbers->max_iter || cold->elapsed >= cold->attempt->max_time)
         status = HYBRID_LIMIT;
-    else if (before.t >= cold->attempt->patience &&
-             !(merit < HYBRID_PACE_CONVERGING * state->merit_before))
+    else if (cold->before.t >= cold->attempt->patience &&
+             !(merit < HYBRID_PACE_CONVERGING * cold->merit_before))
         status = HYBRID_LIMIT;
     else {
-        /* The arrays of `before` change hands with a step; its x is that of the point before. */
         hybrid_set(cold->plan->n_x, cold->at->of.x, cold->x_now);
         status = step(cold);
     }
     if (status) {
         state->count--;
-        return hand_over(cold, &before, guess, status);
+        return hand_over(cold, status);
     }
-    hybrid_set(cold->plan->n_x, cold->x_now, state->x_before);
-    state->merit_before = merit;
-    state->reach_before = reach;
-    state->looked++;
+    hybrid_set(cold->plan->n_x, cold->x_now, cold->x_before);
+    cold->merit_before = merit;
+    cold->reach_before = reach;
+    cold->looked++;
     return HYBRID_PAUSED;
 }
 

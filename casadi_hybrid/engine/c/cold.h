@@ -5,8 +5,9 @@
 #include "internal.h"
 
 /* A point with what the filter asks of it. */
-typedef struct {
+typedef struct hybrid_spot {
     hybrid_point of;
+    struct hybrid_spot *base; /* of the elastic problem: the point of the problem itself */
     double theta; /* |c|_1 */
     double logs;  /* sum of log(w - lower) + log(upper - w) */
     int outside;  /* whether w is outside a bound by more than rounding */
@@ -29,9 +30,9 @@ typedef struct {
     double least, most, rest, scale;
 } hybrid_error;
 
-#define HYBRID_SPOTS 5
+#define HYBRID_SPOTS 4
 
-typedef struct {
+typedef struct hybrid_cold {
     hybrid_form form;
     hybrid_kernel kernel;
     const hybrid_plan *plan;
@@ -41,7 +42,7 @@ typedef struct {
     hybrid_answer *answer;
     hybrid_spot spots[HYBRID_SPOTS];
     /* at: where the iteration is; kept: where to go back to; the others are for trials. */
-    hybrid_spot *at, *kept, *trial, *bent, *spare;
+    hybrid_spot *at, *kept, *trial, *bent;
     hybrid_iterate now, next, watched;
     hybrid_direction direction, other;
     hybrid_worth worth;
@@ -54,6 +55,20 @@ typedef struct {
     double first_size;                   /* |x0| */
     double best_merit;
     double began, elapsed;               /* the clock at the first call; seconds since then */
+    double merit_before, reach_before;   /* of the iterate before; its x is x_before, n_x */
+    double *x_before;
+    int looked;                          /* iterates looked at */
+    hybrid_iterate before;               /* the iterate whose step is due, and its guess */
+    const int *guess_before;
+    /* The restoration, where one is under way: see elastic.c. `inner` has the problem as outer. */
+    struct hybrid_cold *inner, *outer;
+    int restoring;
+    hybrid_plan lifted;
+    int *lifted_rows, *lifted_cols;
+    hybrid_spot bases[HYBRID_SPOTS], *parked;
+    double *reference, *proximity;       /* n */
+    double *penalty, *reduced;           /* m, and the longer of n and m */
+    double theta_began, shift;
 } hybrid_cold;
 
 /* --- barrier.c: the barrier parameter, bounds and the error --------------------------------- */
@@ -98,10 +113,11 @@ int hybrid_extend(const hybrid_worth *worth, hybrid_iterate *it);
 
 /* --- inertia.c ------------------------------------------------------------------------------- */
 
-/* Factors K(D, epsilon); W may be NULL for none. Returns 0 with m negative eigenvalues, 1 with
- * another number, 2 where it is singular, 3 in doubt. */
+/* Factors K(D + shift, epsilon), or with a penalty of its own for each row; W may be NULL for none.
+ * Returns 0 with m negative eigenvalues, 1 with another number, 2 where it is singular, 3 in
+ * doubt. */
 int hybrid_factor(const hybrid_plan *plan, const double *W, const double *D, double shift,
-                  const double *A, double epsilon, hybrid_kernel *kernel);
+                  const double *A, double epsilon, const double *penalty, hybrid_kernel *kernel);
 /* Solves K (dw, dy) = -(force, c). Returns 0, or 3 in doubt. */
 int hybrid_solve(const hybrid_plan *plan, const double *force, const double *c,
                  hybrid_kernel *kernel, double *dw, double *dy);
@@ -137,8 +153,27 @@ void hybrid_excuse(const hybrid_form *form, const hybrid_point *at, const double
                    const double *lam_g, const double *slope, double *sizes,
                    hybrid_residuals *found);
 
+/* --- elastic.c ------------------------------------------------------------------------------- */
+
+void hybrid_place_elastic(hybrid_arena *arena, hybrid_cold *outer);
+/* What visits, factors and solves in the place of the ordinary ones. */
+int hybrid_elastic_visit(hybrid_cold *inner, hybrid_spot *spot);
+int hybrid_elastic_factor(hybrid_cold *inner, double shift, double epsilon);
+int hybrid_elastic_solve(hybrid_cold *inner, const double *force, const double *c, double *dw,
+                         double *dy);
+/* Begins at the present point, with the best p and n for it. */
+void hybrid_begin_elastic(hybrid_cold *outer, double theta);
+/* One step: outer->at is the new point. Returns a status. */
+int hybrid_elastic_step(hybrid_cold *outer);
+/* Whether the point is good enough to go on from. */
+int hybrid_restored(const hybrid_cold *outer);
+/* Goes on with the barrier method from there, with new multipliers. */
+void hybrid_end_elastic(hybrid_cold *outer);
+
 /* --- start.c --------------------------------------------------------------------------------- */
 
+/* Sets the numbers of an iterate to zero. */
+void hybrid_clear(hybrid_iterate *it);
 /* Copies numbers. */
 void hybrid_set(int count, const double *from, double *to);
 

@@ -67,7 +67,7 @@ static int step(hybrid_cold *cold, const hybrid_spot *from, hybrid_spot *to) {
     hybrid_direction *d = &cold->direction;
     hybrid_iterate *next = &cold->next;
     int status;
-    if (hybrid_hessian(&cold->form, at, next->y, cold->W)) return HYBRID_UNDEFINED;
+    if (hybrid_hessian(&cold->form, at, next->y, 1.0, cold->W)) return HYBRID_UNDEFINED;
     for (int i = 0; i < plan->n; i++) {
         int side = cold->guess[i];
         kernel->pinned[i] = side != 0;

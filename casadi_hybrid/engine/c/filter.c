@@ -8,6 +8,7 @@
 int hybrid_visit(hybrid_cold *cold, hybrid_spot *spot) {
     const hybrid_form *form = &cold->form;
     hybrid_point *at = &spot->of;
+    if (cold->outer) return hybrid_elastic_visit(cold, spot);
     if (hybrid_evaluate(&cold->form, at, 0)) {
         cold->state->undefined++;
         return 1;

@@ -167,7 +167,7 @@ static int model_step(hot *h) {
     const hybrid_form *form = &h->form;
     const hybrid_plan *plan = form->plan;
     int remedy = 0, sets = 0, status;
-    if (hybrid_hessian(&h->form, h->at, h->y, h->W)) return HYBRID_UNDEFINED;
+    if (hybrid_hessian(&h->form, h->at, h->y, 1.0, h->W)) return HYBRID_UNDEFINED;
     hybrid_pull(plan, h->at->A, h->y, h->force);
     for (int i = 0; i < plan->n; i++) h->force[i] += h->at->gradient[i];
     do {

@@ -131,7 +131,7 @@ int hybrid_warm(const hybrid_plan *plan, const hybrid_functions *functions,
 /* When something last improved. */
 typedef struct {
     double nu, theta, f, error;
-    int t, made;
+    int t, made, rounds; /* rounds: restorations since then */
 } hybrid_mark;
 
 /* One iterate. A state of the mode is one of these and what hybrid_state has besides. */

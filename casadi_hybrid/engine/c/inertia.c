@@ -6,7 +6,8 @@
 #include "cold.h"
 
 int hybrid_factor(const hybrid_plan *plan, const double *W, const double *D, double shift,
-                  const double *A, double epsilon, hybrid_kernel *kernel) {
+                  const double *A, double epsilon, const double *penalty,
+                  hybrid_kernel *kernel) {
     double *K = kernel->K;
     int right;
     memset(K, 0, (size_t)plan->nnz_K * sizeof(double));
@@ -14,7 +15,8 @@ int hybrid_factor(const hybrid_plan *plan, const double *W, const double *D, dou
         for (int k = 0; k < plan->lower_W; k++) K[plan->K_of_W[k]] = W[plan->lower_of_W[k]];
     for (int k = 0; k < plan->nnz_A; k++) K[plan->K_of_A[k]] = A[k];
     for (int i = 0; i < plan->n; i++) K[plan->K_diagonal[i]] += D[i] + shift;
-    for (int i = 0; i < plan->m; i++) K[plan->K_diagonal[plan->n + i]] = -epsilon;
+    for (int i = 0; i < plan->m; i++) 
+        K[plan->K_diagonal[plan->n + i]] = penalty ? -penalty[i] : -epsilon;
     hybrid_ldl_factor(&plan->ldl, K, kernel->factor, kernel->pivots, kernel->room,
                       &kernel->inertia);
     if (kernel->inertia.singular) return 2;
@@ -68,7 +70,8 @@ int hybrid_factor_with_inertia(hybrid_cold *cold, hybrid_iterate *it, double lea
     double shift = least, epsilon, plain_epsilon;
     int singular = 0;
     if (it->flat >= HYBRID_INERTIA_OFTEN && lower(it->shift) > least) shift = lower(it->shift);
-    epsilon = cold->state->rows_dependent || it->dependent >= HYBRID_INERTIA_OFTEN ? small : 0.0;
+    epsilon = it->dependent >= HYBRID_INERTIA_OFTEN ? small : 0.0;
+    if (cold->state->rows_dependent && !cold->outer) epsilon = small;
     plain_epsilon = epsilon;
     for (int i = 0; i < plan->n; i++) {
         cold->D[i] = 0.0;
@@ -76,7 +79,9 @@ int hybrid_factor_with_inertia(hybrid_cold *cold, hybrid_iterate *it, double lea
         if (form->has_upper[i]) cold->D[i] += it->z_upper[i] / at->above[i];
     }
     for (;;) {
-        int found = hybrid_factor(plan, cold->W, cold->D, shift, at->A, epsilon, &cold->kernel);
+        int found = cold->outer ? hybrid_elastic_factor(cold, shift, epsilon)
+                                : hybrid_factor(plan, cold->W, cold->D, shift, at->A, epsilon, 0,
+                                                &cold->kernel);
         form->answer->factors++;
         if (found == 0) {
             keep(it, shift, epsilon, singular, plain_epsilon);
@@ -93,7 +98,7 @@ int hybrid_factor_with_inertia(hybrid_cold *cold, hybrid_iterate *it, double lea
         }
         if (shift == least && found == 2) epsilon = plain_epsilon; /* rows were not to blame */
         shift = larger(it, shift, least);
-        if (!(shift <= HYBRID_INERTIA_LARGEST)) return HYBRID_BLOCKED;
+        if (!(shift <= HYBRID_INERTIA_LARGEST)) return HYBRID_NOT_NEARER;
     }
 }
 
@@ -149,7 +154,7 @@ int hybrid_least_squares(hybrid_cold *cold, const hybrid_point *at, const double
         cold->D[i] = 1.0;
         cold->force[i] = at->gradient[i] - z_lower[i] + z_upper[i];
     }
-    found = hybrid_factor(plan, 0, cold->D, 0.0, at->A, 1e-8, &cold->kernel);
+    found = hybrid_factor(plan, 0, cold->D, 0.0, at->A, 1e-8, 0, &cold->kernel);
     cold->form.answer->factors++;
     if (found) return HYBRID_DOUBT;
     if (hybrid_solve(plan, cold->force, cold->zero, &cold->kernel, cold->work, y))

@@ -57,8 +57,9 @@ int hybrid_make_form(hybrid_form *form, hybrid_point *start);
 /* The functions at point->w. `known_x`: the x to which the user's values in the point belong, NULL
  * for none. Returns 0, or 1 where they are not defined. */
 int hybrid_evaluate(hybrid_form *form, hybrid_point *point, const double *known_x);
-/* The Hessian of f + y'c, scaled, into W. Returns 0, or 1 where it is not defined. */
-int hybrid_hessian(hybrid_form *form, const hybrid_point *at, const double *y, double *W);
+/* The Hessian of objective f + y'c, scaled, into W. Returns 0, or 1 where it is not defined. */
+int hybrid_hessian(hybrid_form *form, const hybrid_point *at, const double *y, double objective,
+                   double *W);
 /* (y, z_lower, z_upper) of the standard form for the user's multipliers, and back. */
 void hybrid_multipliers_in(const hybrid_form *form, double *y, double *z_lower, double *z_upper);
 void hybrid_multipliers_out(const hybrid_form *form, const hybrid_point *at, const double *y,

@@ -19,7 +19,10 @@ static void swap_spots(hybrid_spot **a, hybrid_spot **b) {
 static int solved(hybrid_cold *cold, const hybrid_iterate *it, const double *c,
                   hybrid_direction *d) {
     const hybrid_point *at = &cold->at->of;
-    if (hybrid_solve(cold->plan, cold->force, c, &cold->kernel, d->dw, d->dy)) {
+    int doubt = cold->outer
+                    ? hybrid_elastic_solve(cold, cold->force, c, d->dw, d->dy)
+                    : hybrid_solve(cold->plan, cold->force, c, &cold->kernel, d->dw, d->dy);
+    if (doubt) {
         cold->form.answer->doubts++;
         return HYBRID_DOUBT;
     }
@@ -89,7 +92,7 @@ static int corrected(hybrid_cold *cold, const hybrid_iterate *it, double slope) 
 /* A step of no more than rounding is taken as it is. */
 static int tiny_step(hybrid_cold *cold, const hybrid_iterate *it) {
     double alpha = cold->direction.alpha;
-    if (it->tiny >= HYBRID_NEWTON_TINY_STEPS && it->nu <= it->floor) return HYBRID_BLOCKED;
+    if (it->tiny >= HYBRID_NEWTON_TINY_STEPS && it->nu <= it->floor) return HYBRID_NOT_NEARER;
     if (try_at(cold, alpha, &cold->direction, cold->trial)) return HYBRID_UNDEFINED;
     move(cold, it, alpha);
     cold->next.tiny = it->tiny + 1;
@@ -181,7 +184,11 @@ int hybrid_newton(hybrid_cold *cold, hybrid_iterate *it) {
     const hybrid_point *at = &cold->at->of;
     double least = 0.0;
     int found;
-    if (hybrid_hessian(&cold->form, at, it->y, cold->W)) return HYBRID_UNDEFINED;
+    if (cold->outer
+            ? hybrid_hessian(&cold->outer->form, &cold->at->base->of, it->y,
+                             HYBRID_ELASTIC_CURVATURE_OF_F, cold->W)
+            : hybrid_hessian(&cold->form, at, it->y, 1.0, cold->W))
+        return HYBRID_UNDEFINED;
     hybrid_weigh(&cold->form, cold->at, it->nu, &cold->worth);
     hybrid_pull(plan, at->A, it->y, cold->force);
     for (int i = 0; i < plan->n; i++) cold->force[i] += cold->worth.gradient[i];

@@ -21,10 +21,10 @@ static void place_direction(const hybrid_plan *plan, hybrid_arena *arena, hybrid
     d->dz_upper = hybrid_take(arena, plan->n);
 }
 
-static void place(const hybrid_plan *plan, int dense, hybrid_arena *arena, hybrid_cold *cold) {
+/* What the mode works on; `inner` shares the kernel and the Hessian with the problem's. */
+static void place(const hybrid_plan *plan, hybrid_arena *arena, hybrid_cold *cold) {
     cold->plan = cold->form.plan = plan;
     hybrid_place_form(plan, arena, &cold->form);
-    hybrid_place_kernel(plan, arena, &cold->kernel);
     for (int k = 0; k < HYBRID_SPOTS; k++) hybrid_place_point(plan, arena, &cold->spots[k].of);
     cold->at = &cold->spots[0];
     cold->kept = &cold->spots[1];
@@ -36,26 +36,41 @@ static void place(const hybrid_plan *plan, int dense, hybrid_arena *arena, hybri
     place_direction(plan, arena, &cold->direction);
     place_direction(plan, arena, &cold->other);
     cold->worth.gradient = hybrid_take(arena, plan->n);
-    cold->W = hybrid_take(arena, plan->nnz_W);
     cold->D = hybrid_take(arena, plan->n);
     cold->force = hybrid_take(arena, plan->n);
-    cold->zero = hybrid_take(arena, longer(plan->n, plan->m));
     cold->work = hybrid_take(arena, longer(plan->n, plan->n_x));
     cold->residual = hybrid_take(arena, plan->m);
+}
+
+/* All memory of an attempt: the mode on the problem, and that on the elastic one. */
+static void place_both(const hybrid_plan *plan, int dense, hybrid_arena *arena,
+                       hybrid_cold *cold) {
+    hybrid_cold *inner = cold->inner;
+    place(plan, arena, cold);
+    hybrid_place_kernel(plan, arena, &cold->kernel);
+    cold->W = hybrid_take(arena, plan->nnz_W);
+    cold->zero = hybrid_take(arena, longer(plan->n, plan->m));
     cold->sizes = hybrid_take(arena, longer(plan->n_g, plan->n_x));
     cold->x_now = hybrid_take(arena, plan->n_x);
+    cold->x_before = hybrid_take(arena, plan->n_x);
     cold->guess = hybrid_take_ints(arena, plan->n);
     cold->sides = hybrid_take_ints(arena, plan->n);
     cold->dense = dense ? hybrid_take(arena, ((long long)plan->n + 1) * plan->m) : 0;
+    hybrid_place_elastic(arena, cold);
+    place(&cold->lifted, arena, inner);
+    inner->kernel = cold->kernel;
+    inner->W = cold->W;
+    inner->outer = cold;
 }
 
 void hybrid_cold_memory(const hybrid_plan *plan, int dense, long long *bytes,
                         long long *doubles, long long *ints) {
     hybrid_arena arena = {0, 0, 0, 0};
-    hybrid_cold cold;
-    memset(&cold, 0, sizeof cold);
-    place(plan, dense, &arena, &cold);
-    *bytes = (long long)sizeof cold;
+    hybrid_cold both[2];
+    memset(both, 0, sizeof both);
+    both[0].inner = &both[1];
+    place_both(plan, dense, &arena, &both[0]);
+    *bytes = (long long)sizeof both;
     *doubles = arena.used_doubles;
     *ints = arena.used_ints;
 }
@@ -183,14 +198,12 @@ static double size_of_start(const hybrid_cold *cold, const hybrid_point *start) 
 static void clear_state(const hybrid_plan *plan, hybrid_state *state) {
     state->now.t = state->watched.t = state->best.t = -1;
     state->feasible.t = state->beside.t = -1;
-    state->merit_before = 0.0;
-    state->reach_before = INFINITY;
     state->looked = state->count = state->stepped = 0;
     state->rows_dependent = state->undefined = 0;
     memset(state->guess, 0, (size_t)plan->n * sizeof(int));
 }
 
-static void clear_numbers(hybrid_iterate *it) {
+void hybrid_clear(hybrid_iterate *it) {
     hybrid_iterate none;
     memset(&none, 0, sizeof none);
     hybrid_copy_numbers(&none, it);
@@ -203,10 +216,11 @@ int hybrid_cold_begin(const hybrid_plan *plan, const hybrid_functions *functions
     hybrid_arena arena = {0, 0, 0, 0};
     hybrid_point *start;
     int status;
-    memset(cold, 0, sizeof *cold);
+    memset(cold, 0, 2 * sizeof *cold);
+    cold->inner = cold + 1;
     arena.doubles = doubles;
     arena.ints = ints;
-    place(plan, attempt->dense, &arena, cold);
+    place_both(plan, attempt->dense, &arena, cold);
     cold->form.functions = functions;
     cold->form.numbers = cold->numbers = numbers;
     cold->form.answer = cold->answer = answer;
@@ -214,8 +228,9 @@ int hybrid_cold_begin(const hybrid_plan *plan, const hybrid_functions *functions
     cold->state = state;
     cold->began = hybrid_time(functions);
     cold->best_merit = INFINITY;
+    cold->reach_before = INFINITY;
     memset(cold->zero, 0, (size_t)longer(plan->n, plan->m) * sizeof(double));
-    clear_numbers(&cold->now);
+    hybrid_clear(&cold->now);
     clear_state(plan, state);
     answer->in_firsts = answer->in_seconds = 0.0;
     answer->steps = answer->firsts = answer->seconds = answer->factors = answer->doubts = 0;
