@@ -14,11 +14,11 @@ from casadi_hybrid.attempts.verdict import Trail, context_of
 from casadi_hybrid.barrier.barrier import Barrier, Begun
 from casadi_hybrid.barrier.iterate import Settings
 from casadi_hybrid.barrier.rays import RayTest
-from casadi_hybrid.basics.errors import Interrupted
+from casadi_hybrid.basics.errors import EvaluationError, Interrupted
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import PointStatus, StopReason
 from casadi_hybrid.course.record import Watch
-from casadi_hybrid.engine.cold import PAUSED, SOLVED, WORDS, Cold, IterateData
+from casadi_hybrid.engine.cold import PAUSED, SOLVED, UNDEFINED, WORDS, Cold, IterateData
 from casadi_hybrid.engine.warm import LARGE, OTHER_PATTERN, engine_of
 from casadi_hybrid.engine.workspace import Workspace
 from casadi_hybrid.kernel.sparse import Sparse
@@ -79,6 +79,9 @@ class Handed:
             now = cold.iterate(form, state.now, watched)
             watch.drop(before + state.now.t)
             barrier.begun = Begun(now, state.now.t, bool(state.rows_dependent))
+        undefined = cold.x_undefined()
+        if undefined is not None:
+            form.remember_undefined(undefined)
         trail.step, trail.x_before = cold.last_step(), cold.x_before()
         trail.feasible = self._progress(barrier, state.feasible, before)
         trail.beside = self._progress(barrier, state.beside, before)
@@ -117,10 +120,16 @@ def run_on_engine(
     began = time.perf_counter()
     began_at = watch.now()
     counts, seconds = Counter[str](), Counter[str]()
-    space = engine.space or engine.prepare(bounds, attempt.start, p)
+    try:
+        space = engine.space or engine.prepare(bounds, attempt.start, p)
+    except EvaluationError:
+        return WORDS[UNDEFINED]
     status = _begin(space, p, bounds, options, attempt, settings, watch, counts, seconds)
     if status == OTHER_PATTERN:
-        space = engine.prepare(bounds, attempt.start, p)
+        try:
+            space = engine.prepare(bounds, attempt.start, p)
+        except EvaluationError:
+            return WORDS[UNDEFINED]
         status = _begin(space, p, bounds, options, attempt, settings, watch, counts, seconds)
     if status != PAUSED:
         return WORDS[status]

@@ -159,7 +159,9 @@ class Watch:
                 self._before = before
                 if self._rows and step == self._rows[-1][0]:
                     continue
-            self.hold(step - 1)
+            while self._rows and self._rows[-1][0] < step - 1:
+                self._rows.append(_held(self._rows[-1]))
+                self._times.append(began + elapsed)
             self._rows.append((step, *numbers))
             self._times.append(began + elapsed)
 

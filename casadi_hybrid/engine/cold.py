@@ -18,7 +18,7 @@ from casadi_hybrid.engine.plan import Plan
 from casadi_hybrid.engine.structures import ResidualsData
 from casadi_hybrid.standard_form.form import DENSE_LIMIT, StandardForm
 
-SOLVED, PAUSED = 0, 11
+SOLVED, UNDEFINED, PAUSED = 0, 2, 11
 WORDS = {
     1: "the bounds are of other kinds than those it was prepared for",
     2: "a function of the problem is not defined where the engine went",
@@ -79,7 +79,7 @@ class StateData(ct.Structure):
 
     _fields_ = [
         *((name, IterateData) for name in ("now", "watched", "best", "feasible", "beside")),
-        *((name, c_void_p) for name in ("guess", "x_before", "last_step")),
+        *((name, c_void_p) for name in ("guess", "x_before", "last_step", "x_undefined")),
         *((name, c_double) for name in ("merit_before", "reach_before")),
         *((name, ResidualsData) for name in ("of_best", "of_beside")),
         ("least_f", c_double),
@@ -190,6 +190,11 @@ class Cold:
     def last_step(self) -> Vector | None:
         """The last step of x that was not zero."""
         return _array(self.state.last_step, self._n_x) if self.state.stepped else None
+
+    def x_undefined(self) -> Vector | None:
+        """The last trial point where a function was not defined."""
+        state = self.state
+        return _array(state.x_undefined, self._n_x) if state.undefined else None
 
     def _sides(self) -> bytes:
         guess = self._guess[: self._n]

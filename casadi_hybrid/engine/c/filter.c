@@ -11,6 +11,7 @@ int hybrid_visit(hybrid_cold *cold, hybrid_spot *spot) {
     if (cold->outer) return hybrid_elastic_visit(cold, spot);
     if (hybrid_evaluate(&cold->form, at, 0)) {
         cold->state->undefined++;
+        hybrid_set(cold->plan->n_x, at->x, cold->state->x_undefined);
         return 1;
     }
     spot->theta = hybrid_sum(form->plan->m, at->c);

@@ -177,6 +177,7 @@ typedef struct {
     hybrid_iterate now, watched, best, feasible, beside;
     int *guess;                    /* n: the active set of now.guessed */
     double *x_before, *last_step;  /* n_x: x of the iterate before, and the last step not zero */
+    double *x_undefined;           /* n_x: the last trial point where a function was not defined */
     double merit_before, reach_before;
     hybrid_residuals of_best, of_beside;
     double least_f;                /* f of feasible */

@@ -83,6 +83,7 @@ static void place_state(const hybrid_plan *plan, hybrid_arena *arena, hybrid_sta
     place_iterate(plan, arena, &state->beside);
     state->x_before = hybrid_take(arena, plan->n_x);
     state->last_step = hybrid_take(arena, plan->n_x);
+    state->x_undefined = hybrid_take(arena, plan->n_x);
 }
 
 long long hybrid_state_doubles(const hybrid_plan *plan) {
