@@ -55,6 +55,19 @@ class Outcome:
     error: EvaluationError | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """What was found before a loop that goes on with an iteration begun elsewhere.
+
+    Attributes:
+        best: the iterate with the least merit.
+        began: the time at the start (:func:`time.perf_counter`).
+    """
+
+    best: Progress | None
+    began: float
+
+
 def iterate(
     oracle: Oracle,
     iteration: Iteration,
@@ -63,6 +76,7 @@ def iterate(
     tolerances: Tolerances,
     observers: Sequence[Callable[[Progress], None]] = (),
     before: int = 0,
+    earlier: Earlier | None = None,
 ) -> Outcome:
     """Run an iteration until a stopping test speaks.
 
@@ -72,10 +86,10 @@ def iterate(
     point is never lost: it is the iterate with the least KKT merit
     (:meth:`~casadi_hybrid.point.residuals.Tolerances.merit`).
     """
-    began = time.perf_counter()
+    began = time.perf_counter() if earlier is None else earlier.began
     last: Progress | None = None
-    best: Progress | None = None
-    best_merit = np.inf
+    best: Progress | None = None if earlier is None else earlier.best
+    best_merit = np.inf if best is None else _merit(iteration, best, tolerances)
     t = 0
 
     def outcome(
@@ -127,6 +141,12 @@ def iterate(
                 state, correction = iteration.step(oracle, state, at)
             except _FAILURES as error:
                 return failed(error)
+
+
+def _merit(iteration: Iteration, of: Progress, tolerances: Tolerances) -> float:
+    """The merit of an iterate, infinite at a maximizer or saddle point that is being left."""
+    merit = tolerances.merit(of.residuals)
+    return merit if merit > 1 or iteration.settled(of.state, of.at) else np.inf
 
 
 @contextmanager

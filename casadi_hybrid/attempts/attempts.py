@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from casadi_hybrid.attempts.verdict import BESIDE
 from casadi_hybrid.barrier.iterate import NU_START
+from casadi_hybrid.barrier.pace import BESIDE
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import PointStatus, StopReason
 from casadi_hybrid.point.kkt import violations

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from casadi_hybrid.barrier.pace import CONVERGING
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.point.residuals import Tolerances
 from casadi_hybrid.stopping import Progress
-
-_CONVERGING = 0.5
 
 
 @dataclass
@@ -20,13 +19,13 @@ class Patience:
 
     steps: int
     tolerances: Tolerances
-    _before: float = 0.0
+    before: float = 0.0
 
     def __call__(self, progress: Progress) -> StopReason | None:
         """Return ITERATION_LIMIT or None."""
         now = self.tolerances.merit(progress.residuals)
-        converging = now < _CONVERGING * self._before
-        self._before = now
+        converging = now < CONVERGING * self.before
+        self.before = now
         if progress.state.t < self.steps or converging:
             return None
         return StopReason.ITERATION_LIMIT

@@ -19,6 +19,7 @@ from casadi_hybrid.attempts.attempts import (
     remultiplied,
     warm_attempt,
 )
+from casadi_hybrid.attempts.compiled import Handed, interrupted_on_engine, run_on_engine, takes
 from casadi_hybrid.attempts.patience import Patience
 from casadi_hybrid.attempts.quick import observe, quick_solve, result_of
 from casadi_hybrid.attempts.verdict import Trail, agreed, make_result, undefined_result
@@ -84,6 +85,7 @@ class Automatic:
             return result_of(problem, numbers, limits, quick, watch)
         watch = call.watch or Watch(numbers.bounds, log=call.log, divergence=limits.divergence)
         recorder = Recorder()
+        seen = bool(call.history or call.callback or call.stopping or not watch.silent)
         observers: list[Observer] = [watch.observe]
         tests = [watch.test, *call.stopping]
         if call.history:
@@ -96,12 +98,14 @@ class Automatic:
         def whole(result: Result) -> Result:
             course = recorder.history() if recorder.rows else watch.course()
             method = result.method if self.label == "auto" else self.label
-            return altered(result, history=course, method=method, engine_note=quick)
+            note = "" if result.engine == "c" else quick
+            return altered(result, history=course, method=method, engine_note=note)
 
         try:
             result = solve_problem(
-                problem, numbers, limits, warm=call.warm, observers=observers, tests=tests
-            )
+                problem, numbers, limits, warm=call.warm, watch=None if seen else watch,
+                observers=observers, tests=tests,
+            )  # fmt: skip
         except Interrupted as halt:
             halt.result = halt.result and whole(halt.result)
             raise
@@ -128,6 +132,7 @@ def solve_problem(
     limits: Limits,
     *,
     warm: WarmStart | None = None,
+    watch: Watch | None = None,
     observers: Sequence[Observer] = (),
     tests: Sequence[StoppingTest] = (),
 ) -> Result:
@@ -142,6 +147,8 @@ def solve_problem(
             the barrier iteration starts from x0, these multipliers and a small ν, and where that
             does not solve soon, the cold solve runs. That begins with composite steps where there
             are equations alone (:mod:`casadi_hybrid.barrier.composite`).
+        watch: what records the iterates, where nobody else looks at them: then attempts run on the
+            engine in C as far as it takes them.
         observers: called with the progress, whose ``at`` is a
             :class:`~casadi_hybrid.standard_form.form.Point`, and with ``multipliers``, a function
             from its state to (lam_x, lam_g) in the user's units.
@@ -169,7 +176,7 @@ def solve_problem(
             max_time=options.max_time - elapsed,
         )
         try:
-            result = _run(program, p, bounds, left, observers, tests, attempt, iterations)
+            result = _run(program, p, bounds, left, watch, observers, tests, attempt, iterations)
         except KeyboardInterrupt as error:
             raise _interrupted(error, done, tolerances, x0) from error.__cause__
         done.append(result)
@@ -208,7 +215,7 @@ def solve_problem(
         # Rows that say the same twice share one multiplier in any parts, however large.
         restart = remultiplied(chosen)
         left = changed(options, max_iter=restart.max_iter, max_time=options.max_time - elapsed)
-        again = _run(program, p, bounds, left, (), (), restart, iterations)
+        again = _run(program, p, bounds, left, None, (), (), restart, iterations)
         iterations, elapsed = iterations + again.iterations, elapsed + again.elapsed
         spent.add(again)
         if again.success and _largest(again) < _largest(chosen):
@@ -277,12 +284,25 @@ def _run(
     p: Vector,
     bounds: Bounds,
     options: Limits,
+    watch: Watch | None,
     observers: Sequence[Observer],
     tests: Sequence[StoppingTest],
     attempt: Attempt,
     before: int,
 ) -> Result:
     x0, tolerances = attempt.start, options.tolerances
+    settings = Settings(
+        tol=options.scaled_tol, tolerances=tolerances, nu_start=attempt.nu, push=attempt.push,
+        root_first=attempt.root, cautious=attempt.cautious, near=attempt.near,
+        rescale=attempt.rescale,
+        beside=min(attempt.max_iter, options.max_iter) if attempt.beside else 0,
+    )  # fmt: skip
+    handed = None
+    if watch is not None and takes(attempt):
+        done = run_on_engine(program, p, bounds, options, attempt, settings, watch, before)
+        if isinstance(done, Result):
+            return done
+        handed = done if isinstance(done, Handed) else None
     try:
         form = StandardForm(
             program, bounds, p, x0, attempt.relaxation,
@@ -292,29 +312,32 @@ def _run(
     except EvaluationError as error:
         return undefined_result(program, bounds, p, x0, tolerances, error)
     trail = Trail(tolerances.feasibility)
-    settings = Settings(
-        tol=options.scaled_tol, tolerances=tolerances, nu_start=attempt.nu, push=attempt.push,
-        root_first=attempt.root, cautious=attempt.cautious, near=attempt.near,
-        rescale=attempt.rescale,
-        beside=min(attempt.max_iter, options.max_iter) if attempt.beside else 0,
-    )  # fmt: skip
+    ray, patience = RayTest(bounds, tolerances), Patience(attempt.max_iter, tolerances)
     method = Composite if attempt.composite else Barrier
     barrier = method(form, settings, attempt.warm)
+    earlier = None
+    if handed is not None:
+        assert isinstance(barrier, Barrier)
+        assert watch is not None
+        earlier = handed.resume(barrier, trail, watch, ray, patience, before)
     try:
+        if handed is not None and handed.interrupted:
+            raise interrupted_on_engine(handed, earlier)
         outcome = iterate(
             Oracle(program.functions, p),
             barrier,
             Start(x0, np.zeros(program.m)),
             [
-                RayTest(bounds, tolerances),
+                ray,
                 KKTTest(tolerances),
                 *tests,
                 LimitTest(1 if attempt.beside else options.max_iter, options.max_time),
-                Patience(attempt.max_iter, tolerances),
+                patience,
             ],
             tolerances,
             [trail, *(partial(observe, multipliers=barrier.multipliers) for observe in observers)],
             before,
+            earlier,
         )
     except Interrupted as halt:
         halt.result = make_result(program, barrier, halt.result, tolerances, x0, trail)

@@ -9,6 +9,7 @@ import numpy as np
 
 from casadi_hybrid.barrier.barrier import Barrier
 from casadi_hybrid.barrier.iterate import Iterate
+from casadi_hybrid.barrier.pace import BESIDE, FITS, OUTSIDE
 from casadi_hybrid.basics.arrays import largest, rough_sum
 from casadi_hybrid.basics.errors import EvaluationError
 from casadi_hybrid.basics.inputs import Vector
@@ -24,12 +25,6 @@ from casadi_hybrid.standard_form.certificate import STATIONARY_VIOLATION, violat
 from casadi_hybrid.standard_form.form import Linearization, Point, StandardForm
 from casadi_hybrid.stopping import Progress
 
-# How far, relative to max(1, |bound|), constraints without multipliers are moved to have some. The
-# gradients of rows that touch grow with the root of it, and multipliers fall with that: here
-# multiplier times distance is a tenth of a tolerance of 1e-6, and the distance a thousand times
-# rounding.
-BESIDE = 1e-13
-_OUTSIDE, _FITS = 10.0, 0.5
 _ASIDE, _NEAR = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3), 1e-7
 
 
@@ -49,16 +44,16 @@ class Trail:
     step: Vector | None = None
     feasible: Progress | None = None
     beside: Progress | None = None
-    _x: Vector | None = None
+    x_before: Vector | None = None
 
     def __call__(self, progress: Progress) -> None:
         """Look at one iterate."""
         x = progress.state.x
-        if self._x is not None:
-            step = x - self._x
+        if self.x_before is not None:
+            step = x - self.x_before
             if rough_sum(step):
                 self.step = step
-        self._x = x
+        self.x_before = x
         if progress.residuals.feasibility <= self.feasibility:
             self._look_beside(progress)
             known = self.feasible
@@ -69,9 +64,9 @@ class Trail:
     def _look_beside(self, progress: Progress) -> None:
         r, known = progress.residuals, self.beside
         carry = progress.state.carry
-        if r.feasibility < _OUTSIDE * BESIDE or carry.restoration is not None:
+        if r.feasibility < OUTSIDE * BESIDE or carry.restoration is not None:
             return
-        fits = _FITS * max(1.0, largest(carry.at.raw_gradient))
+        fits = FITS * max(1.0, largest(carry.at.raw_gradient))
         if known is None or r.stationarity <= max(known.residuals.stationarity, fits):
             self.beside = progress
 
@@ -156,7 +151,7 @@ def _aside(form: StandardForm, at: Point) -> tuple[Vector, WarmStart] | None:
         if trial is None:
             return None
         violation = largest(violations(trial.raw_g, bounds.lbg, bounds.ubg))
-        if violation >= _OUTSIDE * BESIDE:
+        if violation >= OUTSIDE * BESIDE:
             none = WarmStart(np.zeros_like(at.x), np.zeros_like(at.raw_g))
             return None if violation > _NEAR else (trial.x, none)
     return None

@@ -19,6 +19,8 @@ its solution.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from casadi_hybrid.barrier.elastic import (
@@ -61,6 +63,17 @@ _LEAP = 10  # steps of iterates that run away before the first leap
 _UNDEFINED = 10  # steps without a second derivative
 
 
+@dataclass(frozen=True)
+class Begun:
+    """An iteration that was begun elsewhere: its iterate, the steps until then, and whether rows of
+    A are known to be dependent.
+    """
+
+    iterate: Iterate
+    t: int
+    dependent: bool
+
+
 class Barrier:
     """Interior-point iteration on one standard form (one solve)."""
 
@@ -72,6 +85,7 @@ class Barrier:
         self.form = form
         self.settings = settings
         self._warm = warm
+        self.begun: Begun | None = None
         self._dependent = False
         self._undefined = 0
         self._asked: tuple[Iterate, tuple[Vector, Vector]] | None = None
@@ -92,13 +106,17 @@ class Barrier:
     def init(self, oracle: Oracle, start: Start) -> State:
         """Push the start into the bounds and estimate multipliers by least squares.
 
-        A warm start is the start as it is, from which the first step is that of the hot mode.
+        A warm start is the start as it is, from which the first step is that of the hot mode. An
+        iteration that was ``begun`` elsewhere goes on from there.
         """
+        if self.begun is not None:
+            self._dependent = self.begun.dependent
+            return self._sharpened(self.begun.iterate, self.begun.t)
         given = None if self._warm is None else self._given(self._warm)
         if given is None:
-            return self._state(self._cold(), 0)
+            return self.state_of(self._cold(), 0)
         self._warm_start_waits = True
-        return self._state(given, 0)
+        return self.state_of(given, 0)
 
     def _cold(self) -> Iterate:
         """Where the barrier iteration begins.
@@ -154,7 +172,7 @@ class Barrier:
         )  # fmt: skip
         if hot is not None:
             return self._sharpened(hot, t + spent)
-        return self._state(self._cold(), t + spent)
+        return self.state_of(self._cold(), t + spent)
 
     def _nearby(self, it: Iterate, warm: WarmStart) -> Iterate:
         """The given multipliers, those of bounds at least on the central path of ν.
@@ -214,7 +232,7 @@ class Barrier:
             return self._restore(iterate, state.t), None
         far = self._leap(iterate.at)
         if far is not None:
-            return self._state(changed(iterate, at=far), state.t + 1), None
+            return self.state_of(changed(iterate, at=far), state.t + 1), None
         iterate = self._lower_barrier(iterate, state.t)
         iterate, spent, solved = self._polish(iterate)
         if solved:
@@ -327,11 +345,11 @@ class Barrier:
                 raise StallError(StopReason.LOCALLY_INFEASIBLE, str(error)) from error
             if r.least is None:
                 raise
-            return self._state(r.least, t)
+            return self.state_of(r.least, t)
         moved = changed(it, at=at, restoration=restoration)
         if restoration is None:  # acceptable to the filter again
             moved = _marked(self._resumed(moved, r.goal), t + 1)
-        return self._state(moved, t + 1)
+        return self.state_of(moved, t + 1)
 
     def _elastic(self, it: Iterate, r: Elastic, t: int) -> State:
         """The least ‖c‖₁ first; where that leads no further, the least ‖c‖₂, which can prove it."""
@@ -348,7 +366,7 @@ class Barrier:
         merit = Merit(self.form, moved)
         if restored(it, merit.theta, merit.phi):
             moved = _marked(after_elastic(self.form, moved), t + 1)
-        return self._state(moved, t + 1)
+        return self.state_of(moved, t + 1)
 
     def _proof(self, it: Iterate, r: Elastic) -> Iterate | None:
         """The iterate as the end of the solve, where ‖c‖₁ is stationary; else None."""
@@ -418,7 +436,7 @@ class Barrier:
         if it.restoration is None and self._solved(it) and self._plain_merit(it) > 1.0:
             it, spent = sharpened(self.form, self._kernel, it, self._solved, self._plain_merit)
             t += spent
-        return self._state(it, t)
+        return self.state_of(it, t)
 
     def _plain_merit(self, it: Iterate) -> float:
         """The residuals that nothing excuses, in units of their tolerances."""
@@ -444,7 +462,8 @@ class Barrier:
     def _least_squares(self, at: Point, z_lower: Vector, z_upper: Vector) -> Vector:
         return least_squares_multipliers(self.form, self._kernel, at, z_lower, z_upper)
 
-    def _state(self, it: Iterate, t: int) -> State:
+    def state_of(self, it: Iterate, t: int) -> State:
+        """The state of an iterate after step t."""
         lam_g = self._multipliers(it)[1]
         return State(it.at.x, lam_g, self._no_memory, lam_g, t, it)
 

@@ -127,4 +127,4 @@ class Composite(Barrier):
         none = np.zeros(self.form.n)
         y = self._step.multipliers(_evaluated(at), guards)
         it = Guarded(at, y, none, none, 0.0, Filter.start(at.theta), guards=guards)
-        return self._state(it, t)
+        return self.state_of(it, t)

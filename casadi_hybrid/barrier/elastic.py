@@ -34,6 +34,7 @@ PENALTY = 1e3
 _REDUCTION = 0.9
 _CURVATURE_OF_F = 1e-8  # what of ∇²f is left in the Hessian: too little to matter
 _SMALL = 1e-4
+_FLOOR = 1e-12  # of its own barrier parameter
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +173,7 @@ def begin_elastic(form: StandardForm, it: Iterate, theta: float) -> Iterate:
     z_lower = np.concatenate((np.minimum(it.z_lower, PENALTY), nu / p, nu / n))
     z_upper = np.concatenate((np.minimum(it.z_upper, PENALTY), np.zeros(2 * form.m)))
     start = Filter.start(float(np.abs(at.c).sum()))
-    inner = Iterate(at, np.zeros(form.m), z_lower, z_upper, nu, start, floor=1e-12)
+    inner = Iterate(at, np.zeros(form.m), z_lower, z_upper, nu, start, floor=_FLOOR)
     return replace(it, restoration=Elastic(elastic, inner, theta))
 
 

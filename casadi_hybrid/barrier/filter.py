@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+_MOST, _LEAST = 1e4, 1e-4  # of theta at the start, or of one
+
 
 @dataclass(frozen=True, slots=True)
 class Filter:
@@ -20,12 +22,12 @@ class Filter:
     @property
     def theta_max(self) -> float:
         """Violation no trial point may exceed."""
-        return 1e4 * max(1.0, self.theta_start)
+        return _MOST * max(1.0, self.theta_start)
 
     @property
     def theta_min(self) -> float:
         """Violation below which the barrier function has to decrease."""
-        return 1e-4 * max(1.0, self.theta_start)
+        return _LEAST * max(1.0, self.theta_start)
 
     def blocks(self, theta: float, phi: float, reach: float = 1.0) -> bool:
         """Whether (θ, φ) is refused; far out θ_max grows by ``reach`` = ‖w‖_∞^½."""

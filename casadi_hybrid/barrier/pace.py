@@ -7,6 +7,13 @@ from dataclasses import dataclass, replace
 FEASIBLE = 1e-6
 CRAWL, STALL, ROUNDS = 20, 50, 5
 _THETA, _F, _ERROR = 0.99, 1e-3, 0.9
+CONVERGING = 0.5  # residuals that fall by more from step to step converge
+# How far, relative to max(1, |bound|), constraints without multipliers are moved to have some. The
+# gradients of rows that touch grow with the root of it, and multipliers fall with that: here
+# multiplier times distance is a tenth of a tolerance of 1e-6, and the distance a thousand times
+# rounding.
+BESIDE = 1e-13
+OUTSIDE, FITS = 10.0, 0.5  # of a violation that is one, and of multipliers that balance the slope
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,13 +33,13 @@ class RayTest:
     bounds: Bounds
     tolerances: Tolerances
     _seen: float = np.inf
-    _size: float = np.inf
+    size_before: float = np.inf
 
     def __call__(self, progress: Progress) -> StopReason | None:
         """Return UNBOUNDED, DIVERGED (beyond 1e20) or None."""
         at = progress.state.carry.at
-        size, before = at.reach, self._size
-        self._size = size
+        size, before = at.reach, self.size_before
+        self.size_before = size
         if size < _LARGE:
             return None
         if self.tolerances.merit(progress.residuals) <= 1.0:

@@ -224,7 +224,7 @@ def _over_threads(
     assert not isinstance(engine, str)
     first = {**next(each_solve(given, solves, len(warm)))}
     start = _checked(runner, {**first, "p": _p(runner, first)}, 0, warm)
-    space = engine.prepare(start.bounds, start.x0, start.p)
+    space = engine.prepare(start.bounds)
     places = space.places_in, space.places_out
     numbers = _numbers(given, solves, warm, start, space.places_in)
     for k in _doubtful(numbers, space.places_in).tolist():

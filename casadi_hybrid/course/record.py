@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -87,7 +87,7 @@ class Watch:
     divergence: float = np.inf
     _rows: list[tuple[Any, ...]] = field(default_factory=list)
     _times: list[float] = field(default_factory=list)
-    _x: Vector | None = None
+    x_before: Vector | None = None
     _stop: bool = False
     _began: float = field(default_factory=time.perf_counter)
     _before: int = 0
@@ -141,6 +141,36 @@ class Watch:
             self.hold(until)
         self._show(row, None)
 
+    def now(self) -> float:
+        """Seconds since the first use."""
+        return time.perf_counter() - self._began
+
+    def take(self, rows: Sequence[Sequence[float]], before: int, began: float) -> None:
+        """Record iterates of one attempt by their numbers, :data:`LISTED` and the seconds.
+
+        Args:
+            rows: their numbers, the steps and the seconds counted in the attempt.
+            before: steps taken in earlier attempts.
+            began: :meth:`now` at the attempt's start.
+        """
+        for t, *numbers, elapsed in rows:
+            step = before + int(t)
+            if before != self._before:
+                self._before = before
+                if self._rows and step == self._rows[-1][0]:
+                    continue
+            while self._rows and self._rows[-1][0] < step - 1:
+                self._rows.append(_held(self._rows[-1]))
+                self._times.append(began + elapsed)
+            self._rows.append((step, *numbers))
+            self._times.append(began + elapsed)
+
+    def drop(self, since: int) -> None:
+        """Forget the iterates from step ``since`` on, which will be seen again."""
+        while self._rows and self._rows[-1][0] >= since:
+            self._rows.pop()
+            self._times.pop()
+
     def _show(self, row: tuple[Any, ...], record: IterationRecord | None) -> None:
         """Keep the row; log and hand on the record with its numbers."""
         self._rows.append(row)
@@ -185,14 +215,14 @@ class Watch:
         """Whether this is the start of another attempt, after iterates of those before."""
         if progress.before == self._before:
             return False
-        self._before, self._x = progress.before, progress.state.x
+        self._before, self.x_before = progress.before, progress.state.x
         return bool(self._rows) and progress.t == self._rows[-1][0]
 
     def _row(self, progress: Progress) -> tuple[Any, ...]:
         """The numbers of :data:`LISTED`."""
         state, residuals = progress.state, progress.residuals
-        moved = 0.0 if self._x is None else largest(state.x - self._x)
-        self._x = state.x
+        moved = 0.0 if self.x_before is None else largest(state.x - self.x_before)
+        self.x_before = state.x
         carry = state.carry
         alpha_pr = alpha_du = 1.0 if self._rows else 0.0
         if carry.restoration is not None:

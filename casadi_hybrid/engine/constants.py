@@ -13,7 +13,20 @@ from dataclasses import MISSING, fields
 from types import ModuleType
 from typing import Any
 
-from casadi_hybrid.barrier import hot, inertia, iterate, merit, newton, pace, polish, rays
+from casadi_hybrid.barrier import (
+    barrier,
+    elastic,
+    filter,
+    hot,
+    inertia,
+    iterate,
+    leap,
+    merit,
+    newton,
+    pace,
+    polish,
+    rays,
+)
 from casadi_hybrid.kernel import factorization, kernel
 from casadi_hybrid.point import kkt, residuals
 from casadi_hybrid.standard_form import form
@@ -44,10 +57,20 @@ _TABLE: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
         ("_EPS", "_GAMMA_THETA", "_GAMMA_PHI", "_DELTA", "_S_THETA", "_S_PHI", "_ETA", "DAMPING"),
     ),
     (inertia, ("_FIRST", "_LEAST", "_LARGEST", "_OFTEN", "_STEEPER", "_IMPLAUSIBLE", "_EPS")),
-    (pace, ("FEASIBLE", "CRAWL", "STALL", "ROUNDS", "_THETA", "_F", "_ERROR")),
+    (
+        pace,
+        (
+            *("FEASIBLE", "CRAWL", "STALL", "ROUNDS", "_THETA", "_F", "_ERROR"),
+            *("CONVERGING", "BESIDE", "OUTSIDE", "FITS"),
+        ),
+    ),
+    (barrier, ("_CLEAR", "_LATE", "_FAR_OFF", "_NU_FAR_OFF", "_SHIFT_NEARBY")),
+    (filter, ("_MOST", "_LEAST")),
+    (elastic, ("PENALTY", "_REDUCTION", "_CURVATURE_OF_F", "_SMALL", "_FLOOR")),
+    (leap, ("_FROM",)),
     (form, ("DENSE_LIMIT", "SCALE_GOAL", "_EVEN", "EASED", "_EPS", "ROOM")),
     (kkt, ("_FAR", "_TINY", "_HUGE")),
-    (rays, ("_LARGE",)),
+    (rays, ("_LARGE", "SLOPE")),
     (residuals, ("HUGE_MULTIPLIER", "ROUNDING", "HALF_DIGIT", "_NEGLIGIBLE", "_PULL", "_CONSTANT")),
     (kernel, ("REFINEMENTS", "_ROUNDING")),
     (factorization, ("SINGULAR", "ACCURATE", "REFINEMENTS")),

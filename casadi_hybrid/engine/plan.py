@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes as ct
 import threading
-from collections.abc import Callable
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -30,15 +29,13 @@ class Plan:
         library: the engine.
         problem: with second derivatives.
         bounds: which variables are fixed, and which rows are equations, is read from them.
-        derivatives: nonzeros of J_g at some point, by which rows find the variables they are
-            eliminated with.
 
     Attributes:
         data: the structure that C reads.
         doubles, ints: numbers and whole numbers of memory for one solve.
     """
 
-    def __init__(self, library: Any, problem: Problem, bounds: Bounds, derivatives: Vector) -> None:
+    def __init__(self, library: Any, problem: Problem, bounds: Bounds) -> None:
         self._kept: list[Any] = []
         selection = selection_of(bounds)
         structure = structure_of(problem, selection.free, selection.rows, selection.slack_rows)
@@ -69,7 +66,7 @@ class Plan:
         )  # fmt: skip
         K = Compressed.of(layout)
         values = np.ones(K.rows.size)
-        values[layout.at_A[: structure.J_kept.size]] = derivatives[structure.J_kept]
+        values[layout.at_A[: structure.J_kept.size]] = _sizes(problem)[structure.J_kept]
         partner = partners(library, K, values)
         self._tables = Tables.of(library, K, elimination(K, partner))
         self.data.ldl = self._tables.analysis
@@ -108,20 +105,29 @@ def _kinds_of_g(bounds: Bounds) -> NDArray[np.int8]:
     return np.where(absent, ABSENT, kinds).astype(np.int8)
 
 
+def _sizes(problem: Problem) -> Vector:
+    """J_g's nonzeros at a point that depends on nothing, by which rows are paired with variables.
+
+    Not at the start of a solve: what was solved first would decide the last bits of all others.
+    """
+    point = [(37 * np.arange(size) % 101 + 1) / 102 for size in (problem.n, problem.n_p)]
+    J = problem.functions.first(*point)[3]
+    values = np.array(J.nonzeros(), dtype=np.float64)
+    return np.where(np.isfinite(values), values, 1.0)
+
+
 _lock = threading.Lock()
 _plans: WeakKeyDictionary[Problem, dict[bytes, Plan]] = WeakKeyDictionary()
 
 
-def plan_of(
-    library: Any, problem: Problem, bounds: Bounds, derivatives: Callable[[], Vector]
-) -> Plan:
+def plan_of(library: Any, problem: Problem, bounds: Bounds) -> Plan:
     """The plan for bounds of these kinds; made where it is not among the last few."""
     key = kinds_of(bounds)
     with _lock:
         kept = _plans.setdefault(problem, {})
         found = kept.get(key)
     if found is None:
-        made = Plan(library, problem, bounds, derivatives())
+        made = Plan(library, problem, bounds)
         with _lock:
             # Another thread may have been first: one plan for all, for it decides the last bits.
             found = kept.get(key)

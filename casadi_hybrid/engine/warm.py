@@ -6,19 +6,17 @@ import threading
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
-from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.engine.library import engine, engine_status
 from casadi_hybrid.engine.plan import plan_of
 from casadi_hybrid.engine.solved import Solved
 from casadi_hybrid.engine.workspace import Workspace, trigger
 from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.bounds import Bounds
-from casadi_hybrid.problem.functions import Fused
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.stopping import Limits
 
-SOLVED, OTHER_PATTERN = 0, 1
+SOLVED, OTHER_PATTERN, LARGE = 0, 1, 8
 _KINDS = 4  # of bounds between which a solver may change without anything to be made
 WORDS = (
     "the warm mode solved it",
@@ -66,7 +64,7 @@ class Engine:
             space = self.spaces[0]
             status = self._run(space, numbers, start, limits)
         if status == OTHER_PATTERN:
-            space = self.prepare(numbers.bounds, numbers.x0, numbers.p)
+            space = self.prepare(numbers.bounds)
             status = self._run(space, numbers, start, limits)
         return space.solved() if status == SOLVED else WORDS[status]
 
@@ -79,20 +77,16 @@ class Engine:
         space.limit(limits)
         return space.warm(start.working_set)
 
-    def prepare(self, bounds: Bounds, x0: Vector, p: Vector) -> Workspace:
+    def prepare(self, bounds: Bounds) -> Workspace:
         """The workspace for bounds of these kinds."""
         problem = self._problem()
         assert problem is not None  # whoever asks has it
-        functions = problem.functions
-
-        def derivatives() -> Vector:
-            fused = Fused(functions.first, functions)
-            return fused.part(fused(x0, p), 3)
-
-        plan = plan_of(self.library, problem, bounds, derivatives)
+        plan = plan_of(self.library, problem, bounds)
         found = next((space for space in self.spaces if space.plan is plan), None)
         if found is None:
-            found = Workspace(self.library, plan, functions, self.evaluate)
+            found = Workspace(
+                self.library, plan, problem.functions, self.evaluate, problem.feasibility
+            )
         self.use(found)
         return found
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.engine.cold import Cold
 from casadi_hybrid.engine.plan import Plan
 from casadi_hybrid.engine.solved import Solved
 from casadi_hybrid.engine.structures import (
@@ -61,7 +62,9 @@ class Workspace:
         addresses: of what a run of the warm mode is handed, and of it.
     """
 
-    def __init__(self, library: Any, plan: Plan, functions: Functions, evaluate: int) -> None:
+    def __init__(
+        self, library: Any, plan: Plan, functions: Functions, evaluate: int, feasibility: bool
+    ) -> None:
         data = plan.data
         n, m, J = data.n_x, data.n_g, data.nnz_J
         self.plan = plan
@@ -87,7 +90,9 @@ class Workspace:
         )
         self._doubles = np.empty(max(1, plan.doubles))
         self._ints = np.empty(max(1, plan.ints), dtype=np.int32)
-        self._warm = library.hybrid_warm
+        self._warm, self._library, self._plan = library.hybrid_warm, library, plan
+        self.feasibility = feasibility
+        self.cold: Cold | None = None
         self.addresses = {
             "plan": ct.addressof(plan.data),
             "functions": ct.addressof(self._functions),
@@ -98,6 +103,12 @@ class Workspace:
         }
         self._call = tuple(self.addresses.values())
         self.addresses["warm"] = ct.cast(self._warm, ct.c_void_p).value or 0
+
+    def cold_mode(self) -> Cold:
+        """The memory of the cold mode, made where it is asked for."""
+        if self.cold is None:
+            self.cold = Cold(self._library, self._plan, self.addresses)
+        return self.cold
 
     def limit(self, limits: Limits) -> None:
         """Set the tolerances of the runs to come."""

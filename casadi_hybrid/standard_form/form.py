@@ -230,6 +230,13 @@ class StandardForm:
             self.undefined = error
             return None
 
+    def remember_undefined(self, x: Vector) -> None:
+        """Set ``undefined`` by an x where a function is known not to be defined."""
+        try:
+            self.evaluator.first(x)
+        except EvaluationError as error:
+            self.undefined = error
+
     def with_slacks(self, at: Point) -> Vector:
         """``at.w`` with every slack at the value of its row."""
         w = at.w.copy()

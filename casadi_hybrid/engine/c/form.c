@@ -220,10 +220,11 @@ int hybrid_evaluate(hybrid_form *form, hybrid_point *point, const double *known_
     return 0;
 }
 
-int hybrid_hessian(hybrid_form *form, const hybrid_point *at, const double *y, double *W) {
+int hybrid_hessian(hybrid_form *form, const hybrid_point *at, const double *y, double objective,
+                   double *W) {
     const hybrid_plan *plan = form->plan;
     const hybrid_functions *functions = form->functions;
-    double scale = form->scale_f, began;
+    double scale = objective * form->scale_f, began;
     int failed;
     memset(form->lam, 0, (size_t)plan->n_g * sizeof(double));
     for (int i = 0; i < plan->m; i++)

@@ -109,7 +109,7 @@ static int model_step(hot *h) {
     const hybrid_plan *plan = form->plan;
     hybrid_model *model = &h->model;
     int status;
-    if (hybrid_hessian(form, h->at, h->y, model->W)) return HYBRID_UNDEFINED;
+    if (hybrid_hessian(form, h->at, h->y, 1.0, model->W)) return HYBRID_UNDEFINED;
     hybrid_pull(plan, h->at->A, h->y, model->force);
     for (int i = 0; i < plan->n; i++) model->force[i] += h->at->gradient[i];
     status = hybrid_solve_model(model, form, h->at, h->z_lower, h->z_upper);

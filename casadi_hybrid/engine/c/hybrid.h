@@ -86,8 +86,12 @@ enum {
     HYBRID_EXCUSED = 6,         /* rounding may excuse a residual: for the careful path to judge */
     HYBRID_LIMIT = 7,           /* max_iter */
     HYBRID_LARGE = 8,           /* x or multipliers of a size that has to be looked at */
+    HYBRID_BAD_NUMBERS = 9,     /* numbers that are not finite, or bounds that cross */
     HYBRID_COLD = 10,           /* neither multipliers nor a working set to begin with */
-    HYBRID_BAD_NUMBERS = 9      /* numbers that are not finite, or bounds that cross */
+    HYBRID_PAUSED = 11,         /* not at the end: to be called again */
+    HYBRID_BLOCKED = 12,        /* the filter accepts no step, or nothing improves any more */
+    HYBRID_FAR = 13,            /* the iterates run away */
+    HYBRID_FULL = 14            /* the filter has no room for another pair */
 };
 
 typedef struct {
@@ -141,6 +145,90 @@ typedef struct {
 void hybrid_warm_batch(const hybrid_plan *plan, const hybrid_functions *functions,
                        const hybrid_slope *slope, const hybrid_numbers *common, double *doubles,
                        int *ints, const hybrid_batch *batch, long long begin, long long end);
+
+/* --- The cold mode: the barrier method ------------------------------------------------------- */
+
+/* Pairs that a filter holds at most. */
+#define HYBRID_FILTER 128
+
+/* When something last improved. */
+typedef struct {
+    double nu, theta, f, error;
+    int t, made, rounds; /* rounds: restorations since then */
+} hybrid_mark;
+
+/* One iterate. A state of the mode is one of these and what hybrid_state has besides. */
+typedef struct {
+    double *w, *y, *z_lower, *z_upper; /* n, m, n, n */
+    double *filter;                    /* 2 HYBRID_FILTER: pairs (theta, phi) */
+    double nu, floor, shift;
+    double theta_start;    /* theta that set the filter's scale */
+    double alpha, alpha_z; /* the parts of the last Newton step taken, if it was one */
+    hybrid_mark mark;
+    int entries;           /* of the filter */
+    int flat, dependent;   /* steps in a row in which K was singular without sigma, or epsilon */
+    int tiny, cut;         /* tiny steps in a row, steps that the search cut to a small part */
+    int fresh;             /* whether nu has just fallen */
+    int guessed;           /* whether there is an active set of before */
+    int stepped, crossed;  /* whether a Newton step, or one on an active set, has led here */
+    int watching;          /* whether there is an iterate to go back to */
+    int t;
+} hybrid_iterate;
+
+/* How an attempt starts and ends. */
+typedef struct {
+    double nu, floor, push; /* barrier parameter, its floor, relative distance from the bounds */
+    double divergence;      /* largest |x| and -f */
+    double max_time;
+    double pause;           /* seconds after which to come back for a moment */
+    int t0;                 /* steps that were taken before the first iterate */
+    int patience;           /* steps of this attempt */
+    int near;               /* whether the multipliers are those of a problem nearby */
+    int dense;              /* whether to look at the rank of A */
+    int feasibility;        /* whether there is no objective */
+} hybrid_attempt;
+
+/* Numbers of one row: iter, obj, inf_pr, inf_du, compl, mu, d_norm, alpha_pr, alpha_du,
+ * regularization_size, and the seconds since the start. */
+#define HYBRID_ROW 11
+
+/* Where an attempt is: enough to go on from in Python. Arrays are the caller's. */
+typedef struct {
+    /* now: the iterate whose step is due. watched: the one to go back to. best: that with the
+     * least residuals; feasible: of the feasible ones that with the least f; beside: the one a
+     * little outside whose multipliers fit. t < 0 where there is none. */
+    hybrid_iterate now, watched, best, feasible, beside;
+    int *guess;                    /* n: the active set of now.guessed */
+    double *x_before, *last_step;  /* n_x: x of the iterate before, and the last step not zero */
+    double *x_undefined;           /* n_x: the last trial point where a function was not defined */
+    double merit_before, reach_before;
+    hybrid_residuals of_best, of_beside;
+    double least_f;                /* f of feasible */
+    int looked;                    /* iterates looked at */
+    double *rows;                  /* HYBRID_ROW numbers for each iterate */
+    int capacity, count;           /* rows there is room for, and written */
+    int stepped;                   /* whether last_step is one */
+    int rows_dependent;
+    int undefined;                 /* trial points where a function was not defined */
+} hybrid_state;
+
+/* Bytes of its own, numbers and whole numbers of memory that an attempt needs; `dense`: whether
+ * some will look at the rank of A. */
+void hybrid_cold_memory(const hybrid_plan *plan, int dense, long long *bytes, long long *doubles,
+                        long long *ints);
+
+/* The numbers of arrays that the state of an attempt needs; hybrid_cold_attach puts them there. */
+long long hybrid_state_doubles(const hybrid_plan *plan);
+void hybrid_state_attach(const hybrid_plan *plan, double *doubles, int *guess,
+                         hybrid_state *state);
+
+/* Begins an attempt in memory that is kept until it ends. Returns HYBRID_PAUSED, or why not. */
+int hybrid_cold_begin(const hybrid_plan *plan, const hybrid_functions *functions,
+                      const hybrid_numbers *numbers, const hybrid_attempt *attempt, void *bytes,
+                      double *doubles, int *ints, hybrid_state *state, hybrid_answer *answer);
+/* Goes on until it ends, rows are full or a pause is due (HYBRID_PAUSED). With HYBRID_SOLVED the
+ * answer is complete; with any other status the state says where to go on. */
+int hybrid_cold_run(void *bytes);
 
 /* Functions behind CasADi's buffers: inputs are copied to fixed places, `evaluate` is called on
  * `raw`, and the outputs lie in `out`. */

@@ -5,8 +5,11 @@
 #include "constants.h"
 #include "hybrid.h"
 
-/* A solution of the kernel whose residual, relative to the right-hand side, is larger is in doubt. */
+/* A solution of the kernel whose residual, relative to the right-hand side and to the product of
+ * the largest entries of K and of the solution, is larger is in doubt. */
 #define HYBRID_REFINED 1e-10
+/* Factors that have grown more say nothing certain of the inertia, where a pivot is in doubt. */
+#define HYBRID_GROWTH 1e6
 
 /* Memory that is handed out piece by piece; without a base it only counts. */
 typedef struct {
@@ -54,8 +57,9 @@ int hybrid_make_form(hybrid_form *form, hybrid_point *start);
 /* The functions at point->w. `known_x`: the x to which the user's values in the point belong, NULL
  * for none. Returns 0, or 1 where they are not defined. */
 int hybrid_evaluate(hybrid_form *form, hybrid_point *point, const double *known_x);
-/* The Hessian of f + y'c, scaled, into W. Returns 0, or 1 where it is not defined. */
-int hybrid_hessian(hybrid_form *form, const hybrid_point *at, const double *y, double *W);
+/* The Hessian of objective f + y'c, scaled, into W. Returns 0, or 1 where it is not defined. */
+int hybrid_hessian(hybrid_form *form, const hybrid_point *at, const double *y, double objective,
+                   double *W);
 /* (y, z_lower, z_upper) of the standard form for the user's multipliers, and back. */
 void hybrid_multipliers_in(const hybrid_form *form, double *y, double *z_lower, double *z_upper);
 void hybrid_multipliers_out(const hybrid_form *form, const hybrid_point *at, const double *y,
@@ -97,6 +101,8 @@ typedef struct {
 } hybrid_kernel;
 
 void hybrid_place_kernel(const hybrid_plan *plan, hybrid_arena *arena, hybrid_kernel *kernel);
+/* Whether kernel->solution is accurate; `residual`: its own, relative to kernel->right. */
+int hybrid_refined(const hybrid_plan *plan, const hybrid_kernel *kernel, double residual);
 /* Factors K(shift, epsilon) with rows and columns of pinned entries those of the identity.
  * Returns 0 with m negative eigenvalues, 1 with another number, 2 where it is singular, 3 in
  * doubt. */

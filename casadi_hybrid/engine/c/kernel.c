@@ -19,6 +19,16 @@ void hybrid_place_kernel(const hybrid_plan *plan, hybrid_arena *arena, hybrid_ke
     kernel->pinned = hybrid_take_ints(arena, plan->n);
 }
 
+int hybrid_refined(const hybrid_plan *plan, const hybrid_kernel *kernel, double residual) {
+    int size = plan->n + plan->m;
+    double right, product;
+    if (residual <= HYBRID_REFINED) return 1;
+    /* Where x is large K x has rounding of its own. */
+    right = hybrid_largest(size, kernel->right);
+    product = hybrid_largest(plan->nnz_K, kernel->K) * hybrid_largest(size, kernel->solution);
+    return residual * right <= HYBRID_REFINED * (right + product);
+}
+
 int hybrid_factor_pinned(const hybrid_plan *plan, const double *W, const double *A, double shift,
                          double epsilon, hybrid_kernel *kernel) {
     const int *pinned = kernel->pinned;
@@ -57,5 +67,5 @@ int hybrid_solve_pinned(const hybrid_plan *plan, const double *W, const double *
                                 HYBRID_KERNEL_REFINEMENTS);
     memcpy(dw, kernel->solution, (size_t)plan->n * sizeof(double));
     memcpy(dy, kernel->solution + plan->n, (size_t)plan->m * sizeof(double));
-    return residual <= HYBRID_REFINED ? 0 : 3;
+    return hybrid_refined(plan, kernel, residual) ? 0 : 3;
 }

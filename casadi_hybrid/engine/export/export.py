@@ -23,7 +23,6 @@ from casadi_hybrid.engine.library import engine, engine_status
 from casadi_hybrid.engine.plan import ABSENT, EQUAL, OPEN, Plan, plan_of
 from casadi_hybrid.engine.structures import PlanData
 from casadi_hybrid.engine.warm import WORDS
-from casadi_hybrid.problem.functions import Fused
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.stopping import Limits
 
@@ -158,11 +157,7 @@ def write(
     functions.with_hessian("curvature")  # refuses a problem that has none
     stored = cases[0].answer
 
-    def derivatives() -> Vector:
-        fused = Fused(functions.first, functions)
-        return fused.part(fused(stored.x0, stored.p), 3)
-
-    plan = plan_of(library, problem, stored.bounds, derivatives)
+    plan = plan_of(library, problem, stored.bounds)
     generated = generate(functions, name, loops)
     core = core_of("hybrid_warm")
     text = PlanText(plan, name)

@@ -1,0 +1,177 @@
+/* The barrier parameter, the bounds and the optimality error: as barrier/iterate.py, pace.py. */
+#include <math.h>
+#include <string.h>
+
+#include "cold.h"
+
+double hybrid_next_nu(double nu, double floor) {
+    double by_factor = HYBRID_SETTINGS_KAPPA_NU * nu;
+    double by_power = pow(nu, HYBRID_SETTINGS_THETA_NU);
+    double next = by_power < by_factor ? by_power : by_factor;
+    return next > floor ? next : floor;
+}
+
+/* The least distance from a bound: a part of its size, at most that part of the interval. */
+static double room_at(double bound, double gap, double push) {
+    double size = fabs(bound), room = push * (size > 1.0 ? size : 1.0);
+    return push * gap < room ? push * gap : room;
+}
+
+void hybrid_interior(const hybrid_form *form, double push, double *w) {
+    for (int i = 0; i < form->plan->n; i++) {
+        double gap = form->upper[i] - form->lower[i];
+        if (form->has_lower[i]) {
+            double limit = form->lower[i] + room_at(form->lower[i], gap, push);
+            if (!(w[i] >= limit)) w[i] = limit;
+        }
+        if (form->has_upper[i]) {
+            double limit = form->upper[i] - room_at(form->upper[i], gap, push);
+            if (!(w[i] <= limit)) w[i] = limit;
+        }
+    }
+}
+
+static double kept_near(double z, double distance, double nu) {
+    double central = nu / distance;
+    double least = central / HYBRID_ITERATE_SPREAD, most = central * HYBRID_ITERATE_SPREAD;
+    return z < least ? least : z > most ? most : z;
+}
+
+void hybrid_safe_duals(const hybrid_form *form, const hybrid_point *at, double nu,
+                       double *z_lower, double *z_upper) {
+    for (int i = 0; i < form->plan->n; i++) {
+        if (form->has_lower[i]) z_lower[i] = kept_near(z_lower[i], at->below[i], nu);
+        if (form->has_upper[i]) z_upper[i] = kept_near(z_upper[i], at->above[i], nu);
+    }
+}
+
+void hybrid_dual_steps(const hybrid_form *form, const hybrid_point *at,
+                       const hybrid_iterate *it, hybrid_direction *d) {
+    for (int i = 0; i < form->plan->n; i++) {
+        double lower = it->z_lower[i], upper = it->z_upper[i];
+        d->dz_lower[i] = form->has_lower[i]
+                             ? (it->nu - lower * d->dw[i]) / at->below[i] - lower
+                             : 0.0;
+        d->dz_upper[i] = form->has_upper[i]
+                             ? (it->nu + upper * d->dw[i]) / at->above[i] - upper
+                             : 0.0;
+    }
+}
+
+double hybrid_share_to_zero(int count, const double *v, const double *dv, double sign,
+                            const int *has, double tau) {
+    double steepest = 0.0, share;
+    int first = -1;
+    for (int i = 0; i < count; i++) {
+        double rate;
+        if (!has[i]) continue;
+        rate = sign * dv[i] / v[i];
+        if (rate < steepest) {
+            steepest = rate;
+            first = i;
+        }
+    }
+    if (first < 0) return 1.0;
+    share = tau * v[first] / -(sign * dv[first]);
+    return share < 1.0 ? share : 1.0;
+}
+
+void hybrid_lengths(const hybrid_form *form, const hybrid_point *at, const hybrid_iterate *it,
+                    hybrid_direction *d) {
+    int n = form->plan->n;
+    double other;
+    d->tau = 1.0 - it->nu;
+    if (!(d->tau > HYBRID_SETTINGS_TAU_LEAST)) d->tau = HYBRID_SETTINGS_TAU_LEAST;
+    d->alpha = hybrid_share_to_zero(n, at->below, d->dw, 1.0, form->has_lower, d->tau);
+    other = hybrid_share_to_zero(n, at->above, d->dw, -1.0, form->has_upper, d->tau);
+    if (other < d->alpha) d->alpha = other;
+    d->alpha_z = hybrid_share_to_zero(n, it->z_lower, d->dz_lower, 1.0, form->has_lower, d->tau);
+    other = hybrid_share_to_zero(n, it->z_upper, d->dz_upper, 1.0, form->has_upper, d->tau);
+    if (other < d->alpha_z) d->alpha_z = other;
+}
+
+/* The mean size of all entries in units of 100, at least one. */
+static double excess_mean(double sum, int count) {
+    double many = count > 1 ? count : 1;
+    if (sum <= 99.0 * many) return 1.0;
+    return (sum / many > 100.0 ? sum / many : 100.0) / 100.0;
+}
+
+/* Widens [least, most] by z*(distance) where there is a bound. */
+static void widen(int count, const int *has, const double *distance, const double *z,
+                  hybrid_error *found) {
+    for (int i = 0; i < count; i++) {
+        double product;
+        if (!has[i]) continue;
+        product = distance[i] * z[i];
+        if (product < found->least) found->least = product;
+        if (product > found->most) found->most = product;
+    }
+}
+
+void hybrid_measure(const hybrid_form *form, const hybrid_point *at, const hybrid_iterate *it,
+                    double *work, hybrid_error *found) {
+    const hybrid_plan *plan = form->plan;
+    double sum_z = hybrid_sum(plan->n, it->z_lower) + hybrid_sum(plan->n, it->z_upper), of_c;
+    found->least = INFINITY;
+    found->most = -INFINITY;
+    widen(plan->n, form->has_lower, at->below, it->z_lower, found);
+    widen(plan->n, form->has_upper, at->above, it->z_upper, found);
+    hybrid_pull(plan, at->A, it->y, work);
+    for (int i = 0; i < plan->n; i++)
+        work[i] += at->gradient[i] - it->z_lower[i] + it->z_upper[i];
+    found->rest = hybrid_largest(plan->n, work) /
+                  excess_mean(hybrid_sum(plan->m, it->y) + sum_z, plan->m + form->bounds);
+    of_c = hybrid_largest(plan->m, at->c);
+    if (!(of_c <= found->rest)) found->rest = of_c;
+    found->scale = excess_mean(sum_z, form->bounds);
+}
+
+double hybrid_error_at(const hybrid_error *error, double nu) {
+    double above = error->most - nu, below = nu - error->least;
+    double products = (above > below ? above : below) / error->scale;
+    return products > error->rest ? products : error->rest;
+}
+
+void hybrid_with_barrier(hybrid_iterate *it, double nu) {
+    if (nu == it->nu) return;
+    it->nu = nu;
+    it->entries = 0;
+    it->fresh = 1;
+}
+
+/* A new mark where the violation, the objective or the error has improved. */
+static void mark(hybrid_iterate *it, double theta, double f, double error, int t) {
+    const hybrid_mark *old = &it->mark;
+    if (old->made && old->nu == it->nu) {
+        double larger = old->theta > theta ? old->theta : theta;
+        int nearer = larger > HYBRID_PACE_FEASIBLE && theta < HYBRID_PACE_THETA * old->theta;
+        int lower = f < old->f - HYBRID_PACE_F * fabs(f);
+        if (!(nearer || lower || error < HYBRID_PACE_ERROR * old->error)) return;
+    }
+    it->mark.nu = it->nu;
+    it->mark.theta = theta;
+    it->mark.f = f;
+    it->mark.error = error;
+    it->mark.t = t;
+    it->mark.made = 1;
+    it->mark.rounds = 0;
+}
+
+void hybrid_lower_barrier(hybrid_cold *cold, hybrid_iterate *it, int t) {
+    hybrid_error error;
+    double nu = it->nu, of_nu;
+    hybrid_measure(&cold->form, &cold->at->of, it, cold->work, &error);
+    /* Unscaled residuals ask for more. */
+    if (hybrid_error_at(&error, 0.0) <= cold->numbers->tol && nu <= it->floor * 1.001) {
+        it->floor *= 0.1;
+        if (it->floor < HYBRID_SETTINGS_NU_LEAST) it->floor = HYBRID_SETTINGS_NU_LEAST;
+    }
+    of_nu = hybrid_error_at(&error, nu);
+    while (nu > it->floor && of_nu <= HYBRID_SETTINGS_KAPPA_EPSILON * nu) {
+        nu = hybrid_next_nu(nu, it->floor);
+        of_nu = hybrid_error_at(&error, nu);
+    }
+    hybrid_with_barrier(it, nu);
+    mark(it, cold->at->theta, cold->at->of.f, of_nu, t);
+}

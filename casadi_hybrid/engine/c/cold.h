@@ -1,0 +1,192 @@
+/* What the pieces of the cold mode share: the barrier method of barrier/barrier.py. */
+#ifndef HYBRID_COLD_H
+#define HYBRID_COLD_H
+
+#include "internal.h"
+
+/* A point with what the filter asks of it. */
+typedef struct hybrid_spot {
+    hybrid_point of;
+    struct hybrid_spot *base; /* of the elastic problem: the point of the problem itself */
+    double theta; /* |c|_1 */
+    double logs;  /* sum of log(w - lower) + log(upper - w) */
+    int outside;  /* whether w is outside a bound by more than rounding */
+} hybrid_spot;
+
+/* The Newton direction at an iterate and how far the bounds let it go. */
+typedef struct {
+    double *dw, *dy, *dz_lower, *dz_upper;
+    double tau, alpha, alpha_z;
+} hybrid_direction;
+
+/* theta and phi_nu at one iterate, for the filter. */
+typedef struct {
+    double theta, phi;
+    double *gradient; /* of phi_nu */
+} hybrid_worth;
+
+/* The optimality error E_nu for any nu. */
+typedef struct {
+    double least, most, rest, scale;
+} hybrid_error;
+
+#define HYBRID_SPOTS 4
+
+typedef struct hybrid_cold {
+    hybrid_form form;
+    hybrid_kernel kernel;
+    const hybrid_plan *plan;
+    const hybrid_numbers *numbers;
+    const hybrid_attempt *attempt;
+    hybrid_state *state;
+    hybrid_answer *answer;
+    hybrid_spot spots[HYBRID_SPOTS];
+    /* at: where the iteration is; kept: where to go back to; the others are for trials. */
+    hybrid_spot *at, *kept, *trial, *bent;
+    hybrid_iterate now, next, watched;
+    hybrid_direction direction, other;
+    hybrid_worth worth;
+    double *W, *D, *force, *zero, *work; /* work: as long as w or x */
+    double *residual;                    /* m */
+    double *sizes;                       /* the longer of x and g */
+    double *x_now;                       /* n_x: x of the iterate whose step is due */
+    int *guess, *sides;                  /* n: the active set of before, and of now */
+    double *dense;                       /* n m: for the rank of A, where it is full */
+    double first_size;                   /* |x0| */
+    double best_merit;
+    double began, elapsed;               /* the clock at the first call; seconds since then */
+    double merit_before, reach_before;   /* of the iterate before; its x is x_before, n_x */
+    double *x_before;
+    int looked;                          /* iterates looked at */
+    hybrid_iterate before;               /* the iterate whose step is due, and its guess */
+    const int *guess_before;
+    /* The restoration, where one is under way: see elastic.c. `inner` has the problem as outer. */
+    struct hybrid_cold *inner, *outer;
+    int restoring;
+    hybrid_plan lifted;
+    int *lifted_rows, *lifted_cols;
+    hybrid_spot bases[HYBRID_SPOTS], *parked;
+    double *reference, *proximity;       /* n */
+    double *penalty, *reduced;           /* m, and the longer of n and m */
+    double theta_began, shift;
+} hybrid_cold;
+
+/* --- barrier.c: the barrier parameter, bounds and the error --------------------------------- */
+
+double hybrid_next_nu(double nu, double floor);
+/* Moves w inside its bounds by push*max(1, |bound|), at most `push` of the interval. */
+void hybrid_interior(const hybrid_form *form, double push, double *w);
+/* Keeps each z within a factor of nu/(distance). */
+void hybrid_safe_duals(const hybrid_form *form, const hybrid_point *at, double nu,
+                       double *z_lower, double *z_upper);
+/* Newton steps of z_lower and z_upper that belong to dw. */
+void hybrid_dual_steps(const hybrid_form *form, const hybrid_point *at,
+                       const hybrid_iterate *it, hybrid_direction *d);
+/* The parts of the step that w and z can take. */
+void hybrid_lengths(const hybrid_form *form, const hybrid_point *at, const hybrid_iterate *it,
+                    hybrid_direction *d);
+/* The largest alpha <= 1 with v + alpha dv >= (1 - tau) v where `has` is set. */
+double hybrid_share_to_zero(int count, const double *v, const double *dv, double sign,
+                            const int *has, double tau);
+void hybrid_measure(const hybrid_form *form, const hybrid_point *at, const hybrid_iterate *it,
+                    double *work, hybrid_error *found);
+double hybrid_error_at(const hybrid_error *error, double nu);
+/* Lowers nu as far as the error allows and marks progress. */
+void hybrid_lower_barrier(hybrid_cold *cold, hybrid_iterate *it, int t);
+/* nu becomes another one, for which the filter is empty. */
+void hybrid_with_barrier(hybrid_iterate *it, double nu);
+
+/* --- filter.c -------------------------------------------------------------------------------- */
+
+/* The functions at spot->of.w. Returns 0, or 1 where they are not defined. */
+int hybrid_visit(hybrid_cold *cold, hybrid_spot *spot);
+double hybrid_phi(const hybrid_form *form, const hybrid_spot *spot, double nu);
+/* theta, phi_nu and its gradient at an iterate. */
+void hybrid_weigh(const hybrid_form *form, const hybrid_spot *at, double nu, hybrid_worth *worth);
+double hybrid_smallest_step(const hybrid_worth *worth, double theta_start, double slope);
+/* 'f' or 'h' for an accepted trial point, 0 for a refused one. `size`: |w| at the iterate. */
+int hybrid_verdict(const hybrid_worth *worth, const hybrid_iterate *it, double size, double theta,
+                   double phi, double alpha, double slope);
+int hybrid_blocks(const hybrid_iterate *it, double theta, double phi, double reach);
+/* Adds the point of `worth` to the filter. Returns 0, or 1 where that is full. */
+int hybrid_extend(const hybrid_worth *worth, hybrid_iterate *it);
+
+/* --- inertia.c ------------------------------------------------------------------------------- */
+
+/* Factors K(D + shift, epsilon), or with a penalty of its own for each row; W may be NULL for none.
+ * Returns 0 with m negative eigenvalues, 1 with another number, 2 where it is singular, 3 in
+ * doubt. */
+int hybrid_factor(const hybrid_plan *plan, const double *W, const double *D, double shift,
+                  const double *A, double epsilon, const double *penalty, hybrid_kernel *kernel);
+/* Solves K (dw, dy) = -(force, c). Returns 0, or 3 in doubt. */
+int hybrid_solve(const hybrid_plan *plan, const double *force, const double *c,
+                 hybrid_kernel *kernel, double *dw, double *dy);
+/* The least shift that leaves m negative eigenvalues; it is kept in the iterate. */
+int hybrid_factor_with_inertia(hybrid_cold *cold, hybrid_iterate *it, double least);
+/* Whether a full A has a rank below its number of rows, to rounding. */
+int hybrid_rows_are_dependent(const hybrid_plan *plan, const double *A, double *dense);
+/* y minimizing |grad f + A'y - z_lower + z_upper|; zero where that is implausibly large. */
+int hybrid_least_squares(hybrid_cold *cold, const hybrid_point *at, const double *z_lower,
+                         const double *z_upper, double *y);
+
+/* --- newton.c -------------------------------------------------------------------------------- */
+
+/* One step: cold->next at *cold->trial is the new iterate. Returns a status. */
+int hybrid_newton(hybrid_cold *cold, hybrid_iterate *it);
+
+/* --- crossover.c ----------------------------------------------------------------------------- */
+
+/* Bounds whose multiplier exceeds the distance to them: 1 for the lower, 2 for the upper. */
+void hybrid_active_guess(const hybrid_form *form, const hybrid_point *at,
+                         const hybrid_iterate *it, int *sides);
+/* Tries the active set once it was guessed twice. *spent: the steps it took. Returns
+ * HYBRID_SOLVED with the solution in cold->next at *cold->trial, HYBRID_NO_SET where there is
+ * none, or what stops the mode. */
+int hybrid_polish(hybrid_cold *cold, hybrid_iterate *it, int *spent);
+
+/* --- excuse.c -------------------------------------------------------------------------------- */
+
+/* Leaves out of *found, the residuals as they are, what rounding explains. `slope`: n_x, as
+ * hybrid_residuals_at leaves it; `sizes`: room for as many numbers as there are rows, or
+ * variables. */
+void hybrid_excuse(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
+                   const double *lam_g, const double *slope, double *sizes,
+                   hybrid_residuals *found);
+
+/* --- elastic.c ------------------------------------------------------------------------------- */
+
+void hybrid_place_elastic(hybrid_arena *arena, hybrid_cold *outer);
+/* What visits, factors and solves in the place of the ordinary ones. */
+int hybrid_elastic_visit(hybrid_cold *inner, hybrid_spot *spot);
+int hybrid_elastic_factor(hybrid_cold *inner, double shift, double epsilon);
+int hybrid_elastic_solve(hybrid_cold *inner, const double *force, const double *c, double *dw,
+                         double *dy);
+/* Begins at the present point, with the best p and n for it. */
+void hybrid_begin_elastic(hybrid_cold *outer, double theta);
+/* One step: outer->at is the new point. Returns a status. */
+int hybrid_elastic_step(hybrid_cold *outer);
+/* Whether the point is good enough to go on from. */
+int hybrid_restored(const hybrid_cold *outer);
+/* Goes on with the barrier method from there, with new multipliers. */
+void hybrid_end_elastic(hybrid_cold *outer);
+
+/* --- start.c --------------------------------------------------------------------------------- */
+
+/* Sets the numbers of an iterate to zero. */
+void hybrid_clear(hybrid_iterate *it);
+/* Copies numbers. */
+void hybrid_set(int count, const double *from, double *to);
+
+/* --- cold.c ---------------------------------------------------------------------------------- */
+
+/* Residuals of an iterate as far as they count; sets the answer's multipliers. Returns the largest
+ * one that nothing excuses, in units of its tolerance. */
+double hybrid_judge(hybrid_cold *cold, const hybrid_point *at, const hybrid_iterate *it,
+                 hybrid_residuals *found);
+/* Copies an iterate with its arrays; w, where the copy has one, is given apart. */
+void hybrid_copy(const hybrid_plan *plan, const hybrid_iterate *from, const double *w,
+                 hybrid_iterate *to);
+/* Copies the numbers of an iterate alone; its arrays stay where they are. */
+void hybrid_copy_numbers(const hybrid_iterate *from, hybrid_iterate *to);
+
+#endif

@@ -1,0 +1,253 @@
+/* Restoration by the elastic problem, the least |c|_1 near a point, as barrier/elastic.py:
+ *
+ *     min  rho sum(p + n) + zeta/2 |R(w - w_R)|^2   s.t.   c(w) - p + n = 0,  p, n >= 0.
+ *
+ * It is solved by the same Newton step: `inner` is a mode of its own on (w, p, n), whose kernel is
+ * that of the problem with p and n eliminated. */
+#include <math.h>
+#include <string.h>
+
+#include "cold.h"
+
+void hybrid_place_elastic(hybrid_arena *arena, hybrid_cold *outer) {
+    const hybrid_plan *plan = outer->plan;
+    int entries = plan->nnz_A + 2 * plan->m;
+    outer->lifted_rows = hybrid_take_ints(arena, entries);
+    outer->lifted_cols = hybrid_take_ints(arena, entries);
+    outer->lifted = *plan;
+    outer->lifted.n = plan->n + 2 * plan->m;
+    outer->lifted.n_free = outer->lifted.n_slack = 0;
+    outer->lifted.n_x = outer->lifted.n_g = 0;
+    outer->lifted.nnz_gradient = outer->lifted.nnz_g = outer->lifted.nnz_J = 0;
+    outer->lifted.nnz_A = entries;
+    outer->lifted.A_rows = outer->lifted_rows;
+    outer->lifted.A_cols = outer->lifted_cols;
+    outer->reference = hybrid_take(arena, plan->n);
+    outer->proximity = hybrid_take(arena, plan->n);
+    outer->penalty = hybrid_take(arena, plan->m);
+    outer->reduced = hybrid_take(arena, plan->n > plan->m ? plan->n : plan->m);
+    for (int k = 0; k < HYBRID_SPOTS; k++) hybrid_place_point(plan, arena, &outer->bases[k].of);
+}
+
+/* The patterns and the bounds of (w, p, n): made once an attempt. */
+static void make_inner(hybrid_cold *outer) {
+    const hybrid_plan *plan = outer->plan;
+    hybrid_cold *inner = outer->inner;
+    hybrid_form *form = &inner->form;
+    int n = plan->n, m = plan->m;
+    memcpy(outer->lifted_rows, plan->A_rows, (size_t)plan->nnz_A * sizeof(int));
+    memcpy(outer->lifted_cols, plan->A_cols, (size_t)plan->nnz_A * sizeof(int));
+    for (int i = 0; i < m; i++) {
+        int of_p = plan->nnz_A + i, of_n = of_p + m;
+        outer->lifted_rows[of_p] = outer->lifted_rows[of_n] = i;
+        outer->lifted_cols[of_p] = n + i;
+        outer->lifted_cols[of_n] = n + m + i;
+    }
+    hybrid_set(n, outer->form.lower, form->lower);
+    hybrid_set(n, outer->form.upper, form->upper);
+    hybrid_set(n, outer->form.room, form->room);
+    memcpy(form->has_lower, outer->form.has_lower, (size_t)n * sizeof(int));
+    memcpy(form->has_upper, outer->form.has_upper, (size_t)n * sizeof(int));
+    for (int i = n; i < n + 2 * m; i++) {
+        form->lower[i] = form->room[i] = 0.0;
+        form->upper[i] = INFINITY;
+        form->has_lower[i] = 1;
+        form->has_upper[i] = 0;
+    }
+    form->bounds = outer->form.bounds + 2 * m;
+    form->functions = outer->form.functions;
+    form->numbers = inner->numbers = outer->numbers;
+    form->answer = inner->answer = outer->answer;
+    inner->attempt = outer->attempt;
+    inner->state = outer->state;
+    for (int k = 0; k < HYBRID_SPOTS; k++) inner->spots[k].base = &outer->bases[k];
+}
+
+/* What nu makes of the distance from the reference. */
+static void set_proximity(hybrid_cold *outer, double nu) {
+    for (int i = 0; i < outer->plan->n; i++) {
+        double size = fabs(outer->reference[i]);
+        if (!(size > 1.0)) size = 1.0;
+        outer->proximity[i] = sqrt(nu) / (size * size);
+    }
+}
+
+/* The functions at (w, p, n), whose w is that of spot->base, which is known. */
+static void lift(const hybrid_cold *outer, hybrid_spot *spot) {
+    const hybrid_plan *plan = outer->plan;
+    const hybrid_point *base = &spot->base->of;
+    hybrid_point *at = &spot->of;
+    int n = plan->n, m = plan->m;
+    double sum = 0.0, away = 0.0;
+    const double *p = at->w + n;
+    hybrid_set(plan->nnz_A, base->A, at->A);
+    hybrid_set(n, base->below, at->below);
+    hybrid_set(n, base->above, at->above);
+    spot->logs = spot->base->logs;
+    spot->outside = spot->base->outside;
+    spot->theta = 0.0;
+    for (int i = 0; i < n; i++) {
+        double step = base->w[i] - outer->reference[i];
+        at->gradient[i] = outer->proximity[i] * step;
+        away += step * at->gradient[i];
+    }
+    for (int i = 0; i < 2 * m; i++) {
+        at->gradient[n + i] = HYBRID_ELASTIC_PENALTY;
+        at->below[n + i] = p[i];
+        at->above[n + i] = 1.0;
+        at->A[plan->nnz_A + i] = i < m ? -1.0 : 1.0;
+        sum += p[i];
+        spot->logs += log(p[i]);
+        spot->outside |= !(p[i] > 0.0);
+    }
+    for (int i = 0; i < m; i++) {
+        at->c[i] = base->c[i] - p[i] + p[m + i];
+        spot->theta += fabs(at->c[i]);
+    }
+    at->f = HYBRID_ELASTIC_PENALTY * sum + 0.5 * away;
+}
+
+int hybrid_elastic_visit(hybrid_cold *inner, hybrid_spot *spot) {
+    hybrid_cold *outer = inner->outer;
+    hybrid_set(outer->plan->n, spot->of.w, spot->base->of.w);
+    if (hybrid_visit(outer, spot->base)) return 1;
+    lift(outer, spot);
+    return 0;
+}
+
+int hybrid_elastic_factor(hybrid_cold *inner, double shift, double epsilon) {
+    hybrid_cold *outer = inner->outer;
+    const hybrid_plan *plan = outer->plan;
+    int n = plan->n, m = plan->m;
+    const double *D = inner->D;
+    inner->shift = shift;
+    for (int i = 0; i < m; i++)
+        outer->penalty[i] = epsilon + 1.0 / (D[n + i] + shift) + 1.0 / (D[n + m + i] + shift);
+    for (int i = 0; i < n; i++) outer->reduced[i] = D[i] + shift + outer->proximity[i];
+    return hybrid_factor(plan, inner->W, outer->reduced, 0.0, inner->at->of.A, 0.0,
+                         outer->penalty, &inner->kernel);
+}
+
+int hybrid_elastic_solve(hybrid_cold *inner, const double *force, const double *c, double *dw,
+                         double *dy) {
+    hybrid_cold *outer = inner->outer;
+    int n = outer->plan->n, m = outer->plan->m;
+    const double *D = inner->D + n;
+    const double *of_p = force + n, *of_n = of_p + m;
+    for (int i = 0; i < m; i++)
+        outer->reduced[i] = c[i] + of_p[i] / (D[i] + inner->shift) -
+                            of_n[i] / (D[m + i] + inner->shift);
+    if (hybrid_solve(outer->plan, force, outer->reduced, &inner->kernel, dw, dy)) return 3;
+    for (int i = 0; i < m; i++) {
+        dw[n + i] = (-of_p[i] + dy[i]) / (D[i] + inner->shift);
+        dw[n + m + i] = (-of_n[i] - dy[i]) / (D[m + i] + inner->shift);
+    }
+    return 0;
+}
+
+static double at_most(double value, double most) { return value < most ? value : most; }
+
+void hybrid_begin_elastic(hybrid_cold *outer, double theta) {
+    const hybrid_plan *plan = outer->plan;
+    hybrid_cold *inner = outer->inner;
+    hybrid_iterate *it = &inner->now;
+    hybrid_spot kept;
+    double *p, *z, nu = hybrid_largest(plan->m, outer->at->of.c);
+    int n = plan->n, m = plan->m;
+    make_inner(outer);
+    inner->at = &inner->spots[0];
+    inner->kept = &inner->spots[1];
+    inner->trial = &inner->spots[2];
+    inner->bent = &inner->spots[3];
+    /* The point of the problem is from now on that of the inner one. */
+    kept = *inner->at->base;
+    *inner->at->base = *outer->at;
+    *outer->at = kept;
+    outer->parked = outer->at;
+    outer->at = inner->at->base;
+    outer->theta_began = theta;
+    if (outer->now.nu > nu) nu = outer->now.nu;
+    hybrid_set(n, outer->at->of.w, outer->reference);
+    set_proximity(outer, nu);
+    hybrid_clear(it);
+    it->nu = nu;
+    it->floor = HYBRID_ELASTIC_FLOOR;
+    hybrid_set(n, outer->at->of.w, inner->at->of.w);
+    p = inner->at->of.w + n;
+    z = it->z_lower + n;
+    for (int i = 0; i < m; i++) {
+        double c = outer->at->of.c[i], rho = HYBRID_ELASTIC_PENALTY;
+        double half = 0.5 * (nu - rho * c) / rho;
+        double other = half + sqrt(half * half + 0.5 * nu * c / rho);
+        other = other > 1e-300 ? other : 1e-300;
+        p[m + i] = other;
+        p[i] = c + other > 1e-300 ? c + other : 1e-300;
+        z[i] = nu / p[i];
+        z[m + i] = nu / other;
+        it->y[i] = it->z_upper[n + i] = it->z_upper[n + m + i] = 0.0;
+    }
+    for (int i = 0; i < n; i++) {
+        it->z_lower[i] = at_most(outer->now.z_lower[i], HYBRID_ELASTIC_PENALTY);
+        it->z_upper[i] = at_most(outer->now.z_upper[i], HYBRID_ELASTIC_PENALTY);
+    }
+    lift(outer, inner->at);
+    it->theta_start = inner->at->theta;
+}
+
+/* Lowers the inner barrier parameter. Returns 0 next to a stationary violation. */
+static int lower(hybrid_cold *outer) {
+    hybrid_cold *inner = outer->inner;
+    hybrid_iterate *it = &inner->now;
+    hybrid_error error;
+    double nu = it->nu, violation = hybrid_largest(outer->plan->m, outer->at->of.c);
+    hybrid_measure(&inner->form, &inner->at->of, it, inner->work, &error);
+    while (nu > it->floor &&
+           hybrid_error_at(&error, nu) <= HYBRID_SETTINGS_KAPPA_EPSILON * nu)
+        nu = hybrid_next_nu(nu, it->floor);
+    if (nu == it->nu) return 1;
+    if (nu <= HYBRID_ELASTIC_SMALL * (violation < 1.0 ? violation : 1.0)) return 0;
+    set_proximity(outer, nu);
+    hybrid_with_barrier(it, nu);
+    lift(outer, inner->at);
+    return 1;
+}
+
+int hybrid_elastic_step(hybrid_cold *outer) {
+    hybrid_cold *inner = outer->inner;
+    hybrid_iterate kept;
+    hybrid_spot *new;
+    int status;
+    if (!lower(outer)) return HYBRID_BLOCKED;
+    status = hybrid_newton(inner, &inner->now);
+    if (status) return status;
+    kept = inner->now;
+    inner->now = inner->next;
+    inner->next = kept;
+    new = inner->trial;
+    inner->trial = inner->at;
+    inner->at = new;
+    outer->at = new->base;
+    return HYBRID_SOLVED;
+}
+
+int hybrid_restored(const hybrid_cold *outer) {
+    const hybrid_iterate *it = &outer->now;
+    double phi = hybrid_phi(&outer->form, outer->at, it->nu);
+    return outer->at->theta <= HYBRID_ELASTIC_REDUCTION * outer->theta_began &&
+           !hybrid_blocks(it, outer->at->theta, phi, 1.0);
+}
+
+void hybrid_end_elastic(hybrid_cold *outer) {
+    const hybrid_form *form = &outer->form;
+    hybrid_iterate *it = &outer->now;
+    hybrid_spot *base = outer->at, kept = *outer->parked;
+    *outer->parked = *base;
+    *base = kept;
+    outer->at = outer->parked;
+    for (int i = 0; i < outer->plan->n; i++) {
+        it->z_lower[i] = form->has_lower[i] ? 1.0 : 0.0;
+        it->z_upper[i] = form->has_upper[i] ? 1.0 : 0.0;
+    }
+    for (int i = 0; i < outer->plan->m; i++) it->y[i] = 0.0;
+    it->tiny = 0;
+}

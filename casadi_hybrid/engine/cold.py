@@ -1,0 +1,209 @@
+"""The cold mode on the engine: an attempt by the barrier method in C, and what it hands over."""
+
+from __future__ import annotations
+
+import ctypes as ct
+from collections.abc import Mapping
+from ctypes import c_double, c_int, c_void_p
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from casadi_hybrid.barrier.filter import Filter
+from casadi_hybrid.barrier.iterate import Iterate
+from casadi_hybrid.barrier.pace import Mark
+from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.engine.plan import Plan
+from casadi_hybrid.engine.structures import ResidualsData
+from casadi_hybrid.standard_form.form import DENSE_LIMIT, StandardForm
+
+SOLVED, UNDEFINED, PAUSED = 0, 2, 11
+WORDS = {
+    1: "the bounds are of other kinds than those it was prepared for",
+    2: "a function of the problem is not defined where the engine went",
+    4: "the steps became tiny, or nothing improved any more",
+    5: "the factorization of the engine was in doubt",
+    6: "rounding may excuse a residual",
+    7: "a limit was reached",
+    8: "x or the multipliers are so large that they are looked at",
+    9: "a number is not finite, or bounds cross",
+    12: "the filter accepted no step, and the restoration found no way",
+    13: "the iterates run away",
+    14: "the filter was full",
+}
+_FILTER = 128  # HYBRID_FILTER
+_ROW = 11  # HYBRID_ROW
+_ROWS = 64  # iterates from one look at the clock of the caller to the next
+_PAUSE = 0.1  # seconds after which Ctrl-C is looked for
+
+
+class MarkData(ct.Structure):
+    """``hybrid_mark``."""
+
+    _fields_ = [
+        *((name, c_double) for name in ("nu", "theta", "f", "error")),
+        *((name, c_int) for name in ("t", "made", "rounds")),
+    ]
+
+
+class IterateData(ct.Structure):
+    """``hybrid_iterate``."""
+
+    _fields_ = [
+        *((name, c_void_p) for name in ("w", "y", "z_lower", "z_upper", "filter")),
+        *((name, c_double) for name in (
+            "nu", "floor", "shift", "theta_start", "alpha", "alpha_z",
+        )),
+        ("mark", MarkData),
+        *((name, c_int) for name in (
+            "entries", "flat", "dependent", "tiny", "cut", "fresh", "guessed", "stepped",
+            "crossed", "watching", "t",
+        )),
+    ]  # fmt: skip
+
+
+class AttemptData(ct.Structure):
+    """``hybrid_attempt``."""
+
+    _fields_ = [
+        *((name, c_double) for name in (
+            "nu", "floor", "push", "divergence", "max_time", "pause",
+        )),
+        *((name, c_int) for name in ("t0", "patience", "near", "dense", "feasibility")),
+    ]  # fmt: skip
+
+
+class StateData(ct.Structure):
+    """``hybrid_state``."""
+
+    _fields_ = [
+        *((name, IterateData) for name in ("now", "watched", "best", "feasible", "beside")),
+        *((name, c_void_p) for name in ("guess", "x_before", "last_step", "x_undefined")),
+        *((name, c_double) for name in ("merit_before", "reach_before")),
+        *((name, ResidualsData) for name in ("of_best", "of_beside")),
+        ("least_f", c_double),
+        ("looked", c_int),
+        ("rows", c_void_p),
+        *((name, c_int) for name in (
+            "capacity", "count", "stepped", "rows_dependent", "undefined",
+        )),
+    ]  # fmt: skip
+
+
+def declare_cold(library: Any) -> None:
+    """State the types of the functions of the cold mode."""
+    pointer = c_void_p
+    library.hybrid_cold_memory.restype = None
+    library.hybrid_cold_memory.argtypes = [pointer, c_int, pointer, pointer, pointer]
+    library.hybrid_state_doubles.restype = ct.c_longlong
+    library.hybrid_state_doubles.argtypes = [pointer]
+    library.hybrid_state_attach.restype = None
+    library.hybrid_state_attach.argtypes = [pointer] * 4
+    library.hybrid_cold_begin.restype = c_int
+    library.hybrid_cold_begin.argtypes = [pointer] * 9
+    library.hybrid_cold_run.restype = c_int
+    library.hybrid_cold_run.argtypes = [pointer]
+
+
+class Cold:
+    """The memory of the cold mode beside a workspace.
+
+    Args:
+        library: the core.
+        plan: of the workspace.
+        known: addresses of what the workspace has.
+
+    Attributes:
+        attempt: how the next attempt starts and ends.
+        state: where an attempt is that has ended.
+    """
+
+    def __init__(self, library: Any, plan: Plan, known: Mapping[str, int]) -> None:
+        declare_cold(library)
+        data = plan.data
+        self._n, self._m, self._n_x = data.n, data.m, data.n_x
+        self._dense = data.n_x + data.n_g <= DENSE_LIMIT
+        numbers = [ct.c_longlong() for _ in range(3)]
+        at = ct.addressof(data)
+        library.hybrid_cold_memory(at, self._dense, *map(ct.byref, numbers))
+        size, doubles, ints = (number.value for number in numbers)
+        self._bytes = np.empty(size // 8 + 1)
+        self._doubles = np.empty(max(1, doubles))
+        self._ints = np.empty(max(1, ints), dtype=np.int32)
+        self._of_state = np.empty(max(1, library.hybrid_state_doubles(at)))
+        self._guess = np.empty(max(1, self._n), dtype=np.int32)
+        self._rows = np.empty((_ROWS, _ROW))
+        self.attempt, self.state = AttemptData(), StateData()
+        library.hybrid_state_attach(
+            at, self._of_state.ctypes.data, self._guess.ctypes.data, ct.byref(self.state)
+        )
+        self.state.rows, self.state.capacity = self._rows.ctypes.data, _ROWS
+        self.attempt.pause, self.attempt.dense = _PAUSE, self._dense
+        self._begin, self._run = library.hybrid_cold_begin, library.hybrid_cold_run
+        self._at_bytes = self._bytes.ctypes.data
+        self._call = (
+            known["plan"], known["functions"], known["numbers"], ct.addressof(self.attempt),
+            self._at_bytes, self._doubles.ctypes.data, self._ints.ctypes.data,
+            ct.addressof(self.state), known["answer"],
+        )  # fmt: skip
+
+    def begin(self) -> int:
+        """Begin the attempt that is set; PAUSED, or another status of ``hybrid.h``."""
+        status: int = self._begin(*self._call)
+        return status
+
+    def go_on(self) -> tuple[int, list[list[float]]]:
+        """The status after some more steps, and the rows of the iterates on the way."""
+        status: int = self._run(self._at_bytes)
+        return status, self._rows[: self.state.count].tolist()
+
+    def iterate(self, form: StandardForm, of: IterateData, watched: Iterate | None) -> Iterate:
+        """An iterate of the state in the form that Python goes on with.
+
+        Raises:
+            EvaluationError: where a function is not defined there.
+        """
+        n, m = self._n, self._m
+        at = form.point(_array(of.w, n))
+        pairs = _array(of.filter, 2 * of.entries).reshape(-1, 2).tolist()
+        mark = of.mark
+        known = (
+            Mark(mark.nu, mark.theta, mark.f, mark.error, mark.t, mark.rounds)
+            if mark.made
+            else None
+        )
+        return Iterate(
+            at, _array(of.y, m), _array(of.z_lower, n), _array(of.z_upper, n), of.nu,
+            Filter(of.theta_start, tuple((a, b) for a, b in pairs)),
+            floor=of.floor, shift=of.shift, flat=of.flat, dependent=of.dependent, tiny=of.tiny,
+            short=of.cut, watched=watched, fresh=bool(of.fresh),
+            guess=self._sides() if of.guessed else b"", mark=known,
+            taken=(at, of.alpha, of.alpha_z) if of.stepped else None,
+            crossed=at if of.crossed else None,
+        )  # fmt: skip
+
+    def x_before(self) -> Vector | None:
+        """x of the iterate before, None at the first."""
+        return _array(self.state.x_before, self._n_x) if self.state.looked else None
+
+    def last_step(self) -> Vector | None:
+        """The last step of x that was not zero."""
+        return _array(self.state.last_step, self._n_x) if self.state.stepped else None
+
+    def x_undefined(self) -> Vector | None:
+        """The last trial point where a function was not defined."""
+        state = self.state
+        return _array(state.x_undefined, self._n_x) if state.undefined else None
+
+    def _sides(self) -> bytes:
+        guess = self._guess[: self._n]
+        lower, upper = guess == 1, guess == 2
+        return bytes(lower.tobytes() + upper.tobytes())
+
+
+def _array(address: int | None, size: int) -> NDArray[np.float64]:
+    """A copy of numbers that C has written."""
+    if not size or address is None:
+        return np.zeros(0)
+    return np.ctypeslib.as_array((c_double * size).from_address(address)).copy()

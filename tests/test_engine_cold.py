@@ -1,0 +1,300 @@
+"""The barrier method in C beside its Python twin: pieces on random numbers, whole solves."""
+
+from __future__ import annotations
+
+import ctypes as ct
+from ctypes import c_double, c_int, c_void_p
+from types import SimpleNamespace
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from casadi_hybrid import nlpsol
+from casadi_hybrid.attempts import compiled
+from casadi_hybrid.barrier.filter import Filter
+from casadi_hybrid.barrier.iterate import Settings, interior, safe_duals, share_to_zero
+from casadi_hybrid.barrier.merit import Merit
+from casadi_hybrid.engine.cold import IterateData
+from casadi_hybrid.engine.library import engine
+from casadi_hybrid.engine.structures import PlanData
+from casadi_hybrid.standard_form.selection import Walls
+
+INF = np.inf
+ROWS = ("obj", "inf_pr", "mu", "alpha_pr", "alpha_du", "regularization_size")
+
+
+class Worth(ct.Structure):
+    _fields_ = [("theta", c_double), ("phi", c_double), ("gradient", c_void_p)]
+
+
+class Form(ct.Structure):
+    _fields_ = [
+        *((name, c_void_p) for name in ("plan", "functions", "numbers", "answer")),
+        ("scale_f", c_double),
+        *((name, c_void_p) for name in (
+            "scale_c", "target", "lower", "upper", "room", "clipped", "lam", "H", "has_lower",
+            "has_upper",
+        )),
+        ("bounds", c_int),
+    ]  # fmt: skip
+
+
+class At(ct.Structure):
+    _fields_ = [
+        ("f", c_double),
+        *((name, c_void_p) for name in ("w", "gradient", "c", "A", "below", "above")),
+    ]
+
+
+@pytest.fixture(scope="module")
+def library() -> Any:
+    found = engine("auto")
+    if found is None:
+        pytest.skip("there is no C compiler on this machine")
+    number = c_double
+    signatures = {
+        "hybrid_next_nu": (number, [number, number]),
+        "hybrid_blocks": (c_int, [c_void_p, number, number, number]),
+        "hybrid_verdict": (c_int, [c_void_p, c_void_p, *[number] * 5]),
+        "hybrid_smallest_step": (number, [c_void_p, number, number]),
+        "hybrid_extend": (c_int, [c_void_p, c_void_p]),
+        "hybrid_interior": (None, [c_void_p, number, c_void_p]),
+        "hybrid_safe_duals": (None, [c_void_p, c_void_p, number, c_void_p, c_void_p]),
+        "hybrid_share_to_zero": (
+            number, [c_int, c_void_p, c_void_p, number, c_void_p, number],
+        ),
+    }  # fmt: skip
+    for name, (result, arguments) in signatures.items():
+        function = getattr(found, name)
+        function.restype, function.argtypes = result, arguments
+    return found
+
+
+def sizes(rng: np.random.Generator, count: int, decades: float = 4.0) -> np.ndarray:
+    return np.asarray(10.0 ** rng.uniform(-decades, decades, count))
+
+
+class AnyMerit(Merit):
+    """θ and φ as they are given."""
+
+    def __init__(self, theta: float, phi: float, it: Any) -> None:
+        self._it, self.theta, self.phi = it, theta, phi
+
+    def phi_of(self, at: Any) -> float:
+        return float(at.phi)
+
+
+def test_filter_decides_like_its_twin(library: Any) -> None:
+    rng = np.random.default_rng(1)
+    words = {"": 0, "f": ord("f"), "h": ord("h")}
+    seen = set()
+    for _ in range(2000):
+        pairs = np.column_stack([sizes(rng, 5, 3.0), rng.normal(size=5)])
+        start, size = float(sizes(rng, 1)[0]), float(sizes(rng, 1)[0])
+        theta, phi = float(sizes(rng, 1, 6.0)[0]), float(rng.normal())
+        trial = SimpleNamespace(
+            theta=theta * float(rng.choice([0.5, 1.0, 2.0, 1e3])), phi=phi + 0.1 * rng.normal()
+        )
+        alpha, slope = float(rng.uniform()), float(rng.normal())
+        filter_ = Filter(start, tuple((a, b) for a, b in pairs.tolist()))
+        merit = AnyMerit(theta, phi, SimpleNamespace(filter=filter_, at=SimpleNamespace(size=size)))
+        room = np.zeros(256)
+        room[:10] = pairs.ravel()
+        it = IterateData(filter=room.ctypes.data, entries=5, theta_start=start)
+        worth = Worth(theta, phi)
+        word = merit.verdict(trial, alpha, slope)  # type: ignore[arg-type]
+        seen.add(word)
+        found = library.hybrid_verdict(
+            ct.byref(worth), ct.byref(it), size, trial.theta, trial.phi, alpha, slope
+        )
+        assert found == words[word]
+        assert library.hybrid_blocks(ct.byref(it), theta, phi, 1.0) == filter_.blocks(theta, phi)
+        step = library.hybrid_smallest_step(ct.byref(worth), start, slope)
+        assert step == pytest.approx(merit.smallest_step(slope), rel=1e-14)
+        assert library.hybrid_extend(ct.byref(worth), ct.byref(it)) == 0
+        kept = merit.extended().entries
+        assert it.entries == len(kept)
+        np.testing.assert_array_equal(room[: 2 * len(kept)].reshape(-1, 2), kept)
+    assert seen == set(words)
+
+
+def test_filter_says_when_it_is_full(library: Any) -> None:
+    room = np.zeros(256)
+    it = IterateData(filter=room.ctypes.data, entries=0, theta_start=1.0)
+    for k in range(128):
+        # Each is better than those before in one of the two, so that all are kept.
+        assert library.hybrid_extend(ct.byref(Worth(1.0 + k, -float(k))), ct.byref(it)) == 0
+    assert it.entries == 128
+    assert library.hybrid_extend(ct.byref(Worth(200.0, -200.0)), ct.byref(it)) == 1
+
+
+def test_bounds_are_kept_like_by_their_twin(library: Any) -> None:
+    rng = np.random.default_rng(2)
+    for _ in range(300):
+        n = 7
+        lower = np.where(rng.uniform(size=n) < 0.6, rng.normal(size=n), -INF)
+        upper = np.where(rng.uniform(size=n) < 0.6, lower + sizes(rng, n), INF)
+        upper = np.where(np.isnan(upper) | (upper == -INF), 5.0, upper)
+        has_lower, has_upper = np.isfinite(lower), np.isfinite(upper)
+        flags = [has.astype(np.int32) for has in (has_lower, has_upper)]
+        plan = PlanData(n=n)
+        form = Form(
+            plan=ct.addressof(plan), lower=lower.ctypes.data, upper=upper.ctypes.data,
+            has_lower=flags[0].ctypes.data, has_upper=flags[1].ctypes.data,
+        )  # fmt: skip
+        twin: Any = SimpleNamespace(
+            lower=lower, upper=upper, has_lower=has_lower, has_upper=has_upper,
+            walls=Walls(has_lower, has_upper),
+        )  # fmt: skip
+        w = 3.0 * rng.normal(size=n)
+        moved = w.copy()
+        library.hybrid_interior(ct.byref(form), 1e-2, moved.ctypes.data)
+        with np.errstate(invalid="ignore"):
+            np.testing.assert_array_equal(moved, interior(twin, w, 1e-2))
+        below = np.where(has_lower, sizes(rng, n), 1.0)
+        above = np.where(has_upper, sizes(rng, n), 1.0)
+        z_lower = np.where(has_lower, sizes(rng, n, 14.0), 0.0)
+        z_upper = np.where(has_upper, sizes(rng, n, 14.0), 0.0)
+        at = At(below=below.ctypes.data, above=above.ctypes.data)
+        nu = float(sizes(rng, 1, 6.0)[0])
+        point: Any = SimpleNamespace(below=below, above=above)
+        wanted = safe_duals(twin, point, nu, z_lower, z_upper)
+        library.hybrid_safe_duals(
+            ct.byref(form), ct.byref(at), nu, z_lower.ctypes.data, z_upper.ctypes.data
+        )
+        np.testing.assert_array_equal(z_lower, wanted[0])
+        np.testing.assert_array_equal(z_upper, wanted[1])
+        step = rng.normal(size=n)
+        share = library.hybrid_share_to_zero(
+            n, below.ctypes.data, step.ctypes.data, 1.0, flags[0].ctypes.data, 0.99
+        )
+        assert share == share_to_zero(below, step, np.flatnonzero(has_lower), 0.99)
+        assert library.hybrid_next_nu(nu, 1e-9) == Settings().next_nu(nu, 1e-9)
+
+
+# --- whole solves --------------------------------------------------------------------------------
+
+
+def rosenbrock() -> tuple[dict[str, Any], dict[str, Any]]:
+    x = ca.SX.sym("x", 2)
+    return {"x": x, "f": 100 * (x[1] - x[0] ** 2) ** 2 + (1 - x[0]) ** 2}, {"x0": [-1.2, 1]}
+
+
+def hs71() -> tuple[dict[str, Any], dict[str, Any]]:
+    x = ca.SX.sym("x", 4)
+    f = x[0] * x[3] * (x[0] + x[1] + x[2]) + x[2]
+    g = ca.vertcat(ca.mtimes(x[0] * x[1], x[2] * x[3]), ca.sumsqr(x))
+    numbers = {"x0": [1, 5, 5, 1], "lbx": 1, "ubx": 5, "lbg": [25, 40], "ubg": [INF, 40]}
+    return {"x": x, "f": f, "g": g}, numbers
+
+
+def saddle() -> tuple[dict[str, Any], dict[str, Any]]:
+    """The Hessian needs a shift, the line search cuts and corrects."""
+    x = ca.SX.sym("x", 3)
+    f = -x[0] * x[1] * x[2]
+    numbers = {"x0": [10, 10, 10], "lbx": 0, "ubx": 42, "lbg": [0], "ubg": [72]}
+    return {"x": x, "f": f, "g": x[0] + 2 * x[1] + 2 * x[2]}, numbers
+
+
+def circle() -> tuple[dict[str, Any], dict[str, Any]]:
+    """A fixed variable, a free row, and second-order corrections."""
+    x = ca.SX.sym("x", 3)
+    f = 2 * (x[0] ** 2 + x[1] ** 2 - 1) - x[0] + (x[2] - 1) ** 2
+    g = ca.vertcat(x[0] ** 2 + x[1] ** 2, x[0] + x[2])
+    numbers = {"x0": [0.8, 0.7, 5], "lbx": [-INF, 0, 5], "ubx": [INF, INF, 5]}
+    return {"x": x, "f": f, "g": g}, {**numbers, "lbg": [1, -INF], "ubg": [1, INF]}
+
+
+def pendulum() -> tuple[dict[str, Any], dict[str, Any]]:
+    """A swing-up by direct transcription: sparse, with bounds on the control."""
+    N, h = 20, 0.1
+    q, v, u = ca.SX.sym("q", N + 1), ca.SX.sym("v", N + 1), ca.SX.sym("u", N)
+    g = ca.vertcat(
+        q[1:] - q[:-1] - h * v[:-1], v[1:] - v[:-1] - h * (u - ca.sin(q[:-1])), q[0], v[0]
+    )
+    x = ca.vertcat(q, v, u)
+    f = ca.sumsqr(q - np.pi) + 0.1 * ca.sumsqr(v) + 0.1 * ca.sumsqr(u)
+    return {"x": x, "f": f, "g": g}, {
+        "x0": 0.1, "lbx": [-INF] * (2 * N + 2) + [-2] * N, "ubx": [INF] * (2 * N + 2) + [2] * N,
+        "lbg": 0, "ubg": 0,
+    }  # fmt: skip
+
+
+PROBLEMS = [rosenbrock, hs71, saddle, circle, pendulum]
+
+
+def solved(
+    monkeypatch: pytest.MonkeyPatch, made: Any, mode: str, **given: Any
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    monkeypatch.setenv("CASADI_HYBRID_ENGINE", mode)
+    problem, numbers = made()
+    solver = nlpsol("solver", "hybrid", problem)
+    found = solver(**{**numbers, **given})
+    return found, solver.stats()
+
+
+def assert_same_course(one: dict[str, Any], other: dict[str, Any]) -> None:
+    assert one["return_status"] == other["return_status"]
+    assert one["iterations"]["iter"] == other["iterations"]["iter"]
+    for name in ROWS:
+        np.testing.assert_allclose(
+            one["iterations"][name], other["iterations"][name], rtol=1e-7, atol=1e-8, err_msg=name
+        )
+
+
+@pytest.mark.parametrize("made", PROBLEMS)
+def test_the_same_iterates(made: Any, library: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    found, stats = solved(monkeypatch, made, "c")
+    wanted, twin = solved(monkeypatch, made, "python")
+    assert (stats["engine"], twin["engine"]) == ("c", "python")
+    assert_same_course(stats, twin)
+    for name in ("x", "lam_x", "lam_g"):
+        np.testing.assert_allclose(found[name], wanted[name], rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 4, 6])
+@pytest.mark.parametrize("made", PROBLEMS)
+def test_python_goes_on_where_c_stops(
+    made: Any, steps: int, library: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, twin = solved(monkeypatch, made, "python")
+    space = compiled.Workspace
+    limit = space.limit
+
+    def shorter(self: Any, limits: Any) -> None:
+        limit(self, limits)
+        self._numbers.max_iter = steps
+
+    monkeypatch.setattr(space, "limit", shorter)
+    _, stats = solved(monkeypatch, made, "c")
+    assert stats["engine"] == "python"
+    assert_same_course(stats, twin)
+    assert stats["n_call_nlp_hess_l"] == twin["n_call_nlp_hess_l"]
+
+
+def test_a_start_nearby_goes_on_in_c(library: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    found, _ = solved(monkeypatch, saddle, "python")
+    near = {name: found[out] for name, out in (("lam_x0", "lam_x"), ("lam_g0", "lam_g"))}
+    start = {"x0": [40, 1, 30], **near}
+    _, stats = solved(monkeypatch, saddle, "c", **start)
+    _, twin = solved(monkeypatch, saddle, "python", **start)
+    assert stats["engine"] == "c"
+    assert stats["return_status"] == twin["return_status"]
+    np.testing.assert_allclose(
+        stats["iterations"]["obj"][-1], twin["iterations"]["obj"][-1], rtol=1e-7
+    )
+
+
+def test_a_domain_that_is_left_is_no_end(library: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trial points where a function is not defined shorten the step, in both engines."""
+
+    def made() -> tuple[dict[str, Any], dict[str, Any]]:
+        x = ca.SX.sym("x", 2)
+        return {"x": x, "f": x[0] - ca.log(x[0]) + x[1] - ca.log(x[1] - x[0])}, {"x0": [0.01, 5]}
+
+    _, stats = solved(monkeypatch, made, "c")
+    _, twin = solved(monkeypatch, made, "python")
+    assert stats["engine"] == "c"
+    assert_same_course(stats, twin)
