@@ -25,7 +25,7 @@ from casadi_hybrid.kernel.sparse import Sparse
 from casadi_hybrid.loop import Earlier, Outcome
 from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.bounds import Bounds
-from casadi_hybrid.problem.patterns import patterns_of
+from casadi_hybrid.problem.evaluator import patterns_of
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
 from casadi_hybrid.standard_form.form import Linearization

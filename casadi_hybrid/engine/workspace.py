@@ -63,7 +63,12 @@ class Workspace:
     """
 
     def __init__(
-        self, library: Any, plan: Plan, functions: Functions, evaluate: int, feasibility: bool
+        self,
+        library: Any,
+        plan: Plan,
+        functions: Functions,
+        evaluate: int,
+        feasibility: bool = False,
     ) -> None:
         data = plan.data
         n, m, J = data.n_x, data.n_g, data.nnz_J
