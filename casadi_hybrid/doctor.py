@@ -16,10 +16,10 @@ from typing import Any
 import casadi as ca
 
 from casadi_hybrid import __version__
-from casadi_hybrid.engine import cache
-from casadi_hybrid.engine.compiler import find_compiler
+from casadi_hybrid.engine.building import cache
+from casadi_hybrid.engine.building.compiler import find_compiler
+from casadi_hybrid.engine.building.processor import processor
 from casadi_hybrid.engine.library import engine, engine_status
-from casadi_hybrid.engine.processor import processor
 from casadi_hybrid.engine.self_test import self_test
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.solver import Solver

@@ -16,7 +16,7 @@ from typing import Any
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.casadi_api.interface import nlpsol
 from casadi_hybrid.casadi_api.solver import NlpSolver
-from casadi_hybrid.engine.compiler import BuildError
+from casadi_hybrid.engine.building.compiler import BuildError
 from casadi_hybrid.engine.export.export import CLOSE, Export, check_name
 from casadi_hybrid.engine.export.measure import measure
 from casadi_hybrid.problem.problem import Problem

@@ -24,12 +24,13 @@ from casadi_hybrid import InputError, Problem, Solver, doctor
 from casadi_hybrid.barrier import newton
 from casadi_hybrid.basics.errors import CompilerWarning
 from casadi_hybrid.cli import main
-from casadi_hybrid.engine import build, cache, constants, library
-from casadi_hybrid.engine import compiler as compilers
-from casadi_hybrid.engine.build import Sources, key_of, load
-from casadi_hybrid.engine.compiler import BuildError, Compiler, compiler_of
+from casadi_hybrid.engine import constants, library
+from casadi_hybrid.engine.building import build, cache
+from casadi_hybrid.engine.building import compiler as compilers
+from casadi_hybrid.engine.building.build import Sources, key_of, load
+from casadi_hybrid.engine.building.compiler import BuildError, Compiler, compiler_of
+from casadi_hybrid.engine.building.processor import Processor, processor
 from casadi_hybrid.engine.library import engine, engine_status
-from casadi_hybrid.engine.processor import Processor, processor
 from casadi_hybrid.engine.self_test import self_test
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no core on Windows")
@@ -260,7 +261,7 @@ from pathlib import Path
 sys.modules["casadi_hybrid"] = package = types.ModuleType("casadi_hybrid")
 folder, start, *package.__path__ = map(Path, sys.argv[1:])
 package.__path__ = [str(path) for path in package.__path__]
-from casadi_hybrid.engine.build import Sources, load
+from casadi_hybrid.engine.building.build import Sources, load
 print("ready", flush=True)
 while not start.exists():
     time.sleep(0.001)
@@ -272,7 +273,7 @@ print(loaded.answer(), found.path.is_relative_to(folder), found.notes, flush=Tru
 def processes(number, folder, start, **variables):
     """Python processes that have imported what builds and wait for ``start`` to be there."""
     command = [sys.executable, "-c", PROCESS, str(folder), str(start)]
-    command.append(str(Path(build.__file__).parents[1]))
+    command.append(str(Path(library.__file__).parents[1]))
     environment = {**os.environ, **variables}
     started = [
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)

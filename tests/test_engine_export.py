@@ -16,7 +16,8 @@ import pytest
 
 from casadi_hybrid import InputError, nlpsol
 from casadi_hybrid.cli import main
-from casadi_hybrid.engine.compiler import compiler_of
+from casadi_hybrid.engine import cold
+from casadi_hybrid.engine.building.compiler import compiler_of
 from casadi_hybrid.engine.export import measure as measuring
 from casadi_hybrid.engine.export.core import core_of, statuses
 from casadi_hybrid.engine.export.measure import Build, measure, spoken
@@ -243,7 +244,8 @@ def test_the_core_is_what_the_mode_needs():
 
 def test_every_status_has_a_word():
     known = statuses(core_sources().files)
-    assert list(known.values()) == list(range(len(WORDS)))
+    assert list(known.values()) == list(range(len(known)))
+    assert {*known.values()} == {*range(len(WORDS)), *cold.WORDS, cold.PAUSED}
 
 
 def test_the_license_is_that_of_the_project(rows):

@@ -28,7 +28,6 @@ from casadi_hybrid.engine.structures import ResidualsData
 from casadi_hybrid.engine.warm import why_not
 from casadi_hybrid.engine.workspace import Workspace, trigger
 from casadi_hybrid.point.kkt import kkt_residuals
-from casadi_hybrid.problem.functions import Fused
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.standard_form.form import StandardForm
 from casadi_hybrid.stopping import Limits
@@ -86,11 +85,7 @@ class Twins:
         self.core, self.numbers = core, numbers
         functions, bounds = problem.functions, numbers.bounds
 
-        def derivatives() -> np.ndarray:
-            fused = Fused(functions.first, functions)
-            return fused.part(fused(numbers.x0, numbers.p), 3)
-
-        plan = plan_of(core, problem, bounds, derivatives)
+        plan = plan_of(core, problem, bounds)
         self.data = plan.data
         self.space = Workspace(core, plan, functions, trigger())
         inputs = self.space.inputs

@@ -20,7 +20,7 @@ from casadi_hybrid.casadi_api.function import default_of
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.stats import casadi_stats
 from casadi_hybrid.course.record import Watch
-from casadi_hybrid.engine.compiler import BuildError
+from casadi_hybrid.engine.building.compiler import BuildError
 from casadi_hybrid.engine.external import External
 from casadi_hybrid.engine.solved import Solved
 from casadi_hybrid.engine.warm import OTHER_PATTERN, SOLVED, Engine, engine_of

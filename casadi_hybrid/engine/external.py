@@ -15,8 +15,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.engine.build import Library, Sources, load
-from casadi_hybrid.engine.compiler import BuildError
+from casadi_hybrid.engine.building.build import Library, Sources, load
+from casadi_hybrid.engine.building.compiler import BuildError
 from casadi_hybrid.engine.library import core_sources
 from casadi_hybrid.engine.structures import pointer_of_capsule
 from casadi_hybrid.engine.workspace import INPUTS, OUTPUTS, Workspace

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from casadi_hybrid.basics.errors import CompilerWarning, InputError, suggest
-from casadi_hybrid.engine.build import Library, Sources, load
-from casadi_hybrid.engine.compiler import BuildError
+from casadi_hybrid.engine.building.build import Library, Sources, load
+from casadi_hybrid.engine.building.compiler import BuildError
 from casadi_hybrid.engine.constants import header
 from casadi_hybrid.engine.structures import INTERFACE, declare
 

@@ -20,13 +20,31 @@ void hybrid_place_kernel(const hybrid_plan *plan, hybrid_arena *arena, hybrid_ke
 }
 
 int hybrid_refined(const hybrid_plan *plan, const hybrid_kernel *kernel, double residual) {
+    const hybrid_ldl *ldl = &plan->ldl;
+    const double *x = kernel->solution;
     int size = plan->n + plan->m;
-    double right, product;
+    double *left = kernel->room, *sizes = left + size;
     if (residual <= HYBRID_REFINED) return 1;
-    /* Where x is large K x has rounding of its own. */
-    right = hybrid_largest(size, kernel->right);
-    product = hybrid_largest(plan->nnz_K, kernel->K) * hybrid_largest(size, kernel->solution);
-    return residual * right <= HYBRID_REFINED * (right + product);
+    if (!isfinite(residual)) return 0;
+    /* Where terms are large and cancel, a row has rounding of its own: each is judged by its own. */
+    for (int i = 0; i < size; i++) {
+        left[i] = kernel->right[i];
+        sizes[i] = fabs(kernel->right[i]);
+    }
+    for (int j = 0; j < size; j++)
+        for (int k = ldl->starts[j]; k < ldl->starts[j + 1]; k++) {
+            int i = ldl->rows[k];
+            double term = kernel->K[k] * x[j];
+            left[i] -= term;
+            sizes[i] += fabs(term);
+            if (i == j) continue;
+            term = kernel->K[k] * x[i];
+            left[j] -= term;
+            sizes[j] += fabs(term);
+        }
+    for (int i = 0; i < size; i++)
+        if (!(fabs(left[i]) <= HYBRID_REFINED * sizes[i])) return 0;
+    return 1;
 }
 
 int hybrid_factor_pinned(const hybrid_plan *plan, const double *W, const double *A, double shift,

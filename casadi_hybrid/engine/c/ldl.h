@@ -53,10 +53,14 @@ typedef struct hybrid_ldl {
     const int *home;      /* [entries] in which row of the front, counted as in local */
 } hybrid_ldl;
 
+/* A pivot of the equilibrated K that is as small as this has no sign. Less than where pivots are
+   chosen from all rows that are left: those of one front may be small for want of better ones. */
+#define HYBRID_LDL_ROUNDING 1e-16
+
 /* What a factorization found. The figures are of the equilibrated K, whose largest entry is 1. */
 typedef struct hybrid_inertia {
-    int positive, negative, zero; /* pivots; zero: a whole column of rounding, at most 1e-14 */
-    int singular;     /* a pivot of at most 1e-14, which has no sign, or numbers that are no more
+    int positive, negative, zero; /* pivots; zero: a whole column of rounding */
+    int singular;     /* a pivot of rounding, which has no sign, or numbers that are no more
                          finite: do not solve */
     int delayed;      /* times a row was passed on to a parent */
     int doubtful;     /* pivots taken against the test: inertia and solutions may be wrong */

@@ -159,5 +159,5 @@ void hybrid_ldl_factor(const hybrid_ldl *s, const double *values, double *factor
             memmove(stack + s->block[k], f.block,
                     sizeof(double) * (size_t)f.below * (size_t)HYBRID_LDL_FOUR(f.below));
     }
-    if (!(found->smallest > 1e-14) || !(found->growth < HUGE_VAL)) found->singular = 1;
+    if (!(found->smallest > HYBRID_LDL_ROUNDING) || !(found->growth < HUGE_VAL)) found->singular = 1;
 }

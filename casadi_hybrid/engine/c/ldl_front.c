@@ -7,7 +7,7 @@
 
 #define GOOD 0.6403882032022076 /* (1 + sqrt(17)) / 8: a pivot this large beside its column is fine */
 #define FAIR 1e2                /* growth of an accepted pivot, at most */
-#define ROUNDING 1e-14          /* a pivot as small as this has no sign */
+#define ROUNDING HYBRID_LDL_ROUNDING
 #define DOUBT 1e7               /* what a pivot taken against the test may add to an entry of one */
 
 /* A way to go on: eliminate row a alone, or a and b together. */

@@ -219,7 +219,8 @@ def _words(
     name: str,
 ) -> dict[str, Any]:
     data, upper = plan.data, name.upper()
-    known = statuses(core)
+    # Those after are of the cold mode, which is not written out.
+    known = {word: number for word, number in statuses(core).items() if number < len(WORDS)}
     rows = [f"    {upper}_{word} = {number}" for word, number in known.items()]
     cases = [f'    case {number}: return "{WORDS[number]}";' for number in known.values()]
     table = [(f"`{upper}_{word}` {number}", WORDS[number]) for word, number in known.items()]

@@ -26,8 +26,8 @@ from pathlib import Path
 import casadi as ca
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.engine import cache
-from casadi_hybrid.engine.compiler import (
+from casadi_hybrid.engine.building import cache
+from casadi_hybrid.engine.building.compiler import (
     BuildError,
     Compiler,
     commands,
@@ -36,7 +36,7 @@ from casadi_hybrid.engine.compiler import (
     nothing_found,
     suffix,
 )
-from casadi_hybrid.engine.processor import processor
+from casadi_hybrid.engine.building.processor import processor
 
 # Seconds a compilation may take. The wheel's compiler builds parts of itself at its first use,
 # which takes it some fifteen.

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from casadi_hybrid.engine.processor import processor
+from casadi_hybrid.engine.building.processor import processor
 
 PROGRAMS = ("cc", "gcc", "clang")
 WHEEL = "ziglang"
