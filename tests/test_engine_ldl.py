@@ -268,6 +268,7 @@ def test_a_whole_solve_goes_the_same_way(
 ) -> None:
     from casadi_hybrid.standard_form import form
 
+    monkeypatch.setenv("CASADI_HYBRID_ENGINE", "python")
     N, x, u = 40, ca.SX.sym("x", 2, 41), ca.SX.sym("u", 40)
     rows = []
     for k in range(N):

@@ -19,6 +19,7 @@ import pytest
 from engine_cases import CASES, needs_engine, problem_of
 
 from casadi_hybrid import Problem, Solver
+from casadi_hybrid.barrier import hot
 from casadi_hybrid.barrier.hot import CONVEX, _step
 from casadi_hybrid.barrier.iterate import Iterate, scaled_error
 from casadi_hybrid.barrier.polish import active_guess
@@ -131,9 +132,10 @@ class Twins:
         return full
 
     def call(self, name: str, *arrays: Any) -> Any:
-        """A function of (form, point, arrays …)."""
+        """A function of (form, point, arrays and numbers …)."""
         function = getattr(self.core, name)
-        return function(ct.byref(self.form), ct.byref(self.point), *map(address, arrays))
+        given = (one if isinstance(one, ct.c_double) else address(one) for one in arrays)
+        return function(ct.byref(self.form), ct.byref(self.point), *given)
 
 
 def view(at: int | None, size: int) -> np.ndarray:
@@ -231,7 +233,7 @@ def test_the_hessian_is_that_of_the_form(twins) -> None:
         w, y = inside(twins, draws), draws.standard_normal(data.m)
         assert twins.evaluate(w) == 0
         W = np.full(max(1, data.nnz_W), np.nan)
-        assert twins.call("hybrid_hessian", y, W) == 0
+        assert twins.call("hybrid_hessian", y, ct.c_double(1.0), W) == 0
         found = twins.matrix(W[: data.nnz_W], "W_rows", "W_cols", (data.n, data.n))
         equal(found, twins.twin.hessian(twins.twin.point(w), y), 1e-13)
 
@@ -311,8 +313,20 @@ def test_the_residuals_are_those_of_the_user_unexcused(twins, size) -> None:
 
 
 @pytest.mark.parametrize("case", sorted(CASES))
-def test_one_step_is_that_of_the_hot_mode(case) -> None:
-    """The first guess, the step on the set, the exchange of sets, and the move."""
+def test_one_step_is_that_of_the_hot_mode(case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first guess, the step on the set, the exchange of sets, and the move.
+
+    Where a set on the way pins so many entries that rows depend on each other, C says so and takes
+    the next remedy; in Python a pin is a number of 1e14, which such rows can still move.
+    """
+    sets: list[int] = []
+    pinned = hot._Model.pinned
+
+    def noted(model: Any, at_lower: np.ndarray, at_upper: np.ndarray) -> Any:
+        sets.append(int((at_lower | at_upper).sum()))
+        return pinned(model, at_lower, at_upper)
+
+    monkeypatch.setattr(hot._Model, "pinned", noted)
     made = CASES[case]()
     problem = problem_of(made)
     result = Solver(problem).solve(**made.numbers)
@@ -336,7 +350,10 @@ def test_one_step_is_that_of_the_hot_mode(case) -> None:
             )),
         )  # fmt: skip
         guess = active_guess(form, it)
+        sets.clear()
         found = _step(form, form.kernel(), it, guess, CONVEX)
+        if max(sets) > form.n - form.m:
+            continue
         if status == 5:  # which leaves it to Python
             continue
         assert (found is None) == (status in (2, 3)), (seed, status)

@@ -19,7 +19,7 @@ from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import PointStatus, StopReason
 from casadi_hybrid.course.record import Watch
 from casadi_hybrid.engine.cold import PAUSED, SOLVED, WORDS, Cold, IterateData
-from casadi_hybrid.engine.warm import LARGE, OTHER_PATTERN, engine_of
+from casadi_hybrid.engine.warm import LARGE, NO_SET, NOT_NEARER, OTHER_PATTERN, engine_of
 from casadi_hybrid.engine.workspace import Workspace
 from casadi_hybrid.kernel.sparse import Sparse
 from casadi_hybrid.loop import Earlier, Outcome
@@ -178,7 +178,7 @@ def _hot(
     Where it was tried before this it has failed and does so again; it costs a part of what follows.
     """
     status = space.warm(warm.working_set)
-    if status in (SOLVED, OTHER_PATTERN, LARGE):
+    if status not in (NO_SET, NOT_NEARER):
         return -status or -LARGE
     said, at = space.answer, space.answer.start
     row = (0, at.f, at.feasibility, at.stationarity, at.complementarity, attempt.nu)

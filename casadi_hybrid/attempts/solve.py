@@ -303,6 +303,10 @@ def _run(
         if isinstance(done, Result):
             return done
         handed = done if isinstance(done, Handed) else None
+        if handed is not None and attempt.near and not handed.interrupted:
+            # The given point may be the best of all; the engine has not looked at it.
+            watch.drop(before)
+            handed = None
     try:
         form = StandardForm(
             program, bounds, p, x0, attempt.relaxation,

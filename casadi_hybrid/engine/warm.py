@@ -16,7 +16,7 @@ from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.stopping import Limits
 
-SOLVED, OTHER_PATTERN, LARGE = 0, 1, 8
+SOLVED, OTHER_PATTERN, NO_SET, NOT_NEARER, LARGE = 0, 1, 3, 4, 8
 _KINDS = 4  # of bounds between which a solver may change without anything to be made
 WORDS = (
     "the warm mode solved it",
