@@ -45,6 +45,7 @@ from casadi_hybrid.standard_form.form import ROOM, StandardForm
 _STEPS, _SETS, _WALK = 8, 12, 60
 # Where the model has no minimum, it gets one by σ, as in the cold mode.
 CONVEX: Remedies = (*REMEDIES, (1e-10, 1e-4), (1e-10, 1e-3), (1e-10, 1e-2), (1e-10, 1e-1))
+_SURE = 20.0  # of e²/e₀, ten times what is expected: a step in vain costs more than one saved
 _EXACT = 1e-11  # what is not solved there will not be, whatever the tolerance
 
 
@@ -90,7 +91,7 @@ def follow(
         if now <= _EXACT if patience else now > 0.5 * error:
             rounding = not patience and now <= _EXACT and within(it)
             return changed(it, tiny=1) if rounding else None, taken
-        if not patience and taken < steps and 2.0 * now * now <= tol * before:
+        if not patience and taken < steps and _SURE * now * now <= tol * before:
             taken += 1
             again = _again(form, kernel, it, active, D)
             if again is not None and solved(again):

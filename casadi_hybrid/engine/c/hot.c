@@ -163,7 +163,7 @@ static int follow(hot *h, double before, hybrid_residuals *residuals) {
             int within = hybrid_merit(numbers, residuals) <= 1.0;
             return now <= HYBRID_HOT_EXACT && within ? HYBRID_SOLVED : HYBRID_NOT_NEARER;
         }
-        if (answer->steps < most && 2.0 * now * now <= numbers->tol * before) {
+        if (answer->steps < most && HYBRID_HOT_SURE * now * now <= numbers->tol * before) {
             answer->steps++;
             if (!again(h) && !move(h)) {
                 status = judge(h, error_at(h), residuals);
