@@ -24,6 +24,9 @@ Integers = NDArray[np.int32]
 SPARE = 8
 """Places for delayed rows in a front."""
 
+PRODUCTS = 4_000_000
+"""The most of an elimination in a fixed order: each has a place in its tables."""
+
 
 class Analysis(ctypes.Structure):
     """``hybrid_ldl``: sizes, and pointers to tables that someone else keeps."""
@@ -37,6 +40,17 @@ class Analysis(ctypes.Structure):
         *((name, ctypes.c_int) for name in _counts),
         *((name, ctypes.c_void_p) for name in _tables),
     )
+
+
+class FixedAnalysis(ctypes.Structure):
+    """``hybrid_fixed``: the same for a fixed order."""
+
+    _fields_ = (
+        *((name, ctypes.c_int) for name in ("size", "entries", "vertices", "factor")),
+        *((name, ctypes.c_void_p) for name in (
+            "position", "first", "begin", "below", "home", "target",
+        )),
+    )  # fmt: skip
 
 
 class Found(ctypes.Structure):
@@ -59,6 +73,13 @@ def declare(library: ctypes.CDLL) -> ctypes.CDLL:
     library.hybrid_ldl_analysis.argtypes = [whole, whole]
     library.hybrid_ldl_plan.argtypes = [whole, array, array, array, whole, array]
     library.hybrid_ldl_analyse.argtypes = [whole, *[array] * 3, whole, array, array, analysis]
+    library.hybrid_fixed_plan.argtypes = [whole, array, array, array, whole, array]
+    library.hybrid_fixed_analyse.argtypes = [whole, *[array] * 5, ctypes.POINTER(FixedAnalysis)]
+    library.hybrid_fixed_analyse.restype = None
+    library.hybrid_fixed_factor.argtypes = [ctypes.POINTER(FixedAnalysis), *[array] * 3, found]
+    library.hybrid_fixed_factor.restype = None
+    library.hybrid_fixed_solve.argtypes = [ctypes.POINTER(FixedAnalysis), *[array] * 3]
+    library.hybrid_fixed_solve.restype = None
     library.hybrid_ldl_factor.argtypes = [analysis, *[array] * 4, found]
     library.hybrid_ldl_factor.restype = None
     library.hybrid_ldl_solve.argtypes = [analysis, *[array] * 6, whole]
@@ -114,10 +135,18 @@ def partners(library: ctypes.CDLL, K: Compressed, values: Vector | None = None) 
     return partner
 
 
-def elimination(K: Compressed, partner: Integers) -> Integers:
+def elimination(
+    K: Compressed, partner: Integers, curved: NDArray[np.bool_] | None = None
+) -> Integers:
     """When each row of K is eliminated: rows with one number together, 0 first.
 
     An approximate minimum degree order of the graph whose vertices are the pairs.
+
+    Args:
+        K: its pattern.
+        partner: as :func:`partners` says.
+        curved: of each variable, whether K has a number of its own on its diagonal. In a fixed
+            order one without is no pivot before a row of its own is eliminated; None: all alike.
     """
     label = np.arange(K.size)
     rows = np.flatnonzero(partner[K.n :] >= 0) + K.n
@@ -129,9 +158,30 @@ def elimination(K: Compressed, partner: Integers) -> Integers:
     graph = sp.coo_array((np.ones(2 * a.size), ends), (count, count)).tocsc()
     graph.sum_duplicates()
     pattern = ca.Sparsity(count, count, graph.indptr.tolist(), graph.indices.tolist())
-    when = np.empty(count, dtype=np.int32)
-    when[np.array(pattern.amd(), dtype=np.intp)] = np.arange(count, dtype=np.int32)
-    return np.asarray(when[group], dtype=np.int32)
+    when = np.empty(count)
+    when[np.array(pattern.amd(), dtype=np.intp)] = np.arange(count)
+    if curved is not None:
+        _put_off(K, np.asarray(when[group]), partner, curved, when, group)
+    return np.asarray(np.argsort(np.argsort(when))[group], dtype=np.int32)
+
+
+def _put_off(
+    K: Compressed,
+    turn: Vector,
+    partner: Integers,
+    curved: NDArray[np.bool_],
+    when: Vector,
+    group: NDArray[np.intp],
+) -> None:
+    """Put variables without curvature after what lends them some: a row with a curved partner."""
+    for j in np.flatnonzero(~curved & (partner[: K.n] < 0)):
+        rows = K.rows[K.starts[j] : K.starts[j + 1]]
+        rows = rows[rows >= K.n]
+        if not rows.size:
+            continue
+        lent = rows[(partner[rows] >= 0) & curved[partner[rows]]]
+        after = turn[lent].min() if lent.size else turn[rows].max()
+        when[group[j]] = max(turn[j], after + 0.5)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,6 +208,27 @@ class Tables:
         if needed < 0 or library.hybrid_ldl_analyse(*given, tables.ctypes.data, made) < 0:
             raise OverflowError("the factors of this sparse system have too many entries to count")
         return cls(made, (K.starts, K.rows, tables))
+
+
+@dataclass(frozen=True, eq=False)
+class FixedTables:
+    """The analysis for a fixed order, with the arrays it points to."""
+
+    analysis: FixedAnalysis
+    arrays: tuple[Integers, ...]
+
+    @classmethod
+    def of(cls, library: ctypes.CDLL, K: Compressed, group: Integers) -> FixedTables:
+        """Analyse the pattern of K; of size 0 where the elimination has too many products."""
+        group = np.ascontiguousarray(group, dtype=np.int32)
+        work = np.empty(library.hybrid_ldl_analysis(K.size, K.rows.size), dtype=np.int32)
+        given = (K.size, *(array.ctypes.data for array in (K.starts, K.rows, group)))
+        needed = library.hybrid_fixed_plan(*given, PRODUCTS, work.ctypes.data)
+        made = FixedAnalysis()
+        tables = np.empty(max(needed, 0), dtype=np.int32)
+        if needed >= 0:
+            library.hybrid_fixed_analyse(*given, work.ctypes.data, tables.ctypes.data, made)
+        return cls(made, (tables,))
 
 
 class LdlKernel:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.engine.ldl import Compressed, Tables, elimination, partners
+from casadi_hybrid.engine.ldl import Compressed, FixedTables, Tables, elimination, partners
 from casadi_hybrid.engine.structures import PlanData
 from casadi_hybrid.kernel.sparse import Pattern
 from casadi_hybrid.problem.bounds import Bounds
@@ -66,10 +66,16 @@ class Plan:
         )  # fmt: skip
         K = Compressed.of(layout)
         values = np.ones(K.rows.size)
-        values[layout.at_A[: structure.J_kept.size]] = _sizes(problem)[structure.J_kept]
+        kept = structure.J_kept.size
+        values[layout.at_A[:kept]] = _sizes(problem)[structure.J_kept]
+        # A row that has a slack goes with it: whatever the other numbers are, that is a good pivot.
+        values[layout.at_A[kept:]] = 1e300
         partner = partners(library, K, values)
+        curved = np.zeros(K.n, dtype=bool)
+        curved[structure.W.rows[structure.W.rows == structure.W.cols]] = True
         self._tables = Tables.of(library, K, elimination(K, partner))
-        self.data.ldl = self._tables.analysis
+        self._fixed = FixedTables.of(library, K, elimination(K, partner, curved))
+        self.data.ldl, self.data.fixed = self._tables.analysis, self._fixed.analysis
         doubles, ints = ct.c_longlong(), ct.c_longlong()
         library.hybrid_warm_memory(ct.byref(self.data), ct.byref(doubles), ct.byref(ints))
         self.doubles, self.ints = doubles.value, ints.value
@@ -77,7 +83,7 @@ class Plan:
     @property
     def arrays(self) -> tuple[NDArray[Any], ...]:
         """All arrays that :attr:`data` points to or into."""
-        return (*self._kept, *self._tables.arrays)
+        return (*self._kept, *self._tables.arrays, *self._fixed.arrays)
 
     def _ints(self, values: Any) -> int:
         return self._array(np.array(values, dtype=np.int32))

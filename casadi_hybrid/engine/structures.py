@@ -6,7 +6,7 @@ import ctypes as ct
 from ctypes import c_double, c_int, c_longlong, c_void_p
 from typing import Any
 
-from casadi_hybrid.engine.ldl import Analysis
+from casadi_hybrid.engine.ldl import Analysis, FixedAnalysis
 from casadi_hybrid.engine.ldl import declare as declare_ldl
 
 pointer_of_capsule = ct.pythonapi.PyCapsule_GetPointer
@@ -36,6 +36,7 @@ class PlanData(ct.Structure):
         *((name, c_int) for name in ("nnz_K", "lower_W")),
         *((name, c_void_p) for name in ("lower_of_W", "K_of_W", "K_of_A", "K_diagonal")),
         ("ldl", Analysis),
+        ("fixed", FixedAnalysis),
     ]  # fmt: skip
 
 

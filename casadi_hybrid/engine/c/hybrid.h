@@ -62,7 +62,8 @@ typedef struct {
     const int *lower_of_W, *K_of_W;  /* lower_W: which nonzero of W, and where it goes in K */
     const int *K_of_A;               /* nnz_A */
     const int *K_diagonal;           /* n + m */
-    hybrid_ldl ldl;
+    hybrid_ldl ldl;     /* with pivots that are chosen */
+    hybrid_fixed fixed; /* in a fixed order */
 } hybrid_plan;
 
 /* The numbers of one solve, in the user's units. */

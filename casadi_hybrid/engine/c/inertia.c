@@ -17,8 +17,7 @@ int hybrid_factor(const hybrid_plan *plan, const double *W, const double *D, dou
     for (int i = 0; i < plan->n; i++) K[plan->K_diagonal[i]] += D[i] + shift;
     for (int i = 0; i < plan->m; i++) 
         K[plan->K_diagonal[plan->n + i]] = penalty ? -penalty[i] : -epsilon;
-    hybrid_ldl_factor(&plan->ldl, K, kernel->factor, kernel->pivots, kernel->room,
-                      &kernel->inertia);
+    hybrid_decompose(plan, kernel, 0.0);
     if (kernel->inertia.singular) return 2;
     right = kernel->inertia.negative == plan->m;
     /* A pivot against the test does no harm where nothing has grown: refinement sees to the rest. */
@@ -28,15 +27,13 @@ int hybrid_factor(const hybrid_plan *plan, const double *W, const double *D, dou
 
 int hybrid_solve(const hybrid_plan *plan, const double *force, const double *c,
                  hybrid_kernel *kernel, double *dw, double *dy) {
-    double residual;
+    int doubt;
     for (int i = 0; i < plan->n; i++) kernel->right[i] = -force[i];
     for (int i = 0; i < plan->m; i++) kernel->right[plan->n + i] = -c[i];
-    residual = hybrid_ldl_solve(&plan->ldl, kernel->K, kernel->factor, kernel->pivots,
-                                kernel->right, kernel->solution, kernel->room,
-                                HYBRID_KERNEL_REFINEMENTS);
+    doubt = hybrid_resolve(plan, kernel);
     memcpy(dw, kernel->solution, (size_t)plan->n * sizeof(double));
     memcpy(dy, kernel->solution + plan->n, (size_t)plan->m * sizeof(double));
-    return hybrid_refined(plan, kernel, residual) ? 0 : 3;
+    return doubt;
 }
 
 static double lower(double shift) {

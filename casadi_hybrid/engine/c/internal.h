@@ -88,9 +88,16 @@ int hybrid_residuals_at(const hybrid_form *form, const hybrid_point *at, const d
 /* The largest residual in units of its tolerance. */
 double hybrid_merit(const hybrid_numbers *numbers, const hybrid_residuals *residuals);
 
+/* Where a solution in a fixed order is exact enough, relative, and the most corrections to it. */
+#define HYBRID_EXACT 1e-13
+#define HYBRID_CORRECTIONS 5
+
 /* The kernel with entries that are pinned. */
 typedef struct {
     double *K;              /* nnz_K */
+    double *soft;           /* nnz_K: with pinned entries of w held by a weight, as is factored */
+    double weight;          /* 0 where nothing is pinned */
+    int chosen;             /* whether pivots were chosen */
     double *factor, *room;
     int *pivots;
     double *right, *solution; /* n + m */
@@ -101,6 +108,11 @@ typedef struct {
 } hybrid_kernel;
 
 void hybrid_place_kernel(const hybrid_plan *plan, hybrid_arena *arena, hybrid_kernel *kernel);
+/* Factors kernel->K; where weight > 0, in a fixed order kernel->soft in its place. */
+void hybrid_decompose(const hybrid_plan *plan, hybrid_kernel *kernel, double weight);
+/* kernel->solution of K for kernel->right. Returns 0; where pivots had to be chosen, which says more
+ * of K than the fixed order did: 1 with another inertia, 2 where it is singular; 3 in doubt. */
+int hybrid_resolve(const hybrid_plan *plan, hybrid_kernel *kernel);
 /* Whether kernel->solution is accurate; `residual`: its own, relative to kernel->right. */
 int hybrid_refined(const hybrid_plan *plan, const hybrid_kernel *kernel, double residual);
 /* Factors K(shift, epsilon) with rows and columns of pinned entries those of the identity.
@@ -108,7 +120,7 @@ int hybrid_refined(const hybrid_plan *plan, const hybrid_kernel *kernel, double 
  * doubt. */
 int hybrid_factor_pinned(const hybrid_plan *plan, const double *W, const double *A, double shift,
                          double epsilon, hybrid_kernel *kernel);
-/* Solves K (dw, dy) = -(force, c) with dw = move where pinned. Returns 0, or 3 in doubt. */
+/* Solves K (dw, dy) = -(force, c) with dw = move where pinned. Returns as hybrid_resolve. */
 int hybrid_solve_pinned(const hybrid_plan *plan, const double *W, const double *A,
                         const double *force, const double *c, hybrid_kernel *kernel, double *dw,
                         double *dy);

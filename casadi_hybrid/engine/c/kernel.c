@@ -1,4 +1,5 @@
-/* The kernel with pinned entries: where a bound is active, w moves onto it and nothing else. */
+/* The kernel: factored in a fixed order where that is accurate, else with pivots chosen. With
+ * entries that are pinned: where a bound is active, w moves onto it and nothing else. */
 #include <math.h>
 #include <string.h>
 
@@ -6,9 +7,11 @@
 
 void hybrid_place_kernel(const hybrid_plan *plan, hybrid_arena *arena, hybrid_kernel *kernel) {
     const hybrid_ldl *ldl = &plan->ldl;
+    const hybrid_fixed *fixed = &plan->fixed;
     int size = plan->n + plan->m;
     kernel->K = hybrid_take(arena, plan->nnz_K);
-    kernel->factor = hybrid_take(arena, ldl->factor);
+    kernel->soft = hybrid_take(arena, plan->nnz_K);
+    kernel->factor = hybrid_take(arena, ldl->factor > fixed->factor ? ldl->factor : fixed->factor);
     kernel->pivots = hybrid_take_ints(arena, ldl->pivots);
     kernel->room = hybrid_take(arena, ldl->room);
     kernel->right = hybrid_take(arena, size);
@@ -47,10 +50,94 @@ int hybrid_refined(const hybrid_plan *plan, const hybrid_kernel *kernel, double 
     return 1;
 }
 
+void hybrid_decompose(const hybrid_plan *plan, hybrid_kernel *kernel, double weight) {
+    kernel->weight = weight;
+    kernel->chosen = plan->fixed.size == 0;
+    if (!kernel->chosen)
+        hybrid_fixed_factor(&plan->fixed, weight > 0.0 ? kernel->soft : kernel->K, kernel->factor,
+                            kernel->room, &kernel->inertia);
+    if (!kernel->chosen && !kernel->inertia.doubtful) return;
+    kernel->chosen = 1;
+    hybrid_ldl_factor(&plan->ldl, kernel->K, kernel->factor, kernel->pivots, kernel->room,
+                      &kernel->inertia);
+}
+
+/* Sets the entries of a step that are pinned to those of `to`, or to 0. */
+static void hold(const hybrid_plan *plan, const hybrid_kernel *kernel, const double *to,
+                 double *step) {
+    if (kernel->weight == 0.0) return;
+    for (int i = 0; i < plan->n; i++)
+        if (kernel->pinned[i]) step[i] = to ? to[i] : 0.0;
+}
+
+/* Solves by the factor in a fixed order and corrects by the residual of K. Returns its size,
+ * relative to the right-hand side. */
+static double refine(const hybrid_plan *plan, hybrid_kernel *kernel) {
+    int size = plan->n + plan->m;
+    double *x = kernel->solution, *step = kernel->room, *room = step + size;
+    double all = hybrid_largest(size, kernel->right), error = INFINITY, now;
+    memset(x, 0, (size_t)size * sizeof(double));
+    if (all == 0.0) return 0.0;
+    memcpy(step, kernel->right, (size_t)size * sizeof(double));
+    for (int corrections = 0;; corrections++) {
+        hold(plan, kernel, 0, step);
+        hybrid_fixed_solve(&plan->fixed, kernel->factor, step, room);
+        hold(plan, kernel, corrections ? 0 : kernel->right, step);
+        for (int i = 0; i < size; i++) x[i] += step[i];
+        hybrid_ldl_product(&plan->ldl, kernel->K, x, room);
+        for (int i = 0; i < size; i++) room[i] = kernel->right[i] - room[i];
+        now = hybrid_largest(size, room);
+        if (!(now <= error)) {
+            for (int i = 0; i < size; i++) x[i] -= step[i];
+            return error / all;
+        }
+        if (!(now > HYBRID_EXACT * all) || !(now <= 0.5 * error) ||
+            corrections >= HYBRID_CORRECTIONS)
+            return now / all;
+        error = now;
+        memcpy(step, room, (size_t)size * sizeof(double));
+    }
+}
+
+int hybrid_resolve(const hybrid_plan *plan, hybrid_kernel *kernel) {
+    double residual;
+    if (!kernel->chosen) {
+        int negative = kernel->inertia.negative;
+        residual = refine(plan, kernel);
+        if (hybrid_refined(plan, kernel, residual)) return 0;
+        kernel->chosen = 1;
+        hybrid_ldl_factor(&plan->ldl, kernel->K, kernel->factor, kernel->pivots, kernel->room,
+                          &kernel->inertia);
+        if (kernel->inertia.singular) return 2;
+        if (kernel->inertia.doubtful) return 3;
+        if (kernel->inertia.negative != negative) return 1;
+    }
+    residual = hybrid_ldl_solve(&plan->ldl, kernel->K, kernel->factor, kernel->pivots,
+                                kernel->right, kernel->solution, kernel->room,
+                                HYBRID_KERNEL_REFINEMENTS);
+    return hybrid_refined(plan, kernel, residual) ? 0 : 3;
+}
+
+/* 2^31 times the middle size of the curvatures that are there: half of what a number's digits
+ * can tell apart, so that what is pinned moves by as little as rounding makes of it. */
+static double pinning(const hybrid_plan *plan, const hybrid_kernel *kernel) {
+    int sum = 0, count = 0;
+    for (int i = 0; i < plan->n; i++) {
+        double entry = kernel->K[plan->K_diagonal[i]];
+        int exponent;
+        if (kernel->pinned[i] || entry == 0.0 || !isfinite(entry)) continue;
+        frexp(entry, &exponent);
+        sum += exponent;
+        count++;
+    }
+    return ldexp(1.0, 31 + (count ? sum / count : 0));
+}
+
 int hybrid_factor_pinned(const hybrid_plan *plan, const double *W, const double *A, double shift,
                          double epsilon, hybrid_kernel *kernel) {
     const int *pinned = kernel->pinned;
-    double *K = kernel->K;
+    double *K = kernel->K, weight = 0.0;
+    int pins = 0;
     memset(K, 0, (size_t)plan->nnz_K * sizeof(double));
     for (int k = 0; k < plan->lower_W; k++) {
         int entry = plan->lower_of_W[k];
@@ -62,10 +149,18 @@ int hybrid_factor_pinned(const hybrid_plan *plan, const double *W, const double 
     for (int i = 0; i < plan->n; i++) {
         double *entry = &K[plan->K_diagonal[i]];
         *entry = pinned[i] ? 1.0 : *entry + shift;
+        pins += pinned[i] != 0;
     }
+    if (epsilon == 0.0 && plan->m > plan->n - pins) return 2;
     for (int i = 0; i < plan->m; i++) K[plan->K_diagonal[plan->n + i]] = -epsilon;
-    hybrid_ldl_factor(&plan->ldl, K, kernel->factor, kernel->pivots, kernel->room,
-                      &kernel->inertia);
+    if (pins) {
+        weight = pinning(plan, kernel);
+        memcpy(kernel->soft, K, (size_t)plan->nnz_K * sizeof(double));
+        for (int k = 0; k < plan->nnz_A; k++) kernel->soft[plan->K_of_A[k]] = A[k];
+        for (int i = 0; i < plan->n; i++)
+            if (pinned[i]) kernel->soft[plan->K_diagonal[i]] = weight;
+    }
+    hybrid_decompose(plan, kernel, weight);
     if (kernel->inertia.singular) return 2;
     if (kernel->inertia.doubtful) return 3;
     return kernel->inertia.negative == plan->m ? 0 : 1;
@@ -74,16 +169,14 @@ int hybrid_factor_pinned(const hybrid_plan *plan, const double *W, const double 
 int hybrid_solve_pinned(const hybrid_plan *plan, const double *W, const double *A,
                         const double *force, const double *c, hybrid_kernel *kernel, double *dw,
                         double *dy) {
-    double residual;
+    int found;
     hybrid_times_W(plan, W, kernel->move, kernel->of_W);
     hybrid_times_A(plan, A, kernel->move, kernel->of_A);
     for (int i = 0; i < plan->n; i++)
         kernel->right[i] = kernel->pinned[i] ? kernel->move[i] : -(force[i] + kernel->of_W[i]);
     for (int i = 0; i < plan->m; i++) kernel->right[plan->n + i] = -(c[i] + kernel->of_A[i]);
-    residual = hybrid_ldl_solve(&plan->ldl, kernel->K, kernel->factor, kernel->pivots,
-                                kernel->right, kernel->solution, kernel->room,
-                                HYBRID_KERNEL_REFINEMENTS);
+    found = hybrid_resolve(plan, kernel);
     memcpy(dw, kernel->solution, (size_t)plan->n * sizeof(double));
     memcpy(dy, kernel->solution + plan->n, (size_t)plan->m * sizeof(double));
-    return hybrid_refined(plan, kernel, residual) ? 0 : 3;
+    return found;
 }

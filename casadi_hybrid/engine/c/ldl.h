@@ -103,6 +103,39 @@ double hybrid_ldl_solve(const hybrid_ldl *s, const double *values, const double 
                         const int *pivots, const double *b, double *x, double *room,
                         int refinements);
 
+/* K in an order that is fixed beforehand: no pivot is chosen, nothing is scaled and nothing delayed,
+   so that small fronts, as those of optimal control, cost a tenth. Pairs of rows are pivots of two,
+   other rows pivots of one. */
+typedef struct hybrid_fixed {
+    int size, entries; /* as in hybrid_ldl; size 0: there is no such analysis */
+    int vertices;      /* pairs and single rows */
+    int factor;        /* doubles for the factor */
+    const int *position; /* [size] of a row of K */
+    const int *first;    /* [vertices + 1] position of a vertex's first row */
+    const int *begin;    /* [vertices + 1] where in below those of a vertex begin */
+    const int *below;    /* positions that a vertex acts on, rising */
+    const int *home;     /* [entries] where in the factor an entry of K goes */
+    const int *target;   /* where in the factor each product of two rows below a vertex goes: first
+                            that of the first row with all, then of the second with those after */
+} hybrid_fixed;
+
+/* Integers of tables for this analysis with work of hybrid_ldl_analysis integers; -1 where a group
+   has more than two rows, or the tables would have more than `most` products. */
+int hybrid_fixed_plan(int size, const int *starts, const int *rows, const int *group, int most,
+                      int *work);
+
+/* The tables, with the work as hybrid_fixed_plan left it. */
+void hybrid_fixed_analyse(int size, const int *starts, const int *rows, const int *group,
+                          int *work, int *tables, hybrid_fixed *made);
+
+/* Factors K: factor[s->factor], room[s->size]. Where found->doubtful is not 0, cancellation has
+   left too little of a pivot, the rest was not factored, and pivots have to be chosen. */
+void hybrid_fixed_factor(const hybrid_fixed *s, const double *values, double *factor, double *room,
+                         hybrid_inertia *found);
+
+/* b becomes the solution of K x = b, without correction; room[s->size]. */
+void hybrid_fixed_solve(const hybrid_fixed *s, const double *factor, double *b, double *room);
+
 /* y = K x for the lower triangle given. */
 void hybrid_ldl_product(const hybrid_ldl *s, const double *values, const double *x, double *y);
 

@@ -6,108 +6,9 @@
    of a child goes. */
 #include <limits.h>
 #include "ldl_dense.h"
+#include "ldl_graph.h"
 
-/* The arrays of the first step in the caller's work. */
-typedef struct plan {
-    int *groups, *fronts; /* numbers kept for the second step */
-    int *weight;          /* [size] rows in a group */
-    int *parent;          /* [size] in the elimination tree, -1 for a root */
-    int *under;           /* [size] rows under a group */
-    int *columns;         /* [size] pivots of the front that a group heads */
-    int *head;            /* [size] the group that heads the front of a group */
-    int *front;           /* [size] number of the front of a group */
-    int *begin;           /* [size + 1] */
-    int *mark;            /* [size] */
-    int *first;           /* [size] first child */
-    int *next;            /* [size] next child of the same parent */
-    int *where;           /* [size] */
-    int *list;            /* [entries] */
-} plan;
-
-#define PARTS 11
-
-static plan spread(int size, int *work) {
-    plan p;
-    int **part[PARTS];
-    int k;
-    part[0] = &p.weight, part[1] = &p.parent, part[2] = &p.under, part[3] = &p.columns;
-    part[4] = &p.head, part[5] = &p.front, part[6] = &p.mark, part[7] = &p.first;
-    part[8] = &p.next, part[9] = &p.where, part[10] = &p.begin;
-    p.groups = work, p.fronts = work + 1;
-    work += 2;
-    for (k = 0; k < PARTS; k++) {
-        *part[k] = work;
-        work += size + 1;
-    }
-    p.list = work;
-    return p;
-}
-
-int hybrid_ldl_analysis(int size, int entries) { return 2 + PARTS * (size + 1) + entries; }
-
-/* Turns counts[0...n-1] into where each run begins; returns the sum. */
-static int accumulate(int *counts, int n) {
-    int k, sum = 0;
-    for (k = 0; k < n; k++) {
-        int count = counts[k];
-        counts[k] = sum;
-        sum += count;
-    }
-    counts[n] = sum;
-    return sum;
-}
-
-/* For every group the neighbours that are eliminated before it: list, from begin on. */
-static void neighbours(int size, const int *starts, const int *rows, const int *group, plan *p) {
-    int j, t, k, groups = 0;
-    for (k = 0; k <= size; k++) p->begin[k] = 0, p->weight[k] = 0;
-    for (j = 0; j < size; j++) {
-        p->weight[group[j]]++;
-        if (group[j] >= groups) groups = group[j] + 1;
-        for (t = starts[j]; t < starts[j + 1]; t++) {
-            int a = group[rows[t]], b = group[j];
-            if (a != b) p->begin[a > b ? a : b]++;
-        }
-    }
-    *p->groups = groups;
-    accumulate(p->begin, groups);
-    for (j = 0; j < size; j++)
-        for (t = starts[j]; t < starts[j + 1]; t++) {
-            int a = group[rows[t]], b = group[j];
-            if (a > b) p->list[p->begin[a]++] = b;
-            if (b > a) p->list[p->begin[b]++] = a;
-        }
-    for (k = groups; k > 0; k--) p->begin[k] = p->begin[k - 1];
-    p->begin[0] = 0;
-}
-
-/* The elimination tree (Liu), with shortcuts to the roots in mark; then the rows under a group. */
-static void tree(plan *p) {
-    int k, t, groups = *p->groups;
-    for (k = 0; k < groups; k++) {
-        p->parent[k] = p->mark[k] = -1;
-        for (t = p->begin[k]; t < p->begin[k + 1]; t++) {
-            int j = p->list[t];
-            while (p->mark[j] != -1 && p->mark[j] != k) {
-                int up = p->mark[j];
-                p->mark[j] = k;
-                j = up;
-            }
-            if (p->mark[j] == -1 && j != k) p->mark[j] = k, p->parent[j] = k;
-        }
-    }
-    for (k = 0; k < groups; k++) p->under[k] = 0, p->mark[k] = -1;
-    for (k = 0; k < groups; k++) {
-        p->mark[k] = k;
-        for (t = p->begin[k]; t < p->begin[k + 1]; t++) {
-            int j;
-            for (j = p->list[t]; p->mark[j] != k; j = p->parent[j]) {
-                p->mark[j] = k;
-                p->under[j] += p->weight[k];
-            }
-        }
-    }
-}
+int hybrid_ldl_analysis(int size, int entries) { return 2 + HYBRID_LDL_PARTS * (size + 1) + entries; }
 
 /* About how long a front takes, in nanoseconds: to begin with it, to choose its pivots, to
    eliminate them, and to add what is left to the parent. */
@@ -118,7 +19,7 @@ static double duration(double pivots, double below) {
 }
 
 /* Merges fronts with their parents where it saves time; head says with whom each group went. */
-static void merge(plan *p) {
+static void merge(hybrid_graph *p) {
     int k, c, groups = *p->groups;
     for (k = 0; k < groups; k++) p->first[k] = -1, p->head[k] = k, p->columns[k] = p->weight[k];
     for (k = groups - 1; k >= 0; k--)
@@ -139,7 +40,7 @@ static void merge(plan *p) {
 }
 
 /* Numbers the fronts, children before their parents, those of one parent side by side. */
-static void number(plan *p) {
+static void number(hybrid_graph *p) {
     int k, f, groups = *p->groups, fronts = 0, top = -1;
     for (k = 0; k < groups; k++) p->first[k] = -1;
     /* Roots are the children of none: a chain of its own, begun at `top`. */
@@ -164,7 +65,7 @@ static void number(plan *p) {
 
 /* How many rows a front has place for: its own, and so many of its descendants' as can be delayed.
    Headed by k; where[] counts the places of the children that are known. */
-static int places(int k, int spare, const plan *p) {
+static int places(int k, int spare, const hybrid_graph *p) {
     const int from = p->where[k], up = p->parent[k] < 0 ? -1 : p->head[p->parent[k]];
     const int sum = p->columns[k] + (from < spare ? from : spare);
     if (up >= 0) p->where[up] += sum < spare ? sum : spare;
@@ -173,11 +74,10 @@ static int places(int k, int spare, const plan *p) {
 
 int hybrid_ldl_plan(int size, const int *starts, const int *rows, const int *group, int spare,
                     int *work) {
-    plan p = spread(size, work);
+    hybrid_graph p = hybrid_ldl_spread(size, work);
     double factor = size, stack = 0, rest = 0;
     int k;
-    neighbours(size, starts, rows, group, &p);
-    tree(&p);
+    hybrid_ldl_tree(size, starts, rows, group, &p);
     merge(&p);
     number(&p);
     for (k = 0; k < *p.groups; k++) p.where[k] = 0;
@@ -192,19 +92,6 @@ int hybrid_ldl_plan(int size, const int *starts, const int *rows, const int *gro
     return factor + stack + rest > 0.9 * INT_MAX ? -1 : (int)rest;
 }
 
-/* Sorts a list of numbers, rising (Shell, with the gaps of Ciura and then powers). */
-static void sort(int *list, int n) {
-    static const int gaps[] = {46000, 20000, 8900, 3900, 1750, 701, 301, 132, 57, 23, 10, 4, 1};
-    int g, i, j;
-    for (g = 0; g < (int)(sizeof gaps / sizeof *gaps); g++)
-        for (i = gaps[g]; i < n; i++) {
-            int item = list[i];
-            for (j = i; j >= gaps[g] && list[j - gaps[g]] > item; j -= gaps[g])
-                list[j] = list[j - gaps[g]];
-            list[j] = item;
-        }
-}
-
 /* The tables under the names of their places, while they are filled. */
 typedef struct tables {
     int *position, *first, *places, *below, *rest, *local, *panel, *block, *parent, *children,
@@ -212,15 +99,15 @@ typedef struct tables {
 } tables;
 
 /* Where each row of K comes in the order of elimination: front by front, group by group. */
-static void place(int size, const int *group, const plan *p, const tables *t) {
+static void place(int size, const int *group, const hybrid_graph *p, const tables *t) {
     int k, fronts = *p->fronts, *after = p->begin, *members = p->where;
     for (k = 0; k <= fronts; k++) t->first[k] = 0;
     for (k = 0; k < *p->groups; k++) {
         t->first[p->front[k]] += p->weight[k];
         after[k] = p->weight[k];
     }
-    accumulate(t->first, fronts);
-    accumulate(after, *p->groups);
+    hybrid_ldl_accumulate(t->first, fronts);
+    hybrid_ldl_accumulate(after, *p->groups);
     for (k = 0; k < size; k++) members[after[group[k]]++] = k;
     for (k = 0; k < fronts; k++) p->mark[k] = t->first[k];
     for (k = 0; k < size; k++) {
@@ -230,7 +117,7 @@ static void place(int size, const int *group, const plan *p, const tables *t) {
 }
 
 /* The tree of fronts from that of the first step, and the places they have. */
-static void descend(int spare, const plan *p, const tables *t) {
+static void descend(int spare, const hybrid_graph *p, const tables *t) {
     int k, f, fronts = *p->fronts;
     for (f = 0; f <= fronts; f++) t->children[f] = 0;
     for (k = 0; k < *p->groups; k++) p->where[k] = 0;
@@ -242,8 +129,8 @@ static void descend(int spare, const plan *p, const tables *t) {
             t->places[f] = places(k, spare, p);
             if (up >= 0) t->children[up]++;
         }
-    accumulate(t->places, fronts);
-    accumulate(t->children, fronts);
+    hybrid_ldl_accumulate(t->places, fronts);
+    hybrid_ldl_accumulate(t->children, fronts);
     for (f = 0; f < fronts; f++)
         if (t->parent[f] >= 0) t->child[t->children[t->parent[f]]++] = f;
     for (f = fronts; f > 0; f--) t->children[f] = t->children[f - 1];
@@ -259,7 +146,7 @@ static void gather(int size, const int *starts, const int *rows, const tables *t
             const int a = t->position[rows[e]], b = t->position[j];
             column[a < b ? a : b]++;
         }
-    accumulate(column, size);
+    hybrid_ldl_accumulate(column, size);
     for (j = 0; j < size; j++)
         for (e = starts[j]; e < starts[j + 1]; e++) {
             const int a = t->position[rows[e]], b = t->position[j];
@@ -272,7 +159,7 @@ static void gather(int size, const int *starts, const int *rows, const tables *t
 }
 
 /* The rows below the pivots of one front: neighbours of its pivots, and rows of its children. */
-static void list(int f, const plan *p, const tables *t) {
+static void list(int f, const hybrid_graph *p, const tables *t) {
     int end = t->first[f + 1], count = t->below[f], c, k;
     for (k = t->assembled[t->first[f]]; k < t->assembled[end]; k++) {
         int row = t->home[k];
@@ -283,12 +170,12 @@ static void list(int f, const plan *p, const tables *t) {
             int row = t->rest[k];
             if (row >= end && p->mark[row] != f) p->mark[row] = f, t->rest[count++] = row;
         }
-    sort(t->rest + t->below[f], count - t->below[f]);
+    hybrid_ldl_sort(t->rest + t->below[f], count - t->below[f]);
     t->below[f + 1] = count;
 }
 
 /* Where the entries of K and the rows of the children go in a front. */
-static void locate(int f, const plan *p, const tables *t) {
+static void locate(int f, const hybrid_graph *p, const tables *t) {
     const int begin = t->first[f], end = t->first[f + 1];
     int c, k;
     for (k = begin; k < end; k++) p->where[k] = k - begin;
@@ -341,7 +228,7 @@ static tables share(int size, int entries, int fronts, int below, int *into) {
 
 int hybrid_ldl_analyse(int size, const int *starts, const int *rows, const int *group, int spare,
                        int *work, int *into, hybrid_ldl *made) {
-    plan p = spread(size, work);
+    hybrid_graph p = hybrid_ldl_spread(size, work);
     const int fronts = *p.fronts;
     int f, below = 0, top = 0;
     tables t;

@@ -34,48 +34,52 @@ static double room_at(double w) {
     return HYBRID_FORM_ROOM * (size > 1.0 ? size : 1.0);
 }
 
-/* Factors K with the bounds pinned, by the first of the remedies that is of use, which is kept.
- * Returns a status. */
-static int factor(hybrid_model *model, hybrid_form *form, const hybrid_point *at) {
+/* (dw, dy) by the last factorization. Returns as hybrid_resolve. */
+static int solve(hybrid_model *model, const hybrid_form *form, const hybrid_point *at) {
+    const hybrid_plan *plan = form->plan;
+    for (int i = 0; i < plan->n; i++)
+        model->kernel.move[i] = model->at_lower[i]   ? form->lower[i] - at->w[i]
+                                : model->at_upper[i] ? form->upper[i] - at->w[i]
+                                                     : 0.0;
+    return hybrid_solve_pinned(plan, model->W, at->A, model->force, at->c, &model->kernel,
+                               model->dw, model->dy);
+}
+
+int hybrid_pinned_solution(hybrid_model *model, hybrid_form *form, const hybrid_point *at) {
+    if (!solve(model, form, at)) return HYBRID_SOLVED;
+    form->answer->doubts++;
+    return HYBRID_DOUBT;
+}
+
+/* (dw, dy) with the bounds pinned, by the first of the remedies for K that is of use, which is
+ * kept. Returns a status. */
+static int remedied(hybrid_model *model, hybrid_form *form, const hybrid_point *at) {
     static const double remedies[][2] = HYBRID_HOT_CONVEX; /* (epsilon, shift) */
     const hybrid_plan *plan = form->plan;
     hybrid_kernel *kernel = &model->kernel;
     double largest = hybrid_largest(plan->nnz_W, model->W);
-    int remedy = model->remedy, bent = 0;
+    int bent = 0;
     if (!(largest > 1.0)) largest = 1.0;
     for (int i = 0; i < plan->n; i++)
         kernel->pinned[i] = model->at_lower[i] || model->at_upper[i];
-    for (;; remedy++) {
-        double epsilon, shift;
+    for (int remedy = model->remedy; remedy < HYBRID_HOT_CONVEX_COUNT; remedy++) {
+        double epsilon = remedies[remedy][0], shift = remedies[remedy][1] * largest;
         int found;
-        if (remedy >= HYBRID_HOT_CONVEX_COUNT) return HYBRID_NO_SET;
         if (bent && remedies[remedy][1] <= HYBRID_POLISH_FLAT) continue;
-        epsilon = remedies[remedy][0];
-        shift = remedies[remedy][1] * largest;
         form->answer->factors++;
         found = hybrid_factor_pinned(plan, model->W, at->A, shift, epsilon, kernel);
-        if (found == 0) break;
+        if (found == 0) {
+            model->remedy = remedy;
+            found = solve(model, form, at);
+            if (found == 0) return HYBRID_SOLVED;
+        }
         if (found == 3) {
             form->answer->doubts++;
             return HYBRID_DOUBT;
         }
         bent = bent || (found == 1 && epsilon > 0.0);
     }
-    model->remedy = remedy;
-    return HYBRID_SOLVED;
-}
-
-int hybrid_pinned_solution(hybrid_model *model, hybrid_form *form, const hybrid_point *at) {
-    const hybrid_plan *plan = form->plan;
-    for (int i = 0; i < plan->n; i++)
-        model->kernel.move[i] = model->at_lower[i]   ? form->lower[i] - at->w[i]
-                                : model->at_upper[i] ? form->upper[i] - at->w[i]
-                                                     : 0.0;
-    if (!hybrid_solve_pinned(plan, model->W, at->A, model->force, at->c, &model->kernel,
-                             model->dw, model->dy))
-        return HYBRID_SOLVED;
-    form->answer->doubts++;
-    return HYBRID_DOUBT;
+    return HYBRID_NO_SET;
 }
 
 /* The model's solution with these bounds pinned, and what is wrong with the set: wrong[i] is 1 at
@@ -83,8 +87,7 @@ int hybrid_pinned_solution(hybrid_model *model, hybrid_form *form, const hybrid_
  * its upper bound. Returns a status. */
 static int pinned(hybrid_model *model, hybrid_form *form, const hybrid_point *at) {
     const hybrid_plan *plan = form->plan;
-    int status = factor(model, form, at);
-    if (!status) status = hybrid_pinned_solution(model, form, at);
+    int status = remedied(model, form, at);
     if (status) return status;
     hybrid_times_W(plan, model->W, model->dw, model->slope);
     hybrid_pull(plan, at->A, model->dy, model->pull);

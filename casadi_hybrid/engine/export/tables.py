@@ -82,14 +82,14 @@ class PlanText:
         self.text = "\n".join([head + "\n".join(tables), declared + fields + "};\n"])
         self.size = ct.sizeof(plan.data) + sum(array.nbytes for _, array in self._arrays)
 
-    def _fields(self, data: ct.Structure, indent: str) -> str:
+    def _fields(self, data: ct.Structure, indent: str, within: str = "") -> str:
         lines = []
         for name, kind in data._fields_:  # type: ignore[misc]  # none here has a bit width
             value = getattr(data, name)
             if issubclass(kind, ct.Structure):
-                text = "{\n" + self._fields(value, indent + "    ") + "}"
+                text = "{\n" + self._fields(value, indent + "    ", f"{name}_") + "}"
             elif kind is ct.c_void_p:
-                text = self._pointer(name, value or 0)
+                text = self._pointer(within + name, value or 0)
             else:
                 text = str(value)
             lines.append(f"{indent}.{name} = {text}")

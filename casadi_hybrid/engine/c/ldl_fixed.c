@@ -1,0 +1,116 @@
+/* LDL^T in an order that is fixed beforehand: see ldl.h.
+
+   The factor holds the pivots, inverted in their turn, what is beside the first of a pair, and then
+   for every vertex its columns of U = L D: an update is U D^-1 U^T. Beside the numbers goes a bound
+   of what the terms of each diagonal entry come to, by which its pivot is judged. Neither depends on
+   the units of a row. */
+#include <math.h>
+#include <string.h>
+#include "ldl.h"
+
+/* A pivot is trusted while cancellation has left so much of the terms that it is made of. */
+#define TRUST 1e-10
+
+static void note(double pivot, hybrid_inertia *found) {
+    if (pivot > 0) found->positive++;
+    else found->negative++;
+}
+
+/* Eliminates the row at position p with its column u; returns where in target the next begins. */
+static const int *single(int p, int count, const int *below, const int *target, const double *u,
+                         double *factor, double *mass, hybrid_inertia *found) {
+    const double pivot = factor[p], inverse = 1 / pivot;
+    int a, i;
+    found->doubtful += !(fabs(pivot) > TRUST * mass[p]);
+    note(pivot, found);
+    factor[p] = inverse;
+    for (a = 0; a < count; a++) {
+        const double by = u[a] * inverse;
+        mass[below[a]] += fabs(u[a] * by);
+        for (i = a; i < count; i++) factor[*target++] -= u[i] * by;
+    }
+    return target;
+}
+
+/* The same for the rows at p and p + 1 together. */
+static const int *pair(int p, int count, const int *below, const int *target, int size,
+                       const double *u, double *factor, double *mass, hybrid_inertia *found) {
+    const double A = factor[p], B = factor[p + 1], C = factor[size + p], det = A * B - C * C;
+    const double a = B / det, b = A / det, c = -C / det;
+    const double in_a = fabs(a), in_b = fabs(b), in_c = 2 * fabs(c);
+    const double *v = u + count;
+    int k, i;
+    found->doubtful += !(fabs(det) > TRUST * (mass[p] * mass[p + 1] + C * C));
+    if (det < 0) note(1, found), note(-1, found);
+    else note(A, found), note(A, found);
+    factor[p] = a, factor[p + 1] = b, factor[size + p] = c;
+    for (k = 0; k < count; k++) {
+        const double x = u[k], y = v[k], by_u = x * a + y * c, by_v = x * c + y * b;
+        mass[below[k]] += in_a * (x * x) + in_c * fabs(x * y) + in_b * (y * y);
+        for (i = k; i < count; i++) factor[*target++] -= u[i] * by_u + v[i] * by_v;
+    }
+    return target;
+}
+
+void hybrid_fixed_factor(const hybrid_fixed *s, const double *values, double *factor, double *room,
+                         hybrid_inertia *found) {
+    const int *target = s->target;
+    const double *u = factor + 2 * s->size;
+    double *mass = room;
+    int k;
+    found->positive = found->negative = found->zero = found->delayed = found->doubtful = 0;
+    found->singular = 0, found->smallest = found->growth = 0;
+    memset(factor, 0, sizeof(double) * (size_t)s->factor);
+    for (k = 0; k < s->entries; k++) factor[s->home[k]] = values[k];
+    for (k = 0; k < s->size; k++) mass[k] = fabs(factor[k]);
+    for (k = 0; k < s->vertices && !found->doubtful; k++) {
+        const int p = s->first[k], width = s->first[k + 1] - p;
+        const int count = s->begin[k + 1] - s->begin[k], *below = s->below + s->begin[k];
+        target = width == 1 ? single(p, count, below, target, u, factor, mass, found)
+                            : pair(p, count, below, target, s->size, u, factor, mass, found);
+        u += width * count;
+    }
+}
+
+void hybrid_fixed_solve(const hybrid_fixed *s, const double *factor, double *b, double *room) {
+    const double *beside = factor + s->size, *u = beside + s->size;
+    double *x = room;
+    int k, i;
+    for (i = 0; i < s->size; i++) x[s->position[i]] = b[i];
+    for (k = 0; k < s->vertices; k++) {
+        const int p = s->first[k], count = s->begin[k + 1] - s->begin[k];
+        const int *below = s->below + s->begin[k];
+        if (s->first[k + 1] - p == 1) {
+            const double y = x[p] *= factor[p];
+            for (i = 0; i < count; i++) x[below[i]] -= u[i] * y;
+            u += count;
+        } else {
+            const double *v = u + count;
+            const double y = x[p] * factor[p] + x[p + 1] * beside[p];
+            const double z = x[p] * beside[p] + x[p + 1] * factor[p + 1];
+            x[p] = y, x[p + 1] = z;
+            for (i = 0; i < count; i++) x[below[i]] -= u[i] * y + v[i] * z;
+            u += 2 * count;
+        }
+    }
+    for (k = s->vertices - 1; k >= 0; k--) {
+        const int p = s->first[k], count = s->begin[k + 1] - s->begin[k];
+        const int *below = s->below + s->begin[k];
+        double y = 0, z = 0;
+        if (s->first[k + 1] - p == 1) {
+            u -= count;
+            for (i = 0; i < count; i++) y += u[i] * x[below[i]];
+            x[p] -= factor[p] * y;
+        } else {
+            const double *v = u - count;
+            u = v - count;
+            for (i = 0; i < count; i++) {
+                y += u[i] * x[below[i]];
+                z += v[i] * x[below[i]];
+            }
+            x[p] -= factor[p] * y + beside[p] * z;
+            x[p + 1] -= beside[p] * y + factor[p + 1] * z;
+        }
+    }
+    for (i = 0; i < s->size; i++) b[i] = x[s->position[i]];
+}

@@ -1,0 +1,36 @@
+/* The graph of a pattern, whose vertices are groups of rows. Private to ldl_*.c. */
+#ifndef HYBRID_LDL_GRAPH_H
+#define HYBRID_LDL_GRAPH_H
+
+/* The arrays of an analysis in the caller's work. */
+typedef struct hybrid_graph {
+    int *groups, *fronts; /* numbers kept for the second step */
+    int *weight;          /* [size] rows in a group */
+    int *parent;          /* [size] in the elimination tree, -1 for a root */
+    int *under;           /* [size] rows under a group */
+    int *columns;         /* [size] pivots of the front that a group heads */
+    int *head;            /* [size] the group that heads the front of a group */
+    int *front;           /* [size] number of the front of a group */
+    int *begin;           /* [size + 1] */
+    int *mark;            /* [size] */
+    int *first;           /* [size] first child */
+    int *next;            /* [size] next child of the same parent */
+    int *where;           /* [size] */
+    int *list;            /* [entries] */
+} hybrid_graph;
+
+#define HYBRID_LDL_PARTS 11
+
+/* Shares work out among them; it has hybrid_ldl_analysis integers. */
+hybrid_graph hybrid_ldl_spread(int size, int *work);
+
+/* Turns counts[0...n-1] into where each run begins; returns the sum. */
+int hybrid_ldl_accumulate(int *counts, int n);
+
+/* Weights, the elimination tree, and the number of rows under every group. */
+void hybrid_ldl_tree(int size, const int *starts, const int *rows, const int *group,
+                     hybrid_graph *p);
+
+/* Sorts a list of numbers, rising. */
+void hybrid_ldl_sort(int *list, int n);
+#endif
