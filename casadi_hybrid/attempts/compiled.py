@@ -18,8 +18,16 @@ from casadi_hybrid.basics.errors import Interrupted
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import PointStatus, StopReason
 from casadi_hybrid.course.record import Watch
-from casadi_hybrid.engine.cold import PAUSED, SOLVED, WORDS, Cold, IterateData
-from casadi_hybrid.engine.warm import LARGE, NO_SET, NOT_NEARER, OTHER_PATTERN, engine_of
+from casadi_hybrid.engine.cold import WORDS, Cold, IterateData
+from casadi_hybrid.engine.structures import (
+    LARGE,
+    NO_SET,
+    NOT_NEARER,
+    OTHER_PATTERN,
+    PAUSED,
+    SOLVED,
+)
+from casadi_hybrid.engine.warm import engine_of
 from casadi_hybrid.engine.workspace import Workspace
 from casadi_hybrid.kernel.sparse import Sparse
 from casadi_hybrid.loop import Earlier, Outcome

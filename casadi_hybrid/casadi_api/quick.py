@@ -23,7 +23,8 @@ from casadi_hybrid.course.record import Watch
 from casadi_hybrid.engine.building.compiler import BuildError
 from casadi_hybrid.engine.external import External
 from casadi_hybrid.engine.solved import Solved
-from casadi_hybrid.engine.warm import OTHER_PATTERN, SOLVED, Engine, engine_of
+from casadi_hybrid.engine.structures import OTHER_PATTERN, SOLVED
+from casadi_hybrid.engine.warm import Engine, engine_of
 from casadi_hybrid.engine.workspace import INPUTS, Workspace
 from casadi_hybrid.point.working_set import WorkingSet
 from casadi_hybrid.problem.bounds import Bounds

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.engine.plan import Plan
 from casadi_hybrid.engine.solved import Solved
-from casadi_hybrid.engine.structures import AnswerData, BatchData, SlopeData
-from casadi_hybrid.engine.warm import SOLVED, Engine
+from casadi_hybrid.engine.structures import SOLVED, AnswerData, BatchData, SlopeData
+from casadi_hybrid.engine.warm import Engine
 from casadi_hybrid.engine.workspace import Workspace, buffer_of
 from casadi_hybrid.point.working_set import Sides
 from casadi_hybrid.problem.functions import Functions

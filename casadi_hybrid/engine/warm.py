@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary, ref
 from casadi_hybrid.engine.library import engine, engine_status
 from casadi_hybrid.engine.plan import plan_of
 from casadi_hybrid.engine.solved import Solved
+from casadi_hybrid.engine.structures import OTHER_PATTERN, SOLVED
 from casadi_hybrid.engine.workspace import Workspace, trigger
 from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.bounds import Bounds
@@ -16,7 +17,6 @@ from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.stopping import Limits
 
-SOLVED, OTHER_PATTERN, NO_SET, NOT_NEARER, LARGE = 0, 1, 3, 4, 8
 _KINDS = 4  # of bounds between which a solver may change without anything to be made
 WORDS = (
     "the warm mode solved it",
