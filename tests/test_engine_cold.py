@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from casadi_hybrid import nlpsol
-from casadi_hybrid.attempts import compiled
 from casadi_hybrid.barrier.filter import Filter
 from casadi_hybrid.barrier.iterate import Settings, interior, safe_duals, share_to_zero
 from casadi_hybrid.barrier.merit import Merit
 from casadi_hybrid.engine.cold import IterateData
 from casadi_hybrid.engine.library import engine
 from casadi_hybrid.engine.structures import PlanData
+from casadi_hybrid.engine.workspace import Workspace
 from casadi_hybrid.standard_form.selection import Walls
 
 INF = np.inf
@@ -260,7 +260,7 @@ def test_python_goes_on_where_c_stops(
     made: Any, steps: int, library: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, twin = solved(monkeypatch, made, "python")
-    space = compiled.Workspace
+    space = Workspace
     limit = space.limit
 
     def shorter(self: Any, limits: Any) -> None:
