@@ -16,7 +16,18 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
-from engine_cases import CASES, needs_engine, problem_of
+from engine_cases import (
+    CASES,
+    NUMBER,
+    POINTER,
+    WHOLE,
+    Arena,
+    FormData,
+    PointData,
+    WorthData,
+    needs_engine,
+    problem_of,
+)
 
 from casadi_hybrid import Problem, Solver
 from casadi_hybrid.barrier import hot
@@ -33,42 +44,17 @@ from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.standard_form.form import StandardForm
 from casadi_hybrid.stopping import Limits
 
-POINTER, NUMBER, WHOLE = ct.c_void_p, ct.c_double, ct.c_int
-
-
-class Arena(ct.Structure):
-    _fields_ = [
-        ("doubles", POINTER), ("ints", POINTER),
-        ("used_doubles", ct.c_longlong), ("used_ints", ct.c_longlong),
-    ]  # fmt: skip
-
-
-class PointData(ct.Structure):
-    _fields_ = [
-        ("f", NUMBER), *((name, POINTER) for name in ("w", "gradient", "c", "A", "below", "above")),
-        ("raw_f", NUMBER), *((name, POINTER) for name in ("x", "raw_gradient", "raw_g", "out")),
-        ("raw_J", POINTER),
-    ]  # fmt: skip
-
-
-class FormData(ct.Structure):
-    _fields_ = [
-        *((name, POINTER) for name in ("plan", "functions", "numbers", "answer")),
-        ("scale_f", NUMBER),
-        *((name, POINTER) for name in (
-            "scale_c", "target", "lower", "upper", "room", "clipped", "lam", "H", "has_lower",
-            "has_upper",
-        )),
-        ("bounds", WHOLE),
-    ]  # fmt: skip
-
 
 @pytest.mark.parametrize(
     ("name", "mirror"),
-    [("hybrid_arena", Arena), ("hybrid_point", PointData), ("hybrid_form", FormData)],
-)
-def test_the_structures_of_these_tests_are_those_of_the_header(name, mirror) -> None:
-    text = (Path(library.__file__).parent / "c" / "internal.h").read_text()
+    [
+        ("hybrid_arena", Arena), ("hybrid_point", PointData), ("hybrid_form", FormData),
+        ("hybrid_worth", WorthData),
+    ],
+)  # fmt: skip
+def test_the_structures_of_these_tests_are_those_of_the_headers(name, mirror) -> None:
+    folder = Path(library.__file__).parent / "c"
+    text = "".join((folder / file).read_text() for file in ("internal.h", "cold.h"))
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     body = re.search(r"typedef struct \{([^}]*)\} " + name + ";", text).group(1)
     words = [re.findall(r"\w+(?=\s*[,;])", line + ";") for line in body.split(";")]
