@@ -8,9 +8,7 @@ outside: with a limit of one step the warm mode hands over the iterate that it h
 from __future__ import annotations
 
 import ctypes as ct
-import re
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import casadi as ca
@@ -24,7 +22,6 @@ from engine_cases import (
     Arena,
     FormData,
     PointData,
-    WorthData,
     needs_engine,
     problem_of,
 )
@@ -43,22 +40,6 @@ from casadi_hybrid.point.kkt import kkt_residuals
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.standard_form.form import StandardForm
 from casadi_hybrid.stopping import Limits
-
-
-@pytest.mark.parametrize(
-    ("name", "mirror"),
-    [
-        ("hybrid_arena", Arena), ("hybrid_point", PointData), ("hybrid_form", FormData),
-        ("hybrid_worth", WorthData),
-    ],
-)  # fmt: skip
-def test_the_structures_of_these_tests_are_those_of_the_headers(name, mirror) -> None:
-    folder = Path(library.__file__).parent / "c"
-    text = "".join((folder / file).read_text() for file in ("internal.h", "cold.h"))
-    text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
-    body = re.search(r"typedef struct \{([^}]*)\} " + name + ";", text).group(1)
-    words = [re.findall(r"\w+(?=\s*[,;])", line + ";") for line in body.split(";")]
-    assert [word for line in words for word in line] == [field for field, _ in mirror._fields_]
 
 
 class Twins:

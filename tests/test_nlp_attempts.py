@@ -1,4 +1,4 @@
-"""Whose limit a solve stopped at, the caller's or that of one of its attempts; what is listed of them."""
+"""Whose limit a solve stopped at, the caller's or an attempt's, and what is listed of attempts."""
 
 from __future__ import annotations
 
