@@ -37,6 +37,7 @@ from casadi_hybrid.engine.structures import ResidualsData
 from casadi_hybrid.engine.warm import why_not
 from casadi_hybrid.engine.workspace import Workspace, trigger
 from casadi_hybrid.point.kkt import kkt_residuals
+from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.standard_form.form import StandardForm
 from casadi_hybrid.stopping import Limits
@@ -56,11 +57,7 @@ class Twins:
         plan = plan_of(core, problem, bounds)
         self.data = plan.data
         self.space = Workspace(core, plan, functions, trigger())
-        inputs = self.space.inputs
-        for name in ("x0", "p", "lam_x0", "lam_g0"):
-            inputs[name][:] = getattr(numbers, name)
-        for name in ("lbx", "ubx", "lbg", "ubg"):
-            inputs[name][:] = getattr(bounds, name)
+        self.space.fill(numbers, WarmStart(numbers.lam_x0, numbers.lam_g0))
         self.space.limit(Limits())
         addresses = self.space.addresses
         self.form = FormData(
