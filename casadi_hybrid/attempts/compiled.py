@@ -130,7 +130,7 @@ def run_on_engine(
     if attempt.warm is not None:
         status, said = space.warm(attempt.warm.working_set), space.answer
         if status == SOLVED and said.steps and said.elapsed >= options.max_time:
-            status = LIMIT  # C does not look at the time; Python says what was found until then
+            status = LIMIT  # the warm mode has no clock; Python stops where the time was over
         if status == SOLVED:
             observe(said, watch)
             return warm_result(program, numbers, options, space.solved())
