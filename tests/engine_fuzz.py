@@ -40,7 +40,7 @@ def spaces() -> list[tuple[Problem, Workspace, dict[str, np.ndarray]]]:
         numbers = problem.numbers(**case.numbers)
         engine = engine_of(problem)
         assert not isinstance(engine, str), engine
-        space = engine.prepare(numbers.bounds, numbers.x0, numbers.p)
+        space = engine.prepare(numbers.bounds)
         space.limit(Limits())
         known = {name: getattr(numbers, name) for name in ("x0", "p", "lam_x0", "lam_g0")}
         known |= {name: getattr(numbers.bounds, name) for name in ("lbx", "ubx", "lbg", "ubg")}

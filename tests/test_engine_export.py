@@ -23,6 +23,7 @@ from casadi_hybrid.engine.export.core import core_of, statuses
 from casadi_hybrid.engine.export.measure import Build, measure, spoken
 from casadi_hybrid.engine.export.stack import deepest
 from casadi_hybrid.engine.library import core_sources, engine, engine_status
+from casadi_hybrid.engine.structures import PAUSED
 from casadi_hybrid.engine.warm import WORDS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -245,7 +246,7 @@ def test_the_core_is_what_the_mode_needs():
 def test_every_status_has_a_word():
     known = statuses(core_sources().files)
     assert list(known.values()) == list(range(len(known)))
-    assert {*known.values()} == {*range(len(WORDS)), *cold.WORDS, cold.PAUSED}
+    assert {*known.values()} == {*range(len(WORDS)), *cold.WORDS, PAUSED}
 
 
 def test_the_license_is_that_of_the_project(rows):

@@ -6,29 +6,31 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 
-import numpy as np
-
 from casadi_hybrid.attempts.attempts import Attempt
 from casadi_hybrid.attempts.patience import Patience
-from casadi_hybrid.attempts.verdict import Trail, context_of
+from casadi_hybrid.attempts.solved import observe, observe_start, result_of, warm_result
+from casadi_hybrid.attempts.verdict import Trail
 from casadi_hybrid.barrier.barrier import Barrier, Begun
 from casadi_hybrid.barrier.iterate import Settings
 from casadi_hybrid.barrier.rays import RayTest
 from casadi_hybrid.basics.errors import Interrupted
-from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.basics.status import PointStatus, StopReason
+from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.course.record import Watch
-from casadi_hybrid.engine.cold import PAUSED, SOLVED, WORDS, Cold, IterateData
-from casadi_hybrid.engine.warm import LARGE, NO_SET, NOT_NEARER, OTHER_PATTERN, engine_of
-from casadi_hybrid.engine.workspace import Workspace
-from casadi_hybrid.kernel.sparse import Sparse
+from casadi_hybrid.engine.cold import WORDS, Cold, IterateData
+from casadi_hybrid.engine.structures import (
+    LIMIT,
+    NO_SET,
+    NOT_NEARER,
+    PAUSED,
+    SOLVED,
+    AnswerData,
+)
+from casadi_hybrid.engine.warm import WORDS as HOT_WORDS
+from casadi_hybrid.engine.warm import engine_of
 from casadi_hybrid.loop import Earlier, Outcome
-from casadi_hybrid.point.working_set import WarmStart
-from casadi_hybrid.problem.bounds import Bounds
-from casadi_hybrid.problem.evaluator import patterns_of
+from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
-from casadi_hybrid.standard_form.form import Linearization
 from casadi_hybrid.stopping import Limits, Progress
 
 
@@ -77,7 +79,7 @@ class Handed:
         if not self.interrupted:
             watched = cold.iterate(form, state.watched, None) if state.now.watching else None
             now = cold.iterate(form, state.now, watched)
-            watch.drop(before + state.now.t)
+            watch.drop(before + max(1, state.now.t))  # a start is seen once
             barrier.begun = Begun(now, state.now.t, bool(state.rows_dependent))
         undefined = cold.x_undefined()
         if undefined is not None:
@@ -105,30 +107,47 @@ def takes(attempt: Attempt) -> bool:
 
 def run_on_engine(
     program: Problem,
-    p: Vector,
-    bounds: Bounds,
+    numbers: Numbers,
     options: Limits,
     attempt: Attempt,
     settings: Settings,
     watch: Watch,
     before: int,
 ) -> Result | Handed | str:
-    """An attempt as far as the engine takes it; why not, where it does not begin it."""
+    """An attempt as far as the engine takes it; why not, where it does not begin it.
+
+    Where the attempt has a warm start the warm mode is first; what it has spent in vain is counted.
+    """
     engine = engine_of(program)
     if isinstance(engine, str):
         return engine
-    began = time.perf_counter()
-    began_at = watch.now()
+    began, began_at = time.perf_counter(), watch.now()
     counts, seconds = Counter[str](), Counter[str]()
-    space = engine.spaces[0] if engine.spaces else engine.prepare(bounds)
-    status = _begin(space, p, bounds, options, attempt, settings, watch, counts, seconds)
-    if status == OTHER_PATTERN:
-        space = engine.prepare(bounds)
-        status = _begin(space, p, bounds, options, attempt, settings, watch, counts, seconds)
+    space = engine.prepare(numbers.bounds)
+    space.fill(numbers, attempt.warm)
+    space.limit(options)
+    spent = 0
+    if attempt.warm is not None:
+        status, said = space.warm(attempt.warm.working_set), space.answer
+        if status == SOLVED and said.steps and said.elapsed >= options.max_time:
+            status = LIMIT  # the warm mode has no clock; Python stops where the time was over
+        if status == SOLVED:
+            observe(said, watch)
+            return warm_result(program, numbers, options, space.solved())
+        if status not in (NO_SET, NOT_NEARER):
+            return HOT_WORDS[status]
+        observe_start(said, watch)
+        _count(said, counts, seconds)
+        spent = said.steps
+    cold = space.cold_mode()
+    first = cold.attempt
+    first.nu, first.floor, first.push = settings.nu_start, settings.floor, settings.push
+    first.divergence, first.max_time = watch.divergence, options.max_time
+    first.patience, first.near, first.t0 = attempt.max_iter, attempt.near, spent
+    first.feasibility = program.feasibility
+    status = cold.begin()
     if status != PAUSED:
         return WORDS[status]
-    cold = space.cold
-    assert cold is not None
     interrupted = False
     try:
         while status == PAUSED:
@@ -138,10 +157,11 @@ def run_on_engine(
         if cold.state.best.t < 0:
             raise
         interrupted = True
-    _count(space, counts, seconds)
+    _count(space.answer, counts, seconds)
     counts["undefined"] += cold.state.undefined
     if status == SOLVED and not interrupted:
-        return _result(program, p, bounds, options, attempt, space, cold, counts, seconds)
+        found, step = space.solved(), cold.last_step()
+        return result_of(program, numbers, options, found, step, dict(counts), dict(seconds))
     why = WORDS.get(status, "it was interrupted")
     return Handed(cold, why, began, counts, seconds, space.answer.steps, interrupted)
 
@@ -156,105 +176,9 @@ def interrupted_on_engine(handed: Handed, earlier: Earlier | None) -> Interrupte
     return halt
 
 
-def _count(space: Workspace, counts: Counter[str], seconds: Counter[str]) -> None:
-    """Add what the last run on the engine has spent."""
-    said = space.answer
+def _count(said: AnswerData, counts: Counter[str], seconds: Counter[str]) -> None:
+    """Add what a run on the engine has spent."""
     counts["first"] += said.firsts
     counts["second"] += said.seconds
     seconds["first"] += said.in_firsts
     seconds["second"] += said.in_seconds
-
-
-def _hot(
-    space: Workspace,
-    attempt: Attempt,
-    warm: WarmStart,
-    watch: Watch,
-    counts: Counter[str],
-    seconds: Counter[str],
-) -> int:
-    """The warm mode first; the steps it took in vain, or its status, negative, for Python to judge.
-
-    Where it was tried before this it has failed and does so again; it costs a part of what follows.
-    """
-    status = space.warm(warm.working_set)
-    if status not in (NO_SET, NOT_NEARER):
-        return -status or -LARGE
-    said, at = space.answer, space.answer.start
-    row = (0, at.f, at.feasibility, at.stationarity, at.complementarity, attempt.nu)
-    watch.jump((*row, 0.0, 0.0, 0.0, 0.0), None)
-    _count(space, counts, seconds)
-    return int(said.steps)
-
-
-def _begin(
-    space: Workspace,
-    p: Vector,
-    bounds: Bounds,
-    options: Limits,
-    attempt: Attempt,
-    settings: Settings,
-    watch: Watch,
-    counts: Counter[str],
-    seconds: Counter[str],
-) -> int:
-    inputs = space.inputs
-    inputs["x0"][:], inputs["p"][:] = attempt.start, p
-    inputs["lbx"][:], inputs["ubx"][:] = bounds.lbx, bounds.ubx
-    inputs["lbg"][:], inputs["ubg"][:] = bounds.lbg, bounds.ubg
-    space.limit(options)
-    spent = 0
-    if attempt.warm is not None:
-        inputs["lam_x0"][:], inputs["lam_g0"][:] = attempt.warm.lam_x, attempt.warm.lam_g
-        spent = _hot(space, attempt, attempt.warm, watch, counts, seconds)
-        if spent < 0:
-            return -spent
-    cold = space.cold_mode()
-    numbers = cold.attempt
-    numbers.nu, numbers.floor, numbers.push = settings.nu_start, settings.floor, settings.push
-    numbers.divergence, numbers.max_time = watch.divergence, options.max_time
-    numbers.patience, numbers.near, numbers.t0 = attempt.max_iter, attempt.near, spent
-    numbers.feasibility = space.feasibility
-    return cold.begin()
-
-
-def _result(
-    program: Problem,
-    p: Vector,
-    bounds: Bounds,
-    options: Limits,
-    attempt: Attempt,
-    space: Workspace,
-    cold: Cold,
-    counts: Counter[str],
-    seconds: Counter[str],
-) -> Result:
-    found = space.solved()
-    said, pattern = found.said, patterns_of(program)[0]
-    x0 = attempt.start
-    start = np.where(bounds.lbx < bounds.ubx, x0, np.clip(x0, bounds.lbx, bounds.ubx))
-    return Result(
-        x=found.array("x"),
-        f=said.end.f,
-        g=found.array("g"),
-        bounds=bounds,
-        lam_x=found.array("lam_x"),
-        lam_g=found.array("lam_g"),
-        residuals=found.residuals,
-        stop=StopReason.CONVERGED,
-        point=PointStatus.KKT_POINT,
-        start=Linearization(start, found.array("gradient0"), Sparse(pattern, found.array("J0"))),
-        end=Linearization(
-            found.array("x"), found.array("gradient"), Sparse(pattern, found.array("J"))
-        ),
-        step=cold.last_step(),
-        iterations=found.steps,
-        evaluations=dict(counts),
-        seconds=dict(seconds),
-        elapsed=said.elapsed,
-        tolerances=options.tolerances,
-        method=Barrier.label,
-        engine="c",
-        kernel="ldl",
-        **context_of(program, x0, p),
-    )

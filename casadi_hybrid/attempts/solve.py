@@ -21,7 +21,6 @@ from casadi_hybrid.attempts.attempts import (
 )
 from casadi_hybrid.attempts.compiled import Handed, interrupted_on_engine, run_on_engine, takes
 from casadi_hybrid.attempts.patience import Patience
-from casadi_hybrid.attempts.quick import observe, quick_solve, result_of
 from casadi_hybrid.attempts.verdict import Trail, agreed, make_result, undefined_result
 from casadi_hybrid.barrier.barrier import Barrier
 from casadi_hybrid.barrier.composite import Composite, is_composite
@@ -34,7 +33,6 @@ from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.call import Call
 from casadi_hybrid.course.history import Recorder
 from casadi_hybrid.course.record import Watch
-from casadi_hybrid.engine.solved import Solved
 from casadi_hybrid.iterations.base import Start
 from casadi_hybrid.loop import iterate
 from casadi_hybrid.point.residuals import HUGE_MULTIPLIER, Tolerances
@@ -78,11 +76,6 @@ class Automatic:
         if call.x_prev is not None:
             raise InputError(f"x_prev is for methods with memory; method {self.label!r} has none")
         numbers, limits = call.numbers, call.limits
-        quick = quick_solve(problem, call)
-        if isinstance(quick, Solved):
-            watch = call.watch or Watch(numbers.bounds, divergence=limits.divergence)
-            observe(quick, watch)
-            return result_of(problem, numbers, limits, quick, watch)
         watch = call.watch or Watch(numbers.bounds, log=call.log, divergence=limits.divergence)
         recorder = Recorder()
         seen = bool(call.history or call.callback or call.stopping or not watch.silent)
@@ -98,8 +91,7 @@ class Automatic:
         def whole(result: Result) -> Result:
             course = recorder.history() if recorder.rows else watch.course()
             method = result.method if self.label == "auto" else self.label
-            note = "" if result.engine == "c" else quick
-            return altered(result, history=course, method=method, engine_note=note)
+            return altered(result, history=course, method=method)
 
         try:
             result = solve_problem(
@@ -154,7 +146,7 @@ def solve_problem(
             from its state to (lam_x, lam_g) in the user's units.
         tests: further stopping tests of the loop.
     """
-    options, x0, p, bounds = limits, numbers.x0, numbers.p, numbers.bounds
+    options, x0, bounds = limits, numbers.x0, numbers.bounds
     tolerances = options.tolerances
     equations = int(np.count_nonzero(bounds.lbg == bounds.ubg))
     free = int(np.count_nonzero(bounds.lbx < bounds.ubx))
@@ -176,7 +168,7 @@ def solve_problem(
             max_time=options.max_time - elapsed,
         )
         try:
-            result = _run(program, p, bounds, left, watch, observers, tests, attempt, iterations)
+            result = _run(program, numbers, left, watch, observers, tests, attempt, iterations)
         except KeyboardInterrupt as error:
             raise _interrupted(error, done, tolerances, x0) from error.__cause__
         done.append(result)
@@ -215,11 +207,13 @@ def solve_problem(
         # Rows that say the same twice share one multiplier in any parts, however large.
         restart = remultiplied(chosen)
         left = changed(options, max_iter=restart.max_iter, max_time=options.max_time - elapsed)
-        again = _run(program, p, bounds, left, None, (), (), restart, iterations)
+        again = _run(program, numbers, left, None, (), (), restart, iterations)
         iterations, elapsed = iterations + again.iterations, elapsed + again.elapsed
         spent.add(again)
         if again.success and _largest(again) < _largest(chosen):
             chosen = again
+    elif chosen is done[0] and len(done) == 1:
+        return chosen  # as it is: all of its numbers are those of the solve
     return altered(
         chosen,
         x0=x0,
@@ -281,8 +275,7 @@ def _slope(result: Result) -> float:
 
 def _run(
     program: Problem,
-    p: Vector,
-    bounds: Bounds,
+    numbers: Numbers,
     options: Limits,
     watch: Watch | None,
     observers: Sequence[Observer],
@@ -290,20 +283,26 @@ def _run(
     attempt: Attempt,
     before: int,
 ) -> Result:
-    x0, tolerances = attempt.start, options.tolerances
+    """One attempt: on the engine in C where it takes it, from where that stops in Python."""
+    x0, p, bounds, tolerances = attempt.start, numbers.p, numbers.bounds, options.tolerances
     settings = Settings(
         tol=options.scaled_tol, tolerances=tolerances, nu_start=attempt.nu, push=attempt.push,
         root_first=attempt.root, cautious=attempt.cautious, near=attempt.near,
         rescale=attempt.rescale,
         beside=min(attempt.max_iter, options.max_iter) if attempt.beside else 0,
     )  # fmt: skip
-    handed = None
-    if watch is not None and takes(attempt):
-        done = run_on_engine(program, p, bounds, options, attempt, settings, watch, before)
+    handed: Handed | None = None
+    if not takes(attempt):
+        why = "attempts of this kind run in Python"
+    elif watch is None:
+        why = "every iterate is looked at"
+    else:
+        begun = changed(numbers, x0=x0)
+        done = run_on_engine(program, begun, options, attempt, settings, watch, before)
         if isinstance(done, Result):
             return done
-        handed = done if isinstance(done, Handed) else None
-        if handed is not None and attempt.near and not handed.interrupted:
+        handed, why = (done, done.why) if isinstance(done, Handed) else (None, done)
+        if attempt.near and not (handed is not None and handed.interrupted):
             # The given point may be the best of all; the engine has not looked at it.
             watch.drop(before)
             handed = None
@@ -314,7 +313,7 @@ def _run(
             dense=attempt.composite,
         )  # fmt: skip
     except EvaluationError as error:
-        return undefined_result(program, bounds, p, x0, tolerances, error)
+        return undefined_result(program, bounds, p, x0, tolerances, error, why)
     trail = Trail(tolerances.feasibility)
     ray, patience = RayTest(bounds, tolerances), Patience(attempt.max_iter, tolerances)
     method = Composite if attempt.composite else Barrier
@@ -344,6 +343,6 @@ def _run(
             earlier,
         )
     except Interrupted as halt:
-        halt.result = make_result(program, barrier, halt.result, tolerances, x0, trail)
+        halt.result = make_result(program, barrier, halt.result, tolerances, x0, trail, why)
         raise
-    return make_result(program, barrier, outcome, tolerances, x0, trail)
+    return make_result(program, barrier, outcome, tolerances, x0, trail, why)

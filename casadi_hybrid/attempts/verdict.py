@@ -78,8 +78,9 @@ def make_result(
     tolerances: Tolerances,
     x0: Vector,
     trail: Trail,
+    why: str,
 ) -> Result:
-    """The best point of a solve with the verdict on it."""
+    """The best point of a solve with the verdict on it; ``why`` not by the engine in C."""
     best, form = outcome.best, barrier.form
     reason, detail = outcome.reason, outcome.detail
     if reason is StopReason.LOCALLY_INFEASIBLE and trail.feasible is not None:
@@ -89,7 +90,7 @@ def make_result(
     if best is None or not isinstance(best.state.carry, Iterate):
         # No function is defined at the first iterate, which lies inside the bounds.
         error = outcome.error or EvaluationError("a function of the problem", "", np.nan)
-        return undefined_result(program, form.bounds, form.evaluator.p, x0, tolerances, error)
+        return undefined_result(program, form.bounds, form.evaluator.p, x0, tolerances, error, why)
     state = best.state
     at = state.carry.at
     lam_x, lam_g = barrier.multipliers(state)
@@ -134,6 +135,7 @@ def make_result(
         elapsed=outcome.elapsed,
         tolerances=tolerances,
         method=barrier.label,
+        engine_note=why,
         kernel="lapack" if form.dense else "feral",
         **context_of(program, x0, form.evaluator.p),
     )
@@ -219,6 +221,7 @@ def undefined_result(
     x0: Vector,
     tolerances: Tolerances,
     error: EvaluationError,
+    why: str,
 ) -> Result:
     """The result where no iterate could be evaluated: x where that was tried, nothing known."""
     return Result(
@@ -238,5 +241,6 @@ def undefined_result(
         elapsed=0.0,
         tolerances=tolerances,
         method=Barrier.label,
+        engine_note=why,
         **context_of(program, x0, p),
     )

@@ -13,7 +13,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.attempts.quick import observe, result_of
+from casadi_hybrid.answer import altered
+from casadi_hybrid.attempts.solved import observe, warm_result
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.casadi_api.convention import OUTPUTS as FUNCTION_OUTPUTS
 from casadi_hybrid.casadi_api.function import default_of
@@ -23,7 +24,8 @@ from casadi_hybrid.course.record import Watch
 from casadi_hybrid.engine.building.compiler import BuildError
 from casadi_hybrid.engine.external import External
 from casadi_hybrid.engine.solved import Solved
-from casadi_hybrid.engine.warm import OTHER_PATTERN, SOLVED, Engine, engine_of
+from casadi_hybrid.engine.structures import OTHER_PATTERN, SOLVED
+from casadi_hybrid.engine.warm import Engine, engine_of
 from casadi_hybrid.engine.workspace import INPUTS, Workspace
 from casadi_hybrid.point.working_set import WorkingSet
 from casadi_hybrid.problem.bounds import Bounds
@@ -54,8 +56,9 @@ class QuickRun:
         bounds = Bounds(of["lbx"], of["ubx"], of["lbg"], of["ubg"])
         numbers = Numbers(of["x0"], of["p"], bounds, of["lam_x0"], of["lam_g0"])
         watch = self._watch = Watch(bounds)
-        observe(self._found, watch)
-        return result_of(self._problem, numbers, self._options.limits, self._found, watch)
+        observe(self._found.said, watch)
+        result = warm_result(self._problem, numbers, self._options.limits, self._found)
+        return altered(result, history=watch.course())
 
     @cached_property
     def stats(self) -> dict[str, Any]:

@@ -90,7 +90,6 @@ class Watch:
     x_before: Vector | None = None
     _stop: bool = False
     _began: float = field(default_factory=time.perf_counter)
-    _before: int = 0
     _log: IterationLog | None = None
     _shown: IterationRecord | None = None
 
@@ -155,10 +154,8 @@ class Watch:
         """
         for t, *numbers, elapsed in rows:
             step = before + int(t)
-            if before != self._before:
-                self._before = before
-                if self._rows and step == self._rows[-1][0]:
-                    continue
+            if not t and self._rows and step == self._rows[-1][0]:
+                continue  # the start of another attempt
             while self._rows and self._rows[-1][0] < step - 1:
                 self._rows.append(_held(self._rows[-1]))
                 self._times.append(began + elapsed)
@@ -213,9 +210,9 @@ class Watch:
 
     def _is_restart(self, progress: Progress) -> bool:
         """Whether this is the start of another attempt, after iterates of those before."""
-        if progress.before == self._before:
+        if progress.state.t:
             return False
-        self._before, self.x_before = progress.before, progress.state.x
+        self.x_before = progress.state.x
         return bool(self._rows) and progress.t == self._rows[-1][0]
 
     def _row(self, progress: Progress) -> tuple[Any, ...]:

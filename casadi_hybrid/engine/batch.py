@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.engine.plan import Plan
 from casadi_hybrid.engine.solved import Solved
-from casadi_hybrid.engine.structures import AnswerData, BatchData, SlopeData
-from casadi_hybrid.engine.warm import SOLVED, Engine
+from casadi_hybrid.engine.structures import SOLVED, AnswerData, BatchData, SlopeData
+from casadi_hybrid.engine.warm import Engine
 from casadi_hybrid.engine.workspace import Workspace, buffer_of
 from casadi_hybrid.point.working_set import Sides
 from casadi_hybrid.problem.functions import Functions
@@ -32,6 +32,7 @@ class Rows:
     Args:
         numbers: one row a solve, see :data:`~casadi_hybrid.engine.workspace.INPUTS`.
         sides: of each the working set to try first, n + m sides; ``with_sides``: which have one.
+        outputs: how many numbers an answer has.
 
     Attributes:
         outputs: one row a solve, see :data:`~casadi_hybrid.engine.workspace.OUTPUTS`.

@@ -18,7 +18,6 @@ from casadi_hybrid.engine.plan import Plan
 from casadi_hybrid.engine.structures import ResidualsData
 from casadi_hybrid.standard_form.form import DENSE_LIMIT, StandardForm
 
-SOLVED, UNDEFINED, PAUSED = 0, 2, 11
 WORDS = {
     1: "the bounds are of other kinds than those it was prepared for",
     2: "a function of the problem is not defined where the engine went",
@@ -33,7 +32,6 @@ WORDS = {
     14: "the filter was full",
     15: "a constraint has no slope at the start",
 }
-_FILTER = 128  # HYBRID_FILTER
 _ROW = 11  # HYBRID_ROW
 _ROWS = 64  # iterates from one look at the clock of the caller to the next
 _PAUSE = 0.1  # seconds after which Ctrl-C is looked for
@@ -92,21 +90,6 @@ class StateData(ct.Structure):
     ]  # fmt: skip
 
 
-def declare_cold(library: Any) -> None:
-    """State the types of the functions of the cold mode."""
-    pointer = c_void_p
-    library.hybrid_cold_memory.restype = None
-    library.hybrid_cold_memory.argtypes = [pointer, c_int, pointer, pointer, pointer]
-    library.hybrid_state_doubles.restype = ct.c_longlong
-    library.hybrid_state_doubles.argtypes = [pointer]
-    library.hybrid_state_attach.restype = None
-    library.hybrid_state_attach.argtypes = [pointer] * 4
-    library.hybrid_cold_begin.restype = c_int
-    library.hybrid_cold_begin.argtypes = [pointer] * 9
-    library.hybrid_cold_run.restype = c_int
-    library.hybrid_cold_run.argtypes = [pointer]
-
-
 class Cold:
     """The memory of the cold mode beside a workspace.
 
@@ -121,7 +104,6 @@ class Cold:
     """
 
     def __init__(self, library: Any, plan: Plan, known: Mapping[str, int]) -> None:
-        declare_cold(library)
         data = plan.data
         self._n, self._m, self._n_x = data.n, data.m, data.n_x
         self._dense = data.n_x + data.n_g <= DENSE_LIMIT

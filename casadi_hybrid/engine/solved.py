@@ -12,7 +12,7 @@ from casadi_hybrid.point.residuals import Residuals
 
 @dataclass(frozen=True, slots=True)
 class Solved:
-    """A solution that the warm mode found, as C wrote it; taken apart where it is asked for.
+    """A solution as C wrote it; taken apart where it is asked for.
 
     Args:
         numbers: x, f, g, … in one array.
@@ -41,13 +41,3 @@ class Solved:
         """At x."""
         end = self.said.end
         return Residuals(end.feasibility, end.stationarity, end.complementarity)
-
-    @property
-    def multiplier(self) -> float:
-        """The largest |multiplier|."""
-        return float(max(self.said.largest_x, self.said.largest_g))
-
-    @property
-    def slope(self) -> float:
-        """The largest |∂f/∂x_i| at x."""
-        return float(self.said.steepest)

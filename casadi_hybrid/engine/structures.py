@@ -13,6 +13,9 @@ pointer_of_capsule = ct.pythonapi.PyCapsule_GetPointer
 """The address that CasADi wraps for Python."""
 pointer_of_capsule.restype, pointer_of_capsule.argtypes = c_void_p, [ct.py_object, ct.c_char_p]
 
+# How a run ends, as in ``c/hybrid.h``, where it is said what each means.
+SOLVED, OTHER_PATTERN, NO_SET, NOT_NEARER, LIMIT, PAUSED = 0, 1, 3, 4, 7, 11
+
 INTERFACE = 1
 """That of ``c/hybrid.h``; a library with another is not used."""
 
@@ -136,3 +139,13 @@ def declare(library: Any) -> None:
     library.hybrid_warm.argtypes = [pointer] * 6
     library.hybrid_warm_batch.restype = None
     library.hybrid_warm_batch.argtypes = [*[pointer] * 7, c_longlong, c_longlong]
+    library.hybrid_cold_memory.restype = None
+    library.hybrid_cold_memory.argtypes = [pointer, c_int, pointer, pointer, pointer]
+    library.hybrid_state_doubles.restype = c_longlong
+    library.hybrid_state_doubles.argtypes = [pointer]
+    library.hybrid_state_attach.restype = None
+    library.hybrid_state_attach.argtypes = [pointer] * 4
+    library.hybrid_cold_begin.restype = c_int
+    library.hybrid_cold_begin.argtypes = [pointer] * 9
+    library.hybrid_cold_run.restype = c_int
+    library.hybrid_cold_run.argtypes = [pointer]

@@ -1,4 +1,4 @@
-"""The warm mode on the engine: one call of C for a whole solve."""
+"""The engine of a problem and thread, and what its warm mode says in words."""
 
 from __future__ import annotations
 
@@ -8,15 +8,10 @@ from weakref import WeakKeyDictionary, ref
 
 from casadi_hybrid.engine.library import engine, engine_status
 from casadi_hybrid.engine.plan import plan_of
-from casadi_hybrid.engine.solved import Solved
 from casadi_hybrid.engine.workspace import Workspace, trigger
-from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.bounds import Bounds
-from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.stopping import Limits
 
-SOLVED, OTHER_PATTERN, NO_SET, NOT_NEARER, LARGE = 0, 1, 3, 4, 8
 _KINDS = 4  # of bounds between which a solver may change without anything to be made
 WORDS = (
     "the warm mode solved it",
@@ -51,32 +46,6 @@ class Engine:
         self.library, self._problem, self.evaluate = library, ref(problem), evaluate
         self.spaces: list[Workspace] = []
 
-    def solve(self, numbers: Numbers, start: WarmStart, limits: Limits) -> Solved | str:
-        """Run the warm mode; the solution, or why there is none.
-
-        Args:
-            numbers: start, parameters and bounds.
-            start: multipliers and working set to begin with.
-            limits: tolerances, and the most steps.
-        """
-        status = OTHER_PATTERN
-        if self.spaces:
-            space = self.spaces[0]
-            status = self._run(space, numbers, start, limits)
-        if status == OTHER_PATTERN:
-            space = self.prepare(numbers.bounds)
-            status = self._run(space, numbers, start, limits)
-        return space.solved() if status == SOLVED else WORDS[status]
-
-    def _run(self, space: Workspace, numbers: Numbers, start: WarmStart, limits: Limits) -> int:
-        inputs, bounds = space.inputs, numbers.bounds
-        inputs["x0"][:], inputs["p"][:] = numbers.x0, numbers.p
-        inputs["lbx"][:], inputs["ubx"][:] = bounds.lbx, bounds.ubx
-        inputs["lbg"][:], inputs["ubg"][:] = bounds.lbg, bounds.ubg
-        inputs["lam_x0"][:], inputs["lam_g0"][:] = start.lam_x, start.lam_g
-        space.limit(limits)
-        return space.warm(start.working_set)
-
     def prepare(self, bounds: Bounds) -> Workspace:
         """The workspace for bounds of these kinds."""
         problem = self._problem()
@@ -84,9 +53,7 @@ class Engine:
         plan = plan_of(self.library, problem, bounds)
         found = next((space for space in self.spaces if space.plan is plan), None)
         if found is None:
-            found = Workspace(
-                self.library, plan, problem.functions, self.evaluate, problem.feasibility
-            )
+            found = Workspace(self.library, plan, problem.functions, self.evaluate)
         self.use(found)
         return found
 

@@ -22,8 +22,9 @@ from casadi_hybrid.engine.structures import (
     NumbersData,
     pointer_of_capsule,
 )
-from casadi_hybrid.point.working_set import WorkingSet
+from casadi_hybrid.point.working_set import WarmStart, WorkingSet
 from casadi_hybrid.problem.functions import Functions
+from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.stopping import Limits
 
 INPUTS = ("x0", "p", "lbx", "ubx", "lbg", "ubg", "lam_x0", "lam_g0")
@@ -62,14 +63,7 @@ class Workspace:
         addresses: of what a run of the warm mode is handed, and of it.
     """
 
-    def __init__(
-        self,
-        library: Any,
-        plan: Plan,
-        functions: Functions,
-        evaluate: int,
-        feasibility: bool = False,
-    ) -> None:
+    def __init__(self, library: Any, plan: Plan, functions: Functions, evaluate: int) -> None:
         data = plan.data
         n, m, J = data.n_x, data.n_g, data.nnz_J
         self.plan = plan
@@ -95,8 +89,7 @@ class Workspace:
         )
         self._doubles = np.empty(max(1, plan.doubles))
         self._ints = np.empty(max(1, plan.ints), dtype=np.int32)
-        self._warm, self._library, self._plan = library.hybrid_warm, library, plan
-        self.feasibility = feasibility
+        self._warm, self._library = library.hybrid_warm, library
         self.cold: Cold | None = None
         self.addresses = {
             "plan": ct.addressof(plan.data),
@@ -112,8 +105,17 @@ class Workspace:
     def cold_mode(self) -> Cold:
         """The memory of the cold mode, made where it is asked for."""
         if self.cold is None:
-            self.cold = Cold(self._library, self._plan, self.addresses)
+            self.cold = Cold(self._library, self.plan, self.addresses)
         return self.cold
+
+    def fill(self, numbers: Numbers, start: WarmStart | None) -> None:
+        """Set the numbers of the next run, the multipliers of ``start`` too where it has one."""
+        inputs, bounds = self.inputs, numbers.bounds
+        inputs["x0"][:], inputs["p"][:] = numbers.x0, numbers.p
+        inputs["lbx"][:], inputs["ubx"][:] = bounds.lbx, bounds.ubx
+        inputs["lbg"][:], inputs["ubg"][:] = bounds.lbg, bounds.ubg
+        if start is not None:
+            inputs["lam_x0"][:], inputs["lam_g0"][:] = start.lam_x, start.lam_g
 
     def limit(self, limits: Limits) -> None:
         """Set the tolerances of the runs to come."""

@@ -87,6 +87,8 @@ int hybrid_residuals_at(const hybrid_form *form, const hybrid_point *at, const d
                         const double *lam_g, double *work, hybrid_residuals *found);
 /* The largest residual in units of its tolerance. */
 double hybrid_merit(const hybrid_numbers *numbers, const hybrid_residuals *residuals);
+/* Copies the point and its first derivatives to the answer, with the sizes of what is there. */
+void hybrid_deliver(const hybrid_form *form, const hybrid_point *at);
 
 /* Where a solution in a fixed order is exact enough, relative, and the most corrections to it. */
 #define HYBRID_EXACT 1e-13

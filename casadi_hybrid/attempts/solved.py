@@ -1,0 +1,94 @@
+"""From what the engine in C has solved to the result, and to the list of iterates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from casadi_hybrid.attempts.attempts import WARM_NU
+from casadi_hybrid.attempts.verdict import context_of
+from casadi_hybrid.barrier.barrier import Barrier
+from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.basics.status import PointStatus, StopReason
+from casadi_hybrid.course.record import Watch
+from casadi_hybrid.engine.solved import Solved
+from casadi_hybrid.engine.structures import AnswerData
+from casadi_hybrid.kernel.sparse import Sparse
+from casadi_hybrid.problem.evaluator import patterns_of
+from casadi_hybrid.problem.numbers import Numbers
+from casadi_hybrid.problem.problem import Problem
+from casadi_hybrid.result import Result
+from casadi_hybrid.standard_form.form import Linearization
+from casadi_hybrid.stopping import Limits
+
+
+def observe_start(said: AnswerData, watch: Watch) -> None:
+    """Let a watch record the first iterate of the warm mode."""
+    at = said.start
+    row = (0, at.f, at.feasibility, at.stationarity, at.complementarity, WARM_NU)
+    watch.jump((*row, 0.0, 0.0, 0.0, 0.0), None)
+
+
+def observe(said: AnswerData, watch: Watch) -> None:
+    """Let a watch record the two iterates of a warm solve, the first and the last."""
+    observe_start(said, watch)
+    if said.steps:
+        end = said.end
+        row = (said.steps, end.f, end.feasibility, end.stationarity, end.complementarity, 0.0)
+        watch.jump((*row, said.moved, 1.0, 1.0, 0.0), said.steps - 1)
+
+
+def warm_result(problem: Problem, numbers: Numbers, limits: Limits, found: Solved) -> Result:
+    """The result of a solve by the warm mode, without its history."""
+    bounds, said = numbers.bounds, found.said
+    step = found.array("x") - np.clip(numbers.x0, bounds.lbx, bounds.ubx)
+    evaluations = {"first": said.firsts, "second": said.seconds, "undefined": 0}
+    seconds = {"first": said.in_firsts, "second": said.in_seconds}
+    last = step if step.any() else None
+    return result_of(problem, numbers, limits, found, last, evaluations, seconds)
+
+
+def result_of(
+    problem: Problem,
+    numbers: Numbers,
+    limits: Limits,
+    found: Solved,
+    step: Vector | None,
+    evaluations: Mapping[str, int],
+    seconds: Mapping[str, float],
+) -> Result:
+    """The result of what either mode has solved.
+
+    Args:
+        problem, numbers, limits: what was solved, from where, and to which tolerances.
+        found: what C says.
+        step: the last one before the solution, None where none was taken.
+        evaluations, seconds: of the problem's functions, by kind.
+    """
+    bounds, x0, said, x = numbers.bounds, numbers.x0, found.said, found.array("x")
+    pattern = patterns_of(problem)[0]
+    start = np.where(bounds.lbx < bounds.ubx, x0, np.clip(x0, bounds.lbx, bounds.ubx))
+    return Result(
+        x=x,
+        f=said.end.f,
+        g=found.array("g"),
+        bounds=bounds,
+        lam_x=found.array("lam_x"),
+        lam_g=found.array("lam_g"),
+        residuals=found.residuals,
+        stop=StopReason.CONVERGED,
+        point=PointStatus.KKT_POINT,
+        start=Linearization(start, found.array("gradient0"), Sparse(pattern, found.array("J0"))),
+        end=Linearization(x, found.array("gradient"), Sparse(pattern, found.array("J"))),
+        step=step,
+        iterations=found.steps,
+        evaluations=evaluations,
+        seconds=seconds,
+        elapsed=said.elapsed,
+        tolerances=limits.tolerances,
+        method=Barrier.label,
+        engine="c",
+        kernel="ldl",
+        **context_of(problem, x0, numbers.p),
+    )
