@@ -32,6 +32,7 @@ MIRRORS = {
     "hybrid_attempt": cold.AttemptData,
     "hybrid_state": cold.StateData,
     "hybrid_ldl": ldl.Analysis,
+    "hybrid_fixed": ldl.FixedAnalysis,
     "hybrid_inertia": ldl.Found,
     "hybrid_adapter": external.AdapterData,
     "hybrid_arena": Arena,

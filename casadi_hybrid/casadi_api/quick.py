@@ -117,15 +117,15 @@ class Quick:
             target = space.inputs[INPUTS[i]]
             there[i] = _fill(target, value, self._defaults[i])
             if not there[i]:
-                # Of several columns CasADi would make several solves.
-                if type(value) is not ca.DM or value.numel() not in (1, target.size):
+                if type(value) is not ca.DM:
                     return None
                 handed[INPUTS[i]] = value
         try:
             outputs: dict[str, ca.DM] = external.function.call(handed)
         except RuntimeError:  # of another shape; the ordinary way says which
             return None
-        return outputs
+        # Of several columns CasADi has made several solves.
+        return outputs if outputs["f"].numel() == 1 else None
 
     def _external(self, space: Workspace) -> External | None:
         """The workspace as a Function, made at its first use; None where that cannot be done."""
