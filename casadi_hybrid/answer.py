@@ -51,8 +51,9 @@ class Answer:
             ``"gauss-newton"`` or ``"limited-memory"``.
         engine: what ran the iteration: ``"c"``, the engine in C, or ``"python"``.
         engine_note: why not the engine in C, where it did not.
-        kernel: what solved its linear systems: ``"ldl"`` (the engine's), ``"feral"``,
-            ``"lapack"``; empty where it is not known.
+        kernel: what solved its linear systems: ``"ldl-fixed"``, the engine's LDLᵀ in a fixed order,
+            ``"ldl"``, where its pivots had to be chosen at least once, ``"feral"``, ``"lapack"``;
+            empty where it is not known.
         constraint_names, variable_names: one an entry of g and x.
         x0, p: the start and the parameters of the solve.
         mu: μ, the paper's dual variable at x, which depends on the split; None for methods without

@@ -301,6 +301,121 @@ def test_a_whole_solve_goes_the_same_way(
     assert np.abs(np.array(answers[0][0] - answers[1][0])).max() < 1e-6
 
 
+class Fixed:
+    """K in a fixed order: its factor, and solutions by it."""
+
+    def __init__(self, library: ctypes.CDLL, problem: Problem) -> None:
+        W, _, A, _ = problem
+        layout = Layout(pattern_of(W), pattern_of(A))
+        K = ldl.Compressed.of(layout)
+        curved = np.diag(W) != 0
+        group = ldl.elimination(K, ldl.partners(library, K, self._values(problem, K)), curved)
+        self.tables = ldl.FixedTables.of(library, K, group)
+        self._library, self._values_of_K = library, self._values(problem, K)
+        self.found = ldl.Found()
+        self._factor = np.empty(max(1, self.tables.analysis.factor))
+        self._room = np.empty(max(1, K.size))
+        library.hybrid_fixed_factor(
+            self.tables.analysis, self._values_of_K.ctypes.data, self._factor.ctypes.data,
+            self._room.ctypes.data, self.found,
+        )  # fmt: skip
+
+    @staticmethod
+    def _values(problem: Problem, K: ldl.Compressed) -> np.ndarray:
+        return np.ascontiguousarray(whole(problem)[K.rows, K.cols])
+
+    def solve(self, b: np.ndarray) -> np.ndarray:
+        x = np.array(b)
+        self._library.hybrid_fixed_solve(
+            self.tables.analysis, self._factor.ctypes.data, x.ctypes.data, self._room.ctypes.data
+        )
+        return x
+
+
+def test_a_fixed_order_says_the_inertia_or_that_it_is_in_doubt(library: ctypes.CDLL) -> None:
+    trusted = 0
+    for seed in range(400):
+        problem = random_problem(seed)
+        fixed = Fixed(library, problem)
+        K = whole(problem)
+        eigenvalues = np.linalg.eigvalsh(equilibrated(K))
+        if fixed.found.doubtful or np.abs(eigenvalues).min() < 1e-9:
+            continue
+        trusted += 1
+        signs = (int((eigenvalues > 0).sum()), int((eigenvalues < 0).sum()))
+        assert (fixed.found.positive, fixed.found.negative) == signs, seed
+    assert trusted > 120
+
+
+def test_a_fixed_order_solves(library: ctypes.CDLL) -> None:
+    for states, inputs, stages in ((1, 1, 3), (2, 1, 20), (6, 2, 10), (9, 0, 4)):
+        problem, m = shooting(stages, states, inputs)
+        fixed = Fixed(library, problem)
+        K = whole(problem)
+        b = np.cos(np.arange(K.shape[0]))
+        found = fixed.found
+        assert (found.doubtful, found.negative) == (0, m)
+        assert np.abs(K @ fixed.solve(b) - b).max() <= 1e-9 * np.abs(K).max()
+
+
+def test_a_fixed_order_asks_for_no_units(library: ctypes.CDLL) -> None:
+    """Powers of two change no bit: neither of the numbers nor of what is trusted."""
+    trusted = 0
+    for seed in range(100):
+        W, D, A, E = random_problem(seed)
+        if D.max(initial=0) > 1e13:
+            continue
+        rng = np.random.default_rng(seed)
+        s, t = (2.0 ** rng.integers(-20, 20, size) for size in A.shape[::-1])
+        scaled = (W * s[:, None] * s, D * s**2, A * t[:, None] * s, E)
+        if E > 0:
+            continue  # the scales of rows would change E
+        one = Fixed(library, (W, D, A, E))
+        # The same order: pairs and turns by the unscaled numbers.
+        other = Fixed.__new__(Fixed)
+        other.__dict__.update(one.__dict__)
+        K = ldl.Compressed.of(Layout(pattern_of(W), pattern_of(A)))
+        values = Fixed._values(scaled, K)
+        other.found, other._factor = ldl.Found(), np.empty_like(one._factor)
+        library.hybrid_fixed_factor(
+            one.tables.analysis, values.ctypes.data, other._factor.ctypes.data,
+            other._room.ctypes.data, other.found,
+        )  # fmt: skip
+        assert (other.found.doubtful > 0) == (one.found.doubtful > 0), seed
+        if not one.found.doubtful:
+            b = np.cos(np.arange(K.size))
+            units = np.concatenate((s, t))
+            assert np.array_equal(other.solve(b * units) * units, one.solve(b)), seed
+            trusted += 1
+    assert trusted > 30
+
+
+def test_cancellation_is_noticed(library: ctypes.CDLL) -> None:
+    """The pivot of x₃ is 1 − 1 + 1e-14 when its turn has come."""
+    W = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 1.0 + 1e-14]])
+    fixed = Fixed(library, (W, np.zeros(3), np.zeros((0, 3)), 0.0))
+    assert fixed.found.doubtful == 1
+
+
+def test_too_many_products_are_left_to_the_fronts(
+    library: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem, _ = shooting(10, 3, 1)
+    assert Fixed(library, problem).tables.analysis.size > 0
+    W, _, A, _ = problem
+    K = ldl.Compressed.of(Layout(pattern_of(W), pattern_of(A)))
+    monkeypatch.setattr(ldl, "PRODUCTS", 50)
+    assert (
+        ldl.FixedTables.of(library, K, ldl.elimination(K, ldl.partners(library, K))).analysis.size
+        == 0
+    )
+
+
+def test_work_of_a_fixed_order_grows_with_the_stages(library: ctypes.CDLL) -> None:
+    factors = [Fixed(library, shooting(k, 4, 2)[0]).tables.analysis.factor for k in (20, 40, 80)]
+    assert factors[2] - factors[1] <= 2.1 * (factors[1] - factors[0])
+
+
 @pytest.mark.slow
 def test_memory_under_a_sanitizer(tmp_path: Path) -> None:
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")

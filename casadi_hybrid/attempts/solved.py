@@ -89,6 +89,6 @@ def result_of(
         tolerances=limits.tolerances,
         method=Barrier.label,
         engine="c",
-        kernel="ldl",
+        kernel="ldl" if said.chosen else "ldl-fixed",
         **context_of(problem, x0, numbers.p),
     )

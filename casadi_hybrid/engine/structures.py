@@ -81,7 +81,8 @@ class AnswerData(ct.Structure):
         ("start", ResidualsData),
         ("end", ResidualsData),
         *((name, c_int) for name in (
-            "status", "steps", "firsts", "seconds", "factors", "doubts",
+            "status", "steps", "firsts", "seconds", "factors", "chosen",
+            "doubts",
         )),
         *((name, c_double) for name in (
             "in_firsts", "in_seconds", "elapsed", "moved", "reach", "largest_x", "largest_g",

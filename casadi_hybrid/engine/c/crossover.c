@@ -26,8 +26,8 @@ static int all_clear(const hybrid_form *form, const hybrid_point *at, const hybr
     return 1;
 }
 
-/* Factors with the active entries pinned. Returns 0, HYBRID_NO_SET or HYBRID_DOUBT. */
-static int factor(hybrid_cold *cold, const hybrid_point *at) {
+/* The step with the active bounds pinned, by the first of the remedies for K that is of use. */
+static int solved(hybrid_cold *cold, const hybrid_point *at, hybrid_direction *d) {
     static const double remedies[][2] = HYBRID_POLISH_REMEDIES; /* (epsilon, shift) */
     double largest = hybrid_largest(cold->plan->nnz_W, cold->W);
     if (!(largest > 1.0)) largest = 1.0;
@@ -35,8 +35,11 @@ static int factor(hybrid_cold *cold, const hybrid_point *at) {
         double epsilon = remedies[number][0], shift = remedies[number][1] * largest;
         int found = hybrid_factor_pinned(cold->plan, cold->W, at->A, shift, epsilon,
                                          &cold->kernel);
-        cold->form.answer->factors++;
-        if (found == 0) return 0;
+        if (found == 0)
+            found = hybrid_solve_pinned(cold->plan, cold->W, at->A, cold->force, at->c,
+                                        &cold->kernel, d->dw, d->dy);
+        hybrid_count(&cold->form, &cold->kernel);
+        if (found == 0) return HYBRID_SOLVED;
         if (found == 3) return HYBRID_DOUBT;
         if (found == 1 && epsilon > 0.0) return HYBRID_NO_SET;
     }
@@ -73,12 +76,10 @@ static int step(hybrid_cold *cold, const hybrid_spot *from, hybrid_spot *to) {
                           : side == 2 ? form->upper[i] - at->w[i]
                                       : 0.0;
     }
-    status = factor(cold, at);
-    if (status) return status;
     hybrid_pull(plan, at->A, next->y, cold->force);
     for (int i = 0; i < plan->n; i++) cold->force[i] += at->gradient[i];
-    if (hybrid_solve_pinned(plan, cold->W, at->A, cold->force, at->c, kernel, d->dw, d->dy))
-        return HYBRID_DOUBT;
+    status = solved(cold, at, d);
+    if (status) return status;
     for (int i = 0; i < plan->n; i++) {
         double w = at->w[i] + (kernel->pinned[i] ? kernel->move[i] : d->dw[i]);
         if (form->has_lower[i] && !(w - form->lower[i] >= 0.0)) return HYBRID_NO_SET;

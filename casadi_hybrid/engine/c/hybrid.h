@@ -110,6 +110,7 @@ typedef struct {
     int steps;      /* Newton steps */
     int firsts, seconds;
     int factors;
+    int chosen;     /* of them those whose pivots had to be chosen */
     int doubts;     /* factorizations whose pivots were in doubt */
     double in_firsts, in_seconds, elapsed; /* seconds */
     double moved;   /* largest |x - x0| from the first iterate to the last */

@@ -79,7 +79,7 @@ int hybrid_factor_with_inertia(hybrid_cold *cold, hybrid_iterate *it, double lea
         int found = cold->outer ? hybrid_elastic_factor(cold, shift, epsilon)
                                 : hybrid_factor(plan, cold->W, cold->D, shift, at->A, epsilon, 0,
                                                 &cold->kernel);
-        form->answer->factors++;
+        hybrid_count(form, &cold->kernel);
         if (found == 0) {
             keep(it, shift, epsilon, singular, plain_epsilon);
             return HYBRID_SOLVED;
@@ -152,7 +152,7 @@ int hybrid_least_squares(hybrid_cold *cold, const hybrid_point *at, const double
         cold->force[i] = at->gradient[i] - z_lower[i] + z_upper[i];
     }
     found = hybrid_factor(plan, 0, cold->D, 0.0, at->A, 1e-8, 0, &cold->kernel);
-    cold->form.answer->factors++;
+    hybrid_count(&cold->form, &cold->kernel);
     if (found) return HYBRID_DOUBT;
     if (hybrid_solve(plan, cold->force, cold->zero, &cold->kernel, cold->work, y))
         return HYBRID_DOUBT;

@@ -115,6 +115,8 @@ void hybrid_decompose(const hybrid_plan *plan, hybrid_kernel *kernel, double wei
 /* kernel->solution of K for kernel->right. Returns 0; where pivots had to be chosen, which says more
  * of K than the fixed order did: 1 with another inertia, 2 where it is singular; 3 in doubt. */
 int hybrid_resolve(const hybrid_plan *plan, hybrid_kernel *kernel);
+/* Counts a factorization, and whether its pivots were chosen. */
+void hybrid_count(const hybrid_form *form, const hybrid_kernel *kernel);
 /* Whether kernel->solution is accurate; `residual`: its own, relative to kernel->right. */
 int hybrid_refined(const hybrid_plan *plan, const hybrid_kernel *kernel, double residual);
 /* Factors K(shift, epsilon) with rows and columns of pinned entries those of the identity.

@@ -62,6 +62,11 @@ void hybrid_decompose(const hybrid_plan *plan, hybrid_kernel *kernel, double wei
                       &kernel->inertia);
 }
 
+void hybrid_count(const hybrid_form *form, const hybrid_kernel *kernel) {
+    form->answer->factors++;
+    form->answer->chosen += kernel->chosen;
+}
+
 /* Sets the entries of a step that are pinned to those of `to`, or to 0. */
 static void hold(const hybrid_plan *plan, const hybrid_kernel *kernel, const double *to,
                  double *step) {

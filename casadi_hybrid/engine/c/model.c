@@ -66,13 +66,13 @@ static int remedied(hybrid_model *model, hybrid_form *form, const hybrid_point *
         double epsilon = remedies[remedy][0], shift = remedies[remedy][1] * largest;
         int found;
         if (bent && remedies[remedy][1] <= HYBRID_POLISH_FLAT) continue;
-        form->answer->factors++;
         found = hybrid_factor_pinned(plan, model->W, at->A, shift, epsilon, kernel);
         if (found == 0) {
             model->remedy = remedy;
             found = solve(model, form, at);
-            if (found == 0) return HYBRID_SOLVED;
         }
+        hybrid_count(form, kernel);
+        if (found == 0) return HYBRID_SOLVED;
         if (found == 3) {
             form->answer->doubts++;
             return HYBRID_DOUBT;

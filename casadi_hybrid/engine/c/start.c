@@ -248,7 +248,8 @@ int hybrid_cold_begin(const hybrid_plan *plan, const hybrid_functions *functions
     hybrid_clear(&cold->now);
     clear_state(plan, state);
     answer->in_firsts = answer->in_seconds = 0.0;
-    answer->steps = answer->firsts = answer->seconds = answer->factors = answer->doubts = 0;
+    answer->steps = answer->firsts = answer->seconds = 0;
+    answer->factors = answer->chosen = answer->doubts = 0;
     start = &cold->trial->of;
     status = hybrid_make_form(&cold->form, start);
     if (!status && has_flat_row(cold, start)) status = HYBRID_FLAT;
