@@ -230,6 +230,16 @@ def solve_problem(
     )
 
 
+def settings_of(attempt: Attempt, limits: Limits) -> Settings:
+    """The constants of the barrier method for an attempt."""
+    return Settings(
+        tol=limits.scaled_tol, tolerances=limits.tolerances, nu_start=attempt.nu,
+        push=attempt.push, root_first=attempt.root, cautious=attempt.cautious, near=attempt.near,
+        rescale=attempt.rescale,
+        beside=min(attempt.max_iter, limits.max_iter) if attempt.beside else 0,
+    )  # fmt: skip
+
+
 @dataclass
 class _Spent:
     """The evaluations of all attempts and their seconds."""
@@ -291,12 +301,7 @@ def _run(
     before: int,
 ) -> Result:
     x0, tolerances = attempt.start, options.tolerances
-    settings = Settings(
-        tol=options.scaled_tol, tolerances=tolerances, nu_start=attempt.nu, push=attempt.push,
-        root_first=attempt.root, cautious=attempt.cautious, near=attempt.near,
-        rescale=attempt.rescale,
-        beside=min(attempt.max_iter, options.max_iter) if attempt.beside else 0,
-    )  # fmt: skip
+    settings = settings_of(attempt, options)
     handed = None
     if watch is not None and takes(attempt):
         done = run_on_engine(program, p, bounds, options, attempt, settings, watch, before)

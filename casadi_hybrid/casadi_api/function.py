@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import accumulate
 from typing import Any
 
 import casadi as ca
@@ -10,6 +12,8 @@ import numpy as np
 
 from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, STARTS, Columns
 from casadi_hybrid.casadi_api.derivatives import Derivatives
+from casadi_hybrid.engine.building.compiler import BuildError
+from casadi_hybrid.engine.in_graph import Pool
 from casadi_hybrid.problem.problem import Problem
 
 _FAR = {"lbx": -np.inf, "ubx": np.inf, "lbg": -np.inf, "ubg": np.inf}
@@ -84,11 +88,14 @@ def shapes_of(problem: Problem) -> dict[str, tuple[int, int]]:
 
 
 def make_function(
-    name: str, problem: Problem, solve: Callable[[list[ca.DM]], list[ca.DM]] | None
+    name: str,
+    problem: Problem,
+    solve: Callable[[list[ca.DM]], list[ca.DM]] | None,
+    pool: Pool | None = None,
 ) -> ca.Function:
     """The solver as a Function with CasADi's names, shapes and defaults.
 
-    Without ``solve`` it has these and gives zeros.
+    Without ``solve`` it has these and gives zeros. With ``pool`` the engine in C is asked first.
 
     CasADi knows one default number an input. Where the problem has several for one, that is NaN,
     which no input may be, and the Function puts the problem's in its place.
@@ -112,7 +119,12 @@ def make_function(
     else:
         callback = SolveCallback(ca.Function.fix_name(name + "_solve"), problem, solve)
         _KEPT.append(callback)
-        found = zip(OUTPUTS, callback.call(columns), strict=True)
+        known = callback
+        if pool is not None:
+            # Not built where no folder for temporary files has any that may be run.
+            with suppress(BuildError):
+                known = _engine_first(callback, pool)
+        found = zip(OUTPUTS, known.call(columns), strict=True)
         outputs = [ca.reshape(value, shapes[label]) for label, value in found]
     return ca.Function(
         ca.Function.fix_name(name),
@@ -122,6 +134,35 @@ def make_function(
         list(OUTPUTS),
         # Not written out where it is called: so it may stand among SX too.
         {"default_in": defaults, "never_inline": True},
+    )
+
+
+def _engine_first(callback: SolveCallback, pool: Pool) -> ca.Function:
+    """The callback, asked only for what the engine in C does not solve, and for derivatives.
+
+    CasADi evaluates one branch of a conditional and differentiates both. That of the engine has no
+    slope. So derivatives need the other one, and get it: the engine's Function solves nothing where
+    its zero is not asked for, and a Function of derivatives alone has no f to take the zero from.
+    CasADi makes such a Function of every one that is not written out where it is called.
+    """
+    inputs = [ca.MX.sym(name, size) for name, size in zip(INPUTS, pool.sizes, strict=True)]
+    answer, branch, zero, starts = pool.function()(ca.vertcat(*inputs))
+    data = [i for i, name in enumerate(INPUTS) if name not in STARTS]
+    given = ca.vertcat(*(inputs[i] for i in data))
+    symbols = [ca.MX.sym("part", part.numel()) for part in (starts, given, answer)]
+    order = [i for i, name in enumerate(INPUTS) if name in STARTS] + data
+    parts = ca.vertsplit(
+        ca.vertcat(*symbols[:2]), [0, *accumulate(pool.sizes[i] for i in order)]
+    )  # fmt: skip
+    columns = [parts[order.index(i)] for i in range(len(INPUTS))]
+    by_python = ca.Function("by_python", symbols, [ca.vertcat(*callback.call(columns))])
+    by_engine = ca.Function("by_engine", symbols, [symbols[2]])
+    either = ca.Function.conditional("either", [by_engine], by_python)
+    sizes = [callback.numel_out(i) for i in range(len(OUTPUTS))]
+    outputs = ca.vertsplit(either(branch, starts, given, answer), [0, *accumulate(sizes)])
+    outputs[OUTPUTS.index("f")] -= zero
+    return ca.Function(
+        callback.name(), inputs, outputs, list(INPUTS), list(OUTPUTS), {"never_inline": True}
     )
 
 

@@ -61,7 +61,10 @@ class NlpSolver(Signature):
     @cached_property
     def this(self) -> Any:
         """CasADi's own object, by which its C++ code knows a Function; made at the first use."""
-        self._function = make_function(self._name, self._problem, self._runner.evaluate)
+        runner = self._runner
+        self._function = make_function(
+            self._name, self._problem, runner.evaluate, runner.pool_for_graphs()
+        )
         return self._function.this
 
     @overload
