@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes as ct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from ctypes import c_int, c_longlong, c_ulonglong, c_void_p
 from typing import Any
 
@@ -18,6 +18,7 @@ from casadi_hybrid.engine.warm import Engine
 from casadi_hybrid.engine.workspace import Workspace, buffer_of
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.problem import Problem
+from casadi_hybrid.standard_form.form import DENSE_LIMIT
 from casadi_hybrid.stopping import Limits
 
 SLOTS = 256
@@ -37,8 +38,6 @@ class SlotData(ct.Structure):
             "plan", "functions", "numbers", "doubles", "ints", "answer", "in_", "out", "lam_p",
             "slope",
         )),
-        ("first", AttemptData),
-        ("near", AttemptData),
         *((name, c_void_p) for name in ("cold_bytes", "cold_doubles", "cold_ints", "state")),
     ]  # fmt: skip
 
@@ -53,6 +52,8 @@ class PoolData(ct.Structure):
         ("calls", c_longlong),
         *((name, c_void_p) for name in ("in_", "out", "starts")),
         *((name, c_int) for name in ("n_x", "warm_starts", "linear", "composite")),
+        ("first", AttemptData),
+        ("near", AttemptData),
         *((name, c_void_p) for name in ("warm", "begin", "run", "slope", "prepare")),
     ]  # fmt: skip
 
@@ -90,8 +91,7 @@ class Pool:
         self._problem, self._limits = problem, limits
         self._library, self._evaluate = engine.library, engine.evaluate
         self._slots = (SlotData * SLOTS)()
-        for slot in self._slots:
-            slot.first, slot.near = first, near
+        first.dense = near.dense = n + m <= DENSE_LIMIT
         self._spaces: list[list[_Space]] = [[] for _ in range(SLOTS)]
         self._shapes = [
             np.array([size, 1, 1], dtype=np.int64)
@@ -104,6 +104,7 @@ class Pool:
             in_=self._shapes[0].ctypes.data, out=self._shapes[1].ctypes.data,
             starts=self._shapes[2].ctypes.data,
             n_x=n, warm_starts=warm_starts, linear=problem.linear, composite=composite,
+            first=first, near=near,
             warm=_address(library.hybrid_warm), begin=_address(library.hybrid_cold_begin),
             run=_address(library.hybrid_cold_run), slope=_address(library.hybrid_buffered_slope),
             prepare=_address(self._prepare),
@@ -125,12 +126,18 @@ class Pool:
             "is_diff_in": [False], "is_diff_out": [False] * 4, "cache": {slopes.name(): slopes},
         }  # fmt: skip
         found = function_of(name, "hybrid_attach_pool", ct.addressof(self._data), options)
-        _pools[:] = [pool for pool in _pools if pool is not self and pool.in_use()] + [self]
+        _keep(self)
         return found
 
     def in_use(self) -> bool:
-        """Whether a Function still calls for slots; where none does, their memory is let go."""
-        return bool(self._data.references) or self._let_go()
+        """Whether a Function still calls for slots."""
+        return bool(self._data.references)
+
+    def let_go(self) -> None:
+        """Free the memory of all slots; it is made again where it is called for."""
+        for slot, spaces in zip(self._slots, self._spaces, strict=True):
+            slot.plan, slot.stamp = None, 0
+            spaces.clear()
 
     def calls(self) -> int:
         """Solves so far: the number of the last one."""
@@ -154,12 +161,6 @@ class Pool:
         if latest is None:
             return None
         return after, np.split(latest, np.cumsum(self.sizes)[:-1])
-
-    def _let_go(self) -> bool:
-        for slot, spaces in zip(self._slots, self._spaces, strict=True):
-            slot.plan, slot.stamp = None, 0
-            spaces.clear()
-        return False
 
     def _prepared(self, k: int, row: int) -> int:
         """What C calls; nothing may be raised through it."""
@@ -206,11 +207,28 @@ class _Space:
         slot.slope = ct.addressof(self._slope)
         for name, address in self._cold.addresses.items():
             setattr(slot, name, address)
-        slot.first.dense = slot.near.dense = self._cold.attempt.dense
 
 
 _pools: list[Pool] = []
-"""Those whose Functions may be in a graph, which is not known to Python."""
+_more, _less = ct.pythonapi.Py_IncRef, ct.pythonapi.Py_DecRef
+_more.argtypes = _less.argtypes = [ct.py_object]
+
+
+def _keep(pool: Pool) -> None:
+    """Keep a pool for as long as its Functions live, and let go those whose are gone.
+
+    CasADi does not tell Python of the end of a Function, and some end after Python's modules.
+    """
+    for other in [other for other in _pools if not other.in_use()]:
+        try:
+            _pools.remove(other)
+        except ValueError:  # another thread was first
+            continue
+        other.let_go()
+        _less(other)
+    if pool not in _pools:
+        _pools.append(pool)
+        _more(pool)
 
 
 def _address(function: Any) -> int:

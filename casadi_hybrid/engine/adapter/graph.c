@@ -84,9 +84,12 @@ static int elsewhere(const hybrid_pool *pool, const hybrid_plan *plan, const hyb
     return equations > open && !pool->linear;
 }
 
-static int attempt(const hybrid_pool *pool, hybrid_slot *slot, const hybrid_attempt *how) {
-    int status = pool->begin(slot->plan, slot->functions, slot->numbers, how, slot->cold_bytes,
-                             slot->cold_doubles, slot->cold_ints, slot->state, slot->answer);
+/* The barrier method after so many steps. An attempt that fills the rows is not gone on with. */
+static int attempt(const hybrid_pool *pool, hybrid_slot *slot, hybrid_attempt how, int steps) {
+    int status;
+    how.t0 = steps;
+    status = pool->begin(slot->plan, slot->functions, slot->numbers, &how, slot->cold_bytes,
+                         slot->cold_doubles, slot->cold_ints, slot->state, slot->answer);
     return status == HYBRID_PAUSED ? pool->run(slot->cold_bytes) : status;
 }
 
@@ -98,10 +101,9 @@ static int solve(const hybrid_pool *pool, hybrid_slot *slot) {
                             slot->answer);
     if (status == HYBRID_COLD) {
         if (elsewhere(pool, slot->plan, slot->numbers)) return HYBRID_BLOCKED;
-        status = attempt(pool, slot, &slot->first);
+        status = attempt(pool, slot, pool->first, 0);
     } else if (status == HYBRID_NO_SET || status == HYBRID_NOT_NEARER) {
-        slot->near.t0 = answer->steps;
-        status = attempt(pool, slot, &slot->near);
+        status = attempt(pool, slot, pool->near, answer->steps);
     } else {
         return status;
     }

@@ -17,7 +17,6 @@ typedef struct {
     hybrid_answer *answer;
     double *in, *out, *lam_p; /* the rows that numbers and answer point into */
     hybrid_buffer *slope;
-    hybrid_attempt first, near; /* from nothing, and from multipliers nearby */
     void *cold_bytes;
     double *cold_doubles;
     int *cold_ints;
@@ -32,9 +31,10 @@ typedef struct {
     /* Of the row of inputs, of that of outputs, of starts; as CasADi writes shapes: full columns. */
     const casadi_int *in, *out, *starts;
     int n_x;
-    int warm_starts; /* whether multipliers count */
-    int linear;      /* whether g is affine */
-    int composite;   /* whether equations alone are for composite steps */
+    int warm_starts;            /* whether multipliers count */
+    int linear;                 /* whether g is affine */
+    int composite;              /* whether equations alone are for composite steps */
+    hybrid_attempt first, near; /* from nothing, and from multipliers nearby */
     int (*warm)(const hybrid_plan *, const hybrid_functions *, const hybrid_numbers *, double *,
                 int *, hybrid_answer *);
     int (*begin)(const hybrid_plan *, const hybrid_functions *, const hybrid_numbers *,
