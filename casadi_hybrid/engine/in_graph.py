@@ -21,6 +21,8 @@ from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.standard_form.form import DENSE_LIMIT
 from casadi_hybrid.stopping import Limits
 
+DERIVATIVES = 2.0
+"""The branch where the answer is a solution, and only its derivatives are asked for."""
 SLOTS = 256
 """So many threads may be within one solver at once; more go through Python."""
 _ROWS = 256  # iterates that one attempt may take; a longer one is Python's from its start
@@ -111,11 +113,12 @@ class Pool:
         )  # fmt: skip
 
     def function(self) -> ca.Function:
-        """A Function of these slots: a row in, answer, branch, zero and starts out.
+        """A Function of these slots: a row in; answer, branch, zero and starts out.
 
         The row is that of :data:`~casadi_hybrid.engine.workspace.INPUTS`. The answer is x, f, g,
-        lam_x, lam_g and lam_p in one column; the branch 0 where it is a solution, else 1; starts
-        are x0, lam_x0 and lam_g0. It has derivatives, which are zero.
+        lam_x, lam_g and lam_p in one column; the branch is 0 where it is a solution, 1 where
+        none was found, and :data:`DERIVATIVES`; zero is a number; starts are x0, lam_x0 and
+        lam_g0. It has derivatives, which are zero.
 
         Raises:
             BuildError: where the adapter cannot be built or loaded.

@@ -145,7 +145,7 @@ static int solve_on(hybrid_pool *pool, int k, const double *in) {
 }
 
 /* Where a graph asks for derivatives alone it does not ask for the zero, which is a part of f. They
- * hang on the branch that calls Python, so that one is taken then. */
+ * hang on the branch of Python, so that one is taken then, and finds the answer there. */
 int hybrid_in_graph(const double **arg, double **res, casadi_int *iw, double *w, int mem) {
     hybrid_pool *pool = attached;
     const double *in = arg[0];
@@ -153,11 +153,10 @@ int hybrid_in_graph(const double **arg, double **res, casadi_int *iw, double *w,
     int solved = 0;
     (void)iw;
     (void)w;
-    if (in && res[ANSWER] && res[ZERO] && mem < pool->slots)
-        solved = !solve_on(pool, mem, in);
+    if (in && res[ANSWER] && mem < pool->slots) solved = !solve_on(pool, mem, in);
     if (solved) memcpy(res[ANSWER], pool->slot[mem].out, n * sizeof(double));
     else if (res[ANSWER]) memset(res[ANSWER], 0, n * sizeof(double));
-    if (res[BRANCH]) *res[BRANCH] = solved ? 0.0 : 1.0;
+    if (res[BRANCH]) *res[BRANCH] = !solved ? 1.0 : res[ZERO] ? 0.0 : 2.0;
     if (res[ZERO]) *res[ZERO] = 0.0;
     if (res[STARTS] && in) {
         /* x0 is the first part of the row, lam_x0 and lam_g0 are the last. */
