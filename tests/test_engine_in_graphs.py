@@ -149,6 +149,20 @@ def test_derivatives_are_those_of_the_graph_without_engine(make: Any, by_python:
     np.testing.assert_allclose(with_engine, without, rtol=1e-10, atol=1e-10)
 
 
+def test_a_slope_of_the_engine_itself_is_no_number() -> None:
+    """Nobody asks for it; taken out of its graph by force, the inner Function does not say zero."""
+    needs_engine()
+    case = hs071()
+    solver = nlpsol("solver", "hybrid", case.nlp)
+    given = full(solver, case.numbers)
+    inner = in_graph_of(solver, given).find_function("solver_solve")
+    columns = [given.get(name, 0) for name in solver.name_in()]
+    shown = ["f", "jac:x:p", "jac:f:lbg", "grad:f:p"]
+    found = inner.factory("forced", inner.name_in(), shown)(*columns)
+    assert float(found[0]) == float(solver(**case.numbers)["f"])
+    assert all(np.isnan(value.full()).all() for value in found[1:])
+
+
 def test_bounds_of_other_kinds_in_one_graph(by_python: list[int]) -> None:
     case = with_rows()
     solver = nlpsol("solver", "hybrid", case.nlp)

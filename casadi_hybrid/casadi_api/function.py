@@ -204,12 +204,7 @@ def make_function(
     )
 
 
-def _in_columns(
-    name: str,
-    problem: Problem,
-    solve: Solve,
-    pool: Pool | None,
-) -> ca.Function:
+def _in_columns(name: str, problem: Problem, solve: Solve, pool: Pool | None) -> ca.Function:
     if pool is not None:
         try:
             found, by_python = _engine_first(name, problem, pool, solve)
@@ -243,7 +238,10 @@ def _engine_first(
     answer, branch, zero, starts = by_engine(ca.vertcat(*inputs))
     data = ca.vertcat(*(inputs[INPUTS.index(label)] for label in _DATA))
     symbols = by_python.mx_in()
-    as_it_is = ca.Function("by_engine", symbols, [symbols[2]])
+    # Were that ever not so, slopes shall not be zero but no numbers: those of the root of a zero.
+    spread = ca.sum1(ca.fmin(ca.fmax(symbols[1], -1), 1))
+    nothing = ca.sqrt(ca.fabs(symbols[3] * spread))
+    as_it_is = ca.Function("by_engine", symbols, [symbols[2] - nothing])
     either = ca.Function.conditional("either", [as_it_is], by_python)
     n, m = problem.n, problem.m
     found = either(branch, starts, data, answer, branch)
