@@ -81,7 +81,7 @@ class _ByPython(Columns):
     Derivatives are those of a solution by the data.
     """
 
-    def __init__(self, problem: Problem, pool: Pool, solve: Solve) -> None:
+    def __init__(self, name: str, problem: Problem, pool: Pool, solve: Solve) -> None:
         self._problem, self._solve = problem, solve
         n, m = problem.n, problem.m
         sizes = dict(zip(INPUTS, pool.sizes, strict=True))
@@ -90,7 +90,7 @@ class _ByPython(Columns):
         self._answer = _ends((n, 1, m, n, m, problem.n_p))
         self._made: Derivatives | None = None
         rows = self._starts[-1], self._data[-1], self._answer[-1]
-        super().__init__("by_python", (*rows, 1), (rows[-1],))
+        super().__init__(name, (*rows, 1), (rows[-1],))
 
     def eval(self, arguments: Sequence[ca.DM]) -> list[ca.DM]:
         """Solve at numbers, unless that has been done."""
@@ -233,7 +233,7 @@ def _engine_first(
         BuildError: where the adapter cannot be built or loaded.
     """
     by_engine = pool.function()
-    by_python = _ByPython(problem, pool, solve)
+    by_python = _ByPython(f"{name}_by_python", problem, pool, solve)
     inputs = [ca.MX.sym(label, rows) for label, rows in zip(INPUTS, pool.sizes, strict=True)]
     answer, branch, zero, starts = by_engine(ca.vertcat(*inputs))
     data = ca.vertcat(*(inputs[INPUTS.index(label)] for label in _DATA))
@@ -241,7 +241,7 @@ def _engine_first(
     # Were that ever not so, slopes shall not be zero but no numbers: those of the root of a zero.
     spread = ca.sum1(ca.fmin(ca.fmax(symbols[1], -1), 1))
     nothing = ca.sqrt(ca.fabs(symbols[3] * spread))
-    as_it_is = ca.Function("by_engine", symbols, [symbols[2] - nothing])
+    as_it_is = ca.Function(f"{name}_by_engine", symbols, [symbols[2] - nothing])
     either = ca.Function.conditional("either", [as_it_is], by_python)
     n, m = problem.n, problem.m
     found = either(branch, starts, data, answer, branch)

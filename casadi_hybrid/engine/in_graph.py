@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes as ct
+from _thread import interrupt_main
 from collections.abc import Sequence
 from ctypes import c_int, c_longlong, c_ulonglong, c_void_p
 from typing import Any
@@ -169,7 +170,10 @@ class Pool:
         """What C calls; nothing may be raised through it."""
         try:
             self._fill(k, np.ctypeslib.as_array((ct.c_double * sum(self.sizes)).from_address(row)))
-        except Exception:  # noqa: BLE001, the branch that calls Python raises it where it matters
+        except KeyboardInterrupt:
+            interrupt_main()  # again, where it may be raised
+            return 1
+        except BaseException:  # noqa: BLE001, the branch of Python raises it where it matters
             return 1
         return 0
 

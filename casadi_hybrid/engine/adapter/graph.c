@@ -130,7 +130,7 @@ static int solve_on(hybrid_pool *pool, int k, const double *in) {
         status = solve(pool, slot);
     }
     if (status == HYBRID_OTHER_PATTERN) {
-        if (pool->prepare(k, in)) return status;
+        if (pool->prepare(k, in) || !slot->plan) return status;
         read_in(pool, slot, in);
         status = solve(pool, slot);
     }
