@@ -26,6 +26,7 @@ DERIVATIVES = 2.0
 """The branch where the answer is a solution, and only its derivatives are asked for."""
 SLOTS = 256
 """So many threads may be within one solver at once; more go through Python."""
+_RECORDS = 32  # so many threads have a last solve that is known
 _ROWS = 256  # iterates that one attempt may take; a longer one is Python's from its start
 _KINDS = 4  # of bounds between which a slot may change without anything to be made
 
@@ -35,14 +36,23 @@ class SlotData(ct.Structure):
 
     _fields_ = [
         ("busy", c_int),
-        ("stamp", c_longlong),
-        ("thread", c_ulonglong),
         *((name, c_void_p) for name in (
             "plan", "functions", "numbers", "doubles", "ints", "answer", "in_", "out", "lam_p",
             "slope",
         )),
         *((name, c_void_p) for name in ("cold_bytes", "cold_doubles", "cold_ints", "state")),
     ]  # fmt: skip
+
+
+class RecordData(ct.Structure):
+    """``hybrid_record``."""
+
+    _fields_ = [
+        ("busy", c_int),
+        ("stamp", c_longlong),
+        ("thread", c_ulonglong),
+        ("row", c_void_p),
+    ]
 
 
 class PoolData(ct.Structure):
@@ -52,6 +62,8 @@ class PoolData(ct.Structure):
         ("references", c_int),
         ("slots", c_int),
         ("slot", c_void_p),
+        ("records", c_int),
+        ("record", c_void_p),
         ("calls", c_longlong),
         *((name, c_void_p) for name in ("in_", "out", "starts")),
         *((name, c_int) for name in ("n_x", "warm_starts", "linear", "composite")),
@@ -94,6 +106,10 @@ class Pool:
         self._problem, self._limits = problem, limits
         self._library, self._evaluate = engine.library, engine.evaluate
         self._slots = (SlotData * SLOTS)()
+        self._rows = np.zeros((_RECORDS, sum(self.sizes)))
+        self._records = (RecordData * _RECORDS)()
+        for record, row in zip(self._records, self._rows, strict=True):
+            record.row = row.ctypes.data
         first.dense = near.dense = n + m <= DENSE_LIMIT
         self._spaces: list[list[_Space]] = [[] for _ in range(SLOTS)]
         self._shapes = [
@@ -104,6 +120,7 @@ class Pool:
         library = engine.library
         self._data = PoolData(
             slots=SLOTS, slot=ct.addressof(self._slots),
+            records=_RECORDS, record=ct.addressof(self._records),
             in_=self._shapes[0].ctypes.data, out=self._shapes[1].ctypes.data,
             starts=self._shapes[2].ctypes.data,
             n_x=n, warm_starts=warm_starts, linear=problem.linear, composite=composite,
@@ -140,7 +157,7 @@ class Pool:
     def let_go(self) -> None:
         """Free the memory of all slots; it is made again where it is called for."""
         for slot, spaces in zip(self._slots, self._spaces, strict=True):
-            slot.plan, slot.stamp = None, 0
+            slot.plan = None
             spaces.clear()
 
     def calls(self) -> int:
@@ -155,13 +172,12 @@ class Pool:
             thread: the thread that called for it, by :func:`threading.get_ident`; None for any.
         """
         latest = None
-        for slot, spaces in zip(self._slots, self._spaces, strict=True):
-            stamp = slot.stamp
-            if stamp <= after or not spaces or thread not in (None, slot.thread):
-                continue
-            row = spaces[0].space.numbers_in.copy()
-            if slot.stamp == stamp:  # else another solve has begun there
-                after, latest = stamp, row
+        for record, row in zip(self._records, self._rows, strict=True):
+            stamp = record.stamp
+            if stamp > after and thread in (None, record.thread):
+                numbers = row.copy()
+                if record.stamp == stamp:  # else another solve is being written there
+                    after, latest = stamp, numbers
         if latest is None:
             return None
         return after, np.split(latest, np.cumsum(self.sizes)[:-1])

@@ -120,11 +120,47 @@ static void read_in(const hybrid_pool *pool, hybrid_slot *slot, const double *in
     if (!pool->warm_starts) memset(slot->in + (all - sides), 0, sides * sizeof(double));
 }
 
+/* The record of this thread, or else the oldest. */
+static hybrid_record *record_of(const hybrid_pool *pool, unsigned long long me) {
+    hybrid_record *oldest = 0;
+    long long least = 0;
+    for (int i = 0; i < pool->records; i++) {
+        hybrid_record *one = &pool->record[i];
+        long long stamp = __atomic_load_n(&one->stamp, __ATOMIC_SEQ_CST);
+        if (__atomic_load_n(&one->thread, __ATOMIC_SEQ_CST) == me) return one;
+        if (__atomic_load_n(&one->busy, __ATOMIC_SEQ_CST)) continue;
+        if (!oldest || stamp < least) {
+            oldest = one;
+            least = stamp;
+        }
+    }
+    return oldest;
+}
+
+/* Remembers what this thread has solved. A record that another thread takes meanwhile is left to
+ * it, and another one looked for. */
+static void remember(hybrid_pool *pool, const double *in) {
+    unsigned long long me = (unsigned long long)pthread_self();
+    for (int tries = 0; tries < pool->records; tries++) {
+        hybrid_record *one = record_of(pool, me);
+        unsigned long long was = one ? __atomic_load_n(&one->thread, __ATOMIC_SEQ_CST) : 0;
+        if (!one || __atomic_exchange_n(&one->busy, 1, __ATOMIC_ACQUIRE)) continue;
+        if (__atomic_load_n(&one->thread, __ATOMIC_SEQ_CST) == was) {
+            __atomic_store_n(&one->stamp, 0, __ATOMIC_SEQ_CST);
+            __atomic_store_n(&one->thread, me, __ATOMIC_SEQ_CST);
+            memcpy(one->row, in, (size_t)pool->in[0] * sizeof(double));
+            __atomic_store_n(&one->stamp, __atomic_add_fetch(&pool->calls, 1, __ATOMIC_SEQ_CST),
+                             __ATOMIC_SEQ_CST);
+            tries = pool->records;
+        }
+        __atomic_store_n(&one->busy, 0, __ATOMIC_RELEASE);
+    }
+}
+
 /* Solves on a slot; 0 where its row of outputs is complete. */
 static int solve_on(hybrid_pool *pool, int k, const double *in) {
     hybrid_slot *slot = &pool->slot[k];
     int status = HYBRID_OTHER_PATTERN;
-    __atomic_store_n(&slot->stamp, 0, __ATOMIC_SEQ_CST);
     if (slot->plan) {
         read_in(pool, slot, in);
         status = solve(pool, slot);
@@ -138,9 +174,7 @@ static int solve_on(hybrid_pool *pool, int k, const double *in) {
     slot->out[slot->plan->n_x] = slot->answer->end.f;
     pool->slope(slot->slope, slot->answer->x, slot->answer->lam_g, slot->numbers->p, slot->lam_p);
     for (int i = 0; i < slot->plan->n_p; i++) slot->lam_p[i] = -slot->lam_p[i];
-    slot->thread = (unsigned long long)pthread_self();
-    __atomic_store_n(&slot->stamp, __atomic_add_fetch(&pool->calls, 1, __ATOMIC_SEQ_CST),
-                     __ATOMIC_SEQ_CST);
+    remember(pool, in);
     return HYBRID_SOLVED;
 }
 

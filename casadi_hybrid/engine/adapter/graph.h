@@ -6,10 +6,8 @@
 
 /* The memory of one solve at a time; all of it is Python's. */
 typedef struct {
-    int busy;                  /* whether a thread has it */
-    long long stamp;           /* number of its last solve, 0 while one runs or there is none */
-    unsigned long long thread; /* that has called for it */
-    const hybrid_plan *plan;   /* NULL: nothing is there yet */
+    int busy;                /* whether a thread has it */
+    const hybrid_plan *plan; /* NULL: nothing is there yet */
     const hybrid_functions *functions;
     const hybrid_numbers *numbers;
     double *doubles;
@@ -23,10 +21,20 @@ typedef struct {
     hybrid_state *state;
 } hybrid_slot;
 
+/* The row of inputs of a thread's last solve. */
+typedef struct {
+    int busy;
+    long long stamp;           /* its number, 0 while it is written or there is none */
+    unsigned long long thread; /* that has called for it */
+    double *row;
+} hybrid_record;
+
 typedef struct {
     int references; /* Functions that use this */
     int slots;
     hybrid_slot *slot;
+    int records;
+    hybrid_record *record;
     long long calls; /* solves so far */
     /* Of the row of inputs, of that of outputs, of starts; as CasADi writes shapes: full columns. */
     const casadi_int *in, *out, *starts;
