@@ -224,6 +224,16 @@ def solve_problem(
     )
 
 
+def settings_of(attempt: Attempt, limits: Limits) -> Settings:
+    """The constants of the barrier method for an attempt."""
+    return Settings(
+        tol=limits.scaled_tol, tolerances=limits.tolerances, nu_start=attempt.nu,
+        push=attempt.push, root_first=attempt.root, cautious=attempt.cautious, near=attempt.near,
+        rescale=attempt.rescale,
+        beside=min(attempt.max_iter, limits.max_iter) if attempt.beside else 0,
+    )  # fmt: skip
+
+
 @dataclass
 class _Spent:
     """The evaluations of all attempts and their seconds."""
@@ -285,12 +295,7 @@ def _run(
 ) -> Result:
     """One attempt: on the engine in C where it takes it, from where that stops in Python."""
     x0, p, bounds, tolerances = attempt.start, numbers.p, numbers.bounds, options.tolerances
-    settings = Settings(
-        tol=options.scaled_tol, tolerances=tolerances, nu_start=attempt.nu, push=attempt.push,
-        root_first=attempt.root, cautious=attempt.cautious, near=attempt.near,
-        rescale=attempt.rescale,
-        beside=min(attempt.max_iter, options.max_iter) if attempt.beside else 0,
-    )  # fmt: skip
+    settings = settings_of(attempt, options)
     handed: Handed | None = None
     if not takes(attempt):
         why = "attempts of this kind run in Python"

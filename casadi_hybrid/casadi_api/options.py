@@ -106,6 +106,12 @@ class NlpOptions:
         )
 
     @property
+    def silent(self) -> bool:
+        """Whether nobody is told of a solve before it has ended, or that it has begun."""
+        told = self.iteration_callback or self.log or self.print_time
+        return not (told or self.warn_initial_bounds)
+
+    @property
     def limits(self) -> Limits:
         """Tolerances and limits of the solve."""
         each = self.residual_tol

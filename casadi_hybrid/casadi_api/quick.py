@@ -145,8 +145,7 @@ class Quick:
 
 def quick_of(problem: Problem, options: NlpOptions) -> Quick | None:
     """The shortest way for this problem and thread; None where there is none."""
-    ordinary = options.iteration_callback or options.log or options.print_time
-    if ordinary or options.warn_initial_bounds or not options.warm:
+    if not (options.silent and options.warm):
         return None
     if options.limits.max_time < np.inf or problem.m_h or problem.shapes:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from casadi_hybrid.attempts.in_graph import pool_of
 from casadi_hybrid.attempts.warm import read_start
 from casadi_hybrid.basics.errors import Interrupted
 from casadi_hybrid.basics.inputs import Vector
@@ -23,6 +24,7 @@ from casadi_hybrid.casadi_api.quick import Quick, QuickRun, quick_of
 from casadi_hybrid.casadi_api.stats import casadi_stats
 from casadi_hybrid.course.record import Watch
 from casadi_hybrid.engine.batch import Crew
+from casadi_hybrid.engine.in_graph import Pool
 from casadi_hybrid.explain.diagnosis import listed
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
@@ -72,6 +74,8 @@ class Runner:
         self._of_thread = threading.local()
         self.crew: Crew | None = None
         """Those who did the last of many solves at once."""
+        self._pool: Pool | None = None
+        self._calls = 0  # solves in graphs at the time of the latest run
 
     def solve(
         self, x0: Any, lam_x0: Any, lam_g0: Any, warm_start: Result | None, **others: Any
@@ -155,6 +159,13 @@ class Runner:
     def note(self, run: Run | QuickRun) -> None:
         """Make a run the last one, of the asking thread and of all."""
         self._latest = self._of_thread.run = run
+        self._calls = self._of_thread.calls = 0 if self._pool is None else self._pool.calls()
+
+    def pool_for_graphs(self) -> Pool | None:
+        """The memory with which the engine solves in graphs; None where Python has to."""
+        if self._pool is None and self.options.silent:
+            self._pool = pool_of(self.problem, self._limits, warm_starts=self.options.warm)
+        return self._pool
 
     def has_quick(self) -> bool:
         """Whether warm solves are the engine's in this thread."""
@@ -210,12 +221,14 @@ class Runner:
 
     def evaluate(self, arguments: list[ca.DM]) -> list[ca.DM]:
         """Solve at the columns that a graph gives: all eight, bounds of all rows."""
-        x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0 = (value.full().ravel() for value in arguments)
+        return list(self.outputs(*self._solve_row([value.full().ravel() for value in arguments])))
+
+    def _solve_row(self, row: Sequence[Vector]) -> tuple[Result, Vector]:
+        x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0 = row
         m_h = self.problem.m_h
-        result, p = self.solve(
+        return self.solve(
             x0, lam_x0, lam_g0, None, p=p, lbx=lbx, ubx=ubx, lbg=lbg[m_h:], ubg=ubg[m_h:]
         )
-        return list(self.outputs(result, p))
 
     def last(self) -> Run | QuickRun:
         """The last run of the asking thread, or of any where that has made none.
@@ -223,17 +236,36 @@ class Runner:
         Raises:
             RuntimeError: before the first.
         """
-        run: Run | QuickRun | None = getattr(self._of_thread, "run", None) or self._latest
+        run = self._last()
         if run is None:
             raise RuntimeError(
                 f"No stats available: {self.name} has not been called yet; call it first"
             )
         return run
 
+    def _last(self) -> Run | QuickRun | None:
+        of_thread, pool = self._of_thread, self._pool
+        own: Run | QuickRun | None = getattr(of_thread, "run", None)
+        if pool is None:
+            return own or self._latest
+        # Of a solve that the engine did in a graph only its numbers are kept.
+        found = pool.last(getattr(of_thread, "calls", 0), threading.get_ident())
+        if found is not None:
+            self._solve_row(found[1])
+            return self._latest
+        if own is None:
+            found = pool.last(self._calls)
+            if found is not None:
+                self._solve_row(found[1])
+                self._calls = found[0]
+                del of_thread.run, of_thread.calls  # it is not of this thread
+        return own or self._latest
+
     def __getstate__(self) -> dict[str, Any]:
         kept = dict(self.__dict__)
         del kept["_of_thread"]
-        kept["_latest"] = kept["crew"] = None
+        kept["_latest"] = kept["crew"] = kept["_pool"] = None
+        kept["_calls"] = 0
         return kept
 
     def __setstate__(self, kept: dict[str, Any]) -> None:

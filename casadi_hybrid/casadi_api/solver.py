@@ -46,6 +46,10 @@ class NlpSolver(Signature):
     CasADi can write no Python code. For the same reason :meth:`generate` of a graph around it
     is not available.
 
+    In a graph and in a map the engine in C solves without Python's lock, so that ``map(N,
+    "thread")`` is as parallel as there are cores; only what it leaves is solved by Python, one at a
+    time. Ctrl-C waits for the end of a solve there.
+
     Several threads may call one object at once: each call has its own evaluators, and
     :meth:`stats`, :attr:`result` and :meth:`explain` speak of the last call of the asking thread
     (of any thread, where the asking one has made none).
@@ -61,7 +65,10 @@ class NlpSolver(Signature):
     @cached_property
     def this(self) -> Any:
         """CasADi's own object, by which its C++ code knows a Function; made at the first use."""
-        self._function = make_function(self._name, self._problem, self._runner.evaluate)
+        runner = self._runner
+        self._function = make_function(
+            self._name, self._problem, runner.evaluate, runner.pool_for_graphs()
+        )
         return self._function.this
 
     @overload
@@ -220,6 +227,8 @@ class NlpSolver(Signature):
         both and ``unified_return_status`` CasADi's ``SOLVER_RET_*``; ``iterations`` lists by the
         fields of :class:`~casadi_hybrid.course.record.IterationRecord`, one entry for the start and
         one for each of ``iter_count`` iterations. Changing the dictionary changes nothing here.
+        A call that the engine solved in a graph is solved again for this, to the same bits; times
+        are then those of the second solve.
 
         Raises:
             RuntimeError: before the first call.

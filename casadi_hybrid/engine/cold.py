@@ -97,13 +97,17 @@ class Cold:
         library: the core.
         plan: of the workspace.
         known: addresses of what the workspace has.
+        rows: iterates from one look at the clock of the caller to the next.
 
     Attributes:
+        addresses: of the memory, by the names of ``adapter/graph.h``.
         attempt: how the next attempt starts and ends.
         state: where an attempt is that has ended.
     """
 
-    def __init__(self, library: Any, plan: Plan, known: Mapping[str, int]) -> None:
+    def __init__(
+        self, library: Any, plan: Plan, known: Mapping[str, int], rows: int = _ROWS
+    ) -> None:
         data = plan.data
         self._n, self._m, self._n_x = data.n, data.m, data.n_x
         self._dense = data.n_x + data.n_g <= DENSE_LIMIT
@@ -116,19 +120,24 @@ class Cold:
         self._ints = np.empty(max(1, ints), dtype=np.int32)
         self._of_state = np.empty(max(1, library.hybrid_state_doubles(at)))
         self._guess = np.empty(max(1, self._n), dtype=np.int32)
-        self._rows = np.empty((_ROWS, _ROW))
+        self._rows = np.empty((rows, _ROW))
         self.attempt, self.state = AttemptData(), StateData()
         library.hybrid_state_attach(
             at, self._of_state.ctypes.data, self._guess.ctypes.data, ct.byref(self.state)
         )
-        self.state.rows, self.state.capacity = self._rows.ctypes.data, _ROWS
+        self.state.rows, self.state.capacity = self._rows.ctypes.data, rows
         self.attempt.pause, self.attempt.dense = _PAUSE, self._dense
         self._begin, self._run = library.hybrid_cold_begin, library.hybrid_cold_run
         self._at_bytes = self._bytes.ctypes.data
+        self.addresses = {
+            "cold_bytes": self._at_bytes,
+            "cold_doubles": self._doubles.ctypes.data,
+            "cold_ints": self._ints.ctypes.data,
+            "state": ct.addressof(self.state),
+        }
         self._call = (
             known["plan"], known["functions"], known["numbers"], ct.addressof(self.attempt),
-            self._at_bytes, self._doubles.ctypes.data, self._ints.ctypes.data,
-            ct.addressof(self.state), known["answer"],
+            *self.addresses.values(), known["answer"],
         )  # fmt: skip
 
     def begin(self) -> int:

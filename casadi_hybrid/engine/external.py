@@ -78,17 +78,7 @@ class External:
             data.out[i], data.size_out[i] = self._placed(space.outputs[name])
             data.shape_out[i] = self._shape(space.outputs[name].size)
         self.there = data.there
-        path = _own_copy()
-        try:
-            library = ct.CDLL(str(path))
-            library.hybrid_attach.argtypes = [c_void_p]
-            library.hybrid_attach(ct.addressof(data))
-            self.function = ca.external("hybrid_solver", str(path))
-            dlclose(library._handle)  # CasADi has it open, and closes it with the Function
-        except (OSError, RuntimeError) as error:
-            raise BuildError(f"the adapter of the engine cannot be loaded: {error}") from None
-        finally:
-            path.unlink()  # it stays loaded
+        self.function = function_of("hybrid_solver", "hybrid_attach", ct.addressof(data), {})
 
     @property
     def status(self) -> int:
@@ -124,12 +114,38 @@ class _Adapter:
             if self._found is None:
                 core = core_sources().files
                 files = {path.name: path.read_text("utf-8") for path in _FOLDER.glob("*.[ch]")}
-                headers = {name: core[name] for name in ("hybrid.h", "ldl.h")}
+                headers = {name: core[name] for name in ("hybrid.h", "ldl.h", "constants.h")}
                 self._found = load(Sources("hybrid_adapter", {**files, **headers}))[1]
             return self._found.path
 
 
 _adapter = _Adapter()
+
+
+def function_of(name: str, attach: str, data: int, options: dict[str, Any]) -> ca.Function:
+    """A function of the adapter as a ``ca.Function``, from a copy of the library for it alone.
+
+    Args:
+        name: of the function.
+        attach: the name of what tells the library what it stands for; ``data``: the address of it.
+        options: CasADi's.
+
+    Raises:
+        BuildError: where the adapter cannot be built or loaded.
+    """
+    path = _own_copy()
+    try:
+        library = ct.CDLL(str(path))
+        tell = getattr(library, attach)
+        tell.argtypes = [c_void_p]
+        tell(data)
+        found = ca.external(name, str(path), options)
+        dlclose(library._handle)  # CasADi has it open, and closes it with the Function
+    except (OSError, RuntimeError) as error:
+        raise BuildError(f"the adapter of the engine cannot be loaded: {error}") from None
+    finally:
+        path.unlink()  # it stays loaded
+    return found
 
 
 def _own_copy() -> Path:

@@ -1,0 +1,42 @@
+"""What the engine needs to make the attempts of a solve by itself, in a graph."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from casadi_hybrid.attempts.attempts import Attempt, first_attempt, warm_attempt
+from casadi_hybrid.attempts.solve import settings_of
+from casadi_hybrid.barrier.composite import is_composite
+from casadi_hybrid.engine.cold import AttemptData
+from casadi_hybrid.engine.in_graph import Pool
+from casadi_hybrid.engine.warm import engine_of
+from casadi_hybrid.point.working_set import WarmStart
+from casadi_hybrid.problem.bounds import Bounds
+from casadi_hybrid.problem.problem import Problem
+from casadi_hybrid.stopping import Limits
+
+
+def pool_of(problem: Problem, limits: Limits, *, warm_starts: bool) -> Pool | None:
+    """The memory of a problem's solves in graphs; None where the engine does not take it."""
+    engine = engine_of(problem)
+    if isinstance(engine, str) or limits.max_time < np.inf:
+        return None
+    start, none = np.zeros(problem.n), np.zeros(problem.m)
+    first = first_attempt(problem, start, overdetermined=False)
+    near = warm_attempt(start, WarmStart(start, none))
+    open_x = np.full(problem.n, np.inf)
+    return Pool(
+        engine, problem, limits, _numbers(first, limits, problem), _numbers(near, limits, problem),
+        warm_starts=warm_starts,
+        composite=is_composite(problem, Bounds(-open_x, open_x, none, none)),
+    )  # fmt: skip
+
+
+def _numbers(attempt: Attempt, limits: Limits, problem: Problem) -> AttemptData:
+    """An attempt as C reads it; ``dense`` belongs to its memory."""
+    settings = settings_of(attempt, limits)
+    return AttemptData(
+        nu=settings.nu_start, floor=settings.floor, push=settings.push,
+        divergence=limits.divergence, max_time=np.inf, pause=np.inf, t0=0,
+        patience=attempt.max_iter, near=attempt.near, feasibility=problem.feasibility,
+    )  # fmt: skip

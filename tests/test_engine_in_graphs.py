@@ -1,0 +1,300 @@
+"""A solver inside CasADi's graphs: the engine in C solves, Python only what it leaves."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import threading
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import pytest
+from engine_cases import CASES, hs071, needs_engine, python_only, van_der_pol, warm, with_rows
+
+from casadi_hybrid import nlpsol
+from casadi_hybrid.casadi_api.function import make_function
+from casadi_hybrid.casadi_api.runner import Runner
+from casadi_hybrid.casadi_api.solver import NlpSolver
+from casadi_hybrid.engine import in_graph
+
+OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
+
+
+@pytest.fixture
+def by_python(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Gets longer by one for each solve that a graph leaves to Python."""
+    needs_engine()
+    done: list[int] = []
+    plain = Runner.evaluate
+
+    def evaluate(self: Runner, arguments: Any) -> Any:
+        done.append(threading.get_ident())
+        return plain(self, arguments)
+
+    monkeypatch.setattr(Runner, "evaluate", evaluate)
+    return done
+
+
+def in_graph_of(solver: Any, arguments: dict[str, Any]) -> ca.Function:
+    """All outputs as a Function of all arguments."""
+    symbols = {name: ca.MX.sym(name, solver.sparsity_in(name)) for name in arguments}
+    found = ca.Function.call(solver, symbols)
+    names = list(arguments)
+    return ca.Function("graph", list(symbols.values()), [found[k] for k in OUTPUTS], names, OUTPUTS)
+
+
+def full(solver: NlpSolver, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Every argument as a column."""
+    columns = {name: ca.DM(value) for name, value in arguments.items()}
+    for name, column in columns.items():
+        rows = solver.size1_in(name)
+        columns[name] = column if column.size1() == rows else ca.DM.ones(rows) * column
+    return columns
+
+
+def bits(outputs: Any) -> dict[str, bytes]:
+    return {name: np.array(outputs[name]).tobytes() for name in OUTPUTS}
+
+
+@pytest.mark.parametrize("name", list(CASES))
+@pytest.mark.parametrize("starts", ["cold", "warm"])
+def test_the_bits_are_those_of_numbers(name: str, starts: str, by_python: list[int]) -> None:
+    case = CASES[name]()
+    solver = nlpsol("solver", "hybrid", case.nlp)
+    arguments, draws = case.numbers, np.random.default_rng(2)
+    graph, alone = None, solver(**arguments)
+    for _ in range(5):
+        arguments = case.moved(arguments, alone["x"], draws)
+        given = {**arguments, **(warm(alone) if starts == "warm" else {})}
+        alone = solver(**given)
+        columns = full(solver, given)
+        graph = graph or in_graph_of(solver, columns)
+        assert bits(graph(**columns)) == bits(alone)
+        assert solver.result.iterations == solver.stats()["iter_count"]
+    assert len(by_python) < 5  # what is next to a tolerance is for Python to judge
+
+
+def test_a_map_over_threads_needs_no_python(by_python: list[int]) -> None:
+    case = van_der_pol()
+    solver = nlpsol("solver", "hybrid", case.nlp)
+    p = np.array([[0.0], [0.8]]) + 0.1 * np.random.default_rng(1).standard_normal((2, 12))
+    alone = [solver(**{**case.numbers, "p": p[:, k].copy()}) for k in range(12)]
+    given = full(solver, case.numbers)
+    given = {k: p if k == "p" else ca.repmat(v, 1, 12) for k, v in given.items()}
+    for how in (("serial",), ("thread",), ("thread", 2)):
+        found = solver.map(12, *how)(**given)
+        for name in OUTPUTS:
+            side_by_side = np.hstack([np.array(one[name]) for one in alone])
+            np.testing.assert_array_equal(np.array(found[name]), side_by_side)
+    assert not by_python
+
+
+def test_python_threads_share_a_graph(by_python: list[int]) -> None:
+    case = hs071()
+    solver = nlpsol("solver", "hybrid", case.nlp)
+    given = full(solver, case.numbers)
+    graph = in_graph_of(solver, given)
+    changed = [{**given, "p": 1 + 0.01 * k} for k in range(8)]
+    expected = [bits(graph(**one)) for one in changed]
+    differ: list[int] = []
+
+    def solve(mine: int) -> None:
+        for last in (mine, mine + 4):
+            differ.extend(k for k in range(8) if bits(graph(**changed[k])) != expected[k])
+            x = graph(**changed[last])["x"].full().ravel()
+            # Whatever the others have solved meanwhile, this thread asks for its own last call.
+            if (solver.result.x != x).any() or (solver.result.p != 1 + 0.01 * last).any():
+                differ.append(-1)
+
+    threads = [threading.Thread(target=solve, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not differ
+    assert not by_python
+
+
+@pytest.mark.parametrize("make", [with_rows, hs071])
+def test_derivatives_are_those_of_the_graph_without_engine(make: Any, by_python: list[int]) -> None:
+    case = make()
+    solver = nlpsol("solver", "hybrid", case.nlp, {"tol": 1e-10})
+    problem = solver._runner.problem
+    plain = make_function("solver", problem, solver._runner.evaluate)
+    given = full(solver, case.numbers)
+    del given["p"]
+    p = ca.MX.sym("p", solver.size1_in("p"))
+    at = case.numbers["p"]
+    found = []
+    for each in (solver, plain):
+        out = ca.Function.call(each, {**given, "p": p})
+        x, merit = out["x"], ca.sumsqr(out["x"]) + out["f"]
+        shown = [
+            # In one Function with the values, each by itself, and through the whole solver.
+            [x, out["f"], ca.jacobian(x, p), ca.gradient(merit, p), ca.hessian(merit, p)[0]],
+            [ca.jacobian(ca.veccat(*(out[name] for name in OUTPUTS)), p)],
+            [ca.jtimes(ca.jacobian(x, p) @ ca.MX.ones(p.numel()), p, ca.MX.ones(p.numel(), 2))],
+        ]
+        numbers = [ca.Function("d", [p], some)(at) for some in shown]
+        inputs = solver.name_in()
+        columns = [given.get(name, each.default_in(i)) for i, name in enumerate(inputs)]
+        columns[inputs.index("p")] = at
+        both = each.factory("both", inputs, ["x", "f", "jac:x:p", "jac:f:ubg", "jac:lam_g:p"])
+        numbers += [both(*columns), each.jacobian()(*columns, *[0] * 6)]
+        numbers.append(each.map(2).forward(1)(*columns, *[0] * 6, *[1] * 8))
+        numbers.append(each.reverse(2)(*columns, *[0] * 6, *[1] * 6))
+        flat = [ca.veccat(*some) if isinstance(some, tuple) else ca.vec(some) for some in numbers]
+        found.append(np.concatenate([value.full().ravel() for value in flat]))
+    with_engine, without = found
+    assert np.abs(without).max() > 1
+    np.testing.assert_allclose(with_engine, without, rtol=1e-10, atol=1e-10)
+
+
+def test_a_slope_of_the_engine_itself_is_no_number() -> None:
+    """Nobody asks for it; taken out of its graph by force, the inner Function does not say zero."""
+    needs_engine()
+    case = hs071()
+    solver = nlpsol("solver", "hybrid", case.nlp)
+    given = full(solver, case.numbers)
+    inner = in_graph_of(solver, given).find_function("solver_solve")
+    columns = [given.get(name, 0) for name in solver.name_in()]
+    shown = ["f", "jac:x:p", "jac:f:lbg", "grad:f:p"]
+    found = inner.factory("forced", inner.name_in(), shown)(*columns)
+    assert float(found[0]) == float(solver(**case.numbers)["f"])
+    assert all(np.isnan(value.full()).all() for value in found[1:])
+
+
+def test_bounds_of_other_kinds_in_one_graph(by_python: list[int]) -> None:
+    case = with_rows()
+    solver = nlpsol("solver", "hybrid", case.nlp)
+    graph = in_graph_of(solver, full(solver, case.numbers))
+    for value in (0.3, np.inf, -0.2, 0.3, np.inf):
+        given = full(solver, case.numbers)
+        given["ubg"][1] = value
+        assert bits(graph(**given)) == bits(solver(**given))
+    assert not by_python
+
+
+def test_one_that_fails_harms_no_other(by_python: list[int]) -> None:
+    case = hs071()
+    solver = nlpsol("solver", "hybrid", case.nlp)
+    given = full(solver, case.numbers)
+    lower = ca.horzcat(given["lbg"], ca.DM([1e4, 40]), given["lbg"])
+    columns = {k: lower if k == "lbg" else ca.repmat(v, 1, 3) for k, v in given.items()}
+    found = solver.map(3, "thread", 2)(**columns)
+    alone = [solver(**{**given, "lbg": lower[:, k]}) for k in range(3)]
+    for name in OUTPUTS:
+        np.testing.assert_array_equal(found[name], ca.horzcat(*(one[name] for one in alone)))
+    assert len(by_python) == 1
+    graph = in_graph_of(solver, given)
+    graph(**{**given, "lbg": lower[:, 1]})
+    assert not solver.stats()["success"]
+    graph(**given)
+    assert solver.stats()["success"]
+    strict = nlpsol("strict", "hybrid", case.nlp, {"error_on_fail": True})
+    graph = in_graph_of(strict, given)
+    with pytest.raises(RuntimeError, match="strict failed"):
+        graph(**{**given, "lbg": lower[:, 1]})
+    with pytest.raises(RuntimeError, match="x0"):
+        graph(**{**given, "x0": np.nan})
+    assert bits(graph(**given)) == bits(alone[0])
+
+
+def test_the_last_call_is_known_whoever_solved_it(by_python: list[int]) -> None:
+    case = hs071()
+    solver = nlpsol("solver", "hybrid", case.nlp)
+    given = full(solver, case.numbers)
+    graph = in_graph_of(solver, given)
+    with pytest.raises(RuntimeError, match="has not been called yet"):
+        solver.stats()
+    solved = graph(**given)
+    np.testing.assert_array_equal(solver.result.x, solved["x"].full().ravel())
+    assert solver.stats()["engine"] == "c"
+    other = solver(**{**given, "p": 1.2})
+    np.testing.assert_array_equal(solver.result.x, other["x"].full().ravel())
+    solver.map(2, "thread")(**{k: ca.repmat(v, 1, 2) for k, v in given.items()})
+    solved = graph(**{**given, "p": 1.1})
+    np.testing.assert_array_equal(solver.result.x, solved["x"].full().ravel())
+    assert "KKT" in solver.explain() or solver.stats()["success"]
+
+
+def test_python_has_what_is_not_for_the_engine(by_python: list[int]) -> None:
+    case = hs071()
+    records: list[Any] = []
+    with python_only():
+        plain = nlpsol("solver", "hybrid", case.nlp)
+        graph = in_graph_of(plain, full(plain, case.numbers))
+        graph(**full(plain, case.numbers))
+    watched = nlpsol("solver", "hybrid", case.nlp, {"iteration_callback": records.append})
+    graph = in_graph_of(watched, full(watched, case.numbers))
+    graph(**full(watched, case.numbers))
+    assert len(by_python) == 2
+    assert len(records) == watched.stats()["iter_count"] + 1
+
+
+def test_what_graphs_no_longer_use_is_let_go() -> None:
+    needs_engine()
+    case = hs071()
+
+    def use() -> None:
+        solver = nlpsol("solver", "hybrid", case.nlp)
+        given = full(solver, case.numbers)
+        in_graph_of(solver, given)(**given)
+
+    use()
+    gc.collect()
+    before = len(in_graph._pools)
+    for _ in range(5):
+        use()
+        gc.collect()
+    assert len(in_graph._pools) <= before
+
+
+ALONE = """
+import ctypes, os, sys
+import casadi as ca, numpy as np
+from engine_cases import hs071
+from casadi_hybrid import nlpsol
+case = hs071()
+solver = nlpsol("solver", "hybrid", case.nlp)
+p = ca.MX.sym("p")
+given = {k: v for k, v in case.numbers.items() if k != "p"}
+graph = ca.Function("graph", [p], [solver(p=p, **given)["x"]]).map(8, "thread", 2)
+values = 1 + 0.01 * np.arange(8.0)
+expected = np.hstack([solver(p=k, **given)["x"].full() for k in values])
+pool = solver._runner._pool
+row = np.concatenate([np.broadcast_to(case.numbers.get(k, 0.0), solver.size1_in(k))
+                      for k in solver.name_in()])
+for slot in (0, 1):
+    pool._prepared(slot, row.ctypes.data)  # as C does where a slot is used first
+buffer, run = graph.buffer()
+found = np.empty((8, 4))
+buffer.set_arg(0, memoryview(values))
+buffer.set_res(0, memoryview(found))
+address = ctypes.pythonapi.PyCapsule_GetPointer
+address.restype, address.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+# Through PyDLL this thread keeps Python's lock until both others are done.
+run = ctypes.PyDLL(ca._casadi.__file__)._ZN6casadi21_function_buffer_evalEPv
+run.argtypes = [ctypes.c_void_p]
+run(address(buffer._self(), None))
+assert (found.T == expected).all()
+assert pool.calls() == 8
+child = os.fork()
+if not child:
+    os._exit(0 if (graph(values).full() == expected).all() else 1)
+assert os.waitpid(child, 0)[1] == 0
+print("done")
+"""
+
+
+def test_threads_solve_while_another_holds_pythons_lock() -> None:
+    """And a forked process solves on. In a process of its own: it would wait for ever."""
+    needs_engine()
+    tests = __file__.rpartition("/")[0]
+    code = f"import sys; sys.path.insert(0, {tests!r})\n{ALONE}"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.stdout.split() == ["done"], done.stderr
