@@ -32,10 +32,9 @@ class SolveCallback(Columns):
     def __init__(
         self, name: str, problem: Problem, solve: Callable[[list[ca.DM]], list[ca.DM]]
     ) -> None:
-        n, m, n_p = problem.n, problem.m, problem.n_p
         self._problem, self._solve = problem, solve
         self._derivatives: Derivatives | None = None
-        super().__init__(name, (n, n_p, n, n, m, m, n, m), (n, 1, m, n, m, n_p))
+        super().__init__(name, *columns_of(problem))
 
     def get_name_in(self, i: int) -> str:
         """Name of input i."""
@@ -71,6 +70,12 @@ class SolveCallback(Columns):
         return self._derivatives
 
 
+def columns_of(problem: Problem) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """How many rows the inputs and outputs have in columns; bounds of g are those of all rows."""
+    n, m, n_p = problem.n, problem.m, problem.n_p
+    return (n, n_p, n, n, m, m, n, m), (n, 1, m, n, m, n_p)
+
+
 def shapes_of(problem: Problem) -> dict[str, tuple[int, int]]:
     """The shapes of a solver's inputs and outputs, as the user has x, p and g."""
     known = problem.shapes
@@ -83,12 +88,23 @@ def shapes_of(problem: Problem) -> dict[str, tuple[int, int]]:
     return shapes | {"x": x, "f": (1, 1), "g": g, "lam_x": x, "lam_g": g, "lam_p": p}
 
 
+def callback(
+    name: str, problem: Problem, solve: Callable[[list[ca.DM]], list[ca.DM]]
+) -> Callable[[list[ca.MX]], Sequence[ca.MX]]:
+    """What puts a solve in numbers, as of :class:`SolveCallback`, into a graph."""
+    made = SolveCallback(ca.Function.fix_name(name + "_solve"), problem, solve)
+    _KEPT.append(made)
+    call: Callable[[list[ca.MX]], Sequence[ca.MX]] = made.call
+    return call
+
+
 def make_function(
-    name: str, problem: Problem, solve: Callable[[list[ca.DM]], list[ca.DM]] | None
+    name: str, problem: Problem, solved: Callable[[list[ca.MX]], Sequence[ca.MX]] | None
 ) -> ca.Function:
     """The solver as a Function with CasADi's names, shapes and defaults.
 
-    Without ``solve`` it has these and gives zeros.
+    ``solved`` takes the eight columns and gives the six, in a graph. Without it the Function has
+    its signature and gives zeros.
 
     CasADi knows one default number an input. Where the problem has several for one, that is NaN,
     which no input may be, and the Function puts the problem's in its place.
@@ -107,12 +123,10 @@ def make_function(
         if label in ("lbg", "ubg") and problem.m_h:
             column = ca.vertcat(ca.DM.zeros(problem.m_h), column)
         columns.append(column)
-    if solve is None:
+    if solved is None:
         outputs = [ca.DM.zeros(*shapes[label]) for label in OUTPUTS]
     else:
-        callback = SolveCallback(ca.Function.fix_name(name + "_solve"), problem, solve)
-        _KEPT.append(callback)
-        found = zip(OUTPUTS, callback.call(columns), strict=True)
+        found = zip(OUTPUTS, solved(columns), strict=True)
         outputs = [ca.reshape(value, shapes[label]) for label, value in found]
     return ca.Function(
         ca.Function.fix_name(name),

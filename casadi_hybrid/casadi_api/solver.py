@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -14,11 +13,12 @@ import casadi as ca
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.casadi_api.batch import Batch, batch_of, complain, solve_many
 from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, solves_in
-from casadi_hybrid.casadi_api.function import default_of, make_function
+from casadi_hybrid.casadi_api.function import callback, default_of, make_function
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.oracle import LISTED, ProblemFunctions
 from casadi_hybrid.casadi_api.runner import Runner
 from casadi_hybrid.casadi_api.signature import Signature
+from casadi_hybrid.casadi_api.stored.text import runner_of, text_of, write_text
 from casadi_hybrid.engine.export.cases import gather
 from casadi_hybrid.engine.export.export import Export, check_name, write
 from casadi_hybrid.problem.columns import as_column, in_shape
@@ -41,10 +41,9 @@ class NlpSolver(Signature):
     are k solves (see also :meth:`batch`), and ``map``, ``mapaccum`` and ``factory`` work as of any
     Function.
 
-    It can be pickled and copied; :meth:`save` and :meth:`serialize` are pickles too, read by
-    :meth:`load` and :meth:`deserialize` of this class and not by those of ``ca.Function``, since
-    CasADi can write no Python code. For the same reason :meth:`generate` of a graph around it
-    is not available.
+    It can be pickled and copied; :meth:`save` and :meth:`serialize` are pickles too, in a form that
+    ``ca.Function`` reads as well. CasADi can write no Python code, so :meth:`generate` of a graph
+    around it is not available.
 
     Several threads may call one object at once: each call has its own evaluators, and
     :meth:`stats`, :attr:`result` and :meth:`explain` speak of the last call of the asking thread
@@ -61,7 +60,8 @@ class NlpSolver(Signature):
     @cached_property
     def this(self) -> Any:
         """CasADi's own object, by which its C++ code knows a Function; made at the first use."""
-        self._function = make_function(self._name, self._problem, self._runner.evaluate)
+        solved = callback(self._name, self._problem, self._runner.evaluate)
+        self._function = make_function(self._name, self._problem, solved)
         return self._function.this
 
     @overload
@@ -328,9 +328,16 @@ class NlpSolver(Signature):
         limits = self.options.limits
         return write(self._problem, limits, cases, Path(folder), name, loops)
 
-    def serialize(self, _options: Mapping[str, Any] | None = None) -> str:
-        """The solver as text, for :meth:`deserialize`: a pickle."""
-        return pickle.dumps(self).hex()
+    def serialize(self, options: Mapping[str, Any] | None = None) -> str:
+        """The solver as text, a pickle in CasADi's form: for :meth:`deserialize`, and CasADi's.
+
+        ``ca.Function.deserialize`` makes a Function of it that gives the same numbers, and can be
+        part of graphs that CasADi itself writes down. It has no derivatives and no statistics, and
+        needs Python with this package in the process and the library that the text names, one of
+        the cache of this machine; without a C compiler none is named. :meth:`deserialize` gives
+        back the whole solver, on any machine.
+        """
+        return text_of(self._runner, options)
 
     @staticmethod
     def deserialize(text: str) -> NlpSolver:
@@ -339,17 +346,15 @@ class NlpSolver(Signature):
         Raises:
             InputError: for other text.
         """
-        try:
-            found = pickle.loads(bytes.fromhex(text))
-        except (ValueError, TypeError, pickle.UnpicklingError, EOFError):
-            found = None
-        if not isinstance(found, NlpSolver):
+        runner = runner_of(text) if isinstance(text, str) else None
+        if runner is None:
             raise InputError("text must be what NlpSolver.serialize returned")
-        return found
+        kept = {"_name": runner.name, "_problem": runner.problem, "_runner": runner}
+        return _remade(NlpSolver, kept)
 
     def save(self, fname: str, options: Mapping[str, Any] | None = None) -> None:
-        """Write the solver to a file, for :meth:`load`."""
-        Path(fname).write_text(self.serialize(options), encoding="ascii")
+        """Write the solver to a file, for :meth:`load`, and CasADi's; see :meth:`serialize`."""
+        write_text(self._runner, fname, options)
 
     @staticmethod
     def load(fname: str) -> NlpSolver:
