@@ -15,6 +15,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
+from casadi.tools import entry, struct_symSX
 
 from casadi_hybrid import InputError, Problem, nlpsol
 from casadi_hybrid.casadi_api.solver import NlpSolver
@@ -220,6 +221,32 @@ def test_copies_files_and_texts(solvers: Solvers, tmp_path: Path) -> None:
         assert graph([1, 2]).full().tolist() == expected.tolist()
     with pytest.raises(InputError, match=r"NlpSolver\.serialize"):
         NlpSolver.deserialize("not one")
+
+
+class Standing:
+    """What stands for an expression, as the structures of casadi.tools do."""
+
+    def __init__(self, expression: Any) -> None:
+        self.__MX__ = lambda: expression
+
+
+def test_what_stands_for_symbols_is_symbols(solvers: Solvers) -> None:
+    q, scalar = ca.MX.sym("q", 2), ca.SX.sym("s", 2)
+    structure = struct_symSX([entry("both", shape=2)])
+    array = np.array([scalar[0], scalar[1]])
+    for given, symbols in ((Standing(q), q), (structure, structure.cat), (array, scalar)):
+        graphs = []
+        for solver in solvers:
+            for found in (
+                solver(p=given, ubg=[1, 0.5], x0=[0.1, 0.2])["x"],
+                solver.call({"p": given, "ubg": [1, 0.5], "x0": [0.1, 0.2]})["x"],
+            ):
+                graphs.append(ca.Function("graph", [symbols], [found])([1, 2]))
+        for graph in graphs[:-1]:
+            same(graph, graphs[-1])
+    for bad in ([scalar[0], 1.0], [q[0], q[1]]):
+        with pytest.raises(InputError, match=r"p\[0\] is the CasADi symbol .* ca\.vertcat"):
+            solvers[0](p=bad)
 
 
 def test_casadi_reads_what_a_solver_wrote(solvers: Solvers, tmp_path: Path) -> None:

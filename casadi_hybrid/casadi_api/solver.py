@@ -12,7 +12,7 @@ import casadi as ca
 
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.casadi_api.batch import Batch, batch_of, complain, solve_many
-from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, solves_in
+from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, solves_in, symbols_of
 from casadi_hybrid.casadi_api.function import callback, default_of, make_function
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.oracle import LISTED, ProblemFunctions
@@ -126,6 +126,7 @@ class NlpSolver(Signature):
             "x0": x0, "p": p, "lbx": lbx, "ubx": ubx, "lbg": lbg, "ubg": ubg, "lam_x0": lam_x0,
             "lam_g0": lam_g0,
         }  # fmt: skip
+        given = {label: symbols_of(value) for label, value in given.items()}
         for word in unknown:
             raise InputError(f"unknown argument {word!r}{suggest(word, (*INPUTS, 'warm_start'))}")
         if in_order:
