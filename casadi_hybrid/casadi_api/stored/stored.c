@@ -14,7 +14,10 @@ typedef long long int casadi_int;
 
 enum { INPUTS = 9, OUTPUTS = 6, SHAPE = 3 };
 
-/* Filled by Python, by whoever is first. Both return 0, or 1 after they have said on stderr what went wrong. */
+/* What both return: nothing is 0, which is what ctypes makes of an exception that got away. */
+enum { FAILED, DONE, INTERRUPTED };
+
+/* Filled by Python, by whoever is first. Where they fail they have said on stderr what it was. */
 typedef struct hybrid_stored_hooks {
     /* text: the pickle. shapes: of the inputs, then of the outputs. */
     int (*configure)(const char *text, casadi_int *shapes);
@@ -55,7 +58,7 @@ int hybrid_stored_config(int argc, const char **argv) {
         return 1;
     }
     if (!hybrid_stored_entries.configure && attach()) return 1;
-    return hybrid_stored_entries.configure(argv[1], shapes);
+    return hybrid_stored_entries.configure(argv[1], shapes) != DONE;
 }
 
 /* CasADi wants both where there is a configuration. */
@@ -82,5 +85,12 @@ int hybrid_stored(const double **arg, double **res, casadi_int *iw, double *w, i
     (void)iw;
     (void)w;
     (void)mem;
-    return hybrid_stored_entries.evaluate(arg, res);
+    int said = hybrid_stored_entries.evaluate(arg, res);
+    if (said == INTERRUPTED) {
+        /* Raised as soon as CasADi is back in Python. */
+        void (*interrupt)(void);
+        *(void **)&interrupt = there("PyErr_SetInterrupt");
+        if (interrupt) interrupt();
+    }
+    return said != DONE;
 }

@@ -17,7 +17,6 @@ import hashlib
 import pickle
 import sys
 import zlib
-from _thread import interrupt_main
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -35,6 +34,7 @@ _NAME = "hybrid_stored"
 _SOURCE = Path(__file__).with_name("stored.c")
 SOURCES = Sources(_NAME, {_SOURCE.name: _SOURCE.read_text("utf-8")})
 """The library that all texts name."""
+_FAILED, _DONE, _INTERRUPTED = range(3)  # what the hooks return
 _BEGIN, _END = "casadi-hybrid-solver:", ";"
 _Pointers = ct.POINTER(ct.POINTER(ct.c_double))
 _Configure = ct.CFUNCTYPE(ct.c_int, ct.c_char_p, ct.POINTER(ct.c_longlong))
@@ -159,7 +159,7 @@ def _configure(text: bytes, shapes: Any) -> int:
     rows_in, rows_out = columns_of(runner.problem)
     for i, rows in enumerate((*rows_in, 2, *rows_out)):
         shapes[3 * i], shapes[3 * i + 1], shapes[3 * i + 2] = rows, 1, 1
-    return 0
+    return _DONE
 
 
 def _evaluate(arguments: Any, results: Any) -> int:
@@ -173,11 +173,10 @@ def _evaluate(arguments: Any, results: Any) -> int:
             if rows and results[i]:
                 np.ctypeslib.as_array(results[i], (rows,))[:] = found[i].full().ravel()
     except KeyboardInterrupt:
-        interrupt_main()  # raised as soon as CasADi is back in Python
-        return 1
+        return _INTERRUPTED
     except BaseException as error:  # noqa: BLE001 - C cannot pass it on
         return _say(f"{type(error).__name__}: {error}")
-    return 0
+    return _DONE
 
 
 def _column(pointer: Any, rows: int) -> ca.DM:
@@ -189,7 +188,7 @@ def _column(pointer: Any, rows: int) -> ca.DM:
 
 def _say(sentence: str) -> int:
     print(f"casadi_hybrid: {sentence}", file=sys.stderr, flush=True)
-    return 1
+    return _FAILED
 
 
 _CONFIGURE, _EVALUATE = _Configure(_configure), _Evaluate(_evaluate)  # C keeps no reference
