@@ -295,6 +295,24 @@ def test_a_stored_solver_that_fails_says_why(
     assert "no text of NlpSolver.serialize" in capfd.readouterr().err
 
 
+def test_python_code_is_not_written_down() -> None:
+    class Squares(ca.Callback):  # type: ignore[misc]
+        def __init__(self) -> None:
+            ca.Callback.__init__(self)
+            self.construct("squares", {"enable_fd": True})
+
+        def get_sparsity_in(self, _i: int) -> ca.Sparsity:
+            return ca.Sparsity.dense(2, 1)
+
+        def eval(self, arguments: Any) -> Any:
+            return [ca.sumsqr(arguments[0])]
+
+    x, squares = ca.MX.sym("x", 2), Squares()
+    solver = nlpsol("S", "hybrid", {"x": x, "f": squares(x)})
+    with pytest.raises(InputError, match=r"S cannot be written: .*'CallbackInternal'.* Python"):
+        solver.serialize()
+
+
 def test_without_a_compiler_the_text_is_for_this_class(
     solvers: Solvers, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -337,6 +337,9 @@ class NlpSolver(Signature):
         needs Python with this package in the process and the library that the text names, one of
         the cache of this machine; without a C compiler none is named. :meth:`deserialize` gives
         back the whole solver, on any machine.
+
+        Raises:
+            InputError: where a function of the problem is Python code, as a ``ca.Callback`` is.
         """
         return text_of(self._runner, options)
 

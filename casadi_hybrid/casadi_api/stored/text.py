@@ -24,6 +24,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from casadi_hybrid.basics.errors import InputError, last_line
 from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS
 from casadi_hybrid.casadi_api.function import columns_of, make_function
 from casadi_hybrid.casadi_api.runner import Runner
@@ -59,7 +60,8 @@ def text_of(runner: Runner, options: Mapping[str, Any] | None = None) -> str:
         options: those of ``ca.Function.serialize``.
 
     Raises:
-        Exception: what pickle raises for a problem or an option that it cannot take.
+        InputError: where a function of the problem is Python code.
+        Exception: what pickle raises for an option that it cannot take.
     """
     word = _packed(runner)
     function = _function(runner, word)
@@ -106,8 +108,21 @@ def attach(address: int) -> None:
 
 
 def _packed(runner: Runner) -> str:
-    packed = base64.b64encode(zlib.compress(pickle.dumps(runner))).decode("ascii")
-    return f"{_BEGIN}{packed}{_END}"
+    """The pickle in letters, read once: CasADi writes callbacks down, and finds out when it reads.
+
+    Raises:
+        InputError: where it cannot be read.
+    """
+    pickled = pickle.dumps(runner)
+    word = f"{_BEGIN}{base64.b64encode(zlib.compress(pickled)).decode('ascii')}{_END}"
+    try:
+        _KEPT[_key(word)] = pickle.loads(pickled)
+    except RuntimeError as error:
+        raise InputError(
+            f"{runner.name} cannot be written: CasADi does not read its functions back "
+            f"({last_line(error)}); a function in Python has to be built again where it is needed"
+        ) from None
+    return word
 
 
 def _function(runner: Runner, word: str) -> ca.Function | None:
