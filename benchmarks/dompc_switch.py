@@ -29,8 +29,8 @@ IPOPT's bounds are not relaxed and both solvers have ``tol`` 1e-10: IPOPT moves 
 1e-8 relative unless told not to, and with large multipliers that is seen in f.
 
 ``--reference FILE`` takes the records that ``--json`` wrote in another run of as many steps, such
-as one with ``--tight --cold``, and adds how far the inputs of each of the two loops are from those
-of the loop with this package in that run: which of the two a difference comes from.
+as one with ``--tight --cold``, and adds how far each of the two loops is from the loop with IPOPT
+in that run, the larger difference of a state or an input: which of the two a difference comes from.
 """
 
 from __future__ import annotations
@@ -235,11 +235,14 @@ def row(name: str, ours: dict[str, Any], theirs: dict[str, Any]) -> list[str]:
 def distances(
     reference: dict[str, Any], name: str, which: int, loops: tuple[dict[str, Any], dict[str, Any]]
 ) -> list[str]:
-    """How far the inputs of two loops are from those of the reference, where it has them."""
-    known = reference.get(name, {"hybrid": {"loops": []}})["hybrid"]["loops"]
+    """How far two loops are from that of the reference with IPOPT, where there is one."""
+    known = reference.get(name, {"ipopt": {"loops": []}})["ipopt"]["loops"]
     if which >= len(known):
         return ["-", "-"]
-    return [f"{apart(loop['inputs'], known[which]['inputs']):.1e}" for loop in loops]
+    return [
+        f"{max(apart(loop[what], known[which][what]) for what in ('states', 'inputs')):.1e}"
+        for loop in loops
+    ]
 
 
 HEADS = (

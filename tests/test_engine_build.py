@@ -24,6 +24,7 @@ import pytest
 from casadi_hybrid import InputError, Problem, Solver, doctor
 from casadi_hybrid.barrier import newton
 from casadi_hybrid.basics.errors import CompilerWarning
+from casadi_hybrid.casadi_api.stored import text as stored
 from casadi_hybrid.cli import main
 from casadi_hybrid.engine import constants, library
 from casadi_hybrid.engine.building import build, cache
@@ -521,6 +522,7 @@ def test_the_core_is_clean_c99(compiler):
     strict = ("-Wall", "-Wextra", "-Werror", "-pedantic")
     loaded, _ = load(replace(library.core_sources(), flags=strict))
     assert self_test(loaded) == ""
+    load(replace(stored.SOURCES, flags=strict))
 
 
 def test_every_constant_arrives_to_the_last_bit(compiler):

@@ -14,7 +14,7 @@ import pytest
 from engine_cases import CASES, hs071, needs_engine, python_only, van_der_pol, warm, with_rows
 
 from casadi_hybrid import nlpsol
-from casadi_hybrid.casadi_api.function import make_function
+from casadi_hybrid.casadi_api.function import callback, make_function
 from casadi_hybrid.casadi_api.runner import Runner
 from casadi_hybrid.casadi_api.solver import NlpSolver
 from casadi_hybrid.engine import in_graph
@@ -122,7 +122,8 @@ def test_derivatives_are_those_of_the_graph_without_engine(make: Any, by_python:
     case = make()
     solver = nlpsol("solver", "hybrid", case.nlp, {"tol": 1e-10})
     problem = solver._runner.problem
-    plain = make_function("solver", problem, solver._runner.evaluate)
+    solved = callback("solver", problem, solver._runner.evaluate)
+    plain = make_function("solver", problem, solved)
     given = full(solver, case.numbers)
     del given["p"]
     p = ca.MX.sym("p", solver.size1_in("p"))

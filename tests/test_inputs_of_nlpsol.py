@@ -250,7 +250,7 @@ def test_numbers_of_many_kinds_are_numbers(start: Any) -> None:
         (Series([1, None]), r"x0\[1\] is missing"),
         (np.array([1, "2"], dtype=object), r"x0\[1\] is '2', a str"),
         (np.array([1, 1j]), "x0 must be real numbers"),
-        (struct_symSX([entry("a", shape=2)]), "x0 is a CasADi symbol"),
+        ([ca.SX.sym("s"), 1], r"x0\[0\] is the CasADi symbol s; .*vertcat"),
     ],
 )
 def test_what_is_no_number_is_named(value: Any, message: str) -> None:

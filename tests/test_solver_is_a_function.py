@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import gc
 import pickle
+import subprocess
+import sys
 import threading
 import weakref
 from pathlib import Path
@@ -13,9 +15,13 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
+from casadi.tools import entry, struct_symSX
 
 from casadi_hybrid import InputError, Problem, nlpsol
 from casadi_hybrid.casadi_api.solver import NlpSolver
+from casadi_hybrid.casadi_api.stored import text as stored
+from casadi_hybrid.engine.building.build import load
+from casadi_hybrid.engine.building.compiler import BuildError
 
 QUIET = {"print_time": False, "ipopt.print_level": 0, "ipopt.sb": "yes", "ipopt.tol": 1e-11}
 GIVEN = {"p": [1, 2], "ubg": [1, 0.5], "x0": [0.1, 0.2]}
@@ -215,6 +221,112 @@ def test_copies_files_and_texts(solvers: Solvers, tmp_path: Path) -> None:
         assert graph([1, 2]).full().tolist() == expected.tolist()
     with pytest.raises(InputError, match=r"NlpSolver\.serialize"):
         NlpSolver.deserialize("not one")
+
+
+class Standing:
+    """What stands for an expression, as the structures of casadi.tools do."""
+
+    def __init__(self, expression: Any) -> None:
+        self.__MX__ = lambda: expression
+
+
+def test_what_stands_for_symbols_is_symbols(solvers: Solvers) -> None:
+    q, scalar = ca.MX.sym("q", 2), ca.SX.sym("s", 2)
+    structure = struct_symSX([entry("both", shape=2)])
+    array = np.array([scalar[0], scalar[1]])
+    for given, symbols in ((Standing(q), q), (structure, structure.cat), (array, scalar)):
+        graphs = []
+        for solver in solvers:
+            for found in (
+                solver(p=given, ubg=[1, 0.5], x0=[0.1, 0.2])["x"],
+                solver.call({"p": given, "ubg": [1, 0.5], "x0": [0.1, 0.2]})["x"],
+            ):
+                graphs.append(ca.Function("graph", [symbols], [found])([1, 2]))
+        for graph in graphs[:-1]:
+            same(graph, graphs[-1])
+    for bad in ([scalar[0], 1.0], [q[0], q[1]]):
+        with pytest.raises(InputError, match=r"p\[0\] is the CasADi symbol .* ca\.vertcat"):
+            solvers[0](p=bad)
+
+
+def test_casadi_reads_what_a_solver_wrote(solvers: Solvers, tmp_path: Path) -> None:
+    """Also where nobody has imported this package, and within graphs that CasADi writes down."""
+    ours = solvers[0]
+    expected = {label: value.full().tolist() for label, value in ours(**GIVEN).items()}
+    q = ca.MX.sym("q", 2)
+    for options in ({}, {"debug": True}):
+        text = ours.serialize(options)
+        read = ca.Function.deserialize(text)
+        assert read.name() == ours.name()
+        assert read.name_in() == ours.name_in()
+        assert read.default_in(3) == np.inf
+        found = read(**GIVEN)
+        assert {label: value.full().tolist() for label, value in found.items()} == expected
+        assert NlpSolver.deserialize(text)(**GIVEN)["x"].full().tolist() == expected["x"]
+        graph = ca.Function("graph", [q], [read(p=q, ubg=[1, 0.5], x0=[0.1, 0.2])["x"]])
+        again = ca.Function.deserialize(graph.serialize())
+        assert again([1, 2]).full().tolist() == expected["x"]
+    other = nlpsol("other", "hybrid", {"x": q, "f": ca.sumsqr(q - 3)})
+    both = [ca.Function.deserialize(each.serialize()) for each in (ours, other)]
+    assert both[0](**GIVEN)["x"].full().tolist() == expected["x"]
+    np.testing.assert_allclose(both[1]()["x"], [[3], [3]], atol=1e-6)
+    ours.save(str(tmp_path / "solver.casadi"))
+    script = (
+        "import sys, casadi as ca\n"
+        "read = ca.Function.load(sys.argv[1])\n"
+        f"print(read(**{GIVEN})['x'].full().tolist())\n"
+        "print('stored' in globals())\n"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path / "solver.casadi")]
+    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert said.stdout.splitlines() == [str(expected["x"]), "False"]
+
+
+def test_a_stored_solver_that_fails_says_why(
+    solvers: Solvers, capfd: pytest.CaptureFixture[str]
+) -> None:
+    read = ca.Function.deserialize(solvers[0].serialize())
+    with pytest.raises(RuntimeError, match="Evaluation failed"):
+        read(x0=np.nan)
+    assert "x0[0] is nan" in capfd.readouterr().err
+    _, library = load(stored.SOURCES)
+    with pytest.raises(RuntimeError, match="config failed"):
+        ca.external("hybrid_stored", str(library.path), {"config_args": ["no solver"]})
+    assert "no text of NlpSolver.serialize" in capfd.readouterr().err
+
+
+def test_python_code_is_not_written_down() -> None:
+    class Squares(ca.Callback):  # type: ignore[misc]
+        def __init__(self) -> None:
+            ca.Callback.__init__(self)
+            self.construct("squares", {"enable_fd": True})
+
+        def get_sparsity_in(self, _i: int) -> ca.Sparsity:
+            return ca.Sparsity.dense(2, 1)
+
+        def eval(self, arguments: Any) -> Any:
+            return [ca.sumsqr(arguments[0])]
+
+    x, squares = ca.MX.sym("x", 2), Squares()
+    solver = nlpsol("S", "hybrid", {"x": x, "f": squares(x)})
+    with pytest.raises(InputError, match=r"S cannot be written: .*'CallbackInternal'.* Python"):
+        solver.serialize()
+
+
+def test_without_a_compiler_the_text_is_for_this_class(
+    solvers: Solvers, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise BuildError("no compiler")
+
+    monkeypatch.setattr(stored, "load", refuse)
+    expected = solvers[0](**GIVEN)["x"].full().tolist()
+    solvers[0].save(str(tmp_path / "solver.txt"))
+    for read in (
+        NlpSolver.deserialize(solvers[0].serialize()),
+        NlpSolver.load(str(tmp_path / "solver.txt")),
+    ):
+        assert read(**GIVEN)["x"].full().tolist() == expected
 
 
 def test_defaults_of_a_problem_hold_in_graphs_and_maps() -> None:

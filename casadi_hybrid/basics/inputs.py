@@ -122,6 +122,12 @@ def _of_objects(array: NDArray[Any], name: str) -> NDArray[np.float64]:
     """Numbers that are Python objects each, such as a column of a table that has mixed kinds."""
     numbers = np.empty(array.shape)
     for where, entry in np.ndenumerate(array):
+        if isinstance(entry, ca.SX | ca.MX) and not entry.is_constant():
+            at = f"[{', '.join(map(str, where))}]" if where else ""
+            raise InputError(
+                f"{name}{at} is the CasADi symbol {entry}; join symbols by ca.vertcat where they "
+                "may be given, numbers are needed here"
+            )
         try:
             if isinstance(entry, str | bytes):
                 raise TypeError

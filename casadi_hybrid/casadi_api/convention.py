@@ -10,11 +10,21 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import real_array
+from casadi_hybrid.problem.forms import expression_of
 
 INPUTS = ("x0", "p", "lbx", "ubx", "lbg", "ubg", "lam_x0", "lam_g0")
 OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
 STARTS = ("x0", "lam_x0", "lam_g0")
 """A solution does not depend on them while they lead to it."""
+
+
+def symbols_of(value: Any) -> Any:
+    """The expression that a structure or an array of symbols stands for; all else as it is."""
+    array = isinstance(value, np.ndarray) and value.dtype.kind == "O"
+    if array or hasattr(value, "__SX__") or hasattr(value, "__MX__"):
+        found = expression_of(value)
+        return found if isinstance(found, ca.SX | ca.MX) else value
+    return value
 
 
 def solves_in(value: Any, wanted: tuple[int, int]) -> int:

@@ -35,10 +35,9 @@ class SolveCallback(Columns):
     """
 
     def __init__(self, name: str, problem: Problem, solve: Solve) -> None:
-        n, m, n_p = problem.n, problem.m, problem.n_p
         self._problem, self._solve = problem, solve
         self._derivatives: Derivatives | None = None
-        super().__init__(name, (n, n_p, n, n, m, m, n, m), (n, 1, m, n, m, n_p))
+        super().__init__(name, *columns_of(problem))
 
     def get_name_in(self, i: int) -> str:
         """Name of input i."""
@@ -148,6 +147,12 @@ class _ByPython(Columns):
         return self._made
 
 
+def columns_of(problem: Problem) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """How many rows the inputs and outputs have in columns; bounds of g are those of all rows."""
+    n, m, n_p = problem.n, problem.m, problem.n_p
+    return (n, n_p, n, n, m, m, n, m), (n, 1, m, n, m, n_p)
+
+
 def shapes_of(problem: Problem) -> dict[str, tuple[int, int]]:
     """The shapes of a solver's inputs and outputs, as the user has x, p and g."""
     known = problem.shapes
@@ -160,15 +165,25 @@ def shapes_of(problem: Problem) -> dict[str, tuple[int, int]]:
     return shapes | {"x": x, "f": (1, 1), "g": g, "lam_x": x, "lam_g": g, "lam_p": p}
 
 
+def callback(
+    name: str, problem: Problem, solve: Solve, pool: Pool | None = None
+) -> Callable[[list[ca.MX]], Sequence[ca.MX]]:
+    """What puts a solve in numbers, as of :class:`SolveCallback`, into a graph.
+
+    With ``pool`` the engine in C is asked first.
+    """
+    made = _in_columns(ca.Function.fix_name(name + "_solve"), problem, solve, pool)
+    call: Callable[[list[ca.MX]], Sequence[ca.MX]] = made.call
+    return call
+
+
 def make_function(
-    name: str,
-    problem: Problem,
-    solve: Solve | None,
-    pool: Pool | None = None,
+    name: str, problem: Problem, solved: Callable[[list[ca.MX]], Sequence[ca.MX]] | None
 ) -> ca.Function:
     """The solver as a Function with CasADi's names, shapes and defaults.
 
-    Without ``solve`` it has these and gives zeros. With ``pool`` the engine in C is asked first.
+    ``solved`` takes the eight columns and gives the six, in a graph. Without it the Function has
+    its signature and gives zeros.
 
     CasADi knows one default number an input. Where the problem has several for one, that is NaN,
     which no input may be, and the Function puts the problem's in its place.
@@ -187,11 +202,10 @@ def make_function(
         if label in ("lbg", "ubg") and problem.m_h:
             column = ca.vertcat(ca.DM.zeros(problem.m_h), column)
         columns.append(column)
-    if solve is None:
+    if solved is None:
         outputs = [ca.DM.zeros(*shapes[label]) for label in OUTPUTS]
     else:
-        in_columns = _in_columns(ca.Function.fix_name(name + "_solve"), problem, solve, pool)
-        found = zip(OUTPUTS, in_columns.call(columns), strict=True)
+        found = zip(OUTPUTS, solved(columns), strict=True)
         outputs = [ca.reshape(value, shapes[label]) for label, value in found]
     return ca.Function(
         ca.Function.fix_name(name),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -13,12 +12,13 @@ import casadi as ca
 
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.casadi_api.batch import Batch, batch_of, complain, solve_many
-from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, solves_in
-from casadi_hybrid.casadi_api.function import default_of, make_function
+from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, solves_in, symbols_of
+from casadi_hybrid.casadi_api.function import callback, default_of, make_function
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.oracle import LISTED, ProblemFunctions
 from casadi_hybrid.casadi_api.runner import Runner
 from casadi_hybrid.casadi_api.signature import Signature
+from casadi_hybrid.casadi_api.stored.text import runner_of, text_of, write_text
 from casadi_hybrid.engine.export.cases import gather
 from casadi_hybrid.engine.export.export import Export, check_name, write
 from casadi_hybrid.problem.columns import as_column, in_shape
@@ -41,10 +41,9 @@ class NlpSolver(Signature):
     are k solves (see also :meth:`batch`), and ``map``, ``mapaccum`` and ``factory`` work as of any
     Function.
 
-    It can be pickled and copied; :meth:`save` and :meth:`serialize` are pickles too, read by
-    :meth:`load` and :meth:`deserialize` of this class and not by those of ``ca.Function``, since
-    CasADi can write no Python code. For the same reason :meth:`generate` of a graph around it
-    is not available.
+    It can be pickled and copied; :meth:`save` and :meth:`serialize` are pickles too, in a form that
+    ``ca.Function`` reads as well. CasADi can write no Python code, so :meth:`generate` of a graph
+    around it is not available.
 
     In a graph and in a map the engine in C solves without Python's lock, so that ``map(N,
     "thread")`` is as parallel as there are cores; only what it leaves is solved by Python, one at a
@@ -66,9 +65,8 @@ class NlpSolver(Signature):
     def this(self) -> Any:
         """CasADi's own object, by which its C++ code knows a Function; made at the first use."""
         runner = self._runner
-        self._function = make_function(
-            self._name, self._problem, runner.evaluate, runner.pool_for_graphs()
-        )
+        solved = callback(self._name, self._problem, runner.evaluate, runner.pool_for_graphs())
+        self._function = make_function(self._name, self._problem, solved)
         return self._function.this
 
     @overload
@@ -133,6 +131,7 @@ class NlpSolver(Signature):
             "x0": x0, "p": p, "lbx": lbx, "ubx": ubx, "lbg": lbg, "ubg": ubg, "lam_x0": lam_x0,
             "lam_g0": lam_g0,
         }  # fmt: skip
+        given = {label: symbols_of(value) for label, value in given.items()}
         for word in unknown:
             raise InputError(f"unknown argument {word!r}{suggest(word, (*INPUTS, 'warm_start'))}")
         if in_order:
@@ -337,9 +336,19 @@ class NlpSolver(Signature):
         limits = self.options.limits
         return write(self._problem, limits, cases, Path(folder), name, loops)
 
-    def serialize(self, _options: Mapping[str, Any] | None = None) -> str:
-        """The solver as text, for :meth:`deserialize`: a pickle."""
-        return pickle.dumps(self).hex()
+    def serialize(self, options: Mapping[str, Any] | None = None) -> str:
+        """The solver as text, a pickle in CasADi's form: for :meth:`deserialize`, and CasADi's.
+
+        ``ca.Function.deserialize`` makes a Function of it that gives the same numbers, and can be
+        part of graphs that CasADi itself writes down. It has no derivatives and no statistics, and
+        needs Python with this package in the process and the library that the text names, one of
+        the cache of this machine; without a C compiler none is named. :meth:`deserialize` gives
+        back the whole solver, on any machine.
+
+        Raises:
+            InputError: where a function of the problem is Python code, as a ``ca.Callback`` is.
+        """
+        return text_of(self._runner, options)
 
     @staticmethod
     def deserialize(text: str) -> NlpSolver:
@@ -348,17 +357,15 @@ class NlpSolver(Signature):
         Raises:
             InputError: for other text.
         """
-        try:
-            found = pickle.loads(bytes.fromhex(text))
-        except (ValueError, TypeError, pickle.UnpicklingError, EOFError):
-            found = None
-        if not isinstance(found, NlpSolver):
+        runner = runner_of(text) if isinstance(text, str) else None
+        if runner is None:
             raise InputError("text must be what NlpSolver.serialize returned")
-        return found
+        kept = {"_name": runner.name, "_problem": runner.problem, "_runner": runner}
+        return _remade(NlpSolver, kept)
 
     def save(self, fname: str, options: Mapping[str, Any] | None = None) -> None:
-        """Write the solver to a file, for :meth:`load`."""
-        Path(fname).write_text(self.serialize(options), encoding="ascii")
+        """Write the solver to a file, for :meth:`load`, and CasADi's; see :meth:`serialize`."""
+        write_text(self._runner, fname, options)
 
     @staticmethod
     def load(fname: str) -> NlpSolver:

@@ -1,0 +1,1 @@
+"""Solvers as texts and files that CasADi reads."""

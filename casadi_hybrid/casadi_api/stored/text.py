@@ -1,0 +1,209 @@
+"""A solver as a text that ``ca.Function.deserialize`` reads, and the solver out of such a text.
+
+CasADi writes down no Python code. What it does write is an external function: the path of its
+library and the words it was configured with. So the text holds the path of a library in the cache
+of compiled code (``stored.c``) and the pickle of the solver as its word; where CasADi reads it, the
+library asks the Python of that process for the solver. In a process without Python, or where the
+library is not at its place, CasADi cannot read it. :func:`runner_of` needs neither: it finds the
+pickle.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import ctypes as ct
+import hashlib
+import pickle
+import sys
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from casadi_hybrid.basics.errors import InputError, last_line
+from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS
+from casadi_hybrid.casadi_api.function import columns_of, make_function
+from casadi_hybrid.casadi_api.runner import Runner
+from casadi_hybrid.engine.building.build import Sources, load
+from casadi_hybrid.engine.building.compiler import BuildError
+
+_NAME = "hybrid_stored"
+_SOURCE = Path(__file__).with_name("stored.c")
+SOURCES = Sources(_NAME, {_SOURCE.name: _SOURCE.read_text("utf-8")})
+"""The library that all texts name."""
+_FAILED, _DONE, _INTERRUPTED = range(3)  # what the hooks return
+_BEGIN, _END = "casadi-hybrid-solver:", ";"
+_Pointers = ct.POINTER(ct.POINTER(ct.c_double))
+_Configure = ct.CFUNCTYPE(ct.c_int, ct.c_char_p, ct.POINTER(ct.c_longlong))
+_Evaluate = ct.CFUNCTYPE(ct.c_int, _Pointers, _Pointers)
+# A Function that was read may be in any graph, and nobody says when the last one has gone.
+_KEPT: dict[tuple[float, ...], Runner] = {}
+
+
+class _Hooks(ct.Structure):
+    """``hybrid_stored_hooks`` of ``stored.c``."""
+
+    _fields_ = [("configure", _Configure), ("evaluate", _Evaluate)]
+
+
+def text_of(runner: Runner, options: Mapping[str, Any] | None = None) -> str:
+    """The solver as text, for ``ca.Function.deserialize`` and for :func:`runner_of`.
+
+    Where no library can be built, it is for :func:`runner_of` alone.
+
+    Args:
+        runner: of the solver.
+        options: those of ``ca.Function.serialize``.
+
+    Raises:
+        InputError: where a function of the problem is Python code.
+        Exception: what pickle raises for an option that it cannot take.
+    """
+    word = _packed(runner)
+    function = _function(runner, word)
+    return word if function is None else str(function.serialize(dict(options or {})))
+
+
+def write_text(runner: Runner, fname: str, options: Mapping[str, Any] | None = None) -> None:
+    """The same as a file, for ``ca.Function.load``, which reads another form."""
+    word = _packed(runner)
+    function = _function(runner, word)
+    if function is None:
+        Path(fname).write_text(word, encoding="ascii")
+    else:
+        function.save(fname, dict(options or {}))
+
+
+def runner_of(text: str) -> Runner | None:
+    """What :func:`text_of` wrote, None for other text. It is a pickle: take texts you trust."""
+    if text.startswith(_BEGIN):
+        return _unpacked(text)
+    start = text.find(_as_casadi(_BEGIN))
+    end = text.find(_as_casadi(_END), start)
+    # Every character is two, and what begins at another half is part of no word.
+    while start >= 0 and end >= 0 and (end - start) % 2:
+        end = text.find(_as_casadi(_END), end + 1)
+    if start < 0 or end < 0:
+        return None
+    low, high = (np.frombuffer(text[start + i : end].encode(), np.uint8)[::2] for i in (0, 1))
+    try:
+        return _unpacked((low[: high.size] - 97 + 16 * (high - 97)).tobytes().decode("ascii"))
+    except UnicodeDecodeError:
+        return None
+
+
+def attach(address: int) -> None:
+    """Give a loaded library what it calls; it asks for that itself where CasADi has loaded it.
+
+    Args:
+        address: of its hooks.
+    """
+    hooks = _Hooks.from_address(address)
+    hooks.evaluate = _EVALUATE
+    hooks.configure = _CONFIGURE  # the last, since it says that both are there
+
+
+def _packed(runner: Runner) -> str:
+    """The pickle in letters, read once: CasADi writes callbacks down, and finds out when it reads.
+
+    Raises:
+        InputError: where it cannot be read.
+    """
+    pickled = pickle.dumps(runner)
+    word = f"{_BEGIN}{base64.b64encode(zlib.compress(pickled)).decode('ascii')}{_END}"
+    try:
+        _KEPT[_key(word)] = pickle.loads(pickled)
+    except RuntimeError as error:
+        raise InputError(
+            f"{runner.name} cannot be written: CasADi does not read its functions back "
+            f"({last_line(error)}); a function in Python has to be built again where it is needed"
+        ) from None
+    return word
+
+
+def _function(runner: Runner, word: str) -> ca.Function | None:
+    """The Function that CasADi can write down; None where the library cannot be had."""
+    try:
+        library, found = load(SOURCES)
+    except BuildError:
+        return None
+    attach(ct.addressof(_Hooks.in_dll(library, f"{_NAME}_entries")))
+    inner = ca.external(_NAME, str(found.path), {"config_args": [word]})
+    key = ca.DM(_key(word))
+
+    def solved(columns: Sequence[ca.MX]) -> list[ca.MX]:
+        return list(inner.call([*columns, key]))
+
+    return make_function(runner.name, runner.problem, solved)
+
+
+def _unpacked(word: str) -> Runner | None:
+    try:
+        packed = base64.b64decode(word[len(_BEGIN) :].rstrip(_END), validate=True)
+        found = pickle.loads(zlib.decompress(packed))
+    except (binascii.Error, zlib.error, pickle.UnpicklingError, EOFError):
+        return None
+    return found if isinstance(found, Runner) else None
+
+
+def _as_casadi(text: str) -> str:
+    """How CasADi writes text down: two letters a byte, the lower half first."""
+    return "".join(chr(97 + byte % 16) + chr(97 + byte // 16) for byte in text.encode("ascii"))
+
+
+def _key(word: str) -> tuple[float, ...]:
+    """Numbers that name a solver: 96 bits of its checksum, each half a whole number exactly."""
+    digest = hashlib.sha256(word.encode("ascii")).digest()
+    return tuple(float(int.from_bytes(digest[i : i + 6], "big")) for i in (0, 6))
+
+
+def _configure(text: bytes, shapes: Any) -> int:
+    """Read a solver; its shapes as CasADi writes those of full columns."""
+    try:
+        word = text.decode("ascii")
+        runner = _KEPT.get(_key(word)) or _unpacked(word)
+    except Exception as error:  # noqa: BLE001 - C cannot pass it on
+        return _say(f"a stored solver cannot be read: {type(error).__name__}: {error}")
+    if runner is None:
+        return _say("a stored solver cannot be read: it is no text of NlpSolver.serialize")
+    _KEPT[_key(word)] = runner
+    rows_in, rows_out = columns_of(runner.problem)
+    for i, rows in enumerate((*rows_in, 2, *rows_out)):
+        shapes[3 * i], shapes[3 * i + 1], shapes[3 * i + 2] = rows, 1, 1
+    return _DONE
+
+
+def _evaluate(arguments: Any, results: Any) -> int:
+    """Solve with the solver that the last argument names; nobody needs a result that is NULL."""
+    try:
+        runner = _KEPT[arguments[len(INPUTS)][0], arguments[len(INPUTS)][1]]
+        rows_in, rows_out = columns_of(runner.problem)
+        columns = [_column(arguments[i], rows) for i, rows in enumerate(rows_in)]
+        found = runner.evaluate(columns)
+        for i, rows in zip(range(len(OUTPUTS)), rows_out, strict=True):
+            if rows and results[i]:
+                np.ctypeslib.as_array(results[i], (rows,))[:] = found[i].full().ravel()
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except BaseException as error:  # noqa: BLE001 - C cannot pass it on
+        return _say(f"{type(error).__name__}: {error}")
+    return _DONE
+
+
+def _column(pointer: Any, rows: int) -> ca.DM:
+    """Numbers of C; where there are none, zeros are meant."""
+    if not rows or not pointer:
+        return ca.DM.zeros(rows)
+    return ca.DM(np.ctypeslib.as_array(pointer, (rows,)))
+
+
+def _say(sentence: str) -> int:
+    print(f"casadi_hybrid: {sentence}", file=sys.stderr, flush=True)
+    return _FAILED
+
+
+_CONFIGURE, _EVALUATE = _Configure(_configure), _Evaluate(_evaluate)  # C keeps no reference
