@@ -8,6 +8,7 @@ from typing import Any
 import casadi as ca
 
 from casadi_hybrid.basics.errors import InputError, last_line
+from casadi_hybrid.casadi_api.compilation import for_machine_code
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.solver import NlpSolver
 from casadi_hybrid.problem.problem import Problem
@@ -74,8 +75,12 @@ def nlpsol(
             postpone_expand                   False    with ``expand``: derive in MX first, which
                                                        keeps the derivatives that a Function of the
                                                        graph brings along
-            jit                               False    compile the functions by the system's C
-                                                       compiler
+            compile                           False    compile the functions by the system's C
+                                                       compiler: what repeats in them, as the
+                                                       stages of a horizon do, once. By
+                                                       ``"background"`` the interpreted ones serve
+                                                       until the others are there
+            jit                               False    CasADi's word for ``compile``
             warm                              True     begin with the multipliers lam_x0 and lam_g0
                                                        where a call gives them; without it, and with
                                                        ``ipopt.warm_start_init_point`` "no", they
@@ -137,6 +142,8 @@ def nlpsol(
     problem = _problem(nlp if chosen.helper_options is None else _behind(nlp, chosen), name, chosen)
     if chosen.expand and not chosen.postpone_expand:
         problem = _expanded(problem)
+    if chosen.machine_code:
+        problem = for_machine_code(problem)
     return NlpSolver(name, problem, chosen)
 
 
@@ -170,9 +177,9 @@ def _problem(nlp: Mapping[str, Any] | Problem, name: str, options: NlpOptions) -
             )
         if not options.derivatives.plain:
             nlp = nlp.with_derivatives(options.derivatives)
-        return nlp.compiled() if options.jit else nlp
+        return nlp
     return Problem.from_nlp(
-        nlp, name=name, constraint_names=names[0], variable_names=names[1], compile=options.jit,
+        nlp, name=name, constraint_names=names[0], variable_names=names[1],
         derivatives=options.derivatives,
     )  # fmt: skip
 

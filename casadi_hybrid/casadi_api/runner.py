@@ -18,6 +18,7 @@ from casadi_hybrid.basics.errors import Interrupted
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.call import Call
 from casadi_hybrid.casadi_api.callbacks import StepCallback
+from casadi_hybrid.casadi_api.compilation import functions_of, machine_code
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.quick import Quick, QuickRun, quick_of
 from casadi_hybrid.casadi_api.stats import casadi_stats
@@ -72,6 +73,8 @@ class Runner:
         self._of_thread = threading.local()
         self.crew: Crew | None = None
         """Those who did the last of many solves at once."""
+        self.compiled = machine_code(problem, options)
+        """The functions as machine code, where they were asked for."""
 
     def solve(
         self, x0: Any, lam_x0: Any, lam_g0: Any, warm_start: Result | None, **others: Any
@@ -113,6 +116,8 @@ class Runner:
         watch = Watch(bounds, callback, int(options.log), options.divergence)
         began = time.process_time()
         raised: BaseException | None = None
+        compiled = self.compiled
+        ready = compiled is not None and compiled.code is not None
         try:
             result = self._solver.run(Call(numbers, self._limits, warm, watch=watch))
         except KeyboardInterrupt as error:
@@ -121,7 +126,8 @@ class Runner:
                 raise
             result, raised = error.result, error
         watch.hold(result.iterations)
-        stats = casadi_stats(result, watch, callback, time.process_time() - began)
+        said = functions_of(problem, result, compiled, ready)
+        stats = casadi_stats(result, watch, callback, time.process_time() - began, said)
         if raised is None and callback is not None:
             raised = callback.raised
         if raised is None and not result.success and result.error is not None:
@@ -233,12 +239,13 @@ class Runner:
     def __getstate__(self) -> dict[str, Any]:
         kept = dict(self.__dict__)
         del kept["_of_thread"]
-        kept["_latest"] = kept["crew"] = None
+        kept["_latest"] = kept["crew"] = kept["compiled"] = None
         return kept
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         self.__dict__.update(kept)
         self._of_thread = threading.local()
+        self.compiled = machine_code(self.problem, self.options)
 
 
 def _parting(n: int, m: int, n_p: int) -> ca.Function:

@@ -6,6 +6,7 @@ import threading
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
+from casadi_hybrid.engine.blocks.compiled import compiled_of
 from casadi_hybrid.engine.library import engine, engine_status
 from casadi_hybrid.engine.plan import plan_of
 from casadi_hybrid.engine.solved import Solved
@@ -85,8 +86,9 @@ class Engine:
         found = next((space for space in self.spaces if space.plan is plan), None)
         if found is None:
             found = Workspace(
-                self.library, plan, problem.functions, self.evaluate, problem.feasibility
-            )
+                self.library, plan, problem.functions, self.evaluate, problem.feasibility,
+                compiled_of(problem),
+            )  # fmt: skip
         self.use(found)
         return found
 

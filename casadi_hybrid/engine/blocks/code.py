@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from casadi_hybrid.engine.blocks.library import Ints
 from casadi_hybrid.engine.blocks.operations import FORMULAS
 
-CHUNK = 400
+CHUNK = 200
 """Operations of one C function; the time a compiler takes grows faster than these."""
 _ARGUMENTS = "const int *at, const int *shared, double *v, double *out, double *own"
 

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import ctypes as ct
+import os
 import threading
 import time
 from ctypes import c_void_p
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
 from casadi_hybrid.engine.blocks.library import UntranslatedError, tools
-from casadi_hybrid.engine.blocks.operations import FLAGS
+from casadi_hybrid.engine.blocks.operations import flags
 from casadi_hybrid.engine.blocks.tables import FunctionData, Staged
 from casadi_hybrid.engine.building.build import Sources, load
 from casadi_hybrid.engine.building.compiler import BuildError
 from casadi_hybrid.problem.functions import Functions
+from casadi_hybrid.problem.problem import Problem
 
 _FILE = 2_000_000  # characters of one C file
 
@@ -49,7 +52,7 @@ class Code:
         self._staged = Staged(first), Staged(second)
         self.analysis = time.perf_counter() - began
         texts = sorted(set().union(*(staged.texts for staged in self._staged)))
-        loaded, self.library = load(Sources("functions", _files(texts), FLAGS))
+        loaded, self.library = load(Sources("functions", _files(texts), flags(sum(map(len, texts)))))
         addresses = {
             text: ct.cast(getattr(loaded, f"part_{k}"), c_void_p).value or 0
             for k, text in enumerate(texts)
@@ -113,6 +116,51 @@ class Compiled:
             self.code, self.note = Code(functions.first, functions.curvature), ""
         except (UntranslatedError, BuildError, MemoryError) as error:
             self.note = str(error) or "there is not enough memory"
+
+
+class _Known:
+    """What was asked for, for as long as the problems live."""
+
+    def __init__(self) -> None:
+        self.of: WeakKeyDictionary[Problem, Compiled] = WeakKeyDictionary()
+        self._unlock()
+        # A child forked off while another thread asks would wait for that thread for ever, and for
+        # what is built there.
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._start_anew)
+
+    def _unlock(self) -> None:
+        self.lock = threading.Lock()
+
+    def _start_anew(self) -> None:
+        self._unlock()
+        for problem, one in list(self.of.items()):
+            if one.code is None:
+                del self.of[problem]
+
+
+_known = _Known()
+
+
+def compile_functions(problem: Problem, background: bool) -> Compiled:
+    """Have a problem's functions compiled for the engine; what is known of them already, else.
+
+    Args:
+        problem: one whose functions are in scalar operations.
+        background: whether to return at once, with a thread that builds.
+    """
+    with _known.lock:
+        found = _known.of.get(problem)
+        if found is None:
+            found = _known.of[problem] = Compiled(problem.functions, background)
+    if not background:
+        found.wait()
+    return found
+
+
+def compiled_of(problem: Problem) -> Compiled | None:
+    """What :func:`compile_functions` has made of a problem; None where nobody has asked."""
+    return _known.of.get(problem)
 
 
 def _files(texts: list[str]) -> dict[str, str]:

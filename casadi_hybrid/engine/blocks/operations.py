@@ -41,12 +41,17 @@ What is missing (``erfinv``, calls of other functions, printing) is left to the 
 ADD, SUBTRACT = ca.OP_ADD, ca.OP_SUB
 CONSTANT, INPUT, OUTPUT = ca.OP_CONST, ca.OP_INPUT, ca.OP_OUTPUT
 
-FLAGS = (
-    "-O2",
+_LONG = 500_000  # characters of C
+_FLAGS = (
     # A compiler that knows these would call sincos for the two, or another function for a power,
     # whose last bit may be another one.
     *(f"-fno-builtin-{name}" for name in ("sin", "cos", "pow", "exp", "log", "fmin", "fmax")),
 )
+
+
+def flags(size: int) -> tuple[str, ...]:
+    """Of the compiler, for so many characters of C. More for long code would only take longer."""
+    return ("-O1" if size > _LONG else "-O2", *_FLAGS)
 
 
 def name_of(operation: int) -> str:

@@ -15,6 +15,9 @@ LARGE = 300
 """Operations of a part that are looked into where it does not repeat."""
 OFTEN = 4
 """So many equal parts repeat."""
+MOST, MOST_ALONE = 80_000, 10_000
+"""Operations of all kinds together, and of those that do not repeat, above which the large ones are
+cut to pieces: a compiler takes a second for some ten thousand."""
 _SHORTEST_SUM, _PIECE = 24, 16  # terms of a sum that is cut, and of its pieces
 _WIDE_USES, _WIDE_RATIO = 32, 8  # of an input that all stages read
 _LARGEST_SET = 400  # inputs of a set that is told from others
@@ -59,7 +62,9 @@ def partition(graph: Graph) -> Partition:
 
     First nothing is cut: what shares no value falls apart by itself. In what is left, long sums and
     what hangs on inputs alone that all stages read (a final time) are cut; then, values where they
-    begin to hang on more inputs than before.
+    begin to hang on more inputs than before. Where too much is left, every value that is read more
+    than once is cut: such pieces are of few kinds whatever the function, and run some three times
+    longer.
     """
     n = graph.op.size
     mode, cut, early = (np.zeros(n, np.uint8) for _ in range(3))
@@ -74,15 +79,26 @@ def partition(graph: Graph) -> Partition:
         if level == 1:
             call(tools().blocks_early, n, graph.op, graph.a, graph.b, wide, early)
             cut |= early & (mode > 0)
-            call(
-                tools().blocks_sums, n, graph.op, graph.a, graph.b, graph.uses, mode, c_int(ADD),
-                c_int(SUBTRACT), c_int(_SHORTEST_SUM), c_int(_PIECE), np.empty(n, np.int32),
-                np.empty(n, np.int32), cut,
-            )  # fmt: skip
+            _cut_sums(graph, mode, cut)
         else:
             support = _supports(graph, mode, wide)
         found = _parts(graph, mode, cut, early, support)
+    if found.code > MOST or found.sizes[_unrepeated(found)].sum() > MOST_ALONE:
+        large = found.sizes > LARGE
+        mode[found.order[np.repeat(large, found.sizes)]] = 1
+        _cut_sums(graph, mode, cut)
+        cut |= (graph.uses > 1) & (graph.op >= 0) & (mode == 1)
+        found = _parts(graph, mode, cut, early, support)
     return found
+
+
+def _cut_sums(graph: Graph, mode: Flags, cut: Flags) -> None:
+    n = graph.op.size
+    call(
+        tools().blocks_sums, n, graph.op, graph.a, graph.b, graph.uses, mode, c_int(ADD),
+        c_int(SUBTRACT), c_int(_SHORTEST_SUM), c_int(_PIECE), np.empty(n, np.int32),
+        np.empty(n, np.int32), cut,
+    )  # fmt: skip
 
 
 def _unrepeated(found: Partition) -> NDArray[np.bool_]:

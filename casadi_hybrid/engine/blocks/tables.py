@@ -12,11 +12,7 @@ import numpy as np
 
 from casadi_hybrid.engine.blocks.code import part_code
 from casadi_hybrid.engine.blocks.library import Graph, Ints, UntranslatedError, graph_of
-from casadi_hybrid.engine.blocks.partition import Partition, partition
-
-MOST = 120_000
-"""Operations that are compiled at most: some seconds of a compiler's time."""
-
+from casadi_hybrid.engine.blocks.partition import MOST, Partition, partition
 
 class RunData(ct.Structure):
     """``blocks_run`` of ``c/blocks.h``."""
