@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import copysign
+
 import casadi as ca
 
 _PREFIX = "OP_"
@@ -11,8 +13,28 @@ _OF_ONE = (
     "EXP", "LOG", "SQRT", "SIN", "COS", "TAN", "ASIN", "ACOS", "ATAN", "FLOOR", "CEIL", "FABS",
     "ERF", "SINH", "COSH", "TANH", "ASINH", "ACOSH", "ATANH", "LOG1P", "EXPM1",
 )  # fmt: skip
-_OF_TWO = ("POW", "FMOD", "REMAINDER", "COPYSIGN", "FMIN", "FMAX", "ATAN2", "HYPOT")
+_OF_TWO = ("POW", "FMOD", "REMAINDER", "COPYSIGN", "ATAN2", "HYPOT")
+
+
+def _extreme(name: str, sign: str) -> str:
+    """The C of the smaller or the larger of two numbers.
+
+    Of 0 and -0, which are equal, it may be the first, the second, or one of the two whatever their
+    order: that hangs on the compiler of CasADi, which is asked.
+    """
+    x, y = ca.SX.sym("x"), ca.SX.sym("y")
+    ask = ca.Function("ask", [x, y], [getattr(ca, name)(x, y)])
+    negative = copysign(1.0, float(ask(0.0, -0.0))) < 0, copysign(1.0, float(ask(-0.0, 0.0))) < 0
+    if negative == (False, True):
+        return f"{{1}} {sign} {{0}} || {{0}} != {{0}} ? {{1}} : {{0}}"
+    if negative == (True, False):
+        return f"{{0}} {sign} {{1}} || {{1}} != {{1}} ? {{0}} : {{1}}"
+    return f"{name}({{0}}, {{1}})"
+
+
 _FORMULAS = {
+    "FMIN": _extreme("fmin", "<"),
+    "FMAX": _extreme("fmax", ">"),
     "ASSIGN": "{0}",
     "LIFT": "{0}",
     "NEG": "-{0}",
@@ -43,9 +65,9 @@ CONSTANT, INPUT, OUTPUT = ca.OP_CONST, ca.OP_INPUT, ca.OP_OUTPUT
 
 _LONG = 500_000  # characters of C
 _FLAGS = (
-    # A compiler that knows these would call sincos for the two, or another function for a power,
+    # A compiler that knows these may call sincos for the two, or another function for a power,
     # whose last bit may be another one.
-    *(f"-fno-builtin-{name}" for name in ("sin", "cos", "pow", "exp", "log", "fmin", "fmax")),
+    *(f"-fno-builtin-{name}" for name in ("sin", "cos", "pow", "exp", "log")),
 )
 
 

@@ -15,7 +15,7 @@ LARGE = 300
 """Operations of a part that are looked into where it does not repeat."""
 OFTEN = 4
 """So many equal parts repeat."""
-MOST, MOST_ALONE = 80_000, 10_000
+MOST, MOST_ALONE = 80_000, 4_000
 """Operations of all kinds together, and of those that do not repeat, above which the large ones are
 cut to pieces: a compiler takes a second for some ten thousand."""
 _SHORTEST_SUM, _PIECE = 24, 16  # terms of a sum that is cut, and of its pieces
