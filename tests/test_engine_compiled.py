@@ -86,9 +86,7 @@ def horizon(stages: int, how: str) -> dict[str, Any]:
         rows = rows[1:]
     elif how == "trapezoidal":
         slopes = [flow(X[:, k], u[min(k, stages - 1)]) for k in range(stages + 1)]
-        rows += [
-            X[:, k + 1] - X[:, k] - h / 2 * (slopes[k] + slopes[k + 1]) for k in range(stages)
-        ]
+        rows += [X[:, k + 1] - X[:, k] - h / 2 * (slopes[k] + slopes[k + 1]) for k in range(stages)]
         cost += ca.sumsqr(ca.vec(X))
     else:
         rows += [X[:, k + 1] - step(X[:, k], u[k], h) for k in range(stages)]
@@ -146,7 +144,8 @@ def test_each_operation_is_casadis() -> None:
     code_of_all = Code(first, second)
     draws = np.random.default_rng(4)
     points = [(a, b) for a in SPECIAL for b in SPECIAL]
-    points += [tuple(row) for row in 10.0 ** draws.uniform(-3, 3, (200, 1)) * draws.normal(size=(200, 2))]
+    sizes = 10.0 ** draws.uniform(-3, 3, (200, 1))
+    points += [(a, b) for a, b in sizes * draws.standard_normal((200, 2))]
     for point in points:
         same_bits(code_of_all, 0, first, point, [])
         same_bits(code_of_all, 1, second, point, [], [])
@@ -266,7 +265,9 @@ def test_interpreted_ones_serve_until_the_others_are_there() -> None:
             assert (expected["x"].full() == found["x"].full()).all()
             numbers = {**case.numbers, **warm(found)}
             said = fast.stats()["functions"], fast.stats()["functions_note"]
-            assert said == (("compiled", "") if there else ("interpreted", "they are being compiled"))
+            assert said == (
+                ("compiled", "") if there else ("interpreted", "they are being compiled")
+            )
     thread = nlpsol("s", "hybrid", case.nlp, {"compile": "background"})._runner.compiled
     assert thread is not None
     assert thread.wait()

@@ -192,7 +192,14 @@ def _alone(runner: Runner, one: Numbers, warm: Result | None) -> Run:
 class _Runs(Sequence[AnyRun]):
     """The runs of a batch; what C has solved is looked at where it is asked for."""
 
-    def __init__(self, runner: Runner, rows: Rows, places: Any, others: dict[int, Run], called: tuple[str, str]) -> None:
+    def __init__(
+        self,
+        runner: Runner,
+        rows: Rows,
+        places: Any,
+        others: dict[int, Run],
+        called: tuple[str, str],
+    ) -> None:
         self._runner, self._rows, self._others = runner, rows, others
         self._places_in, self._places_out = places
         self._called = called
@@ -236,9 +243,7 @@ def _over_threads(
     crew: Crew | None = runner.crew
     if crew is None or crew.plan is not space.plan:
         gradient = problem.parameter_gradient
-        crew = runner.crew = Crew(
-            engine, space.plan, problem.functions, gradient, runner.compiled
-        )
+        crew = runner.crew = Crew(engine, space.plan, problem.functions, gradient, runner.compiled)
     crew.solve(rows, runner.options.limits, threads)
     others: dict[int, Run] = {}
     success = rows.in_c()

@@ -8,9 +8,9 @@ from typing import Any
 import casadi as ca
 
 from casadi_hybrid.basics.errors import InputError, last_line
-from casadi_hybrid.casadi_api.compilation import for_machine_code
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.solver import NlpSolver
+from casadi_hybrid.engine.blocks.serving import for_machine_code
 from casadi_hybrid.problem.problem import Problem
 
 

@@ -18,12 +18,12 @@ from casadi_hybrid.basics.errors import Interrupted
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.call import Call
 from casadi_hybrid.casadi_api.callbacks import StepCallback
-from casadi_hybrid.casadi_api.compilation import functions_of, machine_code
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.quick import Quick, QuickRun, quick_of
 from casadi_hybrid.casadi_api.stats import casadi_stats
 from casadi_hybrid.course.record import Watch
 from casadi_hybrid.engine.batch import Crew
+from casadi_hybrid.engine.blocks.serving import functions_of, machine_code
 from casadi_hybrid.explain.diagnosis import listed
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
@@ -73,7 +73,7 @@ class Runner:
         self._of_thread = threading.local()
         self.crew: Crew | None = None
         """Those who did the last of many solves at once."""
-        self.compiled = machine_code(problem, options)
+        self.compiled = machine_code(problem, options.machine_code)
         """The functions as machine code, where they were asked for."""
 
     def solve(
@@ -245,7 +245,7 @@ class Runner:
     def __setstate__(self, kept: dict[str, Any]) -> None:
         self.__dict__.update(kept)
         self._of_thread = threading.local()
-        self.compiled = machine_code(self.problem, self.options)
+        self.compiled = machine_code(self.problem, self.options.machine_code)
 
 
 def _parting(n: int, m: int, n_p: int) -> ca.Function:

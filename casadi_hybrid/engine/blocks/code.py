@@ -75,7 +75,9 @@ class _Kind:
             if w >= begin:
                 return f"a{w}"
             word, source = (
-                (f"a{w}", f"own[{self._kept[w]}]") if w >= 0 else (f"s{-2 - w}", self._slots[-2 - w])
+                (f"a{w}", f"own[{self._kept[w]}]")
+                if w >= 0
+                else (f"s{-2 - w}", self._slots[-2 - w])
             )
             if w not in there:
                 there.add(w)

@@ -52,7 +52,9 @@ class Code:
         self._staged = Staged(first), Staged(second)
         self.analysis = time.perf_counter() - began
         texts = sorted(set().union(*(staged.texts for staged in self._staged)))
-        loaded, self.library = load(Sources("functions", _files(texts), flags(sum(map(len, texts)))))
+        loaded, self.library = load(
+            Sources("functions", _files(texts), flags(sum(map(len, texts))))
+        )
         addresses = {
             text: ct.cast(getattr(loaded, f"part_{k}"), c_void_p).value or 0
             for k, text in enumerate(texts)
@@ -60,7 +62,8 @@ class Code:
         self._addresses, self._loaded = addresses, loaded
         self.seconds = time.perf_counter() - began
         self.entries = tuple(
-            ct.cast(getattr(self._tools, name), c_void_p) for name in ("blocks_first", "blocks_second")
+            ct.cast(getattr(self._tools, name), c_void_p)
+            for name in ("blocks_first", "blocks_second")
         )
 
     def functions(self) -> tuple[FunctionsData, Any]:
@@ -182,5 +185,3 @@ def _files(texts: list[str]) -> dict[str, str]:
     if lines or not files:
         write()
     return files
-
-

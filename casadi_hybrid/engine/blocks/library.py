@@ -97,7 +97,7 @@ class Graph:
     """A function as values, numbered in the order they are computed; see ``c/blocks.h``.
 
     Attributes:
-        op, a, b: of each value; a leaf has op < 0, and in ``a`` its place among inputs or constants.
+        op, a, b: of each value; a leaf has op < 0, and in ``a`` its place among its like.
         uses: how often it is read.
         constants: the different ones.
         result: the value of each nonzero of the outputs; -1 where that is zero.
@@ -140,8 +140,8 @@ def graph_of(function: ca.Function) -> Graph:
         np.empty(2 * table, np.int32), op, a, b, pool, ct.byref(count), result,
     )  # fmt: skip
     call(tools().blocks_uses, values, op, a, b, int(result.size), result, uses)
-    known = (array[:values].copy() for array in (op, a, b, uses))
-    return Graph(*known, pool[: count.value].copy(), result, tuple(sizes))
+    op, a, b, uses = (array[:values].copy() for array in (op, a, b, uses))
+    return Graph(op, a, b, uses, pool[: count.value].copy(), result, tuple(sizes))
 
 
 def power_of_two(least: int) -> int:

@@ -14,6 +14,7 @@ from casadi_hybrid.engine.blocks.code import part_code
 from casadi_hybrid.engine.blocks.library import Graph, Ints, UntranslatedError, graph_of
 from casadi_hybrid.engine.blocks.partition import MOST, Partition, partition
 
+
 class RunData(ct.Structure):
     """``blocks_run`` of ``c/blocks.h``."""
 

@@ -6,7 +6,6 @@ import warnings
 
 from casadi_hybrid.basics.arrays import changed
 from casadi_hybrid.basics.errors import CompilerWarning
-from casadi_hybrid.casadi_api.options import BACKGROUND, NlpOptions
 from casadi_hybrid.engine.blocks.compiled import Compiled, compile_functions
 from casadi_hybrid.engine.library import engine
 from casadi_hybrid.engine.warm import why_not
@@ -14,6 +13,8 @@ from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
 
 INTERPRETED, COMPILED = "interpreted", "compiled"
+BACKGROUND = "background"
+"""The wish for what is compiled while interpreted functions serve."""
 
 
 def for_machine_code(problem: Problem) -> Problem:
@@ -26,16 +27,19 @@ def for_machine_code(problem: Problem) -> Problem:
     return changed(problem) if _taken(problem) else problem.compiled()
 
 
-def machine_code(problem: Problem, options: NlpOptions) -> Compiled | None:
+def machine_code(problem: Problem, wish: bool | str) -> Compiled | None:
     """The functions of a problem as machine code for the engine, or on the way to it.
 
     None where that was not asked for, or the engine does not take the problem.
+
+    Args:
+        problem: made by :func:`for_machine_code`.
+        wish: whether to compile; :data:`BACKGROUND` is not to wait for it.
 
     Warns:
         CompilerWarning: where it cannot be had and was asked for at once; the note of what comes
             back says why in any case.
     """
-    wish = options.machine_code
     if not wish or not _taken(problem):
         return None
     found = compile_functions(problem, wish == BACKGROUND)
