@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.engine.blocks.compiled import Code, Compiled
+from casadi_hybrid.engine.blocks.compiled import ARRIVED, Code, Compiled
 from casadi_hybrid.engine.cold import Cold
 from casadi_hybrid.engine.plan import Plan
 from casadi_hybrid.engine.solved import Solved
@@ -133,7 +133,7 @@ class Workspace:
     def called(self) -> tuple[str, str]:
         """Which functions runs call, and why not compiled ones where they were asked for."""
         if self._awaited is not None:
-            return "interpreted", self._awaited.note
+            return "interpreted", self._awaited.note or ARRIVED
         return ("compiled" if self._compiled else "interpreted"), ""
 
     def _serve(self, code: Code) -> None:

@@ -24,6 +24,9 @@ from casadi_hybrid.problem.problem import Problem
 
 _FILE = 2_000_000  # characters of one C file
 
+ARRIVED = "they were being compiled"
+"""The note of a run that had begun when they came."""
+
 
 class FunctionsData(ct.Structure):
     """``blocks_functions`` of ``c/blocks.h``."""

@@ -25,8 +25,8 @@ _METHODS = (
     "_ZNK6casadi8Function17instruction_inputEx",
     "_ZNK6casadi8Function18instruction_outputEx",
     "_ZNK6casadi8Function20instruction_constantEx",
-    "_ZdlPv",
 )
+_RELEASE = "_ZdlPv"  # operator delete
 Ints = NDArray[np.int32]
 Flags = NDArray[np.uint8]
 
@@ -197,6 +197,9 @@ def _methods() -> _CasadiData | None:
     try:
         library = ct.CDLL(ca._casadi.__file__)
         addresses = [ct.cast(getattr(library, name), c_void_p).value for name in _METHODS]
+        # As the loader resolves it: another allocator of the whole process comes first.
+        release = getattr(ct.CDLL(None), _RELEASE, None) or getattr(library, _RELEASE)
+        addresses.append(ct.cast(release, c_void_p).value)
     except (AttributeError, OSError):
         return None
     return _CasadiData(*addresses)

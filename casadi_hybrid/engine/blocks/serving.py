@@ -6,7 +6,7 @@ import warnings
 
 from casadi_hybrid.basics.arrays import changed
 from casadi_hybrid.basics.errors import CompilerWarning
-from casadi_hybrid.engine.blocks.compiled import Compiled, compile_functions
+from casadi_hybrid.engine.blocks.compiled import ARRIVED, Compiled, compile_functions
 from casadi_hybrid.engine.library import engine
 from casadi_hybrid.engine.warm import why_not
 from casadi_hybrid.problem.problem import Problem
@@ -65,7 +65,7 @@ def functions_of(
         whole = problem.functions.backend == COMPILED
         return (COMPILED if whole else INTERPRETED), ""
     if not ready:
-        return INTERPRETED, compiled.note or "they were being compiled"
+        return INTERPRETED, compiled.note or ARRIVED
     if result.engine != "c":
         return INTERPRETED, "the compiled ones are for the engine in C"
     return COMPILED, ""
