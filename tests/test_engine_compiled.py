@@ -13,10 +13,10 @@ from engine_cases import CASES, needs_engine, python_only, van_der_pol, warm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from casadi_hybrid import InputError, Problem, nlpsol
+from casadi_hybrid import InputError, Problem, Solver, nlpsol
 from casadi_hybrid.basics.errors import CompilerWarning
 from casadi_hybrid.engine.blocks import code, compiled, library, partition
-from casadi_hybrid.engine.blocks.compiled import Code, Compiled
+from casadi_hybrid.engine.blocks.compiled import Code, Compiled, compiled_of
 from casadi_hybrid.engine.blocks.library import UntranslatedError, graph_of
 from casadi_hybrid.engine.blocks.operations import FORMULAS, name_of
 from casadi_hybrid.engine.building.compiler import BuildError
@@ -229,6 +229,22 @@ def test_solves_have_the_same_bits(name: str) -> None:
         else:
             assert fast.stats()["functions_note"] == "the compiled ones are for the engine in C"
         numbers = case.moved({**case.numbers, **warm(found)}, found["x"], draws)
+
+
+def test_a_problem_that_wishes_it_is_compiled_for_the_engine() -> None:
+    case = van_der_pol()
+    plain, wishing = (Problem.from_nlp(case.nlp, compile=wish) for wish in (False, True))
+    names = {key: value for key, value in case.numbers.items() if key != "lam_g0"}
+    expected, found = (Solver(problem).solve(**names) for problem in (plain, wishing))
+    assert (found.x == expected.x).all()
+    assert found.engine == expected.engine == "c"
+    ready = compiled_of(Solver(wishing).problem)
+    assert ready is compiled_of(Solver(wishing).problem)
+    assert ready is not None
+    assert ready.code is not None
+    solver = nlpsol("s", "hybrid", wishing)
+    solver(**case.numbers)
+    assert solver.stats()["functions"] == "compiled"
 
 
 def test_many_at_once_threads_and_pickles() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import casadi as ca
@@ -142,6 +143,8 @@ def nlpsol(
     problem = _problem(nlp if chosen.helper_options is None else _behind(nlp, chosen), name, chosen)
     if chosen.expand and not chosen.postpone_expand:
         problem = _expanded(problem)
+    if problem.compile and not chosen.machine_code:
+        chosen = replace(chosen, compile=True)
     if chosen.machine_code:
         problem = for_machine_code(problem)
     return NlpSolver(name, problem, chosen)

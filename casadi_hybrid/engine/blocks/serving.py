@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from weakref import WeakKeyDictionary
 
-from casadi_hybrid.basics.arrays import changed
 from casadi_hybrid.basics.errors import CompilerWarning
 from casadi_hybrid.engine.blocks.compiled import ARRIVED, Compiled, compile_functions
 from casadi_hybrid.engine.library import engine
@@ -15,6 +15,7 @@ from casadi_hybrid.result import Result
 INTERPRETED, COMPILED = "interpreted", "compiled"
 BACKGROUND = "background"
 """The wish for what is compiled while interpreted functions serve."""
+_interpreted: WeakKeyDictionary[Problem, Problem] = WeakKeyDictionary()
 
 
 def for_machine_code(problem: Problem) -> Problem:
@@ -24,7 +25,12 @@ def for_machine_code(problem: Problem) -> Problem:
     asked for it. Elsewhere the same problem with whole functions that CasADi writes in C, with a
     warning where there is no compiler.
     """
-    return changed(problem) if _taken(problem) else problem.compiled()
+    if not problem.compile:
+        return problem.interpreted() if _taken(problem) else problem.compiled()
+    known = _interpreted.get(problem)  # its solvers share what is built
+    if known is None:
+        known = _interpreted[problem] = problem.interpreted()
+    return known if _taken(known) else problem
 
 
 def machine_code(problem: Problem, wish: bool | str) -> Compiled | None:
