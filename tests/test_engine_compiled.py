@@ -114,6 +114,7 @@ def test_cuts_and_chunks_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     functions = functions_of(horizon(3, "single"))
     monkeypatch.setattr(code, "CHUNK", 60)
     same_at_random(Code(*functions), functions)
+    monkeypatch.setattr(compiled, "_FILE", 2000)  # and several files
     for limit in ("LARGE", "MOST", "MOST_ALONE"):
         monkeypatch.setattr(partition, limit, 20)
     pieces = Code(*functions)
@@ -229,6 +230,18 @@ def test_solves_have_the_same_bits(name: str) -> None:
         else:
             assert fast.stats()["functions_note"] == "the compiled ones are for the engine in C"
         numbers = case.moved({**case.numbers, **warm(found)}, found["x"], draws)
+
+
+@pytest.mark.parametrize("rows", [False, True])
+@pytest.mark.parametrize("linear", [False, True])
+def test_little_problems(linear: bool, rows: bool) -> None:
+    """Without rows or parameters, with a Hessian without entries."""
+    x = ca.SX.sym("x", 3)
+    nlp = {"x": x, "f": ca.sum1(x) if linear else ca.sumsqr(x - 1)} | ({"g": x} if rows else {})
+    bounds = {"lbx": 0.0} | ({"lbg": 0.25} if rows else {})
+    plain, fast = (nlpsol("s", "hybrid", nlp, {"compile": wish}) for wish in (False, True))
+    assert (plain(**bounds)["x"].full() == fast(**bounds)["x"].full()).all()
+    assert fast.stats()["functions"] == "compiled"
 
 
 def test_a_problem_that_wishes_it_is_compiled_for_the_engine() -> None:
