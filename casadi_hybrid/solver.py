@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from casadi_hybrid.attempts.solve import Automatic
 from casadi_hybrid.attempts.warm import read_start
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import as_vector, count, is_callable, positive
 from casadi_hybrid.call import Call
+from casadi_hybrid.engine.blocks.serving import for_machine_code, machine_code
 from casadi_hybrid.iterations import Iteration
 from casadi_hybrid.methods import make_method
 from casadi_hybrid.point.residuals import Tolerances
@@ -74,8 +76,11 @@ class Solver:
             raise InputError(f"problem must be a Problem, got {type(problem).__name__}")
         if tol is not None:
             positive(tol, "tol")
-        self.problem = problem
         self.method = make_method(method, options)
+        if problem.compile and isinstance(self.method, Automatic):
+            problem = for_machine_code(problem)
+            machine_code(problem, True)
+        self.problem = problem
         known = self.method.limits
         kinds = (tol_feasibility, tol_stationarity, tol_complementarity)
         common = known.tolerances.feasibility if tol is None else tol

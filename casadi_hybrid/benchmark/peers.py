@@ -66,7 +66,7 @@ class Setting:
             return ca.nlpsol("solver", self.plugin, program.nlp, options)
         with warnings.catch_warnings():
             warnings.simplefilter("error", CompilerWarning)
-            return nlpsol("solver", OURS, program.nlp, options | {"jit": compiled})
+            return nlpsol("solver", OURS, program.nlp, options | {"compile": compiled})
 
 
 # --- IPOPT: https://coin-or.github.io/Ipopt/OPTIONS.html ------------------------------------------

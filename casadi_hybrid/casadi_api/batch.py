@@ -192,9 +192,17 @@ def _alone(runner: Runner, one: Numbers, warm: Result | None) -> Run:
 class _Runs(Sequence[AnyRun]):
     """The runs of a batch; what C has solved is looked at where it is asked for."""
 
-    def __init__(self, runner: Runner, rows: Rows, places: Any, others: dict[int, Run]) -> None:
+    def __init__(
+        self,
+        runner: Runner,
+        rows: Rows,
+        places: Any,
+        others: dict[int, Run],
+        called: tuple[str, str],
+    ) -> None:
         self._runner, self._rows = runner, rows
         self._places_in, self._places_out = places
+        self._called = called
         self._made: dict[int, AnyRun] = dict(others)
 
     def __len__(self) -> int:
@@ -208,7 +216,9 @@ class _Runs(Sequence[AnyRun]):
             assert solved is not None
             numbers = self._rows.numbers[k]
             problem, options = self._runner.problem, self._runner.options
-            found = self._made[k] = QuickRun(problem, options, numbers, self._places_in, solved)
+            found = self._made[k] = QuickRun(
+                problem, options, numbers, self._places_in, solved, self._called
+            )
         return found
 
 
@@ -233,7 +243,7 @@ def _over_threads(
     crew: Crew | None = runner.crew
     if crew is None or crew.plan is not space.plan:
         gradient = problem.parameter_gradient
-        crew = runner.crew = Crew(engine, space.plan, problem.functions, gradient)
+        crew = runner.crew = Crew(engine, space.plan, problem.functions, gradient, runner.compiled)
     crew.solve(rows, runner.options.limits, threads)
     others: dict[int, Run] = {}
     success = rows.in_c()
@@ -244,7 +254,7 @@ def _over_threads(
         success[k] = run.result.success
         for name, value in zip(OUTPUTS, runner.outputs(run.result, one.p), strict=True):
             rows.outputs[k, space.places_out[name]] = value.full().ravel()
-    runs = _Runs(runner, rows, places, others)
+    runs = _Runs(runner, rows, places, others, crew.called)
     runner.note(runs[-1])
     rows.outputs.setflags(write=False)  # results look at them
     columns = {name: rows.outputs[:, space.places_out[name]].T for name in OUTPUTS}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import casadi as ca
@@ -10,6 +11,7 @@ import casadi as ca
 from casadi_hybrid.basics.errors import InputError, last_line
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.solver import NlpSolver
+from casadi_hybrid.engine.blocks.serving import for_machine_code
 from casadi_hybrid.problem.problem import Problem
 
 
@@ -74,8 +76,12 @@ def nlpsol(
             postpone_expand                   False    with ``expand``: derive in MX first, which
                                                        keeps the derivatives that a Function of the
                                                        graph brings along
-            jit                               False    compile the functions by the system's C
-                                                       compiler
+            compile                           False    compile the functions by the system's C
+                                                       compiler: what repeats in them, as the
+                                                       stages of a horizon do, once. By
+                                                       ``"background"`` the interpreted ones serve
+                                                       until the others are there
+            jit                               False    CasADi's word for ``compile``
             warm                              True     begin with the multipliers lam_x0 and lam_g0
                                                        where a call gives them; without it, and with
                                                        ``ipopt.warm_start_init_point`` "no", they
@@ -137,6 +143,10 @@ def nlpsol(
     problem = _problem(nlp if chosen.helper_options is None else _behind(nlp, chosen), name, chosen)
     if chosen.expand and not chosen.postpone_expand:
         problem = _expanded(problem)
+    if problem.compile and not chosen.machine_code:
+        chosen = replace(chosen, compile=True)
+    if chosen.machine_code:
+        problem = for_machine_code(problem)
     return NlpSolver(name, problem, chosen)
 
 
@@ -170,9 +180,9 @@ def _problem(nlp: Mapping[str, Any] | Problem, name: str, options: NlpOptions) -
             )
         if not options.derivatives.plain:
             nlp = nlp.with_derivatives(options.derivatives)
-        return nlp.compiled() if options.jit else nlp
+        return nlp
     return Problem.from_nlp(
-        nlp, name=name, constraint_names=names[0], variable_names=names[1], compile=options.jit,
+        nlp, name=name, constraint_names=names[0], variable_names=names[1],
         derivatives=options.derivatives,
     )  # fmt: skip
 

@@ -13,6 +13,7 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import count, positive
 from casadi_hybrid.casadi_api.callbacks import RecordCallback, check_callback
 from casadi_hybrid.casadi_api.foreign import RESIDUAL_TOL, translate
+from casadi_hybrid.engine.blocks.serving import BACKGROUND
 from casadi_hybrid.point.residuals import Tolerances
 from casadi_hybrid.problem.derivatives import Derivatives
 from casadi_hybrid.stopping import Limits
@@ -55,6 +56,7 @@ class NlpOptions:
     expand: bool = False
     postpone_expand: bool = False
     jit: bool = False
+    compile: bool | str = False
     warm: bool = True
     hessian_approximation: str | None = None
     hess_lag: ca.Function | None = None
@@ -77,6 +79,8 @@ class NlpOptions:
         positive(self.divergence, "divergence")
         for name in _FLAGS:
             _flag(self, name)
+        if self.compile != BACKGROUND:
+            _flag(self, "compile")
         if not isinstance(self.log, bool):
             count(self.log, "log")
         self.derivatives  # noqa: B018  refuses what is wrong
@@ -112,6 +116,11 @@ class NlpOptions:
         return not (told or self.warn_initial_bounds)
 
     @property
+    def machine_code(self) -> bool | str:
+        """Whether functions are to be compiled; ``"background"``: without waiting for it."""
+        return self.compile or self.jit
+
+    @property
     def limits(self) -> Limits:
         """Tolerances and limits of the solve."""
         each = self.residual_tol
@@ -125,5 +134,6 @@ def _flag(options: NlpOptions, name: str) -> None:
     """Make True and False of one option, given as such or, as many scripts do, as 1 and 0."""
     value = getattr(options, name)
     if not isinstance(value, bool | int) or value not in (0, 1):
-        raise InputError(f"{name} must be True or False, got {value!r}")
+        words = f"True, False or {BACKGROUND!r}" if name == "compile" else "True or False"
+        raise InputError(f"{name} must be {words}, got {value!r}")
     object.__setattr__(options, name, bool(value))

@@ -44,10 +44,11 @@ class QuickRun:
         inputs: Vector,
         places: Mapping[str, slice],
         found: Solved,
+        functions: tuple[str, str] = ("interpreted", ""),
     ) -> None:
         self._problem, self._options, self._found = problem, options, found
         inputs.setflags(write=False)
-        self._inputs, self._places = inputs, places
+        self._inputs, self._places, self._functions = inputs, places, functions
 
     @cached_property
     def result(self) -> Result:
@@ -64,7 +65,7 @@ class QuickRun:
     def stats(self) -> dict[str, Any]:
         """The statistics; processor time is wall time, since nothing else happens in C."""
         result = self.result
-        return casadi_stats(result, self._watch, None, result.elapsed)
+        return casadi_stats(result, self._watch, None, result.elapsed, self._functions)
 
 
 class Quick:
@@ -102,7 +103,9 @@ class Quick:
             if outputs is not None and external.status == SOLVED:
                 self._engine.use(space)
                 inputs, found = space.numbers_in.copy(), space.solved()
-                run = QuickRun(self._problem, self._options, inputs, space.places_in, found)
+                run = QuickRun(
+                    self._problem, self._options, inputs, space.places_in, found, space.called
+                )
                 return {name: outputs[name] for name in FUNCTION_OUTPUTS}, run
             if outputs is None or external.status != OTHER_PATTERN:
                 return None

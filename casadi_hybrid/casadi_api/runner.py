@@ -24,6 +24,7 @@ from casadi_hybrid.casadi_api.quick import Quick, QuickRun, quick_of
 from casadi_hybrid.casadi_api.stats import casadi_stats
 from casadi_hybrid.course.record import Watch
 from casadi_hybrid.engine.batch import Crew
+from casadi_hybrid.engine.blocks.serving import functions_of, machine_code
 from casadi_hybrid.engine.in_graph import Pool
 from casadi_hybrid.explain.diagnosis import listed
 from casadi_hybrid.problem.problem import Problem
@@ -76,6 +77,8 @@ class Runner:
         """Those who did the last of many solves at once."""
         self._pool: Pool | None = None
         self._calls = 0  # solves in graphs at the time of the latest run
+        self.compiled = machine_code(problem, options.machine_code)
+        """The functions as machine code, where they were asked for."""
 
     def solve(
         self, x0: Any, lam_x0: Any, lam_g0: Any, warm_start: Result | None, **others: Any
@@ -117,6 +120,8 @@ class Runner:
         watch = Watch(bounds, callback, int(options.log), options.divergence)
         began = time.process_time()
         raised: BaseException | None = None
+        compiled = self.compiled
+        ready = compiled is not None and compiled.code is not None
         try:
             result = self._solver.run(Call(numbers, self._limits, warm, watch=watch))
         except KeyboardInterrupt as error:
@@ -125,7 +130,8 @@ class Runner:
                 raise
             result, raised = error.result, error
         watch.hold(result.iterations)
-        stats = casadi_stats(result, watch, callback, time.process_time() - began)
+        said = functions_of(problem, result, compiled, ready)
+        stats = casadi_stats(result, watch, callback, time.process_time() - began, said)
         if raised is None and callback is not None:
             raised = callback.raised
         if raised is None and not result.success and result.error is not None:
@@ -264,13 +270,14 @@ class Runner:
     def __getstate__(self) -> dict[str, Any]:
         kept = dict(self.__dict__)
         del kept["_of_thread"]
-        kept["_latest"] = kept["crew"] = kept["_pool"] = None
+        kept["_latest"] = kept["crew"] = kept["_pool"] = kept["compiled"] = None
         kept["_calls"] = 0
         return kept
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         self.__dict__.update(kept)
         self._of_thread = threading.local()
+        self.compiled = machine_code(self.problem, self.options.machine_code)
 
 
 def _parting(n: int, m: int, n_p: int) -> ca.Function:

@@ -54,7 +54,11 @@ def return_status(result: Result) -> str:
 
 
 def casadi_stats(
-    result: Result, watch: Watch, callback: StepCallback | None, process_time: float
+    result: Result,
+    watch: Watch,
+    callback: StepCallback | None,
+    process_time: float,
+    functions: tuple[str, str],
 ) -> dict[str, Any]:
     """Return a fresh dictionary under the keys of CasADi's ``stats()``.
 
@@ -63,7 +67,8 @@ def casadi_stats(
 
     f, ∇f, g and J_g come from one fused call. Their four counts are equal, and its seconds stand
     under ``nlp_jac_g``: the other three come with it and have none of their own. Processor time is
-    measured for the whole solve, and each part has its share by wall time.
+    measured for the whole solve, and each part has its share by wall time. ``functions`` is
+    ``"interpreted"`` or ``"compiled"``, with a note why not where that was asked for.
     """
     first = int(result.evaluations.get("first", 0))
     wall = dict.fromkeys(_FUNCTIONS, 0.0)
@@ -81,6 +86,8 @@ def casadi_stats(
         "hessian": result.hessian,
         "engine": result.engine,
         "engine_note": result.engine_note,
+        "functions": functions[0],
+        "functions_note": functions[1],
         "kernel": result.kernel,
         "iter_count": result.iterations,
         "iterations": watch.lists,

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.engine.blocks.compiled import Compiled
 from casadi_hybrid.engine.plan import Plan
 from casadi_hybrid.engine.solved import Solved
 from casadi_hybrid.engine.structures import SOLVED, AnswerData, BatchData, SlopeData
@@ -70,9 +71,15 @@ class _Worker:
     """What one thread works with."""
 
     def __init__(
-        self, library: Any, plan: Plan, functions: Functions, gradient: ca.Function, evaluate: int
+        self,
+        library: Any,
+        plan: Plan,
+        functions: Functions,
+        gradient: ca.Function,
+        evaluate: int,
+        compiled: Compiled | None,
     ) -> None:
-        self.space = Workspace(library, plan, functions, evaluate)
+        self.space = Workspace(library, plan, functions, evaluate, compiled=compiled)
         self._buffer, self._kept = buffer_of(gradient, evaluate)
         evaluates = ct.cast(library.hybrid_buffered_slope, ct.c_void_p)
         self._slope = SlopeData(evaluates, ct.addressof(self._buffer))
@@ -91,10 +98,22 @@ class _Worker:
 class Crew:
     """Workers for one plan; several threads may ask at once."""
 
-    def __init__(self, engine: Engine, plan: Plan, functions: Functions, gradient: ca.Function):
+    def __init__(
+        self,
+        engine: Engine,
+        plan: Plan,
+        functions: Functions,
+        gradient: ca.Function,
+        compiled: Compiled | None,
+    ) -> None:
         self.plan = plan
-        self._make = (engine.library, plan, functions, gradient, engine.evaluate)
+        self._make = (engine.library, plan, functions, gradient, engine.evaluate, compiled)
         self._idle: list[_Worker] = []
+
+    @property
+    def called(self) -> tuple[str, str]:
+        """Which functions the last solves have called, see :attr:`Workspace.called`."""
+        return self._idle[-1].space.called
 
     def solve(self, rows: Rows, limits: Limits, threads: int) -> None:
         """Solve all rows by so many threads, of which the asking one is the first.

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.engine.blocks.compiled import ARRIVED, Code, Compiled
 from casadi_hybrid.engine.cold import Cold
 from casadi_hybrid.engine.plan import Plan
 from casadi_hybrid.engine.solved import Solved
@@ -53,6 +54,7 @@ class Workspace:
         plan: of the problem, for bounds of certain kinds.
         functions: of the problem.
         evaluate: :func:`trigger`.
+        compiled: the same functions as machine code, which serve once they are there.
 
     Attributes:
         plan: as given.
@@ -63,7 +65,14 @@ class Workspace:
         addresses: of what a run of the warm mode is handed, and of it.
     """
 
-    def __init__(self, library: Any, plan: Plan, functions: Functions, evaluate: int) -> None:
+    def __init__(
+        self,
+        library: Any,
+        plan: Plan,
+        functions: Functions,
+        evaluate: int,
+        compiled: Compiled | None = None,
+    ) -> None:
         data = plan.data
         n, m, J = data.n_x, data.n_g, data.nnz_J
         self.plan = plan
@@ -87,6 +96,7 @@ class Workspace:
             ct.addressof(self._buffers),
             ct.cast(library.hybrid_now, ct.c_void_p),
         )
+        self._awaited, self._compiled = compiled, False
         self._doubles = np.empty(max(1, plan.doubles))
         self._ints = np.empty(max(1, plan.ints), dtype=np.int32)
         self._warm, self._library = library.hybrid_warm, library
@@ -118,12 +128,30 @@ class Workspace:
             inputs["lam_x0"][:], inputs["lam_g0"][:] = start.lam_x, start.lam_g
 
     def limit(self, limits: Limits) -> None:
-        """Set the tolerances of the runs to come."""
+        """Set the tolerances of the runs to come; called before each, so it is no part of one."""
+        if self._awaited is not None and self._awaited.code is not None:
+            self._serve(self._awaited.code)
         data, tolerances = self._numbers, limits.tolerances
         data.tol, data.max_iter = limits.scaled_tol, min(limits.max_iter, _MOST)
         data.feasibility = tolerances.feasibility
         data.stationarity = tolerances.stationarity
         data.complementarity = tolerances.complementarity
+
+    @property
+    def called(self) -> tuple[str, str]:
+        """Which functions runs call, and why not compiled ones where they were asked for."""
+        if self._awaited is not None:
+            return "interpreted", self._awaited.note or ARRIVED
+        return ("compiled" if self._compiled else "interpreted"), ""
+
+    def _serve(self, code: Code) -> None:
+        """Have the functions called as machine code from now on."""
+        data, kept = code.functions()
+        self._kept.append((data, kept))
+        functions = self._functions
+        functions.first, functions.second = code.entries
+        functions.self = ct.addressof(data)
+        self._awaited, self._compiled = None, True
 
     def begin_with(self, sides: WorkingSet | None) -> None:
         """Set the working set of the next run, which has to be kept until then."""

@@ -65,7 +65,8 @@ class Problem:
         name: name of the problem, used in tables.
         compile: compile the generated functions with the system's C compiler; without one the
             interpreted functions are used and a
-            :class:`~casadi_hybrid.basics.errors.CompilerWarning` says so.
+            :class:`~casadi_hybrid.basics.errors.CompilerWarning` says so. Under the default method
+            what repeats in them, as the stages of a horizon do, is compiled once.
         lbx, ubx, lbg, ubg: default bounds: a number, n numbers (of x) or as many as g has rows,
             or a mapping from names of blocks to their numbers. Rows of h have none to give.
         x0, p0, lam_x0, lam_g0: default numbers of a solve: n, n_p, n and m of them, a single one,
@@ -307,6 +308,13 @@ class Problem:
         if self.oracle is not None:
             return self
         return changed(self, compile=True, functions=self.functions.compiled())
+
+    def interpreted(self) -> Problem:
+        """The same problem without ``compile``, an object of its own."""
+        made = changed(self, compile=False)
+        if self.compile:
+            made.__dict__.pop("functions", None)
+        return made
 
     def expanded(self) -> Problem:
         """The same problem in SX, with functions of its own.

@@ -1,0 +1,36 @@
+/* Evaluation: parts in the order of their phases, each kind in a loop of its own. */
+#include <string.h>
+
+#include "blocks.h"
+
+static int evaluated(const blocks_function *function, const double *const *values, int count,
+                     double *out) {
+    double *v = function->v;
+    for (int i = 0; i < count; i++)
+        if (function->sizes[i]) {
+            memcpy(v, values[i], (size_t)function->sizes[i] * sizeof(double));
+            v += function->sizes[i];
+        }
+    v = function->v;
+    for (long long k = 0; k < function->n_runs; k++) {
+        const blocks_run *run = &function->runs[k];
+        run->part(run->count, run->at, run->shared, v, out, function->own);
+    }
+    for (long long k = 0; k < function->n_copies; k++) out[function->to[k]] = v[function->from[k]];
+    return 0;
+}
+
+int blocks_first(void *self, const double *x, const double *p, double *out) {
+    const double *values[2];
+    values[0] = x;
+    values[1] = p;
+    return evaluated(&((blocks_functions *)self)->first, values, 2, out);
+}
+
+int blocks_second(void *self, const double *x, const double *lam_g, const double *p, double *out) {
+    const double *values[3];
+    values[0] = x;
+    values[1] = lam_g;
+    values[2] = p;
+    return evaluated(&((blocks_functions *)self)->second, values, 3, out);
+}

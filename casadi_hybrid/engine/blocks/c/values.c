@@ -1,0 +1,80 @@
+/* Registers become values, each computed once. */
+#include <string.h>
+
+#include "blocks.h"
+
+static uint64_t mixed(uint64_t h, uint64_t more) {
+    h = (h ^ more) * UINT64_C(0x9E3779B97F4A7C15);
+    return h ^ (h >> 29);
+}
+
+/* The value with this operation and these operands: a known one, or a new one at the end. */
+static int found(int o, int x, int y, int *count, int *op, int *a, int *b, uint64_t mask,
+                 int *table) {
+    uint64_t h = mixed(mixed(mixed(1, (uint32_t)o), (uint32_t)x), (uint32_t)y);
+    for (uint64_t at = h & mask;; at = (at + 1) & mask) {
+        int v = table[at];
+        if (v < 0) {
+            v = table[at] = (*count)++;
+            op[v] = o;
+            a[v] = x;
+            b[v] = y;
+            return v;
+        }
+        if (op[v] == o && a[v] == x && b[v] == y) return v;
+    }
+}
+
+/* The place of a constant in the pool, by its bits. */
+static int pooled(double c, int *constants, double *pool, uint64_t mask, int *table) {
+    uint64_t bits;
+    memcpy(&bits, &c, sizeof bits);
+    for (uint64_t at = mixed(7, bits) & mask;; at = (at + 1) & mask) {
+        int k = table[at];
+        if (k < 0) {
+            k = table[at] = (*constants)++;
+            pool[k] = c;
+            return k;
+        }
+        if (!memcmp(&pool[k], &c, sizeof c)) return k;
+    }
+}
+
+long long blocks_values(long long n, const int *operation, const int *in0, const int *in1,
+                        const int *out0, const int *out1, const double *constant,
+                        const blocks_special *special, const int *in_at, const int *out_at,
+                        int *registers, long long table_size, int *table, int *op, int *a, int *b,
+                        double *pool, int *constants, int *result) {
+    uint64_t mask = (uint64_t)table_size - 1;
+    int *of_pool = table + table_size, count = 0;
+    for (long long k = 0; k < 2 * table_size; k++) table[k] = -1;
+    *constants = 0;
+    for (long long k = 0; k < n; k++) {
+        int o = operation[k];
+        if (o == special->output) {
+            result[out_at[out0[k]] + out1[k]] = registers[in0[k]];
+        } else if (o == special->input) {
+            registers[out0[k]] = found(LEAF_INPUT, in_at[in0[k]] + in1[k], -1, &count, op, a, b,
+                                       mask, table);
+        } else if (o == special->constant) {
+            int at = pooled(constant[k], constants, pool, mask, of_pool);
+            registers[out0[k]] = found(LEAF_CONSTANT, at, -1, &count, op, a, b, mask, table);
+        } else {
+            int x = registers[in0[k]], y = in1[k] < 0 ? -1 : registers[in1[k]];
+            registers[out0[k]] = found(o, x, y, &count, op, a, b, mask, table);
+        }
+    }
+    return count;
+}
+
+void blocks_uses(long long n, const int *op, const int *a, const int *b, long long outputs,
+                 const int *result, int *uses) {
+    memset(uses, 0, (size_t)n * sizeof(int));
+    for (long long k = 0; k < outputs; k++)
+        if (result[k] >= 0) uses[result[k]]++;
+    for (long long v = n - 1; v >= 0; v--) {
+        if (!uses[v] || op[v] < 0) continue;
+        uses[a[v]]++;
+        if (b[v] >= 0) uses[b[v]]++;
+    }
+}

@@ -1,0 +1,205 @@
+"""The C of this room, built once a machine, and the graph of a Function as arrays."""
+
+from __future__ import annotations
+
+import ctypes as ct
+import os
+import threading
+from ctypes import c_int, c_longlong, c_void_p
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from numpy.typing import NDArray
+
+from casadi_hybrid.engine.blocks.operations import CONSTANT, FORMULAS, INPUT, OUTPUT, name_of
+from casadi_hybrid.engine.building.build import Sources, load
+
+_FOLDER = Path(__file__).with_name("c")
+_CHECKED = 40  # instructions that are read both ways
+_METHODS = (
+    "_ZNK6casadi8Function14instruction_idEx",
+    "_ZNK6casadi8Function17instruction_inputEx",
+    "_ZNK6casadi8Function18instruction_outputEx",
+    "_ZNK6casadi8Function20instruction_constantEx",
+)
+_RELEASE = "_ZdlPv"  # operator delete
+Ints = NDArray[np.int32]
+Flags = NDArray[np.uint8]
+
+
+class UntranslatedError(ValueError):
+    """A function cannot become machine code here; the message says why."""
+
+
+class _CasadiData(ct.Structure):
+    """``blocks_casadi``."""
+
+    _fields_ = [(name, c_void_p) for name in ("id", "input", "output", "constant", "release")]
+
+
+class _SpecialData(ct.Structure):
+    """``blocks_special``."""
+
+    _fields_ = [(name, c_int) for name in ("constant", "input", "output")]
+
+
+_SPECIAL = _SpecialData(CONSTANT, INPUT, OUTPUT)
+
+
+class _Tools:
+    """The library of this process, built or found in the cache at its first use."""
+
+    def __init__(self) -> None:
+        self._found: Any = None
+        self._unlock()
+        # A child forked off while another thread builds would wait for that thread for ever.
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._unlock)
+
+    def _unlock(self) -> None:
+        self._lock = threading.Lock()
+
+    def __call__(self) -> Any:
+        with self._lock:
+            if self._found is None:
+                files = {path.name: path.read_text("utf-8") for path in _FOLDER.glob("*.[ch]")}
+                self._found = load(Sources("hybrid_blocks", files))[0]
+                for name in ("blocks_values", "blocks_kinds"):
+                    getattr(self._found, name).restype = c_longlong
+            return self._found
+
+
+tools = _Tools()
+"""The loaded library. Raises BuildError where it cannot be built."""
+
+
+def call(function: Any, *arguments: Any) -> int:
+    """Call C with arrays by their address, numbers as ``long long`` where they are Python's."""
+    return int(
+        function(
+            *(
+                c_void_p(one.ctypes.data) if isinstance(one, np.ndarray)
+                else c_longlong(one) if isinstance(one, int)
+                else one
+                for one in arguments
+            )
+        )
+        or 0
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A function as values, numbered in the order they are computed; see ``c/blocks.h``.
+
+    Attributes:
+        op, a, b: of each value; a leaf has op < 0, and in ``a`` its place among its like.
+        uses: how often it is read.
+        constants: the different ones.
+        result: the value of each nonzero of the outputs; -1 where that is zero.
+        sizes: nonzeros of each input.
+    """
+
+    op: Ints
+    a: Ints
+    b: Ints
+    uses: Ints
+    constants: NDArray[np.float64]
+    result: Ints
+    sizes: tuple[int, ...]
+
+
+def graph_of(function: ca.Function) -> Graph:
+    """Read a function in scalar operations.
+
+    Raises:
+        UntranslatedError: where it has none, or one without C.
+        BuildError: where the C of this room cannot be built.
+    """
+    if not function.is_a("SXFunction"):
+        raise UntranslatedError(f"the function {function.name()!r} has no scalar form")
+    read = _read(function)
+    operation = read[0]
+    for found in np.unique(operation).tolist():
+        if found not in FORMULAS and found not in (CONSTANT, INPUT, OUTPUT):
+            raise UntranslatedError(f"the operation {name_of(found)} is left to CasADi")
+    n = max(1, operation.size)
+    sizes = [function.nnz_in(i) for i in range(function.n_in())]
+    outputs = [function.nnz_out(i) for i in range(function.n_out())]
+    op, a, b, uses = (np.zeros(n, np.int32) for _ in range(4))
+    result = np.full(sum(outputs), -1, np.int32)
+    pool, count = np.zeros(n), c_int()
+    table = power_of_two(2 * n)
+    values = call(
+        tools().blocks_values, int(operation.size), *read, ct.byref(_SPECIAL), _begins(sizes),
+        _begins(outputs), np.zeros(max(1, function.sz_w()), np.int32), table,
+        np.empty(2 * table, np.int32), op, a, b, pool, ct.byref(count), result,
+    )  # fmt: skip
+    call(tools().blocks_uses, values, op, a, b, int(result.size), result, uses)
+    op, a, b, uses = (array[:values].copy() for array in (op, a, b, uses))
+    return Graph(op, a, b, uses, pool[: count.value].copy(), result, tuple(sizes))
+
+
+def power_of_two(least: int) -> int:
+    """The least power of two that is not below."""
+    return 1 << max(4, (least - 1).bit_length())
+
+
+def _begins(sizes: list[int]) -> Ints:
+    return np.array([0, *accumulate(sizes)], np.int32)
+
+
+def _read(function: ca.Function) -> tuple[NDArray[Any], ...]:
+    """Operations, what each reads (two numbers) and writes (two), constants."""
+    n = int(function.n_instructions())
+    data = _methods()
+    if data is not None:
+        # Ten times the time of the rest goes into reading through Python.
+        checked = min(n, _CHECKED)
+        if all(map(np.array_equal, _by_c(function, data, checked), _by_python(function, checked))):
+            return _by_c(function, data, n)
+    return _by_python(function, n)
+
+
+def _by_c(function: ca.Function, data: _CasadiData, n: int) -> tuple[NDArray[Any], ...]:
+    arrays = [np.empty(n, np.int32) for _ in range(5)]
+    constant = np.empty(n)
+    call(
+        tools().blocks_read, ct.byref(data), c_void_p(int(function.this)), n,
+        ct.byref(_SPECIAL), *arrays, constant,
+    )  # fmt: skip
+    return (*arrays, constant)
+
+
+def _by_python(function: ca.Function, n: int) -> tuple[NDArray[Any], ...]:
+    def two(numbers: list[int]) -> tuple[int, int]:
+        first, second = [*numbers, -1, -1][:2]
+        return first, second
+
+    constant = np.zeros(n)
+    rows = np.full((n, 5), -1, np.int32)
+    for k in range(n):
+        operation = function.instruction_id(k)
+        rows[k, 0], rows[k, 3:] = operation, two(function.instruction_output(k))
+        if operation == CONSTANT:
+            constant[k] = function.instruction_constant(k)
+        else:
+            rows[k, 1:3] = two(function.instruction_input(k))
+    return (*(np.ascontiguousarray(rows[:, i]) for i in range(5)), constant)
+
+
+def _methods() -> _CasadiData | None:
+    """The methods of CasADi's Function, None where they have other names."""
+    try:
+        library = ct.CDLL(ca._casadi.__file__)
+        addresses = [ct.cast(getattr(library, name), c_void_p).value for name in _METHODS]
+        # As the loader resolves it: another allocator of the whole process comes first.
+        release = getattr(ct.CDLL(None), _RELEASE, None) or getattr(library, _RELEASE)
+        addresses.append(ct.cast(release, c_void_p).value)
+    except (AttributeError, OSError):
+        return None
+    return _CasadiData(*addresses)

@@ -1,0 +1,171 @@
+"""A function in parts: the C of its kinds, and the places that each part reads and writes."""
+
+from __future__ import annotations
+
+import ctypes as ct
+from ctypes import c_int, c_longlong, c_void_p
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from casadi_hybrid.engine.blocks.code import part_code
+from casadi_hybrid.engine.blocks.library import Graph, Ints, UntranslatedError, graph_of
+from casadi_hybrid.engine.blocks.partition import MOST, Partition, partition
+
+
+class RunData(ct.Structure):
+    """``blocks_run`` of ``c/blocks.h``."""
+
+    _fields_ = [
+        *((name, c_void_p) for name in ("part", "at", "shared")),
+        ("count", c_longlong),
+    ]
+
+
+class FunctionData(ct.Structure):
+    """``blocks_function``."""
+
+    _fields_ = [
+        ("runs", c_void_p),
+        ("n_runs", c_longlong),
+        *((name, c_void_p) for name in ("from_", "to")),
+        ("n_copies", c_longlong),
+        ("sizes", c_int * 3),
+        *((name, c_void_p) for name in ("v", "own")),
+    ]
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Parts of one kind, one after the other: the C of it, and where their places begin."""
+
+    text: str
+    at: Ints
+    shared: Ints
+    count: int
+
+
+class Staged:
+    """A function in parts.
+
+    Args:
+        function: in scalar operations.
+
+    Attributes:
+        texts: the C of each kind of part, with ``@`` in place of its name.
+        operations: of all these together.
+
+    Raises:
+        UntranslatedError: where it cannot be translated, or too little of it repeats.
+        BuildError: where the C of this room cannot be built.
+    """
+
+    def __init__(self, function: ca.Function) -> None:
+        graph = graph_of(function)
+        parts = partition(graph)
+        self.operations = parts.code
+        if self.operations > MOST:
+            raise UntranslatedError(
+                f"the function {function.name()!r} has {self.operations} operations that do not "
+                f"repeat, and at most {MOST} are compiled"
+            )
+        self.outputs, self._sizes = int(graph.result.size), graph.sizes
+        self._constants, self._own = graph.constants, 0
+        self._inputs = sum(graph.sizes)
+        self._runs: list[_Run] = []
+        self._copy(graph)
+        self._place(graph, parts)
+        self.texts = {run.text for run in self._runs}
+
+    def function(self, addresses: dict[str, int]) -> tuple[FunctionData, Any]:
+        """What C is handed, with memory of its own, and what has to be kept for as long.
+
+        Args:
+            addresses: of the compiled parts, by their text.
+        """
+        v, own = np.zeros(max(1, self._size)), np.zeros(max(1, self._own))
+        v[self._inputs : self._inputs + self._constants.size] = self._constants
+        runs = (RunData * max(1, len(self._runs)))()
+        for data, run in zip(runs, self._runs, strict=False):
+            data.part, data.count = addresses[run.text], run.count
+            data.at, data.shared = run.at.ctypes.data, run.shared.ctypes.data
+        made = FunctionData(
+            runs=ct.addressof(runs), n_runs=len(self._runs), from_=self._from.ctypes.data,
+            to=self._to.ctypes.data, n_copies=self._to.size, v=v.ctypes.data, own=own.ctypes.data,
+        )  # fmt: skip
+        for i, size in enumerate(self._sizes):
+            made.sizes[i] = size
+        return made, (v, own, runs, self)
+
+    def _copy(self, graph: Graph) -> None:
+        """Outputs that are inputs, constants or zero."""
+        result = graph.result
+        if (result < 0).any():
+            self._constants = np.append(self._constants, 0.0)
+        place = np.full(graph.op.size + 1, -1, np.int32)  # the last for zero
+        of_input, of_constant = graph.op == -1, graph.op == -2
+        place[:-1][of_input] = graph.a[of_input]
+        place[:-1][of_constant] = self._inputs + graph.a[of_constant]
+        place[-1] = self._inputs + self._constants.size - 1
+        self._to = np.flatnonzero(place[result] >= 0).astype(np.int32)
+        self._from = np.ascontiguousarray(place[result[self._to]])
+        self._leaves = place[:-1]
+
+    def _place(self, graph: Graph, parts: Partition) -> None:
+        """The order of the parts, and where each reads and writes."""
+        n_parts = parts.kind.size
+        turn = np.lexsort((np.arange(n_parts), parts.kind, parts.phase))
+        # What parts hand to each other lies in the order in which it is written.
+        values = np.concatenate([np.zeros(0, np.int32), *self._in_turn(parts, turn)])
+        handed = values[parts.elsewhere[values]]
+        begin = self._inputs + self._constants.size
+        place = self._leaves.copy()
+        place[handed] = begin + np.arange(handed.size, dtype=np.int32)
+        self._size = begin + handed.size
+        results = graph.result
+        by_value = np.argsort(results, kind="stable").astype(np.int32)
+        first_of = np.searchsorted(results[by_value], np.arange(graph.op.size))
+        rows = {
+            int(kind): self._kind(parts, turn, int(kind), place, by_value, first_of)
+            for kind in range(parts.first.size)
+        }
+        kinds = parts.kind[turn]
+        changes = np.flatnonzero(np.diff(kinds)) + 1
+        for a, b in zip([0, *changes.tolist()], [*changes.tolist(), n_parts], strict=True):
+            if b > a:
+                kind = int(kinds[a])
+                text, at, shared, done = rows[kind]
+                self._runs.append(_Run(text, at[done:], shared, b - a))
+                rows[kind] = text, at, shared, done + b - a
+
+    def _in_turn(self, parts: Partition, turn: Any) -> list[Ints]:
+        """The values of the parts in the order in which they are evaluated."""
+        sizes = parts.sizes[turn]
+        ends = np.cumsum(sizes)
+        within = np.arange(int(ends[-1]) if ends.size else 0) - np.repeat(ends - sizes, sizes)
+        return [parts.order[np.repeat(parts.begin[turn], sizes) + within]]
+
+    def _kind(
+        self, parts: Partition, turn: Any, kind: int, place: Ints, by_value: Ints, first_of: Any
+    ) -> tuple[str, Ints, Ints, int]:
+        """The C of a kind, its parts' places row by row, those that all share, and 0."""
+        mine = turn[parts.kind[turn] == kind]
+        head = int(parts.first[kind])
+        begin, end = int(parts.begin[head]), int(parts.begin[head + 1])
+        shape = parts.shape[begin:end]
+        slots = np.arange(parts.slot_begin[head + 1] - parts.slot_begin[head])
+        read = place[parts.slots[parts.slot_begin[mine][:, None] + slots]]
+        same = (read == read[0]).all(axis=0) & (mine.size > 1)
+        columns = [read[:, ~same]]
+        for i in np.flatnonzero(shape[:, 3]).tolist():
+            values = parts.order[parts.begin[mine] + i]
+            outputs, elsewhere = divmod(int(shape[i, 3]) - 1, 2)
+            columns.append(by_value[first_of[values][:, None] + np.arange(outputs)])
+            if elsewhere:
+                columns.append(place[values][:, None])
+        text, own = part_code(shape, same.tolist())
+        self._own = max(self._own, own)
+        at = np.ascontiguousarray(np.hstack(columns), dtype=np.int32)
+        return text, at, np.ascontiguousarray(read[0][same], dtype=np.int32), 0

@@ -1,0 +1,331 @@
+"""Functions as machine code: the bits of CasADi's interpreter, whatever repeats in them or not."""
+
+from __future__ import annotations
+
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import pytest
+from engine_cases import CASES, needs_engine, python_only, van_der_pol, warm
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from casadi_hybrid import InputError, Problem, Solver, nlpsol
+from casadi_hybrid.basics.errors import CompilerWarning
+from casadi_hybrid.engine.blocks import code, compiled, library, partition
+from casadi_hybrid.engine.blocks.compiled import Code, Compiled, compiled_of
+from casadi_hybrid.engine.blocks.library import UntranslatedError, graph_of
+from casadi_hybrid.engine.blocks.operations import FORMULAS, name_of
+from casadi_hybrid.engine.building.compiler import BuildError
+
+OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
+SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e-310, -1e300, np.inf, -np.inf, np.nan])
+
+
+@pytest.fixture(autouse=True)
+def core() -> None:
+    needs_engine()
+
+
+def same_bits(made: Code, which: int, function: ca.Function, *inputs: Any) -> None:
+    """The compiled function gives what the interpreted one gives at these numbers."""
+    buffer, evaluate = function.buffer()
+    arrays = [np.array(one, dtype=float) for one in inputs]
+    outputs = [np.zeros(function.nnz_out(i)) for i in range(function.n_out())]
+    for i, array in enumerate(arrays):
+        buffer.set_arg(i, array.data)
+    for i, array in enumerate(outputs):
+        buffer.set_res(i, array.data)
+    evaluate()
+    expected, found = np.concatenate(outputs), made.call(which, *arrays)
+    assert found.shape == expected.shape
+    # What a NaN looks like hangs on the order of two of them in a sum.
+    known = ~np.isnan(expected)
+    assert (np.isnan(found) == ~known).all()
+    assert (found[known].view(np.int64) == expected[known].view(np.int64)).all()
+
+
+def same_at_random(made: Code, functions: tuple[ca.Function, ca.Function], seed: int = 0) -> None:
+    draws = np.random.default_rng(seed)
+    for which, function in enumerate(functions):
+        for scale in (1e-3, 1.0, 30.0):
+            numbers = (
+                scale * draws.standard_normal(function.nnz_in(i)) for i in range(function.n_in())
+            )
+            same_bits(made, which, function, *numbers)
+
+
+def functions_of(nlp: dict[str, Any]) -> tuple[ca.Function, ca.Function]:
+    functions = Problem.from_nlp(nlp).functions
+    return functions.first, functions.with_hessian("curvature")
+
+
+def flow(x: ca.SX, u: ca.SX) -> ca.SX:
+    return ca.vertcat((1 - x[1] ** 2) * x[0] - x[1] + u, ca.sin(x[0]) * x[1])
+
+
+def step(x: ca.SX, u: ca.SX, h: Any) -> ca.SX:
+    first = flow(x, u)
+    return x + h * flow(x + h / 2 * first, u)
+
+
+def horizon(stages: int, how: str) -> dict[str, Any]:
+    """Problems whose stages are joined by different things."""
+    u, T, p = ca.SX.sym("u", stages), ca.SX.sym("T"), ca.SX.sym("p", 2)
+    X = ca.SX.sym("X", 2, stages + 1)
+    cost, variables, h = T + ca.sumsqr(u), [ca.vec(X), u, T], T / stages
+    rows = [X[:, 0] - p]
+    if how == "single":
+        x, variables = p, [u, T]
+        for k in range(stages):
+            x = step(x, u[k], h)
+            rows, cost = [*rows, x[0]], cost + ca.sumsqr(x)
+        rows = rows[1:]
+    elif how == "trapezoidal":
+        slopes = [flow(X[:, k], u[min(k, stages - 1)]) for k in range(stages + 1)]
+        rows += [X[:, k + 1] - X[:, k] - h / 2 * (slopes[k] + slopes[k + 1]) for k in range(stages)]
+        cost += ca.sumsqr(ca.vec(X))
+    else:
+        rows += [X[:, k + 1] - step(X[:, k], u[k], h) for k in range(stages)]
+        cost += ca.sumsqr(ca.vec(X)) + ca.sumsqr(u[1:] - u[:-1])
+    return {"x": ca.vertcat(*variables), "p": p, "f": cost, "g": ca.vertcat(*rows)}
+
+
+@pytest.mark.parametrize("how", ["multiple", "trapezoidal", "single"])
+def test_stages_are_compiled_once(how: str) -> None:
+    functions = functions_of(horizon(4 if how == "single" else 30, how))
+    made = Code(*functions)
+    same_at_random(made, functions)
+    if how != "single":  # whose derivatives grow with the horizon
+        operations = sum(function.n_instructions() for function in functions)
+        assert sum(staged.operations for staged in made._staged) < operations / 10
+
+
+def test_what_is_compiled_does_not_hang_on_the_horizon() -> None:
+    made = [Code(*functions_of(horizon(stages, "multiple"))) for stages in (64, 128)]
+    assert made[1].library.cached
+    assert made[0].library.path == made[1].library.path
+
+
+def test_cuts_and_chunks_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    functions = functions_of(horizon(3, "single"))
+    monkeypatch.setattr(code, "CHUNK", 60)
+    same_at_random(Code(*functions), functions)
+    monkeypatch.setattr(compiled, "_FILE", 2000)  # and several files
+    for limit in ("LARGE", "MOST", "MOST_ALONE"):
+        monkeypatch.setattr(partition, limit, 20)
+    pieces = Code(*functions)
+    same_at_random(pieces, functions)
+    assert all(staged.operations < 400 for staged in pieces._staged)
+
+
+def test_each_operation_is_casadis() -> None:
+    x, p, lam = ca.SX.sym("x", 2), ca.SX.sym("p", 0), ca.SX.sym("lam", 0)
+    names = [name_of(operation) for operation in FORMULAS]
+    made = {
+        "pow": x[0] ** x[1], "constpow": ca.constpow(x[0], 3.5), "fmin": ca.fmin(x[0], x[1]),
+        "fmax": ca.fmax(x[0], x[1]), "fmod": ca.fmod(x[0], x[1]), "hypot": ca.hypot(x[0], x[1]),
+        "remainder": ca.remainder(x[0], x[1]), "copysign": ca.copysign(x[0], x[1]),
+        "atan2": ca.atan2(x[0], x[1]), "lt": x[0] < x[1], "le": x[0] <= x[1], "eq": x[0] == x[1],
+        "ne": x[0] != x[1], "and": ca.logic_and(x[0], x[1]), "or": ca.logic_or(x[0], x[1]),
+        "not": ca.logic_not(x[0]), "if_else_zero": ca.if_else(x[0] < 1, x[1], 0),
+        "add": x[0] + x[1], "sub": x[0] - x[1], "mul": x[0] * x[1], "div": x[0] / x[1],
+        "neg": -x[0], "sq": x[0] ** 2, "twice": 2 * x[0], "inv": 1 / x[1], "assign": x[0],
+        "sign": ca.sign(x[0]), "fabs": ca.fabs(x[0]), "sqrt": ca.sqrt(x[0]),
+        "lift": ca.lift(x[0], x[1]) if hasattr(ca, "lift") else x[0],
+    }  # fmt: skip
+    rows = [made[name] if name in made else getattr(ca, name)(x[0]) for name in names]
+    first = ca.Function("first", [x, p], [ca.vertcat(*rows)])
+    second = ca.Function("second", [x, lam, p], [ca.vertcat(*reversed(rows))])
+    met = set(map(first.instruction_id, range(first.n_instructions())))
+    assert len(met & set(FORMULAS)) >= len(FORMULAS) - 2  # lift and assign may be left out
+    code_of_all = Code(first, second)
+    draws = np.random.default_rng(4)
+    points = [(a, b) for a in SPECIAL for b in SPECIAL]
+    sizes = 10.0 ** draws.uniform(-3, 3, (200, 1))
+    points += [(a, b) for a, b in sizes * draws.standard_normal((200, 2))]
+    for point in points:
+        same_bits(code_of_all, 0, first, point, [])
+        same_bits(code_of_all, 1, second, point, [], [])
+
+
+OF_TWO = (
+    lambda a, b: a + b, lambda a, b: a - b, lambda a, b: a * b, ca.fmin,
+    lambda a, b: ca.if_else(a < b, a, ca.sin(b)),
+)  # fmt: skip
+OF_ONE = (ca.sin, ca.tanh, lambda a: a**2, lambda a: 3.5 - a, ca.fabs)
+
+
+@settings(max_examples=6)
+@given(st.integers(0, 10**6), st.integers(1, 40), st.sampled_from([20, partition.LARGE]))
+def test_random_graphs(seed: int, copies: int, large: int) -> None:
+    """A random stage, repeated, that reads of stages before it and of what all share."""
+    draws = np.random.default_rng(seed)
+    x, p = ca.SX.sym("x", copies + 2), ca.SX.sym("p", 2)
+    recipe = [(*draws.integers(0, [2, 5, 1000, 1000]),) for _ in range(draws.integers(3, 40))]
+    behind, leaves = draws.integers(0, 3), draws.integers(1, 4)
+    total, outputs, last = ca.SX(0), [ca.SX(2.5), x[0]], [p[0] * p[1]]
+    for k in range(copies):
+        values = [x[k], x[k + 1], x[k + 2], p[0], ca.SX(float(k % 3)), ca.exp(p[1]), *last]
+        for kind, which, a, b in recipe:
+            one, other = values[a % len(values)], values[b % len(values)]
+            values.append(OF_TWO[which](one, other) if kind else OF_ONE[which](one))
+        last = values[-behind:] if behind and k % 7 else [p[0]]
+        outputs += values[-leaves:]
+        total += values[-1]
+    functions = (
+        ca.Function("first", [x, p], [total, ca.vertcat(*outputs), ca.jacobian(total, x)]),
+        ca.Function("second", [x, ca.SX.sym("lam", 0), p], [ca.vertcat(*outputs[::-1])]),
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(partition, "LARGE", large)
+        same_at_random(Code(*functions), functions, seed)
+
+
+def test_reading_through_python_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    for function in functions_of(horizon(3, "multiple")):
+        fast = graph_of(function)
+        with monkeypatch.context() as patch:
+            patch.setattr(library, "_methods", lambda: None)
+            slow = graph_of(function)
+        for name in ("op", "a", "b", "uses", "constants", "result"):
+            assert (getattr(fast, name) == getattr(slow, name)).all(), name
+
+
+def test_what_has_no_c_is_left_to_casadi() -> None:
+    x = ca.SX.sym("x")
+    with pytest.raises(UntranslatedError, match="the operation erfinv is left to CasADi"):
+        graph_of(ca.Function("first", [x], [ca.erfinv(x)]))
+    y = ca.MX.sym("y")
+    with pytest.raises(UntranslatedError, match="'first' has no scalar form"):
+        graph_of(ca.Function("first", [y], [y]))
+    nlp = {"x": x, "f": x**2, "g": ca.erfinv(x)}
+    with pytest.warns(CompilerWarning, match="not compiled: the operation erfinv is left to"):
+        solver = nlpsol("s", "hybrid", nlp, {"compile": True})
+    solver(x0=0.1, lbg=0.2)
+    said = solver.stats()
+    assert said["success"]
+    assert said["functions"] == "interpreted"
+    assert said["functions_note"] == "the operation erfinv is left to CasADi"
+
+
+@pytest.mark.parametrize("name", ["van_der_pol", "hs071"])
+def test_solves_have_the_same_bits(name: str) -> None:
+    case = CASES[name]()
+    plain, fast = (
+        nlpsol("s", "hybrid", case.nlp, {**case.options, "compile": wish}) for wish in (False, True)
+    )
+    numbers, draws = case.numbers, np.random.default_rng(0)
+    for _ in range(5):
+        expected, found = plain(**numbers), fast(**numbers)
+        for key in OUTPUTS:
+            assert (expected[key].full() == found[key].full()).all(), key
+        assert plain.stats()["iter_count"] == fast.stats()["iter_count"]
+        assert (plain.stats()["functions"], plain.stats()["functions_note"]) == ("interpreted", "")
+        if fast.stats()["engine"] == "c":
+            assert (fast.stats()["functions"], fast.stats()["functions_note"]) == ("compiled", "")
+        else:
+            assert fast.stats()["functions_note"] == "the compiled ones are for the engine in C"
+        numbers = case.moved({**case.numbers, **warm(found)}, found["x"], draws)
+
+
+@pytest.mark.parametrize("rows", [False, True])
+@pytest.mark.parametrize("linear", [False, True])
+def test_little_problems(linear: bool, rows: bool) -> None:
+    """Without rows or parameters, with a Hessian without entries."""
+    x = ca.SX.sym("x", 3)
+    nlp = {"x": x, "f": ca.sum1(x) if linear else ca.sumsqr(x - 1)} | ({"g": x} if rows else {})
+    bounds = {"lbx": 0.0} | ({"lbg": 0.25} if rows else {})
+    plain, fast = (nlpsol("s", "hybrid", nlp, {"compile": wish}) for wish in (False, True))
+    assert (plain(**bounds)["x"].full() == fast(**bounds)["x"].full()).all()
+    assert fast.stats()["functions"] == "compiled"
+
+
+def test_a_problem_that_wishes_it_is_compiled_for_the_engine() -> None:
+    case = van_der_pol()
+    plain, wishing = (Problem.from_nlp(case.nlp, compile=wish) for wish in (False, True))
+    names = {key: value for key, value in case.numbers.items() if key != "lam_g0"}
+    expected, found = (Solver(problem).solve(**names) for problem in (plain, wishing))
+    assert (found.x == expected.x).all()
+    assert found.engine == expected.engine == "c"
+    ready = compiled_of(Solver(wishing).problem)
+    assert ready is compiled_of(Solver(wishing).problem)
+    assert ready is not None
+    assert ready.code is not None
+    solver = nlpsol("s", "hybrid", wishing)
+    solver(**case.numbers)
+    assert solver.stats()["functions"] == "compiled"
+
+
+def test_many_at_once_threads_and_pickles() -> None:
+    case = van_der_pol()
+    plain, fast = (nlpsol("s", "hybrid", case.nlp, {"compile": wish}) for wish in (False, True))
+    start = {**case.numbers, **warm(plain(**case.numbers))}
+    many = np.array(start.pop("p"))[:, None] + np.linspace(0, 0.02, 12)
+    expected, found = (one.batch(p=many, **start, threads=2) for one in (plain, fast))
+    assert (expected.x == found.x).all()
+    assert fast.stats()["functions"] == "compiled"
+    again = pickle.loads(pickle.dumps(fast))
+    alone = again(p=many[:, 3], **start)
+    assert (alone["x"].full().ravel() == expected.x[:, 3]).all()
+    assert again.stats()["functions"] == "compiled"
+    with ThreadPoolExecutor(2) as pool:
+        each = list(pool.map(lambda k: fast(p=many[:, k], **start)["x"].full(), range(12)))
+    assert (np.hstack(each) == expected.x).all()
+
+
+def test_interpreted_ones_serve_until_the_others_are_there() -> None:
+    case = van_der_pol(9)
+    plain = nlpsol("s", "hybrid", case.nlp)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Compiled, "_build", lambda _: None)
+        fast = nlpsol("s", "hybrid", case.nlp, {"compile": "background"})
+    numbers = case.numbers
+    for there in (False, True):
+        if there:
+            waited = fast._runner.compiled
+            assert waited is not None
+            waited._build()
+        for _ in range(3):
+            expected, found = plain(**numbers), fast(**numbers)
+            assert (expected["x"].full() == found["x"].full()).all()
+            numbers = {**case.numbers, **warm(found)}
+            said = fast.stats()["functions"], fast.stats()["functions_note"]
+            assert said == (
+                ("compiled", "") if there else ("interpreted", "they are being compiled")
+            )
+    thread = nlpsol("s", "hybrid", case.nlp, {"compile": "background"})._runner.compiled
+    assert thread is not None
+    assert thread.wait()
+
+
+def test_without_a_compiler_the_interpreted_ones_serve(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing(*_: Any) -> Any:
+        raise BuildError("no C compiler was found")
+
+    monkeypatch.setattr(compiled, "load", nothing)
+    case = van_der_pol(5)
+    with pytest.warns(CompilerWarning, match="are not compiled: no C compiler was found; the int"):
+        solver = nlpsol("s", "hybrid", case.nlp, {"compile": True})
+    solver(**case.numbers)
+    assert solver.stats()["success"]
+    assert solver.stats()["functions_note"] == "no C compiler was found"
+
+
+def test_without_the_engine_whole_functions_are_compiled() -> None:
+    x = ca.SX.sym("x", 2)
+    nlp = {"x": x, "f": ca.sumsqr(x - 1), "g": ca.sum1(x)}
+    with python_only():
+        solver = nlpsol("s", "hybrid", nlp, {"compile": True})
+        solver(x0=0, ubg=1)
+    assert solver.stats()["success"]
+    assert solver.stats()["functions"] == "compiled"
+
+
+@pytest.mark.parametrize("wish", [2, "foreground", None])
+def test_a_wrong_wish_is_refused(wish: Any) -> None:
+    with pytest.raises(InputError, match="compile must be True, False or 'background', got "):
+        nlpsol("s", "hybrid", {"x": ca.SX.sym("x")}, {"compile": wish})
