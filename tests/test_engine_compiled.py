@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from casadi_hybrid import InputError, Problem, Solver, nlpsol
 from casadi_hybrid.basics.errors import CompilerWarning
 from casadi_hybrid.engine.blocks import code, compiled, library, partition
-from casadi_hybrid.engine.blocks.compiled import Code, Compiled, compiled_of
+from casadi_hybrid.engine.blocks.compiled import Code, Compiled, Form, Lists, forms_of
 from casadi_hybrid.engine.blocks.library import UntranslatedError, graph_of
 from casadi_hybrid.engine.blocks.operations import FORMULAS, name_of
 from casadi_hybrid.engine.building.compiler import BuildError
@@ -30,7 +30,7 @@ def core() -> None:
     needs_engine()
 
 
-def same_bits(made: Code, which: int, function: ca.Function, *inputs: Any) -> None:
+def same_bits(made: Form, which: int, function: ca.Function, *inputs: Any) -> None:
     """The compiled function gives what the interpreted one gives at these numbers."""
     buffer, evaluate = function.buffer()
     arrays = [np.array(one, dtype=float) for one in inputs]
@@ -48,7 +48,14 @@ def same_bits(made: Code, which: int, function: ca.Function, *inputs: Any) -> No
     assert (found[known].view(np.int64) == expected[known].view(np.int64)).all()
 
 
-def same_at_random(made: Code, functions: tuple[ca.Function, ca.Function], seed: int = 0) -> None:
+def as_lists(functions: tuple[ca.Function, ca.Function]) -> Lists:
+    """Whether or not they are worth it."""
+    return Lists(*functions, worth=np.inf)
+
+
+def same_at_random(made: Form, functions: tuple[ca.Function, ca.Function], seed: int = 0) -> None:
+    if isinstance(made, Code):
+        same_at_random(as_lists(functions), functions, seed)
     draws = np.random.default_rng(seed)
     for which, function in enumerate(functions):
         for scale in (1e-3, 1.0, 30.0):
@@ -232,6 +239,35 @@ def test_solves_have_the_same_bits(name: str) -> None:
         numbers = case.moved({**case.numbers, **warm(found)}, found["x"], draws)
 
 
+def test_many_stages_are_evaluated_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = van_der_pol(40)
+    fast = nlpsol("s", "hybrid", case.nlp)
+    with monkeypatch.context() as patch:
+        patch.setattr(compiled, "_lists", lambda _: None)
+        plain = nlpsol("s", "hybrid", case.nlp)
+        plain(**case.numbers)
+    numbers, draws = case.numbers, np.random.default_rng(0)
+    for _ in range(5):
+        expected, found = plain(**numbers), fast(**numbers)
+        for key in OUTPUTS:
+            assert (expected[key].full() == found[key].full()).all(), key
+        assert plain.stats()["functions"] == "interpreted"
+        assert fast.stats()["engine"] == "c"
+        assert (fast.stats()["functions"], fast.stats()["functions_note"]) == ("staged", "")
+        numbers = case.moved({**case.numbers, **warm(found)}, found["x"], draws)
+
+
+def test_where_little_repeats_the_interpreter_serves() -> None:
+    functions = functions_of(horizon(3, "single"))
+    with pytest.raises(UntranslatedError, match="too little of the functions repeats"):
+        Lists(*functions)
+    x = ca.SX.sym("x", 300)
+    nlp = {"x": x, "f": ca.sumsqr(x - 1)}
+    solver = nlpsol("s", "hybrid", nlp)  # too small for anything to be gained
+    solver(x0=0)
+    assert solver.stats()["functions"] == "interpreted"
+
+
 @pytest.mark.parametrize("rows", [False, True])
 @pytest.mark.parametrize("linear", [False, True])
 def test_little_problems(linear: bool, rows: bool) -> None:
@@ -251,8 +287,8 @@ def test_a_problem_that_wishes_it_is_compiled_for_the_engine() -> None:
     expected, found = (Solver(problem).solve(**names) for problem in (plain, wishing))
     assert (found.x == expected.x).all()
     assert found.engine == expected.engine == "c"
-    ready = compiled_of(Solver(wishing).problem)
-    assert ready is compiled_of(Solver(wishing).problem)
+    ready = forms_of(Solver(wishing).problem)[1]
+    assert ready is forms_of(Solver(wishing).problem)[1]
     assert ready is not None
     assert ready.code is not None
     solver = nlpsol("s", "hybrid", wishing)

@@ -18,6 +18,7 @@ from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, each_solve, sol
 from casadi_hybrid.casadi_api.quick import QuickRun
 from casadi_hybrid.casadi_api.runner import Run, Runner
 from casadi_hybrid.engine.batch import Crew, Rows
+from casadi_hybrid.engine.blocks.compiled import lists_of
 from casadi_hybrid.engine.warm import engine_of
 from casadi_hybrid.problem.columns import as_column, in_shape
 from casadi_hybrid.problem.numbers import Numbers
@@ -243,7 +244,8 @@ def _over_threads(
     crew: Crew | None = runner.crew
     if crew is None or crew.plan is not space.plan:
         gradient = problem.parameter_gradient
-        crew = runner.crew = Crew(engine, space.plan, problem.functions, gradient, runner.compiled)
+        forms = lists_of(problem), runner.compiled
+        crew = runner.crew = Crew(engine, space.plan, problem.functions, gradient, forms)
     crew.solve(rows, runner.options.limits, threads)
     others: dict[int, Run] = {}
     success = rows.in_c()

@@ -68,7 +68,8 @@ def casadi_stats(
     f, ∇f, g and J_g come from one fused call. Their four counts are equal, and its seconds stand
     under ``nlp_jac_g``: the other three come with it and have none of their own. Processor time is
     measured for the whole solve, and each part has its share by wall time. ``functions`` is
-    ``"interpreted"`` or ``"compiled"``, with a note why not where that was asked for.
+    ``"interpreted"``, ``"staged"`` (interpreted, for many stages at once) or ``"compiled"``, with a
+    note why not where that was asked for.
     """
     first = int(result.evaluations.get("first", 0))
     wall = dict.fromkeys(_FUNCTIONS, 0.0)

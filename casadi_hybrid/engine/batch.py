@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.engine.blocks.compiled import Compiled
+from casadi_hybrid.engine.blocks.compiled import Compiled, Lists
 from casadi_hybrid.engine.plan import Plan
 from casadi_hybrid.engine.solved import Solved
 from casadi_hybrid.engine.structures import SOLVED, AnswerData, BatchData, SlopeData
@@ -77,9 +77,9 @@ class _Worker:
         functions: Functions,
         gradient: ca.Function,
         evaluate: int,
-        compiled: Compiled | None,
+        forms: tuple[Lists | None, Compiled | None],
     ) -> None:
-        self.space = Workspace(library, plan, functions, evaluate, compiled=compiled)
+        self.space = Workspace(library, plan, functions, evaluate, *forms)
         self._buffer, self._kept = buffer_of(gradient, evaluate)
         evaluates = ct.cast(library.hybrid_buffered_slope, ct.c_void_p)
         self._slope = SlopeData(evaluates, ct.addressof(self._buffer))
@@ -104,10 +104,10 @@ class Crew:
         plan: Plan,
         functions: Functions,
         gradient: ca.Function,
-        compiled: Compiled | None,
+        forms: tuple[Lists | None, Compiled | None],
     ) -> None:
         self.plan = plan
-        self._make = (engine.library, plan, functions, gradient, engine.evaluate, compiled)
+        self._make = (engine.library, plan, functions, gradient, engine.evaluate, forms)
         self._idle: list[_Worker] = []
 
     @property

@@ -12,7 +12,7 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.engine.blocks.compiled import compiled_of
+from casadi_hybrid.engine.blocks.compiled import forms_of
 from casadi_hybrid.engine.cold import AttemptData, Cold
 from casadi_hybrid.engine.external import function_of
 from casadi_hybrid.engine.plan import plan_of
@@ -204,8 +204,8 @@ class Pool:
         found = next((one for one in spaces if one.space.plan is plan), None)
         if found is None:
             problem, evaluate = self._problem, self._evaluate
-            compiled = compiled_of(problem)
-            space = Workspace(self._library, plan, problem.functions, evaluate, compiled)
+            forms = forms_of(problem)
+            space = Workspace(self._library, plan, problem.functions, evaluate, *forms)
             space.limit(self._limits)
             found = _Space(self._library, space, problem.parameter_gradient, evaluate)
         spaces[:] = [found, *(one for one in spaces if one is not found)][:_KINDS]

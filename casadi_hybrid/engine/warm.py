@@ -6,7 +6,7 @@ import threading
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
-from casadi_hybrid.engine.blocks.compiled import compiled_of
+from casadi_hybrid.engine.blocks.compiled import forms_of
 from casadi_hybrid.engine.library import engine, engine_status
 from casadi_hybrid.engine.plan import plan_of
 from casadi_hybrid.engine.workspace import Workspace, trigger
@@ -54,8 +54,9 @@ class Engine:
         plan = plan_of(self.library, problem, bounds)
         found = next((space for space in self.spaces if space.plan is plan), None)
         if found is None:
-            compiled = compiled_of(problem)
-            found = Workspace(self.library, plan, problem.functions, self.evaluate, compiled)
+            found = Workspace(
+                self.library, plan, problem.functions, self.evaluate, *forms_of(problem)
+            )
         self.use(found)
         return found
 

@@ -11,7 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.engine.blocks.compiled import ARRIVED, Code, Compiled
+from casadi_hybrid.engine.blocks.compiled import (
+    ARRIVED,
+    COMPILED,
+    INTERPRETED,
+    STAGED,
+    Code,
+    Compiled,
+    Lists,
+)
 from casadi_hybrid.engine.cold import Cold
 from casadi_hybrid.engine.plan import Plan
 from casadi_hybrid.engine.solved import Solved
@@ -54,6 +62,7 @@ class Workspace:
         plan: of the problem, for bounds of certain kinds.
         functions: of the problem.
         evaluate: :func:`trigger`.
+        lists: the same functions as lists; None for CasADi's interpreter.
         compiled: the same functions as machine code, which serve once they are there.
 
     Attributes:
@@ -71,6 +80,7 @@ class Workspace:
         plan: Plan,
         functions: Functions,
         evaluate: int,
+        lists: Lists | None = None,
         compiled: Compiled | None = None,
     ) -> None:
         data = plan.data
@@ -96,7 +106,9 @@ class Workspace:
             ct.addressof(self._buffers),
             ct.cast(library.hybrid_now, ct.c_void_p),
         )
-        self._awaited, self._compiled = compiled, False
+        self._awaited, self._called = compiled, INTERPRETED
+        if lists is not None:
+            self._serve(lists, STAGED)
         self._doubles = np.empty(max(1, plan.doubles))
         self._ints = np.empty(max(1, plan.ints), dtype=np.int32)
         self._warm, self._library = library.hybrid_warm, library
@@ -130,7 +142,8 @@ class Workspace:
     def limit(self, limits: Limits) -> None:
         """Set the tolerances of the runs to come; called before each, so it is no part of one."""
         if self._awaited is not None and self._awaited.code is not None:
-            self._serve(self._awaited.code)
+            self._serve(self._awaited.code, COMPILED)
+            self._awaited = None
         data, tolerances = self._numbers, limits.tolerances
         data.tol, data.max_iter = limits.scaled_tol, min(limits.max_iter, _MOST)
         data.feasibility = tolerances.feasibility
@@ -141,17 +154,17 @@ class Workspace:
     def called(self) -> tuple[str, str]:
         """Which functions runs call, and why not compiled ones where they were asked for."""
         if self._awaited is not None:
-            return "interpreted", self._awaited.note or ARRIVED
-        return ("compiled" if self._compiled else "interpreted"), ""
+            return self._called, self._awaited.note or ARRIVED
+        return self._called, ""
 
-    def _serve(self, code: Code) -> None:
-        """Have the functions called as machine code from now on."""
+    def _serve(self, code: Code | Lists, called: str) -> None:
+        """Have the functions called in this form from now on."""
         data, kept = code.functions()
         self._kept.append((data, kept))
         functions = self._functions
         functions.first, functions.second = code.entries
         functions.self = ct.addressof(data)
-        self._awaited, self._compiled = None, True
+        self._called = called
 
     def begin_with(self, sides: WorkingSet | None) -> None:
         """Set the working set of the next run, which has to be kept until then."""

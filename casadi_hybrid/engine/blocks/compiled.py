@@ -23,6 +23,12 @@ from casadi_hybrid.problem.functions import Functions
 from casadi_hybrid.problem.problem import Problem
 
 _FILE = 2_000_000  # characters of one C file
+_INSTRUCTION = 2.5  # nanoseconds that CasADi's interpreter takes over one
+_WORTH = 0.7  # of its time is what lists may take
+_SMALL = 2_000  # instructions below which nothing is looked for
+
+INTERPRETED, STAGED, COMPILED = "interpreted", "staged", "compiled"
+"""What runs call: CasADi's interpreter, lists for many stages at once, or machine code."""
 
 ARRIVED = "they were being compiled"
 """The note of a run that had begun when they came."""
@@ -34,40 +40,28 @@ class FunctionsData(ct.Structure):
     _fields_ = [("first", FunctionData), ("second", FunctionData)]
 
 
-class Code:
-    """Two functions of a problem as machine code; threads share it.
+class Form:
+    """Two functions of a problem in parts; threads share it.
 
     Args:
         first, second: (x, p) → … and (x, λ, p) → …, in scalar operations.
 
     Attributes:
-        library: what was built, or found in the cache.
-        analysis, seconds: what finding the parts took, and all of it.
+        analysis: seconds that finding the parts took.
+        entries: the addresses of what the engine calls in place of the two.
 
     Raises:
         UntranslatedError: where a function cannot be translated, or too little of it repeats.
-        BuildError: where there is no compiler, or it fails.
+        BuildError: where there is no compiler for what finds the parts.
     """
 
     def __init__(self, first: ca.Function, second: ca.Function) -> None:
         began = time.perf_counter()
-        self._tools = tools()
+        self._run = tools().blocks_first, tools().blocks_second
         self._staged = Staged(first), Staged(second)
+        self._addresses: dict[str, int] | None = None
         self.analysis = time.perf_counter() - began
-        texts = sorted(set().union(*(staged.texts for staged in self._staged)))
-        loaded, self.library = load(
-            Sources("functions", _files(texts), flags(sum(map(len, texts))))
-        )
-        addresses = {
-            text: ct.cast(getattr(loaded, f"part_{k}"), c_void_p).value or 0
-            for k, text in enumerate(texts)
-        }
-        self._addresses, self._loaded = addresses, loaded
-        self.seconds = time.perf_counter() - began
-        self.entries = tuple(
-            ct.cast(getattr(self._tools, name), c_void_p)
-            for name in ("blocks_first", "blocks_second")
-        )
+        self.entries = tuple(ct.cast(run, c_void_p) for run in self._run)
 
     def functions(self) -> tuple[FunctionsData, Any]:
         """What one thread calls them with, and what has to be kept for as long."""
@@ -79,9 +73,50 @@ class Code:
         data, _kept = self.functions()
         arrays = [np.ascontiguousarray(one, dtype=float) for one in inputs]
         out = np.zeros(self._staged[which].outputs)
-        run = (self._tools.blocks_first, self._tools.blocks_second)[which]
-        run(ct.byref(data), *(c_void_p(one.ctypes.data) for one in (*arrays, out)))
+        self._run[which](ct.byref(data), *(c_void_p(one.ctypes.data) for one in (*arrays, out)))
         return out
+
+
+class Code(Form):
+    """They are machine code.
+
+    Attributes:
+        library: what was built, or found in the cache.
+        seconds: what all of it took.
+
+    Raises:
+        BuildError: where there is no compiler, or it fails.
+    """
+
+    def __init__(self, first: ca.Function, second: ca.Function) -> None:
+        began = time.perf_counter()
+        super().__init__(first, second)
+        texts = sorted(set().union(*(staged.texts for staged in self._staged)))
+        self._loaded, self.library = load(
+            Sources("functions", _files(texts), flags(sum(map(len, texts))))
+        )
+        self._addresses = {
+            text: ct.cast(getattr(self._loaded, f"part_{k}"), c_void_p).value or 0
+            for k, text in enumerate(texts)
+        }
+        self.seconds = time.perf_counter() - began
+
+
+class Lists(Form):
+    """They are lists that C reads, with many parts side by side.
+
+    Args:
+        worth: the part of the time of CasADi's interpreter that they may take.
+
+    Raises:
+        UntranslatedError: where they would take more.
+    """
+
+    def __init__(self, first: ca.Function, second: ca.Function, worth: float = _WORTH) -> None:
+        super().__init__(first, second)
+        alone = _INSTRUCTION * (first.n_instructions() + second.n_instructions())
+        if sum(staged.duration for staged in self._staged) > worth * alone:
+            raise UntranslatedError("too little of the functions repeats")
 
 
 class Compiled:
@@ -129,6 +164,7 @@ class _Known:
 
     def __init__(self) -> None:
         self.of: WeakKeyDictionary[Problem, Compiled] = WeakKeyDictionary()
+        self.lists: WeakKeyDictionary[Problem, Lists | None] = WeakKeyDictionary()
         self._unlock()
         # A child forked off while another thread asks would wait for that thread for ever, and for
         # what is built there.
@@ -164,9 +200,35 @@ def compile_functions(problem: Problem, background: bool) -> Compiled:
     return found
 
 
-def compiled_of(problem: Problem) -> Compiled | None:
-    """What :func:`compile_functions` has made of a problem; None where nobody has asked."""
-    return _known.of.get(problem)
+def forms_of(problem: Problem) -> tuple[Lists | None, Compiled | None]:
+    """The functions of a problem as lists, and what :func:`compile_functions` has made of them.
+
+    None for lists where CasADi's interpreter is as fast, and for machine code where nobody has
+    asked.
+    """
+    return lists_of(problem), _known.of.get(problem)
+
+
+def lists_of(problem: Problem) -> Lists | None:
+    """The functions of a problem as lists, made when first asked for; None where CasADi's do.
+
+    Args:
+        problem: one whose functions are in scalar operations.
+    """
+    with _known.lock:
+        if problem not in _known.lists:
+            _known.lists[problem] = _lists(problem.functions)
+        return _known.lists[problem]
+
+
+def _lists(functions: Functions) -> Lists | None:
+    first, second = functions.first, functions.curvature
+    if second is None or first.n_instructions() + second.n_instructions() < _SMALL:
+        return None
+    try:
+        return Lists(first, second)
+    except (UntranslatedError, BuildError, MemoryError):
+        return None
 
 
 def _files(texts: list[str]) -> dict[str, str]:

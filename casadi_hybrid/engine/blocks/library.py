@@ -15,7 +15,15 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from casadi_hybrid.engine.blocks.operations import CONSTANT, FORMULAS, INPUT, OUTPUT, name_of
+from casadi_hybrid.engine.blocks.operations import (
+    CONSTANT,
+    FORMULAS,
+    INPUT,
+    OUTPUT,
+    SAME_BITS,
+    cases,
+    name_of,
+)
 from casadi_hybrid.engine.building.build import Sources, load
 
 _FOLDER = Path(__file__).with_name("c")
@@ -67,7 +75,8 @@ class _Tools:
         with self._lock:
             if self._found is None:
                 files = {path.name: path.read_text("utf-8") for path in _FOLDER.glob("*.[ch]")}
-                self._found = load(Sources("hybrid_blocks", files))[0]
+                files["operations.h"] = cases()
+                self._found = load(Sources("hybrid_blocks", files, SAME_BITS))[0]
                 for name in ("blocks_values", "blocks_kinds"):
                     getattr(self._found, name).restype = c_longlong
             return self._found

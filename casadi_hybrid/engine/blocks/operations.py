@@ -64,11 +64,21 @@ ADD, SUBTRACT = ca.OP_ADD, ca.OP_SUB
 CONSTANT, INPUT, OUTPUT = ca.OP_CONST, ca.OP_INPUT, ca.OP_OUTPUT
 
 _LONG = 200_000  # characters of C
-_FLAGS = (
+SAME_BITS = (
     # A compiler that knows these may call sincos for the two, or another function for a power,
     # whose last bit may be another one.
     *(f"-fno-builtin-{name}" for name in ("sin", "cos", "pow", "exp", "log")),
 )
+"""Flags without which bits would hang on the compiler."""
+
+
+def cases() -> str:
+    """What ``c/lanes.c`` does for each operation: the same formulas, for many numbers at once."""
+    lines = []
+    for number, formula in sorted(FORMULAS.items()):
+        made = formula.format("x[i]", "y[i]")
+        lines.append(f"case {number}:\nfor (i = 0; i < width; i++) z[i] = {made};\nbreak;\n")
+    return "".join(lines)
 
 
 def flags(size: int) -> tuple[str, ...]:
@@ -76,7 +86,7 @@ def flags(size: int) -> tuple[str, ...]:
 
     Long straight code runs as fast under -Og as under -O2, which takes three times as long over it.
     """
-    return ("-Og" if size > _LONG else "-O2", *_FLAGS)
+    return ("-Og" if size > _LONG else "-O2", *SAME_BITS)
 
 
 def name_of(operation: int) -> str:

@@ -6,13 +6,20 @@ import warnings
 from weakref import WeakKeyDictionary
 
 from casadi_hybrid.basics.errors import CompilerWarning
-from casadi_hybrid.engine.blocks.compiled import ARRIVED, Compiled, compile_functions
+from casadi_hybrid.engine.blocks.compiled import (
+    ARRIVED,
+    COMPILED,
+    INTERPRETED,
+    STAGED,
+    Compiled,
+    compile_functions,
+    lists_of,
+)
 from casadi_hybrid.engine.library import engine
 from casadi_hybrid.engine.warm import why_not
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
 
-INTERPRETED, COMPILED = "interpreted", "compiled"
 BACKGROUND = "background"
 """The wish for what is compiled while interpreted functions serve."""
 _interpreted: WeakKeyDictionary[Problem, Problem] = WeakKeyDictionary()
@@ -67,11 +74,15 @@ def functions_of(
     Args:
         compiled: what was asked for; ``ready``: whether it was there when the run began.
     """
+    if compiled is None and problem.functions.backend == COMPILED:
+        return COMPILED, ""
+    otherwise = INTERPRETED
+    if result.engine == "c" and lists_of(problem) is not None:
+        otherwise = STAGED
     if compiled is None:
-        whole = problem.functions.backend == COMPILED
-        return (COMPILED if whole else INTERPRETED), ""
+        return otherwise, ""
     if not ready:
-        return INTERPRETED, compiled.note or ARRIVED
+        return otherwise, compiled.note or ARRIVED
     if result.engine != "c":
         return INTERPRETED, "the compiled ones are for the engine in C"
     return COMPILED, ""

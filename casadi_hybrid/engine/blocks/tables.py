@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 import ctypes as ct
+from collections.abc import Sequence
 from ctypes import c_int, c_longlong, c_void_p
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from casadi_hybrid.engine.blocks.code import part_code
+from casadi_hybrid.engine.blocks.lanes import LANES, program_of
 from casadi_hybrid.engine.blocks.library import Graph, Ints, UntranslatedError, graph_of
 from casadi_hybrid.engine.blocks.partition import MOST, Partition, partition
 
+# Nanoseconds of a line for each piece, and of each number in it.
+_LINE, _LANE = 5.0, 0.3
+
+
+class ProgramData(ct.Structure):
+    """``blocks_program`` of ``c/blocks.h``."""
+
+    _fields_ = [("lines", c_void_p), ("n_lines", c_int), ("row", c_int)]
+
 
 class RunData(ct.Structure):
-    """``blocks_run`` of ``c/blocks.h``."""
+    """``blocks_run``."""
 
     _fields_ = [
         *((name, c_void_p) for name in ("part", "at", "shared")),
         ("count", c_longlong),
+        ("program", ProgramData),
     ]
 
 
@@ -37,11 +50,28 @@ class FunctionData(ct.Structure):
     ]
 
 
+class _Kind:
+    """What equal parts do, as C or as a list; see :mod:`.code` and :mod:`.lanes`."""
+
+    def __init__(self, shape: Ints, shared: Sequence[bool]) -> None:
+        self._shape, self._shared = shape, shared
+
+    @cached_property
+    def code(self) -> tuple[str, int]:
+        """The C, and how many numbers it keeps."""
+        return part_code(self._shape, self._shared)
+
+    @cached_property
+    def program(self) -> tuple[Ints, int]:
+        """The list, and its registers."""
+        return program_of(self._shape, self._shared)
+
+
 @dataclass(frozen=True)
 class _Run:
-    """Parts of one kind, one after the other: the C of it, and where their places begin."""
+    """Parts of one kind, one after the other, and where their places begin."""
 
-    text: str
+    kind: _Kind
     at: Ints
     shared: Ints
     count: int
@@ -54,8 +84,8 @@ class Staged:
         function: in scalar operations.
 
     Attributes:
-        texts: the C of each kind of part, with ``@`` in place of its name.
-        operations: of all these together.
+        operations: of one part of each kind.
+        outputs: nonzeros of all outputs.
 
     Raises:
         UntranslatedError: where it cannot be translated, or too little of it repeats.
@@ -72,24 +102,48 @@ class Staged:
                 f"repeat, and at most {MOST} are compiled"
             )
         self.outputs, self._sizes = int(graph.result.size), graph.sizes
-        self._constants, self._own = graph.constants, 0
+        self._constants = graph.constants
         self._inputs = sum(graph.sizes)
         self._runs: list[_Run] = []
         self._copy(graph)
         self._place(graph, parts)
-        self.texts = {run.text for run in self._runs}
 
-    def function(self, addresses: dict[str, int]) -> tuple[FunctionData, Any]:
+    @property
+    def texts(self) -> set[str]:
+        """The C of each kind of part, with ``@`` in place of its name."""
+        return {run.kind.code[0] for run in self._runs}
+
+    @property
+    def duration(self) -> float:
+        """About how many nanoseconds an evaluation by lists takes."""
+        total = 0.0
+        for run in self._runs:
+            pieces, lines = -(-run.count // LANES), len(run.kind.program[0])
+            total += lines * (_LINE * pieces + _LANE * max(4 * pieces, run.count))
+        return total
+
+    def function(self, addresses: dict[str, int] | None) -> tuple[FunctionData, Any]:
         """What C is handed, with memory of its own, and what has to be kept for as long.
 
         Args:
-            addresses: of the compiled parts, by their text.
+            addresses: of the compiled parts, by their text; None for lists.
         """
-        v, own = np.zeros(max(1, self._size)), np.zeros(max(1, self._own))
+        kinds = [run.kind for run in self._runs]
+        if addresses is None:
+            room = LANES * max((kind.program[1] for kind in kinds), default=0)
+        else:
+            room = max((kind.code[1] for kind in kinds), default=0)
+        v, own = np.zeros(max(1, self._size)), np.zeros(max(1, room))
         v[self._inputs : self._inputs + self._constants.size] = self._constants
         runs = (RunData * max(1, len(self._runs)))()
         for data, run in zip(runs, self._runs, strict=False):
-            data.part, data.count = addresses[run.text], run.count
+            if addresses is None:
+                lines, _ = run.kind.program
+                row = run.at.shape[1]
+                data.program = ProgramData(lines.ctypes.data, len(lines), row)
+            else:
+                data.part = addresses[run.kind.code[0]]
+            data.count = run.count
             data.at, data.shared = run.at.ctypes.data, run.shared.ctypes.data
         made = FunctionData(
             runs=ct.addressof(runs), n_runs=len(self._runs), from_=self._from.ctypes.data,
@@ -132,13 +186,14 @@ class Staged:
             for kind in range(parts.first.size)
         }
         kinds = parts.kind[turn]
-        changes = np.flatnonzero(np.diff(kinds)) + 1
+        # Parts of one kind and several phases read of each other: side by side they may not stand.
+        changes = np.flatnonzero(np.diff(kinds) | np.diff(parts.phase[turn])) + 1
         for a, b in zip([0, *changes.tolist()], [*changes.tolist(), n_parts], strict=True):
             if b > a:
                 kind = int(kinds[a])
-                text, at, shared, done = rows[kind]
-                self._runs.append(_Run(text, at[done:], shared, b - a))
-                rows[kind] = text, at, shared, done + b - a
+                lines, at, shared, done = rows[kind]
+                self._runs.append(_Run(lines, at[done:], shared, b - a))
+                rows[kind] = lines, at, shared, done + b - a
 
     def _in_turn(self, parts: Partition, turn: Any) -> list[Ints]:
         """The values of the parts in the order in which they are evaluated."""
@@ -149,8 +204,8 @@ class Staged:
 
     def _kind(
         self, parts: Partition, turn: Any, kind: int, place: Ints, by_value: Ints, first_of: Any
-    ) -> tuple[str, Ints, Ints, int]:
-        """The C of a kind, its parts' places row by row, those that all share, and 0."""
+    ) -> tuple[_Kind, Ints, Ints, int]:
+        """A kind, its parts' places row by row, those that all share, and 0."""
         mine = turn[parts.kind[turn] == kind]
         head = int(parts.first[kind])
         begin, end = int(parts.begin[head]), int(parts.begin[head + 1])
@@ -165,7 +220,10 @@ class Staged:
             columns.append(by_value[first_of[values][:, None] + np.arange(outputs)])
             if elsewhere:
                 columns.append(place[values][:, None])
-        text, own = part_code(shape, same.tolist())
-        self._own = max(self._own, own)
         at = np.ascontiguousarray(np.hstack(columns), dtype=np.int32)
-        return text, at, np.ascontiguousarray(read[0][same], dtype=np.int32), 0
+        return (
+            _Kind(shape, same.tolist()),
+            at,
+            np.ascontiguousarray(read[0][same], dtype=np.int32),
+            0,
+        )

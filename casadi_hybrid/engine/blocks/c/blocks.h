@@ -107,11 +107,26 @@ long long blocks_kinds(long long n, const int *op, const int *a, const int *b, l
 typedef void (*blocks_part)(long long count, const int *at, const int *shared, double *v,
                             double *out, double *own);
 
+/* The same as a list of lines of four numbers, for who has no compiler: an operation, the register
+ * that it makes, those that it reads; or what lanes.c says of what comes in and goes out. */
 typedef struct {
-    blocks_part part;
+    const int *lines;
+    int n_lines, row; /* row: numbers in `at` of one part */
+} blocks_program;
+
+typedef struct {
+    blocks_part part; /* NULL: by the list */
     const int *at, *shared;
     long long count;
+    blocks_program program;
 } blocks_run;
+
+/* How many parts are evaluated side by side; `own` has so many numbers for each register. */
+#define BLOCKS_LANES 32
+
+/* `count` parts by their list. */
+void blocks_lanes(const blocks_program *program, long long count, const int *at, const int *shared,
+                  double *v, double *out, double *own);
 
 typedef struct {
     const blocks_run *runs;

@@ -14,7 +14,8 @@ static int evaluated(const blocks_function *function, const double *const *value
     v = function->v;
     for (long long k = 0; k < function->n_runs; k++) {
         const blocks_run *run = &function->runs[k];
-        run->part(run->count, run->at, run->shared, v, out, function->own);
+        if (run->part) run->part(run->count, run->at, run->shared, v, out, function->own);
+        else blocks_lanes(&run->program, run->count, run->at, run->shared, v, out, function->own);
     }
     for (long long k = 0; k < function->n_copies; k++) out[function->to[k]] = v[function->from[k]];
     return 0;

@@ -1,0 +1,54 @@
+/* Parts of one kind evaluated side by side: each operation of the list for many parts at once, so
+ * that reading the list costs little beside it, and a processor's vectors are used. */
+#include <math.h>
+
+#include "blocks.h"
+
+/* What comes in and goes out; other operations have CasADi's numbers. */
+enum { LOAD = -1, SHARED = -2, OUTPUT = -3, HAND_ON = -4 };
+
+static void operate(int operation, int width, const double *restrict x, const double *restrict y,
+                    double *restrict z) {
+    int i;
+    switch (operation) {
+#include "operations.h" /* written from blocks/operations.py */
+    default:
+        break;
+    }
+}
+
+/* `lanes` parts. What fills a vector up to its end are copies of the last one. */
+static void side_by_side(const blocks_program *program, int lanes, const int *at,
+                         const int *shared, double *v, double *out, double *own) {
+    const int *line = program->lines, *end = line + 4 * program->n_lines;
+    const long long row = program->row;
+    const int width = (lanes + 3) & ~3;
+    int i;
+    for (; line < end; line += 4) {
+        double *z = own + (long long)line[1] * BLOCKS_LANES;
+        const int *place = at + line[2];
+        if (line[0] >= 0) {
+            operate(line[0], width, own + (long long)line[2] * BLOCKS_LANES,
+                    own + (long long)line[3] * BLOCKS_LANES, z);
+        } else if (line[0] == LOAD) {
+            for (i = 0; i < lanes; i++) z[i] = v[place[i * row]];
+            for (; i < width; i++) z[i] = z[lanes - 1];
+        } else if (line[0] == SHARED) {
+            for (i = 0; i < width; i++) z[i] = v[shared[line[2]]];
+        } else {
+            double *to = line[0] == OUTPUT ? out : v;
+            for (i = 0; i < lanes; i++) to[place[i * row]] = z[i];
+        }
+    }
+}
+
+void blocks_lanes(const blocks_program *program, long long count, const int *at, const int *shared,
+                  double *v, double *out, double *own) {
+    long long pieces = (count + BLOCKS_LANES - 1) / BLOCKS_LANES;
+    for (; pieces > 0; pieces--) {
+        int lanes = (int)((count + pieces - 1) / pieces);
+        side_by_side(program, lanes, at, shared, v, out, own);
+        at += lanes * (long long)program->row;
+        count -= lanes;
+    }
+}
