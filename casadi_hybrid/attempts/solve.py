@@ -201,11 +201,8 @@ def solve_problem(
         detail = f"none of {len(done)} attempts came further in its share of the iterations"
         chosen = altered(chosen, stop=agreed(StopReason.STALLED, chosen.point), detail=detail)
     if chosen.success and not _is_beside(chosen, tried, done) and has_huge_multipliers(chosen):
-        restart = remultiplied(chosen)
-        again = None if watch is None else restart_on_engine(program, numbers, options, restart)
-        if again is None:
-            left = changed(options, max_iter=restart.max_iter, max_time=options.max_time - elapsed)
-            again = Again.of(_run(program, numbers, left, None, (), (), restart, iterations))
+        left = changed(options, max_time=options.max_time - elapsed)
+        again = _remultiplied(program, numbers, left, chosen, iterations, watch is not None)
         iterations, elapsed = iterations + again.iterations, elapsed + again.elapsed
         spent.add(again)
         chosen = again.better_than(chosen)
@@ -257,6 +254,23 @@ def _interrupted(
 def _is_beside(chosen: Result, tried: Sequence[Attempt], done: Sequence[Result]) -> bool:
     """Whether multipliers are huge because they are those of a point next to one without any."""
     return any(one.beside and result is chosen for one, result in zip(tried, done, strict=True))
+
+
+def _remultiplied(
+    program: Problem,
+    numbers: Numbers,
+    limits: Limits,
+    result: Result,
+    before: int,
+    quiet: bool,
+) -> Again:
+    """The restart for smaller multipliers, on the engine where nobody looks at iterates."""
+    restart = remultiplied(result)
+    again = restart_on_engine(program, numbers, limits, restart) if quiet else None
+    if again is None:
+        left = changed(limits, max_iter=restart.max_iter)
+        again = Again.of(_run(program, numbers, left, None, (), (), restart, before))
+    return again
 
 
 def _run(
