@@ -31,6 +31,9 @@ typedef struct {
 } hybrid_error;
 
 #define HYBRID_SPOTS 4
+/* What the residual of a step may be, relative to the right-hand side: the filter looks at every
+ * step, and an error of this size only ends quadratic convergence there. */
+#define HYBRID_ROUGH 1e-6
 
 typedef struct hybrid_cold {
     hybrid_form form;

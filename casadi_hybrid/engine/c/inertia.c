@@ -36,7 +36,7 @@ int hybrid_solve(const hybrid_plan *plan, const double *force, const double *c,
                                 HYBRID_KERNEL_REFINEMENTS);
     memcpy(dw, kernel->solution, (size_t)plan->n * sizeof(double));
     memcpy(dy, kernel->solution + plan->n, (size_t)plan->m * sizeof(double));
-    return hybrid_refined(plan, kernel, residual) ? 0 : 3;
+    return residual <= HYBRID_ROUGH || hybrid_refined(plan, kernel, residual) ? 0 : 3;
 }
 
 static double lower(double shift) {
