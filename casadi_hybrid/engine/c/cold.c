@@ -71,7 +71,7 @@ static void keep(hybrid_cold *cold, const hybrid_residuals *r, double merit) {
     const hybrid_plan *plan = cold->plan;
     const hybrid_point *at = &cold->at->of;
     const hybrid_iterate *it = &cold->now;
-    double fits = hybrid_largest(plan->n_x, at->raw_gradient);
+    double fits;
     if (merit < cold->best_merit || state->best.t < 0) {
         hybrid_copy(plan, it, at->w, &state->best);
         state->of_best = *r;
@@ -85,6 +85,7 @@ static void keep(hybrid_cold *cold, const hybrid_residuals *r, double merit) {
         state->stepped |= moved;
     }
     if (!(r->feasibility <= cold->numbers->feasibility)) return;
+    fits = hybrid_largest(plan->n_x, at->raw_gradient);
     fits = HYBRID_PACE_FITS * (fits > 1.0 ? fits : 1.0);
     if (fits < state->of_beside.stationarity) fits = state->of_beside.stationarity;
     if (!cold->restoring && r->feasibility >= HYBRID_PACE_OUTSIDE * HYBRID_PACE_BESIDE &&
@@ -247,21 +248,22 @@ static int advance(hybrid_cold *cold) {
     hybrid_state *state = cold->state;
     const hybrid_numbers *numbers = cold->numbers;
     hybrid_residuals r;
-    hybrid_error error;
     double reach = reach_of(cold), merit, plain = hybrid_judge(cold, &cold->at->of, &cold->now, &r);
+    double error;
     int settled, status;
     cold->before = cold->now;
     cold->guess_before = cold->guess;
     cold->elapsed = hybrid_time(cold->form.functions) - cold->began;
     status = beyond(cold, reach);
     merit = hybrid_merit(numbers, &r);
-    hybrid_measure(&cold->form, &cold->at->of, &cold->now, cold->work, &error);
+    hybrid_measure(&cold->form, &cold->at->of, &cold->now, cold->pull,
+                   &cold->error);
     /* Where rounding alone excuses a solution a few more steps are taken there. */
-    if (!status && plain > 1.0 && merit <= 1.0 && hybrid_error_at(&error, 0.0) <= numbers->tol)
-        status = HYBRID_EXCUSED;
+    error = hybrid_error_at(&cold->error, 0.0);
+    if (!status && plain > 1.0 && merit <= 1.0 && error <= numbers->tol) status = HYBRID_EXCUSED;
     if (status) return hand_over(cold, status);
     write_row(cold, &r);
-    settled = merit > 1.0 || cold->now.tiny > 0 || hybrid_error_at(&error, 0.0) <= numbers->tol;
+    settled = merit > 1.0 || cold->now.tiny > 0 || error <= numbers->tol;
     keep(cold, &r, settled ? merit : INFINITY);
     if (merit <= 1.0 && settled) return deliver(cold, &r);
     if (cold->before.t >= numbers->max_iter || cold->elapsed >= cold->attempt->max_time)

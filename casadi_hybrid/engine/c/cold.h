@@ -49,6 +49,8 @@ typedef struct hybrid_cold {
     hybrid_iterate now, next, watched;
     hybrid_direction direction, other;
     hybrid_worth worth;
+    hybrid_error error;                  /* of the iterate whose step is due */
+    double *pull;                        /* n: its A'y */
     double *W, *D, *force, *zero, *work; /* work: as long as w or x */
     double *residual;                    /* m */
     double *sizes;                       /* the longer of x and g */
@@ -91,10 +93,11 @@ void hybrid_lengths(const hybrid_form *form, const hybrid_point *at, const hybri
 /* The largest alpha <= 1 with v + alpha dv >= (1 - tau) v where `has` is set. */
 double hybrid_share_to_zero(int count, const double *v, const double *dv, double sign,
                             const int *has, double tau);
+/* Leaves A'y in `pull`, n numbers. */
 void hybrid_measure(const hybrid_form *form, const hybrid_point *at, const hybrid_iterate *it,
-                    double *work, hybrid_error *found);
+                    double *pull, hybrid_error *found);
 double hybrid_error_at(const hybrid_error *error, double nu);
-/* Lowers nu as far as the error allows and marks progress. */
+/* Lowers nu as far as the error, cold->error, allows and marks progress. */
 void hybrid_lower_barrier(hybrid_cold *cold, hybrid_iterate *it, int t);
 /* nu becomes another one, for which the filter is empty. */
 void hybrid_with_barrier(hybrid_iterate *it, double nu);

@@ -85,13 +85,13 @@ static int first(hybrid_form *form, hybrid_point *point) {
     const hybrid_plan *plan = form->plan;
     const hybrid_functions *functions = form->functions;
     const double *out = point->out;
-    long long size = 1LL + plan->nnz_gradient + plan->nnz_g + plan->nnz_J;
     double began = hybrid_time(functions);
     int failed = functions->first(functions->self, point->x, form->numbers->p, point->out);
     form->answer->firsts++;
     form->answer->in_firsts += hybrid_time(functions) - began;
     if (failed) return 1;
-    if (!hybrid_all_finite(size, out)) return 1;
+    if (!hybrid_all_finite(1 + plan->nnz_gradient + plan->nnz_g, out)) return 1;
+    if (!hybrid_all_finite(plan->nnz_J, point->raw_J)) return 1;
     point->raw_f = *out++;
     if (plan->nnz_gradient < plan->n_x)
         memset(point->raw_gradient, 0, (size_t)plan->n_x * sizeof(double));

@@ -77,7 +77,7 @@ void hybrid_times_W(const hybrid_plan *plan, const double *W, const double *v, d
 /* The largest |entry|, NaN where any is; the sum of all |entries|. */
 double hybrid_largest(int count, const double *v);
 double hybrid_sum(int count, const double *v);
-int hybrid_all_finite(long long count, const double *v);
+int hybrid_all_finite(int count, const double *v);
 
 /* E_0: the scaled optimality error of Waechter and Biegler at nu = 0; `work` has n numbers. */
 double hybrid_scaled_error(const hybrid_form *form, const hybrid_point *at, const double *y,

@@ -38,6 +38,7 @@ static void place(const hybrid_plan *plan, hybrid_arena *arena, hybrid_cold *col
     cold->worth.gradient = hybrid_take(arena, plan->n);
     cold->D = hybrid_take(arena, plan->n);
     cold->force = hybrid_take(arena, plan->n);
+    cold->pull = hybrid_take(arena, plan->n);
     cold->work = hybrid_take(arena, longer(plan->n, plan->n_x));
     cold->residual = hybrid_take(arena, plan->m);
 }
