@@ -74,6 +74,8 @@ typedef struct hybrid_cold {
     double *reference, *proximity;       /* n */
     double *penalty, *reduced;           /* m, and the longer of n and m */
     double theta_began, shift;
+    hybrid_root root;                    /* the search for a root: see root.c */
+    double *root_units, *root_slope, *root_D; /* n */
 } hybrid_cold;
 
 /* --- barrier.c: the barrier parameter, bounds and the error --------------------------------- */
@@ -175,6 +177,16 @@ int hybrid_elastic_step(hybrid_cold *outer);
 int hybrid_restored(const hybrid_cold *outer);
 /* Goes on with the barrier method from there, with new multipliers. */
 void hybrid_end_elastic(hybrid_cold *outer);
+
+/* --- root.c ---------------------------------------------------------------------------------- */
+
+void hybrid_place_root(const hybrid_plan *plan, hybrid_arena *arena, hybrid_root *root);
+void hybrid_copy_root(const hybrid_plan *plan, const hybrid_root *from, hybrid_root *to);
+/* Begins near the present point. */
+void hybrid_begin_root(hybrid_cold *cold);
+/* One step: cold->at is the new point; at a root cold->next is the iterate there, and root.begun 0.
+ * Returns a status; where it is not HYBRID_SOLVED nothing has changed. */
+int hybrid_root_step(hybrid_cold *cold);
 
 /* --- start.c --------------------------------------------------------------------------------- */
 

@@ -46,6 +46,8 @@ typedef struct {
     double *lam, *H;          /* n_g, nnz_H: for the second function */
     int *has_lower, *has_upper;
     int bounds; /* how many there are */
+    double relaxation; /* how far they are widened, relative */
+    int unscaled;      /* whether rows are as they are */
 } hybrid_form;
 
 void hybrid_place_point(const hybrid_plan *plan, hybrid_arena *arena, hybrid_point *point);
@@ -60,6 +62,8 @@ int hybrid_evaluate(hybrid_form *form, hybrid_point *point, const double *known_
 /* The Hessian of objective f + y'c, scaled, into W. Returns 0, or 1 where it is not defined. */
 int hybrid_hessian(hybrid_form *form, const hybrid_point *at, const double *y, double objective,
                    double *W);
+/* That of y'c alone. */
+int hybrid_curvature(hybrid_form *form, const hybrid_point *at, const double *y, double *W);
 /* (y, z_lower, z_upper) of the standard form for the user's multipliers, and back. */
 void hybrid_multipliers_in(const hybrid_form *form, double *y, double *z_lower, double *z_upper);
 void hybrid_multipliers_out(const hybrid_form *form, const hybrid_point *at, const double *y,
