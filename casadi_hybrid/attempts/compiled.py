@@ -81,7 +81,7 @@ class Handed:
             watched = cold.iterate(form, state.watched, None) if state.now.watching else None
             now = cold.iterate(form, state.now, watched)
             now = changed(now, restoration=cold.root(now.at))
-            watch.drop(before + state.now.t)
+            watch.drop(before + state.now.t, before)
             barrier.begun = Begun(now, state.now.t, bool(state.rows_dependent))
         undefined = cold.x_undefined()
         if undefined is not None:

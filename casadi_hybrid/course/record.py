@@ -165,8 +165,17 @@ class Watch:
             self._rows.append((step, *numbers))
             self._times.append(began + elapsed)
 
-    def drop(self, since: int) -> None:
-        """Forget the iterates from step ``since`` on, which will be seen again."""
+    def drop(self, since: int, before: int) -> None:
+        """Forget the iterates of one attempt from step ``since`` on, which will be seen again.
+
+        The first of a later attempt is the last of the one before it, which is kept.
+
+        Args:
+            since: counted as in :attr:`lists`.
+            before: steps taken in earlier attempts.
+        """
+        if since == before > 0:
+            since, self._before = before + 1, 0
         while self._rows and self._rows[-1][0] >= since:
             self._rows.pop()
             self._times.pop()
