@@ -133,9 +133,10 @@ int hybrid_solve(const hybrid_plan *plan, const double *force, const double *c,
 int hybrid_factor_with_inertia(hybrid_cold *cold, hybrid_iterate *it, double least);
 /* Whether a full A has a rank below its number of rows, to rounding. */
 int hybrid_rows_are_dependent(const hybrid_plan *plan, const double *A, double *dense);
-/* y minimizing |grad f + A'y - z_lower + z_upper|; zero where that is implausibly large. */
-int hybrid_least_squares(hybrid_cold *cold, const hybrid_point *at, const double *z_lower,
-                         const double *z_upper, double *y);
+/* y minimizing |grad f + A'y - z_lower + z_upper|; zero where that is implausibly large, or in
+ * doubt. */
+void hybrid_least_squares(hybrid_cold *cold, const hybrid_point *at, const double *z_lower,
+                          const double *z_upper, double *y);
 
 /* --- newton.c -------------------------------------------------------------------------------- */
 

@@ -144,22 +144,19 @@ int hybrid_rows_are_dependent(const hybrid_plan *plan, const double *A, double *
     return 0;
 }
 
-int hybrid_least_squares(hybrid_cold *cold, const hybrid_point *at, const double *z_lower,
-                         const double *z_upper, double *y) {
+void hybrid_least_squares(hybrid_cold *cold, const hybrid_point *at, const double *z_lower,
+                          const double *z_upper, double *y) {
     const hybrid_plan *plan = cold->plan;
-    double size;
-    int found;
-    if (!plan->m) return HYBRID_SOLVED;
+    int doubt;
+    if (!plan->m) return;
     for (int i = 0; i < plan->n; i++) {
         cold->D[i] = 1.0;
         cold->force[i] = at->gradient[i] - z_lower[i] + z_upper[i];
     }
-    found = hybrid_factor(plan, 0, cold->D, 0.0, at->A, 1e-8, 0, &cold->kernel);
+    /* Its inertia is that of its diagonal blocks, whatever the pivots look like. */
+    hybrid_factor(plan, 0, cold->D, 0.0, at->A, 1e-8, 0, &cold->kernel);
     cold->form.answer->factors++;
-    if (found) return HYBRID_DOUBT;
-    if (hybrid_solve(plan, cold->force, cold->zero, &cold->kernel, cold->work, y))
-        return HYBRID_DOUBT;
-    size = hybrid_largest(plan->m, y);
-    if (!(size <= HYBRID_INERTIA_IMPLAUSIBLE)) memset(y, 0, (size_t)plan->m * sizeof(double));
-    return HYBRID_SOLVED;
+    doubt = hybrid_solve(plan, cold->force, cold->zero, &cold->kernel, cold->work, y);
+    if (doubt || !(hybrid_largest(plan->m, y) <= HYBRID_INERTIA_IMPLAUSIBLE))
+        memset(y, 0, (size_t)plan->m * sizeof(double));
 }

