@@ -1,7 +1,10 @@
-"""Problems for the tests of the engine in C, and closed loops of warm solves over them."""
+"""Problems for the tests of the engine in C, closed loops of warm solves over them, and structures
+of the core by which they call its pieces.
+"""
 
 from __future__ import annotations
 
+import ctypes as ct
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -188,3 +191,47 @@ def problem_of(case: Case) -> Problem:
 def warm(outputs: Any) -> Numbers:
     """The arguments of a warm start from outputs."""
     return {"x0": outputs["x"], "lam_x0": outputs["lam_x"], "lam_g0": outputs["lam_g"]}
+
+
+# --- structures of the core's own headers ---------------------------------------------------------
+
+POINTER, NUMBER, WHOLE = ct.c_void_p, ct.c_double, ct.c_int
+
+
+class Arena(ct.Structure):
+    """``hybrid_arena``."""
+
+    _fields_ = [
+        ("doubles", POINTER), ("ints", POINTER),
+        ("used_doubles", ct.c_longlong), ("used_ints", ct.c_longlong),
+    ]  # fmt: skip
+
+
+class PointData(ct.Structure):
+    """``hybrid_point``."""
+
+    _fields_ = [
+        ("f", NUMBER), *((name, POINTER) for name in ("w", "gradient", "c", "A", "below", "above")),
+        ("raw_f", NUMBER), *((name, POINTER) for name in ("x", "raw_gradient", "raw_g", "out")),
+        ("raw_J", POINTER),
+    ]  # fmt: skip
+
+
+class FormData(ct.Structure):
+    """``hybrid_form``."""
+
+    _fields_ = [
+        *((name, POINTER) for name in ("plan", "functions", "numbers", "answer")),
+        ("scale_f", NUMBER),
+        *((name, POINTER) for name in (
+            "scale_c", "target", "lower", "upper", "room", "clipped", "lam", "H", "has_lower",
+            "has_upper",
+        )),
+        ("bounds", WHOLE), ("relaxation", NUMBER), ("unscaled", WHOLE),
+    ]  # fmt: skip
+
+
+class WorthData(ct.Structure):
+    """``hybrid_worth``."""
+
+    _fields_ = [("theta", NUMBER), ("phi", NUMBER), ("gradient", POINTER)]

@@ -6,6 +6,7 @@ import ctypes
 import errno
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -536,6 +537,13 @@ def test_every_constant_arrives_to_the_last_bit(compiler):
     assert ctypes.c_int.in_dll(loaded, "count").value == len(remedies)
     flat = (ctypes.c_double * (2 * len(remedies))).in_dll(loaded, "remedies")
     assert tuple(flat) == tuple(np.ravel(remedies))
+
+
+def test_no_constant_is_there_in_vain():
+    files = library.core_sources().files
+    text = "\n".join(files[name] for name in files if name != "constants.h")
+    used = set(re.findall(r"\bHYBRID_\w+", text))
+    assert not [k for k in constants.constants() if not {k, f"{k}_COUNT"} & used]
 
 
 def test_a_constant_that_vanishes_is_missed(monkeypatch):

@@ -10,6 +10,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
+from engine_cases import FormData, PointData, WorthData
 
 from casadi_hybrid import nlpsol
 from casadi_hybrid.barrier.filter import Filter
@@ -23,29 +24,6 @@ from casadi_hybrid.standard_form.selection import Walls
 
 INF = np.inf
 ROWS = ("obj", "inf_pr", "mu", "alpha_pr", "alpha_du", "regularization_size")
-
-
-class Worth(ct.Structure):
-    _fields_ = [("theta", c_double), ("phi", c_double), ("gradient", c_void_p)]
-
-
-class Form(ct.Structure):
-    _fields_ = [
-        *((name, c_void_p) for name in ("plan", "functions", "numbers", "answer")),
-        ("scale_f", c_double),
-        *((name, c_void_p) for name in (
-            "scale_c", "target", "lower", "upper", "room", "clipped", "lam", "H", "has_lower",
-            "has_upper",
-        )),
-        ("bounds", c_int),
-    ]  # fmt: skip
-
-
-class At(ct.Structure):
-    _fields_ = [
-        ("f", c_double),
-        *((name, c_void_p) for name in ("w", "gradient", "c", "A", "below", "above")),
-    ]
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +81,7 @@ def test_filter_decides_like_its_twin(library: Any) -> None:
         room = np.zeros(256)
         room[:10] = pairs.ravel()
         it = IterateData(filter=room.ctypes.data, entries=5, theta_start=start)
-        worth = Worth(theta, phi)
+        worth = WorthData(theta, phi)
         word = merit.verdict(trial, alpha, slope)  # type: ignore[arg-type]
         seen.add(word)
         found = library.hybrid_verdict(
@@ -125,9 +103,9 @@ def test_filter_says_when_it_is_full(library: Any) -> None:
     it = IterateData(filter=room.ctypes.data, entries=0, theta_start=1.0)
     for k in range(128):
         # Each is better than those before in one of the two, so that all are kept.
-        assert library.hybrid_extend(ct.byref(Worth(1.0 + k, -float(k))), ct.byref(it)) == 0
+        assert library.hybrid_extend(ct.byref(WorthData(1.0 + k, -float(k))), ct.byref(it)) == 0
     assert it.entries == 128
-    assert library.hybrid_extend(ct.byref(Worth(200.0, -200.0)), ct.byref(it)) == 1
+    assert library.hybrid_extend(ct.byref(WorthData(200.0, -200.0)), ct.byref(it)) == 1
 
 
 def test_bounds_are_kept_like_by_their_twin(library: Any) -> None:
@@ -140,7 +118,7 @@ def test_bounds_are_kept_like_by_their_twin(library: Any) -> None:
         has_lower, has_upper = np.isfinite(lower), np.isfinite(upper)
         flags = [has.astype(np.int32) for has in (has_lower, has_upper)]
         plan = PlanData(n=n)
-        form = Form(
+        form = FormData(
             plan=ct.addressof(plan), lower=lower.ctypes.data, upper=upper.ctypes.data,
             has_lower=flags[0].ctypes.data, has_upper=flags[1].ctypes.data,
         )  # fmt: skip
@@ -157,7 +135,7 @@ def test_bounds_are_kept_like_by_their_twin(library: Any) -> None:
         above = np.where(has_upper, sizes(rng, n), 1.0)
         z_lower = np.where(has_lower, sizes(rng, n, 14.0), 0.0)
         z_upper = np.where(has_upper, sizes(rng, n, 14.0), 0.0)
-        at = At(below=below.ctypes.data, above=above.ctypes.data)
+        at = PointData(below=below.ctypes.data, above=above.ctypes.data)
         nu = float(sizes(rng, 1, 6.0)[0])
         point: Any = SimpleNamespace(below=below, above=above)
         wanted = safe_duals(twin, point, nu, z_lower, z_upper)

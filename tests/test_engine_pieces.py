@@ -8,15 +8,23 @@ outside: with a limit of one step the warm mode hands over the iterate that it h
 from __future__ import annotations
 
 import ctypes as ct
-import re
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import casadi as ca
 import numpy as np
 import pytest
-from engine_cases import CASES, needs_engine, problem_of
+from engine_cases import (
+    CASES,
+    NUMBER,
+    POINTER,
+    WHOLE,
+    Arena,
+    FormData,
+    PointData,
+    needs_engine,
+    problem_of,
+)
 
 from casadi_hybrid import Problem, Solver
 from casadi_hybrid.barrier import hot
@@ -29,50 +37,10 @@ from casadi_hybrid.engine.structures import ResidualsData
 from casadi_hybrid.engine.warm import why_not
 from casadi_hybrid.engine.workspace import Workspace, trigger
 from casadi_hybrid.point.kkt import kkt_residuals
+from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.standard_form.form import StandardForm
 from casadi_hybrid.stopping import Limits
-
-POINTER, NUMBER, WHOLE = ct.c_void_p, ct.c_double, ct.c_int
-
-
-class Arena(ct.Structure):
-    _fields_ = [
-        ("doubles", POINTER), ("ints", POINTER),
-        ("used_doubles", ct.c_longlong), ("used_ints", ct.c_longlong),
-    ]  # fmt: skip
-
-
-class PointData(ct.Structure):
-    _fields_ = [
-        ("f", NUMBER), *((name, POINTER) for name in ("w", "gradient", "c", "A", "below", "above")),
-        ("raw_f", NUMBER), *((name, POINTER) for name in ("x", "raw_gradient", "raw_g", "out")),
-        ("raw_J", POINTER),
-    ]  # fmt: skip
-
-
-class FormData(ct.Structure):
-    _fields_ = [
-        *((name, POINTER) for name in ("plan", "functions", "numbers", "answer")),
-        ("scale_f", NUMBER),
-        *((name, POINTER) for name in (
-            "scale_c", "target", "lower", "upper", "room", "clipped", "lam", "H", "has_lower",
-            "has_upper",
-        )),
-        ("bounds", WHOLE),
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("name", "mirror"),
-    [("hybrid_arena", Arena), ("hybrid_point", PointData), ("hybrid_form", FormData)],
-)
-def test_the_structures_of_these_tests_are_those_of_the_header(name, mirror) -> None:
-    text = (Path(library.__file__).parent / "c" / "internal.h").read_text()
-    text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
-    body = re.search(r"typedef struct \{([^}]*)\} " + name + ";", text).group(1)
-    words = [re.findall(r"\w+(?=\s*[,;])", line + ";") for line in body.split(";")]
-    assert [word for line in words for word in line] == [field for field, _ in mirror._fields_]
 
 
 class Twins:
@@ -89,11 +57,7 @@ class Twins:
         plan = plan_of(core, problem, bounds)
         self.data = plan.data
         self.space = Workspace(core, plan, functions, trigger())
-        inputs = self.space.inputs
-        for name in ("x0", "p", "lam_x0", "lam_g0"):
-            inputs[name][:] = getattr(numbers, name)
-        for name in ("lbx", "ubx", "lbg", "ubg"):
-            inputs[name][:] = getattr(bounds, name)
+        self.space.fill(numbers, WarmStart(numbers.lam_x0, numbers.lam_g0))
         self.space.limit(Limits())
         addresses = self.space.addresses
         self.form = FormData(

@@ -1,4 +1,4 @@
-"""Whose limit a solve stopped at: the caller's, or that of one of its attempts."""
+"""Whose limit a solve stopped at, the caller's or an attempt's, and what is listed of attempts."""
 
 from __future__ import annotations
 
@@ -157,3 +157,21 @@ def test_an_iterate_that_left_the_domain_is_not_the_end() -> None:
     found = solver(x0=guess * ca.log(guess), ubg=0)
     assert solver.stats()["success"]
     assert float(found["f"]) == pytest.approx(303.075, abs=1e-3)
+
+
+@pytest.mark.parametrize("rows", [lambda x: (x**2 - 1, x**2 + 1), lambda x: (x - 1, x**3 + x + 1)])
+@pytest.mark.parametrize("looked_at", [False, True])
+def test_attempts_that_take_no_step_are_listed_once(rows, looked_at):
+    """At a local minimum of the violation several attempts end where they begin."""
+    x, seen = ca.SX.sym("x"), []
+
+    def look(step):
+        seen.append(step)
+
+    options = {"iteration_callback": look} if looked_at else {}
+    solver = nlpsol("solver", "hybrid", {"x": x, "g": ca.vertcat(*rows(x))}, options)
+    solver(x0=0, lbg=0, ubg=0)
+    stats = solver.stats()
+    assert stats["stop_reason"] == "LOCALLY_INFEASIBLE"
+    assert stats["iterations"]["iter"] == [*range(stats["iter_count"] + 1)]
+    assert len(seen) == looked_at * len(stats["iterations"]["iter"])

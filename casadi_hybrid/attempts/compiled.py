@@ -81,7 +81,7 @@ class Handed:
             watched = cold.iterate(form, state.watched, None) if state.now.watching else None
             now = cold.iterate(form, state.now, watched)
             now = changed(now, restoration=cold.root(now.at))
-            watch.drop(before + state.now.t, before)
+            watch.drop(before + max(1, state.now.t))  # a start is seen once
             barrier.begun = Begun(now, state.now.t, bool(state.rows_dependent))
         undefined = cold.x_undefined()
         if undefined is not None:
@@ -132,7 +132,7 @@ def run_on_engine(
     if attempt.warm is not None:
         status, said = space.warm(attempt.warm.working_set), space.answer
         if status == SOLVED and said.steps and said.elapsed >= options.max_time:
-            status = LIMIT  # C does not look at the time; Python says what was found until then
+            status = LIMIT  # the warm mode has no clock; Python stops where the time was over
         if status == SOLVED:
             observe(said, watch)
             return warm_result(program, numbers, options, space.solved())

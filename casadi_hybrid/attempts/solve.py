@@ -304,7 +304,7 @@ def _run(
         handed, why = (done, done.why) if isinstance(done, Handed) else (None, done)
         if attempt.near and not (handed is not None and handed.interrupted):
             # The given point may be the best of all; the engine has not looked at it.
-            watch.drop(before, before)
+            watch.drop(before)
             handed = None
     try:
         form = StandardForm(

@@ -193,7 +193,7 @@ class _Runs(Sequence[AnyRun]):
     """The runs of a batch; what C has solved is looked at where it is asked for."""
 
     def __init__(self, runner: Runner, rows: Rows, places: Any, others: dict[int, Run]) -> None:
-        self._runner, self._rows, self._others = runner, rows, others
+        self._runner, self._rows = runner, rows
         self._places_in, self._places_out = places
         self._made: dict[int, AnyRun] = dict(others)
 

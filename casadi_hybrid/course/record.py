@@ -90,7 +90,6 @@ class Watch:
     x_before: Vector | None = None
     _stop: bool = False
     _began: float = field(default_factory=time.perf_counter)
-    _before: int = 0
     _log: IterationLog | None = None
     _shown: IterationRecord | None = None
 
@@ -155,27 +154,16 @@ class Watch:
         """
         for t, *numbers, elapsed in rows:
             step = before + int(t)
-            if before != self._before:
-                self._before = before
-                if self._rows and step == self._rows[-1][0]:
-                    continue
+            if not t and self._rows and step == self._rows[-1][0]:
+                continue  # the start of another attempt
             while self._rows and self._rows[-1][0] < step - 1:
                 self._rows.append(_held(self._rows[-1]))
                 self._times.append(began + elapsed)
             self._rows.append((step, *numbers))
             self._times.append(began + elapsed)
 
-    def drop(self, since: int, before: int) -> None:
-        """Forget the iterates of one attempt from step ``since`` on, which will be seen again.
-
-        The first of a later attempt is the last of the one before it, which is kept.
-
-        Args:
-            since: counted as in :attr:`lists`.
-            before: steps taken in earlier attempts.
-        """
-        if since == before > 0:
-            since, self._before = before + 1, 0
+    def drop(self, since: int) -> None:
+        """Forget the iterates from step ``since`` on, which will be seen again."""
         while self._rows and self._rows[-1][0] >= since:
             self._rows.pop()
             self._times.pop()
@@ -222,9 +210,9 @@ class Watch:
 
     def _is_restart(self, progress: Progress) -> bool:
         """Whether this is the start of another attempt, after iterates of those before."""
-        if progress.before == self._before:
+        if progress.state.t:
             return False
-        self._before, self.x_before = progress.before, progress.state.x
+        self.x_before = progress.state.x
         return bool(self._rows) and progress.t == self._rows[-1][0]
 
     def _row(self, progress: Progress) -> tuple[Any, ...]:

@@ -32,6 +32,7 @@ class Rows:
     Args:
         numbers: one row a solve, see :data:`~casadi_hybrid.engine.workspace.INPUTS`.
         sides: of each the working set to try first, n + m sides; ``with_sides``: which have one.
+        outputs: how many numbers an answer has.
 
     Attributes:
         outputs: one row a solve, see :data:`~casadi_hybrid.engine.workspace.OUTPUTS`.

@@ -28,36 +28,33 @@ from casadi_hybrid.barrier import (
     rays,
     restoration,
 )
-from casadi_hybrid.kernel import factorization, kernel
+from casadi_hybrid.kernel import kernel
 from casadi_hybrid.point import kkt, residuals
 from casadi_hybrid.standard_form import form
 
 # By module: names of constants, or of a dataclass and a field of it whose default is meant.
 _TABLE: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
     (hot, ("CONVEX", "_STEPS", "_SETS", "_WALK", "_SURE", "_EXACT")),
-    (polish, ("FLAT", "_PIN", "REMEDIES", "PRECISE", "_STEPS", "_SHARPER")),
+    (polish, ("FLAT", "REMEDIES", "_STEPS")),
     (
         iterate,
         (
-            *("_EPS", "_SPREAD", "_CLOSE", "NU_START"),
-            *("Settings.tol", "Settings.nu_start", "Settings.nu_least", "Settings.kappa_nu"),
-            *("Settings.theta_nu", "Settings.kappa_epsilon", "Settings.tau_least"),
-            *("Settings.push", "Settings.polish_below", "Settings.tolerances.feasibility"),
-            *("Settings.tolerances.stationarity", "Settings.tolerances.complementarity"),
+            *("_SPREAD", "Settings.nu_least", "Settings.kappa_nu", "Settings.theta_nu"),
+            *("Settings.kappa_epsilon", "Settings.tau_least", "Settings.polish_below"),
         ),
     ),
     (
         newton,
         (
-            *("_EPS", "_MAX_CORRECTIONS", "_TINY_STEPS", "_SHORT", "_MAX_SHORT", "_REST"),
+            *("_MAX_CORRECTIONS", "_TINY_STEPS", "_SHORT", "_MAX_SHORT", "_REST"),
             *("_STIFF", "_STIFFER", "_STIFFEST", "_LEAST_STIFF"),
         ),
     ),
     (
         merit,
-        ("_EPS", "_GAMMA_THETA", "_GAMMA_PHI", "_DELTA", "_S_THETA", "_S_PHI", "_ETA", "DAMPING"),
+        ("_GAMMA_THETA", "_GAMMA_PHI", "_DELTA", "_S_THETA", "_S_PHI", "_ETA", "DAMPING"),
     ),
-    (inertia, ("_FIRST", "_LEAST", "_LARGEST", "_OFTEN", "_STEEPER", "_IMPLAUSIBLE", "_EPS")),
+    (inertia, ("_FIRST", "_LEAST", "_LARGEST", "_OFTEN", "_STEEPER", "_IMPLAUSIBLE")),
     (
         pace,
         (
@@ -76,12 +73,11 @@ _TABLE: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
         ),
     ),
     (leap, ("_FROM",)),
-    (form, ("DENSE_LIMIT", "SCALE_GOAL", "_EVEN", "EASED", "_EPS", "ROOM")),
-    (kkt, ("_FAR", "_TINY", "_HUGE")),
+    (form, ("SCALE_GOAL", "EASED", "ROOM")),
+    (kkt, ("_TINY", "_HUGE")),
     (rays, ("_LARGE", "SLOPE")),
     (residuals, ("HUGE_MULTIPLIER", "ROUNDING", "HALF_DIGIT", "_NEGLIGIBLE", "_PULL", "_CONSTANT")),
-    (kernel, ("REFINEMENTS", "_ROUNDING")),
-    (factorization, ("SINGULAR", "ACCURATE", "REFINEMENTS")),
+    (kernel, ("REFINEMENTS",)),
 )
 
 
@@ -144,6 +140,4 @@ def _default(kind: Any, name: str) -> Any:
     for known in fields(kind):
         if known.name == name and known.default is not MISSING:
             return known.default
-        if known.name == name and known.default_factory is not MISSING:
-            return known.default_factory()
     raise AttributeError(f"{kind.__name__} has no field {name!r} with a default")

@@ -1,6 +1,5 @@
 /* The barrier parameter, the bounds and the optimality error: as barrier/iterate.py, pace.py. */
 #include <math.h>
-#include <string.h>
 
 #include "cold.h"
 

@@ -3,7 +3,6 @@
  * What it does not do itself (restoration, rays, doubtful factorizations, functions that are not
  * defined) ends it with a status, and the state says where the careful path goes on: at the
  * iterate whose step could not be taken. */
-#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -245,23 +244,6 @@ static int step(hybrid_cold *cold) {
     return HYBRID_SOLVED;
 }
 
-/* Copies the solution and its derivatives to the answer. */
-static int deliver(hybrid_cold *cold, const hybrid_residuals *r) {
-    const hybrid_plan *plan = cold->plan;
-    const hybrid_point *at = &cold->at->of;
-    hybrid_answer *answer = cold->answer;
-    hybrid_set(plan->n_x, at->x, answer->x);
-    hybrid_set(plan->n_g, at->raw_g, answer->g);
-    hybrid_set(plan->n_x, at->raw_gradient, answer->gradient);
-    hybrid_set(plan->nnz_J, at->raw_J, answer->J);
-    answer->end = *r;
-    answer->largest_x = hybrid_largest(plan->n_x, answer->lam_x);
-    answer->largest_g = hybrid_largest(plan->n_g, answer->lam_g);
-    answer->steepest = hybrid_largest(plan->n_x, at->raw_gradient);
-    answer->reach = hybrid_largest(plan->n_x, at->x);
-    return HYBRID_SOLVED;
-}
-
 /* Looks at the iterate and takes a step. Returns HYBRID_PAUSED to go on. */
 static int advance(hybrid_cold *cold) {
     hybrid_state *state = cold->state;
@@ -284,7 +266,11 @@ static int advance(hybrid_cold *cold) {
     write_row(cold, &r);
     settled = merit > 1.0 || cold->now.tiny > 0 || error <= numbers->tol;
     keep(cold, &r, settled ? merit : INFINITY);
-    if (merit <= 1.0 && settled) return deliver(cold, &r);
+    if (merit <= 1.0 && settled) {
+        cold->answer->end = r;
+        hybrid_deliver(&cold->form, &cold->at->of);
+        return HYBRID_SOLVED;
+    }
     if (cold->before.t >= numbers->max_iter || cold->elapsed >= cold->attempt->max_time)
         status = HYBRID_LIMIT;
     else if (cold->before.t >= cold->attempt->patience &&

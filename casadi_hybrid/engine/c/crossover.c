@@ -1,7 +1,5 @@
 /* Crossover: guess the active set and take Newton steps on its KKT equations, as
  * barrier/polish.py. */
-#include <math.h>
-#include <string.h>
 
 #include "cold.h"
 

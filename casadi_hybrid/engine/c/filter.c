@@ -1,7 +1,6 @@
 /* theta, phi_nu and the filter: as barrier/merit.py and barrier/filter.py. */
 #include <float.h>
 #include <math.h>
-#include <string.h>
 
 #include "cold.h"
 

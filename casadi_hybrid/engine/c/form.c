@@ -1,5 +1,4 @@
 /* The standard form: min f(w) s.t. c(w) = 0, lower <= w <= upper, as standard_form/form.py. */
-#include <float.h>
 #include <math.h>
 #include <string.h>
 

@@ -1,6 +1,5 @@
 /* The warm mode: full Newton steps on an active set that is predicted anew at every step, as
  * barrier/hot.py. */
-#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -184,27 +183,17 @@ static int looked_at(const hybrid_answer *answer) {
            !(answer->reach < HYBRID_RAYS_LARGE);
 }
 
-/* Copies the point and its derivatives to the answer. */
+/* Copies the point to the answer, and says how far it is from the first. Returns the status. */
 static int deliver(hot *h, int status) {
-    const hybrid_form *form = &h->form;
-    const hybrid_plan *plan = form->plan;
-    const hybrid_point *at = h->at;
-    hybrid_answer *answer = form->answer;
-    double began;
-    memcpy(answer->x, at->x, (size_t)plan->n_x * sizeof(double));
-    memcpy(answer->g, at->raw_g, (size_t)plan->n_g * sizeof(double));
-    memcpy(answer->gradient, at->raw_gradient, (size_t)plan->n_x * sizeof(double));
-    memcpy(answer->J, at->raw_J, (size_t)plan->nnz_J * sizeof(double));
+    const int n_x = h->form.plan->n_x;
+    hybrid_answer *answer = h->form.answer;
+    double began = hybrid_largest(n_x, h->began);
+    hybrid_deliver(&h->form, h->at);
     answer->moved = 0.0;
-    for (int i = 0; i < plan->n_x; i++) {
-        double step = fabs(at->x[i] - h->began[i]);
+    for (int i = 0; i < n_x; i++) {
+        double step = fabs(h->at->x[i] - h->began[i]);
         if (step > answer->moved) answer->moved = step;
     }
-    answer->largest_x = hybrid_largest(plan->n_x, answer->lam_x);
-    answer->largest_g = hybrid_largest(plan->n_g, answer->lam_g);
-    answer->steepest = hybrid_largest(plan->n_x, at->raw_gradient);
-    answer->reach = hybrid_largest(plan->n_x, at->x);
-    began = hybrid_largest(plan->n_x, h->began);
     if (began > answer->reach) answer->reach = began;
     if (status == HYBRID_SOLVED && looked_at(answer)) status = HYBRID_LARGE;
     return answer->status = status;

@@ -233,7 +233,7 @@ typedef struct {
 void hybrid_cold_memory(const hybrid_plan *plan, int dense, long long *bytes, long long *doubles,
                         long long *ints);
 
-/* The numbers of arrays that the state of an attempt needs; hybrid_cold_attach puts them there. */
+/* The numbers of arrays that the state of an attempt needs; hybrid_state_attach puts them there. */
 long long hybrid_state_doubles(const hybrid_plan *plan);
 void hybrid_state_attach(const hybrid_plan *plan, double *doubles, int *guess,
                          hybrid_state *state);

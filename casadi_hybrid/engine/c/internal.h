@@ -91,6 +91,8 @@ int hybrid_residuals_at(const hybrid_form *form, const hybrid_point *at, const d
                         const double *lam_g, double *work, hybrid_residuals *found);
 /* The largest residual in units of its tolerance. */
 double hybrid_merit(const hybrid_numbers *numbers, const hybrid_residuals *residuals);
+/* Copies the point and its first derivatives to the answer, with the sizes of what is there. */
+void hybrid_deliver(const hybrid_form *form, const hybrid_point *at);
 
 /* The kernel with entries that are pinned. */
 typedef struct {

@@ -1,5 +1,6 @@
 /* How far a point is from a solution: as barrier/iterate.py and point/kkt.py. */
 #include <math.h>
+#include <string.h>
 
 #include "internal.h"
 
@@ -104,4 +105,17 @@ double hybrid_merit(const hybrid_numbers *numbers, const hybrid_residuals *resid
     other = residuals->complementarity / numbers->complementarity;
     if (!(other <= merit)) merit = other;
     return merit;
+}
+
+void hybrid_deliver(const hybrid_form *form, const hybrid_point *at) {
+    const hybrid_plan *plan = form->plan;
+    hybrid_answer *answer = form->answer;
+    memcpy(answer->x, at->x, (size_t)plan->n_x * sizeof(double));
+    memcpy(answer->g, at->raw_g, (size_t)plan->n_g * sizeof(double));
+    memcpy(answer->gradient, at->raw_gradient, (size_t)plan->n_x * sizeof(double));
+    memcpy(answer->J, at->raw_J, (size_t)plan->nnz_J * sizeof(double));
+    answer->largest_x = hybrid_largest(plan->n_x, answer->lam_x);
+    answer->largest_g = hybrid_largest(plan->n_g, answer->lam_g);
+    answer->steepest = hybrid_largest(plan->n_x, at->raw_gradient);
+    answer->reach = hybrid_largest(plan->n_x, at->x);
 }
