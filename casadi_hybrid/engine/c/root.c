@@ -250,8 +250,7 @@ int hybrid_root_step(hybrid_cold *cold) {
         found = hybrid_factor(plan, curved ? cold->W : 0, cold->D, 0.0, at->A, 1.0, 0,
                               &cold->kernel);
         form->answer->factors++;
-        /* Doubts, of pivots here and of the solution below, concern the step alone, and what a
-         * step gains is looked at. */
+        /* A doubtful pivot can only spoil a step, and what a step gains is looked at. */
         if (found == 3 && cold->kernel.inertia.negative == plan->m) found = 0;
         if (found && curved) { /* once more, without the curvature */
             curved = 0;
@@ -259,7 +258,10 @@ int hybrid_root_step(hybrid_cold *cold) {
             continue;
         }
         if (!found) {
-            hybrid_solve(plan, cold->force, at->c, &cold->kernel, dw, cold->direction.dy);
+            if (hybrid_solve(plan, cold->force, at->c, &cold->kernel, dw, cold->direction.dy)) {
+                form->answer->doubts++;
+                return HYBRID_DOUBT;
+            }
             alpha = share(form, at, dw);
             for (int i = 0; i < plan->n; i++) step[i] = alpha * dw[i];
             if (hybrid_largest(plan->n, step) <= 1e-12 * reach) return closer(cold, units);
