@@ -26,6 +26,15 @@ int hybrid_factor(const hybrid_plan *plan, const double *W, const double *D, dou
     return right ? 0 : 1;
 }
 
+/* Whether a solution in doubt will do: the filter looks at every step. */
+static int serves(const hybrid_plan *plan, hybrid_kernel *kernel) {
+    int size = plan->n + plan->m;
+    double *left = kernel->room;
+    hybrid_ldl_product(&plan->ldl, kernel->K, kernel->solution, left);
+    for (int i = 0; i < size; i++) left[i] = kernel->right[i] - left[i];
+    return hybrid_largest(size, left) <= HYBRID_ROUGH * hybrid_largest(size, kernel->right);
+}
+
 int hybrid_solve(const hybrid_plan *plan, const double *force, const double *c,
                  hybrid_kernel *kernel, double *dw, double *dy) {
     double residual;
@@ -36,7 +45,7 @@ int hybrid_solve(const hybrid_plan *plan, const double *force, const double *c,
                                 HYBRID_KERNEL_REFINEMENTS);
     memcpy(dw, kernel->solution, (size_t)plan->n * sizeof(double));
     memcpy(dy, kernel->solution + plan->n, (size_t)plan->m * sizeof(double));
-    return residual <= HYBRID_ROUGH || hybrid_refined(plan, kernel, residual) ? 0 : 3;
+    return hybrid_refined(plan, kernel, residual) || serves(plan, kernel) ? 0 : 3;
 }
 
 static double lower(double shift) {
