@@ -218,6 +218,20 @@ void hybrid_clear(hybrid_iterate *it) {
     hybrid_copy_numbers(&none, it);
 }
 
+/* Whether a row has no slope at the start, and so no scale: the way from there hangs on rounding. */
+static int has_flat_row(hybrid_cold *cold, const hybrid_point *start) {
+    const hybrid_plan *plan = cold->plan;
+    double *steepest = cold->residual;
+    for (int i = 0; i < plan->m; i++) steepest[i] = 0.0;
+    for (int k = 0; k < plan->kept_A; k++) {
+        double size = fabs(start->raw_J[plan->A_of_J[k]]);
+        if (size > steepest[plan->A_rows[k]]) steepest[plan->A_rows[k]] = size;
+    }
+    for (int i = 0; i < plan->m; i++)
+        if (steepest[i] == 0.0) return 1;
+    return 0;
+}
+
 int hybrid_cold_begin(const hybrid_plan *plan, const hybrid_functions *functions,
                       const hybrid_numbers *numbers, const hybrid_attempt *attempt, void *bytes,
                       double *doubles, int *ints, hybrid_state *state, hybrid_answer *answer) {
@@ -247,6 +261,7 @@ int hybrid_cold_begin(const hybrid_plan *plan, const hybrid_functions *functions
     answer->steps = answer->firsts = answer->seconds = answer->factors = answer->doubts = 0;
     start = &cold->trial->of;
     status = hybrid_make_form(&cold->form, start);
+    if (!status && has_flat_row(cold, start)) status = HYBRID_FLAT;
     if (status) return answer->status = status;
     hybrid_set(plan->n_x, start->raw_gradient, answer->gradient0);
     hybrid_set(plan->nnz_J, start->raw_J, answer->J0);
