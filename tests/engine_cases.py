@@ -227,7 +227,7 @@ class FormData(ct.Structure):
             "scale_c", "target", "lower", "upper", "room", "clipped", "lam", "H", "has_lower",
             "has_upper",
         )),
-        ("bounds", WHOLE),
+        ("bounds", WHOLE), ("relaxation", NUMBER), ("unscaled", WHOLE),
     ]  # fmt: skip
 
 

@@ -28,6 +28,7 @@ MIRRORS = {
     "hybrid_slope": structures.SlopeData,
     "hybrid_batch": structures.BatchData,
     "hybrid_mark": cold.MarkData,
+    "hybrid_root": cold.RootData,
     "hybrid_iterate": cold.IterateData,
     "hybrid_attempt": cold.AttemptData,
     "hybrid_state": cold.StateData,

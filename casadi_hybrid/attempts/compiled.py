@@ -13,6 +13,7 @@ from casadi_hybrid.attempts.verdict import Trail
 from casadi_hybrid.barrier.barrier import Barrier, Begun
 from casadi_hybrid.barrier.iterate import Settings
 from casadi_hybrid.barrier.rays import RayTest
+from casadi_hybrid.basics.arrays import changed
 from casadi_hybrid.basics.errors import Interrupted
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.course.record import Watch
@@ -79,6 +80,7 @@ class Handed:
         if not self.interrupted:
             watched = cold.iterate(form, state.watched, None) if state.now.watching else None
             now = cold.iterate(form, state.now, watched)
+            now = changed(now, restoration=cold.root(now.at))
             watch.drop(before + max(1, state.now.t))  # a start is seen once
             barrier.begun = Begun(now, state.now.t, bool(state.rows_dependent))
         undefined = cold.x_undefined()
@@ -100,9 +102,9 @@ class Handed:
 
 
 def takes(attempt: Attempt) -> bool:
-    """Whether the engine takes attempts of this kind: by the barrier method, in ordinary scales."""
-    special = attempt.root or attempt.composite or attempt.beside or attempt.relaxation
-    return attempt.scaled and not special and (attempt.warm is None or attempt.near)
+    """Whether the engine takes attempts of this kind: by the barrier method, all rows kept."""
+    special = attempt.composite or attempt.beside
+    return not special and (attempt.warm is None or attempt.near)
 
 
 def run_on_engine(
@@ -144,7 +146,9 @@ def run_on_engine(
     first.nu, first.floor, first.push = settings.nu_start, settings.floor, settings.push
     first.divergence, first.max_time = watch.divergence, options.max_time
     first.patience, first.near, first.t0 = attempt.max_iter, attempt.near, spent
-    first.feasibility = program.feasibility
+    first.feasibility, first.relaxation = program.feasibility, attempt.relaxation
+    first.unscaled, first.rescale = not attempt.scaled, attempt.rescale
+    first.root, first.cautious = attempt.root, attempt.cautious
     status = cold.begin()
     if status != PAUSED:
         return WORDS[status]

@@ -20,13 +20,14 @@ from casadi_hybrid.attempts.attempts import (
     warm_attempt,
 )
 from casadi_hybrid.attempts.compiled import Handed, interrupted_on_engine, run_on_engine, takes
+from casadi_hybrid.attempts.multipliers import Again, has_huge_multipliers, restart_on_engine
 from casadi_hybrid.attempts.patience import Patience
 from casadi_hybrid.attempts.verdict import Trail, agreed, make_result, undefined_result
 from casadi_hybrid.barrier.barrier import Barrier
 from casadi_hybrid.barrier.composite import Composite, is_composite
 from casadi_hybrid.barrier.iterate import Settings
 from casadi_hybrid.barrier.rays import RayTest
-from casadi_hybrid.basics.arrays import changed, largest
+from casadi_hybrid.basics.arrays import changed
 from casadi_hybrid.basics.errors import EvaluationError, InputError, Interrupted
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import StopReason
@@ -35,7 +36,7 @@ from casadi_hybrid.course.history import Recorder
 from casadi_hybrid.course.record import Watch
 from casadi_hybrid.iterations.base import Start
 from casadi_hybrid.loop import iterate
-from casadi_hybrid.point.residuals import HUGE_MULTIPLIER, Tolerances
+from casadi_hybrid.point.residuals import Tolerances
 from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.numbers import Numbers
@@ -199,19 +200,12 @@ def solve_problem(
         # The limit was that of one attempt, not the caller's.
         detail = f"none of {len(done)} attempts came further in its share of the iterations"
         chosen = altered(chosen, stop=agreed(StopReason.STALLED, chosen.point), detail=detail)
-    if (
-        chosen.success
-        and not _is_beside(chosen, tried, done)
-        and _largest(chosen) > HUGE_MULTIPLIER * _slope(chosen)
-    ):
-        # Rows that say the same twice share one multiplier in any parts, however large.
-        restart = remultiplied(chosen)
-        left = changed(options, max_iter=restart.max_iter, max_time=options.max_time - elapsed)
-        again = _run(program, numbers, left, None, (), (), restart, iterations)
+    if chosen.success and not _is_beside(chosen, tried, done) and has_huge_multipliers(chosen):
+        left = changed(options, max_time=options.max_time - elapsed)
+        again = _remultiplied(program, numbers, left, chosen, iterations, watch is not None)
         iterations, elapsed = iterations + again.iterations, elapsed + again.elapsed
         spent.add(again)
-        if again.success and _largest(again) < _largest(chosen):
-            chosen = again
+        chosen = again.better_than(chosen)
     elif chosen is done[0] and len(done) == 1:
         return chosen  # as it is: all of its numbers are those of the solve
     return altered(
@@ -241,7 +235,7 @@ class _Spent:
     evaluations: dict[str, int] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
 
-    def add(self, result: Result) -> None:
+    def add(self, result: Result | Again) -> None:
         for key, number in result.evaluations.items():
             self.evaluations[key] = self.evaluations.get(key, 0) + number
         for key, time in result.seconds.items():
@@ -272,15 +266,21 @@ def _is_beside(chosen: Result, tried: Sequence[Attempt], done: Sequence[Result])
     return any(one.beside and result is chosen for one, result in zip(tried, done, strict=True))
 
 
-def _largest(result: Result) -> float:
-    """The largest |multiplier|."""
-    return max(largest(result.lam_x), largest(result.lam_g))
-
-
-def _slope(result: Result) -> float:
-    """‖∇f‖_∞, at least one."""
-    assert result.end is not None
-    return max(1.0, largest(result.end.gradient))
+def _remultiplied(
+    program: Problem,
+    numbers: Numbers,
+    limits: Limits,
+    result: Result,
+    before: int,
+    quiet: bool,
+) -> Again:
+    """The restart for smaller multipliers, on the engine where nobody looks at iterates."""
+    restart = remultiplied(result)
+    again = restart_on_engine(program, numbers, limits, restart) if quiet else None
+    if again is None:
+        left = changed(limits, max_iter=restart.max_iter)
+        again = Again.of(_run(program, numbers, left, None, (), (), restart, before))
+    return again
 
 
 def _run(

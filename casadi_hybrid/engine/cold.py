@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from casadi_hybrid.barrier.filter import Filter
 from casadi_hybrid.barrier.iterate import Iterate
 from casadi_hybrid.barrier.pace import Mark
+from casadi_hybrid.barrier.restoration import Restoration
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.engine.plan import Plan
 from casadi_hybrid.engine.structures import ResidualsData
-from casadi_hybrid.standard_form.form import DENSE_LIMIT, StandardForm
+from casadi_hybrid.standard_form.form import DENSE_LIMIT, Point, StandardForm
 
 WORDS = {
     1: "the bounds are of other kinds than those it was prepared for",
@@ -67,10 +68,23 @@ class AttemptData(ct.Structure):
 
     _fields_ = [
         *((name, c_double) for name in (
-            "nu", "floor", "push", "divergence", "max_time", "pause",
+            "nu", "floor", "push", "divergence", "relaxation", "max_time", "pause",
         )),
-        *((name, c_int) for name in ("t0", "patience", "near", "dense", "feasibility")),
+        *((name, c_int) for name in (
+            "t0", "patience", "near", "dense", "feasibility", "unscaled", "root", "cautious",
+            "rescale",
+        )),
     ]  # fmt: skip
+
+
+class RootData(ct.Structure):
+    """``hybrid_root``."""
+
+    _fields_ = [
+        *((name, c_void_p) for name in ("z_lower", "z_upper", "units")),
+        *((name, c_double) for name in ("nu", "damping", "mark")),
+        *((name, c_int) for name in ("cautious", "curved", "steps", "begun")),
+    ]
 
 
 class StateData(ct.Structure):
@@ -78,6 +92,7 @@ class StateData(ct.Structure):
 
     _fields_ = [
         *((name, IterateData) for name in ("now", "watched", "best", "feasible", "beside")),
+        ("root", RootData),
         *((name, c_void_p) for name in ("guess", "x_before", "last_step", "x_undefined")),
         *((name, c_double) for name in ("merit_before", "reach_before")),
         *((name, ResidualsData) for name in ("of_best", "of_beside")),
@@ -173,6 +188,17 @@ class Cold:
             guess=self._sides() if of.guessed else b"", mark=known,
             taken=(at, of.alpha, of.alpha_z) if of.stepped else None,
             crossed=at if of.crossed else None,
+        )  # fmt: skip
+
+    def root(self, at: Point) -> Restoration | None:
+        """The search for a root that goes on at a point, None where there is none."""
+        root, n = self.state.root, self._n
+        if not root.begun:
+            return None
+        return Restoration(
+            at.w, at.theta, 0.0, root.nu, _array(root.z_lower, n), _array(root.z_upper, n),
+            _array(root.units, n), bool(root.cautious), root.damping, bool(root.curved),
+            root.steps, root.mark,
         )  # fmt: skip
 
     def x_before(self) -> Vector | None:

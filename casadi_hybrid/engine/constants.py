@@ -26,6 +26,7 @@ from casadi_hybrid.barrier import (
     pace,
     polish,
     rays,
+    restoration,
 )
 from casadi_hybrid.kernel import kernel
 from casadi_hybrid.point import kkt, residuals
@@ -64,6 +65,13 @@ _TABLE: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
     (barrier, ("_CLEAR", "_LATE", "_FAR_OFF", "_NU_FAR_OFF", "_SHIFT_NEARBY")),
     (filter, ("_MOST", "_LEAST")),
     (elastic, ("PENALTY", "_REDUCTION", "_CURVATURE_OF_F", "_SMALL", "_FLOOR")),
+    (
+        restoration,
+        (
+            *("_ROOM", "_WATCH", "_SLOW", "_LEAST_NU", "_FORGET", "_FLAT", "_ROOT", "_ROUGH_ROOT"),
+            *("_FAST", "_DAMPING", "_CAUTIOUS", "_LEAST_DAMPING", "_LARGEST_DAMPING"),
+        ),
+    ),
     (leap, ("_FROM",)),
     (form, ("SCALE_GOAL", "EASED", "ROOM")),
     (kkt, ("_TINY", "_HUGE")),

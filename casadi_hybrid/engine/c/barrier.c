@@ -64,7 +64,9 @@ double hybrid_share_to_zero(int count, const double *v, const double *dv, double
     for (int i = 0; i < count; i++) {
         double rate;
         if (!has[i]) continue;
-        rate = sign * dv[i] / v[i];
+        rate = sign * dv[i];
+        if (!(rate < 0.0)) continue;
+        rate /= v[i];
         if (rate < steepest) {
             steepest = rate;
             first = i;
@@ -109,17 +111,22 @@ static void widen(int count, const int *has, const double *distance, const doubl
 }
 
 void hybrid_measure(const hybrid_form *form, const hybrid_point *at, const hybrid_iterate *it,
-                    double *work, hybrid_error *found) {
+                    double *pull, hybrid_error *found) {
     const hybrid_plan *plan = form->plan;
-    double sum_z = hybrid_sum(plan->n, it->z_lower) + hybrid_sum(plan->n, it->z_upper), of_c;
+    double sum_z = hybrid_sum(plan->n, it->z_lower) + hybrid_sum(plan->n, it->z_upper);
+    double of_c, most = 0.0;
     found->least = INFINITY;
     found->most = -INFINITY;
     widen(plan->n, form->has_lower, at->below, it->z_lower, found);
     widen(plan->n, form->has_upper, at->above, it->z_upper, found);
-    hybrid_pull(plan, at->A, it->y, work);
-    for (int i = 0; i < plan->n; i++)
-        work[i] += at->gradient[i] - it->z_lower[i] + it->z_upper[i];
-    found->rest = hybrid_largest(plan->n, work) /
+    hybrid_pull(plan, at->A, it->y, pull);
+    for (int i = 0; i < plan->n; i++) {
+        double size = fabs(pull[i] + (at->gradient[i] - it->z_lower[i] + it->z_upper[i]));
+        if (size <= most) continue;
+        most = size;
+        if (isnan(size)) break;
+    }
+    found->rest = most /
                   excess_mean(hybrid_sum(plan->m, it->y) + sum_z, plan->m + form->bounds);
     of_c = hybrid_largest(plan->m, at->c);
     if (!(of_c <= found->rest)) found->rest = of_c;
@@ -158,18 +165,17 @@ static void mark(hybrid_iterate *it, double theta, double f, double error, int t
 }
 
 void hybrid_lower_barrier(hybrid_cold *cold, hybrid_iterate *it, int t) {
-    hybrid_error error;
+    const hybrid_error *error = &cold->error;
     double nu = it->nu, of_nu;
-    hybrid_measure(&cold->form, &cold->at->of, it, cold->work, &error);
     /* Unscaled residuals ask for more. */
-    if (hybrid_error_at(&error, 0.0) <= cold->numbers->tol && nu <= it->floor * 1.001) {
+    if (hybrid_error_at(error, 0.0) <= cold->numbers->tol && nu <= it->floor * 1.001) {
         it->floor *= 0.1;
         if (it->floor < HYBRID_SETTINGS_NU_LEAST) it->floor = HYBRID_SETTINGS_NU_LEAST;
     }
-    of_nu = hybrid_error_at(&error, nu);
+    of_nu = hybrid_error_at(error, nu);
     while (nu > it->floor && of_nu <= HYBRID_SETTINGS_KAPPA_EPSILON * nu) {
         nu = hybrid_next_nu(nu, it->floor);
-        of_nu = hybrid_error_at(&error, nu);
+        of_nu = hybrid_error_at(error, nu);
     }
     hybrid_with_barrier(it, nu);
     mark(it, cold->at->theta, cold->at->of.f, of_nu, t);

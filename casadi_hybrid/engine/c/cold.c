@@ -47,6 +47,7 @@ static void write_row(hybrid_cold *cold, const hybrid_residuals *r) {
     const hybrid_point *at = &cold->at->of;
     double *row = state->rows + (long long)HYBRID_ROW * state->count++;
     double moved = 0.0, whole = cold->looked ? 1.0 : 0.0;
+    int aside = cold->restoring || cold->root.begun;
     for (int i = 0; cold->looked && i < cold->plan->n_x; i++) {
         double step = fabs(at->x[i] - cold->x_before[i]);
         if (!(step <= moved)) moved = step;
@@ -58,8 +59,8 @@ static void write_row(hybrid_cold *cold, const hybrid_residuals *r) {
     row[4] = r->complementarity;
     row[5] = it->crossed ? 0.0 : it->nu;
     row[6] = moved;
-    row[7] = cold->restoring ? NAN : it->stepped ? it->alpha : whole;
-    row[8] = cold->restoring ? NAN : it->stepped ? it->alpha_z : whole;
+    row[7] = aside ? NAN : it->stepped ? it->alpha : whole;
+    row[8] = aside ? NAN : it->stepped ? it->alpha_z : whole;
     row[9] = it->shift;
     row[10] = cold->elapsed;
 }
@@ -70,7 +71,7 @@ static void keep(hybrid_cold *cold, const hybrid_residuals *r, double merit) {
     const hybrid_plan *plan = cold->plan;
     const hybrid_point *at = &cold->at->of;
     const hybrid_iterate *it = &cold->now;
-    double fits = hybrid_largest(plan->n_x, at->raw_gradient);
+    double fits;
     if (merit < cold->best_merit || state->best.t < 0) {
         hybrid_copy(plan, it, at->w, &state->best);
         state->of_best = *r;
@@ -84,9 +85,11 @@ static void keep(hybrid_cold *cold, const hybrid_residuals *r, double merit) {
         state->stepped |= moved;
     }
     if (!(r->feasibility <= cold->numbers->feasibility)) return;
+    fits = hybrid_largest(plan->n_x, at->raw_gradient);
     fits = HYBRID_PACE_FITS * (fits > 1.0 ? fits : 1.0);
     if (fits < state->of_beside.stationarity) fits = state->of_beside.stationarity;
-    if (!cold->restoring && r->feasibility >= HYBRID_PACE_OUTSIDE * HYBRID_PACE_BESIDE &&
+    if (!cold->restoring && !cold->root.begun &&
+        r->feasibility >= HYBRID_PACE_OUTSIDE * HYBRID_PACE_BESIDE &&
         (state->beside.t < 0 || r->stationarity <= fits)) {
         hybrid_copy(plan, it, at->w, &state->beside);
         state->of_beside = *r;
@@ -132,6 +135,7 @@ static int hand_over(hybrid_cold *cold, int status) {
     memcpy(state->guess, cold->guess_before, (size_t)plan->n * sizeof(int));
     if (cold->before.watching)
         hybrid_copy(plan, &cold->watched, cold->kept->of.w, &state->watched);
+    hybrid_copy_root(plan, &cold->root, &state->root);
     hybrid_set(plan->n_x, cold->x_before, state->x_before);
     state->merit_before = cold->merit_before;
     state->reach_before = cold->reach_before;
@@ -170,6 +174,20 @@ static int restore(hybrid_cold *cold, int t) {
     return HYBRID_SOLVED;
 }
 
+/* A step of the search for a root; where it ends the barrier method goes on. */
+static int seek(hybrid_cold *cold, int t) {
+    int status = hybrid_root_step(cold);
+    if (status) return status;
+    if (!cold->root.begun) {
+        swap_iterates(cold);
+        cold->now.mark.t = t;
+        cold->now.mark.rounds++;
+    }
+    cold->now.stepped = cold->now.crossed = 0;
+    cold->now.t = t;
+    return HYBRID_SOLVED;
+}
+
 /* Reduces the violation alone from step t on. */
 static int block(hybrid_cold *cold, int t) {
     const hybrid_plan *plan = cold->plan;
@@ -177,7 +195,8 @@ static int block(hybrid_cold *cold, int t) {
     double size = hybrid_largest(plan->n, cold->at->of.w);
     int status;
     if (cold->at->theta <= 1e-11 * (size > 1.0 ? size : 1.0)) return HYBRID_BLOCKED;
-    if (plan->m > plan->n || eased(cold) >= HYBRID_FORM_EASED) return HYBRID_BLOCKED;
+    if (plan->m > plan->n) return HYBRID_BLOCKED;
+    if (cold->attempt->rescale && eased(cold) >= HYBRID_FORM_EASED) return HYBRID_BLOCKED;
     hand_over(cold, HYBRID_BLOCKED);
     hybrid_weigh(&cold->form, cold->at, it->nu, &cold->worth);
     if (hybrid_extend(&cold->worth, it)) return HYBRID_FULL;
@@ -195,6 +214,7 @@ static int step(hybrid_cold *cold) {
     hybrid_spot *new;
     int spent, idle, status;
     if (cold->restoring) return restore(cold, it->t + 1);
+    if (cold->root.begun) return seek(cold, it->t + 1);
     hybrid_lower_barrier(cold, it, it->t);
     status = hybrid_polish(cold, it, &spent);
     if (status == HYBRID_SOLVED) {
@@ -229,21 +249,22 @@ static int advance(hybrid_cold *cold) {
     hybrid_state *state = cold->state;
     const hybrid_numbers *numbers = cold->numbers;
     hybrid_residuals r;
-    hybrid_error error;
     double reach = reach_of(cold), merit, plain = hybrid_judge(cold, &cold->at->of, &cold->now, &r);
+    double error;
     int settled, status;
     cold->before = cold->now;
     cold->guess_before = cold->guess;
     cold->elapsed = hybrid_time(cold->form.functions) - cold->began;
     status = beyond(cold, reach);
     merit = hybrid_merit(numbers, &r);
-    hybrid_measure(&cold->form, &cold->at->of, &cold->now, cold->work, &error);
+    hybrid_measure(&cold->form, &cold->at->of, &cold->now, cold->pull,
+                   &cold->error);
     /* Where rounding alone excuses a solution a few more steps are taken there. */
-    if (!status && plain > 1.0 && merit <= 1.0 && hybrid_error_at(&error, 0.0) <= numbers->tol)
-        status = HYBRID_EXCUSED;
+    error = hybrid_error_at(&cold->error, 0.0);
+    if (!status && plain > 1.0 && merit <= 1.0 && error <= numbers->tol) status = HYBRID_EXCUSED;
     if (status) return hand_over(cold, status);
     write_row(cold, &r);
-    settled = merit > 1.0 || cold->now.tiny > 0 || hybrid_error_at(&error, 0.0) <= numbers->tol;
+    settled = merit > 1.0 || cold->now.tiny > 0 || error <= numbers->tol;
     keep(cold, &r, settled ? merit : INFINITY);
     if (merit <= 1.0 && settled) {
         cold->answer->end = r;

@@ -31,6 +31,9 @@ typedef struct {
 } hybrid_error;
 
 #define HYBRID_SPOTS 4
+/* What the residual of a step may be, relative to the right-hand side: the filter looks at every
+ * step, and an error of this size only ends quadratic convergence there. */
+#define HYBRID_ROUGH 1e-6
 
 typedef struct hybrid_cold {
     hybrid_form form;
@@ -46,6 +49,8 @@ typedef struct hybrid_cold {
     hybrid_iterate now, next, watched;
     hybrid_direction direction, other;
     hybrid_worth worth;
+    hybrid_error error;                  /* of the iterate whose step is due */
+    double *pull;                        /* n: its A'y */
     double *W, *D, *force, *zero, *work; /* work: as long as w or x */
     double *residual;                    /* m */
     double *sizes;                       /* the longer of x and g */
@@ -69,6 +74,8 @@ typedef struct hybrid_cold {
     double *reference, *proximity;       /* n */
     double *penalty, *reduced;           /* m, and the longer of n and m */
     double theta_began, shift;
+    hybrid_root root;                    /* the search for a root: see root.c */
+    double *root_units, *root_slope, *root_D; /* n */
 } hybrid_cold;
 
 /* --- barrier.c: the barrier parameter, bounds and the error --------------------------------- */
@@ -88,10 +95,11 @@ void hybrid_lengths(const hybrid_form *form, const hybrid_point *at, const hybri
 /* The largest alpha <= 1 with v + alpha dv >= (1 - tau) v where `has` is set. */
 double hybrid_share_to_zero(int count, const double *v, const double *dv, double sign,
                             const int *has, double tau);
+/* Leaves A'y in `pull`, n numbers. */
 void hybrid_measure(const hybrid_form *form, const hybrid_point *at, const hybrid_iterate *it,
-                    double *work, hybrid_error *found);
+                    double *pull, hybrid_error *found);
 double hybrid_error_at(const hybrid_error *error, double nu);
-/* Lowers nu as far as the error allows and marks progress. */
+/* Lowers nu as far as the error, cold->error, allows and marks progress. */
 void hybrid_lower_barrier(hybrid_cold *cold, hybrid_iterate *it, int t);
 /* nu becomes another one, for which the filter is empty. */
 void hybrid_with_barrier(hybrid_iterate *it, double nu);
@@ -125,9 +133,10 @@ int hybrid_solve(const hybrid_plan *plan, const double *force, const double *c,
 int hybrid_factor_with_inertia(hybrid_cold *cold, hybrid_iterate *it, double least);
 /* Whether a full A has a rank below its number of rows, to rounding. */
 int hybrid_rows_are_dependent(const hybrid_plan *plan, const double *A, double *dense);
-/* y minimizing |grad f + A'y - z_lower + z_upper|; zero where that is implausibly large. */
-int hybrid_least_squares(hybrid_cold *cold, const hybrid_point *at, const double *z_lower,
-                         const double *z_upper, double *y);
+/* y minimizing |grad f + A'y - z_lower + z_upper|; zero where that is implausibly large, or in
+ * doubt. */
+void hybrid_least_squares(hybrid_cold *cold, const hybrid_point *at, const double *z_lower,
+                          const double *z_upper, double *y);
 
 /* --- newton.c -------------------------------------------------------------------------------- */
 
@@ -169,6 +178,16 @@ int hybrid_elastic_step(hybrid_cold *outer);
 int hybrid_restored(const hybrid_cold *outer);
 /* Goes on with the barrier method from there, with new multipliers. */
 void hybrid_end_elastic(hybrid_cold *outer);
+
+/* --- root.c ---------------------------------------------------------------------------------- */
+
+void hybrid_place_root(const hybrid_plan *plan, hybrid_arena *arena, hybrid_root *root);
+void hybrid_copy_root(const hybrid_plan *plan, const hybrid_root *from, hybrid_root *to);
+/* Begins near the present point. */
+void hybrid_begin_root(hybrid_cold *cold);
+/* One step: cold->at is the new point; at a root cold->next is the iterate there, and root.begun 0.
+ * Returns a status; where it is not HYBRID_SOLVED nothing has changed. */
+int hybrid_root_step(hybrid_cold *cold);
 
 /* --- start.c --------------------------------------------------------------------------------- */
 

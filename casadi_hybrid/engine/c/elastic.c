@@ -200,7 +200,7 @@ static int lower(hybrid_cold *outer) {
     hybrid_iterate *it = &inner->now;
     hybrid_error error;
     double nu = it->nu, violation = hybrid_largest(outer->plan->m, outer->at->of.c);
-    hybrid_measure(&inner->form, &inner->at->of, it, inner->work, &error);
+    hybrid_measure(&inner->form, &inner->at->of, it, inner->pull, &error);
     while (nu > it->floor &&
            hybrid_error_at(&error, nu) <= HYBRID_SETTINGS_KAPPA_EPSILON * nu)
         nu = hybrid_next_nu(nu, it->floor);

@@ -84,13 +84,13 @@ static int first(hybrid_form *form, hybrid_point *point) {
     const hybrid_plan *plan = form->plan;
     const hybrid_functions *functions = form->functions;
     const double *out = point->out;
-    long long size = 1LL + plan->nnz_gradient + plan->nnz_g + plan->nnz_J;
     double began = hybrid_time(functions);
     int failed = functions->first(functions->self, point->x, form->numbers->p, point->out);
     form->answer->firsts++;
     form->answer->in_firsts += hybrid_time(functions) - began;
     if (failed) return 1;
-    if (!hybrid_all_finite(size, out)) return 1;
+    if (!hybrid_all_finite(1 + plan->nnz_gradient + plan->nnz_g, out)) return 1;
+    if (!hybrid_all_finite(plan->nnz_J, point->raw_J)) return 1;
     point->raw_f = *out++;
     if (plan->nnz_gradient < plan->n_x)
         memset(point->raw_gradient, 0, (size_t)plan->n_x * sizeof(double));
@@ -117,7 +117,7 @@ static void make_scales(hybrid_form *form, const hybrid_point *start) {
     }
     form->scale_f = scale_of(steepest);
     for (int i = 0; i < plan->m; i++) form->scale_c[i] = 0.0;
-    for (int k = 0; k < plan->kept_A; k++) {
+    for (int k = 0; k < plan->kept_A && !form->unscaled; k++) {
         double size = fabs(start->raw_J[plan->A_of_J[k]]);
         double *row = &form->scale_c[plan->A_rows[k]];
         if (size > *row) *row = size;
@@ -144,6 +144,11 @@ static void make_bounds(hybrid_form *form) {
         form->upper[plan->n_free + k] = of->ubg[row] * form->scale_c[i];
     }
     form->bounds = 0;
+    for (int i = 0; i < plan->n && form->relaxation > 0.0; i++) {
+        double low = fabs(form->lower[i]), high = fabs(form->upper[i]);
+        form->lower[i] -= form->relaxation * (low > 1.0 ? low : 1.0);
+        form->upper[i] += form->relaxation * (high > 1.0 ? high : 1.0);
+    }
     for (int i = 0; i < plan->n; i++) {
         double low = fabs(form->lower[i]), high = fabs(form->upper[i]);
         double size = low < high ? low : high;
@@ -219,21 +224,37 @@ int hybrid_evaluate(hybrid_form *form, hybrid_point *point, const double *known_
     return 0;
 }
 
+/* Calls the second function with form->lam. */
+static int second(hybrid_form *form, const hybrid_point *at) {
+    const hybrid_functions *functions = form->functions;
+    double began = hybrid_time(functions);
+    int failed = functions->second(functions->self, at->x, form->lam, form->numbers->p, form->H);
+    form->answer->seconds++;
+    form->answer->in_seconds += hybrid_time(functions) - began;
+    return failed || !hybrid_all_finite(form->plan->nnz_H, form->H);
+}
+
+int hybrid_curvature(hybrid_form *form, const hybrid_point *at, const double *y, double *W) {
+    const hybrid_plan *plan = form->plan;
+    /* It is affine in the multipliers: the difference leaves the rows' part alone. */
+    memset(form->lam, 0, (size_t)plan->n_g * sizeof(double));
+    for (int i = 0; i < plan->m; i++) form->lam[plan->row_at[i]] = y[i] * form->scale_c[i];
+    if (second(form, at)) return 1;
+    for (int k = 0; k < plan->nnz_W; k++) W[k] = form->H[plan->W_of_H[k]];
+    memset(form->lam, 0, (size_t)plan->n_g * sizeof(double));
+    if (second(form, at)) return 1;
+    for (int k = 0; k < plan->nnz_W; k++) W[k] -= form->H[plan->W_of_H[k]];
+    return 0;
+}
+
 int hybrid_hessian(hybrid_form *form, const hybrid_point *at, const double *y, double objective,
                    double *W) {
     const hybrid_plan *plan = form->plan;
-    const hybrid_functions *functions = form->functions;
-    double scale = objective * form->scale_f, began;
-    int failed;
+    double scale = objective * form->scale_f;
     memset(form->lam, 0, (size_t)plan->n_g * sizeof(double));
     for (int i = 0; i < plan->m; i++)
         form->lam[plan->row_at[i]] = y[i] * form->scale_c[i] / scale;
-    began = hybrid_time(functions);
-    failed = functions->second(functions->self, at->x, form->lam, form->numbers->p, form->H);
-    form->answer->seconds++;
-    form->answer->in_seconds += hybrid_time(functions) - began;
-    if (failed) return 1;
-    if (!hybrid_all_finite(plan->nnz_H, form->H)) return 1;
+    if (second(form, at)) return 1;
     for (int k = 0; k < plan->nnz_W; k++) W[k] = scale * form->H[plan->W_of_H[k]];
     return 0;
 }

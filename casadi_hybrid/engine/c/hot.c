@@ -212,6 +212,8 @@ int hybrid_warm(const hybrid_plan *plan, const hybrid_functions *functions,
     h.form.functions = functions;
     h.form.numbers = numbers;
     h.form.answer = answer;
+    h.form.relaxation = 0.0;
+    h.form.unscaled = 0;
     answer->in_firsts = answer->in_seconds = 0.0;
     answer->steps = answer->firsts = answer->seconds = 0;
     answer->factors = answer->chosen = answer->doubts = 0;

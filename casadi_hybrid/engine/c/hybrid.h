@@ -14,7 +14,7 @@
 #include "ldl.h"
 
 /* Raised whenever a structure or the meaning of a field changes. */
-#define HYBRID_INTERFACE_VERSION 1
+#define HYBRID_INTERFACE_VERSION 2
 
 /* How one function of the problem is evaluated: numbers in, all nonzeros of its outputs out, one
  * output after the other. Returns 0, or another number where it could not be evaluated.
@@ -182,6 +182,7 @@ typedef struct {
 typedef struct {
     double nu, floor, push; /* barrier parameter, its floor, relative distance from the bounds */
     double divergence;      /* largest |x| and -f */
+    double relaxation;      /* how far bounds are widened, relative */
     double max_time;
     double pause;           /* seconds after which to come back for a moment */
     int t0;                 /* steps that were taken before the first iterate */
@@ -189,11 +190,24 @@ typedef struct {
     int near;               /* whether the multipliers are those of a problem nearby */
     int dense;              /* whether to look at the rank of A */
     int feasibility;        /* whether there is no objective */
+    int unscaled;           /* whether rows are as they are */
+    int root, cautious;     /* whether a root of the rows comes first, and that by short steps */
+    int rescale;            /* whether it ends where rows ask for other scales */
 } hybrid_attempt;
 
 /* Numbers of one row: iter, obj, inf_pr, inf_du, compl, mu, d_norm, alpha_pr, alpha_du,
  * regularization_size, and the seconds since the start. */
 #define HYBRID_ROW 11
+
+/* The search for a root, where one is under way: as barrier/restoration.py. */
+typedef struct {
+    double *z_lower, *z_upper; /* n: its own multipliers of the bounds */
+    double *units;             /* n: squared norms of the columns of A */
+    double nu, damping;
+    double mark;               /* |c|^2 when it was last looked at */
+    int cautious, curved, steps;
+    int begun;                 /* whether it is under way */
+} hybrid_root;
 
 /* Where an attempt is: enough to go on from in Python. Arrays are the caller's. */
 typedef struct {
@@ -201,6 +215,7 @@ typedef struct {
      * least residuals; feasible: of the feasible ones that with the least f; beside: the one a
      * little outside whose multipliers fit. t < 0 where there is none. */
     hybrid_iterate now, watched, best, feasible, beside;
+    hybrid_root root;              /* of now */
     int *guess;                    /* n: the active set of now.guessed */
     double *x_before, *last_step;  /* n_x: x of the iterate before, and the last step not zero */
     double *x_undefined;           /* n_x: the last trial point where a function was not defined */

@@ -25,6 +25,15 @@ int hybrid_factor(const hybrid_plan *plan, const double *W, const double *D, dou
     return right ? 0 : 1;
 }
 
+/* Whether a solution in doubt will do: the filter looks at every step. */
+static int serves(const hybrid_plan *plan, hybrid_kernel *kernel) {
+    int size = plan->n + plan->m;
+    double *left = kernel->room;
+    hybrid_ldl_product(&plan->ldl, kernel->K, kernel->solution, left);
+    for (int i = 0; i < size; i++) left[i] = kernel->right[i] - left[i];
+    return hybrid_largest(size, left) <= HYBRID_ROUGH * hybrid_largest(size, kernel->right);
+}
+
 int hybrid_solve(const hybrid_plan *plan, const double *force, const double *c,
                  hybrid_kernel *kernel, double *dw, double *dy) {
     int doubt;
@@ -33,7 +42,7 @@ int hybrid_solve(const hybrid_plan *plan, const double *force, const double *c,
     doubt = hybrid_resolve(plan, kernel);
     memcpy(dw, kernel->solution, (size_t)plan->n * sizeof(double));
     memcpy(dy, kernel->solution + plan->n, (size_t)plan->m * sizeof(double));
-    return doubt;
+    return doubt && !serves(plan, kernel) ? 3 : 0;
 }
 
 static double lower(double shift) {
@@ -141,22 +150,19 @@ int hybrid_rows_are_dependent(const hybrid_plan *plan, const double *A, double *
     return 0;
 }
 
-int hybrid_least_squares(hybrid_cold *cold, const hybrid_point *at, const double *z_lower,
-                         const double *z_upper, double *y) {
+void hybrid_least_squares(hybrid_cold *cold, const hybrid_point *at, const double *z_lower,
+                          const double *z_upper, double *y) {
     const hybrid_plan *plan = cold->plan;
-    double size;
-    int found;
-    if (!plan->m) return HYBRID_SOLVED;
+    int doubt;
+    if (!plan->m) return;
     for (int i = 0; i < plan->n; i++) {
         cold->D[i] = 1.0;
         cold->force[i] = at->gradient[i] - z_lower[i] + z_upper[i];
     }
-    found = hybrid_factor(plan, 0, cold->D, 0.0, at->A, 1e-8, 0, &cold->kernel);
+    /* Its inertia is that of its diagonal blocks, whatever the pivots look like. */
+    hybrid_factor(plan, 0, cold->D, 0.0, at->A, 1e-8, 0, &cold->kernel);
     hybrid_count(&cold->form, &cold->kernel);
-    if (found) return HYBRID_DOUBT;
-    if (hybrid_solve(plan, cold->force, cold->zero, &cold->kernel, cold->work, y))
-        return HYBRID_DOUBT;
-    size = hybrid_largest(plan->m, y);
-    if (!(size <= HYBRID_INERTIA_IMPLAUSIBLE)) memset(y, 0, (size_t)plan->m * sizeof(double));
-    return HYBRID_SOLVED;
+    doubt = hybrid_solve(plan, cold->force, cold->zero, &cold->kernel, cold->work, y);
+    if (doubt || !(hybrid_largest(plan->m, y) <= HYBRID_INERTIA_IMPLAUSIBLE))
+        memset(y, 0, (size_t)plan->m * sizeof(double));
 }

@@ -46,6 +46,8 @@ typedef struct {
     double *lam, *H;          /* n_g, nnz_H: for the second function */
     int *has_lower, *has_upper;
     int bounds; /* how many there are */
+    double relaxation; /* how far they are widened, relative */
+    int unscaled;      /* whether rows are as they are */
 } hybrid_form;
 
 void hybrid_place_point(const hybrid_plan *plan, hybrid_arena *arena, hybrid_point *point);
@@ -60,6 +62,8 @@ int hybrid_evaluate(hybrid_form *form, hybrid_point *point, const double *known_
 /* The Hessian of objective f + y'c, scaled, into W. Returns 0, or 1 where it is not defined. */
 int hybrid_hessian(hybrid_form *form, const hybrid_point *at, const double *y, double objective,
                    double *W);
+/* That of y'c alone. */
+int hybrid_curvature(hybrid_form *form, const hybrid_point *at, const double *y, double *W);
 /* (y, z_lower, z_upper) of the standard form for the user's multipliers, and back. */
 void hybrid_multipliers_in(const hybrid_form *form, double *y, double *z_lower, double *z_upper);
 void hybrid_multipliers_out(const hybrid_form *form, const hybrid_point *at, const double *y,
@@ -77,7 +81,7 @@ void hybrid_times_W(const hybrid_plan *plan, const double *W, const double *v, d
 /* The largest |entry|, NaN where any is; the sum of all |entries|. */
 double hybrid_largest(int count, const double *v);
 double hybrid_sum(int count, const double *v);
-int hybrid_all_finite(long long count, const double *v);
+int hybrid_all_finite(int count, const double *v);
 
 /* E_0: the scaled optimality error of Waechter and Biegler at nu = 0; `work` has n numbers. */
 double hybrid_scaled_error(const hybrid_form *form, const hybrid_point *at, const double *y,

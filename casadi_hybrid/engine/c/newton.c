@@ -190,8 +190,7 @@ int hybrid_newton(hybrid_cold *cold, hybrid_iterate *it) {
             : hybrid_hessian(&cold->form, at, it->y, 1.0, cold->W))
         return HYBRID_UNDEFINED;
     hybrid_weigh(&cold->form, cold->at, it->nu, &cold->worth);
-    hybrid_pull(plan, at->A, it->y, cold->force);
-    for (int i = 0; i < plan->n; i++) cold->force[i] += cold->worth.gradient[i];
+    for (int i = 0; i < plan->n; i++) cold->force[i] = cold->pull[i] + cold->worth.gradient[i];
     for (;;) {
         int status = hybrid_factor_with_inertia(cold, it, least);
         if (status) return status;

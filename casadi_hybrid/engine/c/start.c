@@ -38,6 +38,7 @@ static void place(const hybrid_plan *plan, hybrid_arena *arena, hybrid_cold *col
     cold->worth.gradient = hybrid_take(arena, plan->n);
     cold->D = hybrid_take(arena, plan->n);
     cold->force = hybrid_take(arena, plan->n);
+    cold->pull = hybrid_take(arena, plan->n);
     cold->work = hybrid_take(arena, longer(plan->n, plan->n_x));
     cold->residual = hybrid_take(arena, plan->m);
 }
@@ -57,6 +58,10 @@ static void place_both(const hybrid_plan *plan, int dense, hybrid_arena *arena,
     cold->sides = hybrid_take_ints(arena, plan->n);
     cold->dense = dense ? hybrid_take(arena, ((long long)plan->n + 1) * plan->m) : 0;
     hybrid_place_elastic(arena, cold);
+    hybrid_place_root(plan, arena, &cold->root);
+    cold->root_units = hybrid_take(arena, plan->n);
+    cold->root_slope = hybrid_take(arena, plan->n);
+    cold->root_D = hybrid_take(arena, plan->n);
     place(&cold->lifted, arena, inner);
     inner->kernel = cold->kernel;
     inner->W = cold->W;
@@ -81,6 +86,7 @@ static void place_state(const hybrid_plan *plan, hybrid_arena *arena, hybrid_sta
     place_iterate(plan, arena, &state->best);
     place_iterate(plan, arena, &state->feasible);
     place_iterate(plan, arena, &state->beside);
+    hybrid_place_root(plan, arena, &state->root);
     state->x_before = hybrid_take(arena, plan->n_x);
     state->last_step = hybrid_take(arena, plan->n_x);
     state->x_undefined = hybrid_take(arena, plan->n_x);
@@ -181,7 +187,9 @@ static int first_iterate(hybrid_cold *cold) {
         nearby(cold);
         return HYBRID_SOLVED;
     }
-    return hybrid_least_squares(cold, &cold->at->of, it->z_lower, it->z_upper, it->y);
+    hybrid_least_squares(cold, &cold->at->of, it->z_lower, it->z_upper, it->y);
+    if (attempt->root && plan->m) hybrid_begin_root(cold);
+    return HYBRID_SOLVED;
 }
 
 /* |start| with slacks where their rows are, inside or not. */
@@ -200,7 +208,7 @@ static void clear_state(const hybrid_plan *plan, hybrid_state *state) {
     state->now.t = state->watched.t = state->best.t = -1;
     state->feasible.t = state->beside.t = -1;
     state->looked = state->count = state->stepped = 0;
-    state->rows_dependent = state->undefined = 0;
+    state->rows_dependent = state->undefined = state->root.begun = 0;
     memset(state->guess, 0, (size_t)plan->n * sizeof(int));
 }
 
@@ -239,6 +247,8 @@ int hybrid_cold_begin(const hybrid_plan *plan, const hybrid_functions *functions
     cold->form.functions = functions;
     cold->form.numbers = cold->numbers = numbers;
     cold->form.answer = cold->answer = answer;
+    cold->form.relaxation = attempt->relaxation;
+    cold->form.unscaled = attempt->unscaled;
     cold->attempt = attempt;
     cold->state = state;
     cold->began = hybrid_time(functions);

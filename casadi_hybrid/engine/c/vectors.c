@@ -18,30 +18,47 @@ void hybrid_times_W(const hybrid_plan *plan, const double *W, const double *v, d
     for (int k = 0; k < plan->nnz_W; k++) out[plan->W_rows[k]] += W[k] * v[plan->W_cols[k]];
 }
 
+/* Where each entry waits for the one before it a sum takes as long as its latencies: so four of them
+ * go side by side, always in the same order. */
+
+static double larger(double size, double found) { return size > found ? size : found; }
+
 double hybrid_largest(int count, const double *v) {
-    double found = 0.0;
-    for (int i = 0; i < count; i++) {
-        double size = fabs(v[i]);
-        if (!(size <= found)) {
-            if (isnan(size)) return size;
-            found = size;
-        }
+    double a = 0.0, b = 0.0, c = 0.0, d = 0.0;
+    int i = 0, sound = 1;
+    for (; i + 4 <= count; i += 4) {
+        double p = fabs(v[i]), q = fabs(v[i + 1]), r = fabs(v[i + 2]), s = fabs(v[i + 3]);
+        sound &= (p == p) & (q == q) & (r == r) & (s == s);
+        a = larger(p, a);
+        b = larger(q, b);
+        c = larger(r, c);
+        d = larger(s, d);
     }
-    return found;
+    for (; i < count; i++) {
+        double size = fabs(v[i]);
+        sound &= size == size;
+        a = larger(size, a);
+    }
+    return sound ? larger(larger(a, b), larger(c, d)) : NAN;
 }
 
 double hybrid_sum(int count, const double *v) {
-    double found = 0.0;
-    for (int i = 0; i < count; i++) found += fabs(v[i]);
-    return found;
+    double a = 0.0, b = 0.0, c = 0.0, d = 0.0;
+    int i = 0;
+    for (; i + 4 <= count; i += 4) {
+        a += fabs(v[i]);
+        b += fabs(v[i + 1]);
+        c += fabs(v[i + 2]);
+        d += fabs(v[i + 3]);
+    }
+    for (; i < count; i++) a += fabs(v[i]);
+    return (a + b) + (c + d);
 }
 
-int hybrid_all_finite(long long count, const double *v) {
+int hybrid_all_finite(int count, const double *v) {
     /* The sum may overflow where the numbers do not; then each is looked at. */
-    double found = 0.0;
-    for (long long i = 0; i < count; i++) found += fabs(v[i]);
-    if (isfinite(found)) return 1;
-    for (long long i = 0; i < count; i++)
+    if (isfinite(hybrid_sum(count, v))) return 1;
+    for (int i = 0; i < count; i++)
         if (!isfinite(v[i])) return 0;
     return 1;
 }

@@ -1,0 +1,143 @@
+"""The search for a root, and wider bounds, in C beside their twins in Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from casadi_hybrid import nlpsol
+from casadi_hybrid.attempts import compiled, solve
+from casadi_hybrid.attempts.attempts import Attempt
+from casadi_hybrid.engine.library import engine
+from casadi_hybrid.engine.workspace import Workspace
+
+pytestmark = pytest.mark.skipif(engine() is None, reason="there is no core")
+
+ROWS = ("obj", "inf_pr", "inf_du", "mu", "d_norm", "alpha_pr", "alpha_du")
+Made = tuple[dict[str, Any], dict[str, Any]]
+
+
+def decay() -> Made:
+    """Two numbers that six observations of one decay share: more equations than unknowns."""
+    x, times = ca.SX.sym("x", 2), np.arange(6) / 2
+    seen = 3 * np.exp(-0.7 * times)
+    return {"x": x, "g": x[0] * ca.exp(x[1] * times) - seen}, {"x0": [1, 0], "lbg": 0, "ubg": 0}
+
+
+def inside() -> Made:
+    """The same between bounds, with an inequality and a fixed variable."""
+    problem, _ = decay()
+    y, z = ca.SX.sym("y"), ca.SX.sym("z")
+    x = ca.vertcat(problem["x"], y, z)
+    g = ca.vertcat(problem["g"] * y, ca.sumsqr(x) + z)
+    bounds = {"lbx": [0, -1, 2, 0.1], "ubx": [4, 0.5, 2, 9], "lbg": [0] * 6 + [-np.inf]}
+    return {"x": x, "g": g}, {"x0": [1, 0, 2, 1], **bounds, "ubg": [0] * 6 + [60]}
+
+
+def curved() -> Made:
+    """A double root, where Gauss and Newton alone are slow."""
+    x = ca.SX.sym("x", 2)
+    g = ca.vertcat(x[0] ** 2 + x[1] - 1, x[0] * (x[1] - 1), (x[1] - 1) ** 2)
+    return {"x": x, "g": g}, {"x0": [2, 3], "lbg": 0, "ubg": 0}
+
+
+def contrary() -> Made:
+    """Equations that cannot be met together."""
+    x = ca.SX.sym("x", 2)
+    g = ca.vertcat(x[0] ** 2 + x[1] ** 2 - 1, x[0] - 2, x[1] + 0.1 * x[0] ** 3)
+    return {"x": x, "g": g}, {"x0": [1, 0.5], "lbg": 0, "ubg": 0}
+
+
+PROBLEMS = [decay, inside, curved]
+
+
+def solved(monkeypatch: pytest.MonkeyPatch, made: Any, mode: str) -> Any:
+    monkeypatch.setenv("CASADI_HYBRID_ENGINE", mode)
+    problem, numbers = made()
+    solver = nlpsol("solver", "hybrid", problem)
+    return solver(**numbers), solver.stats()
+
+
+def assert_same_course(one: dict[str, Any], other: dict[str, Any]) -> None:
+    assert one["return_status"] == other["return_status"]
+    assert one["iterations"]["iter"] == other["iterations"]["iter"]
+    for name in ROWS:
+        np.testing.assert_allclose(
+            one["iterations"][name], other["iterations"][name], rtol=1e-6, atol=1e-8, err_msg=name
+        )
+
+
+@pytest.mark.parametrize("made", PROBLEMS)
+def test_the_same_search(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    found, stats = solved(monkeypatch, made, "c")
+    wanted, twin = solved(monkeypatch, made, "python")
+    assert stats["engine"] == "c"
+    assert_same_course(stats, twin)
+    if made in (decay, curved):  # where an attempt is handed over its best points are seen again
+        for name in ("n_call_nlp_jac_g", "n_call_nlp_hess_l"):
+            assert stats[name] == twin[name]
+    np.testing.assert_allclose(found["x"], wanted["x"], rtol=1e-6, atol=1e-7)
+
+
+def test_a_proof_that_there_is_no_root_is_pythons(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the violation is least rounding says which step is the last."""
+    found, stats = solved(monkeypatch, contrary, "c")
+    wanted, twin = solved(monkeypatch, contrary, "python")
+    assert stats["engine"] == "python"
+    assert stats["return_status"] == twin["return_status"] == "Infeasible_Problem_Detected"
+    for name in ROWS:
+        one, other = (of["iterations"][name][:5] for of in (stats, twin))
+        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-8, err_msg=name)
+    np.testing.assert_allclose(found["x"], wanted["x"], rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 3])
+@pytest.mark.parametrize("made", PROBLEMS)
+def test_python_goes_on_with_the_search(
+    made: Any, steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, twin = solved(monkeypatch, made, "python")
+    limit = Workspace.limit
+
+    def shorter(self: Any, limits: Any) -> None:
+        limit(self, limits)
+        self._numbers.max_iter = steps
+
+    monkeypatch.setattr(Workspace, "limit", shorter)
+    _, stats = solved(monkeypatch, made, "c")
+    assert stats["engine"] == "python"
+    assert_same_course(stats, twin)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"relaxation": 1e-8, "nu": 100.0, "push": 0.25},
+        {"scaled": False},
+        {"root": True, "cautious": True},
+    ],
+)
+def test_attempts_of_every_kind(changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each as the first attempt of a problem with bounds, inequalities and steep rows."""
+
+    def first(program: Any, x0: Any, overdetermined: bool) -> Attempt:
+        return Attempt(x0, 200, **changes)
+
+    def made() -> Made:
+        x = ca.SX.sym("x", 3)
+        g = ca.vertcat(500 * (x[0] * x[1] - x[2]), ca.sumsqr(x))
+        numbers = {"x0": [2, 3, 1], "lbx": [0.1, 0, -1], "ubx": 4, "lbg": [0, 2], "ubg": [0, 9]}
+        return {"x": x, "f": x[0] + ca.exp(x[1]) - x[2], "g": g}, numbers
+
+    taken, takes = [], compiled.takes
+    monkeypatch.setattr(solve, "takes", lambda attempt: taken.append(attempt) or takes(attempt))
+    monkeypatch.setattr(solve, "first_attempt", first)
+    _, stats = solved(monkeypatch, made, "c")
+    _, twin = solved(monkeypatch, made, "python")
+    assert stats["success"]
+    assert stats["engine"] == "c", stats["engine_note"]
+    assert all(getattr(taken[0], name) == value for name, value in changes.items())
+    assert_same_course(stats, twin)
