@@ -19,6 +19,7 @@ from casadi_hybrid.engine import cold, external, ldl, library, structures
 FOLDER = Path(library.__file__).parent
 MIRRORS = {
     "hybrid_plan": structures.PlanData,
+    "hybrid_outside_kernel": structures.OutsideData,
     "hybrid_functions": structures.FunctionsData,
     "hybrid_numbers": structures.NumbersData,
     "hybrid_residuals": structures.ResidualsData,

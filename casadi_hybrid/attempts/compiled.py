@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 
+from casadi_hybrid.answer import altered
 from casadi_hybrid.attempts.attempts import Attempt
 from casadi_hybrid.attempts.patience import Patience
 from casadi_hybrid.attempts.solved import observe, observe_start, result_of, warm_result
@@ -128,6 +129,7 @@ def run_on_engine(
     space = engine.prepare(numbers.bounds)
     space.fill(numbers, attempt.warm)
     space.limit(options)
+    space.went_wrong()  # what is still there was not of this attempt
     spent = 0
     if attempt.warm is not None:
         status, said = space.warm(attempt.warm.working_set), space.answer
@@ -135,9 +137,10 @@ def run_on_engine(
             status = LIMIT  # the warm mode has no clock; Python stops where the time was over
         if status == SOLVED:
             observe(said, watch)
-            return warm_result(program, numbers, options, space.solved())
+            found = warm_result(program, numbers, options, space.solved())
+            return _noted(found, space.went_wrong())
         if status not in (NO_SET, NOT_NEARER):
-            return HOT_WORDS[status]
+            return _with(space.went_wrong(), HOT_WORDS[status])
         observe_start(said, watch)
         _count(said, counts, seconds)
         spent = said.steps
@@ -151,12 +154,13 @@ def run_on_engine(
     first.root, first.cautious = attempt.root, attempt.cautious
     status = cold.begin()
     if status != PAUSED:
-        return WORDS[status]
-    interrupted = False
+        return _with(space.went_wrong(), WORDS[status])
+    interrupted, wrong = False, ""
     try:
         while status == PAUSED:
             status, rows = cold.go_on()
             watch.take(rows, before, began_at)
+        wrong = space.went_wrong()
     except KeyboardInterrupt:
         if cold.state.best.t < 0:
             raise
@@ -164,9 +168,10 @@ def run_on_engine(
     _count(space.answer, counts, seconds)
     counts["undefined"] += cold.state.undefined
     if status == SOLVED and not interrupted:
-        found, step = space.solved(), cold.last_step()
-        return result_of(program, numbers, options, found, step, dict(counts), dict(seconds))
-    why = WORDS.get(status, "it was interrupted")
+        solved, step = space.solved(), cold.last_step()
+        found = result_of(program, numbers, options, solved, step, dict(counts), dict(seconds))
+        return _noted(found, wrong)
+    why = _with(wrong, WORDS.get(status, "it was interrupted"))
     return Handed(cold, why, began, counts, seconds, space.answer.steps, interrupted)
 
 
@@ -178,6 +183,16 @@ def interrupted_on_engine(handed: Handed, earlier: Earlier | None) -> Interrupte
     stop = StopReason.STOPPED_BY_USER
     halt.result = Outcome(stop, "interrupted", best, best, handed.steps, seconds)
     return halt
+
+
+def _noted(result: Result, wrong: str) -> Result:
+    """A solution of the engine's with what went wrong on the way."""
+    return altered(result, engine_note=wrong) if wrong else result
+
+
+def _with(wrong: str, why: str) -> str:
+    """Why the engine did not solve it, with what went wrong where Python's kernel was asked."""
+    return f"{why}; {wrong}" if wrong else why
 
 
 def _count(said: AnswerData, counts: Counter[str], seconds: Counter[str]) -> None:

@@ -69,6 +69,8 @@ def restart_on_engine(
     space.fill(begun, restart.warm)
     space.limit(limits)
     status, said = space.warm(restart.warm.working_set), space.answer
+    if space.went_wrong():
+        return None
     if status == SOLVED:
         return Again.of(warm_result(program, begun, limits, space.solved()))
     if status not in _IN_VAIN:

@@ -19,7 +19,7 @@ from casadi_hybrid.problem.evaluator import patterns_of
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
-from casadi_hybrid.standard_form.form import Linearization
+from casadi_hybrid.standard_form.form import DENSE_LIMIT, Linearization
 from casadi_hybrid.stopping import Limits
 
 
@@ -89,6 +89,13 @@ def result_of(
         tolerances=limits.tolerances,
         method=Barrier.label,
         engine="c",
-        kernel="ldl" if said.chosen else "ldl-fixed",
+        kernel=_kernel_of(problem, said),
         **context_of(problem, x0, numbers.p),
     )
+
+
+def _kernel_of(problem: Problem, said: AnswerData) -> str:
+    """The kernel that had the last word at least once."""
+    if said.outside:
+        return "lapack" if problem.n + problem.m <= DENSE_LIMIT else "feral"
+    return "ldl" if said.chosen else "ldl-fixed"

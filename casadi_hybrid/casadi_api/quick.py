@@ -100,7 +100,8 @@ class Quick:
             space.limit(self._limits)
             space.begin_with(sides)
             outputs = self._call(space, external, given)
-            if outputs is not None and external.status == SOLVED:
+            failed = space.outside is not None and space.outside.raised
+            if outputs is not None and external.status == SOLVED and not failed:
                 self._engine.use(space)
                 inputs, found = space.numbers_in.copy(), space.solved()
                 run = QuickRun(

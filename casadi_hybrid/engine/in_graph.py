@@ -205,7 +205,7 @@ class Pool:
         if found is None:
             problem, evaluate = self._problem, self._evaluate
             forms = forms_of(problem)
-            space = Workspace(self._library, plan, problem.functions, evaluate, *forms)
+            space = Workspace(self._library, plan, problem.functions, evaluate, *forms, alone=True)
             space.limit(self._limits)
             found = _Space(self._library, space, problem.parameter_gradient, evaluate)
         spaces[:] = [found, *(one for one in spaces if one is not found)][:_KINDS]

@@ -16,6 +16,7 @@ from casadi_hybrid.engine.structures import PlanData
 from casadi_hybrid.kernel.sparse import Pattern
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.problem import Problem
+from casadi_hybrid.standard_form.form import DENSE_LIMIT
 from casadi_hybrid.standard_form.selection import Selection, selection_of
 from casadi_hybrid.standard_form.structure import KEPT, structure_of
 
@@ -32,6 +33,8 @@ class Plan:
 
     Attributes:
         data: the structure that C reads.
+        layout: of K.
+        dense: whether the Python code has full matrices for the problem.
         doubles, ints: numbers and whole numbers of memory for one solve.
     """
 
@@ -42,7 +45,7 @@ class Plan:
         first, curvature = problem.functions.first, problem.functions.curvature
         assert curvature is not None
         J, H = Pattern.of(first.sparsity_out(3)), Pattern.of(curvature.sparsity_out(0))
-        layout = structure.layout
+        layout = self.layout = structure.layout
         self.data = PlanData(
             n_x=problem.n, n_g=problem.m, n_p=problem.n_p,
             nnz_gradient=first.nnz_out(1), nnz_g=first.nnz_out(2), nnz_J=J.rows.size,
@@ -73,6 +76,7 @@ class Plan:
         partner = partners(library, K, values)
         curved = np.zeros(K.n, dtype=bool)
         curved[structure.W.rows[structure.W.rows == structure.W.cols]] = True
+        self.dense = problem.n + problem.m <= DENSE_LIMIT
         self._tables = Tables.of(library, K, elimination(K, partner))
         self._fixed = FixedTables.of(library, K, elimination(K, partner, curved))
         self.data.ldl, self.data.fixed = self._tables.analysis, self._fixed.analysis

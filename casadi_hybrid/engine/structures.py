@@ -16,7 +16,7 @@ pointer_of_capsule.restype, pointer_of_capsule.argtypes = c_void_p, [ct.py_objec
 # How a run ends, as in ``c/hybrid.h``, where it is said what each means.
 SOLVED, OTHER_PATTERN, NO_SET, NOT_NEARER, DOUBT, LIMIT, LARGE, PAUSED = 0, 1, 3, 4, 5, 7, 8, 11
 
-INTERFACE = 2
+INTERFACE = 3
 """That of ``c/hybrid.h``; a library with another is not used."""
 
 
@@ -43,10 +43,16 @@ class PlanData(ct.Structure):
     ]  # fmt: skip
 
 
+class OutsideData(ct.Structure):
+    """``hybrid_outside_kernel``."""
+
+    _fields_ = [(name, c_void_p) for name in ("factor", "solve", "self")]
+
+
 class FunctionsData(ct.Structure):
     """``hybrid_functions``."""
 
-    _fields_ = [(name, c_void_p) for name in ("first", "second", "self", "now")]
+    _fields_ = [(name, c_void_p) for name in ("first", "second", "self", "now", "outside")]
 
 
 class NumbersData(ct.Structure):
@@ -81,7 +87,7 @@ class AnswerData(ct.Structure):
         ("start", ResidualsData),
         ("end", ResidualsData),
         *((name, c_int) for name in (
-            "status", "steps", "firsts", "seconds", "factors", "chosen",
+            "status", "steps", "firsts", "seconds", "factors", "chosen", "outside",
             "doubts",
         )),
         *((name, c_double) for name in (

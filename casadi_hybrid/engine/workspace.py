@@ -21,6 +21,7 @@ from casadi_hybrid.engine.blocks.compiled import (
     Lists,
 )
 from casadi_hybrid.engine.cold import Cold
+from casadi_hybrid.engine.outside import Outside
 from casadi_hybrid.engine.plan import Plan
 from casadi_hybrid.engine.solved import Solved
 from casadi_hybrid.engine.structures import (
@@ -64,6 +65,8 @@ class Workspace:
         evaluate: :func:`trigger`.
         lists: the same functions as lists; None for CasADi's interpreter.
         compiled: the same functions as machine code, which serve once they are there.
+        alone: whether no kernel of Python's may be asked, as where threads that are not Python's
+            use this.
 
     Attributes:
         plan: as given.
@@ -71,6 +74,7 @@ class Workspace:
         outputs: views by the names of :data:`OUTPUTS` into ``numbers_out``, one array. ``lam_p`` is
             for who computes it.
         answer: what C says beside them.
+        outside: the kernel of Python's that is asked where the engine's are in doubt, or None.
         addresses: of what a run of the warm mode is handed, and of it.
     """
 
@@ -82,6 +86,8 @@ class Workspace:
         evaluate: int,
         lists: Lists | None = None,
         compiled: Compiled | None = None,
+        *,
+        alone: bool = False,
     ) -> None:
         data = plan.data
         n, m, J = data.n_x, data.n_g, data.nnz_J
@@ -100,11 +106,13 @@ class Workspace:
             self._buffer(functions.first, evaluate),
             self._buffer(functions.with_hessian("curvature"), evaluate),
         )
+        self.outside = None if alone else Outside(plan.layout, dense=plan.dense)
         self._functions = FunctionsData(
             ct.cast(library.hybrid_buffered_first, ct.c_void_p),
             ct.cast(library.hybrid_buffered_second, ct.c_void_p),
             ct.addressof(self._buffers),
             ct.cast(library.hybrid_now, ct.c_void_p),
+            None if self.outside is None else ct.addressof(self.outside.data),
         )
         self._awaited, self._called = compiled, INTERPRETED
         if lists is not None:
@@ -182,6 +190,10 @@ class Workspace:
         status: int = self._warm(*self._call)
         self.numbers_out[self._place_of_f] = self.answer.end.f
         return status
+
+    def went_wrong(self) -> str:
+        """What Python's kernel raised since this was last asked, see :meth:`Outside.end`."""
+        return "" if self.outside is None else self.outside.end()
 
     def solved(self) -> Solved:
         """What the last run found, copied."""

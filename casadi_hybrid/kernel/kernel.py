@@ -75,6 +75,16 @@ class DenseKernel:
             self._of_AT[:] = A.T
             self._of_E[:] = -E
         of_D += D
+        self._decompose()
+
+    def factor_entries(self, layout: Layout, values: Vector) -> None:
+        """Factor K with these entries of its lower triangle, in the order of a layout."""
+        rows, cols = layout.pattern.rows, layout.pattern.cols
+        self._K[rows, cols] = values
+        self._K[cols, rows] = values
+        self._decompose()
+
+    def _decompose(self) -> None:
         self._ldl, self._pivots, info = lapack.dsytrf(self._K, lower=1, lwork=self._work)
         pivots = self._ldl.diagonal()
         below = pivots < 0
@@ -190,7 +200,12 @@ class SparseKernel:
         data[layout.at_A] = A.data
         data[layout.at_diagonal[:n]] += D
         data[layout.at_diagonal[n:]] = -E
-        self._K.set_values(data)
+        self.factor_entries(layout, data)
+
+    def factor_entries(self, layout: Layout, values: Vector) -> None:
+        """Factor K with these entries of its lower triangle, in the order of its own layout."""
+        assert layout is self._layout
+        self._K.set_values(values)
         solver = self._solver
         try:
             _, inertia = solver.factor(self._K)

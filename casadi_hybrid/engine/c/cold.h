@@ -126,7 +126,8 @@ int hybrid_extend(const hybrid_worth *worth, hybrid_iterate *it);
  * doubt. */
 int hybrid_factor(const hybrid_plan *plan, const double *W, const double *D, double shift,
                   const double *A, double epsilon, const double *penalty, hybrid_kernel *kernel);
-/* Solves K (dw, dy) = -(force, c). Returns 0, or 3 in doubt. */
+/* Solves K (dw, dy) = -(force, c), by the caller's kernel where it is in doubt. Returns 0, or 3 where
+ * that has no answer. */
 int hybrid_solve(const hybrid_plan *plan, const double *force, const double *c,
                  hybrid_kernel *kernel, double *dw, double *dy);
 /* The least shift that leaves m negative eigenvalues; it is kept in the iterate. */

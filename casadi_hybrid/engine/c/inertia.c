@@ -39,10 +39,11 @@ int hybrid_solve(const hybrid_plan *plan, const double *force, const double *c,
     int doubt;
     for (int i = 0; i < plan->n; i++) kernel->right[i] = -force[i];
     for (int i = 0; i < plan->m; i++) kernel->right[plan->n + i] = -c[i];
-    doubt = hybrid_resolve(plan, kernel);
+    doubt = kernel->asked || (hybrid_resolve(plan, kernel) && !serves(plan, kernel));
+    if (doubt) doubt = hybrid_ask_solution(plan, kernel);
     memcpy(dw, kernel->solution, (size_t)plan->n * sizeof(double));
     memcpy(dy, kernel->solution + plan->n, (size_t)plan->m * sizeof(double));
-    return doubt && !serves(plan, kernel) ? 3 : 0;
+    return doubt ? 3 : 0;
 }
 
 static double lower(double shift) {
@@ -89,6 +90,7 @@ int hybrid_factor_with_inertia(hybrid_cold *cold, hybrid_iterate *it, double lea
                                 : hybrid_factor(plan, cold->W, cold->D, shift, at->A, epsilon, 0,
                                                 &cold->kernel);
         hybrid_count(form, &cold->kernel);
+        if (found == 3) found = hybrid_ask(plan, &cold->kernel);
         if (found == 0) {
             keep(it, shift, epsilon, singular, plain_epsilon);
             return HYBRID_SOLVED;

@@ -104,6 +104,9 @@ typedef struct {
     double *soft;           /* nnz_K: with pinned entries of w held by a weight, as is factored */
     double weight;          /* 0 where nothing is pinned */
     int chosen;             /* whether pivots were chosen */
+    int asked;              /* whether the last word is the caller's: its factor solves */
+    const hybrid_outside_kernel *outside; /* the caller's kernel; NULL for none */
+    int *served;            /* counts what it decides */
     double *factor, *room;
     int *pivots;
     double *right, *solution; /* n + m */
@@ -114,6 +117,14 @@ typedef struct {
 } hybrid_kernel;
 
 void hybrid_place_kernel(const hybrid_plan *plan, hybrid_arena *arena, hybrid_kernel *kernel);
+/* What of a solve the kernel has to know: the caller's own, and where its use is counted. */
+void hybrid_attend(const hybrid_form *form, hybrid_kernel *kernel);
+/* Has the caller's kernel factor kernel->K; kernel->inertia says what it found. Returns 0 with m
+ * negative eigenvalues, 1 with another number, 2 where it is singular, 3 where it has no answer. */
+int hybrid_ask(const hybrid_plan *plan, hybrid_kernel *kernel);
+/* kernel->solution of K for kernel->right by the caller's kernel, which is asked now where it was
+ * not before. Returns as hybrid_ask. */
+int hybrid_ask_solution(const hybrid_plan *plan, hybrid_kernel *kernel);
 /* Factors kernel->K; where weight > 0, in a fixed order kernel->soft in its place. */
 void hybrid_decompose(const hybrid_plan *plan, hybrid_kernel *kernel, double weight);
 /* kernel->solution of K for kernel->right. Returns 0; where pivots had to be chosen, which says more
@@ -125,7 +136,7 @@ void hybrid_count(const hybrid_form *form, const hybrid_kernel *kernel);
 int hybrid_refined(const hybrid_plan *plan, const hybrid_kernel *kernel, double residual);
 /* Factors K(shift, epsilon) with rows and columns of pinned entries those of the identity.
  * Returns 0 with m negative eigenvalues, 1 with another number, 2 where it is singular, 3 in
- * doubt. */
+ * doubt: where the caller's kernel has no answer either. */
 int hybrid_factor_pinned(const hybrid_plan *plan, const double *W, const double *A, double shift,
                          double epsilon, hybrid_kernel *kernel);
 /* Solves K (dw, dy) = -(force, c) with dw = move where pinned. Returns as hybrid_resolve. */

@@ -1,5 +1,6 @@
-/* The kernel: factored in a fixed order where that is accurate, else with pivots chosen. With
- * entries that are pinned: where a bound is active, w moves onto it and nothing else. */
+/* The kernel: factored in a fixed order where that is accurate, else with pivots chosen, and by the
+ * caller's own kernel where that is in doubt. With entries that are pinned: where a bound is active,
+ * w moves onto it and nothing else. */
 #include <math.h>
 #include <string.h>
 
@@ -52,6 +53,7 @@ int hybrid_refined(const hybrid_plan *plan, const hybrid_kernel *kernel, double 
 
 void hybrid_decompose(const hybrid_plan *plan, hybrid_kernel *kernel, double weight) {
     kernel->weight = weight;
+    kernel->asked = 0;
     kernel->chosen = plan->fixed.size == 0;
     if (!kernel->chosen)
         hybrid_fixed_factor(&plan->fixed, weight > 0.0 ? kernel->soft : kernel->K, kernel->factor,
@@ -60,6 +62,34 @@ void hybrid_decompose(const hybrid_plan *plan, hybrid_kernel *kernel, double wei
     kernel->chosen = 1;
     hybrid_ldl_factor(&plan->ldl, kernel->K, kernel->factor, kernel->pivots, kernel->room,
                       &kernel->inertia);
+}
+
+void hybrid_attend(const hybrid_form *form, hybrid_kernel *kernel) {
+    kernel->outside = form->functions->outside;
+    kernel->served = &form->answer->outside;
+}
+
+int hybrid_ask(const hybrid_plan *plan, hybrid_kernel *kernel) {
+    const hybrid_outside_kernel *outside = kernel->outside;
+    int negative = -1, found;
+    if (!outside) return 3;
+    found = outside->factor(outside->self, kernel->K, &negative);
+    if (negative < 0 || (found != 0 && found != 2)) return 3;
+    kernel->asked = 1;
+    ++*kernel->served;
+    kernel->inertia.singular = found == 2;
+    kernel->inertia.negative = negative;
+    if (found) return found;
+    return negative == plan->m ? 0 : 1;
+}
+
+int hybrid_ask_solution(const hybrid_plan *plan, hybrid_kernel *kernel) {
+    const hybrid_outside_kernel *outside = kernel->outside;
+    int found = kernel->asked ? 0 : hybrid_ask(plan, kernel);
+    if (found) return found;
+    for (int i = 0; i < plan->n + plan->m; i++) kernel->solution[i] = NAN; /* until it is written */
+    if (outside->solve(outside->self, kernel->right, kernel->solution)) return 3;
+    return hybrid_all_finite(plan->n + plan->m, kernel->solution) ? 0 : 3;
 }
 
 void hybrid_count(const hybrid_form *form, const hybrid_kernel *kernel) {
@@ -167,7 +197,7 @@ int hybrid_factor_pinned(const hybrid_plan *plan, const double *W, const double 
     }
     hybrid_decompose(plan, kernel, weight);
     if (kernel->inertia.singular) return 2;
-    if (kernel->inertia.doubtful) return 3;
+    if (kernel->inertia.doubtful) return hybrid_ask(plan, kernel);
     return kernel->inertia.negative == plan->m ? 0 : 1;
 }
 
@@ -180,7 +210,8 @@ int hybrid_solve_pinned(const hybrid_plan *plan, const double *W, const double *
     for (int i = 0; i < plan->n; i++)
         kernel->right[i] = kernel->pinned[i] ? kernel->move[i] : -(force[i] + kernel->of_W[i]);
     for (int i = 0; i < plan->m; i++) kernel->right[plan->n + i] = -(c[i] + kernel->of_A[i]);
-    found = hybrid_resolve(plan, kernel);
+    found = kernel->asked ? 3 : hybrid_resolve(plan, kernel);
+    if (found == 3) found = hybrid_ask_solution(plan, kernel);
     memcpy(dw, kernel->solution, (size_t)plan->n * sizeof(double));
     memcpy(dy, kernel->solution + plan->n, (size_t)plan->m * sizeof(double));
     return found;
