@@ -68,9 +68,7 @@ def restart_on_engine(
     begun, space = changed(numbers, x0=restart.start), engine.prepare(numbers.bounds)
     space.fill(begun, restart.warm)
     space.limit(limits)
-    status, said = space.warm(restart.warm.working_set), space.answer
-    if space.went_wrong():
-        return None
+    status, said = space.warm(restart.warm.working_set, alone=True), space.answer
     if status == SOLVED:
         return Again.of(warm_result(program, begun, limits, space.solved()))
     if status not in _IN_VAIN:

@@ -180,14 +180,19 @@ class Workspace:
         data.side_x = None if sides is None else sides.x.ctypes.data
         data.side_g = None if sides is None else sides.g.ctypes.data
 
-    def warm(self, sides: WorkingSet | None) -> int:
+    def warm(self, sides: WorkingSet | None, *, alone: bool = False) -> int:
         """Run the warm mode on what ``inputs`` hold; the status of ``hybrid.h``.
 
         Args:
             sides: the working set to try first; None leaves it to the multipliers to name one.
+            alone: whether what is in doubt is to end the run, whoever else could be asked.
         """
         self.begin_with(sides)
+        asked = self._functions.outside
+        if alone:
+            self._functions.outside = None
         status: int = self._warm(*self._call)
+        self._functions.outside = asked
         self.numbers_out[self._place_of_f] = self.answer.end.f
         return status
 
