@@ -102,7 +102,8 @@ def _solve(b: Vector, x: Vector) -> int:
 def _guarded(work: Callable[[], int], raised: list[BaseException]) -> int:
     """What the work returns, or that there is no answer where it raises."""
     try:
-        return work()
+        with np.errstate(over="ignore", invalid="ignore"):  # C looks at what comes of it
+            return work()
     except BaseException as error:  # noqa: BLE001, nothing may be raised through C
         raised.append(error)
         return _NO_ANSWER
