@@ -20,6 +20,8 @@ from casadi_hybrid.engine.blocks.compiled import Code, Compiled, Form, Lists, fo
 from casadi_hybrid.engine.blocks.library import UntranslatedError, graph_of
 from casadi_hybrid.engine.blocks.operations import FORMULAS, name_of
 from casadi_hybrid.engine.building.compiler import BuildError
+from casadi_hybrid.engine.in_graph import Pool
+from casadi_hybrid.engine.workspace import Workspace
 
 OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
 SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e-310, -1e300, np.inf, -np.inf, np.nan])
@@ -336,6 +338,35 @@ def test_interpreted_ones_serve_until_the_others_are_there() -> None:
     thread = nlpsol("s", "hybrid", case.nlp, {"compile": "background"})._runner.compiled
     assert thread is not None
     assert thread.wait()
+
+
+def test_what_was_compiled_meanwhile_serves_in_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that has solved before asks for it once, and never again."""
+    case = van_der_pol(6)
+    with monkeypatch.context() as patch:
+        patch.setattr(Compiled, "_build", lambda _: None)
+        solver = nlpsol("s", "hybrid", case.nlp, {"compile": "background"})
+    waited = solver._runner.compiled
+    assert waited is not None
+    filled: list[int] = []
+    fill = Pool._fill
+    monkeypatch.setattr(Pool, "_fill", lambda *given: (filled.append(1), fill(*given))[1])
+    symbol = ca.MX.sym("p", 2)
+    given = {name: value for name, value in case.numbers.items() if name != "p"}
+    graph = ca.Function("graph", [symbol], [solver(p=symbol, **given)["x"]])
+    before = [graph(case.numbers["p"]) for _ in range(2)]
+    assert len(filled) == 1
+    called: list[tuple[str, str]] = []
+    monkeypatch.setattr(
+        Workspace,
+        "_serve",
+        lambda space, *how, s=Workspace._serve: (called.append(how), s(space, *how)),
+    )
+    waited._build()
+    after = [graph(case.numbers["p"]) for _ in range(2)]
+    assert [how[1] for how in called] == ["compiled"]
+    assert len(filled) == 2
+    assert all((one.full() == before[0].full()).all() for one in [*before, *after])
 
 
 def test_without_a_compiler_the_interpreted_ones_serve(monkeypatch: pytest.MonkeyPatch) -> None:

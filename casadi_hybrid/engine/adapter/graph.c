@@ -2,8 +2,8 @@
  * the graph has them, a zero, and the starts again.
  *
  * CasADi calls this from any thread and without Python's lock. Each call has a slot of memory to
- * itself; Python is asked only for a slot that is used for the first time, or whose bounds have
- * become of other kinds. What is not solved here is left to the branch that calls Python. */
+ * itself; Python is asked only for a slot that is used for the first time, whose bounds have become
+ * of other kinds, or whose functions have been compiled meanwhile. What is not solved here is left to the branch that calls Python. */
 #include "graph.h"
 
 #include <math.h>
@@ -157,11 +157,16 @@ static void remember(hybrid_pool *pool, const double *in) {
     }
 }
 
+/* Whether a slot has all that Python can give it. */
+static int is_ready(const hybrid_slot *slot) {
+    return slot->plan && !(slot->arrived && __atomic_load_n(slot->arrived, __ATOMIC_ACQUIRE));
+}
+
 /* Solves on a slot; 0 where its row of outputs is complete. */
 static int solve_on(hybrid_pool *pool, int k, const double *in) {
     hybrid_slot *slot = &pool->slot[k];
     int status = HYBRID_OTHER_PATTERN;
-    if (slot->plan) {
+    if (is_ready(slot)) {
         read_in(pool, slot, in);
         status = solve(pool, slot);
     }
