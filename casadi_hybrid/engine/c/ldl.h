@@ -1,7 +1,7 @@
 /* Sparse symmetric indefinite systems: multifrontal LDL^T on a fixed pattern.
 
    K = [[W + D, A^T], [A, -E]] is given by its lower triangle in compressed columns, every diagonal
-   entry present. It is analysed once for its pattern, then factored and solved for many values:
+   entry present and the first of its column. It is analysed once for its pattern, then factored and solved for many values:
 
        integers = hybrid_ldl_plan(size, starts, rows, group, spare, work);
        hybrid_ldl_analyse(size, starts, rows, group, spare, work, tables, &s);

@@ -8,6 +8,12 @@ void hybrid_pull(const hybrid_plan *plan, const double *A, const double *y, doub
     for (int k = 0; k < plan->nnz_A; k++) out[plan->A_cols[k]] += A[k] * y[plan->A_rows[k]];
 }
 
+void hybrid_slope_of_L(const hybrid_plan *plan, const hybrid_point *at, const double *y,
+                       double *slope) {
+    hybrid_pull(plan, at->A, y, slope);
+    for (int i = 0; i < plan->n; i++) slope[i] += at->gradient[i];
+}
+
 void hybrid_times_A(const hybrid_plan *plan, const double *A, const double *v, double *out) {
     for (int i = 0; i < plan->m; i++) out[i] = 0.0;
     for (int k = 0; k < plan->nnz_A; k++) out[plan->A_rows[k]] += A[k] * v[plan->A_cols[k]];
