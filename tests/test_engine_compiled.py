@@ -9,6 +9,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
+from engine_blocks_fuzz import random_functions, same_bits
 from engine_cases import CASES, needs_engine, python_only, van_der_pol, warm
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -30,24 +31,6 @@ SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e-310, -1e300, np.inf
 @pytest.fixture(autouse=True)
 def core() -> None:
     needs_engine()
-
-
-def same_bits(made: Form, which: int, function: ca.Function, *inputs: Any) -> None:
-    """The compiled function gives what the interpreted one gives at these numbers."""
-    buffer, evaluate = function.buffer()
-    arrays = [np.array(one, dtype=float) for one in inputs]
-    outputs = [np.zeros(function.nnz_out(i)) for i in range(function.n_out())]
-    for i, array in enumerate(arrays):
-        buffer.set_arg(i, array.data)
-    for i, array in enumerate(outputs):
-        buffer.set_res(i, array.data)
-    evaluate()
-    expected, found = np.concatenate(outputs), made.call(which, *arrays)
-    assert found.shape == expected.shape
-    # What a NaN looks like hangs on the order of two of them in a sum.
-    known = ~np.isnan(expected)
-    assert (np.isnan(found) == ~known).all()
-    assert (found[known].view(np.int64) == expected[known].view(np.int64)).all()
 
 
 def as_lists(functions: tuple[ca.Function, ca.Function]) -> Lists:
@@ -161,34 +144,10 @@ def test_each_operation_is_casadis() -> None:
         same_bits(code_of_all, 1, second, point, [], [])
 
 
-OF_TWO = (
-    lambda a, b: a + b, lambda a, b: a - b, lambda a, b: a * b, ca.fmin,
-    lambda a, b: ca.if_else(a < b, a, ca.sin(b)),
-)  # fmt: skip
-OF_ONE = (ca.sin, ca.tanh, lambda a: a**2, lambda a: 3.5 - a, ca.fabs)
-
-
 @settings(max_examples=6)
 @given(st.integers(0, 10**6), st.integers(1, 40), st.sampled_from([20, partition.LARGE]))
 def test_random_graphs(seed: int, copies: int, large: int) -> None:
-    """A random stage, repeated, that reads of stages before it and of what all share."""
-    draws = np.random.default_rng(seed)
-    x, p = ca.SX.sym("x", copies + 2), ca.SX.sym("p", 2)
-    recipe = [(*draws.integers(0, [2, 5, 1000, 1000]),) for _ in range(draws.integers(3, 40))]
-    behind, leaves = draws.integers(0, 3), draws.integers(1, 4)
-    total, outputs, last = ca.SX(0), [ca.SX(2.5), x[0]], [p[0] * p[1]]
-    for k in range(copies):
-        values = [x[k], x[k + 1], x[k + 2], p[0], ca.SX(float(k % 3)), ca.exp(p[1]), *last]
-        for kind, which, a, b in recipe:
-            one, other = values[a % len(values)], values[b % len(values)]
-            values.append(OF_TWO[which](one, other) if kind else OF_ONE[which](one))
-        last = values[-behind:] if behind and k % 7 else [p[0]]
-        outputs += values[-leaves:]
-        total += values[-1]
-    functions = (
-        ca.Function("first", [x, p], [total, ca.vertcat(*outputs), ca.jacobian(total, x)]),
-        ca.Function("second", [x, ca.SX.sym("lam", 0), p], [ca.vertcat(*outputs[::-1])]),
-    )
+    functions = random_functions(seed, copies)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(partition, "LARGE", large)
         same_at_random(Code(*functions), functions, seed)
