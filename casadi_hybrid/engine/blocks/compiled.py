@@ -1,4 +1,4 @@
-"""The functions of a problem as machine code, made at once or in the background."""
+"""The functions of a problem in parts: as lists, or as machine code, which may come later."""
 
 from __future__ import annotations
 
