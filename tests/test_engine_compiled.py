@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import Any
 
 import casadi as ca
@@ -339,6 +340,19 @@ def test_without_a_compiler_the_interpreted_ones_serve(monkeypatch: pytest.Monke
     solver(**case.numbers)
     assert solver.stats()["success"]
     assert solver.stats()["functions_note"] == "no C compiler was found"
+
+
+def test_a_solver_that_is_unpickled_without_the_engine_says_what_it_calls() -> None:
+    x = ca.SX.sym("x", 2)
+    nlp = {"x": x, "f": ca.sumsqr(x - 1), "g": ca.sum1(x)}
+    written = pickle.dumps(nlpsol("s", "hybrid", nlp, {"compile": True}))
+    for without in (False, True):
+        with python_only() if without else nullcontext():
+            solver = pickle.loads(written)
+            solver(x0=0, ubg=1)
+        said = solver.stats()["functions"], solver.stats()["functions_note"]
+        note = "the compiled ones are for the engine in C"
+        assert said == (("interpreted", note) if without else ("compiled", ""))
 
 
 def test_without_the_engine_whole_functions_are_compiled() -> None:
