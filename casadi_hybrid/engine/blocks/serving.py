@@ -81,7 +81,9 @@ def functions_of(
     otherwise = INTERPRETED
     if result.engine == "c" and lists_of(problem) is not None:
         otherwise = STAGED
-    if compiled is None:  # also where one was made with the engine and is used without it
+    if compiled is None and problem.compile:
+        return otherwise, "they could not be compiled"
+    if compiled is None:  # also where a solver was made with the engine and is used without it
         return otherwise, _FOR_THE_ENGINE if wished else ""
     if not ready:
         return otherwise, compiled.note or ARRIVED
