@@ -71,7 +71,9 @@ def solve(
     if draws.random() < 0.3:
         draw = [draws.integers(-1, 3, known[name].size).astype(np.int8) for name in ("lbx", "lbg")]
         sides = WorkingSet(*draw)
-    return space.warm(sides)
+    status = space.warm(sides)
+    assert 0 <= space.answer.chosen <= space.answer.factors, (status, space.answer.chosen)
+    return status
 
 
 def solve_in_batches(

@@ -16,7 +16,7 @@ import numpy as np
 from casadi_hybrid.answer import altered
 from casadi_hybrid.attempts.solved import observe, warm_result
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.casadi_api.function import default_of
+from casadi_hybrid.casadi_api.graphs.function import default_of
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.stats import casadi_stats
 from casadi_hybrid.course.record import Watch

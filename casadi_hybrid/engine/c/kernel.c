@@ -188,6 +188,7 @@ int hybrid_factor_pinned(const hybrid_plan *plan, const double *W, const double 
         *entry = pinned[i] ? 1.0 : *entry + shift;
         pins += pinned[i] != 0;
     }
+    kernel->chosen = 0; /* what is counted where nothing is factored */
     if (epsilon == 0.0 && plan->m > plan->n - pins) return 2;
     for (int i = 0; i < plan->m; i++) K[plan->K_diagonal[plan->n + i]] = -epsilon;
     if (pins) {

@@ -24,8 +24,8 @@ void hybrid_times_W(const hybrid_plan *plan, const double *W, const double *v, d
     for (int k = 0; k < plan->nnz_W; k++) out[plan->W_rows[k]] += W[k] * v[plan->W_cols[k]];
 }
 
-/* Where each entry waits for the one before it a sum takes as long as its latencies: so four of them
- * go side by side, always in the same order. */
+/* Where each entry waits for the one before it a sum takes as long as its latencies: so four of
+ * them go side by side, always in the same order. */
 
 static double larger(double size, double found) { return size > found ? size : found; }
 
