@@ -17,8 +17,10 @@ _PUSHES = 1e-3, 0.0
 
 def gather(
     solve: Callable[..., Any], arguments: Mapping[str, Any], loop: Iterable[Mapping[str, Any]]
-) -> tuple[Case, ...]:
+) -> tuple[Case, tuple[Case, ...]]:
     """Solve with the arguments, again from beside the solution, and then the loop.
+
+    The first is a case of its own, the others are those of the loop and the start before it.
 
     Args:
         solve: takes the arguments of a solver by name, returns the result.
@@ -46,7 +48,12 @@ def gather(
                 "or free, a row an equation, an inequality or without bounds"
             )
         cases.append(case)
-    return tuple(cases)
+    zeros = np.zeros_like(first.lam_x), np.zeros_like(first.lam_g)
+    given = (
+        none + np.asarray(arguments.get(key, 0.0), dtype=float).ravel()
+        for key, none in zip(_START[1:], zeros, strict=True)
+    )
+    return Case(*given, first, of_solution=False), tuple(cases)
 
 
 _START = "x0", "lam_x0", "lam_g0"
