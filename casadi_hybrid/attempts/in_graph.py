@@ -41,7 +41,8 @@ def starts_of(problem: Problem, limits: Limits, bounds: Bounds) -> tuple[Attempt
     equations = int(np.count_nonzero(bounds.lbg == bounds.ubg))
     free = int(np.count_nonzero(bounds.lbx < bounds.ubx))
     first, near = _both(problem, limits, overdetermined=equations > free)
-    first.rescale = 0  # what would go on with other scales is not there
+    first.rescale = near.rescale = 0  # what would go on with other scales is not there
+    first.alone = near.alone = 1
     return first, near
 
 

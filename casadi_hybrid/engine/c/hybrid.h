@@ -14,7 +14,7 @@
 #include "ldl.h"
 
 /* Raised whenever a structure or the meaning of a field changes. */
-#define HYBRID_INTERFACE_VERSION 2
+#define HYBRID_INTERFACE_VERSION 3
 
 /* How one function of the problem is evaluated: numbers in, all nonzeros of its outputs out, one
  * output after the other. Returns 0, or another number where it could not be evaluated.
@@ -193,6 +193,7 @@ typedef struct {
     int unscaled;           /* whether rows are as they are */
     int root, cautious;     /* whether a root of the rows comes first, and that by short steps */
     int rescale;            /* whether it ends where rows ask for other scales */
+    int alone;              /* whether there is no careful path that goes on: it judges itself */
 } hybrid_attempt;
 
 /* Numbers of one row: iter, obj, inf_pr, inf_du, compl, mu, d_norm, alpha_pr, alpha_du,

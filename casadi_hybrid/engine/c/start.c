@@ -262,7 +262,7 @@ int hybrid_cold_begin(const hybrid_plan *plan, const hybrid_functions *functions
     answer->factors = answer->chosen = answer->doubts = 0;
     start = &cold->trial->of;
     status = hybrid_make_form(&cold->form, start);
-    if (!status && has_flat_row(cold, start)) status = HYBRID_FLAT;
+    if (!status && !attempt->alone && has_flat_row(cold, start)) status = HYBRID_FLAT;
     if (status) return answer->status = status;
     hybrid_set(plan->n_x, start->raw_gradient, answer->gradient0);
     hybrid_set(plan->nnz_J, start->raw_J, answer->J0);
