@@ -13,6 +13,7 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 import pytest
+from engine_cases import CASES
 
 from casadi_hybrid import InputError, nlpsol
 from casadi_hybrid.cli import main
@@ -25,7 +26,6 @@ from casadi_hybrid.engine.export.stack import deepest
 from casadi_hybrid.engine.library import core_sources, engine, engine_status
 from casadi_hybrid.engine.structures import PAUSED
 from casadi_hybrid.engine.warm import WORDS
-from engine_cases import CASES
 
 ROOT = Path(__file__).resolve().parent.parent
 SANITIZED = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")

@@ -337,9 +337,11 @@ class NlpSolver(Signature):
             self(**given)
             return self.result
 
-        first, cases = gather(solve, arguments, loop)
+        first, cases = gather(solve, arguments, loop, cold=cold)
         problem, limits = self._problem, self.options.limits
-        search = Cold(first, *starts_of(problem, limits, first.answer.bounds)) if cold else None
+        search = None
+        if first is not None:
+            search = Cold(first, *starts_of(problem, limits, first.answer.bounds))
         return write(problem, limits, cases, Path(folder), name, loops, search)
 
     def serialize(self, options: Mapping[str, Any] | None = None) -> str:

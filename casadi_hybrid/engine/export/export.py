@@ -217,7 +217,10 @@ def write(
 
 
 def _filled(template: str, words: Mapping[str, Any]) -> str:
-    """The template with its words; of what is between ``@if WORD@`` and ``@end@`` only what is on."""
+    """The template with its words.
+
+    What stands between ``@if WORD@`` and ``@end@`` is there where the word is on.
+    """
     kept = _PART.sub(lambda found: found[2] if words[found[1]] else "", template)
     return re.sub(r"@(\w+)@", lambda found: str(words[found[1]]), kept)
 

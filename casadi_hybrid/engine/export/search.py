@@ -39,9 +39,9 @@ class Space:
         found = [ct.c_longlong() for _ in range(3)]
         at = ct.addressof(plan.data)
         library.hybrid_cold_memory(at, first.dense, *map(ct.byref, found))
-        numbers = (max(1, number.value) for number in found)
+        size, doubles, ints = (max(1, number.value) for number in found)
         of_state = max(1, library.hybrid_state_doubles(at))
-        return cls(*numbers, of_state, max(1, plan.data.n))
+        return cls(size, doubles, ints, of_state, max(1, plan.data.n))
 
     def fields(self) -> tuple[tuple[str, Any], ...]:
         """Their part of ``NAME_memory``."""
