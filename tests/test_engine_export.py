@@ -13,7 +13,7 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 import pytest
-from engine_cases import CASES
+from engine_cases import CASES, Case
 
 from casadi_hybrid import InputError, nlpsol
 from casadi_hybrid.cli import main
@@ -255,11 +255,23 @@ def stated(inputs, **changes):
     return np.concatenate([np.broadcast_to(given[key], inputs[key].shape) for key in inputs])
 
 
-@pytest.mark.parametrize("name", ["hs071", "box", "van_der_pol"])
-def test_from_any_start_as_python_does(name, sanitized, tmp_path):
+def hs072():
+    """Problem 72 of Hock and Schittkowski: huge multipliers, for which smaller ones are tried."""
+    x = ca.SX.sym("x", 4)
+    rows = ca.DM([[4, 2.25, 1, 0.25], [0.16, 0.36, 0.64, 0.64]])
+    nlp = {"x": x, "f": 1 + ca.sum1(x), "g": rows @ (1 / x)}
+    numbers = {
+        "x0": 1.0, "lbx": 0.001, "ubx": 1e5 * np.array([4.0, 3.0, 2.0, 1.0]), "lbg": -np.inf,
+        "ubg": np.array([0.0401, 0.010085]),
+    }  # fmt: skip
+    return Case(nlp, numbers, None)
+
+
+@pytest.mark.parametrize("made", [CASES["hs071"], CASES["box"], CASES["van_der_pol"], hs072])
+def test_from_any_start_as_python_does(made, sanitized, tmp_path):
     """Starts that are not those of the export, to the last figures."""
-    case = CASES[name]()
-    solver = nlpsol(name, "hybrid", case.nlp)
+    case = made()
+    solver = nlpsol(made.__name__, "hybrid", case.nlp)
     numbers = {**case.numbers, "x0": case.numbers.get("x0", 0.0)}
     export = solver.export(tmp_path, **numbers)
     inputs = export.cold.inputs()

@@ -16,6 +16,8 @@ from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.standard_form.form import DENSE_LIMIT
 from casadi_hybrid.stopping import Limits
 
+_MOST = 2**31 - 1  # of C's int
+
 
 def pool_of(problem: Problem, limits: Limits, *, warm_starts: bool) -> Pool | None:
     """The memory of a problem's solves in graphs; None where the engine does not take it."""
@@ -43,6 +45,7 @@ def starts_of(problem: Problem, limits: Limits, bounds: Bounds) -> tuple[Attempt
     first, near = _both(problem, limits, overdetermined=equations > free)
     first.rescale = near.rescale = 0  # what would go on with other scales is not there
     first.alone = near.alone = 1
+    first.patience = min(limits.max_iter, _MOST)  # no other attempt waits
     return first, near
 
 

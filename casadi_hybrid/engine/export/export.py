@@ -19,7 +19,7 @@ from casadi_hybrid.engine.cold import AttemptData
 from casadi_hybrid.engine.export.core import core_of
 from casadi_hybrid.engine.export.functions import generate
 from casadi_hybrid.engine.export.layout import Layout
-from casadi_hybrid.engine.export.search import ENTRIES, Space, attempt_text
+from casadi_hybrid.engine.export.search import ENTRIES, SEARCH, Space, attempt_text
 from casadi_hybrid.engine.export.tables import PlanText, structure
 from casadi_hybrid.engine.library import engine, engine_status
 from casadi_hybrid.engine.plan import plan_of
@@ -203,6 +203,8 @@ def write(
     words["VERSION"], words["CASADI"] = casadi_hybrid.__version__, ca.CasadiMeta.version()
     files = {f"core/{file}": content for file, content in core.items()}
     for template in sorted(_TEMPLATES.iterdir()):
+        if template.name == SEARCH and not cold:
+            continue
         files[template.name.replace("NAME", name)] = _filled(template.read_text("utf-8"), words)
     files[f"{name}_plan.c"] = text.text
     files[f"{name}_functions.c"] = generated.text

@@ -50,7 +50,7 @@ class Layout:
             _fields_ = (
                 ("numbers", ct.c_double * self._numbers),
                 ("integers", ct.c_int * self._integers),
-                *(space.fields() if space else ()),
+                *(space.fields(n, self._data.n_g) if space else ()),
                 *((word, ct.c_double * n) for word in ("gradient", "gradient0")),
                 *((word, ct.c_double * J) for word in ("J", "J0")),
                 ("w", ct.c_double * generated.w),

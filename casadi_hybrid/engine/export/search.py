@@ -14,6 +14,9 @@ from casadi_hybrid.engine.warm import WORDS
 
 ENTRIES = "hybrid_warm", "hybrid_cold_begin", "hybrid_cold_run", "hybrid_state_attach"
 """The functions of the core that are called; the first alone for the warm mode."""
+SEARCH = "NAME_search.c"
+"""The template that has no place beside the warm mode alone."""
+_JUDGED = 6, 8, 15  # HYBRID_EXCUSED, HYBRID_LARGE, HYBRID_FLAT
 _ROW = 11  # HYBRID_ROW
 
 
@@ -43,14 +46,27 @@ class Space:
         of_state = max(1, library.hybrid_state_doubles(at))
         return cls(size, doubles, ints, of_state, max(1, plan.data.n))
 
-    def fields(self) -> tuple[tuple[str, Any], ...]:
-        """Their part of ``NAME_memory``."""
+    def fields(self, n_x: int, rows: int) -> tuple[tuple[str, Any], ...]:
+        """Their part of ``NAME_memory``, for so many variables and rows of g."""
+        n_g = max(1, rows)
         return (
             ("cold", ct.c_void_p * (self.bytes // ct.sizeof(ct.c_void_p))),
             ("state", StateData),
             ("of_state", ct.c_double * self.of_state),
             ("row", ct.c_double * _ROW),
             ("guess", ct.c_int * self.guess),
+            *(
+                (name, ct.c_double * size)
+                for name, size in (
+                    ("x", n_x),
+                    ("g", n_g),
+                    ("lam_x", n_x),
+                    ("lam_g", n_g),
+                    ("no_lam", n_x + rows),
+                )
+            ),
+            ("side_x", ct.c_byte * n_x),
+            ("side_g", ct.c_byte * n_g),
         )
 
 
@@ -71,5 +87,7 @@ def words_of(search: bool) -> dict[int, str]:
         search: whether the search from any start is in it.
     """
     if search:
-        return {0: "it is solved", **COLD_WORDS}
+        # What an attempt judges that is alone, or what the search goes on from.
+        others = {number: text for number, text in COLD_WORDS.items() if number not in _JUDGED}
+        return {0: "it is solved", **others}
     return dict(enumerate(WORDS))

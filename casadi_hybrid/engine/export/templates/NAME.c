@@ -10,6 +10,11 @@ extern const hybrid_plan @NAME@_plan;
 /* @NAME@_functions.c */
 int @NAME@_first(const double **arg, double **res, int *iw, double *w, int mem);
 int @NAME@_second(const double **arg, double **res, int *iw, double *w, int mem);
+@if cold@
+/* @NAME@_search.c */
+int @NAME@_search(@NAME@_memory *memory, const @NAME@_in *in, const hybrid_functions *functions,
+                  hybrid_numbers *numbers, hybrid_answer *answer);
+@end@
 
 /* x, p -> f, grad f, g, J, one after the other. */
 static int first(void *self, const double *x, const double *p, double *out) {
@@ -42,81 +47,6 @@ static int all_zero(const double *v, int count) {
     return 1;
 }
 
-@if cold@
-/* How the barrier method starts from x0 alone, and how from multipliers that did not lead on. */
-static const hybrid_attempt from_nothing = @first@;
-static const hybrid_attempt from_nearby = @near@;
-
-/* Seconds of the user's clock. */
-static double time_of(const @NAME@_in *in) { return in->now ? in->now() : 0.0; }
-
-/* One attempt by the barrier method, which has begun with `steps` and a clock at `began`. Returns a
- * status. */
-static int attempt(@NAME@_memory *memory, const @NAME@_in *in, hybrid_attempt how,
-                   const hybrid_functions *functions, const hybrid_numbers *numbers, int steps,
-                   double began, hybrid_answer *answer) {
-    int status;
-    if (in->now) how.max_time = in->max_time - (time_of(in) - began);
-    how.t0 = steps;
-    hybrid_state_attach(&@NAME@_plan, memory->of_state, memory->guess, &memory->state);
-    memory->state.rows = memory->row;
-    memory->state.capacity = 1;
-    status = hybrid_cold_begin(&@NAME@_plan, functions, numbers, &how, memory->cold,
-                               memory->numbers, memory->integers, &memory->state, answer);
-    while (status == HYBRID_PAUSED) status = hybrid_cold_run(memory->cold);
-    /* Multipliers that no slope asks for are those of rows that say the same twice. */
-    if (status == HYBRID_SOLVED) {
-        double slope = answer->steepest > 1.0 ? answer->steepest : 1.0;
-        double size = answer->largest_x > answer->largest_g ? answer->largest_x : answer->largest_g;
-        if (size > HYBRID_RESIDUALS_HUGE_MULTIPLIER * slope) status = HYBRID_LARGE;
-    }
-    return status;
-}
-
-/* Whether another way from the same start may solve what ended with this status. */
-static int may_go_on(int status) {
-    return status != HYBRID_SOLVED && status != HYBRID_LARGE && status != HYBRID_BAD_NUMBERS &&
-           status != HYBRID_OTHER_PATTERN;
-}
-
-/* The best point of an attempt that has not solved it. */
-static void best_of(const hybrid_state *state, const double *lbx, hybrid_answer *answer) {
-    const hybrid_plan *plan = &@NAME@_plan;
-    int i;
-    if (state->best.t < 0) return;
-    memcpy(answer->x, lbx, (size_t)plan->n_x * sizeof(double)); /* where a variable is fixed */
-    for (i = 0; i < plan->n_free; i++) answer->x[plan->free_at[i]] = state->best.w[i];
-    answer->end = state->of_best;
-}
-
-/* The warm mode where there are multipliers, then the barrier method from them, then from x0 alone.
- * Returns a status, and in the answer the steps and factorizations of all. */
-static int search(@NAME@_memory *memory, const @NAME@_in *in, const hybrid_functions *functions,
-                  hybrid_numbers *numbers, hybrid_answer *answer) {
-    double began = time_of(in);
-    int factors, steps;
-    int status = hybrid_warm(&@NAME@_plan, functions, numbers, memory->numbers, memory->integers,
-                             answer);
-    if (!may_go_on(status) || (status == HYBRID_LIMIT && answer->steps >= in->max_iter))
-        return status;
-    steps = answer->steps;
-    factors = answer->factors;
-    if (status != HYBRID_COLD) {
-        status = attempt(memory, in, from_nearby, functions, numbers, steps, began, answer);
-        if (answer->steps < steps) answer->steps = steps;
-        steps = answer->steps;
-        factors = answer->factors += factors;
-        if (!may_go_on(status)) return status;
-    }
-    numbers->max_iter = in->max_iter > steps ? in->max_iter - steps : 0;
-    status = attempt(memory, in, from_nothing, functions, numbers, 0, began, answer);
-    if (may_go_on(status)) best_of(&memory->state, in->lbx, answer);
-    answer->steps += steps;
-    answer->factors += factors;
-    return status;
-}
-
-@end@
 int @NAME@_solve_in(@NAME@_memory *memory, const @NAME@_in *in, @NAME@_out *out) {
     hybrid_functions functions;
     hybrid_numbers numbers;
@@ -164,7 +94,7 @@ int @NAME@_solve_in(@NAME@_memory *memory, const @NAME@_in *in, @NAME@_out *out)
     memcpy(out->lam_x, in->lam_x0, sizeof out->lam_x);
     memcpy(out->lam_g, in->lam_g0, sizeof out->lam_g);
 @if cold@
-    out->status = search(memory, in, &functions, &numbers, &answer);
+    out->status = @NAME@_search(memory, in, &functions, &numbers, &answer);
 @end@
 @if warm@
     out->status = hybrid_warm(&@NAME@_plan, &functions, &numbers, memory->numbers,

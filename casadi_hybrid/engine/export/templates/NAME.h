@@ -100,6 +100,11 @@ typedef struct {
     hybrid_state state;
     double of_state[@UPPER@_OF_STATE], row[HYBRID_ROW];
     int guess[@UPPER@_GUESS];
+    /* A solution beside one with huge multipliers. */
+    double x[@UPPER@_N_X], g[@UPPER@_PLACES_G];
+    double lam_x[@UPPER@_N_X], lam_g[@UPPER@_PLACES_G];
+    double no_lam[@UPPER@_N_X + @UPPER@_N_G];
+    signed char side_x[@UPPER@_N_X], side_g[@UPPER@_PLACES_G];
 @end@
     double gradient[@UPPER@_N_X], gradient0[@UPPER@_N_X];
     double J[@UPPER@_ENTRIES_J], J0[@UPPER@_ENTRIES_J];
