@@ -520,8 +520,11 @@ def test_the_command_writes_a_folder(tmp_path, capsys):
     (tmp_path / "model.py").write_text(MODULE)
     place = str(tmp_path / "model.py")
     assert main(["export", place, "--out", str(tmp_path / "a"), "--no-measure"]) == 0
-    assert (tmp_path / "a" / "problem.h").is_file()
+    assert (tmp_path / "a" / "problem_search.c").is_file()
     assert "memory of a solve" in capsys.readouterr().out
+    assert main(["export", place, "--out", str(tmp_path / "a"), "--no-measure", "--warm-only"]) == 0
+    assert (tmp_path / "a" / "problem.h").is_file()
+    assert not (tmp_path / "a" / "problem_search.c").exists()
     words = ["export", f"{place}:alone", "--out", str(tmp_path / "b"), "--name", "small"]
     assert main([*words, "--no-measure"]) == 0
     assert (tmp_path / "b" / "small_plan.c").is_file()

@@ -203,9 +203,11 @@ def write(
     words["VERSION"], words["CASADI"] = casadi_hybrid.__version__, ca.CasadiMeta.version()
     files = {f"core/{file}": content for file, content in core.items()}
     for template in sorted(_TEMPLATES.iterdir()):
+        file = template.name.replace("NAME", name)
         if template.name == SEARCH and not cold:
+            (folder / file).unlink(missing_ok=True)  # of an export before, it would not compile
             continue
-        files[template.name.replace("NAME", name)] = _filled(template.read_text("utf-8"), words)
+        files[file] = _filled(template.read_text("utf-8"), words)
     files[f"{name}_plan.c"] = text.text
     files[f"{name}_functions.c"] = generated.text
     files[f"{name}_stored.c"] = _stored(cases[0], limits, name, cold is not None)
