@@ -17,6 +17,7 @@ from engine_cases import CASES, problem_of
 from casadi_hybrid import Problem
 from casadi_hybrid.engine import library
 from casadi_hybrid.engine.batch import Crew, Rows
+from casadi_hybrid.engine.blocks.compiled import forms_of
 from casadi_hybrid.engine.structures import declare
 from casadi_hybrid.engine.warm import engine_of
 from casadi_hybrid.engine.workspace import Workspace
@@ -70,7 +71,9 @@ def solve(
     if draws.random() < 0.3:
         draw = [draws.integers(-1, 3, known[name].size).astype(np.int8) for name in ("lbx", "lbg")]
         sides = WorkingSet(*draw)
-    return space.warm(sides)
+    status = space.warm(sides)
+    assert 0 <= space.answer.chosen <= space.answer.factors, (status, space.answer.chosen)
+    return status
 
 
 def solve_in_batches(
@@ -87,7 +90,8 @@ def solve_in_batches(
     sides = draws.integers(-1, 3, (count, known["lbx"].size + known["lbg"].size)).astype(np.int8)
     with_sides = draws.integers(0, 2, count).astype(np.int8)
     rows = Rows(numbers, sides, with_sides, space.numbers_out.size)
-    crew = Crew(engine, space.plan, problem.functions, problem.parameter_gradient)
+    gradient, forms = problem.parameter_gradient, forms_of(problem)
+    crew = Crew(engine, space.plan, problem.functions, gradient, forms)
     crew.solve(rows, Limits(), 3)
     return int(rows.in_c().sum())
 

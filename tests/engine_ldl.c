@@ -14,6 +14,45 @@ static double uniform(void) {
 
 static void *get(int count, size_t size) { return malloc((size_t)count * size + (count == 0)); }
 
+/* The same system in a fixed order, of pairs and single rows in any turn; returns whether its solution
+   is wrong though no pivot was in doubt. */
+static int fixed(int size, const int *starts, const int *rows, const double *values,
+                 const int *group, int groups, const hybrid_ldl *whole) {
+    int *turn = get(groups, sizeof(int)), *mine = get(size, sizeof(int));
+    int *work = get(hybrid_ldl_analysis(size, starts[size]), sizeof(int)), i, integers, wrong = 0;
+    for (i = 0; i < groups; i++) {
+        const int k = (int)(uniform() * (i + 1));
+        turn[i] = turn[k], turn[k] = i;
+    }
+    for (i = 0; i < size; i++) mine[i] = turn[group[i]];
+    integers = hybrid_fixed_plan(size, starts, rows, mine, uniform() < 0.1 ? 50 : 100000, work);
+    if (integers >= 0) {
+        int *tables = get(integers, sizeof(int));
+        double *factor, *room = get(size, sizeof(double)), *x = get(size, sizeof(double));
+        double *product = get(size, sizeof(double)), *b = get(size, sizeof(double));
+        double most = 0, largest = 0;
+        hybrid_fixed s;
+        hybrid_inertia found;
+        hybrid_fixed_analyse(size, starts, rows, mine, work, tables, &s);
+        factor = get(s.factor, sizeof(double));
+        hybrid_fixed_factor(&s, values, factor, room, &found);
+        if (!found.doubtful) {
+            if (found.positive + found.negative != size) abort();
+            for (i = 0; i < size; i++) b[i] = x[i] = uniform() - 0.5;
+            hybrid_fixed_solve(&s, factor, x, room);
+            hybrid_ldl_product(whole, values, x, product);
+            for (i = 0; i < size; i++) most = fabs(x[i]) > most ? fabs(x[i]) : most;
+            for (i = 0; i < starts[size]; i++)
+                largest = fabs(values[i]) > largest ? fabs(values[i]) : largest;
+            for (i = 0; i < size; i++) /* without correction */
+                wrong |= !(fabs(product[i] - b[i]) < 1e-6 * (1 + largest * most));
+        }
+        free(tables), free(factor), free(room), free(x), free(product), free(b);
+    }
+    free(turn), free(mine), free(work);
+    return wrong;
+}
+
 /* One random system; returns whether its residual is large though no pivot was in doubt. */
 static int one(int n, int m, int spare) {
     const int size = n + m;
@@ -59,6 +98,7 @@ static int one(int n, int m, int spare) {
             wrong = !found.doubtful && most < 1e6 && !(residual < 1e-8);
             if (found.positive + found.negative + found.zero != size) abort();
         }
+        wrong |= fixed(size, starts, rows, values, group, groups, &s);
         free(partner), free(group), free(pairing), free(work), free(tables), free(pivots);
         free(factor), free(room), free(b), free(x);
     }

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import Any
 
 import casadi as ca
 import numpy as np
 import pytest
+from engine_blocks_fuzz import random_functions, same_bits
 from engine_cases import CASES, needs_engine, python_only, van_der_pol, warm
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,6 +22,8 @@ from casadi_hybrid.engine.blocks.compiled import Code, Compiled, Form, Lists, fo
 from casadi_hybrid.engine.blocks.library import UntranslatedError, graph_of
 from casadi_hybrid.engine.blocks.operations import FORMULAS, name_of
 from casadi_hybrid.engine.building.compiler import BuildError
+from casadi_hybrid.engine.in_graph import Pool
+from casadi_hybrid.engine.workspace import Workspace
 
 OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
 SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e-310, -1e300, np.inf, -np.inf, np.nan])
@@ -28,24 +32,6 @@ SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e-310, -1e300, np.inf
 @pytest.fixture(autouse=True)
 def core() -> None:
     needs_engine()
-
-
-def same_bits(made: Form, which: int, function: ca.Function, *inputs: Any) -> None:
-    """The compiled function gives what the interpreted one gives at these numbers."""
-    buffer, evaluate = function.buffer()
-    arrays = [np.array(one, dtype=float) for one in inputs]
-    outputs = [np.zeros(function.nnz_out(i)) for i in range(function.n_out())]
-    for i, array in enumerate(arrays):
-        buffer.set_arg(i, array.data)
-    for i, array in enumerate(outputs):
-        buffer.set_res(i, array.data)
-    evaluate()
-    expected, found = np.concatenate(outputs), made.call(which, *arrays)
-    assert found.shape == expected.shape
-    # What a NaN looks like hangs on the order of two of them in a sum.
-    known = ~np.isnan(expected)
-    assert (np.isnan(found) == ~known).all()
-    assert (found[known].view(np.int64) == expected[known].view(np.int64)).all()
 
 
 def as_lists(functions: tuple[ca.Function, ca.Function]) -> Lists:
@@ -159,34 +145,10 @@ def test_each_operation_is_casadis() -> None:
         same_bits(code_of_all, 1, second, point, [], [])
 
 
-OF_TWO = (
-    lambda a, b: a + b, lambda a, b: a - b, lambda a, b: a * b, ca.fmin,
-    lambda a, b: ca.if_else(a < b, a, ca.sin(b)),
-)  # fmt: skip
-OF_ONE = (ca.sin, ca.tanh, lambda a: a**2, lambda a: 3.5 - a, ca.fabs)
-
-
 @settings(max_examples=6)
 @given(st.integers(0, 10**6), st.integers(1, 40), st.sampled_from([20, partition.LARGE]))
 def test_random_graphs(seed: int, copies: int, large: int) -> None:
-    """A random stage, repeated, that reads of stages before it and of what all share."""
-    draws = np.random.default_rng(seed)
-    x, p = ca.SX.sym("x", copies + 2), ca.SX.sym("p", 2)
-    recipe = [(*draws.integers(0, [2, 5, 1000, 1000]),) for _ in range(draws.integers(3, 40))]
-    behind, leaves = draws.integers(0, 3), draws.integers(1, 4)
-    total, outputs, last = ca.SX(0), [ca.SX(2.5), x[0]], [p[0] * p[1]]
-    for k in range(copies):
-        values = [x[k], x[k + 1], x[k + 2], p[0], ca.SX(float(k % 3)), ca.exp(p[1]), *last]
-        for kind, which, a, b in recipe:
-            one, other = values[a % len(values)], values[b % len(values)]
-            values.append(OF_TWO[which](one, other) if kind else OF_ONE[which](one))
-        last = values[-behind:] if behind and k % 7 else [p[0]]
-        outputs += values[-leaves:]
-        total += values[-1]
-    functions = (
-        ca.Function("first", [x, p], [total, ca.vertcat(*outputs), ca.jacobian(total, x)]),
-        ca.Function("second", [x, ca.SX.sym("lam", 0), p], [ca.vertcat(*outputs[::-1])]),
-    )
+    functions = random_functions(seed, copies)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(partition, "LARGE", large)
         same_at_random(Code(*functions), functions, seed)
@@ -338,6 +300,35 @@ def test_interpreted_ones_serve_until_the_others_are_there() -> None:
     assert thread.wait()
 
 
+def test_what_was_compiled_meanwhile_serves_in_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that has solved before asks for it once, and never again."""
+    case = van_der_pol(6)
+    with monkeypatch.context() as patch:
+        patch.setattr(Compiled, "_build", lambda _: None)
+        solver = nlpsol("s", "hybrid", case.nlp, {"compile": "background"})
+    waited = solver._runner.compiled
+    assert waited is not None
+    filled: list[int] = []
+    fill = Pool._fill
+    monkeypatch.setattr(Pool, "_fill", lambda *given: (filled.append(1), fill(*given))[1])
+    symbol = ca.MX.sym("p", 2)
+    given = {name: value for name, value in case.numbers.items() if name != "p"}
+    graph = ca.Function("graph", [symbol], [solver(p=symbol, **given)["x"]])
+    before = [graph(case.numbers["p"]) for _ in range(2)]
+    assert len(filled) == 1
+    called: list[tuple[str, str]] = []
+    monkeypatch.setattr(
+        Workspace,
+        "_serve",
+        lambda space, *how, s=Workspace._serve: (called.append(how), s(space, *how)),
+    )
+    waited._build()
+    after = [graph(case.numbers["p"]) for _ in range(2)]
+    assert [how[1] for how in called] == ["compiled"]
+    assert len(filled) == 2
+    assert all((one.full() == before[0].full()).all() for one in [*before, *after])
+
+
 def test_without_a_compiler_the_interpreted_ones_serve(monkeypatch: pytest.MonkeyPatch) -> None:
     def nothing(*_: Any) -> Any:
         raise BuildError("no C compiler was found")
@@ -349,6 +340,19 @@ def test_without_a_compiler_the_interpreted_ones_serve(monkeypatch: pytest.Monke
     solver(**case.numbers)
     assert solver.stats()["success"]
     assert solver.stats()["functions_note"] == "no C compiler was found"
+
+
+def test_a_solver_that_is_unpickled_without_the_engine_says_what_it_calls() -> None:
+    x = ca.SX.sym("x", 2)
+    nlp = {"x": x, "f": ca.sumsqr(x - 1), "g": ca.sum1(x)}
+    written = pickle.dumps(nlpsol("s", "hybrid", nlp, {"compile": True}))
+    for without in (False, True):
+        with python_only() if without else nullcontext():
+            solver = pickle.loads(written)
+            solver(x0=0, ubg=1)
+        said = solver.stats()["functions"], solver.stats()["functions_note"]
+        note = "the compiled ones are for the engine in C"
+        assert said == (("interpreted", note) if without else ("compiled", ""))
 
 
 def test_without_the_engine_whole_functions_are_compiled() -> None:

@@ -14,7 +14,7 @@ import pytest
 from engine_cases import CASES, hs071, needs_engine, python_only, van_der_pol, warm, with_rows
 
 from casadi_hybrid import nlpsol
-from casadi_hybrid.casadi_api.function import callback, make_function
+from casadi_hybrid.casadi_api.graphs.function import callback, make_function
 from casadi_hybrid.casadi_api.runner import Runner
 from casadi_hybrid.casadi_api.solver import NlpSolver
 from casadi_hybrid.engine import in_graph

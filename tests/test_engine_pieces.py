@@ -243,7 +243,8 @@ def test_the_scaled_error_is_that_of_the_iterate(twins, size) -> None:
         w = inside(twins, draws)
         it = iterate_at(twins, w, draws, size)
         assert twins.evaluate(w) == 0
-        found = twins.call("hybrid_scaled_error", it.y, it.z_lower, it.z_upper, work)
+        slope = it.at.gradient + it.at.A.T @ it.y
+        found = twins.call("hybrid_scaled_error", slope, it.y, it.z_lower, it.z_upper, work)
         equal(found, scaled_error(twins.twin, it, 0.0), 1e-12)
 
 

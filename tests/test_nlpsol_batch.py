@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import pickle
+import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -14,8 +15,10 @@ import pytest
 from engine_cases import CASES, needs_engine, python_only, warm
 
 from casadi_hybrid import InputError, nlpsol
+from casadi_hybrid.casadi_api import batch
 from casadi_hybrid.casadi_api.runner import SolveError
 from casadi_hybrid.casadi_api.solver import NlpSolver
+from casadi_hybrid.engine import batch as engine_batch
 
 OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
 
@@ -284,6 +287,41 @@ def test_threads_may_ask_at_once() -> None:
             found = future.result()
             for name in OUTPUTS:
                 assert getattr(found, name).tobytes() == getattr(expected, name).tobytes()
+
+
+def test_a_second_batch_may_begin_while_the_first_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All workers of the first are at work for the second while Python solves what C has left."""
+    needs_engine()
+    solver, arguments, p = prepared("with_rows", 6)
+    expected = solver.batch(**{**arguments, "p": p}, threads=1).x
+    p[:, 0] += 5.0  # this one is not solved in C
+    alone, work = batch._alone, engine_batch._Worker.solve
+    begun, ended = threading.Event(), threading.Event()
+
+    def waits(worker: Any, *rows: Any) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            begun.set()
+            assert ended.wait(20)
+        work(worker, *rows)
+
+    def meanwhile(*given: Any) -> Any:
+        others.append(pool.submit(lambda: solver.batch(**{**arguments, "p": p[:, 1:]}, threads=1)))
+        assert begun.wait(20)
+        return alone(*given)
+
+    others: list[Any] = []
+    with ThreadPoolExecutor(1) as pool:
+        monkeypatch.setattr(batch, "_alone", meanwhile)
+        monkeypatch.setattr(engine_batch._Worker, "solve", waits)
+        try:
+            first = solver.batch(**{**arguments, "p": p}, threads=1)
+        finally:
+            ended.set()
+        monkeypatch.setattr(batch, "_alone", alone)
+        second = others[0].result()
+    assert first.in_c == 5
+    assert np.array_equal(first.x[:, 1:], expected[:, 1:])
+    assert np.array_equal(second.x, expected[:, 1:])
 
 
 def test_a_batch_outlives_its_solver_and_leaves_nothing_behind() -> None:

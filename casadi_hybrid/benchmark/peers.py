@@ -24,6 +24,8 @@ from casadi_hybrid.casadi_api.interface import nlpsol
 
 Options = dict[str, Any]
 OURS = "hybrid"
+ALIKE = f"{OURS}/tol-1e-6"
+"""Ours at the tolerance that the peers are given, scaled residuals included."""
 # For all peers: no words, and no multipliers of p, whose evaluation no controller needs.
 QUIET: Options = {
     "print_time": False, "error_on_fail": False, "show_eval_warnings": False, "calc_lam_p": False,
@@ -149,7 +151,7 @@ ALPAQA: Options = {
 
 SETTINGS: Sequence[Setting] = (
     Setting(OURS, lambda _: {}, OURS),  # its defaults: KKT 1e-6 unscaled and 1e-8 scaled
-    Setting(f"{OURS}/tol-1e-6", lambda _: {"tol": TOLERANCE}, OURS),
+    Setting(ALIKE, lambda _: {"tol": TOLERANCE}, OURS),
     ipopt("ipopt/cold"),
     ipopt("ipopt/mu-1e-2", **KEPT, mu_init=1e-2),
     ipopt("ipopt/mu-1e-4", **KEPT, mu_init=1e-4),

@@ -112,15 +112,19 @@ def _better(cell: Cell, other: Cell) -> bool:
     return cell.able or (not other.able and cell.solved > other.solved)
 
 
-def ratios(summary: Summary) -> dict[str, dict[Place, tuple[float, bool]]]:
+def ratios(summary: Summary, setting: str = OURS) -> dict[str, dict[Place, tuple[float, bool]]]:
     """Median of each peer's best setting over ours, by peer and program, NaN without a step.
 
     With each, whether both solve enough steps for it to say anything.
+
+    Args:
+        summary: of all programs.
+        setting: which of ours.
     """
     found: dict[str, dict[Place, tuple[float, bool]]] = {}
     for place, cells in summary.items():
         champions = best(cells)
-        ours = champions.get(OURS)
+        ours = cells.get(setting)
         for peer, cell in champions.items():
             if peer != OURS and ours is not None:
                 compared = cell.median / ours.median, cell.able and ours.able

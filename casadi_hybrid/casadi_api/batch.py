@@ -246,7 +246,7 @@ def _over_threads(
         gradient = problem.parameter_gradient
         forms = lists_of(problem), runner.compiled
         crew = runner.crew = Crew(engine, space.plan, problem.functions, gradient, forms)
-    crew.solve(rows, runner.options.limits, threads)
+    called = crew.solve(rows, runner.options.limits, threads)
     others: dict[int, Run] = {}
     success = rows.in_c()
     for k in np.flatnonzero(~success).tolist():
@@ -256,7 +256,7 @@ def _over_threads(
         success[k] = run.result.success
         for name, value in zip(OUTPUTS, runner.outputs(run.result, one.p), strict=True):
             rows.outputs[k, space.places_out[name]] = value.full().ravel()
-    runs = _Runs(runner, rows, places, others, crew.called)
+    runs = _Runs(runner, rows, places, others, called)
     runner.note(runs[-1])
     rows.outputs.setflags(write=False)  # results look at them
     columns = {name: rows.outputs[:, space.places_out[name]].T for name in OUTPUTS}

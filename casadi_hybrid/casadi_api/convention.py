@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import casadi as ca
@@ -16,6 +16,8 @@ INPUTS = ("x0", "p", "lbx", "ubx", "lbg", "ubg", "lam_x0", "lam_g0")
 OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
 STARTS = ("x0", "lam_x0", "lam_g0")
 """A solution does not depend on them while they lead to it."""
+Solve = Callable[[list[ca.DM]], list[ca.DM]]
+"""A solve in numbers: from the eight inputs to the six outputs, in columns."""
 
 
 def symbols_of(value: Any) -> Any:

@@ -16,8 +16,7 @@ import numpy as np
 from casadi_hybrid.answer import altered
 from casadi_hybrid.attempts.solved import observe, warm_result
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.casadi_api.convention import OUTPUTS as FUNCTION_OUTPUTS
-from casadi_hybrid.casadi_api.function import default_of
+from casadi_hybrid.casadi_api.graphs.function import default_of
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.stats import casadi_stats
 from casadi_hybrid.course.record import Watch
@@ -106,7 +105,7 @@ class Quick:
                 run = QuickRun(
                     self._problem, self._options, inputs, space.places_in, found, space.called
                 )
-                return {name: outputs[name] for name in FUNCTION_OUTPUTS}, run
+                return outputs, run
             if outputs is None or external.status != OTHER_PATTERN:
                 return None
         return None  # nothing was solved yet under bounds of these kinds
@@ -115,14 +114,15 @@ class Quick:
         self, space: Workspace, external: External, given: tuple[Any, ...]
     ) -> dict[str, ca.DM] | None:
         """What the engine says in a workspace; None where it does not take an argument."""
-        there, handed = external.there, {}
+        there, inputs, handed = external.there, space.inputs, {}
         for i, value in enumerate(given):
-            target = space.inputs[INPUTS[i]]
-            there[i] = _fill(target, value, self._defaults[i])
-            if not there[i]:
-                if type(value) is not ca.DM:
-                    return None
+            if type(value) is ca.DM:
+                there[i] = False
                 handed[INPUTS[i]] = value
+            elif _fill(inputs[INPUTS[i]], value, self._defaults[i]):
+                there[i] = True
+            else:
+                return None
         try:
             outputs: dict[str, ca.DM] = external.function.call(handed)
         except RuntimeError:  # of another shape; the ordinary way says which

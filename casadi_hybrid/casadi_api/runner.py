@@ -130,7 +130,7 @@ class Runner:
                 raise
             result, raised = error.result, error
         watch.hold(result.iterations)
-        said = functions_of(problem, result, compiled, ready)
+        said = functions_of(problem, result, bool(options.machine_code), compiled, ready)
         stats = casadi_stats(result, watch, callback, time.process_time() - began, said)
         if raised is None and callback is not None:
             raised = callback.raised

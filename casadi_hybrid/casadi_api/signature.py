@@ -9,7 +9,7 @@ from typing import Any
 import casadi as ca
 
 from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS
-from casadi_hybrid.casadi_api.function import make_function, shapes_of
+from casadi_hybrid.casadi_api.graphs.function import make_function, shapes_of
 from casadi_hybrid.problem.problem import Problem
 
 # What a script asks about shapes, answered without making a Function that could be in a graph.

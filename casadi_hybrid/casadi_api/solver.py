@@ -14,7 +14,7 @@ from casadi_hybrid.attempts.in_graph import starts_of
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.casadi_api.batch import Batch, batch_of, complain, solve_many
 from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, solves_in, symbols_of
-from casadi_hybrid.casadi_api.function import callback, default_of, make_function
+from casadi_hybrid.casadi_api.graphs.function import callback, default_of, make_function
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.oracle import LISTED, ProblemFunctions
 from casadi_hybrid.casadi_api.runner import Runner
@@ -38,9 +38,9 @@ class NlpSolver(Signature):
     Made by :func:`~casadi_hybrid.nlpsol`, and a ``ca.Function`` as what ``ca.nlpsol`` makes. Call
     it with CasADi's arguments: with numbers it solves, with symbols it becomes part of a graph,
     which has derivatives with respect to p and the bounds, of any order while the active set stays
-    the same (:mod:`casadi_hybrid.casadi_api.derivatives`). Matrices with k times as many columns
-    are k solves (see also :meth:`batch`), and ``map``, ``mapaccum`` and ``factory`` work as of any
-    Function.
+    the same (:mod:`casadi_hybrid.casadi_api.graphs.derivatives`). Matrices with k times as many
+    columns are k solves (see also :meth:`batch`), and ``map``, ``mapaccum`` and ``factory`` work as
+    of any Function.
 
     It can be pickled and copied; :meth:`save` and :meth:`serialize` are pickles too, in a form that
     ``ca.Function`` reads as well. CasADi can write no Python code, so :meth:`generate` of a graph

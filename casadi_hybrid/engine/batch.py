@@ -110,15 +110,13 @@ class Crew:
         self._make = (engine.library, plan, functions, gradient, engine.evaluate, forms)
         self._idle: list[_Worker] = []
 
-    @property
-    def called(self) -> tuple[str, str]:
-        """Which functions the last solves have called, see :attr:`Workspace.called`."""
-        return self._idle[-1].space.called
-
-    def solve(self, rows: Rows, limits: Limits, threads: int) -> None:
+    def solve(self, rows: Rows, limits: Limits, threads: int) -> tuple[str, str]:
         """Solve all rows by so many threads, of which the asking one is the first.
 
         A row is solved as if it were alone: its numbers and its bits do not hang on the others.
+
+        Returns:
+            Which functions were called, see :attr:`Workspace.called`.
         """
         piece = max(1, len(rows) // (threads * _PIECES))
         begins, ended = count(0, piece), threading.Event()
@@ -137,7 +135,9 @@ class Crew:
             ended.set()  # nothing is left, or Ctrl-C came: then the others stop soon
             for thread in others:
                 thread.join()
-        self._idle += workers
+        called = workers[0].space.called
+        self._idle += workers  # which others may have taken as soon as they are there
+        return called
 
     def _worker(self, limits: Limits) -> _Worker:
         try:

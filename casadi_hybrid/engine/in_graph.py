@@ -41,6 +41,7 @@ class SlotData(ct.Structure):
             "slope",
         )),
         *((name, c_void_p) for name in ("cold_bytes", "cold_doubles", "cold_ints", "state")),
+        ("arrived", c_void_p),
     ]  # fmt: skip
 
 
@@ -204,9 +205,9 @@ class Pool:
             problem, evaluate = self._problem, self._evaluate
             forms = forms_of(problem)
             space = Workspace(self._library, plan, problem.functions, evaluate, *forms)
-            space.limit(self._limits)
             found = _Space(self._library, space, problem.parameter_gradient, evaluate)
         spaces[:] = [found, *(one for one in spaces if one is not found)][:_KINDS]
+        found.space.limit(self._limits)
         found.put(slot)
 
 
@@ -230,6 +231,8 @@ class _Space:
         slot.slope = ct.addressof(self._slope)
         for name, address in self._cold.addresses.items():
             setattr(slot, name, address)
+        awaited = space.awaited
+        slot.arrived = None if awaited is None else ct.addressof(awaited.arrived)
 
 
 _pools: list[Pool] = []

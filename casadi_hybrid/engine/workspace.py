@@ -151,6 +151,11 @@ class Workspace:
         data.complementarity = tolerances.complementarity
 
     @property
+    def awaited(self) -> Compiled | None:
+        """The machine code that will serve as soon as it is there."""
+        return self._awaited
+
+    @property
     def called(self) -> tuple[str, str]:
         """Which functions runs call, and why not compiled ones where they were asked for."""
         if self._awaited is not None:

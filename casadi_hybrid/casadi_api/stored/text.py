@@ -26,7 +26,7 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError, last_line
 from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS
-from casadi_hybrid.casadi_api.function import columns_of, make_function
+from casadi_hybrid.casadi_api.graphs.function import columns_of, make_function
 from casadi_hybrid.casadi_api.runner import Runner
 from casadi_hybrid.engine.building.build import Sources, load
 from casadi_hybrid.engine.building.compiler import BuildError

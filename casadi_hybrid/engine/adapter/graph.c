@@ -2,8 +2,9 @@
  * the graph has them, a zero, and the starts again.
  *
  * CasADi calls this from any thread and without Python's lock. Each call has a slot of memory to
- * itself; Python is asked only for a slot that is used for the first time, or whose bounds have
- * become of other kinds. What is not solved here is left to the branch that calls Python. */
+ * itself; Python is asked only for a slot that is used for the first time, whose bounds have become
+ * of other kinds, or whose functions have been compiled meanwhile. What is not solved here is left
+ * to the branch that calls Python. */
 #include "graph.h"
 
 #include <math.h>
@@ -42,9 +43,13 @@ int hybrid_in_graph_work(casadi_int *sz_arg, casadi_int *sz_res, casadi_int *sz_
     return 0;
 }
 
-void hybrid_in_graph_incref(void) { __atomic_add_fetch(&attached->references, 1, __ATOMIC_SEQ_CST); }
+void hybrid_in_graph_incref(void) {
+    __atomic_add_fetch(&attached->references, 1, __ATOMIC_SEQ_CST);
+}
 
-void hybrid_in_graph_decref(void) { __atomic_sub_fetch(&attached->references, 1, __ATOMIC_SEQ_CST); }
+void hybrid_in_graph_decref(void) {
+    __atomic_sub_fetch(&attached->references, 1, __ATOMIC_SEQ_CST);
+}
 
 /* The number of a slot that nobody has; where there is none, a number that is no slot's. */
 int hybrid_in_graph_checkout(void) {
@@ -147,6 +152,7 @@ static void remember(hybrid_pool *pool, const double *in) {
         if (!one || __atomic_exchange_n(&one->busy, 1, __ATOMIC_ACQUIRE)) continue;
         if (__atomic_load_n(&one->thread, __ATOMIC_SEQ_CST) == was) {
             __atomic_store_n(&one->stamp, 0, __ATOMIC_SEQ_CST);
+            __atomic_thread_fence(__ATOMIC_SEQ_CST); /* no number of the row goes before that */
             __atomic_store_n(&one->thread, me, __ATOMIC_SEQ_CST);
             memcpy(one->row, in, (size_t)pool->in[0] * sizeof(double));
             __atomic_store_n(&one->stamp, __atomic_add_fetch(&pool->calls, 1, __ATOMIC_SEQ_CST),
@@ -157,11 +163,16 @@ static void remember(hybrid_pool *pool, const double *in) {
     }
 }
 
+/* Whether a slot has all that Python can give it. */
+static int is_ready(const hybrid_slot *slot) {
+    return slot->plan && !(slot->arrived && __atomic_load_n(slot->arrived, __ATOMIC_ACQUIRE));
+}
+
 /* Solves on a slot; 0 where its row of outputs is complete. */
 static int solve_on(hybrid_pool *pool, int k, const double *in) {
     hybrid_slot *slot = &pool->slot[k];
     int status = HYBRID_OTHER_PATTERN;
-    if (slot->plan) {
+    if (is_ready(slot)) {
         read_in(pool, slot, in);
         status = solve(pool, slot);
     }

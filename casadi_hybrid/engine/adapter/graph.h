@@ -19,6 +19,7 @@ typedef struct {
     double *cold_doubles;
     int *cold_ints;
     hybrid_state *state;
+    const int *arrived; /* 1 once the functions have been compiled; NULL: nobody waits for them */
 } hybrid_slot;
 
 /* The row of inputs of a thread's last solve. */

@@ -1,1 +1,1 @@
-"""Functions of a problem as machine code: what repeats in them is compiled once."""
+"""Functions of a problem by the parts that repeat: lists for many at once, or machine code."""

@@ -1,4 +1,4 @@
-"""The functions of a problem as machine code, made at once or in the background."""
+"""The functions of a problem in parts: as lists, or as machine code, which may come later."""
 
 from __future__ import annotations
 
@@ -129,11 +129,13 @@ class Compiled:
     Attributes:
         code: None as long as there is none.
         note: why there is none, a sentence; empty where there is.
+        arrived: for C, 1 as soon as there is one.
     """
 
     def __init__(self, functions: Functions, background: bool) -> None:
         self.code: Code | None = None
         self.note = "they are being compiled"
+        self.arrived = ct.c_int(0)
         self._functions: Functions | None = functions
         self._thread: threading.Thread | None = None
         if background:
@@ -155,6 +157,7 @@ class Compiled:
             if functions.curvature is None:
                 raise UntranslatedError("the Hessian is learned on the way")
             self.code, self.note = Code(functions.first, functions.curvature), ""
+            self.arrived.value = 1
         except (UntranslatedError, BuildError, MemoryError) as error:
             self.note = str(error) or "there is not enough memory"
 

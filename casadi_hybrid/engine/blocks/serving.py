@@ -22,6 +22,7 @@ from casadi_hybrid.result import Result
 
 BACKGROUND = "background"
 """The wish for what is compiled while interpreted functions serve."""
+_FOR_THE_ENGINE = "the compiled ones are for the engine in C"
 _interpreted: WeakKeyDictionary[Problem, Problem] = WeakKeyDictionary()
 
 
@@ -67,24 +68,27 @@ def machine_code(problem: Problem, wish: bool | str) -> Compiled | None:
 
 
 def functions_of(
-    problem: Problem, result: Result, compiled: Compiled | None, ready: bool
+    problem: Problem, result: Result, wished: bool, compiled: Compiled | None, ready: bool
 ) -> tuple[str, str]:
     """Which functions a run has called, and why not the compiled ones where they were asked for.
 
     Args:
-        compiled: what was asked for; ``ready``: whether it was there when the run began.
+        wished: whether they were asked for.
+        compiled: what came of that; ``ready``: whether it was there when the run began.
     """
     if compiled is None and problem.functions.backend == COMPILED:
         return COMPILED, ""
     otherwise = INTERPRETED
     if result.engine == "c" and lists_of(problem) is not None:
         otherwise = STAGED
-    if compiled is None:
-        return otherwise, ""
+    if compiled is None and problem.compile:
+        return otherwise, "they could not be compiled"
+    if compiled is None:  # also where a solver was made with the engine and is used without it
+        return otherwise, _FOR_THE_ENGINE if wished else ""
     if not ready:
         return otherwise, compiled.note or ARRIVED
     if result.engine != "c":
-        return INTERPRETED, "the compiled ones are for the engine in C"
+        return INTERPRETED, _FOR_THE_ENGINE
     return COMPILED, ""
 
 

@@ -67,9 +67,9 @@ static void guess(hot *h) {
 /* The multipliers of bounds at h->at are what its slope leaves to those of the set. */
 static void of_bounds(hot *h) {
     const hybrid_plan *plan = h->form.plan;
-    hybrid_pull(plan, h->at->A, h->y, h->slope);
+    hybrid_slope_of_L(plan, h->at, h->y, h->slope);
     for (int i = 0; i < plan->n; i++) {
-        double slope = h->at->gradient[i] + h->slope[i];
+        double slope = h->slope[i];
         h->z_lower[i] = h->model.at_lower[i] && slope > 0.0 ? slope : 0.0;
         h->z_upper[i] = h->model.at_upper[i] && slope < 0.0 ? -slope : 0.0;
     }
@@ -109,8 +109,7 @@ static int model_step(hot *h) {
     hybrid_model *model = &h->model;
     int status;
     if (hybrid_hessian(form, h->at, h->y, 1.0, model->W)) return HYBRID_UNDEFINED;
-    hybrid_pull(plan, h->at->A, h->y, model->force);
-    for (int i = 0; i < plan->n; i++) model->force[i] += h->at->gradient[i];
+    memcpy(model->force, h->slope, (size_t)plan->n * sizeof(double));
     status = hybrid_solve_model(model, form, h->at, h->z_lower, h->z_upper);
     return status ? status : move(h);
 }
@@ -129,7 +128,7 @@ static int judge(hot *h, double error, hybrid_residuals *residuals) {
 }
 
 static double error_at(hot *h) {
-    return hybrid_scaled_error(&h->form, h->at, h->y, h->z_lower, h->z_upper, h->work);
+    return hybrid_scaled_error(&h->form, h->at, h->slope, h->y, h->z_lower, h->z_upper, h->work);
 }
 
 /* One more step on the same set and factorization, into the model's dw and dy. Returns 0 where
@@ -137,8 +136,7 @@ static double error_at(hot *h) {
 static int again(hot *h) {
     hybrid_form *form = &h->form;
     hybrid_model *model = &h->model;
-    hybrid_pull(form->plan, h->at->A, h->y, model->force);
-    for (int i = 0; i < form->plan->n; i++) model->force[i] += h->at->gradient[i];
+    memcpy(model->force, h->slope, (size_t)form->plan->n * sizeof(double));
     return hybrid_pinned_solution(model, form, h->at) || hybrid_outside(model, form, h->at);
 }
 
@@ -228,6 +226,7 @@ int hybrid_warm(const hybrid_plan *plan, const hybrid_functions *functions,
     if (hybrid_evaluate(&h.form, h.at, h.began)) return answer->status = HYBRID_UNDEFINED;
     memcpy(h.began, h.at->x, (size_t)plan->n_x * sizeof(double));
     hybrid_multipliers_in(&h.form, h.y, h.z_lower, h.z_upper);
+    hybrid_slope_of_L(plan, h.at, h.y, h.slope);
     error = error_at(&h);
     status = judge(&h, error, &answer->start);
     answer->end = answer->start;

@@ -83,9 +83,14 @@ double hybrid_largest(int count, const double *v);
 double hybrid_sum(int count, const double *v);
 int hybrid_all_finite(int count, const double *v);
 
-/* E_0: the scaled optimality error of Waechter and Biegler at nu = 0; `work` has n numbers. */
-double hybrid_scaled_error(const hybrid_form *form, const hybrid_point *at, const double *y,
-                           const double *z_lower, const double *z_upper, double *work);
+/* slope = gradient + A'y, of f + y'c. */
+void hybrid_slope_of_L(const hybrid_plan *plan, const hybrid_point *at, const double *y,
+                       double *slope);
+/* E_0: the scaled optimality error of Waechter and Biegler at nu = 0, with that slope; `work` has n
+ * numbers. */
+double hybrid_scaled_error(const hybrid_form *form, const hybrid_point *at, const double *slope,
+                           const double *y, const double *z_lower, const double *z_upper,
+                           double *work);
 /* Unscaled residuals, unexcused. Returns 1 where rounding may excuse one that is too large. */
 int hybrid_residuals_at(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
                         const double *lam_g, double *work, hybrid_residuals *found);
@@ -94,8 +99,10 @@ double hybrid_merit(const hybrid_numbers *numbers, const hybrid_residuals *resid
 /* Copies the point and its first derivatives to the answer, with the sizes of what is there. */
 void hybrid_deliver(const hybrid_form *form, const hybrid_point *at);
 
-/* Where a solution in a fixed order is exact enough, relative, and the most corrections to it. */
+/* Where a solution in a fixed order is exact enough, relative, where the next correction is not
+ * looked at, and the most corrections. */
 #define HYBRID_EXACT 1e-13
+#define HYBRID_UNSEEN 1e-7
 #define HYBRID_CORRECTIONS 5
 
 /* The kernel with entries that are pinned. */

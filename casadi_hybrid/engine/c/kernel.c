@@ -76,7 +76,8 @@ static void hold(const hybrid_plan *plan, const hybrid_kernel *kernel, const dou
 }
 
 /* Solves by the factor in a fixed order and corrects by the residual of K. Returns its size,
- * relative to the right-hand side. */
+ * relative to the right-hand side. Of a correction that has little to do it is not measured: it
+ * leaves such a part of what it corrects as the solution before has left of the whole. */
 static double refine(const hybrid_plan *plan, hybrid_kernel *kernel) {
     int size = plan->n + plan->m;
     double *x = kernel->solution, *step = kernel->room, *room = step + size;
@@ -89,6 +90,7 @@ static double refine(const hybrid_plan *plan, hybrid_kernel *kernel) {
         hybrid_fixed_solve(&plan->fixed, kernel->factor, step, room);
         hold(plan, kernel, corrections ? 0 : kernel->right, step);
         for (int i = 0; i < size; i++) x[i] += step[i];
+        if (error <= HYBRID_UNSEEN * all) return error / all * (error / all);
         hybrid_ldl_product(&plan->ldl, kernel->K, x, room);
         for (int i = 0; i < size; i++) room[i] = kernel->right[i] - room[i];
         now = hybrid_largest(size, room);
@@ -156,6 +158,7 @@ int hybrid_factor_pinned(const hybrid_plan *plan, const double *W, const double 
         *entry = pinned[i] ? 1.0 : *entry + shift;
         pins += pinned[i] != 0;
     }
+    kernel->chosen = 0; /* what is counted where nothing is factored */
     if (epsilon == 0.0 && plan->m > plan->n - pins) return 2;
     for (int i = 0; i < plan->m; i++) K[plan->K_diagonal[plan->n + i]] = -epsilon;
     if (pins) {

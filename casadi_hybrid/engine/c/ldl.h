@@ -1,7 +1,8 @@
 /* Sparse symmetric indefinite systems: multifrontal LDL^T on a fixed pattern.
 
    K = [[W + D, A^T], [A, -E]] is given by its lower triangle in compressed columns, every diagonal
-   entry present. It is analysed once for its pattern, then factored and solved for many values:
+   entry present and the first of its column. It is analysed once for its pattern, then factored and
+   solved for many values:
 
        integers = hybrid_ldl_plan(size, starts, rows, group, spare, work);
        hybrid_ldl_analyse(size, starts, rows, group, spare, work, tables, &s);
@@ -12,13 +13,13 @@
    threads may factor and solve at once, each with its own. The analysis is plain integers that are
    only read after it was made; they can as well be written out as constant tables.
 
-   Pivots, 1x1 and 2x2, are chosen among the candidates of a front, and are tested against the
-   whole column. What fails there is delayed: it becomes a candidate of the parent, as far as that
-   has places to spare, whose number is fixed in the analysis, so that all memory is known
-   beforehand. Where none is left the pivot is taken nevertheless and counted as doubtful. So that
-   both are rare `group` brings a row of A into one front with a variable that it can be solved
-   for. Sums are added in one order, whatever the width of a processor's vectors: with -ffp-contract=off the result has the
-   same bits on all of them. */
+   Pivots, 1x1 and 2x2, are chosen among the candidates of a front, and are tested against the whole
+   column. What fails there is delayed: it becomes a candidate of the parent, as far as that has
+   places to spare, whose number is fixed in the analysis, so that all memory is known beforehand.
+   Where none is left the pivot is taken nevertheless and counted as doubtful. So that both are rare
+   `group` brings a row of A into one front with a variable that it can be solved for. Sums are
+   added in one order, whatever the width of a processor's vectors: with -ffp-contract=off the
+   result has the same bits on all of them. */
 #ifndef HYBRID_LDL_H
 #define HYBRID_LDL_H
 
@@ -103,8 +104,8 @@ double hybrid_ldl_solve(const hybrid_ldl *s, const double *values, const double 
                         const int *pivots, const double *b, double *x, double *room,
                         int refinements);
 
-/* K in an order that is fixed beforehand: no pivot is chosen, nothing is scaled and nothing delayed,
-   so that small fronts, as those of optimal control, cost a tenth. Pairs of rows are pivots of two,
+/* K in an order that is fixed beforehand: no pivot is chosen, nothing scaled and nothing delayed, so
+   that small fronts, as those of optimal control, cost a tenth. Pairs of rows are pivots of two,
    other rows pivots of one. */
 typedef struct hybrid_fixed {
     int size, entries; /* as in hybrid_ldl; size 0: there is no such analysis */

@@ -2,8 +2,8 @@
 
    The factor holds the pivots, inverted in their turn, what is beside the first of a pair, and then
    for every vertex its columns of U = L D: an update is U D^-1 U^T. Beside the numbers goes a bound
-   of what the terms of each diagonal entry come to, by which its pivot is judged. Neither depends on
-   the units of a row. */
+   of what the terms of each diagonal entry come to, by which its pivot is judged. Neither depends
+   on the units of a row. */
 #include <math.h>
 #include <string.h>
 #include "ldl.h"

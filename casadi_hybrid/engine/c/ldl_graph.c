@@ -31,7 +31,8 @@ int hybrid_ldl_accumulate(int *counts, int n) {
 }
 
 /* For every group the neighbours that are eliminated before it: list, from begin on. */
-static void neighbours(int size, const int *starts, const int *rows, const int *group, hybrid_graph *p) {
+static void neighbours(int size, const int *starts, const int *rows, const int *group,
+                       hybrid_graph *p) {
     int j, t, k, groups = 0;
     for (k = 0; k <= size; k++) p->begin[k] = 0, p->weight[k] = 0;
     for (j = 0; j < size; j++) {

@@ -95,16 +95,12 @@ void hybrid_ldl_product(const hybrid_ldl *s, const double *values, const double 
     int j, k;
     for (j = 0; j < s->size; j++) y[j] = 0;
     for (j = 0; j < s->size; j++) {
-        double sum = 0;
         const double own = x[j];
-        for (k = s->starts[j]; k < s->starts[j + 1]; k++) {
+        double sum = values[s->starts[j]] * own; /* the diagonal entry */
+        for (k = s->starts[j] + 1; k < s->starts[j + 1]; k++) {
             const int i = s->rows[k];
-            if (i == j) {
-                sum += values[k] * own;
-            } else {
-                y[i] += values[k] * own;
-                sum += values[k] * x[i];
-            }
+            y[i] += values[k] * own;
+            sum += values[k] * x[i];
         }
         y[j] += sum;
     }

@@ -10,14 +10,14 @@ static double excess_mean(double sum, int count) {
     return (sum / many > 100.0 ? sum / many : 100.0) / 100.0;
 }
 
-double hybrid_scaled_error(const hybrid_form *form, const hybrid_point *at, const double *y,
-                           const double *z_lower, const double *z_upper, double *work) {
+double hybrid_scaled_error(const hybrid_form *form, const hybrid_point *at, const double *slope,
+                           const double *y, const double *z_lower, const double *z_upper,
+                           double *work) {
     const hybrid_plan *plan = form->plan;
     double least = INFINITY, most = -INFINITY, error, of_c, products;
     double sum_z = hybrid_sum(plan->n, z_lower) + hybrid_sum(plan->n, z_upper);
-    hybrid_pull(plan, at->A, y, work);
     for (int i = 0; i < plan->n; i++) {
-        work[i] += at->gradient[i] - z_lower[i] + z_upper[i];
+        work[i] = slope[i] - z_lower[i] + z_upper[i];
         if (form->has_lower[i]) {
             double product = at->below[i] * z_lower[i];
             least = product < least ? product : least;

@@ -8,6 +8,12 @@ void hybrid_pull(const hybrid_plan *plan, const double *A, const double *y, doub
     for (int k = 0; k < plan->nnz_A; k++) out[plan->A_cols[k]] += A[k] * y[plan->A_rows[k]];
 }
 
+void hybrid_slope_of_L(const hybrid_plan *plan, const hybrid_point *at, const double *y,
+                       double *slope) {
+    hybrid_pull(plan, at->A, y, slope);
+    for (int i = 0; i < plan->n; i++) slope[i] += at->gradient[i];
+}
+
 void hybrid_times_A(const hybrid_plan *plan, const double *A, const double *v, double *out) {
     for (int i = 0; i < plan->m; i++) out[i] = 0.0;
     for (int k = 0; k < plan->nnz_A; k++) out[plan->A_rows[k]] += A[k] * v[plan->A_cols[k]];
@@ -18,8 +24,8 @@ void hybrid_times_W(const hybrid_plan *plan, const double *W, const double *v, d
     for (int k = 0; k < plan->nnz_W; k++) out[plan->W_rows[k]] += W[k] * v[plan->W_cols[k]];
 }
 
-/* Where each entry waits for the one before it a sum takes as long as its latencies: so four of them
- * go side by side, always in the same order. */
+/* Where each entry waits for the one before it a sum takes as long as its latencies: so four of
+ * them go side by side, always in the same order. */
 
 static double larger(double size, double found) { return size > found ? size : found; }
 

@@ -1,0 +1,1 @@
+"""A solver in graphs: a Function of CasADi, with its derivatives."""
