@@ -1,11 +1,11 @@
 """What exported solvers need: size, stack and instructions of predictive controllers in C99.
 
-    python benchmarks/embedded.py [--steps K] [--compiler COMMAND] [NAME ...]
+    python benchmarks/embedded.py [--steps K] [--compiler COMMAND] [--warm-only] [NAME ...]
 
 Each controller is exported with a closed loop of K steps (20), 1 % noise, guesses shifted by one
 interval; it is compiled with all warnings as errors, solves the loop, and its instructions are
-counted under valgrind. "difference" is the largest of any output from Python's, relative to
-max(1, |number|).
+counted under valgrind. "cold" is the solve from the first start, without multipliers. "difference"
+is the largest of any output from Python's, relative to max(1, |number|).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from casadi_hybrid.engine.export.measure import Measured, measure
 
 HEAD = (
     "controller", "n", "m", "functions", "memory", "code, constants", "stack", "compile s",
-    "solved", "difference", "instructions",
+    "solved", "difference", "instructions", "cold", "instructions, cold",
 )  # fmt: skip
 
 
@@ -92,22 +92,24 @@ CONTROLLERS = {
 }
 
 
-def row(name: str, controller: Controller, compiler: Any) -> list[str]:
+def row(name: str, controller: Controller, compiler: Any, cold: bool) -> list[str]:
     """Export, measure; the cells of one row."""
     with TemporaryDirectory() as folder:
         solver = nlpsol(name.replace("-", "_"), "hybrid", controller.nlp)
-        written = solver.export(folder, loop=controller.loop, **controller.arguments)
+        written = solver.export(folder, loop=controller.loop, cold=cold, **controller.arguments)
         found: Measured = measure(written, compiler)
         text = (Path(folder) / f"{written.name}_functions.c").read_text(encoding="utf-8")
     for note in found.notes:
         print(f"{name}: {note}", file=sys.stderr)
     most = "" if found.instructions is None else f"{found.instructions[0]:,}"
+    found_cold = "" if found.cold is None else f"status {found.cold[0]}, {found.cold[1]} steps"
+    counted = "" if found.cold_instructions is None else f"{found.cold_instructions:,}"
     shape = f"{text.count(chr(10)):,} lines, {'loops' if written.looped else 'straight'}"
     return [
         name, str(solver.size1_in(0)), str(solver.size1_out(2)), shape, f"{written.memory:,}",
         f"{sum(found.code.values()):,}", "" if found.stack is None else f"{found.stack:,}",
         f"{found.seconds[0]:.0f}", f"{found.solved[0]}/{found.solved[1]}",
-        f"{found.difference:.1g}", most,
+        f"{found.difference:.1g}", most, found_cold, counted,
     ]  # fmt: skip
 
 
@@ -116,6 +118,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(CONTROLLERS))
     parser.add_argument("--steps", type=int, default=20, metavar="K")
     parser.add_argument("--compiler", metavar="COMMAND", help="the first that is found by default")
+    parser.add_argument("--warm-only", action="store_true", help="without the search")
     arguments = parser.parse_args()
     unknown = set(arguments.names) - set(CONTROLLERS)
     if unknown or arguments.steps < 1:
@@ -124,7 +127,8 @@ def main() -> int:
     compiler = compiler_of(tuple(shlex.split(words))) if words else find_compiler()
     print(f"{compiler}\n\n| {' | '.join(HEAD)} |\n|{'---|' * len(HEAD)}")
     for name in arguments.names or CONTROLLERS:
-        cells = row(name, CONTROLLERS[name](arguments.steps), compiler)
+        controller = CONTROLLERS[name](arguments.steps)
+        cells = row(name, controller, compiler, not arguments.warm_only)
         print(f"| {' | '.join(cells)} |", flush=True)
     return 0
 

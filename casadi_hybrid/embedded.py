@@ -17,7 +17,8 @@ from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.casadi_api.interface import nlpsol
 from casadi_hybrid.casadi_api.solver import NlpSolver
 from casadi_hybrid.engine.building.compiler import BuildError
-from casadi_hybrid.engine.export.export import CLOSE, Export, check_name
+from casadi_hybrid.engine.export.export import Export, check_name
+from casadi_hybrid.engine.export.layout import CLOSE
 from casadi_hybrid.engine.export.measure import measure
 from casadi_hybrid.problem.problem import Problem
 
@@ -48,7 +49,7 @@ def add_arguments(commands: Any) -> None:
     parser = commands.add_parser(
         "export",
         help="a solver as C99 without dependencies, for machines without Python",
-        description="Write the warm mode of a solver as C99, compile it with all warnings as "
+        description="Write a solver as C99, compile it with all warnings as "
         "errors, compare it with Python, and print its memory, stack and instructions. PROBLEM is "
         "a function of a module or a file that returns an nlp dictionary, a Problem or a solver; "
         "or, in a tuple, one of these, a dictionary of arguments (p, lbx, …) of the first solve, "
@@ -69,6 +70,11 @@ def add_arguments(commands: Any) -> None:
         help="keep mapped stages as loops (default: where straight code is long)",
     )
     parser.add_argument(
+        "--warm-only",
+        action="store_true",
+        help="leave the search from any start out: less code and memory",
+    )
+    parser.add_argument(
         "--no-measure", action="store_true", help="write the files only; nothing is compiled"
     )
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
@@ -81,7 +87,10 @@ def run(arguments: argparse.Namespace) -> int:
         InputError: for wrong input.
         OSError: where the folder cannot be written to.
     """
-    written = export(read(arguments.problem), arguments.out, arguments.name, arguments.loops)
+    written = export(
+        read(arguments.problem), arguments.out, arguments.name, arguments.loops,
+        cold=not arguments.warm_only,
+    )  # fmt: skip
     if not arguments.json:
         print(written, flush=True)
     if arguments.no_measure:
@@ -130,7 +139,12 @@ def read(place: str) -> Given:
 
 
 def export(
-    given: Given, folder: Path, name: str | None = None, loops: bool | None = None
+    given: Given,
+    folder: Path,
+    name: str | None = None,
+    loops: bool | None = None,
+    *,
+    cold: bool = True,
 ) -> Export:
     """Write what was read, see :meth:`casadi_hybrid.casadi_api.solver.NlpSolver.export`.
 
@@ -141,7 +155,7 @@ def export(
     solver = given.problem
     if not isinstance(solver, NlpSolver):
         solver = nlpsol(check_name(given.name if name is None else name), "hybrid", solver)
-    return solver.export(folder, name, loop=given.loop, loops=loops, **given.arguments)
+    return solver.export(folder, name, loop=given.loop, loops=loops, cold=cold, **given.arguments)
 
 
 def _module(where: str) -> ModuleType:

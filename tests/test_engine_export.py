@@ -13,6 +13,7 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 import pytest
+from engine_cases import CASES, Case
 
 from casadi_hybrid import InputError, nlpsol
 from casadi_hybrid.cli import main
@@ -85,16 +86,23 @@ def oscillator(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory):
-    """A problem with every kind of bound, exported, with bounds and parameters that change."""
+    """A problem with every kind of bound, with bounds and parameters that change: warm alone."""
     nlp, arguments = corridor()
     solver = nlpsol("rows", "hybrid", nlp)
     ubg, raised = arguments["ubg"], 0.02 * (arguments["ubg"] > 0)
     loop = [{"p": 2.0 + 0.4 * k, "ubg": ubg + raised * k} for k in range(6)]
-    return solver.export(tmp_path_factory.mktemp("rows"), loop=loop, **arguments)
+    return solver.export(tmp_path_factory.mktemp("rows"), loop=loop, cold=False, **arguments)
 
 
 @pytest.fixture(scope="module")
-def sanitized(rows, tmp_path_factory):
+def searching(tmp_path_factory):
+    """The same problem, exported with the search from any start."""
+    nlp, arguments = corridor()
+    return nlpsol("found", "hybrid", nlp).export(tmp_path_factory.mktemp("found"), **arguments)
+
+
+@pytest.fixture(scope="module")
+def sanitized(searching, tmp_path_factory):
     """Links a source with an export under the sanitizers; the core is compiled once for all."""
     command = shutil.which("gcc") or shutil.which("clang") or shutil.which("cc")
     if command is None:
@@ -110,7 +118,7 @@ def sanitized(rows, tmp_path_factory):
     probe.write_text("int main(void) { return 0; }\n")
     if compiled(probe, "-o", folder / "probe").returncode:
         pytest.skip("this compiler has no sanitizers here")
-    done = compiled("-c", *sorted((rows.folder / "core").glob("*.c")))
+    done = compiled("-c", *sorted((searching.folder / "core").glob("*.c")))
     assert not done.returncode, done.stderr
     core = sorted(folder.glob("*.o"))
 
@@ -146,6 +154,7 @@ def test_a_closed_loop_answers_as_python_does(oscillator, compiler):
     assert all(case.answer.engine == "c" for case in oscillator.cases)
     measured = measure(oscillator, compiler_of((compiler,)), count=False)
     assert measured.solved == (21, 21)
+    assert measured.cold == (0, oscillator.cold.answer.iterations)
     assert measured.difference <= CLOSE
     assert measured.static in (None, oscillator.memory)
     assert oscillator.looped
@@ -229,6 +238,136 @@ def test_a_solution_at_which_nothing_is_active(sanitized, tmp_path):
         assert_answered(line, case)
 
 
+# --- the search from any start -------------------------------------------------------------------
+
+
+def replayed(program, *cases):
+    """The lines of what a program of ``replay.c`` answers, status and steps as whole numbers."""
+    lines = run(program, "\n".join(" ".join(map(repr, map(float, one))) for one in cases))
+    found = (line.split() for line in lines.splitlines())
+    return [(int(line[0]), int(line[1]), np.array(line[2:], float)) for line in found]
+
+
+def stated(inputs, **changes):
+    """The inputs of a solve in the order of ``replay.c``, cold where no multipliers are given."""
+    none = {key: np.zeros_like(inputs[key]) for key in ("lam_x0", "lam_g0", "of_solution")}
+    given = {**inputs, **none, **changes}
+    return np.concatenate([np.broadcast_to(given[key], inputs[key].shape) for key in inputs])
+
+
+def hs072():
+    """Problem 72 of Hock and Schittkowski: huge multipliers, for which smaller ones are tried."""
+    x = ca.SX.sym("x", 4)
+    rows = ca.DM([[4, 2.25, 1, 0.25], [0.16, 0.36, 0.64, 0.64]])
+    nlp = {"x": x, "f": 1 + ca.sum1(x), "g": rows @ (1 / x)}
+    numbers = {
+        "x0": 1.0, "lbx": 0.001, "ubx": 1e5 * np.array([4.0, 3.0, 2.0, 1.0]), "lbg": -np.inf,
+        "ubg": np.array([0.0401, 0.010085]),
+    }  # fmt: skip
+    return Case(nlp, numbers, None)
+
+
+@pytest.mark.parametrize("made", [CASES["hs071"], CASES["box"], CASES["van_der_pol"], hs072])
+def test_from_any_start_as_python_does(made, sanitized, tmp_path):
+    """Starts that are not those of the export, to the last figures."""
+    case = made()
+    solver = nlpsol(made.__name__, "hybrid", case.nlp)
+    numbers = {**case.numbers, "x0": case.numbers.get("x0", 0.0)}
+    export = solver.export(tmp_path, **numbers)
+    inputs = export.cold.inputs()
+    starts = [1.0, 2.0, 0.3 - inputs["x0"]]
+    program = sanitized(export, tmp_path / "replay.c")
+    found = replayed(program, *(stated(inputs, x0=start) for start in starts))
+    for start, (status, steps, answer) in zip(starts, found, strict=True):
+        solver(**{**numbers, "x0": start})
+        result = solver.result
+        assert (result.engine, status, steps) == ("c", 0, result.iterations)
+        expected = np.r_[result.f, result.x, result.g, result.lam_x, result.lam_g]
+        np.testing.assert_allclose(answer, expected, rtol=CLOSE, atol=CLOSE)
+
+
+def test_a_start_that_the_package_leaves_to_python(sanitized, tmp_path):
+    """Nobody goes on after an exported solver, so it takes a row without slope as it is."""
+    case = CASES["hs071"]()
+    solver = nlpsol("flat", "hybrid", case.nlp)
+    export = solver.export(tmp_path, **case.numbers)
+    program = sanitized(export, tmp_path / "replay.c")
+    ((status, _, answer),) = replayed(program, stated(export.cold.inputs(), x0=0.0))
+    solver(**{**case.numbers, "x0": 0.0})
+    assert (status, solver.result.engine) == (0, "python")
+    assert answer[0] == pytest.approx(solver.result.f, rel=1e-6)
+
+
+def test_every_kind_of_bound_from_a_cold_start(searching, sanitized):
+    program = sanitized(searching, searching.folder / "replay.c")
+    lines = run(program, spoken(searching.solves)).splitlines()
+    for line, case in zip(lines, searching.solves, strict=True):
+        assert case.answer.engine == "c"
+        assert_answered(line, case)
+    assert not searching.cold.of_solution
+
+
+def test_wrong_multipliers_are_no_harm(searching, sanitized):
+    """The warm mode finds no way from them, and the barrier method goes on."""
+    program = sanitized(searching, searching.folder / "replay.c")
+    inputs = searching.cold.inputs()
+    x0, wrong = np.full(5, 2.5), np.array([50.0, -50.0, 50.0, 50.0, 1.0, 0.0, -1e3])
+    ((status, _, answer),) = replayed(program, stated(inputs, x0=x0, lam_g0=wrong, lam_x0=9.0))
+    assert status == 0
+    assert answer[0] == pytest.approx(searching.cold.answer.f, rel=1e-6)
+
+
+def test_what_has_no_solution_has_a_status(searching, sanitized):
+    """Rows that no x meets; then the same memory solves what has one."""
+    program = sanitized(searching, searching.folder / "replay.c")
+    inputs = searching.cold.inputs()
+    hopeless = stated(inputs, p=1e3)  # the sum of variables that are at most 2.5
+    found = replayed(program, hopeless, stated(inputs), stated(inputs, x0=1e3))
+    known = statuses(core_of("hybrid_warm"))
+    assert found[0][0] in {known["BLOCKED"], known["NOT_NEARER"], known["LIMIT"]}
+    assert [status for status, _, _ in found[1:]] == [0, known["UNDEFINED"]]
+    assert (found[0][2][1:6] <= 2.5 + 1e-6).all()  # the best point is within its bounds
+
+
+def test_limits_of_the_search(searching, sanitized, tmp_path):
+    """Of steps, and of seconds by a clock that the user hands in."""
+    (tmp_path / "driver.c").write_text(
+        """
+#include <stdio.h>
+#include <string.h>
+#include "found.h"
+static double seconds;
+static double now(void) { return seconds += 1.0; }
+int main(void) {
+    static found_memory memory;
+    static found_in in;
+    static found_out out;
+    memset(&memory, 0xff, sizeof memory);
+    printf("%d %d %d\\n", (int)sizeof memory, (int)sizeof in, (int)sizeof out);
+    in = found_stored;
+    memset(in.lam_x0, 0, sizeof in.lam_x0);
+    memset(in.lam_g0, 0, sizeof in.lam_g0);
+    in.of_solution = 0;
+    in.max_iter = 3;
+    found_solve_in(&memory, &in, &out);
+    printf("%d %d\\n", out.status, out.steps);
+    in.max_iter = 100;
+    in.now = now;
+    in.max_time = 20.0;
+    printf("%s\\n", found_word(found_solve_in(&memory, &in, &out)));
+    in.max_time = 1e6;
+    printf("%s\\n", found_word(found_solve_in(&memory, &in, &out)));
+    return 0;
+}
+"""
+    )
+    sizes, steps, time, done = run(sanitized(searching, tmp_path / "driver.c")).splitlines()
+    written = searching.memory, searching.input, searching.output
+    assert tuple(map(int, sizes.split())) == written
+    assert steps == f"{statuses(core_of('hybrid_warm'))['LIMIT']} 3"
+    assert (time, done) == ("a limit was reached", "it is solved")
+
+
 # --- what is written -----------------------------------------------------------------------------
 
 
@@ -253,7 +392,17 @@ def test_the_license_is_that_of_the_project(rows):
     assert (rows.folder / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
 
 
-def test_files_hold_what_the_page_lists(rows):
+def test_the_search_costs_memory_and_code(rows, searching):
+    assert 3 * rows.memory < searching.memory < 10 * rows.memory
+    assert {"core/cold.c", "core/elastic.c", "core/root.c"} <= {*searching.files} - {*rows.files}
+    assert "BLOCKED" in (searching.folder / "found.h").read_text()
+    assert "BLOCKED" not in (rows.folder / "rows.h").read_text()
+    assert ("warm and cold" in str(searching), "alone" in str(rows)) == (True, True)
+
+
+@pytest.mark.parametrize("which", ["rows", "searching"])
+def test_files_hold_what_the_page_lists(which, request):
+    rows = request.getfixturevalue(which)
     page = (rows.folder / "README.md").read_text()
     for file in rows.files:
         assert (
@@ -262,7 +411,8 @@ def test_files_hold_what_the_page_lists(rows):
             or file in ("CMakeLists.txt", "README.md")
         )
     assert "@" not in "".join(
-        (rows.folder / f).read_text() for f in ("README.md", "rows.h", "rows.c")
+        (rows.folder / f).read_text()
+        for f in ("README.md", "CMakeLists.txt", f"{rows.name}.h", f"{rows.name}.c")
     )
     assert "4 free variables and 1 fixed ones, 1 equations, 5 inequalities and 1 rows" in page
 
@@ -370,8 +520,11 @@ def test_the_command_writes_a_folder(tmp_path, capsys):
     (tmp_path / "model.py").write_text(MODULE)
     place = str(tmp_path / "model.py")
     assert main(["export", place, "--out", str(tmp_path / "a"), "--no-measure"]) == 0
-    assert (tmp_path / "a" / "problem.h").is_file()
+    assert (tmp_path / "a" / "problem_search.c").is_file()
     assert "memory of a solve" in capsys.readouterr().out
+    assert main(["export", place, "--out", str(tmp_path / "a"), "--no-measure", "--warm-only"]) == 0
+    assert (tmp_path / "a" / "problem.h").is_file()
+    assert not (tmp_path / "a" / "problem_search.c").exists()
     words = ["export", f"{place}:alone", "--out", str(tmp_path / "b"), "--name", "small"]
     assert main([*words, "--no-measure"]) == 0
     assert (tmp_path / "b" / "small_plan.c").is_file()
@@ -407,7 +560,7 @@ def test_the_command_refuses(tmp_path, monkeypatch, capsys, place, message):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("which", ["gcc", "clang", "zig"])
-def test_compilers(oscillator, rows, which):
+def test_compilers(oscillator, rows, searching, which):
     if which == "zig":
         if importlib.util.find_spec("ziglang") is None:
             pytest.skip("there is no wheel ziglang")
@@ -416,24 +569,25 @@ def test_compilers(oscillator, rows, which):
         found = compiler_of((which,))
     else:
         pytest.skip(f"there is no {which}")
-    for export in (oscillator, rows):
+    for export in (oscillator, rows, searching):
         measured = measure(export, found, count=False)
         assert measured.solved[0] == measured.solved[1] == len(export.cases)
         assert measured.difference <= CLOSE
+        assert measured.cold == (export.cold and (0, export.cold.answer.iterations))
 
 
 @pytest.mark.slow
-def test_valgrind(rows, compiler, tmp_path):
+def test_valgrind(searching, compiler, tmp_path):
     if shutil.which("valgrind") is None:
         pytest.skip("there is no valgrind")
-    measured = measure(rows, compiler_of((compiler,)))
+    measured = measure(searching, compiler_of((compiler,)))
     most, number = measured.instructions
-    assert 1_000 < most < 1_000_000
-    assert 0 <= number < len(rows.cases)
-    build = Build(rows, compiler_of((compiler,)), tmp_path)
+    assert 1_000 < most < measured.cold_instructions < 1_000_000
+    assert 0 <= number < len(searching.cases)
+    build = Build(searching, compiler_of((compiler,)), tmp_path)
     build.compile(measured)
     words = ["valgrind", "-q", "--error-exitcode=9", "--leak-check=full", str(tmp_path / "replay")]
-    done = subprocess.run(words, input=spoken(rows.cases), capture_output=True, text=True,
+    done = subprocess.run(words, input=spoken(searching.solves), capture_output=True, text=True,
                           check=False)  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
 

@@ -13,7 +13,10 @@ from casadi_hybrid.engine.warm import engine_of
 from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.problem import Problem
+from casadi_hybrid.standard_form.form import DENSE_LIMIT
 from casadi_hybrid.stopping import Limits
+
+_MOST = 2**31 - 1  # of C's int
 
 
 def pool_of(problem: Problem, limits: Limits, *, warm_starts: bool) -> Pool | None:
@@ -21,22 +24,48 @@ def pool_of(problem: Problem, limits: Limits, *, warm_starts: bool) -> Pool | No
     engine = engine_of(problem)
     if isinstance(engine, str) or limits.max_time < np.inf:
         return None
-    start, none = np.zeros(problem.n), np.zeros(problem.m)
-    first = first_attempt(problem, start, overdetermined=False)
-    near = warm_attempt(start, WarmStart(start, none))
+    none = np.zeros(problem.m)
     open_x = np.full(problem.n, np.inf)
+    open_bounds = Bounds(-open_x, open_x, none, none)
     return Pool(
-        engine, problem, limits, _numbers(first, limits, problem), _numbers(near, limits, problem),
-        warm_starts=warm_starts,
-        composite=is_composite(problem, Bounds(-open_x, open_x, none, none)),
+        engine, problem, limits, *_both(problem, limits, overdetermined=False),
+        warm_starts=warm_starts, composite=is_composite(problem, open_bounds),
     )  # fmt: skip
 
 
+def starts_of(problem: Problem, limits: Limits, bounds: Bounds) -> tuple[AttemptData, AttemptData]:
+    """How attempts start where Python goes on with none: from x0 alone, and from multipliers.
+
+    Args:
+        problem, limits: what is solved, and to which tolerances.
+        bounds: of the kinds of all solves.
+    """
+    equations = int(np.count_nonzero(bounds.lbg == bounds.ubg))
+    free = int(np.count_nonzero(bounds.lbx < bounds.ubx))
+    first, near = _both(problem, limits, overdetermined=equations > free)
+    first.rescale = near.rescale = 0  # what would go on with other scales is not there
+    first.alone = near.alone = 1
+    first.patience = min(limits.max_iter, _MOST)  # no other attempt waits
+    return first, near
+
+
+def _both(
+    problem: Problem, limits: Limits, *, overdetermined: bool
+) -> tuple[AttemptData, AttemptData]:
+    start, none = np.zeros(problem.n), np.zeros(problem.m)
+    first = first_attempt(problem, start, overdetermined)
+    near = warm_attempt(start, WarmStart(start, none))
+    return _numbers(first, limits, problem), _numbers(near, limits, problem)
+
+
 def _numbers(attempt: Attempt, limits: Limits, problem: Problem) -> AttemptData:
-    """An attempt as C reads it; ``dense`` belongs to its memory."""
+    """An attempt as C reads it."""
     settings = settings_of(attempt, limits)
     return AttemptData(
         nu=settings.nu_start, floor=settings.floor, push=settings.push,
         divergence=limits.divergence, max_time=np.inf, pause=np.inf, t0=0,
         patience=attempt.max_iter, near=attempt.near, feasibility=problem.feasibility,
+        relaxation=attempt.relaxation, unscaled=not attempt.scaled, root=attempt.root,
+        cautious=attempt.cautious, rescale=attempt.rescale,
+        dense=problem.n + problem.m <= DENSE_LIMIT,
     )  # fmt: skip

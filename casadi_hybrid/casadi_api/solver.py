@@ -10,6 +10,7 @@ from typing import Any, overload
 
 import casadi as ca
 
+from casadi_hybrid.attempts.in_graph import starts_of
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.casadi_api.batch import Batch, batch_of, complain, solve_many
 from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, solves_in, symbols_of
@@ -20,7 +21,7 @@ from casadi_hybrid.casadi_api.runner import Runner
 from casadi_hybrid.casadi_api.signature import Signature
 from casadi_hybrid.casadi_api.stored.text import runner_of, text_of, write_text
 from casadi_hybrid.engine.export.cases import gather
-from casadi_hybrid.engine.export.export import Export, check_name, write
+from casadi_hybrid.engine.export.export import Cold, Export, check_name, write
 from casadi_hybrid.problem.columns import as_column, in_shape
 from casadi_hybrid.problem.numbers import by_block
 from casadi_hybrid.problem.problem import Problem
@@ -300,13 +301,15 @@ class NlpSolver(Signature):
         *,
         loop: Iterable[Mapping[str, Any]] = (),
         loops: bool | None = None,
+        cold: bool = True,
         **arguments: Any,
     ) -> Export:
         """Write the solver as C99 that needs no library, for machines without Python.
 
-        The warm mode is what is written: Newton steps from a start with the multipliers of a
-        solution nearby. The solver is called here with the arguments, cold; the solution is the
-        start that is stored beside the code. ``print(measure(export))`` of
+        Written are the warm mode, Newton steps from a start with the multipliers of a solution
+        nearby, and the first attempt of the cold one, which searches from any start; not what is
+        tried after that. The solver is called here with the arguments; the solution is the start
+        that is stored beside the code. ``print(measure(export))`` of
         :mod:`casadi_hybrid.engine.export.measure` compiles it and counts memory and instructions.
 
         Args:
@@ -315,6 +318,8 @@ class NlpSolver(Signature):
             loop: solves to compare and to count by, as changes of the arguments, each from the
                 solution before. A generator may look at :attr:`result` for its next change.
             loops: whether mapped stages stay loops in C; by default where straight code is long.
+            cold: whether the search from any start is written too; without it there is less code
+                and memory.
             **arguments: x0, p, lbx, ubx, lbg, ubg of the call. They decide the kinds of bounds
                 (fixed, equation, inequality, none), which stay.
 
@@ -332,9 +337,12 @@ class NlpSolver(Signature):
             self(**given)
             return self.result
 
-        cases = gather(solve, arguments, loop)
-        limits = self.options.limits
-        return write(self._problem, limits, cases, Path(folder), name, loops)
+        first, cases = gather(solve, arguments, loop, cold=cold)
+        problem, limits = self._problem, self.options.limits
+        search = None
+        if first is not None:
+            search = Cold(first, *starts_of(problem, limits, first.answer.bounds))
+        return write(problem, limits, cases, Path(folder), name, loops, search)
 
     def serialize(self, options: Mapping[str, Any] | None = None) -> str:
         """The solver as text, a pickle in CasADi's form: for :meth:`deserialize`, and CasADi's.

@@ -72,7 +72,7 @@ class AttemptData(ct.Structure):
         )),
         *((name, c_int) for name in (
             "t0", "patience", "near", "dense", "feasibility", "unscaled", "root", "cautious",
-            "rescale",
+            "rescale", "alone",
         )),
     ]  # fmt: skip
 

@@ -75,7 +75,7 @@ _TABLE: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
     (leap, ("_FROM",)),
     (form, ("SCALE_GOAL", "EASED", "ROOM")),
     (kkt, ("_TINY", "_HUGE")),
-    (rays, ("_LARGE", "SLOPE")),
+    (rays, ("_LARGE", "_FAR", "SLOPE")),
     (residuals, ("HUGE_MULTIPLIER", "ROUNDING", "HALF_DIGIT", "_NEGLIGIBLE", "_PULL", "_CONSTANT")),
     (kernel, ("REFINEMENTS",)),
 )

@@ -20,7 +20,6 @@ from casadi_hybrid.engine.warm import Engine
 from casadi_hybrid.engine.workspace import Workspace, buffer_of
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.standard_form.form import DENSE_LIMIT
 from casadi_hybrid.stopping import Limits
 
 DERIVATIVES = 2.0
@@ -112,7 +111,6 @@ class Pool:
         self._records = (RecordData * _RECORDS)()
         for record, row in zip(self._records, self._rows, strict=True):
             record.row = row.ctypes.data
-        first.dense = near.dense = n + m <= DENSE_LIMIT
         self._spaces: list[list[_Space]] = [[] for _ in range(SLOTS)]
         self._shapes = [
             np.array([size, 1, 1], dtype=np.int64)

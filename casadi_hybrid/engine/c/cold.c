@@ -26,18 +26,32 @@ static double reach_of(const hybrid_cold *cold) {
     return hybrid_largest(cold->plan->n_x, cold->at->of.x);
 }
 
+/* Whether f falls in proportion to x: the slope of f along x is a part of f itself. */
+static int falls_outwards(const hybrid_cold *cold) {
+    const hybrid_point *at = &cold->at->of;
+    double along = 0.0;
+    for (int i = 0; i < cold->plan->n_x; i++) along += at->raw_gradient[i] * at->x[i];
+    return -along >= HYBRID_RAYS_SLOPE * fabs(at->raw_f);
+}
+
+/* Whether residuals within the tolerances are those of iterates that run away. */
+static int runs_away(const hybrid_cold *cold, double reach) {
+    return reach >= HYBRID_RAYS_LARGE && reach >= 2.0 * cold->reach_before && falls_outwards(cold);
+}
+
 /* Whether the iterate is for the careful path to judge: a status, or 0. */
 static int beyond(const hybrid_cold *cold, double reach) {
     const hybrid_attempt *attempt = cold->attempt;
     const hybrid_plan *plan = cold->plan;
     const hybrid_point *at = &cold->at->of;
-    double along = 0.0, size = cold->first_size > 1.0 ? cold->first_size : 1.0;
-    if (!(reach < HYBRID_RAYS_LARGE) || reach > attempt->divergence) return HYBRID_FAR;
+    double size = cold->first_size > 1.0 ? cold->first_size : 1.0;
+    double most = attempt->alone ? HYBRID_RAYS_FAR : HYBRID_RAYS_LARGE;
+    if (!(reach < most) || reach > attempt->divergence) return HYBRID_FAR;
     if (at->raw_f < -attempt->divergence) return HYBRID_FAR;
     if (!hybrid_all_finite(plan->m, cold->now.y)) return HYBRID_FAR;
+    if (attempt->alone) return HYBRID_SOLVED;
     if (!(at->raw_f < 0.0 && reach >= HYBRID_LEAP_FROM * size)) return HYBRID_SOLVED;
-    for (int i = 0; i < plan->n_x; i++) along += at->raw_gradient[i] * at->x[i];
-    return -along >= HYBRID_RAYS_SLOPE * fabs(at->raw_f) ? HYBRID_FAR : HYBRID_SOLVED;
+    return falls_outwards(cold) ? HYBRID_FAR : HYBRID_SOLVED;
 }
 
 /* Writes what the lists and the log show of an iterate. */
@@ -261,12 +275,13 @@ static int advance(hybrid_cold *cold) {
                    &cold->error);
     /* Where rounding alone excuses a solution a few more steps are taken there. */
     error = hybrid_error_at(&cold->error, 0.0);
-    if (!status && plain > 1.0 && merit <= 1.0 && error <= numbers->tol) status = HYBRID_EXCUSED;
+    if (!status && !cold->attempt->alone && plain > 1.0 && merit <= 1.0 && error <= numbers->tol)
+        status = HYBRID_EXCUSED;
     if (status) return hand_over(cold, status);
     write_row(cold, &r);
     settled = merit > 1.0 || cold->now.tiny > 0 || error <= numbers->tol;
     keep(cold, &r, settled ? merit : INFINITY);
-    if (merit <= 1.0 && settled) {
+    if (merit <= 1.0 && settled && !(cold->attempt->alone && runs_away(cold, reach))) {
         cold->answer->end = r;
         hybrid_deliver(&cold->form, &cold->at->of);
         return HYBRID_SOLVED;

@@ -110,7 +110,7 @@ static void lift(const hybrid_cold *outer, hybrid_spot *spot) {
 int hybrid_elastic_visit(hybrid_cold *inner, hybrid_spot *spot) {
     hybrid_cold *outer = inner->outer;
     hybrid_set(outer->plan->n, spot->of.w, spot->base->of.w);
-    if (hybrid_visit(outer, spot->base)) return 1;
+    if (hybrid_visit_problem(outer, spot->base)) return 1;
     lift(outer, spot);
     return 0;
 }

@@ -5,9 +5,12 @@
 #include "cold.h"
 
 int hybrid_visit(hybrid_cold *cold, hybrid_spot *spot) {
+    return cold->outer ? hybrid_elastic_visit(cold, spot) : hybrid_visit_problem(cold, spot);
+}
+
+int hybrid_visit_problem(hybrid_cold *cold, hybrid_spot *spot) {
     const hybrid_form *form = &cold->form;
     hybrid_point *at = &spot->of;
-    if (cold->outer) return hybrid_elastic_visit(cold, spot);
     if (hybrid_evaluate(&cold->form, at, 0)) {
         cold->state->undefined++;
         hybrid_set(cold->plan->n_x, at->x, cold->state->x_undefined);

@@ -205,6 +205,7 @@ typedef struct {
     int unscaled;           /* whether rows are as they are */
     int root, cautious;     /* whether a root of the rows comes first, and that by short steps */
     int rescale;            /* whether it ends where rows ask for other scales */
+    int alone;              /* whether there is no careful path that goes on: it judges itself */
 } hybrid_attempt;
 
 /* Numbers of one row: iter, obj, inf_pr, inf_du, compl, mu, d_norm, alpha_pr, alpha_du,

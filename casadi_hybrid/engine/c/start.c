@@ -264,7 +264,7 @@ int hybrid_cold_begin(const hybrid_plan *plan, const hybrid_functions *functions
     hybrid_attend(&cold->form, &cold->inner->kernel);
     start = &cold->trial->of;
     status = hybrid_make_form(&cold->form, start);
-    if (!status && has_flat_row(cold, start)) status = HYBRID_FLAT;
+    if (!status && !attempt->alone && has_flat_row(cold, start)) status = HYBRID_FLAT;
     if (status) return answer->status = status;
     hybrid_set(plan->n_x, start->raw_gradient, answer->gradient0);
     hybrid_set(plan->nnz_J, start->raw_J, answer->J0);

@@ -16,18 +16,31 @@ _PUSHES = 1e-3, 0.0
 
 
 def gather(
-    solve: Callable[..., Any], arguments: Mapping[str, Any], loop: Iterable[Mapping[str, Any]]
-) -> tuple[Case, ...]:
+    solve: Callable[..., Any],
+    arguments: Mapping[str, Any],
+    loop: Iterable[Mapping[str, Any]],
+    *,
+    cold: bool,
+) -> tuple[Case | None, tuple[Case, ...]]:
     """Solve with the arguments, again from beside the solution, and then the loop.
 
     Args:
         solve: takes the arguments of a solver by name, returns the result.
         arguments: of the first solve.
         loop: changes of the arguments, one a solve; each begins where the one before ended.
+        cold: whether there is one without multipliers.
+
+    Returns:
+        That without multipliers, and the others.
 
     Raises:
         InputError: where a solve fails, or the bounds of one are of other kinds.
     """
+    plain = {key: value for key, value in arguments.items() if key not in _MULTIPLIERS}
+    alone = None
+    if cold and len(plain) < len(arguments):
+        label = "the solve without multipliers, which an export with cold=False does without,"
+        alone = _solved(solve, plain, label)
     first = _solved(solve, arguments, "the solve with the given arguments")
     for push in _PUSHES:
         x0 = np.clip(first.x * (1.0 + push) + push, first.bounds.lbx, first.bounds.ubx)
@@ -46,9 +59,14 @@ def gather(
                 "or free, a row an equation, an inequality or without bounds"
             )
         cases.append(case)
-    return tuple(cases)
+    if not cold:
+        return None, tuple(cases)
+    none = np.zeros_like(first.lam_x), np.zeros_like(first.lam_g)
+    answer = first if alone is None else alone
+    return Case(*none, answer, of_solution=False), tuple(cases)
 
 
+_MULTIPLIERS = "lam_x0", "lam_g0", "warm_start"
 _START = "x0", "lam_x0", "lam_g0"
 
 

@@ -13,19 +13,19 @@ _INCLUDED = re.compile(r'^#include "([\w.]+)"', re.MULTILINE)
 _STATUS = re.compile(r"^\s*HYBRID_(\w+) = (\d+)\b", re.MULTILINE)
 
 
-def core_of(entry: str) -> dict[str, str]:
-    """The files of the core that a function of it needs, by name, headers too.
+def core_of(*entries: str) -> dict[str, str]:
+    """The files of the core that functions of it need, by name, headers too.
 
     Args:
-        entry: the function, as ``"hybrid_warm"``.
+        *entries: the functions, as ``"hybrid_warm"``.
 
     Raises:
-        KeyError: where no file defines it.
+        KeyError: where no file defines one.
     """
     sources = core_sources().files
     home = {name: file for file, text in sources.items() for name in _DEFINED.findall(text)}
     needed: dict[str, str] = {}
-    waiting = [home[entry]]
+    waiting = [home[entry] for entry in entries]
     while waiting:
         file = waiting.pop()
         if file in needed:

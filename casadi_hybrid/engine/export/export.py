@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes as ct
 import keyword
 import re
 from collections.abc import Mapping, Sequence
@@ -16,19 +15,19 @@ import numpy as np
 import casadi_hybrid
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.engine.export.core import core_of, statuses
-from casadi_hybrid.engine.export.functions import QUIETED, Generated, generate
-from casadi_hybrid.engine.export.tables import PlanText, listing, structure
+from casadi_hybrid.engine.cold import AttemptData
+from casadi_hybrid.engine.export.core import core_of
+from casadi_hybrid.engine.export.functions import generate
+from casadi_hybrid.engine.export.layout import Layout
+from casadi_hybrid.engine.export.search import ENTRIES, SEARCH, Space, attempt_text
+from casadi_hybrid.engine.export.tables import PlanText, structure
 from casadi_hybrid.engine.library import engine, engine_status
-from casadi_hybrid.engine.plan import ABSENT, EQUAL, OPEN, Plan, plan_of
-from casadi_hybrid.engine.structures import PlanData
-from casadi_hybrid.engine.warm import WORDS
+from casadi_hybrid.engine.plan import plan_of
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.stopping import Limits
 
-CLOSE = 1e-9
-"""How near the example has to come to Python's answer, for another C library's sin and exp."""
 _TEMPLATES = Path(__file__).with_name("templates")
+_PART = re.compile(r"^@if (\w+)@\n(.*?)^@end@\n", re.MULTILINE | re.DOTALL)
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _TAKEN = frozenset((
     *("assert", "complex", "ctype", "errno", "fenv", "float", "inttypes", "iso646", "limits"),
@@ -37,16 +36,24 @@ _TAKEN = frozenset((
     *("case", "char", "const", "default", "do", "double", "enum", "extern", "goto", "inline"),
     *("int", "long", "register", "restrict", "short", "sizeof", "static", "struct", "switch"),
     *("typedef", "union", "unsigned", "void", "volatile", "constants", "internal", "ldl"),
+    *("cold", "ldl_dense", "ldl_graph"),
 ))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One solve: the start's multipliers, and the answer of Python, which knows the rest."""
+    """One solve: the start's multipliers, and the answer of Python, which knows the rest.
+
+    Attributes:
+        lam_x0, lam_g0: as given.
+        answer: the result.
+        of_solution: whether the multipliers are those of a solution, also where all are zero.
+    """
 
     lam_x0: Vector
     lam_g0: Vector
     answer: Any
+    of_solution: bool = True
 
     def inputs(self) -> dict[str, Vector]:
         """What the solver in C is handed, in the order in which ``replay.c`` reads it."""
@@ -54,12 +61,27 @@ class Case:
         return {
             "x0": answer.x0, "p": answer.p, "lbx": bounds.lbx, "ubx": bounds.ubx,
             "lbg": bounds.lbg, "ubg": bounds.ubg, "lam_x0": self.lam_x0, "lam_g0": self.lam_g0,
+            "of_solution": np.array([float(self.of_solution)]),
         }  # fmt: skip
 
     def outputs(self) -> dict[str, Vector]:
         """What it should answer, in the order in which ``replay.c`` writes it."""
         a = self.answer
         return {"f": np.array([a.f]), "x": a.x, "g": a.g, "lam_x": a.lam_x, "lam_g": a.lam_g}
+
+
+@dataclass(frozen=True, slots=True)
+class Cold:
+    """The search from any start.
+
+    Attributes:
+        case: a solve from a start as it was given.
+        first, near: how the attempt from x0 alone begins, and how that from multipliers.
+    """
+
+    case: Case
+    first: AttemptData
+    near: AttemptData
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +95,7 @@ class Export:
         tables: bytes of the constant tables of the plan.
         looped: whether mapped stages are loops in the functions.
         cases: the stored start first, then the solves of the loop.
+        cold: the solve from a start as it was given; None where the warm mode is alone.
     """
 
     folder: Path
@@ -84,6 +107,12 @@ class Export:
     tables: int
     looped: bool
     cases: tuple[Case, ...]
+    cold: Case | None
+
+    @property
+    def solves(self) -> tuple[Case, ...]:
+        """All of them, that from a start as it was given last."""
+        return self.cases if self.cold is None else (*self.cases, self.cold)
 
     def to_dict(self) -> dict[str, Any]:
         """The figures as plain data."""
@@ -91,15 +120,18 @@ class Export:
             "folder": str(self.folder), "name": self.name, "files": list(self.files),
             "memory": self.memory, "input": self.input, "output": self.output,
             "tables": self.tables, "looped": self.looped, "solves": len(self.cases),
+            "cold": self.cold is not None,
         }  # fmt: skip
 
     def __str__(self) -> str:
         lines = sum(
             (self.folder / file).read_text(encoding="utf-8").count("\n") for file in self.files
         )
+        modes = "the warm mode alone" if self.cold is None else "warm and cold"
         shape = "mapped stages are loops" if self.looped else "straight code"
         return (
             f"{self.name}: {len(self.files)} files, {lines} lines in {self.folder}\n"
+            f"modes               {modes}\n"
             f"functions           {shape}\n"
             f"memory of a solve   {self.memory} bytes\n"
             f"input, output       {self.input} and {self.output} bytes\n"
@@ -128,6 +160,7 @@ def write(
     folder: Path,
     name: str,
     loops: bool | None,
+    cold: Cold | None,
 ) -> Export:
     """Write everything into a folder, which is made where it is missing.
 
@@ -139,6 +172,7 @@ def write(
         name: what names begin with, see :func:`check_name`.
         loops: whether mapped stages stay loops in the functions; None: where straight code is
             long.
+        cold: the search from any start; None leaves it out.
 
     Raises:
         InputError: where there is no engine in C to analyse the problem, or a function cannot be
@@ -159,109 +193,50 @@ def write(
 
     plan = plan_of(library, problem, stored.bounds)
     generated = generate(functions, name, loops)
-    core = core_of("hybrid_warm")
+    core = core_of(*(ENTRIES if cold else ENTRIES[:1]))
     text = PlanText(plan, name)
-    memory = _memory(plan, generated)
-    sizes = _sizes(plan.data)
-    words = _words(plan, generated, memory, text, sizes, core, name)
+    space = Space.of(library, plan, cold.first) if cold else None
+    layout = Layout(plan, generated, space)
+    words = layout.words(name, text.size, core)
+    if cold and space:
+        words |= {"first": attempt_text(cold.first), "near": attempt_text(cold.near)}
     words["VERSION"], words["CASADI"] = casadi_hybrid.__version__, ca.CasadiMeta.version()
     files = {f"core/{file}": content for file, content in core.items()}
     for template in sorted(_TEMPLATES.iterdir()):
-        files[template.name.replace("NAME", name)] = _filled(template.read_text("utf-8"), words)
+        file = template.name.replace("NAME", name)
+        if template.name == SEARCH and not cold:
+            (folder / file).unlink(missing_ok=True)  # of an export before, it would not compile
+            continue
+        files[file] = _filled(template.read_text("utf-8"), words)
     files[f"{name}_plan.c"] = text.text
     files[f"{name}_functions.c"] = generated.text
-    files[f"{name}_stored.c"] = _stored(cases[0], limits, name)
+    files[f"{name}_stored.c"] = _stored(cases[0], limits, name, cold is not None)
     (folder / "core").mkdir(parents=True, exist_ok=True)
     for file, content in files.items():
         (folder / file).write_text(content, encoding="utf-8")
     return Export(
-        folder, name, tuple(sorted(files)), ct.sizeof(memory), sizes["input"], sizes["output"],
-        text.size, generated.looped, tuple(cases),
+        folder, name, tuple(sorted(files)), layout.memory, layout.input, layout.output,
+        text.size, generated.looped, tuple(cases), cold.case if cold else None,
     )  # fmt: skip
 
 
 def _filled(template: str, words: Mapping[str, Any]) -> str:
-    return re.sub(r"@(\w+)@", lambda found: str(words[found[1]]), template)
+    """The template with its words.
+
+    What stands between ``@if WORD@`` and ``@end@`` is there where the word is on.
+    """
+    kept = _PART.sub(lambda found: found[2] if words[found[1]] else "", template)
+    return re.sub(r"@(\w+)@", lambda found: str(words[found[1]]), kept)
 
 
-def _memory(plan: Plan, generated: Generated) -> Any:
-    """``NAME_memory`` as C lays it out on this machine."""
-    n, J = plan.data.n_x, max(1, plan.data.nnz_J)
-
-    class Memory(ct.Structure):
-        _fields_ = (
-            ("numbers", ct.c_double * max(1, plan.doubles)),
-            ("integers", ct.c_int * max(1, plan.ints)),
-            *((word, ct.c_double * n) for word in ("gradient", "gradient0")),
-            *((word, ct.c_double * J) for word in ("J", "J0")),
-            ("w", ct.c_double * generated.w),
-            ("iw", ct.c_int * generated.iw),
-            ("arg", ct.c_void_p * generated.arg),
-            ("res", ct.c_void_p * generated.res),
-        )
-
-    return Memory
-
-
-def _sizes(data: PlanData) -> dict[str, int]:
-    """Bytes of input and output: numbers of eight bytes, and whole numbers, rounded up to eight."""
-    n, m, p = data.n_x, max(1, data.n_g), max(1, data.n_p)
-    return {"input": 8 * (4 * n + p + 3 * m + 4) + 8, "output": 8 * (2 * n + 2 * m + 4) + 16}
-
-
-def _words(
-    plan: Plan,
-    generated: Generated,
-    memory: Any,
-    text: PlanText,
-    sizes: Mapping[str, int],
-    core: Mapping[str, str],
-    name: str,
-) -> dict[str, Any]:
-    data, upper = plan.data, name.upper()
-    # Those after are of the cold mode, which is not written out.
-    known = {word: number for word, number in statuses(core).items() if number < len(WORDS)}
-    rows = [f"    {upper}_{word} = {number}" for word, number in known.items()]
-    cases = [f'    case {number}: return "{WORDS[number]}";' for number in known.values()]
-    table = [(f"`{upper}_{word}` {number}", WORDS[number]) for word, number in known.items()]
-    g_at = 1 + data.nnz_gradient
-    return {
-        "NAME": name, "UPPER": upper, "n_x": data.n_x, "n_g": data.n_g, "n_p": data.n_p,
-        "places_g": max(1, data.n_g), "places_p": max(1, data.n_p),
-        "numbers": max(1, plan.doubles), "integers": max(1, plan.ints),
-        "entries_J": max(1, data.nnz_J),
-        "size_arg": generated.arg, "size_res": generated.res, "size_iw": generated.iw,
-        "size_w": generated.w, "statuses": ",\n".join(rows), "words": "\n".join(cases),
-        "status_table": listing(table), "g_at": g_at, "J_at": g_at + data.nnz_g,
-        "core_list": "\n".join(f"    core/{file}" for file in core if file.endswith(".c")),
-        "closeness": CLOSE, "kinds": _kinds(data), "memory": ct.sizeof(memory),
-        "pointer": ct.sizeof(ct.c_void_p), "tables": text.size, **sizes,
-        "shape": "; mapped stages are loops" if generated.looped else "",
-        "pragmas": ", ".join(f"`-W{word}`" for word in QUIETED),
-    }  # fmt: skip
-
-
-def _kinds(data: PlanData) -> str:
-    """The kinds of the bounds in words."""
-    fixed = _bytes(data.kind_x, data.n_x).count(EQUAL)
-    rows = _bytes(data.kind_g, data.n_g)
-    return (
-        f"{data.n_x - fixed} free variables and {fixed} fixed ones, {rows.count(EQUAL)} equations, "
-        f"{rows.count(OPEN)} inequalities and {rows.count(ABSENT)} rows without a bound"
-    )
-
-
-def _bytes(address: int, count: int) -> bytes:
-    return ct.string_at(address, count) if count else b""
-
-
-def _stored(case: Case, limits: Limits, name: str) -> str:
+def _stored(case: Case, limits: Limits, name: str, cold: bool) -> str:
     """The file with the stored start and the answer from there."""
     tolerances, inputs, outputs = limits.tolerances, case.inputs(), case.outputs()
     numbers: dict[str, float | Vector] = {
         **inputs, "tol": limits.scaled_tol, "feasibility": tolerances.feasibility,
         "stationarity": tolerances.stationarity, "complementarity": tolerances.complementarity,
         "max_iter": int(limits.max_iter), "of_solution": 1,
+        **({"max_time": limits.max_time, "now": 0} if cold else {}),
     }  # fmt: skip
     answer: dict[str, float | Vector] = {
         **outputs, "f": case.answer.f, "status": 0, "steps": case.answer.iterations,

@@ -18,6 +18,7 @@ import numpy as np
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.engine.building.compiler import BuildError, Compiler, environment, find_compiler
 from casadi_hybrid.engine.export.export import Case, Export
+from casadi_hybrid.engine.export.search import words_of
 from casadi_hybrid.engine.export.stack import deepest
 
 STRICT = (
@@ -38,10 +39,12 @@ class Measured:
         code: bytes of code and constants by part: core, functions, plan, stored start, interface.
         static: bytes of static memory that is written to.
         stack: bytes of the deepest chain of calls.
-        solved: how many of the solves the warm mode solved, and of how many.
+        solved: how many of the solves from multipliers were solved, and of how many.
         difference: the largest of any output from Python's, relative to max(1, |output|), of the
             solves that took as many steps in both.
         instructions: of the longest solve, and its number in the loop, 0 the stored start.
+        cold: status and steps of the solve from a start as it was given, where it is exported.
+        cold_instructions: of that solve.
         notes: sentences.
     """
 
@@ -53,6 +56,8 @@ class Measured:
     solved: tuple[int, int] = (0, 0)
     difference: float = np.nan
     instructions: tuple[int, int] | None = None
+    cold: tuple[int, int] | None = None
+    cold_instructions: int | None = None
     notes: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
@@ -72,11 +77,16 @@ class Measured:
             rows["static memory"] = f"{self.static} bytes written to"
         if self.stack is not None:
             rows["stack"] = f"{self.stack} bytes at most, without the C library's own"
-        rows["warm mode"] = f"solved {self.solved[0]} of {self.solved[1]}"
+        rows["from multipliers"] = f"solved {self.solved[0]} of {self.solved[1]}"
         rows["from Python"] = f"{self.difference:.2g} at most, relative to max(1, |number|)"
         if self.instructions is not None:
             most, number = self.instructions
             rows["instructions"] = f"{most} at most, in solve {number} of {self.solved[1] - 1}"
+        if self.cold is not None:
+            status, steps = self.cold
+            rows["from a cold start"] = f"{words_of(True)[status]}, in {steps} steps"
+        if self.cold_instructions is not None:
+            rows["instructions, cold"] = f"{self.cold_instructions}"
         rows.update({f"note {i}": note for i, note in enumerate(self.notes, 1)})
         return "\n".join(f"{name:<18}  {value}" for name, value in rows.items())
 
@@ -148,7 +158,7 @@ class Build:
     def run(self, found: Measured) -> None:
         """The solves, compared with Python's."""
         answers = self.answers()
-        cases = self._export.cases
+        cases = self._export.solves
         apart, other = [0.0], 0
         for case, (status, steps, numbers) in zip(cases, answers, strict=True):
             if status == 0 and steps != case.answer.iterations:
@@ -159,11 +169,14 @@ class Build:
         found.difference = max(apart)
         if other:
             found.notes.append(f"{other} solves took another way in Python, and are not compared")
-        found.solved = sum(status == 0 for status, _, _ in answers), len(cases)
+        if self._export.cold is not None:
+            *answers, (status, steps, _) = answers
+            found.cold = status, steps
+        found.solved = sum(status == 0 for status, _, _ in answers), len(answers)
 
     def answers(self) -> list[tuple[int, int, Vector]]:
         """Status, steps and numbers of every solve."""
-        lines = self._run([str(self._replay)], spoken(self._export.cases)).splitlines()
+        lines = self._run([str(self._replay)], spoken(self._export.solves)).splitlines()
         rows = [line.split() for line in lines]
         return [(int(row[0]), int(row[1]), np.array(row[2:], dtype=float)) for row in rows]
 
@@ -176,13 +189,15 @@ class Build:
         self._run(
             ["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={out}",
              f"--toggle-collect={name}", f"--dump-after={name}", str(self._replay)],
-            spoken(self._export.cases),
+            spoken(self._export.solves),
         )  # fmt: skip
         counts = []
-        for number in range(1, len(self._export.cases) + 1):
+        for number in range(1, len(self._export.solves) + 1):
             text = Path(f"{out}.{number}").read_text(encoding="utf-8")
             counted = re.search(r"^(?:summary|totals): (\d+)", text, re.MULTILINE)
             counts.append(int(counted[1]) if counted else 0)
+        if self._export.cold is not None:
+            found.cold_instructions = counts.pop()
         most = int(np.argmax(counts))
         found.instructions = counts[most], most
 

@@ -10,6 +10,11 @@ extern const hybrid_plan @NAME@_plan;
 /* @NAME@_functions.c */
 int @NAME@_first(const double **arg, double **res, int *iw, double *w, int mem);
 int @NAME@_second(const double **arg, double **res, int *iw, double *w, int mem);
+@if cold@
+/* @NAME@_search.c */
+int @NAME@_search(@NAME@_memory *memory, const @NAME@_in *in, const hybrid_functions *functions,
+                  hybrid_numbers *numbers, hybrid_answer *answer);
+@end@
 
 /* x, p -> f, grad f, g, J, one after the other. */
 static int first(void *self, const double *x, const double *p, double *out) {
@@ -74,6 +79,9 @@ int @NAME@_solve_in(@NAME@_memory *memory, const @NAME@_in *in, @NAME@_out *out)
     answer.g = out->g;
     answer.lam_x = out->lam_x;
     answer.lam_g = out->lam_g;
+@if cold@
+    functions.now = in->now;
+@end@
     answer.gradient = memory->gradient;
     answer.gradient0 = memory->gradient0;
     answer.J = memory->J;
@@ -85,8 +93,13 @@ int @NAME@_solve_in(@NAME@_memory *memory, const @NAME@_in *in, @NAME@_out *out)
     memset(out->g, 0, sizeof out->g);
     memcpy(out->lam_x, in->lam_x0, sizeof out->lam_x);
     memcpy(out->lam_g, in->lam_g0, sizeof out->lam_g);
+@if cold@
+    out->status = @NAME@_search(memory, in, &functions, &numbers, &answer);
+@end@
+@if warm@
     out->status = hybrid_warm(&@NAME@_plan, &functions, &numbers, memory->numbers,
                               memory->integers, &answer);
+@end@
     out->f = answer.end.f;
     out->feasibility = answer.end.feasibility;
     out->stationarity = answer.end.stationarity;

@@ -4,14 +4,25 @@
  * Nothing is allocated, nothing is printed, and there are no globals but constant tables: a solve
  * lives in a @NAME@_memory, so any number of threads may solve at once, each with its own.
  *
+@if cold@
+ * From multipliers it begins with the warm mode: Newton steps on an active set that is predicted
+ * anew. Without them, or where that does not solve, the barrier method searches from x0. A status
+ * says where it gave up; what Python tries after that is not in it.
+@end@
+@if warm@
  * It is the warm mode of the method: Newton steps from a start that has the multipliers of a
  * solution nearby. It does not search from nowhere; a status says where it gave up.
+@end@
  *
  * Signs: L = f + lam_g'g + lam_x'x; a multiplier is positive at an active upper bound and negative
  * at an active lower one. */
 #ifndef @UPPER@_H
 #define @UPPER@_H
 
+@if cold@
+#include "core/cold.h"
+
+@end@
 #define @UPPER@_N_X @n_x@
 #define @UPPER@_N_G @n_g@
 #define @UPPER@_N_P @n_p@
@@ -25,6 +36,10 @@
 #define @UPPER@_NUMBERS @numbers@
 #define @UPPER@_INTEGERS @integers@
 #define @UPPER@_ENTRIES_J @entries_J@
+@if cold@
+#define @UPPER@_OF_STATE @of_state@
+#define @UPPER@_GUESS @guess@
+@end@
 #define @UPPER@_SIZE_ARG @size_arg@
 #define @UPPER@_SIZE_RES @size_res@
 #define @UPPER@_SIZE_IW @size_iw@
@@ -48,13 +63,25 @@ typedef struct {
     double lam_x0[@UPPER@_N_X], lam_g0[@UPPER@_PLACES_G];
     double tol;                                        /* of the scaled error */
     double feasibility, stationarity, complementarity; /* of the residuals, unscaled */
-    int max_iter;
+@if cold@
+    /* Seconds of a clock that only goes forward, and how many a search may take, which looks at the
+     * clock between steps; NULL: there is no clock and no limit but max_iter. */
+    double max_time;
+    double (*now)(void);
+@end@
+    int max_iter; /* Newton steps of all modes together */
     /* 1: the multipliers are those of a solution, also where all are zero, since no bound was
      * active; 0: where all are zero there are none. */
     int of_solution;
 } @NAME@_in;
 
+@if cold@
+/* What a solve found. At another status than @UPPER@_SOLVED x is the best point that was seen, with its
+ * f and residuals, and no solution; g and the multipliers are then of no use. */
+@end@
+@if warm@
 /* What a solve found. At another status than @UPPER@_SOLVED x is the last point, not a solution. */
+@end@
 typedef struct {
     double x[@UPPER@_N_X], f, g[@UPPER@_PLACES_G];
     double lam_x[@UPPER@_N_X], lam_g[@UPPER@_PLACES_G];
@@ -68,6 +95,17 @@ typedef struct {
 typedef struct {
     double numbers[@UPPER@_NUMBERS];
     int integers[@UPPER@_INTEGERS];
+@if cold@
+    hybrid_cold cold[2]; /* the barrier method, and that of its restoration */
+    hybrid_state state;
+    double of_state[@UPPER@_OF_STATE], row[HYBRID_ROW];
+    int guess[@UPPER@_GUESS];
+    /* A solution beside one with huge multipliers. */
+    double x[@UPPER@_N_X], g[@UPPER@_PLACES_G];
+    double lam_x[@UPPER@_N_X], lam_g[@UPPER@_PLACES_G];
+    double no_lam[@UPPER@_N_X + @UPPER@_N_G];
+    signed char side_x[@UPPER@_N_X], side_g[@UPPER@_PLACES_G];
+@end@
     double gradient[@UPPER@_N_X], gradient0[@UPPER@_N_X];
     double J[@UPPER@_ENTRIES_J], J0[@UPPER@_ENTRIES_J];
     double w[@UPPER@_SIZE_W];
