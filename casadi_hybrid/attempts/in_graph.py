@@ -19,17 +19,24 @@ from casadi_hybrid.stopping import Limits
 _MOST = 2**31 - 1  # of C's int
 
 
+def first_of(problem: Problem, limits: Limits) -> tuple[AttemptData, bool]:
+    """The attempt from x0 alone, and whether composite steps come before it at equations alone."""
+    return _both(problem, limits, overdetermined=False)[0], _is_composite(problem)
+
+
+def _is_composite(problem: Problem) -> bool:
+    none, open_x = np.zeros(problem.m), np.full(problem.n, np.inf)
+    return is_composite(problem, Bounds(-open_x, open_x, none, none))
+
+
 def pool_of(problem: Problem, limits: Limits, *, warm_starts: bool) -> Pool | None:
     """The memory of a problem's solves in graphs; None where the engine does not take it."""
     engine = engine_of(problem)
     if isinstance(engine, str) or limits.max_time < np.inf:
         return None
-    none = np.zeros(problem.m)
-    open_x = np.full(problem.n, np.inf)
-    open_bounds = Bounds(-open_x, open_x, none, none)
     return Pool(
         engine, problem, limits, *_both(problem, limits, overdetermined=False),
-        warm_starts=warm_starts, composite=is_composite(problem, open_bounds),
+        warm_starts=warm_starts, composite=_is_composite(problem),
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The shortest way through a warm solve: numbers straight to the engine, the answer straight out.
+"""The shortest way through a solve: numbers straight to the engine, the answer straight out.
 
 What it does not take, or the engine does not solve, goes the ordinary way as if this had not been;
 that one also says what is wrong with an argument.
@@ -14,6 +14,7 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.answer import altered
+from casadi_hybrid.attempts.at_once import ColdSolve, ColdStart
 from casadi_hybrid.attempts.solved import observe, warm_result
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.casadi_api.graphs.function import default_of
@@ -23,7 +24,7 @@ from casadi_hybrid.course.record import Watch
 from casadi_hybrid.engine.building.compiler import BuildError
 from casadi_hybrid.engine.external import External
 from casadi_hybrid.engine.solved import Solved
-from casadi_hybrid.engine.structures import OTHER_PATTERN, SOLVED
+from casadi_hybrid.engine.structures import COLD, OTHER_PATTERN, SOLVED
 from casadi_hybrid.engine.warm import Engine, engine_of
 from casadi_hybrid.engine.workspace import INPUTS, Workspace
 from casadi_hybrid.point.working_set import WorkingSet
@@ -31,6 +32,8 @@ from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
+
+_REAL = frozenset((float, int, np.float64))
 
 
 class QuickRun:
@@ -44,8 +47,10 @@ class QuickRun:
         places: Mapping[str, slice],
         found: Solved,
         functions: tuple[str, str] = ("interpreted", ""),
+        cold: ColdSolve | None = None,
     ) -> None:
         self._problem, self._options, self._found = problem, options, found
+        self._cold = cold
         inputs.setflags(write=False)
         self._inputs, self._places, self._functions = inputs, places, functions
 
@@ -56,9 +61,11 @@ class QuickRun:
         bounds = Bounds(of["lbx"], of["ubx"], of["lbg"], of["ubg"])
         numbers = Numbers(of["x0"], of["p"], bounds, of["lam_x0"], of["lam_g0"])
         watch = self._watch = Watch(bounds)
-        observe(self._found.said, watch)
-        result = warm_result(self._problem, numbers, self._options.limits, self._found)
-        return altered(result, history=watch.course())
+        problem, limits, found = self._problem, self._options.limits, self._found
+        if self._cold is not None:
+            return self._cold.result(problem, numbers, limits, found, watch)
+        observe(found.said, watch)
+        return altered(warm_result(problem, numbers, limits, found), history=watch.course())
 
     @cached_property
     def stats(self) -> dict[str, Any]:
@@ -68,7 +75,7 @@ class QuickRun:
 
 
 class Quick:
-    """Warm solves of one problem in one thread.
+    """Solves of one problem in one thread: warm ones, and cold ones by their first attempt.
 
     Args:
         problem: one whose engine is there; ``options``: of the solver.
@@ -80,6 +87,7 @@ class Quick:
         self._limits = options.limits
         self._defaults = [default_of(problem, name) for name in INPUTS]
         self._externals: dict[Workspace, External] = {}
+        self._cold_start = ColdStart(problem, options.limits)
         self._lost = False
 
     def solve(
@@ -99,13 +107,18 @@ class Quick:
             space.limit(self._limits)
             space.begin_with(sides)
             outputs = self._call(space, external, given)
+            cold = None
+            if outputs is not None and external.status == COLD:
+                cold = self._cold_start.solve(space)
+                outputs = None if cold is None else external.known()
             failed = space.outside is not None and space.outside.raised
             if outputs is not None and external.status == SOLVED and not failed:
                 self._engine.use(space)
                 inputs, found = space.numbers_in.copy(), space.solved()
                 run = QuickRun(
-                    self._problem, self._options, inputs, space.places_in, found, space.called
-                )
+                    self._problem, self._options, inputs, space.places_in, found, space.called,
+                    cold,
+                )  # fmt: skip
                 return outputs, run
             if outputs is None or external.status != OTHER_PATTERN:
                 return None
@@ -167,6 +180,14 @@ def _fill(target: Vector, value: Any, default: Vector) -> bool:
         return True
     if value is None:
         target[:] = default
+        return True
+    if kind is list:
+        if len(value) != target.size or not _REAL.issuperset(map(type, value)):
+            return False
+        try:
+            target[:] = value
+        except OverflowError:  # a whole number beyond all others
+            return False
         return True
     if kind is float or kind is int:
         target.fill(value)

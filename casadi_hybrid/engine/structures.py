@@ -14,7 +14,8 @@ pointer_of_capsule = ct.pythonapi.PyCapsule_GetPointer
 pointer_of_capsule.restype, pointer_of_capsule.argtypes = c_void_p, [ct.py_object, ct.c_char_p]
 
 # How a run ends, as in ``c/hybrid.h``, where it is said what each means.
-SOLVED, OTHER_PATTERN, NO_SET, NOT_NEARER, DOUBT, LIMIT, LARGE, PAUSED = 0, 1, 3, 4, 5, 7, 8, 11
+SOLVED, OTHER_PATTERN, NO_SET, NOT_NEARER, DOUBT = 0, 1, 3, 4, 5
+LIMIT, LARGE, COLD, PAUSED = 7, 8, 10, 11
 
 INTERFACE = 3
 """That of ``c/hybrid.h``; a library with another is not used."""

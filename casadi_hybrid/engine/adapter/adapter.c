@@ -38,7 +38,8 @@ int hybrid_solver_work(casadi_int *sz_arg, casadi_int *sz_res, casadi_int *sz_iw
     return 0;
 }
 
-/* The arguments that are not there yet, the solve, the slope by the parameters, the outputs. A
+/* The arguments that are not there yet, the solve (none where `warm` is NULL: what is known is
+ * handed out), the slope by the parameters, the outputs. A
  * solve that ends otherwise than solved leaves the outputs as they are: `status` tells. */
 int hybrid_solver(const double **arg, double **res, casadi_int *iw, double *w, int mem) {
     hybrid_adapter *self = attached;
@@ -48,8 +49,10 @@ int hybrid_solver(const double **arg, double **res, casadi_int *iw, double *w, i
     for (int i = 0; i < HYBRID_INPUTS; i++)
         if (!self->there[i] && arg[i])
             memcpy(self->in[i], arg[i], (size_t)self->size_in[i] * sizeof(double));
-    self->status = self->warm(self->plan, self->functions, self->numbers, self->doubles,
-                              self->ints, self->answer);
+    self->status = self->answer->status;
+    if (self->warm)
+        self->status = self->warm(self->plan, self->functions, self->numbers, self->doubles,
+                                  self->ints, self->answer);
     if (self->status) return 0;
     *self->out[1] = self->answer->end.f;
     self->slope(self->raw);

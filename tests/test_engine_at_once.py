@@ -1,0 +1,113 @@
+"""Cold solves straight to the engine: what comes out is what the ordinary way gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import pytest
+from engine_cases import CASES, needs_engine
+
+from casadi_hybrid import InputError, nlpsol
+from casadi_hybrid.attempts.at_once import ColdStart
+from casadi_hybrid.casadi_api.quick import QuickRun
+
+Numbers = dict[str, Any]
+
+
+@pytest.fixture(autouse=True)
+def core() -> None:
+    needs_engine()
+
+
+def straight(solver: Any) -> bool:
+    return isinstance(solver._runner._of_thread.run, QuickRun)
+
+
+def solved_twice(nlp: Numbers, numbers: Numbers, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Of the second solve: a solver that went straight, and one that did not, with their outputs.
+
+    The first one makes what the engine needs for bounds of these kinds.
+    """
+    fast, plain = nlpsol("s", "hybrid", nlp), nlpsol("s", "hybrid", nlp)
+    fast(**numbers)
+    found = [fast(**numbers)]
+    with monkeypatch.context() as patch:
+        patch.setattr(ColdStart, "solve", lambda *_: None)
+        plain(**numbers)
+        found.append(plain(**numbers))
+    return (fast, plain), found
+
+
+def same(made: Any, found: Any) -> None:
+    fast, plain = made
+    for name, value in found[1].items():
+        assert np.array_equal(found[0][name].full(), value.full()), name
+    stats, others = fast.stats(), plain.stats()
+    assert stats.keys() == others.keys()
+    for name, value in others.items():
+        if name == "iterations":
+            for key, numbers in value.items():
+                assert np.array_equal(stats[name][key], numbers, equal_nan=True), key
+        elif not name.startswith("t_"):
+            assert str(stats[name]) == str(value), name
+    one, other = fast.result, plain.result
+    for name in ("stop", "point", "method", "engine", "engine_note", "kernel", "iterations"):
+        assert getattr(one, name) == getattr(other, name), name
+    assert one.evaluations == other.evaluations
+    assert (one.step is None) == (other.step is None)
+    assert one.step is None or np.array_equal(one.step, other.step)
+    assert np.array_equal(one.start.gradient, other.start.gradient)
+
+
+@pytest.mark.parametrize("name", ["hs071", "van_der_pol"])
+def test_numbers_and_statistics_are_those_of_the_ordinary_way(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = CASES[name]()
+    numbers = {key: value for key, value in case.numbers.items() if not key.startswith("lam")}
+    made, found = solved_twice(case.nlp, numbers, monkeypatch)
+    assert straight(made[0])
+    assert not straight(made[1])
+    same(made, found)
+
+
+def test_lists_and_numbers_go_straight(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = ca.SX.sym("x", 3)
+    nlp = {"x": x, "f": ca.sumsqr(x - 2), "g": ca.vertcat(x[0] * x[1], ca.sum1(x))}
+    numbers = {"x0": [1, 2, 0.5], "lbx": 0, "ubx": [1.5, 9.0, np.inf], "lbg": [1, 2], "ubg": 3.0}
+    made, found = solved_twice(nlp, numbers, monkeypatch)
+    assert straight(made[0])
+    same(made, found)
+    solver = made[0]
+    for wrong in (["a", 2, 3], [1.0, 2.0], [np.nan, 1, 2]):
+        kept = dict(numbers, x0=wrong)
+        with pytest.raises(InputError) as ordinary:
+            made[1](**kept)
+        with pytest.raises(InputError) as quick:
+            solver(**kept)
+        assert str(quick.value) == str(ordinary.value)
+
+
+def test_where_other_attempts_come_first_they_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = ca.SX.sym("x", 2)
+    circle = {"x": x, "f": x[0], "g": ca.sumsqr(x) - 1}  # equations alone: composite steps
+    more = {"x": x, "f": 0, "g": ca.vertcat(x[0] ** 2 - 1, x[1] - 2, x[0] * x[1] - 2)}
+    for nlp in (circle, more):
+        made, found = solved_twice(nlp, {"x0": [0.5, 1.0], "lbg": 0, "ubg": 0}, monkeypatch)
+        assert not straight(made[0])
+        same(made, found)
+
+
+def test_what_is_not_solved_so_is_solved_the_ordinary_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = ca.SX.sym("x", 2)
+    nlp = {"x": x, "f": ca.sumsqr(x), "g": ca.vertcat(ca.sumsqr(x), x[0])}
+    numbers = {"x0": 1.0, "ubx": 9.0, "lbg": [4, -1], "ubg": [np.inf, 1]}
+    made, found = solved_twice(nlp, {**numbers, "ubg": [1, 5], "lbg": [-1, 3]}, monkeypatch)
+    assert not straight(made[0])
+    same(made, found)
+    assert not made[0].stats()["success"]
+    made[0](**numbers)
+    assert made[0].stats()["success"]
+    assert not straight(made[0])  # after one in vain it is not tried again
