@@ -76,7 +76,7 @@ def test_numbers_and_statistics_are_those_of_the_ordinary_way(
 def test_lists_and_numbers_go_straight(monkeypatch: pytest.MonkeyPatch) -> None:
     x = ca.SX.sym("x", 3)
     nlp = {"x": x, "f": ca.sumsqr(x - 2), "g": ca.vertcat(x[0] * x[1], ca.sum1(x))}
-    numbers = {"x0": [1, 2, 0.5], "lbx": 0, "ubx": [1.5, 9.0, np.inf], "lbg": [1, 2], "ubg": 3.0}
+    numbers = {"x0": (1, 2, 0.5), "lbx": 0, "ubx": [1.5, 9.0, np.inf], "lbg": [1, 2], "ubg": 3.0}
     made, found = solved_twice(nlp, numbers, monkeypatch)
     assert straight(made[0])
     same(made, found)

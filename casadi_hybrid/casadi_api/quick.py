@@ -181,7 +181,7 @@ def _fill(target: Vector, value: Any, default: Vector) -> bool:
     if value is None:
         target[:] = default
         return True
-    if kind is list:
+    if kind is list or kind is tuple:
         if len(value) != target.size or not _REAL.issuperset(map(type, value)):
             return False
         try:
