@@ -73,6 +73,20 @@ def test_numbers_and_statistics_are_those_of_the_ordinary_way(
     same(made, found)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_after_the_warm_mode_in_vain(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = CASES["van_der_pol"]()
+    numbers = {key: value for key, value in case.numbers.items() if not key.startswith("lam")}
+    start = nlpsol("s", "hybrid", case.nlp)(**numbers)
+    draws = np.random.default_rng(seed)
+    far = start["x"].full().ravel() + 3 * draws.standard_normal(start["x"].numel())
+    numbers |= {"x0": far, "lam_x0": start["lam_x"], "lam_g0": start["lam_g"]}
+    made, found = solved_twice(case.nlp, numbers, monkeypatch)
+    same(made, found)
+    if straight(made[0]):
+        assert made[0]._runner._of_thread.run._cold.warm is not None
+
+
 def test_lists_and_numbers_go_straight(monkeypatch: pytest.MonkeyPatch) -> None:
     x = ca.SX.sym("x", 3)
     nlp = {"x": x, "f": ca.sumsqr(x - 2), "g": ca.vertcat(x[0] * x[1], ca.sum1(x))}

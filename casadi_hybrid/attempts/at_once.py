@@ -1,4 +1,4 @@
-"""The attempt from x0 alone on the engine, without what Python prepares for all other attempts."""
+"""The first attempt by the barrier method on the engine, straight from its memory."""
 
 from __future__ import annotations
 
@@ -9,12 +9,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from casadi_hybrid.answer import altered
-from casadi_hybrid.attempts.in_graph import first_of
-from casadi_hybrid.attempts.solved import result_of
+from casadi_hybrid.attempts.in_graph import attempts_of
+from casadi_hybrid.attempts.solved import observe_start, result_of
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.course.record import Watch
 from casadi_hybrid.engine.solved import Solved
-from casadi_hybrid.engine.structures import PAUSED, SOLVED
+from casadi_hybrid.engine.structures import (
+    COLD,
+    NO_SET,
+    NOT_NEARER,
+    PAUSED,
+    SOLVED,
+    AnswerData,
+)
 from casadi_hybrid.engine.workspace import Workspace
 from casadi_hybrid.point.residuals import HUGE_MULTIPLIER
 from casadi_hybrid.problem.numbers import Numbers
@@ -30,11 +37,13 @@ class ColdSolve:
     """What is known of an attempt that has solved, beside the workspace's outputs.
 
     Attributes:
+        warm: of the warm mode before it, which was in vain; None where there was none.
         rows: the numbers of all iterates, see :meth:`~casadi_hybrid.course.record.Watch.take`.
         step: the last one before the solution; None where none was taken.
         undefined: trial points at which a function was not defined.
     """
 
+    warm: AnswerData | None
     rows: list[list[float]]
     step: Vector | None
     undefined: int
@@ -43,40 +52,57 @@ class ColdSolve:
         self, problem: Problem, numbers: Numbers, limits: Limits, found: Solved, watch: Watch
     ) -> Result:
         """The result with its history, which the watch has then."""
+        all_said = [found.said]
+        if self.warm is not None:
+            observe_start(self.warm, watch)
+            all_said.insert(0, self.warm)
         watch.take(self.rows, 0, 0.0)
-        said = found.said
-        evaluations = {"first": said.firsts, "second": said.seconds, "undefined": self.undefined}
-        seconds = {"first": said.in_firsts, "second": said.in_seconds}
+        evaluations = {
+            "first": sum(said.firsts for said in all_said),
+            "second": sum(said.seconds for said in all_said),
+            "undefined": self.undefined,
+        }
+        seconds = {
+            "first": sum(said.in_firsts for said in all_said),
+            "second": sum(said.in_seconds for said in all_said),
+        }
         made = result_of(problem, numbers, limits, found, self.step, evaluations, seconds)
         return altered(made, history=watch.course())
 
 
 class ColdStart:
-    """The first attempt of a solve without a warm start, where that is the barrier method's.
+    """The attempt after the warm mode in vain, or of a solve without a warm start.
 
     The numbers are those of :func:`~casadi_hybrid.attempts.solve.solve_problem`, which is asked
-    wherever this does not solve: then it is not tried again.
+    wherever this does not solve. Where that was without a warm start it is not tried again.
 
     Args:
         problem, limits: what is solved, and to which tolerances; without a limit in seconds.
     """
 
     def __init__(self, problem: Problem, limits: Limits) -> None:
-        self._first, self._composite = first_of(problem, limits)
+        self._first, self._near, self._composite = attempts_of(problem, limits)
         self._linear, self._works = problem.linear, True
 
-    def solve(self, space: Workspace) -> ColdSolve | None:
+    def solve(self, space: Workspace, status: int) -> ColdSolve | None:
         """Solve for the inputs of a workspace; None where that is not for here.
+
+        Args:
+            space: with the inputs.
+            status: how the warm mode has ended there.
 
         Raises:
             KeyboardInterrupt: between two looks at the clock.
         """
-        if not self._works or self._elsewhere(space.inputs):
+        near = status in (NO_SET, NOT_NEARER)
+        if not near and (status != COLD or not self._works or self._elsewhere(space.inputs)):
             return None
+        warm = AnswerData.from_buffer_copy(space.answer) if near else None
         cold = space.cold_mode()
         pause, dense = cold.attempt.pause, cold.attempt.dense
-        ct.pointer(cold.attempt)[0] = self._first
+        ct.pointer(cold.attempt)[0] = self._near if near else self._first
         cold.attempt.pause, cold.attempt.dense = pause, dense
+        cold.attempt.t0 = 0 if warm is None else warm.steps
         status, rows = cold.begin(), []
         over = time.perf_counter() + _PATIENCE
         while status == PAUSED and time.perf_counter() < over:
@@ -85,9 +111,9 @@ class ColdStart:
         said = space.answer
         size = max(said.largest_x, said.largest_g)
         if status != SOLVED or size > HUGE_MULTIPLIER * max(1.0, said.steepest):
-            self._works = False
+            self._works = self._works and near
             return None
-        return ColdSolve(rows, cold.last_step(), cold.state.undefined)
+        return ColdSolve(warm, rows, cold.last_step(), cold.state.undefined)
 
     def _elsewhere(self, inputs: dict[str, Vector]) -> bool:
         """Whether another attempt comes first: a search for a root, or composite steps."""

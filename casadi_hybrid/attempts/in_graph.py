@@ -19,9 +19,12 @@ from casadi_hybrid.stopping import Limits
 _MOST = 2**31 - 1  # of C's int
 
 
-def first_of(problem: Problem, limits: Limits) -> tuple[AttemptData, bool]:
-    """The attempt from x0 alone, and whether composite steps come before it at equations alone."""
-    return _both(problem, limits, overdetermined=False)[0], _is_composite(problem)
+def attempts_of(problem: Problem, limits: Limits) -> tuple[AttemptData, AttemptData, bool]:
+    """The attempts from x0 alone and from multipliers nearby.
+
+    And whether composite steps come before the first one at equations alone.
+    """
+    return *_both(problem, limits, overdetermined=False), _is_composite(problem)
 
 
 def _is_composite(problem: Problem) -> bool:

@@ -24,7 +24,7 @@ from casadi_hybrid.course.record import Watch
 from casadi_hybrid.engine.building.compiler import BuildError
 from casadi_hybrid.engine.external import External
 from casadi_hybrid.engine.solved import Solved
-from casadi_hybrid.engine.structures import COLD, OTHER_PATTERN, SOLVED
+from casadi_hybrid.engine.structures import COLD, NO_SET, NOT_NEARER, OTHER_PATTERN, SOLVED
 from casadi_hybrid.engine.warm import Engine, engine_of
 from casadi_hybrid.engine.workspace import INPUTS, Workspace
 from casadi_hybrid.point.working_set import WorkingSet
@@ -33,6 +33,7 @@ from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
 
+_LEFT = (COLD, NO_SET, NOT_NEARER)  # to the barrier method
 _REAL = frozenset((float, int, np.float64))
 
 
@@ -75,7 +76,7 @@ class QuickRun:
 
 
 class Quick:
-    """Solves of one problem in one thread: warm ones, and cold ones by their first attempt.
+    """Solves of one problem in one thread, as far as the warm mode and one attempt solve them.
 
     Args:
         problem: one whose engine is there; ``options``: of the solver.
@@ -108,8 +109,8 @@ class Quick:
             space.begin_with(sides)
             outputs = self._call(space, external, given)
             cold = None
-            if outputs is not None and external.status == COLD:
-                cold = self._cold_start.solve(space)
+            if outputs is not None and external.status in _LEFT:
+                cold = self._cold_start.solve(space, external.status)
                 outputs = None if cold is None else external.known()
             failed = space.outside is not None and space.outside.raised
             if outputs is not None and external.status == SOLVED and not failed:
