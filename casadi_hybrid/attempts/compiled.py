@@ -6,6 +6,8 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 
+import numpy as np
+
 from casadi_hybrid.answer import altered
 from casadi_hybrid.attempts.attempts import Attempt
 from casadi_hybrid.attempts.patience import Patience
@@ -26,10 +28,12 @@ from casadi_hybrid.engine.structures import (
     PAUSED,
     SOLVED,
     AnswerData,
+    ResidualsData,
 )
 from casadi_hybrid.engine.warm import WORDS as HOT_WORDS
 from casadi_hybrid.engine.warm import engine_of
 from casadi_hybrid.loop import Earlier, Outcome
+from casadi_hybrid.point.residuals import Residuals
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
@@ -48,6 +52,8 @@ class Handed:
         seconds: in them.
         steps: so far.
         interrupted: whether Ctrl-C has ended it; then no iterate is due.
+        start_is_best: whether no iterate is nearer to a solution than the point given, at which
+            only the warm mode has looked.
     """
 
     cold: Cold
@@ -57,6 +63,7 @@ class Handed:
     seconds: Counter[str]
     steps: int
     interrupted: bool = False
+    start_is_best: bool = False
 
     def resume(
         self,
@@ -130,7 +137,7 @@ def run_on_engine(
     space.fill(numbers, attempt.warm)
     space.limit(options)
     space.went_wrong()  # what is still there was not of this attempt
-    spent = 0
+    spent, at_start = 0, np.inf
     if attempt.warm is not None:
         status, said = space.warm(attempt.warm.working_set), space.answer
         if status == SOLVED and said.steps and said.elapsed >= options.max_time:
@@ -142,6 +149,7 @@ def run_on_engine(
         if status not in (NO_SET, NOT_NEARER):
             return _with(space.went_wrong(), HOT_WORDS[status])
         observe_start(said, watch)
+        at_start = _merit(said.start, options)
         _count(said, counts, seconds)
         spent = said.steps
     cold = space.cold_mode()
@@ -172,7 +180,15 @@ def run_on_engine(
         found = result_of(program, numbers, options, solved, step, dict(counts), dict(seconds))
         return _noted(found, wrong)
     why = _with(wrong, WORDS.get(status, "it was interrupted"))
-    return Handed(cold, why, began, counts, seconds, space.answer.steps, interrupted)
+    best = np.inf if cold.state.best.t < 0 else _merit(cold.state.of_best, options)
+    steps, no_nearer = space.answer.steps, not (interrupted or best <= at_start)
+    return Handed(cold, why, began, counts, seconds, steps, interrupted, no_nearer)
+
+
+def _merit(at: ResidualsData, options: Limits) -> float:
+    """The largest residual in units of its tolerance."""
+    residuals = Residuals(at.feasibility, at.stationarity, at.complementarity)
+    return options.tolerances.merit(residuals)
 
 
 def interrupted_on_engine(handed: Handed, earlier: Earlier | None) -> Interrupted:

@@ -307,8 +307,8 @@ def _run(
         if isinstance(done, Result):
             return done
         handed, why = (done, done.why) if isinstance(done, Handed) else (None, done)
-        if attempt.near and not (handed is not None and handed.interrupted):
-            # The given point may be the best of all; the engine has not looked at it.
+        if attempt.near and (handed is None or handed.start_is_best):
+            # The point given is the best of all, and the engine has not kept it.
             watch.drop(before)
             handed = None
     try:
