@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import ctypes as ct
-import os
 import shutil
 import tempfile
-import threading
 from _ctypes import dlclose
 from ctypes import c_int, c_longlong, c_void_p
 from pathlib import Path
@@ -17,6 +15,7 @@ import numpy as np
 
 from casadi_hybrid.engine.building.build import Library, Sources, load
 from casadi_hybrid.engine.building.compiler import BuildError
+from casadi_hybrid.engine.building.lock import Lock
 from casadi_hybrid.engine.library import core_sources
 from casadi_hybrid.engine.structures import pointer_of_capsule
 from casadi_hybrid.engine.workspace import INPUTS, OUTPUTS, Workspace
@@ -112,16 +111,10 @@ class _Adapter:
 
     def __init__(self) -> None:
         self._found: Library | None = None
-        self._unlock()
-        # A child forked off while another thread builds would wait for that thread for ever.
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._unlock)
-
-    def _unlock(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def path(self) -> Path:
-        with self._lock:
+        with self._lock.held:
             if self._found is None:
                 core = core_sources().files
                 files = {path.name: path.read_text("utf-8") for path in _FOLDER.glob("*.[ch]")}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import threading
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from pathlib import Path
 from casadi_hybrid.basics.errors import CompilerWarning, InputError, suggest
 from casadi_hybrid.engine.building.build import Library, Sources, load
 from casadi_hybrid.engine.building.compiler import BuildError
+from casadi_hybrid.engine.building.lock import Lock
 from casadi_hybrid.engine.constants import header
 from casadi_hybrid.engine.structures import INTERFACE, declare
 
@@ -65,18 +65,12 @@ class _Core:
         self.reason = ""
         self.warned = False
         self._asked = False
-        self._unlock()
-        # A child forked off while another thread builds would wait for that thread for ever.
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._unlock)
-
-    def _unlock(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def find(self) -> ctypes.CDLL | None:
         """Build or load at the first call; afterwards what came of it."""
         if not self._asked:
-            with self._lock:
+            with self._lock.held:
                 if not self._asked:
                     self._load()
                     self._asked = True

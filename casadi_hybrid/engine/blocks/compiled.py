@@ -19,6 +19,7 @@ from casadi_hybrid.engine.blocks.operations import flags
 from casadi_hybrid.engine.blocks.tables import FunctionData, Staged
 from casadi_hybrid.engine.building.build import Sources, load
 from casadi_hybrid.engine.building.compiler import BuildError
+from casadi_hybrid.engine.building.lock import Lock
 from casadi_hybrid.problem.functions import Functions
 from casadi_hybrid.problem.problem import Problem
 
@@ -168,17 +169,12 @@ class _Known:
     def __init__(self) -> None:
         self.of: WeakKeyDictionary[Problem, Compiled] = WeakKeyDictionary()
         self.lists: WeakKeyDictionary[Problem, Lists | None] = WeakKeyDictionary()
-        self._unlock()
-        # A child forked off while another thread asks would wait for that thread for ever, and for
-        # what is built there.
+        self.lock = Lock()
+        # A child has not the threads that build.
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._start_anew)
 
-    def _unlock(self) -> None:
-        self.lock = threading.Lock()
-
     def _start_anew(self) -> None:
-        self._unlock()
         for problem, one in list(self.of.items()):
             if one.code is None:
                 del self.of[problem]
@@ -194,7 +190,7 @@ def compile_functions(problem: Problem, background: bool) -> Compiled:
         problem: one whose functions are in scalar operations.
         background: whether to return at once, with a thread that builds.
     """
-    with _known.lock:
+    with _known.lock.held:
         found = _known.of.get(problem)
         if found is None:
             found = _known.of[problem] = Compiled(problem.functions, background)
@@ -218,7 +214,7 @@ def lists_of(problem: Problem) -> Lists | None:
     Args:
         problem: one whose functions are in scalar operations.
     """
-    with _known.lock:
+    with _known.lock.held:
         if problem not in _known.lists:
             _known.lists[problem] = _lists(problem.functions)
         return _known.lists[problem]

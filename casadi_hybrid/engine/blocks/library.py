@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ctypes as ct
-import os
-import threading
 from ctypes import c_int, c_longlong, c_void_p
 from dataclasses import dataclass
 from itertools import accumulate
@@ -25,6 +23,7 @@ from casadi_hybrid.engine.blocks.operations import (
     name_of,
 )
 from casadi_hybrid.engine.building.build import Sources, load
+from casadi_hybrid.engine.building.lock import Lock
 
 _FOLDER = Path(__file__).with_name("c")
 _CHECKED = 40  # instructions that are read both ways
@@ -63,16 +62,10 @@ class _Tools:
 
     def __init__(self) -> None:
         self._found: Any = None
-        self._unlock()
-        # A child forked off while another thread builds would wait for that thread for ever.
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._unlock)
-
-    def _unlock(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def __call__(self) -> Any:
-        with self._lock:
+        with self._lock.held:
             if self._found is None:
                 files = {path.name: path.read_text("utf-8") for path in _FOLDER.glob("*.[ch]")}
                 files["operations.h"] = cases()
