@@ -1,0 +1,295 @@
+"""From an optimal control problem to a program, and back to trajectories."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from casadi_hybrid.control.assembly import LAST, Assembly
+from casadi_hybrid.control.horizon import Horizon, each
+from casadi_hybrid.control.program import Program
+from casadi_hybrid.control.signals import Array, matrix, spread
+from casadi_hybrid.control.statement import Statement
+from casadi_hybrid.control.terms import Constraint
+
+
+@dataclass(frozen=True)
+class Laid:
+    """A program and the functions that read it.
+
+    Attributes:
+        program: with the numbers of the declarations.
+        trajectories: (x, p) → states, algebraic states, controls at the beginning and at the end
+            of each interval, parameters, times, the costs one below the other.
+        inside: fractions of the intervals at which :attr:`points` are.
+        points: (x, p) → states and algebraic states between the grid points, where there are any.
+    """
+
+    program: Program
+    trajectories: ca.Function
+    inside: Array
+    points: ca.Function
+
+
+def lay_out(ocp: Statement) -> Laid:
+    """Return the program of a problem of one phase."""
+    kind = ocp.method.graphs(ocp.model) if ocp.unroll else ca.MX
+    assembly = Assembly(ocp.name, kind)
+    horizon, costs = lay_phase(ocp, assembly)
+    return close(assembly, horizon, costs)
+
+
+def close(assembly: Assembly, horizon: Horizon, costs: Any) -> Laid:
+    """Build the program, and the functions that read the horizon from it."""
+    program = assembly.build()
+    inside, X, Z = horizon.inside or (np.zeros(0), assembly.kind(0, 0), assembly.kind(0, 0))
+    outputs = [horizon.X, horizon.Z, horizon.U, horizon.V, horizon.P, horizon.T, costs]
+    trajectories = assembly.reader("trajectories", program, outputs)
+    return Laid(program, trajectories, inside, assembly.reader("points", program, [X, Z]))
+
+
+def lay_phase(
+    ocp: Statement, assembly: Assembly, *, first: int = 0, prefix: str = ""
+) -> tuple[Horizon, Any]:
+    """Add one phase to a program; return its horizon and its costs, one below the other."""
+    integrals = [cost.integral for cost in ocp.costs if not _zero(cost.integral)]
+    integrand = ca.vertcat(ca.SX(0, 1), *integrals)
+    horizon = Horizon(
+        assembly,
+        ocp.model,
+        ocp.expression_function([integrand], "integrand"),
+        ocp.fractions,
+        first,
+        prefix,
+        _guesses(ocp),
+    )
+    _time(ocp, horizon)
+    _parameters(ocp, horizon)
+    ocp.method.begin(horizon)
+    _algebraic(ocp, horizon)
+    _controls(horizon)
+    integrals = ocp.method.connect(horizon)
+    _equations(horizon)
+    _initial(ocp, horizon)
+    for constraint in ocp.constraints:
+        _constrain(ocp, horizon, constraint)
+    costs = _costs(ocp, horizon, integrals)
+    assembly.cost = assembly.cost + ca.sum1(costs)
+    return horizon, costs
+
+
+def _guesses(ocp: Statement) -> dict[str, Array]:
+    guesses = {}
+    for kind in ("state", "algebraic", "control"):
+        for name, signal in ocp.model.signals[kind].items():
+            value = ocp.guesses.get(name, signal.guess)
+            guesses[name] = spread(value, signal.size, ocp.fractions, f"guess of {name!r}")
+    return guesses
+
+
+def _time(ocp: Statement, horizon: Horizon) -> None:
+    assembly, free = horizon.assembly, ocp.free_duration
+    kind = assembly.kind
+    start = assembly.parameter(horizon.name("time"), 0.0, 1, 1)
+    if free is None:
+        horizon.duration = kind(ocp.length)
+    else:
+        horizon.duration = assembly.variable(
+            horizon.name("duration"), 1, [LAST], lower=free.lower, upper=free.upper,
+            start=float(ocp.guesses.get("duration", free.guess)),
+            scale=free.scale or free.guess, stride=0,
+        )  # fmt: skip
+    fractions = kind(ca.DM(ocp.fractions).T)
+    horizon.T = start + horizon.duration * fractions
+    horizon.dt = horizon.duration * kind(ca.DM(np.diff(ocp.fractions)).T)
+
+
+def _parameters(ocp: Statement, horizon: Horizon) -> None:
+    assembly, points = horizon.assembly, horizon.N + 1
+    rows = []
+    signals = {**ocp.model.signals["parameter"], **ocp.signals}
+    values = {**ocp.model.values, **ocp.values}
+    times = ocp.length * ocp.fractions
+    for name, signal in signals.items():
+        label = horizon.name(name)
+        if name in ocp.freed:
+            free = ocp.freed[name]
+            part = assembly.variable(
+                label, free.size, [LAST], lower=free.lower, upper=free.upper,
+                start=spread(ocp.guesses.get(name, free.guess), free.size, np.zeros(1), name),
+                scale=free.scale, stride=0,
+            )  # fmt: skip
+        elif signal.varying:
+            value = spread(values[name], signal.size, times, f"value of {name!r}")
+            part = assembly.parameter(label, value, signal.size, points, 1)
+        else:
+            part = assembly.parameter(label, values[name], signal.size, 1)
+        rows.append(part if signal.varying else ca.repmat(part, 1, points))
+    rows.append(ca.repmat(horizon.duration, 1, points))
+    horizon.P = ca.vertcat(*rows)
+
+
+def _algebraic(ocp: Statement, horizon: Horizon) -> None:
+    """Add algebraic states at the grid points where a term asks for them there, or a step does."""
+    model = ocp.model
+    z = model.arguments[1]
+    asks = [c.expression for c in ocp.constraints]
+    asks += [part for c in ocp.costs for part in (c.sum, c.start, c.end)]
+    used = bool(model.size("algebraic")) and (
+        not hasattr(ocp.method, "coefficients")
+        or any(ca.depends_on(expression, z) for expression in asks)
+    )
+    rows = [horizon.assembly.kind(0, horizon.N + 1)]
+    for name, signal in model.signals["algebraic"].items() if used else ():
+        rows.append(
+            horizon.assembly.variable(
+                horizon.name(name), signal.size, horizon.stages(points=True), lower=signal.lower,
+                upper=signal.upper, start=horizon.guess[name], scale=signal.scale,
+            )
+        )  # fmt: skip
+    horizon.Z = ca.vertcat(*rows)
+
+
+def _controls(horizon: Horizon) -> None:
+    starts, ends, points = [], [], []
+    for name, signal in horizon.model.signals["control"].items():
+        U = horizon.assembly.variable(
+            horizon.name(name),
+            signal.size,
+            horizon.stages(points=signal.linear),
+            lower=signal.lower,
+            upper=signal.upper,
+            start=horizon.guess[name][:, : horizon.N + signal.linear],
+            scale=signal.scale,
+        )
+        starts.append(U[:, : horizon.N])
+        ends.append(U[:, 1:] if signal.linear else U)
+        points.append(U if signal.linear else ca.horzcat(U, U[:, -1]))
+    none = horizon.assembly.kind
+    horizon.U = ca.vertcat(none(0, horizon.N), *starts)
+    horizon.V = ca.vertcat(none(0, horizon.N), *ends)
+    horizon.W = ca.vertcat(none(0, horizon.N + 1), *points)
+
+
+def _equations(horizon: Horizon) -> None:
+    """The equations of a DAE at the grid points, where its algebraic states are unknowns."""
+    if not horizon.Z.shape[0]:
+        return
+    model = horizon.model
+    own = horizon.P[: model.size("parameter"), :]
+    columns = [horizon.X, horizon.Z, horizon.W, own, horizon.T]
+    (rows,) = each(model.moves.equations, horizon.assembly.kind, columns)
+    name = horizon.name("equations at grid points")
+    horizon.assembly.constrain(name, rows, horizon.stages(points=True))
+
+
+def _initial(ocp: Statement, horizon: Horizon) -> None:
+    places = ocp.model.places("state")
+    for name, value in ocp.fixed.items():
+        signal = ocp.model.signals["state"][name]
+        default = horizon.guess[name][:, 0] if value is None else value
+        numbers = matrix(default, signal.size, 1, f"initial {name!r}")
+        label = horizon.name(f"initial {name}")
+        parameter = horizon.assembly.parameter(label, numbers, signal.size, 1)
+        difference = horizon.X[places[name], 0] - parameter
+        horizon.assembly.constrain(label, difference, [horizon.first], scale=signal.scale)
+
+
+def _constrain(ocp: Statement, horizon: Horizon, constraint: Constraint) -> None:
+    function = ocp.expression_function([constraint.expression], "constraint")
+    for suffix, columns, stages in _where(horizon, constraint):
+        (rows,) = each(function, horizon.assembly.kind, columns)
+        name = horizon.name(constraint.name) + suffix
+        if constraint.soft is None:
+            horizon.assembly.constrain(name, rows, stages, constraint.lower, constraint.upper,
+                                       scale=constraint.scale)  # fmt: skip
+        else:
+            _soften(horizon, constraint, name, rows, stages)
+
+
+def _where(horizon: Horizon, constraint: Constraint) -> list[tuple[str, list[Any], list[int]]]:
+    """The suffix of the name, the arguments and the stages of a constraint's columns."""
+    h, N = horizon, horizon.N
+    Z = h.Z
+    points = [h.X, Z, h.W, h.P, h.T]
+    if constraint.place != "path":
+        k = 0 if constraint.place == "start" else N
+        return [("", [column[:, k] for column in points], [h.first + k])]
+    if constraint.at == "points":
+        return [("", points, h.stages(points=True))]
+    begins = [h.X[:, :N], Z[:, :N], h.U, h.P[:, :N], h.T[:, :N]]
+    ends = [h.X[:, 1:], Z[:, 1:], h.V, h.P[:, :N], h.T[:, 1:]]
+    if constraint.at == "ends":
+        return [(" at begin", begins, h.stages()), (" at end", ends, h.stages())]
+    places = [("", points, h.stages(points=True))]
+    if h.inside is not None:
+        taus, X, Z = h.inside
+        count = taus.size // N
+        times = [column[:, np.repeat(np.arange(N), count).tolist()]
+                 for column in (h.T[:, :N], h.dt, h.U, h.V, h.P[:, :N])]  # fmt: skip
+        t, dt, u, v, p = times
+        tau = h.assembly.kind(ca.DM(taus).T)
+        w = u + (v - u) * ca.repmat(tau, u.shape[0], 1)
+        z = Z[:, : taus.size] if Z.shape[1] == taus.size else _inner(Z, N, count)
+        stages = np.repeat(h.stages(), count).tolist()
+        places.append((" inside", [X, z, w, p, t + tau * dt], stages))
+    return places
+
+
+def _inner(Z: Any, N: int, count: int) -> Any:
+    """The algebraic states at the inner points alone, of those at all points of an interval."""
+    each_interval = int(Z.shape[1]) // N
+    keep = [k * each_interval + j for k in range(N) for j in range(count)]
+    return Z[:, keep]
+
+
+def _soften(
+    horizon: Horizon, constraint: Constraint, name: str, rows: Any, stages: list[int]
+) -> None:
+    soft = constraint.soft
+    assert soft is not None
+    size = int(rows.shape[0])
+    violation = horizon.assembly.variable(
+        f"violation of {name}", size, stages, lower=0.0, upper=soft.most, scale=constraint.scale
+    )
+    for side, limit, shifted in (
+        ("lower", constraint.lower, rows + violation),
+        ("upper", constraint.upper, rows - violation),
+    ):
+        finite = np.flatnonzero(np.isfinite(limit)).tolist()
+        if finite:
+            bounds = (limit[finite], np.inf) if side == "lower" else (-np.inf, limit[finite])
+            horizon.assembly.constrain(f"{name}, {side}", shifted[finite, :], stages, *bounds,
+                                       scale=constraint.scale[finite])  # fmt: skip
+    price = soft.linear * ca.sum1(ca.vec(violation)) + soft.quadratic * ca.sumsqr(violation)
+    horizon.assembly.cost = horizon.assembly.cost + price
+
+
+def _costs(ocp: Statement, horizon: Horizon, integrals: Any) -> Any:
+    """All costs, one below the other."""
+    h, kind = horizon, horizon.assembly.kind
+    points = [h.X, h.Z, h.W, h.P, h.T]
+    rows, used = [], 0
+    for cost in ocp.costs:
+        value = kind(0)
+        if not _zero(cost.integral):
+            value = value + integrals[used]
+            used += 1
+        if not _zero(cost.sum):
+            function = ocp.expression_function([cost.sum], "cost")
+            (parts,) = each(function, kind, [h.X[:, : h.N], h.Z[:, : h.N], h.U,
+                                             h.P[:, : h.N], h.T[:, : h.N]])  # fmt: skip
+            value = value + ca.sum2(parts)
+        for k, part in ((0, cost.start), (h.N, cost.end)):
+            if not _zero(part):
+                function = ocp.expression_function([part], "cost")
+                value = value + function.call([column[:, k] for column in points], True, False)[0]
+        rows.append(value)
+    return ca.vertcat(kind(0, 1), *rows)
+
+
+def _zero(expression: Any) -> bool:
+    return bool(ca.SX(expression).is_zero())

@@ -1,0 +1,300 @@
+"""A model by name: states, controls, algebraic states, parameters, outputs and what moves them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.control.signals import Guess, Signal, column, known, spread
+
+ARGUMENTS = ("x", "z", "u", "p", "t")
+"""The arguments of a model's functions: states, algebraic states, controls, parameters, time."""
+
+
+@dataclass(frozen=True)
+class Moves:
+    """The functions of a model, each of (x, z, u, p, t).
+
+    Attributes:
+        rate: dx/dt, or the next x of a discrete model.
+        equations: what is zero of a DAE.
+        outputs: all outputs, one below the other.
+    """
+
+    rate: ca.Function
+    equations: ca.Function
+    outputs: ca.Function
+
+
+class Model:
+    """A plant: dx/dt = rate(x, z, u, p, t) with 0 = equations(x, z, u, p, t), or x⁺ = next(…).
+
+    Quantities are declared first; each call returns the symbols to write the model with, a column
+    of ``size`` entries. What is declared here (limits, scale, unit, guess) is what an optimal
+    control problem of the model begins with.
+
+    Args:
+        name: of the model, for messages.
+
+    Raises:
+        InputError: for a name used twice, bad limits, free symbols, a missing rate: by the
+            argument's name.
+
+    Example:
+        >>> model = Model("double integrator")
+        >>> x = model.state("position", unit="m")
+        >>> v = model.state("speed", lower=-1, upper=1, unit="m/s")
+        >>> u = model.control("force", lower=-0.5, upper=0.5, unit="N")
+        >>> model.rates(position=v, speed=u)
+    """
+
+    def __init__(self, name: str = "model") -> None:
+        if not isinstance(name, str) or not name:
+            raise InputError(f"name must be a non-empty text, got {name!r}")
+        self.name = name
+        self.time: Any = ca.SX.sym("time")
+        self.signals: dict[str, dict[str, Signal]] = {
+            kind: {} for kind in ("state", "algebraic", "control", "parameter", "output")
+        }
+        self.values: dict[str, Any] = {}
+        self._symbols: dict[str, Any] = {}
+        self._rates: dict[str, Any] = {}
+        self._equations: dict[str, Any] = {}
+        self._outputs: dict[str, Any] = {}
+        self._discrete = False
+
+    def state(
+        self,
+        name: str,
+        size: int = 1,
+        *,
+        lower: Any = -np.inf,
+        upper: Any = np.inf,
+        scale: Any = 1.0,
+        guess: Guess = 0.0,
+        unit: str = "",
+    ) -> Any:
+        """Declare a state, with limits at every grid point; see :class:`Signal`."""
+        return self._declare("state", Signal.of(name, size, lower, upper, scale, guess, unit))
+
+    def algebraic(
+        self,
+        name: str,
+        size: int = 1,
+        *,
+        lower: Any = -np.inf,
+        upper: Any = np.inf,
+        scale: Any = 1.0,
+        guess: Guess = 0.0,
+        unit: str = "",
+    ) -> Any:
+        """Declare an algebraic state; as many rows of :meth:`equations` determine them."""
+        return self._declare("algebraic", Signal.of(name, size, lower, upper, scale, guess, unit))
+
+    def control(
+        self,
+        name: str,
+        size: int = 1,
+        *,
+        lower: Any = -np.inf,
+        upper: Any = np.inf,
+        scale: Any = 1.0,
+        guess: Guess = 0.0,
+        unit: str = "",
+        linear: bool = False,
+    ) -> Any:
+        """Declare a control: held over an interval, or ``linear`` between the grid points."""
+        signal = Signal.of(name, size, lower, upper, scale, guess, unit, linear=bool(linear))
+        return self._declare("control", signal)
+
+    def parameter(self, name: str, value: Any = 0.0, *, unit: str = "", scale: Any = 1.0) -> Any:
+        """Declare a number, or a column of numbers, that may change between solves."""
+        values = np.asarray(value, dtype=float).ravel()
+        signal = Signal.of(name, values.size, -np.inf, np.inf, scale, 0.0, unit)
+        self.values[name] = column(values, values.size, f"value of {name!r}")
+        return self._declare("parameter", signal)
+
+    def reference(self, name: str, value: Any = 0.0, size: int = 1, *, unit: str = "") -> Any:
+        """Declare a parameter with a value for each grid point, held over the interval after it.
+
+        Args:
+            name: of it.
+            value: a number, a column, a matrix with a column a grid point, or a function of time.
+            size: number of entries.
+            unit: of it.
+        """
+        signal = Signal.of(name, size, -np.inf, np.inf, 1.0, 0.0, unit, varying=True)
+        self.values[name] = value
+        return self._declare("parameter", signal)
+
+    def rates(self, equations: Mapping[str, Any] | None = None, **named: Any) -> None:
+        """Say dx/dt of states by name; names that are no Python words come in a dictionary."""
+        self._move({**(equations or {}), **named}, discrete=False)
+
+    def next(self, equations: Mapping[str, Any] | None = None, **named: Any) -> None:
+        """Say the value of states one step later, by name: the model is a discrete one."""
+        self._move({**(equations or {}), **named}, discrete=True)
+
+    def equations(self, equations: Mapping[str, Any] | None = None, **named: Any) -> None:
+        """Say what is zero, by a name of one's own: the algebraic part of a DAE."""
+        for name, value in {**(equations or {}), **named}.items():
+            if name in self._equations:
+                raise InputError(f"equations has {name!r} already")
+            self._equations[name] = ca.vec(self._expression(value, f"equations[{name!r}]"))
+        self._forget()
+
+    def output(self, name: str, value: Any, *, unit: str = "", scale: Any = 1.0) -> Any:
+        """Declare an output, what a sensor would show; return the expression."""
+        value = ca.vec(self._expression(value, f"output {name!r}"))
+        self._new(name)
+        size = int(value.numel())
+        self.signals["output"][name] = Signal.of(name, size, -np.inf, np.inf, scale, 0.0, unit)
+        self._outputs[name] = value
+        self._forget()
+        return value
+
+    @property
+    def discrete(self) -> bool:
+        """Whether :meth:`next` said how it moves."""
+        return self._discrete
+
+    def size(self, kind: str) -> int:
+        """Number of entries of all ``state``, ``control``, … together."""
+        return sum(signal.size for signal in self.signals[kind].values())
+
+    def stacked(self, kind: str) -> Any:
+        """Return the symbols of a kind, one below the other in the order of declaration."""
+        return ca.vertcat(ca.SX(0, 1), *(self._symbols[name] for name in self.signals[kind]))
+
+    def limits(self, kind: str, what: str) -> Any:
+        """Return ``lower``, ``upper`` or ``scale`` of all of a kind, one below the other."""
+        parts = [getattr(signal, what) for signal in self.signals[kind].values()]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def places(self, kind: str) -> dict[str, slice]:
+        """Where each of a kind stands in the column of all of them."""
+        places, at = {}, 0
+        for name, signal in self.signals[kind].items():
+            places[name] = slice(at, at + signal.size)
+            at += signal.size
+        return places
+
+    def symbol(self, name: str) -> Any:
+        """Return the symbols, or of an output the expression, by name."""
+        return known(name, {**self._symbols, **self._outputs}, "quantity")
+
+    def vector(self, kind: str, values: Any, what: str, default: Any = None) -> Any:
+        """Return one column of numbers for all of a kind, from a column or from names.
+
+        Args:
+            kind: ``state``, ``control``, ….
+            values: a column of all entries, or a dictionary by name.
+            what: the argument, for messages.
+            default: the column that names left out are taken from; without it they are required.
+        """
+        if not isinstance(values, Mapping):
+            total = self.size(kind)
+            numbers = np.asarray(values, dtype=float).ravel()
+            if numbers.size != total:
+                raise InputError(
+                    f"{what} has {numbers.size} entries; {self.name} has {total} of {kind}, "
+                    f"{', '.join(self.signals[kind])}"
+                )
+            return column(numbers, total, what)
+        places = self.places(kind)
+        missing = [name for name in places if name not in values]
+        if default is None and missing:
+            raise InputError(f"{what} lacks {', '.join(map(repr, missing))}")
+        full = np.zeros(self.size(kind)) if default is None else np.array(default, dtype=float)
+        for name, value in values.items():
+            where = known(name, places, kind)
+            full[where] = column(value, where.stop - where.start, f"{what}[{name!r}]")
+        return full
+
+    def guess(self, kind: str, fractions: Any) -> Any:
+        """Return the declared guesses of a kind, one column for each fraction of the horizon."""
+        rows = [
+            spread(signal.guess, signal.size, fractions, f"guess of {name!r}")
+            for name, signal in self.signals[kind].items()
+        ]
+        return np.vstack(rows) if rows else np.zeros((0, fractions.size))
+
+    @cached_property
+    def moves(self) -> Moves:
+        """The functions, built at the first use."""
+        states = self.signals["state"]
+        missing = [name for name in states if name not in self._rates]
+        if missing or not states:
+            raise InputError(
+                f"{self.name} does not say how {', '.join(map(repr, missing)) or 'it'} moves; "
+                "call its rates(…), or next(…) of a discrete model"
+            )
+        empty = ca.SX(0, 1)
+        equations = ca.vertcat(empty, *self._equations.values())
+        unknown = self.size("algebraic")
+        if equations.numel() != unknown:
+            raise InputError(
+                f"{self.name} has {unknown} algebraic states and {equations.numel()} rows of "
+                "equations; it takes as many"
+            )
+        arguments = self.arguments
+        return Moves(
+            ca.Function("rate", arguments, [ca.vertcat(*(self._rates[name] for name in states))]),
+            ca.Function("equations", arguments, [equations]),
+            ca.Function("outputs", arguments, [ca.vertcat(empty, *self._outputs.values())]),
+        )
+
+    @property
+    def arguments(self) -> list[Any]:
+        """The stacked symbols (x, z, u, p, t), the arguments of every function of the model."""
+        kinds = ("state", "algebraic", "control", "parameter")
+        return [*(self.stacked(kind) for kind in kinds), self.time]
+
+    def _declare(self, kind: str, signal: Signal) -> Any:
+        self._new(signal.name)
+        self.signals[kind][signal.name] = signal
+        self._symbols[signal.name] = ca.SX.sym(signal.name, signal.size)
+        self._forget()
+        return self._symbols[signal.name]
+
+    def _new(self, name: str) -> None:
+        if name in self._symbols or name in self._outputs or name == "time":
+            raise InputError(f"{self.name} has {name!r} already; give each its own name")
+
+    def _move(self, named: Mapping[str, Any], *, discrete: bool) -> None:
+        if self._rates and discrete != self._discrete:
+            raise InputError(f"{self.name} has rates(…) and next(…); it is either or")
+        for name, given in named.items():
+            signal = known(name, self.signals["state"], "state")
+            value = ca.vec(self._expression(given, f"the rate of {name!r}"))
+            if value.numel() != signal.size:
+                raise InputError(
+                    f"the rate of {name!r} has {value.numel()} entries; the state has {signal.size}"
+                )
+            self._rates[name] = value
+        self._discrete = discrete
+        self._forget()
+
+    def _expression(self, value: Any, what: str) -> Any:
+        try:
+            value = ca.SX(value)
+        except (NotImplementedError, TypeError):
+            raise InputError(
+                f"{what} must be an expression of the model's symbols, got {type(value).__name__}"
+            ) from None
+        strange = ca.Function("f", self.arguments, [value], {"allow_free": True}).get_free()
+        if strange:
+            raise InputError(
+                f"{what} has {strange[0].name()!r}, which {self.name} does not know; declare it "
+                "first"
+            )
+        return value
+
+    def _forget(self) -> None:
+        self.__dict__.pop("moves", None)

@@ -1,0 +1,138 @@
+"""An optimal control problem and its solver."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from casadi_hybrid.casadi_api.interface import nlpsol
+from casadi_hybrid.control.laying import Laid, lay_out
+from casadi_hybrid.control.methods import Method
+from casadi_hybrid.control.model import Model
+from casadi_hybrid.control.program import Program
+from casadi_hybrid.control.solution import Solution
+from casadi_hybrid.control.starting import start_values
+from casadi_hybrid.control.statement import Statement
+from casadi_hybrid.control.steps import Free
+
+
+class OptimalControl(Statement):
+    """min Σ costs over a horizon of a model, subject to its dynamics, limits and constraints.
+
+    Costs and constraints are expressions of the model's symbols, of :meth:`parameter` and
+    :meth:`reference`, of ``model.time`` and of :attr:`duration`. The problem becomes a program at
+    the first use; from then on it is closed, and other initial states, parameters, references and
+    guesses need no other program.
+
+    Args:
+        model: what moves.
+        duration: of the horizon, a number or :class:`Free`.
+        intervals: number of them.
+        method: :class:`MultipleShooting` (the default), :class:`SingleShooting`,
+            :class:`Collocation`.
+        mesh: intervals + 1 increasing fractions of the duration from 0 to 1; even by default.
+        unroll: whether the horizon is unrolled in the graph, which evaluates fastest; without it
+            one interval is a function that is mapped over the horizon.
+        name: for messages; the model's by default.
+        solver: options of :func:`casadi_hybrid.nlpsol`.
+
+    Raises:
+        InputError: for arguments that do not fit, by name, and for changes of a closed problem.
+
+    Example:
+        >>> model = Model("double integrator")
+        >>> x, v = model.state("position"), model.state("speed")
+        >>> u = model.control("force", lower=-1, upper=1)
+        >>> model.rates(position=v, speed=u)
+        >>> ocp = OptimalControl(model, duration=Free(3.0), intervals=10)
+        >>> ocp.initial(position=0, speed=0)
+        >>> ocp.final(position=1, speed=0)
+        >>> ocp.minimize("time", end=ocp.duration)
+        >>> round(ocp.solve().duration, 6)
+        2.0
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        duration: float | Free,
+        intervals: int,
+        method: Method | None = None,
+        mesh: Any = None,
+        unroll: bool = True,
+        name: str | None = None,
+        solver: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(
+            model,
+            duration=duration,
+            intervals=intervals,
+            method=method,
+            mesh=mesh,
+            unroll=unroll,
+            name=name,
+        )
+        self.options = dict(solver or {})
+
+    @cached_property
+    def laid(self) -> Laid:
+        """The program with the functions that read it, made at the first use."""
+        laid = lay_out(self)
+        self.closed = True
+        return laid
+
+    @property
+    def program(self) -> Program:
+        """The nonlinear program, with the numbers given so far."""
+        return self.laid.program
+
+    @cached_property
+    def solver(self) -> Any:
+        """The solver of the program, made at the first use."""
+        names = {
+            "constraint_names": self.program.constraint_names,
+            "variable_names": self.program.variable_names,
+        }
+        return nlpsol("solver", "hybrid", dict(self.program.nlp), {**names, **self.options})
+
+    def numbers(
+        self, x0: Any = None, *, time: float = 0.0, guess: Any = None, **parameters: Any
+    ) -> Program:
+        """Return the program with the numbers of one solve, for any solver of CasADi.
+
+        Args:
+            x0: state at the start, a column or by name; :meth:`initial`'s numbers by default.
+            time: at the start.
+            guess: where to begin: by name, or a :class:`Solution`; :meth:`guess`'s by default.
+            **parameters: of the model and of the problem, by name.
+        """
+        return start_values(self, self.laid, x0, time, guess, parameters)
+
+    def solve(
+        self, x0: Any = None, *, time: float = 0.0, guess: Any = None, **parameters: Any
+    ) -> Solution:
+        """Solve with these numbers; see :meth:`numbers`.
+
+        A solution as the guess brings its multipliers along: the solver starts warm from them.
+        """
+        program = self.numbers(x0, time=time, guess=guess, **parameters)
+        arguments = dict(program.arguments)
+        if isinstance(guess, Solution):
+            arguments |= {"lam_x0": guess.lam_x, "lam_g0": guess.lam_g}
+        found = self.solver(**arguments)
+        stats = self.solver.stats()
+        explanation = "" if stats["success"] else str(self.solver.explain())
+        return self.solution(program, found, stats, explanation)
+
+    def solution(
+        self, program: Program, found: Mapping[str, Any], stats: Any, explanation: str = ""
+    ) -> Solution:
+        """Return what a solver of CasADi found for a program of :meth:`numbers`, by name."""
+        x, lam_x, lam_g = (np.asarray(ca.DM(found[key])).ravel()
+                           for key in ("x", "lam_x", "lam_g"))  # fmt: skip
+        return Solution.of(self, self.laid, program, x, lam_x, lam_g, dict(stats), explanation)

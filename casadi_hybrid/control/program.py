@@ -1,0 +1,145 @@
+"""A nonlinear program with names, which every solver of CasADi can be called with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from casadi_hybrid.control.signals import Array, known, matrix
+
+
+@dataclass(frozen=True)
+class Block:
+    """A named matrix of unknowns, parameters or rows.
+
+    Attributes:
+        where: places of its entries in the program's columns, column by column of the matrix.
+        shape: of the matrix.
+        scale: what its entries are divided by in the program.
+        stride: number of its columns that belong to one interval of a trajectory; 0 for what is
+            no trajectory.
+    """
+
+    where: np.ndarray
+    shape: tuple[int, int]
+    scale: Array
+    stride: int = 1
+
+    def read(self, stacked: Any, *, dual: bool = False) -> Array:
+        """Return the matrix in physical units; of multipliers (``dual``) per physical unit."""
+        entries: Array = np.asarray(stacked, dtype=float).ravel()[self.where]
+        values = entries.reshape(self.shape, order="F")
+        return values / self.scale if dual else values * self.scale
+
+
+@dataclass(frozen=True)
+class Program:
+    """A nonlinear program with its start, bounds, parameter values and the names of all blocks.
+
+    Unknowns and rows are ordered by the stages of the horizon: x₀, u₀, x₁, u₁, …; the rows of a
+    stage begin with those that close the gap to the next.
+
+    Attributes:
+        name: of the problem.
+        nlp: CasADi's dictionary with ``x``, ``p``, ``f``, ``g``.
+        x0, lbx, ubx, lbg, ubg, p: numbers, in the program's own (scaled) unknowns.
+        variables, parameters, constraints: blocks by name.
+        stages: for ``x`` and ``g`` the stage of each entry; −1 for what belongs to none.
+    """
+
+    name: str
+    nlp: Mapping[str, Any]
+    x0: Array
+    lbx: Array
+    ubx: Array
+    lbg: Array
+    ubg: Array
+    p: Array
+    variables: Mapping[str, Block] = field(repr=False)
+    parameters: Mapping[str, Block] = field(repr=False)
+    constraints: Mapping[str, Block] = field(repr=False)
+    stages: Mapping[str, np.ndarray] = field(repr=False, default_factory=dict)
+
+    @property
+    def n(self) -> int:
+        """Number of unknowns."""
+        return int(self.x0.size)
+
+    @property
+    def m(self) -> int:
+        """Number of rows of g."""
+        return int(self.lbg.size)
+
+    @property
+    def arguments(self) -> dict[str, Array]:
+        """The arguments of a call of any solver made for :attr:`nlp`."""
+        return {key: getattr(self, key) for key in ("x0", "p", "lbx", "ubx", "lbg", "ubg")}
+
+    @property
+    def constraint_names(self) -> list[str]:
+        """A name for every row of g, such as ``dynamics[2,17]``."""
+        return _entries(self.constraints, self.m)
+
+    @property
+    def variable_names(self) -> list[str]:
+        """A name for every unknown, such as ``state[0,3]``."""
+        return _entries(self.variables, self.n)
+
+    def unpack(self, x: Any) -> dict[str, Array]:
+        """Return every variable in physical units."""
+        return {name: block.read(x) for name, block in self.variables.items()}
+
+    def with_start(self, values: Mapping[str, Any]) -> Program:
+        """Return the program with other starts, in physical units, of the named variables."""
+        return replace(self, x0=_written(self.x0, self.variables, values, "start"))
+
+    def with_x0(self, x0: Any) -> Program:
+        """Return the program with another start, in its own unknowns."""
+        return replace(self, x0=np.asarray(x0, dtype=float).ravel())
+
+    def with_parameters(self, values: Mapping[str, Any]) -> Program:
+        """Return the program with other values of the named parameters."""
+        return replace(self, p=_written(self.p, self.parameters, values, "parameter"))
+
+    def shifted(self, x: Any, lam_x: Any, lam_g: Any) -> dict[str, Array]:
+        """Return ``x0, lam_x0, lam_g0`` one interval later: columns move left, the last is kept."""
+        return {
+            "x0": _shifted(x, self.variables),
+            "lam_x0": _shifted(lam_x, self.variables),
+            "lam_g0": _shifted(lam_g, self.constraints),
+        }
+
+
+def _entries(blocks: Mapping[str, Block], total: int) -> list[str]:
+    names = [""] * total
+    for name, block in blocks.items():
+        rows, columns = block.shape
+        for j, place in enumerate(block.where):
+            row = f"{j % rows}," if rows > 1 else ""
+            names[place] = f"{name}[{row}{j // rows}]" if rows * columns > 1 else name
+    return names
+
+
+def _written(
+    stacked: Array, blocks: Mapping[str, Block], values: Mapping[str, Any], kind: str
+) -> Array:
+    written = stacked.copy()
+    for name, value in values.items():
+        block = known(name, blocks, kind)
+        numbers = matrix(value, block.shape[0], block.shape[1], f"{kind} {name!r}") / block.scale
+        written[block.where] = numbers.ravel(order="F")
+    return written
+
+
+def _shifted(stacked: Any, blocks: Mapping[str, Block]) -> Array:
+    before = np.asarray(stacked, dtype=float).ravel()
+    moved = before.copy()
+    for block in blocks.values():
+        if block.stride and block.shape[1] > block.stride:
+            columns = before[block.where].reshape(block.shape, order="F")
+            columns = np.hstack((columns[:, block.stride :], columns[:, -block.stride :]))
+            moved[block.where] = columns.ravel(order="F")
+    return moved

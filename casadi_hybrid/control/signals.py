@@ -1,0 +1,140 @@
+"""Named quantities: what they are called, how many, between which limits, in which unit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from casadi_hybrid.basics.errors import InputError, suggest
+
+Array = NDArray[np.float64]
+Guess = Any
+"""A number, a vector, a matrix with a column a grid point, or a function of s in [0, 1]."""
+
+
+@dataclass(frozen=True)
+class Signal:
+    """A named column of quantities.
+
+    Attributes:
+        name: by which it is addressed.
+        size: number of entries.
+        lower, upper: limits, one an entry.
+        scale: typical size of each entry; the solver sees the quantity divided by it.
+        guess: where a solve begins.
+        unit: for axes and tables, as ``"m/s"``.
+        linear: of controls, whether they run linearly between grid points instead of being held.
+        varying: of parameters, whether they have a value at each grid point.
+    """
+
+    name: str
+    size: int
+    lower: Array
+    upper: Array
+    scale: Array
+    guess: Guess = 0.0
+    unit: str = ""
+    linear: bool = False
+    varying: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        size: int,
+        lower: Any,
+        upper: Any,
+        scale: Any,
+        guess: Guess,
+        unit: str,
+        **rest: Any,
+    ) -> Signal:
+        """Check and spread the numbers over the entries.
+
+        Raises:
+            InputError: for a bad name, size, limit or scale, which it names.
+        """
+        if not isinstance(name, str) or not name:
+            raise InputError(f"name must be a non-empty text, got {name!r}")
+        if not isinstance(size, int | np.integer) or size < 1:
+            raise InputError(f"size of {name!r} must be a positive integer, got {size!r}")
+        least = column(lower, size, f"lower of {name!r}")
+        most = column(upper, size, f"upper of {name!r}")
+        typical = column(scale, size, f"scale of {name!r}")
+        if (least > most).any():
+            at = int(np.argmax(least > most))
+            raise InputError(f"lower of {name!r} is {least[at]:g}, above its upper, {most[at]:g}")
+        if not (np.isfinite(typical) & (typical > 0)).all():
+            raise InputError(f"scale of {name!r} must be positive numbers, got {scale!r}")
+        if not isinstance(unit, str):
+            raise InputError(
+                f"unit of {name!r} must be a text such as 'm/s', got {unit!r}; "
+                "the typical size is called scale"
+            )
+        return cls(name, int(size), least, most, typical, guess, unit, **rest)
+
+
+def column(value: Any, size: int, what: str) -> Array:
+    """Return the numbers as one column of the size.
+
+    Raises:
+        InputError: where they are no numbers, are NaN, or do not fit.
+    """
+    try:
+        values = np.asarray(value, dtype=float).ravel()
+    except (TypeError, ValueError):
+        raise InputError(f"{what} must be numbers, got {value!r}") from None
+    if np.isnan(values).any():
+        raise InputError(f"{what} has a NaN; give numbers, infinite ones for no limit")
+    if values.size not in (1, size):
+        raise InputError(f"{what} has {values.size} entries; give one, or {size}")
+    return np.broadcast_to(values, (size,)).astype(float)
+
+
+def matrix(value: Any, size: int, columns: int, what: str) -> Array:
+    """Return the numbers as a size × columns matrix: from a number, a column, a row or in full.
+
+    Raises:
+        InputError: where they are no numbers, are NaN, or do not fit.
+    """
+    try:
+        values = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError(f"{what} must be numbers, got {value!r}") from None
+    if np.isnan(values).any():
+        raise InputError(f"{what} has a NaN")
+    shape = values.shape
+    if values.ndim == 1:
+        row = size == 1 and values.size == columns
+        values = values[None, :] if row else values[:, None]
+    if values.ndim == 2 and values.shape[0] in (1, size) and values.shape[1] in (1, columns):
+        return np.broadcast_to(values, (size, columns)).astype(float)
+    if values.ndim == 0:
+        return np.full((size, columns), float(values))
+    raise InputError(
+        f"{what} has the shape {shape}; give a number, {size} numbers, or "
+        f"{size} rows and {columns} columns, one for each time"
+    )
+
+
+def spread(guess: Guess, size: int, fractions: Array, what: str) -> Array:
+    """Return a guess at each fraction of the horizon, one column for each."""
+    if callable(guess):
+        guess = np.stack([column(guess(float(s)), size, what) for s in fractions], axis=1)
+    return matrix(guess, size, fractions.size, what)
+
+
+def known(name: str, names: Mapping[str, Any], kind: str) -> Any:
+    """Return what has the name.
+
+    Raises:
+        InputError: where nothing has; the message says which name is near.
+    """
+    try:
+        return names[name]
+    except (KeyError, TypeError):
+        raise InputError(f"there is no {kind} {name!r}{suggest(str(name), names)}") from None

@@ -1,0 +1,155 @@
+"""The numbers of one solve: initial state, parameters, references, the point to begin at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.control.laying import Laid
+from casadi_hybrid.control.program import Program
+from casadi_hybrid.control.signals import Array, known, matrix, spread
+from casadi_hybrid.control.solution import Solution
+from casadi_hybrid.control.statement import Statement
+
+
+def start_values(
+    ocp: Statement,
+    laid: Laid,
+    x0: Any,
+    time: float,
+    guess: Any,
+    parameters: Mapping[str, Any],
+) -> Program:
+    """Return the program with these numbers; see :meth:`OptimalControl.numbers`."""
+    program = laid.program
+    values = _parameters(ocp, parameters, float(time), program)
+    values["time"] = float(time)
+    initial = {
+        name: program.parameters[f"initial {name}"].read(program.p)[:, 0] for name in ocp.fixed
+    }
+    if x0 is not None:
+        initial |= _initial(ocp, x0)
+    values |= {f"initial {name}": value for name, value in initial.items()}
+    program = program.with_parameters(values)
+    if isinstance(guess, Solution):
+        if guess.x.size != program.n:
+            raise InputError(
+                f"guess is a solution of {guess.x.size} unknowns; {ocp.name} has {program.n}"
+            )
+        return program.with_x0(guess.x)
+    return program.with_start(_guess(ocp, program, initial, guess))
+
+
+def _initial(ocp: Statement, x0: Any) -> dict[str, Array]:
+    states = ocp.model.signals["state"]
+    if not isinstance(x0, Mapping):
+        full = ocp.model.vector("state", x0, "x0")
+        places = ocp.model.places("state")
+        return {name: full[places[name]] for name in ocp.fixed}
+    for name in x0:
+        known(name, states, "state")
+        if name not in ocp.fixed:
+            raise InputError(
+                f"x0 has {name!r}, which {ocp.name} leaves free at the start; name it in initial(…)"
+            )
+    return {
+        name: matrix(value, states[name].size, 1, f"x0[{name!r}]")[:, 0]
+        for name, value in x0.items()
+    }
+
+
+def _parameters(
+    ocp: Statement, given: Mapping[str, Any], time: float, program: Program
+) -> dict[str, Any]:
+    """The values by block; functions of time at the grid points, also those that were declared."""
+    signals = {**ocp.model.signals["parameter"], **ocp.signals}
+    declared = {**ocp.model.values, **ocp.values}
+    values = {}
+    times = time + ocp.length * ocp.fractions
+    for name, signal in signals.items():
+        if signal.varying and callable(declared[name]) and name not in given:
+            values[name] = spread(declared[name], signal.size, times, f"value of {name!r}")
+    for name, value in given.items():
+        signal = known(name, signals, "parameter")
+        if name in ocp.freed:
+            raise InputError(f"{name!r} is free: the solver chooses it. Give it as a guess")
+        if signal.varying:
+            values[name] = spread(value, signal.size, times, f"value of {name!r}")
+        else:
+            values[name] = matrix(value, signal.size, 1, f"value of {name!r}")
+    return values
+
+
+def _guess(
+    ocp: Statement, program: Program, initial: Mapping[str, Array], guess: Any
+) -> dict[str, Array]:
+    """Start values of the variables by block, in physical units."""
+    given = {**ocp.guesses, **dict(guess or {})}
+    fractions = ocp.fractions
+    targets = _targets(ocp, program)
+    values: dict[str, Array] = {}
+    for kind in ("state", "algebraic", "control"):
+        for name, signal in ocp.model.signals[kind].items():
+            what = f"guess of {name!r}"
+            if name in given:
+                rows = spread(given[name], signal.size, fractions, what)
+            elif kind == "state" and name in initial:
+                begin = initial[name]
+                end = targets.get(name, begin)
+                rows = begin[:, None] + np.outer(end - begin, fractions)
+            else:
+                rows = spread(signal.guess, signal.size, fractions, what)
+            values |= _on_blocks(program, name, rows, fractions, ocp)
+    for name in (*ocp.freed, "duration"):
+        if name in given and name in program.variables:
+            values[name] = given[name]
+    for name in dict(guess or {}):
+        if name not in values:
+            signals = {k: v for kind in ("state", "algebraic", "control")
+                       for k, v in ocp.model.signals[kind].items()}  # fmt: skip
+            known(name, {**signals, **ocp.freed}, "state, control or free one")
+    return values
+
+
+def _targets(ocp: Statement, program: Program) -> dict[str, Array]:
+    """The final values of states that are fixed there, as the parameters say."""
+    found: dict[str, Array] = {}
+    wanted = [c for c in ocp.constraints if c.place == "end" and c.name.startswith("final ")]
+    if not wanted:
+        return found
+    model = ocp.model
+    rows = ocp.expression_function([c.expression for c in wanted])
+    columns = [
+        program.parameters[name].read(program.p)[:, -1]
+        if name in program.parameters
+        else np.zeros(signal.size)
+        for name, signal in {**model.signals["parameter"], **ocp.signals}.items()
+    ]
+    numbers = np.concatenate([*columns, [ocp.length]])
+    zero = [np.zeros(model.size(kind)) for kind in ("state", "algebraic", "control")]
+    values = rows.call([*zero, numbers, ocp.length], False, False)
+    for constraint, value in zip(wanted, values, strict=True):
+        name = constraint.name.removeprefix("final ")
+        if name in model.signals["state"]:
+            found[name] = -np.array(value).ravel()
+    return found
+
+
+def _on_blocks(
+    program: Program, name: str, rows: Array, fractions: Array, ocp: Statement
+) -> dict[str, Array]:
+    """The rows at the columns that the blocks of a trajectory have."""
+    values = {}
+    block = program.variables.get(name)
+    if block is not None:
+        values[name] = rows[:, : block.shape[1]]
+    points = program.variables.get(f"{name} inside")
+    if points is not None:
+        inner = points.shape[1] // (fractions.size - 1)
+        taus = ocp.method.coefficients[0][:inner]  # type: ignore[attr-defined]
+        at = (fractions[:-1, None] + np.diff(fractions)[:, None] * taus).ravel()
+        values[f"{name} inside"] = np.stack([np.interp(at, fractions, row) for row in rows])
+    return values

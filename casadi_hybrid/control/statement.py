@@ -1,0 +1,257 @@
+"""What an optimal control problem says: horizon, costs, constraints, parameters, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.control.methods import Method, MultipleShooting
+from casadi_hybrid.control.model import Model
+from casadi_hybrid.control.signals import Guess, Signal, known
+from casadi_hybrid.control.steps import Free
+from casadi_hybrid.control.terms import Constraint, Cost, Soft
+
+
+class Statement:
+    """The declarations of an optimal control problem; see :class:`OptimalControl`.
+
+    Attributes:
+        model, method, name: as given.
+        length: the duration, or where a free one begins.
+        fractions: of the grid points, from 0 to 1.
+        signals, values: parameters and references of the problem by name.
+        costs, constraints: in the order of declaration.
+        fixed: states that are fixed at the start, with their numbers.
+        freed: parameters of the model that the solver chooses.
+        guesses: by name.
+        closed: whether the program exists, so that nothing may be added.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        duration: float | Free,
+        intervals: int,
+        method: Method | None = None,
+        mesh: Any = None,
+        unroll: bool = True,
+        name: str | None = None,
+    ) -> None:
+        if not isinstance(model, Model):
+            raise InputError(f"model must be a Model, got {type(model).__name__}")
+        if not isinstance(intervals, int | np.integer) or intervals < 1:
+            raise InputError(f"intervals must be a positive integer, got {intervals!r}")
+        self.model = model
+        self.name = name or model.name
+        self.free_duration = duration if isinstance(duration, Free) else None
+        if self.free_duration is None:
+            length = float(duration)  # type: ignore[arg-type]
+            if not 0.0 < length < np.inf:
+                raise InputError(f"duration must be a positive number or Free(…), got {duration!r}")
+            self.length = length
+        else:
+            self.length = self.free_duration.guess
+        self.intervals = int(intervals)
+        self.method: Method = method or MultipleShooting()
+        self.unroll = bool(unroll)
+        self.fractions = _fractions(mesh, self.intervals)
+        self.duration: Any = ca.SX.sym("duration")
+        self.signals: dict[str, Signal] = {}
+        self.values: dict[str, Any] = {}
+        self.costs: list[Cost] = []
+        self.constraints: list[Constraint] = []
+        self.fixed: dict[str, Any] = {}
+        self.freed: dict[str, Signal] = {}
+        self.guesses: dict[str, Guess] = {}
+        self._symbols: dict[str, Any] = {}
+        self.closed = False
+
+    def parameter(self, name: str, value: Any = 0.0, *, unit: str = "") -> Any:
+        """Add numbers for costs and constraints that may change between solves."""
+        values = np.asarray(value, dtype=float).ravel()
+        return self._declare(Signal.of(name, values.size, -np.inf, np.inf, 1.0, 0.0, unit), values)
+
+    def reference(self, name: str, value: Any = 0.0, size: int = 1, *, unit: str = "") -> Any:
+        """Add numbers that differ from grid point to grid point; see :meth:`Model.reference`."""
+        return self._declare(
+            Signal.of(name, size, -np.inf, np.inf, 1.0, 0.0, unit, varying=True), value
+        )
+
+    def initial(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
+        """Fix states at the start; without any, all of them.
+
+        The numbers are those of a solve without ``x0``; states left out of an argument keep them.
+        """
+        self._open()
+        values = {**(values or {}), **named}
+        states = self.model.signals["state"]
+        for name in values or states:
+            known(name, states, "state")
+            self.fixed[name] = values.get(name)
+
+    def final(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
+        """Fix states at the end, to numbers or to expressions of parameters."""
+        for name, value in {**(values or {}), **named}.items():
+            signal = known(name, self.model.signals["state"], "state")
+            difference = self.model.symbol(name) - value
+            self.at_end(f"final {name}", difference, equal=0.0, scale=signal.scale)
+
+    def minimize(
+        self, name: str, *, integral: Any = 0, sum: Any = 0, start: Any = 0, end: Any = 0
+    ) -> None:
+        """Add a cost: an integral over time, a sum over the intervals, at the start, at the end.
+
+        The sum takes each interval once, at its beginning.
+        """
+        self._open()
+        if not isinstance(name, str) or not name:
+            raise InputError(f"name must be a non-empty text, got {name!r}")
+        if any(cost.name == name for cost in self.costs):
+            raise InputError(f"{self.name} has a cost {name!r} already; give each its own name")
+        parts = {"integral": integral, "sum": sum, "start": start, "end": end}
+        parts = {key: self._expression(part, f"{key} of {name!r}") for key, part in parts.items()}
+        for key, part in parts.items():
+            if part.numel() != 1:
+                raise InputError(f"{key} of {name!r} must be a scalar, it has {part.numel()}")
+        self.costs.append(Cost(name, **parts))
+
+    def path(
+        self,
+        name: str,
+        expression: Any,
+        *,
+        lower: Any = None,
+        upper: Any = None,
+        equal: Any = None,
+        soft: Soft | float | None = None,
+        scale: Any = 1.0,
+        at: str = "points",
+    ) -> None:
+        """Add lower ≤ expression ≤ upper along the horizon; see :class:`Constraint`."""
+        self._constrain(name, "path", expression, lower, upper, equal, scale, soft, at)
+
+    def at_start(
+        self,
+        name: str,
+        expression: Any,
+        *,
+        lower: Any = None,
+        upper: Any = None,
+        equal: Any = None,
+        soft: Soft | float | None = None,
+        scale: Any = 1.0,
+    ) -> None:
+        """Add lower ≤ expression ≤ upper at the start."""
+        self._constrain(name, "start", expression, lower, upper, equal, scale, soft, "points")
+
+    def at_end(
+        self,
+        name: str,
+        expression: Any,
+        *,
+        lower: Any = None,
+        upper: Any = None,
+        equal: Any = None,
+        soft: Soft | float | None = None,
+        scale: Any = 1.0,
+    ) -> None:
+        """Add lower ≤ expression ≤ upper at the end."""
+        self._constrain(name, "end", expression, lower, upper, equal, scale, soft, "points")
+
+    def soften(self, name: str, soft: Soft | float) -> None:
+        """Make the declared limits of a state soft: they may be exceeded at a price."""
+        signal = known(name, self.model.signals["state"], "state")
+        label = f"limits of {name}"
+        self._constrain(label, "path", self.model.symbol(name), signal.lower, signal.upper,
+                        None, signal.scale, soft, "points")  # fmt: skip
+
+    def free(
+        self,
+        name: str,
+        *,
+        lower: Any = -np.inf,
+        upper: Any = np.inf,
+        scale: Any = 1.0,
+        guess: Guess = 0.0,
+    ) -> None:
+        """Let the solver choose a parameter of the model, one value for the whole horizon."""
+        self._open()
+        signal = known(name, self.model.signals["parameter"], "parameter")
+        if signal.varying:
+            raise InputError(f"{name!r} is a reference; only a parameter can be free")
+        self.freed[name] = Signal.of(name, signal.size, lower, upper, scale, guess, signal.unit)
+
+    def guess(self, values: Mapping[str, Guess] | None = None, /, **named: Guess) -> None:
+        """Say where a solve begins: numbers, a column a grid point, or a function of s in [0, 1].
+
+        By default a state with an initial value runs straight to its final one; others begin as
+        the model says.
+        """
+        for name, value in {**(values or {}), **named}.items():
+            kinds = ("state", "algebraic", "control")
+            signals = {k: v for kind in kinds for k, v in self.model.signals[kind].items()}
+            known(name, {**signals, **self.freed, "duration": None}, "state, control or free one")
+            self.guesses[name] = value
+
+    def expression_function(self, expressions: list[Any], name: str = "expression") -> ca.Function:
+        """Return the function (x, z, u, p, t) of expressions; p: model's, own, duration."""
+        own = [self._symbols[name] for name in self.signals]
+        x, z, u, p, t = self.model.arguments
+        p = ca.vertcat(p, *own, self.duration)
+        return ca.Function(name, [x, z, u, p, t], expressions)
+
+    def _constrain(self, name: str, place: str, expression: Any, *rest: Any) -> None:
+        self._open()
+        if not isinstance(name, str) or not name:
+            raise InputError(f"name must be a non-empty text, got {name!r}")
+        if any(constraint.name == name for constraint in self.constraints):
+            raise InputError(f"{self.name} has a constraint {name!r} already; name each its own")
+        expression = ca.vec(self._expression(expression, repr(name)))
+        self.constraints.append(Constraint.of(name, place, expression, *rest))
+
+    def _declare(self, signal: Signal, value: Any) -> Any:
+        self._open()
+        taken = [*self._symbols, *self.model.places("parameter"), "x0", "time", "guess"]
+        if signal.name in taken:
+            raise InputError(f"{self.name} has {signal.name!r} already; give each its own name")
+        self.signals[signal.name] = signal
+        self.values[signal.name] = value
+        self._symbols[signal.name] = ca.SX.sym(signal.name, signal.size)
+        return self._symbols[signal.name]
+
+    def _expression(self, value: Any, what: str) -> Any:
+        try:
+            value = ca.SX(value)
+        except (NotImplementedError, TypeError):
+            raise InputError(
+                f"{what} must be an expression of the model's symbols, got {type(value).__name__}"
+            ) from None
+        arguments = [*self.model.arguments, *self._symbols.values(), self.duration]
+        strange = ca.Function("f", arguments, [value], {"allow_free": True}).get_free()
+        if strange:
+            raise InputError(
+                f"{what} has {strange[0].name()!r}, which {self.name} does not know; "
+                "declare it in the model, or by parameter(…) or reference(…)"
+            )
+        return value
+
+    def _open(self) -> None:
+        if self.closed:
+            raise InputError(f"{self.name} is closed: its program exists. State all before that")
+
+
+def _fractions(mesh: Any, intervals: int) -> Any:
+    if mesh is None:
+        return np.linspace(0.0, 1.0, intervals + 1)
+    fractions = np.asarray(mesh, dtype=float).ravel()
+    ordered = fractions.size == intervals + 1 and bool((np.diff(fractions) > 0).all())
+    if not ordered or fractions[0] != 0.0 or fractions[-1] != 1.0:
+        raise InputError(
+            f"mesh must be {intervals + 1} increasing numbers from 0 to 1, one more than intervals"
+        )
+    return fractions

@@ -1,0 +1,129 @@
+"""What an optimal control problem is made of besides its model: costs, constraints, durations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.control.signals import Array, column
+
+PLACES = ("start", "path", "end")
+AT = ("points", "ends", "inside")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """A named cost: ∫ integral dt + Σ_{k<N} sum(k) + start(0) + end(N).
+
+    Attributes:
+        name: of it.
+        integral, sum, start, end: scalar expressions.
+    """
+
+    name: str
+    integral: Any = 0
+    sum: Any = 0
+    start: Any = 0
+    end: Any = 0
+
+
+@dataclass(frozen=True)
+class Soft:
+    """What a violation s ≥ 0 of a limit costs: linear·s + quadratic·s², one s an entry and time.
+
+    Where ``linear`` is above the multipliers that the hard limit would have, the limit holds
+    whenever it can.
+
+    Attributes:
+        linear, quadratic: weights.
+        most: the largest violation.
+
+    Source: E. C. Kerrigan, J. M. Maciejowski, "Soft constraints and exact penalty functions in
+    model predictive control", UKACC Control 2000.
+    """
+
+    linear: float = 0.0
+    quadratic: float = 0.0
+    most: float = np.inf
+
+    def __post_init__(self) -> None:
+        if not (self.linear >= 0 and self.quadratic >= 0 and self.linear + self.quadratic > 0):
+            raise InputError(
+                "a soft limit takes weights linear >= 0 and quadratic >= 0, not both 0; got "
+                f"{self.linear!r} and {self.quadratic!r}"
+            )
+        if not self.most > 0:
+            raise InputError(f"most must be a positive number, got {self.most!r}")
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """lower ≤ expression ≤ upper at the start, at the end or along the path.
+
+    Attributes:
+        name: of it.
+        place: ``start``, ``path`` or ``end``.
+        expression: a column.
+        lower, upper, scale: one an entry.
+        soft: the price of a violation; None for a hard limit.
+        at: of a path: at all grid ``points`` 0 … N, at both ``ends`` of each interval (with the
+            control that is held on it), or also ``inside``, at the points of a collocation.
+    """
+
+    name: str
+    place: str
+    expression: Any
+    lower: Array
+    upper: Array
+    scale: Array
+    soft: Soft | None = None
+    at: str = "points"
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        place: str,
+        expression: Any,
+        lower: Any,
+        upper: Any,
+        equal: Any,
+        scale: Any,
+        soft: Any,
+        at: str,
+    ) -> Constraint:
+        """Check the numbers and spread them over the entries.
+
+        Raises:
+            InputError: for what does not fit, by the name of the constraint.
+        """
+        size = int(expression.numel())
+        if equal is not None:
+            if lower is not None or upper is not None:
+                raise InputError(f"{name!r} has equal and a limit; give one or the other")
+            lower = upper = equal
+        elif lower is None and upper is None:
+            raise InputError(f"{name!r} has no limit; give lower, upper or equal")
+        least = column(-np.inf if lower is None else lower, size, f"lower of {name!r}")
+        most = column(np.inf if upper is None else upper, size, f"upper of {name!r}")
+        if (least > most).any():
+            at_entry = int(np.argmax(least > most))
+            raise InputError(
+                f"lower of {name!r} is {least[at_entry]:g}, above its upper, {most[at_entry]:g}"
+            )
+        typical = column(scale, size, f"scale of {name!r}")
+        if not (np.isfinite(typical) & (typical > 0)).all():
+            raise InputError(f"scale of {name!r} must be positive numbers, got {scale!r}")
+        if at not in AT:
+            raise InputError(f"at of {name!r} must be one of {', '.join(AT)}, got {at!r}")
+        if soft is not None and not isinstance(soft, Soft):
+            try:
+                soft = Soft(linear=float(soft))
+            except (TypeError, ValueError):
+                raise InputError(
+                    f"soft of {name!r} must be a Soft(…) or a linear weight, got {soft!r}"
+                ) from None
+        return cls(name, place, expression, least, most, typical, soft, at)
