@@ -116,7 +116,7 @@ def test_equal_scenarios_have_the_nominal_answer() -> None:
     found = Scenarios(steered(), {"a": {}, "b": {"k": 1.0}}, weights=[1, 3]).solve(x0=0.0)
     assert found.objective == pytest.approx(alone.objective, rel=1e-6)
     for part in found.parts.values():
-        np.testing.assert_allclose(part["u"], alone["u"], atol=1e-6)
+        np.testing.assert_allclose(part["u"], alone["u"], atol=1e-4)
 
 
 def test_scenarios_against_a_program_written_by_hand() -> None:
