@@ -1,0 +1,1 @@
+"""Control as a control engineer writes it."""
