@@ -13,8 +13,8 @@ ROOT = Path(casadi_hybrid.__file__).parent
 ROOMS = (
     "basics", "kernel", "problem", "point", "law", "rules", "iterations", "stopping", "course",
     "loop", "standard_form", "barrier", "answer", "explain", "result", "call", "engine",
-    "equations", "attempts", "methods", "solver", "verify", "casadi_api", "plotting", "paper",
-    "claims", "study", "doctor", "benchmark", "embedded", "cli",
+    "equations", "attempts", "methods", "solver", "verify", "casadi_api", "control", "plotting",
+    "paper", "claims", "study", "doctor", "benchmark", "embedded", "cli",
 )  # fmt: skip
 LARGEST = 16
 

@@ -72,7 +72,8 @@ class IntegralFeedback:
         The inputs in ker B are held where they started, so they are no part of the rate.
         """
         E, one = self.geometry.lift, np.eye(len(sensitivity))
-        return ClosedLoop(one - self.gain * sensitivity @ E, -self.gain * one, E, sensitivity)
+        moved = self.geometry.moved(sensitivity)
+        return ClosedLoop(one - self.gain * sensitivity @ E, -self.gain * one, moved, E)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +120,8 @@ class FilteredIntegralFeedback:
         seen = taken @ sensitivity @ E
         A = np.block([[one - self.gain * seen, -self.gain * kept], [seen, kept]])
         G = np.vstack((-self.gain * taken, taken))
-        return ClosedLoop(A, G, np.hstack((E, np.zeros_like(E))), sensitivity)
+        F = np.vstack((self.geometry.moved(sensitivity), np.zeros_like(one)))
+        return ClosedLoop(A, G, F, np.hstack((E, np.zeros_like(E))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,4 +209,4 @@ class GradientFeedback:
         of = self.geometry
         G = -self.gain * of.least_norm
         A = np.eye(len(of.H)) + G @ sensitivity - self.step * of.kernel @ of.kernel.T @ of.H
-        return ClosedLoop(A, G, np.eye(len(A)), sensitivity)
+        return ClosedLoop(A, G, of.lift @ of.moved(sensitivity), np.eye(len(A)))

@@ -1,9 +1,10 @@
 r"""A feedback law around a plant, linearized: its rate, and the covariance that noise leaves.
 
 With the plant's sensitivity B and measurements ĥ_t = h(u_t) + ε_t, cov ε_t = R, every law of this
-room is z_{t+1} = A z_t + G ε_t near its fixed point u*, with u_t − u* = U z_t. Its rate is the
-spectral radius of A, and the stationary covariance Σ of z solves the discrete Lyapunov equation
-Σ = AΣAᵀ + GRGᵀ; that of the inputs is UΣUᵀ.
+room is z_{t+1} = A z_t + G ε_t near its fixed point u*, with u_t − u* = U z_t. A disturbance that
+adds w_t to h after step t, cov w_t = W, moves the fixed point: z_{t+1} = A z_t + G ε_t + F w_t. The
+rate is the spectral radius of A, and the stationary covariance Σ of z solves the discrete Lyapunov
+equation Σ = AΣAᵀ + GRGᵀ + FWFᵀ; that of the inputs is UΣUᵀ, that of h is BUΣUᵀBᵀ.
 """
 
 from __future__ import annotations
@@ -21,17 +22,16 @@ from casadi_hybrid.control.feedback.geometry import covariance
 
 @dataclass(frozen=True, eq=False)
 class ClosedLoop:
-    """z_{t+1} = A z_t + G ε_t, u_t − u* = U z_t.
+    """z_{t+1} = A z_t + G ε_t + F w_t, u_t − u* = U z_t.
 
     Attributes:
-        A, G, U: k×k, k×m and n×k.
-        B: the plant's sensitivity ∂h/∂u, m×n.
+        A, G, F, U: k×k, k×m, k×m and n×k.
     """
 
     A: Matrix
     G: Matrix
+    F: Matrix
     U: Matrix
-    B: Matrix
 
     @property
     def rate(self) -> float:
@@ -45,7 +45,8 @@ class Prediction:
 
     Attributes:
         rate: spectral radius of the closed loop.
-        inputs: stationary covariance of the inputs u, n×n.
+        inputs: stationary covariance of the inputs about their fixed point, which a drift moves,
+            n×n.
         errors: stationary covariance of the true constraints h(u), m×m; the sensors' own noise is
             not in it.
     """
@@ -76,13 +77,16 @@ class FeedbackLaw(Protocol):
         ...
 
 
-def predict(law: FeedbackLaw, noise: Any, sensitivity: Any = None) -> Prediction:
+def predict(
+    law: FeedbackLaw, noise: Any, sensitivity: Any = None, *, drift: Any = 0.0
+) -> Prediction:
     """Return the rate and the stationary covariances of a law around a plant.
 
     Args:
         law: the law.
         noise: R, the covariance of the measurements of h, m×m, or m variances.
         sensitivity: ∂h/∂u of the plant at the fixed point; the law's own where it is left out.
+        drift: W, the covariance of what disturbances add to h in a step, as ``noise``; a walk.
 
     Raises:
         InputError: for arguments of a wrong shape, and when the loop is not stable: it has no
@@ -92,7 +96,7 @@ def predict(law: FeedbackLaw, noise: Any, sensitivity: Any = None) -> Prediction
     m, n = B.shape
     if sensitivity is not None:
         B = as_matrix(sensitivity, (m, n), "sensitivity")
-    R = covariance(noise, m)
+    R, W = covariance(noise, m), covariance(drift, m, "drift")
     loop = law.closed_loop(B)
     rate = loop.rate
     if not rate < 1.0:
@@ -100,7 +104,7 @@ def predict(law: FeedbackLaw, noise: Any, sensitivity: Any = None) -> Prediction
             f"the closed loop has the spectral radius {rate:.6g}, so its covariance grows without "
             "bound; design for a slower rate, or with a sensitivity nearer to the plant's"
         )
-    state = solve_discrete_lyapunov(loop.A, loop.G @ R @ loop.G.T)
+    state = solve_discrete_lyapunov(loop.A, loop.G @ R @ loop.G.T + loop.F @ W @ loop.F.T)
     inputs = loop.U @ (state + state.T) @ loop.U.T / 2
     return Prediction(rate, inputs, B @ inputs @ B.T)
 

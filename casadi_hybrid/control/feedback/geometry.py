@@ -45,7 +45,15 @@ class Geometry:
     @property
     def least_norm(self) -> Matrix:
         """B†, n×m: the lift of the least norm."""
-        return self.B.T @ np.linalg.inv(self.B @ self.B.T)
+        pinv: Matrix = self.B.T @ np.linalg.inv(self.B @ self.B.T)
+        return pinv
+
+    def moved(self, sensitivity: Matrix) -> Matrix:
+        """T, m×m: the optimal inputs move by −E T w where a plant of that sensitivity moves by w.
+
+        They stay optimal by the model: NᵀH du = 0 gives du = E y, the constraints B du + w = 0.
+        """
+        return np.asarray(np.linalg.inv(sensitivity @ self.lift), dtype=np.float64)
 
 
 def geometry(sensitivity: Any, hessian: Any) -> Geometry:
@@ -95,7 +103,7 @@ def symmetric(value: Any, size: int, name: str) -> Matrix:
 
 
 def covariance(value: Any, size: int, name: str = "noise") -> Matrix:
-    """Return a covariance: a matrix, a vector of variances, or one variance for all.
+    """Return a covariance: a matrix, ``size`` variances, or one variance for all.
 
     Raises:
         InputError: when it is not symmetric or has a negative eigenvalue.
@@ -115,5 +123,6 @@ def covariance(value: Any, size: int, name: str = "noise") -> Matrix:
 def root(cov: Matrix) -> Matrix:
     """Return L with LLᵀ = the covariance, which may be singular."""
     values, vectors = np.linalg.eigh(cov)
-    scaled: Matrix = vectors * np.sqrt(np.maximum(values, 0.0))
+    kept = np.where(values > ROUNDING * values[-1], values, 0.0)
+    scaled: Matrix = vectors * np.sqrt(kept)
     return scaled

@@ -14,6 +14,9 @@ the splits share one noise-free trajectory; two things they do not share:
 * a disturbance that moves after the start is seen by D and C_opt only;
 * where the model's sensitivity is wrong, C_aug acts on the model's and C_opt on the plant's.
 
+The noise of ĥ_0 stays in h̃ until μ has taken it up, as long as the answer to a step takes. Where
+h(u_0) is known better, from the mean of some measurements, give it as ``first``.
+
 With ``reads="sensors"`` the augmented channel reads ĥ_t too. Then every split is the same, noise
 and all: the paper's theorem "Additivity under shared oracle noise".
 """
@@ -64,6 +67,7 @@ class HybridFeedback:
         gradient: ∇f in place of that objective: takes and returns (n,), or n×k in a batch.
         model: h_m(u), (n,) to (m,), or n×k to m×k; B u where left out. Only its increments count.
         reads: what the augmented channel reads, ``"model"`` or ``"sensors"``.
+        first: h(u_0) in place of the first measurement in h̃, m numbers.
 
     Raises:
         InputError: for a wrong length, for both ``preferred`` and ``gradient``, for another word.
@@ -74,6 +78,7 @@ class HybridFeedback:
     gradient: Callable[[Vector], Vector] | None = None
     model: Callable[[Vector], Vector] | None = None
     reads: Reads = "model"
+    first: Any = None
 
     def __post_init__(self) -> None:
         one_of(self.reads, "reads", get_args(Reads))
@@ -85,6 +90,9 @@ class HybridFeedback:
         if self.preferred is not None:
             n = self.sensitivity.shape[1]
             object.__setattr__(self, "preferred", as_vector(self.preferred, n, "preferred"))
+        if self.first is not None:
+            m = len(self.sensitivity)
+            object.__setattr__(self, "first", as_vector(self.first, m, "first"))
 
     @property
     def sensitivity(self) -> Matrix:
@@ -111,15 +119,20 @@ class HybridFeedback:
         offset = state.offset
         exact = measured
         if self.reads == "model":
-            modelled: Vector = B @ u
-            if self.model is not None:
-                name, runs = "what model returned", measured.shape[1:]
-                modelled = as_columns(self.model(u), len(measured), name, runs)
-            offset = measured - modelled if offset is None else offset
+            modelled = self._modelled(u)
+            if offset is None:
+                known = measured if self.first is None else _column(self.first, u)
+                offset = known - modelled
             exact = modelled + offset
         at = Evaluation(u, np.nan, self.slope(u), exact, B, None, measured)
         law = advance(state.law, at, self.design.correction, state.law.memory)
         return HybridState(law, offset)
+
+    def _modelled(self, u: Vector) -> Vector:
+        B = self.sensitivity
+        if self.model is None:
+            return np.asarray(B @ u, dtype=np.float64)
+        return as_columns(self.model(u), len(B), "what model returned", u.shape[1:])
 
     def closed_loop(self, sensitivity: Matrix) -> ClosedLoop:
         """Return the law around a plant of the given sensitivity; z = (u − u*, π − π*).
@@ -143,7 +156,11 @@ class HybridFeedback:
             ]
         )
         G = np.vstack((-primal @ B.T @ heard, drive))
-        return ClosedLoop(A, G, np.eye(n, n + m), sensitivity)
+        # The augmented channel's h̃ at the fixed point moves with it where it is the model's.
+        E, moved = self.design.geometry.lift, self.design.geometry.moved(sensitivity)
+        kept = made.C_aug if self.reads == "model" else np.zeros((m, m))
+        F = np.vstack((E @ moved, -(E.T @ H @ E + kept) @ moved))
+        return ClosedLoop(A, G, F, np.eye(n, n + m))
 
 
 def objective_gradient(
@@ -156,6 +173,11 @@ def objective_gradient(
     if gradient is not None:
         return as_columns(gradient(u), len(u), "what gradient returned", u.shape[1:])
     if preferred is not None:
-        u = u - (preferred if u.ndim == 1 else preferred[:, None])
+        u = u - _column(preferred, u)
     slope: Vector = H @ u
     return slope
+
+
+def _column(vector: Vector, like: Vector) -> Vector:
+    """Return the vector so that it is added to every column of inputs."""
+    return vector if like.ndim == 1 else vector[:, None]

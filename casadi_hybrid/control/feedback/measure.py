@@ -20,7 +20,7 @@ class Measured:
 
     Attributes:
         mean: of the inputs, n numbers.
-        inputs: covariance of the inputs, n×n.
+        inputs: covariance of the inputs, n×n; under a drift it grows with the time.
         errors: covariance of the true constraints h(u), m×m.
         first: the inputs of the first run from t = 0 on, one row a step.
     """
@@ -37,6 +37,7 @@ def measure(
     u0: Any,
     noise: Any,
     *,
+    drift: Any = 0.0,
     steps: int = 1000,
     settle: int = 200,
     runs: int = 200,
@@ -49,6 +50,7 @@ def measure(
         plant: h(u), n×k to m×k: one column a run.
         u0: the inputs at the start of every run; its fixed point saves settling.
         noise: R, the covariance of the measurements, m×m, or m variances.
+        drift: W, the covariance of what disturbances add to h in a step, as ``noise``.
         steps: steps of each run that count.
         settle: steps before them, which do not.
         runs: number of runs, which are stepped at once.
@@ -61,14 +63,17 @@ def measure(
     m, n = law.sensitivity.shape
     total = count(settle, "settle") + count(steps, "steps", at_least=2)
     k = count(runs, "runs", at_least=1)
-    L = root(covariance(noise, m))
+    L, walk = root(covariance(noise, m)), root(covariance(drift, m, "drift"))
     draw = np.random.default_rng(seed).standard_normal
     controller = FeedbackController(law, np.tile(as_vector(u0, n, "u0")[:, None], k))
+    disturbance = np.zeros((m, k))
     inputs, errors = np.empty((total, n, k)), np.empty((total, m, k))
     for t in range(total):
         inputs[t] = controller.u
-        errors[t] = as_columns(plant(inputs[t]), m, "what plant returned", (k,))
+        errors[t] = as_columns(plant(inputs[t]), m, "what plant returned", (k,)) + disturbance
         controller.step(errors[t] + L @ draw((m, k)))
+        if walk.any():
+            disturbance += walk @ draw((m, k))
     kept = inputs[settle:].swapaxes(0, 1).reshape(n, -1)
     seen = errors[settle:].swapaxes(0, 1).reshape(m, -1)
     return Measured(
