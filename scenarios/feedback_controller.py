@@ -67,7 +67,7 @@ def hybrids(plant: Plant, rate: float = RATE) -> dict[str, FeedbackLaw]:
     """Return the law with its three splits."""
     made = design(plant.B, plant.cost, plant.noise, rate)
     return {
-        label: HybridFeedback(made.with_split(split), plant.preferred)  # type: ignore[arg-type]
+        label: HybridFeedback(made.with_split(split), plant.preferred)
         for label, split in SPLITS.items()
     }
 
@@ -207,7 +207,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     best = [optimum(plant) for plant in plants]
     for plant, (_, peer) in zip(plants, best, strict=True):
         peer.row["method"] += f", {plant.name}"
-    silent = max(np.abs(s.splits["designed split"].design.projected).max() for s in studies)  # type: ignore[attr-defined]
+    silent = max(np.abs(s.splits["designed split"].design.projected).max() for s in studies)
     rows = {r["method"]: r for r in first.rows}
     alike = [first.noisy[label] for label in ("all augmentation", "designed split")]
     factor = (rows["designed split"]["measured"] / rows["all memory"]["measured"]) ** 2

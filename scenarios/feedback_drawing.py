@@ -23,9 +23,12 @@ MARK = {"all augmentation": "o", "all memory": "s", "designed split": "x"}
 Courses = Mapping[str, np.ndarray]
 
 
-def _below(fig: Figure, ax: Axes, extra: Sequence[Any] = ()) -> None:
-    handles = [*ax.get_legend_handles_labels()[0], *extra]
-    fig.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=9, frameon=False)
+def _below(fig: Figure, ax: Axes) -> None:
+    handles = ax.get_legend_handles_labels()[0]
+    columns = 2 if len(handles) == 4 else 3
+    fig.legend(
+        handles=handles, loc="outside lower center", ncols=columns, fontsize=9, frameon=False
+    )
 
 
 def courses(plants: Sequence[Plant], clean: Sequence[Courses], noisy: Sequence[Courses]) -> Figure:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import doctest
+
 import numpy as np
 import pytest
 from scipy.linalg import solve_discrete_lyapunov
 
 from casadi_hybrid import InputError
+from casadi_hybrid.control import feedback
 from casadi_hybrid.control.feedback import (
     FeedbackController,
     FilteredIntegralFeedback,
@@ -372,3 +375,9 @@ def test_other_bad_input_is_refused_by_name():
     wide = np.array([[1.0, 0.0, 0.0]])
     with pytest.raises(InputError, match=r"rate 0\.5 is out of reach of one gradient step"):
         GradientFeedback.tuned(wide, np.diag([1.0, 1.0, 100.0]), 1.0, 0.5)
+
+
+def test_the_example_runs():
+    done = doctest.testmod(feedback)
+    assert done.attempted > 5
+    assert not done.failed

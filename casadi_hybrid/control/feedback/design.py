@@ -19,7 +19,8 @@ of the m loops of the constraints has the same poles, λ₁λ₂ = 1 − η_x(1 
 
 whose variance among all poles with |λ| ≤ ρ is least at λ₁ = λ₂ = ρ: (1 − ρ)(1 + ρ²)/(1 + ρ)³ times
 the sensor's. Half the variance of a single pole at ρ, in the limit ρ → 1. The variance leaves η_x
-free within 1 − ρ ≤ η_x ≤ 1 + ρ; the smallest is taken, which hears least of an error in ∇f.
+free within 1 − ρ ≤ η_x ≤ 1 + ρ; the smallest is taken, which hears least of an error in ∇f. (At η_x
+= 1 − ρ² the same variance would take no correction beyond C, and the split would be of no matter.)
 
 **The split.** C_opt = M(I − P_n), P_n the projector on the noisy directions, so C_opt P_n = 0 and
 the noise passes neither through the memory nor, as the augmented channel reads the model, through
