@@ -22,7 +22,6 @@ from casadi_hybrid.engine.structures import (
     AnswerData,
 )
 from casadi_hybrid.engine.workspace import Workspace
-from casadi_hybrid.point.residuals import HUGE_MULTIPLIER
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
@@ -97,8 +96,7 @@ class ColdStart:
             status, more = cold.go_on()
             rows += more
         said = space.answer
-        size = max(said.largest_x, said.largest_g)
-        if status != SOLVED or size > HUGE_MULTIPLIER * max(1.0, said.steepest):
+        if status != SOLVED or said.huge:
             self._works = self._works and near
             return None
         return ColdSolve(warm, rows, cold.last_step(), cold.state.undefined)
