@@ -6,6 +6,7 @@ by a method (:class:`MultipleShooting`, :class:`SingleShooting`, :class:`Colloca
 :class:`Solution` is read by name.
 """
 
+from casadi_hybrid.control.loop import Plant, Run, Summary, Table, monte_carlo, simulate
 from casadi_hybrid.control.methods import Collocation, MultipleShooting, SingleShooting
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.ocp import OptimalControl
@@ -21,8 +22,14 @@ __all__ = [
     "Model",
     "MultipleShooting",
     "OptimalControl",
+    "Plant",
     "Program",
+    "Run",
     "RungeKutta",
     "SingleShooting",
     "Solution",
+    "Summary",
+    "Table",
+    "monte_carlo",
+    "simulate",
 ]
