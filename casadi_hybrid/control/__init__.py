@@ -6,6 +6,7 @@ by a method (:class:`MultipleShooting`, :class:`SingleShooting`, :class:`Colloca
 :class:`Solution` is read by name.
 """
 
+from casadi_hybrid.control.estimation import MHE
 from casadi_hybrid.control.loop import Plant, Run, Summary, Table, monte_carlo, simulate
 from casadi_hybrid.control.methods import Collocation, MultipleShooting, SingleShooting
 from casadi_hybrid.control.model import Model
@@ -15,6 +16,7 @@ from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.steps import Free, Integrator, RungeKutta
 
 __all__ = [
+    "MHE",
     "Block",
     "Collocation",
     "Free",

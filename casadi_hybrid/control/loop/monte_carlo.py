@@ -191,7 +191,7 @@ def _trial(run_one: Callable[[int], Run], seed: int) -> Trial:
     nothing = float("nan")
     try:
         run = run_one(seed)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001, whatever it is belongs into the row
         text = last_line(error) if str(error).strip() else ""
         said = f"{type(error).__name__}: {text}" if text else type(error).__name__
         return Trial(seed, nothing, nothing, nothing, 0, said)
