@@ -157,7 +157,7 @@ def _linear_step(model: Model, step: Any, period: float) -> ca.Function:
 
 def _linear_sensors(model: Model, sensors: Sensors) -> ca.Function:
     """(x, z, u, p, t) → y and its derivatives by x and p, z following the model's equations."""
-    x, z, u, p, t = symbols = model.arguments
+    x, z, _, p, _ = symbols = model.arguments
     seen = sensors.function(*symbols)
     by_x, by_p = ca.jacobian(seen, x), ca.jacobian(seen, p)
     if model.size("algebraic"):

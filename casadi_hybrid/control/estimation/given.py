@@ -46,7 +46,8 @@ def unknowns(model: Model, given: Mapping[str, Any] | None) -> dict[str, Unknown
     given = dict(given or {})
     keys = [part.name for part in fields(Unknown)]
     found: dict[str, Unknown] = {}
-    for name, value in given.items():
+    for name, entry in given.items():
+        value = entry
         signal = known(name, model.signals["parameter"], "parameter")
         if signal.varying:
             raise InputError(f"free[{name!r}] is a reference; only a parameter can be free")
@@ -54,8 +55,8 @@ def unknowns(model: Model, given: Mapping[str, Any] | None) -> dict[str, Unknown
             strange = [key for key in value if key not in keys]
             if strange or "std" not in value:
                 hint = suggest(str(strange[0]), keys) if strange else ""
-                said = f"has {strange[0]!r}{hint}" if strange else "lacks 'std'"
-                raise InputError(f"free[{name!r}] {said}; it takes {', '.join(keys)}")
+                said = f"has {strange[0]!r}{hint or '.'}" if strange else "lacks 'std'."
+                raise InputError(f"free[{name!r}] {said} It takes {', '.join(keys)}")
             value = Unknown(**value)
         if not isinstance(value, Unknown):
             raise InputError(f"free[{name!r}] must be a dictionary with 'std', got {value!r}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time as clock
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from casadi_hybrid.basics.inputs import count, one_of, positive
 from casadi_hybrid.control.estimation.arrival import Filter, Gaussian
 from casadi_hybrid.control.estimation.given import deviations, stacked, unknowns
 from casadi_hybrid.control.estimation.memory import Memory
+from casadi_hybrid.control.estimation.record import Record
 from casadi_hybrid.control.estimation.window import FACTOR, MEAN, window_problem
 from casadi_hybrid.control.loop.noise import covariance, factor
 from casadi_hybrid.control.loop.plant import first_guess
@@ -26,29 +26,6 @@ from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.steps import DiscreteMap, Integrator, RungeKutta
 
 ARRIVALS = ("kalman", "fixed", "none")
-
-
-@dataclass(frozen=True)
-class Record:
-    """One step of an estimator.
-
-    Attributes:
-        time: of it.
-        success: whether the window was solved; without it the estimate is a prediction.
-        status: the solver's word.
-        iterations: of the solver.
-        seconds: of the whole step.
-        measured: number of measured numbers in the window.
-        costs: measurements, disturbance, arrival.
-    """
-
-    time: float
-    success: bool
-    status: str
-    iterations: int
-    seconds: float
-    measured: int
-    costs: Mapping[str, float] = field(repr=False)
 
 
 class MHE:

@@ -52,7 +52,7 @@ class Disturbed:
             model.size("control"),
         )  # fmt: skip
         sizes = [n, model.size("algebraic"), q, q, integrand.numel_in(3), 1, 1]
-        x, z, w, v, p, t, dt = symbols = [
+        x, z, w, _, p, t, dt = symbols = [
             kind.sym(name, size) for name, size in zip("xzwvpth", sizes, strict=True)
         ]
         held, active = p[own + nu : own + 2 * nu], p[own + 2 * nu]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.control.signals import known
+from casadi_hybrid.control.signals import Array, known
 from casadi_hybrid.plotting import DASHES, PALETTE, figure
 
+LABELS = ("true", "estimate", "measured", "applied", "limit")
+"""Order of the legend."""
 ACROSS = 4
 """With more panels than this they stand in two columns."""
 
@@ -43,24 +45,43 @@ def draw_run(run: Any, names: Sequence[str] | None, title: str) -> Any:
     return fig
 
 
+def draw_shares(columns: Mapping[str, Array], title: str) -> Any:
+    """Return the figure of a summary; see :meth:`Summary.plot`."""
+    fig, axes = figure(1, len(columns), height=2.8, sharey=True)
+    for ax, (label, values) in zip(axes[0], columns.items(), strict=True):
+        kept = np.sort(values[np.isfinite(values)])
+        # Runs without the number keep the curve below one: they are not hidden.
+        share = np.arange(1, kept.size + 1) / values.size
+        ax.step(kept, share, where="post", color=PALETTE[0], marker="o", markersize=3.0)
+        ax.set_xlabel(label)
+        ax.set_ylim(0.0, 1.05)
+        axes[0, 0].set_ylabel(f"share of {values.size} runs")
+    if title:
+        fig.suptitle(title, fontsize=10)
+    return fig
+
+
 def _panel(ax: Any, run: Any, name: str, table: Any) -> None:
     values = table.rows(name)
     several = values.shape[0] > 1
     for i, row in enumerate(values):
         tail = f" [{i}]" if several else ""
         style = {"color": PALETTE[i % len(PALETTE)], "linestyle": DASHES[i % len(DASHES)]}
+        seen = style["color"] if several else PALETTE[5]
         if table is run.controls:
             # The last step lasts until the end of the run.
             held = np.append(row, row[-1:])
+            style["color"] = PALETTE[(i + 3) % len(PALETTE)]
             ax.step(run.times[: held.size], held, where="post", label=f"applied{tail}", **style)
         else:
             ax.plot(run.times, row, label=f"true{tail}", **style)
         if name in run.measured:
             ax.plot(run.measured.times, run.measured.rows(name)[i], linestyle="none", marker=".",
-                    markersize=3.5, color=PALETTE[5], zorder=1.5, label="measured")  # fmt: skip
+                    markersize=3.5, color=seen, zorder=1.5, label="measured")  # fmt: skip
         if name in run.estimates and table is run.states:
             ax.plot(run.estimates.times, run.estimates.rows(name)[i], color=PALETTE[7],
                     linestyle=":", linewidth=1.3, label="estimate")  # fmt: skip
+    ax.ticklabel_format(axis="y", style="sci", scilimits=(-3, 4))
     limit = run.limits.get(name)
     unit = limit.unit if limit is not None else ""
     ax.set_ylabel(f"{name} ({unit})" if unit else name)
@@ -84,5 +105,7 @@ def _legend(fig: Any, axes: Any) -> None:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
     if len(found) > 1:
-        fig.legend(found.values(), found.keys(), loc="outside lower center", ncols=min(5, len(found)),
-                   fontsize=9, frameon=False)  # fmt: skip
+        order = sorted(found, key=lambda label: [label.startswith(word) for word in LABELS],
+                       reverse=True)  # fmt: skip
+        fig.legend([found[label] for label in order], order, loc="outside lower center",
+                   ncols=min(5, len(order)), fontsize=9, frameon=False)  # fmt: skip

@@ -14,7 +14,6 @@ from casadi_hybrid.basics.inputs import count
 from casadi_hybrid.basics.parallel import in_parallel
 from casadi_hybrid.control.loop.run import Run
 from casadi_hybrid.control.signals import Array, known
-from casadi_hybrid.plotting import PALETTE, figure
 
 QUANTILES = (0.05, 0.5, 0.95)
 
@@ -120,21 +119,14 @@ class Summary:
         Returns:
             A matplotlib figure.
         """
-        fig, axes = figure(1, 2, height=2.8, sharey=True)
-        for ax, name, label in zip(
-            axes[0], ("cost", "violation"), ("cost", "largest violation / scale"), strict=True
-        ):
-            values = self.column(name)
-            kept = np.sort(values[np.isfinite(values)])
-            # Runs without the number keep the curve below one: they are not hidden.
-            share = np.arange(1, kept.size + 1) / max(values.size, 1)
-            ax.step(kept, share, where="post", color=PALETTE[0], marker="o", markersize=3.0)
-            ax.set_xlabel(label)
-            ax.set_ylim(0.0, 1.05)
-        axes[0, 0].set_ylabel(f"share of {len(self.trials)} runs")
+        # matplotlib only when drawing
+        from casadi_hybrid.control.loop.drawing import draw_shares  # noqa: PLC0415
+
+        columns = {
+            "cost": self.column("cost"), "largest violation / scale": self.column("violation")
+        }  # fmt: skip
         ended = f"{len(self.errors)} of {len(self.trials)} runs came to no end"
-        fig.suptitle(title or (ended if self.errors else ""), fontsize=10)
-        return fig
+        return draw_shares(columns, title or (ended if self.errors else ""))
 
 
 def monte_carlo(

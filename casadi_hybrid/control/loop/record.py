@@ -14,6 +14,8 @@ from casadi_hybrid.control.signals import Array
 
 NOT_ASKED = "no measurement yet"
 COMPUTED = "computed"
+WITHOUT_PLAN = ("last plan", "fallback", "default")
+"""What a predictive controller calls a step whose solver found no plan to act on."""
 
 
 class Recorder:
@@ -138,4 +140,4 @@ def _status(answer: Any) -> str:
 
 
 def _succeeded(answer: Any) -> bool:
-    return bool(getattr(answer, "success", True))
+    return bool(getattr(answer, "success", _status(answer) not in WITHOUT_PLAN))

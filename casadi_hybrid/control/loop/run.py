@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.control.loop.drawing import draw_run
 from casadi_hybrid.control.loop.keeping import to_frame, unpacked, written
 from casadi_hybrid.control.loop.table import Table
 from casadi_hybrid.control.signals import Array
@@ -50,7 +49,8 @@ class Run:
             NaN at the last.
         limits: by name.
         status: what the controller said of each step; a plain function says "computed".
-        success: whether it did not call the step a failure.
+        success: whether its solver found what to act on: ``success`` of what it returned; without
+            that, a status that is none of "last plan", "fallback" and "default".
         seconds: that controller and estimator took, by step.
         steps: what the controller returned; empty in a run that was loaded.
         stopped: a sentence where the run ended early.
@@ -106,7 +106,7 @@ class Run:
 
     @property
     def failed(self) -> int:
-        """Number of steps that the controller called a failure."""
+        """Number of steps without :attr:`success`."""
         return int(np.count_nonzero(np.logical_not(self.success)))
 
     def plot(self, names: Sequence[str] | None = None, *, title: str = "") -> Any:
@@ -119,6 +119,9 @@ class Run:
         Returns:
             A matplotlib figure.
         """
+        # matplotlib only when drawing
+        from casadi_hybrid.control.loop.drawing import draw_run  # noqa: PLC0415
+
         return draw_run(self, names, title)
 
     def to_pandas(self) -> Any:

@@ -52,7 +52,7 @@ def simulate(
        over the period before (None at k = 0), and returns the state. Without an estimator the
        controller gets the last measurement that arrived; until the first arrives it is not asked;
     3. the controller computes a control, which is applied ``delay`` steps later, for one period;
-    4. the plant moves: x_{k+1} = step(x_k, u_k) + process noise.
+    4. the plant moves: x_{k+1} = step(x_k, u_k) + process noise, the control held over the period.
 
     Controller, estimator and plant are reset first where they have ``reset()``, so that a run
     depends on its arguments alone. Noise, process noise and losses have their own random numbers:
