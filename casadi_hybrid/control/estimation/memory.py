@@ -36,6 +36,7 @@ class Memory:
         self.steps = 0
         self.time = 0.0
         self._read: tuple[Array, ...] = ()
+        self._weights: dict[bytes, Array] = {}
 
     @property
     def active(self) -> int:
@@ -72,8 +73,7 @@ class Memory:
             found[name], found[held(name)] = self.before[where], after[where]
         found[ACTIVE] = (np.arange(self.N + 1) >= self.N - self.active).astype(float)[None, :]
         found[MEASURED] = np.nan_to_num(self.y)
-        weights = [self._whitening(np.isfinite(column)).ravel(order="F") for column in self.y.T]
-        found[WHITENING] = np.array(weights).T
+        found[WHITENING] = np.array([self._whitening(there) for there in np.isfinite(self.y).T]).T
         return found
 
     def keep(self, ocp: OptimalControl, x: Array, p: Array) -> None:
@@ -90,10 +90,15 @@ class Memory:
         return Place(X[:, j], z, own, self.before[:, j], after, float(T[j]), self.y[:, j])
 
     def _whitening(self, there: Any) -> Array:
-        """W with WᵀW the inverse of the covariance of what is there, and zeros for the rest."""
-        size = there.size
-        weight = np.zeros((size, size))
-        at = np.ix_(there, there)
-        if there.any():
-            weight[at] = np.linalg.inv(np.linalg.cholesky(self._noise[at]))
-        return weight
+        """W with WᵀW the inverse of the covariance of what is there, zeros for the rest; by columns.
+
+        The same few sensors are there again and again.
+        """
+        key = there.tobytes()
+        if key not in self._weights:
+            weight = np.zeros((there.size, there.size))
+            at = np.ix_(there, there)
+            if there.any():
+                weight[at] = np.linalg.inv(np.linalg.cholesky(self._noise[at]))
+            self._weights[key] = weight.ravel(order="F")
+        return self._weights[key]

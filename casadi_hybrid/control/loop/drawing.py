@@ -54,6 +54,8 @@ def draw_shares(columns: Mapping[str, Array], title: str) -> Any:
         share = np.arange(1, kept.size + 1) / values.size
         ax.step(kept, share, where="post", color=PALETTE[0], marker="o", markersize=3.0)
         ax.set_xlabel(label)
+        if kept.size and not kept.any():
+            ax.set_xlim(-0.05, 1.0)
         ax.set_ylim(0.0, 1.05)
         axes[0, 0].set_ylabel(f"share of {values.size} runs")
     if title:
