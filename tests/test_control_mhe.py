@@ -244,6 +244,23 @@ def test_algebraic_states_and_unknown_drag():
     assert abs(mhe.parameters["c"] - 0.8) < 4 * np.sqrt(mhe.covariance[1, 1])
 
 
+def test_references_run_along_with_the_window():
+    """A known inflow that changes, without process noise: the start alone is unknown."""
+    model = Model("tank")
+    level = model.state("level")
+    inflow = model.reference("inflow", lambda t: 1.0 + np.floor(t))
+    model.rates(level=inflow - level)
+    plant = Plant(model, 0.5, step=RungeKutta(2))
+    mhe = MHE(model, 0.5, 4, noise=1e-3, prior=10.0, step=RungeKutta(2))
+    run = simulate(plant, lambda time, x: [], mhe, steps=12, x0=[3.0], time=1.0)
+    # The prior, 0 with a deviation of 10, weighs 1e-8 of a measurement.
+    assert np.abs(run.estimation_error()).max() < 1e-7
+    wrong = MHE(model, 0.5, 4, noise=1e-3, prior=10.0, step=RungeKutta(2))
+    for k in range(12):
+        wrong.step(run.measured[:, k], time=run.times[k], inflow=0.0)
+    assert abs(wrong.estimate[0] - run["level"][11]) > 0.1
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

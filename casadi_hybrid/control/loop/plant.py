@@ -26,7 +26,8 @@ class Plant:
         period: between samples; of a discrete model the time that one step stands for.
         step: :class:`Integrator` or :class:`RungeKutta`; by default CVODES, IDAS where the model
             has algebraic states, and a discrete model's own step.
-        parameters: values by name that differ from the model's: numbers, or functions of time.
+        parameters: values by name that differ from the model's: numbers, or functions of time,
+            whose value at the beginning of a period holds over it.
         outputs: names of what is measured; all states by default.
 
     Raises:
