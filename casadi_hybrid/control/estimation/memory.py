@@ -90,7 +90,7 @@ class Memory:
         return Place(X[:, j], z, own, self.before[:, j], after, float(T[j]), self.y[:, j])
 
     def _whitening(self, there: Any) -> Array:
-        """W with WᵀW the inverse of the covariance of what is there, zeros for the rest; by columns.
+        """W, WᵀW being the inverse covariance of what is there, zeros for the rest, by columns.
 
         The same few sensors are there again and again.
         """
