@@ -100,7 +100,7 @@ class Evaluator:
             EvaluationError: where a number is not finite.
             OutOfTimeError: at and after the moment of :func:`evaluating_until`.
         """
-        self._in_time()
+        self.in_time()
         self.counts["first"] += 1
         fused = self._first
         began = perf_counter()
@@ -119,14 +119,15 @@ class Evaluator:
         fused = self._curvature
         if fused is None:
             raise InputError("the problem has no second derivatives")
-        self._in_time()
+        self.in_time()
         self.counts["second"] += 1
         began = perf_counter()
         data = fused(x, multipliers, self.p)
         self.seconds["second"] += perf_counter() - began
         return fused.dense(data, 0) if self.dense else Sparse(self._of_H, data)
 
-    def _in_time(self) -> None:
+    def in_time(self) -> None:
+        """Raise OutOfTimeError at and after the moment of :func:`evaluating_until`."""
         if time.perf_counter() >= self._until:
             raise OutOfTimeError
 

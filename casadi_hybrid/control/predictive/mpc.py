@@ -22,7 +22,7 @@ from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.terms import Soft
 
 Fallback = Callable[[Array, float], Any]
-_FIRST_RESERVE, _MOST_RESERVE, _FADING = 0.02, 0.25, 0.9
+_FIRST_RESERVE, _MOST_RESERVE, _FADING = 0.05, 0.25, 0.98
 
 
 class MPC:

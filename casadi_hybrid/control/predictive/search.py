@@ -144,7 +144,7 @@ class Search:
             return Found(infeasible=infeasible, reason=f"{reason}; its point is not finite",
                          told=told)  # fmt: skip
         plan = Plan(self.ocp, program, x, np.array(result.lam_x), np.array(result.lam_g), time)
-        usable = result.success
+        usable = False
         if clock.perf_counter() < until:
             try:
                 g = self._check.rows(program, x)
@@ -157,8 +157,9 @@ class Search:
             if not usable:
                 said = f"its point violates the problem by {violation:.1e}"
                 reason = f"{reason}; {said}" if reason else said
-        elif not usable:
-            reason += "; no time was left to check its point"
+        else:
+            late = "no time was left to check its point"
+            reason = f"{reason}; {late}" if reason else late
         return Found(
             plan,
             usable,
