@@ -125,7 +125,8 @@ def test_multipliers_of_rows_between_the_grid_points_move_by_whole_intervals():
 
 def test_a_free_duration_becomes_shorter_by_the_time_that_has_gone_by():
     model = Model("double integrator")
-    x, v = model.state("x"), model.state("v")
+    model.state("x")
+    v = model.state("v")
     model.rates(x=v, v=model.control("force", lower=-1, upper=1))
     ocp = OptimalControl(model, duration=Free(2.0), intervals=20)
     ocp.initial()
@@ -219,7 +220,7 @@ class Watched(ca.Callback):
 
     def get_jacobian(self, name, inames, onames, options):
         x, y = ca.SX.sym("x"), ca.SX.sym("y")
-        return ca.Function(name, [x, y], [ca.SX(1, 1)], inames, onames)
+        return ca.Function(name, [x, y], [ca.SX.zeros(1, 1)], inames, onames)
 
 
 def watched(act, intervals=6):
@@ -282,7 +283,8 @@ def test_the_loop_survives_a_solver_that_fails_and_says_so():
 
 def violation(ocp, step, x, *, limit):
     """By how much a plan of the cart violates its model, limits and start."""
-    check = ca.Function("rows", [ocp.program.nlp["x"], ocp.program.nlp["p"]], [ocp.program.nlp["g"]])
+    nlp = ocp.program.nlp
+    check = ca.Function("rows", [nlp["x"], nlp["p"]], [nlp["g"]])
     plan = step.plan
     g = check(plan.x, plan.program.p).full().ravel()
     rows = np.concatenate((plan.program.lbg - g, g - plan.program.ubg))
@@ -355,7 +357,7 @@ def test_a_problem_without_a_feasible_point_names_the_constraint_that_gives_way(
 
 
 def test_first_aid_can_be_refused():
-    step = MPC(cart(limit=0.8), soften=None).step([0.9, -1.1])
+    step = MPC(cart(limit=0.8), soften=None, deadline=60.0).step([0.9, -1.1])
     assert step.status == "default"
     assert step.violated == {}
 
@@ -385,7 +387,7 @@ def test_every_step_leaves_a_record():
     assert told["objective"][0] == pytest.approx(made[0].plan.objective, rel=1e-6)
     assert "v" in told["active_names"][1]
     assert told["active"][1] >= 1
-    assert {word for word in told["engine"][:5]} <= {"c", "python"}
+    assert set(told["engine"][:5]) <= {"c", "python"}
     assert all(told["kernel"][:5])
     lines = mpc.table().splitlines()
     assert len(lines) == 7
@@ -410,7 +412,7 @@ def test_what_does_not_fit_is_refused_before_any_work(given, said):
     mpc = MPC(cart())
     with pytest.raises(InputError, match=said):
         mpc.step(*given)
-    with pytest.raises(InputError, match="'gaol'.*goal"):
+    with pytest.raises(InputError, match=r"'gaol'.*goal"):
         mpc.step([1.0, 0.0], gaol=1.0)
     with pytest.raises(InputError, match="goal"):
         mpc.step([1.0, 0.0], goal=[1.0, 2.0])

@@ -20,11 +20,11 @@ from casadi_hybrid.control.steps import Free, Integrator, RungeKutta
 from casadi_hybrid.control.terms import Soft
 
 __all__ = [
+    "MPC",
     "Block",
     "Collocation",
     "Free",
     "Integrator",
-    "MPC",
     "Model",
     "MultipleShooting",
     "OptimalControl",
