@@ -52,7 +52,7 @@ class Stall(ca.Callback):
         ca.Callback.__init__(self)
         self.generator, self.longest, self.quiet = generator, longest, True
         self.slept, self.most, self.began = 0.0, 0.0, 0.0
-        self.construct("stall", {})
+        self.construct("stall", {"is_diff_in": [False]})
 
     def eval(self, arguments: Any) -> list[ca.DM]:
         """Sleep at random."""
@@ -65,15 +65,6 @@ class Stall(ca.Callback):
             spent = time.perf_counter() - began
             self.slept, self.most = self.slept + spent, max(self.most, spent)
         return [ca.DM(1.0)]
-
-    def has_jacobian(self) -> bool:
-        """It has one: zero."""
-        return True
-
-    def get_jacobian(self, name: str, inames: Any, onames: Any, options: Any) -> ca.Function:
-        """Zero."""
-        x, y = ca.SX.sym("x"), ca.SX.sym("y")
-        return ca.Function(name, [x, y], [ca.SX.zeros(1, 1)], inames, onames)
 
 
 class Breaking:

@@ -209,18 +209,11 @@ class Watched(ca.Callback):
     def __init__(self, act):
         ca.Callback.__init__(self)
         self.act = act
-        self.construct("watched", {})
+        self.construct("watched", {"is_diff_in": [False]})
 
     def eval(self, arguments):
         self.act()
         return [ca.DM(1.0)]
-
-    def has_jacobian(self):
-        return True
-
-    def get_jacobian(self, name, inames, onames, options):
-        x, y = ca.SX.sym("x"), ca.SX.sym("y")
-        return ca.Function(name, [x, y], [ca.SX.zeros(1, 1)], inames, onames)
 
 
 def watched(act, intervals=6):
