@@ -66,6 +66,15 @@ class Stall(ca.Callback):
             self.slept, self.most = self.slept + spent, max(self.most, spent)
         return [ca.DM(1.0)]
 
+    def has_jacobian(self) -> bool:
+        """The solver asks for it; as nothing is differentiated it is never called."""
+        return True
+
+    def get_jacobian(self, name: str, inames: Any, onames: Any, options: Any) -> ca.Function:
+        """Zero."""
+        x, y = ca.SX.sym("x"), ca.SX.sym("y")
+        return ca.Function(name, [x, y], [ca.SX.zeros(1, 1)], inames, onames)
+
 
 class Breaking:
     """A solver that fails in some of its calls."""

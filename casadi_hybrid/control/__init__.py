@@ -7,8 +7,10 @@ by a method (:class:`MultipleShooting`, :class:`SingleShooting`, :class:`Colloca
 :class:`Scenarios` side by side.
 """
 
+from casadi_hybrid.control.estimation import MHE
 from casadi_hybrid.control.joint.phases import Phases
 from casadi_hybrid.control.joint.scenarios import Scenarios, branches
+from casadi_hybrid.control.loop import Plant, Run, Summary, Table, monte_carlo, simulate
 from casadi_hybrid.control.methods import Collocation, MultipleShooting, SingleShooting
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.ocp import OptimalControl
@@ -20,6 +22,7 @@ from casadi_hybrid.control.steps import Free, Integrator, RungeKutta
 from casadi_hybrid.control.terms import Soft
 
 __all__ = [
+    "MHE",
     "MPC",
     "Block",
     "Collocation",
@@ -29,13 +32,19 @@ __all__ = [
     "MultipleShooting",
     "OptimalControl",
     "Phases",
+    "Plant",
     "Program",
     "Record",
+    "Run",
     "RungeKutta",
     "Scenarios",
     "SingleShooting",
     "Soft",
     "Solution",
     "Step",
+    "Summary",
+    "Table",
     "branches",
+    "monte_carlo",
+    "simulate",
 ]
