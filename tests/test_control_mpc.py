@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 
 from casadi_hybrid import InputError
-from casadi_hybrid.control import MPC, Collocation, Free, Model, OptimalControl, SingleShooting
+from casadi_hybrid.control import (
+    MPC,
+    Collocation,
+    Free,
+    Model,
+    OptimalControl,
+    Plant,
+    SingleShooting,
+    simulate,
+)
 
 DT = 0.1
 
@@ -433,6 +442,18 @@ def test_what_does_not_fit_is_refused_before_any_work(given, said):
 def test_settings_that_do_not_fit_are_refused_by_name(given, said):
     with pytest.raises(InputError, match=said):
         MPC(cart(), **given)
+
+
+def test_it_is_a_controller_of_the_closed_loop():
+    ocp = cart()
+    mpc = MPC(ocp, deadline=60.0)
+    prepared = mpc.prepare([1.0, 0.0])
+    run = simulate(Plant(ocp.model, period=DT), mpc, steps=8, x0=[1.0, 0.0])
+    assert [record.status for record in mpc.records] == 8 * ["solved"]
+    assert all(record.warm for record in mpc.records)  # what was prepared stays
+    assert run["force"][:8] == pytest.approx(prepared["force"][:8], abs=0.1)
+    mpc.reset()
+    assert mpc.records == []
 
 
 def test_a_problem_has_to_fix_all_states_at_the_start():

@@ -131,6 +131,7 @@ class MPC:
         self._places = ocp.model.places("control")
         self._search = Search(ocp, tolerance)
         self._aid: Search | None = None
+        self._prepared = Found()
         if deadline is not None and self._soft is not None:
             self._first_aid()  # made now: later there is no time for it
         self.reset()
@@ -141,11 +142,15 @@ class MPC:
         return list(self._places)
 
     def reset(self) -> None:
-        """Forget plans, times and records; the next step begins as the first."""
+        """Forget plans, times and records; the next step begins as the first.
+
+        What :meth:`prepare` has found stays.
+        """
         self.records = []
         self._plan: Plan | None = None
         self._stats: Mapping[str, Any] = {}
         self._latest: Plan | None = None
+        self._keep(self._prepared)
         self._time: float | None = None
         self._reserve = _LEAST_RESERVE * (self.deadline or 0.0)
 
@@ -163,6 +168,7 @@ class MPC:
         if flaw:
             raise InputError(f"{flaw}; prepare(…) needs a state")
         found = self._search.run(program, state, at, parameters, None)
+        self._prepared = found
         self._keep(found)
         if self._aid is not None:  # what it makes at its first solve is there then
             numbers = self._aid.numbers(state, at, parameters)
