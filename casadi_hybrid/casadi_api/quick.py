@@ -16,13 +16,14 @@ import numpy as np
 from casadi_hybrid.answer import altered
 from casadi_hybrid.attempts.at_once import ColdSolve, ColdStart
 from casadi_hybrid.attempts.solved import observe, warm_result
+from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.casadi_api.graphs.function import default_of
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.stats import casadi_stats
 from casadi_hybrid.course.record import Watch
 from casadi_hybrid.engine.building.compiler import BuildError
-from casadi_hybrid.engine.external import External
+from casadi_hybrid.engine.external import OUTPUTS_OF_CASADI, External
 from casadi_hybrid.engine.solved import Solved
 from casadi_hybrid.engine.structures import COLD, NO_SET, NOT_NEARER, OTHER_PATTERN, SOLVED
 from casadi_hybrid.engine.warm import Engine, engine_of
@@ -101,7 +102,7 @@ class Quick:
                 :data:`~casadi_hybrid.engine.workspace.INPUTS`, None for what is left out.
             sides: the working set to try first, None for that of the multipliers.
         """
-        for space in self._engine.spaces:
+        for space in self._engine.spaces or self._first(given):
             external = self._external(space)
             if external is None:
                 return None
@@ -120,10 +121,22 @@ class Quick:
                     self._problem, self._options, inputs, space.places_in, found, space.called,
                     cold,
                 )  # fmt: skip
-                return outputs, run
+                return {name: outputs[name] for name in OUTPUTS_OF_CASADI}, run
             if outputs is None or external.status != OTHER_PATTERN:
                 return None
         return None  # nothing was solved yet under bounds of these kinds
+
+    def _first(self, given: tuple[Any, ...]) -> list[Workspace]:
+        """The workspace for the bounds of a first solve; none where an argument is wrong.
+
+        With what is made for it here the second solve, which may be the first in a loop, finds all
+        there.
+        """
+        named = {name: value for name, value in zip(INPUTS, given, strict=True)}
+        try:
+            return [self._engine.prepare(self._problem.numbers(**named).bounds)]
+        except InputError:  # the ordinary way says which
+            return []
 
     def _call(
         self, space: Workspace, external: External, given: tuple[Any, ...]
