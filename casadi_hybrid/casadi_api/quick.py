@@ -132,7 +132,7 @@ class Quick:
         With what is made for it here the second solve, which may be the first in a loop, finds all
         there.
         """
-        named = {name: value for name, value in zip(INPUTS, given, strict=True)}
+        named = dict(zip(INPUTS, given, strict=True))
         try:
             return [self._engine.prepare(self._problem.numbers(**named).bounds)]
         except InputError:  # the ordinary way says which
