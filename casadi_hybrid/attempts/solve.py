@@ -139,7 +139,8 @@ def solve_problem(
             set is tried first by Newton steps from x0 (the hot mode); where that does not solve,
             the barrier iteration starts from x0 and these multipliers, with a small ν where they
             nearly solve the problem; where that does not, the cold solve runs. That begins with
-            composite steps where there are equations alone (:mod:`casadi_hybrid.barrier.composite`).
+            composite steps where there are equations alone
+            (:mod:`casadi_hybrid.barrier.composite`).
         watch: what records the iterates, where nobody else looks at them: then attempts run on the
             engine in C as far as it takes them.
         observers: called with the progress, whose ``at`` is a
