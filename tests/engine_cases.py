@@ -228,6 +228,7 @@ class FormData(ct.Structure):
             "has_upper",
         )),
         ("bounds", WHOLE), ("relaxation", NUMBER), ("unscaled", WHOLE),
+        ("plain", WHOLE),
     ]  # fmt: skip
 
 
