@@ -143,7 +143,8 @@ class Quick:
             if external.status != OTHER_SHAPE:
                 return outputs
             external.fetches = False  # who gives one of another shape will do so again
-        handed = {name: value for name, value in zip(INPUTS, given) if type(value) is ca.DM}
+        pairs = zip(INPUTS, given, strict=True)
+        handed = {name: value for name, value in pairs if type(value) is ca.DM}
         external.there[:] = [name not in handed for name in INPUTS]
         try:
             outputs = external.function.call(handed)

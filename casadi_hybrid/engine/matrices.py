@@ -1,4 +1,4 @@
-"""Where the numbers of a ``ca.DM`` lie in memory, so that C can read them without CasADi's copies."""
+"""Where the numbers of a ``ca.DM`` lie in memory, for C to read them without CasADi's copies."""
 
 from __future__ import annotations
 
@@ -46,4 +46,4 @@ def _is_read(matrix: ca.DM) -> bool:
     if data.begin is None or data.end != data.begin + count * _NUMBER or data.room < data.end:
         return False
     found = (ct.c_double * count).from_address(data.begin)
-    return list(found) == matrix.nonzeros()
+    return bool(list(found) == matrix.nonzeros())
