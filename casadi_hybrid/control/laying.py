@@ -225,7 +225,7 @@ def _where(horizon: Horizon, constraint: Constraint) -> list[tuple[str, list[Any
     if constraint.at == "ends":
         return [(" at begin", begins, h.stages()), (" at end", ends, h.stages())]
     places = [("", points, h.stages(points=True))]
-    if h.inside is not None:
+    if h.inside is not None and h.inside[0].size:
         taus, X, Z = h.inside
         count = taus.size // N
         times = [column[:, np.repeat(np.arange(N), count).tolist()]

@@ -186,7 +186,7 @@ class Collocation:
                 horizon.name("equations"), ca.reshape(equations, nz, N * degree), stages,
                 stride=degree,
             )  # fmt: skip
-        if inner:
+        if inner or nz:
             horizon.inside = (np.tile(taus[:inner], N), X, Z)
         return ca.sum2(integrals)
 
