@@ -10,6 +10,9 @@ from casadi_hybrid.control.methods import Collocation, MultipleShooting, SingleS
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.ocp import OptimalControl
 from casadi_hybrid.control.program import Block, Program
+from casadi_hybrid.control.reading.dense import Samples
+from casadi_hybrid.control.reading.storing import Saved
+from casadi_hybrid.control.refining import Refined, refine
 from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.steps import Free, Integrator, RungeKutta
 
@@ -22,7 +25,11 @@ __all__ = [
     "MultipleShooting",
     "OptimalControl",
     "Program",
+    "Refined",
     "RungeKutta",
+    "Samples",
+    "Saved",
     "SingleShooting",
     "Solution",
+    "refine",
 ]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 import casadi as ca
 import numpy as np
@@ -198,6 +199,38 @@ class Statement:
             known(name, {**signals, **self.freed, "duration": None}, "state, control or free one")
             self.guesses[name] = value
 
+    def on_mesh(self, fractions: Any) -> Self:
+        """Return the same problem on another mesh; this one stays as it is.
+
+        Guesses and references that have a column a grid point go along: guesses linearly between
+        the grid points, references held after them.
+
+        Args:
+            fractions: increasing, from 0 to 1, one more than there will be intervals.
+
+        Raises:
+            InputError: for fractions that are none.
+        """
+        mesh = _fractions(fractions, np.size(fractions) - 1)
+        made = copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, dict | list):
+                setattr(made, name, value.copy())
+        for name in ("laid", "solver"):  # made at the first use, for the mesh of then
+            vars(made).pop(name, None)
+        made.fractions, made.intervals, made.closed = mesh, mesh.size - 1, False
+        old = self.fractions
+        for name, signal in {**self.model.signals["parameter"], **self.signals}.items():
+            if signal.varying:
+                value = {**self.model.values, **self.values}[name]
+                made.values[name] = moved_to(value, signal.size, old, mesh, held=True)
+        for kind in ("state", "algebraic", "control"):
+            for name, signal in self.model.signals[kind].items():
+                guess = self.guesses.get(name, signal.guess)
+                if (moved := moved_to(guess, signal.size, old, mesh)) is not guess:
+                    made.guesses[name] = moved
+        return made
+
     def expression_function(self, expressions: list[Any], name: str = "expression") -> ca.Function:
         """Return the function (x, z, u, p, t) of expressions; p: model's, own, duration."""
         own = [self._symbols[name] for name in self.signals]
@@ -243,6 +276,23 @@ class Statement:
     def _open(self) -> None:
         if self.closed:
             raise InputError(f"{self.name} is closed: its program exists. State all before that")
+
+
+def moved_to(value: Any, size: int, old: Any, new: Any, *, held: bool = False) -> Any:
+    """Return numbers with a column for each fraction of a mesh on another one.
+
+    What has no such columns (a number, a column, a function) is returned as it is.
+    """
+    if callable(value) or value is None:
+        return value
+    rows = np.asarray(value, dtype=float)
+    if rows.ndim == 1 and size == 1 and rows.size == old.size:
+        rows = rows[None, :]
+    if rows.ndim != 2 or rows.shape[1] != old.size or old.size == 1:  # noqa: PLR2004
+        return value
+    if held:
+        return rows[:, np.clip(np.searchsorted(old, new, side="right") - 1, 0, old.size - 1)]
+    return np.stack([np.interp(new, old, row) for row in rows])
 
 
 def _fractions(mesh: Any, intervals: int) -> Any:
