@@ -40,7 +40,7 @@ class Statement:
         intervals: int,
         method: Method | None = None,
         mesh: Any = None,
-        unroll: bool = True,
+        unroll: bool | None = None,
         name: str | None = None,
     ) -> None:
         if not isinstance(model, Model):
@@ -51,15 +51,24 @@ class Statement:
         self.name = name or model.name
         self.free_duration = duration if isinstance(duration, Free) else None
         if self.free_duration is None:
-            length = float(duration)  # type: ignore[arg-type]
+            try:
+                length = float(duration)  # type: ignore[arg-type]
+            except (TypeError, ValueError):
+                length = np.nan
             if not 0.0 < length < np.inf:
                 raise InputError(f"duration must be a positive number or Free(…), got {duration!r}")
             self.length = length
         else:
             self.length = self.free_duration.guess
         self.intervals = int(intervals)
-        self.method: Method = method or MultipleShooting()
-        self.unroll = bool(unroll)
+        self.method: Method = MultipleShooting() if method is None else method
+        if not all(callable(getattr(self.method, call, None)) for call in ("begin", "connect")):
+            raise InputError(
+                "method must be MultipleShooting(), SingleShooting() or Collocation(), got "
+                f"{method!r}"
+            )
+        longest = getattr(self.method, "unrolled", np.inf)
+        self.unroll = bool(self.intervals <= longest if unroll is None else unroll)
         self.fractions = _fractions(mesh, self.intervals)
         self.duration: Any = ca.SX.sym("duration")
         self.signals: dict[str, Signal] = {}
@@ -249,8 +258,8 @@ class Statement:
 
     def _declare(self, signal: Signal, value: Any) -> Any:
         self._open()
-        taken = [*self._symbols, *self.model.places("parameter"), "x0", "time", "guess"]
-        if signal.name in taken:
+        of_model = (name for kind in self.model.signals.values() for name in kind)
+        if signal.name in {*self._symbols, *of_model, "x0", "time", "guess", "duration"}:
             raise InputError(f"{self.name} has {signal.name!r} already; give each its own name")
         self.signals[signal.name] = signal
         self.values[signal.name] = value
@@ -268,7 +277,7 @@ class Statement:
         strange = ca.Function("f", arguments, [value], {"allow_free": True}).get_free()
         if strange:
             raise InputError(
-                f"{what} has {strange[0].name()!r}, which {self.name} does not know; "
+                f"{what} has {strange[0]!r}, which {self.name} does not know; "
                 "declare it in the model, or by parameter(…) or reference(…)"
             )
         return value
