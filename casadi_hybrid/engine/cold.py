@@ -155,6 +155,18 @@ class Cold:
             *self.addresses.values(), known["answer"],
         )  # fmt: skip
 
+    def set(self, data: AttemptData, t0: int) -> None:
+        """Set how the next attempt starts and ends; when it pauses and its kernel stay.
+
+        Args:
+            data: of an attempt.
+            t0: the steps before it.
+        """
+        attempt = self.attempt
+        pause, dense = attempt.pause, attempt.dense
+        ct.pointer(attempt)[0] = data
+        attempt.pause, attempt.dense, attempt.t0 = pause, dense, t0
+
     def begin(self) -> int:
         """Begin the attempt that is set; PAUSED, or another status of ``hybrid.h``."""
         status: int = self._begin(*self._call)

@@ -118,7 +118,7 @@ class _Adapter:
             if self._found is None:
                 core = core_sources().files
                 files = {path.name: path.read_text("utf-8") for path in _FOLDER.glob("*.[ch]")}
-                headers = {name: core[name] for name in ("hybrid.h", "ldl.h", "constants.h")}
+                headers = {name: core[name] for name in ("hybrid.h", "ldl.h")}
                 self._found = load(Sources("hybrid_adapter", {**files, **headers}))[1]
             return self._found.path
 

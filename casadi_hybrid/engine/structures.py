@@ -17,7 +17,7 @@ pointer_of_capsule.restype, pointer_of_capsule.argtypes = c_void_p, [ct.py_objec
 SOLVED, OTHER_PATTERN, NO_SET, NOT_NEARER, DOUBT = 0, 1, 3, 4, 5
 LIMIT, LARGE, COLD, PAUSED = 7, 8, 10, 11
 
-INTERFACE = 3
+INTERFACE = 4
 """That of ``c/hybrid.h``; a library with another is not used."""
 
 
@@ -92,9 +92,9 @@ class AnswerData(ct.Structure):
             "doubts",
         )),
         *((name, c_double) for name in (
-            "in_firsts", "in_seconds", "elapsed", "moved", "reach", "largest_x", "largest_g",
-            "steepest",
+            "in_firsts", "in_seconds", "elapsed", "moved", "reach", "largest_lam",
         )),
+        ("huge", c_int),
     ]  # fmt: skip
 
 

@@ -175,10 +175,7 @@ static int follow(hot *h, double before, hybrid_residuals *residuals) {
 
 /* Whether x or the multipliers are so large that more has to be asked. */
 static int looked_at(const hybrid_answer *answer) {
-    double slope = answer->steepest > 1.0 ? answer->steepest : 1.0;
-    double size = answer->largest_x > answer->largest_g ? answer->largest_x : answer->largest_g;
-    return size > HYBRID_RESIDUALS_HUGE_MULTIPLIER * slope ||
-           !(answer->reach < HYBRID_RAYS_LARGE);
+    return answer->huge || !(answer->reach < HYBRID_RAYS_LARGE);
 }
 
 /* Copies the point to the answer, and says how far it is from the first. Returns the status. */

@@ -14,7 +14,7 @@
 #include "ldl.h"
 
 /* Raised whenever a structure or the meaning of a field changes. */
-#define HYBRID_INTERFACE_VERSION 3
+#define HYBRID_INTERFACE_VERSION 4
 
 /* How one function of the problem is evaluated: numbers in, all nonzeros of its outputs out, one
  * output after the other. Returns 0, or another number where it could not be evaluated.
@@ -121,13 +121,15 @@ typedef struct {
     int steps;      /* Newton steps */
     int firsts, seconds;
     int factors;
-    int chosen;     /* of them those whose pivots had to be chosen */
+    int chosen;     /* of them those that chosen pivots have decided, where a solution asked for
+                     * them too */
     int outside;    /* those that the caller's kernel has decided */
     int doubts;     /* those that were left in doubt */
     double in_firsts, in_seconds, elapsed; /* seconds */
     double moved;   /* largest |x - x0| from the first iterate to the last */
     double reach;   /* largest |x| of both */
-    double largest_x, largest_g, steepest; /* largest |lam_x|, |lam_g| and |gradient| at x */
+    double largest_lam; /* the largest of |lam_x| and |lam_g| */
+    int huge;           /* whether that is far more than the largest |gradient| at x asks for */
 } hybrid_answer;
 
 /* Numbers and whole numbers of memory that a solve needs. */

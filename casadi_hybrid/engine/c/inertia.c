@@ -89,7 +89,7 @@ int hybrid_factor_with_inertia(hybrid_cold *cold, hybrid_iterate *it, double lea
         int found = cold->outer ? hybrid_elastic_factor(cold, shift, epsilon)
                                 : hybrid_factor(plan, cold->W, cold->D, shift, at->A, epsilon, 0,
                                                 &cold->kernel);
-        hybrid_count(form, &cold->kernel);
+        form->answer->factors++;
         if (found == 3) found = hybrid_ask(plan, &cold->kernel);
         if (found == 0) {
             keep(it, shift, epsilon, singular, plain_epsilon);
@@ -163,7 +163,7 @@ void hybrid_least_squares(hybrid_cold *cold, const hybrid_point *at, const doubl
     }
     /* Its inertia is that of its diagonal blocks, whatever the pivots look like. */
     hybrid_factor(plan, 0, cold->D, 0.0, at->A, 1e-8, 0, &cold->kernel);
-    hybrid_count(&cold->form, &cold->kernel);
+    cold->form.answer->factors++;
     doubt = hybrid_solve(plan, cold->force, cold->zero, &cold->kernel, cold->work, y);
     if (doubt || !(hybrid_largest(plan->m, y) <= HYBRID_INERTIA_IMPLAUSIBLE))
         memset(y, 0, (size_t)plan->m * sizeof(double));

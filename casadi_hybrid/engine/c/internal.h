@@ -113,7 +113,7 @@ typedef struct {
     int chosen;             /* whether pivots were chosen */
     int asked;              /* whether the last word is the caller's: its factor solves */
     const hybrid_outside_kernel *outside; /* the caller's kernel; NULL for none */
-    int *served;            /* counts what it decides */
+    hybrid_answer *answer;  /* counts what was decided by chosen pivots, and by the caller's */
     double *factor, *room;
     int *pivots;
     double *right, *solution; /* n + m */
@@ -124,7 +124,7 @@ typedef struct {
 } hybrid_kernel;
 
 void hybrid_place_kernel(const hybrid_plan *plan, hybrid_arena *arena, hybrid_kernel *kernel);
-/* What of a solve the kernel has to know: the caller's own, and where its use is counted. */
+/* What of a solve the kernel has to know: the caller's own, and where is counted who decides. */
 void hybrid_attend(const hybrid_form *form, hybrid_kernel *kernel);
 /* Has the caller's kernel factor kernel->K; kernel->inertia says what it found. Returns 0 with m
  * negative eigenvalues, 1 with another number, 2 where it is singular, 3 where it has no answer. */
@@ -137,8 +137,6 @@ void hybrid_decompose(const hybrid_plan *plan, hybrid_kernel *kernel, double wei
 /* kernel->solution of K for kernel->right. Returns 0; where pivots had to be chosen, which says more
  * of K than the fixed order did: 1 with another inertia, 2 where it is singular; 3 in doubt. */
 int hybrid_resolve(const hybrid_plan *plan, hybrid_kernel *kernel);
-/* Counts a factorization, and whether its pivots were chosen. */
-void hybrid_count(const hybrid_form *form, const hybrid_kernel *kernel);
 /* Whether kernel->solution is accurate; `residual`: its own, relative to kernel->right. */
 int hybrid_refined(const hybrid_plan *plan, const hybrid_kernel *kernel, double residual);
 /* Factors K(shift, epsilon) with rows and columns of pinned entries those of the identity.

@@ -51,6 +51,12 @@ int hybrid_refined(const hybrid_plan *plan, const hybrid_kernel *kernel, double 
     return 1;
 }
 
+static void choose(const hybrid_plan *plan, hybrid_kernel *kernel) {
+    kernel->chosen = 1;
+    hybrid_ldl_factor(&plan->ldl, kernel->K, kernel->factor, kernel->pivots, kernel->room,
+                      &kernel->inertia);
+}
+
 void hybrid_decompose(const hybrid_plan *plan, hybrid_kernel *kernel, double weight) {
     kernel->weight = weight;
     kernel->asked = 0;
@@ -59,14 +65,13 @@ void hybrid_decompose(const hybrid_plan *plan, hybrid_kernel *kernel, double wei
         hybrid_fixed_factor(&plan->fixed, weight > 0.0 ? kernel->soft : kernel->K, kernel->factor,
                             kernel->room, &kernel->inertia);
     if (!kernel->chosen && !kernel->inertia.doubtful) return;
-    kernel->chosen = 1;
-    hybrid_ldl_factor(&plan->ldl, kernel->K, kernel->factor, kernel->pivots, kernel->room,
-                      &kernel->inertia);
+    choose(plan, kernel);
+    kernel->answer->chosen++;
 }
 
 void hybrid_attend(const hybrid_form *form, hybrid_kernel *kernel) {
     kernel->outside = form->functions->outside;
-    kernel->served = &form->answer->outside;
+    kernel->answer = form->answer;
 }
 
 int hybrid_ask(const hybrid_plan *plan, hybrid_kernel *kernel) {
@@ -76,7 +81,7 @@ int hybrid_ask(const hybrid_plan *plan, hybrid_kernel *kernel) {
     found = outside->factor(outside->self, kernel->K, &negative);
     if (negative < 0 || (found != 0 && found != 2)) return 3;
     kernel->asked = 1;
-    ++*kernel->served;
+    kernel->answer->outside++;
     kernel->inertia.singular = found == 2;
     kernel->inertia.negative = negative;
     if (found) return found;
@@ -92,10 +97,6 @@ int hybrid_ask_solution(const hybrid_plan *plan, hybrid_kernel *kernel) {
     return hybrid_all_finite(plan->n + plan->m, kernel->solution) ? 0 : 3;
 }
 
-void hybrid_count(const hybrid_form *form, const hybrid_kernel *kernel) {
-    form->answer->factors++;
-    form->answer->chosen += kernel->chosen;
-}
 
 /* Sets the entries of a step that are pinned to those of `to`, or to 0. */
 static void hold(const hybrid_plan *plan, const hybrid_kernel *kernel, const double *to,
@@ -142,11 +143,10 @@ int hybrid_resolve(const hybrid_plan *plan, hybrid_kernel *kernel) {
         int negative = kernel->inertia.negative;
         residual = refine(plan, kernel);
         if (hybrid_refined(plan, kernel, residual)) return 0;
-        kernel->chosen = 1;
-        hybrid_ldl_factor(&plan->ldl, kernel->K, kernel->factor, kernel->pivots, kernel->room,
-                          &kernel->inertia);
+        choose(plan, kernel);
+        if (kernel->inertia.doubtful && !kernel->inertia.singular) return 3;
+        kernel->answer->chosen++;
         if (kernel->inertia.singular) return 2;
-        if (kernel->inertia.doubtful) return 3;
         if (kernel->inertia.negative != negative) return 1;
     }
     residual = hybrid_ldl_solve(&plan->ldl, kernel->K, kernel->factor, kernel->pivots,
@@ -188,7 +188,6 @@ int hybrid_factor_pinned(const hybrid_plan *plan, const double *W, const double 
         *entry = pinned[i] ? 1.0 : *entry + shift;
         pins += pinned[i] != 0;
     }
-    kernel->chosen = 0; /* what is counted where nothing is factored */
     if (epsilon == 0.0 && plan->m > plan->n - pins) return 2;
     for (int i = 0; i < plan->m; i++) K[plan->K_diagonal[plan->n + i]] = -epsilon;
     if (pins) {

@@ -71,7 +71,7 @@ static int remedied(hybrid_model *model, hybrid_form *form, const hybrid_point *
             model->remedy = remedy;
             found = solve(model, form, at);
         }
-        hybrid_count(form, kernel);
+        form->answer->factors++;
         if (found == 0) return HYBRID_SOLVED;
         if (found == 3) {
             form->answer->doubts++;

@@ -110,12 +110,15 @@ double hybrid_merit(const hybrid_numbers *numbers, const hybrid_residuals *resid
 void hybrid_deliver(const hybrid_form *form, const hybrid_point *at) {
     const hybrid_plan *plan = form->plan;
     hybrid_answer *answer = form->answer;
+    double of_x = hybrid_largest(plan->n_x, answer->lam_x);
+    double of_g = hybrid_largest(plan->n_g, answer->lam_g);
+    double slope = hybrid_largest(plan->n_x, at->raw_gradient);
     memcpy(answer->x, at->x, (size_t)plan->n_x * sizeof(double));
     memcpy(answer->g, at->raw_g, (size_t)plan->n_g * sizeof(double));
     memcpy(answer->gradient, at->raw_gradient, (size_t)plan->n_x * sizeof(double));
     memcpy(answer->J, at->raw_J, (size_t)plan->nnz_J * sizeof(double));
-    answer->largest_x = hybrid_largest(plan->n_x, answer->lam_x);
-    answer->largest_g = hybrid_largest(plan->n_g, answer->lam_g);
-    answer->steepest = hybrid_largest(plan->n_x, at->raw_gradient);
+    answer->largest_lam = of_x > of_g ? of_x : of_g;
+    if (!(slope > 1.0)) slope = 1.0;
+    answer->huge = answer->largest_lam > HYBRID_RESIDUALS_HUGE_MULTIPLIER * slope;
     answer->reach = hybrid_largest(plan->n_x, at->x);
 }
