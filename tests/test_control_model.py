@@ -150,7 +150,7 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         stated(lambda o: o.at_start("a", 1, lower=2, upper=1)), "lower of 'a' is 2, above"),
     "at": (stated(lambda o: o.path("a", 1, upper=2, at="middle")), "at of 'a' must be one of"),
     "soft": (stated(lambda o: o.path("a", 1, upper=2, soft="x")), "soft of 'a' must be a Soft"),
-    "soft without weight": (lambda: Soft(), "not both 0"),
+    "soft without weight": (Soft, "not both 0"),
     "soft most": (lambda: Soft(1.0, most=0.0), "most must be a positive number"),
     "soften": (stated(lambda o: o.soften("y", 1)), "there is no state 'y'"),
     "final": (stated(lambda o: o.final(y=1)), "there is no state 'y'"),
@@ -191,7 +191,7 @@ def test_what_does_not_fit_is_refused_by_name(case: str) -> None:
 
 
 def test_a_model_says_what_it_has() -> None:
-    model, x, v, u = integrator(lower=-1, upper=[2.0])
+    model, x, v, _ = integrator(lower=-1, upper=[2.0])
     k = model.parameter("k", [1.0, 2.0], unit="1/s")
     energy = model.output("energy", v**2 / 2 + k[1] * x, unit="J")
     assert model.size("state") == 2
@@ -222,14 +222,17 @@ def test_names_that_are_no_python_words_come_in_dictionaries() -> None:
     "method", [MultipleShooting(), SingleShooting(), Collocation(), Collocation(2, "legendre")]
 )
 def test_every_row_and_unknown_has_a_name_and_a_stage(method: Any) -> None:
-    model, x, v, u = integrator()
+    model, _, v, u = integrator()
     ocp = OptimalControl(model, duration=1.0, intervals=3, method=method)
     ocp.initial()
     ocp.final(x=1)
     ocp.path("speed", v, upper=1)
     ocp.minimize("effort", integral=u**2)
     program = ocp.program
-    for names, total in ((program.variable_names, program.n), (program.constraint_names, program.m)):
+    for names, total in (
+        (program.variable_names, program.n),
+        (program.constraint_names, program.m),
+    ):
         assert len(set(names)) == total
         assert all(names)
     for key, total in (("x", program.n), ("g", program.m)):

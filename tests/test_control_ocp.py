@@ -39,12 +39,11 @@ def rest_to_rest(
 ) -> OptimalControl:
     """min ∫ u² from rest at 0 to rest at 1 in a second: u = 6 − 12 t, cost 12."""
     model = Model("cart")
-    x, v = model.state("x", scale=scale), model.state("v", scale=3 * scale)
+    model.state("x", scale=scale)
+    v = model.state("v", scale=3 * scale)
     u = model.control("u", linear=linear, scale=10 * scale)
     model.rates(x=v, v=u)
-    ocp = OptimalControl(
-        model, **{"duration": 1.0, "intervals": 8, "method": method, **options}
-    )
+    ocp = OptimalControl(model, **{"duration": 1.0, "intervals": 8, "method": method, **options})
     ocp.initial(x=0, v=0)
     ocp.final(x=1, v=0)
     ocp.minimize("effort", integral=u**2)
@@ -111,7 +110,8 @@ def test_mapped_and_unrolled_horizons_are_the_same(name: str) -> None:
 def test_least_time_of_the_double_integrator(name: str) -> None:
     """From rest to rest over a distance d with |u| ≤ 1: T = 2 √d."""
     model = Model("cart")
-    x, v = model.state("x"), model.state("v")
+    model.state("x")
+    v = model.state("v")
     u = model.control("u", lower=-1, upper=1)
     model.rates(x=v, v=u)
     ocp = OptimalControl(model, duration=Free(3.0), intervals=8, method=METHODS[name])
@@ -132,7 +132,9 @@ def test_brachistochrone() -> None:
     theta = brentq(lambda a: (a - np.sin(a)) / (1 - np.cos(a)) - 2.0, 0.1, 6.0)
     radius = 1.0 / (1 - np.cos(theta))
     model = Model("bead")
-    _, y, v = model.state("x", guess=0.5), model.state("y"), model.state("v", guess=1.0)
+    model.state("x", guess=0.5)
+    model.state("y")
+    v = model.state("v", guess=1.0)
     angle = model.control("angle", lower=0, upper=np.pi, linear=True, guess=lambda s: 0.2 + 1.5 * s)
     model.rates(x=v * ca.sin(angle), y=v * ca.cos(angle), v=9.81 * ca.cos(angle))
     ocp = OptimalControl(model, duration=Free(1.0), intervals=12, method=Collocation())
@@ -178,7 +180,7 @@ def test_a_discrete_regulator_is_that_of_the_riccati_recursion(weight: float) ->
         x = m["A"] @ x + m["B"] @ u
     states.append(x)
     assert solution.objective == pytest.approx(states[0] @ values[0] @ states[0], rel=1e-9)
-    assert solution["x"].T == pytest.approx(np.array(states), abs=1e-8)
+    assert solution["x"] == pytest.approx(np.array(states).T, abs=1e-8)
     assert solution["u"] == pytest.approx(np.array(controls), abs=1e-8)
     # The costate: x_{k+1} − next(x_k, u_k) = 0 has the multiplier −∂cost-to-go/∂x_{k+1}.
     costate = -2 * np.stack([values[k] @ states[k] for k in range(1, 13)], axis=1)

@@ -293,8 +293,7 @@ class Model:
         strange = ca.Function("f", self.arguments, [value], {"allow_free": True}).get_free()
         if strange:
             raise InputError(
-                f"{what} has {strange[0]!r}, which {self.name} does not know; declare it "
-                "first"
+                f"{what} has {strange[0]!r}, which {self.name} does not know; declare it first"
             )
         return value
 

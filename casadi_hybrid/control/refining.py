@@ -138,7 +138,9 @@ def _why(
     """Why to stop after this round; empty where there is another."""
     last = done[-1]
     if met and solution.success:
-        return f"The error and the violation are within the tolerance with {last.intervals} intervals."
+        return (
+            f"The error and the violation are within the tolerance with {last.intervals} intervals."
+        )
     if not solution.success:
         # A finer mesh may be what it lacks: a coarse one can be infeasible where limits are tight.
         if len(done) >= 2 and not done[-2].success:
@@ -169,7 +171,9 @@ def _finer(ocp: Statement, error: Array, beyond: Array, tolerance: float) -> Arr
 def _start(ocp: Statement, solution: Solution, mesh: Array) -> dict[str, Any]:
     """The solution at the new grid points, to begin with."""
     times = solution.times[0] + mesh * solution.duration
-    samples = solution.dense.samples(*solution.dense.locate(np.clip(times, times[0], solution.times[-1])))
+    samples = solution.dense.samples(
+        *solution.dense.locate(np.clip(times, times[0], solution.times[-1]))
+    )
     signals = ocp.model.signals
     found: dict[str, Any] = {
         name: samples.rows[name] for kind in ("state", "algebraic", "control")
@@ -182,7 +186,7 @@ def _start(ocp: Statement, solution: Solution, mesh: Array) -> dict[str, Any]:
 
 
 def _worst(violation: Mapping[str, Array], intervals: int) -> Array:
-    return np.max([np.zeros(intervals), *violation.values()], axis=0)
+    return np.asarray(np.max([np.zeros(intervals), *violation.values()], axis=0))
 
 
 def _held(ocp: Statement, name: str, value: Any, fractions: Array) -> Any:

@@ -297,7 +297,7 @@ def moved_to(value: Any, size: int, old: Any, new: Any, *, held: bool = False) -
     rows = np.asarray(value, dtype=float)
     if rows.ndim == 1 and size == 1 and rows.size == old.size:
         rows = rows[None, :]
-    if rows.ndim != 2 or rows.shape[1] != old.size or old.size == 1:  # noqa: PLR2004
+    if rows.ndim != 2 or rows.shape[1] != old.size or old.size == 1:
         return value
     if held:
         return rows[:, np.clip(np.searchsorted(old, new, side="right") - 1, 0, old.size - 1)]

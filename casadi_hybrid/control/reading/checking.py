@@ -40,8 +40,8 @@ class Errors(Mapping[str, Array]):
     rows: Mapping[str, Array] = field(repr=False)
 
     def __getitem__(self, name: str) -> Array:
-        rows = known(name, self.rows, "state")
-        return rows[0] if rows.shape[0] == 1 else rows
+        rows: Array = known(name, self.rows, "state")
+        return np.asarray(rows[0] if rows.shape[0] == 1 else rows)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.rows)
@@ -52,7 +52,7 @@ class Errors(Mapping[str, Array]):
     @property
     def by_interval(self) -> Array:
         """The largest distance in each interval over all states, divided by their scale."""
-        return np.maximum(self.ends, self.between).max(axis=0)
+        return np.asarray(np.maximum(self.ends, self.between).max(axis=0))
 
     @property
     def largest(self) -> float:
@@ -204,7 +204,7 @@ def _explicit(dense: Dense, fractions: Array) -> Any:
                 kept[i] = np.ascontiguousarray(values, dtype=float)
                 buffer.set_arg(i, kept[i].data)
             evaluate()
-            return dt * slope
+            return np.asarray(dt * slope)
 
         kept: dict[int, Array] = {}
         nothing = np.full((start.size, fractions.size), np.nan)

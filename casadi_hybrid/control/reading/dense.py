@@ -16,6 +16,9 @@ from casadi_hybrid.control.signals import Array, known
 from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.control.steps import RungeKutta
 
+Whole = Any
+"""A vector of whole numbers."""
+
 
 class Columns(NamedTuple):
     """Columns of the arguments of a model's functions; p has all parameters and the duration."""
@@ -86,7 +89,7 @@ class Dense:
         """Number of intervals."""
         return self.times.size - 1
 
-    def locate(self, times: Any) -> tuple[Array, Array]:
+    def locate(self, times: Any) -> tuple[Whole, Array]:
         """Return the interval and the fraction of it for each time.
 
         Raises:
@@ -101,7 +104,7 @@ class Dense:
         s = (asked - self.times[k]) / np.diff(self.times)[k]
         return k, np.clip(s, 0.0, 1.0)
 
-    def columns(self, k: Array, s: Array) -> Columns:
+    def columns(self, k: Whole, s: Array) -> Columns:
         """Return all arguments of the model's functions at fractions of intervals."""
         t = self.times[k] + s * np.diff(self.times)[k]
         u = self._controls(k, s)
@@ -109,14 +112,16 @@ class Dense:
         x = self._states(k, s)
         return Columns(x, self._algebraic(k, s, x, u, p, t), u, p, t)
 
-    def slopes(self, k: Array, s: Array) -> Array:
+    def slopes(self, k: Whole, s: Array) -> Array:
         """Return dx/dt of the trajectory, one column a point; at a kink that from the left.
 
         Of an integrator's trajectory it is the model's rate.
         """
         if self._collocated:
             dt = np.diff(self.times)[k]
-            return self._interpolated(self._nodes[0], self._nodes[1], k, s, slope=True) / dt
+            return np.asarray(
+                self._interpolated(self._nodes[0], self._nodes[1], k, s, slope=True) / dt
+            )
         if isinstance(self._step, RungeKutta):
             return self._runge_kutta(k, s)[1]
         return self.rates(self.columns(k, s))
@@ -125,7 +130,7 @@ class Dense:
         """Return the model's dx/dt, one column a point."""
         return self.evaluate(self.ocp.model.moves.rate, self._own(at))
 
-    def samples(self, k: Array, s: Array, *, single: bool = False) -> Samples:
+    def samples(self, k: Whole, s: Array, *, single: bool = False) -> Samples:
         """Return every quantity by name at fractions of intervals."""
         at = self.columns(k, s)
         model = self.ocp.model
@@ -156,10 +161,10 @@ class Dense:
     def _own(self, at: Columns) -> Columns:
         return at._replace(p=at.p[: self.ocp.model.size("parameter")])
 
-    def _controls(self, k: Array, s: Array) -> Array:
+    def _controls(self, k: Whole, s: Array) -> Array:
         return np.asarray(self.U[:, k] + s * (self.V - self.U)[:, k])
 
-    def _parameters(self, k: Array, s: Array) -> Array:
+    def _parameters(self, k: Whole, s: Array) -> Array:
         return np.asarray(self.P[:, np.where((k == self.N - 1) & (s >= 1.0), self.N, k)])
 
     @property
@@ -170,7 +175,7 @@ class Dense:
     def _step(self) -> Any:
         return None if self.ocp.model.discrete else self.ocp.method.step  # type: ignore[attr-defined]
 
-    def _states(self, k: Array, s: Array) -> Array:
+    def _states(self, k: Whole, s: Array) -> Array:
         if self._collocated:
             return self._interpolated(self._nodes[0], self._nodes[1], k, s)
         if self.ocp.model.discrete:
@@ -179,7 +184,7 @@ class Dense:
             return self._runge_kutta(k, s)[0]
         return self._integrated(k, s)
 
-    def _algebraic(self, k: Array, s: Array, x: Array, u: Array, p: Array, t: Array) -> Array:
+    def _algebraic(self, k: Whole, s: Array, x: Array, u: Array, p: Array, t: Array) -> Array:
         model = self.ocp.model
         if not model.size("algebraic"):
             return np.zeros((0, s.size))
@@ -209,23 +214,25 @@ class Dense:
 
     @staticmethod
     def _interpolated(
-        nodes: Array, values: Array, k: Array, s: Array, *, slope: bool = False
+        nodes: Array, values: Array, k: Whole, s: Array, *, slope: bool = False
     ) -> Array:
         weights = lagrange_slopes(nodes, s) if slope else lagrange(nodes, s)
-        return np.einsum("jrn,jn->rj", values[k], weights)
+        return np.asarray(np.einsum("jrn,jn->rj", values[k], weights))
 
     @cached_property
     def _partial(self) -> ca.Function:
         """(x, u, v, p, t, dt, length) → the state after that part of a step, and its slope."""
         model = self.ocp.model
         step = RungeKutta(1).function(model, _nothing(model))
-        x, u, v, p = (ca.SX.sym(name, model.size(kind)) for name, kind in
-                      zip("xuvp", ("state", "control", "control", "parameter"), strict=True))  # fmt: skip
+        kinds = ("state", "control", "control", "parameter")
+        x, u, v, p = (
+            ca.SX.sym(name, model.size(kind)) for name, kind in zip("xuvp", kinds, strict=True)
+        )
         t, dt, s = (ca.SX.sym(name) for name in ("t", "dt", "s"))
         end = step(x, ca.SX(0, 1), u, u + s * (v - u), p, t, s * dt)[0]
         return ca.Function("partial", [x, u, v, p, t, dt, s], [end, ca.jacobian(end, s) / dt])
 
-    def _runge_kutta(self, k: Array, s: Array) -> tuple[Array, Array]:
+    def _runge_kutta(self, k: Whole, s: Array) -> tuple[Array, Array]:
         x, slope = self.X[:, k], np.zeros((self.X.shape[0], s.size))
         if not s.size:
             return x, slope
@@ -247,7 +254,7 @@ class Dense:
         model = self.ocp.model
         return self._step.function(model, _nothing(model))
 
-    def _integrated(self, k: Array, s: Array) -> Array:
+    def _integrated(self, k: Whole, s: Array) -> Array:
         own, dt = self.P[: self.ocp.model.size("parameter")], np.diff(self.times)
         Z = self.Z if self.Z.shape[0] else np.zeros((0, self.N + 1))
         v = self._controls(k, s)

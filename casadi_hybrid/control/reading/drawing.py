@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
 
 from casadi_hybrid.control.reading.dense import Dense
 from casadi_hybrid.control.signals import Array, Signal, known
@@ -17,7 +19,7 @@ from casadi_hybrid.plotting import DASHES, PALETTE, figure, legend, legend_below
 _BETWEEN = 12
 _ONE_COLUMN = 4
 _NARROW = 6
-_LIMIT = {"color": PALETTE[1], "linewidth": 1.0, "linestyle": "--"}
+_LIMIT: dict[str, Any] = {"color": PALETTE[1], "linewidth": 1.0, "linestyle": "--"}
 _COLOURS = (PALETTE[0], PALETTE[2], PALETTE[3], PALETTE[4], PALETTE[5], PALETTE[6])
 
 
@@ -43,7 +45,7 @@ class Panel:
     rows: Array
     grid_times: Array
     grid: Array
-    touched: Array
+    touched: NDArray[np.bool_]
     held: bool = False
     joined: bool = True
 
@@ -133,7 +135,7 @@ def _draw(ax: Axes, panel: Panel, *, narrow: bool) -> None:
     for i, (row, dots, touched) in enumerate(
         zip(panel.rows, panel.grid, panel.touched, strict=True)
     ):
-        style = {"color": _COLOURS[i % len(_COLOURS)], "linewidth": 1.6,
+        style: dict[str, Any] = {"color": _COLOURS[i % len(_COLOURS)], "linewidth": 1.6,
                  "linestyle": DASHES[i % len(DASHES)], "label": f"[{i}]"}  # fmt: skip
         if panel.held:
             ax.stairs(row, panel.grid_times, baseline=None, **style)
@@ -161,7 +163,7 @@ def _explain(ax: Axes, panels: Sequence[Panel]) -> None:
     """Entries of the figure's legend, for what appears in some panel."""
     for handle in ax.get_lines():
         handle.set_label("_" + str(handle.get_label()))
-    grey = {"color": "#444444"}
+    grey: dict[str, Any] = {"color": "#444444"}
     if any(panel.joined and not panel.held for panel in panels):
         ax.plot([], [], linewidth=1.6, label="between grid points", **grey)
     if any(not panel.held for panel in panels):

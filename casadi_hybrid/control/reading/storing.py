@@ -50,8 +50,8 @@ class Saved:
 
     def __getitem__(self, name: str) -> Array:
         """Return a trajectory by name."""
-        rows = known(name, self.rows, "trajectory")
-        return rows[0] if rows.shape[0] == 1 else rows
+        rows: Array = known(name, self.rows, "trajectory")
+        return np.asarray(rows[0] if rows.shape[0] == 1 else rows)
 
     def write(self, path: str | Path) -> Path:
         """Write one file; the suffix ``.npz`` is added where it is missing."""
@@ -90,7 +90,7 @@ class Saved:
         if texts.pop("version", 0) != VERSION:
             raise InputError(f"{path} was saved by another version; its layout is not known here")
         names = texts.pop("names")
-        parts = {part: {name: arrays[f"{part}.{i}"] for i, name in enumerate(held)}
+        parts: dict[str, Any] = {part: {name: arrays[f"{part}.{i}"] for i, name in enumerate(held)}
                  for part, held in names.items()}  # fmt: skip
         return cls(times=arrays["times"], **parts, **texts)
 
