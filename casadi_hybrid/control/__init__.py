@@ -7,8 +7,10 @@ by a method (:class:`MultipleShooting`, :class:`SingleShooting`, :class:`Colloca
 :class:`Scenarios` side by side.
 """
 
+from casadi_hybrid.control.estimation import MHE
 from casadi_hybrid.control.joint.phases import Phases
 from casadi_hybrid.control.joint.scenarios import Scenarios, branches
+from casadi_hybrid.control.loop import Plant, Run, Summary, Table, monte_carlo, simulate
 from casadi_hybrid.control.methods import Collocation, MultipleShooting, SingleShooting
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.ocp import OptimalControl
@@ -21,6 +23,7 @@ from casadi_hybrid.control.steps import Free, Integrator, RungeKutta
 from casadi_hybrid.control.terms import Soft
 
 __all__ = [
+    "MHE",
     "Block",
     "Collocation",
     "Free",
@@ -29,8 +32,10 @@ __all__ = [
     "MultipleShooting",
     "OptimalControl",
     "Phases",
+    "Plant",
     "Program",
     "Refined",
+    "Run",
     "RungeKutta",
     "Samples",
     "Saved",
@@ -38,6 +43,10 @@ __all__ = [
     "SingleShooting",
     "Soft",
     "Solution",
+    "Summary",
+    "Table",
     "branches",
+    "monte_carlo",
     "refine",
+    "simulate",
 ]

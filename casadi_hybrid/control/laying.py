@@ -203,6 +203,7 @@ def _equations(horizon: Horizon) -> None:
 
 
 def _initial(ocp: Statement, horizon: Horizon) -> None:
+    """The rows that fix states at the start, and those that let them end as they began."""
     places = ocp.model.places("state")
     for name, value in ocp.fixed.items():
         signal = ocp.model.signals["state"][name]
@@ -212,6 +213,13 @@ def _initial(ocp: Statement, horizon: Horizon) -> None:
         parameter = horizon.assembly.parameter(label, numbers, signal.size, 1)
         difference = horizon.X[places[name], 0] - parameter
         horizon.assembly.constrain(label, difference, [horizon.first], scale=signal.scale)
+    for name in ocp.cycles:
+        horizon.assembly.constrain(
+            horizon.name(f"periodic {name}"),
+            horizon.X[places[name], -1] - horizon.X[places[name], 0],
+            [horizon.first + horizon.N],
+            scale=ocp.model.signals["state"][name].scale,
+        )
 
 
 def _constrain(ocp: Statement, horizon: Horizon, constraint: Constraint) -> None:

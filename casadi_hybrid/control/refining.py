@@ -89,7 +89,8 @@ def refine(
     In each round an independent integration (:meth:`Solution.error`) says how far each interval is
     from the model, and :meth:`Solution.violation` by how much hard limits are exceeded in between.
     Of an error e and a method of order q an interval is cut into (e / (tolerance / 2))^(1/q) parts,
-    four at most; of a violation, of order 2, likewise. The next solve begins at the solution before.
+    four at most; of a violation, of order 2, likewise. The next solve begins at the last
+    solution.
 
     Args:
         ocp: the problem on its first mesh; it stays as it is.

@@ -27,6 +27,7 @@ class Statement:
         signals, values: parameters and references of the problem by name.
         costs, constraints: in the order of declaration.
         fixed: states that are fixed at the start, with their numbers.
+        cycles: states that end as they began.
         freed: parameters of the model that the solver chooses.
         guesses: by name.
         closed: whether the program exists, so that nothing may be added.
@@ -76,6 +77,7 @@ class Statement:
         self.costs: list[Cost] = []
         self.constraints: list[Constraint] = []
         self.fixed: dict[str, Any] = {}
+        self.cycles: list[str] = []
         self.freed: dict[str, Signal] = {}
         self.guesses: dict[str, Guess] = {}
         self._symbols: dict[str, Any] = {}
@@ -110,6 +112,17 @@ class Statement:
             signal = known(name, self.model.signals["state"], "state")
             difference = self.model.symbol(name) - value
             self.at_end(f"final {name}", difference, equal=0.0, scale=signal.scale)
+
+    def periodic(self, *names: str) -> None:
+        """Let states end as they began, whatever that is; without names all of them."""
+        self._open()
+        states = self.model.signals["state"]
+        for name in names or states:
+            known(name, states, "state")
+            if name in self.fixed or any(c.name == f"final {name}" for c in self.constraints):
+                raise InputError(f"{name!r} is fixed at an end already; it cannot be periodic too")
+            if name not in self.cycles:
+                self.cycles.append(name)
 
     def minimize(
         self, name: str, *, integral: Any = 0, sum: Any = 0, start: Any = 0, end: Any = 0
