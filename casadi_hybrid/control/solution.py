@@ -265,7 +265,7 @@ class Solution:
         Columns are named as the quantities, of those with several entries ``name[0]``, ``name[1]``.
 
         Raises:
-            ImportError: without pandas; the message says what to install.
+            InputError: without pandas; the message says what to install.
         """
         return storing.table(self.sample(n))
 

@@ -130,13 +130,13 @@ def table(samples: Samples) -> Any:
     """Return a ``pandas.DataFrame`` with a row a time; of vectors ``name[0]``, ``name[1]``, ….
 
     Raises:
-        ImportError: without pandas; the message says what to install.
+        InputError: without pandas; the message says what to install.
     """
     try:
         import pandas as pd  # noqa: PLC0415 (optional, and slow to import)
     except ImportError:
-        raise ImportError(
-            "to_pandas() needs pandas: pip install pandas, or pip install 'casadi-hybrid[pandas]'"
+        raise InputError(
+            "to_pandas needs pandas, which is not installed; pip install 'casadi-hybrid[pandas]'"
         ) from None
     columns = {}
     for name, rows in samples.rows.items():
