@@ -14,6 +14,8 @@ from casadi_hybrid.control.loop import Plant, Run, Summary, Table, monte_carlo, 
 from casadi_hybrid.control.methods import Collocation, MultipleShooting, SingleShooting
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.ocp import OptimalControl
+from casadi_hybrid.control.predictive.mpc import MPC
+from casadi_hybrid.control.predictive.step import Record, Step
 from casadi_hybrid.control.program import Block, Program
 from casadi_hybrid.control.reading.dense import Samples
 from casadi_hybrid.control.reading.storing import Saved
@@ -24,6 +26,7 @@ from casadi_hybrid.control.terms import Soft
 
 __all__ = [
     "MHE",
+    "MPC",
     "Block",
     "Collocation",
     "Free",
@@ -34,6 +37,7 @@ __all__ = [
     "Phases",
     "Plant",
     "Program",
+    "Record",
     "Refined",
     "Run",
     "RungeKutta",
@@ -43,6 +47,7 @@ __all__ = [
     "SingleShooting",
     "Soft",
     "Solution",
+    "Step",
     "Summary",
     "Table",
     "branches",

@@ -101,10 +101,11 @@ def why_not(problem: Problem) -> str:
     if _trigger() is None:
         return "this CasADi does not export what evaluates a buffer"
     for function in (functions.first, functions.curvature):
-        # What a function calls may raise an exception, which may not pass through C. A function
-        # of scalars can call others too: an integrator or a callback is expanded to such a call.
-        if not function.is_a("SXFunction") or function.find_functions():
+        if not function.is_a("SXFunction"):
+            # What it calls may raise an exception, which may not pass through C.
             return "a function of the problem has no scalar form"
+        if not all(called.is_a("SXFunction") for called in function.find_functions()):
+            return "a function of the problem calls one that has no scalar form"
     return ""
 
 
