@@ -109,6 +109,20 @@ def refine(
     Raises:
         InputError: for arguments that do not fit, and for a discrete model.
 
+    Example:
+        >>> import casadi as ca
+        >>> from casadi_hybrid.control import Collocation, Model
+        >>> model = Model("pendulum")
+        >>> angle, rate = model.state("angle"), model.state("rate")
+        >>> torque = model.control("torque", lower=-2, upper=2)
+        >>> model.rates(angle=rate, rate=torque - 9.81 * ca.sin(angle))
+        >>> ocp = OptimalControl(model, duration=2.0, intervals=5, method=Collocation(2))
+        >>> ocp.initial(angle=1.0, rate=0.0)
+        >>> ocp.minimize("effort", integral=angle**2 + torque**2)
+        >>> found = refine(ocp, tolerance=1e-3)
+        >>> found.success, found.solution.error().largest <= 1e-3
+        (True, True)
+
     Source: J. T. Betts, "Practical Methods for Optimal Control and Estimation Using Nonlinear
     Programming", SIAM 2010, section 4.7, which estimates the errors and cuts likewise.
     """
