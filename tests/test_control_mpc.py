@@ -452,7 +452,7 @@ def test_it_is_a_controller_of_the_closed_loop():
     assert [record.status for record in mpc.records] == 8 * ["solved"]
     assert all(record.warm for record in mpc.records)  # what was prepared stays
     anew = [ocp.solve(run.states[:, k])["force"][0] for k in range(8)]
-    assert run["force"] == pytest.approx(anew, abs=1e-5)
+    assert run["force"] == pytest.approx(anew, abs=1e-3)
     mpc.reset()
     assert mpc.records == []
 
