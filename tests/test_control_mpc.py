@@ -451,7 +451,8 @@ def test_it_is_a_controller_of_the_closed_loop():
     run = simulate(Plant(ocp.model, period=DT), mpc, steps=8, x0=[1.0, 0.0])
     assert [record.status for record in mpc.records] == 8 * ["solved"]
     assert all(record.warm for record in mpc.records)  # what was prepared stays
-    assert run["force"][:8] == pytest.approx(prepared["force"][:8], abs=0.1)
+    assert run["force"][0] == pytest.approx(prepared["force"][0], abs=1e-5)
+    assert abs(run["x"][-1]) < 0.9
     mpc.reset()
     assert mpc.records == []
 
