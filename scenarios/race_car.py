@@ -11,8 +11,9 @@ and brakes F (engine on the rear axle, brakes on both by a fixed share).
     α_f = δ − arctan((v_y + l_f r)/v_x),  α_r = −arctan((v_y − l_r r)/v_x)
 
 all divided by s', so that dt = ds/s'. X_i is the share of F on an axle, N_i its constant load. The
-limits are the track's width, the power of the engine, and X_i ≤ 0.95 μ N_i. Every state but the
-time ends as it began: the lap is a flying one, and where it begins makes no difference.
+limits are the track's width, the power of the engine, X_i ≤ 0.95 μ N_i and slips |α_i| ≤ 9°. Every
+state but the time ends as it began: the lap is a flying one, and where it begins makes no
+difference.
 
 Radau collocation of degree 2. The start is naive: 15 m/s along the centre line.
 
@@ -43,6 +44,17 @@ NAME = "race_car"
 SUMMARY = "the fastest flying lap of a race car with sliding tyres on a closed circuit"
 
 
+TERMS = np.array(
+    [
+        [150.0, 0.0, 0.0, 75.0],
+        [-21.0, 1.0, 7.0, -13.0],
+        [13.0, 12.0, -7.0, 6.0],
+        [-7.0, 8.0, -5.0, 8.0],
+    ]
+)
+"""Fourier terms of the centre line: a row for each order, cos and sin of x, cos and sin of y."""
+
+
 @dataclass(frozen=True)
 class Circuit:
     """A closed centre line by its Fourier terms (metres), with the track's half width."""
@@ -53,13 +65,13 @@ class Circuit:
     def line(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Arc length, points (2 rows) and curvature at 4001 points, the last being the first."""
         a = np.linspace(0.0, 2.0 * np.pi, 4001)
-        terms = ((1, 110.0, 60.0), (2, 0.0, 28.0), (3, 14.0, 0.0))
-        x = sum(p * np.cos(k * a) for k, p, _ in terms)
-        y = sum(q * np.sin(k * a) for k, _, q in terms)
-        dx = sum(-k * p * np.sin(k * a) for k, p, _ in terms)
-        dy = sum(k * q * np.cos(k * a) for k, _, q in terms)
-        ddx = sum(-(k**2) * p * np.cos(k * a) for k, p, _ in terms)
-        ddy = sum(-(k**2) * q * np.sin(k * a) for k, _, q in terms)
+        k = np.arange(1, 5)[:, None]
+        p, q, u, v = TERMS.T[:, :, None]
+        cos, sin = np.cos(k * a), np.sin(k * a)
+        x, y = (p * cos + q * sin).sum(axis=0), (u * cos + v * sin).sum(axis=0)
+        dx, dy = (k * (q * cos - p * sin)).sum(axis=0), (k * (v * cos - u * sin)).sum(axis=0)
+        ddx = (-(k**2) * (p * cos + q * sin)).sum(axis=0)
+        ddy = (-(k**2) * (u * cos + v * sin)).sum(axis=0)
         pace = np.hypot(dx, dy)
         way = np.append(0.0, np.cumsum((pace[1:] + pace[:-1]) / 2 * np.diff(a)))
         return way, np.array([x, y]), (dx * ddy - dy * ddx) / pace**3
@@ -87,8 +99,8 @@ GRIP, SHAPE, STIFFNESS, POWER, BRAKES, GRAVITY = 1.3, 1.5, 9.0, 1.6e5, 0.6, 9.81
 """kg, kg m², m, m, kg/m; μ, C, B of the tyres, power in W, share of the brakes in front, m/s²."""
 LOADS = MASS * GRAVITY / (FRONT + REAR) * np.array([REAR, FRONT])
 """Of the axles, in N."""
-USED = 0.95
-"""Share of the grip that engine and brakes may use."""
+USED, SLIP = 0.95, np.radians(9)
+"""Share of the grip that engine and brakes may use; largest slip, as the car is not to drift."""
 
 
 def car(circuit: Circuit) -> Model:
@@ -148,6 +160,8 @@ def lap(circuit: Circuit, intervals: int) -> OptimalControl:
     ocp.minimize("calm", integral=1e-5 * (rate**2 + (drive * brake / 1e7) ** 2))
     for place in ("grip in front", "grip at the rear"):
         ocp.path(place, model.symbol(place), lower=-USED, upper=USED, at="ends")
+    for place in ("slip in front", "slip at the rear"):
+        ocp.path(place, model.symbol(place), lower=-SLIP, upper=SLIP, scale=0.1, at="ends")
     ocp.path("power", drive * v, upper=POWER, scale=POWER, at="ends")
     return ocp
 
@@ -181,7 +195,7 @@ def draw(circuit: Circuit, ours: Solution, ipopt: Solution) -> Figure:
         ax.set_xlim(0, circuit.length)
     for ax in axes[:, 0]:
         if ax.get_legend_handles_labels()[1]:
-            legend(ax, loc="upper right")
+            legend(ax, loc="upper left", bbox_to_anchor=(1.0, 1.05))
     return fig
 
 
