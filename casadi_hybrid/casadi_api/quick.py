@@ -16,6 +16,7 @@ import numpy as np
 from casadi_hybrid.answer import altered
 from casadi_hybrid.attempts.at_once import ColdSolve, ColdStart
 from casadi_hybrid.attempts.solved import observe, warm_result
+from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import PointStatus, StopReason
 from casadi_hybrid.casadi_api.graphs.function import default_of
@@ -23,7 +24,7 @@ from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.stats import casadi_stats
 from casadi_hybrid.course.record import Watch
 from casadi_hybrid.engine.building.compiler import BuildError
-from casadi_hybrid.engine.external import External
+from casadi_hybrid.engine.external import OUTPUTS_OF_CASADI, External
 from casadi_hybrid.engine.solved import Solved
 from casadi_hybrid.engine.structures import (
     COLD,
@@ -116,7 +117,7 @@ class Quick:
                 reaches a limit its point is the answer.
         """
         ends = (SOLVED,) if own is None else (SOLVED, LIMIT)
-        for space in self._engine.spaces:
+        for space in self._engine.spaces or self._first(given):
             external = self._external(space)
             if external is None:
                 return None
@@ -135,10 +136,22 @@ class Quick:
                     self._problem, self._options, inputs, space.places_in, found, space.called,
                     cold, own,
                 )  # fmt: skip
-                return outputs, run
+                return {name: outputs[name] for name in OUTPUTS_OF_CASADI}, run
             if outputs is None or external.status != OTHER_PATTERN:
                 return None
         return None  # nothing was solved yet under bounds of these kinds
+
+    def _first(self, given: tuple[Any, ...]) -> list[Workspace]:
+        """The workspace for the bounds of a first solve; none where an argument is wrong.
+
+        With what is made for it here the second solve, which may be the first in a loop, finds all
+        there.
+        """
+        named = dict(zip(INPUTS, given, strict=True))
+        try:
+            return [self._engine.prepare(self._problem.numbers(**named).bounds)]
+        except InputError:  # the ordinary way says which
+            return []
 
     def _call(
         self, space: Workspace, external: External, given: tuple[Any, ...]

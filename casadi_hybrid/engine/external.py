@@ -16,12 +16,12 @@ import numpy as np
 from casadi_hybrid.engine.building.build import Library, Sources, load
 from casadi_hybrid.engine.building.compiler import BuildError
 from casadi_hybrid.engine.building.lock import Lock
-from casadi_hybrid.engine.library import core_sources
+from casadi_hybrid.engine.library import core_headers
 from casadi_hybrid.engine.structures import pointer_of_capsule
 from casadi_hybrid.engine.workspace import INPUTS, OUTPUTS, Workspace
 
 _FOLDER = Path(__file__).with_name("adapter")
-_OF_CASADI = OUTPUTS[:6]
+OUTPUTS_OF_CASADI = OUTPUTS[:6]
 
 
 class AdapterData(ct.Structure):
@@ -73,7 +73,7 @@ class External:
         for i, name in enumerate(INPUTS):
             data.in_[i], data.size_in[i] = self._placed(space.inputs[name])
             data.shape_in[i] = self._shape(space.inputs[name].size)
-        for i, name in enumerate(_OF_CASADI):
+        for i, name in enumerate(OUTPUTS_OF_CASADI):
             data.out[i], data.size_out[i] = self._placed(space.outputs[name])
             data.shape_out[i] = self._shape(space.outputs[name].size)
         self.there = data.there
@@ -116,9 +116,8 @@ class _Adapter:
     def path(self) -> Path:
         with self._lock.held:
             if self._found is None:
-                core = core_sources().files
                 files = {path.name: path.read_text("utf-8") for path in _FOLDER.glob("*.[ch]")}
-                headers = {name: core[name] for name in ("hybrid.h", "ldl.h")}
+                headers = core_headers("hybrid.h", "ldl.h")
                 self._found = load(Sources("hybrid_adapter", {**files, **headers}))[1]
             return self._found.path
 

@@ -17,7 +17,7 @@ pointer_of_capsule.restype, pointer_of_capsule.argtypes = c_void_p, [ct.py_objec
 SOLVED, OTHER_PATTERN, NO_SET, NOT_NEARER, DOUBT = 0, 1, 3, 4, 5
 LIMIT, LARGE, COLD, PAUSED = 7, 8, 10, 11
 
-INTERFACE = 5
+INTERFACE = 6
 """That of ``c/hybrid.h``; a library with another is not used."""
 
 

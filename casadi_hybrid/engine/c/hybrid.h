@@ -14,7 +14,7 @@
 #include "ldl.h"
 
 /* Raised whenever a structure or the meaning of a field changes. */
-#define HYBRID_INTERFACE_VERSION 5
+#define HYBRID_INTERFACE_VERSION 6
 
 /* How one function of the problem is evaluated: numbers in, all nonzeros of its outputs out, one
  * output after the other. Returns 0, or another number where it could not be evaluated.
@@ -185,6 +185,7 @@ typedef struct {
     hybrid_mark mark;
     int entries;           /* of the filter */
     int flat, dependent;   /* steps in a row in which K was singular without sigma, or epsilon */
+    int bent;              /* whether K had too many negative eigenvalues without sigma */
     int tiny, cut;         /* tiny steps in a row, steps that the search cut to a small part */
     int fresh;             /* whether nu has just fallen */
     int guessed;           /* whether there is an active set of before */
