@@ -24,7 +24,7 @@ from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.stats import casadi_stats
 from casadi_hybrid.course.record import Watch
 from casadi_hybrid.engine.building.compiler import BuildError
-from casadi_hybrid.engine.external import OUTPUTS_OF_CASADI, External
+from casadi_hybrid.engine.external import OTHER_SHAPE, OUTPUTS_OF_CASADI, External
 from casadi_hybrid.engine.solved import Solved
 from casadi_hybrid.engine.structures import (
     COLD,
@@ -157,17 +157,25 @@ class Quick:
         self, space: Workspace, external: External, given: tuple[Any, ...]
     ) -> dict[str, ca.DM] | None:
         """What the engine says in a workspace; None where it does not take an argument."""
-        there, inputs, handed = external.there, space.inputs, {}
+        matrices, inputs, defaults = external.matrices, space.inputs, self._defaults
         for i, value in enumerate(given):
             if type(value) is ca.DM:
-                there[i] = False
-                handed[INPUTS[i]] = value
-            elif _fill(inputs[INPUTS[i]], value, self._defaults[i]):
-                there[i] = True
+                matrices[i] = int(value.this)
+            elif _fill(inputs[INPUTS[i]], value, defaults[i]):
+                matrices[i] = None
             else:
                 return None
+        outputs: dict[str, ca.DM]
+        if external.fetches:
+            outputs = external.ready.call({})
+            if external.status != OTHER_SHAPE:
+                return outputs
+            external.fetches = False  # who gives one of another shape will do so again
+        pairs = zip(INPUTS, given, strict=True)
+        handed = {name: value for name, value in pairs if type(value) is ca.DM}
+        external.there[:] = [name not in handed for name in INPUTS]
         try:
-            outputs: dict[str, ca.DM] = external.function.call(handed)
+            outputs = external.function.call(handed)
         except RuntimeError:  # of another shape; the ordinary way says which
             return None
         # Of several columns CasADi has made several solves.
