@@ -22,218 +22,89 @@ by springs", IEEE International Conference on Control Applications, 2006; the wa
 follow its later use as a benchmark.
 """
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import casadi as ca
 import numpy as np
-from animation import save_animation
-from drawing import CIRCLES, LIMIT
+from animation import film
+from closed_loop import simulated
+from drawing import LIMIT, Panel, draw_panel
 from matplotlib.figure import Figure
-from program import Program
 from reporting import parser
-from solving import FATROP, Answer, finish_answers, no_worse_than, solve_with_all
-from transcription import Transcription, runge_kutta
+from solving import FATROP, Answer, finish_answers, solve_with_all
 
+from casadi_hybrid.control import Model, MultipleShooting, OptimalControl, RungeKutta
 from casadi_hybrid.plotting import PALETTE, figure, legend_below
 
 NAME = "chain"
 SUMMARY = "hanging chain of masses brought to rest beside a wall by moving one end"
 
 DT = 0.2
-FRAMES = 2
 COLOURS = (PALETTE[0], PALETTE[2], PALETTE[3], PALETTE[7])  # the second is that of limits
-GOAL = np.array([1.0, 0.0, 0.0])
-PULL = np.array([-1.0, 1.0, 1.0])
+GOAL, PULL = np.array([1.0, 0.0, 0.0]), np.array([-1.0, 1.0, 1.0])
+WALL, SPEED = -0.02, 1.0
 
 
-@dataclass(frozen=True)
-class Chain:
-    """The plant (SI units) and its limits.
-
-    The state stacks the positions of the masses and of the end, then the masses' velocities.
-    """
-
-    masses: int = 3
-    mass: float = 0.033
-    stiffness: float = 1.0
-    length: float = 0.033
-    drag: float = 0.0
-    gravity: float = 9.81
-    wall: float = -0.02
-    speed: float = 1.0
-
-    @property
-    def end(self) -> slice:
-        """Where the state has the position of the end."""
-        return slice(3 * self.masses, 3 * self.masses + 3)
-
-    @property
-    def states(self) -> int:
-        """Number of states."""
-        return 6 * self.masses + 3
-
-    def dynamics(self, x: Any, u: Any) -> Any:
-        """Return the derivative of the state when the end moves with the velocity u."""
-        M = self.masses
-        positions = [ca.DM.zeros(3), *(x[3 * i : 3 * i + 3] for i in range(M + 1))]
-        velocities = x[3 * M + 3 :]
-        springs = [b - a for a, b in pairwise(positions)]
-        forces = [self.stiffness * (1 - self.length / ca.norm_2(d)) * d for d in springs]
-        weight = ca.DM([0.0, 0.0, -self.gravity])
-        pull = ca.vertcat(*(forces[i + 1] - forces[i] for i in range(M))) - self.drag * velocities
-        return ca.vertcat(velocities, u, pull / self.mass + ca.repmat(weight, M, 1))
-
-    def straight(self) -> np.ndarray:
-        """Return the state at rest with all masses on the straight line to the goal."""
-        line = np.outer(np.linspace(0.0, 1.0, self.masses + 2)[1:], GOAL)
-        return np.concatenate((line.ravel(), np.zeros(3 * self.masses)))
-
-    @cached_property
-    def rest(self) -> np.ndarray:
-        """The state at rest under gravity with the end at the goal."""
-        z = ca.SX.sym("z", 3 * self.masses)
-        state = ca.vertcat(z, GOAL, np.zeros(3 * self.masses))
-        forces = self.dynamics(state, np.zeros(3))[self.end.stop :]
-        solve = ca.rootfinder("rest", "newton", ca.Function("forces", [z], [forces]))
-        guess = self.straight()[: 3 * self.masses].reshape(-1, 3)
-        guess = guess - np.outer(np.sin(np.pi * guess[:, 0]), [0.0, 0.0, 1.0])
-        found = solve(guess.ravel()).full().ravel()
-        return np.concatenate((found, GOAL, np.zeros(3 * self.masses)))
-
-    def pulled(self, velocity: np.ndarray, intervals: int) -> np.ndarray:
-        """Return the state after the end of the resting chain was moved for some intervals."""
-        step, state = runge_kutta(self.dynamics, DT, steps=2), ca.DM(self.rest)
-        for _ in range(intervals):
-            state = step(state, velocity)
-        return np.asarray(state.full().ravel())
-
-    def cost(self, x: Any, u: Any) -> Any:
-        """Return the integrand of the objective, for columns of states and of inputs."""
-        end, velocities = x[self.end, :] - GOAL, x[self.end.stop :, :]
-        return 25 * ca.sumsqr(end) + ca.sumsqr(velocities) + 0.01 * ca.sumsqr(u)
-
-    def program(self, intervals: int, initial: np.ndarray) -> Program:
-        """Return the way back to rest from the initial state as a nonlinear program."""
-        lower = np.full((self.states, intervals + 1), -np.inf)
-        lower[1 : self.end.stop : 3, 1:] = self.wall
-        ocp = Transcription(NAME, ca.MX)
-        X = ocp.variable("state", self.states, intervals + 1, lower=lower, start=self.straight())
-        U = ocp.variable("velocity", 3, intervals, lower=-self.speed, upper=self.speed)
-        ocp.constrain("initial state", X[:, 0] - ocp.parameter("initial", initial))
-        ocp.shoot("dynamics", runge_kutta(self.dynamics, DT, steps=2), X, U)
-        ocp.minimize(DT * self.cost(X[:, 1:], U))
-        return ocp.build()
-
-    def filmed(self, states: np.ndarray, inputs: np.ndarray, frames: int) -> np.ndarray:
-        """Return the states with intermediate ones: so many columns an interval."""
-        step = runge_kutta(self.dynamics, DT / frames)
-        columns = []
-        for state, velocity in zip(states.T, inputs.T, strict=False):
-            columns.append(state)
-            for _ in range(frames - 1):
-                columns.append(ca.DM(step(ca.DM(columns[-1]), velocity)).full().ravel())
-        return np.column_stack(columns)
-
-    def shape(self, state: np.ndarray) -> np.ndarray:
-        """Return the coordinates of the fixed end, the masses and the end: 3 × (M + 2)."""
-        return np.column_stack((np.zeros(3), state[: self.end.stop].reshape(-1, 3).T))
+def straight(masses: int) -> np.ndarray:
+    """Return the places of masses and end on the straight line to the goal, a column each."""
+    return np.outer(GOAL, np.linspace(0.0, 1.0, masses + 2)[1:])
 
 
-def draw(chain: Chain, ours: Answer, ipopt: Answer) -> Figure:
-    """Plot the chain from the side and from above, its distance from the wall, and the input."""
-    fig, axes = figure(2, 2, height=3.0, width=9.0)
-    states, inputs = ours.values["state"], ours.values["velocity"]
-    time = DT * np.arange(states.shape[1])
-    instants = [0, 2, 5, states.shape[1] - 1]
-    for ax, row in ((axes[0, 0], 2), (axes[0, 1], 1)):
-        for i, k in enumerate(instants):
-            points = chain.shape(states[:, k])
-            label = f"{time[k]:.1f} s"
-            ax.plot(points[0], points[row], "o-", color=COLOURS[i], markersize=4, label=label)
-        ax.set_xlabel("$x$ (m)")
-    axes[0, 0].set(ylabel="$z$ (m)", title="from the side")
-    axes[0, 1].set(ylabel="$y$ (m)", title="from above")
-    axes[0, 0].legend(fontsize=8)
-    axes[0, 1].axhline(chain.wall, **LIMIT)
-
-    nearest = [
-        answer.values["state"][1 : chain.end.stop : 3].min(axis=0) for answer in (ours, ipopt)
-    ]
-    axes[1, 0].plot(time, nearest[0], color=PALETTE[0], label="hybrid")
-    axes[1, 0].plot(time, nearest[1], label="IPOPT", **CIRCLES)
-    axes[1, 0].axhline(chain.wall, label="limit", **LIMIT)
-    axes[1, 0].set(xlabel="time (s)", ylabel="nearest to the wall, $y$ (m)")
-    for i, name in enumerate("xyz"):
-        style = {"color": COLOURS[i], "linestyle": ("-", "--", ":")[i], "linewidth": 1.6}
-        axes[1, 1].stairs(inputs[i], time, baseline=None, label=f"$u_{name}$", **style)
-    for limit in (-chain.speed, chain.speed):
-        axes[1, 1].axhline(limit, **LIMIT)
-    axes[1, 1].set(xlabel="time (s)", ylabel="velocity of the end (m/s)")
-    axes[1, 1].legend(fontsize=8)
-    legend_below(fig, axes[1, 0])
-    return fig
+def chain(masses: int, mass=0.033, stiffness=1.0, drag=0.0, wall=WALL) -> Model:
+    """Return the plant in SI units: places of the masses and of the end, the masses' speeds."""
+    plant = Model(NAME)
+    least = np.tile([-np.inf, wall, -np.inf], masses + 1)
+    guess = straight(masses).ravel(order="F")
+    p = plant.state("p", 3 * masses + 3, lower=least, guess=guess, unit="m")
+    v = plant.state("v", 3 * masses, unit="m/s")
+    u = plant.control("u", 3, lower=-SPEED, upper=SPEED, unit="m/s")
+    places = [ca.SX(3, 1), *(p[3 * i : 3 * i + 3] for i in range(masses + 1))]
+    springs = [b - a for a, b in pairwise(places)]
+    forces = [stiffness * (1 - 0.033 / ca.norm_2(d)) * d for d in springs]
+    pull = ca.vertcat(*(b - a for a, b in pairwise(forces))) - drag * v
+    plant.rates(p=ca.vertcat(v, u), v=pull / mass - ca.repmat(ca.DM([0, 0, 9.81]), masses, 1))
+    return plant
 
 
-def animate(chain: Chain, states: np.ndarray, dt: float, path: Path) -> Path:
-    """Write the motion of the chain, from the side and from above, as a GIF in real time."""
-    fig, axes = figure(1, 2, height=3.0, width=8.0)
-    points = np.array([chain.shape(state) for state in states.T])
-    lines = []
-    for ax, row, title in zip(axes[0], (2, 1), ("from the side", "from above"), strict=True):
-        margin = 0.1
-        ax.set(xlim=(points[:, 0].min() - margin, points[:, 0].max() + margin), xlabel="$x$ (m)")
-        ax.set(ylim=(points[:, row].min() - margin, points[:, row].max() + margin), title=title)
-        ax.set_ylabel(f"${'xyz'[row]}$ (m)")
-        lines.append(ax.plot([], [], "o-", color=PALETTE[0], linewidth=1.8)[0])
-    axes[0, 1].axhline(chain.wall, **LIMIT)
-    clock = fig.suptitle(" ", fontsize=10)
-
-    def frame(k: int) -> None:
-        for line, row in zip(lines, (2, 1), strict=True):
-            line.set_data(points[k, 0], points[k, row])
-        clock.set_text(f"{k * dt:4.1f} s")
-
-    return save_animation(fig, frame, len(points), path, interval=dt)
+def rest(plant: Model) -> np.ndarray:
+    """Return the state at rest under gravity with the end at the goal."""
+    free = plant.size("state") // 2 - 1
+    z = ca.SX.sym("z", free)
+    state = ca.vertcat(z, GOAL, np.zeros(free))
+    forces = plant.moves.rate(state, [], np.zeros(3), [], 0)[free + 3 :]
+    line = straight(free // 3)[:, :-1]
+    guess = line - np.outer([0.0, 0.0, 1.0], np.sin(np.pi * line[0]))
+    solve = ca.rootfinder("rest", "newton", ca.Function("forces", [z], [forces]))
+    found = solve(guess.ravel(order="F")).full().ravel()
+    return np.concatenate((found, GOAL, np.zeros(free)))
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the scenario; 0 when the answer is a KKT point no worse than IPOPT's, else 1."""
-    arguments = parser(NAME, SUMMARY).parse_args(argv)
-    chain, intervals = (Chain(masses=1), 12) if arguments.short else (Chain(), 40)
-    program = chain.program(intervals, chain.pulled(PULL, round(1.0 / DT)))
-    answers = solve_with_all(program, () if arguments.short else (FATROP,))
-    ours, ipopt = answers[:2]
-    states = ours.values["state"]
-    films = []
-    if not arguments.short:
-        film = chain.filmed(states, ours.values["velocity"], FRAMES)
-        films.append(animate(chain, film, DT / FRAMES, arguments.output / "motion.gif"))
-    return finish_answers(
-        arguments,
-        NAME,
-        answers,
-        checks=[no_worse_than(ours, ipopt)],
-        facts={
-            "masses": chain.masses,
-            "distance of the chain from rest at the end (m)": float(
-                np.abs(states[: chain.end.stop, -1] - chain.rest[: chain.end.stop]).max()
-            ),
-            "build (s), hybrid": ours.build,
-            "build (s), IPOPT": ipopt.build,
-            "distance to IPOPT's point": float(np.abs(ours.x - ipopt.x).max()),
-        },
-        figures={"motion": draw(chain, ours, ipopt)},
-        files=films,
-    )
+def pulled(plant: Model) -> np.ndarray:
+    """Return the state after the end of the resting chain was pulled for one second."""
+    return simulated(plant, rest(plant), np.outer(PULL, np.ones(5)), DT)[:, -1]
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def cost(plant: Model):
+    """Return the integrand."""
+    p, v, u = (plant.symbol(name) for name in ("p", "v", "u"))
+    return 25 * ca.sumsqr(p[-3:] - GOAL) + ca.sumsqr(v) + 0.01 * ca.sumsqr(u)
+
+
+def horizon(plant: Model, intervals: int, name: str = NAME) -> OptimalControl:
+    """Return the way back to rest, without its initial state."""
+    shooting = MultipleShooting(RungeKutta(2))
+    ocp = OptimalControl(plant, duration=intervals * DT, intervals=intervals, method=shooting,
+                         unroll=False, name=name)  # fmt: skip
+    ocp.initial()
+    ocp.guess(p=straight(plant.size("state") // 6).ravel(order="F"), v=0)
+    return ocp
+
+
+def shape(states: np.ndarray) -> np.ndarray:
+    """Return the places of the fixed end, the masses and the end, 3 × (M + 2), of every column."""
+    places = states[: states.shape[0] // 2 + 2]
+    return np.pad(places.reshape(-1, 3, places.shape[1]), ((1, 0), (0, 0), (0, 0))).T.swapaxes(1, 2).swapaxes(1, 2)
+
+
