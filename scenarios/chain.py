@@ -41,44 +41,41 @@ from casadi_hybrid.plotting import PALETTE, figure, legend_below
 NAME = "chain"
 SUMMARY = "hanging chain of masses brought to rest beside a wall by moving one end"
 
-DT = 0.2
+DT, WALL, SPEED = 0.2, -0.02, 1.0
 COLOURS = (PALETTE[0], PALETTE[2], PALETTE[3], PALETTE[7])  # the second is that of limits
 GOAL, PULL = np.array([1.0, 0.0, 0.0]), np.array([-1.0, 1.0, 1.0])
-WALL, SPEED = -0.02, 1.0
 
 
 def straight(masses: int) -> np.ndarray:
-    """Return the places of masses and end on the straight line to the goal, a column each."""
-    return np.outer(GOAL, np.linspace(0.0, 1.0, masses + 2)[1:])
+    """Return the places of masses and end on the straight line to the goal, one below the other."""
+    return np.outer(np.linspace(0.0, 1.0, masses + 2)[1:], GOAL).ravel()
 
 
-def chain(masses: int, mass=0.033, stiffness=1.0, drag=0.0, wall=WALL) -> Model:
+def chain(masses: int, mass=0.033, stiffness=1.0, drag=0.0, *, wall=WALL) -> Model:
     """Return the plant in SI units: places of the masses and of the end, the masses' speeds."""
     plant = Model(NAME)
     least = np.tile([-np.inf, wall, -np.inf], masses + 1)
-    guess = straight(masses).ravel(order="F")
-    p = plant.state("p", 3 * masses + 3, lower=least, guess=guess, unit="m")
+    p = plant.state("p", 3 * masses + 3, lower=least, unit="m")
     v = plant.state("v", 3 * masses, unit="m/s")
     u = plant.control("u", 3, lower=-SPEED, upper=SPEED, unit="m/s")
-    places = [ca.SX(3, 1), *(p[3 * i : 3 * i + 3] for i in range(masses + 1))]
+    places = [ca.SX(3, 1), *ca.vertsplit(p, 3)]
     springs = [b - a for a, b in pairwise(places)]
     forces = [stiffness * (1 - 0.033 / ca.norm_2(d)) * d for d in springs]
     pull = ca.vertcat(*(b - a for a, b in pairwise(forces))) - drag * v
-    plant.rates(p=ca.vertcat(v, u), v=pull / mass - ca.repmat(ca.DM([0, 0, 9.81]), masses, 1))
+    weight = ca.repmat(ca.DM([0.0, 0.0, 9.81]), masses, 1)
+    plant.rates(p=ca.vertcat(v, u), v=pull / mass - weight)
     return plant
 
 
 def rest(plant: Model) -> np.ndarray:
     """Return the state at rest under gravity with the end at the goal."""
-    free = plant.size("state") // 2 - 1
-    z = ca.SX.sym("z", free)
-    state = ca.vertcat(z, GOAL, np.zeros(free))
-    forces = plant.moves.rate(state, [], np.zeros(3), [], 0)[free + 3 :]
-    line = straight(free // 3)[:, :-1]
-    guess = line - np.outer([0.0, 0.0, 1.0], np.sin(np.pi * line[0]))
-    solve = ca.rootfinder("rest", "newton", ca.Function("forces", [z], [forces]))
-    found = solve(guess.ravel(order="F")).full().ravel()
-    return np.concatenate((found, GOAL, np.zeros(free)))
+    size = plant.signals["state"]["v"].size
+    z, still = ca.SX.sym("z", size), np.zeros(size)
+    rates = plant.moves.rate(ca.vertcat(z, GOAL, still), [], np.zeros(3), [], 0)
+    line = straight(size // 3)[:-3].reshape(-1, 3)
+    guess = line - np.outer(np.sin(np.pi * line[:, 0]), [0.0, 0.0, 1.0])
+    solve = ca.rootfinder("rest", "newton", ca.Function("forces", [z], [rates[size + 3 :]]))
+    return np.concatenate((solve(guess.ravel()).full().ravel(), GOAL, still))
 
 
 def pulled(plant: Model) -> np.ndarray:
@@ -86,25 +83,93 @@ def pulled(plant: Model) -> np.ndarray:
     return simulated(plant, rest(plant), np.outer(PULL, np.ones(5)), DT)[:, -1]
 
 
-def cost(plant: Model):
-    """Return the integrand."""
-    p, v, u = (plant.symbol(name) for name in ("p", "v", "u"))
-    return 25 * ca.sumsqr(p[-3:] - GOAL) + ca.sumsqr(v) + 0.01 * ca.sumsqr(u)
-
-
-def horizon(plant: Model, intervals: int, name: str = NAME) -> OptimalControl:
-    """Return the way back to rest, without its initial state."""
-    shooting = MultipleShooting(RungeKutta(2))
-    ocp = OptimalControl(plant, duration=intervals * DT, intervals=intervals, method=shooting,
-                         unroll=False, name=name)  # fmt: skip
-    ocp.initial()
-    ocp.guess(p=straight(plant.size("state") // 6).ravel(order="F"), v=0)
+def horizon(plant: Model, intervals: int, start: np.ndarray, name=NAME) -> OptimalControl:
+    """Return the way back to rest from the start."""
+    ocp = OptimalControl(plant, duration=intervals * DT, intervals=intervals, unroll=False,
+                         method=MultipleShooting(RungeKutta(2)), name=name)  # fmt: skip
+    p, v, u = (plant.symbol(symbol) for symbol in ("p", "v", "u"))
+    ocp.initial(p=start[: p.numel()], v=start[p.numel() :])
+    ocp.guess(p=straight(v.numel() // 3), v=0)
+    away = 25 * ca.sumsqr(p[-3:] - GOAL)
+    ocp.minimize("cost", integral=away + ca.sumsqr(v) + 0.01 * ca.sumsqr(u))
     return ocp
 
 
-def shape(states: np.ndarray) -> np.ndarray:
-    """Return the places of the fixed end, the masses and the end, 3 × (M + 2), of every column."""
-    places = states[: states.shape[0] // 2 + 2]
-    return np.pad(places.reshape(-1, 3, places.shape[1]), ((1, 0), (0, 0), (0, 0))).T.swapaxes(1, 2).swapaxes(1, 2)
+def shape(places: np.ndarray) -> np.ndarray:
+    """Return the coordinates of the fixed end, the masses and the end: 3 × (M + 2)."""
+    return np.append(np.zeros(3), places).reshape(-1, 3).T
 
 
+def draw(ours: Answer, ipopt: Answer) -> Figure:
+    """Plot the chain from the side and from above, its distance from the wall, and the input."""
+    fig, axes = figure(2, 2, height=3.0, width=9.0)
+    for ax, row in ((axes[0, 0], 2), (axes[0, 1], 1)):
+        for k, color in zip((0, 2, 5, -1), COLOURS, strict=True):
+            points, label = shape(ours["p"][:, k]), f"{ours.times[k]:.1f} s"
+            ax.plot(points[0], points[row], "o-", color=color, markersize=4, label=label)
+        ax.set_xlabel("$x$ (m)")
+    axes[0, 0].set(ylabel="$z$ (m)", title="from the side")
+    axes[0, 1].set(ylabel="$y$ (m)", title="from above")
+    axes[0, 1].axhline(WALL, **LIMIT)
+    nearest = Panel(lambda a: a["p"][1::3].min(axis=0), "nearest to the wall, $y$ (m)", (WALL,))
+    draw_panel(axes[1, 0], nearest, ours, ipopt)
+    for row, name, color, dash in zip(ours["u"], "xyz", COLOURS, ("-", "--", ":"), strict=False):
+        style = {"color": color, "linestyle": dash, "linewidth": 1.6, "label": f"$u_{name}$"}
+        axes[1, 1].stairs(row, ours.times, baseline=None, **style)
+    for limit in (-SPEED, SPEED):
+        axes[1, 1].axhline(limit, **LIMIT)
+    axes[1, 1].set(ylabel="velocity of the end (m/s)")
+    for ax in axes[1]:
+        ax.set_xlabel("time (s)")
+    for ax in (axes[0, 0], axes[1, 1]):
+        ax.legend(fontsize=8)
+    axes[1, 0].plot([], [], label="limit", **LIMIT)
+    legend_below(fig, axes[1, 0])
+    return fig
+
+
+def animate(places: np.ndarray, dt: float, path: Path) -> Path:
+    """Write the motion of the chain, from the side and from above, as a GIF in real time."""
+    points, margin = np.array([shape(column) for column in places.T]), 0.1
+    stages = []
+    titles = ("from the side", "from above")
+    for ax, row, title in zip(
+        figure(1, 2, width=8.0, height=3.0)[1][0], (2, 1), titles, strict=True
+    ):
+        low, high = points.min(axis=(0, 2)) - margin, points.max(axis=(0, 2)) + margin
+        ax.set(xlim=(low[0], high[0]), ylim=(low[row], high[row]), title=title)
+        ax.set(xlabel="$x$ (m)", ylabel=f"${'xyz'[row]}$ (m)")
+        line = {"color": PALETTE[0], "marker": "o", "linewidth": 1.8}
+        stages.append((ax, [(lambda k, row=row: points[k][[0, row]], line)]))
+    stages[1][0].axhline(WALL, **LIMIT)
+    return film(path, len(points), dt, *stages)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the scenario; 0 when the answer is a KKT point no worse than IPOPT's, else 1."""
+    arguments = parser(NAME, SUMMARY).parse_args(argv)
+    masses, intervals = (1, 12) if arguments.short else (3, 40)
+    plant = chain(masses)
+    start = pulled(plant)
+    answers = solve_with_all(horizon(plant, intervals, start), FATROP, short=arguments.short)
+    ours, ipopt = answers[:2]
+    places = simulated(plant, start, np.repeat(ours["u"], 2, axis=1), DT / 2)[: 3 * masses + 3]
+    at_rest = rest(plant)[: 3 * masses + 3]
+    return finish_answers(
+        arguments,
+        answers,
+        facts={
+            "masses": masses,
+            "distance of the chain from rest at the end (m)": float(
+                np.abs(ours["p"][:, -1] - at_rest).max()
+            ),
+            "build (s), hybrid": ours.build,
+            "build (s), IPOPT": ipopt.build,
+        },
+        figures={"motion": draw(ours, ipopt)},
+        films={"motion": lambda path: animate(places, DT / 2, path)},
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -239,6 +239,11 @@ def run_loop(loop: Loop, peer: Peer | None = None) -> Course:
     return Course(label, solves, np.array(states), np.array(inputs), plans, cost, violation)
 
 
+def run_all(loop: Loop, *peers: Peer, short: bool = False) -> list[Course]:
+    """Return the courses of the hybrid solver and of the peers, in short of the first one only."""
+    return [run_loop(loop, peer) for peer in (None, *(peers[:1] if short else peers))]
+
+
 def loop_checks(ours: Course, reference: Course, *, cost: float = 1e-3) -> list[Check]:
     """The checks that every one of our plans is a KKT point and that our course costs no more.
 

@@ -11,13 +11,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from solving import Answer
 
-from casadi_hybrid.plotting import PALETTE, figure, legend_below
+from casadi_hybrid.plotting import PALETTE, figure, legend_below, line_style
 
 LINE = {"color": PALETTE[0], "linewidth": 1.6}
 """How our answer is drawn."""
 
 LIMIT = {"color": PALETTE[1], "linewidth": 1.0, "linestyle": "--"}
 """How a limit is drawn."""
+
+BLACK = LIMIT | {"color": "#000000"}
+"""How a limit is drawn where the curves of several solvers have the colours."""
 
 TARGET = {"color": "#000000", "linewidth": 0.9, "linestyle": ":"}
 """How a set point is drawn."""
@@ -110,3 +113,48 @@ def draw_panel(ax: Axes, panel: Panel, ours: Answer, other: Answer) -> None:
     if panel.target is not None:
         ax.axhline(panel.target, **TARGET)
     ax.set_ylabel(label)
+
+
+Curve = tuple[str, Callable[[Any], np.ndarray], Sequence[float]]
+"""Of closed loops: the label of the axis, course → values, the limits."""
+
+
+def draw_courses(courses: Sequence[Any], dt: float, curves: Sequence[Curve], event=None) -> Figure:
+    """Plot closed loops of several solvers, panel by panel, and the time of each solve below.
+
+    Args:
+        courses: of :mod:`closed_loop`, one a solver.
+        dt: sampling time in seconds.
+        curves: values at the instants as lines, one fewer as steps.
+        event: what happened to the plant, as (seconds, a word).
+    """
+    fig, axes = figure(len(curves) + 1, 1, height=1.6, sharex=True)
+    instants = dt * np.arange(len(courses[0].states))
+    happened = event is not None and event[0] < instants[-1]
+    for ax, (label, read, limits) in zip(axes[:, 0], curves, strict=False):
+        for i, course in enumerate(courses):
+            draw_course(ax, instants, read(course), i, label=course.label)
+        for limit in limits:
+            ax.axhline(limit, **BLACK)
+        ax.set_ylabel(label)
+    for i, course in enumerate(courses):
+        axes[-1, 0].semilogy(instants[:-1], 1e3 * course.seconds, **line_style(i))
+    axes[-1, 0].tick_params(axis="y", which="minor", labelleft=False)
+    axes[-1, 0].set(xlabel="time (s)", ylabel="solve (ms)")
+    for ax in axes[:, 0] if happened else ():
+        ax.axvline(event[0], color=PALETTE[6], linewidth=0.9)
+    if happened:
+        place, inside = (event[0], 0.08), axes[0, 0].get_xaxis_transform()
+        axes[0, 0].annotate(event[1], place, (4, 0), inside, textcoords="offset points")
+    axes[0, 0].plot([], [], label="limit", **BLACK)
+    fig.align_ylabels()
+    legend_below(fig, axes[0, 0])
+    return fig
+
+
+def draw_course(ax: Axes, instants: np.ndarray, values: np.ndarray, i: int, **style: Any) -> None:
+    """Draw the values of the course number i: at the instants as a line, one fewer as steps."""
+    if values.size < instants.size:
+        ax.stairs(values, instants, baseline=None, **line_style(i), **style)
+    else:
+        ax.plot(instants, values, **line_style(i), **style)

@@ -149,8 +149,8 @@ def main(argv: list[str] | None = None) -> int:
     ours, ipopt = answers[:2]
     panels = (
         Panel("y", "$y$", (corridor(ours.times), 1.5 * LANE - ROOM)),
-        Panel("delta", "$\delta$"),
-        Panel("omega", "$\omega$"),
+        Panel("delta", "$\\delta$"),
+        Panel("omega", "$\\omega$"),
         Panel("lateral", "lateral", (-LATERAL, LATERAL)),
         Panel("a", "$a$"),
     )
