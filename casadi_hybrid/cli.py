@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import ast
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from casadi_hybrid import __version__, embedded
-from casadi_hybrid.basics.errors import InputError, suggest
+from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.benchmark import command as benchmark
+from casadi_hybrid.scripts import new, running
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -25,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     try:
         if arguments.command == "run":
-            return _run(arguments, rest)
+            return running.run(arguments, rest)
         command = {
             "reproduce": _reproduce,
             "study": _study,
@@ -33,6 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             "doctor": _doctor,
             "benchmark": benchmark.run,
             "export": embedded.run,
+            "new": new.run,
         }
         return command[arguments.command](arguments)
     except (InputError, OSError) as error:
@@ -48,17 +47,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
-    run = commands.add_parser(
-        "run",
-        help="solve a scenario, verify it with IPOPT, draw it",
-        description="Solve a scenario, verify the answer with IPOPT and draw it. Further "
-        "options go to the scenario; --json prints its tables for a program.",
-        add_help=False,
-    )
-    run.add_argument("scenario", nargs="?", help="name of the scenario; leave out to list them")
-    run.add_argument("--scenarios", type=Path, help="folder of the scenarios", metavar="DIR")
-    run.add_argument("-h", "--help", action="store_true", help="show this help, or the scenario's")
-    run.set_defaults(show_help=run.format_help)
+    running.add_arguments(commands)
+    new.add_arguments(commands)
 
     reproduce = commands.add_parser(
         "reproduce",
@@ -233,48 +223,6 @@ def _doctor(arguments: argparse.Namespace) -> int:
     found = examine()
     print(json.dumps(found.to_dict()) if arguments.json else found)
     return 1 if found.broken else 0
-
-
-def _run(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
-    folder = arguments.scenarios or _scenario_folder()
-    names = scenario_summaries(folder)
-    if arguments.scenario is None:
-        print(arguments.show_help())
-        width = max(map(len, names), default=0)
-        print("scenarios:")
-        print("\n".join(f"  {name:<{width}}  {summary}" for name, summary in names.items()))
-        return 0 if arguments.help else 2
-    name = arguments.scenario
-    if name not in names:
-        raise InputError(f"no scenario {name!r} in {folder}{suggest(name, names)}")
-    # A scenario is a plain script and runs as one. Its matrices are small: one BLAS thread is
-    # fastest, by far on a busy machine.
-    environment = {"OPENBLAS_NUM_THREADS": "1", **os.environ}
-    command = [sys.executable, str(folder / f"{name}.py"), *rest]
-    return subprocess.run(
-        command + ["--help"] * arguments.help, env=environment, check=False
-    ).returncode
-
-
-def scenario_summaries(folder: Path) -> dict[str, str]:
-    """The scenarios of a folder, by name, with their one-line SUMMARY; no module is run."""
-    found: dict[str, str] = {}
-    for path in sorted(folder.glob("*.py")):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "SUMMARY":
-                found[path.stem] = ast.literal_eval(node.value)
-    return found
-
-
-def _scenario_folder() -> Path:
-    """``./scenarios``, or the one beside the package in a checkout."""
-    for parent in (Path.cwd(), Path(__file__).resolve().parent.parent):
-        if (parent / "scenarios").is_dir():
-            return parent / "scenarios"
-    raise InputError(
-        "no folder 'scenarios' here or beside the package; run this in a checkout of "
-        "casadi_hybrid or name the folder with --scenarios"
-    )
 
 
 if __name__ == "__main__":

@@ -14,7 +14,8 @@ ROOMS = (
     "basics", "kernel", "problem", "point", "law", "rules", "iterations", "stopping", "course",
     "loop", "standard_form", "barrier", "answer", "explain", "result", "call", "engine",
     "equations", "attempts", "methods", "solver", "verify", "casadi_api", "plotting",
-    "control", "paper", "claims", "study", "doctor", "benchmark", "embedded", "cli",
+    "control", "paper", "claims", "study", "doctor", "benchmark", "embedded", "scripts",
+    "cli",
 )  # fmt: skip
 LARGEST = 16
 

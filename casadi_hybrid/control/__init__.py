@@ -3,15 +3,19 @@
 A :class:`Model` has states, controls, algebraic states, parameters and outputs; an
 :class:`OptimalControl` adds a horizon, costs and constraints and is laid out as a nonlinear program
 by a method (:class:`MultipleShooting`, :class:`SingleShooting`, :class:`Collocation`); a
-:class:`Solution` is read by name.
+:class:`Solution` is read by name. :class:`Phases` puts horizons one after the other,
+:class:`Scenarios` side by side.
 """
 
+from casadi_hybrid.control.joint.phases import Phases
+from casadi_hybrid.control.joint.scenarios import Scenarios, branches
 from casadi_hybrid.control.methods import Collocation, MultipleShooting, SingleShooting
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.ocp import OptimalControl
 from casadi_hybrid.control.program import Block, Program
 from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.steps import Free, Integrator, RungeKutta
+from casadi_hybrid.control.terms import Soft
 
 __all__ = [
     "Block",
@@ -21,8 +25,12 @@ __all__ = [
     "Model",
     "MultipleShooting",
     "OptimalControl",
+    "Phases",
     "Program",
     "RungeKutta",
+    "Scenarios",
     "SingleShooting",
+    "Soft",
     "Solution",
+    "branches",
 ]

@@ -39,12 +39,11 @@ def lay_out(ocp: Statement) -> Laid:
     kind = ocp.method.graphs(ocp.model) if ocp.unroll else ca.MX
     assembly = Assembly(ocp.name, kind)
     horizon, costs = lay_phase(ocp, assembly)
-    return close(assembly, horizon, costs)
+    return read(assembly, assembly.build(), horizon, costs)
 
 
-def close(assembly: Assembly, horizon: Horizon, costs: Any) -> Laid:
-    """Build the program, and the functions that read the horizon from it."""
-    program = assembly.build()
+def read(assembly: Assembly, program: Program, horizon: Horizon, costs: Any) -> Laid:
+    """Return the built program with the functions that read a horizon from it."""
     inside, X, Z = horizon.inside or (np.zeros(0), assembly.kind(0, 0), assembly.kind(0, 0))
     outputs = [horizon.X, horizon.Z, horizon.U, horizon.V, horizon.P, horizon.T, costs]
     trajectories = assembly.reader("trajectories", program, outputs)
@@ -52,9 +51,25 @@ def close(assembly: Assembly, horizon: Horizon, costs: Any) -> Laid:
 
 
 def lay_phase(
-    ocp: Statement, assembly: Assembly, *, first: int = 0, prefix: str = ""
+    ocp: Statement,
+    assembly: Assembly,
+    *,
+    first: int = 0,
+    prefix: str = "",
+    start: Any = None,
+    weight: float = 1.0,
 ) -> tuple[Horizon, Any]:
-    """Add one phase to a program; return its horizon and its costs, one below the other."""
+    """Add one phase to a program; return its horizon and its costs, one below the other.
+
+    Args:
+        ocp: what it says.
+        assembly: of the program.
+        first: the stage of its first grid point.
+        prefix: of the names of its blocks.
+        start: the time at which it begins, in the program's symbols; a parameter by default.
+        weight: of its costs in the program's.
+    """
+    before, assembly.cost = assembly.cost, assembly.kind(0)
     integrals = [cost.integral for cost in ocp.costs if not _zero(cost.integral)]
     integrand = ca.vertcat(ca.SX(0, 1), *integrals)
     horizon = Horizon(
@@ -66,7 +81,7 @@ def lay_phase(
         prefix,
         _guesses(ocp),
     )
-    _time(ocp, horizon)
+    _time(ocp, horizon, start)
     _parameters(ocp, horizon)
     ocp.method.begin(horizon)
     _algebraic(ocp, horizon)
@@ -77,7 +92,7 @@ def lay_phase(
     for constraint in ocp.constraints:
         _constrain(ocp, horizon, constraint)
     costs = _costs(ocp, horizon, integrals)
-    assembly.cost = assembly.cost + ca.sum1(costs)
+    assembly.cost = before + weight * (assembly.cost + ca.sum1(costs))
     return horizon, costs
 
 
@@ -90,10 +105,11 @@ def _guesses(ocp: Statement) -> dict[str, Array]:
     return guesses
 
 
-def _time(ocp: Statement, horizon: Horizon) -> None:
+def _time(ocp: Statement, horizon: Horizon, start: Any) -> None:
     assembly, free = horizon.assembly, ocp.free_duration
     kind = assembly.kind
-    start = assembly.parameter(horizon.name("time"), 0.0, 1, 1)
+    if start is None:
+        start = assembly.parameter(horizon.name("time"), 0.0, 1, 1)
     if free is None:
         horizon.duration = kind(ocp.length)
     else:

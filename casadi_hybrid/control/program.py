@@ -96,6 +96,20 @@ class Program:
         """Return the program with other starts, in physical units, of the named variables."""
         return replace(self, x0=_written(self.x0, self.variables, values, "start"))
 
+    def part(self, prefix: str) -> Program:
+        """Return the program as one of its parts sees it: the blocks whose names begin so."""
+
+        def own(blocks: Mapping[str, Block]) -> dict[str, Block]:
+            return {name.removeprefix(prefix): block for name, block in blocks.items()
+                    if name.startswith(prefix)}  # fmt: skip
+
+        return replace(
+            self,
+            variables=own(self.variables),
+            parameters=own(self.parameters),
+            constraints=own(self.constraints),
+        )
+
     def with_x0(self, x0: Any) -> Program:
         """Return the program with another start, in its own unknowns."""
         return replace(self, x0=np.asarray(x0, dtype=float).ravel())

@@ -26,7 +26,8 @@ def start_values(
     """Return the program with these numbers; see :meth:`OptimalControl.numbers`."""
     program = laid.program
     values = _parameters(ocp, parameters, float(time), program)
-    values["time"] = float(time)
+    if "time" in program.parameters:
+        values["time"] = float(time)
     initial = {
         name: program.parameters[f"initial {name}"].read(program.p)[:, 0] for name in ocp.fixed
     }

@@ -1,0 +1,1 @@
+"""Several horizons in one program: phases one after the other, scenarios side by side."""

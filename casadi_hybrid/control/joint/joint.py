@@ -1,0 +1,235 @@
+"""What phases and scenarios share: parts with names, one program, one solver."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from casadi_hybrid.basics.errors import InputError, suggest
+from casadi_hybrid.casadi_api.interface import nlpsol
+from casadi_hybrid.control.assembly import Assembly
+from casadi_hybrid.control.horizon import Horizon
+from casadi_hybrid.control.laying import Laid, read
+from casadi_hybrid.control.ocp import OptimalControl
+from casadi_hybrid.control.program import Program
+from casadi_hybrid.control.signals import Array, known
+from casadi_hybrid.control.solution import Solution
+from casadi_hybrid.control.starting import start_values
+
+
+@dataclass(frozen=True)
+class JointSolution:
+    """What a solver found for several horizons: ``solution["ascent"]["speed"]``.
+
+    Attributes:
+        parts: the :class:`~casadi_hybrid.control.Solution` of each by name, with its own costs and
+            the multipliers of its own rows.
+        program: all of it, with the numbers of the solve.
+        x, lam_x, lam_g: the point and the multipliers, in the program's scaled unknowns.
+        objective: the (weighted) sum of the costs.
+        stats: the solver's.
+        explanation: in sentences, what is wrong with a point that is no solution.
+    """
+
+    parts: Mapping[str, Solution]
+    program: Program = field(repr=False)
+    x: Array = field(repr=False)
+    lam_x: Array = field(repr=False)
+    lam_g: Array = field(repr=False)
+    objective: float
+    stats: Mapping[str, Any] = field(repr=False)
+    explanation: str = ""
+
+    def __getitem__(self, name: str) -> Solution:
+        part: Solution = known(name, self.parts, "part")
+        return part
+
+    @property
+    def success(self) -> bool:
+        """Whether the solver says that the point is a solution."""
+        return bool(self.stats["success"])
+
+    @property
+    def iterations(self) -> int:
+        """Steps of the solver."""
+        return int(self.stats["iter_count"])
+
+    @property
+    def first(self) -> Solution:
+        """The first part: of phases the one that begins, of scenarios the nominal one."""
+        return next(iter(self.parts.values()))
+
+    @property
+    def times(self) -> Array:
+        """Times of the first part."""
+        return self.first.times
+
+    @property
+    def states(self) -> Array:
+        """States of the first part."""
+        return self.first.states
+
+    @property
+    def controls(self) -> Array:
+        """Controls of the first part."""
+        return self.first.controls
+
+    @property
+    def duration(self) -> float:
+        """From the first to the last time of all parts."""
+        times = [part.times for part in self.parts.values()]
+        return float(max(t[-1] for t in times) - min(t[0] for t in times))
+
+    @property
+    def links(self) -> dict[str, Array]:
+        """Multipliers by name of the rows that join the parts, per physical unit."""
+        return {
+            name: block.read(self.lam_g, dual=True).ravel()
+            for name, block in self.program.constraints.items()
+            if not name.startswith(tuple(f"{part}/" for part in self.parts))
+        }
+
+
+class Joint:
+    """Parts with names in one program. Phases and scenarios say how they are laid out.
+
+    Args:
+        parts: optimal control problems by name.
+        name: for messages.
+        solver: options of :func:`casadi_hybrid.nlpsol`.
+    """
+
+    def __init__(
+        self, parts: Mapping[str, OptimalControl], name: str, solver: Mapping[str, Any] | None
+    ) -> None:
+        if not isinstance(parts, Mapping) or not parts:
+            raise InputError("there must be at least one part, in a dictionary by name")
+        for label, part in parts.items():
+            if not isinstance(label, str) or not label or "/" in label:
+                raise InputError(f"a part's name must be a text without '/', got {label!r}")
+            if not isinstance(part, OptimalControl):
+                raise InputError(f"{label!r} must be an OptimalControl, got {type(part).__name__}")
+        self.parts = dict(parts)
+        self.name = name
+        self.options = dict(solver or {})
+
+    @property
+    def model(self) -> Any:
+        """The model of the first part."""
+        return next(iter(self.parts.values())).model
+
+    @cached_property
+    def laid(self) -> dict[str, Laid]:
+        """The program and the functions that read each part, made at the first use."""
+        kinds = [p.method.graphs(p.model) if p.unroll else ca.MX for p in self.parts.values()]
+        assembly = Assembly(self.name, ca.MX if ca.MX in kinds else ca.SX)
+        horizons = self._lay(assembly)
+        program = assembly.build()
+        for part in self.parts.values():
+            part.closed = True
+        return {
+            label: read(assembly, program, horizon, costs)
+            for label, (horizon, costs) in horizons.items()
+        }
+
+    @property
+    def program(self) -> Program:
+        """The nonlinear program, with the numbers given so far."""
+        return next(iter(self.laid.values())).program
+
+    @cached_property
+    def solver(self) -> Any:
+        """The solver of the program, made at the first use."""
+        names = {
+            "constraint_names": self.program.constraint_names,
+            "variable_names": self.program.variable_names,
+        }
+        return nlpsol("solver", "hybrid", dict(self.program.nlp), {**names, **self.options})
+
+    def numbers(
+        self, x0: Any = None, *, time: float = 0.0, guess: Any = None, **parameters: Any
+    ) -> Program:
+        """Return the program with the numbers of one solve.
+
+        Args:
+            x0: state at the start.
+            time: at the start.
+            guess: where to begin: a :class:`JointSolution`, or by part and name.
+            **parameters: by name for all parts that know it, or a dictionary for one part by the
+                part's name.
+        """
+        program = self.program
+        for label, part in self.parts.items():
+            laid = replace(self.laid[label], program=program.part(f"{label}/"))
+            own = None if isinstance(guess, JointSolution) else dict(guess or {}).get(label)
+            begin = x0 if self._begins(label) else None
+            values = self._parameters(label, parameters)
+            found = start_values(part, laid, begin, time, own, values)
+            program = replace(program, x0=found.x0, p=found.p)
+        if isinstance(guess, JointSolution):
+            program = program.with_x0(guess.x)
+        return program
+
+    def solve(
+        self, x0: Any = None, *, time: float = 0.0, guess: Any = None, **parameters: Any
+    ) -> JointSolution:
+        """Solve with these numbers; see :meth:`numbers`. A solution as the guess starts it warm."""
+        program = self.numbers(x0, time=time, guess=guess, **parameters)
+        arguments = dict(program.arguments)
+        if isinstance(guess, JointSolution):
+            arguments |= {"lam_x0": guess.lam_x, "lam_g0": guess.lam_g}
+        found = self.solver(**arguments)
+        stats = self.solver.stats()
+        explanation = "" if stats["success"] else str(self.solver.explain())
+        return self.solution(program, found, stats, explanation)
+
+    def solution(
+        self, program: Program, found: Mapping[str, Any], stats: Any, explanation: str = ""
+    ) -> JointSolution:
+        """Return what a solver of CasADi found for a program of :meth:`numbers`, by name."""
+        x, lam_x, lam_g = (np.asarray(ca.DM(found[key])).ravel()
+                           for key in ("x", "lam_x", "lam_g"))  # fmt: skip
+        parts = {
+            label: Solution.of(part, self.laid[label], program.part(f"{label}/"),
+                               x, lam_x, lam_g, dict(stats))
+            for label, part in self.parts.items()
+        }  # fmt: skip
+        objective = float(found["f"])
+        return JointSolution(parts, program, x, lam_x, lam_g, objective, dict(stats), explanation)
+
+    def _lay(self, assembly: Assembly) -> dict[str, tuple[Horizon, Any]]:
+        raise NotImplementedError
+
+    def _begins(self, label: str) -> bool:
+        """Whether ``x0`` is the part's."""
+        raise NotImplementedError
+
+    def _fixed(self, label: str) -> Mapping[str, Any]:
+        """Values of the part's parameters that it brings along."""
+        return {}
+
+    def _parameters(self, label: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        values = dict(self._fixed(label))
+        own = [*self.parts[label].model.signals["parameter"], *self.parts[label].signals]
+        everyones = {
+            name
+            for part in self.parts.values()
+            for name in (*part.model.signals["parameter"], *part.signals)
+        }
+        for name, value in given.items():
+            if name in self.parts:
+                if name == label:
+                    values |= dict(value)
+            elif name in own:
+                values[name] = value
+            elif name not in everyones:
+                raise InputError(
+                    f"no part of {self.name} has a parameter {name!r}"
+                    f"{suggest(name, [*everyones, *self.parts])}"
+                )
+        return values

@@ -1,0 +1,128 @@
+"""Phases one after the other: a rocket and its stages, a step and the flight after it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import casadi as ca
+
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.control.assembly import Assembly
+from casadi_hybrid.control.horizon import Horizon
+from casadi_hybrid.control.joint.joint import Joint
+from casadi_hybrid.control.laying import lay_phase
+from casadi_hybrid.control.ocp import OptimalControl
+from casadi_hybrid.control.signals import known
+
+
+class Phases(Joint):
+    """Optimal control problems one after the other, the sum of their costs minimized.
+
+    A phase begins at the time at which the one before it ends. States of both by the same name go
+    on with the value that they had, unless :meth:`jump` says otherwise.
+
+    Args:
+        phases: by name, in their order; each may have a model of its own.
+        name: for messages.
+        solver: options of :func:`casadi_hybrid.nlpsol`.
+
+    Raises:
+        InputError: for a bad name, or two phases that no state connects.
+
+    Example:
+        >>> from casadi_hybrid.control import Free, Model
+        >>> def leg(force, duration):
+        ...     model = Model("cart")
+        ...     x, v = model.state("x"), model.state("v")
+        ...     u = model.control("u", lower=-force, upper=force)
+        ...     model.rates(x=v, v=u)
+        ...     return OptimalControl(model, duration=duration, intervals=10)
+        >>> boost, brake = leg(2.0, 0.5), leg(1.0, Free(1.0))
+        >>> boost.initial(x=0, v=0)
+        >>> brake.final(x=1, v=0)
+        >>> brake.minimize("time", end=brake.duration)
+        >>> found = Phases({"boost": boost, "brake": brake}).solve()
+        >>> found.success, bool(abs(found["brake"]["v"][0] - found["boost"]["v"][-1]) < 1e-9)
+        (True, True)
+    """
+
+    def __init__(
+        self,
+        phases: Mapping[str, OptimalControl],
+        *,
+        name: str = "phases",
+        solver: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(phases, name, solver)
+        self.jumps: dict[str, dict[str, Any]] = {label: {} for label in self.parts}
+
+    def jump(self, phase: str, values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
+        """Say where states of a phase begin, in symbols of the phase before it at its end.
+
+        ``None`` leaves a state free.
+        """
+        part = known(phase, self.parts, "phase")
+        if phase == next(iter(self.parts)):
+            raise InputError(f"{phase!r} is the first phase; use its initial(…)")
+        if part.closed:
+            raise InputError(f"{self.name} is closed: its program exists. State all before that")
+        for name, value in {**(values or {}), **named}.items():
+            known(name, part.model.signals["state"], "state")
+            self.jumps[phase][name] = value
+
+    def _begins(self, label: str) -> bool:
+        return label == next(iter(self.parts))
+
+    def _lay(self, assembly: Assembly) -> dict[str, tuple[Horizon, Any]]:
+        laid: dict[str, tuple[Horizon, Any]] = {}
+        before: tuple[str, Horizon] | None = None
+        for label, part in self.parts.items():
+            first, start = 0, None
+            if before is not None:
+                first = before[1].first + before[1].N + 1
+                start = before[1].T[-1]
+            horizon, costs = lay_phase(part, assembly, first=first, prefix=f"{label}/", start=start)
+            if before is not None:
+                self._link(assembly, before, (label, horizon))
+            laid[label] = horizon, costs
+            before = label, horizon
+        return laid
+
+    def _link(
+        self, assembly: Assembly, before: tuple[str, Horizon], after: tuple[str, Horizon]
+    ) -> None:
+        (one, h), (other, g) = before, after
+        source, target = self.parts[one], self.parts[other]
+        places = target.model.places("state")
+        linked = 0
+        for name, signal in target.model.signals["state"].items():
+            if name in self.jumps[other]:
+                value = self.jumps[other][name]
+                if value is None:
+                    continue
+            elif name in source.model.signals["state"]:
+                value = source.model.symbol(name)
+            else:
+                continue
+            value = ca.vec(ca.SX(value))
+            if value.numel() != signal.size:
+                raise InputError(
+                    f"{name!r} of {other!r} has {signal.size} entries; what it begins with has "
+                    f"{value.numel()}"
+                )
+            end = source.expression_function([value], "jump").call(
+                [column[:, h.N] for column in (h.X, h.Z, h.W, h.P, h.T)], True, False
+            )[0]
+            assembly.constrain(
+                f"{name} from {one} to {other}",
+                g.X[places[name], 0] - end,
+                [g.first - 1],
+                scale=signal.scale,
+            )
+            linked += 1
+        if not linked:
+            raise InputError(
+                f"no state connects {one!r} and {other!r}; give states the same name, or use "
+                f"jump({other!r}, …)"
+            )

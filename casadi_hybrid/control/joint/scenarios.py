@@ -1,0 +1,160 @@
+"""Scenarios side by side: one control that suits all of them, as long as nobody knows which it is.
+
+With scenarios s of weight w_s, each with its own parameters, states and controls,
+
+    min Σ_s w_s J_s   s.t. the dynamics and constraints of each,
+    u_s(k) = u_r(k)   where s and r cannot be told apart before the interval k.
+
+Two scenarios can be told apart from the interval after the first one on which their parameters
+differ.
+
+Source: S. Lucia, T. Finkler, S. Engell, "Multi-stage nonlinear model predictive control applied to
+a semi-batch polymerization reactor under uncertainty", Journal of Process Control 23, 2013.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.control.assembly import Assembly
+from casadi_hybrid.control.horizon import Horizon
+from casadi_hybrid.control.joint.joint import Joint
+from casadi_hybrid.control.laying import lay_phase
+from casadi_hybrid.control.ocp import OptimalControl
+from casadi_hybrid.control.signals import Array, known, spread
+
+
+class Scenarios(Joint):
+    """One optimal control problem with several sets of parameters at once: robust control.
+
+    Args:
+        ocp: the problem.
+        scenarios: by name, the values of parameters; the first is the nominal one. What a scenario
+            leaves out has the value that the problem has. See :func:`branches`.
+        weights: one for each scenario; equal ones by default. They are divided by their sum.
+        shared: number of intervals with common controls in any case, at least 1.
+        name: for messages.
+        solver: options of :func:`casadi_hybrid.nlpsol`.
+
+    Raises:
+        InputError: for an unknown parameter, weights that do not fit, no scenario.
+    """
+
+    def __init__(
+        self,
+        ocp: OptimalControl,
+        scenarios: Mapping[str, Mapping[str, Any]],
+        *,
+        weights: Sequence[float] | None = None,
+        shared: int = 1,
+        name: str | None = None,
+        solver: Mapping[str, Any] | None = None,
+    ) -> None:
+        if not isinstance(ocp, OptimalControl):
+            raise InputError(f"ocp must be an OptimalControl, got {type(ocp).__name__}")
+        options = ocp.options if solver is None else solver
+        super().__init__(dict.fromkeys(scenarios, ocp), name or ocp.name, options)
+        signals = {**ocp.model.signals["parameter"], **ocp.signals}
+        for values in scenarios.values():
+            for parameter in values:
+                known(parameter, signals, "parameter")
+                if parameter in ocp.freed:
+                    raise InputError(f"{parameter!r} is free: it cannot differ by scenario")
+        count = len(self.parts)
+        given = np.ones(count) if weights is None else np.asarray(weights, dtype=float).ravel()
+        if given.size != count or not (given > 0).all() or not np.isfinite(given).all():
+            raise InputError(f"weights must be {count} positive numbers, got {weights!r}")
+        if not isinstance(shared, int | np.integer) or not 1 <= shared <= ocp.intervals:
+            raise InputError(f"shared must be an integer from 1 to {ocp.intervals}, got {shared!r}")
+        self.scenarios = {label: dict(values) for label, values in scenarios.items()}
+        self.weights = dict(zip(self.parts, (given / given.sum()).tolist(), strict=True))
+        self.shared = int(shared)
+        self.ocp = ocp
+
+    def _begins(self, label: str) -> bool:
+        return True
+
+    def _fixed(self, label: str) -> Mapping[str, Any]:
+        return self.scenarios[label]
+
+    def _lay(self, assembly: Assembly) -> dict[str, tuple[Horizon, Any]]:
+        laid = {
+            label: lay_phase(part, assembly, prefix=f"{label}/", weight=self.weights[label])
+            for label, part in self.parts.items()
+        }
+        horizons = {label: horizon for label, (horizon, _) in laid.items()}
+        labels = list(horizons)
+        for j, label in enumerate(labels[1:], start=1):
+            for k in range(self.ocp.intervals):
+                twin = next((other for other in labels[:j] if self._alike(other, label, k)), None)
+                if twin is None:
+                    break
+                self._join(assembly, horizons, twin, label, k)
+        return laid
+
+    def _join(
+        self, assembly: Assembly, horizons: Mapping[str, Horizon], one: str, other: str, k: int
+    ) -> None:
+        h, g = horizons[one], horizons[other]
+        for name, where in self.ocp.model.places("control").items():
+            signal = self.ocp.model.signals["control"][name]
+            last = signal.linear and k == h.N - 1
+            for at in (k, k + 1) if last else (k,):
+                assembly.constrain(
+                    f"{name}[{at}] of {other} as of {one}",
+                    g.W[where, at] - h.W[where, at],
+                    [h.first + k],
+                    scale=signal.scale,
+                    stride=0,
+                )
+
+    def _alike(self, one: str, other: str, k: int) -> bool:
+        """Whether two scenarios cannot be told apart before the interval k."""
+        if k < self.shared:
+            return True
+        a, b = self.scenarios[one], self.scenarios[other]
+        return all(
+            np.array_equal(self._course(name, a, k), self._course(name, b, k)) for name in {*a, *b}
+        )
+
+    def _course(self, name: str, values: Mapping[str, Any], k: int) -> Array:
+        """The values of a parameter on the intervals before k."""
+        ocp = self.ocp
+        signal = {**ocp.model.signals["parameter"], **ocp.signals}[name]
+        value = values.get(name, {**ocp.model.values, **ocp.values}[name])
+        at = ocp.length * ocp.fractions if signal.varying else np.zeros(1)
+        course = spread(value, signal.size, at, f"value of {name!r}")
+        return course[:, :k] if signal.varying else course
+
+
+def branches(
+    values: Mapping[str, Sequence[Any]], intervals: int, depth: int = 1
+) -> dict[str, dict[str, Any]]:
+    """Return the leaves of a tree: all combinations of values, anew on each of ``depth`` intervals.
+
+    Args:
+        values: by the name of a parameter what it may be, the nominal value first. For a depth
+            above 1 it has to be a reference of the model, and scalar.
+        intervals: of the horizon.
+        depth: intervals after which the tree no longer branches.
+
+    Returns:
+        Scenarios by name, for :class:`Scenarios`.
+    """
+    if not isinstance(depth, int) or not 1 <= depth <= intervals:
+        raise InputError(f"depth must be an integer from 1 to {intervals}, got {depth!r}")
+    names = list(values)
+    at_once = list(product(*(values[name] for name in names)))
+    found = {}
+    for number, course in enumerate(product(at_once, repeat=depth)):
+        columns = [course[min(k, depth - 1)] for k in range(intervals + 1)]
+        found["nominal" if number == 0 else f"branch {number}"] = {
+            name: columns[0][i] if depth == 1 else np.array([[c[i] for c in columns]])
+            for i, name in enumerate(names)
+        }
+    return found

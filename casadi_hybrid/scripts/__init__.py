@@ -1,0 +1,1 @@
+"""Scenarios run by name, and start files for a user's own problem."""

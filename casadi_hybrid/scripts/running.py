@@ -1,0 +1,79 @@
+"""``casadi-hybrid run``: a scenario of a checkout, of the installed package or of a folder."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from casadi_hybrid.basics.errors import InputError, suggest
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+
+
+def add_arguments(commands: Any) -> None:
+    """Add the subcommand."""
+    run = commands.add_parser(
+        "run",
+        help="solve a scenario, verify it with IPOPT, draw it",
+        description="Solve a scenario, verify the answer with IPOPT and draw it. Further "
+        "options go to the scenario; --json prints its tables for a program.",
+        epilog="example: casadi-hybrid run cartpole --short",
+        add_help=False,
+    )
+    run.add_argument("scenario", nargs="?", help="name of the scenario; leave out to list them")
+    run.add_argument("--scenarios", type=Path, help="folder of the scenarios", metavar="DIR")
+    run.add_argument("-h", "--help", action="store_true", help="show this help, or the scenario's")
+    run.set_defaults(show_help=run.format_help)
+
+
+def run(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
+    """Run a scenario with the rest of the options, or list them; return the exit code."""
+    folder = arguments.scenarios or scenario_folder()
+    names = scenario_summaries(folder)
+    if arguments.scenario is None:
+        print(arguments.show_help())
+        width = max(map(len, names), default=0)
+        print("scenarios:")
+        print("\n".join(f"  {name:<{width}}  {summary}" for name, summary in names.items()))
+        return 0 if arguments.help else 2
+    name = arguments.scenario
+    if name not in names:
+        raise InputError(f"no scenario {name!r} in {folder}{suggest(name, names)}")
+    # A scenario is a plain script and runs as one. Its matrices are small: one BLAS thread is
+    # fastest, by far on a busy machine.
+    environment = {"OPENBLAS_NUM_THREADS": "1", **os.environ}
+    command = [sys.executable, str(folder / f"{name}.py"), *rest]
+    return subprocess.run(
+        command + ["--help"] * arguments.help, env=environment, check=False
+    ).returncode
+
+
+def scenario_summaries(folder: Path) -> dict[str, str]:
+    """The scenarios of a folder, by name, with their one-line SUMMARY; no module is run."""
+    found: dict[str, str] = {}
+    for path in sorted(folder.glob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "SUMMARY":
+                found[path.stem] = ast.literal_eval(node.value)
+    return found
+
+
+def scenario_folder() -> Path:
+    """``./scenarios`` where it has scenarios, the one of the checkout, or the installed one.
+
+    Raises:
+        InputError: where there is none.
+    """
+    for parent in (Path.cwd(), _PACKAGE.parent, _PACKAGE):
+        folder = parent / "scenarios"
+        if folder.is_dir() and scenario_summaries(folder):
+            return folder
+    raise InputError(
+        "no folder 'scenarios' here, in the package or beside it; name one with --scenarios"
+    )
