@@ -11,7 +11,7 @@ the resting chain for one second with (−1, 1, 1) m/s. From there, over T secon
 
     minimize  ∫ 25 ‖p_end − (1, 0, 0)‖² + Σ_i ‖p_i'‖² + 0.01 ‖u‖² dt
 
-Direct multiple shooting, N intervals of constant velocity, two Runge–Kutta steps of order four
+with a sum over the instants for the integral. Direct multiple shooting, N intervals of constant velocity, two Runge–Kutta steps of order four
 each. One interval is built and mapped over the horizon (MX), which takes a tenth of a second. The
 hybrid solver turns a graph of this size into scalar operations when it is built: that takes most of
 its building time and makes each solve faster. The start is naive: masses on the straight line
@@ -90,8 +90,8 @@ def horizon(plant: Model, intervals: int, start: np.ndarray, name=NAME) -> Optim
     p, v, u = (plant.symbol(symbol) for symbol in ("p", "v", "u"))
     ocp.initial(p=start[: p.numel()], v=start[p.numel() :])
     ocp.guess(p=straight(v.numel() // 3), v=0)
-    away = 25 * ca.sumsqr(p[-3:] - GOAL)
-    ocp.minimize("cost", integral=away + ca.sumsqr(v) + 0.01 * ca.sumsqr(u))
+    away = DT * (25 * ca.sumsqr(p[-3:] - GOAL) + ca.sumsqr(v))
+    ocp.minimize("cost", sum=away + DT * 0.01 * ca.sumsqr(u), end=away)
     return ocp
 
 

@@ -29,8 +29,7 @@ from drawing import draw_courses
 from reporting import parser
 from solving import FATROP, SQP_CLIPPED
 
-from casadi_hybrid.control import MultipleShooting, OptimalControl, RungeKutta
-from casadi_hybrid.control.terms import Soft
+from casadi_hybrid.control import MultipleShooting, OptimalControl, RungeKutta, Soft
 
 NAME = "mpc_cartpole"
 SUMMARY = "closed loop: swing-up and push of a cart-pole with a wrong model and noise"
@@ -77,7 +76,7 @@ def main(argv: list[str] | None = None) -> int:
     ours = courses[0]
     curves = (
         ("position $q$ (m)", lambda c: c.states[:, 0], (-TRACK, TRACK)),
-        ("angle $\theta$ (rad)\ndashed: upright", lambda c: c.states[:, 1], (-np.pi, np.pi)),
+        ("angle $\\theta$ (rad)\ndashed: upright", lambda c: c.states[:, 1], (-np.pi, np.pi)),
         ("force $u$ (N)", lambda c: c.inputs[:, 0], (-FORCE, FORCE)),
     )
     q, angle = ours.states[:-1, :2].T

@@ -26,7 +26,7 @@ from drawing import draw_courses
 from reporting import parser
 from solving import FATROP
 
-from casadi_hybrid.control.terms import Soft
+from casadi_hybrid.control import Soft
 
 NAME = "mpc_chain"
 SUMMARY = "closed loop: hanging chain beside a wall with a wrong model, noise and a gust"
@@ -41,13 +41,14 @@ def experiment(masses: int, intervals: int, steps: int) -> Loop:
     gust[at + 1 :: 3] = GUST
     ocp = horizon(model, intervals, rest(model), name=NAME)
     ocp.path("wall", model.symbol("p")[1::3], lower=WALL, soft=Soft(100, 1000), scale=0.1)
+    cost = ocp.expression_function([ocp.costs[0].sum])
     return Loop(
         ocp,
         exact_step(true, DT),
         start=pulled(model),
         steps=steps,
         noise=np.where(np.arange(gust.size) < at, 0.002, 0.01),
-        cost=lambda k, x, u: DT * ocp.expression_function([ocp.costs[0].integral])(x, [], u, DT, 0),
+        cost=lambda k, x, u: cost(x, [], u, steps * DT, 0),
         violation=lambda x: max(0.0, WALL - x[1:at:3].min()),
         push={round(GUST_TIME / DT): gust},
     )

@@ -32,8 +32,7 @@ from quadrotor import ARM, HOVER, INERTIA, MASS, THRUST, TILT, clearance, rotors
 from reporting import parser
 from solving import FATROP, SQP_CLIPPED
 
-from casadi_hybrid.control import OptimalControl
-from casadi_hybrid.control.terms import Soft
+from casadi_hybrid.control import OptimalControl, Soft
 from casadi_hybrid.plotting import PALETTE, figure, legend_below, line_style
 
 NAME = "mpc_quadrotor"
@@ -118,7 +117,7 @@ def draw(courses: list[Course]) -> Figure:
         if instants[-1] > GUST_TIME:
             ax.axvline(GUST_TIME, color=PALETTE[6], linewidth=0.9)
             ax.annotate("gust", (GUST_TIME, limits[1]), (4, -12), textcoords="offset points")
-    pitch.set_ylabel("pitch $\theta$ (°)")
+    pitch.set_ylabel("pitch $\\theta$ (°)")
     thrust.set_ylabel(f"{courses[0].label}, thrusts (N)\nthin: $u_1$, thick: $u_2$")
     spent.set(xscale="log", xlabel="time of a solve (ms)", ylabel="share of solves", ylim=(0, 1.02))
     spent.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))

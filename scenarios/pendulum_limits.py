@@ -20,7 +20,6 @@ nobody.
 """
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import casadi as ca
@@ -61,7 +60,7 @@ def swing_up(name: str, intervals: int, duration, torque: float = TORQUE) -> Opt
 def draw(answers: list[Answer], references: list[Answer]) -> Figure:
     """Plot angle and torque of the least effort (left) and time (right), IPOPT's as circles."""
     fig, axes = figure(2, 2, height=2.4, width=9.0)
-    panels = Panel("theta", "angle $\theta$", target=np.pi), Panel("u", "torque $u$")
+    panels = Panel("theta", "angle $\\theta$", target=np.pi), Panel("u", "torque $u$")
     for column, (ours, ipopt) in enumerate(zip(answers, references, strict=True)):
         for ax, panel in zip(axes[:, column], panels, strict=True):
             draw_panel(ax, panel, ours, ipopt)
