@@ -19,10 +19,11 @@ from typing import Any
 import casadi as ca
 import numpy as np
 from reporting import TOL, Check, word
-from solving import IPOPT, Peer
+from solving import IPOPT, Named, Peer
 
 from casadi_hybrid import DesignError, Problem, Progress, Result, Solver
 from casadi_hybrid.basics.inputs import as_vector
+from casadi_hybrid.control import OptimalControl
 from casadi_hybrid.iterations import Iteration
 from casadi_hybrid.law import Correction
 from casadi_hybrid.point.residuals import residuals_at
@@ -119,6 +120,36 @@ class Reference:
         f = self.row["objective"]
         excess = (run.result.f - f) / max(1.0, abs(f)) if self.row["accepted"] else -np.inf
         return Check(f"objective above that of {self.row['method']}, relative", excess, 1e-6)
+
+
+def equations(ocp: OptimalControl, units: Mapping[str, float] | None = None) -> Problem:
+    """Return an optimal control problem without limits as one of equations.
+
+    ``units`` are those of the rows, by the state that they are about; by default the rows are
+    divided by the states' scales.
+    """
+    program = ocp.program
+
+    def rows(name: str) -> Any:
+        block = program.constraints[name]
+        states = (
+            ocp.model.signals["state"]
+            if name == "dynamics"
+            else [name.removeprefix("initial ").removeprefix("final ")]
+        )
+        factor = block.scale / [[units[state]] for state in states] if units else block.scale**0
+        return program.nlp["g"][block.where.tolist()] * factor.ravel(order="F")
+
+    x, p, f = (program.nlp[key] for key in ("x", "p", "f"))
+    return Problem(x=x, p=p, f=f, h={name: rows(name) for name in program.constraints},
+                   name=ocp.name)  # fmt: skip
+
+
+def named(ocp: OptimalControl, label: str, x: np.ndarray) -> Named:
+    """Return a point of :func:`equations` by name and in physical units."""
+    program = ocp.program
+    found = {"x": x, "lam_x": np.zeros(program.n), "lam_g": np.zeros(program.m)}
+    return Named(label, ocp.solution(program, found, {}))
 
 
 def solve(

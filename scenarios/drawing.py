@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from solving import Answer
+from solving import Named
 
 from casadi_hybrid.plotting import PALETTE, figure, legend_below, line_style
 
@@ -47,16 +47,16 @@ class Panel:
         target: a value to be reached, dotted.
     """
 
-    source: str | Callable[[Answer], np.ndarray]
+    source: str | Callable[[Named], np.ndarray]
     label: str = ""
     limits: Sequence[Any] | None = None
     target: float | None = None
 
-    def read(self, answer: Answer) -> np.ndarray:
+    def read(self, answer: Named) -> np.ndarray:
         """Return the values."""
         return answer[self.source] if isinstance(self.source, str) else self.source(answer)
 
-    def described(self, answer: Answer) -> tuple[str, Iterable[Any]]:
+    def described(self, answer: Named) -> tuple[str, Iterable[Any]]:
         """Return the text of the axis and the limits."""
         if not isinstance(self.source, str):
             return self.label, self.limits or ()
@@ -69,8 +69,8 @@ class Panel:
 
 
 def compare(
-    ours: Answer,
-    other: Answer,
+    ours: Named,
+    other: Named,
     panels: Sequence[Panel],
     *,
     label: str = "time (s)",
@@ -97,7 +97,7 @@ def compare(
     return fig
 
 
-def draw_panel(ax: Axes, panel: Panel, ours: Answer, other: Answer) -> None:
+def draw_panel(ax: Axes, panel: Panel, ours: Named, other: Named) -> None:
     """Draw one panel; each answer over its own times."""
     label, limits = panel.described(ours)
     values, circles = panel.read(ours), panel.read(other)

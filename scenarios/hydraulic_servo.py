@@ -16,24 +16,17 @@ This is the paper's example "Stiffness of scalar augmentation" with a plant in p
 matrix.
 """
 
-from __future__ import annotations
-
-import argparse
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import astuple, dataclass
 
-import casadi as ca
 import numpy as np
-from common import AUTO, LOOK_AHEAD, Method, Run, row_space_rule, solve, solve_with_peer
+from common import AUTO, LOOK_AHEAD, Method, equations, row_space_rule, solve, solve_with_peer
 from matplotlib.figure import Figure
 from reporting import Check, finish, parser, table
 from scipy.optimize import minimize
 from solving import IPOPT, SLEQP
-from transcription import runge_kutta
 
-from casadi_hybrid import Problem
+from casadi_hybrid.control import Model, MultipleShooting, OptimalControl, RungeKutta
 from casadi_hybrid.iterations import Hybrid
 from casadi_hybrid.plotting import figure, legend_below, line_style
 from casadi_hybrid.problem.functions import Evaluation
@@ -45,57 +38,23 @@ UNITS = {"MPa": 1e6, "bar": 1e5, "kPa": 1e3, "Pa": 1.0}
 """Units of the pressure rows in Pa."""
 
 
-@dataclass(frozen=True)
-class Servo:
-    """The plant in SI units."""
-
-    mass: float = 200.0
-    area: float = 1e-3
-    damping: float = 500.0
-    supply: float = 1e7
-    stiffness: float = 5e11
-    flow: float = 1e-3
-    leak: float = 2e-12
-    stroke: float = 0.2
-    duration: float = 0.5
-
-    def dynamics(self, x: Any, u: Any) -> Any:
-        """Return the derivative of (s, v, p) under the valve opening u."""
-        speed, pressure = x[1], x[2]
-        inflow = self.flow * u[0] * (1.0 - 0.5 * pressure / self.supply)
-        used = self.area * speed + self.leak * pressure
-        force = self.area * pressure - self.damping * speed
-        return ca.vertcat(speed, force / self.mass, self.stiffness * (inflow - used))
-
-    def problem(self, intervals: int, pressure_unit: float) -> Problem:
-        """Return the motion with the pressure rows in the given unit (Pa)."""
-        dt = self.duration / intervals
-        z = ca.SX.sym("state", 3, intervals + 1)
-        u = ca.SX.sym("valve", 1, intervals)
-        X = z * ca.DM(np.outer([self.stroke, 1.0, 0.2 * self.supply], np.ones(intervals + 1)))
-        step = runge_kutta(self.dynamics, dt, steps=3)
-        ends = ca.horzcat(*(step(X[:, k], u[:, k]) for k in range(intervals)))
-        defects = X[:, 1:] - ends
-        goal = ca.vertcat(self.stroke, 0.0, 0.0)
-        rows = ca.horzcat(X[:, 0], defects, X[:, intervals] - goal)
-        stages = [ca.vertcat(z[:, k], u[:, k]) for k in range(intervals)]
-        return Problem(
-            x=ca.vertcat(*stages, z[:, intervals]),
-            f=0.5 * ca.sumsqr(u),
-            h={
-                "position (m)": rows[0, :].T,
-                "speed (m/s)": rows[1, :].T,
-                "pressure": rows[2, :].T / pressure_unit,
-            },
-            name=NAME,
-        )
-
-    def start(self, intervals: int) -> np.ndarray:
-        """Return the naive start."""
-        stages = np.zeros((intervals + 1, 4))
-        stages[:, 0] = np.linspace(0.0, 1.0, intervals + 1)
-        stages[:, 1] = self.stroke / self.duration
-        return stages.ravel()[:-1]
+def servo(intervals: int) -> OptimalControl:
+    """Return the motion of the plant in SI units."""
+    mass, area, supply, stroke, duration = 200.0, 1e-3, 1e7, 0.2, 0.5
+    plant = Model(NAME)
+    plant.state("s", scale=stroke, unit="m")
+    v, p = plant.state("v", unit="m/s"), plant.state("p", scale=0.2 * supply, unit="Pa")
+    u = plant.control("u")
+    inflow = 1e-3 * u * (1.0 - 0.5 * p / supply)
+    force = area * p - 500.0 * v
+    plant.rates(s=v, v=force / mass, p=5e11 * (inflow - area * v - 2e-12 * p))
+    ocp = OptimalControl(plant, duration=duration, intervals=intervals,
+                         method=MultipleShooting(RungeKutta(3)))  # fmt: skip
+    ocp.initial(s=0, v=0, p=0)
+    ocp.final(s=stroke, v=0, p=0)
+    ocp.guess(v=stroke / duration)
+    ocp.minimize("valve work", sum=0.5 * u**2)
+    return ocp
 
 
 @dataclass(frozen=True)
@@ -145,30 +104,26 @@ def best_gap(at: Evaluation, R: np.ndarray, evaluations: int) -> Best:
 
 def methods(scalar: Best, matrix: Best) -> list[Method]:
     """Return the rows of the table, both corrections with the best steps found."""
-    m_rule = row_space_rule(matrix.penalty, matrix.eta_x, matrix.eta_d, theta=0.5)
-
-    def scalar_law(label: str, penalty: float, memory: float) -> Method:
-        options = {"C": penalty, "Omega": memory, "eta_x": scalar.eta_x, "eta_d": scalar.eta_d}
-        return Method(label, "constant", options)
-
+    m_rule = row_space_rule(*astuple(matrix)[1:], theta=0.5)
+    steps = {"eta_x": scalar.eta_x, "eta_d": scalar.eta_d}
+    augmented = {"C": scalar.penalty, "Omega": 0.0, **steps}
     return [
         Method(AUTO, "auto", required=True),
         Method(LOOK_AHEAD, "look-ahead", required=True),
         Method("hybrid: matrix steps", "matrix-lookahead"),
         Method("hybrid: matrix M, scalar primal step", Hybrid(m_rule, label="M"), required=True),
-        scalar_law("augmented Lagrangian cI", scalar.penalty, 0.0),
-        scalar_law("optimistic cI", 0.0, scalar.penalty),
+        Method("augmented Lagrangian cI", "constant", augmented),
+        Method("optimistic cI", "constant", {"C": 0.0, "Omega": scalar.penalty, **steps}),
     ]
 
 
-def draw(ratios: Sequence[float], gaps: Sequence[tuple[Best, Best]], runs: Sequence[Run]) -> Figure:
+def draw(rows, runs) -> Figure:
     """Plot the best gaps over the anisotropy of the rows, and the course of the methods."""
     fig, axes = figure(1, 2, height=3.2)
     left, right = axes[0]
-    names = ("matrix $M$", "scalar $cI$")
-    for i, name in enumerate(names):
-        values = [pair[1 - i].gap for pair in gaps]
-        left.loglog(ratios, values, **line_style(i), marker="os"[i], label=name)
+    ratios = [row["ratio"] for row in rows]
+    for i, (key, name) in enumerate((("matrix", "matrix $M$"), ("scalar", "scalar $cI$"))):
+        left.loglog(ratios, [row[key] for row in rows], **line_style(i), marker="os"[i], label=name)
     left.set(xlabel="largest / smallest row of $J_h$", ylabel="best local gap $1-\\rho$")
     left.legend(fontsize=9, loc="lower left")
     # The two scalar channels have one trajectory, so one of them is drawn.
@@ -182,72 +137,45 @@ def draw(ratios: Sequence[float], gaps: Sequence[tuple[Best, Best]], runs: Seque
     return fig
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: list[str] | None = None) -> int:
     """Run the scenario; 0 when the matrix correction solves it for any unit, else 1."""
     arguments = parser(NAME, SUMMARY, budget=True).parse_args(argv)
-    plant, N = Servo(), 6
-    budget = arguments.max_iter or (2_000 if arguments.short else 20_000)
-    names = ("MPa", "kPa") if arguments.short else tuple(UNITS)
-    rows: list[dict[str, Any]] = []
-    gaps: list[tuple[Best, Best]] = []
-    for name in names:
-        problem = plant.problem(N, UNITS[name])
-        run = solve(problem, Method(AUTO, "auto"), plant.start(N), [], max_iter=200)
-        at = Oracle(problem.functions, np.zeros(0)).second(run.result.x, run.result.lam_g)
-        gaps.append(
-            tuple(
-                best_gap(at, R, 60 if arguments.short else 200)
-                for R in (np.eye(problem.m), np.linalg.inv(at.B @ at.B.T))
-            )
-        )
-        sizes = np.linalg.norm(at.B, axis=1)
-        rows.append(
-            {
-                "unit": name,
-                "ratio": float(sizes.max() / sizes.min()),
-                "scalar": gaps[-1][0].gap,
-                "matrix": gaps[-1][1].gap,
-            }
-        )
-    return _report(arguments, plant, N, budget, rows, gaps, names.index("kPa"))
-
-
-def _report(
-    arguments: argparse.Namespace,
-    plant: Servo,
-    N: int,
-    budget: int,
-    rows: Sequence[dict[str, Any]],
-    gaps: Sequence[tuple[Best, Best]],
-    shown: int,
-) -> int:
-    problem, start = plant.problem(N, UNITS["kPa"]), plant.start(N)
-    runs = [solve(problem, m, start, [], max_iter=budget) for m in methods(*gaps[shown])]
-    peers = [solve_with_peer(problem, start, [], peer) for peer in (IPOPT, SLEQP)]
-    matrix = [row["matrix"] for row in rows]
+    ocp, short = servo(6), arguments.short
+    start, p = ocp.numbers().x0, ocp.program.p
+    problems = {name: equations(ocp, {"s": 1.0, "v": 1.0, "p": unit})
+                for name, unit in UNITS.items() if not short or name in ("MPa", "kPa")}  # fmt: skip
+    rows, best = [], {}
+    for name, problem in problems.items():
+        result = solve(problem, Method(AUTO, "auto"), start, p, max_iter=200).result
+        at = Oracle(problem.functions, p).second(result.x, result.lam_g)
+        metrics = (np.eye(problem.m), np.linalg.inv(at.B @ at.B.T))
+        best[name] = [best_gap(at, R, 60 if short else 200) for R in metrics]
+        sizes, (scalar, matrix) = np.linalg.norm(at.B, axis=1), best[name]
+        ratio = float(sizes.max() / sizes.min())
+        rows.append({"unit": name, "ratio": ratio, "scalar": scalar.gap, "matrix": matrix.gap})
+    problem, budget = problems["kPa"], arguments.max_iter or (2_000 if short else 20_000)
+    runs = [solve(problem, m, start, p, max_iter=budget) for m in methods(*best["kPa"])]
+    peers = [solve_with_peer(problem, start, p, peer) for peer in (IPOPT, SLEQP)]
+    gaps = [row["matrix"] for row in rows]
+    spread, share = max(gaps) / min(gaps) - 1.0, best["kPa"][0].gap / best["kPa"][1].gap
+    title = "best local gap 1 - rho over penalty and steps, by the unit of the pressure rows"
     return finish(
         arguments,
-        NAME,
         (problem.n, problem.m),
         [*(run.row() for run in runs), *(peer.row for peer in peers)],
         {run.method.label: run.report for run in runs if run.method.required},
         checks=[
             peers[0].bar_for(runs[0]),
-            Check("spread of the matrix gap over the units, relative",
-                  max(matrix) / min(matrix) - 1.0, 1e-2),
-            Check("scalar gap over matrix gap in kPa",
-                  gaps[shown][0].gap / gaps[shown][1].gap, 1e-2),
+            Check("spread of the matrix gap over the units, relative", spread, 1e-2),
+            Check("scalar gap over matrix gap in kPa", share, 1e-2),
         ],
-        tables={
-            "best local gap 1 - rho over penalty and steps, by the unit of the pressure rows":
-                table(rows, GAP_COLUMNS)
-        },
-        facts={"gaps": list(rows)},
-        figures={"anisotropy": draw([row["ratio"] for row in rows], gaps, runs)},
-    )  # fmt: skip
+        tables={title: table(rows, GAP_COLUMNS)},
+        facts={"gaps": rows},
+        figures={"anisotropy": draw(rows, runs)},
+    )
 
 
-GAP_COLUMNS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
+GAP_COLUMNS = (
     ("unit", "pressure in", str),
     ("ratio", "row ratio", "{:.1e}".format),
     ("scalar", "scalar cI", "{:.2e}".format),

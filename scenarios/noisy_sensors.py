@@ -242,7 +242,6 @@ def _report(
     runs = [default, *(outcome.clean for outcome in outcomes)]
     return finish(
         arguments,
-        NAME,
         (problem.n, problem.m),
         [*(run.row() for run in runs), *(peer.row for peer in peers)],
         {run.method.label: run.report for run in runs},

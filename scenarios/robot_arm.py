@@ -238,7 +238,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         films.append(animate(targets["regular"], solved, arguments.output / "motion.gif"))
     return finish(
         arguments,
-        NAME,
         (problem.n, problem.m),
         rows,
         {run.method.label: run.report for run in required},

@@ -73,34 +73,15 @@ UNO = Peer("Uno", "uno", {**_QUIET, "uno.logger": "SILENT"})
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What a solver returned for a problem, and what it is worth; ``answer["q"]`` is a trajectory.
-
-    Attributes:
-        label: the solver.
-        solution: the point by name and in physical units.
-        stopped: the solver's own word for why it stopped.
-        seconds: cost.
-        build: seconds that building the solver and its derivatives took.
-        report: the verdict of the verifier.
-    """
+class Named:
+    """A solution with the name of its solver; ``named["q"]`` is a trajectory in physical units."""
 
     label: str
     solution: Solution
-    stopped: str
-    seconds: float
-    build: float
-    report: Report = field(repr=False)
-    detail: str = ""
 
     def __getitem__(self, name: str) -> np.ndarray:
         """Return a trajectory by name; see :class:`casadi_hybrid.control.Solution`."""
         return self.solution[name]
-
-    @property
-    def f(self) -> float:
-        """The objective."""
-        return self.report.f
 
     @property
     def times(self) -> np.ndarray:
@@ -111,6 +92,31 @@ class Answer:
     def unpacked(self) -> dict[str, np.ndarray]:
         """All blocks of unknowns by name, also those between the grid points."""
         return self.solution.program.unpack(self.solution.x)
+
+
+@dataclass(frozen=True)
+class Answer(Named):
+    """What a solver returned for a problem, and what it is worth.
+
+    Attributes:
+        label: the solver.
+        solution: the point by name and in physical units.
+        stopped: the solver's own word for why it stopped.
+        seconds: cost.
+        build: seconds that building the solver and its derivatives took.
+        report: the verdict of the verifier.
+    """
+
+    stopped: str
+    seconds: float
+    build: float
+    report: Report = field(repr=False)
+    detail: str = ""
+
+    @property
+    def f(self) -> float:
+        """The objective."""
+        return self.report.f
 
     def apart(self, other: Answer) -> float:
         """Return the largest distance of two points, in the program's scaled unknowns."""
