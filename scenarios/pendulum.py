@@ -55,12 +55,10 @@ def swing_up(intervals: int = 30, duration: float = 2.0) -> OptimalControl:
     angle = plant.state("theta", scale=np.pi, unit="rad")
     rate = plant.state("omega", scale=2 * np.pi / duration, unit="rad/s")
     u = plant.control("u", scale=UNIT, unit="N·m")
-    m, length, g = (
-        plant.parameter(*pair) for pair in (("mass", 1.0), ("length", 0.5), ("gravity", 9.81))
-    )
-    plant.rates(
-        theta=rate, omega=(u - m * g * length * ca.sin(angle) - 0.1 * rate) / (m * length**2)
-    )
+    values = {"mass": 1.0, "length": 0.5, "gravity": 9.81}
+    m, length, g = (plant.parameter(*pair) for pair in values.items())
+    torque = u - m * g * length * ca.sin(angle) - 0.1 * rate
+    plant.rates(theta=rate, omega=torque / (m * length**2))
     ocp = OptimalControl(plant, duration=duration, intervals=intervals)
     ocp.initial(theta=0, omega=0)
     ocp.final(theta=np.pi, omega=0)
