@@ -11,15 +11,16 @@ the functions or the solver.
 
 from __future__ import annotations
 
+import argparse
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import casadi as ca
 import numpy as np
-from reporting import TOL, Check, word
-from solving import IPOPT, Named, Peer
+from reporting import TOL, Check, finish, word
+from solving import IPOPT, SLEQP, Named, Peer
 
 from casadi_hybrid import DesignError, Problem, Progress, Result, Solver
 from casadi_hybrid.basics.inputs import as_vector
@@ -216,6 +217,31 @@ def solve_with_peer(problem: Problem, x0: Any, p: Any, peer: Peer = IPOPT) -> Re
         "detail": "",
     }
     return Reference(point, row)
+
+
+def solve_with_peers(problem: Problem, x0: Any, p: Any) -> list[Reference]:
+    """Return the answers of IPOPT and of SLEQP."""
+    return [solve_with_peer(problem, x0, p, peer) for peer in (IPOPT, SLEQP)]
+
+
+def finish_runs(
+    arguments: argparse.Namespace,
+    problem: Problem,
+    runs: Sequence[Run],
+    peers: Sequence[Reference],
+    *,
+    checks: Sequence[Check] = (),
+    **rest: Any,
+) -> int:
+    """Finish a scenario of runs and peers; the first run may be no worse than the first peer."""
+    return finish(
+        arguments,
+        (problem.n, problem.m),
+        [*(run.row() for run in runs), *(peer.row for peer in peers)],
+        {run.method.label: run.report for run in runs if run.method.required},
+        checks=[peers[0].bar_for(runs[0]), *checks],
+        **rest,
+    )
 
 
 def row_space_rule(alpha: float, eta_x: float, eta_d: float, theta: float) -> ScheduleRule:

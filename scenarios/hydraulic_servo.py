@@ -17,14 +17,22 @@ matrix.
 """
 
 import sys
-from dataclasses import astuple, dataclass
+from typing import NamedTuple
 
 import numpy as np
-from common import AUTO, LOOK_AHEAD, Method, equations, row_space_rule, solve, solve_with_peer
+from common import (
+    AUTO,
+    LOOK_AHEAD,
+    Method,
+    equations,
+    finish_runs,
+    row_space_rule,
+    solve,
+    solve_with_peers,
+)
 from matplotlib.figure import Figure
-from reporting import Check, finish, parser, table
+from reporting import Check, parser, table
 from scipy.optimize import minimize
-from solving import IPOPT, SLEQP
 
 from casadi_hybrid.control import Model, MultipleShooting, OptimalControl, RungeKutta
 from casadi_hybrid.iterations import Hybrid
@@ -36,6 +44,8 @@ NAME = "hydraulic_servo"
 SUMMARY = "rows in metres beside rows in kilopascals: scalar penalty against matrix correction"
 UNITS = {"MPa": 1e6, "bar": 1e5, "kPa": 1e3, "Pa": 1.0}
 """Units of the pressure rows in Pa."""
+GAPS = (("scalar", "scalar cI", "{:.2e}".format), ("matrix", "matrix M", "{:.2e}".format))
+GAP_COLUMNS = (("unit", "pressure in", str), ("ratio", "row ratio", "{:.1e}".format), *GAPS)
 
 
 def servo(intervals: int) -> OptimalControl:
@@ -57,14 +67,11 @@ def servo(intervals: int) -> OptimalControl:
     return ocp
 
 
-@dataclass(frozen=True)
-class Best:
-    """The largest local gap of a family and where it is: (penalty, η_x, η_d)."""
+class Best(NamedTuple):
+    """The largest local gap of a family and where it is: penalty, η_x, η_d."""
 
     gap: float
-    penalty: float
-    eta_x: float
-    eta_d: float
+    steps: tuple[float, ...]
 
 
 def local_gap(at: Evaluation, R: np.ndarray, penalty: float, eta_x: float, eta_d: float) -> float:
@@ -91,29 +98,29 @@ def best_gap(at: Evaluation, R: np.ndarray, evaluations: int) -> Best:
         gap = local_gap(at, R, *(10.0**z))
         return -np.log10(gap) if gap > 0 else 20.0 - gap
 
-    found = []
-    for curvature in (1.0, 10.0 * spread ** (1 / 3), 10.0 * spread ** (2 / 3), 10.0 * spread):
-        for share in (0.1, 1.0):
-            start = np.log10([curvature / size, 0.5 / (2.0 + curvature), share * curvature / size])
-            options = {"maxfev": evaluations, "xatol": 1e-4, "fatol": 1e-6}
-            found.append(minimize(loss, start, method="Nelder-Mead", options=options))
+    options = {"maxfev": evaluations, "xatol": 1e-4, "fatol": 1e-6}
+    starts = [
+        np.log10([curvature / size, 0.5 / (2.0 + curvature), share * curvature / size])
+        for curvature in (1.0, *(10.0 * spread**power for power in (1 / 3, 2 / 3, 1.0)))
+        for share in (0.1, 1.0)
+    ]
+    found = [minimize(loss, z, method="Nelder-Mead", options=options) for z in starts]
     best = min(found, key=lambda result: float(result.fun))
-    penalty, eta_x, eta_d = (float(v) for v in 10.0**best.x)
-    return Best(10.0 ** -float(best.fun), penalty, eta_x, eta_d)
+    return Best(10.0 ** -float(best.fun), tuple(float(v) for v in 10.0**best.x))
 
 
 def methods(scalar: Best, matrix: Best) -> list[Method]:
     """Return the rows of the table, both corrections with the best steps found."""
-    m_rule = row_space_rule(*astuple(matrix)[1:], theta=0.5)
-    steps = {"eta_x": scalar.eta_x, "eta_d": scalar.eta_d}
-    augmented = {"C": scalar.penalty, "Omega": 0.0, **steps}
+    penalty, *own = scalar.steps
+    steps = dict(zip(("eta_x", "eta_d"), own, strict=True))
+    m_rule = row_space_rule(*matrix.steps, theta=0.5)
     return [
         Method(AUTO, "auto", required=True),
         Method(LOOK_AHEAD, "look-ahead", required=True),
         Method("hybrid: matrix steps", "matrix-lookahead"),
         Method("hybrid: matrix M, scalar primal step", Hybrid(m_rule, label="M"), required=True),
-        Method("augmented Lagrangian cI", "constant", augmented),
-        Method("optimistic cI", "constant", {"C": 0.0, "Omega": scalar.penalty, **steps}),
+        Method("augmented Lagrangian cI", "constant", {"C": penalty, "Omega": 0.0, **steps}),
+        Method("optimistic cI", "constant", {"C": 0.0, "Omega": penalty, **steps}),
     ]
 
 
@@ -155,17 +162,16 @@ def main(argv: list[str] | None = None) -> int:
         rows.append({"unit": name, "ratio": ratio, "scalar": scalar.gap, "matrix": matrix.gap})
     problem, budget = problems["kPa"], arguments.max_iter or (2_000 if short else 20_000)
     runs = [solve(problem, m, start, p, max_iter=budget) for m in methods(*best["kPa"])]
-    peers = [solve_with_peer(problem, start, p, peer) for peer in (IPOPT, SLEQP)]
+    peers = solve_with_peers(problem, start, p)
     gaps = [row["matrix"] for row in rows]
     spread, share = max(gaps) / min(gaps) - 1.0, best["kPa"][0].gap / best["kPa"][1].gap
     title = "best local gap 1 - rho over penalty and steps, by the unit of the pressure rows"
-    return finish(
+    return finish_runs(
         arguments,
-        (problem.n, problem.m),
-        [*(run.row() for run in runs), *(peer.row for peer in peers)],
-        {run.method.label: run.report for run in runs if run.method.required},
+        problem,
+        runs,
+        peers,
         checks=[
-            peers[0].bar_for(runs[0]),
             Check("spread of the matrix gap over the units, relative", spread, 1e-2),
             Check("scalar gap over matrix gap in kPa", share, 1e-2),
         ],
@@ -173,14 +179,6 @@ def main(argv: list[str] | None = None) -> int:
         facts={"gaps": rows},
         figures={"anisotropy": draw(rows, runs)},
     )
-
-
-GAP_COLUMNS = (
-    ("unit", "pressure in", str),
-    ("ratio", "row ratio", "{:.1e}".format),
-    ("scalar", "scalar cI", "{:.2e}".format),
-    ("matrix", "matrix M", "{:.2e}".format),
-)
 
 
 if __name__ == "__main__":

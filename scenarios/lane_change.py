@@ -23,21 +23,22 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 from animation import film
-from drawing import LIMIT, Panel, compare
+from drawing import Panel, compare
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Polygon
 from reporting import Check, parser
+from roads import draw_road, draw_way, outline
 from solving import SLEQP, SQP, UNO, Answer, finish_answers, solve_with_all
 
 from casadi_hybrid.control import Model, OptimalControl
-from casadi_hybrid.plotting import PALETTE, figure, legend_below
+from casadi_hybrid.plotting import PALETTE
 
 NAME = "lane_change"
 SUMMARY = "double lane change past a standing car, limits on steering and lateral acceleration"
 
-WHEELBASE, LENGTH, WIDTH, OVERHANG = 2.7, 4.4, 1.8, 0.8
-"""Of the car in metres; the last one is from the rear axle to the rear end."""
+WHEELBASE = 2.7
+CAR = LENGTH, WIDTH, OVERHANG = 4.4, 1.8, 0.8
+"""In metres; the last one is from the rear axle to the rear end."""
 BRAKING, DRIVING, LATERAL, SPEED = 5.0, 2.5, 5.0, 20.0
 ROAD, LANE, ROOM = 64.0, 3.5, 0.5 * WIDTH + 0.2
 """Length of the road, width of a lane, distance of an axle from the corridor's sides (m)."""
@@ -49,14 +50,6 @@ def corridor(s):
     """Return the least y of the axles where the rear axle is at s."""
     beside = (s > BEGIN - (LENGTH - OVERHANG)) & (s < END + OVERHANG)
     return np.where(beside, LEFT, -0.5 * LANE) + ROOM
-
-
-def outline(s: float, y: float, heading: float) -> np.ndarray:
-    """Return the corners of the car with its rear axle at (s, y), one a column."""
-    x = np.array([-OVERHANG, LENGTH - OVERHANG])[[0, 1, 1, 0]]
-    side = 0.5 * WIDTH * np.array([-1.0, -1.0, 1.0, 1.0])
-    cos, sin = np.cos(heading), np.sin(heading)
-    return np.array([s + cos * x - sin * side, y + sin * x + cos * side])
 
 
 def lane_change(intervals: int) -> OptimalControl:
@@ -93,37 +86,19 @@ def gap(s: np.ndarray, y: np.ndarray, heading: np.ndarray) -> float:
     fine = np.linspace(0.0, ROAD, 10 * (s.size - 1) + 1)
     least = np.inf
     for pose in zip(fine, np.interp(fine, s, y), np.interp(fine, s, heading), strict=True):
-        rear, front = outline(*pose).T[:2]
+        rear, front = outline(*pose, *CAR).T[:2]
         side = np.linspace(rear, front, 50)
         beside = (side[:, 0] >= BEGIN) & (side[:, 0] <= END)
         least = min(least, float(np.min(side[beside, 1] - LEFT, initial=np.inf)))
     return least
 
 
-def draw_road(height: float) -> tuple[Figure, Axes]:
+def road(height: float) -> tuple[Figure, Axes]:
     """Draw the lanes and the standing car."""
-    fig, axes = figure(1, 1, height=height)
-    ax = axes[0, 0]
-    for edge in (-0.5 * LANE, 1.5 * LANE):
-        ax.axhline(edge, **LIMIT | {"linestyle": "-", "linewidth": 2.0})
+    standing = np.array([[BEGIN, END, END, BEGIN], [LEFT - WIDTH] * 2 + [LEFT] * 2])
+    fig, ax = draw_road(height, (-0.5 * LANE, 1.5 * LANE), [standing], (-2, ROAD + 5))
     ax.axhline(0.5 * LANE, color=PALETTE[6], linestyle=(0, (8, 8)), linewidth=1.2)
-    places = [(BEGIN, LEFT - WIDTH), (END, LEFT - WIDTH), (END, LEFT), (BEGIN, LEFT)]
-    ax.add_patch(Polygon(places, facecolor=PALETTE[1], alpha=0.6, label="standing car"))
-    ax.set(xlim=(-2, ROAD + 5), ylim=(-2.6, 6.0), aspect="equal")
-    ax.set(xlabel="distance along the road $s$ (m)", ylabel="$y$ (m)")
-    ax.grid(visible=False)
     return fig, ax
-
-
-def draw_path(ours: Answer) -> Figure:
-    """Plot the way of the rear axle and the car at ten places, from above."""
-    fig, ax = draw_road(1.9)
-    for k in np.linspace(0, ours.times.size - 1, 10).round().astype(int):
-        corners = outline(ours.times[k], ours["y"][k], ours["psi"][k]).T
-        ax.add_patch(Polygon(corners, facecolor=PALETTE[4], alpha=0.45, edgecolor=PALETTE[0]))
-    ax.plot(ours.times, ours["y"], color=PALETTE[0], label="rear axle (hybrid)")
-    legend_below(fig, ax)
-    return fig
 
 
 def animate(ours: Answer, path: Path, dt: float = 0.05) -> Path:
@@ -134,11 +109,11 @@ def animate(ours: Answer, path: Path, dt: float = 0.05) -> Path:
     rows = (ours.times, ours["y"], ours["psi"], ours["v"])
     s, y, heading, v = (np.interp(at, time, row) for row in rows)
     moving = [
-        (lambda k: outline(s[k], y[k], heading[k]), {"facecolor": PALETTE[0]}),
+        (lambda k: outline(s[k], y[k], heading[k], *CAR), {"facecolor": PALETTE[0]}),
         (lambda k: (s[:k], y[:k]), {"color": PALETTE[0]}),
     ]
     clock = "{:4.2f} s, {:4.1f} m/s".format
-    return film(path, at.size, dt, (draw_road(1.6)[1], moving), clock=lambda k: clock(at[k], v[k]))
+    return film(path, at.size, dt, (road(1.6)[1], moving), clock=lambda k: clock(at[k], v[k]))
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -155,6 +130,8 @@ def main(argv: list[str] | None = None) -> int:
         Panel("a", "$a$"),
     )
     overlap = -gap(ours.times, ours["y"], ours["psi"])
+    poses = zip(ours.times, ours["y"], ours["psi"], strict=True)
+    cars = [outline(*pose, *CAR) for pose in poses]
     way = "distance along the road (m)"
     return finish_answers(
         arguments,
@@ -166,7 +143,7 @@ def main(argv: list[str] | None = None) -> int:
             "lowest speed (m/s)": float(ours["v"].min()),
         },
         figures={
-            "path": draw_path(ours),
+            "path": draw_way(road(1.9), ours, "", cars),
             "trajectory": compare(ours, ipopt, panels, label=way, height=1.3),
         },
         films={"motion": lambda path: animate(ours, path)},

@@ -26,43 +26,33 @@ car, at 0.7 m/s backwards for 10 s, no input, and every φ in the middle of its 
 """
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import casadi as ca
 import numpy as np
 from animation import film
-from drawing import LIMIT, Panel, compare
+from drawing import Panel, compare
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Polygon
 from reporting import Check, parser
+from roads import draw_road, draw_way, outline
 from solving import SLEQP, UNO, Answer, finish_answers, solve_with_all
 
 from casadi_hybrid.control import Free, Model, OptimalControl
-from casadi_hybrid.plotting import PALETTE, figure, legend_below
+from casadi_hybrid.plotting import PALETTE
 
 NAME = "parking"
 SUMMARY = "parallel parking between two cars, exact collision avoidance, free duration"
 
-WHEELBASE, LENGTH, WIDTH, OVERHANG = 2.7, 4.4, 1.8, 0.9
-"""Of the car in metres; the last one is from the rear axle to the rear end."""
+WHEELBASE = 2.7
+CAR = LENGTH, WIDTH, OVERHANG = 4.4, 1.8, 0.9
+"""In metres; the last one is from the rear axle to the rear end."""
 GAP, STREET, TOP, BOTTOM, CLEARANCE = 7.0, 6.5, 2.0, 0.2, 0.15
 """The gap between the parked cars begins at x = 0; width of the street, sides of those cars."""
-SPANS = {"rear": (-LENGTH, 0.0), "front": (GAP, GAP + LENGTH)}
-PARKED = {
-    name: np.array([[a, b, b, a], [BOTTOM] * 2 + [TOP] * 2]) for name, (a, b) in SPANS.items()
-}
+SIDES = [BOTTOM, BOTTOM, TOP, TOP]
+PARKED = [np.array([[a, a + LENGTH, a + LENGTH, a], SIDES]) for a in (-LENGTH, GAP)]
 CORNERS = {"rear": (0.0, TOP), "front": (GAP, TOP)}
-
-
-def corners(x, y, heading):
-    """Return the four corners of the car, one a column."""
-    back, side = -OVERHANG, 0.5 * WIDTH
-    front = back + LENGTH
-    body = np.array([[back, front, front, back], [-side, -side, side, side]])
-    cos, sin = ca.cos(heading), ca.sin(heading)
-    turn = ca.vertcat(ca.horzcat(cos, -sin), ca.horzcat(sin, cos))
-    return ca.repmat(ca.vertcat(x, y), 1, 4) + ca.mtimes(turn, body)
 
 
 def manoeuvre(intervals: int) -> OptimalControl:
@@ -77,7 +67,7 @@ def manoeuvre(intervals: int) -> OptimalControl:
     turn = v * ca.tan(steering) / WHEELBASE
     car.rates(x=v * ca.cos(heading), y=v * ca.sin(heading), psi=turn, delta=omega, v=a)
     ocp = OptimalControl(car, duration=Free(10.0, 2.0, 60.0), intervals=intervals)
-    body = corners(x, y, heading)
+    body = outline(x, y, heading, *CAR)
     ocp.path("kerb and far side", body[1, :], lower=0, upper=STREET)
     for (name, corner), low in zip(CORNERS.items(), (0.0, 0.5 * np.pi), strict=True):
         # An angle at every time: linear in between, which nothing asks for.
@@ -114,39 +104,17 @@ def bodies(answer: Answer, pieces: int = 1) -> list[np.ndarray]:
     """Return the corners of the car at the grid points and, with pieces, in between."""
     fine = np.linspace(0, answer.times[-1], pieces * (answer.times.size - 1) + 1)
     poses = (np.interp(fine, answer.times, answer[name]) for name in ("x", "y", "psi"))
-    return [np.asarray(ca.DM(corners(*pose))) for pose in zip(*poses, strict=True)]
+    return [outline(*pose, *CAR) for pose in zip(*poses, strict=True)]
 
 
 def clearances(answer: Answer, pieces: int = 1) -> np.ndarray:
     """Return the distance to the nearest parked car at each of the bodies."""
-    return np.array([min(distance(b, c) for c in PARKED.values()) for b in bodies(answer, pieces)])
+    return np.array([min(distance(b, c) for c in PARKED) for b in bodies(answer, pieces)])
 
 
 def draw_street() -> tuple[Figure, Axes]:
     """Draw the kerb, the far side and the parked cars."""
-    fig, axes = figure(1, 1, height=3.4)
-    ax = axes[0, 0]
-    for y in (0.0, STREET):
-        ax.axhline(y, **LIMIT | {"linestyle": "-", "linewidth": 2.0})
-    for name, car in PARKED.items():
-        label = "parked cars" if name == "rear" else None
-        ax.add_patch(Polygon(car.T, facecolor=PALETTE[1], alpha=0.6, label=label))
-    ax.set(xlim=(-4.8, GAP + 6.2), ylim=(-0.4, STREET + 0.4), aspect="equal")
-    ax.set(xlabel="$x$ (m)", ylabel="$y$ (m)")
-    ax.grid(visible=False)
-    return fig, ax
-
-
-def draw_path(ours: Answer) -> Figure:
-    """Plot the way of the rear axle, and the car at eleven times, from above."""
-    fig, ax = draw_street()
-    for k in np.linspace(0, ours.times.size - 1, 11).round().astype(int):
-        label = None if k else "the car on its way"
-        style = {"facecolor": PALETTE[4], "alpha": 0.3, "edgecolor": PALETTE[0], "label": label}
-        ax.add_patch(Polygon(bodies(ours)[k].T, **style))
-    ax.plot(ours["x"], ours["y"], color=PALETTE[0], label="rear axle (hybrid)")
-    legend_below(fig, ax)
-    return fig
+    return draw_road(3.4, (0.0, STREET), PARKED, (-4.8, GAP + 6.2))
 
 
 def animate(ours: Answer, path: Path) -> Path:
@@ -157,12 +125,8 @@ def animate(ours: Answer, path: Path) -> Path:
         along = np.array([[-np.sin(ours[name][k])], [np.cos(ours[name][k])]])
         return along * [-12.0, 12.0] + np.array([CORNERS[name]]).T
 
-    style = {"color": "#000000", "linestyle": ":", "linewidth": 1.2}
-    moving = [
-        (lambda k: cars[k], {"facecolor": PALETTE[0], "alpha": 0.8}),
-        (lambda k: line("rear", k), style),
-        (lambda k: line("front", k), style),
-    ]
+    moving = [(lambda k: cars[k], {"facecolor": PALETTE[0], "alpha": 0.8})]
+    moving += [(partial(line, name), {"color": "#000000", "linestyle": ":"}) for name in CORNERS]
     clock = "{:4.1f} s, {:5.2f} m/s".format
     stage = (draw_street()[1], moving)
     return film(path, len(cars), dt, stage, clock=lambda k: clock(k * dt, v[k]))
@@ -175,13 +139,9 @@ def main(argv: list[str] | None = None) -> int:
     answers = solve_with_all(ocp, UNO, SLEQP, short=arguments.short)
     ours, ipopt = answers[:2]
     closest = float(clearances(ours, 10).min())
-    panels = (
-        Panel("v", "$v$"),
-        Panel("delta", "$\\delta$"),
-        Panel("omega", "$\\omega$"),
-        Panel("a", "$a$"),
-        Panel(clearances, "distance (m)", (CLEARANCE,)),
-    )
+    labels = {"v": "$v$", "delta": "$\\delta$", "omega": "$\\omega$", "a": "$a$"}
+    panels = [Panel(name, label) for name, label in labels.items()]
+    panels.append(Panel(clearances, "distance (m)", (CLEARANCE,)))
     return finish_answers(
         arguments,
         answers,
@@ -191,7 +151,7 @@ def main(argv: list[str] | None = None) -> int:
             "largest steering angle (rad)": float(np.abs(ours["delta"]).max()),
         },
         figures={
-            "path": draw_path(ours),
+            "path": draw_way(draw_street(), ours, "x", bodies(ours)),
             "trajectory": compare(ours, ipopt, panels, height=1.3),
         },
         films={"motion": lambda path: animate(ours, path)},

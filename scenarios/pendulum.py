@@ -26,15 +26,16 @@ from common import (
     LOOK_AHEAD,
     Method,
     equations,
+    finish_runs,
     named,
     row_space_rule,
     solve,
-    solve_with_peer,
+    solve_with_peers,
 )
 from drawing import TARGET, Panel, compare
 from matplotlib.figure import Figure
-from reporting import Check, finish, parser
-from solving import IPOPT, SLEQP, Named
+from reporting import Check, parser
+from solving import Named
 
 from casadi_hybrid import Problem
 from casadi_hybrid.control import Model, OptimalControl
@@ -148,20 +149,19 @@ def main(argv: list[str] | None = None) -> int:
         solve(problem, method, x0, p, max_iter=max_iter, keep_points="metric" in method.label)
         for method in methods()
     ]
-    peers = [solve_with_peer(problem, x0, p, peer) for peer in (IPOPT, SLEQP)]
+    peers = solve_with_peers(problem, x0, p)
     default, ipopt, weight = runs[0].result, peers[0], 9.81 * 0.5
     ours, theirs = named(ocp, AUTO, default.x), named(ocp, "IPOPT", ipopt.x)
     dt = ours.times[1]
     metric = [np.array(run.trace.points) for run in runs if run.trace.points]
     apart = max(float(deviation(points, metric[0]).max()) for points in metric[1:])
     drawn = {run.method.label: run.trace for run in runs if run.method.label not in _SAME}
-    return finish(
+    return finish_runs(
         arguments,
-        (problem.n, problem.m),
-        [*(run.row() for run in runs), *(peer.row for peer in peers)],
-        {run.method.label: run.report for run in runs if run.method.required},
+        problem,
+        runs,
+        peers,
         checks=[
-            ipopt.bar_for(runs[0]),
             Check("largest difference of x_t between the three splits", apart, 1e-9),
         ],
         facts={

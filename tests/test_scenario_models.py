@@ -59,7 +59,7 @@ def test_bicycle_along_the_road_is_the_bicycle_in_time(load):
 
 def test_outline_of_the_car_is_its_rectangle(load):
     lane = load("lane_change")
-    corners = lane.outline(3.0, 1.0, 0.4).T
+    corners = load("roads").outline(3.0, 1.0, 0.4, *lane.CAR).T
     sides = np.linalg.norm(np.roll(corners, -1, axis=0) - corners, axis=1)
     np.testing.assert_allclose(sides, [lane.LENGTH, lane.WIDTH] * 2)
     ahead = corners[1] - corners[0]
@@ -96,9 +96,9 @@ def test_distance_finds_every_overlap_that_points_find(load):
     grid = np.array([[a, b] for a in np.linspace(0, 1, 23) for b in np.linspace(0, 1, 13)]).T
     hits = 0
     for pose in rng.uniform([-3.0, 0.5, -1.5], [11.0, 4.5, 1.5], (300, 3)):
-        ours = np.asarray(ca.DM(parking.corners(*pose)))
+        ours = load("roads").outline(*pose, *parking.CAR)
         inside = ours[:, :1] + (ours[:, [1, 3]] - ours[:, :1]) @ grid
-        for theirs in parking.PARKED.values():
+        for theirs in parking.PARKED:
             low, high = theirs.min(axis=1)[:, None], theirs.max(axis=1)[:, None]
             hit = bool(np.any(np.all((inside > low) & (inside < high), axis=0)))
             hits += hit
