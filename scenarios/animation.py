@@ -24,6 +24,7 @@ def film(
     dt: float,
     *stages: tuple[Axes, Sequence[Moving]],
     clock: Callable[[int], str] | None = None,
+    event: Callable[[float], str] = lambda t: "",
     dpi: int = 80,
 ) -> Path:
     """Write a GIF that repeats; return its path.
@@ -33,7 +34,8 @@ def film(
         frames: number of frames.
         dt: seconds a frame.
         *stages: axes with what moves in them.
-        clock: what stands above frame k; the time by default.
+        clock: what stands above frame k; by default the time and the event at this time.
+        event: time → a word.
         dpi: dots per inch; animations are looked at on a screen.
     """
     moving = [
@@ -45,7 +47,7 @@ def film(
     def draw(k: int) -> None:
         for move, points in moving:
             move(points(k))
-        title.set_text(clock(k) if clock else f"{k * dt:4.2f} s")
+        title.set_text(clock(k) if clock else f"{k * dt:4.2f} s{event(k * dt)}")
 
     # The layout of the first frame serves all: computing it anew takes longer than drawing.
     draw(0)

@@ -69,7 +69,7 @@ def animate(q, angle, dt, path: Path, *, length=LENGTH, plans=(), event=lambda t
         (lambda k: ([q[k]], [0]), {"color": PALETTE[0], "marker": "s", "markersize": 16}),
         (lambda k: ([q[k], tip[0][k]], [0, tip[1][k]]), ROD),
     ]
-    return film(path, len(q), dt, (ax, moving), clock=lambda k: f"{k * dt:4.2f} s{event(k * dt)}")
+    return film(path, len(q), dt, (ax, moving), event=event)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -78,11 +78,8 @@ def main(argv: list[str] | None = None) -> int:
     ocp = swing_up(25 if arguments.short else 60)
     answers = solve_with_all(ocp, FATROP, SQP, short=arguments.short)
     ours, ipopt = answers[:2]
-    panels = (
-        Panel("q", "position $q$"),
-        Panel("theta", "angle $\\theta$", target=np.pi),
-        Panel("u", "force $u$"),
-    )
+    angle = Panel("theta", "angle $\\theta$", target=np.pi)
+    panels = (Panel("q", "position $q$"), angle, Panel("u", "force $u$"))
     return finish_answers(
         arguments,
         answers,

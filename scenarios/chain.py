@@ -30,7 +30,7 @@ import casadi as ca
 import numpy as np
 from animation import film
 from closed_loop import simulated
-from drawing import LIMIT, Panel, draw_panel
+from drawing import LIMIT, Panel, draw_panel, limits
 from matplotlib.figure import Figure
 from reporting import parser
 from solving import FATROP, Answer, finish_answers, solve_with_all
@@ -42,8 +42,8 @@ NAME = "chain"
 SUMMARY = "hanging chain of masses brought to rest beside a wall by moving one end"
 
 DT, WALL, SPEED = 0.2, -0.02, 1.0
-COLOURS = (PALETTE[0], PALETTE[2], PALETTE[3], PALETTE[7])  # the second is that of limits
 GOAL, PULL = np.array([1.0, 0.0, 0.0]), np.array([-1.0, 1.0, 1.0])
+COLOURS = (PALETTE[0], PALETTE[2], PALETTE[3], PALETTE[7])  # the second is that of limits
 
 
 def straight(masses: int) -> np.ndarray:
@@ -102,46 +102,41 @@ def shape(places: np.ndarray) -> np.ndarray:
 
 def draw(ours: Answer, ipopt: Answer) -> Figure:
     """Plot the chain from the side and from above, its distance from the wall, and the input."""
-    fig, axes = figure(2, 2, height=3.0, width=9.0)
-    for ax, row in ((axes[0, 0], 2), (axes[0, 1], 1)):
+    fig, ((side, above), (wall, speeds)) = figure(2, 2, height=3.0, width=9.0)
+    for ax, row in ((side, 2), (above, 1)):
         for k, color in zip((0, 2, 5, -1), COLOURS, strict=True):
             points, label = shape(ours["p"][:, k]), f"{ours.times[k]:.1f} s"
             ax.plot(points[0], points[row], "o-", color=color, markersize=4, label=label)
         ax.set_xlabel("$x$ (m)")
-    axes[0, 0].set(ylabel="$z$ (m)", title="from the side")
-    axes[0, 1].set(ylabel="$y$ (m)", title="from above")
-    axes[0, 1].axhline(WALL, **LIMIT)
+    side.set(ylabel="$z$ (m)", title="from the side")
+    above.set(ylabel="$y$ (m)", title="from above")
+    limits(above, WALL)
     nearest = Panel(lambda a: a["p"][1::3].min(axis=0), "nearest to the wall, $y$ (m)", (WALL,))
-    draw_panel(axes[1, 0], nearest, ours, ipopt)
+    draw_panel(wall, nearest, ours, ipopt)
     for row, name, color, dash in zip(ours["u"], "xyz", COLOURS, ("-", "--", ":"), strict=False):
         style = {"color": color, "linestyle": dash, "linewidth": 1.6, "label": f"$u_{name}$"}
-        axes[1, 1].stairs(row, ours.times, baseline=None, **style)
-    for limit in (-SPEED, SPEED):
-        axes[1, 1].axhline(limit, **LIMIT)
-    axes[1, 1].set(ylabel="velocity of the end (m/s)")
-    for ax in axes[1]:
-        ax.set_xlabel("time (s)")
-    for ax in (axes[0, 0], axes[1, 1]):
+        speeds.stairs(row, ours.times, baseline=None, **style)
+    limits(speeds, -SPEED, SPEED)
+    speeds.set(xlabel="time (s)", ylabel="velocity of the end (m/s)")
+    for ax in (side, speeds):
         ax.legend(fontsize=8)
-    axes[1, 0].plot([], [], label="limit", **LIMIT)
-    legend_below(fig, axes[1, 0])
+    wall.plot([], [], label="limit", **LIMIT)
+    wall.set_xlabel("time (s)")
+    legend_below(fig, wall)
     return fig
 
 
 def animate(places: np.ndarray, dt: float, path: Path) -> Path:
     """Write the motion of the chain, from the side and from above, as a GIF in real time."""
-    points, margin = np.array([shape(column) for column in places.T]), 0.1
-    stages = []
-    titles = ("from the side", "from above")
-    for ax, row, title in zip(
-        figure(1, 2, width=8.0, height=3.0)[1][0], (2, 1), titles, strict=True
-    ):
-        low, high = points.min(axis=(0, 2)) - margin, points.max(axis=(0, 2)) + margin
+    points, stages = np.array([shape(column) for column in places.T]), []
+    low, high = points.min(axis=(0, 2)) - 0.1, points.max(axis=(0, 2)) + 0.1
+    _, ((side, above),) = figure(1, 2, width=8.0, height=3.0)
+    for ax, row, title in ((side, 2, "from the side"), (above, 1, "from above")):
         ax.set(xlim=(low[0], high[0]), ylim=(low[row], high[row]), title=title)
         ax.set(xlabel="$x$ (m)", ylabel=f"${'xyz'[row]}$ (m)")
         line = {"color": PALETTE[0], "marker": "o", "linewidth": 1.8}
         stages.append((ax, [(lambda k, row=row: points[k][[0, row]], line)]))
-    stages[1][0].axhline(WALL, **LIMIT)
+    limits(above, WALL)
     return film(path, len(points), dt, *stages)
 
 
@@ -154,15 +149,13 @@ def main(argv: list[str] | None = None) -> int:
     answers = solve_with_all(horizon(plant, intervals, start), FATROP, short=arguments.short)
     ours, ipopt = answers[:2]
     places = simulated(plant, start, np.repeat(ours["u"], 2, axis=1), DT / 2)[: 3 * masses + 3]
-    at_rest = rest(plant)[: 3 * masses + 3]
+    away = ours["p"][:, -1] - rest(plant)[: 3 * masses + 3]
     return finish_answers(
         arguments,
         answers,
         facts={
             "masses": masses,
-            "distance of the chain from rest at the end (m)": float(
-                np.abs(ours["p"][:, -1] - at_rest).max()
-            ),
+            "distance of the chain from rest at the end (m)": float(np.abs(away).max()),
             "build (s), hybrid": ours.build,
             "build (s), IPOPT": ipopt.build,
         },

@@ -219,12 +219,12 @@ def solve_with_peer(problem: Problem, x0: Any, p: Any, peer: Peer = IPOPT) -> Re
     return Reference(point, row)
 
 
-def solve_with_peers(problem: Problem, x0: Any, p: Any) -> list[Reference]:
+def references(problem: Problem, x0: Any, p: Any) -> list[Reference]:
     """Return the answers of IPOPT and of SLEQP."""
     return [solve_with_peer(problem, x0, p, peer) for peer in (IPOPT, SLEQP)]
 
 
-def finish_runs(
+def conclude(
     arguments: argparse.Namespace,
     problem: Problem,
     runs: Sequence[Run],

@@ -35,6 +35,12 @@ CIRCLES = {
 """How the answer that ours is compared with is drawn."""
 
 
+def limits(ax: Axes, *values: float) -> None:
+    """Draw limits of what the vertical axis shows."""
+    for value in values:
+        ax.axhline(value, **LIMIT)
+
+
 @dataclass(frozen=True)
 class Panel:
     """What one panel shows: a quantity by name, or a function of the answer.
@@ -130,7 +136,6 @@ def draw_courses(courses: Sequence[Any], dt: float, curves: Sequence[Curve], eve
     """
     fig, axes = figure(len(curves) + 1, 1, height=1.6, sharex=True)
     instants = dt * np.arange(len(courses[0].states))
-    happened = event is not None and event[0] < instants[-1]
     for ax, (label, read, limits) in zip(axes[:, 0], curves, strict=False):
         for i, course in enumerate(courses):
             draw_course(ax, instants, read(course), i, label=course.label)
@@ -141,15 +146,26 @@ def draw_courses(courses: Sequence[Any], dt: float, curves: Sequence[Curve], eve
         axes[-1, 0].semilogy(instants[:-1], 1e3 * course.seconds, **line_style(i))
     axes[-1, 0].tick_params(axis="y", which="minor", labelleft=False)
     axes[-1, 0].set(xlabel="time (s)", ylabel="solve (ms)")
-    for ax in axes[:, 0] if happened else ():
-        ax.axvline(event[0], color=PALETTE[6], linewidth=0.9)
-    if happened:
-        place, inside = (event[0], 0.08), axes[0, 0].get_xaxis_transform()
-        axes[0, 0].annotate(event[1], place, (4, 0), inside, textcoords="offset points")
+    if event is not None:
+        mark(axes[:, 0], event, instants)
     axes[0, 0].plot([], [], label="limit", **BLACK)
     fig.align_ylabels()
     legend_below(fig, axes[0, 0])
     return fig
+
+
+def mark(axes: Sequence[Axes], event: tuple[float, str], instants: np.ndarray) -> None:
+    """Mark what happened to the plant, if it has happened, and name it in the first panel."""
+    if event[0] < instants[-1]:
+        for ax in axes:
+            ax.axvline(event[0], color=PALETTE[6], linewidth=0.9)
+        place, inside = (event[0], 0.08), axes[0].get_xaxis_transform()
+        axes[0].annotate(event[1], place, (4, 0), inside, textcoords="offset points")
+
+
+def happening(time: float, word: str) -> Callable[[float], str]:
+    """Return what an animation says beside its clock: the word for 0.3 s."""
+    return lambda t: f"   {word}" if 0 <= t - time < 0.3 else ""
 
 
 def draw_course(ax: Axes, instants: np.ndarray, values: np.ndarray, i: int, **style: Any) -> None:

@@ -20,16 +20,7 @@ import sys
 from typing import NamedTuple
 
 import numpy as np
-from common import (
-    AUTO,
-    LOOK_AHEAD,
-    Method,
-    equations,
-    finish_runs,
-    row_space_rule,
-    solve,
-    solve_with_peers,
-)
+from common import AUTO, LOOK_AHEAD, Method, conclude, equations, references, row_space_rule, solve
 from matplotlib.figure import Figure
 from reporting import Check, parser, table
 from scipy.optimize import minimize
@@ -58,8 +49,8 @@ def servo(intervals: int) -> OptimalControl:
     inflow = 1e-3 * u * (1.0 - 0.5 * p / supply)
     force = area * p - 500.0 * v
     plant.rates(s=v, v=force / mass, p=5e11 * (inflow - area * v - 2e-12 * p))
-    ocp = OptimalControl(plant, duration=duration, intervals=intervals,
-                         method=MultipleShooting(RungeKutta(3)))  # fmt: skip
+    method = MultipleShooting(RungeKutta(3))
+    ocp = OptimalControl(plant, duration=duration, intervals=intervals, method=method)
     ocp.initial(s=0, v=0, p=0)
     ocp.final(s=stroke, v=0, p=0)
     ocp.guess(v=stroke / duration)
@@ -76,10 +67,8 @@ class Best(NamedTuple):
 
 def local_gap(at: Evaluation, R: np.ndarray, penalty: float, eta_x: float, eta_d: float) -> float:
     """Return 1 − ρ of the law with M = penalty·R and dual steps η_d R, linearized at the point."""
-    H, B = at.hessian, at.B
-    m, n = B.shape
-    drive = eta_d * R @ B
-    pull = eta_x * B.T
+    H, B, (m, n) = at.hessian, at.B, at.B.shape
+    drive, pull = eta_d * R @ B, eta_x * B.T
     upper = np.hstack((np.eye(n) - eta_x * H - pull @ (penalty * R @ B + drive), -pull))
     J = np.vstack((upper, np.hstack((drive, np.eye(m)))))
     return 1.0 - float(np.abs(np.linalg.eigvals(J)).max())
@@ -126,11 +115,10 @@ def methods(scalar: Best, matrix: Best) -> list[Method]:
 
 def draw(rows, runs) -> Figure:
     """Plot the best gaps over the anisotropy of the rows, and the course of the methods."""
-    fig, axes = figure(1, 2, height=3.2)
-    left, right = axes[0]
-    ratios = [row["ratio"] for row in rows]
+    fig, ((left, right),) = figure(1, 2, height=3.2)
     for i, (key, name) in enumerate((("matrix", "matrix $M$"), ("scalar", "scalar $cI$"))):
-        left.loglog(ratios, [row[key] for row in rows], **line_style(i), marker="os"[i], label=name)
+        points = np.array([(row["ratio"], row[key]) for row in rows]).T
+        left.loglog(*points, **line_style(i), marker="os"[i], label=name)
     left.set(xlabel="largest / smallest row of $J_h$", ylabel="best local gap $1-\\rho$")
     left.legend(fontsize=9, loc="lower left")
     # The two scalar channels have one trajectory, so one of them is drawn.
@@ -162,11 +150,11 @@ def main(argv: list[str] | None = None) -> int:
         rows.append({"unit": name, "ratio": ratio, "scalar": scalar.gap, "matrix": matrix.gap})
     problem, budget = problems["kPa"], arguments.max_iter or (2_000 if short else 20_000)
     runs = [solve(problem, m, start, p, max_iter=budget) for m in methods(*best["kPa"])]
-    peers = solve_with_peers(problem, start, p)
+    peers = references(problem, start, p)
     gaps = [row["matrix"] for row in rows]
     spread, share = max(gaps) / min(gaps) - 1.0, best["kPa"][0].gap / best["kPa"][1].gap
     title = "best local gap 1 - rho over penalty and steps, by the unit of the pressure rows"
-    return finish_runs(
+    return conclude(
         arguments,
         problem,
         runs,

@@ -95,8 +95,7 @@ def power_used(answer: Answer) -> np.ndarray:
 
 def draw_track(ours: Answer, *, height: float = 4.8) -> tuple[Figure, Axes]:
     """Draw the edges of the track and our path on it, coloured by speed."""
-    fig, axes = figure(1, 1, height=height, width=0.95 * height)
-    ax = axes[0, 0]
+    fig, ((ax,),) = figure(1, 1, height=height, width=0.95 * height)
     for side in (-HALF_WIDTH, HALF_WIDTH):
         ax.plot(*places(np.full(401, side)), **LIMIT, label="limit" if side > 0 else None)
     path = places(ours["n"]).T
@@ -122,15 +121,16 @@ def animate(ours: Answer, path: Path, dt: float = 0.1) -> Path:
     at = np.arange(0.0, ours["t"][-1], dt)
     x, y, v = (np.interp(at, ours["t"], row) for row in (*places(ours["n"]), ours["v"]))
     car = {"color": PALETTE[1], "marker": "o", "markersize": 9, "markeredgecolor": "#000000"}
-    moving = [(lambda k: ([x[k]], [y[k]]), car)]
-    return film(path, at.size, dt, (ax, moving), clock=lambda k: f"{at[k]:5.2f} s, {v[k]:4.1f} m/s")
+    stage = (ax, [(lambda k: ([x[k]], [y[k]]), car)])
+    return film(path, at.size, dt, stage, clock=lambda k: f"{at[k]:5.2f} s, {v[k]:4.1f} m/s")
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the scenario; 0 when the answer is a KKT point no worse than IPOPT's, else 1."""
     arguments = parser(NAME, SUMMARY).parse_args(argv)
+    ocp = lap(40 if arguments.short else 50)
     # SQP stops without an answer here, after half a minute.
-    answers = solve_with_all(lap(40 if arguments.short else 50), UNO, SLEQP, short=arguments.short)
+    answers = solve_with_all(ocp, UNO, SLEQP, short=arguments.short)
     ours, ipopt = answers[:2]
     panels = (
         Panel("v", "$v$", ()),
@@ -139,7 +139,6 @@ def main(argv: list[str] | None = None) -> int:
         Panel(grip_used, "grip used (m/s²)", (GRIP,)),
         Panel(power_used, "$a v$ (W/kg)", (POWER,)),
     )
-    way = "way along the centre line (m)"
     used = (grip_used(ours) / GRIP, ours["a"] / DRIVE, power_used(ours) / POWER)
     return finish_answers(
         arguments,
@@ -152,7 +151,7 @@ def main(argv: list[str] | None = None) -> int:
         },
         figures={
             "path": draw_path(ours, ipopt),
-            "trajectory": compare(ours, ipopt, panels, label=way, height=1.3),
+            "trajectory": compare(ours, ipopt, panels, label="way along the track (m)", height=1.3),
         },
         films={"motion": lambda path: animate(ours, path)},
     )

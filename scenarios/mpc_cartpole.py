@@ -25,7 +25,7 @@ import casadi as ca
 import numpy as np
 from cartpole import TRACK, animate, cart_pole
 from closed_loop import WARM_IPOPT, Loop, exact_step, finish_courses, run_all
-from drawing import draw_courses
+from drawing import draw_courses, happening
 from reporting import parser
 from solving import FATROP, SQP_CLIPPED
 
@@ -100,7 +100,7 @@ def main(argv: list[str] | None = None) -> int:
                 DT,
                 length=TRUE_LENGTH,
                 plans=plans,
-                event=lambda t: "   push" if 0 <= t - PUSH_TIME < 0.3 else "",
+                event=happening(PUSH_TIME, "push"),
             )
         },
     )

@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 from animation import ROD, film
 from closed_loop import WARM_IPOPT, Course, Loop, exact_step, finish_courses, run_all
-from drawing import LIMIT, draw_course
+from drawing import CIRCLES, LIMIT, draw_course, happening, limits, mark
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 from quadrotor import ARM, HOVER, INERTIA, MASS, THRUST, TILT, clearance, rotors, scenery, vehicle
@@ -47,10 +47,9 @@ GUST_TIME, GUST = 5.0, np.array([0.0, 0.0, 0.0, 0.0, 2.0, 0.0])
 
 def lap(times) -> np.ndarray:
     """Return position (m) and velocity (m/s) of the reference, one column a time."""
-    rate = 2 * np.pi / LAP
-    phase = rate * np.atleast_1d(times)
+    phase = 2 * np.pi / LAP * np.atleast_1d(times)
     position = CENTRE + AXES * np.vstack((np.cos(phase), np.sin(phase)))
-    velocity = rate * AXES * np.vstack((-np.sin(phase), np.cos(phase)))
+    velocity = 2 * np.pi / LAP * AXES * np.vstack((-np.sin(phase), np.cos(phase)))
     return np.vstack((position, velocity))
 
 
@@ -110,15 +109,11 @@ def draw(courses: list[Course]) -> Figure:
     path.plot([], [], label="limit", **LIMIT)
     for row, width in zip(courses[0].inputs.T, (0.9, 1.6), strict=True):
         thrust.stairs(row, instants, baseline=None, color=PALETTE[0], linewidth=width)
-    for ax, limits in ((pitch, np.degrees([-TILT, TILT])), (thrust, THRUST)):
-        for limit in limits:
-            ax.axhline(limit, **LIMIT)
-        ax.set_xlabel("time (s)")
-        if instants[-1] > GUST_TIME:
-            ax.axvline(GUST_TIME, color=PALETTE[6], linewidth=0.9)
-            ax.annotate("gust", (GUST_TIME, limits[1]), (4, -12), textcoords="offset points")
-    pitch.set_ylabel("pitch $\\theta$ (°)")
-    thrust.set_ylabel(f"{courses[0].label}, thrusts (N)\nthin: $u_1$, thick: $u_2$")
+    limits(pitch, *np.degrees([-TILT, TILT]))
+    limits(thrust, *THRUST)
+    mark((pitch, thrust), (GUST_TIME, "gust"), instants)
+    pitch.set(xlabel="time (s)", ylabel="pitch $\\theta$ (°)")
+    thrust.set(xlabel="time (s)", ylabel="hybrid, thrusts (N)\nthin: $u_1$, thick: $u_2$")
     spent.set(xscale="log", xlabel="time of a solve (ms)", ylabel="share of solves", ylim=(0, 1.02))
     spent.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     spent.xaxis.set_major_formatter("{x:g}")
@@ -132,19 +127,17 @@ def animate(course: Course, path: Path) -> Path:
     ax = figure(1, 1, height=3.2, width=5.0)[1][0, 0]
     place(ax)
     states, plans = course.states.T, course.plans
-    ring = {"color": "#000000", "marker": "o", "markersize": 6, "fillstyle": "none"}
     plan = {"color": PALETTE[2], "linewidth": 1.4, "linestyle": "-."}
     moving = [
-        (lambda k: lap(DT * k)[:2], ring),
+        (lambda k: lap(DT * k)[:2], CIRCLES | {"markersize": 6}),
         (lambda k: states[:2, : k + 1], {"color": PALETTE[0], "linewidth": 1.0}),
         (lambda k: (plans[k]["x"], plans[k]["z"]), plan),
         (lambda k: rotors(*states[:3, k]), ROD | {"linewidth": 3.0, "markersize": 4}),
     ]
-
-    def clock(k: int) -> str:
-        return f"{k * DT:4.2f} s" + ("   gust" if 0 <= k * DT - GUST_TIME < 0.3 else "")
-
-    return film(path, len(plans), DT, (ax, moving), clock=clock)
+    event = happening(GUST_TIME, "gust")
+    return film(
+        path, len(plans), DT, (ax, moving), clock=lambda k: f"{k * DT:4.2f} s{event(k * DT)}"
+    )
 
 
 def main(argv: list[str] | None = None) -> int:

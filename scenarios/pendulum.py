@@ -25,12 +25,12 @@ from common import (
     AUTO,
     LOOK_AHEAD,
     Method,
+    conclude,
     equations,
-    finish_runs,
     named,
+    references,
     row_space_rule,
     solve,
-    solve_with_peers,
 )
 from drawing import TARGET, Panel, compare
 from matplotlib.figure import Figure
@@ -149,14 +149,14 @@ def main(argv: list[str] | None = None) -> int:
         solve(problem, method, x0, p, max_iter=max_iter, keep_points="metric" in method.label)
         for method in methods()
     ]
-    peers = solve_with_peers(problem, x0, p)
+    peers = references(problem, x0, p)
     default, ipopt, weight = runs[0].result, peers[0], 9.81 * 0.5
     ours, theirs = named(ocp, AUTO, default.x), named(ocp, "IPOPT", ipopt.x)
     dt = ours.times[1]
     metric = [np.array(run.trace.points) for run in runs if run.trace.points]
     apart = max(float(deviation(points, metric[0]).max()) for points in metric[1:])
     drawn = {run.method.label: run.trace for run in runs if run.method.label not in _SAME}
-    return finish_runs(
+    return conclude(
         arguments,
         problem,
         runs,

@@ -27,8 +27,8 @@ import numpy as np
 from animation import ROD, film
 from drawing import LIMIT, Panel, draw_panel
 from matplotlib.figure import Figure
-from reporting import finish, parser
-from solving import FATROP, Answer, no_worse_than, solve_with_all
+from reporting import parser
+from solving import FATROP, Answer, finish_answers, solve_with_all
 
 from casadi_hybrid.control import Free, Model, MultipleShooting, OptimalControl, RungeKutta
 from casadi_hybrid.plotting import PALETTE, figure, legend_below
@@ -104,19 +104,15 @@ def main(argv: list[str] | None = None) -> int:
     found = {name: efforts[0][name] for name in ("theta", "omega", "u")}
     times = solve_with_all(swing_up("least time", N, Free(DURATION, 0.1)), guess=found)
     hard = [] if arguments.short else solve_with_all(swing_up("weak motor", N, 6.0, 1.0), FATROP)
-    ours, program = [efforts[0], times[0]], efforts[0].solution.program
-    named = [(f"{a.label}, {a.solution.ocp.name}", a) for a in (*efforts, *times, *hard)]
-    return finish(
+    ours, full = [efforts[0], times[0]], np.abs(times[0]["u"]) > 0.999 * TORQUE
+    return finish_answers(
         arguments,
-        (program.n, program.m),
-        [{**answer.row(), "method": name, "detail": ""} for name, answer in named],
-        {name: answer.report for name, answer in named if answer in ours},
-        checks=[no_worse_than(*efforts[:2]), no_worse_than(*times)],
+        efforts,
+        times,
+        others=hard,
         facts={
             "least time (s)": times[0].solution.duration,
-            "share of the least time at full torque": float(
-                np.mean(np.abs(times[0]["u"]) > 0.999 * TORQUE)
-            ),
+            "share of the least time at full torque": float(np.mean(full)),
             "torque of gravity m g l (N·m)": WEIGHT * LENGTH,
         },
         figures={"trajectories": draw(ours, [efforts[1], times[1]])},

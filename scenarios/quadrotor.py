@@ -15,19 +15,18 @@ The start is naive: a straight line through the obstacles at rest, and hovering 
 """
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import casadi as ca
 import numpy as np
 from animation import ROD, film
 from closed_loop import simulated
-from drawing import CIRCLES, LIMIT
+from drawing import CIRCLES, LIMIT, limits
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
-from reporting import finish, parser
-from solving import FATROP, SQP, Answer, no_worse_than, solve_with_all
+from reporting import parser
+from solving import FATROP, SQP, Answer, finish_answers, solve_with_all
 
 from casadi_hybrid.control import Model, OptimalControl
 from casadi_hybrid.plotting import PALETTE, figure, legend_below
@@ -86,8 +85,7 @@ def scenery(ax: Axes, obstacles=DISCS, heights=HEIGHTS) -> None:
     for x, z, radius in obstacles:
         ax.add_patch(Circle((x, z), radius, facecolor="#CCCCCC", edgecolor="none"))
         ax.add_patch(Circle((x, z), radius + ARM, fill=False, edgecolor=LIMIT["color"], ls="--"))
-    for height in heights:
-        ax.axhline(height, **LIMIT)
+    limits(ax, *heights)
     ax.set(xlabel="$x$ (m)", ylabel="$z$ (m)", aspect="equal", xlim=(-0.5, 8.5), ylim=(-0.9, 1.4))
 
 
@@ -99,8 +97,7 @@ def rotors(x, z, angle) -> tuple[np.ndarray, np.ndarray]:
 
 def draw(transfer: Answer, slalom: Answer, ipopt: Answer) -> Figure:
     """Plot paths, tilt and thrusts with their limits; IPOPT's slalom as circles."""
-    fig, axes = figure(3, 1, height=1.9)
-    path, tilt, thrust = axes[:, 0]
+    fig, ((path,), (tilt,), (thrust,)) = figure(3, 1, height=1.9)
     scenery(path)
     path.plot(ipopt["x"], ipopt["z"], **CIRCLES | {"markersize": 3}, label="IPOPT, slalom")
     for answer, name, color, line in (
@@ -115,12 +112,10 @@ def draw(transfer: Answer, slalom: Answer, ipopt: Answer) -> Figure:
         for row, width in zip(answer["u"], (0.8, 1.6), strict=True):
             thrust.stairs(row, answer.times, baseline=None, linewidth=width, **style)
     path.plot([], [], label="limit", **LIMIT)
-    for ax, limits in ((tilt, np.degrees([-TILT, TILT])), (thrust, THRUST)):
-        ax.set_xlabel("time (s)")
-        for limit in limits:
-            ax.axhline(limit, **LIMIT)
-    tilt.set_ylabel("pitch $\\theta$ (°)")
-    thrust.set_ylabel("thrusts (N)\nthin: $u_1$, thick: $u_2$")
+    limits(tilt, *np.degrees([-TILT, TILT]))
+    limits(thrust, *THRUST)
+    tilt.set(xlabel="time (s)", ylabel="pitch $\\theta$ (°)")
+    thrust.set(xlabel="time (s)", ylabel="thrusts (N)\nthin: $u_1$, thick: $u_2$")
     legend_below(fig, path, columns=4)
     return fig
 
@@ -153,20 +148,12 @@ def main(argv: list[str] | None = None) -> int:
     N = 30 if arguments.short else 60
     flights = (flight("transfer", N, 2.0), flight("slalom", N, 2.6, DISCS))
     solved = [solve_with_all(ocp, FATROP, SQP, short=arguments.short) for ocp in flights]
-    named = [(a.solution.ocp.name, a) for answers in solved for a in answers]
     (transfer, *_), (ours, ipopt, *_) = solved
     between = simulated(flights[1].model, ours.solution.states[:, 0],
                         np.repeat(ours["u"], 10, axis=1), ours.times[1] / 10)  # fmt: skip
-    return finish(
+    return finish_answers(
         arguments,
-        (ours.solution.program.n, ours.solution.program.m),
-        [a.row() | {"method": f"{name}: {a.label}"} for name, a in named],
-        {f"{name}: hybrid": a.report for name, a in named if a.label == "hybrid"},
-        checks=[
-            replace(check, name=f"{answers[0].solution.ocp.name}: {check.name}")
-            for answers in solved
-            for check in [no_worse_than(*answers[:2])]
-        ],
+        *solved,
         facts={
             "largest thrust of the slalom (N)": float(ours["u"].max()),
             "largest tilt of the slalom (°)": float(np.degrees(np.abs(ours["theta"]).max())),

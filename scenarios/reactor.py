@@ -34,10 +34,8 @@ from casadi_hybrid.control import Collocation, Model, OptimalControl
 NAME = "reactor"
 SUMMARY = "stirred tank reactor taken to an unstable set point below a limit of temperature"
 
-EXCHANGE, FEED, FEED_TEMPERATURE = 1.0, 1.0, 350.0
-"""q/V (1/min), c_f (mol/l), T_f (K)."""
-HEAT, COOLING = 5e4 / (1000.0 * 0.239), 5e4 / (100.0 * 1000.0 * 0.239)
-"""H/(ρ c_p) (K l/mol), UA/(V ρ c_p) (1/min)."""
+EXCHANGE, FEED, FEED_TEMPERATURE, HEAT, COOLING = 1.0, 1.0, 350.0, 5e4 / 239.0, 5e4 / 23900.0
+"""q/V (1/min), c_f (mol/l), T_f (K), H/(ρ c_p) (K l/mol), UA/(V ρ c_p) (1/min)."""
 HOTTEST, RATE = 353.0, 20.0
 """K, K/min."""
 

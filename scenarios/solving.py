@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import casadi as ca
@@ -210,25 +210,36 @@ def solve_with_all(
 
 def finish_answers(
     arguments: argparse.Namespace,
-    answers: Sequence[Answer],
-    *,
+    *groups: Sequence[Answer],
+    others: Sequence[Answer] = (),
     checks: Sequence[Check] = (),
     facts: Mapping[str, Any] | None = None,
     **rest: Any,
 ) -> int:
-    """Finish a scenario whose table has these answers to one problem: ours, IPOPT's, others'.
+    """Finish a scenario whose table has these answers, a group for each problem.
 
-    It fails when ours is not accepted or worse than IPOPT's.
+    A group has ours, IPOPT's and those of the peers. The scenario fails when ours is not accepted or
+    worse than IPOPT's. ``others`` are shown and required of nobody.
     """
-    ours, ipopt = answers[:2]
-    program = ours.solution.program
+    alone, facts = len(groups) == 1, dict(facts or {})
+    if alone:
+        facts["distance to IPOPT's point"] = groups[0][0].apart(groups[0][1])
+
+    def name(answer: Answer) -> str:
+        return answer.label if alone else f"{answer.solution.ocp.name}: {answer.label}"
+
+    program = max((group[0].solution.program for group in groups), key=lambda program: program.n)
+    bars = [no_worse_than(*group[:2]) for group in groups]
+    if not alone:
+        named = zip(groups, bars, strict=True)
+        bars = [replace(b, name=f"{g[0].solution.ocp.name}: {b.name}") for g, b in named]
     return finish(
         arguments,
         (program.n, program.m),
-        [answer.row() for answer in answers],
-        {ours.label: ours.report},
-        checks=[no_worse_than(ours, ipopt), *checks],
-        facts={**(facts or {}), "distance to IPOPT's point": ours.apart(ipopt)},
+        [a.row() | {"method": name(a)} for group in (*groups, others) for a in group],
+        {name(group[0]): group[0].report for group in groups},
+        checks=[*bars, *checks],
+        facts=facts,
         **rest,
     )
 
