@@ -31,7 +31,7 @@ from casadi_hybrid.point.residuals import residuals_at
 from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.rules import ScheduleRule
-from casadi_hybrid.verify import Report, verify
+from casadi_hybrid.verify import Report, run_ipopt, verify
 
 AUTO, LOOK_AHEAD = "hybrid (auto)", "hybrid: look-ahead"
 """Labels of the default method and of the look-ahead member of the family."""
@@ -217,6 +217,24 @@ def solve_with_peer(problem: Problem, x0: Any, p: Any, peer: Peer = IPOPT) -> Re
         "detail": "",
     }
     return Reference(point, row)
+
+
+def elastic(problem: Problem, x0: Any, p: Any) -> dict[str, Any]:
+    """Return the row of IPOPT on the elastic form of a problem, which it never refuses."""
+    found = run_ipopt(problem, x0, p)
+    lam = np.ravel(found.multipliers)
+    report = verify(problem, np.ravel(found.x), p=p, multipliers=lam, tol=TOL)
+    return {
+        "method": "IPOPT, elastic form",
+        "objective": report.f,
+        "feasibility": report.feasibility.value if report.feasibility else np.inf,
+        "stationarity": report.given.residuals.stationarity.value if report.given else np.inf,
+        "accepted": report.accepted,
+        "verdict": word(report),
+        "stopped": found.status,
+        "iterations": found.iterations,
+        "seconds": found.elapsed,
+    }
 
 
 def references(problem: Problem, x0: Any, p: Any) -> list[Reference]:

@@ -218,8 +218,8 @@ def finish_answers(
 ) -> int:
     """Finish a scenario whose table has these answers, a group for each problem.
 
-    A group has ours, IPOPT's and those of the peers. The scenario fails when ours is not accepted or
-    worse than IPOPT's. ``others`` are shown and required of nobody.
+    A group has ours, IPOPT's and those of the peers. The scenario fails when ours is not accepted
+    or worse than IPOPT's. ``others`` are shown and required of nobody.
     """
     alone, facts = len(groups) == 1, dict(facts or {})
     if alone:
