@@ -222,8 +222,8 @@ def solve_with_peer(problem: Problem, x0: Any, p: Any, peer: Peer = IPOPT) -> Re
 def elastic(problem: Problem, x0: Any, p: Any) -> dict[str, Any]:
     """Return the row of IPOPT on the elastic form of a problem, which it never refuses."""
     found = run_ipopt(problem, x0, p)
-    lam = np.ravel(found.multipliers)
-    report = verify(problem, np.ravel(found.x), p=p, multipliers=lam, tol=TOL)
+    lam = np.array(found.multipliers).ravel()
+    report = verify(problem, np.array(found.x).ravel(), p=p, multipliers=lam, tol=TOL)
     return {
         "method": "IPOPT, elastic form",
         "objective": report.f,

@@ -70,7 +70,7 @@ def building() -> Problem:
     between = np.zeros((4, 4))
     between[[0, 0, 1, 1, 2], [1, 2, 2, 3, 3]] = 0.3, 0.1, 0.25, 0.1, 0.3
     between += between.T
-    K = np.diag(between.sum(axis=1) + [0.20, 0.25, 0.18, 0.22]) - between
+    K = np.diag(between @ np.ones(4) + np.array([0.20, 0.25, 0.18, 0.22])) - between
     heats = np.zeros((4, 6))
     heats[[0, 0, 1, 2, 3, 3], range(6)] = 1.0
     heats[1, 1] = heats[2, 3] = 0.3
