@@ -56,13 +56,9 @@ def joints(q):
     frames = [ca.DM.eye(4)]
     for i, (a, d, twist) in enumerate(zip(A, D, TWIST, strict=True)):
         c, s, ct, st = ca.cos(q[i]), ca.sin(q[i]), float(np.cos(twist)), float(np.sin(twist))
-        rows = (
-            (c, -s * ct, s * st, a * c),
-            (s, c * ct, -c * st, a * s),
-            (0, st, ct, d),
-            (0, 0, 0, 1),
-        )
-        frames.append(frames[-1] @ ca.vertcat(*(ca.horzcat(*row) for row in rows)))
+        rows = (c, -s * ct, s * st, a * c), (s, c * ct, -c * st, a * s), (0, st, ct, d)
+        link = ca.vertcat(*(ca.horzcat(*row) for row in (*rows, (0, 0, 0, 1))))
+        frames.append(frames[-1] @ link)
     return frames
 
 
@@ -152,13 +148,12 @@ def main(argv: list[str] | None = None) -> int:
 
         runs[case] = [run(label, method) for label, method in METHODS.items()]
         runs[case].append(run(f"{AUTO}, |q| ≤ π", "auto", lbx=-np.pi, ubx=np.pi))
-        peers = [
-            {**r.row, "method": f"{case}: {r.row['method']}"} for r in references(problem, REST, p)
-        ]
-        relaxed = elastic(problem, p, f"{case}: IPOPT, elastic form")
-        rows += [*(r.row() for r in runs[case]), peers[0], relaxed, peers[1]]
+        ipopt, sleqp = references(problem, REST, p)
+        peers = (ipopt.row, elastic(problem, REST, p), sleqp.row)
+        rows += [r.row() for r in runs[case]]
+        rows += [{**row, "method": f"{case}: {row['method']}"} for row in peers]
         if vouched:
-            excess = max(excess, runs[case][0].result.f - relaxed["objective"])
+            excess = max(excess, runs[case][0].result.f - peers[1]["objective"])
     ours, bent, noisy = (ran[0].result for ran in runs.values())
     tight = {"xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15}
     fit = least_squares(lambda q: measured(q) - targets["noisy"], POSTURE, **tight).x
