@@ -43,6 +43,7 @@ ORDER = (
     "robot_arm",
     "pendulum",
     "noisy_sensors",
+    "feedback_controller",
     "hydraulic_servo",
 )
 """The page's order; others follow by name."""

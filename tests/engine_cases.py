@@ -15,7 +15,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from casadi_hybrid import Problem
+from casadi_hybrid import Problem, nlpsol
 from casadi_hybrid.engine.library import VARIABLE, engine
 
 Numbers = dict[str, Any]
@@ -193,6 +193,43 @@ def warm(outputs: Any) -> Numbers:
     return {"x0": outputs["x"], "lam_x0": outputs["lam_x"], "lam_g0": outputs["lam_g"]}
 
 
+ROWS = ("obj", "inf_pr", "mu", "alpha_pr", "alpha_du", "regularization_size")
+
+
+def solved(
+    monkeypatch: pytest.MonkeyPatch, made: Callable[[], Any], mode: str, **given: Any
+) -> tuple[Numbers, dict[str, Any]]:
+    """Outputs and statistics of one solve under a mode of the engine.
+
+    Args:
+        monkeypatch: pytest's.
+        made: the dictionary of ``nlpsol`` and the numbers.
+        mode: ``"c"`` or ``"python"``.
+        **given: other numbers.
+    """
+    monkeypatch.setenv(VARIABLE, mode)
+    problem, numbers = made()
+    solver = nlpsol("solver", "hybrid", problem)
+    found = solver(**{**numbers, **given})
+    return found, solver.stats()
+
+
+def assert_same_course(
+    one: dict[str, Any],
+    other: dict[str, Any],
+    rows: tuple[str, ...] = ROWS,
+    *,
+    rtol: float = 1e-7,
+) -> None:
+    """Two solves end alike, after the same steps, and these numbers of their iterates are equal."""
+    assert one["return_status"] == other["return_status"]
+    assert one["iterations"]["iter"] == other["iterations"]["iter"]
+    for name in rows:
+        np.testing.assert_allclose(
+            one["iterations"][name], other["iterations"][name], rtol=rtol, atol=1e-8, err_msg=name
+        )
+
+
 # --- structures of the core's own headers ---------------------------------------------------------
 
 POINTER, NUMBER, WHOLE = ct.c_void_p, ct.c_double, ct.c_int
@@ -228,6 +265,7 @@ class FormData(ct.Structure):
             "has_upper",
         )),
         ("bounds", WHOLE), ("relaxation", NUMBER), ("unscaled", WHOLE),
+        ("plain", WHOLE),
     ]  # fmt: skip
 
 

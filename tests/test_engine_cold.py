@@ -10,9 +10,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
-from engine_cases import FormData, PointData, WorthData
+from engine_cases import FormData, PointData, WorthData, assert_same_course, solved
 
-from casadi_hybrid import nlpsol
 from casadi_hybrid.barrier.filter import Filter
 from casadi_hybrid.barrier.iterate import Settings, interior, safe_duals, share_to_zero
 from casadi_hybrid.barrier.merit import Merit
@@ -23,7 +22,6 @@ from casadi_hybrid.engine.workspace import Workspace
 from casadi_hybrid.standard_form.selection import Walls
 
 INF = np.inf
-ROWS = ("obj", "inf_pr", "mu", "alpha_pr", "alpha_du", "regularization_size")
 
 
 @pytest.fixture(scope="module")
@@ -201,25 +199,6 @@ def pendulum() -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 PROBLEMS = [rosenbrock, hs71, saddle, circle, pendulum]
-
-
-def solved(
-    monkeypatch: pytest.MonkeyPatch, made: Any, mode: str, **given: Any
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    monkeypatch.setenv("CASADI_HYBRID_ENGINE", mode)
-    problem, numbers = made()
-    solver = nlpsol("solver", "hybrid", problem)
-    found = solver(**{**numbers, **given})
-    return found, solver.stats()
-
-
-def assert_same_course(one: dict[str, Any], other: dict[str, Any]) -> None:
-    assert one["return_status"] == other["return_status"]
-    assert one["iterations"]["iter"] == other["iterations"]["iter"]
-    for name in ROWS:
-        np.testing.assert_allclose(
-            one["iterations"][name], other["iterations"][name], rtol=1e-7, atol=1e-8, err_msg=name
-        )
 
 
 @pytest.mark.parametrize("made", PROBLEMS)

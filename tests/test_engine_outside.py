@@ -13,8 +13,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
-from engine_cases import needs_engine, python_only
-from test_engine_cold import assert_same_course
+from engine_cases import assert_same_course, needs_engine, python_only
 
 from casadi_hybrid import Problem, Solver, nlpsol
 from casadi_hybrid.engine import ldl, structures, warm
@@ -27,18 +26,27 @@ DOUBT = (
 )
 
 
+REFUSAL = (("kernel.c", "if (hybrid_refined(plan, kernel, residual)) return 0;", "", 1),)
+
+
 @pytest.fixture(scope="module")
 def doubting(tmp_path_factory: pytest.TempPathFactory, compiler: str) -> ct.CDLL:
     """A core that trusts no pivot that it chose."""
+    return core_with(DOUBT, tmp_path_factory.mktemp("doubting"), compiler)
+
+
+def core_with(
+    changes: tuple[tuple[str, str, str, int], ...], folder: Path, compiler: str
+) -> ct.CDLL:
+    """A core with changes: file, what stands there, what instead, how often."""
     needs_engine()
-    folder: Path = tmp_path_factory.mktemp("doubting")
     files = dict(core_sources().files)
-    for name, old, new, count in DOUBT:
+    for name, old, new, count in changes:
         assert files[name].count(old) == count
         files[name] = files[name].replace(old, new)
     for name, text in files.items():
         (folder / name).write_text(text)
-    library = folder / "doubting.so"
+    library = folder / "changed.so"
     sources = sorted(name for name in files if name.endswith(".c"))
     flags = "-std=c99", "-O0", "-fPIC", "-shared", "-ffp-contract=off"
     subprocess.run([compiler, *flags, *sources, "-o", library, "-lm"], cwd=folder, check=True)
@@ -81,6 +89,25 @@ def test_iterates_are_those_of_python(kernel: str, doubt: None) -> None:
     assert_same_course(stats, twin.stats())
     for name in ("x", "lam_x", "lam_g"):
         np.testing.assert_allclose(found[name], wanted[name], rtol=1e-7, atol=1e-7)
+
+
+def test_the_kernel_of_the_solutions_is_told(
+    tmp_path: Path, compiler: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a solution asks for chosen pivots, after a factorization that had none."""
+    refusing = core_with(REFUSAL, tmp_path, compiler)
+    nlp, numbers = coupled(SIZES["lapack"])
+    told = []
+    for core in (warm.engine(), refusing):
+        monkeypatch.setattr(warm, "engine", lambda core=core: core)
+        for options in ({}, {"max_time": 100.0}):
+            solver = nlpsol("solver", "hybrid", nlp, options)
+            found = solver(**numbers)
+            told.append((solver.stats()["engine"], solver.stats()["kernel"]))
+            near = {"x0": found["x"], "lam_x0": found["lam_x"], "lam_g0": found["lam_g"]}
+            solver(**{**numbers, **near, "p": 0.051})
+            told.append((solver.stats()["engine"], solver.stats()["kernel"]))
+    assert told == 4 * [("c", "ldl-fixed")] + 4 * [("c", "ldl")]
 
 
 @pytest.mark.parametrize("quick", [False, True])

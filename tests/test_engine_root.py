@@ -7,8 +7,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
+from engine_cases import assert_same_course, solved
 
-from casadi_hybrid import nlpsol
 from casadi_hybrid.attempts import compiled, solve
 from casadi_hybrid.attempts.attempts import Attempt
 from casadi_hybrid.engine.library import engine
@@ -54,28 +54,12 @@ def contrary() -> Made:
 PROBLEMS = [decay, inside, curved]
 
 
-def solved(monkeypatch: pytest.MonkeyPatch, made: Any, mode: str) -> Any:
-    monkeypatch.setenv("CASADI_HYBRID_ENGINE", mode)
-    problem, numbers = made()
-    solver = nlpsol("solver", "hybrid", problem)
-    return solver(**numbers), solver.stats()
-
-
-def assert_same_course(one: dict[str, Any], other: dict[str, Any]) -> None:
-    assert one["return_status"] == other["return_status"]
-    assert one["iterations"]["iter"] == other["iterations"]["iter"]
-    for name in ROWS:
-        np.testing.assert_allclose(
-            one["iterations"][name], other["iterations"][name], rtol=1e-6, atol=1e-8, err_msg=name
-        )
-
-
 @pytest.mark.parametrize("made", PROBLEMS)
 def test_the_same_search(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     found, stats = solved(monkeypatch, made, "c")
     wanted, twin = solved(monkeypatch, made, "python")
     assert stats["engine"] == "c"
-    assert_same_course(stats, twin)
+    assert_same_course(stats, twin, ROWS, rtol=1e-6)
     if made in (decay, curved):  # where an attempt is handed over its best points are seen again
         for name in ("n_call_nlp_jac_g", "n_call_nlp_hess_l"):
             assert stats[name] == twin[name]
@@ -109,7 +93,7 @@ def test_python_goes_on_with_the_search(
     monkeypatch.setattr(Workspace, "limit", shorter)
     _, stats = solved(monkeypatch, made, "c")
     assert stats["engine"] == "python"
-    assert_same_course(stats, twin)
+    assert_same_course(stats, twin, ROWS, rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -140,4 +124,4 @@ def test_attempts_of_every_kind(changes: dict[str, Any], monkeypatch: pytest.Mon
     assert stats["success"]
     assert stats["engine"] == "c", stats["engine_note"]
     assert all(getattr(taken[0], name) == value for name, value in changes.items())
-    assert_same_course(stats, twin)
+    assert_same_course(stats, twin, ROWS, rtol=1e-6)

@@ -12,9 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from runs import whole
 
-from casadi_hybrid import Problem, Solver
+from casadi_hybrid import Problem, Solver, StopReason
+from casadi_hybrid.basics.errors import StallError
 from casadi_hybrid.iterations import Hybrid
 from casadi_hybrid.iterations.composite import Merit, composite_step, kkt_error
+from casadi_hybrid.iterations.lookahead import LookAhead
 from casadi_hybrid.iterations.safeguards import Safeguards
 from casadi_hybrid.iterations.violation import damped_gauss_newton, escape, reduce_violation
 from casadi_hybrid.law import Correction, State, advance
@@ -296,6 +298,40 @@ def test_merit_ratio_and_kkt_error() -> None:
     assert kkt_error(tried.new, Jacobian(tried.new.B)) == pytest.approx(1)
 
 
+def test_decreases_that_drown_in_rounding_are_taken_as_equal() -> None:
+    x = ca.SX.sym("x", 2)
+    oracle = oracle_of(Problem(x=x, f=x[0] ** 2, h=x[1] - 1))
+    at = oracle.first(np.array([2.0, 6.0]))  # f = 4, ‖h‖ = 5
+    noise = 10 * np.finfo(float).eps * (4 + 3 * 5)
+    for predicted, ratio in ((0.0, 1.0), (noise, 0.5), (3 * noise, 0.25)):
+        assert Merit(at, 3.0, predicted).measure(oracle, np.zeros(2)).ratio == pytest.approx(ratio)
+
+
+def test_rounding_of_larger_numbers_does_not_pull() -> None:
+    """The curvature along x_1 is zero, and its slope is what rounding leaves of g + H d_y."""
+    for slope, moved in ((1e-15, 0.0), (1e-13, np.sqrt(99))):
+        at = Evaluation(
+            np.zeros(2), 0.0, np.array([1.0, slope]), np.ones(1), np.array([[1.0, 0.0]]),
+            np.diag([1.0, 0.0]), np.ones(1),
+        )  # fmt: skip
+        step = composite_step(LocalModel(at.hessian, at.B), at, 10.0)
+        assert step.d == pytest.approx([-1.0, -moved])
+
+
+def test_saddle_points_that_are_left_are_counted() -> None:
+    x = ca.SX.sym("x", 3)
+    f = x[0] ** 2 - x[1] ** 2 + x[1] ** 4
+    oracle, method = oracle_of(Problem(x=x, f=f, h=x[2])), LookAhead()
+    at = oracle.second(np.zeros(3), np.zeros(1))
+    guards = method.begin(at)
+    for count in range(1, 6):
+        assert not method.at_rest(at, guards)
+        new, guards = method.advance(oracle, at, guards)
+        assert new.f < 0
+        assert guards.saddles == count
+    assert method.at_rest(at, guards)
+
+
 # --- the violation alone ------------------------------------------------------------------------
 
 
@@ -393,6 +429,34 @@ def test_escape_finds_the_root_behind_the_hill() -> None:
     flat = oracle_of(Problem(x=x, f=0, h=x**2 + 1))
     at = flat.first(np.zeros(1))
     assert escape(flat, at, Jacobian(at.B)) is None
+
+
+def test_escape_tries_the_undamped_step_first() -> None:
+    x = ca.SX.sym("x", 2)
+    oracle = oracle_of(Problem(x=x, f=0, h=ca.vertcat(x[0] + x[1] - 3, 1e-3 * (x[0] - x[1]))))
+    at = oracle.first(np.array([1.0, 3.0]))
+    before = oracle.counts["first"]
+    new = escape(oracle, at, Jacobian(at.B))
+    assert new is not None
+    assert new.x == pytest.approx([1.5, 1.5])
+    assert oracle.counts["first"] == before + 1
+
+
+def test_the_iteration_leaves_a_stationary_violation_and_counts_it() -> None:
+    x = ca.SX.sym("x")
+    problem = Problem(x=x, f=0, h=x**3 - 3 * x + 3)
+    oracle, method = oracle_of(problem), LookAhead()
+    at = oracle.second(np.array([1.0]), np.zeros(1))
+    new, guards = method.advance(oracle, at, method.begin(at))
+    assert new.x[0] < -1
+    assert (guards.escapes, guards.goal) == (1, None)
+    assert guards.radius == pytest.approx(1.0 - new.x[0])  # as far as it has gone
+    again = replace(guards, jacobian=Jacobian(at.B))
+    assert method.advance(oracle, at, again)[1].escapes == 2
+    with pytest.raises(StallError) as stall:
+        method.advance(oracle, at, replace(again, escapes=2))
+    assert stall.value.reason is StopReason.LOCALLY_INFEASIBLE
+    assert any("left 1×" in said for said in Solver(problem, "look-ahead").solve([1.0]).remarks)
 
 
 # --- when the mode changes ----------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from casadi_hybrid.rules import AbsoluteCancellation, FloorCancellation, Negativ
 Array = Any
 norm = np.linalg.norm
 STEPS = 50
+PAPER = {"delta": 0.35, "kappa_x": 0.08}
 
 
 class MatrixDesign(NamedTuple):
@@ -56,12 +58,12 @@ def law(problem: Any, rule: Any, x: Array, pi: Array, *, lookahead: bool) -> Any
         x = x - d.P @ (g + B.T @ (pi + M @ h))
 
 
-def whitened(H: Array, B: Array) -> MatrixDesign:
+def whitened(H: Array, B: Array, delta: float = 3.0, kappa_x: float = 0.5) -> MatrixDesign:
     """The paper's design for (H, TB), T = (BBᵀ)^{+½}, mapped back by C = TC′T, D = η_d T²."""
     e, W = np.linalg.eigh(B @ B.T)
     e, W = e[-3:], W[:, -3:]
     T = W @ np.diag(e**-0.5) @ W.T
-    d = by_hand.PaperDesign(delta=0.35, kappa_x=0.08)(H, T @ B)
+    d = by_hand.PaperDesign(delta=delta, kappa_x=kappa_x)(H, T @ B)
     return MatrixDesign(T @ d.C_aug @ T, T @ d.C_opt @ T, d.eta_x * np.eye(3), d.eta_d * T @ T)
 
 
@@ -78,7 +80,8 @@ def floored(H: Array, B: Array) -> MatrixDesign:
 @pytest.mark.parametrize(
     ("method", "rule", "options"),
     [
-        ("whitened", whitened, {"delta": 0.35, "kappa_x": 0.08}),
+        ("whitened", whitened, {}),
+        ("whitened", partial(whitened, **PAPER), PAPER),
         ("matrix-memory", floored, {}),
         ("matrix-lookahead", floored, {}),
     ],

@@ -158,6 +158,24 @@ def test_constant_matrices_from_the_effective_dual(case: tuple[Any, ...]) -> Non
     same(case, expected, "constant", x_prev=before, lam_g0=mu0 + C @ problem.h(before), **options)
 
 
+@pytest.mark.parametrize("dual_start", ["multipliers", "effective"])
+def test_the_effective_dual(case: tuple[Any, ...], dual_start: str) -> None:
+    """ν_t = μ_t + C h_{t−1} from t = 0 on, where x_{−1} is given."""
+    problem, made, x0, mu0 = case
+    C, Omega = matrix("any", 5, 9), matrix("any", 5, 10)
+    before = x0 + np.array([0.1, -0.2, 0.05])
+    options = {"C": C, "Omega": Omega, "eta_x": 0.05, "eta_d": 0.3, "dual_start": dual_start}
+    solver = Solver(made, "constant", tol=TINY, max_iter=5, **options)
+    history = solver.solve(x0, lam_g0=mu0, x_prev=before, history=True).history
+    residuals = np.array([problem.h(x) for x in (before, *history.x[:-1])])
+    assert np.abs(residuals @ C.T).max(axis=1).min() > 1e-3
+    np.testing.assert_allclose(
+        history.effective_multipliers, history.mu + residuals @ C.T, rtol=1e-12, atol=1e-12
+    )
+    given = history.mu if dual_start == "multipliers" else history.effective_multipliers
+    np.testing.assert_allclose(given[0], mu0, rtol=1e-12, atol=1e-12)
+
+
 def test_matrix_steps(case: tuple[Any, ...]) -> None:
     problem, _, x0, mu0 = case
     C, Omega = matrix("spd", 5, 5), matrix("spd", 5, 6)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes as ct
 import time
 from dataclasses import dataclass
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from casadi_hybrid.answer import altered
 from casadi_hybrid.attempts.in_graph import attempts_of
-from casadi_hybrid.attempts.solved import observe_start, result_of
+from casadi_hybrid.attempts.solved import observe_start, result_of, spent_in
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.course.record import Watch
 from casadi_hybrid.engine.solved import Solved
@@ -23,13 +22,12 @@ from casadi_hybrid.engine.structures import (
     AnswerData,
 )
 from casadi_hybrid.engine.workspace import Workspace
-from casadi_hybrid.point.residuals import HUGE_MULTIPLIER
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
 from casadi_hybrid.stopping import Limits
 
-_PATIENCE = 0.1  # seconds; after more a solve is one for which the way is short beside it
+_PATIENCE = 1.0  # seconds of the processor; what is not solved then is begun anew elsewhere
 
 
 @dataclass(frozen=True)
@@ -57,16 +55,8 @@ class ColdSolve:
             observe_start(self.warm, watch)
             all_said.insert(0, self.warm)
         watch.take(self.rows, 0, 0.0)
-        evaluations = {
-            "first": sum(said.firsts for said in all_said),
-            "second": sum(said.seconds for said in all_said),
-            "undefined": self.undefined,
-        }
-        seconds = {
-            "first": sum(said.in_firsts for said in all_said),
-            "second": sum(said.in_seconds for said in all_said),
-        }
-        made = result_of(problem, numbers, limits, found, self.step, evaluations, seconds)
+        spent = spent_in(*all_said, undefined=self.undefined)
+        made = result_of(problem, numbers, limits, found, self.step, *spent)
         return altered(made, history=watch.course())
 
 
@@ -99,18 +89,14 @@ class ColdStart:
             return None
         warm = AnswerData.from_buffer_copy(space.answer) if near else None
         cold = space.cold_mode()
-        pause, dense = cold.attempt.pause, cold.attempt.dense
-        ct.pointer(cold.attempt)[0] = self._near if near else self._first
-        cold.attempt.pause, cold.attempt.dense = pause, dense
-        cold.attempt.t0 = 0 if warm is None else warm.steps
+        cold.set(self._near if near else self._first, 0 if warm is None else warm.steps)
         status, rows = cold.begin(), []
-        over = time.perf_counter() + _PATIENCE
-        while status == PAUSED and time.perf_counter() < over:
+        over = time.thread_time() + _PATIENCE
+        while status == PAUSED and time.thread_time() < over:
             status, more = cold.go_on()
             rows += more
         said = space.answer
-        size = max(said.largest_x, said.largest_g)
-        if status != SOLVED or size > HUGE_MULTIPLIER * max(1.0, said.steepest):
+        if status != SOLVED or said.huge:
             self._works = self._works and near
             return None
         return ColdSolve(warm, rows, cold.last_step(), cold.state.undefined)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from casadi_hybrid.answer import altered
 from casadi_hybrid.attempts.attempts import Attempt
+from casadi_hybrid.attempts.data import data_of
 from casadi_hybrid.attempts.patience import Patience
-from casadi_hybrid.attempts.solved import observe, observe_start, result_of, warm_result
+from casadi_hybrid.attempts.solved import observe, observe_start, result_of, spent_in, warm_result
 from casadi_hybrid.attempts.verdict import Trail
 from casadi_hybrid.barrier.barrier import Barrier, Begun
 from casadi_hybrid.barrier.iterate import Settings
@@ -59,8 +60,8 @@ class Handed:
     cold: Cold
     why: str
     began: float
-    evaluations: Counter[str]
-    seconds: Counter[str]
+    evaluations: Mapping[str, int]
+    seconds: Mapping[str, float]
     steps: int
     interrupted: bool = False
     start_is_best: bool = False
@@ -132,12 +133,12 @@ def run_on_engine(
     if isinstance(engine, str):
         return engine
     began, began_at = time.perf_counter(), watch.now()
-    counts, seconds = Counter[str](), Counter[str]()
+    runs: list[AnswerData] = []
     space = engine.prepare(numbers.bounds)
     space.fill(numbers, attempt.warm)
     space.limit(options)
     space.went_wrong()  # what is still there was not of this attempt
-    spent, at_start = 0, np.inf
+    t0, at_start = 0, np.inf
     if attempt.warm is not None:
         status, said = space.warm(attempt.warm.working_set), space.answer
         if status == SOLVED and said.steps and said.elapsed >= options.max_time:
@@ -150,16 +151,10 @@ def run_on_engine(
             return _with(space.went_wrong(), HOT_WORDS[status])
         observe_start(said, watch)
         at_start = _merit(said.start, options)
-        _count(said, counts, seconds)
-        spent = said.steps
+        runs.append(AnswerData.from_buffer_copy(said))
+        t0 = said.steps
     cold = space.cold_mode()
-    first = cold.attempt
-    first.nu, first.floor, first.push = settings.nu_start, settings.floor, settings.push
-    first.divergence, first.max_time = watch.divergence, options.max_time
-    first.patience, first.near, first.t0 = attempt.max_iter, attempt.near, spent
-    first.feasibility, first.relaxation = program.feasibility, attempt.relaxation
-    first.unscaled, first.rescale = not attempt.scaled, attempt.rescale
-    first.root, first.cautious = attempt.root, attempt.cautious
+    cold.set(data_of(attempt, settings, options, program), t0)
     status = cold.begin()
     if status != PAUSED:
         return _with(space.went_wrong(), WORDS[status])
@@ -173,16 +168,15 @@ def run_on_engine(
         if cold.state.best.t < 0:
             raise
         interrupted = True
-    _count(space.answer, counts, seconds)
-    counts["undefined"] += cold.state.undefined
+    spent = spent_in(*runs, space.answer, undefined=cold.state.undefined)
     if status == SOLVED and not interrupted:
         solved, step = space.solved(), cold.last_step()
-        found = result_of(program, numbers, options, solved, step, dict(counts), dict(seconds))
+        found = result_of(program, numbers, options, solved, step, *spent)
         return _noted(found, wrong)
     why = _with(wrong, WORDS.get(status, "it was interrupted"))
     best = np.inf if cold.state.best.t < 0 else _merit(cold.state.of_best, options)
     steps, no_nearer = space.answer.steps, not (interrupted or best <= at_start)
-    return Handed(cold, why, began, counts, seconds, steps, interrupted, no_nearer)
+    return Handed(cold, why, began, *spent, steps, interrupted, no_nearer)
 
 
 def _merit(at: ResidualsData, options: Limits) -> float:
@@ -209,11 +203,3 @@ def _noted(result: Result, wrong: str) -> Result:
 def _with(wrong: str, why: str) -> str:
     """Why the engine did not solve it, with what went wrong where Python's kernel was asked."""
     return f"{why}; {wrong}" if wrong else why
-
-
-def _count(said: AnswerData, counts: Counter[str], seconds: Counter[str]) -> None:
-    """Add what a run on the engine has spent."""
-    counts["first"] += said.firsts
-    counts["second"] += said.seconds
-    seconds["first"] += said.in_firsts
-    seconds["second"] += said.in_seconds

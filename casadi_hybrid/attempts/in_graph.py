@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from casadi_hybrid.attempts.attempts import Attempt, first_attempt, warm_attempt
+from casadi_hybrid.attempts.attempts import first_attempt, warm_attempt
+from casadi_hybrid.attempts.data import data_of
 from casadi_hybrid.attempts.solve import settings_of
 from casadi_hybrid.barrier.composite import is_composite
 from casadi_hybrid.engine.cold import AttemptData
@@ -13,7 +14,6 @@ from casadi_hybrid.engine.warm import engine_of
 from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.standard_form.form import DENSE_LIMIT
 from casadi_hybrid.stopping import Limits
 
 _MOST = 2**31 - 1  # of C's int
@@ -55,6 +55,7 @@ def starts_of(problem: Problem, limits: Limits, bounds: Bounds) -> tuple[Attempt
     first, near = _both(problem, limits, overdetermined=equations > free)
     first.rescale = near.rescale = 0  # what would go on with other scales is not there
     first.alone = near.alone = 1
+    first.max_time = near.max_time = np.inf  # a caller's clock says how much there is
     first.patience = min(limits.max_iter, _MOST)  # no other attempt waits
     return first, near
 
@@ -65,17 +66,7 @@ def _both(
     start, none = np.zeros(problem.n), np.zeros(problem.m)
     first = first_attempt(problem, start, overdetermined)
     near = warm_attempt(start, WarmStart(start, none))
-    return _numbers(first, limits, problem), _numbers(near, limits, problem)
-
-
-def _numbers(attempt: Attempt, limits: Limits, problem: Problem) -> AttemptData:
-    """An attempt as C reads it."""
-    settings = settings_of(attempt, limits)
-    return AttemptData(
-        nu=settings.nu_start, floor=settings.floor, push=settings.push,
-        divergence=limits.divergence, max_time=np.inf, pause=np.inf, t0=0,
-        patience=attempt.max_iter, near=attempt.near, feasibility=problem.feasibility,
-        relaxation=attempt.relaxation, unscaled=not attempt.scaled, root=attempt.root,
-        cautious=attempt.cautious, rescale=attempt.rescale,
-        dense=problem.n + problem.m <= DENSE_LIMIT,
-    )  # fmt: skip
+    return (
+        data_of(first, settings_of(first, limits), limits, problem),
+        data_of(near, settings_of(near, limits), limits, problem),
+    )

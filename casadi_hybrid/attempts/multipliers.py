@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from casadi_hybrid.attempts.attempts import Attempt
-from casadi_hybrid.attempts.solved import warm_result
+from casadi_hybrid.attempts.solved import spent_in, warm_result
 from casadi_hybrid.basics.arrays import changed, largest
 from casadi_hybrid.engine.structures import DOUBT, LARGE, NO_SET, NOT_NEARER, SOLVED
 from casadi_hybrid.engine.warm import engine_of
@@ -73,9 +73,7 @@ def restart_on_engine(
         return Again.of(warm_result(program, begun, limits, space.solved()))
     if status not in _IN_VAIN:
         return None
-    evaluations = {"first": said.firsts, "second": said.seconds, "undefined": 0}
-    seconds = {"first": said.in_firsts, "second": said.in_seconds}
-    return Again(None, said.steps, said.elapsed, evaluations, seconds)
+    return Again(None, said.steps, said.elapsed, *spent_in(said))
 
 
 def _largest(result: Result) -> float:

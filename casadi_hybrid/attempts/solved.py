@@ -43,10 +43,27 @@ def warm_result(problem: Problem, numbers: Numbers, limits: Limits, found: Solve
     """The result of a solve by the warm mode, without its history."""
     bounds, said = numbers.bounds, found.said
     step = found.array("x") - np.clip(numbers.x0, bounds.lbx, bounds.ubx)
-    evaluations = {"first": said.firsts, "second": said.seconds, "undefined": 0}
-    seconds = {"first": said.in_firsts, "second": said.in_seconds}
     last = step if step.any() else None
-    return result_of(problem, numbers, limits, found, last, evaluations, seconds)
+    return result_of(problem, numbers, limits, found, last, *spent_in(said))
+
+
+def spent_in(*runs: AnswerData, undefined: int = 0) -> tuple[dict[str, int], dict[str, float]]:
+    """The evaluations of the problem's functions in runs on the engine, and their seconds, by kind.
+
+    Args:
+        *runs: what C says of each.
+        undefined: trial points in them at which a function was not defined.
+    """
+    evaluations = {
+        "first": sum(said.firsts for said in runs),
+        "second": sum(said.seconds for said in runs),
+        "undefined": undefined,
+    }
+    seconds = {
+        "first": sum(said.in_firsts for said in runs),
+        "second": sum(said.in_seconds for said in runs),
+    }
+    return evaluations, seconds
 
 
 def result_of(

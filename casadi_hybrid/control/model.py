@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import copy
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -189,6 +190,18 @@ class Model:
         """Return the symbols, or of an output the expression, by name."""
         return known(name, {**self._symbols, **self._outputs}, "quantity")
 
+    def unlimited(self, names: Collection[str]) -> Model:
+        """Return the same model, with the same symbols, without the limits of these states."""
+        if not names:
+            return self
+        other = copy.copy(self)
+        states = dict(self.signals["state"])
+        for name in names:
+            none = np.full(states[name].size, np.inf)
+            states[name] = replace(states[name], lower=-none, upper=none)
+        other.signals = {**self.signals, "state": states}
+        return other
+
     def vector(self, kind: str, values: Any, what: str, default: Any = None) -> Any:
         """Return one column of numbers for all of a kind, from a column or from names.
 
@@ -257,6 +270,8 @@ class Model:
         return [*(self.stacked(kind) for kind in kinds), self.time]
 
     def _declare(self, kind: str, signal: Signal) -> Any:
+        if kind == "parameter" and signal.name in ("x0", "guess"):
+            raise InputError(f"{signal.name!r} is an argument of a solve; choose another name")
         self._new(signal.name)
         self.signals[kind][signal.name] = signal
         self._symbols[signal.name] = ca.SX.sym(signal.name, signal.size)
@@ -291,8 +306,7 @@ class Model:
         strange = ca.Function("f", self.arguments, [value], {"allow_free": True}).get_free()
         if strange:
             raise InputError(
-                f"{what} has {strange[0].name()!r}, which {self.name} does not know; declare it "
-                "first"
+                f"{what} has {strange[0]!r}, which {self.name} does not know; declare it first"
             )
         return value
 

@@ -11,8 +11,6 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "constants.h"
-
 enum { ANSWER = 0, BRANCH = 1, ZERO = 2, STARTS = 3 };
 
 static hybrid_pool *attached;
@@ -101,7 +99,6 @@ static int attempt(const hybrid_pool *pool, hybrid_slot *slot, hybrid_attempt ho
 /* The warm mode where there is a warm start, then the barrier method. Returns a status. */
 static int solve(const hybrid_pool *pool, hybrid_slot *slot) {
     const hybrid_answer *answer = slot->answer;
-    double slope, size;
     int status = pool->warm(slot->plan, slot->functions, slot->numbers, slot->doubles, slot->ints,
                             slot->answer);
     if (status == HYBRID_COLD) {
@@ -112,10 +109,7 @@ static int solve(const hybrid_pool *pool, hybrid_slot *slot) {
     } else {
         return status;
     }
-    if (status) return status;
-    slope = answer->steepest > 1.0 ? answer->steepest : 1.0;
-    size = answer->largest_x > answer->largest_g ? answer->largest_x : answer->largest_g;
-    return size > HYBRID_RESIDUALS_HUGE_MULTIPLIER * slope ? HYBRID_LARGE : HYBRID_SOLVED;
+    return status == HYBRID_SOLVED && answer->huge ? HYBRID_LARGE : status;
 }
 
 static void read_in(const hybrid_pool *pool, hybrid_slot *slot, const double *in) {

@@ -38,7 +38,7 @@ static int solved(hybrid_cold *cold, const hybrid_point *at, hybrid_direction *d
         if (found == 0)
             found = hybrid_solve_pinned(cold->plan, cold->W, at->A, cold->force, at->c,
                                         &cold->kernel, d->dw, d->dy);
-        hybrid_count(&cold->form, &cold->kernel);
+        cold->form.answer->factors++;
         if (found == 0) return HYBRID_SOLVED;
         if (found == 3) return HYBRID_DOUBT;
         if (found == 1 && epsilon > 0.0) return HYBRID_NO_SET;

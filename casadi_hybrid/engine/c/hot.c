@@ -14,6 +14,7 @@ typedef struct {
     double *y, *y_before, *z_lower, *z_upper; /* y_before: before the last move */
     double *slope, *work; /* work: as long as w or x */
     double *began;        /* x of the first iterate */
+    double until;         /* the clock's time from which on no step begins */
 } hot;
 
 static int longer(int a, int b) { return a > b ? a : b; }
@@ -67,11 +68,15 @@ static void guess(hot *h) {
 /* The multipliers of bounds at h->at are what its slope leaves to those of the set. */
 static void of_bounds(hot *h) {
     const hybrid_plan *plan = h->form.plan;
+    const hybrid_kernel *kernel = &h->model.kernel;
     hybrid_slope_of_L(plan, h->at, h->y, h->slope);
-    for (int i = 0; i < plan->n; i++) {
+    memset(h->z_lower, 0, (size_t)plan->n * sizeof(double));
+    memset(h->z_upper, 0, (size_t)plan->n * sizeof(double));
+    for (int p = 0; p < kernel->n_pins; p++) {
+        int i = kernel->pins[p];
         double slope = h->slope[i];
-        h->z_lower[i] = h->model.at_lower[i] && slope > 0.0 ? slope : 0.0;
-        h->z_upper[i] = h->model.at_upper[i] && slope < 0.0 ? -slope : 0.0;
+        if (h->model.at_lower[i] && slope > 0.0) h->z_lower[i] = slope;
+        if (h->model.at_upper[i] && slope < 0.0) h->z_upper[i] = -slope;
     }
 }
 
@@ -149,6 +154,8 @@ static int follow(hot *h, double before, hybrid_residuals *residuals) {
     while (answer->steps < most) {
         double now;
         int status;
+        if (h->until < INFINITY && hybrid_time(h->form.functions) >= h->until)
+            return HYBRID_LIMIT;
         answer->steps++;
         status = model_step(h);
         if (status) return status;
@@ -175,10 +182,7 @@ static int follow(hot *h, double before, hybrid_residuals *residuals) {
 
 /* Whether x or the multipliers are so large that more has to be asked. */
 static int looked_at(const hybrid_answer *answer) {
-    double slope = answer->steepest > 1.0 ? answer->steepest : 1.0;
-    double size = answer->largest_x > answer->largest_g ? answer->largest_x : answer->largest_g;
-    return size > HYBRID_RESIDUALS_HUGE_MULTIPLIER * slope ||
-           !(answer->reach < HYBRID_RAYS_LARGE);
+    return answer->huge || !(answer->reach < HYBRID_RAYS_LARGE);
 }
 
 /* Copies the point to the answer, and says how far it is from the first. Returns the status. */
@@ -187,11 +191,8 @@ static int deliver(hot *h, int status) {
     hybrid_answer *answer = h->form.answer;
     double began = hybrid_largest(n_x, h->began);
     hybrid_deliver(&h->form, h->at);
-    answer->moved = 0.0;
-    for (int i = 0; i < n_x; i++) {
-        double step = fabs(h->at->x[i] - h->began[i]);
-        if (step > answer->moved) answer->moved = step;
-    }
+    for (int i = 0; i < n_x; i++) h->work[i] = h->at->x[i] - h->began[i];
+    answer->moved = hybrid_largest(n_x, h->work);
     if (began > answer->reach) answer->reach = began;
     if (status == HYBRID_SOLVED && looked_at(answer)) status = HYBRID_LARGE;
     return answer->status = status;
@@ -210,6 +211,7 @@ int hybrid_warm(const hybrid_plan *plan, const hybrid_functions *functions,
     h.form.functions = functions;
     h.form.numbers = numbers;
     h.form.answer = answer;
+    h.until = numbers->max_time > 0.0 ? began + numbers->max_time : INFINITY;
     h.form.relaxation = 0.0;
     h.form.unscaled = 0;
     answer->in_firsts = answer->in_seconds = 0.0;

@@ -14,7 +14,7 @@
 #include "ldl.h"
 
 /* Raised whenever a structure or the meaning of a field changes. */
-#define HYBRID_INTERFACE_VERSION 3
+#define HYBRID_INTERFACE_VERSION 7
 
 /* How one function of the problem is evaluated: numbers in, all nonzeros of its outputs out, one
  * output after the other. Returns 0, or another number where it could not be evaluated.
@@ -62,10 +62,13 @@ typedef struct {
     /* A = dc/dw: the nonzeros of J in it, then one of -1 for every slack. */
     int kept_A, nnz_A;
     const int *A_of_J; /* kept_A: which nonzero of J */
-    const int *A_rows, *A_cols;
+    const int *A_rows, *A_cols;   /* column by column */
+    const int *A_starts;          /* n + 1: where each column begins */
     /* W: the free part of the Hessian, both triangles. */
     int nnz_W;
-    const int *W_of_H, *W_rows, *W_cols;
+    const int *W_of_H, *W_rows, *W_cols; /* column by column */
+    const int *W_starts;                 /* n + 1: where each column begins */
+    const int *W_by_row, *row_starts;    /* nnz_W, n + 1: its nonzeros row by row */
 
     /* The kernel K = [W + D, A'; A, -E], its lower triangle. */
     int nnz_K;
@@ -85,6 +88,7 @@ typedef struct {
     double tol;                                        /* scaled error */
     double feasibility, stationarity, complementarity; /* unscaled residuals */
     int max_iter;
+    double max_time; /* seconds of the warm mode; 0: no limit */
 } hybrid_numbers;
 
 /* How a solve ended. */
@@ -96,7 +100,7 @@ enum {
     HYBRID_NOT_NEARER = 4,      /* steps did not get nearer */
     HYBRID_DOUBT = 5,           /* the factorization is in doubt, by any kernel there is */
     HYBRID_EXCUSED = 6,         /* rounding may excuse a residual: for the careful path to judge */
-    HYBRID_LIMIT = 7,           /* max_iter */
+    HYBRID_LIMIT = 7,           /* max_iter, or max_time */
     HYBRID_LARGE = 8,           /* x or multipliers of a size that has to be looked at */
     HYBRID_BAD_NUMBERS = 9,     /* numbers that are not finite, or bounds that cross */
     HYBRID_COLD = 10,           /* neither multipliers nor a working set to begin with */
@@ -121,13 +125,15 @@ typedef struct {
     int steps;      /* Newton steps */
     int firsts, seconds;
     int factors;
-    int chosen;     /* of them those whose pivots had to be chosen */
+    int chosen;     /* of them those that chosen pivots have decided, where a solution asked for
+                     * them too */
     int outside;    /* those that the caller's kernel has decided */
     int doubts;     /* those that were left in doubt */
     double in_firsts, in_seconds, elapsed; /* seconds */
     double moved;   /* largest |x - x0| from the first iterate to the last */
     double reach;   /* largest |x| of both */
-    double largest_x, largest_g, steepest; /* largest |lam_x|, |lam_g| and |gradient| at x */
+    double largest_lam; /* the largest of |lam_x| and |lam_g| */
+    int huge;           /* whether that is far more than the largest |gradient| at x asks for */
 } hybrid_answer;
 
 /* Numbers and whole numbers of memory that a solve needs. */
@@ -182,6 +188,7 @@ typedef struct {
     hybrid_mark mark;
     int entries;           /* of the filter */
     int flat, dependent;   /* steps in a row in which K was singular without sigma, or epsilon */
+    int bent;              /* whether K had too many negative eigenvalues without sigma */
     int tiny, cut;         /* tiny steps in a row, steps that the search cut to a small part */
     int fresh;             /* whether nu has just fallen */
     int guessed;           /* whether there is an active set of before */

@@ -61,12 +61,13 @@ static double larger(const hybrid_iterate *it, double shift, double least) {
 
 /* Keeps in the iterate what was learned. */
 static void keep(hybrid_iterate *it, double shift, double epsilon, int singular,
-                 double plain_epsilon) {
+                 double plain_epsilon, int bent) {
     int mended = singular && shift == 0.0 && epsilon > plain_epsilon;
     if (it->flat < HYBRID_INERTIA_OFTEN)
         it->flat = singular && shift > 0.0 ? it->flat + 1 : 0;
     if (it->dependent < HYBRID_INERTIA_OFTEN) it->dependent = mended ? it->dependent + 1 : 0;
     if (shift > 0.0) it->shift = shift;
+    it->bent = bent;
 }
 
 int hybrid_factor_with_inertia(hybrid_cold *cold, hybrid_iterate *it, double least) {
@@ -74,9 +75,10 @@ int hybrid_factor_with_inertia(hybrid_cold *cold, hybrid_iterate *it, double lea
     const hybrid_plan *plan = cold->plan;
     const hybrid_point *at = &cold->at->of;
     double small = 1e-8 * pow(it->nu, 0.25);
-    double shift = least, epsilon, plain_epsilon;
+    double shift = least, first, epsilon, plain_epsilon;
     int singular = 0;
     if (it->flat >= HYBRID_INERTIA_OFTEN && lower(it->shift) > least) shift = lower(it->shift);
+    first = shift;
     epsilon = it->dependent >= HYBRID_INERTIA_OFTEN ? small : 0.0;
     if (cold->state->rows_dependent && !cold->outer) epsilon = small;
     plain_epsilon = epsilon;
@@ -89,10 +91,10 @@ int hybrid_factor_with_inertia(hybrid_cold *cold, hybrid_iterate *it, double lea
         int found = cold->outer ? hybrid_elastic_factor(cold, shift, epsilon)
                                 : hybrid_factor(plan, cold->W, cold->D, shift, at->A, epsilon, 0,
                                                 &cold->kernel);
-        hybrid_count(form, &cold->kernel);
+        form->answer->factors++;
         if (found == 3) found = hybrid_ask(plan, &cold->kernel);
         if (found == 0) {
-            keep(it, shift, epsilon, singular, plain_epsilon);
+            keep(it, shift, epsilon, singular, plain_epsilon, shift > first && !singular);
             return HYBRID_SOLVED;
         }
         if (found == 3) {
@@ -163,7 +165,7 @@ void hybrid_least_squares(hybrid_cold *cold, const hybrid_point *at, const doubl
     }
     /* Its inertia is that of its diagonal blocks, whatever the pivots look like. */
     hybrid_factor(plan, 0, cold->D, 0.0, at->A, 1e-8, 0, &cold->kernel);
-    hybrid_count(&cold->form, &cold->kernel);
+    cold->form.answer->factors++;
     doubt = hybrid_solve(plan, cold->force, cold->zero, &cold->kernel, cold->work, y);
     if (doubt || !(hybrid_largest(plan->m, y) <= HYBRID_INERTIA_IMPLAUSIBLE))
         memset(y, 0, (size_t)plan->m * sizeof(double));

@@ -249,7 +249,7 @@ int hybrid_root_step(hybrid_cold *cold) {
         }
         found = hybrid_factor(plan, curved ? cold->W : 0, cold->D, 0.0, at->A, 1.0, 0,
                               &cold->kernel);
-        hybrid_count(form, &cold->kernel);
+        form->answer->factors++;
         /* A doubtful pivot can only spoil a step, and what a step gains is looked at. */
         if (found == 3 && cold->kernel.inertia.negative == plan->m) found = 0;
         if (found && curved) { /* once more, without the curvature */

@@ -35,15 +35,6 @@ static int attempt(@NAME@_memory *memory, const @NAME@_in *in, hybrid_attempt ho
 
 static double larger(double a, double b) { return a > b ? a : b; }
 
-static double largest(const hybrid_answer *answer) {
-    return larger(answer->largest_x, answer->largest_g);
-}
-
-/* Whether multipliers are far larger than the slope of f asks for. */
-static int is_huge(const hybrid_answer *answer) {
-    return largest(answer) > HYBRID_RESIDUALS_HUGE_MULTIPLIER * larger(1.0, answer->steepest);
-}
-
 /* Whether another way from the same start may solve what ended with this status. */
 static int may_go_on(int status) {
     return status != HYBRID_SOLVED && status != HYBRID_BAD_NUMBERS &&
@@ -89,7 +80,7 @@ static void lessen(@NAME@_memory *memory, const hybrid_functions *functions,
     status = hybrid_warm(&@NAME@_plan, functions, &here, memory->numbers, memory->integers, &other);
     answer->steps = steps + other.steps;
     answer->factors = factors + other.factors;
-    if (status != HYBRID_SOLVED || !(largest(&other) < largest(answer))) return;
+    if (status != HYBRID_SOLVED || !(other.largest_lam < answer->largest_lam)) return;
     memcpy(answer->x, memory->x, sizeof memory->x);
     memcpy(answer->lam_x, memory->lam_x, sizeof memory->lam_x);
     memcpy(answer->g, memory->g, @UPPER@_N_G * sizeof(double));
@@ -115,7 +106,7 @@ int @NAME@_search(@NAME@_memory *memory, const @NAME@_in *in, const hybrid_funct
     int factors, steps;
     int status = hybrid_warm(&@NAME@_plan, functions, numbers, memory->numbers, memory->integers,
                              answer);
-    if (status == HYBRID_LARGE && is_huge(answer)) {
+    if (status == HYBRID_LARGE && answer->huge) {
         lessen(memory, functions, numbers, answer);
         return HYBRID_SOLVED;
     }
@@ -136,6 +127,6 @@ int @NAME@_search(@NAME@_memory *memory, const @NAME@_in *in, const hybrid_funct
         answer->steps += steps;
         answer->factors += factors;
     }
-    if (status == HYBRID_SOLVED && is_huge(answer)) lessen(memory, functions, numbers, answer);
+    if (status == HYBRID_SOLVED && answer->huge) lessen(memory, functions, numbers, answer);
     return status;
 }

@@ -1,0 +1,30 @@
+"""An attempt as the engine in C reads it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from casadi_hybrid.attempts.attempts import Attempt
+from casadi_hybrid.barrier.iterate import Settings
+from casadi_hybrid.engine.cold import AttemptData
+from casadi_hybrid.problem.problem import Problem
+from casadi_hybrid.standard_form.form import DENSE_LIMIT
+from casadi_hybrid.stopping import Limits
+
+
+def data_of(attempt: Attempt, settings: Settings, limits: Limits, problem: Problem) -> AttemptData:
+    """The numbers of an attempt that no steps come before and that never pauses.
+
+    Args:
+        attempt, settings: how it starts and ends, and its constants.
+        limits: of the solve.
+        problem: what is solved.
+    """
+    return AttemptData(
+        nu=settings.nu_start, floor=settings.floor, push=settings.push,
+        divergence=limits.divergence, max_time=limits.max_time, pause=np.inf, t0=0,
+        patience=attempt.max_iter, near=attempt.near, feasibility=problem.feasibility,
+        relaxation=attempt.relaxation, unscaled=not attempt.scaled, root=attempt.root,
+        cautious=attempt.cautious, rescale=attempt.rescale,
+        dense=problem.n + problem.m <= DENSE_LIMIT,
+    )  # fmt: skip

@@ -1,0 +1,128 @@
+r"""What B and H say about inputs: the cheapest way to move h, and the directions that do not.
+
+For a plant with the steady-state sensitivity B = ∂h/∂u (m×n, full row rank) and the objective's
+Hessian H (n×n), let N be an orthonormal basis of ker B. The *cheapest lift*
+
+.. math:: E = B^† - N (N^T H N)^{-1} N^T H B^†
+
+moves the constraints by y at the least cost ½uᵀHu: BE = I and NᵀHE = 0. Then EᵀHE is the curvature
+of the least cost as a function of y, and HN and E split H into two blocks without a coupling.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import null_space
+
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.inputs import Matrix, as_matrix, real_array
+
+ROUNDING = 1e-10
+"""A singular value or an eigenvalue below this share of the largest counts as zero."""
+
+
+@dataclass(frozen=True, eq=False)
+class Geometry:
+    """B and H with what follows from them.
+
+    Attributes:
+        B: sensitivity ∂h/∂u, m×n, of full row rank.
+        H: Hessian of the objective, n×n, positive definite on ker B.
+        kernel: N, n×(n−m), an orthonormal basis of ker B.
+        lift: E, n×m, the cheapest lift.
+        inside: NᵀHN, (n−m)×(n−m), positive definite.
+    """
+
+    B: Matrix
+    H: Matrix
+    kernel: Matrix
+    lift: Matrix
+    inside: Matrix
+
+    @property
+    def least_norm(self) -> Matrix:
+        """B†, n×m: the lift of the least norm."""
+        pinv: Matrix = self.B.T @ np.linalg.inv(self.B @ self.B.T)
+        return pinv
+
+    def moved(self, sensitivity: Matrix) -> Matrix:
+        """T, m×m: the optimal inputs move by −E T w where a plant of that sensitivity moves by w.
+
+        They stay optimal by the model: NᵀH du = 0 gives du = E y, the constraints B du + w = 0.
+        """
+        return np.asarray(np.linalg.inv(sensitivity @ self.lift), dtype=np.float64)
+
+
+def geometry(sensitivity: Any, hessian: Any) -> Geometry:
+    """Check B and H and return what follows from them.
+
+    Args:
+        sensitivity: B, m×n.
+        hessian: H, n×n and symmetric; a number c stands for c·I.
+
+    Raises:
+        InputError: for B that is no matrix or lacks full row rank, for H that is not symmetric or
+            not positive definite on ker B.
+    """
+    B = real_array(sensitivity, "sensitivity")
+    if B.ndim != 2 or not B.size:
+        raise InputError(
+            f"sensitivity has shape {B.shape}; give the m×n matrix ∂h/∂u, a row per constraint"
+        )
+    B = as_matrix(B, (B.shape[0], B.shape[1]), "sensitivity")
+    m, n = B.shape
+    values = np.linalg.svd(B, compute_uv=False)
+    if m > n or values[-1] <= ROUNDING * values[0]:
+        raise InputError(
+            f"sensitivity has {m} row(s) but rank {int((values > ROUNDING * values[0]).sum())}: "
+            f"{n} input(s) cannot hold every constraint at zero; leave constraints out"
+        )
+    H = symmetric(hessian, n, "hessian")
+    N = null_space(B)
+    inside = N.T @ H @ N
+    least = np.linalg.eigvalsh(inside)[0] if n > m else np.inf
+    if least <= ROUNDING * np.linalg.norm(H):
+        raise InputError(
+            f"hessian has the curvature {least:.3g} along inputs that do not move the constraints; "
+            "it must be positive there: add a cost on these inputs"
+        )
+    pinv = B.T @ np.linalg.inv(B @ B.T)
+    lift = pinv - N @ np.linalg.solve(inside, N.T @ H @ pinv) if n > m else pinv
+    return Geometry(B, H, N, lift, inside)
+
+
+def symmetric(value: Any, size: int, name: str) -> Matrix:
+    """Return a symmetric matrix, refusing one that is not by name."""
+    array = as_matrix(value, (size, size), name)
+    if not np.allclose(array, array.T, rtol=1e-9, atol=1e-12 * np.abs(array).max(initial=0.0)):
+        raise InputError(f"{name} is not symmetric; give (A + Aᵀ)/2 if that is what is meant")
+    return (array + array.T) / 2
+
+
+def covariance(value: Any, size: int, name: str = "noise") -> Matrix:
+    """Return a covariance: a matrix, ``size`` variances, or one variance for all.
+
+    Raises:
+        InputError: when it is not symmetric or has a negative eigenvalue.
+    """
+    array = real_array(value, name)
+    if array.ndim == 1:
+        array = np.diag(array)
+    array = symmetric(array, size, name)
+    values = np.linalg.eigvalsh(array)
+    if values[0] < -ROUNDING * max(values[-1], 0.0) or values[-1] < 0:
+        raise InputError(
+            f"{name} has the eigenvalue {values[0]:.3g}; a covariance has none below zero"
+        )
+    return array
+
+
+def root(cov: Matrix) -> Matrix:
+    """Return L with LLᵀ = the covariance, which may be singular."""
+    values, vectors = np.linalg.eigh(cov)
+    kept = np.where(values > ROUNDING * values[-1], values, 0.0)
+    scaled: Matrix = vectors * np.sqrt(kept)
+    return scaled

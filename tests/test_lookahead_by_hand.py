@@ -1,0 +1,267 @@
+"""The look-ahead iteration and the reduction of the violation, written a second time by hand."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+
+from casadi_hybrid import Problem, Solver
+from casadi_hybrid.iterations.composite import kkt_error
+from casadi_hybrid.iterations.violation import reduce_violation
+from casadi_hybrid.problem.oracle import Oracle
+from casadi_hybrid.rules.spectra import Jacobian
+
+Array = Any
+norm = np.linalg.norm
+EPS = np.finfo(float).eps
+
+
+def subproblem(G: Array, b: Array, radius: float) -> tuple[Array, float]:
+    """The least ½t'Gt + b't with ‖t‖ ≤ Δ, and σ ≥ 0 with (G + σ)t = −b; not for the hard case."""
+    e, W = np.linalg.eigh(G)
+    s = W.T @ b
+
+    def size(sigma: float) -> float:
+        return float(norm(s / (e + sigma)))
+
+    sigma = 0.0
+    if e[0] <= 0 or size(0.0) > radius:
+        low = max(0.0, -e[0])
+        near = low + 1e-12 * (low + norm(s) / radius)
+        assert size(near) > radius, "the hard case"
+        far = low + norm(s) / radius
+        sigma = float(brentq(lambda at: 1 / size(at) - 1 / radius, near, far, rtol=1e-14))
+    return -W @ (s / (e + sigma)), sigma
+
+
+def normal(B: Array, h: Array, radius: float) -> tuple[Array, float]:
+    """The least ‖h + Bd‖ with ‖d‖ ≤ Δ and d in range(Bᵀ), and λ of (BᵀB + λ)d = −Bᵀh."""
+    Y = np.linalg.svd(B)[2][: len(h)].T
+    y, damping = subproblem(Y.T @ B.T @ B @ Y, Y.T @ B.T @ h, radius)
+    return Y @ y, damping
+
+
+def composite(at: Any, radius: float) -> tuple[Array, Array, float, float]:
+    """d = d_y + d_z, d_y, and the multipliers of the two radii, 0.8Δ and what it leaves of Δ."""
+    d_y, damping = normal(at.B, at.h, 0.8 * radius)
+    Z = np.linalg.svd(at.B)[2][len(at.h) :].T
+    slope = Z.T @ (at.gradient + at.hessian @ d_y)
+    z, lift = subproblem(Z.T @ at.hessian @ Z, slope, np.sqrt(radius**2 - d_y @ d_y))
+    return d_y + Z @ z, d_y, damping, lift
+
+
+def fitted(at: Any) -> Array:
+    """The multipliers of least squares."""
+    return np.linalg.lstsq(at.B.T, -at.gradient, rcond=None)[0]
+
+
+def error(at: Any) -> float:
+    """The larger of ‖h‖ and ‖∇f + Bᵀλ‖."""
+    return float(max(norm(at.h), norm(at.gradient + at.B.T @ fitted(at))))
+
+
+def resized(radius: float, size: float, ratio: float, seen: Counter[str]) -> float:
+    """The radius after a step of this size and ratio."""
+    if ratio >= 0.75 and size > 0.7 * radius:
+        seen["longer"] += 1
+        return 3 * radius
+    if ratio >= 0.25:
+        return radius
+    seen["shorter"] += 1
+    return (0.5 if ratio >= 1e-4 else 0.25) * min(size, radius)
+
+
+def look_ahead(problem: Problem, x: Array, seen: Counter[str]) -> Iterator[Array]:
+    """x_0, x_1, … for a Jacobian of full row rank, n > m, while ‖h‖ falls.
+
+    Args:
+        problem: with the functions, whose derivatives are not in question here.
+        x: x_0.
+        seen: counts what has happened.
+    """
+    oracle = Oracle(problem.functions, np.zeros(0))
+    radius, nu, least, promised = max(1.0, 0.5 * norm(x)), 1.0, np.inf, 0.0
+    mark, patience = np.inf, 6
+    while True:
+        yield x
+        at = oracle.second(x, fitted(oracle.first(x)))
+        f, g, h, B, H = at.f, at.gradient, at.h, at.B, at.hessian
+        if norm(h) <= mark:
+            mark, patience = 0.5 * norm(h), 6
+        elif promised <= 0.5:
+            patience -= 1
+            assert patience >= 0, "ν would be raised"
+        newton, d_y, *damped = composite(at, 1e9)
+        whole = max(norm(newton), norm(d_y) / 0.8) if not any(damped) else 0.0
+        nu_before, daring = nu, radius < whole <= 10 * radius
+        while True:
+            undamped = daring or 0 < whole <= radius
+            d, _, damping, lift = composite(at, 1e9 if undamped else radius)
+            seen["normal part damped"] += damping > 0
+            seen["tangential part damped"] += lift > 0
+            change = g @ d + 0.5 * d @ H @ d
+            gain = norm(h) - norm(h + B @ d)
+            if gain > EPS * norm(h) and change > 0.7 * nu * gain:
+                nu = 1.5 * change / (0.7 * gain)
+                seen["ν raised"] += 1
+            predicted = nu * gain - change
+            noise = 10 * EPS * (abs(f) + nu * norm(h))
+
+            def measured(
+                step: Array, at: Any = at, nu: float = nu, whole: float = predicted + noise,
+                noise: float = noise,
+            ) -> tuple[float, Array, Any]:  # fmt: skip
+                new = oracle.first(at.x + step)
+                actual = at.f - new.f + nu * (norm(at.h) - norm(new.h))
+                return (actual + noise) / whole, step, new
+
+            plain = taken = measured(d)
+            if plain[0] < 0.75 and damping == 0:
+                back, shortened = normal(B, plain[2].h, radius)
+                corrected = measured(d + back)
+                if corrected[0] >= max(0.1, plain[0]):
+                    taken = corrected
+                    seen["corrected"] += 1
+                    seen["corrected by a shorter step"] += shortened > 0
+            if daring:
+                daring = False
+                if taken[0] < 0.5:
+                    nu = nu_before
+                    seen["too daring"] += 1
+                    continue
+                radius = whole
+                seen["daring"] += 1
+            if (
+                taken[0] < 0.25
+                and damping == lift == 0
+                and error(plain[2]) <= 0.5 * min(least, error(at))
+            ):
+                least, promised = error(plain[2]), 1.0
+                seen["by its error"] += 1
+                x = plain[2].x
+                break
+            radius = resized(radius, norm(taken[1]), taken[0], seen)
+            if taken[0] >= 1e-4:
+                x, promised = taken[2].x, gain / norm(h)
+                break
+            seen["refused"] += 1
+
+
+def bent(seed: int) -> tuple[Problem, Array]:
+    """A curved valley on two curved surfaces, and a start that is not near."""
+    x = ca.SX.sym("x", 4)
+    f = 5 * (x[1] - x[0] ** 2) ** 2 + (1 - x[0]) ** 2 + ca.cos(x[2]) + 0.3 * (x[3] - x[0]) ** 2
+    h = ca.vertcat(ca.sumsqr(x) - 4, x[0] * x[1] - ca.sin(x[2]) - 0.5)
+    return Problem(x=x, f=f, h=h), 3 * np.random.default_rng(seed).normal(size=4)
+
+
+def steep(seed: int) -> tuple[Problem, Array]:
+    """Multipliers so large that ν leaves a correct step no merit."""
+    x = ca.SX.sym("x", 3)
+    f = ca.exp(3 * x[0]) + 1e3 * ca.exp(x[1]) + x[2] ** 4
+    h = ca.vertcat(x[0] ** 3 + x[1] - x[2], ca.exp(x[1]) - x[2] ** 2 - 1)
+    return Problem(x=x, f=f, h=h), 2 * np.random.default_rng(seed).normal(size=3)
+
+
+def test_the_look_ahead_iteration() -> None:
+    seen: Counter[str] = Counter()
+    for problem, x0 in (*map(bent, (3, 5, 12, 14)), *map(steep, (9, 18))):
+        oracle, expected = Oracle(problem.functions, np.zeros(0)), []
+        for x in islice(look_ahead(problem, x0, seen), 30):
+            expected.append(x)
+            if error(oracle.first(x)) <= 1e-6:  # what comes now is rounding
+                break
+        solver = Solver(problem, "look-ahead", tol=1e-300, max_iter=len(expected) - 1)
+        got = solver.solve(x0, history=True).history.x
+        assert len(got) == len(expected) >= 9
+        assert got == pytest.approx(np.array(expected), rel=1e-7, abs=1e-7)
+    assert set(+seen) == {
+        "normal part damped", "tangential part damped", "ν raised", "corrected",
+        "corrected by a shorter step", "daring", "too daring", "by its error", "refused",
+        "shorter", "longer",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_kkt_error_is_that_of_least_squares(seed: int) -> None:
+    problem, x = bent(seed)
+    at = Oracle(problem.functions, np.zeros(0)).first(x)
+    at = replace(at, h=1e-3 * at.h)  # or the violation would be the larger one
+    assert error(at) > 2 * norm(at.h)
+    assert kkt_error(at, Jacobian(at.B)) == pytest.approx(error(at), rel=1e-12)
+
+
+def reduction(x: Array, functions: Any, seen: Counter[str]) -> Iterator[Array]:
+    """x_0, x_1, … of the Newton steps on ½‖h‖² with their bends, far from every stationary point.
+
+    Args:
+        x: x_0.
+        functions: x → h, B and Σ h_i ∇²h_i.
+        seen: counts what has happened.
+    """
+    radius = None
+    while True:
+        yield x
+        h, B, curvature = (np.array(out) for out in functions(x))
+        h = h.ravel()
+        units = np.sqrt((B**2).sum(axis=0) + abs(curvature.diagonal()))
+        G = (B.T @ B + curvature) / np.outer(units, units)
+        b = B.T @ h / units
+        radius = norm(h) if radius is None else radius
+        while True:
+            t, sigma = subproblem(G, b, radius)
+            predicted = -(b @ t + 0.5 * t @ G @ t)
+            seen["damped"] += sigma > 0
+            seen["indefinite"] += np.linalg.eigvalsh(G)[0] < 0
+            step = t / units
+            left = np.array(functions(x + step)[0]).ravel()
+            ratio = 0.5 * (h @ h - left @ left) / predicted
+            if ratio < 0.9:
+                bend = np.linalg.solve(
+                    G + sigma * np.eye(x.size), B.T @ (left - h - B @ step) / units
+                )
+                other = step - bend / units
+                left = np.array(functions(x + other)[0]).ravel()
+                better = 0.5 * (h @ h - left @ left) / predicted
+                if norm(bend) <= 0.75 * norm(t) and better > ratio:
+                    step, ratio = other, better
+                    seen["bent"] += 1
+            radius = resized(radius, norm(t), ratio, seen)
+            if ratio >= 1e-4:
+                x = x + step
+                break
+            seen["refused"] += 1
+
+
+def test_the_reduction_of_the_violation() -> None:
+    x = ca.SX.sym("x", 3)
+    h = ca.vertcat(
+        3 * (x[1] - x[0] ** 2), 1 - x[0] * x[2], ca.exp(x[2]) - x[1], ca.sin(2 * x[0]) + x[2]
+    )
+    problem = Problem(x=x, f=ca.sumsqr(x), h=h)
+    oracle = Oracle(problem.functions, np.zeros(0))
+    fixed = ca.SX.sym("fixed", 4)
+    curvature = ca.hessian(ca.dot(fixed, h), x)[0]
+    functions = ca.Function(
+        "functions", [x], [h, ca.jacobian(h, x), ca.substitute(curvature, fixed, h)]
+    )
+    seen: Counter[str] = Counter()
+    for seed in range(6):
+        x0 = 2 * np.random.default_rng(seed).normal(size=3)
+        at, reach = oracle.first(x0), None
+        for expected in islice(reduction(x0, functions, seen), 1, 12):
+            if norm(at.B.T @ at.h) <= 1e-4:  # what comes now is rounding
+                break
+            moved = reduce_violation(oracle, at, reach)
+            assert moved is not None
+            at, reach = moved
+            assert at.x == pytest.approx(expected, rel=1e-7, abs=1e-7)
+    assert set(+seen) == {"damped", "indefinite", "bent", "shorter", "longer", "refused"}
