@@ -101,7 +101,9 @@ def _guesses(ocp: Statement) -> dict[str, Array]:
     for kind in ("state", "algebraic", "control"):
         for name, signal in ocp.model.signals[kind].items():
             value = ocp.guesses.get(name, signal.guess)
-            guesses[name] = spread(value, signal.size, ocp.fractions, f"guess of {name!r}")
+            held = kind == "control" and not signal.linear
+            what = f"guess of {name!r}"
+            guesses[name] = spread(value, signal.size, ocp.fractions, what, held=held)
     return guesses
 
 
