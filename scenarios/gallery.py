@@ -43,7 +43,7 @@ ORDER = (
     "mpc_quadrotor",
     "robust_reactor",
     "tank_estimation",
-    "observer",
+    "crane",
     "robot_arm",
     "pendulum",
     "noisy_sensors",
