@@ -253,7 +253,7 @@ class MHE:
         self.records.append(Record(
             now, bool(stats["success"]), str(stats["return_status"]), int(stats["iter_count"]),
             clock.perf_counter() - began, int(np.isfinite(memory.y).sum()),
-            dict(self.solution.costs),
+            dict(self.solution.costs), self.parameters,
         ))  # fmt: skip
         return self.estimate
 
