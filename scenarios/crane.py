@@ -303,6 +303,7 @@ def draw(told: Way, mhe: Way, ekf: Way, believed: Way) -> Figure:
     for ax, limit in ((sway, np.degrees(SWAY)), (speed, 1.5), (force, 1.2)):
         for sign in (-1, 1):
             ax.axhline(sign * limit, **LIMIT)
+    force.set_ylim(-1.4, 1.4)
     for ax, label in zip(axes[:, 0], ("load (m)", "sway (°)", "speed (m/s)", "force (kN)",
                                       "mass (kg)", "wind (N)"), strict=True):  # fmt: skip
         ax.set_ylabel(label)
