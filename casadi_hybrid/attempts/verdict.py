@@ -11,7 +11,7 @@ from casadi_hybrid.barrier.barrier import Barrier
 from casadi_hybrid.barrier.iterate import Iterate
 from casadi_hybrid.barrier.pace import BESIDE, FITS, OUTSIDE
 from casadi_hybrid.basics.arrays import largest, rough_sum
-from casadi_hybrid.basics.errors import EvaluationError
+from casadi_hybrid.basics.errors import EvaluationError, OutOfTimeError
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import PointStatus, StopReason
 from casadi_hybrid.loop import Outcome
@@ -149,7 +149,10 @@ def _aside(form: StandardForm, at: Point) -> tuple[Vector, WarmStart] | None:
     bounds = form.bounds
     direction = -at.gradient / max(largest(at.gradient), 1e-300)
     for length in _ASIDE:
-        trial = form.point_or_none(at.w + length * direction)
+        try:
+            trial = form.point_or_none(at.w + length * direction)
+        except OutOfTimeError:
+            return None
         if trial is None:
             return None
         violation = largest(violations(trial.raw_g, bounds.lbg, bounds.ubg))

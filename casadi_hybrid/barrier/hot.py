@@ -176,6 +176,7 @@ class _Model:
     def pinned(self, at_lower: Mask, at_upper: Mask) -> _Pinned | None:
         """Its solution with these bounds as equations; None for a wrong inertia."""
         form, at = self.form, self.it.at
+        form.evaluator.in_time()  # of one model there may be many factorizations
         found = pinned_step(
             form, self._kernel, self.it, self._W, at_lower, at_upper, self._remedies
         )

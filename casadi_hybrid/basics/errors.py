@@ -119,6 +119,13 @@ class Interrupted(KeyboardInterrupt):
         super().__init__(message)
 
 
+class OutOfTimeError(Interrupted):
+    """A solve was ended before an evaluation that would have begun too late.
+
+    Like Ctrl-C it passes by all that would try something else, and has the best point.
+    """
+
+
 class InterruptedInside(Interrupted, RuntimeError):
     """A KeyboardInterrupt came out of a function of the user's.
 

@@ -17,6 +17,7 @@ from casadi_hybrid.answer import altered
 from casadi_hybrid.attempts.at_once import ColdSolve, ColdStart
 from casadi_hybrid.attempts.solved import observe, warm_result
 from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.basics.status import PointStatus, StopReason
 from casadi_hybrid.casadi_api.graphs.function import default_of
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.stats import casadi_stats
@@ -24,7 +25,14 @@ from casadi_hybrid.course.record import Watch
 from casadi_hybrid.engine.building.compiler import BuildError
 from casadi_hybrid.engine.external import External
 from casadi_hybrid.engine.solved import Solved
-from casadi_hybrid.engine.structures import COLD, NO_SET, NOT_NEARER, OTHER_PATTERN, SOLVED
+from casadi_hybrid.engine.structures import (
+    COLD,
+    LIMIT,
+    NO_SET,
+    NOT_NEARER,
+    OTHER_PATTERN,
+    SOLVED,
+)
 from casadi_hybrid.engine.warm import Engine, engine_of
 from casadi_hybrid.engine.workspace import INPUTS, Workspace
 from casadi_hybrid.point.working_set import WorkingSet
@@ -32,6 +40,7 @@ from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
+from casadi_hybrid.stopping import Limits
 
 _LEFT = (COLD, NO_SET, NOT_NEARER)  # to the barrier method
 _REAL = frozenset((float, int, np.float64))
@@ -49,9 +58,10 @@ class QuickRun:
         found: Solved,
         functions: tuple[str, str] = ("interpreted", ""),
         cold: ColdSolve | None = None,
+        own: Limits | None = None,
     ) -> None:
         self._problem, self._options, self._found = problem, options, found
-        self._cold = cold
+        self._cold, self._own = cold, own or options.limits
         inputs.setflags(write=False)
         self._inputs, self._places, self._functions = inputs, places, functions
 
@@ -66,7 +76,8 @@ class QuickRun:
         if self._cold is not None:
             return self._cold.result(problem, numbers, limits, found, watch)
         observe(found.said, watch)
-        return altered(warm_result(problem, numbers, limits, found), history=watch.course())
+        result = altered(warm_result(problem, numbers, limits, found), history=watch.course())
+        return _cut(result, self._own) if found.said.status == LIMIT else result
 
     @cached_property
     def stats(self) -> dict[str, Any]:
@@ -92,7 +103,7 @@ class Quick:
         self._lost = False
 
     def solve(
-        self, given: tuple[Any, ...], sides: WorkingSet | None
+        self, given: tuple[Any, ...], sides: WorkingSet | None, own: Limits | None = None
     ) -> tuple[dict[str, ca.DM], QuickRun] | None:
         """Solve, or None where it has to be done the ordinary way.
 
@@ -100,25 +111,28 @@ class Quick:
             given: the arguments in the order of
                 :data:`~casadi_hybrid.engine.workspace.INPUTS`, None for what is left out.
             sides: the working set to try first, None for that of the multipliers.
+            own: limits of this solve alone. Then only the warm mode is for here, and where it
+                reaches a limit its point is the answer.
         """
+        ends = (SOLVED,) if own is None else (SOLVED, LIMIT)
         for space in self._engine.spaces:
             external = self._external(space)
             if external is None:
                 return None
-            space.limit(self._limits)
+            space.limit(own or self._limits)
             space.begin_with(sides)
             outputs = self._call(space, external, given)
             cold = None
-            if outputs is not None and external.status in _LEFT:
+            if outputs is not None and external.status in _LEFT and own is None:
                 cold = self._cold_start.solve(space, external.status)
                 outputs = None if cold is None else external.known()
             failed = space.outside is not None and space.outside.raised
-            if outputs is not None and external.status == SOLVED and not failed:
+            if outputs is not None and external.status in ends and not failed:
                 self._engine.use(space)
                 inputs, found = space.numbers_in.copy(), space.solved()
                 run = QuickRun(
                     self._problem, self._options, inputs, space.places_in, found, space.called,
-                    cold,
+                    cold, own,
                 )  # fmt: skip
                 return outputs, run
             if outputs is None or external.status != OTHER_PATTERN:
@@ -159,6 +173,17 @@ class Quick:
                 return None
             self._externals[space] = found
         return found
+
+
+def _cut(result: Result, limits: Limits) -> Result:
+    """The result of a warm mode that a limit has ended."""
+    late = result.elapsed >= limits.max_time
+    feasible = result.residuals.feasibility <= limits.tolerances.feasibility
+    return altered(
+        result,
+        stop=StopReason.TIME_LIMIT if late else StopReason.ITERATION_LIMIT,
+        point=PointStatus.FEASIBLE_NOT_STATIONARY if feasible else PointStatus.NOT_CONVERGED,
+    )
 
 
 def quick_of(problem: Problem, options: NlpOptions) -> Quick | None:

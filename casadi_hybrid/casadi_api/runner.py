@@ -13,10 +13,13 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from casadi_hybrid.answer import altered
 from casadi_hybrid.attempts.in_graph import pool_of
 from casadi_hybrid.attempts.warm import read_start
-from casadi_hybrid.basics.errors import Interrupted
+from casadi_hybrid.basics.arrays import changed
+from casadi_hybrid.basics.errors import Interrupted, OutOfTimeError
 from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.call import Call
 from casadi_hybrid.casadi_api.callbacks import StepCallback
 from casadi_hybrid.casadi_api.options import NlpOptions
@@ -27,9 +30,14 @@ from casadi_hybrid.engine.batch import Crew
 from casadi_hybrid.engine.blocks.serving import functions_of, machine_code
 from casadi_hybrid.engine.in_graph import Pool
 from casadi_hybrid.explain.diagnosis import listed
+from casadi_hybrid.problem.evaluator import evaluating_until
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
 from casadi_hybrid.solver import Solver
+from casadi_hybrid.stopping import Limits
+
+_SOLVING = 0.9
+"""Part of the time of a call in which steps may begin; the rest is for the answer."""
 
 
 class SolveError(RuntimeError):
@@ -96,9 +104,19 @@ class Runner:
         return run.result, run.p
 
     def attempt(
-        self, x0: Any, lam_x0: Any, lam_g0: Any, warm_start: Result | None, **others: Any
+        self,
+        x0: Any,
+        lam_x0: Any,
+        lam_g0: Any,
+        warm_start: Result | None,
+        limits: Limits | None = None,
+        **others: Any,
     ) -> Run:
-        """The same, with nothing raised but for bad arguments and Ctrl-C."""
+        """The same, with nothing raised but for bad arguments and Ctrl-C.
+
+        Args:
+            limits: of this solve, those of the options by default.
+        """
         problem, options = self.problem, self.options
         if not options.warm:
             lam_x0 = lam_g0 = None
@@ -123,7 +141,7 @@ class Runner:
         compiled = self.compiled
         ready = compiled is not None and compiled.code is not None
         try:
-            result = self._solver.run(Call(numbers, self._limits, warm, watch=watch))
+            result = self._solver.run(Call(numbers, limits or self._limits, warm, watch=watch))
         except KeyboardInterrupt as error:
             if not isinstance(error, Interrupted) or error.result is None:
                 self._latest = self._of_thread.run = None  # no point of this run, none of another
@@ -143,6 +161,33 @@ class Runner:
         if options.print_time and raised is None:
             print(_timing(self.name, stats))
         return run
+
+    def within(self, seconds: float, iterations: int | None, given: tuple[Any, ...]) -> Result:
+        """Solve under limits of this call; see :meth:`NlpSolver.within`."""
+        began = time.perf_counter()
+        known = self._limits
+        own = changed(
+            known,
+            max_time=min(known.max_time, seconds * _SOLVING),
+            max_iter=known.max_iter if iterations is None else min(iterations, known.max_iter),
+        )
+        quick = self._quick()
+        found = None if quick is None else quick.solve(given, None, own)
+        if found is not None:
+            self.note(found[1])
+            return found[1].result
+        x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0 = given
+        left = changed(own, max_time=max(1e-9, own.max_time - (time.perf_counter() - began)))
+        try:
+            with evaluating_until(began + seconds):
+                run = self.attempt(
+                    x0, lam_x0, lam_g0, None, left, p=p, lbx=lbx, ubx=ubx, lbg=lbg, ubg=ubg
+                )
+        except OutOfTimeError as late:
+            if late.result is None:
+                raise
+            return altered(late.result, stop=StopReason.TIME_LIMIT, detail="")
+        return run.result
 
     def complain(self, run: Run | QuickRun) -> None:
         """Raise what a run has left to be raised.

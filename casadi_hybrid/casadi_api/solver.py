@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any, overload
 
 import casadi as ca
+import numpy as np
 
 from casadi_hybrid.attempts.in_graph import starts_of
 from casadi_hybrid.basics.errors import InputError, suggest
+from casadi_hybrid.basics.inputs import count, positive
 from casadi_hybrid.casadi_api.batch import Batch, batch_of, complain, solve_many
 from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, solves_in, symbols_of
 from casadi_hybrid.casadi_api.graphs.function import callback, default_of, make_function
@@ -161,6 +163,42 @@ class NlpSolver(Signature):
         )
         outputs = dict(zip(OUTPUTS, runner.outputs(result, p), strict=True))
         return in_shape(outputs, problem.shapes)
+
+    def within(
+        self,
+        seconds: float = np.inf,
+        iterations: int | None = None,
+        *,
+        x0: Any = None,
+        p: Any = None,
+        lbx: Any = None,
+        ubx: Any = None,
+        lbg: Any = None,
+        ubg: Any = None,
+        lam_x0: Any = None,
+        lam_g0: Any = None,
+    ) -> Result:
+        """Solve under limits of this call, and return the best point until then.
+
+        No evaluation of the problem's functions begins when the time is over. lam_p is not
+        computed, and nothing that a function of the problem raises comes out: the result says so.
+
+        Args:
+            seconds: of wall-clock time from the call on.
+            iterations: at most so many; those of the options by default.
+            x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0: as in :meth:`__call__`.
+
+        Raises:
+            InputError: for a bad argument, before any evaluation.
+            OutOfTimeError: where no function was evaluated in time.
+        """
+        if seconds != np.inf:
+            positive(seconds, "seconds")
+        if iterations is not None:
+            count(iterations, "iterations")
+        return self._runner.within(
+            seconds, iterations, (x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0)
+        )
 
     def batch(
         self,

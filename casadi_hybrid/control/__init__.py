@@ -12,6 +12,8 @@ from casadi_hybrid.control.joint.scenarios import Scenarios, branches
 from casadi_hybrid.control.methods import Collocation, MultipleShooting, SingleShooting
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.ocp import OptimalControl
+from casadi_hybrid.control.predictive.mpc import MPC
+from casadi_hybrid.control.predictive.step import Record, Step
 from casadi_hybrid.control.program import Block, Program
 from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.steps import Free, Integrator, RungeKutta
@@ -22,15 +24,18 @@ __all__ = [
     "Collocation",
     "Free",
     "Integrator",
+    "MPC",
     "Model",
     "MultipleShooting",
     "OptimalControl",
     "Phases",
     "Program",
+    "Record",
     "RungeKutta",
     "Scenarios",
     "SingleShooting",
     "Soft",
     "Solution",
+    "Step",
     "branches",
 ]

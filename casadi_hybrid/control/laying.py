@@ -74,7 +74,7 @@ def lay_phase(
     integrand = ca.vertcat(ca.SX(0, 1), *integrals)
     horizon = Horizon(
         assembly,
-        ocp.model,
+        ocp.model.unlimited(ocp.softened),
         ocp.expression_function([integrand], "integrand"),
         ocp.fractions,
         first,
@@ -217,13 +217,14 @@ def _initial(ocp: Statement, horizon: Horizon) -> None:
 def _constrain(ocp: Statement, horizon: Horizon, constraint: Constraint) -> None:
     function = ocp.expression_function([constraint.expression], "constraint")
     for suffix, columns, stages in _where(horizon, constraint):
+        stride = stages.count(stages[0]) if constraint.place == "path" else 1
         (rows,) = each(function, horizon.assembly.kind, columns)
         name = horizon.name(constraint.name) + suffix
         if constraint.soft is None:
             horizon.assembly.constrain(name, rows, stages, constraint.lower, constraint.upper,
-                                       scale=constraint.scale)  # fmt: skip
+                                       scale=constraint.scale, stride=stride)  # fmt: skip
         else:
-            _soften(horizon, constraint, name, rows, stages)
+            _soften(horizon, constraint, name, rows, stages, stride)
 
 
 def _where(horizon: Horizon, constraint: Constraint) -> list[tuple[str, list[Any], list[int]]]:
@@ -263,14 +264,20 @@ def _inner(Z: Any, N: int, count: int) -> Any:
 
 
 def _soften(
-    horizon: Horizon, constraint: Constraint, name: str, rows: Any, stages: list[int]
+    horizon: Horizon,
+    constraint: Constraint,
+    name: str,
+    rows: Any,
+    stages: list[int],
+    stride: int,
 ) -> None:
     soft = constraint.soft
     assert soft is not None
     size = int(rows.shape[0])
     violation = horizon.assembly.variable(
-        f"violation of {name}", size, stages, lower=0.0, upper=soft.most, scale=constraint.scale
-    )
+        f"violation of {name}", size, stages, lower=0.0, upper=soft.most, scale=constraint.scale,
+        stride=stride,
+    )  # fmt: skip
     for side, limit, shifted in (
         ("lower", constraint.lower, rows + violation),
         ("upper", constraint.upper, rows - violation),
@@ -279,7 +286,7 @@ def _soften(
         if finite:
             bounds = (limit[finite], np.inf) if side == "lower" else (-np.inf, limit[finite])
             horizon.assembly.constrain(f"{name}, {side}", shifted[finite, :], stages, *bounds,
-                                       scale=constraint.scale[finite])  # fmt: skip
+                                       scale=constraint.scale[finite], stride=stride)  # fmt: skip
     price = soft.linear * ca.sum1(ca.vec(violation)) + soft.quadratic * ca.sumsqr(violation)
     horizon.assembly.cost = horizon.assembly.cost + price
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import copy
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -188,6 +189,18 @@ class Model:
     def symbol(self, name: str) -> Any:
         """Return the symbols, or of an output the expression, by name."""
         return known(name, {**self._symbols, **self._outputs}, "quantity")
+
+    def unlimited(self, names: Collection[str]) -> Model:
+        """Return the same model, with the same symbols, without the limits of these states."""
+        if not names:
+            return self
+        other = copy.copy(self)
+        states = dict(self.signals["state"])
+        for name in names:
+            none = np.full(states[name].size, np.inf)
+            states[name] = replace(states[name], lower=-none, upper=none)
+        other.signals = {**self.signals, "state": states}
+        return other
 
     def vector(self, kind: str, values: Any, what: str, default: Any = None) -> Any:
         """Return one column of numbers for all of a kind, from a column or from names.

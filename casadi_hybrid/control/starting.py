@@ -24,6 +24,20 @@ def start_values(
     parameters: Mapping[str, Any],
 ) -> Program:
     """Return the program with these numbers; see :meth:`OptimalControl.numbers`."""
+    program, initial = with_numbers(ocp, laid, x0, time, parameters)
+    if isinstance(guess, Solution):
+        if guess.x.size != program.n:
+            raise InputError(
+                f"guess is a solution of {guess.x.size} unknowns; {ocp.name} has {program.n}"
+            )
+        return program.with_x0(guess.x)
+    return program.with_start(_guess(ocp, program, initial, guess))
+
+
+def with_numbers(
+    ocp: Statement, laid: Laid, x0: Any, time: float, parameters: Mapping[str, Any]
+) -> tuple[Program, dict[str, Array]]:
+    """Return the program with these numbers but its start, and the initial states by name."""
     program = laid.program
     values = _parameters(ocp, parameters, float(time), program)
     if "time" in program.parameters:
@@ -34,14 +48,7 @@ def start_values(
     if x0 is not None:
         initial |= _initial(ocp, x0)
     values |= {f"initial {name}": value for name, value in initial.items()}
-    program = program.with_parameters(values)
-    if isinstance(guess, Solution):
-        if guess.x.size != program.n:
-            raise InputError(
-                f"guess is a solution of {guess.x.size} unknowns; {ocp.name} has {program.n}"
-            )
-        return program.with_x0(guess.x)
-    return program.with_start(_guess(ocp, program, initial, guess))
+    return program.with_parameters(values), initial
 
 
 def _initial(ocp: Statement, x0: Any) -> dict[str, Array]:

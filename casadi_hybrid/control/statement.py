@@ -28,6 +28,7 @@ class Statement:
         fixed: states that are fixed at the start, with their numbers.
         freed: parameters of the model that the solver chooses.
         guesses: by name.
+        softened: states whose limits are soft.
         closed: whether the program exists, so that nothing may be added.
     """
 
@@ -68,6 +69,7 @@ class Statement:
         self.fixed: dict[str, Any] = {}
         self.freed: dict[str, Signal] = {}
         self.guesses: dict[str, Guess] = {}
+        self.softened: list[str] = []
         self._symbols: dict[str, Any] = {}
         self.closed = False
 
@@ -164,11 +166,15 @@ class Statement:
         self._constrain(name, "end", expression, lower, upper, equal, scale, soft, "points")
 
     def soften(self, name: str, soft: Soft | float) -> None:
-        """Make the declared limits of a state soft: they may be exceeded at a price."""
+        """Make the declared limits of a state soft: they may be exceeded at a price.
+
+        At the grid points, and at the points between them that are unknowns.
+        """
         signal = known(name, self.model.signals["state"], "state")
         label = f"limits of {name}"
         self._constrain(label, "path", self.model.symbol(name), signal.lower, signal.upper,
-                        None, signal.scale, soft, "points")  # fmt: skip
+                        None, signal.scale, soft, "inside")  # fmt: skip
+        self.softened.append(name)
 
     def free(
         self,

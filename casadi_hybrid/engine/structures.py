@@ -67,6 +67,7 @@ class NumbersData(ct.Structure):
             "tol", "feasibility", "stationarity", "complementarity",
         )),
         ("max_iter", c_int),
+        ("max_time", c_double),
     ]  # fmt: skip
 
 

@@ -104,6 +104,8 @@ def why_not(problem: Problem) -> str:
         if not function.is_a("SXFunction"):
             # What it calls may raise an exception, which may not pass through C.
             return "a function of the problem has no scalar form"
+        if not all(called.is_a("SXFunction") for called in function.find_functions()):
+            return "a function of the problem calls one that has no scalar form"
     return ""
 
 

@@ -154,6 +154,7 @@ class Workspace:
             self._awaited = None
         data, tolerances = self._numbers, limits.tolerances
         data.tol, data.max_iter = limits.scaled_tol, min(limits.max_iter, _MOST)
+        data.max_time = limits.max_time if limits.max_time < np.inf else 0.0
         data.feasibility = tolerances.feasibility
         data.stationarity = tolerances.stationarity
         data.complementarity = tolerances.complementarity

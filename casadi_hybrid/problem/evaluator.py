@@ -6,11 +6,15 @@ The dense record that methods for equations ask for is :mod:`.oracle`'s.
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from time import perf_counter
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.errors import InputError, OutOfTimeError
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.kernel.sparse import Pattern, Sparse
 from casadi_hybrid.problem.functions import Fused
@@ -31,6 +35,23 @@ def patterns_of(program: Problem) -> tuple[Pattern, Pattern]:
             known = Pattern.of(functions.jacobian_sparsity), Pattern.of(functions.hessian_sparsity)
             _patterns[program] = known
     return known
+
+
+_until: ContextVar[float] = ContextVar("until", default=float("inf"))
+
+
+@contextmanager
+def evaluating_until(moment: float) -> Iterator[None]:
+    """Let no evaluator that is made inside begin an evaluation from this moment on.
+
+    Args:
+        moment: of ``time.perf_counter``.
+    """
+    token = _until.set(moment)
+    try:
+        yield
+    finally:
+        _until.reset(token)
 
 
 class _Ready(threading.local):
@@ -68,11 +89,18 @@ class Evaluator:
         self.learns = self._curvature is None
         if not dense:
             self._of_J, self._of_H = patterns_of(program)
+        self._until = _until.get()
         self.counts = {"first": 0, "second": 0, "undefined": 0}
         self.seconds = {"first": 0.0, "second": 0.0}
 
     def first(self, x: Vector) -> tuple[float, Vector, Vector, Operator]:
-        """Return f, ∇f, g, J_g."""
+        """Return f, ∇f, g, J_g.
+
+        Raises:
+            EvaluationError: where a number is not finite.
+            OutOfTimeError: at and after the moment of :func:`evaluating_until`.
+        """
+        self.in_time()
         self.counts["first"] += 1
         fused = self._first
         began = perf_counter()
@@ -86,15 +114,22 @@ class Evaluator:
 
         Raises:
             InputError: where there are no second derivatives.
+            EvaluationError, OutOfTimeError: as :meth:`first`.
         """
         fused = self._curvature
         if fused is None:
             raise InputError("the problem has no second derivatives")
+        self.in_time()
         self.counts["second"] += 1
         began = perf_counter()
         data = fused(x, multipliers, self.p)
         self.seconds["second"] += perf_counter() - began
         return fused.dense(data, 0) if self.dense else Sparse(self._of_H, data)
+
+    def in_time(self) -> None:
+        """Raise OutOfTimeError at and after the moment of :func:`evaluating_until`."""
+        if time.perf_counter() >= self._until:
+            raise OutOfTimeError
 
 
 class GeneralEvaluator(Evaluator):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from casadi_hybrid.basics.errors import EvaluationError
+from casadi_hybrid.basics.errors import EvaluationError, OutOfTimeError
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.kernel.sparse import largest_entry, row_norms
 from casadi_hybrid.point.kkt import violations
@@ -53,9 +53,9 @@ def _subgradient(form: StandardForm, v: Vector, y: Vector) -> bool:
 
 
 def _bend(form: StandardForm, at: Point, pull: Vector) -> float:
-    """The largest entry of Σ pull_i ∇²g_i; 0 where it is not defined."""
+    """The largest entry of Σ pull_i ∇²g_i; 0 where it is not defined or too late."""
     try:
         bend = form.hessian(at, pull[form.rows] / form.scale_c, objective=0.0)
-    except EvaluationError:
+    except (EvaluationError, OutOfTimeError):
         return 0.0
     return largest_entry(bend)

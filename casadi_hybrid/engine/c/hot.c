@@ -14,6 +14,7 @@ typedef struct {
     double *y, *y_before, *z_lower, *z_upper; /* y_before: before the last move */
     double *slope, *work; /* work: as long as w or x */
     double *began;        /* x of the first iterate */
+    double until;         /* the clock's time from which on no step begins */
 } hot;
 
 static int longer(int a, int b) { return a > b ? a : b; }
@@ -149,6 +150,8 @@ static int follow(hot *h, double before, hybrid_residuals *residuals) {
     while (answer->steps < most) {
         double now;
         int status;
+        if (h->until < INFINITY && hybrid_time(h->form.functions) >= h->until)
+            return HYBRID_LIMIT;
         answer->steps++;
         status = model_step(h);
         if (status) return status;
@@ -207,6 +210,7 @@ int hybrid_warm(const hybrid_plan *plan, const hybrid_functions *functions,
     h.form.functions = functions;
     h.form.numbers = numbers;
     h.form.answer = answer;
+    h.until = numbers->max_time > 0.0 ? began + numbers->max_time : INFINITY;
     h.form.relaxation = 0.0;
     h.form.unscaled = 0;
     answer->in_firsts = answer->in_seconds = 0.0;

@@ -85,6 +85,7 @@ typedef struct {
     double tol;                                        /* scaled error */
     double feasibility, stationarity, complementarity; /* unscaled residuals */
     int max_iter;
+    double max_time; /* seconds of the warm mode; 0: no limit */
 } hybrid_numbers;
 
 /* How a solve ended. */
@@ -96,7 +97,7 @@ enum {
     HYBRID_NOT_NEARER = 4,      /* steps did not get nearer */
     HYBRID_DOUBT = 5,           /* the factorization is in doubt, by any kernel there is */
     HYBRID_EXCUSED = 6,         /* rounding may excuse a residual: for the careful path to judge */
-    HYBRID_LIMIT = 7,           /* max_iter */
+    HYBRID_LIMIT = 7,           /* max_iter, or max_time */
     HYBRID_LARGE = 8,           /* x or multipliers of a size that has to be looked at */
     HYBRID_BAD_NUMBERS = 9,     /* numbers that are not finite, or bounds that cross */
     HYBRID_COLD = 10,           /* neither multipliers nor a working set to begin with */

@@ -1,0 +1,1 @@
+"""Model predictive control: an optimal control problem solved again at every measurement."""

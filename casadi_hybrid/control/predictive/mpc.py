@@ -1,0 +1,341 @@
+"""Model predictive control that answers in time, and says what its answer is."""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.inputs import count, is_callable, positive
+from casadi_hybrid.control.ocp import OptimalControl
+from casadi_hybrid.control.predictive import step as words
+from casadi_hybrid.control.predictive.plan import Plan
+from casadi_hybrid.control.predictive.search import Found, Search
+from casadi_hybrid.control.predictive.softening import said, softened, violated
+from casadi_hybrid.control.predictive.step import Record, Step
+from casadi_hybrid.control.predictive.telemetry import arrays, table
+from casadi_hybrid.control.signals import Array
+from casadi_hybrid.control.solution import Solution
+from casadi_hybrid.control.terms import Soft
+
+Fallback = Callable[[Array, float], Any]
+_FIRST_RESERVE, _MOST_RESERVE, _FADING = 0.05, 0.25, 0.98
+
+
+class MPC:
+    """Solves an optimal control problem at every measurement, and applies the first input.
+
+    A solve begins at the last plan, moved on in time, with its multipliers. What is not a solution
+    is used only where it holds the dynamics and all limits, which is computed anew. Else the input
+    comes from, in this order, the last plan that was used, ``fallback``, and zero (the middle of
+    limits without it). A step never raises for what numbers do: NaN in a measurement, a failed
+    solve, an exception in the model. The status of the :class:`Step` says what happened.
+
+    Args:
+        ocp: the problem, with all states fixed at the start (:meth:`OptimalControl.initial`).
+        deadline: seconds for a step. No evaluation of the model begins after it, so that a step
+            takes no longer than that and one evaluation, beside the linear algebra of one
+            iteration. None: no limit. Let :meth:`prepare` make the first solve.
+        iterations: of a solve that begins at a plan, as 1 for the real-time iteration of Diehl et
+            al. (2005); None: until it has converged.
+        fallback: a function of the measured state and the time that returns all controls.
+        soften: what exceeding a limit costs in the softened problem, in units of its scale: a
+            weight or a :class:`Soft`. That problem is solved where the measured state is outside
+            its limits or the solver finds no feasible point: limits of states and all constraints
+            are soft there, those of controls are not. None: it is never solved.
+        tolerance: the largest violation of a plan that is used, in scaled units.
+        period: from one step to the next where the time is not given; the first interval of the
+            last plan by default.
+
+    Attributes:
+        ocp, deadline, iterations: as given.
+        records: the telemetry of all steps since the start or :meth:`reset`.
+        control_names: of the controls, in the order of :attr:`Step.control`.
+
+    Raises:
+        InputError: for what does not fit, by the argument's name.
+
+    Example:
+        >>> from casadi_hybrid.control import Model
+        >>> model = Model("cart")
+        >>> x, v = model.state("x"), model.state("v", lower=-1, upper=1)
+        >>> u = model.control("u", lower=-2, upper=2)
+        >>> model.rates(x=v, v=u)
+        >>> ocp = OptimalControl(model, duration=2.0, intervals=20)
+        >>> ocp.initial()
+        >>> ocp.minimize("distance", integral=x**2 + 0.1 * u**2)
+        >>> mpc = MPC(ocp)
+        >>> step = mpc.step([1.0, 0.0])
+        >>> step.status, step["u"] < 0
+        ('solved', True)
+        >>> mpc.step([1.0, -1.1]).violated.keys()  # too fast, which nothing can change at once
+        dict_keys(['v'])
+    """
+
+    def __init__(
+        self,
+        ocp: OptimalControl,
+        *,
+        deadline: float | None = None,
+        iterations: int | None = None,
+        fallback: Fallback | None = None,
+        soften: Soft | float | None = 1e4,
+        tolerance: float = 1e-4,
+        period: float | None = None,
+    ) -> None:
+        if not isinstance(ocp, OptimalControl):
+            raise InputError(f"ocp must be an OptimalControl, got {type(ocp).__name__}")
+        if not ocp.model.signals["control"]:
+            raise InputError(f"{ocp.name} has no control, so there is nothing to apply")
+        loose = [name for name in ocp.model.signals["state"] if name not in ocp.fixed]
+        if loose:
+            raise InputError(
+                f"{ocp.name} leaves {', '.join(loose)} free at the start; call its initial()"
+            )
+        for value, name in ((deadline, "deadline"), (period, "period")):
+            if value is not None:
+                positive(value, name)
+        if iterations is not None:
+            count(iterations, "iterations", at_least=1)
+        if fallback is not None:
+            is_callable(fallback, "fallback")
+        positive(tolerance, "tolerance")
+        self.ocp, self.deadline, self.iterations = ocp, deadline, iterations
+        self.records: list[Record] = []
+        self._fallback, self._tolerance, self._period = fallback, tolerance, period
+        self._soft = _soft(soften)
+        self._places = ocp.model.places("control")
+        self._lower, self._upper = (ocp.model.limits("control", side) for side in ("lower", "upper"))
+        self._search = Search(ocp, tolerance)
+        self._aid: Search | None = None
+        if deadline is not None:
+            self._first_aid()  # made now: later there is no time for it
+        self.reset()
+
+    @property
+    def control_names(self) -> list[str]:
+        """Names of the controls, in their order."""
+        return list(self._places)
+
+    def reset(self) -> None:
+        """Forget plans, times and records; the next step begins as the first."""
+        self.records = []
+        self._plan: Plan | None = None
+        self._stats: Mapping[str, Any] = {}
+        self._latest: Plan | None = None
+        self._time: float | None = None
+        self._reserve = _FIRST_RESERVE * (self.deadline or 0.0)
+
+    def prepare(self, x: Any, time: float = 0.0, **parameters: Any) -> Solution | None:
+        """Solve without deadline before the first step, which begins at the solution.
+
+        Returns:
+            What was found; None where there is no point at all.
+
+        Raises:
+            InputError: for wrong shapes and unknown names.
+        """
+        state, program, flaw = self._numbers(x, float(time), parameters)
+        if flaw:
+            raise InputError(flaw)
+        found = self._search.run(
+            program, state, float(time), parameters, None, until=np.inf, reserve=0.0,
+            iterations=None,
+        )  # fmt: skip
+        self._keep(found)
+        return None if found.plan is None else found.plan.solution(found.stats)
+
+    def step(self, x: Any, time: float | None = None, **parameters: Any) -> Step:
+        """Return what to apply at a measured state.
+
+        Args:
+            x: the state, a column or by name; NaN where a sensor has failed.
+            time: of the measurement; a period after the last step by default, at first 0.
+            **parameters: of the model and of the problem, by name, as in
+                :meth:`OptimalControl.solve`.
+
+        Raises:
+            InputError: for wrong shapes and unknown names, before any work.
+        """
+        began = clock.perf_counter()
+        until = np.inf if self.deadline is None else began + self.deadline
+        at = self._moment(time)
+        state, program, flaw = self._numbers(x, at, parameters)
+        self._time = at
+        status, reason, amounts = "", flaw, {}
+        all_found: list[Found] = []
+        solving = {"until": until, "iterations": self.iterations}
+        outside = self._outside(state)
+        aid = self._soft is not None
+        if not flaw and not (outside and aid):
+            found = self._search.run(
+                program, state, at, parameters, self._latest, reserve=self._reserve, **solving
+            )
+            all_found.append(found)
+            reason = found.reason
+            status = words.SOLVED if found.solved else words.FEASIBLE if found.usable else ""
+            aid = aid and not status and found.infeasible
+        if not flaw and not status and aid:
+            why = f"the state is outside its limits ({outside})" if outside else reason
+            helper = self._first_aid()
+            numbers = helper.numbers(state, at, parameters)
+            found = helper.run(
+                numbers, state, at, parameters, self._latest, reserve=self._reserve, **solving
+            )
+            all_found.append(found)
+            reason = f"{why}; {found.reason}" if found.reason else why
+            if found.usable and found.plan is not None:
+                status = words.SOFTENED
+                amounts = violated(numbers, found.plan.x, self._tolerance)
+                over = said(amounts, self.ocp)
+                reason += f"; limits exceeded: {over}" if over else ""
+        solver_done = clock.perf_counter()
+        for found in all_found:
+            self._keep(found)
+        control = None if not status or self._plan is None else self._plan.control(at)
+        if control is None:
+            control, status, reason = self._spare(state, at, reason, measured=not flaw)
+        control = np.clip(control, self._lower, self._upper)
+        told = {**all_found[-1].told} if all_found else {"warm": False}
+        told["iterations"] = sum(found.told["iterations"] for found in all_found)
+        now = clock.perf_counter()
+        self._reserve = self._margin(now - solver_done, now - until)
+        record = Record(time=at, status=status, reason=reason, seconds=now - began, **told)
+        self.records.append(record)
+        planned = status in (words.SOLVED, words.FEASIBLE, words.SOFTENED, words.LAST_PLAN)
+        plan, stats = (self._plan, self._stats) if planned else (None, {})
+        return Step(control, status, reason, amounts, record, plan, stats, self._places)
+
+    def telemetry(self) -> dict[str, Any]:
+        """Return the fields of all records as arrays, one entry a step."""
+        return arrays(self.records)
+
+    def table(self) -> str:
+        """Return all records as text, one line a step."""
+        return table(self.records)
+
+    # --- numbers ------------------------------------------------------------------------------
+
+    def _moment(self, time: float | None) -> float:
+        if time is not None:
+            try:
+                given = float(time)
+            except (TypeError, ValueError):
+                raise InputError(f"time must be a number, got {time!r}") from None
+            if not np.isfinite(given):
+                raise InputError(f"time must be a finite number, got {time!r}")
+            return given
+        if self._time is None:
+            return 0.0
+        last = self._latest
+        length = self.ocp.length if last is None else last.duration
+        return self._time + (self._period or length * float(self.ocp.fractions[1]))
+
+    def _numbers(self, x: Any, time: float, parameters: Mapping[str, Any]) -> tuple[Any, Any, str]:
+        """The state, the program with the numbers, and what is wrong with them; zeros stand there.
+
+        Raises:
+            InputError: for wrong shapes and unknown names.
+        """
+        flaws: list[str] = []
+
+        def clean(value: Any, what: str) -> Any:
+            if callable(value):
+                return value
+            try:
+                numbers = np.array(value, dtype=float)
+            except (TypeError, ValueError):
+                return value  # whoever reads it says what is wrong with it
+            wrong = ~np.isfinite(numbers)
+            if wrong.any():
+                flaws.append(f"{what} has {numbers[wrong].ravel()[0]:g}")
+                numbers[wrong] = 0.0
+            return numbers
+
+        if isinstance(x, Mapping):
+            x = {name: clean(value, f"the measured {name}") for name, value in x.items()}
+        else:
+            x = clean(x, "the measured state")
+        state = self.ocp.model.vector("state", x, "x")
+        given = {name: clean(value, f"the parameter {name}") for name, value in parameters.items()}
+        return state, self._search.numbers(state, time, given), "; ".join(flaws)
+
+    def _outside(self, state: Array) -> str:
+        """Which states are outside their hard limits by more than the tolerance, in words."""
+        model, amounts = self.ocp.model, {}
+        for name, where in model.places("state").items():
+            signal, values = model.signals["state"][name], state[where]
+            over = np.maximum(signal.lower - values, values - signal.upper)
+            if name not in self.ocp.softened and (over > self._tolerance * signal.scale).any():
+                amounts[name] = float(over.max())
+        return said(amounts, self.ocp)
+
+    # --- plans --------------------------------------------------------------------------------
+
+    def _first_aid(self) -> Search:
+        if self._aid is None:
+            assert self._soft is not None
+            self._aid = Search(softened(self.ocp, self._soft), self._tolerance)
+        return self._aid
+
+    def _keep(self, found: Found) -> None:
+        if found.lasting:
+            self._latest = found.plan
+        if found.usable:
+            self._plan, self._stats = found.plan, found.stats
+
+    def _spare(
+        self, state: Array, time: float, reason: str, *, measured: bool
+    ) -> tuple[Array, str, str]:
+        """What is applied where there is no plan for this measurement, and why."""
+        planned = None if self._plan is None else self._plan.control(time)
+        if planned is not None:
+            return planned, words.LAST_PLAN, reason
+        if self._fallback is not None:
+            given = state if measured else np.full(state.size, np.nan)
+            try:
+                control = self._asked(self._fallback(given, time))
+            except Exception as error:  # noqa: BLE001, the loop goes on without it
+                reason += f"; the fallback failed: {type(error).__name__}: {error}"
+            else:
+                return control, words.FALLBACK, reason
+        none = np.zeros(self._lower.size)
+        inside = (self._lower <= 0.0) & (self._upper >= 0.0)
+        bounded = np.isfinite(self._lower) & np.isfinite(self._upper)
+        with np.errstate(invalid="ignore"):
+            middle = np.where(bounded, (self._lower + self._upper) / 2, none)
+        return np.where(inside, none, middle), words.DEFAULT, reason
+
+    def _asked(self, value: Any) -> Array:
+        """The controls that a fallback returned.
+
+        Raises:
+            InputError: where they are no finite numbers of the right shape.
+        """
+        control: Array = self.ocp.model.vector("control", value, "the fallback's answer")
+        if not np.isfinite(control).all():
+            raise InputError("the fallback's answer is not finite")
+        return control
+
+    def _margin(self, after: float, late: float) -> float:
+        """Seconds that the next solve leaves for what comes after it."""
+        if self.deadline is None:
+            return 0.0
+        needed = max(2.0 * after, late, _FADING * self._reserve)
+        return min(_MOST_RESERVE * self.deadline, needed)
+
+
+def _soft(soften: Any) -> Soft | None:
+    if soften is None or isinstance(soften, Soft):
+        return soften
+    try:
+        return Soft(linear=float(soften))
+    except (TypeError, ValueError):
+        raise InputError(
+            f"soften must be a Soft(…), a weight or None, got {soften!r}"
+        ) from None
+
+

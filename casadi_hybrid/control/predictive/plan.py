@@ -1,0 +1,179 @@
+"""A plan: a point of the program with its times, to be followed and to be moved on in time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from casadi_hybrid.control.ocp import OptimalControl
+from casadi_hybrid.control.program import Block, Program
+from casadi_hybrid.control.signals import Array
+from casadi_hybrid.control.solution import Solution
+
+_SAME = 1e-9
+"""Part of an interval by which times may differ and still be the same."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What was found for one measurement.
+
+    Attributes:
+        ocp: the problem.
+        program: with the numbers of the solve.
+        x, lam_x, lam_g: the point and its multipliers, in the program's scaled unknowns.
+        time: at the start.
+    """
+
+    ocp: OptimalControl
+    program: Program
+    x: Array
+    lam_x: Array
+    lam_g: Array
+    time: float
+
+    @property
+    def duration(self) -> float:
+        """Of its horizon."""
+        block = self.program.variables.get("duration")
+        return self.ocp.length if block is None else float(block.read(self.x)[0, 0])
+
+    @property
+    def times(self) -> Array:
+        """Of the grid points."""
+        times: Array = self.time + self.duration * self.ocp.fractions
+        return times
+
+    def solution(self, stats: Mapping[str, Any]) -> Solution:
+        """Return the plan by name."""
+        laid = self.ocp.laid
+        return Solution.of(self.ocp, laid, self.program, self.x, self.lam_x, self.lam_g, stats)
+
+    def control(self, time: float) -> Array | None:
+        """Return all controls at a time, one below the other; None where the plan is over."""
+        times = self.times
+        slack = _SAME * float(times[1] - times[0])
+        if not times[0] - slack <= time < times[-1] - slack:
+            return None
+        k = int(np.searchsorted(times, time + slack, side="right")) - 1
+        rows = []
+        for name, signal in self.ocp.model.signals["control"].items():
+            values = self.program.variables[name].read(self.x)
+            if signal.linear:
+                rows.append(np.array([np.interp(time, times, row) for row in values]))
+            else:
+                rows.append(values[:, k])
+        return np.concatenate(rows)
+
+    def moved(self, time: float) -> dict[str, Array]:
+        """Return ``x0, lam_x0, lam_g0`` of the same horizon from a later time on.
+
+        On an even grid of a fixed duration a whole number of intervals is a shift
+        (:meth:`Program.shifted`). Else the values at the new times are read from the plan: states
+        and controls that run linearly by interpolation, what is held by the interval in which the
+        middle of the new one lies, multipliers by the nearest. A free duration is shorter by the
+        time that has gone by. Beyond its end the plan stays as it is there.
+        """
+        gone = time - self.time
+        start = {"x0": self.x, "lam_x0": self.lam_x, "lam_g0": self.lam_g}
+        dt = self.duration * np.diff(self.ocp.fractions)
+        if abs(gone) <= _SAME * dt[0]:
+            return start
+        whole = round(gone / dt[0])
+        even = self.ocp.free_duration is None and float(np.ptp(dt)) <= _SAME * dt[0]
+        if even and whole >= 1 and abs(gone - whole * dt[0]) <= _SAME * dt[0]:
+            for _ in range(min(whole, dt.size)):
+                start = self.program.shifted(*start.values())
+            return start
+        return self._resampled(time)
+
+    def _resampled(self, time: float) -> dict[str, Array]:
+        program, free = self.program, self.ocp.free_duration
+        length = self.ocp.length
+        if free is not None:
+            length = max(free.lower, min(free.upper, self.duration - (time - self.time)))
+        new = time + length * self.ocp.fractions
+
+        def read(stacked: Array, blocks: Mapping[str, Block], smooth: bool) -> Array:
+            moved = stacked.copy()
+            for block in blocks.values():
+                values = stacked[block.where].reshape(block.shape, order="F")
+                values = self._at(values, block, new, smooth)
+                moved[block.where] = values.ravel(order="F")
+            return moved
+
+        start = {
+            "x0": read(self.x, program.variables, True),
+            "lam_x0": read(self.lam_x, program.variables, False),
+            "lam_g0": read(self.lam_g, program.constraints, False),
+        }
+        if free is not None:
+            block = program.variables["duration"]
+            start["x0"][block.where] = length / block.scale.ravel()
+        return start
+
+    def _at(self, values: Array, block: Block, new: Array, smooth: bool) -> Array:
+        """The columns of a block at the new times."""
+        old, stride, N = self.times, block.stride, self.ocp.intervals
+        columns = block.shape[1]
+        if stride == 0 or columns not in (N + 1, N * stride) or columns == 1:
+            return values
+        if columns == N * stride and stride == 1:  # one for each interval
+            middle = (new[:-1] + new[1:]) / 2
+            picked: Array = values[:, _interval(old, middle)]
+            return picked
+        here, there = (self._points(times, stride) for times in (old, new))
+        if smooth:
+            return np.stack([np.interp(there, here, row) for row in values])
+        nearest: Array = values[:, _interval((here[:-1] + here[1:]) / 2, there, first=True)]
+        return nearest
+
+    def _points(self, times: Array, stride: int) -> Array:
+        """The times of the columns of a block that has them at points."""
+        if stride == 1:
+            return times
+        taus = self.ocp.method.coefficients[0][:stride]  # type: ignore[attr-defined]
+        points: Array = (times[:-1, None] + np.diff(times)[:, None] * taus).ravel()
+        return points
+
+
+def _interval(edges: Array, times: Array, *, first: bool = False) -> Array:
+    """Between which edges times lie; with ``first`` there is one more before the first edge."""
+    found = np.searchsorted(edges, times, side="right") - (0 if first else 1)
+    return np.clip(found, 0, edges.size - (0 if first else 2))
+
+
+def transferred(plan: Plan, ocp: OptimalControl) -> Plan:
+    """Return the plan as one of a problem with the same horizon: what both have by name.
+
+    Args:
+        plan: of any of both.
+        ocp: the same problem with limits made soft, or the one that it was made of.
+    """
+    if plan.ocp is ocp:
+        return plan
+    source, target = plan.program, ocp.program
+
+    def taken(
+        stacked: Array, into: Array, given: Mapping[str, Block], blocks: Mapping[str, Block]
+    ) -> Array:
+        found = into.copy()
+        for name, block in blocks.items():
+            known = given.get(name)
+            if known is not None and known.shape == block.shape:
+                found[block.where] = stacked[known.where]
+        return found
+
+    variables = source.variables, target.variables
+    constraints = source.constraints, target.constraints
+    return Plan(
+        ocp,
+        target,
+        taken(plan.x, target.x0, *variables),
+        taken(plan.lam_x, np.zeros(target.n), *variables),
+        taken(plan.lam_g, np.zeros(target.m), *constraints),
+        plan.time,
+    )

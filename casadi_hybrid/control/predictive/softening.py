@@ -1,0 +1,80 @@
+"""A copy of an optimal control problem whose limits may be exceeded at a price."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from casadi_hybrid.control.ocp import OptimalControl
+from casadi_hybrid.control.program import Program
+from casadi_hybrid.control.signals import Array
+from casadi_hybrid.control.terms import Soft
+
+_PREFIX, _LIMITS = "violation of ", "limits of "
+
+
+def softened(ocp: OptimalControl, soft: Soft) -> OptimalControl:
+    """Return the problem with limits of states and all constraints soft; the controls' stay hard.
+
+    Args:
+        ocp: the problem; constraints that are soft already keep their price.
+        soft: what a violation costs, in units of the scale of the state or constraint.
+    """
+    other = copy.copy(ocp)
+    for made in ("laid", "solver"):
+        other.__dict__.pop(made, None)
+    other.closed = False
+    other.name = f"{ocp.name}, softened"
+    other.softened = list(ocp.softened)
+    other.constraints = [
+        constraint
+        if constraint.soft
+        else replace(constraint, soft=_priced(soft, constraint.scale))
+        for constraint in ocp.constraints
+    ]
+    for name, signal in ocp.model.signals["state"].items():
+        limited = np.isfinite(np.append(signal.lower, signal.upper)).any()
+        if limited and name not in ocp.softened:
+            other.soften(name, _priced(soft, signal.scale))
+    return other
+
+
+def violated(program: Program, x: Array, near: float) -> dict[str, float]:
+    """Return the largest violation of each limit of a softened program, in its own units.
+
+    Args:
+        program: of a softened problem.
+        x: a point of it.
+        near: what counts as none, in scaled units.
+    """
+    found: dict[str, float] = {}
+    for name, block in program.variables.items():
+        if not name.startswith(_PREFIX):
+            continue
+        amounts = block.read(x)
+        if (amounts > near * block.scale).any():
+            label = name.removeprefix(_PREFIX)
+            for suffix in (" inside", " at begin", " at end"):
+                label = label.removesuffix(suffix)
+            label = label.removeprefix(_LIMITS)
+            found[label] = max(found.get(label, 0.0), float(amounts.max()))
+    return found
+
+
+def said(amounts: Mapping[str, float], ocp: OptimalControl) -> str:
+    """Return the violations as words, with the units of states."""
+    states: Mapping[str, Any] = ocp.model.signals["state"]
+    parts = []
+    for name, amount in amounts.items():
+        unit = f" {states[name].unit}" if name in states and states[name].unit else ""
+        parts.append(f"{name} by {amount:.3g}{unit}")
+    return ", ".join(parts)
+
+
+def _priced(soft: Soft, scale: Array) -> Soft:
+    least = float(np.min(scale))
+    return Soft(soft.linear / least, soft.quadratic / least**2, soft.most * least)

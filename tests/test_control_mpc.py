@@ -1,0 +1,442 @@
+"""Predictive control as a user sees it: what is applied, what is said of it, and when."""
+
+import dataclasses
+import time
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from casadi_hybrid import InputError
+from casadi_hybrid.control import MPC, Collocation, Free, Model, OptimalControl, SingleShooting
+
+DT = 0.1
+
+
+def cart(*, method=None, intervals=15, limit=1.5, linear=False, duration=None, mesh=None):
+    """A cart with drag to be brought to a goal."""
+    model = Model("cart")
+    model.state("x", unit="m")
+    v = model.state("v", lower=-limit, upper=limit, unit="m/s")
+    u = model.control("force", lower=-2, upper=2, linear=linear)
+    x = model.symbol("x")
+    model.rates(x=v, v=u - 0.3 * v**3)
+    ocp = OptimalControl(
+        model, duration=duration or DT * intervals, intervals=intervals, method=method, mesh=mesh
+    )
+    goal = ocp.reference("goal", 0.0)
+    ocp.initial()
+    ocp.minimize("distance", integral=(x - goal) ** 2 + 0.1 * u**2, end=5 * (x - goal) ** 2 + v**2)
+    return ocp
+
+
+def after(x, u, dt=DT):
+    """The measured state a period later, with a disturbance that the model does not know."""
+    for _ in range(4):
+        x = x + dt / 4 * np.array([x[1], u - 0.3 * x[1] ** 3 + 0.05])
+    return x
+
+
+def loop(mpc, x, steps):
+    """Statuses, inputs and states of a closed loop."""
+    made, states = [], [np.array(x, dtype=float)]
+    for _ in range(steps):
+        made.append(mpc.step(states[-1]))
+        states.append(after(states[-1], made[-1]["force"]))
+    return made, np.array(states)
+
+
+@pytest.mark.parametrize("method", [None, Collocation(), SingleShooting()], ids=str)
+def test_the_closed_loop_is_that_of_solving_every_problem_by_hand(method):
+    ocp = cart(method=method)
+    made, states = loop(MPC(ocp), [1.0, 0.0], 12)
+    for step, x in zip(made, states, strict=False):
+        by_hand = ocp.solve(x)
+        assert step.status == "solved"
+        assert step["force"] == pytest.approx(by_hand["force"][0], abs=1e-5)
+        assert step.plan["x"] == pytest.approx(by_hand["x"], abs=1e-5)
+        assert step.control.tolist() == [step["force"]]
+
+
+def test_later_steps_begin_at_the_last_plan():
+    made, _ = loop(MPC(cart()), [1.0, 0.0], 8)
+    assert [step.record.warm for step in made] == [False] + 7 * [True]
+    assert sum(step.record.iterations for step in made[1:]) < 4 * made[0].record.iterations
+
+
+def test_parameters_and_times_reach_the_problem():
+    ocp = cart()
+    mpc = MPC(ocp)
+    mpc.step([0.5, 0.0], time=1.0)
+    step = mpc.step([0.4, -0.2], time=1.1, goal=lambda t: 0.1 * t)
+    by_hand = ocp.solve([0.4, -0.2], time=1.1, goal=lambda t: 0.1 * t)
+    assert step.plan["goal"] == pytest.approx(0.1 * step.plan.times)
+    assert step["force"] == pytest.approx(by_hand["force"][0], abs=1e-6)
+    assert mpc.step({"v": -0.2, "x": 0.4}, goal=0.1).record.time == pytest.approx(1.2)
+
+
+MESH = np.array([0, 1, 2, 4, 7, 11, 15]) / 15
+
+
+@pytest.mark.parametrize(
+    ("given", "period"),
+    [
+        ({"method": Collocation(), "linear": True}, DT),
+        ({"method": Collocation(2, "legendre")}, 2 * DT),
+        ({"linear": True}, 0.37 * DT),
+        ({"mesh": MESH, "intervals": 6, "duration": 1.5}, 0.13),
+        ({"mesh": MESH, "intervals": 6, "duration": 1.5, "method": Collocation()}, 0.13),
+    ],
+)
+def test_where_a_plan_is_followed_without_disturbance_the_next_begins_on_it(given, period):
+    ocp = cart(**given)
+    mpc = MPC(ocp)
+    first = mpc.step([1.0, 0.0], time=0.0).plan
+    begin = mpc._latest.moved(period)["x0"]
+    moved = first.program.unpack(begin)
+    then = np.minimum(first.times + period, first.times[-1])
+    for name in ("x", "v"):
+        assert moved[name][0] == pytest.approx(np.interp(then, first.times, first[name]), abs=1e-9)
+    if given.get("linear"):
+        expected = np.interp(then, first.times, first["force"])
+    else:
+        middle = np.minimum((first.times[:-1] + first.times[1:]) / 2 + period, first.times[-1])
+        expected = first["force"][np.searchsorted(first.times, middle, side="left") - 1]
+    assert moved["force"][0] == pytest.approx(expected, abs=1e-9)
+    if "x inside" in moved:  # between the values at the grid points, as a smooth curve is
+        inside, count = moved["x inside"][0], moved["x inside"].shape[1] // (then.size - 1)
+        low, high = np.sort(np.stack((moved["x"][0][:-1], moved["x"][0][1:])), axis=0)
+        known = then[1:] < first.times[-1]  # the plan does not go further
+        parts = inside.reshape(-1, count)[known]
+        assert (parts >= low[known, None] - 1e-3).all()
+        assert (parts <= high[known, None] + 1e-3).all()
+
+
+def test_multipliers_of_rows_between_the_grid_points_move_by_whole_intervals():
+    ocp = cart(method=Collocation(3), intervals=4)
+    ocp.path("speed", ocp.model.symbol("v"), lower=-0.3, at="inside")
+    program = ocp.program
+    block = program.constraints["speed inside"]
+    numbers = np.zeros(program.m)
+    numbers[block.where] = np.arange(8)  # two points in each of four intervals
+    moved = program.shifted(program.x0, np.zeros(program.n), numbers)["lam_g0"]
+    assert moved[block.where].tolist() == [2, 3, 4, 5, 6, 7, 6, 7]
+
+
+def test_a_free_duration_becomes_shorter_by_the_time_that_has_gone_by():
+    model = Model("double integrator")
+    x, v = model.state("x"), model.state("v")
+    model.rates(x=v, v=model.control("force", lower=-1, upper=1))
+    ocp = OptimalControl(model, duration=Free(2.0), intervals=20)
+    ocp.initial()
+    ocp.final(x=0, v=0)
+    ocp.minimize("time", end=ocp.duration)
+    mpc = MPC(ocp)
+    first = mpc.step([1.0, 0.0], time=0.0)
+    t = 0.31  # full force until half of the time
+    assert mpc._latest.moved(t)["x0"][ocp.program.variables["duration"].where] * 2 == (
+        pytest.approx(2.0 - t, abs=1e-6)
+    )
+    second = mpc.step([1 - t**2 / 2, -t], time=t)
+    assert (first.status, second.status) == ("solved", "solved")
+    assert second.plan.duration == pytest.approx(2.0 - t, abs=1e-2)
+
+
+def test_few_iterations_a_step_come_to_the_loop_of_full_solves():
+    full = loop(MPC(cart()), [1.0, 0.0], 15)[1]
+    away = []
+    for iterations in (1, 2, 4):
+        made, states = loop(MPC(cart(), iterations=iterations, tolerance=1e-2), [1.0, 0.0], 15)
+        assert {step.status for step in made} <= {"solved", "feasible"}
+        assert all(step.record.iterations <= iterations for step in made[1:])
+        away.append(np.abs(states - full).max())
+    assert away[0] < 1e-2
+    assert away[2] <= away[0]
+    assert away[2] < 1e-6
+
+
+def test_without_a_measurement_the_plan_goes_on_then_the_fallback_then_zero():
+    asked = []
+
+    def fallback(x, at):
+        asked.append((x, at))
+        if len(asked) == 2:
+            raise ValueError("no idea")
+        return {"force": 9.0} if len(asked) == 1 else [np.inf]
+
+    mpc = MPC(cart(intervals=4), fallback=fallback)
+    plan = mpc.step([1.0, 0.0]).plan
+    made = [mpc.step([np.nan, 0.0]) for _ in range(6)]
+    assert [step.status for step in made] == 3 * ["last plan"] + ["fallback"] + 2 * ["default"]
+    assert [step["force"] for step in made[:3]] == pytest.approx(plan["force"][1:])
+    assert made[3]["force"] == 2.0  # within its limits
+    assert np.isnan(asked[0][0]).all()
+    assert asked[0][1] == pytest.approx(0.4)
+    assert [step["force"] for step in made[4:]] == [0.0, 0.0]
+    assert "measured state has nan" in made[0].reason
+    assert "no idea" in made[4].reason
+    assert "not finite" in made[5].reason
+    assert made[0].plan["x"] == pytest.approx(plan["x"])
+    assert made[4].plan is None
+    assert mpc.step([1.0, 0.0]).status == "solved"
+
+
+def test_between_the_grid_points_a_linear_control_is_interpolated():
+    mpc = MPC(cart(linear=True))
+    plan = mpc.step([1.0, 0.0], time=0.0).plan
+    step = mpc.step([np.nan, np.nan], time=0.234)
+    assert step["force"] == pytest.approx(np.interp(0.234, plan.times, plan["force"]))
+
+
+def test_the_default_is_the_middle_where_zero_is_not_allowed():
+    model = Model("tank")
+    level = model.state("level")
+    inflow = model.control("inflow", lower=1, upper=4)
+    drain = model.control("drain", lower=-1, upper=0.5)
+    model.next(level=level + inflow - drain)
+    ocp = OptimalControl(model, duration=3, intervals=3)
+    ocp.initial()
+    ocp.minimize("level", sum=level**2 + inflow**2)
+    mpc = MPC(ocp)
+    assert mpc.step([np.inf]).control.tolist() == [2.5, 0.0]
+    assert mpc.control_names == ["inflow", "drain"]
+
+
+class Watched(ca.Callback):
+    """A factor of 1 that runs what it is given whenever it is evaluated."""
+
+    def __init__(self, act):
+        ca.Callback.__init__(self)
+        self.act = act
+        self.construct("watched", {})
+
+    def eval(self, arguments):
+        self.act()
+        return [ca.DM(1.0)]
+
+    def has_jacobian(self):
+        return True
+
+    def get_jacobian(self, name, inames, onames, options):
+        x, y = ca.SX.sym("x"), ca.SX.sym("y")
+        return ca.Function(name, [x, y], [ca.SX(1, 1)], inames, onames)
+
+
+def watched(act, intervals=6):
+    """The cart with a function of Python's in its model, and that function."""
+    ocp = cart(intervals=intervals)
+    function = Watched(act)
+    x, v = ocp.model.symbol("x"), ocp.model.symbol("v")
+    (one,) = function.call([x], False, True)
+    ocp.at_end("near", one * (x**2 + v**2), upper=9.0)
+    return ocp, function
+
+
+def test_an_exception_in_the_model_is_a_status():
+    broken = []
+
+    def act():
+        if broken:
+            raise ValueError("the table has no such entry")
+
+    ocp, _function = watched(act)
+    mpc = MPC(ocp)
+    assert mpc.step([1.0, 0.0]).status == "solved"
+    broken.append(True)
+    step = mpc.step([0.9, -0.3])
+    assert step.status == "last plan"
+    assert "the table has no such entry" in step.reason
+    broken.clear()
+    assert mpc.step([0.8, -0.3]).status == "solved"
+
+
+class Breaking:
+    """A solver that fails every third time, each time in another way."""
+
+    def __init__(self, solver):
+        self.solver, self.calls = solver, 0
+
+    def within(self, *limits, **arguments):
+        self.calls += 1
+        found = self.solver.within(*limits, **arguments)
+        if self.calls % 3:
+            return found
+        if self.calls % 9 == 0:
+            raise MemoryError("no room")
+        wrong = np.nan if self.calls % 9 == 3 else 0.01
+        return dataclasses.replace(found, x=found.x + wrong)
+
+
+def test_the_loop_survives_a_solver_that_fails_and_says_so():
+    ocp = cart()
+    ocp.__dict__["solver"] = Breaking(ocp.solver)
+    made, states = loop(MPC(ocp), [1.0, 0.0], 36)
+    failed = made[2::3]
+    assert {step.status for step in failed} == {"last plan"}
+    assert {step.status for step in made} == {"last plan", "solved"}
+    assert "not finite" in failed[0].reason
+    assert "violates the problem by" in failed[1].reason  # though the solver said success
+    assert "no room" in failed[2].reason
+    assert np.abs(states[-1]).max() < 0.2
+
+
+def violation(ocp, step, x, *, limit):
+    """By how much a plan of the cart violates its model, limits and start."""
+    check = ca.Function("rows", [ocp.program.nlp["x"], ocp.program.nlp["p"]], [ocp.program.nlp["g"]])
+    plan = step.plan
+    g = check(plan.x, plan.program.p).full().ravel()
+    rows = np.concatenate((plan.program.lbg - g, g - plan.program.ubg))
+    return max(
+        np.abs(plan.states[:, 0] - x).max(),
+        np.abs(plan["v"]).max() - limit,
+        np.abs(plan["force"]).max() - 2.0,
+        rows.max(),
+    )
+
+
+def test_a_step_is_no_later_than_the_deadline_and_one_evaluation(monkeypatch):
+    deadline, now, stalls = 0.01, [0.0], np.random.default_rng(7)
+    longest = [0.0]
+    live = []
+
+    def act():
+        spent = 1e-3 if not live else float(stalls.choice([1e-4, 8e-4, 2e-2], p=[0.6, 0.35, 0.05]))
+        longest[0] = max(longest[0], spent)
+        now[0] += spent
+
+    ocp, _function = watched(act)
+    mpc = MPC(ocp, deadline=deadline)
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    x = np.array([1.0, 0.0])
+    assert mpc.prepare(x).success
+    live.append(True)
+    statuses = set()
+    for k in range(60):
+        began, longest[0] = now[0], 0.0
+        step = mpc.step(x)
+        assert now[0] - began <= deadline + longest[0]
+        assert step.record.seconds == pytest.approx(now[0] - began)
+        statuses.add(step.status)
+        spent = now[0]
+        live.clear()
+        if step.status in ("solved", "feasible"):
+            assert violation(ocp, step, x, limit=1.5) < 1e-4
+        live.append(True)
+        now[0] = spent
+        x = after(x, step["force"]) + (1.0 if k % 20 == 19 else 0.0) * np.array([0.5, 0.2])
+    assert statuses >= {"solved", "last plan"}
+
+
+def test_a_state_outside_its_limits_is_brought_back_and_named():
+    ocp = cart(limit=0.8)
+    mpc = MPC(ocp)
+    assert mpc.step([1.0, 0.0]).status == "solved"
+    step = mpc.step([0.9, -1.1])
+    assert step.status == "softened"
+    assert step.violated == pytest.approx({"v": 0.3}, abs=1e-6)
+    assert "v by 0.3 m/s" in step.reason
+    speed = step.plan["v"]
+    assert speed[0] == pytest.approx(-1.1)
+    assert (speed[3:] >= -0.8 - 1e-4).all()
+    assert step["force"] == pytest.approx(2.0)  # the brake
+    assert mpc.step([0.8, -0.7]).status == "solved"
+
+
+def test_a_problem_without_a_feasible_point_names_the_constraint_that_gives_way():
+    ocp = cart()
+    ocp.path("room", ocp.model.symbol("x"), upper=1.0)
+    mpc = MPC(ocp)
+    step = mpc.step([1.2, 0.0])  # not limited as a state: only the solver can see it
+    assert step.status == "softened"
+    assert list(step.violated) == ["room"]
+    assert step.violated["room"] == pytest.approx(0.2, abs=1e-5)
+    assert "cannot be reduced" in step.reason or "no further progress" in step.reason
+    assert mpc.step([0.9, 0.0]).status == "solved"
+
+
+def test_first_aid_can_be_refused():
+    step = MPC(cart(limit=0.8), soften=None).step([0.9, -1.1])
+    assert step.status == "default"
+    assert step.violated == {}
+
+
+def test_limits_declared_soft_give_way_in_the_problem_itself():
+    ocp = cart(limit=0.8, method=Collocation())
+    ocp.soften("v", 50.0)
+    found = ocp.solve([0.9, -1.1])
+    assert found.success
+    assert found["v"][0] == pytest.approx(-1.1)
+    assert MPC(ocp).step([0.9, -1.1]).status == "solved"
+
+
+def test_every_step_leaves_a_record():
+    mpc = MPC(cart(limit=0.3))
+    made, _ = loop(mpc, [1.0, 0.0], 5)
+    mpc.step([np.nan, 0.0])
+    assert mpc.records[:5] == [step.record for step in made]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        mpc.records[0].status = "solved"
+    told = mpc.telemetry()
+    assert told["time"] == pytest.approx(DT * np.arange(6))
+    assert told["status"].tolist() == 5 * ["solved"] + ["last plan"]
+    assert (told["seconds"] > 0).all()
+    assert (told["violation"][:5] < 1e-6).all()
+    assert np.isnan(told["objective"][5])
+    assert told["objective"][0] == pytest.approx(made[0].plan.objective, rel=1e-6)
+    assert "v" in told["active_names"][1]
+    assert told["active"][1] >= 1
+    assert {word for word in told["engine"][:5]} <= {"c", "python"}
+    assert all(told["kernel"][:5])
+    lines = mpc.table().splitlines()
+    assert len(lines) == 7
+    assert lines[0].split()[:3] == ["time", "status", "iterations"]
+    assert lines[6].endswith("the measured state has nan")
+    mpc.reset()
+    assert mpc.records == []
+    assert not mpc.step([1.0, 0.0]).record.warm
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (([1.0],), "x has 1 entries"),
+        (({"x": 1.0},), "x lacks 'v'"),
+        (({"x": 1.0, "v": 0.0, "w": 0.0},), "'w'"),
+        (([1.0, 0.0], "soon"), "time must be a number"),
+        (([1.0, 0.0], np.nan), "time must be a finite number"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_any_work(given, said):
+    mpc = MPC(cart())
+    with pytest.raises(InputError, match=said):
+        mpc.step(*given)
+    with pytest.raises(InputError, match="'gaol'.*goal"):
+        mpc.step([1.0, 0.0], gaol=1.0)
+    with pytest.raises(InputError, match="goal"):
+        mpc.step([1.0, 0.0], goal=[1.0, 2.0])
+    assert mpc.records == []
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"deadline": 0}, "deadline must be a positive number"),
+        ({"iterations": 0}, "iterations must be a whole number"),
+        ({"fallback": 1.0}, "fallback must be a function"),
+        ({"soften": "much"}, "soften must be"),
+        ({"tolerance": -1}, "tolerance must be a positive number"),
+        ({"period": "long"}, "period must be a positive number"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused_by_name(given, said):
+    with pytest.raises(InputError, match=said):
+        MPC(cart(), **given)
+
+
+def test_a_problem_has_to_fix_all_states_at_the_start():
+    ocp = cart()
+    ocp.fixed.pop("v")
+    with pytest.raises(InputError, match=r"leaves v free at the start; call its initial\(\)"):
+        MPC(ocp)
+    with pytest.raises(InputError, match="ocp must be an OptimalControl"):
+        MPC(ocp.model)
