@@ -108,7 +108,9 @@ class MPC:
         self._fallback, self._tolerance, self._period = fallback, tolerance, period
         self._soft = _soft(soften)
         self._places = ocp.model.places("control")
-        self._lower, self._upper = (ocp.model.limits("control", side) for side in ("lower", "upper"))
+        self._lower, self._upper = (
+            ocp.model.limits("control", side) for side in ("lower", "upper")
+        )
         self._search = Search(ocp, tolerance)
         self._aid: Search | None = None
         if deadline is not None:
@@ -127,6 +129,7 @@ class MPC:
         self._stats: Mapping[str, Any] = {}
         self._latest: Plan | None = None
         self._time: float | None = None
+        self._applied: Array | None = None
         self._reserve = _FIRST_RESERVE * (self.deadline or 0.0)
 
     def prepare(self, x: Any, time: float = 0.0, **parameters: Any) -> Solution | None:
@@ -163,6 +166,7 @@ class MPC:
         began = clock.perf_counter()
         until = np.inf if self.deadline is None else began + self.deadline
         at = self._moment(time)
+        parameters = {**self._before(), **parameters}
         state, program, flaw = self._numbers(x, at, parameters)
         self._time = at
         status, reason, amounts = "", flaw, {}
@@ -198,7 +202,7 @@ class MPC:
         control = None if not status or self._plan is None else self._plan.control(at)
         if control is None:
             control, status, reason = self._spare(state, at, reason, measured=not flaw)
-        control = np.clip(control, self._lower, self._upper)
+        control = self._applied = np.clip(control, self._lower, self._upper)
         told = {**all_found[-1].told} if all_found else {"warm": False}
         told["iterations"] = sum(found.told["iterations"] for found in all_found)
         now = clock.perf_counter()
@@ -216,6 +220,12 @@ class MPC:
     def table(self) -> str:
         """Return all records as text, one line a step."""
         return table(self.records)
+
+    def _before(self) -> dict[str, Any]:
+        """The controls applied last, for a problem that asks for them."""
+        if self._applied is None:
+            return {}
+        return {name: self._applied[self._places[of]] for name, of in self.ocp.lagged.items()}
 
     # --- numbers ------------------------------------------------------------------------------
 
@@ -334,8 +344,4 @@ def _soft(soften: Any) -> Soft | None:
     try:
         return Soft(linear=float(soften))
     except (TypeError, ValueError):
-        raise InputError(
-            f"soften must be a Soft(…), a weight or None, got {soften!r}"
-        ) from None
-
-
+        raise InputError(f"soften must be a Soft(…), a weight or None, got {soften!r}") from None

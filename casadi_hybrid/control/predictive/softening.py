@@ -31,9 +31,7 @@ def softened(ocp: OptimalControl, soft: Soft) -> OptimalControl:
     other.name = f"{ocp.name}, softened"
     other.softened = list(ocp.softened)
     other.constraints = [
-        constraint
-        if constraint.soft
-        else replace(constraint, soft=_priced(soft, constraint.scale))
+        constraint if constraint.soft else replace(constraint, soft=_priced(soft, constraint.scale))
         for constraint in ocp.constraints
     ]
     for name, signal in ocp.model.signals["state"].items():
