@@ -81,6 +81,7 @@ class Timed:
         self.function, self.seconds = function, 0.0
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """What the function returns."""
         began = time.process_time()
         try:
             return self.function(*arguments, **named)
@@ -248,7 +249,7 @@ def run(
             made = loop(problem, tool, variant, tight)
             made.advance(plant, after)
         except Exception as error:  # noqa: BLE001, the table says so
-            text = str(error).strip().splitlines()
+            text = str(error).strip().splitlines() or [type(error).__name__]
             why = next((line for line in text if "Fatrop:" in line or "failed" in line), text[-1])
             said.append(f"{problem}, {_title(tool, variant)}: {why[:160]}")
         else:

@@ -102,7 +102,7 @@ class Statement:
         signal = known(control, self.model.signals["control"], "control")
         if signal.linear:
             raise InputError(
-                f"{control!r} runs linearly, without jumps; previous(…) is of controls that are held"
+                f"{control!r} runs linearly, without jumps; previous() is of controls that are held"
             )
         value = spread(signal.guess, signal.size, np.zeros(1), f"guess of {control!r}")[:, 0]
         self.lagged[name] = control
