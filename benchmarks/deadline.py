@@ -52,7 +52,7 @@ class Stall(ca.Callback):
         ca.Callback.__init__(self)
         self.generator, self.longest, self.quiet = generator, longest, True
         self.slept, self.most, self.began = 0.0, 0.0, 0.0
-        self.construct("stall", {})
+        self.construct("stall", {"is_diff_in": [False]})
 
     def eval(self, arguments: Any) -> list[ca.DM]:
         """Sleep at random."""
@@ -67,13 +67,13 @@ class Stall(ca.Callback):
         return [ca.DM(1.0)]
 
     def has_jacobian(self) -> bool:
-        """It has one: zero."""
+        """The solver asks for it; as nothing is differentiated it is never called."""
         return True
 
     def get_jacobian(self, name: str, inames: Any, onames: Any, options: Any) -> ca.Function:
         """Zero."""
         x, y = ca.SX.sym("x"), ca.SX.sym("y")
-        return ca.Function(name, [x, y], [ca.SX(1, 1)], inames, onames)
+        return ca.Function(name, [x, y], [ca.SX.zeros(1, 1)], inames, onames)
 
 
 class Breaking:
@@ -139,14 +139,19 @@ def violation(plan: Any, measured: np.ndarray, softened: bool) -> float:
     return float(max(gaps))
 
 
-def main() -> None:
-    """Run the loop and print what was counted."""
+def arguments() -> argparse.Namespace:
+    """What the command line says."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=10_000)
     parser.add_argument("--deadline", type=float, default=0.05)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--clock", choices=("processor", "wall"), default="processor")
-    given = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Run the loop and print what was counted."""
+    given = arguments()
     wall_clock = given.clock == "wall"
     if not wall_clock:  # for the controller and its solver too
         pretended = Pretended()
@@ -161,7 +166,7 @@ def main() -> None:
     late, waits, over, wrong, nans = [], [], [], 0, 0
     statuses: Counter[str] = Counter()
     broken: Counter[str] = Counter()
-    for k in range(given.steps):
+    for _ in range(given.steps):
         measured = x + 0.01 * generator.standard_normal(2)
         if generator.random() < 0.01:
             measured[generator.integers(2)] = np.nan
@@ -189,13 +194,19 @@ def main() -> None:
     shown, beyond = mpc.telemetry(), np.array(over)
     print(f"{given.steps} steps, deadline {1e3 * given.deadline:g} ms, clock: {given.clock}")
     print("status:", ", ".join(f"{word} {n}" for word, n in statuses.most_common()))
-    print(f"sensors gave NaN {nans} times; the solver failed {ocp.solver.failures} times, and then "
-          f"the step was: {', '.join(f'{word} {n}' for word, n in broken.most_common())}")
-    print(f"seconds of a step: median {np.median(shown['seconds']):.4f}, "
-          f"largest {shown['seconds'].max():.4f}, of them waiting for the processor at most "
-          f"{max(waits):.4f}")
-    print(f"later than the deadline: {(np.array(late) > 0).sum()}; than the deadline and one "
-          f"evaluation: {(beyond > 0).sum()}, by at most {1e3 * max(0.0, beyond.max()):.2f} ms")
+    print(
+        f"sensors gave NaN {nans} times; the solver failed {ocp.solver.failures} times, and then "
+        f"the step was: {', '.join(f'{word} {n}' for word, n in broken.most_common())}"
+    )
+    print(
+        f"seconds of a step: median {np.median(shown['seconds']):.4f}, "
+        f"largest {shown['seconds'].max():.4f}, of them waiting for the processor at most "
+        f"{max(waits):.4f}"
+    )
+    print(
+        f"later than the deadline: {(np.array(late) > 0).sum()}; than the deadline and one "
+        f"evaluation: {(beyond > 0).sum()}, by at most {1e3 * max(0.0, beyond.max()):.2f} ms"
+    )
     print(f"plans called solved, feasible or softened that are not: {wrong}")
 
 

@@ -11,7 +11,7 @@ The first stage rises 200 m straight up before this program begins, burns all it
 fixed time at full thrust) and is dropped: the mass jumps. The second stage coasts for a time that
 is free, burns for a time that is free, and has to reach a circular orbit at 400 km with as much
 mass left as possible; a small price on turning keeps the angle defined where no thrust asks for
-one. Dynamic pressure stays below 35 kPa and the angle of thrust changes by at
+one. Dynamic pressure stays below 30 kPa and the angle of thrust changes by at
 most 1°/s.
 
 Three phases in one program, each with its own model; states of the same name go on, but the mass.
@@ -31,7 +31,7 @@ import numpy as np
 from drawing import CIRCLES, LIMIT
 from matplotlib.figure import Figure
 from reporting import Check, parser
-from solving import SQP, finish_answers, no_worse_than, solve_with_all
+from solving import finish_answers, no_worse_than, solve_with_all
 
 from casadi_hybrid.control import Collocation, Free, Model, OptimalControl, Phases
 from casadi_hybrid.control.joint.joint import JointSolution
@@ -42,7 +42,7 @@ SUMMARY = "a launcher with two stages into a low orbit, in three phases"
 
 RADIUS, GRAVITY, DENSITY, HEIGHT = 6.371e6, 3.986e14, 1.225, 7.2e3
 """Radius (m) and gravity (m³/s²) of the planet, density at the ground (kg/m³), its scale (m)."""
-ORBIT, PRESSURE = 4.0e5, 3.5e4
+ORBIT, PRESSURE = 4.0e5, 3.0e4
 """Altitude of the orbit in m, largest dynamic pressure in Pa."""
 DROPPED = 1500.0
 """Mass of the empty first stage in kg."""
@@ -149,7 +149,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser(NAME, SUMMARY).parse_args(argv)
     flight = launch(10 if arguments.short else 30)
     program = flight.numbers()
-    answers = solve_with_all(program, () if arguments.short else (SQP,))
+    # SQP and Uno do not end within minutes here.
+    answers = solve_with_all(program, ())
     ours, ipopt = (
         flight.solution(program, vars(answer), {"success": answer.report.accepted})
         for answer in answers[:2]

@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 
 from casadi_hybrid import InputError
-from casadi_hybrid.control import MPC, Collocation, Free, Model, OptimalControl, SingleShooting
+from casadi_hybrid.control import (
+    MPC,
+    Collocation,
+    Free,
+    Model,
+    OptimalControl,
+    Plant,
+    SingleShooting,
+    simulate,
+)
 
 DT = 0.1
 
@@ -125,7 +134,8 @@ def test_multipliers_of_rows_between_the_grid_points_move_by_whole_intervals():
 
 def test_a_free_duration_becomes_shorter_by_the_time_that_has_gone_by():
     model = Model("double integrator")
-    x, v = model.state("x"), model.state("v")
+    model.state("x")
+    v = model.state("v")
     model.rates(x=v, v=model.control("force", lower=-1, upper=1))
     ocp = OptimalControl(model, duration=Free(2.0), intervals=20)
     ocp.initial()
@@ -208,7 +218,7 @@ class Watched(ca.Callback):
     def __init__(self, act):
         ca.Callback.__init__(self)
         self.act = act
-        self.construct("watched", {})
+        self.construct("watched", {"is_diff_in": [False]})
 
     def eval(self, arguments):
         self.act()
@@ -219,7 +229,7 @@ class Watched(ca.Callback):
 
     def get_jacobian(self, name, inames, onames, options):
         x, y = ca.SX.sym("x"), ca.SX.sym("y")
-        return ca.Function(name, [x, y], [ca.SX(1, 1)], inames, onames)
+        return ca.Function(name, [x, y], [ca.SX.zeros(1, 1)], inames, onames)
 
 
 def watched(act, intervals=6):
@@ -282,7 +292,8 @@ def test_the_loop_survives_a_solver_that_fails_and_says_so():
 
 def violation(ocp, step, x, *, limit):
     """By how much a plan of the cart violates its model, limits and start."""
-    check = ca.Function("rows", [ocp.program.nlp["x"], ocp.program.nlp["p"]], [ocp.program.nlp["g"]])
+    nlp = ocp.program.nlp
+    check = ca.Function("rows", [nlp["x"], nlp["p"]], [nlp["g"]])
     plan = step.plan
     g = check(plan.x, plan.program.p).full().ravel()
     rows = np.concatenate((plan.program.lbg - g, g - plan.program.ubg))
@@ -355,7 +366,7 @@ def test_a_problem_without_a_feasible_point_names_the_constraint_that_gives_way(
 
 
 def test_first_aid_can_be_refused():
-    step = MPC(cart(limit=0.8), soften=None).step([0.9, -1.1])
+    step = MPC(cart(limit=0.8), soften=None, deadline=60.0).step([0.9, -1.1])
     assert step.status == "default"
     assert step.violated == {}
 
@@ -385,7 +396,7 @@ def test_every_step_leaves_a_record():
     assert told["objective"][0] == pytest.approx(made[0].plan.objective, rel=1e-6)
     assert "v" in told["active_names"][1]
     assert told["active"][1] >= 1
-    assert {word for word in told["engine"][:5]} <= {"c", "python"}
+    assert set(told["engine"][:5]) <= {"c", "python"}
     assert all(told["kernel"][:5])
     lines = mpc.table().splitlines()
     assert len(lines) == 7
@@ -410,7 +421,7 @@ def test_what_does_not_fit_is_refused_before_any_work(given, said):
     mpc = MPC(cart())
     with pytest.raises(InputError, match=said):
         mpc.step(*given)
-    with pytest.raises(InputError, match="'gaol'.*goal"):
+    with pytest.raises(InputError, match=r"'gaol'.*goal"):
         mpc.step([1.0, 0.0], gaol=1.0)
     with pytest.raises(InputError, match="goal"):
         mpc.step([1.0, 0.0], goal=[1.0, 2.0])
@@ -431,6 +442,18 @@ def test_what_does_not_fit_is_refused_before_any_work(given, said):
 def test_settings_that_do_not_fit_are_refused_by_name(given, said):
     with pytest.raises(InputError, match=said):
         MPC(cart(), **given)
+
+
+def test_it_is_a_controller_of_the_closed_loop():
+    ocp = cart()
+    mpc = MPC(ocp, deadline=60.0)
+    prepared = mpc.prepare([1.0, 0.0])
+    run = simulate(Plant(ocp.model, period=DT), mpc, steps=8, x0=[1.0, 0.0])
+    assert [record.status for record in mpc.records] == 8 * ["solved"]
+    assert all(record.warm for record in mpc.records)  # what was prepared stays
+    assert run["force"][:8] == pytest.approx(prepared["force"][:8], abs=0.1)
+    mpc.reset()
+    assert mpc.records == []
 
 
 def test_a_problem_has_to_fix_all_states_at_the_start():

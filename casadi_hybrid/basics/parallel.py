@@ -37,7 +37,7 @@ def in_parallel(
         label: what the progress line on stderr says; empty for none.
     """
     workers = min(workers or available_cores(), max(len(items), 1))
-    progress = _Progress(len(items), label)
+    progress = Progress(len(items), label)
     if workers == 1:
         for item in items:
             yield item, work(item)
@@ -57,8 +57,13 @@ def in_parallel(
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-class _Progress:
-    """Rewrites one line on a terminal; elsewhere prints a line at every tenth of the way."""
+class Progress:
+    """Rewrites one line on a terminal; elsewhere prints a line at every tenth of the way.
+
+    Args:
+        total: number of pieces.
+        label: what the line says; empty for no line.
+    """
 
     def __init__(self, total: int, label: str) -> None:
         self.total = total
@@ -68,6 +73,7 @@ class _Progress:
         self.live = sys.stderr.isatty()
 
     def advance(self) -> None:
+        """Say that one more piece is done."""
         self.done += 1
         if not self.label:
             return

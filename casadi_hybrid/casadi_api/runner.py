@@ -186,7 +186,8 @@ class Runner:
         except OutOfTimeError as late:
             if late.result is None:
                 raise
-            return altered(late.result, stop=StopReason.TIME_LIMIT, detail="")
+            best: Result = late.result
+            return altered(best, stop=StopReason.TIME_LIMIT, detail="")
         return run.result
 
     def complain(self, run: Run | QuickRun) -> None:

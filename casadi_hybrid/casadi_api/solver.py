@@ -196,9 +196,7 @@ class NlpSolver(Signature):
             positive(seconds, "seconds")
         if iterations is not None:
             count(iterations, "iterations")
-        return self._runner.within(
-            seconds, iterations, (x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0)
-        )
+        return self._runner.within(seconds, iterations, (x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0))
 
     def batch(
         self,

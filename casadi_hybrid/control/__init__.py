@@ -7,35 +7,51 @@ by a method (:class:`MultipleShooting`, :class:`SingleShooting`, :class:`Colloca
 :class:`Scenarios` side by side.
 """
 
+from casadi_hybrid.control.estimation import MHE
 from casadi_hybrid.control.joint.phases import Phases
 from casadi_hybrid.control.joint.scenarios import Scenarios, branches
+from casadi_hybrid.control.loop import Plant, Run, Summary, Table, monte_carlo, simulate
 from casadi_hybrid.control.methods import Collocation, MultipleShooting, SingleShooting
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.ocp import OptimalControl
 from casadi_hybrid.control.predictive.mpc import MPC
 from casadi_hybrid.control.predictive.step import Record, Step
 from casadi_hybrid.control.program import Block, Program
+from casadi_hybrid.control.reading.dense import Samples
+from casadi_hybrid.control.reading.storing import Saved
+from casadi_hybrid.control.refining import Refined, refine
 from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.steps import Free, Integrator, RungeKutta
 from casadi_hybrid.control.terms import Soft
 
 __all__ = [
+    "MHE",
+    "MPC",
     "Block",
     "Collocation",
     "Free",
     "Integrator",
-    "MPC",
     "Model",
     "MultipleShooting",
     "OptimalControl",
     "Phases",
+    "Plant",
     "Program",
     "Record",
+    "Refined",
+    "Run",
     "RungeKutta",
+    "Samples",
+    "Saved",
     "Scenarios",
     "SingleShooting",
     "Soft",
     "Solution",
     "Step",
+    "Summary",
+    "Table",
     "branches",
+    "monte_carlo",
+    "refine",
+    "simulate",
 ]

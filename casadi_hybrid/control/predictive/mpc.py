@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,17 +13,37 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import count, is_callable, positive
 from casadi_hybrid.control.ocp import OptimalControl
 from casadi_hybrid.control.predictive import step as words
+from casadi_hybrid.control.predictive.measured import measured, moment, outside
 from casadi_hybrid.control.predictive.plan import Plan
 from casadi_hybrid.control.predictive.search import Found, Search
 from casadi_hybrid.control.predictive.softening import said, softened, violated
+from casadi_hybrid.control.predictive.spare import Fallback, Spare
 from casadi_hybrid.control.predictive.step import Record, Step
 from casadi_hybrid.control.predictive.telemetry import arrays, table
+from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Array
 from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.terms import Soft
 
-Fallback = Callable[[Array, float], Any]
-_FIRST_RESERVE, _MOST_RESERVE, _FADING = 0.05, 0.25, 0.98
+_LEAST_RESERVE, _MOST_RESERVE, _FADING = 0.05, 0.25, 0.98
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """What the solves of a step have come to; without a status there is nothing to apply."""
+
+    all_found: Sequence[Found] = ()
+    status: str = ""
+    reason: str = ""
+    violated: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """For the record: of the last solve, with the iterations of all."""
+        if not self.all_found:
+            return {"warm": False, "iterations": 0}
+        total = sum(found.told["iterations"] for found in self.all_found)
+        return {**self.all_found[-1].told, "iterations": total}
 
 
 class MPC:
@@ -105,15 +126,13 @@ class MPC:
         positive(tolerance, "tolerance")
         self.ocp, self.deadline, self.iterations = ocp, deadline, iterations
         self.records: list[Record] = []
-        self._fallback, self._tolerance, self._period = fallback, tolerance, period
+        self._spare, self._tolerance, self._period = Spare(ocp, fallback), tolerance, period
         self._soft = _soft(soften)
         self._places = ocp.model.places("control")
-        self._lower, self._upper = (
-            ocp.model.limits("control", side) for side in ("lower", "upper")
-        )
         self._search = Search(ocp, tolerance)
         self._aid: Search | None = None
-        if deadline is not None:
+        self._prepared = Found()
+        if deadline is not None and self._soft is not None:
             self._first_aid()  # made now: later there is no time for it
         self.reset()
 
@@ -123,14 +142,18 @@ class MPC:
         return list(self._places)
 
     def reset(self) -> None:
-        """Forget plans, times and records; the next step begins as the first."""
+        """Forget plans, times and records; the next step begins as the first.
+
+        What :meth:`prepare` has found stays.
+        """
         self.records = []
         self._plan: Plan | None = None
         self._stats: Mapping[str, Any] = {}
         self._latest: Plan | None = None
+        self._keep(self._prepared)
         self._time: float | None = None
         self._applied: Array | None = None
-        self._reserve = _FIRST_RESERVE * (self.deadline or 0.0)
+        self._reserve = _LEAST_RESERVE * (self.deadline or 0.0)
 
     def prepare(self, x: Any, time: float = 0.0, **parameters: Any) -> Solution | None:
         """Solve without deadline before the first step, which begins at the solution.
@@ -141,14 +164,16 @@ class MPC:
         Raises:
             InputError: for wrong shapes and unknown names.
         """
-        state, program, flaw = self._numbers(x, float(time), parameters)
+        at = moment(time)
+        state, program, flaw = self._numbers(x, at, parameters)
         if flaw:
-            raise InputError(flaw)
-        found = self._search.run(
-            program, state, float(time), parameters, None, until=np.inf, reserve=0.0,
-            iterations=None,
-        )  # fmt: skip
+            raise InputError(f"{flaw}; prepare(…) needs a state")
+        found = self._search.run(program, state, at, parameters, None)
+        self._prepared = found
         self._keep(found)
+        if self._aid is not None:  # what it makes at its first solve is there then
+            numbers = self._aid.numbers(state, at, parameters)
+            self._aid.run(numbers, state, at, parameters, None)
         return None if found.plan is None else found.plan.solution(found.stats)
 
     def step(self, x: Any, time: float | None = None, **parameters: Any) -> Step:
@@ -165,53 +190,34 @@ class MPC:
         """
         began = clock.perf_counter()
         until = np.inf if self.deadline is None else began + self.deadline
-        at = self._moment(time)
+        at = self._next() if time is None else moment(time)
         parameters = {**self._before(), **parameters}
         state, program, flaw = self._numbers(x, at, parameters)
         self._time = at
-        status, reason, amounts = "", flaw, {}
-        all_found: list[Found] = []
-        solving = {"until": until, "iterations": self.iterations}
-        outside = self._outside(state)
-        aid = self._soft is not None
-        if not flaw and not (outside and aid):
-            found = self._search.run(
-                program, state, at, parameters, self._latest, reserve=self._reserve, **solving
-            )
-            all_found.append(found)
-            reason = found.reason
-            status = words.SOLVED if found.solved else words.FEASIBLE if found.usable else ""
-            aid = aid and not status and found.infeasible
-        if not flaw and not status and aid:
-            why = f"the state is outside its limits ({outside})" if outside else reason
-            helper = self._first_aid()
-            numbers = helper.numbers(state, at, parameters)
-            found = helper.run(
-                numbers, state, at, parameters, self._latest, reserve=self._reserve, **solving
-            )
-            all_found.append(found)
-            reason = f"{why}; {found.reason}" if found.reason else why
-            if found.usable and found.plan is not None:
-                status = words.SOFTENED
-                amounts = violated(numbers, found.plan.x, self._tolerance)
-                over = said(amounts, self.ocp)
-                reason += f"; limits exceeded: {over}" if over else ""
+        answer = _Answer(reason=flaw)
+        if not flaw:
+            answer = self._solved(program, state, at, parameters, until)
         solver_done = clock.perf_counter()
-        for found in all_found:
+        for found in answer.all_found:
             self._keep(found)
+        status, reason = answer.status, answer.reason
         control = None if not status or self._plan is None else self._plan.control(at)
         if control is None:
-            control, status, reason = self._spare(state, at, reason, measured=not flaw)
-        control = self._applied = np.clip(control, self._lower, self._upper)
-        told = {**all_found[-1].told} if all_found else {"warm": False}
-        told["iterations"] = sum(found.told["iterations"] for found in all_found)
+            control = None if self._plan is None else self._plan.control(at)
+            status = words.LAST_PLAN
+        if control is None:
+            known = np.full(state.size, np.nan) if flaw else state
+            control, status, failed = self._spare.control(known, at)
+            reason += f"; {failed}" if failed else ""
+        control = self._applied = self._spare.clipped(control)
         now = clock.perf_counter()
         self._reserve = self._margin(now - solver_done, now - until)
-        record = Record(time=at, status=status, reason=reason, seconds=now - began, **told)
+        record = Record(time=at, status=status, reason=reason, seconds=now - began,
+                        **answer.told)  # fmt: skip
         self.records.append(record)
         planned = status in (words.SOLVED, words.FEASIBLE, words.SOFTENED, words.LAST_PLAN)
         plan, stats = (self._plan, self._stats) if planned else (None, {})
-        return Step(control, status, reason, amounts, record, plan, stats, self._places)
+        return Step(control, status, reason, answer.violated, record, plan, stats, self._places)
 
     def telemetry(self) -> dict[str, Any]:
         """Return the fields of all records as arrays, one entry a step."""
@@ -221,69 +227,64 @@ class MPC:
         """Return all records as text, one line a step."""
         return table(self.records)
 
-    def _before(self) -> dict[str, Any]:
-        """The controls applied last, for a problem that asks for them."""
-        if self._applied is None:
-            return {}
-        return {name: self._applied[self._places[of]] for name, of in self.ocp.lagged.items()}
-
     # --- numbers ------------------------------------------------------------------------------
 
-    def _moment(self, time: float | None) -> float:
-        if time is not None:
-            try:
-                given = float(time)
-            except (TypeError, ValueError):
-                raise InputError(f"time must be a number, got {time!r}") from None
-            if not np.isfinite(given):
-                raise InputError(f"time must be a finite number, got {time!r}")
-            return given
+    def _next(self) -> float:
+        """A period after the last step."""
         if self._time is None:
             return 0.0
         last = self._latest
         length = self.ocp.length if last is None else last.duration
         return self._time + (self._period or length * float(self.ocp.fractions[1]))
 
-    def _numbers(self, x: Any, time: float, parameters: Mapping[str, Any]) -> tuple[Any, Any, str]:
-        """The state, the program with the numbers, and what is wrong with them; zeros stand there.
+    def _before(self) -> dict[str, Any]:
+        """The controls applied last, for a problem that asks for them."""
+        if self._applied is None:
+            return {}
+        return {name: self._applied[self._places[of]] for name, of in self.ocp.lagged.items()}
+
+    def _numbers(self, x: Any, at: float, parameters: Mapping[str, Any]) -> tuple[Any, Any, str]:
+        """The state, the program with the numbers, and what is wrong with them, if anything is.
 
         Raises:
             InputError: for wrong shapes and unknown names.
         """
-        flaws: list[str] = []
-
-        def clean(value: Any, what: str) -> Any:
-            if callable(value):
-                return value
-            try:
-                numbers = np.array(value, dtype=float)
-            except (TypeError, ValueError):
-                return value  # whoever reads it says what is wrong with it
-            wrong = ~np.isfinite(numbers)
-            if wrong.any():
-                flaws.append(f"{what} has {numbers[wrong].ravel()[0]:g}")
-                numbers[wrong] = 0.0
-            return numbers
-
-        if isinstance(x, Mapping):
-            x = {name: clean(value, f"the measured {name}") for name, value in x.items()}
-        else:
-            x = clean(x, "the measured state")
-        state = self.ocp.model.vector("state", x, "x")
-        given = {name: clean(value, f"the parameter {name}") for name, value in parameters.items()}
-        return state, self._search.numbers(state, time, given), "; ".join(flaws)
-
-    def _outside(self, state: Array) -> str:
-        """Which states are outside their hard limits by more than the tolerance, in words."""
-        model, amounts = self.ocp.model, {}
-        for name, where in model.places("state").items():
-            signal, values = model.signals["state"][name], state[where]
-            over = np.maximum(signal.lower - values, values - signal.upper)
-            if name not in self.ocp.softened and (over > self._tolerance * signal.scale).any():
-                amounts[name] = float(over.max())
-        return said(amounts, self.ocp)
+        state, given, flaw = measured(self.ocp, x, parameters)
+        return state, self._search.numbers(state, at, given), flaw
 
     # --- plans --------------------------------------------------------------------------------
+
+    def _solved(
+        self, program: Program, state: Array, at: float, parameters: Mapping[str, Any], until: float
+    ) -> _Answer:
+        """Solve the problem, and the softened one where that has no feasible point."""
+
+        def run(search: Search, program: Program) -> Found:
+            return search.run(
+                program, state, at, parameters, self._latest, until=until,
+                reserve=self._reserve, iterations=self.iterations,
+            )  # fmt: skip
+
+        far = "" if self._soft is None else outside(self.ocp, state, self._tolerance)
+        why, tried = f"the state is outside its limits ({far})", []
+        if not far:
+            found = run(self._search, program)
+            if found.usable:
+                status = words.SOLVED if found.solved else words.FEASIBLE
+                return _Answer([found], status, found.reason)
+            why, tried = found.reason, [found]
+            if self._soft is None or not found.infeasible:
+                return _Answer(tried, "", why)
+        aid = self._first_aid()
+        numbers = aid.numbers(state, at, parameters)
+        found = run(aid, numbers)
+        reason = f"{why}; {found.reason}" if found.reason else why
+        if not found.usable or found.plan is None:
+            return _Answer([*tried, found], "", reason)
+        over = violated(numbers, found.plan.x, self._tolerance)
+        if over:
+            reason += f"; limits exceeded: {said(over, self.ocp)}"
+        return _Answer([*tried, found], words.SOFTENED, reason, over)
 
     def _first_aid(self) -> Search:
         if self._aid is None:
@@ -297,44 +298,11 @@ class MPC:
         if found.usable:
             self._plan, self._stats = found.plan, found.stats
 
-    def _spare(
-        self, state: Array, time: float, reason: str, *, measured: bool
-    ) -> tuple[Array, str, str]:
-        """What is applied where there is no plan for this measurement, and why."""
-        planned = None if self._plan is None else self._plan.control(time)
-        if planned is not None:
-            return planned, words.LAST_PLAN, reason
-        if self._fallback is not None:
-            given = state if measured else np.full(state.size, np.nan)
-            try:
-                control = self._asked(self._fallback(given, time))
-            except Exception as error:  # noqa: BLE001, the loop goes on without it
-                reason += f"; the fallback failed: {type(error).__name__}: {error}"
-            else:
-                return control, words.FALLBACK, reason
-        none = np.zeros(self._lower.size)
-        inside = (self._lower <= 0.0) & (self._upper >= 0.0)
-        bounded = np.isfinite(self._lower) & np.isfinite(self._upper)
-        with np.errstate(invalid="ignore"):
-            middle = np.where(bounded, (self._lower + self._upper) / 2, none)
-        return np.where(inside, none, middle), words.DEFAULT, reason
-
-    def _asked(self, value: Any) -> Array:
-        """The controls that a fallback returned.
-
-        Raises:
-            InputError: where they are no finite numbers of the right shape.
-        """
-        control: Array = self.ocp.model.vector("control", value, "the fallback's answer")
-        if not np.isfinite(control).all():
-            raise InputError("the fallback's answer is not finite")
-        return control
-
     def _margin(self, after: float, late: float) -> float:
         """Seconds that the next solve leaves for what comes after it."""
         if self.deadline is None:
             return 0.0
-        needed = max(2.0 * after, late, _FADING * self._reserve)
+        needed = max(2.0 * after, late, _FADING * self._reserve, _LEAST_RESERVE * self.deadline)
         return min(_MOST_RESERVE * self.deadline, needed)
 
 

@@ -81,9 +81,9 @@ class Search:
         parameters: Mapping[str, Any],
         before: Plan | None,
         *,
-        until: float,
-        reserve: float,
-        iterations: int | None,
+        until: float = np.inf,
+        reserve: float = 0.0,
+        iterations: int | None = None,
     ) -> Found:
         """Solve, from an earlier plan where there is one that lasts until now.
 

@@ -1,0 +1,170 @@
+"""The extended Kalman filter that carries what a window has left behind.
+
+The state ξ = (x, θ) has the free parameters below the model's states. Linearized at ξ̂,
+
+    measurement:  S = H P Hᵀ + R,  K = P Hᵀ S⁻¹,
+                  m ← m + K (y − h(ξ̂) − H (m − ξ̂)),  P ← (I − K H) P (I − K H)ᵀ + K R Kᵀ
+    step:         m ← F(ξ̂) + A (m − ξ̂),  P ← A P Aᵀ + Q
+
+Sources: C. V. Rao, J. B. Rawlings, D. Q. Mayne, "Constrained state estimation for nonlinear
+discrete-time systems", IEEE Transactions on Automatic Control 48 (2003), for the filter as the
+arrival cost; P. Kühl, M. Diehl, T. Kraus, J. P. Schlöder, H. G. Bock, "A real-time algorithm for
+moving horizon state and parameter estimation", Computers & Chemical Engineering 35 (2011), for the
+linearization at the window's own estimate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from casadi_hybrid.control.estimation.window import plain_step
+from casadi_hybrid.control.loop.sensors import Sensors
+from casadi_hybrid.control.model import Model
+from casadi_hybrid.control.signals import Array
+
+LEAST = 1e-6
+"""A deviation below this part of the scale is taken as this, where a covariance is singular."""
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """A normal distribution of ξ.
+
+    Attributes:
+        mean, covariance: of it.
+    """
+
+    mean: Array
+    covariance: Array
+
+    def whitening(self, scale: Array) -> Array:
+        """Return S with SᵀS = P⁻¹; where P is nearly singular, of P with its least directions up.
+
+        Args:
+            scale: typical sizes of ξ.
+        """
+        scaled = self.covariance / np.outer(scale, scale)
+        values, vectors = np.linalg.eigh(scaled)
+        if values[0] < LEAST**2:
+            values = np.maximum(values, LEAST**2)
+            return np.asarray((vectors / np.sqrt(values)).T / scale)
+        lower = np.linalg.cholesky(scaled)
+        return np.asarray(np.linalg.solve(lower, np.diag(1.0 / scale)))
+
+
+@dataclass(frozen=True)
+class Place:
+    """A grid point of a window and the interval after it.
+
+    Attributes:
+        x, z, p: at the point; p the model's own parameters, free ones as estimated.
+        before, held: controls before and after the point.
+        time: of it.
+        y: measured; NaN for what was lost.
+    """
+
+    x: Array
+    z: Array
+    p: Array
+    before: Array
+    held: Array
+    time: float
+    y: Array
+
+
+class Filter:
+    """The recursion of the module's docstring for one model.
+
+    Args:
+        model: of the plant.
+        sensors: what is measured.
+        step: of the model.
+        period: of the steps.
+        free: places of the free parameters in the model's parameters.
+        noise: covariance R.
+        process: covariance Q of ξ.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        sensors: Sensors,
+        step: Any,
+        period: float,
+        free: list[int],
+        noise: Array,
+        process: Array,
+    ) -> None:
+        self._free = free
+        self._noise = noise
+        self._process = process
+        self._move = _linear_step(model, step, period)
+        self._see = _linear_sensors(model, sensors)
+
+    def measured(self, at: Place, now: Gaussian) -> Gaussian:
+        """Return the distribution given the measurement at a point."""
+        there = np.flatnonzero(np.isfinite(at.y))
+        if not there.size:
+            return now
+        seen, by_x, by_p = (part.full() for part in self._see(at.x, at.z, at.before, at.p, at.time))
+        H = np.hstack((by_x, by_p[:, self._free]))[there]
+        R = self._noise[np.ix_(there, there)]
+        P, m = now.covariance, now.mean
+        gain = np.linalg.solve(H @ P @ H.T + R, H @ P).T
+        rest = np.eye(m.size) - gain @ H
+        error = at.y[there] - seen.ravel()[there] - H @ (m - self.estimate(at))
+        return Gaussian(m + gain @ error, _even(rest @ P @ rest.T + gain @ R @ gain.T))
+
+    def moved(self, at: Place, now: Gaussian) -> Gaussian:
+        """Return the distribution one period later."""
+        after, by_x, by_p = (part.full() for part in self._move(at.x, at.z, at.held, at.p, at.time))
+        n, free = at.x.size, len(self._free)
+        A = np.eye(n + free)
+        A[:n, :n], A[:n, n:] = by_x, by_p[:, self._free]
+        here = self.estimate(at)
+        moved = np.concatenate((after.ravel(), here[n:]))
+        mean = moved + A @ (now.mean - here)
+        return Gaussian(mean, _even(A @ now.covariance @ A.T + self._process))
+
+    def step(self, at: Place) -> Array:
+        """Return ξ one period after a point."""
+        after = self._move(at.x, at.z, at.held, at.p, at.time)[0].full().ravel()
+        return np.concatenate((after, self.estimate(at)[at.x.size :]))
+
+    def estimate(self, at: Place) -> Array:
+        """Return ξ at a point."""
+        return np.concatenate((at.x, at.p[self._free]))
+
+
+def _even(matrix: Array) -> Array:
+    return np.asarray((matrix + matrix.T) / 2.0)
+
+
+def _linear_step(model: Model, step: Any, period: float) -> ca.Function:
+    """(x, z, u, p, t) → x one period later and its derivatives by x and p."""
+    kind = step.graphs
+    sizes = [model.size(key) for key in ("state", "algebraic", "control", "parameter")]
+    x, z, u, p, t = symbols = [
+        kind.sym(name, size) for name, size in zip("xzupt", [*sizes, 1], strict=True)
+    ]
+    after = plain_step(step, model).call([x, z, u, u, p, t, kind(period)])[0]
+    return ca.Function("move", symbols, [after, ca.jacobian(after, x), ca.jacobian(after, p)])
+
+
+def _linear_sensors(model: Model, sensors: Sensors) -> ca.Function:
+    """(x, z, u, p, t) → y and its derivatives by x and p, z following the model's equations."""
+    x, z, _, p, _ = symbols = model.arguments
+    seen = sensors.function(*symbols)
+    by_x, by_p = ca.jacobian(seen, x), ca.jacobian(seen, p)
+    if model.size("algebraic"):
+        equations = model.moves.equations(*symbols)
+        follow = -ca.solve(ca.jacobian(equations, z), ca.horzcat(
+            ca.jacobian(equations, x), ca.jacobian(equations, p)))  # fmt: skip
+        change = ca.mtimes(ca.jacobian(seen, z), follow)
+        n = int(x.numel())
+        by_x, by_p = by_x + change[:, :n], by_p + change[:, n:]
+    return ca.Function("see", symbols, [seen, ca.densify(by_x), ca.densify(by_p)])

@@ -1,0 +1,294 @@
+"""Moving-horizon estimation."""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Mapping, Sequence
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.inputs import count, one_of, positive
+from casadi_hybrid.control.estimation.arrival import Filter, Gaussian
+from casadi_hybrid.control.estimation.given import deviations, stacked, unknowns
+from casadi_hybrid.control.estimation.memory import Memory
+from casadi_hybrid.control.estimation.record import Record
+from casadi_hybrid.control.estimation.window import FACTOR, MEAN, window_problem
+from casadi_hybrid.control.loop.noise import covariance, factor
+from casadi_hybrid.control.loop.plant import first_guess
+from casadi_hybrid.control.loop.sensors import Sensors
+from casadi_hybrid.control.model import Model
+from casadi_hybrid.control.program import Program
+from casadi_hybrid.control.signals import Array
+from casadi_hybrid.control.solution import Solution
+from casadi_hybrid.control.steps import DiscreteMap, Integrator, RungeKutta
+
+ARRIVALS = ("kalman", "fixed", "none")
+
+
+class MHE:
+    """The state that explains the last N periods best, within the limits of the model.
+
+    At the time t_k, over the grid points j = 0 … N of which the last is now,
+
+        min ½ Σ_j ‖y_j − h(x_j, p)‖²_{R⁻¹} + ½ Σ_{j<N} ‖w_j‖²_{Q⁻¹} + ½ ‖ξ_0 − m‖²_{P⁻¹}
+        s.t. x_{j+1} = F(x_j, u_j, p) + w_j,  limits of states and of the free parameters,
+
+    with ξ = (x, θ), θ the free parameters. Directions without process noise have w = 0. A
+    measurement that was lost has no weight. Before N periods have passed, the intervals before the
+    first measurement are switched off: the program is built once.
+
+    The last term is the prior until the window moves on; then, by ``arrival``,
+
+    - ``"kalman"``: m and P of an extended Kalman filter, which takes the measurement that leaves
+      the window and one step, linearized at the window's estimate of that point (the filtering
+      update; see :mod:`casadi_hybrid.control.estimation.arrival` for formulas and sources). A
+      linear model without active limits makes the estimate that of the Kalman filter, for any N.
+    - ``"fixed"``: P of the prior, and m one step from the window's estimate of its first point.
+    - ``"none"``: no last term, once the window has moved on.
+
+    Args:
+        model: of the plant, its parameters as the estimator believes them.
+        period: between steps.
+        window: number N of periods.
+        outputs: names of what is measured; all states by default.
+        noise: of what is measured: a standard deviation, one an entry, by name, or a covariance.
+        process: of the states' disturbance in a period; the same, states left out have none.
+        prior: of the states at the start; the same, for every state.
+        x0: mean of the prior, a column or by name; by default the guesses of the model.
+        u0: the control before the first step; by default the guesses of the model.
+        free: parameters to be estimated: by name a dictionary with ``std`` and what else
+            :class:`~casadi_hybrid.control.estimation.given.Unknown` has.
+        arrival: see above.
+        step: :class:`RungeKutta` (the default) or :class:`Integrator`; IDAS by default where the
+            model has algebraic states; a discrete model has its own.
+        delay: periods that a measurement takes to arrive; a step is given that of so long ago.
+        solver: options of :func:`casadi_hybrid.nlpsol`.
+
+    Raises:
+        InputError: for arguments that do not fit, by name.
+
+    Attributes:
+        ocp: the problem of a window.
+        record, records: of the last step, of all since the start.
+        solution: the last window, with its trajectories by name; None before the first step.
+
+    Example:
+        >>> model = Model("drift")
+        >>> x = model.state("position")
+        >>> model.rates(position=0)
+        >>> mhe = MHE(model, 1.0, window=3, noise=1.0, prior=1.0)
+        >>> [round(float(mhe.step([y], [])[0]), 6) for y in (1.0, 1.0, 1.0)]
+        [0.5, 0.666667, 0.75]
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        period: float,
+        window: int = 10,
+        *,
+        noise: Any,
+        prior: Any,
+        process: Any = None,
+        outputs: Sequence[str] | None = None,
+        x0: Any = None,
+        u0: Any = None,
+        free: Mapping[str, Any] | None = None,
+        arrival: str = "kalman",
+        step: RungeKutta | Integrator | None = None,
+        delay: int = 0,
+        solver: Mapping[str, Any] | None = None,
+    ) -> None:
+        if not isinstance(model, Model):
+            raise InputError(f"model must be a Model, got {type(model).__name__}")
+        self.model, self.period = model, positive(period, "period")
+        self.N = count(window, "window", at_least=1)
+        self.sensors = Sensors(model, outputs)
+        one_of(arrival, "arrival", ARRIVALS)
+        self.arrival = arrival
+        self.delay = count(delay, "delay")
+        if self.delay > self.N:
+            raise InputError(f"delay is {delay}, more than the {window} periods of the window")
+        self._noise = covariance(noise, self.sensors.places, "noise")
+        if np.linalg.eigvalsh(self._noise)[0] <= 0.0:
+            raise InputError("noise must be positive for all that is measured")
+        states = model.places("state")
+        disturbance = covariance(process, states, "process")
+        self._free = unknowns(model, free)
+        n, stds = model.size("state"), stacked(self._free, "std")
+        full = np.diag(np.concatenate((np.zeros(n), stds**2)))
+        full[:n, :n] = covariance(deviations(model, prior, "prior"), states, "prior")
+        self._prior = full
+        drift = np.diag(np.concatenate((np.zeros(n), stacked(self._free, "drift") ** 2)))
+        drift[:n, :n] = disturbance
+        self._scale = np.concatenate((model.limits("state", "scale"), stacked(self._free, "scale")))
+        method: Any = step
+        if model.discrete:
+            method = DiscreteMap()
+        elif step is None:
+            method = Integrator("idas") if model.size("algebraic") else RungeKutta()
+        self.ocp = window_problem(
+            model, self.sensors, method, self.period, self.N, factor(disturbance), self._free,
+            dict(solver or {}),
+        )  # fmt: skip
+        places = model.places("parameter")
+        at = [i for name in self._free for i in range(places[name].start, places[name].stop)]
+        self._filter = Filter(
+            model, self.sensors, method, self.period, at, self._noise, drift
+        )  # fmt: skip
+        self._u0 = first_guess(model, "control") if u0 is None else np.asarray(
+            model.vector("control", u0, "u0"))  # fmt: skip
+        self._start = first_guess(model, "state")
+        self.reset(x0)
+
+    def reset(self, x0: Any = None) -> None:
+        """Forget all measurements; the next step is the first.
+
+        Args:
+            x0: mean of the prior from now on, a column or by name.
+        """
+        if x0 is not None:
+            self._start = np.asarray(self.model.vector("state", x0, "x0", self._start))
+        mean = np.concatenate((self._start, stacked(self._free, "guess")))
+        self._given: Gaussian | None = Gaussian(mean, self._prior)
+        self._memory = Memory(self.N, self._noise, self._u0)
+        self._now = mean
+        self._last: tuple[Array, Array, Array] | None = None
+        self.solution: Solution | None = None
+        self.records: list[Record] = []
+
+    @property
+    def record(self) -> Record:
+        """Of the last step."""
+        if not self.records:
+            raise InputError("there was no step yet; call step(y, u)")
+        return self.records[-1]
+
+    @property
+    def success(self) -> bool:
+        """Whether the last window was solved."""
+        return self.record.success
+
+    @property
+    def estimate(self) -> Array:
+        """The state now, a column."""
+        return self._now[: self.model.size("state")].copy()
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The free parameters by name, as estimated: numbers, or columns."""
+        found: dict[str, Any] = {}
+        at = self.model.size("state")
+        for name, unknown in self._free.items():
+            size = unknown.std.size
+            values = self._now[at : at + size].copy()
+            found[name] = float(values[0]) if size == 1 else values
+            at += size
+        return found
+
+    @property
+    def covariance(self) -> Array:
+        """Of the states and, below them, the free parameters now, limits left out of account.
+
+        The recursion of the Kalman filter over the window, linearized at its estimate.
+
+        Raises:
+            InputError: before the first step, and for a window without a term at arrival.
+        """
+        if not self.records:
+            raise InputError("there was no step yet; call step(y, u)")
+        if self._given is None:
+            raise InputError("a window without a term at arrival has no covariance of its own")
+        now = self._given
+        for j in range(self.N - self._memory.active, self.N):
+            place = self._memory.place(j, self.model)
+            now = self._filter.moved(place, self._filter.measured(place, now))
+        return self._filter.measured(self._memory.place(self.N, self.model), now).covariance
+
+    def step(self, y: Any, u: Any = None, time: float | None = None, **parameters: Any) -> Array:
+        """Take a measurement, and return the estimate of the state now.
+
+        Args:
+            y: measured now (with a delay: that many periods ago), a column or by name; None, or
+                NaN entries, for what was lost.
+            u: control over the period that ends now, a column or by name; None for the one before.
+                The first step has no such period: there u is what the sensors see.
+            time: now; by default one period after the step before, at first 0.
+            **parameters: of the model by name, references among them, as of
+                :meth:`OptimalControl.numbers`, whose horizon is the window.
+
+        Raises:
+            InputError: for numbers that do not fit; the estimator stays as it was.
+        """
+        began = clock.perf_counter()
+        memory = copy(self._memory)
+        seen = self.sensors.column(y)
+        control = None if u is None else np.asarray(self.model.vector("control", u, "u"))
+        expected = memory.time + self.period if memory.steps else 0.0
+        now = expected if time is None else float(time)
+        if memory.steps and abs(now - expected) > 1e-6 * self.period:
+            raise InputError(
+                f"time is {now:g}; one period after the step before is {expected:g}. Call reset() "
+                "to begin anew"
+            )
+        given = self._left() if memory.full else self._given
+        memory.advance(control, now)
+        memory.note(seen, self.delay)
+        program, multipliers = self._program(memory, given, parameters)
+        found = self.ocp.solver(**{**program.arguments, **multipliers})
+        stats = self.ocp.solver.stats()
+        self._memory, self._given = memory, given
+        self.solution = self.ocp.solution(program, found, stats)
+        if stats["success"]:
+            self._last = (self.solution.x, self.solution.lam_x, self.solution.lam_g)
+        else:
+            zero = (np.zeros(program.n), np.zeros(program.m))
+            lam = (multipliers["lam_x0"], multipliers["lam_g0"]) if multipliers else zero
+            self._last = (program.x0, *lam)
+        memory.keep(self.ocp, self._last[0], program.p)
+        self._now = self._filter.estimate(memory.place(self.N, self.model))
+        self.records.append(Record(
+            now, bool(stats["success"]), str(stats["return_status"]), int(stats["iter_count"]),
+            clock.perf_counter() - began, int(np.isfinite(memory.y).sum()),
+            dict(self.solution.costs),
+        ))  # fmt: skip
+        return self.estimate
+
+    def _left(self) -> Gaussian | None:
+        """Return the last term of the next window, which leaves the first point of this behind."""
+        first = self._memory.place(0, self.model)
+        if self.arrival == "none" or self._given is None:
+            return None
+        if self.arrival == "fixed":
+            return Gaussian(self._filter.step(first), self._prior)
+        return self._filter.moved(first, self._filter.measured(first, self._given))
+
+    def _program(
+        self, memory: Memory, given: Gaussian | None, parameters: Mapping[str, Any]
+    ) -> tuple[Program, dict[str, Any]]:
+        """The program of the window and where its solver begins: one period after the last."""
+        numbers = {**parameters, **memory.references(self.model)}
+        size = self._scale.size
+        numbers[MEAN] = np.zeros(size) if given is None else given.mean
+        weight = np.zeros((size, size)) if given is None else given.whitening(self._scale)
+        numbers[FACTOR] = weight.ravel(order="F")
+        start = memory.time - self.N * self.period
+        places = self.model.places("state")
+        if self._last is None:
+            guess = {name: self._start[where] for name, where in places.items()}
+            return self.ocp.numbers(time=start, guess=guess, **numbers), {}
+        program = self.ocp.numbers(time=start, **numbers)
+        shifted = program.shifted(*self._last)
+        program = program.with_x0(shifted["x0"])
+        # The trajectories are still those of the window before, the controls those of this one:
+        # its last point and the control after that are what this prediction begins with.
+        after = self._filter.step(memory.place(self.N, self.model))
+        columns = {}
+        for name, where in places.items():
+            columns[name] = program.variables[name].read(program.x0)
+            columns[name][:, -1] = after[where]
+        multipliers = {key: shifted[key] for key in ("lam_x0", "lam_g0")}
+        return program.with_start(columns), multipliers

@@ -1,0 +1,156 @@
+"""The optimal control problem of one window: the disturbance is its control."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from casadi_hybrid.control.estimation.given import Unknown
+from casadi_hybrid.control.loop.sensors import Sensors
+from casadi_hybrid.control.methods import MultipleShooting
+from casadi_hybrid.control.model import Model
+from casadi_hybrid.control.ocp import OptimalControl
+from casadi_hybrid.control.signals import Array
+
+DISTURBANCE = "unknown disturbance"
+ACTIVE = "interval is active"
+MEASURED = "measurement"
+WHITENING = "whitening of the measurement"
+MEAN = "mean at arrival"
+FACTOR = "whitening at arrival"
+
+
+@dataclass(frozen=True)
+class Disturbed:
+    """x⁺ = x + a (F(x, u, p, t) + G ω − x): the model's step with a disturbance, where a = 1.
+
+    An interval with a = 0 lies before the first measurement: the state stays what it is.
+
+    Attributes:
+        model: whose step F is.
+        inner: how it is made.
+        root: G, so that G ω has the covariance of the disturbance where ω has the identity.
+    """
+
+    model: Model
+    inner: Any
+    root: Array
+
+    @property
+    def graphs(self) -> Any:
+        """See :class:`RungeKutta`."""
+        return self.inner.graphs
+
+    def function(self, window: Model, integrand: ca.Function) -> ca.Function:
+        """Return the step of the window's model."""
+        model, kind = self.model, self.graphs
+        n, q, own, nu = (
+            model.size("state"), window.size("control"), model.size("parameter"),
+            model.size("control"),
+        )  # fmt: skip
+        sizes = [n, model.size("algebraic"), q, q, integrand.numel_in(3), 1, 1]
+        x, z, w, _, p, t, dt = symbols = [
+            kind.sym(name, size) for name, size in zip("xzwvpth", sizes, strict=True)
+        ]
+        held, active = p[own + nu : own + 2 * nu], p[own + 2 * nu]
+        after = plain_step(self.inner, model).call([x, z, held, held, p[:own], t, dt])[0]
+        noise = ca.mtimes(ca.DM(self.root), w) if q else ca.DM.zeros(n)
+        return ca.Function("step", symbols, [x + active * (after + noise - x), kind(0, 1)])
+
+
+def plain_step(step: Any, model: Model) -> ca.Function:
+    """Return the step of a model without an integrand."""
+    return step.function(model, ca.Function("nothing", model.arguments, [ca.SX(0, 1)]))
+
+
+def window_model(model: Model, disturbances: int) -> Model:
+    """Return the model of a window.
+
+    Its controls are the disturbances; each control of the model is a reference with the value just
+    before a grid point, which is what a sensor there sees, and another with the value after it.
+    """
+    window = Model(model.name)
+    for kind in ("state", "algebraic"):
+        for name, s in model.signals[kind].items():
+            declare = getattr(window, kind)
+            declare(name, s.size, lower=s.lower, upper=s.upper, scale=s.scale, guess=s.guess,
+                    unit=s.unit)  # fmt: skip
+    for name, s in model.signals["parameter"].items():
+        if s.varying:
+            window.reference(name, model.values[name], s.size, unit=s.unit)
+        else:
+            window.parameter(name, model.values[name], unit=s.unit, scale=s.scale)
+    controls = model.signals["control"]
+    for name, s in controls.items():
+        window.reference(name, 0.0, s.size, unit=s.unit)
+    for name, s in controls.items():
+        window.reference(held(name), 0.0, s.size, unit=s.unit)
+    window.reference(ACTIVE, 1.0)
+    if disturbances:
+        window.control(DISTURBANCE, disturbances)
+    # The step is Disturbed's; the rates of this model are not used.
+    window.rates({name: ca.SX.zeros(s.size) for name, s in model.signals["state"].items()})
+    if model.size("algebraic"):
+        window.equations({"equations": model.moves.equations(*_arguments(model, window))})
+    return window
+
+
+def held(name: str) -> str:
+    """Return the name of the reference for the control over an interval."""
+    return f"{name} held"
+
+
+def window_problem(
+    model: Model,
+    sensors: Sensors,
+    step: Any,
+    period: float,
+    intervals: int,
+    root: Array,
+    free: dict[str, Unknown],
+    solver: dict[str, Any],
+) -> OptimalControl:
+    """Return the problem of a window; see :class:`MHE` for its cost."""
+    window = window_model(model, root.shape[1])
+    method: Any = Disturbed(model, step, root)
+    ocp = OptimalControl(
+        window,
+        duration=intervals * period,
+        intervals=intervals,
+        method=MultipleShooting(method),
+        name=f"window of {model.name}",
+        solver=solver,
+    )
+    for name, unknown in free.items():
+        ocp.free(name, lower=unknown.lower, upper=unknown.upper, scale=unknown.scale,
+                 guess=unknown.guess)  # fmt: skip
+    y = ocp.reference(MEASURED, 0.0, sensors.size)
+    weight = ocp.reference(WHITENING, 0.0, sensors.size**2)
+    error = y - sensors.function(*_arguments(model, window))
+    whitened = ca.mtimes(ca.reshape(weight, sensors.size, sensors.size), error)
+    fit = 0.5 * ca.sumsqr(whitened)
+    ocp.minimize("measurements", sum=fit, end=fit)
+    if root.shape[1]:
+        ocp.minimize("disturbance", sum=0.5 * ca.sumsqr(window.symbol(DISTURBANCE)))
+    unknown = ca.vertcat(window.stacked("state"), *(window.symbol(name) for name in free))
+    size = unknown.numel()
+    mean = ocp.parameter(MEAN, np.zeros(size))
+    factor = ca.reshape(ocp.parameter(FACTOR, np.zeros(size**2)), size, size)
+    ocp.minimize("arrival", start=0.5 * ca.sumsqr(ca.mtimes(factor, unknown - mean)))
+    return ocp
+
+
+def _arguments(model: Model, window: Model) -> list[Any]:
+    """(x, z, u, p, t) of the model in the window's symbols."""
+    controls = [window.symbol(name) for name in model.signals["control"]]
+    own = [window.symbol(name) for name in model.signals["parameter"]]
+    return [
+        window.stacked("state"),
+        window.stacked("algebraic"),
+        ca.vertcat(ca.SX(0, 1), *controls),
+        ca.vertcat(ca.SX(0, 1), *own),
+        window.time,
+    ]

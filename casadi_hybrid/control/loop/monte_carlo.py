@@ -1,0 +1,193 @@
+"""A closed loop over many seeds, and what came out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from casadi_hybrid.basics.errors import InputError, last_line
+from casadi_hybrid.basics.inputs import count
+from casadi_hybrid.basics.parallel import in_parallel
+from casadi_hybrid.control.loop.run import Run
+from casadi_hybrid.control.signals import Array, known
+
+QUANTILES = (0.05, 0.5, 0.95)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One seed; numbers are NaN where nothing can be said.
+
+    Attributes:
+        seed: of it.
+        cost: over all steps; NaN for a run that stopped early, whose sum is of fewer steps.
+        violation: the largest of all limits, in units of the quantities' scales.
+        failed: number of steps that the controller called a failure.
+        steps: number of steps made.
+        error: a sentence where the run stopped early or raised, else empty.
+    """
+
+    seed: int
+    cost: float
+    violation: float
+    failed: float
+    steps: int
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """Of one number over all trials that have it.
+
+    Attributes:
+        count: of these trials.
+        mean, std: the latter with count − 1.
+        quantiles: 5 %, median, 95 %.
+        worst: the largest, with its seed.
+        seed: of the worst; None where no trial has the number.
+    """
+
+    count: int
+    mean: float
+    std: float
+    quantiles: tuple[float, float, float]
+    worst: float
+    seed: int | None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """All trials in the order of the seeds; ``summary["cost"]`` is the statistic of a column.
+
+    Attributes:
+        trials: one a seed.
+    """
+
+    trials: tuple[Trial, ...] = field(repr=False)
+
+    def column(self, name: str) -> Array:
+        """Return ``cost``, ``violation``, ``failed`` or ``steps`` of all trials."""
+        columns = dict.fromkeys(("cost", "violation", "failed", "steps"))
+        known(name, columns, "column")
+        return np.array([getattr(trial, name) for trial in self.trials], dtype=float)
+
+    def __getitem__(self, name: str) -> Statistic:
+        values = self.column(name)
+        there = np.flatnonzero(np.isfinite(values))
+        if not there.size:
+            nothing = float("nan")
+            return Statistic(0, nothing, nothing, (nothing,) * 3, nothing, None)
+        kept = values[there]
+        worst = int(there[np.argmax(kept)])
+        low, middle, high = (float(q) for q in np.quantile(kept, QUANTILES))
+        std = float(kept.std(ddof=1)) if kept.size > 1 else 0.0
+        return Statistic(kept.size, float(kept.mean()), std, (low, middle, high),
+                         float(values[worst]), self.trials[worst].seed)  # fmt: skip
+
+    @property
+    def errors(self) -> dict[int, str]:
+        """By seed, why a run stopped early or raised."""
+        return {trial.seed: trial.error for trial in self.trials if trial.error}
+
+    def table(self) -> str:
+        """Return the statistics as a table in plain text, then the seeds that came to no end."""
+        heads = ("", "runs", "mean", "std", "5 %", "median", "95 %", "worst", "seed")
+        rows: list[tuple[str, ...]] = [heads]
+        for name, label in (
+            ("cost", "cost"), ("violation", "violation / scale"), ("failed", "failed steps")
+        ):  # fmt: skip
+            s = self[name]
+            numbers = (s.mean, s.std, *s.quantiles, s.worst)
+            seed = "" if s.seed is None else str(s.seed)
+            rows.append((label, str(s.count), *(f"{value:.4g}" for value in numbers), seed))
+        widths = [max(len(row[j]) for row in rows) for j in range(len(heads))]
+        lines = [
+            "  ".join([row[0].ljust(widths[0]),
+                       *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))])
+            for row in rows
+        ]  # fmt: skip
+        lines += [f"seed {seed}: {error}" for seed, error in self.errors.items()]
+        return "\n".join(line.rstrip() for line in lines)
+
+    def plot(self, *, title: str = "") -> Any:
+        """Draw the share of runs at or below each cost and each violation.
+
+        Returns:
+            A matplotlib figure.
+        """
+        # matplotlib only when drawing
+        from casadi_hybrid.control.loop.drawing import draw_shares  # noqa: PLC0415
+
+        columns = {
+            "cost": self.column("cost"), "largest violation / scale": self.column("violation")
+        }  # fmt: skip
+        ended = f"{len(self.errors)} of {len(self.trials)} runs came to no end"
+        return draw_shares(columns, title or (ended if self.errors else ""))
+
+
+def monte_carlo(
+    run_one: Callable[[int], Run],
+    seeds: int | Sequence[int],
+    *,
+    workers: int = 1,
+    progress: bool = True,
+) -> Summary:
+    """Run a closed loop for many seeds and summarise.
+
+    A run that raises is a row with its message; it ends nothing. The numbers do not depend on the
+    number of workers, as :func:`simulate` resets controller and estimator.
+
+    Args:
+        run_one: seed → :class:`Run`; with more than one worker a function at module level, in a
+            file that does its work under ``if __name__ == "__main__":``.
+        seeds: the seeds, or how many, from 0.
+        workers: processes; one runs in this process.
+        progress: whether a line on stderr tells how far it is.
+
+    Raises:
+        InputError: for arguments that do not fit, by name.
+
+    Example:
+        >>> from casadi_hybrid.control import simulate
+        >>> def run_one(seed):
+        ...     return simulate(lambda x, u: 0.9 * x + u, lambda time, x: -0.5 * x, steps=20,
+        ...                     x0=[1.0], period=1.0, noise=0.1, seed=seed,
+        ...                     cost=lambda x, u, time: float(x @ x))
+        >>> summary = monte_carlo(run_one, 5, progress=False)
+        >>> summary["cost"].count, summary["failed"].worst
+        (5, 0.0)
+    """
+    if not callable(run_one):
+        raise InputError(f"run_one must be a function of the seed, got {type(run_one).__name__}")
+    chosen = list(range(seeds)) if isinstance(seeds, int) else [int(seed) for seed in seeds]
+    if not chosen or len(set(chosen)) < len(chosen):
+        raise InputError("seeds must be different numbers, at least one")
+    workers = count(workers, "workers", at_least=1)
+    label = "Monte Carlo" if progress else ""
+    found = dict(_all(run_one, chosen, workers, label))
+    return Summary(tuple(found[seed] for seed in chosen))
+
+
+def _all(
+    run_one: Callable[[int], Run], seeds: list[int], workers: int, label: str
+) -> Iterator[tuple[int, Trial]]:
+    return in_parallel(partial(_trial, run_one), seeds, workers=workers, label=label)
+
+
+def _trial(run_one: Callable[[int], Run], seed: int) -> Trial:
+    """One row; the run itself stays in its process."""
+    nothing = float("nan")
+    try:
+        run = run_one(seed)
+    except Exception as error:  # noqa: BLE001, whatever it is belongs into the row
+        text = last_line(error) if str(error).strip() else ""
+        said = f"{type(error).__name__}: {text}" if text else type(error).__name__
+        return Trial(seed, nothing, nothing, nothing, 0, said)
+    if not isinstance(run, Run):
+        raise InputError(f"run_one must return a Run, got {type(run).__name__}")
+    cost = nothing if run.stopped else run.cost
+    return Trial(seed, cost, run.violation, run.failed, run.control_times.size, run.stopped)

@@ -1,0 +1,148 @@
+"""A plant: a model that moves by one sampling period, and its sensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.inputs import positive
+from casadi_hybrid.control.loop.sensors import Sensors
+from casadi_hybrid.control.model import Model
+from casadi_hybrid.control.signals import Array, column, known
+from casadi_hybrid.control.steps import DiscreteMap, Integrator, RungeKutta
+
+
+class Plant:
+    """What the controller acts on: a model from one sample to the next, the control held between.
+
+    It has its own parameters, so that the controller's model can be wrong.
+
+    Args:
+        model: of it.
+        period: between samples; of a discrete model the time that one step stands for.
+        step: :class:`Integrator` or :class:`RungeKutta`; by default CVODES, IDAS where the model
+            has algebraic states, and a discrete model's own step.
+        parameters: values by name that differ from the model's: numbers, or functions of time,
+            whose value at the beginning of a period holds over it.
+        outputs: names of what is measured; all states by default.
+
+    Raises:
+        InputError: for arguments that do not fit, by name.
+
+    Example:
+        >>> model = Model("cooling")
+        >>> T = model.state("temperature", unit="K")
+        >>> k = model.parameter("loss", 0.1)
+        >>> model.rates(temperature=-k * T)
+        >>> plant = Plant(model, 1.0, parameters={"loss": 0.2})
+        >>> print(f"{plant.step([100.0], [])[0]:.6f}")
+        81.873075
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        period: float,
+        *,
+        step: RungeKutta | Integrator | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        outputs: Sequence[str] | None = None,
+    ) -> None:
+        if not isinstance(model, Model):
+            raise InputError(f"model must be a Model, got {type(model).__name__}")
+        self.model = model
+        self.period = positive(period, "period")
+        self.sensors = Sensors(model, outputs)
+        self.parameters = dict(model.values)
+        for name, value in dict(parameters or {}).items():
+            signal = known(name, model.signals["parameter"], "parameter")
+            if not callable(value):
+                column(value, signal.size, f"parameters[{name!r}]")
+            self.parameters[name] = value
+        method: Any = step
+        if model.discrete:
+            method = DiscreteMap()
+        elif step is None:
+            method = Integrator("idas" if model.size("algebraic") else "cvodes")
+        nothing = ca.Function("nothing", model.arguments, [ca.SX(0, 1)])
+        self._step = method.function(model, nothing)
+        self._algebraic = _algebraic(model) if model.size("algebraic") else None
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget where the algebraic states were last."""
+        self._z = first_guess(self.model, "algebraic")
+
+    def step(self, x: Any, u: Any, time: float = 0.0) -> Array:
+        """Return the state one period after ``time``.
+
+        Args:
+            x: state at ``time``, a column or by name.
+            u: control over the period, a column or by name.
+            time: at the beginning.
+        """
+        x, u, p = self._arguments(x, u, time)
+        z = self._solved(x, u, p, time)
+        return _column(self._step(x, z, u, u, p, time, self.period)[0])
+
+    def measure(self, x: Any, u: Any, time: float = 0.0) -> Array:
+        """Return what the sensors show without noise, the names of ``outputs`` in one column."""
+        return self.evaluate(self.sensors.function, x, u, time)
+
+    def outputs(self, x: Any, u: Any, time: float = 0.0) -> Array:
+        """Return all outputs of the model in one column."""
+        return self.evaluate(self.model.moves.outputs, x, u, time)
+
+    def start(self) -> Array:
+        """Return the control before any was computed: the guesses of the model."""
+        return first_guess(self.model, "control")
+
+    def evaluate(self, function: ca.Function, x: Any, u: Any, time: float = 0.0) -> Array:
+        """Return a function (x, z, u, p, t) with the plant's algebraic states and parameters."""
+        x, u, p = self._arguments(x, u, time)
+        return _column(function(x, self._solved(x, u, p, time), u, p, time))
+
+    def _arguments(self, x: Any, u: Any, time: float) -> tuple[Array, Array, Array]:
+        x = self.model.vector("state", x, "x")
+        u = self.model.vector("control", u, "u")
+        parts = [np.zeros(0)]
+        for name, signal in self.model.signals["parameter"].items():
+            value = self.parameters[name]
+            value = value(time) if callable(value) else value
+            parts.append(column(value, signal.size, f"parameter {name!r} of the plant"))
+        return x, u, np.concatenate(parts)
+
+    def _solved(self, x: Array, u: Array, p: Array, time: float) -> Array:
+        if self._algebraic is not None:
+            self._z = _column(self._algebraic(self._z, x, u, p, time))
+        return self._z
+
+
+def first_guess(model: Model, kind: str) -> Array:
+    """Return the guesses of all of a kind at the beginning of a horizon, one below the other."""
+    parts = [np.zeros(0)]
+    for name, signal in model.signals[kind].items():
+        value = np.asarray(signal.guess(0.0) if callable(signal.guess) else signal.guess)
+        if value.ndim == 2:
+            value = value[:, 0]
+        elif value.size not in (1, signal.size):
+            value = value[:1]
+        parts.append(column(value, signal.size, f"guess of {name!r}"))
+    return np.concatenate(parts)
+
+
+def _algebraic(model: Model) -> ca.Function:
+    """(z near, x, u, p, t) → z with 0 = equations(x, z, u, p, t)."""
+    x, z, u, p, t = model.arguments
+    equations = ca.Function("equations", [z, x, u, p, t], [model.moves.equations(x, z, u, p, t)])
+    return ca.rootfinder("algebraic", "newton", equations, {"abstol": 1e-12})
+
+
+def _column(value: Any) -> Array:
+    if isinstance(value, ca.DM):
+        value = value.full()
+    return np.array(value, dtype=float).ravel()

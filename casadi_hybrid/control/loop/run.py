@@ -1,0 +1,161 @@
+"""What happened in a closed loop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.control.loop.keeping import to_frame, unpacked, written
+from casadi_hybrid.control.loop.table import Table
+from casadi_hybrid.control.signals import Array
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Between what a quantity should stay, with its typical size and unit.
+
+    Attributes:
+        lower, upper, scale: one an entry.
+        unit: for axes.
+    """
+
+    lower: Array
+    upper: Array
+    scale: Array
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Run:
+    """The record of a closed loop of K steps; K is smaller than asked where :attr:`stopped` is.
+
+    ``run["level"]`` is the true trajectory of a state or output at :attr:`times`, or of a control
+    at the first K of them.
+
+    Attributes:
+        states: true states at the K + 1 times.
+        outputs: all outputs of the plant's model there, without noise.
+        controls: what was applied from each of the first K times to the next.
+        commanded: what the controller said at these times; NaN where it was not asked.
+        measured: what arrived at these times; NaN where nothing did.
+        estimates: states that the estimator said; without an estimator no rows.
+        costs: by name, one number a step.
+        violations: how far each limited quantity was outside its limits at each time; of controls
+            NaN at the last.
+        limits: by name.
+        status: what the controller said of each step; a plain function says "computed".
+        success: whether its solver found what to act on: ``success`` of what it returned; without
+            that, a status that is none of "last plan", "fallback" and "default".
+        seconds: that controller and estimator took, by step.
+        steps: what the controller returned; empty in a run that was loaded.
+        stopped: a sentence where the run ended early.
+    """
+
+    states: Table
+    outputs: Table
+    controls: Table
+    commanded: Table
+    measured: Table
+    estimates: Table
+    costs: Mapping[str, Array]
+    violations: Table
+    limits: Mapping[str, Limit] = field(repr=False)
+    status: tuple[str, ...] = field(repr=False)
+    success: Array = field(repr=False)
+    seconds: Array = field(repr=False)
+    steps: tuple[Any, ...] = field(repr=False, default=())
+    stopped: str = ""
+
+    def __getitem__(self, name: str) -> Array:
+        """Return a true trajectory by name."""
+        for table in (self.states, self.controls, self.outputs):
+            if name in table:
+                return table[name]
+        return Table({**self.states.places, **self.controls.places, **self.outputs.places},
+                     self.states.values, self.times)[name]  # fmt: skip
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.states or name in self.controls or name in self.outputs
+
+    @property
+    def times(self) -> Array:
+        """The K + 1 times."""
+        return self.states.times
+
+    @property
+    def control_times(self) -> Array:
+        """The beginnings of the K steps."""
+        return self.controls.times
+
+    @property
+    def cost(self) -> float:
+        """The sum of all costs over all steps."""
+        return float(sum(values.sum() for values in self.costs.values()))
+
+    @property
+    def violation(self) -> float:
+        """The largest violation of a limit, in units of the quantity's scale."""
+        parts = [self.violations.rows(name) / self.limits[name].scale[:, None]
+                 for name in self.violations]  # fmt: skip
+        return float(max((np.nanmax(part) for part in parts), default=0.0))
+
+    @property
+    def failed(self) -> int:
+        """Number of steps without :attr:`success`."""
+        return int(np.count_nonzero(np.logical_not(self.success)))
+
+    def plot(self, names: Sequence[str] | None = None, *, title: str = "") -> Any:
+        """Draw trajectories with what was measured and estimated, and their limits.
+
+        Args:
+            names: what to draw, a panel each; all states and controls by default.
+            title: over the panels.
+
+        Returns:
+            A matplotlib figure.
+        """
+        # matplotlib only when drawing
+        from casadi_hybrid.control.loop.drawing import draw_run  # noqa: PLC0415
+
+        return draw_run(self, names, title)
+
+    def to_pandas(self) -> Any:
+        """Return a table with a row a time; the last row has no control.
+
+        Raises:
+            InputError: where pandas is not installed.
+        """
+        return to_frame(self)
+
+    def save(self, path: str | Path) -> Path:
+        """Write a file of NumPy's format ``.npz`` without :attr:`steps`; return its path."""
+        return written(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Run:
+        """Return the run that :meth:`save` wrote.
+
+        Raises:
+            InputError: where the file is no such file.
+        """
+        parts = unpacked(path)
+        try:
+            limits = {name: Limit(**limit) for name, limit in parts.pop("limits").items()}
+            return cls(**parts, limits=limits)
+        except (KeyError, TypeError) as error:
+            raise InputError(f"{path} holds no run: {error}") from None
+
+    def estimation_error(self) -> Array:
+        """Return the estimate minus the true state, by state and step.
+
+        Raises:
+            InputError: for a run without an estimator.
+        """
+        if tuple(self.estimates) != tuple(self.states):
+            raise InputError("the run has no estimates of the states; simulate with an estimator")
+        return np.asarray(self.estimates.values - self.states.values[:, : self.controls.shape[1]])

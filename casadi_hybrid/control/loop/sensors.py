@@ -1,0 +1,87 @@
+"""What is measured of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.control.loop.table import Places
+from casadi_hybrid.control.model import Model
+from casadi_hybrid.control.signals import Array, column
+
+
+class Sensors:
+    """The measured quantities of a model, one below the other.
+
+    Args:
+        model: of them.
+        outputs: names of states, algebraic states or outputs; all states by default.
+
+    Attributes:
+        names: of what is measured.
+        places: rows of each.
+        function: (x, z, u, p, t) → the column.
+    """
+
+    def __init__(self, model: Model, outputs: Sequence[str] | None = None) -> None:
+        if isinstance(outputs, str):
+            raise InputError(f"outputs must be a list of names, got the text {outputs!r}")
+        self.model = model
+        self.names = tuple(model.signals["state"] if outputs is None else outputs)
+        if not self.names:
+            raise InputError("outputs is empty; name at least one quantity that is measured")
+        expressions = []
+        places: dict[str, slice] = {}
+        at = 0
+        for name in self.names:
+            value = ca.vec(ca.SX(model.symbol(name)))
+            if name in places:
+                raise InputError(f"outputs names {name!r} twice")
+            places[name] = slice(at, at + value.numel())
+            at += value.numel()
+            expressions.append(value)
+        self.places: Places = places
+        self.size = at
+        self.function = ca.Function("sensors", model.arguments, [ca.vertcat(*expressions)])
+
+    @property
+    def all_states(self) -> bool:
+        """Whether they are the states in the model's order."""
+        return self.names == tuple(self.model.signals["state"])
+
+    def column(self, y: Any, what: str = "y") -> Array:
+        """Return a measurement as a column; NaN for what was lost.
+
+        Args:
+            y: a column, a dictionary by name (what it lacks was lost), or None.
+            what: the argument, for messages.
+        """
+        values = np.full(self.size, np.nan)
+        if y is None:
+            return values
+        if isinstance(y, dict):
+            strange = [name for name in y if name not in self.places]
+            if strange:
+                raise InputError(f"{what} has {strange[0]!r}; measured are {', '.join(self.names)}")
+            for name, value in y.items():
+                where = self.places[name]
+                if value is not None:
+                    values[where] = _numbers(value, where.stop - where.start, f"{what}[{name!r}]")
+            return values
+        return _numbers(y, self.size, what)
+
+
+def _numbers(value: Any, size: int, what: str) -> Array:
+    """One column in which NaN is allowed."""
+    try:
+        numbers = np.asarray(value, dtype=float).ravel()
+    except (TypeError, ValueError):
+        raise InputError(f"{what} must be numbers, got {value!r}") from None
+    if numbers.size != size or np.isinf(numbers).any():
+        raise InputError(f"{what} must have {size} finite entries, or NaN for what was lost")
+    lost = np.isnan(numbers)
+    return np.where(lost, np.nan, column(np.where(lost, 0.0, numbers), size, what))

@@ -1,0 +1,205 @@
+"""A closed loop, step by step."""
+
+from __future__ import annotations
+
+import time as clock
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.inputs import count
+from casadi_hybrid.basics.parallel import Progress
+from casadi_hybrid.control.loop.channel import Channel
+from casadi_hybrid.control.loop.noise import covariance, draw, factor
+from casadi_hybrid.control.loop.record import Recorder
+from casadi_hybrid.control.loop.run import Run
+from casadi_hybrid.control.loop.wiring import Wiring, costs_of, limits_of, wire
+from casadi_hybrid.control.signals import Array, column
+
+
+def simulate(
+    plant: Any,
+    controller: Any,
+    estimator: Any = None,
+    *,
+    steps: int,
+    x0: Any,
+    time: float = 0.0,
+    period: float | None = None,
+    noise: Any = None,
+    process_noise: Any = None,
+    delay: int = 0,
+    measurement_delay: int = 0,
+    dropout: float = 0.0,
+    push: Mapping[int, Any] | Callable[[int, float, Array], Any] | None = None,
+    parameters: Mapping[str, Any] | Callable[[float], Mapping[str, Any]] | None = None,
+    u0: Any = None,
+    seed: int = 0,
+    cost: Any = None,
+    limits: Mapping[str, Any] | None = None,
+    progress: bool = False,
+) -> Run:
+    """Simulate a plant under feedback and return the record.
+
+    At step k, at the time t_k = time + k·period:
+
+    1. the state is pushed, then measured under the control that held until now; noise is added,
+       the measurement may be lost, and what arrives is that of ``measurement_delay`` steps ago;
+    2. the estimator gets what arrived (None where nothing did) and the control that was applied
+       over the period before (None at k = 0), and returns the state. Without an estimator the
+       controller gets the last measurement that arrived; until the first arrives it is not asked;
+    3. the controller computes a control, which is applied ``delay`` steps later, for one period;
+    4. the plant moves: x_{k+1} = step(x_k, u_k) + process noise, the control held over the period.
+
+    Controller, estimator and plant are reset first where they have ``reset()``, so that a run
+    depends on its arguments alone. Noise, process noise and losses have their own random numbers:
+    another dropout leaves the noise as it was.
+
+    Args:
+        plant: a :class:`Plant`, or a function (x, u) → next x, whose state is called ``x`` and its
+            control ``u``.
+        controller: has ``step(x, time=, **parameters)`` that returns a control or something with
+            ``.control``; or is a function (time, x, **parameters) → control. A control is a column
+            or a dictionary by name.
+        estimator: has ``step(y, u, time=) → x``.
+        steps: number K of them.
+        x0: the state at the start, a column or by name.
+        time: at the start.
+        period: of a plant that is a function.
+        noise: of what is measured: a standard deviation, one an entry, by name, or a covariance.
+        process_noise: the same of the states, added in each step.
+        delay: whole periods from a computation to its effect.
+        measurement_delay: whole periods from a measurement to its arrival.
+        dropout: probability that a measurement is lost.
+        push: what is added to the state at a step, by the number of the step, as a column or by
+            name; or a function (k, time, x) → column, or None for nothing.
+        parameters: numbers by name that the controller gets, references among them, or a function
+            of time that returns them.
+        u0: the control before any was computed; by default the guesses of the model, and zeros
+            where the plant is a function.
+        seed: of the random numbers.
+        cost: of a step, an expression of the plant's model or a function (x, u, time) → number;
+            or a dictionary of them by name. The costs are sums over the steps.
+        limits: (lower, upper) by name, for :attr:`Run.violations`, in place of those that the
+            model has for states and controls; outputs too.
+        progress: whether a line on stderr tells how far it is.
+
+    Raises:
+        InputError: for arguments that do not fit, by name, before the first step; for a control of
+            the wrong size or with a NaN, at its step. What plant, controller or estimator raise
+            is passed on.
+
+    Example:
+        >>> run = simulate(lambda x, u: 0.5 * x + u, lambda time, x: -0.4 * x,
+        ...                steps=4, x0=[1.0], period=1.0)
+        >>> print(run["x"].round(3))
+        [1.    0.1   0.01  0.001 0.   ]
+    """
+    steps = count(steps, "steps", at_least=1)
+    wiring = wire(plant, period, x0, u0)
+    ask = _asker(controller)
+    if estimator is not None and not hasattr(estimator, "step"):
+        raise InputError(f"estimator must have step(y, u, time=), got {type(estimator).__name__}")
+    of_noise, of_process, of_losses = np.random.SeedSequence(count(seed, "seed")).spawn(3)
+    channel = Channel(wiring.measured, noise, dropout, measurement_delay, [of_noise, of_losses])
+    root = factor(covariance(process_noise, wiring.states, "process_noise"))
+    rng = np.random.default_rng(of_process)
+    pushed = _pusher(push, plant, wiring, steps)
+    given = parameters if callable(parameters) else lambda time: parameters or {}
+    record = Recorder(wiring, limits_of(plant, limits), costs_of(plant, cost))
+    waiting: deque[Array | None] = deque([None] * count(delay, "delay"))
+    for part in (plant, controller, estimator):
+        if hasattr(part, "reset"):
+            part.reset()
+    line = Progress(steps, "closed loop" if progress else "")
+    x, before, applied, heard = wiring.x0, wiring.u0, None, None
+    for k in range(steps):
+        t = time + k * wiring.period
+        x = pushed(k, t, x)
+        arrived = channel.send(wiring.measure(x, _or_empty(before), t))
+        began = clock.perf_counter()
+        if estimator is None:
+            heard = heard if arrived is None else arrived
+        else:
+            heard = np.array(estimator.step(arrived, applied, time=t), dtype=float).ravel()
+        answer, command = None, None
+        if heard is not None:
+            answer = ask(heard, t, given(t))
+            command = wiring.control(_control(answer), f"the control of step {k}")
+        seconds = clock.perf_counter() - began
+        waiting.append(command)
+        applied = _applied(waiting.popleft(), before, command)
+        record.step(t, x, before, applied, command, arrived,
+                    heard if estimator is not None else None, answer, seconds)  # fmt: skip
+        after = wiring.move(x, applied, t) + draw(rng, root)
+        before = applied
+        line.advance()
+        if not np.isfinite(after).all():
+            record.stopped = f"the state was no longer finite after step {k}, at time {t:g}"
+            break
+        x = after
+    return record.run(x, time)
+
+
+def _asker(controller: Any) -> Callable[[Array, float, Mapping[str, Any]], Any]:
+    """One call (x, time, parameters) for both kinds of controllers."""
+    if hasattr(controller, "step"):
+        return lambda x, t, given: controller.step(x, time=t, **given)
+    if callable(controller):
+        return lambda x, t, given: controller(t, x, **given)
+    raise InputError(
+        "controller must have step(x, time=) or be a function (time, x) → control, got "
+        f"{type(controller).__name__}"
+    )
+
+
+def _control(answer: Any) -> Any:
+    return getattr(answer, "control", answer)
+
+
+def _or_empty(control: Array | None) -> Array:
+    return np.zeros(0) if control is None else control
+
+
+def _applied(due: Array | None, before: Array | None, command: Array | None) -> Array:
+    """The control of this period: what is due, else what was applied before, else zeros."""
+    if due is not None:
+        return due
+    if before is not None:
+        return before
+    if command is not None:
+        return np.zeros(command.size)
+    raise InputError("u0 is needed: nothing was measured yet and the plant is a plain function")
+
+
+def _pusher(
+    push: Any, plant: Any, wiring: Wiring, steps: int
+) -> Callable[[int, float, Array], Array]:
+    """The function (k, time, x) → x pushed."""
+    size = wiring.x0.size
+
+    def numbers(value: Any, what: str) -> Array:
+        if isinstance(value, Mapping):
+            if set(wiring.states) == {"x"} and not hasattr(plant, "model"):
+                raise InputError(f"{what} must be a column; the plant is a plain function")
+            return np.asarray(plant.model.vector("state", value, what, np.zeros(size)))
+        return column(value, size, what)
+
+    if push is None:
+        return lambda k, t, x: x
+    if callable(push):
+
+        def called(k: int, t: float, x: Array) -> Array:
+            value = push(k, t, x)
+            return x if value is None else x + numbers(value, f"push at step {k}")
+
+        return called
+    table = {}
+    for k, value in dict(push).items():
+        if not isinstance(k, int | np.integer) or not 0 <= k < steps:
+            raise InputError(f"push has the step {k!r}; steps count from 0 to {steps - 1}")
+        table[int(k)] = numbers(value, f"push[{k}]")
+    return lambda k, t, x: x + table[k] if k in table else x

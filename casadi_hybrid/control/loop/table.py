@@ -1,0 +1,68 @@
+"""Trajectories by name: the rows of a matrix with a column for each time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from casadi_hybrid.control.signals import Array, known
+
+Places = Mapping[str, slice]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A matrix whose rows have names and whose columns have times.
+
+    ``table["speed"]`` is a trajectory, a vector where the name has one entry and else a matrix;
+    ``table[0]``, ``table[:, -1]`` and ``np.asarray(table)`` read the matrix itself.
+
+    Attributes:
+        places: the rows of each name.
+        values: the matrix.
+        times: of its columns.
+    """
+
+    places: Places
+    values: Array = field(repr=False)
+    times: Array = field(repr=False)
+
+    def __getitem__(self, key: Any) -> Array:
+        if isinstance(key, str):
+            rows = self.rows(key)
+            return rows[0] if rows.shape[0] == 1 else rows
+        return np.asarray(self.values[key])
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.places
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.places)
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.array(self.values, dtype=dtype, copy=True if copy is None else copy)
+
+    def rows(self, name: str) -> Array:
+        """Return the trajectory of a name as a matrix, also where it has one entry."""
+        where = known(name, self.places, "trajectory")
+        return np.asarray(self.values[where])
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Of the matrix."""
+        return int(self.values.shape[0]), int(self.values.shape[1])
+
+    @property
+    def labels(self) -> list[str]:
+        """A name for every row, such as ``level[2]``."""
+        labels = []
+        for name, where in self.places.items():
+            size = where.stop - where.start
+            labels += [f"{name}[{i}]" for i in range(size)] if size > 1 else [name]
+        return labels

@@ -1,0 +1,75 @@
+"""What a step is given: shapes are checked, and numbers that are none are found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.control.ocp import OptimalControl
+from casadi_hybrid.control.predictive.softening import said
+from casadi_hybrid.control.signals import Array
+
+
+def moment(time: Any) -> float:
+    """Return the time of a step as a number.
+
+    Raises:
+        InputError: where it is none, or not finite.
+    """
+    try:
+        given = float(time)
+    except (TypeError, ValueError):
+        raise InputError(f"time must be a number, got {time!r}") from None
+    if not np.isfinite(given):
+        raise InputError(f"time must be a finite number, got {time!r}")
+    return given
+
+
+def measured(
+    ocp: OptimalControl, x: Any, parameters: Mapping[str, Any]
+) -> tuple[Array, dict[str, Any], str]:
+    """Return the state as a column, the parameters, and what is not finite in them, in words.
+
+    Zeros stand where numbers are not finite, so that the shapes can be checked all the same.
+
+    Raises:
+        InputError: for a state of another shape or with other names.
+    """
+    flaws: list[str] = []
+    if isinstance(x, Mapping):
+        x = {name: _clean(value, f"the measured {name}", flaws) for name, value in x.items()}
+    else:
+        x = _clean(x, "the measured state", flaws)
+    state: Array = ocp.model.vector("state", x, "x")
+    given = {
+        name: _clean(value, f"the parameter {name}", flaws) for name, value in parameters.items()
+    }
+    return state, given, "; ".join(flaws)
+
+
+def outside(ocp: OptimalControl, state: Array, tolerance: float) -> str:
+    """Return which states are outside their hard limits by more than the tolerance, in words."""
+    amounts = {}
+    for name, where in ocp.model.places("state").items():
+        signal, values = ocp.model.signals["state"][name], state[where]
+        over = np.maximum(signal.lower - values, values - signal.upper)
+        if name not in ocp.softened and (over > tolerance * signal.scale).any():
+            amounts[name] = float(over.max())
+    return said(amounts, ocp)
+
+
+def _clean(value: Any, what: str, flaws: list[str]) -> Any:
+    if callable(value):
+        return value
+    try:
+        numbers = np.array(value, dtype=float)
+    except (TypeError, ValueError):
+        return value  # whoever reads it says what is wrong with it
+    wrong = ~np.isfinite(numbers)
+    if wrong.any():
+        flaws.append(f"{what} has {numbers[wrong].ravel()[0]:g}")
+        numbers[wrong] = 0.0
+    return numbers

@@ -1,0 +1,236 @@
+"""The fastest flying lap of a race car with sliding tyres on a closed circuit.
+
+The way s along the centre line (curvature κ_c) is the independent variable. The car is a single
+track with mass m, inertia J and axles at l_f, l_r: offset n and heading χ to the centre line,
+speeds v_x, v_y, yaw rate r, steering angle δ. Its inputs are the rate of δ and the force of engine
+and brakes F (engine on the rear axle, brakes on both by a fixed share).
+
+    s' = (v_x cos χ − v_y sin χ)/(1 − n κ_c),  n' = v_x sin χ + v_y cos χ,  χ' = r − κ_c s'
+    m (v_x' − v_y r) = F − F_f sin δ − c v_x²,  m (v_y' + v_x r) = F_r + F_f cos δ
+    J r' = l_f F_f cos δ − l_r F_r,  F_i = μ N_i sin(C arctan(B α_i)) √(1 − (X_i/(μ N_i))²)
+    α_f = δ − arctan((v_y + l_f r)/v_x),  α_r = −arctan((v_y − l_r r)/v_x)
+
+all divided by s', so that dt = ds/s'. X_i is the share of F on an axle, N_i its constant load. The
+limits are the track's width, the power of the engine, X_i ≤ 0.95 μ N_i and slips |α_i| ≤ 9°. Every
+state but the time ends as it began: the lap is a flying one, and where it begins makes no
+difference.
+
+Radau collocation of degree 2. The start is naive: 15 m/s along the centre line.
+
+Tyres: H. B. Pacejka, "Tyre and Vehicle Dynamics", Elsevier 2006 (the magic formula, here in its
+simplest form). The circuit and the numbers of the car are made up.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from drawing import CIRCLES, LIMIT
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+from reporting import Check, parser
+from solving import finish_answers, no_worse_than, solve_with_all
+
+from casadi_hybrid.control import Collocation, Model, OptimalControl, Solution
+from casadi_hybrid.plotting import PALETTE, figure, legend
+
+NAME = "race_car"
+SUMMARY = "the fastest flying lap of a race car with sliding tyres on a closed circuit"
+
+
+TERMS = np.array(
+    [
+        [150.0, 0.0, 0.0, 75.0],
+        [-21.0, 1.0, 7.0, -13.0],
+        [13.0, 12.0, -7.0, 6.0],
+        [-7.0, 8.0, -5.0, 8.0],
+    ]
+)
+"""Fourier terms of the centre line: a row for each order, cos and sin of x, cos and sin of y."""
+
+
+@dataclass(frozen=True)
+class Circuit:
+    """A closed centre line by its Fourier terms (metres), with the track's half width."""
+
+    half_width: float = 4.0
+
+    @cached_property
+    def line(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Arc length, points (2 rows) and curvature at 4001 points, the last being the first."""
+        a = np.linspace(0.0, 2.0 * np.pi, 4001)
+        k = np.arange(1, 5)[:, None]
+        p, q, u, v = TERMS.T[:, :, None]
+        cos, sin = np.cos(k * a), np.sin(k * a)
+        x, y = (p * cos + q * sin).sum(axis=0), (u * cos + v * sin).sum(axis=0)
+        dx, dy = (k * (q * cos - p * sin)).sum(axis=0), (k * (v * cos - u * sin)).sum(axis=0)
+        ddx = (-(k**2) * (p * cos + q * sin)).sum(axis=0)
+        ddy = (-(k**2) * (u * cos + v * sin)).sum(axis=0)
+        pace = np.hypot(dx, dy)
+        way = np.append(0.0, np.cumsum((pace[1:] + pace[:-1]) / 2 * np.diff(a)))
+        return way, np.array([x, y]), (dx * ddy - dy * ddx) / pace**3
+
+    @property
+    def length(self) -> float:
+        """Of the centre line."""
+        return float(self.line[0][-1])
+
+    def bend(self, s: float) -> float:
+        """Return the curvature at s."""
+        return float(np.interp(s, self.line[0], self.line[2]))
+
+    def points(self, s: np.ndarray, offset: np.ndarray) -> np.ndarray:
+        """Return the points (2 rows) beside the centre line, positive to the left."""
+        way, line, _ = self.line
+        at = np.array([np.interp(s, way, row) for row in line])
+        slope = np.gradient(line, way, axis=1)
+        along = np.array([np.interp(s, way, row) for row in slope])
+        return at + offset * np.array([-along[1], along[0]]) / np.hypot(*along)
+
+
+MASS, INERTIA, FRONT, REAR, DRAG = 800.0, 900.0, 1.5, 1.3, 0.9
+GRIP, SHAPE, STIFFNESS, POWER, BRAKES, GRAVITY = 1.3, 1.5, 9.0, 1.6e5, 0.6, 9.81
+"""kg, kg m², m, m, kg/m; μ, C, B of the tyres, power in W, share of the brakes in front, m/s²."""
+LOADS = MASS * GRAVITY / (FRONT + REAR) * np.array([REAR, FRONT])
+"""Of the axles, in N."""
+USED, SLIP = 0.95, np.radians(9)
+"""Share of the grip that engine and brakes may use; largest slip, as the car is not to drift."""
+
+
+def car(circuit: Circuit) -> Model:
+    """Return the car along the circuit."""
+    model = Model(NAME)
+    n = model.state("offset", lower=-circuit.half_width, upper=circuit.half_width, unit="m")
+    chi = model.state("heading", lower=-1.0, upper=1.0, scale=0.3, unit="rad")
+    vx = model.state("speed", lower=5.0, scale=10.0, guess=15.0, unit="m/s")
+    vy = model.state("sideways", lower=-8.0, upper=8.0, unit="m/s")
+    r = model.state("yaw", lower=-3.0, upper=3.0, unit="rad/s")
+    delta = model.state("steering", lower=-0.5, upper=0.5, scale=0.1, unit="rad")
+    model.state("time of lap", scale=10.0, unit="s", guess=lambda f: f * circuit.length / 15.0)
+    rate = model.control("steering rate", lower=-1.5, upper=1.5, unit="rad/s")
+    drive = model.control("engine", lower=0.0, upper=8e3, scale=5e3, unit="N")
+    brake = model.control("brakes", lower=0.0, upper=1.5e4, scale=5e3, unit="N")
+    bend = model.reference("bend", circuit.bend, unit="1/m")
+
+    shares = (-BRAKES * brake, drive - (1.0 - BRAKES) * brake)
+    slips = (delta - ca.atan((vy + FRONT * r) / vx), -ca.atan((vy - REAR * r) / vx))
+    used = [share / (GRIP * load) for share, load in zip(shares, LOADS, strict=True)]
+    ff, fr = (
+        GRIP * load * ca.sin(SHAPE * ca.atan(STIFFNESS * slip)) * ca.sqrt(1.0 - part**2)
+        for load, slip, part in zip(LOADS, slips, used, strict=True)
+    )
+    pace = (vx * ca.cos(chi) - vy * ca.sin(chi)) / (1.0 - n * bend)
+    push = sum(shares) - ff * ca.sin(delta) - DRAG * vx**2
+    model.rates(
+        {
+            "offset": (vx * ca.sin(chi) + vy * ca.cos(chi)) / pace,
+            "heading": r / pace - bend,
+            "speed": (push / MASS + vy * r) / pace,
+            "sideways": ((fr + ff * ca.cos(delta)) / MASS - vx * r) / pace,
+            "yaw": (FRONT * ff * ca.cos(delta) - REAR * fr) / INERTIA / pace,
+            "steering": rate / pace,
+            "time of lap": 1.0 / pace,
+        }
+    )
+    model.output("grip in front", used[0])
+    model.output("grip at the rear", used[1])
+    model.output("slip in front", slips[0], unit="rad")
+    model.output("slip at the rear", slips[1], unit="rad")
+    return model
+
+
+def lap(circuit: Circuit, intervals: int) -> OptimalControl:
+    """Return the flying lap."""
+    model = car(circuit)
+    ocp = OptimalControl(model, duration=circuit.length, intervals=intervals,
+                         method=Collocation(2))  # fmt: skip
+    periodic = [name for name in model.signals["state"] if name != "time of lap"]
+    ocp.periodic(*periodic)
+    ocp.initial({"time of lap": 0.0})
+    t, v, drive = (model.symbol(name) for name in ("time of lap", "speed", "engine"))
+    brake, rate = model.symbol("brakes"), model.symbol("steering rate")
+    ocp.minimize("time", end=t)
+    # Where no limit is reached, hands and feet are kept still.
+    ocp.minimize("calm", integral=1e-5 * (rate**2 + (drive * brake / 1e7) ** 2))
+    for place in ("grip in front", "grip at the rear"):
+        ocp.path(place, model.symbol(place), lower=-USED, upper=USED, at="ends")
+    for place in ("slip in front", "slip at the rear"):
+        ocp.path(place, model.symbol(place), lower=-SLIP, upper=SLIP, scale=0.1, at="ends")
+    ocp.path("power", drive * v, upper=POWER, scale=POWER, at="ends")
+    return ocp
+
+
+def draw(circuit: Circuit, ours: Solution, ipopt: Solution) -> Figure:
+    """Plot the line on the circuit, coloured by speed, and speed, slip and pedals along it."""
+    fig, axes = figure(4, 1, height=2.1, gridspec_kw={"height_ratios": (3.4, 1, 1, 1)})
+    ax = axes[0, 0]
+    s = ours.times
+    for side in (-circuit.half_width, circuit.half_width):
+        ax.plot(*circuit.points(np.linspace(0, circuit.length, 801), np.full(801, side)),
+                **LIMIT | {"linestyle": "-", "label": "edge" if side > 0 else None})  # fmt: skip
+    path = circuit.points(s, ours["offset"]).T
+    pieces = LineCollection(np.stack((path[:-1], path[1:]), axis=1), linewidths=3.0)
+    pieces.set_array((ours["speed"][1:] + ours["speed"][:-1]) / 2)
+    pieces.set_cmap("cividis")
+    ax.add_collection(pieces)
+    fig.colorbar(pieces, ax=ax, label="speed (m/s)")
+    ax.plot(*circuit.points(s, ipopt["offset"])[:, ::3], **CIRCLES | {"markersize": 3},
+            label="IPOPT")  # fmt: skip
+    ax.set(aspect="equal", xlabel="$x$ (m)", ylabel="$y$ (m)")
+    axes[1, 0].plot(s, 3.6 * ours["speed"], color=PALETTE[0])
+    axes[1, 0].set_ylabel("speed (km/h)")
+    for name, color in (("slip in front", PALETTE[0]), ("slip at the rear", PALETTE[1])):
+        axes[2, 0].plot(s, np.degrees(ours[name]), color=color, label=name)
+    axes[2, 0].set_ylabel("slip (°)")
+    for name, color in (("engine", PALETTE[2]), ("brakes", PALETTE[6])):
+        axes[3, 0].stairs(ours[name] / 1e3, s, baseline=None, color=color, label=name)
+    axes[3, 0].set(xlabel="way along the centre line (m)", ylabel="force (kN)")
+    for ax in axes[1:, 0]:
+        ax.set_xlim(0, circuit.length)
+    for ax in axes[:, 0]:
+        if ax.get_legend_handles_labels()[1]:
+            legend(ax, loc="upper left", bbox_to_anchor=(1.0, 1.05))
+    return fig
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the scenario; 0 when the answer is a KKT point no worse than IPOPT's, else 1."""
+    arguments = parser(NAME, SUMMARY).parse_args(argv)
+    circuit = Circuit()
+    ocp = lap(circuit, 40 if arguments.short else 120)
+    program = ocp.numbers()
+    answers = solve_with_all(program, ())
+    ours, ipopt = (
+        ocp.solution(program, vars(answer), {"success": answer.report.accepted})
+        for answer in answers[:2]
+    )
+    ends = max(abs(float(ours[name][-1] - ours[name][0])) for name in ("offset", "speed", "yaw"))
+    slides = np.degrees(np.abs(ours["slip at the rear"])).max()
+    facts: dict[str, Any] = {
+        "time of the lap (s)": float(ours["time of lap"][-1]),
+        "length of the circuit (m)": circuit.length,
+        "fastest, slowest (km/h)": f"{3.6 * ours['speed'].max():.0f}, "
+        f"{3.6 * ours['speed'].min():.0f}",
+        "largest slip at the rear (°)": float(slides),
+    }
+    return finish_answers(
+        arguments,
+        NAME,
+        answers,
+        checks=[
+            no_worse_than(*answers[:2]),
+            Check("difference of the states at the ends of the lap", ends, 1e-6),
+        ],
+        facts=facts,
+        figures={"lap": draw(circuit, ours, ipopt)},
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

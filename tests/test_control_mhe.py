@@ -1,0 +1,303 @@
+"""Moving-horizon estimation, held against a Kalman filter and a least-squares fit by hand."""
+
+from __future__ import annotations
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.control import MHE, Model, Plant, RungeKutta, simulate
+
+A = np.array([[1.0, 0.1], [-0.2, 0.95]])
+B = np.array([[0.0], [0.1]])
+C = np.array([[1.0, 0.0], [1.0, 0.5]])
+Q = np.array([[1e-3, 5e-4], [5e-4, 1e-2]])
+R = np.array([[0.04, 0.01], [0.01, 0.09]])
+P0 = np.array([[1.0, 0.3], [0.3, 2.0]])
+M0 = np.array([0.5, 0.0])
+STEPS = 14
+LOST = (3, 8, 9)
+
+
+def linear(bias=False):
+    model = Model("linear")
+    x = model.state("x", 2)
+    u = model.control("u")
+    b = model.parameter("b", 0.0) if bias else 0.0
+    model.next(x=ca.mtimes(ca.DM(A), x) + ca.mtimes(ca.DM(B), u + b))
+    model.output("y", ca.mtimes(ca.DM(C), x))
+    return model
+
+
+def experiment(bias=0.0, seed=0):
+    rng = np.random.default_rng(seed)
+    x = np.array([1.0, -1.0])
+    inputs = rng.standard_normal((STEPS, 1))
+    measured = []
+    for k in range(STEPS):
+        y = C @ x + np.linalg.cholesky(R) @ rng.standard_normal(2)
+        measured.append(None if k in LOST else y)
+        x = A @ x + B @ (inputs[k] + bias) + np.linalg.cholesky(Q) @ rng.standard_normal(2)
+    return measured, inputs
+
+
+def kalman(measured, inputs, a, b, c, q, m, p):
+    """Means and covariances of the Kalman filter after each measurement, in the textbook form."""
+    for k, y in enumerate(measured):
+        if k:
+            m, p = a @ m + b @ inputs[k - 1], a @ p @ a.T + q
+        if y is not None:
+            here = np.isfinite(y)
+            gain = p @ c[here].T @ np.linalg.inv(c[here] @ p @ c[here].T + R[np.ix_(here, here)])
+            m, p = m + gain @ (y - c @ m)[here], p - gain @ c[here] @ p
+        yield m, p
+
+
+@pytest.mark.parametrize("window", [1, 4, 20])
+def test_a_linear_model_gives_the_kalman_filter_for_any_window(window):
+    measured, inputs = experiment()
+    measured[5][1] = np.nan  # one sensor of two
+    mhe = MHE(linear(), 1.0, window, outputs=["y"], noise=R, process=Q, prior=P0, x0=M0)
+    truth = kalman(measured, inputs, A, B, C, Q, M0, P0)
+    for k, (mean, covariance) in enumerate(truth):
+        estimate = mhe.step(measured[k], inputs[k - 1] if k else None)
+        assert np.abs(estimate - mean).max() < 1e-8
+        assert np.abs(mhe.covariance - covariance).max() < 1e-8
+    assert all(record.success for record in mhe.records)
+
+
+def test_a_free_parameter_is_a_constant_state_of_the_kalman_filter():
+    measured, inputs = experiment(bias=0.7)
+    mhe = MHE(linear(bias=True), 1.0, 5, outputs=["y"], noise=R, process=Q, prior=P0, x0=M0,
+              free={"b": {"std": 2.0, "guess": 0.1}})  # fmt: skip
+    a = np.block([[A, B], [np.zeros((1, 2)), 1.0]])
+    b, c = np.vstack((B, [[0.0]])), np.hstack((C, np.zeros((2, 1))))
+    q, p = np.zeros((3, 3)), np.diag([0.0, 0.0, 4.0])
+    q[:2, :2], p[:2, :2] = Q, P0
+    truth = kalman(measured, inputs, a, b, c, q, np.append(M0, 0.1), p)
+    for k, (mean, covariance) in enumerate(truth):
+        estimate = mhe.step(measured[k], inputs[k - 1] if k else None)
+        assert np.abs(np.append(estimate, mhe.parameters["b"]) - mean).max() < 1e-8
+        assert np.abs(mhe.covariance - covariance).max() < 1e-8
+
+
+def test_the_window_is_a_least_squares_fit():
+    """All states of a window that holds every measurement, against one dense fit."""
+    measured, inputs = experiment()
+    mhe = MHE(linear(), 1.0, STEPS - 1, outputs=["y"], noise=R, process=Q, prior=P0, x0=M0)
+    for k, y in enumerate(measured):
+        mhe.step(y, inputs[k - 1] if k else None)
+    blocks, sides = [], []
+
+    def add(weight, row, value):
+        factor = np.linalg.inv(np.linalg.cholesky(weight))
+        blocks.append(factor @ row)
+        sides.append(factor @ value)
+
+    eye = np.eye(2 * STEPS)
+    state = [eye[2 * k : 2 * k + 2] for k in range(STEPS)]
+    add(P0, state[0], M0)
+    for k, y in enumerate(measured):
+        if y is not None:
+            add(R, C @ state[k], y)
+        if k:
+            add(Q, state[k] - A @ state[k - 1], B @ inputs[k - 1])
+    fit = np.linalg.lstsq(np.vstack(blocks), np.concatenate(sides), rcond=None)[0]
+    assert np.abs(mhe.solution["x"] - fit.reshape(STEPS, 2).T).max() < 1e-8
+
+
+def test_process_noise_of_some_states_only():
+    measured, inputs = experiment()
+    model = Model("two")
+    s, v = model.state("s"), model.state("v")
+    u = model.control("u")
+    model.next(s=A[0, 0] * s + A[0, 1] * v, v=A[1, 0] * s + A[1, 1] * v + 0.1 * u)
+    model.output("y", ca.mtimes(ca.DM(C), ca.vertcat(s, v)))
+    mhe = MHE(model, 1.0, 3, outputs=["y"], noise=R, process={"v": 0.1}, prior=1.0,
+              x0={"s": 0.5, "v": 0.0})  # fmt: skip
+    truth = kalman(measured, inputs, A, B, C, np.diag([0.0, 0.01]), M0, np.eye(2))
+    for k, (mean, _) in enumerate(truth):
+        estimate = mhe.step(measured[k], inputs[k - 1] if k else None)
+        assert np.abs(estimate - mean).max() < 1e-8
+
+
+def test_a_late_measurement_is_placed_where_it_was_taken():
+    measured, inputs = experiment()
+    mhe = MHE(linear(), 1.0, 4, outputs=["y"], noise=R, process=Q, prior=P0, x0=M0, delay=2)
+    filtered = list(kalman(measured, inputs, A, B, C, Q, M0, P0))
+    for k in range(STEPS):
+        late = measured[k - 2] if k >= 2 else None
+        estimate = mhe.step(late, inputs[k - 1] if k else None)
+        if k >= 2:
+            mean = filtered[k - 2][0]
+            for j in (k - 2, k - 1):
+                mean = A @ mean + B @ inputs[j]
+            assert np.abs(estimate - mean).max() < 1e-8
+
+
+def level():
+    model = Model("level")
+    x = model.state("x", lower=0.0)
+    model.rates(x=0 * x)
+    return model
+
+
+def test_limits_of_states_are_kept():
+    mhe = MHE(level(), 1.0, 3, noise=1.0, prior=1.0, x0=[0.5])
+    assert mhe.step([-1.0])[0] == pytest.approx(0.0, abs=1e-6)
+    free = MHE(level(), 1.0, 3, noise=1.0, prior=1.0, x0=[0.5])
+    assert free.step([0.1])[0] == pytest.approx(0.3, abs=1e-6)
+
+
+@pytest.mark.parametrize(("arrival", "expected"), [("fixed", 7 / 9), ("none", 1.0)])
+def test_other_arrivals(arrival, expected):
+    """A constant, a window of two, measured 0, 1, 1: what is left of the 0, by hand.
+
+    The prior is 0 and all deviations are 1. At the second step the two measurements and the prior
+    have the mean 1/3; the third step has the two ones, and with "fixed" a prior at that mean.
+    """
+    mhe = MHE(level(), 1.0, 1, noise=1.0, prior=1.0, arrival=arrival)
+    found = [mhe.step([y])[0] for y in (0.0, 1.0, 1.0)]
+    assert found[1] == pytest.approx(1 / 3, abs=1e-6)
+    assert found[2] == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_window_that_is_not_solved_leaves_a_prediction():
+    model = Model("pendulum")
+    angle, speed = model.state("angle", guess=0.8), model.state("speed")
+    model.rates(angle=speed, speed=-9.81 * ca.sin(angle))
+    mhe = MHE(model, 0.1, 3, outputs=["angle"], noise=0.01, process=0.01, prior=1.0,
+              solver={"max_iter": 0})  # fmt: skip
+    first = mhe.step([-2.0])
+    second = mhe.step([-2.0])
+    assert not any(record.success for record in mhe.records)
+    assert np.array_equal(first, [0.8, 0.0])
+    assert np.allclose(second, Plant(model, 0.1, step=RungeKutta()).step(first, []))
+
+
+def test_reset_begins_anew():
+    measured, inputs = experiment()
+    mhe = MHE(linear(), 1.0, 3, outputs=["y"], noise=R, process=Q, prior=P0, x0=M0)
+
+    def estimates():
+        return [mhe.step(y, inputs[k - 1] if k else None) for k, y in enumerate(measured)]
+
+    first = estimates()
+    mhe.reset()
+    assert not mhe.records
+    assert np.array_equal(first, estimates())
+    mhe.reset(x0=[9.0, 9.0])
+    assert not np.allclose(first[0], mhe.step(measured[0]))
+
+
+def tanks():
+    """Three tanks in a row with a leak of the second; levels in m, flows in l/s."""
+    section, outlet = 0.0154, 5e-5
+    model = Model("tanks")
+    h = model.state("level", 3, lower=0.02, upper=0.8, scale=0.1, guess=0.4, unit="m")
+    pump = model.control("pump", guess=0.12, unit="l/s")
+    leak = model.parameter("leak", 0.0)
+    speed = ca.sqrt(2 * 9.81 * h)
+    q = outlet * speed
+    model.output("flow", 1e3 * q, unit="l/s")
+    lost = 1e-5 * leak * speed[1]
+    model.rates(level=ca.vertcat(1e-3 * pump - q[0], q[0] - q[1] - lost, q[1] - q[2]) / section)
+    return model
+
+
+def test_tanks_are_estimated_better_than_they_are_measured():
+    model = tanks()
+    sensors = ["level", "flow"]
+    noise = {"level": 0.01, "flow": 0.002}
+    mhe = MHE(model, 5.0, 8, outputs=sensors, noise=noise, process=5e-4, prior=0.2,
+              free={"leak": {"std": 3.0, "lower": 0.0, "upper": 10.0}})  # fmt: skip
+    plant = Plant(model, 5.0, parameters={"leak": 2.5}, outputs=sensors)
+    run = simulate(plant, lambda time, x: 0.12 + 0.05 * np.sign(np.sin(time / 30)), mhe, steps=40,
+                   x0=[0.3, 0.25, 0.2], noise=noise, process_noise=5e-4, dropout=0.1)  # fmt: skip
+    assert all(record.success for record in mhe.records)
+    error = run.estimation_error()[:, 12:]
+    raw = (run.measured["level"] - run["level"][:, :-1])[:, 12:]
+    assert np.sqrt((error**2).mean()) < 0.5 * np.sqrt(np.nanmean(raw**2))
+    deviations = np.sqrt(np.diag(mhe.covariance))
+    assert np.abs(error[:, -1] / deviations[:3]).max() < 4.0
+    assert abs(mhe.parameters["leak"] - 2.5) < 4.0 * deviations[3] < 2.0
+    assert run.estimates["level"].min() >= 0.02 - 1e-6
+    assert mhe.record.costs.keys() == {"measurements", "disturbance", "arrival"}
+
+
+def test_algebraic_states_and_unknown_drag():
+    model = Model("drag")
+    v = model.state("v", guess=1.0)
+    f = model.algebraic("force", guess=0.5)
+    u = model.control("u")
+    c = model.parameter("c", 0.5)
+    model.rates(v=u - f)
+    model.equations(law=f + 0.1 * f**3 - c * v)
+    mhe = MHE(model, 0.2, 3, outputs=["v", "force"], noise=0.01, process=0.01, prior=0.5,
+              free={"c": {"std": 0.5}})  # fmt: skip
+    plant = Plant(model, 0.2, outputs=["v", "force"], parameters={"c": 0.8})
+    run = simulate(plant, lambda time, x: 1 + np.sin(3 * time), mhe, steps=8, x0=[2.0], noise=0.01,
+                   process_noise=0.01)  # fmt: skip
+    assert all(record.success for record in mhe.records)
+    assert np.abs(run.estimation_error()[:, 3:]).max() < 0.05
+    assert abs(mhe.parameters["c"] - 0.8) < 4 * np.sqrt(mhe.covariance[1, 1])
+
+
+def test_references_run_along_with_the_window():
+    """A known inflow that changes, without process noise: the start alone is unknown."""
+    model = Model("tank")
+    level = model.state("level")
+    inflow = model.reference("inflow", lambda t: 1.0 + np.floor(t))
+    model.rates(level=inflow - level)
+    plant = Plant(model, 0.5, step=RungeKutta(2))
+    mhe = MHE(model, 0.5, 4, noise=1e-3, prior=10.0, step=RungeKutta(2))
+    run = simulate(plant, lambda time, x: [], mhe, steps=12, x0=[3.0], time=1.0)
+    # The prior, 0 with a deviation of 10, weighs 1e-8 of a measurement.
+    assert np.abs(run.estimation_error()).max() < 1e-7
+    wrong = MHE(model, 0.5, 4, noise=1e-3, prior=10.0, step=RungeKutta(2))
+    for k in range(12):
+        wrong.step(run.measured[:, k], time=run.times[k], inflow=0.0)
+    assert abs(wrong.estimate[0] - run["level"][11]) > 0.1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"noise": 0.0}, "noise must be positive"),
+        ({"prior": {}}, "prior lacks 'x'"),
+        ({"window": 0}, "window"),
+        ({"delay": 9}, "delay is 9"),
+        ({"arrival": "best"}, "arrival"),
+        ({"outputs": "y"}, "outputs must be a list"),
+        ({"free": {"c": {"std": 1}}}, "no parameter 'c'"),
+        ({"free": {"b": {"guess": 1}}}, "lacks 'std'"),
+        ({"free": {"b": {"std": 1, "lowr": 1}}}, "did you mean 'lower'"),
+        ({"process": {"z": 1}}, "no entry of process 'z'"),
+        ({"x0": [1.0]}, "x0 has 1 entries"),
+    ],
+)
+def test_arguments_are_refused_by_name(arguments, message):
+    good = {"window": 3, "outputs": ["y"], "noise": R, "process": Q, "prior": P0}
+    with pytest.raises(InputError, match=message):
+        MHE(linear(bias=True), 1.0, **{**good, **arguments})
+
+
+def test_a_bad_step_leaves_the_estimator_as_it_was():
+    measured, inputs = experiment()
+    mhe = MHE(linear(), 1.0, 3, outputs=["y"], noise=R, process=Q, prior=P0, x0=M0)
+    twin = MHE(linear(), 1.0, 3, outputs=["y"], noise=R, process=Q, prior=P0, x0=M0)
+    with pytest.raises(InputError, match="no step yet"):
+        mhe.covariance  # noqa: B018
+    mhe.step(measured[0], time=2.0)
+    twin.step(measured[0], time=2.0)
+    for arguments, message in (
+        (([1.0], 0.0), "y must have 2"),
+        ((measured[1], [1.0, 2.0]), "u has 2"),
+        ((measured[1], inputs[0], 9.0), "one period after"),
+    ):
+        with pytest.raises(InputError, match=message):
+            mhe.step(*arguments)
+    with pytest.raises(InputError, match="no parameter"):
+        mhe.step(measured[1], inputs[0], nonsense=1.0)
+    assert np.array_equal(mhe.step(measured[1], inputs[0]), twin.step(measured[1], inputs[0]))

@@ -1,0 +1,157 @@
+"""Solves under limits of one call: ``NlpSolver.within``."""
+
+import time
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from casadi_hybrid import InputError, nlpsol
+from casadi_hybrid.basics.errors import OutOfTimeError
+from casadi_hybrid.basics.status import PointStatus, StopReason
+
+
+class Watched(ca.Callback):
+    """A factor of 1 that runs what it is given whenever it is evaluated."""
+
+    def __init__(self, act):
+        ca.Callback.__init__(self)
+        self.act = act
+        self.construct("watched", {"is_diff_in": [False]})
+
+    def eval(self, arguments):
+        self.act()
+        return [ca.DM(1.0)]
+
+    def has_jacobian(self):
+        return True
+
+    def get_jacobian(self, name, inames, onames, options):
+        x, y = ca.SX.sym("x"), ca.SX.sym("y")
+        return ca.Function(name, [x, y], [ca.SX.zeros(1, 1)], inames, onames)
+
+
+def program(function=None):
+    """Rosenbrock's function on a disk, moved by a parameter; a function of Python's in the row."""
+    x, p = ca.SX.sym("x", 2), ca.SX.sym("p")
+    factor = 1.0 if function is None else function.call([x[0]], False, True)[0]
+    f = 100 * (x[1] - x[0] ** 2) ** 2 + (p - x[0]) ** 2
+    return {"x": x, "p": p, "f": f, "g": ca.sumsqr(x) + factor - 1.0}
+
+
+GIVEN = {"p": 1.0, "lbg": -np.inf, "ubg": 1.5, "x0": [0.2, -0.3]}
+
+
+def with_act(act):
+    """The same with a function of Python's that is called once an evaluation."""
+    function = Watched(act)
+    return nlpsol("solver", "hybrid", program(function)), function
+
+
+def test_without_limits_it_is_the_call():
+    solver = nlpsol("solver", "hybrid", program())
+    found = solver(**GIVEN)
+    result = solver.within(**GIVEN)
+    assert result.success
+    assert result.x.tolist() == np.array(found["x"]).ravel().tolist()
+    assert solver.result is result
+    assert solver.stats()["iter_count"] == result.iterations
+
+
+def test_the_iterations_of_one_call_are_limited():
+    solver = nlpsol("solver", "hybrid", program())
+    cut = solver.within(np.inf, 3, **GIVEN)
+    assert (cut.stop, cut.iterations) == (StopReason.ITERATION_LIMIT, 3)
+    assert not cut.success
+    assert solver.within(**GIVEN).success  # it was that call's alone
+    assert solver.options.max_iter == 3000
+
+
+def test_a_warm_solve_that_is_cut_has_the_point_of_its_last_step():
+    solver = nlpsol("solver", "hybrid", program())
+    before = solver(**GIVEN)
+    warm = {**GIVEN, "p": 2.5, "x0": before["x"],
+            "lam_x0": before["lam_x"], "lam_g0": before["lam_g"]}  # fmt: skip
+    full = solver.within(**warm)
+    assert full.iterations > 2
+    away = []
+    for steps in range(1, full.iterations):
+        cut = solver.within(np.inf, steps, **warm)
+        assert (cut.stop, cut.iterations) == (StopReason.ITERATION_LIMIT, steps)
+        assert cut.point is not PointStatus.KKT_POINT
+        x = cut.x
+        row = float(x @ x)
+        assert cut.g == pytest.approx([row])
+        assert cut.residuals.feasibility == pytest.approx(max(0.0, row - 1.5), abs=1e-12)
+        away.append(np.abs(x - full.x).max())
+    assert away[-1] < away[0]
+
+
+def test_no_time_is_no_step():
+    solver = nlpsol("solver", "hybrid", program())
+    before = solver(**GIVEN)
+    late = solver.within(
+        1e-9, **{**GIVEN, "p": 1.4}, lam_x0=before["lam_x"], lam_g0=before["lam_g"]
+    )
+    assert late.stop is StopReason.TIME_LIMIT
+    assert late.iterations == 0
+    assert not late.success
+    assert late.x.tolist() == GIVEN["x0"]
+
+
+def test_no_evaluation_begins_when_the_time_is_over(monkeypatch):
+    now, calls = [0.0], []
+
+    def act():
+        calls.append(now[0])
+        now[0] += 1.0
+
+    solver, _function = with_act(act)
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    full = solver.within(**GIVEN)
+    assert full.success
+    all_calls = len(calls)
+    for seconds in range(1, all_calls + 1):
+        began = now[0]
+        calls.clear()
+        try:
+            result = solver.within(float(seconds), **GIVEN)
+        except OutOfTimeError:
+            assert len(calls) < 3  # before there was an iterate
+        else:
+            assert result.success or result.stop is StopReason.TIME_LIMIT
+        assert calls
+        assert max(calls) < began + seconds
+    assert solver.within(2.0 * all_calls, **GIVEN).success
+
+
+def test_what_a_function_inside_the_functions_raises_does_not_end_the_process():
+    broken = []
+
+    def act():
+        if broken:
+            raise ValueError("no such entry")
+
+    solver, _function = with_act(act)
+    assert solver.within(**GIVEN).success
+    assert solver.result.engine == "python"
+    broken.append(True)
+    result = solver.within(**GIVEN)
+    assert result.stop is StopReason.EVALUATION_ERROR
+    with pytest.raises(RuntimeError, match="no such entry"):
+        solver(**GIVEN)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (((-1.0,), GIVEN), "seconds must be a positive number"),
+        (((1.0, 1.5), GIVEN), "iterations must be a whole number"),
+        (((1.0,), {**GIVEN, "x0": [1, 2, 3]}), "x0"),
+    ],
+)
+def test_limits_and_numbers_that_do_not_fit_are_refused(given, said):
+    solver = nlpsol("solver", "hybrid", program())
+    limits, numbers = given
+    with pytest.raises(InputError, match=said):
+        solver.within(*limits, **numbers)
