@@ -13,6 +13,7 @@ import pytest
 from test_rooms import ROOMS
 
 ROOT = Path(__file__).resolve().parent.parent
+PAGES = ("do_mpc", "embedded", "maintainers", "versus")
 PACKAGE = ROOT / "casadi_hybrid"
 PAGE = (ROOT / "docs" / "maintainers.md").read_text(encoding="utf-8")
 SECTIONS = {
@@ -104,7 +105,7 @@ def test_the_examples_run_in_order(monkeypatch, tmp_path, capsys):
 
 @pytest.mark.parametrize(
     "page",
-    ["README.md", "CHANGELOG.md", "docs/do_mpc.md", "docs/embedded.md", "docs/maintainers.md"],
+    ["README.md", "CHANGELOG.md", *(f"docs/{name}.md" for name in PAGES)],
 )
 def test_names_of_the_package_exist(page):
     text = (ROOT / page).read_text(encoding="utf-8")
