@@ -59,7 +59,8 @@ class MPC:
         ocp: the problem, with all states fixed at the start (:meth:`OptimalControl.initial`).
         deadline: seconds for a step. No evaluation of the model begins after it, so that a step
             takes no longer than that and one evaluation, beside the linear algebra of one
-            iteration. None: no limit. Let :meth:`prepare` make the first solve.
+            iteration and Python's collection of garbage, which ``gc.freeze()`` makes short. None:
+            no limit. Let :meth:`prepare` make the first solve.
         iterations: of a solve that begins at a plan, as 1 for the real-time iteration of Diehl et
             al. (2005); None: until it has converged.
         fallback: a function of the measured state and the time that returns all controls.
