@@ -354,9 +354,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with quiet():
             loops, why = run(problem, kinds, steps)
             tight, _ = run(problem, [kind for kind in kinds if not kind[1]], steps, tight=True)
-        table += rows(loops, tight)
+        found = rows(loops, tight)
+        table += found
         said += why
-        print(f"{problem} done", file=sys.stderr)
+        print(align(found), file=sys.stderr)
     print(versions())
     print(markdown(table) if given.markdown else align(table))
     for sentence in said:
