@@ -250,8 +250,8 @@ def test_a_first_step_that_stays_outside_is_not_followed(
     near, far = jumped(np.sqrt(1.5)), jumped(np.sqrt(3.0))
     assert near.result.success
     assert near.result.x[1] < 0.0  # where the last one was
-    assert 0.0 in near.stats()["iterations"]["mu"]  # no barrier
+    assert max(near.stats()["iterations"]["mu"]) < 1e-5
     assert far.result.success
     assert far.result.f == pytest.approx(-0.97053, abs=1e-5)
-    assert 0.0 not in far.stats()["iterations"]["mu"]
+    assert max(far.stats()["iterations"]["mu"]) > 1e-2  # the barrier, from far away
     assert (near.result.iterations, far.result.iterations) == (4, 7)
