@@ -181,11 +181,15 @@ class Staged:
         results = graph.result
         by_value = np.argsort(results, kind="stable").astype(np.int32)
         first_of = np.searchsorted(results[by_value], np.arange(graph.op.size))
+        kinds = parts.kind[turn]
+        by_kind = turn[np.argsort(kinds, kind="stable")]
+        ends = np.searchsorted(np.sort(kinds), np.arange(parts.first.size + 1))
         rows = {
-            int(kind): self._kind(parts, turn, int(kind), place, by_value, first_of)
+            kind: self._kind(
+                parts, by_kind[ends[kind] : ends[kind + 1]], kind, place, by_value, first_of
+            )
             for kind in range(parts.first.size)
         }
-        kinds = parts.kind[turn]
         # Parts of one kind and several phases read of each other: side by side they may not stand.
         changes = np.flatnonzero(np.diff(kinds) | np.diff(parts.phase[turn])) + 1
         for a, b in zip([0, *changes.tolist()], [*changes.tolist(), n_parts], strict=True):
@@ -203,10 +207,9 @@ class Staged:
         return [parts.order[np.repeat(parts.begin[turn], sizes) + within]]
 
     def _kind(
-        self, parts: Partition, turn: Any, kind: int, place: Ints, by_value: Ints, first_of: Any
+        self, parts: Partition, mine: Any, kind: int, place: Ints, by_value: Ints, first_of: Any
     ) -> tuple[_Kind, Ints, Ints, int]:
-        """A kind, its parts' places row by row, those that all share, and 0."""
-        mine = turn[parts.kind[turn] == kind]
+        """A kind, the places of its parts (``mine``) row by row, those that all share, and 0."""
         head = int(parts.first[kind])
         begin, end = int(parts.begin[head]), int(parts.begin[head + 1])
         shape = parts.shape[begin:end]
