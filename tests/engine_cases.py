@@ -265,6 +265,7 @@ class FormData(ct.Structure):
             "has_upper",
         )),
         ("bounds", WHOLE), ("relaxation", NUMBER), ("unscaled", WHOLE),
+        ("plain", WHOLE),
     ]  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from engine_cases import Arena, FormData, PointData, WorthData
 
-from casadi_hybrid.engine import cold, external, ldl, library, structures
+from casadi_hybrid.engine import cold, external, ldl, library, matrices, structures
 
 FOLDER = Path(library.__file__).parent
 MIRRORS = {
@@ -37,6 +37,7 @@ MIRRORS = {
     "hybrid_fixed": ldl.FixedAnalysis,
     "hybrid_inertia": ldl.Found,
     "hybrid_adapter": external.AdapterData,
+    "hybrid_matrix": matrices.MatrixData,
     "hybrid_arena": Arena,
     "hybrid_point": PointData,
     "hybrid_form": FormData,

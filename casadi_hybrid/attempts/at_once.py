@@ -27,7 +27,7 @@ from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
 from casadi_hybrid.stopping import Limits
 
-_PATIENCE = 0.1  # seconds; after more a solve is one for which the way is short beside it
+_PATIENCE = 1.0  # seconds of the processor; what is not solved then is begun anew elsewhere
 
 
 @dataclass(frozen=True)
@@ -91,8 +91,8 @@ class ColdStart:
         cold = space.cold_mode()
         cold.set(self._near if near else self._first, 0 if warm is None else warm.steps)
         status, rows = cold.begin(), []
-        over = time.perf_counter() + _PATIENCE
-        while status == PAUSED and time.perf_counter() < over:
+        over = time.thread_time() + _PATIENCE
+        while status == PAUSED and time.thread_time() < over:
             status, more = cold.go_on()
             rows += more
         said = space.answer

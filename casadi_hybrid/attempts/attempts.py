@@ -24,7 +24,7 @@ RELAXATION = 1e-8
 PATIENCE = 200
 _LEARNING = 1000  # where the Hessian has to be learned on the way
 _SECOND_NU, _SECOND_PUSH = 100.0, 0.25
-WARM_NU, _WARM_PATIENCE = 1e-6, 50
+WARM_NU = 1e-6
 _BESIDE_STEPS = 20
 _COMPOSITE_PATIENCE = 40
 _ESCAPES, _SMALL = 3, 50
@@ -72,8 +72,12 @@ class Attempt:
 
 
 def warm_attempt(x0: Vector, warm: WarmStart) -> Attempt:
-    """From a solution nearby: a smaller ν, and little patience."""
-    return Attempt(x0, _WARM_PATIENCE, nu=WARM_NU, warm=warm, near=True)
+    """From a solution nearby: a smaller ν.
+
+    It has the patience of a cold start: what has not converged soon would not have there either,
+    and what was done would be done again.
+    """
+    return Attempt(x0, PATIENCE, nu=WARM_NU, warm=warm, near=True)
 
 
 def composite_attempt(x0: Vector) -> Attempt:

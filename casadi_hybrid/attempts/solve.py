@@ -137,9 +137,10 @@ def solve_problem(
         limits: limits and tolerances.
         warm: multipliers and, where it is known, the working set of a solution nearby. The active
             set is tried first by Newton steps from x0 (the hot mode); where that does not solve,
-            the barrier iteration starts from x0, these multipliers and a small ν, and where that
-            does not solve soon, the cold solve runs. That begins with composite steps where there
-            are equations alone (:mod:`casadi_hybrid.barrier.composite`).
+            the barrier iteration starts from x0 and these multipliers, with a small ν where they
+            nearly solve the problem; where that does not, the cold solve runs. That begins with
+            composite steps where there are equations alone
+            (:mod:`casadi_hybrid.barrier.composite`).
         watch: what records the iterates, where nobody else looks at them: then attempts run on the
             engine in C as far as it takes them.
         observers: called with the progress, whose ``at`` is a

@@ -33,7 +33,7 @@ from casadi_hybrid.barrier.elastic import (
 from casadi_hybrid.barrier.filter import Filter
 from casadi_hybrid.barrier.hot import follow
 from casadi_hybrid.barrier.inertia import least_squares_multipliers, rows_are_dependent
-from casadi_hybrid.barrier.iterate import Iterate, ScaledError, Settings, interior
+from casadi_hybrid.barrier.iterate import NU_START, Iterate, ScaledError, Settings, interior
 from casadi_hybrid.barrier.leap import leap, runs_away
 from casadi_hybrid.barrier.merit import Merit
 from casadi_hybrid.barrier.newton import newton_step
@@ -56,7 +56,7 @@ from casadi_hybrid.standard_form.certificate import STATIONARY_VIOLATION, violat
 from casadi_hybrid.standard_form.form import EASED, Point, StandardForm, eased
 
 _CLEAR, _LATE = 100.0, 1.1e-9  # at the second ν an active set is tried also if it is not clear
-_FAR_OFF, _NU_FAR_OFF = 10.0, 1e-2
+_FAR_OFF, _NU_FAR_OFF = 1.0, NU_START
 # As if it had been the last σ: where variables are flat, a larger one holds up every warm step.
 _SHIFT_NEARBY = 1e-10
 _LEAP = 10  # steps of iterates that run away before the first leap
@@ -257,7 +257,10 @@ class Barrier:
         if error.at(0.0) <= settings.tol and it.nu <= floor * 1.001:
             floor = max(0.1 * floor, settings.nu_least)  # unscaled residuals ask for more
         nu, of_nu = it.nu, error.at(it.nu)
-        while nu > floor and of_nu <= settings.kappa_epsilon * nu:
+        # Where f still bends downwards a small error is that of a saddle. The way from there is
+        # long, and a small ν would have it go along the bounds by short steps.
+        held = it.bent and of_nu > settings.saddle * nu
+        while not held and nu > floor and of_nu <= settings.kappa_epsilon * nu:
             nu = settings.next_nu(nu, floor)
             of_nu = error.at(nu)
         kept = it if floor == it.floor else changed(it, floor=floor)

@@ -45,12 +45,14 @@ def factor_with_inertia(
     D = it.barrier_diagonal(form)
     small = 1e-8 * it.nu**0.25
     shift = max(least, _lower(it.shift)) if it.flat >= _OFTEN else least
+    first = shift
     epsilon = small if dependent or it.dependent >= _OFTEN else 0.0
     plain_epsilon, singular = epsilon, False
     while True:
         kernel.factor(W, D + shift if shift else D, it.at.A, epsilon)
         if kernel.negative == form.m and not kernel.singular:
-            return _kept(it, shift, epsilon, singular, plain_epsilon)
+            bent = shift > first and not singular
+            return _kept(it, shift, epsilon, singular, plain_epsilon, bent)
         singular = singular or (kernel.singular and shift == least)
         if epsilon == 0.0 and (kernel.singular or kernel.negative < form.m):
             epsilon = small
@@ -67,16 +69,16 @@ def factor_with_inertia(
 
 
 def _kept(
-    it: Iterate, shift: float, epsilon: float, singular: bool, plain_epsilon: float
+    it: Iterate, shift: float, epsilon: float, singular: bool, plain_epsilon: float, bent: bool
 ) -> Iterate:
     """The iterate with what was learned."""
     flat = it.flat if it.flat >= _OFTEN else (it.flat + 1 if singular and shift > 0.0 else 0)
     mended = singular and shift == 0.0 and epsilon > plain_epsilon
     dependent = it.dependent if it.dependent >= _OFTEN else (it.dependent + 1 if mended else 0)
     shift = shift if shift > 0.0 else it.shift
-    if (shift, flat, dependent) == (it.shift, it.flat, it.dependent):
+    if (shift, flat, dependent, bent) == (it.shift, it.flat, it.dependent, it.bent):
         return it
-    return changed(it, shift=shift, flat=flat, dependent=dependent)
+    return changed(it, shift=shift, flat=flat, dependent=dependent, bent=bent)
 
 
 def _lower(shift: float) -> float:

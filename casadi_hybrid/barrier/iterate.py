@@ -31,6 +31,7 @@ class Settings:
         kappa_nu, theta_nu, kappa_epsilon: ν⁺ = min(κν, ν^θ) once the barrier error is ≤ κ_ε ν.
         tau_least: least fraction to the boundary.
         push: relative distance of the start from its bounds.
+        saddle: the least share of ν in the error at which it is held for the curvature.
         polish_below: ν below which the active set is tried.
         root_first: whether a root of c is looked for before f counts.
         cautious: whether by short steps.
@@ -48,6 +49,7 @@ class Settings:
     kappa_nu: float = 0.2
     theta_nu: float = 1.5
     kappa_epsilon: float = 10.0
+    saddle: float = 0.1
     tau_least: float = 0.99
     push: float = 1e-2
     polish_below: float = 1e-3
@@ -85,6 +87,7 @@ class Iterate:
         floor: least ν aimed at.
         shift: last σ that gave the right inertia.
         flat, dependent: steps in a row in which K was singular without σ, or without ε.
+        bent: whether K had too many negative eigenvalues without σ at the last step.
         tiny: tiny steps in a row.
         short: steps in a row that the line search cut to a small part.
         watched: where to go back to if the full step taken unseen leads nowhere.
@@ -109,6 +112,7 @@ class Iterate:
     shift: float = 0.0
     flat: int = 0
     dependent: int = 0
+    bent: bool = False
     tiny: int = 0
     short: int = 0
     watched: Iterate | None = None

@@ -16,6 +16,7 @@ import numpy as np
 from casadi_hybrid.answer import altered
 from casadi_hybrid.attempts.at_once import ColdSolve, ColdStart
 from casadi_hybrid.attempts.solved import observe, warm_result
+from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import PointStatus, StopReason
 from casadi_hybrid.casadi_api.graphs.function import default_of
@@ -23,7 +24,7 @@ from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.stats import casadi_stats
 from casadi_hybrid.course.record import Watch
 from casadi_hybrid.engine.building.compiler import BuildError
-from casadi_hybrid.engine.external import External
+from casadi_hybrid.engine.external import OTHER_SHAPE, OUTPUTS_OF_CASADI, External
 from casadi_hybrid.engine.solved import Solved
 from casadi_hybrid.engine.structures import (
     COLD,
@@ -115,7 +116,7 @@ class Quick:
                 reaches a limit its point is the answer.
         """
         ends = (SOLVED,) if own is None else (SOLVED, LIMIT)
-        for space in self._engine.spaces:
+        for space in self._engine.spaces or self._first(given):
             external = self._external(space)
             if external is None:
                 return None
@@ -134,26 +135,46 @@ class Quick:
                     self._problem, self._options, inputs, space.places_in, found, space.called,
                     cold, own,
                 )  # fmt: skip
-                return outputs, run
+                return {name: outputs[name] for name in OUTPUTS_OF_CASADI}, run
             if outputs is None or external.status != OTHER_PATTERN:
                 return None
         return None  # nothing was solved yet under bounds of these kinds
+
+    def _first(self, given: tuple[Any, ...]) -> list[Workspace]:
+        """The workspace for the bounds of a first solve; none where an argument is wrong.
+
+        With what is made for it here the second solve, which may be the first in a loop, finds all
+        there.
+        """
+        named = dict(zip(INPUTS, given, strict=True))
+        try:
+            return [self._engine.prepare(self._problem.numbers(**named).bounds)]
+        except InputError:  # the ordinary way says which
+            return []
 
     def _call(
         self, space: Workspace, external: External, given: tuple[Any, ...]
     ) -> dict[str, ca.DM] | None:
         """What the engine says in a workspace; None where it does not take an argument."""
-        there, inputs, handed = external.there, space.inputs, {}
+        matrices, inputs, defaults = external.matrices, space.inputs, self._defaults
         for i, value in enumerate(given):
             if type(value) is ca.DM:
-                there[i] = False
-                handed[INPUTS[i]] = value
-            elif _fill(inputs[INPUTS[i]], value, self._defaults[i]):
-                there[i] = True
+                matrices[i] = int(value.this)
+            elif _fill(inputs[INPUTS[i]], value, defaults[i]):
+                matrices[i] = None
             else:
                 return None
+        outputs: dict[str, ca.DM]
+        if external.fetches:
+            outputs = external.ready.call({})
+            if external.status != OTHER_SHAPE:
+                return outputs
+            external.fetches = False  # who gives one of another shape will do so again
+        pairs = zip(INPUTS, given, strict=True)
+        handed = {name: value for name, value in pairs if type(value) is ca.DM}
+        external.there[:] = [name not in handed for name in INPUTS]
         try:
-            outputs: dict[str, ca.DM] = external.function.call(handed)
+            outputs = external.function.call(handed)
         except RuntimeError:  # of another shape; the ordinary way says which
             return None
         # Of several columns CasADi has made several solves.

@@ -17,6 +17,9 @@ from casadi_hybrid.control.ocp import OptimalControl
 from casadi_hybrid.control.predictive.mpc import MPC
 from casadi_hybrid.control.predictive.step import Record, Step
 from casadi_hybrid.control.program import Block, Program
+from casadi_hybrid.control.reading.dense import Samples
+from casadi_hybrid.control.reading.storing import Saved
+from casadi_hybrid.control.refining import Refined, refine
 from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.steps import Free, Integrator, RungeKutta
 from casadi_hybrid.control.terms import Soft
@@ -35,8 +38,11 @@ __all__ = [
     "Plant",
     "Program",
     "Record",
+    "Refined",
     "Run",
     "RungeKutta",
+    "Samples",
+    "Saved",
     "Scenarios",
     "SingleShooting",
     "Soft",
@@ -46,5 +52,6 @@ __all__ = [
     "Table",
     "branches",
     "monte_carlo",
+    "refine",
     "simulate",
 ]

@@ -96,6 +96,7 @@ class Assembly:
             key: ca.vertcat(self.kind(0, 1), *collected) for key, collected in self._parts.items()
         }
         x, p, g = (parts[key] for key in _KINDS)
+        self.cost = ca.densify(self.cost)  # where nothing is minimized it has no entry
         if self.kind is ca.SX:
             nlp = {"x": x[order["x"]], "p": p, "f": self.cost, "g": g[order["g"]]}
         else:

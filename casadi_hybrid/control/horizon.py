@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import casadi as ca
+import numpy as np
 
 from casadi_hybrid.control.assembly import Assembly
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.signals import Array
+from casadi_hybrid.control.terms import Constraint
 
 
 @dataclass
@@ -99,3 +101,63 @@ def each(function: ca.Function, kind: Any, columns: Sequence[Any]) -> list[Any]:
     each_of = [function.call([column[:, k] for column in columns], True, False)
                for k in range(count)]  # fmt: skip
     return [ca.horzcat(*outputs) for outputs in zip(*each_of, strict=True)]
+
+
+def where(horizon: Horizon, constraint: Constraint) -> list[tuple[str, list[Any], list[int]]]:
+    """The suffix of the name, the arguments and the stages of a constraint's columns."""
+    h, N = horizon, horizon.N
+    Z = h.Z
+    points = [h.X, Z, h.W, h.P, h.T]
+    if constraint.place != "path":
+        k = 0 if constraint.place == "start" else N
+        return [("", [column[:, k] for column in points], [h.first + k])]
+    if constraint.at == "points":
+        return [("", points, h.stages(points=True))]
+    begins = [h.X[:, :N], Z[:, :N], h.U, h.P[:, :N], h.T[:, :N]]
+    ends = [h.X[:, 1:], _last(h), h.V, h.P[:, :N], h.T[:, 1:]]
+    if constraint.at == "ends":
+        return [(" at begin", begins, h.stages()), (" at end", ends, h.stages())]
+    places = [("", points, h.stages(points=True))]
+    if N > 1 and _jumps(h, constraint):
+        # That of the last interval is the value at the last grid point already.
+        before = [column[:, : N - 1] for column in ends]
+        places.append((" at end", before, h.stages()[:-1]))
+    if h.inside is not None and h.inside[0].size:
+        taus, X, Z = h.inside
+        count = taus.size // N
+        times = [column[:, np.repeat(np.arange(N), count).tolist()]
+                 for column in (h.T[:, :N], h.dt, h.U, h.V, h.P[:, :N])]  # fmt: skip
+        t, dt, u, v, p = times
+        tau = h.assembly.kind(ca.DM(taus).T)
+        w = u + (v - u) * ca.repmat(tau, u.shape[0], 1)
+        z = Z[:, : taus.size] if Z.shape[1] == taus.size else _inner(Z, N, count)
+        stages = np.repeat(h.stages(), count).tolist()
+        places.append((" inside", [X, z, w, p, t + tau * dt], stages))
+    return places
+
+
+def _jumps(horizon: Horizon, constraint: Constraint) -> bool:
+    """Whether the expression has two values at a grid point, that of the interval before it too."""
+    model = horizon.model
+    held = [model.symbol(name) for name, signal in model.signals["control"].items()
+            if not signal.linear]  # fmt: skip
+    jumping = ca.vertcat(ca.SX(0, 1), *held, *([model.arguments[1]] if held else []))
+    return bool(ca.depends_on(constraint.expression, jumping))
+
+
+def _last(horizon: Horizon) -> Any:
+    """The algebraic states at the end of each interval: those of its own control where known."""
+    Z, N = horizon.Z, horizon.N
+    if Z.shape[0] and horizon.inside is not None:
+        taus, _, inner = horizon.inside
+        each_interval = int(inner.shape[1]) // N
+        if each_interval > taus.size // N:
+            return inner[:, each_interval - 1 :: each_interval]
+    return Z[:, 1:]
+
+
+def _inner(Z: Any, N: int, count: int) -> Any:
+    """The algebraic states at the inner points alone, of those at all points of an interval."""
+    each_interval = int(Z.shape[1]) // N
+    keep = [k * each_interval + j for k in range(N) for j in range(count)]
+    return Z[:, keep]

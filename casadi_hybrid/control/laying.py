@@ -9,7 +9,7 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.control.assembly import LAST, Assembly
-from casadi_hybrid.control.horizon import Horizon, each
+from casadi_hybrid.control.horizon import Horizon, each, where
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Array, matrix, spread
 from casadi_hybrid.control.statement import Statement
@@ -101,7 +101,9 @@ def _guesses(ocp: Statement) -> dict[str, Array]:
     for kind in ("state", "algebraic", "control"):
         for name, signal in ocp.model.signals[kind].items():
             value = ocp.guesses.get(name, signal.guess)
-            guesses[name] = spread(value, signal.size, ocp.fractions, f"guess of {name!r}")
+            held = kind == "control" and not signal.linear
+            what = f"guess of {name!r}"
+            guesses[name] = spread(value, signal.size, ocp.fractions, what, held=held)
     return guesses
 
 
@@ -224,7 +226,7 @@ def _initial(ocp: Statement, horizon: Horizon) -> None:
 
 def _constrain(ocp: Statement, horizon: Horizon, constraint: Constraint) -> None:
     function = ocp.expression_function([constraint.expression], "constraint")
-    for suffix, columns, stages in _where(horizon, constraint):
+    for suffix, columns, stages in where(horizon, constraint):
         stride = stages.count(stages[0]) if constraint.place == "path" else 1
         (rows,) = each(function, horizon.assembly.kind, columns)
         name = constraint.name + suffix
@@ -234,42 +236,6 @@ def _constrain(ocp: Statement, horizon: Horizon, constraint: Constraint) -> None
                                        stride=stride)  # fmt: skip
         else:
             _soften(horizon, constraint, name, rows, stages, stride)
-
-
-def _where(horizon: Horizon, constraint: Constraint) -> list[tuple[str, list[Any], list[int]]]:
-    """The suffix of the name, the arguments and the stages of a constraint's columns."""
-    h, N = horizon, horizon.N
-    Z = h.Z
-    points = [h.X, Z, h.W, h.P, h.T]
-    if constraint.place != "path":
-        k = 0 if constraint.place == "start" else N
-        return [("", [column[:, k] for column in points], [h.first + k])]
-    if constraint.at == "points":
-        return [("", points, h.stages(points=True))]
-    begins = [h.X[:, :N], Z[:, :N], h.U, h.P[:, :N], h.T[:, :N]]
-    ends = [h.X[:, 1:], Z[:, 1:], h.V, h.P[:, :N], h.T[:, 1:]]
-    if constraint.at == "ends":
-        return [(" at begin", begins, h.stages()), (" at end", ends, h.stages())]
-    places = [("", points, h.stages(points=True))]
-    if h.inside is not None:
-        taus, X, Z = h.inside
-        count = taus.size // N
-        times = [column[:, np.repeat(np.arange(N), count).tolist()]
-                 for column in (h.T[:, :N], h.dt, h.U, h.V, h.P[:, :N])]  # fmt: skip
-        t, dt, u, v, p = times
-        tau = h.assembly.kind(ca.DM(taus).T)
-        w = u + (v - u) * ca.repmat(tau, u.shape[0], 1)
-        z = Z[:, : taus.size] if Z.shape[1] == taus.size else _inner(Z, N, count)
-        stages = np.repeat(h.stages(), count).tolist()
-        places.append((" inside", [X, z, w, p, t + tau * dt], stages))
-    return places
-
-
-def _inner(Z: Any, N: int, count: int) -> Any:
-    """The algebraic states at the inner points alone, of those at all points of an interval."""
-    each_interval = int(Z.shape[1]) // N
-    keep = [k * each_interval + j for k in range(N) for j in range(count)]
-    return Z[:, keep]
 
 
 def _soften(

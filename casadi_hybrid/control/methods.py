@@ -7,7 +7,7 @@ rows of the dynamics, and returns the integrals of the costs.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import casadi as ca
 import numpy as np
@@ -74,11 +74,17 @@ class MultipleShooting:
 class SingleShooting:
     """The same steps with the first state alone as an unknown; limits of states become rows.
 
+    All derivatives are dense, so a solve grows with the cube of the intervals; for more than some
+    fifty :class:`MultipleShooting` is the better choice.
+
     Attributes:
         step: see :class:`MultipleShooting`.
+        unrolled: number of intervals up to which the graph is unrolled by default: the Hessian of
+            steps within steps grows faster than that of the step as a function.
     """
 
     step: RungeKutta | Integrator = field(default_factory=RungeKutta)
+    unrolled: ClassVar[int] = 30
 
     def graphs(self, model: Model) -> Any:
         """See :class:`Method`."""
@@ -186,7 +192,7 @@ class Collocation:
                 horizon.name("equations"), ca.reshape(equations, nz, N * degree), stages,
                 stride=degree,
             )  # fmt: skip
-        if inner:
+        if inner or nz:
             horizon.inside = (np.tile(taus[:inner], N), X, Z)
         return ca.sum2(integrals)
 

@@ -270,6 +270,8 @@ class Model:
         return [*(self.stacked(kind) for kind in kinds), self.time]
 
     def _declare(self, kind: str, signal: Signal) -> Any:
+        if kind == "parameter" and signal.name in ("x0", "guess"):
+            raise InputError(f"{signal.name!r} is an argument of a solve; choose another name")
         self._new(signal.name)
         self.signals[kind][signal.name] = signal
         self._symbols[signal.name] = ca.SX.sym(signal.name, signal.size)
@@ -304,8 +306,7 @@ class Model:
         strange = ca.Function("f", self.arguments, [value], {"allow_free": True}).get_free()
         if strange:
             raise InputError(
-                f"{what} has {strange[0].name()!r}, which {self.name} does not know; declare it "
-                "first"
+                f"{what} has {strange[0]!r}, which {self.name} does not know; declare it first"
             )
         return value
 

@@ -36,7 +36,8 @@ class OptimalControl(Statement):
             :class:`Collocation`.
         mesh: intervals + 1 increasing fractions of the duration from 0 to 1; even by default.
         unroll: whether the horizon is unrolled in the graph, which evaluates fastest; without it
-            one interval is a function that is mapped over the horizon.
+            one interval is a function that is mapped over the horizon. By default it is, except for
+            long horizons of :class:`SingleShooting`.
         name: for messages; the model's by default.
         solver: options of :func:`casadi_hybrid.nlpsol`.
 
@@ -64,7 +65,7 @@ class OptimalControl(Statement):
         intervals: int,
         method: Method | None = None,
         mesh: Any = None,
-        unroll: bool = True,
+        unroll: bool | None = None,
         name: str | None = None,
         solver: Mapping[str, Any] | None = None,
     ) -> None:

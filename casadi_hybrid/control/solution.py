@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import casadi as ca
 import numpy as np
 
 from casadi_hybrid.control.laying import Laid
 from casadi_hybrid.control.program import Program
+from casadi_hybrid.control.reading import checking, storing
+from casadi_hybrid.control.reading.dense import Dense, Samples
 from casadi_hybrid.control.signals import Array, known
 from casadi_hybrid.control.statement import Statement
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -145,6 +153,162 @@ class Solution:
         bounds = {name: block.read(self.lam_x, dual=True)
                   for name, block in program.variables.items()}  # fmt: skip
         return {name: _plain(value) for name, value in {**bounds, **rows}.items()}
+
+    @cached_property
+    def dense(self) -> Dense:
+        """The trajectories as functions of time."""
+        return Dense(self.ocp, self.laid, self.x, self.program.p)
+
+    def at(self, times: Any) -> Samples:
+        """Return every quantity by name at times of the horizon; see :class:`Dense`.
+
+        Where a held control jumps it has the value of the interval that begins there.
+
+        Args:
+            times: a vector, or one number, for which the values have no axis of time.
+
+        Raises:
+            InputError: for a time outside of the horizon.
+        """
+        return self.dense.samples(*self.dense.locate(times), single=np.ndim(times) == 0)
+
+    def sample(self, n: int = 10) -> Samples:
+        """Return every quantity by name at n equally spaced times an interval, and at the end."""
+        n, N = checking.points(n), self.times.size - 1
+        k = np.append(np.repeat(np.arange(N), n), N - 1)
+        return self.dense.samples(k, np.append(np.tile(np.arange(n) / n, N), 1.0))
+
+    def residual(self, n: int = 10) -> Samples:
+        """Return (dx/dt − rate) / scale by state: how far the trajectory is from the model.
+
+        Args:
+            n: number of times an interval, the midpoints of equal parts.
+
+        Raises:
+            InputError: for a discrete model, which has no rates.
+        """
+        return checking.residual(self.dense, checking.points(n))
+
+    def error(
+        self, n: int = 4, *, whole: bool = False, integrator: str | None = None
+    ) -> checking.Errors:
+        """Return the distance from an independent and accurate integration of the model.
+
+        Args:
+            n: number of times inside of each interval, besides its end.
+            whole: whether one integration goes through the horizon. By default each interval has
+                its own, from the trajectory's grid point: unstable models then show what the
+                method does and not what they do themselves.
+            integrator: ``"DOP853"`` of SciPy (the default), ``"cvodes"`` for stiff models,
+                ``"idas"`` for algebraic states.
+
+        Raises:
+            InputError: for a discrete model, and for an integrator that does not fit.
+        """
+        return checking.error(self.dense, checking.points(n), whole=whole, integrator=integrator)
+
+    def violation(self, n: int = 10) -> dict[str, Array]:
+        """Return by how much hard limits are exceeded in between, divided by the scale.
+
+        By the name of the quantity or of the path constraint, the largest of each interval.
+
+        Args:
+            n: number of times an interval, the midpoints of equal parts.
+        """
+        return checking.violation(self.dense, checking.points(n))
+
+    def active(self, tol: float = 1e-6, *, side: str = "either") -> dict[str, Array]:
+        """Return by name where a limit holds with equality, as booleans over time.
+
+        Names are those of :attr:`multipliers`; equations are left out.
+
+        Args:
+            tol: largest distance from the limit, divided by the scale.
+            side: ``"lower"``, ``"upper"`` or ``"either"``.
+        """
+        return checking.active(self.program, self.x, self._rows(self.x), tol, side)
+
+    def plot(
+        self,
+        names: Sequence[str] | None = None,
+        *,
+        path: str | Path | None = None,
+        label: str = "time",
+        tol: float = 1e-6,
+    ) -> Figure:
+        """Return a figure fit to publish, a panel for each quantity.
+
+        Lines run between the grid points, dots are the grid points, held controls are stairs,
+        limits are dashed and marked where they are active.
+
+        Args:
+            names: of quantities and path constraints; by default all states, algebraic states,
+                controls and path constraints.
+            path: file to write; its suffix chooses the format: ``.pdf``, ``.svg``, ``.png``.
+            label: of the time axis, such as ``"time (s)"``.
+            tol: distance from a limit, divided by the scale, up to which it counts as active.
+
+        Raises:
+            InputError: for a name that is none.
+        """
+        from casadi_hybrid.control.reading.drawing import draw  # noqa: PLC0415 (matplotlib)
+        from casadi_hybrid.plotting import save  # noqa: PLC0415
+
+        fig = draw(self.dense, names, label, tol)
+        if path is not None:
+            save(fig, path)
+        return fig
+
+    def to_pandas(self, n: int = 1) -> Any:
+        """Return a ``pandas.DataFrame`` of :meth:`sample`, with a row a time.
+
+        Columns are named as the quantities, of those with several entries ``name[0]``, ``name[1]``.
+
+        Raises:
+            InputError: without pandas; the message says what to install.
+        """
+        return storing.table(self.sample(n))
+
+    def save(self, path: str | Path) -> Path:
+        """Write the solution to one ``.npz`` file without pickled objects; return its path."""
+        model = self.ocp.model
+        signals = {k: v for kind in model.signals.values() for k, v in kind.items()}
+        signals |= self.ocp.signals
+        rows = {**self.values, **{name: self._output(name) for name in model.signals["output"]}}
+        saved = storing.Saved(
+            self.ocp.name,
+            self.times,
+            rows,
+            {name: np.atleast_2d(values) for name, values in self.multipliers.items()},
+            {name: signal.unit for name, signal in signals.items()},
+            self.costs,
+            self.stats,
+            storing.stacked(self.program, self.x, self.lam_x, self.lam_g),
+            storing.identity(self.program),
+            self.explanation,
+        )
+        return saved.write(path)
+
+    @classmethod
+    def load(cls, path: str | Path, ocp: Any) -> Solution:
+        """Read a solution of a problem, an :class:`OptimalControl` stated as it was when saved.
+
+        What a file says without its problem is :meth:`Saved.read`.
+
+        Raises:
+            InputError: where the file is no solution, or that of another problem.
+        """
+        saved = storing.Saved.read(path)
+        laid = ocp.laid
+        point = saved.point_for(laid.program)
+        x, lam_x, lam_g = (point.pop(name) for name in ("x", "lam_x", "lam_g"))
+        program = replace(laid.program, **point)
+        return cls.of(ocp, laid, program, x, lam_x, lam_g, saved.stats, saved.explanation)
+
+    def _rows(self, x: Array) -> Array:
+        nlp = self.program.nlp
+        g = ca.Function("g", [nlp["x"], nlp["p"]], [nlp["g"]])
+        return np.asarray(g(x, self.program.p).full(), dtype=float).ravel()
 
     def _stacked(self, kind: str) -> Array:
         return np.vstack([self.values[name] for name in self.ocp.model.signals[kind]])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 import casadi as ca
 import numpy as np
@@ -41,7 +42,7 @@ class Statement:
         intervals: int,
         method: Method | None = None,
         mesh: Any = None,
-        unroll: bool = True,
+        unroll: bool | None = None,
         name: str | None = None,
     ) -> None:
         if not isinstance(model, Model):
@@ -52,15 +53,24 @@ class Statement:
         self.name = name or model.name
         self.free_duration = duration if isinstance(duration, Free) else None
         if self.free_duration is None:
-            length = float(duration)  # type: ignore[arg-type]
+            try:
+                length = float(duration)  # type: ignore[arg-type]
+            except (TypeError, ValueError):
+                length = np.nan
             if not 0.0 < length < np.inf:
                 raise InputError(f"duration must be a positive number or Free(…), got {duration!r}")
             self.length = length
         else:
             self.length = self.free_duration.guess
         self.intervals = int(intervals)
-        self.method: Method = method or MultipleShooting()
-        self.unroll = bool(unroll)
+        self.method: Method = MultipleShooting() if method is None else method
+        if not all(callable(getattr(self.method, call, None)) for call in ("begin", "connect")):
+            raise InputError(
+                "method must be MultipleShooting(), SingleShooting() or Collocation(), got "
+                f"{method!r}"
+            )
+        longest = getattr(self.method, "unrolled", np.inf)
+        self.unroll = bool(self.intervals <= longest if unroll is None else unroll)
         self.fractions = _fractions(mesh, self.intervals)
         self.duration: Any = ca.SX.sym("duration")
         self.signals: dict[str, Signal] = {}
@@ -217,6 +227,38 @@ class Statement:
             known(name, {**signals, **self.freed, "duration": None}, "state, control or free one")
             self.guesses[name] = value
 
+    def on_mesh(self, fractions: Any) -> Self:
+        """Return the same problem on another mesh; this one stays as it is.
+
+        Guesses and references that have a column a grid point go along: guesses linearly between
+        the grid points, references held after them.
+
+        Args:
+            fractions: increasing, from 0 to 1, one more than there will be intervals.
+
+        Raises:
+            InputError: for fractions that are none.
+        """
+        mesh = _fractions(fractions, np.size(fractions) - 1)
+        made = copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, dict | list):
+                setattr(made, name, value.copy())
+        for name in ("laid", "solver"):  # made at the first use, for the mesh of then
+            vars(made).pop(name, None)
+        made.fractions, made.intervals, made.closed = mesh, mesh.size - 1, False
+        old = self.fractions
+        for name, signal in {**self.model.signals["parameter"], **self.signals}.items():
+            if signal.varying:
+                value = {**self.model.values, **self.values}[name]
+                made.values[name] = moved_to(value, signal.size, old, mesh, held=True)
+        for kind in ("state", "algebraic", "control"):
+            for name, signal in self.model.signals[kind].items():
+                guess = self.guesses.get(name, signal.guess)
+                if (moved := moved_to(guess, signal.size, old, mesh)) is not guess:
+                    made.guesses[name] = moved
+        return made
+
     def expression_function(self, expressions: list[Any], name: str = "expression") -> ca.Function:
         """Return the function (x, z, u, p, t) of expressions; p: model's, own, duration."""
         own = [self._symbols[name] for name in self.signals]
@@ -235,8 +277,8 @@ class Statement:
 
     def _declare(self, signal: Signal, value: Any) -> Any:
         self._open()
-        taken = [*self._symbols, *self.model.places("parameter"), "x0", "time", "guess"]
-        if signal.name in taken:
+        of_model = (name for kind in self.model.signals.values() for name in kind)
+        if signal.name in {*self._symbols, *of_model, "x0", "time", "guess", "duration"}:
             raise InputError(f"{self.name} has {signal.name!r} already; give each its own name")
         self.signals[signal.name] = signal
         self.values[signal.name] = value
@@ -254,7 +296,7 @@ class Statement:
         strange = ca.Function("f", arguments, [value], {"allow_free": True}).get_free()
         if strange:
             raise InputError(
-                f"{what} has {strange[0].name()!r}, which {self.name} does not know; "
+                f"{what} has {strange[0]!r}, which {self.name} does not know; "
                 "declare it in the model, or by parameter(…) or reference(…)"
             )
         return value
@@ -262,6 +304,23 @@ class Statement:
     def _open(self) -> None:
         if self.closed:
             raise InputError(f"{self.name} is closed: its program exists. State all before that")
+
+
+def moved_to(value: Any, size: int, old: Any, new: Any, *, held: bool = False) -> Any:
+    """Return numbers with a column for each fraction of a mesh on another one.
+
+    What has no such columns (a number, a column, a function) is returned as it is.
+    """
+    if callable(value) or value is None:
+        return value
+    rows = np.asarray(value, dtype=float)
+    if rows.ndim == 1 and size == 1 and rows.size == old.size:
+        rows = rows[None, :]
+    if rows.ndim != 2 or rows.shape[1] != old.size or old.size == 1:
+        return value
+    if held:
+        return rows[:, np.clip(np.searchsorted(old, new, side="right") - 1, 0, old.size - 1)]
+    return np.stack([np.interp(new, old, row) for row in rows])
 
 
 def _fractions(mesh: Any, intervals: int) -> Any:

@@ -70,7 +70,8 @@ class Constraint:
         lower, upper, scale: one an entry.
         soft: the price of a violation; None for a hard limit.
         at: of a path: at all grid ``points`` 0 … N, at both ``ends`` of each interval (with the
-            control that is held on it), or also ``inside``, at the points of a collocation.
+            control that is held on it), or at the grid points, at the points ``inside`` of each
+            interval (of a collocation), and at its end where held controls make a second value.
     """
 
     name: str

@@ -57,7 +57,7 @@ class IterateData(ct.Structure):
         )),
         ("mark", MarkData),
         *((name, c_int) for name in (
-            "entries", "flat", "dependent", "tiny", "cut", "fresh", "guessed", "stepped",
+            "entries", "flat", "dependent", "bent", "tiny", "cut", "fresh", "guessed", "stepped",
             "crossed", "watching", "t",
         )),
     ]  # fmt: skip
@@ -195,8 +195,8 @@ class Cold:
         return Iterate(
             at, _array(of.y, m), _array(of.z_lower, n), _array(of.z_upper, n), of.nu,
             Filter(of.theta_start, tuple((a, b) for a, b in pairs)),
-            floor=of.floor, shift=of.shift, flat=of.flat, dependent=of.dependent, tiny=of.tiny,
-            short=of.cut, watched=watched, fresh=bool(of.fresh),
+            floor=of.floor, shift=of.shift, flat=of.flat, dependent=of.dependent,
+            bent=bool(of.bent), tiny=of.tiny, short=of.cut, watched=watched, fresh=bool(of.fresh),
             guess=self._sides() if of.guessed else b"", mark=known,
             taken=(at, of.alpha, of.alpha_z) if of.stepped else None,
             crossed=at if of.crossed else None,

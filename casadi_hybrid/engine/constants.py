@@ -40,7 +40,8 @@ _TABLE: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
         iterate,
         (
             *("_SPREAD", "Settings.nu_least", "Settings.kappa_nu", "Settings.theta_nu"),
-            *("Settings.kappa_epsilon", "Settings.tau_least", "Settings.polish_below"),
+            *("Settings.kappa_epsilon", "Settings.saddle", "Settings.tau_least"),
+            "Settings.polish_below",
         ),
     ),
     (

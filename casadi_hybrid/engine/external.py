@@ -6,6 +6,7 @@ import ctypes as ct
 import shutil
 import tempfile
 from _ctypes import dlclose
+from collections.abc import Sequence
 from ctypes import c_int, c_longlong, c_void_p
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,16 @@ import numpy as np
 from casadi_hybrid.engine.building.build import Library, Sources, load
 from casadi_hybrid.engine.building.compiler import BuildError
 from casadi_hybrid.engine.building.lock import Lock
-from casadi_hybrid.engine.library import core_sources
+from casadi_hybrid.engine.library import core_headers
+from casadi_hybrid.engine.matrices import MatrixData, is_known
 from casadi_hybrid.engine.structures import pointer_of_capsule
 from casadi_hybrid.engine.workspace import INPUTS, OUTPUTS, Workspace
 
 _FOLDER = Path(__file__).with_name("adapter")
-_OF_CASADI = OUTPUTS[:6]
+OUTPUTS_OF_CASADI = OUTPUTS[:6]
+
+OTHER_SHAPE = -1
+"""The status where an argument is not the full column that it ought to be."""
 
 
 class AdapterData(ct.Structure):
@@ -34,6 +39,8 @@ class AdapterData(ct.Structure):
         ("size_out", c_longlong * 6),
         ("in_", c_void_p * 8),
         ("there", c_int * 8),
+        ("matrix", c_void_p * 8),
+        ("column", c_void_p * 8),
         ("out", c_void_p * 6),
         *((name, c_void_p) for name in (
             "warm", "plan", "functions", "numbers", "doubles", "ints", "answer", "slope", "raw",
@@ -53,6 +60,11 @@ class External:
 
     Attributes:
         function: the Function. After a call :attr:`status` says whether its outputs mean anything.
+        ready: the same without inputs: they are there, or in the ``ca.DM`` whose addresses
+            :attr:`matrices` has.
+        there: by inputs: whether ``function`` finds it in the workspace.
+        matrices: by inputs: where ``ready`` fetches it, None where it is in the workspace.
+        fetches: whether ``ready`` may be given addresses.
 
     Raises:
         BuildError: where the adapter cannot be built or loaded.
@@ -73,11 +85,16 @@ class External:
         for i, name in enumerate(INPUTS):
             data.in_[i], data.size_in[i] = self._placed(space.inputs[name])
             data.shape_in[i] = self._shape(space.inputs[name].size)
-        for i, name in enumerate(_OF_CASADI):
+        for i, name in enumerate(OUTPUTS_OF_CASADI):
             data.out[i], data.size_out[i] = self._placed(space.outputs[name])
             data.shape_out[i] = self._shape(space.outputs[name].size)
-        self.there = data.there
-        self.function = function_of("hybrid_solver", "hybrid_attach", ct.addressof(data), {})
+        self._columns = [ca.DM.zeros(space.inputs[name].size) for name in INPUTS]
+        self.fetches = is_known()
+        if self.fetches:
+            data.column[:] = [MatrixData.of(column).pattern for column in self._columns]
+        self.there, self.matrices = data.there, data.matrix
+        names = "hybrid_solver", "hybrid_ready"
+        self.function, self.ready = functions_of(names, "hybrid_attach", ct.addressof(data), {})
 
     @property
     def status(self) -> int:
@@ -88,9 +105,9 @@ class External:
         """The outputs of what has been solved in the workspace by other means."""
         data, warm = self._data, self._data.warm
         data.warm = None
-        data.there[:] = [True] * len(INPUTS)
+        data.matrix[:] = [None] * len(INPUTS)
         try:
-            outputs: dict[str, ca.DM] = self.function.call({})
+            outputs: dict[str, ca.DM] = self.ready.call({})
         finally:
             data.warm = warm
         return outputs
@@ -116,9 +133,8 @@ class _Adapter:
     def path(self) -> Path:
         with self._lock.held:
             if self._found is None:
-                core = core_sources().files
                 files = {path.name: path.read_text("utf-8") for path in _FOLDER.glob("*.[ch]")}
-                headers = {name: core[name] for name in ("hybrid.h", "ldl.h")}
+                headers = core_headers("hybrid.h", "ldl.h")
                 self._found = load(Sources("hybrid_adapter", {**files, **headers}))[1]
             return self._found.path
 
@@ -126,11 +142,13 @@ class _Adapter:
 _adapter = _Adapter()
 
 
-def function_of(name: str, attach: str, data: int, options: dict[str, Any]) -> ca.Function:
-    """A function of the adapter as a ``ca.Function``, from a copy of the library for it alone.
+def functions_of(
+    names: Sequence[str], attach: str, data: int, options: dict[str, Any]
+) -> list[ca.Function]:
+    """Functions of the adapter, each a ``ca.Function``, from a copy of the library for them alone.
 
     Args:
-        name: of the function.
+        names: of the functions.
         attach: the name of what tells the library what it stands for; ``data``: the address of it.
         options: CasADi's.
 
@@ -143,7 +161,7 @@ def function_of(name: str, attach: str, data: int, options: dict[str, Any]) -> c
         tell = getattr(library, attach)
         tell.argtypes = [c_void_p]
         tell(data)
-        found = ca.external(name, str(path), options)
+        found = [ca.external(name, str(path), options) for name in names]
         dlclose(library._handle)  # CasADi has it open, and closes it with the Function
     except (OSError, RuntimeError) as error:
         raise BuildError(f"the adapter of the engine cannot be loaded: {error}") from None

@@ -168,6 +168,12 @@ def core_sources() -> Sources:
     return Sources("hybrid", {**files, "constants.h": header()})
 
 
+def core_headers(*names: str) -> dict[str, str]:
+    """Headers of the core, and the one with the constants, for what is compiled beside it."""
+    files = {name: (_FOLDER / name).read_text(encoding="utf-8") for name in names}
+    return {**files, "constants.h": header()}
+
+
 def _mode(given: str | None) -> str:
     """The mode that is asked for."""
     mode = given if given is not None else os.environ.get(VARIABLE) or "auto"

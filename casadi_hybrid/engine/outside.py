@@ -52,6 +52,8 @@ class Outside:
     def __init__(self, layout: Layout, *, dense: bool) -> None:
         raised: list[BaseException] = []
         self.raised = raised
+        if not dense:
+            SparseKernel(layout)  # the order is chosen now, and not in the step that is in doubt
         entries, size = layout.pattern.rows.size, layout.size
 
         def factor(_: Any, values: Any, negative: Any) -> int:
@@ -86,6 +88,7 @@ class Outside:
 
 def _factor(layout: Layout, dense: bool, entries: Vector, negative: Any) -> int:
     n = layout.n
+    _held.kernel = None  # so that a new one may take what this has used
     kernel = DenseKernel(layout.size - n, n) if dense else SparseKernel(layout)
     kernel.factor_entries(layout, entries.copy())
     _held.kernel = kernel

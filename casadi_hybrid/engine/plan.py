@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.engine.ldl import Compressed, FixedTables, Tables, elimination, partners
 from casadi_hybrid.engine.structures import PlanData
-from casadi_hybrid.kernel.sparse import Pattern
+from casadi_hybrid.kernel.sparse import Index, Pattern
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.standard_form.form import DENSE_LIMIT
@@ -61,8 +61,12 @@ class Plan:
             kept_A=structure.J_kept.size, nnz_A=structure.A.rows.size,
             A_of_J=self._ints(structure.J_kept),
             A_rows=self._ints(structure.A.rows), A_cols=self._ints(structure.A.cols),
+            A_starts=self._ints(_starts(structure.A.cols, selection.n)),
             nnz_W=structure.W.rows.size, W_of_H=self._ints(structure.H_kept),
             W_rows=self._ints(structure.W.rows), W_cols=self._ints(structure.W.cols),
+            W_starts=self._ints(_starts(structure.W.cols, selection.n)),
+            W_by_row=self._ints(np.argsort(structure.W.rows, kind="stable")),
+            row_starts=self._ints(_starts(structure.W.rows, selection.n)),
             nnz_K=layout.pattern.rows.size, lower_W=layout.of_W.size,
             lower_of_W=self._ints(layout.of_W), K_of_W=self._ints(layout.at_W),
             K_of_A=self._ints(layout.at_A), K_diagonal=self._ints(layout.at_diagonal),
@@ -113,6 +117,11 @@ def _kinds_of_g(bounds: Bounds) -> NDArray[np.int8]:
     absent = np.isinf(bounds.lbg) & np.isinf(bounds.ubg)
     kinds = np.where(bounds.lbg < bounds.ubg, OPEN, EQUAL)
     return np.where(absent, ABSENT, kinds).astype(np.int8)
+
+
+def _starts(places: Index, size: int) -> NDArray[np.int64]:
+    """Where the entries of each of so many columns, or rows, begin, with the end of the last."""
+    return np.concatenate(([0], np.cumsum(np.bincount(places, minlength=size))))
 
 
 def _sizes(problem: Problem) -> Vector:

@@ -17,7 +17,7 @@ pointer_of_capsule.restype, pointer_of_capsule.argtypes = c_void_p, [ct.py_objec
 SOLVED, OTHER_PATTERN, NO_SET, NOT_NEARER, DOUBT = 0, 1, 3, 4, 5
 LIMIT, LARGE, COLD, PAUSED = 7, 8, 10, 11
 
-INTERFACE = 5
+INTERFACE = 7
 """That of ``c/hybrid.h``; a library with another is not used."""
 
 
@@ -34,9 +34,11 @@ class PlanData(ct.Structure):
         *((name, c_int) for name in ("n_free", "n", "m", "n_slack")),
         *((name, c_void_p) for name in ("free_at", "row_at", "slack_row")),
         *((name, c_int) for name in ("kept_A", "nnz_A")),
-        *((name, c_void_p) for name in ("A_of_J", "A_rows", "A_cols")),
+        *((name, c_void_p) for name in ("A_of_J", "A_rows", "A_cols", "A_starts")),
         ("nnz_W", c_int),
-        *((name, c_void_p) for name in ("W_of_H", "W_rows", "W_cols")),
+        *((name, c_void_p) for name in (
+            "W_of_H", "W_rows", "W_cols", "W_starts", "W_by_row", "row_starts",
+        )),
         *((name, c_int) for name in ("nnz_K", "lower_W")),
         *((name, c_void_p) for name in ("lower_of_W", "K_of_W", "K_of_A", "K_diagonal")),
         ("ldl", Analysis),

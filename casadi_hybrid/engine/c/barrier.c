@@ -167,13 +167,16 @@ static void mark(hybrid_iterate *it, double theta, double f, double error, int t
 void hybrid_lower_barrier(hybrid_cold *cold, hybrid_iterate *it, int t) {
     const hybrid_error *error = &cold->error;
     double nu = it->nu, of_nu;
+    int held;
     /* Unscaled residuals ask for more. */
     if (hybrid_error_at(error, 0.0) <= cold->numbers->tol && nu <= it->floor * 1.001) {
         it->floor *= 0.1;
         if (it->floor < HYBRID_SETTINGS_NU_LEAST) it->floor = HYBRID_SETTINGS_NU_LEAST;
     }
     of_nu = hybrid_error_at(error, nu);
-    while (nu > it->floor && of_nu <= HYBRID_SETTINGS_KAPPA_EPSILON * nu) {
+    /* Where f still bends downwards a small error is that of a saddle: see barrier.py. */
+    held = it->bent && of_nu > HYBRID_SETTINGS_SADDLE * nu;
+    while (!held && nu > it->floor && of_nu <= HYBRID_SETTINGS_KAPPA_EPSILON * nu) {
         nu = hybrid_next_nu(nu, it->floor);
         of_nu = hybrid_error_at(error, nu);
     }

@@ -69,7 +69,7 @@ typedef struct hybrid_cold {
     struct hybrid_cold *inner, *outer;
     int restoring;
     hybrid_plan lifted;
-    int *lifted_rows, *lifted_cols;
+    int *lifted_rows, *lifted_cols, *lifted_starts;
     hybrid_spot bases[HYBRID_SPOTS], *parked;
     double *reference, *proximity;       /* n */
     double *penalty, *reduced;           /* m, and the longer of n and m */

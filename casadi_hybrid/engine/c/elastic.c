@@ -14,6 +14,7 @@ void hybrid_place_elastic(hybrid_arena *arena, hybrid_cold *outer) {
     int entries = plan->nnz_A + 2 * plan->m;
     outer->lifted_rows = hybrid_take_ints(arena, entries);
     outer->lifted_cols = hybrid_take_ints(arena, entries);
+    outer->lifted_starts = hybrid_take_ints(arena, plan->n + 2 * plan->m + 1);
     outer->lifted = *plan;
     outer->lifted.n = plan->n + 2 * plan->m;
     outer->lifted.n_free = outer->lifted.n_slack = 0;
@@ -22,6 +23,7 @@ void hybrid_place_elastic(hybrid_arena *arena, hybrid_cold *outer) {
     outer->lifted.nnz_A = entries;
     outer->lifted.A_rows = outer->lifted_rows;
     outer->lifted.A_cols = outer->lifted_cols;
+    outer->lifted.A_starts = outer->lifted_starts;
     outer->reference = hybrid_take(arena, plan->n);
     outer->proximity = hybrid_take(arena, plan->n);
     outer->penalty = hybrid_take(arena, plan->m);
@@ -37,6 +39,8 @@ static void make_inner(hybrid_cold *outer) {
     int n = plan->n, m = plan->m;
     memcpy(outer->lifted_rows, plan->A_rows, (size_t)plan->nnz_A * sizeof(int));
     memcpy(outer->lifted_cols, plan->A_cols, (size_t)plan->nnz_A * sizeof(int));
+    memcpy(outer->lifted_starts, plan->A_starts, (size_t)n * sizeof(int));
+    for (int j = n; j <= n + 2 * m; j++) outer->lifted_starts[j] = plan->nnz_A + j - n;
     for (int i = 0; i < m; i++) {
         int of_p = plan->nnz_A + i, of_n = of_p + m;
         outer->lifted_rows[of_p] = outer->lifted_rows[of_n] = i;
@@ -55,6 +59,7 @@ static void make_inner(hybrid_cold *outer) {
         form->has_upper[i] = 0;
     }
     form->bounds = outer->form.bounds + 2 * m;
+    form->plain = 0;
     form->functions = outer->form.functions;
     form->numbers = inner->numbers = outer->numbers;
     form->answer = inner->answer = outer->answer;

@@ -49,9 +49,10 @@ static double clip(double value, double lower, double upper) {
 
 /* Whether a lower bound is at most its upper bound, and both leave a value between them. */
 static int ordered(int count, const double *lower, const double *upper) {
+    int crossed = 0;
     for (int i = 0; i < count; i++)
-        if (!(lower[i] <= upper[i]) || lower[i] == INFINITY || upper[i] == -INFINITY) return 0;
-    return 1;
+        crossed |= !(lower[i] <= upper[i]) | (lower[i] == INFINITY) | (upper[i] == -INFINITY);
+    return !crossed;
 }
 
 /* Whether the numbers are such as can be solved with. */
@@ -63,20 +64,37 @@ static int sound(const hybrid_plan *plan, const hybrid_numbers *of) {
 
 /* Whether the bounds are of the kinds that the plan was made for. */
 static int fits(const hybrid_plan *plan, const hybrid_numbers *of) {
+    int other = 0;
     for (int i = 0; i < plan->n_x; i++) {
         int fixed = !(of->lbx[i] < of->ubx[i]);
-        if (fixed != (plan->kind_x[i] == HYBRID_EQUAL)) return 0;
+        other |= fixed != (plan->kind_x[i] == HYBRID_EQUAL);
     }
     for (int i = 0; i < plan->n_g; i++) {
-        int absent = isinf(of->lbg[i]) && isinf(of->ubg[i]);
+        int absent = (fabs(of->lbg[i]) == INFINITY) & (fabs(of->ubg[i]) == INFINITY);
         int kind = absent ? HYBRID_ABSENT : of->lbg[i] < of->ubg[i] ? HYBRID_OPEN : HYBRID_EQUAL;
-        if (kind != plan->kind_g[i]) return 0;
+        other |= kind != plan->kind_g[i];
     }
-    return 1;
+    return !other;
+}
+
+/* Whether the form has every variable and every row, each in its own place: what is left out is
+ * left out of increasing numbers. */
+static int is_whole(const hybrid_plan *plan) {
+    return plan->n_free == plan->n_x && plan->m == plan->n_g;
 }
 
 double hybrid_time(const hybrid_functions *functions) {
     return functions->now ? functions->now() : 0.0;
+}
+
+/* Nonzeros of a column to their places, which increase. */
+static void spread(int count, int size, const int *at, const double *from, double *to) {
+    if (count == size) {
+        memcpy(to, from, (size_t)size * sizeof(double));
+        return;
+    }
+    memset(to, 0, (size_t)size * sizeof(double));
+    for (int k = 0; k < count; k++) to[at[k]] = from[k];
 }
 
 /* Calls the first function at point->x and spreads what it gives. */
@@ -92,16 +110,13 @@ static int first(hybrid_form *form, hybrid_point *point) {
     if (!hybrid_all_finite(1 + plan->nnz_gradient + plan->nnz_g, out)) return 1;
     if (!hybrid_all_finite(plan->nnz_J, point->raw_J)) return 1;
     point->raw_f = *out++;
-    if (plan->nnz_gradient < plan->n_x)
-        memset(point->raw_gradient, 0, (size_t)plan->n_x * sizeof(double));
-    for (int k = 0; k < plan->nnz_gradient; k++)
-        point->raw_gradient[plan->gradient_at[k]] = *out++;
-    if (plan->nnz_g < plan->n_g) memset(point->raw_g, 0, (size_t)plan->n_g * sizeof(double));
-    for (int k = 0; k < plan->nnz_g; k++) point->raw_g[plan->g_at[k]] = *out++;
+    spread(plan->nnz_gradient, plan->n_x, plan->gradient_at, out, point->raw_gradient);
+    spread(plan->nnz_g, plan->n_g, plan->g_at, out + plan->nnz_gradient, point->raw_g);
     return 0;
 }
 
 static double scale_of(double steepest) {
+    if (steepest <= HYBRID_FORM_SCALE_GOAL) return 1.0;
     double steep = steepest > 1e-300 ? steepest : 1e-300;
     double scale = HYBRID_FORM_SCALE_GOAL / steep;
     return scale > 1.0 ? 1.0 : scale < 1e-8 ? 1e-8 : scale;
@@ -122,7 +137,11 @@ static void make_scales(hybrid_form *form, const hybrid_point *start) {
         double *row = &form->scale_c[plan->A_rows[k]];
         if (size > *row) *row = size;
     }
-    for (int i = 0; i < plan->m; i++) form->scale_c[i] = scale_of(form->scale_c[i]);
+    form->plain = form->scale_f == 1.0;
+    for (int i = 0; i < plan->m; i++) {
+        form->scale_c[i] = scale_of(form->scale_c[i]);
+        form->plain &= form->scale_c[i] == 1.0;
+    }
 }
 
 /* Bounds and targets, scaled. */
@@ -203,6 +222,24 @@ static void distances(const hybrid_form *form, hybrid_point *point) {
     }
 }
 
+/* The user's values in the form's units, less the target: what of them is in it. */
+static void scaled(const hybrid_form *form, hybrid_point *point) {
+    const hybrid_plan *plan = form->plan;
+    point->f = form->scale_f * point->raw_f;
+    if (form->plain && is_whole(plan)) { /* the same bits, and nothing to look up */
+        memcpy(point->gradient, point->raw_gradient, (size_t)plan->n_x * sizeof(double));
+        memcpy(point->A, point->raw_J, (size_t)plan->nnz_J * sizeof(double));
+        for (int i = 0; i < plan->m; i++) point->c[i] = point->raw_g[i] - form->target[i];
+        return;
+    }
+    for (int i = 0; i < plan->n_free; i++)
+        point->gradient[i] = form->scale_f * point->raw_gradient[plan->free_at[i]];
+    for (int i = 0; i < plan->m; i++)
+        point->c[i] = point->raw_g[plan->row_at[i]] * form->scale_c[i] - form->target[i];
+    for (int k = 0; k < plan->kept_A; k++)
+        point->A[k] = point->raw_J[plan->A_of_J[k]] * form->scale_c[plan->A_rows[k]];
+}
+
 int hybrid_evaluate(hybrid_form *form, hybrid_point *point, const double *known_x) {
     const hybrid_plan *plan = form->plan;
     int known;
@@ -210,16 +247,10 @@ int hybrid_evaluate(hybrid_form *form, hybrid_point *point, const double *known_
     user_x(form, point);
     known = known_x && !memcmp(known_x, point->x, (size_t)plan->n_x * sizeof(double));
     if (!known && first(form, point)) return 1;
-    point->f = form->scale_f * point->raw_f;
-    for (int i = 0; i < plan->n_free; i++)
-        point->gradient[i] = form->scale_f * point->raw_gradient[plan->free_at[i]];
+    scaled(form, point);
     for (int i = plan->n_free; i < plan->n; i++) point->gradient[i] = 0.0;
-    for (int i = 0; i < plan->m; i++)
-        point->c[i] = point->raw_g[plan->row_at[i]] * form->scale_c[i] - form->target[i];
     for (int k = 0; k < plan->n_slack; k++)
         point->c[plan->slack_row[k]] -= point->w[plan->n_free + k];
-    for (int k = 0; k < plan->kept_A; k++)
-        point->A[k] = point->raw_J[plan->A_of_J[k]] * form->scale_c[plan->A_rows[k]];
     for (int k = plan->kept_A; k < plan->nnz_A; k++) point->A[k] = -1.0;
     return 0;
 }
@@ -251,6 +282,12 @@ int hybrid_hessian(hybrid_form *form, const hybrid_point *at, const double *y, d
                    double *W) {
     const hybrid_plan *plan = form->plan;
     double scale = objective * form->scale_f;
+    if (form->plain && objective == 1.0 && is_whole(plan)) {
+        memcpy(form->lam, y, (size_t)plan->m * sizeof(double));
+        if (second(form, at)) return 1;
+        memcpy(W, form->H, (size_t)plan->nnz_W * sizeof(double));
+        return 0;
+    }
     memset(form->lam, 0, (size_t)plan->n_g * sizeof(double));
     for (int i = 0; i < plan->m; i++)
         form->lam[plan->row_at[i]] = y[i] * form->scale_c[i] / scale;
@@ -277,6 +314,11 @@ void hybrid_multipliers_out(const hybrid_form *form, const hybrid_point *at, con
                             const double *z_lower, const double *z_upper, double *lam_x,
                             double *lam_g) {
     const hybrid_plan *plan = form->plan;
+    if (form->plain && is_whole(plan)) {
+        memcpy(lam_g, y, (size_t)plan->m * sizeof(double));
+        for (int i = 0; i < plan->n_x; i++) lam_x[i] = z_upper[i] - z_lower[i];
+        return;
+    }
     memset(lam_g, 0, (size_t)plan->n_g * sizeof(double));
     for (int i = 0; i < plan->m; i++)
         lam_g[plan->row_at[i]] = y[i] * form->scale_c[i] / form->scale_f;

@@ -68,11 +68,15 @@ static void guess(hot *h) {
 /* The multipliers of bounds at h->at are what its slope leaves to those of the set. */
 static void of_bounds(hot *h) {
     const hybrid_plan *plan = h->form.plan;
+    const hybrid_kernel *kernel = &h->model.kernel;
     hybrid_slope_of_L(plan, h->at, h->y, h->slope);
-    for (int i = 0; i < plan->n; i++) {
+    memset(h->z_lower, 0, (size_t)plan->n * sizeof(double));
+    memset(h->z_upper, 0, (size_t)plan->n * sizeof(double));
+    for (int p = 0; p < kernel->n_pins; p++) {
+        int i = kernel->pins[p];
         double slope = h->slope[i];
-        h->z_lower[i] = h->model.at_lower[i] && slope > 0.0 ? slope : 0.0;
-        h->z_upper[i] = h->model.at_upper[i] && slope < 0.0 ? -slope : 0.0;
+        if (h->model.at_lower[i] && slope > 0.0) h->z_lower[i] = slope;
+        if (h->model.at_upper[i] && slope < 0.0) h->z_upper[i] = -slope;
     }
 }
 
@@ -187,11 +191,8 @@ static int deliver(hot *h, int status) {
     hybrid_answer *answer = h->form.answer;
     double began = hybrid_largest(n_x, h->began);
     hybrid_deliver(&h->form, h->at);
-    answer->moved = 0.0;
-    for (int i = 0; i < n_x; i++) {
-        double step = fabs(h->at->x[i] - h->began[i]);
-        if (step > answer->moved) answer->moved = step;
-    }
+    for (int i = 0; i < n_x; i++) h->work[i] = h->at->x[i] - h->began[i];
+    answer->moved = hybrid_largest(n_x, h->work);
     if (began > answer->reach) answer->reach = began;
     if (status == HYBRID_SOLVED && looked_at(answer)) status = HYBRID_LARGE;
     return answer->status = status;

@@ -14,7 +14,7 @@
 #include "ldl.h"
 
 /* Raised whenever a structure or the meaning of a field changes. */
-#define HYBRID_INTERFACE_VERSION 5
+#define HYBRID_INTERFACE_VERSION 7
 
 /* How one function of the problem is evaluated: numbers in, all nonzeros of its outputs out, one
  * output after the other. Returns 0, or another number where it could not be evaluated.
@@ -62,10 +62,13 @@ typedef struct {
     /* A = dc/dw: the nonzeros of J in it, then one of -1 for every slack. */
     int kept_A, nnz_A;
     const int *A_of_J; /* kept_A: which nonzero of J */
-    const int *A_rows, *A_cols;
+    const int *A_rows, *A_cols;   /* column by column */
+    const int *A_starts;          /* n + 1: where each column begins */
     /* W: the free part of the Hessian, both triangles. */
     int nnz_W;
-    const int *W_of_H, *W_rows, *W_cols;
+    const int *W_of_H, *W_rows, *W_cols; /* column by column */
+    const int *W_starts;                 /* n + 1: where each column begins */
+    const int *W_by_row, *row_starts;    /* nnz_W, n + 1: its nonzeros row by row */
 
     /* The kernel K = [W + D, A'; A, -E], its lower triangle. */
     int nnz_K;
@@ -185,6 +188,7 @@ typedef struct {
     hybrid_mark mark;
     int entries;           /* of the filter */
     int flat, dependent;   /* steps in a row in which K was singular without sigma, or epsilon */
+    int bent;              /* whether K had too many negative eigenvalues without sigma */
     int tiny, cut;         /* tiny steps in a row, steps that the search cut to a small part */
     int fresh;             /* whether nu has just fallen */
     int guessed;           /* whether there is an active set of before */

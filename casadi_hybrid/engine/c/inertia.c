@@ -61,12 +61,13 @@ static double larger(const hybrid_iterate *it, double shift, double least) {
 
 /* Keeps in the iterate what was learned. */
 static void keep(hybrid_iterate *it, double shift, double epsilon, int singular,
-                 double plain_epsilon) {
+                 double plain_epsilon, int bent) {
     int mended = singular && shift == 0.0 && epsilon > plain_epsilon;
     if (it->flat < HYBRID_INERTIA_OFTEN)
         it->flat = singular && shift > 0.0 ? it->flat + 1 : 0;
     if (it->dependent < HYBRID_INERTIA_OFTEN) it->dependent = mended ? it->dependent + 1 : 0;
     if (shift > 0.0) it->shift = shift;
+    it->bent = bent;
 }
 
 int hybrid_factor_with_inertia(hybrid_cold *cold, hybrid_iterate *it, double least) {
@@ -74,9 +75,10 @@ int hybrid_factor_with_inertia(hybrid_cold *cold, hybrid_iterate *it, double lea
     const hybrid_plan *plan = cold->plan;
     const hybrid_point *at = &cold->at->of;
     double small = 1e-8 * pow(it->nu, 0.25);
-    double shift = least, epsilon, plain_epsilon;
+    double shift = least, first, epsilon, plain_epsilon;
     int singular = 0;
     if (it->flat >= HYBRID_INERTIA_OFTEN && lower(it->shift) > least) shift = lower(it->shift);
+    first = shift;
     epsilon = it->dependent >= HYBRID_INERTIA_OFTEN ? small : 0.0;
     if (cold->state->rows_dependent && !cold->outer) epsilon = small;
     plain_epsilon = epsilon;
@@ -92,7 +94,7 @@ int hybrid_factor_with_inertia(hybrid_cold *cold, hybrid_iterate *it, double lea
         form->answer->factors++;
         if (found == 3) found = hybrid_ask(plan, &cold->kernel);
         if (found == 0) {
-            keep(it, shift, epsilon, singular, plain_epsilon);
+            keep(it, shift, epsilon, singular, plain_epsilon, shift > first && !singular);
             return HYBRID_SOLVED;
         }
         if (found == 3) {

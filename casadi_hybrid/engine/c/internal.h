@@ -48,6 +48,7 @@ typedef struct {
     int bounds; /* how many there are */
     double relaxation; /* how far they are widened, relative */
     int unscaled;      /* whether rows are as they are */
+    int plain;         /* whether nothing is scaled: all scales are 1 */
 } hybrid_form;
 
 void hybrid_place_point(const hybrid_plan *plan, hybrid_arena *arena, hybrid_point *point);
@@ -75,12 +76,15 @@ double hybrid_time(const hybrid_functions *functions);
 
 /* out = A'y; out = A v; out = W v. */
 void hybrid_pull(const hybrid_plan *plan, const double *A, const double *y, double *out);
+double hybrid_pull_of(const hybrid_plan *plan, const double *A, const double *y, int j); /* one */
 void hybrid_times_A(const hybrid_plan *plan, const double *A, const double *v, double *out);
 void hybrid_times_W(const hybrid_plan *plan, const double *W, const double *v, double *out);
 
 /* The largest |entry|, NaN where any is; the sum of all |entries|. */
 double hybrid_largest(int count, const double *v);
 double hybrid_sum(int count, const double *v);
+/* The largest by which an entry is beyond its bounds, 0 where none is. */
+double hybrid_excess(int count, const double *v, const double *lower, const double *upper);
 int hybrid_all_finite(int count, const double *v);
 
 /* slope = gradient + A'y, of f + y'c. */
@@ -118,8 +122,8 @@ typedef struct {
     int *pivots;
     double *right, *solution; /* n + m */
     double *move;             /* n: what pinned entries of w move by */
-    double *of_W, *of_A;      /* n, m: what that changes */
     int *pinned;              /* n */
+    int *pins, n_pins;        /* n: which of them are, as the last factorization has it */
     hybrid_inertia inertia;
 } hybrid_kernel;
 
@@ -155,7 +159,6 @@ typedef struct {
     double *W, *force;        /* nnz_W; n: the gradient of f + y'c */
     double *dw, *dy;          /* its solution with the bounds pinned */
     double *z;                /* n: multipliers of pinned bounds */
-    double *slope, *pull;     /* n */
     int *at_lower, *at_upper; /* n: the set */
     int *wrong, count;        /* n: what is wrong with it, and how much */
     int remedy;               /* the first of the remedies for a singular kernel that is of use */

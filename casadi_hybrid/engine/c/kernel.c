@@ -2,6 +2,7 @@
  * caller's own kernel where that is in doubt. With entries that are pinned: where a bound is active,
  * w moves onto it and nothing else. */
 #include <math.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "internal.h"
@@ -18,9 +19,8 @@ void hybrid_place_kernel(const hybrid_plan *plan, hybrid_arena *arena, hybrid_ke
     kernel->right = hybrid_take(arena, size);
     kernel->solution = hybrid_take(arena, size);
     kernel->move = hybrid_take(arena, plan->n);
-    kernel->of_W = hybrid_take(arena, plan->n);
-    kernel->of_A = hybrid_take(arena, plan->m);
     kernel->pinned = hybrid_take_ints(arena, plan->n);
+    kernel->pins = hybrid_take_ints(arena, plan->n);
 }
 
 int hybrid_refined(const hybrid_plan *plan, const hybrid_kernel *kernel, double residual) {
@@ -99,11 +99,10 @@ int hybrid_ask_solution(const hybrid_plan *plan, hybrid_kernel *kernel) {
 
 
 /* Sets the entries of a step that are pinned to those of `to`, or to 0. */
-static void hold(const hybrid_plan *plan, const hybrid_kernel *kernel, const double *to,
-                 double *step) {
+static void hold(const hybrid_kernel *kernel, const double *to, double *step) {
     if (kernel->weight == 0.0) return;
-    for (int i = 0; i < plan->n; i++)
-        if (kernel->pinned[i]) step[i] = to ? to[i] : 0.0;
+    for (int k = 0; k < kernel->n_pins; k++)
+        step[kernel->pins[k]] = to ? to[kernel->pins[k]] : 0.0;
 }
 
 /* Solves by the factor in a fixed order and corrects by the residual of K. Returns its size,
@@ -117,9 +116,9 @@ static double refine(const hybrid_plan *plan, hybrid_kernel *kernel) {
     if (all == 0.0) return 0.0;
     memcpy(step, kernel->right, (size_t)size * sizeof(double));
     for (int corrections = 0;; corrections++) {
-        hold(plan, kernel, 0, step);
+        hold(kernel, 0, step);
         hybrid_fixed_solve(&plan->fixed, kernel->factor, step, room);
-        hold(plan, kernel, corrections ? 0 : kernel->right, step);
+        hold(kernel, corrections ? 0 : kernel->right, step);
         for (int i = 0; i < size; i++) x[i] += step[i];
         if (error <= HYBRID_UNSEEN * all) return error / all * (error / all);
         hybrid_ldl_product(&plan->ldl, kernel->K, x, room);
@@ -155,6 +154,17 @@ int hybrid_resolve(const hybrid_plan *plan, hybrid_kernel *kernel) {
     return hybrid_refined(plan, kernel, residual) ? 0 : 3;
 }
 
+/* That of frexp, for a finite number that is not 0. */
+static int exponent_of(double value) {
+    uint64_t bits;
+    int exponent;
+    memcpy(&bits, &value, sizeof bits);
+    exponent = (int)(bits >> 52 & 0x7ff);
+    if (exponent) return exponent - 1022;
+    frexp(value, &exponent);
+    return exponent;
+}
+
 /* 2^31 times the middle size of the curvatures that are there: half of what a number's digits
  * can tell apart, so that what is pinned moves by as little as rounding makes of it. */
 static double pinning(const hybrid_plan *plan, const hybrid_kernel *kernel) {
@@ -163,7 +173,7 @@ static double pinning(const hybrid_plan *plan, const hybrid_kernel *kernel) {
         double entry = kernel->K[plan->K_diagonal[i]];
         int exponent;
         if (kernel->pinned[i] || entry == 0.0 || !isfinite(entry)) continue;
-        frexp(entry, &exponent);
+        exponent = exponent_of(entry);
         sum += exponent;
         count++;
     }
@@ -175,27 +185,37 @@ int hybrid_factor_pinned(const hybrid_plan *plan, const double *W, const double 
     const int *pinned = kernel->pinned;
     double *K = kernel->K, weight = 0.0;
     int pins = 0;
+    for (int i = 0; i < plan->n; i++) {
+        kernel->pins[pins] = i;
+        pins += pinned[i] != 0;
+    }
+    kernel->n_pins = pins;
     memset(K, 0, (size_t)plan->nnz_K * sizeof(double));
     for (int k = 0; k < plan->lower_W; k++) {
         int entry = plan->lower_of_W[k];
         if (!pinned[plan->W_rows[entry]] && !pinned[plan->W_cols[entry]])
             K[plan->K_of_W[k]] = W[entry];
     }
-    for (int k = 0; k < plan->nnz_A; k++)
-        if (!pinned[plan->A_cols[k]]) K[plan->K_of_A[k]] = A[k];
+    for (int j = 0; j < plan->n; j++) {
+        if (pinned[j]) continue;
+        for (int k = plan->A_starts[j]; k < plan->A_starts[j + 1]; k++)
+            K[plan->K_of_A[k]] = A[k];
+    }
     for (int i = 0; i < plan->n; i++) {
         double *entry = &K[plan->K_diagonal[i]];
         *entry = pinned[i] ? 1.0 : *entry + shift;
-        pins += pinned[i] != 0;
     }
     if (epsilon == 0.0 && plan->m > plan->n - pins) return 2;
     for (int i = 0; i < plan->m; i++) K[plan->K_diagonal[plan->n + i]] = -epsilon;
     if (pins) {
         weight = pinning(plan, kernel);
         memcpy(kernel->soft, K, (size_t)plan->nnz_K * sizeof(double));
-        for (int k = 0; k < plan->nnz_A; k++) kernel->soft[plan->K_of_A[k]] = A[k];
-        for (int i = 0; i < plan->n; i++)
-            if (pinned[i]) kernel->soft[plan->K_diagonal[i]] = weight;
+        for (int p = 0; p < pins; p++) {
+            int j = kernel->pins[p];
+            for (int k = plan->A_starts[j]; k < plan->A_starts[j + 1]; k++)
+                kernel->soft[plan->K_of_A[k]] = A[k];
+            kernel->soft[plan->K_diagonal[j]] = weight;
+        }
     }
     hybrid_decompose(plan, kernel, weight);
     if (kernel->inertia.singular) return 2;
@@ -206,12 +226,22 @@ int hybrid_factor_pinned(const hybrid_plan *plan, const double *W, const double 
 int hybrid_solve_pinned(const hybrid_plan *plan, const double *W, const double *A,
                         const double *force, const double *c, hybrid_kernel *kernel, double *dw,
                         double *dy) {
+    double *right = kernel->right, *row = right + plan->n;
+    const double *move = kernel->move;
     int found;
-    hybrid_times_W(plan, W, kernel->move, kernel->of_W);
-    hybrid_times_A(plan, A, kernel->move, kernel->of_A);
-    for (int i = 0; i < plan->n; i++)
-        kernel->right[i] = kernel->pinned[i] ? kernel->move[i] : -(force[i] + kernel->of_W[i]);
-    for (int i = 0; i < plan->m; i++) kernel->right[plan->n + i] = -(c[i] + kernel->of_A[i]);
+    for (int i = 0; i < plan->n; i++) right[i] = 0.0;
+    for (int i = 0; i < plan->m; i++) row[i] = 0.0;
+    for (int p = 0; p < kernel->n_pins; p++) { /* mostly they are where they ought to be */
+        int j = kernel->pins[p];
+        if (move[j] == 0.0) continue;
+        for (int k = plan->W_starts[j]; k < plan->W_starts[j + 1]; k++)
+            right[plan->W_rows[k]] += W[k] * move[j];
+        for (int k = plan->A_starts[j]; k < plan->A_starts[j + 1]; k++)
+            row[plan->A_rows[k]] += A[k] * move[j];
+    }
+    for (int i = 0; i < plan->n; i++) right[i] = -(force[i] + right[i]);
+    for (int i = 0; i < plan->m; i++) row[i] = -(c[i] + row[i]);
+    for (int p = 0; p < kernel->n_pins; p++) right[kernel->pins[p]] = move[kernel->pins[p]];
     found = kernel->asked ? 3 : hybrid_resolve(plan, kernel);
     if (found == 3) found = hybrid_ask_solution(plan, kernel);
     memcpy(dw, kernel->solution, (size_t)plan->n * sizeof(double));

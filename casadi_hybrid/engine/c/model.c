@@ -14,8 +14,6 @@ void hybrid_place_model(const hybrid_plan *plan, hybrid_arena *arena, hybrid_mod
     model->dw = hybrid_take(arena, n);
     model->dy = hybrid_take(arena, plan->m);
     model->z = hybrid_take(arena, n);
-    model->slope = hybrid_take(arena, n);
-    model->pull = hybrid_take(arena, n);
     model->first_dw = hybrid_take(arena, n);
     model->first_z = hybrid_take(arena, n);
     model->walk_w = hybrid_take(arena, n);
@@ -37,10 +35,10 @@ static double room_at(double w) {
 /* (dw, dy) by the last factorization. Returns as hybrid_resolve. */
 static int solve(hybrid_model *model, const hybrid_form *form, const hybrid_point *at) {
     const hybrid_plan *plan = form->plan;
-    for (int i = 0; i < plan->n; i++)
-        model->kernel.move[i] = model->at_lower[i]   ? form->lower[i] - at->w[i]
-                                : model->at_upper[i] ? form->upper[i] - at->w[i]
-                                                     : 0.0;
+    for (int p = 0; p < model->kernel.n_pins; p++) {
+        int i = model->kernel.pins[p];
+        model->kernel.move[i] = (model->at_lower[i] ? form->lower[i] : form->upper[i]) - at->w[i];
+    }
     return hybrid_solve_pinned(plan, model->W, at->A, model->force, at->c, &model->kernel,
                                model->dw, model->dy);
 }
@@ -57,16 +55,19 @@ static int remedied(hybrid_model *model, hybrid_form *form, const hybrid_point *
     static const double remedies[][2] = HYBRID_HOT_CONVEX; /* (epsilon, shift) */
     const hybrid_plan *plan = form->plan;
     hybrid_kernel *kernel = &model->kernel;
-    double largest = hybrid_largest(plan->nnz_W, model->W);
+    double largest = 0.0; /* of W, or 1; found where it is asked for */
     int bent = 0;
-    if (!(largest > 1.0)) largest = 1.0;
     for (int i = 0; i < plan->n; i++)
         kernel->pinned[i] = model->at_lower[i] || model->at_upper[i];
     for (int remedy = model->remedy; remedy < HYBRID_HOT_CONVEX_COUNT; remedy++) {
-        double epsilon = remedies[remedy][0], shift = remedies[remedy][1] * largest;
+        double epsilon = remedies[remedy][0], shift = remedies[remedy][1];
         int found;
-        if (bent && remedies[remedy][1] <= HYBRID_POLISH_FLAT) continue;
-        found = hybrid_factor_pinned(plan, model->W, at->A, shift, epsilon, kernel);
+        if (bent && shift <= HYBRID_POLISH_FLAT) continue;
+        if (shift > 0.0 && largest == 0.0) {
+            largest = hybrid_largest(plan->nnz_W, model->W);
+            if (!(largest > 1.0)) largest = 1.0;
+        }
+        found = hybrid_factor_pinned(plan, model->W, at->A, shift * largest, epsilon, kernel);
         if (found == 0) {
             model->remedy = remedy;
             found = solve(model, form, at);
@@ -82,6 +83,16 @@ static int remedied(hybrid_model *model, hybrid_form *form, const hybrid_point *
     return HYBRID_NO_SET;
 }
 
+/* Entry i of W v. */
+static double times_W_of(const hybrid_plan *plan, const double *W, const double *v, int i) {
+    double sum = 0.0;
+    for (int at = plan->row_starts[i]; at < plan->row_starts[i + 1]; at++) {
+        int k = plan->W_by_row[at];
+        sum += W[k] * v[plan->W_cols[k]];
+    }
+    return sum;
+}
+
 /* The model's solution with these bounds pinned, and what is wrong with the set: wrong[i] is 1 at
  * a pinned bound whose multiplier has the wrong sign, 2 and 3 at an entry below its lower or above
  * its upper bound. Returns a status. */
@@ -89,23 +100,21 @@ static int pinned(hybrid_model *model, hybrid_form *form, const hybrid_point *at
     const hybrid_plan *plan = form->plan;
     int status = remedied(model, form, at);
     if (status) return status;
-    hybrid_times_W(plan, model->W, model->dw, model->slope);
-    hybrid_pull(plan, at->A, model->dy, model->pull);
     model->count = 0;
     for (int i = 0; i < plan->n; i++) {
-        double slope = model->force[i] + model->slope[i] + model->pull[i];
         double target = at->w[i] + model->dw[i], room = room_at(at->w[i]);
-        int wrong = 0;
-        model->z[i] = model->at_lower[i] ? slope : model->at_upper[i] ? -slope : 0.0;
-        if (model->at_lower[i] || model->at_upper[i])
-            wrong = model->z[i] < 0.0;
-        else if (form->has_lower[i] && target < form->lower[i] - room)
-            wrong = 2;
-        else if (form->has_upper[i] && target > form->upper[i] + room)
-            wrong = 3;
-        model->wrong[i] = wrong;
-        model->count += wrong != 0;
+        int below = target < form->lower[i] - room, above = target > form->upper[i] + room;
+        model->wrong[i] = below ? 2 : above ? 3 : 0;
+        model->z[i] = 0.0;
     }
+    for (int p = 0; p < model->kernel.n_pins; p++) {
+        int i = model->kernel.pins[p];
+        double slope = model->force[i] + times_W_of(plan, model->W, model->dw, i) +
+                       hybrid_pull_of(plan, at->A, model->dy, i);
+        model->z[i] = model->at_lower[i] ? slope : -slope;
+        model->wrong[i] = model->z[i] < 0.0;
+    }
+    for (int i = 0; i < plan->n; i++) model->count += model->wrong[i] != 0;
     return HYBRID_SOLVED;
 }
 
@@ -202,9 +211,10 @@ int hybrid_solve_model(hybrid_model *model, hybrid_form *form, const hybrid_poin
 }
 
 int hybrid_outside(const hybrid_model *model, const hybrid_form *form, const hybrid_point *at) {
+    int found = 0;
     for (int i = 0; i < form->plan->n; i++) {
         double target = at->w[i] + model->dw[i], room = room_at(at->w[i]);
-        if (target < form->lower[i] - room || target > form->upper[i] + room) return 1;
+        found |= (target < form->lower[i] - room) | (target > form->upper[i] + room);
     }
-    return 0;
+    return found;
 }

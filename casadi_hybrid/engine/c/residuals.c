@@ -14,26 +14,18 @@ double hybrid_scaled_error(const hybrid_form *form, const hybrid_point *at, cons
                            const double *y, const double *z_lower, const double *z_upper,
                            double *work) {
     const hybrid_plan *plan = form->plan;
-    double least = INFINITY, most = -INFINITY, error, of_c, products;
+    double error, of_c, products;
     double sum_z = hybrid_sum(plan->n, z_lower) + hybrid_sum(plan->n, z_upper);
-    for (int i = 0; i < plan->n; i++) {
-        work[i] = slope[i] - z_lower[i] + z_upper[i];
-        if (form->has_lower[i]) {
-            double product = at->below[i] * z_lower[i];
-            least = product < least ? product : least;
-            most = product > most ? product : most;
-        }
-        if (form->has_upper[i]) {
-            double product = at->above[i] * z_upper[i];
-            least = product < least ? product : least;
-            most = product > most ? product : most;
-        }
-    }
+    for (int i = 0; i < plan->n; i++) work[i] = slope[i] - z_lower[i] + z_upper[i];
     error = hybrid_largest(plan->n, work) /
             excess_mean(hybrid_sum(plan->m, y) + sum_z, plan->m + form->bounds);
     of_c = hybrid_largest(plan->m, at->c);
     if (!(of_c <= error)) error = of_c;
-    products = (most > -least ? most : -least) / excess_mean(sum_z, form->bounds);
+    for (int i = 0; i < plan->n; i++) { /* z is not negative, and 0 where there is no bound */
+        double low = at->below[i] * z_lower[i], high = at->above[i] * z_upper[i];
+        work[i] = low > high ? low : high;
+    }
+    products = hybrid_largest(plan->n, work) / excess_mean(sum_z, form->bounds);
     if (!(products <= error)) error = products;
     return error;
 }
@@ -42,16 +34,6 @@ double hybrid_scaled_error(const hybrid_form *form, const hybrid_point *at, cons
 static double rounding(double product, double other) {
     double bound = HYBRID_RESIDUALS_ROUNDING * (4.0 * product + 2.0 * other);
     return bound >= HYBRID_KKT_TINY ? bound : 0.0;
-}
-
-static double excess(int count, const double *value, const double *lower, const double *upper) {
-    double found = 0.0;
-    for (int i = 0; i < count; i++) {
-        double over = value[i] - upper[i], under = lower[i] - value[i];
-        if (over > found) found = over;
-        if (under > found) found = under;
-    }
-    return found;
 }
 
 /* The largest |multiplier|·(distance to the bound that its sign points to). */
@@ -74,19 +56,23 @@ int hybrid_residuals_at(const hybrid_form *form, const hybrid_point *at, const d
                         const double *lam_g, double *work, hybrid_residuals *found) {
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;
-    double steepest = hybrid_sum(plan->nnz_J, at->raw_J);
-    double of_g = excess(plan->n_g, at->raw_g, of->lbg, of->ubg);
-    double of_x = excess(plan->n_x, at->x, of->lbx, of->ubx);
-    double strength_x, strength_g, by_x, by_g;
-    int excused = 0;
-    if (of_g > of->feasibility)
-        excused |= of_g <= rounding(steepest * hybrid_sum(plan->n_x, at->x), 0.0);
-    for (int i = 0; i < plan->n_x; i++) work[i] = at->raw_gradient[i] + lam_x[i];
-    for (int k = 0; k < plan->nnz_J; k++)
-        work[plan->J_cols[k]] += at->raw_J[k] * lam_g[plan->J_rows[k]];
+    double of_g = hybrid_excess(plan->n_g, at->raw_g, of->lbg, of->ubg);
+    double of_x = hybrid_excess(plan->n_x, at->x, of->lbx, of->ubx);
+    double steepest = 0.0, strength_x, strength_g, by_x, by_g;
+    int excused = 0, k = 0;
+    for (int j = 0; j < plan->n_x; j++) {
+        double sum = at->raw_gradient[j] + lam_x[j];
+        for (; k < plan->nnz_J && plan->J_cols[k] == j; k++)
+            sum += at->raw_J[k] * lam_g[plan->J_rows[k]];
+        work[j] = sum;
+    }
     found->f = at->raw_f;
     found->feasibility = of_x > of_g ? of_x : of_g;
     found->stationarity = hybrid_largest(plan->n_x, work);
+    if (of_g > of->feasibility || found->stationarity > of->stationarity)
+        steepest = hybrid_sum(plan->nnz_J, at->raw_J);
+    if (of_g > of->feasibility)
+        excused |= of_g <= rounding(steepest * hybrid_sum(plan->n_x, at->x), 0.0);
     if (found->stationarity > of->stationarity)
         excused |= found->stationarity <= rounding(steepest * hybrid_sum(plan->n_g, lam_g),
                                                    hybrid_sum(plan->n_x, at->raw_gradient));

@@ -3,15 +3,21 @@
 
 #include "internal.h"
 
+double hybrid_pull_of(const hybrid_plan *plan, const double *A, const double *y, int j) {
+    double sum = 0.0;
+    for (int k = plan->A_starts[j]; k < plan->A_starts[j + 1]; k++)
+        sum += A[k] * y[plan->A_rows[k]];
+    return sum;
+}
+
 void hybrid_pull(const hybrid_plan *plan, const double *A, const double *y, double *out) {
-    for (int i = 0; i < plan->n; i++) out[i] = 0.0;
-    for (int k = 0; k < plan->nnz_A; k++) out[plan->A_cols[k]] += A[k] * y[plan->A_rows[k]];
+    for (int j = 0; j < plan->n; j++) out[j] = hybrid_pull_of(plan, A, y, j);
 }
 
 void hybrid_slope_of_L(const hybrid_plan *plan, const hybrid_point *at, const double *y,
                        double *slope) {
-    hybrid_pull(plan, at->A, y, slope);
-    for (int i = 0; i < plan->n; i++) slope[i] += at->gradient[i];
+    for (int j = 0; j < plan->n; j++)
+        slope[j] = hybrid_pull_of(plan, at->A, y, j) + at->gradient[j];
 }
 
 void hybrid_times_A(const hybrid_plan *plan, const double *A, const double *v, double *out) {
@@ -46,6 +52,19 @@ double hybrid_largest(int count, const double *v) {
         a = larger(size, a);
     }
     return sound ? larger(larger(a, b), larger(c, d)) : NAN;
+}
+
+double hybrid_excess(int count, const double *v, const double *lower, const double *upper) {
+    double a = 0.0, b = 0.0, c = 0.0, d = 0.0;
+    int i = 0;
+    for (; i + 2 <= count; i += 2) {
+        a = larger(v[i] - upper[i], a);
+        b = larger(lower[i] - v[i], b);
+        c = larger(v[i + 1] - upper[i + 1], c);
+        d = larger(lower[i + 1] - v[i + 1], d);
+    }
+    if (i < count) a = larger(v[i] - upper[i], a), b = larger(lower[i] - v[i], b);
+    return larger(larger(a, b), larger(c, d));
 }
 
 double hybrid_sum(int count, const double *v) {

@@ -1,0 +1,253 @@
+"""How far a trajectory is from the model between the grid points, and which limits it touches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.control.program import Program
+from casadi_hybrid.control.reading.dense import Dense, Samples
+from casadi_hybrid.control.signals import Array, known
+
+TOLERANCE = 1e-11
+"""Of the independent integrations, relative and in units of the scale."""
+
+_EVALUATIONS = 20_000
+INTEGRATORS = ("DOP853", "cvodes", "idas")
+
+
+@dataclass(frozen=True)
+class Errors(Mapping[str, Array]):
+    """Distance of a trajectory from an independent integration of the model.
+
+    ``errors["speed"]`` is the largest distance in each interval, in the state's unit. Infinite
+    where the integration broke down.
+
+    Attributes:
+        ends: distance at the end of each interval, states × intervals, divided by the scale.
+        between: the largest distance inside of each interval, likewise.
+        rows: the larger of both by name, in physical units.
+    """
+
+    ends: Array
+    between: Array
+    rows: Mapping[str, Array] = field(repr=False)
+
+    def __getitem__(self, name: str) -> Array:
+        rows: Array = known(name, self.rows, "state")
+        return np.asarray(rows[0] if rows.shape[0] == 1 else rows)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def by_interval(self) -> Array:
+        """The largest distance in each interval over all states, divided by their scale."""
+        return np.asarray(np.maximum(self.ends, self.between).max(axis=0))
+
+    @property
+    def largest(self) -> float:
+        """The largest distance of all, divided by the scale."""
+        return float(self.by_interval.max())
+
+
+def residual(dense: Dense, n: int) -> Samples:
+    """Return (dx/dt of the trajectory − the model's rate) / scale, at n points an interval.
+
+    Raises:
+        InputError: for a discrete model, which has no rates.
+    """
+    model = dense.ocp.model
+    _continuous(dense, "residual")
+    k, s = _inside(dense, n)
+    at = dense.columns(k, s)
+    gap = (dense.slopes(k, s) - dense.rates(at)) / model.limits("state", "scale")[:, None]
+    return Samples(at.t, {name: gap[where] for name, where in model.places("state").items()})
+
+
+def error(dense: Dense, n: int, *, whole: bool, integrator: str | None) -> Errors:
+    """Integrate the model independently and compare; see :meth:`Solution.error`.
+
+    Raises:
+        InputError: for a discrete model and for an integrator that does not fit.
+    """
+    _continuous(dense, "error")
+    model = dense.ocp.model
+    algebraic = bool(model.size("algebraic"))
+    integrator = integrator or ("idas" if algebraic else "DOP853")
+    if integrator not in INTEGRATORS:
+        raise InputError(f"integrator must be one of {', '.join(INTEGRATORS)}, got {integrator!r}")
+    if algebraic and integrator != "idas":
+        raise InputError(f"{model.name} has algebraic states; its integrator is 'idas'")
+    scale = model.limits("state", "scale")
+    fractions = np.append((np.arange(n) + 0.5) / n, 1.0)
+    flow = _explicit(dense, fractions) if integrator == "DOP853" else _casadi(
+        dense, fractions, integrator)  # fmt: skip
+    gaps = np.empty((scale.size, dense.N, n + 1))
+    start = dense.X[:, 0]
+    for k in range(dense.N):
+        found = flow(k, start if whole else dense.X[:, k])
+        here = np.full(n, k)
+        shown = np.hstack((dense.columns(here, fractions[:-1]).x, dense.X[:, k + 1 : k + 2]))
+        gaps[:, k] = np.abs(found - shown)
+        start = found[:, -1]
+    gaps = np.nan_to_num(gaps, nan=np.inf, posinf=np.inf)
+    ends, between = gaps[:, :, -1], gaps[:, :, :-1].max(axis=2, initial=0.0)
+    rows = np.maximum(ends, between)
+    by_name = {name: rows[where] for name, where in model.places("state").items()}
+    return Errors(ends / scale[:, None], between / scale[:, None], by_name)
+
+
+def violation(dense: Dense, n: int) -> dict[str, Array]:
+    """Return by how much hard limits are exceeded at n points an interval, divided by the scale.
+
+    By the name of the quantity or of the path constraint, the largest of each interval.
+    """
+    ocp, model = dense.ocp, dense.ocp.model
+    k, s = _inside(dense, n)
+    at = dense.columns(k, s)
+    soft = {c.name.removeprefix("limits of ") for c in ocp.constraints if c.soft is not None}
+    found: dict[str, Array] = {}
+
+    def note(name: str, rows: Array, lower: Array, upper: Array, scale: Array) -> None:
+        if np.isfinite(lower).any() or np.isfinite(upper).any():
+            beyond = np.maximum(lower[:, None] - rows, rows - upper[:, None]) / scale[:, None]
+            found[name] = np.maximum(beyond, 0.0).max(axis=0).reshape(dense.N, n).max(axis=1)
+
+    for kind, rows in (("state", at.x), ("algebraic", at.z), ("control", at.u)):
+        for name, where in model.places(kind).items():
+            signal = model.signals[kind][name]
+            if name not in soft:
+                note(name, rows[where], signal.lower, signal.upper, signal.scale)
+    for c in ocp.constraints:
+        if c.place == "path" and c.soft is None:
+            note(c.name, dense.expression(c.expression, at), c.lower, c.upper, c.scale)
+    return found
+
+
+def active(program: Program, x: Array, g: Array, tol: float, side: str) -> dict[str, Array]:
+    """Return by name where limits hold with equality, within tol in units of the scale.
+
+    Raises:
+        InputError: for a side that is none.
+    """
+    if side not in ("either", "lower", "upper"):
+        raise InputError(f"side must be 'either', 'lower' or 'upper', got {side!r}")
+    found: dict[str, Array] = {}
+    for blocks, at, lower, upper in (
+        (program.variables, x, program.lbx, program.ubx),
+        (program.constraints, g, program.lbg, program.ubg),
+    ):
+        low, high = at - lower <= tol, upper - at <= tol
+        touched = {"lower": low, "upper": high, "either": low | high}[side] & (lower < upper)
+        limited = (lower < upper) & (np.isfinite(lower) | np.isfinite(upper))
+        for name, block in blocks.items():
+            if limited[block.where].any():
+                rows = touched[block.where].reshape(block.shape, order="F")
+                found[name] = rows[0] if rows.shape[0] == 1 else rows
+    return found
+
+
+def points(n: Any, what: str = "n") -> int:
+    """Check a number of points an interval.
+
+    Raises:
+        InputError: where it is no positive integer.
+    """
+    if not isinstance(n, int | np.integer) or n < 1:
+        raise InputError(f"{what} must be a positive integer, got {n!r}")
+    return int(n)
+
+
+def _continuous(dense: Dense, what: str) -> None:
+    if dense.ocp.model.discrete:
+        raise InputError(f"{dense.ocp.model.name} is discrete; {what} is for models with rates")
+
+
+def _inside(dense: Dense, n: int) -> tuple[Array, Array]:
+    """The midpoints of n equal parts of each interval."""
+    s = (np.arange(n) + 0.5) / n
+    return np.repeat(np.arange(dense.N), n), np.tile(s, dense.N)
+
+
+def _explicit(dense: Dense, fractions: Array) -> Any:
+    """(interval, start) → states at the fractions, by SciPy's method of order eight."""
+    model = dense.ocp.model
+    rate = model.moves.rate
+    buffer, evaluate = rate.buffer()
+    own = model.size("parameter")
+    slope = np.zeros(model.size("state"))
+    buffer.set_res(0, slope.data)
+    scale = model.limits("state", "scale")
+
+    def flow(k: int, start: Array) -> Array:
+        t0, dt = dense.times[k], dense.times[k + 1] - dense.times[k]
+        u, v = dense.U[:, k], dense.V[:, k]
+        p = np.ascontiguousarray(dense.P[:own, k])
+        left = [_EVALUATIONS]
+
+        def f(s: float, y: Array) -> Array:
+            left[0] -= 1
+            if not left[0]:
+                raise _StuckError
+            w = u + s * (v - u)
+            for i, values in enumerate((y, np.zeros(0), w, p, np.array([t0 + s * dt]))):
+                kept[i] = np.ascontiguousarray(values, dtype=float)
+                buffer.set_arg(i, kept[i].data)
+            evaluate()
+            return np.asarray(dt * slope)
+
+        kept: dict[int, Array] = {}
+        nothing = np.full((start.size, fractions.size), np.nan)
+        if not np.isfinite(start).all():
+            return nothing
+        try:
+            found = solve_ivp(f, (0.0, 1.0), start, "DOP853", fractions, rtol=TOLERANCE,
+                              atol=TOLERANCE * scale)  # fmt: skip
+        except _StuckError:
+            return nothing
+        return np.asarray(found.y) if found.success else nothing
+
+    return flow
+
+
+class _StuckError(Exception):
+    """Too many evaluations of the rates."""
+
+
+def _casadi(dense: Dense, fractions: Array, plugin: str) -> Any:
+    """The same by CasADi's integrators."""
+    model = dense.ocp.model
+    x, z, _, p, _ = model.arguments
+    nu = model.size("control")
+    s, t, dt = (ca.SX.sym(name) for name in ("s", "t", "dt"))
+    u, v = ca.SX.sym("u", nu), ca.SX.sym("v", nu)
+    here = (x, z, u + s * (v - u), p, t + s * dt)
+    dae = {"x": x, "t": s, "p": ca.vertcat(u, v, p, t, dt), "ode": dt * model.moves.rate(*here)}
+    if model.size("algebraic"):
+        dae |= {"z": z, "alg": model.moves.equations(*here)}
+    options = {"abstol": TOLERANCE, "reltol": TOLERANCE, "max_num_steps": _EVALUATIONS,
+               "show_eval_warnings": False}  # fmt: skip
+    solve = ca.integrator("independent", plugin, dae, 0.0, fractions.tolist(), options)
+
+    def flow(k: int, start: Array) -> Array:
+        interval = dense.times[k], dense.times[k + 1] - dense.times[k]
+        own = dense.P[: model.size("parameter"), k]
+        near = dense.columns(np.array([k]), np.zeros(1)).z[:, 0]
+        numbers = np.concatenate((dense.U[:, k], dense.V[:, k], own, interval))
+        try:
+            found = solve(x0=start, z0=near, p=numbers)
+        except RuntimeError:
+            return np.full((start.size, fractions.size), np.nan)
+        return np.asarray(found["xf"].full(), dtype=float)
+
+    return flow

@@ -1,0 +1,301 @@
+"""Trajectories between the grid points, as the method that made them says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import casadi as ca
+import numpy as np
+
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.control.laying import Laid
+from casadi_hybrid.control.signals import Array, known
+from casadi_hybrid.control.statement import Statement
+from casadi_hybrid.control.steps import RungeKutta
+
+Whole = Any
+"""A vector of whole numbers."""
+
+
+class Columns(NamedTuple):
+    """Columns of the arguments of a model's functions; p has all parameters and the duration."""
+
+    x: Array
+    z: Array
+    u: Array
+    p: Array
+    t: Array
+
+
+@dataclass(frozen=True)
+class Samples(Mapping[str, Array]):
+    """Trajectories at chosen times, by name.
+
+    Attributes:
+        times: of the columns.
+        rows: by name, a matrix with a column a time.
+        single: whether one time was asked for, so that a value has no axis of time.
+    """
+
+    times: Array
+    rows: Mapping[str, Array] = field(repr=False)
+    single: bool = False
+
+    def __getitem__(self, name: str) -> Any:
+        """Return a vector for a quantity with one entry, else a matrix; a number at one time."""
+        rows = known(name, self.rows, "trajectory")
+        if self.single:
+            return float(rows[0, 0]) if rows.shape[0] == 1 else rows[:, 0]
+        return rows[0] if rows.shape[0] == 1 else rows
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+class Dense:
+    """The trajectories of a point of a program as functions of time.
+
+    In interval k at the fraction s of it:
+
+    - collocation: the polynomial through the beginning and the points of the interval; of an
+      algebraic state that through the points (and the beginning, where it is an unknown there);
+    - shooting by Runge–Kutta: the scheme's own steps, the last one only as long as it must be; it
+      meets the grid points at both ends;
+    - shooting by an integrator: the integrator, for so long; algebraic states solve the equations;
+    - a discrete model: the value at the grid point before.
+
+    Controls are held or linear; a reference has the value of the grid point before.
+
+    Args:
+        ocp, laid: the problem and its functions.
+        x, p: the point and the parameters of its program.
+    """
+
+    def __init__(self, ocp: Statement, laid: Laid, x: Array, p: Array) -> None:
+        parts = [np.asarray(part.full(), dtype=float) for part in laid.trajectories(x, p)]
+        self.X, self.Z, self.U, self.V, self.P, T = parts[:6]
+        self.times: Array = T.ravel()
+        self.ocp = ocp
+        self._points = [np.asarray(part.full(), dtype=float) for part in laid.points(x, p)]
+
+    @property
+    def N(self) -> int:
+        """Number of intervals."""
+        return self.times.size - 1
+
+    def locate(self, times: Any) -> tuple[Whole, Array]:
+        """Return the interval and the fraction of it for each time.
+
+        Raises:
+            InputError: for a time outside of the horizon.
+        """
+        asked = np.asarray(times, dtype=float).ravel()
+        first, last = self.times[0], self.times[-1]
+        slack = 1e-9 * (last - first)
+        if asked.size and not ((asked >= first - slack) & (asked <= last + slack)).all():
+            raise InputError(f"times must be from {first:g} to {last:g}, the horizon")
+        k = np.clip(np.searchsorted(self.times, asked, side="right") - 1, 0, self.N - 1)
+        s = (asked - self.times[k]) / np.diff(self.times)[k]
+        return k, np.clip(s, 0.0, 1.0)
+
+    def columns(self, k: Whole, s: Array) -> Columns:
+        """Return all arguments of the model's functions at fractions of intervals."""
+        t = self.times[k] + s * np.diff(self.times)[k]
+        u = self._controls(k, s)
+        p = self._parameters(k, s)
+        x = self._states(k, s)
+        return Columns(x, self._algebraic(k, s, x, u, p, t), u, p, t)
+
+    def slopes(self, k: Whole, s: Array) -> Array:
+        """Return dx/dt of the trajectory, one column a point; at a kink that from the left.
+
+        Of an integrator's trajectory it is the model's rate.
+        """
+        if self._collocated:
+            dt = np.diff(self.times)[k]
+            return np.asarray(
+                self._interpolated(self._nodes[0], self._nodes[1], k, s, slope=True) / dt
+            )
+        if isinstance(self._step, RungeKutta):
+            return self._runge_kutta(k, s)[1]
+        return self.rates(self.columns(k, s))
+
+    def rates(self, at: Columns) -> Array:
+        """Return the model's dx/dt, one column a point."""
+        return self.evaluate(self.ocp.model.moves.rate, self._own(at))
+
+    def samples(self, k: Whole, s: Array, *, single: bool = False) -> Samples:
+        """Return every quantity by name at fractions of intervals."""
+        at = self.columns(k, s)
+        model = self.ocp.model
+        rows: dict[str, Array] = {}
+        for kind, values in (("state", at.x), ("algebraic", at.z), ("control", at.u)):
+            rows |= {name: values[where] for name, where in model.places(kind).items()}
+        begin = 0
+        for name, signal in {**model.signals["parameter"], **self.ocp.signals}.items():
+            rows[name] = at.p[begin : begin + signal.size]
+            begin += signal.size
+        if model.signals["output"]:
+            outputs = self.evaluate(model.moves.outputs, self._own(at))
+            rows |= {name: outputs[where] for name, where in model.places("output").items()}
+        return Samples(at.t, rows, single)
+
+    def expression(self, expression: Any, at: Columns) -> Array:
+        """Return a column of expressions of the problem's symbols, one column a point."""
+        return self.evaluate(self.ocp.expression_function([ca.vec(expression)]), at)
+
+    @staticmethod
+    def evaluate(function: ca.Function, at: Columns) -> Array:
+        """Return the first output of a function (x, z, u, p, t), one column a point."""
+        count = at.t.size
+        if not count or not function.numel_out(0):
+            return np.zeros((function.numel_out(0), count))
+        return np.asarray(function.map(count)(*at[:4], at.t[None, :]).full(), dtype=float)
+
+    def _own(self, at: Columns) -> Columns:
+        return at._replace(p=at.p[: self.ocp.model.size("parameter")])
+
+    def _controls(self, k: Whole, s: Array) -> Array:
+        return np.asarray(self.U[:, k] + s * (self.V - self.U)[:, k])
+
+    def _parameters(self, k: Whole, s: Array) -> Array:
+        return np.asarray(self.P[:, np.where((k == self.N - 1) & (s >= 1.0), self.N, k)])
+
+    @property
+    def _collocated(self) -> bool:
+        return hasattr(self.ocp.method, "coefficients")
+
+    @property
+    def _step(self) -> Any:
+        return None if self.ocp.model.discrete else self.ocp.method.step  # type: ignore[attr-defined]
+
+    def _states(self, k: Whole, s: Array) -> Array:
+        if self._collocated:
+            return self._interpolated(self._nodes[0], self._nodes[1], k, s)
+        if self.ocp.model.discrete:
+            return np.asarray(self.X[:, np.where(s >= 1.0, k + 1, k)])
+        if isinstance(self._step, RungeKutta):
+            return self._runge_kutta(k, s)[0]
+        return self._integrated(k, s)
+
+    def _algebraic(self, k: Whole, s: Array, x: Array, u: Array, p: Array, t: Array) -> Array:
+        model = self.ocp.model
+        if not model.size("algebraic"):
+            return np.zeros((0, s.size))
+        if self._collocated:
+            return self._interpolated(self._nodes[2], self._nodes[3], k, s)
+        near = self.Z[:, k] + s * np.diff(self.Z)[:, k]
+        own = p[: model.size("parameter")]
+        return np.hstack([np.asarray(self._root(near[:, j], x[:, j], u[:, j], own[:, j], t[j]))
+                          for j in range(s.size)])  # fmt: skip
+
+    @cached_property
+    def _nodes(self) -> tuple[Array, Array, Array, Array]:
+        """Nodes and values (interval, row, node) of the states, then of the algebraic states."""
+        taus = np.asarray(self.ocp.method.coefficients[0])  # type: ignore[attr-defined]
+        inside, Z = self._points
+        nx, nz = self.X.shape[0], self.ocp.model.size("algebraic")
+        parts = [self.X[:, :-1].T[:, :, None], inside.T.reshape(self.N, -1, nx).transpose(0, 2, 1)]
+        if parts[1].shape[2] < taus.size:
+            parts.append(self.X[:, 1:].T[:, :, None])
+        X = np.concatenate(parts, axis=2)
+        z_taus = taus
+        Zs = Z.T.reshape(self.N, taus.size, nz).transpose(0, 2, 1)
+        if self.Z.shape[0]:
+            z_taus = np.append(0.0, taus)
+            Zs = np.concatenate((self.Z[:, :-1].T[:, :, None], Zs), axis=2)
+        return np.append(0.0, taus), X, z_taus, Zs
+
+    @staticmethod
+    def _interpolated(
+        nodes: Array, values: Array, k: Whole, s: Array, *, slope: bool = False
+    ) -> Array:
+        weights = lagrange_slopes(nodes, s) if slope else lagrange(nodes, s)
+        return np.asarray(np.einsum("jrn,jn->rj", values[k], weights))
+
+    @cached_property
+    def _partial(self) -> ca.Function:
+        """(x, u, v, p, t, dt, length) → the state after that part of a step, and its slope."""
+        model = self.ocp.model
+        step = RungeKutta(1).function(model, _nothing(model))
+        kinds = ("state", "control", "control", "parameter")
+        x, u, v, p = (
+            ca.SX.sym(name, model.size(kind)) for name, kind in zip("xuvp", kinds, strict=True)
+        )
+        t, dt, s = (ca.SX.sym(name) for name in ("t", "dt", "s"))
+        end = step(x, ca.SX(0, 1), u, u + s * (v - u), p, t, s * dt)[0]
+        return ca.Function("partial", [x, u, v, p, t, dt, s], [end, ca.jacobian(end, s) / dt])
+
+    def _runge_kutta(self, k: Whole, s: Array) -> tuple[Array, Array]:
+        x, slope = self.X[:, k], np.zeros((self.X.shape[0], s.size))
+        if not s.size:
+            return x, slope
+        dt, own = np.diff(self.times)[k], self.P[: self.ocp.model.size("parameter"), k]
+        partial, h = self._partial.map(s.size), 1.0 / self._step.steps
+        whole = self._controls(k, np.zeros(s.size)), self._controls(k, np.ones(s.size))
+        for i in range(self._step.steps):
+            length = np.clip(s - i * h, 0.0, h)
+            u = whole[0] + i * h * (whole[1] - whole[0])
+            v = u + whole[1] - whole[0]
+            t = self.times[k] + i * h * dt
+            x, now = (np.asarray(part.full()) for part in
+                      partial(x, u, v, own, t[None], dt[None], length[None]))  # fmt: skip
+            slope = np.where((length > 0) | (i == 0), now, slope)
+        return x, slope
+
+    @cached_property
+    def _flow(self) -> ca.Function:
+        model = self.ocp.model
+        return self._step.function(model, _nothing(model))
+
+    def _integrated(self, k: Whole, s: Array) -> Array:
+        own, dt = self.P[: self.ocp.model.size("parameter")], np.diff(self.times)
+        Z = self.Z if self.Z.shape[0] else np.zeros((0, self.N + 1))
+        v = self._controls(k, s)
+        ends = self.X[:, k]
+        for j in np.flatnonzero(s > 0).tolist():
+            i = k[j]
+            found = self._flow(self.X[:, i], Z[:, i], self.U[:, i], v[:, j], own[:, i],
+                               self.times[i], s[j] * dt[i])  # fmt: skip
+            ends[:, j] = np.asarray(found[0]).ravel()
+        return ends
+
+    @cached_property
+    def _root(self) -> ca.Function:
+        """(near z, x, u, p, t) → z that solves the equations."""
+        x, z, u, p, t = self.ocp.model.arguments
+        rows = self.ocp.model.moves.equations(x, z, u, p, t)
+        return ca.rootfinder("root", "newton", ca.Function("rows", [z, x, u, p, t], [rows]))
+
+
+def lagrange(nodes: Array, s: Array) -> Array:
+    """Return the Lagrange polynomials on the nodes at s, one row a point."""
+    rows = np.ones((s.size, nodes.size))
+    for i in range(nodes.size):
+        for j in range(nodes.size):
+            if j != i:
+                rows[:, i] *= (s - nodes[j]) / (nodes[i] - nodes[j])
+    return rows
+
+
+def lagrange_slopes(nodes: Array, s: Array) -> Array:
+    """Return the derivatives of the Lagrange polynomials on the nodes at s, one row a point."""
+    rows = np.zeros((s.size, nodes.size))
+    for i in range(nodes.size):
+        others = np.delete(nodes, i)
+        for m in range(others.size):
+            rest = np.delete(others, m)
+            numerator = np.prod(s[:, None] - rest, axis=1)
+            rows[:, i] += numerator / np.prod(nodes[i] - others)
+    return rows
+
+
+def _nothing(model: Any) -> ca.Function:
+    """The integrand of no cost at all."""
+    return ca.Function("nothing", model.arguments, [ca.SX(0, 1)])

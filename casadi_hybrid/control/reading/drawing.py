@@ -1,0 +1,175 @@
+"""A figure of a solution: a panel for each quantity, with its limits and where they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+
+from casadi_hybrid.control.reading.dense import Dense
+from casadi_hybrid.control.signals import Array, Signal, known
+from casadi_hybrid.plotting import DASHES, PALETTE, figure, legend, legend_below
+
+_BETWEEN = 12
+_ONE_COLUMN = 4
+_NARROW = 6
+_LIMIT: dict[str, Any] = {"color": PALETTE[1], "linewidth": 1.0, "linestyle": "--"}
+_COLOURS = (PALETTE[0], PALETTE[2], PALETTE[3], PALETTE[4], PALETTE[5], PALETTE[6])
+
+
+@dataclass(frozen=True)
+class Panel:
+    """What one panel shows.
+
+    Attributes:
+        name, unit: of the quantity.
+        lower, upper: limits, one an entry.
+        times, rows: the curve between the grid points.
+        grid_times, grid: the grid points, or for what is held the edges and a value an interval.
+        touched: of the grid's values, which are at a limit.
+        held: whether it is drawn as stairs.
+        joined: whether there is a curve between the grid points.
+    """
+
+    name: str
+    unit: str
+    lower: Array
+    upper: Array
+    times: Array
+    rows: Array
+    grid_times: Array
+    grid: Array
+    touched: NDArray[np.bool_]
+    held: bool = False
+    joined: bool = True
+
+
+def draw(
+    dense: Dense,
+    names: Sequence[str] | None,
+    label: str,
+    tol: float,
+) -> Figure:
+    """Return the figure; see :meth:`Solution.plot`."""
+    panels = [_panel(dense, name, tol) for name in names or _all(dense)]
+    columns = 1 if len(panels) <= _ONE_COLUMN else 2
+    rows = -(-len(panels) // columns)
+    height = max(1.25, min(2.4, 7.5 / rows))
+    fig, axes = figure(rows, columns, height=height, sharex=True)
+    flat = list(axes.T.flat)
+    for ax, panel in zip(flat, panels, strict=False):
+        _draw(ax, panel, narrow=columns > 1)
+    for ax in flat[len(panels) :]:
+        ax.set_axis_off()
+    for j in range(columns):
+        last = min(rows, len(panels) - j * rows) - 1
+        axes[last, j].set_xlabel(label)
+        axes[last, j].tick_params(labelbottom=True)
+    fig.align_ylabels()
+    _explain(flat[0], panels)
+    legend_below(fig, flat[0], columns=4)
+    return fig
+
+
+def _all(dense: Dense) -> list[str]:
+    """Everything the solver chose, and the path constraints that are not such a quantity."""
+    signals = dense.ocp.model.signals
+    found = [name for kind in ("state", "algebraic", "control") for name in signals[kind]]
+    return found + [c.name for c in dense.ocp.constraints
+                    if c.place == "path" and c.name not in found]  # fmt: skip
+
+
+def _panel(dense: Dense, name: str, tol: float) -> Panel:
+    ocp, model = dense.ocp, dense.ocp.model
+    N = dense.N
+    joined = not model.discrete
+    k, s = np.repeat(np.arange(N), _BETWEEN + 1), np.tile(np.linspace(0, 1, _BETWEEN + 1), N)
+    grid_k, grid_s = np.append(np.arange(N), N - 1), np.append(np.zeros(N), 1.0)
+    quantities: dict[str, Signal] = {
+        key: value for signals in model.signals.values() for key, value in signals.items()
+    }
+    quantities |= ocp.signals
+    constraints = {c.name: c for c in ocp.constraints if c.place == "path"}
+    if name in quantities:
+        signal = quantities[name]
+        held = (name in model.signals["control"] and not signal.linear) or signal.varying
+        lower, upper = signal.lower, signal.upper
+        if held:
+            rows = dense.samples(np.arange(N), np.zeros(N)).rows[name]
+            times, grid_times, dots = dense.times, dense.times, rows
+        else:
+            fine = dense.samples(k, s)
+            times, rows = fine.times, fine.rows[name]
+            if name not in model.signals["state"]:
+                times, rows = _broken(times, rows)
+            grid_times, dots = dense.times, dense.samples(grid_k, grid_s).rows[name]
+        unit = signal.unit
+        scale = signal.scale
+    else:
+        constraint = known(name, {**constraints, **dict.fromkeys(quantities)}, "quantity")
+        held, unit = False, ""
+        lower, upper, scale = constraint.lower, constraint.upper, constraint.scale
+        fine_at, grid_at = dense.columns(k, s), dense.columns(grid_k, grid_s)
+        times, rows = _broken(fine_at.t, dense.expression(constraint.expression, fine_at))
+        grid_times, dots = dense.times, dense.expression(constraint.expression, grid_at)
+    slack = tol * scale[:, None]
+    touched = (dots <= lower[:, None] + slack) | (dots >= upper[:, None] - slack)
+    touched &= (lower < upper)[:, None]
+    return Panel(name, unit, lower, upper, times, rows, grid_times, dots, touched, held, joined)
+
+
+def _broken(times: Array, rows: Array) -> tuple[Array, Array]:
+    """The same with a gap after each interval, where a held control lets a quantity jump."""
+    ends = np.arange(_BETWEEN + 1, times.size, _BETWEEN + 1)
+    return np.insert(times, ends, np.nan), np.insert(rows, ends, np.nan, axis=1)
+
+
+def _draw(ax: Axes, panel: Panel, *, narrow: bool) -> None:
+    many = panel.rows.shape[0] > 1
+    for i, (row, dots, touched) in enumerate(
+        zip(panel.rows, panel.grid, panel.touched, strict=True)
+    ):
+        style: dict[str, Any] = {"color": _COLOURS[i % len(_COLOURS)], "linewidth": 1.6,
+                 "linestyle": DASHES[i % len(DASHES)], "label": f"[{i}]"}  # fmt: skip
+        if panel.held:
+            ax.stairs(row, panel.grid_times, baseline=None, **style)
+            at = (panel.grid_times[:-1] + panel.grid_times[1:]) / 2
+        else:
+            if panel.joined:
+                ax.plot(panel.times, row, **style)
+            at = panel.grid_times
+            ax.plot(at, dots, color=style["color"], linestyle="", marker=".", markersize=5,
+                    label=None if panel.joined else f"[{i}]")  # fmt: skip
+        ax.plot(at[touched], dots[touched], color=PALETTE[1], linestyle="", marker="o",
+                markersize=4.5, fillstyle="none", markeredgewidth=1.0)  # fmt: skip
+    for limit in np.unique(np.concatenate((panel.lower, panel.upper))):
+        if np.isfinite(limit):
+            ax.axhline(limit, **_LIMIT)
+    ax.margins(x=0.01)
+    ax.yaxis.set_major_locator(MaxNLocator(4 if narrow else 5))
+    ax.set_ylabel(f"{panel.name} ({panel.unit})" if panel.unit else panel.name)
+    if many:
+        legend(ax, fontsize=8, ncols=min(6, panel.rows.shape[0]), handlelength=1.8, frameon=False,
+               loc="lower right", bbox_to_anchor=(1.0, 0.97), borderpad=0.0)  # fmt: skip
+
+
+def _explain(ax: Axes, panels: Sequence[Panel]) -> None:
+    """Entries of the figure's legend, for what appears in some panel."""
+    for handle in ax.get_lines():
+        handle.set_label("_" + str(handle.get_label()))
+    grey: dict[str, Any] = {"color": "#444444"}
+    if any(panel.joined and not panel.held for panel in panels):
+        ax.plot([], [], linewidth=1.6, label="between grid points", **grey)
+    if any(not panel.held for panel in panels):
+        ax.plot([], [], linestyle="", marker=".", markersize=5, label="grid points", **grey)
+    if any(np.isfinite(np.append(panel.lower, panel.upper)).any() for panel in panels):
+        ax.plot([], [], label="limit", **_LIMIT)
+    if any(panel.touched.any() for panel in panels):
+        ax.plot([], [], color=PALETTE[1], linestyle="", marker="o", markersize=4.5,
+                fillstyle="none", label="limit active")  # fmt: skip

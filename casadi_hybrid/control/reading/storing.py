@@ -1,0 +1,156 @@
+"""Tables and files of trajectories: pandas, and NumPy's archive without pickled objects."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.control.program import Program
+from casadi_hybrid.control.reading.dense import Samples
+from casadi_hybrid.control.signals import Array, known
+
+VERSION = 1
+"""Of the layout of the file."""
+
+_NUMBERS = ("x0", "lbx", "ubx", "lbg", "ubg", "p")
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What a file says of a solution without the problem: for figures and tables later on.
+
+    Attributes:
+        name: of the problem.
+        times: of the grid points.
+        rows: trajectories by name, as matrices.
+        multipliers: by name, as matrices, per physical unit.
+        units: by name.
+        costs: by name.
+        stats: what the solver said, as far as it is numbers and texts.
+        point: ``x``, ``lam_x``, ``lam_g`` and the numbers of the program, stacked and scaled.
+        identity: the names of its unknowns and rows.
+    """
+
+    name: str
+    times: Array
+    rows: Mapping[str, Array] = field(repr=False)
+    multipliers: Mapping[str, Array] = field(repr=False)
+    units: Mapping[str, str] = field(repr=False)
+    costs: Mapping[str, float]
+    stats: Mapping[str, Any] = field(repr=False)
+    point: Mapping[str, Array] = field(repr=False)
+    identity: Mapping[str, Any] = field(repr=False)
+    explanation: str = ""
+
+    def __getitem__(self, name: str) -> Array:
+        """Return a trajectory by name."""
+        rows: Array = known(name, self.rows, "trajectory")
+        return np.asarray(rows[0] if rows.shape[0] == 1 else rows)
+
+    def write(self, path: str | Path) -> Path:
+        """Write one file; the suffix ``.npz`` is added where it is missing."""
+        target = Path(path)
+        if target.suffix != ".npz":
+            target = target.with_name(target.name + ".npz")
+        arrays: dict[str, Any] = {"times": self.times}
+        names: dict[str, list[str]] = {}
+        for part in ("rows", "multipliers", "point"):
+            held = getattr(self, part)
+            names[part] = list(held)
+            arrays |= {f"{part}.{i}": value for i, value in enumerate(held.values())}
+        texts = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in
+                 ("times", "rows", "multipliers", "point")}  # fmt: skip
+        texts |= {"names": names, "version": VERSION, "stats": _plain_stats(self.stats)}
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("wb") as file:
+            np.savez_compressed(file, text=np.array(json.dumps(texts)), **arrays)
+        return target
+
+    @classmethod
+    def read(cls, path: str | Path) -> Saved:
+        """Read what :meth:`write` wrote.
+
+        Raises:
+            InputError: where the file is none of these, or of a later version.
+        """
+        try:
+            with np.load(path, allow_pickle=False) as archive:
+                texts = json.loads(str(archive["text"]))
+                arrays = {key: archive[key] for key in archive.files if key != "text"}
+        except (ValueError, KeyError, OSError) as problem:
+            if isinstance(problem, FileNotFoundError):
+                raise
+            raise InputError(f"{path} is no saved solution: {problem}") from None
+        if texts.pop("version", 0) != VERSION:
+            raise InputError(f"{path} was saved by another version; its layout is not known here")
+        names = texts.pop("names")
+        parts: dict[str, Any] = {part: {name: arrays[f"{part}.{i}"] for i, name in enumerate(held)}
+                 for part, held in names.items()}  # fmt: skip
+        return cls(times=arrays["times"], **parts, **texts)
+
+    def point_for(self, program: Program) -> dict[str, Array]:
+        """Return the stacked numbers for a program, which must be the one that was solved.
+
+        Raises:
+            InputError: where its unknowns, rows or scales are others.
+        """
+        if self.identity != identity(program):
+            raise InputError(
+                f"the file is of {self.name!r} with {self.point['x'].size} unknowns and "
+                f"{self.point['lam_g'].size} rows; the problem given is laid out otherwise. State "
+                "it as it was when it was saved, with the same mesh, method and scales"
+            )
+        return dict(self.point)
+
+
+def identity(program: Program) -> dict[str, Any]:
+    """Return what tells a program from another: names, shapes and scales of its blocks."""
+    parts = {}
+    for kind in ("variables", "parameters", "constraints"):
+        blocks = getattr(program, kind)
+        parts[kind] = [
+            [name, list(block.shape), float(np.sum(block.scale))] for name, block in blocks.items()
+        ]
+    return parts
+
+
+def stacked(program: Program, x: Array, lam_x: Array, lam_g: Array) -> dict[str, Array]:
+    """Return the point, the multipliers and the numbers of a program by name."""
+    numbers = {name: getattr(program, name) for name in _NUMBERS}
+    return {"x": x, "lam_x": lam_x, "lam_g": lam_g, **numbers}
+
+
+def table(samples: Samples) -> Any:
+    """Return a ``pandas.DataFrame`` with a row a time; of vectors ``name[0]``, ``name[1]``, ….
+
+    Raises:
+        InputError: without pandas; the message says what to install.
+    """
+    try:
+        import pandas as pd  # noqa: PLC0415 (optional, and slow to import)
+    except ImportError:
+        raise InputError(
+            "to_pandas needs pandas, which is not installed; pip install 'casadi-hybrid[pandas]'"
+        ) from None
+    columns = {}
+    for name, rows in samples.rows.items():
+        for i, row in enumerate(rows):
+            columns[f"{name}[{i}]" if rows.shape[0] > 1 else name] = row
+    return pd.DataFrame(columns, index=pd.Index(samples.times, name="time"))
+
+
+def _plain_stats(stats: Mapping[str, Any]) -> dict[str, Any]:
+    """Numbers and texts of the solver's statistics; what else there is is left out."""
+    plain: dict[str, Any] = {}
+    for name, value in stats.items():
+        if isinstance(value, np.generic):
+            value = value.item()  # noqa: PLW2901
+        if isinstance(value, bool | int | float | str) or value is None:
+            plain[name] = value
+    return plain

@@ -1,0 +1,242 @@
+"""Models and statements of optimal control problems: what they accept and what they refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.control import (
+    Collocation,
+    Free,
+    Integrator,
+    Model,
+    MultipleShooting,
+    OptimalControl,
+    RungeKutta,
+    SingleShooting,
+)
+from casadi_hybrid.control.terms import Soft
+
+
+def integrator(**control: Any) -> tuple[Model, Any, Any, Any]:
+    model = Model("cart")
+    x, v = model.state("x"), model.state("v")
+    u = model.control("u", **control)
+    model.rates(x=v, v=u)
+    return model, x, v, u
+
+
+def problem(**options: Any) -> OptimalControl:
+    options = {"duration": 1.0, "intervals": 4, **options}
+    return OptimalControl(integrator()[0], **options)
+
+
+def algebraic() -> Model:
+    model = Model("plant")
+    x, z = model.state("x"), model.algebraic("z")
+    model.rates(x=-z)
+    model.equations(balance=z - x)
+    return model
+
+
+def discrete() -> Model:
+    model = Model("counter")
+    x = model.state("x")
+    model.next(x=0.5 * x)
+    return model
+
+
+def declared(call: Callable[[Model], object]) -> Callable[[], object]:
+    def refuse() -> object:
+        return call(integrator()[0])
+
+    return refuse
+
+
+def stated(call: Callable[[OptimalControl], object]) -> Callable[[], object]:
+    def refuse() -> object:
+        return call(problem())
+
+    return refuse
+
+
+def solved(call: Callable[[OptimalControl], object]) -> Callable[[], object]:
+    """With a reference ``r``, a parameter ``k`` and a fixed start of ``x`` only."""
+
+    def refuse() -> object:
+        ocp = problem()
+        r, k = ocp.reference("r"), ocp.parameter("k", [1.0, 2.0])
+        ocp.initial(x=0)
+        ocp.minimize("cost", sum=(ocp.model.symbol("u") - r) ** 2 * k[0])
+        return call(ocp)
+
+    return refuse
+
+
+REFUSED: dict[str, tuple[Callable[[], object], str]] = {
+    # of a model
+    "no name": (lambda: Model(""), "name must be a non-empty text"),
+    "name of a state": (declared(lambda m: m.state("")), "name must be a non-empty text"),
+    "name twice": (declared(lambda m: m.control("x")), "cart has 'x' already"),
+    "time is taken": (declared(lambda m: m.state("time")), "cart has 'time' already"),
+    "parameter of a model": (declared(lambda m: m.parameter("guess")), "argument of a solve"),
+    "size": (declared(lambda m: m.state("y", 0)), "size of 'y' must be a positive integer, got 0"),
+    "limits crossed": (declared(lambda m: m.state("y", lower=1, upper=0)), "lower of 'y' is 1"),
+    "limits of two": (
+        declared(lambda m: m.state("y", 3, lower=[0, 1])), "lower of 'y' has 2 entries; give one"),
+    "limit NaN": (declared(lambda m: m.state("y", upper=np.nan)), "upper of 'y' has a NaN"),
+    "limit no number": (declared(lambda m: m.state("y", upper="a")), "must be numbers, got 'a'"),
+    "scale": (declared(lambda m: m.state("y", scale=0)), "scale of 'y' must be positive"),
+    "unit": (declared(lambda m: m.state("y", unit=2.0)), "the typical size is called scale"),
+    "rate of none": (declared(lambda m: m.rates(vv=0)), "there is no state 'vv'"),
+    "rate of other size": (declared(lambda m: m.rates(x=ca.DM([1, 2]))), "has 2 entries"),
+    "rate no expression": (declared(lambda m: m.rates(x="v")), "must be an expression"),
+    "rate of a stranger": (declared(lambda m: m.rates(x=ca.SX.sym("w"))), "does not know"),
+    "rates and next": (declared(lambda m: m.next(x=0)), "it is either or"),
+    "equation twice": (
+        declared(lambda m: (m.equations(a=0), m.equations(a=0))), "equations has 'a' already"),
+    "output twice": (declared(lambda m: m.output("x", 1)), "cart has 'x' already"),
+    "symbol": (declared(lambda m: m.symbol("y")), "there is no quantity 'y'"),
+    "rates missing": (
+        declared(lambda m: (m.state("y"), m.moves)), "does not say how 'y' moves"),
+    "equations missing": (
+        declared(lambda m: (m.algebraic("z"), m.moves)), "1 algebraic states and 0 rows"),
+    "vector": (declared(lambda m: m.vector("state", [1], "x0")), "x0 has 1 entries; cart has 2"),
+    "vector by name": (declared(lambda m: m.vector("state", {"x": 1}, "x0")), "x0 lacks 'v'"),
+    # of steps and methods
+    "Runge-Kutta steps": (lambda: RungeKutta(0), "steps must be a positive integer"),
+    "plugin": (lambda: Integrator("rk"), "plugin must be 'cvodes' or 'idas', got 'rk'"),
+    "degree": (lambda: Collocation(0), "degree must be an integer from 1 to 9"),
+    "points": (lambda: Collocation(3, "lobatto"), "points must be 'radau' or 'legendre'"),
+    "free duration": (lambda: Free(1.0, lower=2.0), "takes 0 < lower <= guess <= upper"),
+    "DAE by Runge-Kutta": (
+        lambda: OptimalControl(algebraic(), duration=1, intervals=2).program, "Collocation"),
+    "DAE by cvodes": (
+        lambda: OptimalControl(
+            algebraic(), duration=1, intervals=2, method=MultipleShooting(Integrator())).program,
+        "Integrator\\('idas'\\)"),
+    "discrete by collocation": (
+        lambda: OptimalControl(
+            discrete(), duration=1, intervals=2, method=Collocation()).program,
+        "collocation is for rates"),
+    # of a problem
+    "no model": (
+        lambda: OptimalControl("m", duration=1, intervals=1), "model must be a Model"),
+    "duration": (lambda: problem(duration=0), "duration must be a positive number"),
+    "duration a text": (lambda: problem(duration="long"), "duration must be a positive number"),
+    "intervals": (lambda: problem(intervals=0), "intervals must be a positive integer"),
+    "method": (lambda: problem(method="radau"), "method must be"),
+    "mesh": (lambda: problem(mesh=[0, 0.5, 0.4, 0.6, 1]), "increasing numbers from 0 to 1"),
+    "mesh of three": (lambda: problem(mesh=[0, 0.5, 1]), "mesh must be 5 increasing"),
+    "cost of a name": (stated(lambda o: o.minimize("")), "name must be a non-empty text"),
+    "cost twice": (
+        stated(lambda o: (o.minimize("a", end=1), o.minimize("a", end=1))), "a cost 'a' already"),
+    "cost a vector": (
+        stated(lambda o: o.minimize("a", sum=ca.SX(2, 1))), "sum of 'a' must be a scalar"),
+    "cost of a stranger": (
+        stated(lambda o: o.minimize("a", end=ca.SX.sym("w"))), "'w', which cart does not know"),
+    "constraint twice": (
+        stated(lambda o: (o.path("a", 1, upper=2), o.path("a", 1, upper=2))),
+        "a constraint 'a' already"),
+    "constraint of none": (stated(lambda o: o.path("a", 1)), "'a' has no limit"),
+    "equal and limit": (
+        stated(lambda o: o.at_end("a", 1, equal=1, upper=2)), "'a' has equal and a limit"),
+    "constraint crossed": (
+        stated(lambda o: o.at_start("a", 1, lower=2, upper=1)), "lower of 'a' is 2, above"),
+    "at": (stated(lambda o: o.path("a", 1, upper=2, at="middle")), "at of 'a' must be one of"),
+    "soft": (stated(lambda o: o.path("a", 1, upper=2, soft="x")), "soft of 'a' must be a Soft"),
+    "soft without weight": (Soft, "not both 0"),
+    "soft most": (lambda: Soft(1.0, most=0.0), "most must be a positive number"),
+    "soften": (stated(lambda o: o.soften("y", 1)), "there is no state 'y'"),
+    "final": (stated(lambda o: o.final(y=1)), "there is no state 'y'"),
+    "initial": (stated(lambda o: o.initial(y=1)), "there is no state 'y'"),
+    "free": (stated(lambda o: o.free("k")), "there is no parameter 'k'"),
+    "guess": (stated(lambda o: o.guess(y=1)), "there is no state, control or free one 'y'"),
+    "parameter twice": (
+        stated(lambda o: (o.parameter("k"), o.parameter("k"))), "cart has 'k' already"),
+    "parameter named as an argument": (stated(lambda o: o.reference("x0")), "'x0' already"),
+    "parameter named as a state": (stated(lambda o: o.parameter("x")), "'x' already"),
+    "closed": (
+        stated(lambda o: (o.program, o.minimize("a", end=1))), "cart is closed: its program"),
+    # of a solve
+    "x0 of a free state": (solved(lambda o: o.solve({"v": 1})), "leaves free at the start"),
+    "x0 of a stranger": (solved(lambda o: o.solve({"w": 1})), "there is no state 'w'"),
+    "x0 of three": (solved(lambda o: o.solve([1, 2, 3])), "x0 has 3 entries"),
+    "parameter of a stranger": (solved(lambda o: o.solve(q=1)), "there is no parameter 'q'"),
+    "parameter of three": (solved(lambda o: o.solve(k=[1, 2, 3])), "value of 'k'"),
+    "reference of three": (solved(lambda o: o.solve(r=[1, 2, 3])), "value of 'r'"),
+    "reference NaN": (solved(lambda o: o.solve(r=np.nan)), "value of 'r' has a NaN"),
+    "guess of a stranger": (solved(lambda o: o.solve(guess={"q": 1})), "'q'"),
+    "guess of another": (
+        solved(lambda o: o.solve(guess=discrete_solution())), "guess is a solution of"),
+}  # fmt: skip
+
+
+def discrete_solution() -> Any:
+    ocp = OptimalControl(discrete(), duration=2, intervals=2)
+    ocp.initial(x=1)
+    return ocp.solve()
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_does_not_fit_is_refused_by_name(case: str) -> None:
+    call, words = REFUSED[case]
+    with pytest.raises(InputError, match=words):
+        call()
+
+
+def test_a_model_says_what_it_has() -> None:
+    model, x, v, _ = integrator(lower=-1, upper=[2.0])
+    k = model.parameter("k", [1.0, 2.0], unit="1/s")
+    energy = model.output("energy", v**2 / 2 + k[1] * x, unit="J")
+    assert model.size("state") == 2
+    assert model.places("parameter") == {"k": slice(0, 2)}
+    assert model.limits("control", "upper").tolist() == [2.0]
+    assert model.symbol("energy") is not None
+    assert ca.is_equal(model.symbol("energy"), energy, 5)
+    outputs = model.moves.outputs([3.0, 2.0], [], [0.0], [0.0, 10.0], 0.0)
+    assert float(outputs) == 32.0
+    assert not model.discrete
+    rate = model.moves.rate([3.0, 2.0], [], [7.0], [0.0, 0.0], 0.0)
+    assert rate.full().ravel().tolist() == [2.0, 7.0]
+
+
+def test_names_that_are_no_python_words_come_in_dictionaries() -> None:
+    model = Model("car")
+    x = model.state("x position")
+    u = model.control("steer & go")
+    model.rates({"x position": u - x})
+    ocp = OptimalControl(model, duration=1.0, intervals=3)
+    ocp.initial({"x position": 1.0})
+    ocp.final({"x position": 0.0})
+    ocp.minimize("effort", integral=u**2)
+    assert ocp.solve()["x position"][-1] == pytest.approx(0.0, abs=1e-7)
+
+
+@pytest.mark.parametrize(
+    "method", [MultipleShooting(), SingleShooting(), Collocation(), Collocation(2, "legendre")]
+)
+def test_every_row_and_unknown_has_a_name_and_a_stage(method: Any) -> None:
+    model, _, v, u = integrator()
+    ocp = OptimalControl(model, duration=1.0, intervals=3, method=method)
+    ocp.initial()
+    ocp.final(x=1)
+    ocp.path("speed", v, upper=1)
+    ocp.minimize("effort", integral=u**2)
+    program = ocp.program
+    for names, total in (
+        (program.variable_names, program.n),
+        (program.constraint_names, program.m),
+    ):
+        assert len(set(names)) == total
+        assert all(names)
+    for key, total in (("x", program.n), ("g", program.m)):
+        assert program.stages[key].size == total
+        assert (np.diff(program.stages[key]) >= 0).all()
+    names = np.array(program.constraint_names)
+    assert names[program.constraints["speed"].where].tolist() == [f"speed[{k}]" for k in range(4)]

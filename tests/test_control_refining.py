@@ -1,0 +1,175 @@
+"""Meshes refined until the solution holds between the grid points, held by another integrator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.control import (
+    Collocation,
+    Free,
+    Model,
+    MultipleShooting,
+    OptimalControl,
+    Solution,
+    refine,
+)
+
+
+def bead(intervals: int = 6) -> OptimalControl:
+    """The brachistochrone: the end time is free."""
+    model = Model("bead")
+    model.state("x", guess=0.5)
+    model.state("y")
+    v = model.state("v", guess=1.0)
+    angle = model.control("angle", lower=0, upper=np.pi, linear=True, guess=lambda s: 0.2 + 1.5 * s)
+    model.rates(x=v * ca.sin(angle), y=v * ca.cos(angle), v=9.81 * ca.cos(angle))
+    ocp = OptimalControl(model, duration=Free(1.0), intervals=intervals, method=Collocation(2))
+    ocp.initial(x=0, y=0, v=0)
+    ocp.final(x=2, y=1)
+    ocp.minimize("time", end=ocp.duration)
+    return ocp
+
+
+def detour(method: Any = None) -> OptimalControl:
+    """Past a disc: a path constraint that a coarse mesh cuts between its points."""
+    model = Model("detour")
+    p, v = model.state("p", 2), model.state("v", 2)
+    u = model.control("u", 2, lower=-3, upper=3)
+    model.rates(p=v, v=u - 0.3 * v * ca.sqrt(ca.sumsqr(v) + 1e-3))
+    ocp = OptimalControl(model, duration=3.0, intervals=8, method=method)
+    ocp.initial(p=[0, 0], v=0)
+    ocp.final(p=[2, 0], v=0)
+    ocp.minimize("effort", integral=ca.sumsqr(u))
+    ocp.path("clearance", ca.sumsqr(p - ca.DM([1, 0.1])), lower=0.16)
+    ocp.guess(p=lambda s: [2 * s, -0.5 * np.sin(np.pi * s)])
+    return ocp
+
+
+def furthest(solution: Solution, rates: Any, names: list[str]) -> float:
+    """Distance from LSODA's motion in every interval, with the controls read from the solution."""
+    worst = 0.0
+    for k in range(solution.times.size - 1):
+        begin, end = solution.times[k], solution.times[k + 1]
+        # Strictly inside: at the grid point itself a held control is already the next one.
+        t = np.linspace(begin, end, 9)
+        t[-1] -= 1e-9 * (end - begin)
+        u = solution.at(t[[0, -1]])
+
+        def controls(time: float, begin: float = begin, end: float = end, u: Any = u) -> Any:
+            s = (time - begin) / (end - begin)
+            return {
+                name: np.asarray(u[name])[..., 0] * (1 - s) + np.asarray(u[name])[..., 1] * s
+                for name in solution.ocp.model.signals["control"]
+            }
+
+        states = np.vstack([np.atleast_2d(solution.at(t)[name]) for name in names])
+        motion = solve_ivp(
+            lambda time, y, controls=controls: rates(y, controls(time)),
+            (begin, end), states[:, 0], "LSODA", t, rtol=1e-10, atol=1e-12,
+        )  # fmt: skip
+        worst = max(worst, float(abs(motion.y - states).max()))
+    return worst
+
+
+def test_a_free_time_is_refined_to_the_error_asked_for() -> None:
+    def rates(y: np.ndarray, u: dict[str, Any]) -> list[float]:
+        a, v = u["angle"], y[2]
+        return [v * np.sin(a), v * np.cos(a), 9.81 * np.cos(a)]
+
+    ocp = bead()
+    found = refine(ocp, tolerance=1e-5)
+    assert found.success
+    assert found.solution.success
+    assert "within the tolerance" in found.status
+    assert furthest(ocp.solve(), rates, ["x", "y", "v"]) > 1e-4
+    assert furthest(found.solution, rates, ["x", "y", "v"]) < 1.05e-5
+    sizes = [one.intervals for one in found.rounds]
+    assert sizes == sorted(set(sizes))
+    assert sizes[0] == 6
+    assert found.ocp.intervals == sizes[-1]
+    assert found.rounds[-1].error < 1e-5 < found.rounds[0].error
+    assert ocp.intervals == 6
+    assert str(found).count("\n") == len(found.rounds) + 1
+
+
+@pytest.mark.parametrize("method", [MultipleShooting(), Collocation()], ids=str)
+def test_a_path_constraint_is_kept_between_the_grid_points(method: Any) -> None:
+    def rates(y: np.ndarray, u: dict[str, Any]) -> np.ndarray:
+        v = y[2:]
+        return np.concatenate((v, u["u"] - 0.3 * v * np.sqrt(v @ v + 1e-3)))
+
+    def closest(solution: Solution) -> float:
+        p = solution.sample(40)["p"]
+        return float(((p[0] - 1) ** 2 + (p[1] - 0.1) ** 2).min())
+
+    ocp = detour(method)
+    coarse, found = ocp.solve(), refine(ocp, tolerance=2e-5)
+    assert closest(coarse) < 0.16 - 1e-4
+    assert found.success
+    assert closest(found.solution) > 0.16 - 3e-5
+    assert furthest(found.solution, rates, ["p", "v"]) < 2.1e-5
+    # Refined where it is needed, and not everywhere.
+    lengths = np.diff(found.ocp.fractions)
+    assert lengths.max() > 3 * lengths.min()
+
+
+def test_a_refinement_that_cannot_succeed_says_so() -> None:
+    few = refine(bead(), tolerance=1e-9, most=40)
+    assert not few.success
+    assert few.solution.success
+    assert few.status.startswith("The tolerance is not met: the next mesh would have")
+    short = refine(bead(), tolerance=1e-9, rounds=1)
+    assert not short.success
+    assert short.status == "The tolerance is not met after 1 rounds."
+    ocp = detour()
+    ocp.path("impossible", ocp.model.symbol("p")[0], upper=1.5)
+    unsolved = refine(ocp, tolerance=1e-3)
+    assert not unsolved.success
+    assert "The solver found no solution" in unsolved.status
+
+
+def test_guesses_and_references_go_along_to_another_mesh() -> None:
+    model = Model("cart")
+    x, v = model.state("x", guess=np.array([[0.0, 2.0, 4.0]])), model.state("v")
+    u = model.control("u")
+    model.rates(x=v, v=u)
+    wind = model.reference("wind", [[1.0, 2.0, 3.0]])
+    ocp = OptimalControl(model, duration=1.0, intervals=2)
+    target = ocp.reference("target", lambda t: t)
+    ocp.initial(x=0, v=0)
+    ocp.minimize("all", integral=(x - target) ** 2 + u**2 * wind)
+    finer = ocp.on_mesh([0, 0.25, 0.5, 0.75, 1])
+    assert finer.intervals == 4
+    solution = finer.solve()
+    assert solution["wind"].tolist() == [1, 1, 2, 2, 3]
+    assert solution["target"].tolist() == [0, 0.25, 0.5, 0.75, 1]
+    assert finer.numbers().unpack(finer.numbers().x0)["x"].tolist() == [[0, 1, 2, 3, 4]]
+    assert ocp.solve()["wind"].tolist() == [1, 2, 3]
+    finer = ocp.on_mesh([0, 0.5, 1])
+    finer.minimize("more", end=v**2)
+    assert len(ocp.costs) == 1
+    # A reference of a solve, given by columns, goes along as well.
+    found = refine(ocp, tolerance=1e-6, wind=[[1.0, 5.0, 9.0]])
+    assert set(found.solution["wind"]) == {1.0, 5.0, 9.0}
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    model = Model("counter")
+    model.next(x=0.5 * model.state("x"))
+    discrete = OptimalControl(model, duration=2, intervals=2)
+    for call, words in (
+        (lambda: refine(discrete, tolerance=1e-3), "counter is discrete"),
+        (lambda: refine(bead(), tolerance=0), "tolerance must be a positive number"),
+        (lambda: refine(bead(), tolerance=1e-3, most=0), "most must be a positive integer"),
+        (lambda: refine(bead(), tolerance=1e-3, rounds=0), "rounds must be a positive integer"),
+        (lambda: refine("ocp", tolerance=1e-3), "ocp must be an OptimalControl, got str"),
+        (lambda: bead().on_mesh([0, 0.5]), "increasing numbers from 0 to 1"),
+    ):
+        with pytest.raises(InputError, match=words):
+            call()

@@ -1,0 +1,322 @@
+"""What is read from a solution: between the grid points, errors, active limits, files, figures."""
+
+from __future__ import annotations
+
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from scipy.integrate import solve_ivp
+
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.control import (
+    Collocation,
+    Integrator,
+    Model,
+    MultipleShooting,
+    OptimalControl,
+    RungeKutta,
+    Saved,
+    SingleShooting,
+    Solution,
+)
+
+METHODS = {
+    "multiple shooting": MultipleShooting(),
+    "multiple shooting, three steps": MultipleShooting(RungeKutta(3)),
+    "single shooting": SingleShooting(RungeKutta(2)),
+    "cvodes": MultipleShooting(Integrator()),
+    "Radau": Collocation(),
+    "Radau of degree 1": Collocation(1),
+    "Legendre": Collocation(2, "legendre"),
+}
+MESH = [0.0, 0.1, 0.3, 0.35, 0.5, 0.7, 1.0]
+
+
+def swing(method: Any, *, linear: bool = False, length: float = 1.0) -> OptimalControl:
+    model = Model("swing")
+    angle = model.state("angle", scale=2.0, unit="rad", lower=-2)
+    rate = model.state("rate", unit="rad/s")
+    torque = model.control("torque", lower=-0.9, upper=0.9, unit="N m", linear=linear)
+    rope = model.parameter("rope", length)
+    wind = model.reference("wind", lambda t: 0.3 * np.sin(3 * t))
+    model.rates(angle=rate, rate=-9.81 / rope * ca.sin(angle) + torque + wind * model.time)
+    model.output("height", -rope * ca.cos(angle), unit="m")
+    ocp = OptimalControl(model, duration=1.2, intervals=6, method=method, mesh=MESH)
+    ocp.initial(angle=1, rate=0)
+    ocp.minimize("effort", integral=torque**2 + angle**2)
+    ocp.path("both", angle + rate, lower=-2.7)
+    return ocp
+
+
+@pytest.fixture(scope="module")
+def solutions() -> dict[str, Solution]:
+    """Solved once; every test reads."""
+    return {name: swing(method).solve(time=0.5) for name, method in METHODS.items()}
+
+
+@pytest.fixture(scope="module")
+def swung(solutions: dict[str, Solution]) -> Solution:
+    return solutions["Radau"]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_in_between_meets_the_grid_points(solutions: dict[str, Solution], name: str) -> None:
+    s = solutions[name]
+    assert s.success
+    there = s.at(s.times)
+    for quantity in ("angle", "rate", "wind", "rope", "height"):
+        assert there[quantity] == pytest.approx(s[quantity], abs=1e-7), quantity
+    assert there["torque"][:-1].tolist() == s["torque"].tolist()
+    assert there["torque"][-1] == s["torque"][-1]
+    # From the left as well: a little before a grid point a state is what it is there.
+    left = s.at(s.times[1:] - 1e-9)
+    assert left["angle"] == pytest.approx(s["angle"][1:], abs=1e-6)
+    assert left["rate"] == pytest.approx(s["rate"][1:], abs=1e-6)
+    assert left["torque"].tolist() == s["torque"].tolist()
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_slope_in_between_is_that_of_the_values(
+    solutions: dict[str, Solution], name: str
+) -> None:
+    """Residual + rate is dx/dt, here by differences."""
+    s = solutions[name]
+    residual = s.residual(4)  # no kink of a scheme's own steps is at these times
+    t, h = residual.times, 1e-5
+    here, up, down = s.at(t), s.at(t + h), s.at(t - h)
+    slope = (up["rate"] - down["rate"]) / (2 * h)
+    rate = -9.81 * np.sin(here["angle"]) + here["torque"] + here["wind"] * t
+    assert residual["rate"] == pytest.approx(slope - rate, abs=2e-5)
+    slope = (up["angle"] - down["angle"]) / (2 * h)
+    assert residual["angle"] == pytest.approx((slope - here["rate"]) / 2.0, abs=2e-5)
+
+
+def test_the_residual_vanishes_at_the_points_of_a_collocation(swung: Solution) -> None:
+    taus = np.array(ca.collocation_points(3, "radau"))
+    k, s = np.repeat(np.arange(6), 3), np.tile(taus, 6)
+    s[-1] -= 1e-12  # at the very end the reference has a value of its own
+    at = swung.dense.columns(k, s)
+    assert swung.dense.slopes(k, s) == pytest.approx(swung.dense.rates(at), abs=1e-6)
+    assert abs(swung.residual()["rate"]).max() > 1e-3
+
+
+def independent(s: Solution, k: int, at: np.ndarray) -> np.ndarray:
+    """The motion in one interval by another integrator, from the model written again."""
+    torque, wind = s["torque"][k], s["wind"][k]
+
+    def rates(t: float, y: np.ndarray) -> list[float]:
+        return [y[1], -9.81 * np.sin(y[0]) + torque + wind * t]
+
+    start = [s["angle"][k], s["rate"][k]]
+    span = (s.times[k], s.times[k + 1])
+    return np.asarray(solve_ivp(rates, span, start, "Radau", at, rtol=1e-9, atol=1e-11).y)
+
+
+@pytest.mark.parametrize("name", ["multiple shooting", "Radau", "Radau of degree 1", "Legendre"])
+def test_the_error_is_the_distance_from_the_motion(
+    solutions: dict[str, Solution], name: str
+) -> None:
+    s = solutions[name]
+    error = s.error(4)
+    for k in range(6):
+        t = s.times[k] + (np.append(np.arange(4) + 0.5, 4) / 4) * (s.times[k + 1] - s.times[k])
+        gap = abs(independent(s, k, t) - np.vstack([s.at(t)[q] for q in ("angle", "rate")]))
+        assert error["angle"][k] == pytest.approx(gap[0].max(), rel=1e-3, abs=1e-7)
+        assert error["rate"][k] == pytest.approx(gap[1].max(), rel=1e-3, abs=1e-7)
+    assert error.largest == pytest.approx(max(error["angle"].max() / 2, error["rate"].max()))
+    assert error.by_interval.shape == (6,)
+
+
+def test_errors_of_all_integrators_agree(swung: Solution) -> None:
+    assert swung.error(integrator="cvodes").by_interval == pytest.approx(
+        swung.error().by_interval, rel=1e-4, abs=1e-8)  # fmt: skip
+    exact = swing(MultipleShooting(RungeKutta(25))).solve()
+    assert exact.error().largest < 1e-7
+    assert exact.error(whole=True).largest < 1e-6
+    assert swung.error(whole=True).ends[:, 0] == pytest.approx(swung.error().ends[:, 0])
+
+
+def test_a_motion_that_does_not_exist_has_an_infinite_error() -> None:
+    """x' = x² from 0.9 ends before t = 1.2; one coarse step does not notice."""
+    model = Model("blow up")
+    x = model.state("x")
+    model.rates(x=x**2)
+    ocp = OptimalControl(model, duration=2.0, intervals=1)
+    ocp.initial(x=0.9)
+    error = ocp.solve().error()
+    assert np.isinf(error.largest)
+
+
+def test_linear_controls_and_single_times() -> None:
+    s = swing(Collocation(), linear=True).solve()
+    t = 0.25 * s.times[1] + 0.75 * s.times[2]
+    expected = 0.25 * s["torque"][1] + 0.75 * s["torque"][2]
+    assert s.at(t)["torque"] == pytest.approx(expected)
+    assert isinstance(s.at(t)["torque"], float)
+    assert s.at([t])["torque"].shape == (1,)
+    assert s["torque"].shape == (7,)
+
+
+def test_samples_are_a_mapping(swung: Solution) -> None:
+    samples = swung.sample(4)
+    assert samples.times.shape == (25,)
+    assert samples.times[[0, -1]] == pytest.approx([0.5, 1.7])
+    assert set(samples) == {"angle", "rate", "torque", "rope", "wind", "height"}
+    assert len(samples) == 6
+    assert samples["height"] == pytest.approx(-np.cos(samples["angle"]))
+    with pytest.raises(InputError, match="there is no trajectory 'heigt'; did you mean 'height'"):
+        samples["heigt"]
+
+
+def test_a_discrete_model_has_the_value_of_the_step_before() -> None:
+    model = Model("counter")
+    x, u = model.state("x", 2), model.control("u")
+    model.next(x=ca.vertcat(x[1], u))
+    ocp = OptimalControl(model, duration=3.0, intervals=3)
+    ocp.initial(x=[1, 2])
+    ocp.minimize("sum", sum=ca.sumsqr(x) + u**2)
+    s = ocp.solve()
+    assert s.at([0.0, 0.9, 1.0, 3.0])["x"] == pytest.approx(s["x"][:, [0, 0, 1, 3]])
+    with pytest.raises(InputError, match="counter is discrete"):
+        s.residual()
+    with pytest.raises(InputError, match="counter is discrete"):
+        s.error()
+    assert isinstance(s.plot(), Figure)
+
+
+@pytest.mark.parametrize("method", [Collocation(), Collocation(1), Collocation(2, "legendre")],
+                         ids=str)  # fmt: skip
+@pytest.mark.parametrize("asked", [False, True])
+def test_algebraic_states_in_between(method: Any, asked: bool) -> None:
+    """z = x² + u, whether or not it is an unknown at the grid points."""
+    model = Model("plant")
+    x, z, u = model.state("x"), model.algebraic("z"), model.control("u")
+    model.rates(x=-z)
+    model.equations(balance=z - x**2 - u)
+    ocp = OptimalControl(model, duration=1.0, intervals=12, method=method)
+    ocp.initial(x=1)
+    ocp.minimize("effort", integral=u**2 + x**2)
+    if asked:
+        ocp.path("limit", z, upper=3)
+    s = ocp.solve()
+    fine = s.sample(5)
+    far = {1: 0.2, 2: 0.01, 3: 1e-3}[method.degree]
+    assert fine["z"] == pytest.approx(fine["x"] ** 2 + fine["u"], abs=far)
+    if method.degree > 1:
+        assert s.error(2).largest < 1e-3
+    assert s.error(2).largest > 1e-12
+    assert ("z" in s) == asked
+
+
+def test_what_is_refused(swung: Solution) -> None:
+    for call, words in (
+        (lambda: swung.at([0.0]), "times must be from 0.5 to 1.7"),
+        (lambda: swung.sample(0), "n must be a positive integer, got 0"),
+        (lambda: swung.error(integrator="rk"), "integrator must be one of DOP853"),
+        (lambda: swung.active(side="left"), "side must be"),
+        (lambda: swung.plot(["speed"]), "there is no quantity 'speed'"),
+        (lambda: swung["speed"], "there is no trajectory 'speed'"),
+    ):
+        with pytest.raises(InputError, match=words):
+            call()
+
+
+def test_active_limits_and_violations(swung: Solution) -> None:
+    active = swung.active()
+    assert set(active) == {"angle", "angle inside", "torque", "both"}
+    for name in ("torque", "both"):
+        multiplier = abs(swung.multipliers[name])
+        assert active[name].dtype == bool
+        assert (active[name] == (multiplier > 1e-4)).all(), name
+    assert active["torque"].any()
+    assert not active["angle"].any()
+    upper, lower = swung.active(side="upper")["torque"], swung.active(side="lower")["torque"]
+    assert (upper | lower).tolist() == active["torque"].tolist()
+    assert upper[swung["torque"] > 0.8999].all()
+    beyond = swung.violation(20)
+    fine = swung.sample(200)
+    k = np.minimum(np.arange(1200) // 200, 5)
+    excess = np.maximum(-2.7 - (fine["angle"] + fine["rate"])[:-1], 0)
+    for i in range(6):
+        assert beyond["both"][i] == pytest.approx(excess[k == i].max(), rel=0.05, abs=1e-6)
+    assert beyond["both"].max() > 1e-4
+
+
+@pytest.mark.parametrize("suffix", ["png", "pdf", "svg"])
+def test_figures_are_written_by_suffix(swung: Solution, tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / "figures" / f"swing.{suffix}"
+    swung.plot(["angle"], path=path)
+    begins = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}
+    assert path.read_bytes().startswith(begins[suffix])
+
+
+def test_a_figure_has_a_panel_for_each_quantity(swung: Solution) -> None:
+    fig = swung.plot(label="time (s)")
+    labels = [ax.get_ylabel() for ax in fig.axes]
+    assert labels == ["angle (rad)", "rate (rad/s)", "torque (N m)", "both"]
+    assert fig.axes[-1].get_xlabel() == "time (s)"
+    assert [text.get_text() for text in fig.legends[0].get_texts()] == [
+        "between grid points", "grid points", "limit", "limit active"]  # fmt: skip
+
+
+def test_panels_show_what_they_are_asked_for(swung: Solution) -> None:
+    fig = swung.plot(["torque", "height", "wind"])
+    assert [ax.get_ylabel() for ax in fig.axes] == ["torque (N m)", "height (m)", "wind"]
+    dashed = [line for line in fig.axes[0].get_lines()
+              if line.get_linestyle() == "--" and len(line.get_ydata())]  # fmt: skip
+    assert sorted(float(line.get_ydata()[0]) for line in dashed) == [-0.9, 0.9]
+
+
+def test_a_table_for_pandas(swung: Solution, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a stand-in: what is asked of pandas is a DataFrame of columns with an index."""
+
+    class Frame(dict[str, Any]):
+        def __init__(self, columns: dict[str, Any], index: Any) -> None:
+            super().__init__(columns)
+            self.index = index
+
+    stand_in = types.ModuleType("pandas")
+    stand_in.DataFrame = Frame  # type: ignore[attr-defined]
+    stand_in.Index = lambda values, name: (name, values)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "pandas", stand_in)
+    table = swung.to_pandas()
+    assert list(table) == ["angle", "rate", "torque", "rope", "wind", "height"]
+    assert table.index[0] == "time"
+    assert table["angle"] == pytest.approx(swung["angle"])
+    assert swung.to_pandas(3)["angle"].shape == (19,)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(InputError, match="pip install"):
+        swung.to_pandas()
+
+
+def test_saved_and_read_again(swung: Solution, tmp_path: Path) -> None:
+    path = swung.save(tmp_path / "results" / "swing")
+    assert path.name == "swing.npz"
+    again = Solution.load(path, swing(Collocation()))
+    assert again.success == swung.success
+    assert again.costs == swung.costs
+    for name in swung.values:
+        assert again[name].tolist() == swung[name].tolist(), name
+    assert again.multipliers["both"].tolist() == swung.multipliers["both"].tolist()
+    assert again.times.tolist() == swung.times.tolist()
+    warm = again.ocp.solve(time=0.5, guess=again)  # type: ignore[attr-defined]
+    assert warm.iterations <= swung.iterations
+
+    light = Saved.read(path)
+    assert light["height"].tolist() == swung["height"].tolist()
+    assert light.units["torque"] == "N m"
+    assert light.stats["return_status"] == swung.stats["return_status"]
+    with pytest.raises(InputError, match="laid out otherwise"):
+        Solution.load(path, swing(MultipleShooting()))
+    other = tmp_path / "other.npz"
+    other.write_text("no archive")
+    with pytest.raises(InputError, match="is no saved solution"):
+        Saved.read(other)
+    with pytest.raises(FileNotFoundError):
+        Saved.read(tmp_path / "missing.npz")
