@@ -16,6 +16,7 @@ processor, wall time less processor time less sleep, is taken off, and shown.
 from __future__ import annotations
 
 import argparse
+import gc
 import time
 from collections import Counter
 from functools import cached_property
@@ -43,6 +44,21 @@ class Pretended:
     def sleep(self, seconds: float) -> None:
         """Let so much time go by."""
         self.slept += seconds
+
+
+class Garbage:
+    """How long Python has collected garbage."""
+
+    def __init__(self) -> None:
+        self.spent, self.began = 0.0, 0.0
+        gc.callbacks.append(self)
+
+    def __call__(self, phase: str, _info: Any) -> None:
+        """A collection begins or ends."""
+        if phase == "start":
+            self.began = time.perf_counter()
+        else:
+            self.spent += time.perf_counter() - self.began
 
 
 class Stall(ca.Callback):
@@ -152,10 +168,10 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     """Run the loop and print what was counted."""
     given = arguments()
-    wall_clock = given.clock == "wall"
-    if not wall_clock:  # for the controller and its solver too
+    if given.clock != "wall":  # for the controller and its solver too
         pretended = Pretended()
         time.perf_counter, time.sleep = pretended.now, pretended.sleep
+    garbage = Garbage()
     generator = np.random.default_rng(given.seed)
     stall = Stall(generator, 2.0 * given.deadline)
     ocp = problem(stall, generator)
@@ -171,15 +187,11 @@ def main() -> None:
         if generator.random() < 0.01:
             measured[generator.integers(2)] = np.nan
             nans += 1
-        stall.slept = stall.most = 0.0
         failures = ocp.solver.failures
-        began, worked = time.perf_counter(), time.thread_time()
-        step = mpc.step(measured)
-        wall, worked = time.perf_counter() - began, time.thread_time() - worked
-        waited = max(0.0, wall - worked - stall.slept) if wall_clock else 0.0
+        step, wall, beyond, waited = timed(mpc, measured, stall, given, garbage)
         late.append(wall - given.deadline)
         waits.append(waited)
-        over.append(wall - waited - given.deadline - stall.most)
+        over.append(beyond)
         statuses[step.status] += 1
         if ocp.solver.failures > failures:
             broken[step.status] += 1
@@ -191,7 +203,7 @@ def main() -> None:
         if not np.abs(x).max() < 10.0:
             x = np.array([0.3, 0.0])
             statuses["(fell)"] += 1
-    shown, beyond = mpc.telemetry(), np.array(over)
+    seconds = mpc.telemetry()["seconds"]
     print(f"{given.steps} steps, deadline {1e3 * given.deadline:g} ms, clock: {given.clock}")
     print("status:", ", ".join(f"{word} {n}" for word, n in statuses.most_common()))
     print(
@@ -199,15 +211,32 @@ def main() -> None:
         f"the step was: {', '.join(f'{word} {n}' for word, n in broken.most_common())}"
     )
     print(
-        f"seconds of a step: median {np.median(shown['seconds']):.4f}, "
-        f"largest {shown['seconds'].max():.4f}, of them waiting for the processor at most "
-        f"{max(waits):.4f}"
+        f"seconds of a step: median {np.median(seconds):.4f}, largest {seconds.max():.4f}, of "
+        f"them waiting for the processor at most {max(waits):.4f}"
     )
     print(
-        f"later than the deadline: {(np.array(late) > 0).sum()}; than the deadline and one "
-        f"evaluation: {(beyond > 0).sum()}, by at most {1e3 * max(0.0, beyond.max()):.2f} ms"
+        f"later than the deadline: {sum(1 for one in late if one > 0)}; than the deadline and one "
+        f"evaluation: {sum(1 for one in over if one > 0)}, by at most {1e3 * max(*over, 0):.2f} ms"
     )
     print(f"plans called solved, feasible or softened that are not: {wrong}")
+
+
+def timed(
+    mpc: MPC, measured: np.ndarray, stall: Stall, given: argparse.Namespace, garbage: Garbage
+) -> tuple[Any, float, float, float]:
+    """A step, its seconds, those beyond the deadline and one evaluation, those of waiting."""
+    stall.slept = stall.most = garbage.spent = 0.0
+    began, worked = time.perf_counter(), time.thread_time()
+    step = mpc.step(measured)
+    wall, worked = time.perf_counter() - began, time.thread_time() - worked
+    waited = max(0.0, wall - worked - stall.slept) if given.clock == "wall" else 0.0
+    beyond = wall - waited - given.deadline - stall.most
+    if beyond > 0.0:
+        print(
+            f"{1e3 * beyond:.2f} ms beyond, in which {1e3 * garbage.spent:.2f} ms went into "
+            f"collecting garbage: {step.status}, {step.reason}"
+        )
+    return step, wall, beyond, waited
 
 
 if __name__ == "__main__":

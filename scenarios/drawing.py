@@ -96,7 +96,8 @@ def compare(
     axes[-1, 0].set_xlabel(label)
     fig.align_ylabels()
     # The first panel may have no limit, and the legend is read from one panel.
-    axes[0, 0].plot([], [], label="limit", **LIMIT)
+    if any(tuple(panel.described(ours)[1]) for panel in panels):
+        axes[0, 0].plot([], [], label="limit", **LIMIT)
     if any(panel.target is not None for panel in panels):
         axes[0, 0].plot([], [], label="set point", **TARGET)
     legend_below(fig, axes[0, 0], columns=4)

@@ -8,9 +8,10 @@ the wall.
 
 Every 0.2 s the controller looks N intervals of constant velocity ahead:
 
-    minimize    Σ_k dt·(25 ‖p_end − (1, 0, 0)‖² + Σ_i ‖p_i'‖² + 0.01 ‖u_k‖²) + 10 Σ_k (s_k + s_k²)
+    minimize    Σ_k dt·(25 ‖p_end − (1, 0, 0)‖² + Σ_i ‖p_i'‖² + 0.01 ‖u_k‖²)
+                + 10 Σ_ki (s_ki + s_ki²)
     subject to  x_0 = measured state,  x_{k+1} = F(x_k, u_k),  ‖u_k‖_∞ ≤ 1 m/s,
-                y of every mass and of the end ≥ −0.02 m − s_k · 0.1 m,  s_k ≥ 0
+                y_ki ≥ −0.02 m − s_ki · 0.1 m and s_ki ≥ 0 for every mass i and the end
 
 with two Runge–Kutta steps of order four as F, mapped over the horizon (MX). The wall is soft, since
 noise and a wrong model may carry a mass beyond it. The first solve starts from the straight line

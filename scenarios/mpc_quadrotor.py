@@ -9,10 +9,10 @@ is 20 % larger, and the air of a wind of −1.5 m/s drags with 0.2 N·s/m. Senso
 Every 50 ms the controller looks N = 30 intervals of constant thrust (1.5 s) ahead, with the
 position r and the velocity r' of the lap:
 
-    minimize    Σ_k dt·ℓ_k(x_k, u_k) + ℓ_N(x_N, u_hover) + 20 Σ_k (s_k + s_k² + a_k + a_k²)
+    minimize    Σ_k dt·ℓ_k(x_k, u_k) + ℓ_N(x_N, u_hover) + 20 Σ_k (Σ_i (s_ki + s_ki²) + a_k + a_k²)
                 ℓ = 20 ‖(x, z) − r‖² + ‖(x', z') − r'‖² + 0.1 (θ² + θ'²) + 0.02 ‖u − u_hover‖²
     subject to  x_0 = measured state,  x_{k+1} = F(x_k, u_k),  0.5 N ≤ u_k ≤ 8 N,
-                |θ_k| ≤ 60° + 0.1 a_k,  |(x, z)_k − c_i|² ≥ (r_i + l)² (1 − s_k),  s_k, a_k ≥ 0
+                |θ_k| ≤ 60° + 0.1 a_k,  |(x, z)_k − c_i|² ≥ (r_i + l)² (1 − s_ki),  s_ki, a_k ≥ 0
 
 with one Runge–Kutta step of order four as F. Tilt and distance are soft: noise and gust may carry
 the vehicle across a limit, where hard ones leave no feasible plan. The first solve starts from

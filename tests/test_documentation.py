@@ -14,6 +14,7 @@ from test_rooms import ROOMS
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "casadi_hybrid"
+DOCS = sorted((ROOT / "docs").glob("*.md"))
 PAGE = (ROOT / "docs" / "maintainers.md").read_text(encoding="utf-8")
 SECTIONS = {
     title.strip(): re.findall(r"```python\n(.*?)```", text, re.DOTALL)
@@ -102,9 +103,19 @@ def test_the_examples_run_in_order(monkeypatch, tmp_path, capsys):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_page_on_control_runs_in_order(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "control.md").read_text(encoding="utf-8")
+    names = {"__name__": "control"}
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    for number, text in enumerate(blocks, start=1):
+        exec(compile(text, f"docs/control.md, block {number}", "exec"), names)
+    assert len(blocks) > 5
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
-    "page",
-    ["README.md", "CHANGELOG.md", "docs/do_mpc.md", "docs/embedded.md", "docs/maintainers.md"],
+    "page", ["README.md", "CHANGELOG.md", *(f"docs/{path.name}" for path in DOCS)]
 )
 def test_names_of_the_package_exist(page):
     text = (ROOT / page).read_text(encoding="utf-8")

@@ -62,7 +62,7 @@ class QuickRun:
         own: Limits | None = None,
     ) -> None:
         self._problem, self._options, self._found = problem, options, found
-        self._cold, self._own = cold, own or options.limits
+        self._cold, self._own = cold, own
         inputs.setflags(write=False)
         self._inputs, self._places, self._functions = inputs, places, functions
 
@@ -73,12 +73,13 @@ class QuickRun:
         bounds = Bounds(of["lbx"], of["ubx"], of["lbg"], of["ubg"])
         numbers = Numbers(of["x0"], of["p"], bounds, of["lam_x0"], of["lam_g0"])
         watch = self._watch = Watch(bounds)
-        problem, limits, found = self._problem, self._options.limits, self._found
+        problem, found = self._problem, self._found
+        limits = self._own or self._options.limits
         if self._cold is not None:
             return self._cold.result(problem, numbers, limits, found, watch)
         observe(found.said, watch)
         result = altered(warm_result(problem, numbers, limits, found), history=watch.course())
-        return _cut(result, self._own) if found.said.status == LIMIT else result
+        return _cut(result, limits) if found.said.status == LIMIT else result
 
     @cached_property
     def stats(self) -> dict[str, Any]:

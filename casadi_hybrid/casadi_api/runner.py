@@ -172,7 +172,8 @@ class Runner:
             max_iter=known.max_iter if iterations is None else min(iterations, known.max_iter),
         )
         quick = self._quick()
-        found = None if quick is None else quick.solve(given, None, own)
+        limited = own if seconds < np.inf or iterations is not None else None
+        found = None if quick is None else quick.solve(given, None, limited)
         if found is not None:
             self.note(found[1])
             return found[1].result

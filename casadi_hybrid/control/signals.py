@@ -92,7 +92,7 @@ def column(value: Any, size: int, what: str) -> Array:
         raise InputError(f"{what} has a NaN; give numbers, infinite ones for no limit")
     if values.size not in (1, size):
         raise InputError(f"{what} has {values.size} entries; give one, or {size}")
-    return np.broadcast_to(values, (size,)).astype(float)
+    return values.copy() if values.size == size else np.full(size, values[0])
 
 
 def matrix(value: Any, size: int, columns: int, what: str) -> Array:

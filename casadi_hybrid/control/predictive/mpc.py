@@ -61,7 +61,8 @@ class MPC:
             :class:`Scenarios` of one, whose common first control is applied: robust control.
         deadline: seconds for a step. No evaluation of the model begins after it, so that a step
             takes no longer than that and one evaluation, beside the linear algebra of one
-            iteration. None: no limit. Let :meth:`prepare` make the first solve.
+            iteration and Python's collection of garbage, which ``gc.freeze()`` makes short. None:
+            no limit. Let :meth:`prepare` make the first solve.
         iterations: of a solve that begins at a plan, as 1 for the real-time iteration of Diehl et
             al. (2005); None: until it has converged.
         fallback: a function of the measured state and the time that returns all controls.
@@ -147,6 +148,7 @@ class MPC:
         self._latest: Plan | None = None
         self._keep(self._prepared)
         self._time: float | None = None
+        self._applied: Array | None = None
         self._reserve = _LEAST_RESERVE * (self.deadline or 0.0)
 
     def prepare(
@@ -187,6 +189,7 @@ class MPC:
         began = clock.perf_counter()
         until = np.inf if self.deadline is None else began + self.deadline
         at = self._next() if time is None else moment(time)
+        parameters = {**self._before(), **parameters}
         state, program, flaw = self._numbers(x, at, parameters)
         self._time = at
         answer = _Answer(reason=flaw)
@@ -204,7 +207,7 @@ class MPC:
             known = np.full(state.size, np.nan) if flaw else state
             control, status, failed = self._spare.control(known, at)
             reason += f"; {failed}" if failed else ""
-        control = self._spare.clipped(control)
+        control = self._applied = self._spare.clipped(control)
         now = clock.perf_counter()
         self._reserve = self._margin(now - solver_done, now - until)
         record = Record(time=at, status=status, reason=reason, seconds=now - began,
@@ -231,6 +234,12 @@ class MPC:
         last = self._latest
         length = self._one.length if last is None else last.duration
         return self._time + (self._period or length * float(self._one.fractions[1]))
+
+    def _before(self) -> dict[str, Any]:
+        """The controls applied last, for a problem that asks for them."""
+        if self._applied is None:
+            return {}
+        return {name: self._applied[self._places[of]] for name, of in self.ocp.lagged.items()}
 
     def _numbers(self, x: Any, at: float, parameters: Mapping[str, Any]) -> tuple[Any, Any, str]:
         """The state, the program with the numbers, and what is wrong with them, if anything is.
