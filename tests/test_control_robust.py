@@ -157,3 +157,13 @@ def test_what_is_no_robust_controller_is_refused():
     with pytest.raises(InputError, match=r"no part of tank has a parameter 'gaol'.*goal"):
         mpc.step([0.0, 0.0], gaol=1.0)
     assert mpc.records == []
+
+
+def test_the_control_applied_last_reaches_every_scenario():
+    ocp = tank()
+    change = ocp.model.symbol("valve") - ocp.previous("valve")
+    ocp.path("change", change, lower=-0.5, upper=0.5)
+    mpc = MPC(Scenarios(ocp, RATES), soften=None)
+    run = loop(mpc, steps=6)
+    assert run.status == 6 * ("solved",)
+    assert np.abs(np.diff(run["valve"])).max() == pytest.approx(0.5, abs=1e-5)

@@ -239,7 +239,7 @@ class MPC:
         """The controls applied last, for a problem that asks for them."""
         if self._applied is None:
             return {}
-        return {name: self._applied[self._places[of]] for name, of in self.ocp.lagged.items()}
+        return {name: self._applied[self._places[of]] for name, of in self._one.lagged.items()}
 
     def _numbers(self, x: Any, at: float, parameters: Mapping[str, Any]) -> tuple[Any, Any, str]:
         """The state, the program with the numbers, and what is wrong with them, if anything is.
