@@ -462,5 +462,5 @@ def test_a_problem_has_to_fix_all_states_at_the_start():
     ocp.fixed.pop("v")
     with pytest.raises(InputError, match=r"leaves v free at the start; call its initial\(\)"):
         MPC(ocp)
-    with pytest.raises(InputError, match="ocp must be an OptimalControl"):
+    with pytest.raises(InputError, match="ocp must be an OptimalControl or Scenarios, got Model"):
         MPC(ocp.model)

@@ -245,10 +245,11 @@ def _constrain(ocp: Statement, horizon: Horizon, constraint: Constraint) -> None
     for suffix, columns, stages in where(horizon, constraint):
         stride = stages.count(stages[0]) if constraint.place == "path" else 1
         (rows,) = each(function, horizon.assembly.kind, columns)
-        name = horizon.name(constraint.name) + suffix
+        name = constraint.name + suffix
         if constraint.soft is None:
-            horizon.assembly.constrain(name, rows, stages, constraint.lower, constraint.upper,
-                                       scale=constraint.scale, stride=stride)  # fmt: skip
+            horizon.assembly.constrain(horizon.name(name), rows, stages, constraint.lower,
+                                       constraint.upper, scale=constraint.scale,
+                                       stride=stride)  # fmt: skip
         else:
             _soften(horizon, constraint, name, rows, stages, stride)
 
@@ -265,8 +266,8 @@ def _soften(
     assert soft is not None
     size = int(rows.shape[0])
     violation = horizon.assembly.variable(
-        f"violation of {name}", size, stages, lower=0.0, upper=soft.most, scale=constraint.scale,
-        stride=stride,
+        horizon.name(f"violation of {name}"), size, stages, lower=0.0, upper=soft.most,
+        scale=constraint.scale, stride=stride,
     )  # fmt: skip
     for side, limit, shifted in (
         ("lower", constraint.lower, rows + violation),
@@ -275,7 +276,8 @@ def _soften(
         finite = np.flatnonzero(np.isfinite(limit)).tolist()
         if finite:
             bounds = (limit[finite], np.inf) if side == "lower" else (-np.inf, limit[finite])
-            horizon.assembly.constrain(f"{name}, {side}", shifted[finite, :], stages, *bounds,
+            label = horizon.name(f"{name}, {side}")
+            horizon.assembly.constrain(label, shifted[finite, :], stages, *bounds,
                                        scale=constraint.scale[finite], stride=stride)  # fmt: skip
     price = soft.linear * ca.sum1(ca.vec(violation)) + soft.quadratic * ca.sumsqr(violation)
     horizon.assembly.cost = horizon.assembly.cost + price

@@ -15,7 +15,7 @@ from casadi_hybrid.control.methods import Method
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.solution import Solution
-from casadi_hybrid.control.starting import start_values
+from casadi_hybrid.control.starting import start_values, with_numbers
 from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.control.steps import Free
 
@@ -113,6 +113,10 @@ class OptimalControl(Statement):
             **parameters: of the model and of the problem, by name.
         """
         return start_values(self, self.laid, x0, time, guess, parameters)
+
+    def with_numbers(self, x0: Any, time: float, parameters: Mapping[str, Any]) -> Program:
+        """Return the program as :meth:`numbers` does, but with the start that it has."""
+        return with_numbers(self, self.laid, x0, time, parameters)[0]
 
     def solve(
         self, x0: Any = None, *, time: float = 0.0, guess: Any = None, **parameters: Any

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -19,7 +19,7 @@ from casadi_hybrid.control.ocp import OptimalControl
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Array, known
 from casadi_hybrid.control.solution import Solution
-from casadi_hybrid.control.starting import start_values
+from casadi_hybrid.control.starting import start_values, with_numbers
 
 
 @dataclass(frozen=True)
@@ -163,17 +163,22 @@ class Joint:
             **parameters: by name for all parts that know it, or a dictionary for one part by the
                 part's name.
         """
-        program = self.program
-        for label, part in self.parts.items():
-            laid = replace(self.laid[label], program=program.part(f"{label}/"))
-            own = None if isinstance(guess, JointSolution) else dict(guess or {}).get(label)
-            begin = x0 if self._begins(label) else None
-            values = self._parameters(label, parameters)
-            found = start_values(part, laid, begin, time, own, values)
-            program = replace(program, x0=found.x0, p=found.p)
         if isinstance(guess, JointSolution):
-            program = program.with_x0(guess.x)
-        return program
+            return self.with_numbers(x0, time, parameters).with_x0(guess.x)
+        own = dict(guess or {})
+
+        def start(label: str, laid: Laid, begin: Any, values: Mapping[str, Any]) -> Program:
+            return start_values(self.parts[label], laid, begin, time, own.get(label), values)
+
+        return self._numbered(x0, parameters, start)
+
+    def with_numbers(self, x0: Any, time: float, parameters: Mapping[str, Any]) -> Program:
+        """Return the program as :meth:`numbers` does, but with the start that it has."""
+
+        def write(label: str, laid: Laid, begin: Any, values: Mapping[str, Any]) -> Program:
+            return with_numbers(self.parts[label], laid, begin, time, values)[0]
+
+        return self._numbered(x0, parameters, write)
 
     def solve(
         self, x0: Any = None, *, time: float = 0.0, guess: Any = None, **parameters: Any
@@ -201,6 +206,21 @@ class Joint:
         }  # fmt: skip
         objective = float(found["f"])
         return JointSolution(parts, program, x, lam_x, lam_g, objective, dict(stats), explanation)
+
+    def _numbered(
+        self,
+        x0: Any,
+        parameters: Mapping[str, Any],
+        write: Callable[[str, Laid, Any, Mapping[str, Any]], Program],
+    ) -> Program:
+        """The program after the numbers of every part were written into it, one by one."""
+        program = self.program
+        for label in self.parts:
+            laid = replace(self.laid[label], program=program.part(f"{label}/"))
+            begin = x0 if self._begins(label) else None
+            found = write(label, laid, begin, self._parameters(label, parameters))
+            program = replace(program, x0=found.x0, p=found.p)
+        return program
 
     def _lay(self, assembly: Assembly) -> dict[str, tuple[Horizon, Any]]:
         raise NotImplementedError

@@ -62,6 +62,8 @@ def outside(ocp: OptimalControl, state: Array, tolerance: float) -> str:
 
 
 def _clean(value: Any, what: str, flaws: list[str]) -> Any:
+    if isinstance(value, Mapping):  # of one scenario
+        return {name: _clean(own, f"{what}: {name}", flaws) for name, own in value.items()}
     if callable(value):
         return value
     try:

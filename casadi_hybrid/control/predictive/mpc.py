@@ -11,10 +11,11 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import count, is_callable, positive
-from casadi_hybrid.control.ocp import OptimalControl
+from casadi_hybrid.control.joint.joint import JointSolution
 from casadi_hybrid.control.predictive import step as words
 from casadi_hybrid.control.predictive.measured import measured, moment, outside
 from casadi_hybrid.control.predictive.plan import Plan
+from casadi_hybrid.control.predictive.problem import Problem, nominal, refuse
 from casadi_hybrid.control.predictive.search import Found, Search
 from casadi_hybrid.control.predictive.softening import said, softened, violated
 from casadi_hybrid.control.predictive.spare import Fallback, Spare
@@ -56,7 +57,8 @@ class MPC:
     solve, an exception in the model. The status of the :class:`Step` says what happened.
 
     Args:
-        ocp: the problem, with all states fixed at the start (:meth:`OptimalControl.initial`).
+        ocp: an :class:`OptimalControl` with all states fixed at the start (:meth:`initial`), or
+            :class:`Scenarios` of one, whose common first control is applied: robust control.
         deadline: seconds for a step. No evaluation of the model begins after it, so that a step
             takes no longer than that and one evaluation, beside the linear algebra of one
             iteration and Python's collection of garbage, which ``gc.freeze()`` makes short. None:
@@ -81,7 +83,7 @@ class MPC:
         InputError: for what does not fit, by the argument's name.
 
     Example:
-        >>> from casadi_hybrid.control import Model
+        >>> from casadi_hybrid.control import Model, OptimalControl
         >>> model = Model("cart")
         >>> x, v = model.state("x"), model.state("v", lower=-1, upper=1)
         >>> u = model.control("u", lower=-2, upper=2)
@@ -99,7 +101,7 @@ class MPC:
 
     def __init__(
         self,
-        ocp: OptimalControl,
+        ocp: Problem,
         *,
         deadline: float | None = None,
         iterations: int | None = None,
@@ -108,15 +110,7 @@ class MPC:
         tolerance: float = 1e-4,
         period: float | None = None,
     ) -> None:
-        if not isinstance(ocp, OptimalControl):
-            raise InputError(f"ocp must be an OptimalControl, got {type(ocp).__name__}")
-        if not ocp.model.signals["control"]:
-            raise InputError(f"{ocp.name} has no control, so there is nothing to apply")
-        loose = [name for name in ocp.model.signals["state"] if name not in ocp.fixed]
-        if loose:
-            raise InputError(
-                f"{ocp.name} leaves {', '.join(loose)} free at the start; call its initial()"
-            )
+        refuse(ocp)
         for value, name in ((deadline, "deadline"), (period, "period")):
             if value is not None:
                 positive(value, name)
@@ -127,7 +121,8 @@ class MPC:
         positive(tolerance, "tolerance")
         self.ocp, self.deadline, self.iterations = ocp, deadline, iterations
         self.records: list[Record] = []
-        self._spare, self._tolerance, self._period = Spare(ocp, fallback), tolerance, period
+        self._one = nominal(ocp)
+        self._spare, self._tolerance, self._period = Spare(self._one, fallback), tolerance, period
         self._soft = _soft(soften)
         self._places = ocp.model.places("control")
         self._search = Search(ocp, tolerance)
@@ -156,7 +151,9 @@ class MPC:
         self._applied: Array | None = None
         self._reserve = _LEAST_RESERVE * (self.deadline or 0.0)
 
-    def prepare(self, x: Any, time: float = 0.0, **parameters: Any) -> Solution | None:
+    def prepare(
+        self, x: Any, time: float = 0.0, **parameters: Any
+    ) -> Solution | JointSolution | None:
         """Solve without deadline before the first step, which begins at the solution.
 
         Returns:
@@ -235,14 +232,14 @@ class MPC:
         if self._time is None:
             return 0.0
         last = self._latest
-        length = self.ocp.length if last is None else last.duration
-        return self._time + (self._period or length * float(self.ocp.fractions[1]))
+        length = self._one.length if last is None else last.duration
+        return self._time + (self._period or length * float(self._one.fractions[1]))
 
     def _before(self) -> dict[str, Any]:
         """The controls applied last, for a problem that asks for them."""
         if self._applied is None:
             return {}
-        return {name: self._applied[self._places[of]] for name, of in self.ocp.lagged.items()}
+        return {name: self._applied[self._places[of]] for name, of in self._one.lagged.items()}
 
     def _numbers(self, x: Any, at: float, parameters: Mapping[str, Any]) -> tuple[Any, Any, str]:
         """The state, the program with the numbers, and what is wrong with them, if anything is.
@@ -250,7 +247,7 @@ class MPC:
         Raises:
             InputError: for wrong shapes and unknown names.
         """
-        state, given, flaw = measured(self.ocp, x, parameters)
+        state, given, flaw = measured(self._one, x, parameters)
         return state, self._search.numbers(state, at, given), flaw
 
     # --- plans --------------------------------------------------------------------------------
@@ -266,7 +263,7 @@ class MPC:
                 reserve=self._reserve, iterations=self.iterations,
             )  # fmt: skip
 
-        far = "" if self._soft is None else outside(self.ocp, state, self._tolerance)
+        far = "" if self._soft is None else outside(self._one, state, self._tolerance)
         why, tried = f"the state is outside its limits ({far})", []
         if not far:
             found = run(self._search, program)
@@ -282,9 +279,9 @@ class MPC:
         reason = f"{why}; {found.reason}" if found.reason else why
         if not found.usable or found.plan is None:
             return _Answer([*tried, found], "", reason)
-        over = violated(numbers, found.plan.x, self._tolerance)
+        over = violated(aid.problem, numbers, found.plan.x, self._tolerance)
         if over:
-            reason += f"; limits exceeded: {said(over, self.ocp)}"
+            reason += f"; limits exceeded: {said(over, self._one)}"
         return _Answer([*tried, found], words.SOFTENED, reason, over)
 
     def _first_aid(self) -> Search:

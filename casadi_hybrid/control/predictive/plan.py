@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from casadi_hybrid.control.joint.joint import JointSolution
 from casadi_hybrid.control.ocp import OptimalControl
+from casadi_hybrid.control.predictive.problem import Problem, nominal, parts
 from casadi_hybrid.control.program import Block, Program
 from casadi_hybrid.control.signals import Array
 from casadi_hybrid.control.solution import Solution
@@ -22,18 +24,25 @@ class Plan:
     """What was found for one measurement.
 
     Attributes:
-        ocp: the problem.
+        problem: what was solved.
         program: with the numbers of the solve.
         x, lam_x, lam_g: the point and its multipliers, in the program's scaled unknowns.
         time: at the start.
+        objective: f; NaN where nothing was solved.
     """
 
-    ocp: OptimalControl
+    problem: Problem
     program: Program
     x: Array
     lam_x: Array
     lam_g: Array
     time: float
+    objective: float = np.nan
+
+    @property
+    def ocp(self) -> OptimalControl:
+        """The problem, of scenarios the one that they have in common."""
+        return nominal(self.problem)
 
     @property
     def duration(self) -> float:
@@ -47,21 +56,34 @@ class Plan:
         times: Array = self.time + self.duration * self.ocp.fractions
         return times
 
-    def solution(self, stats: Mapping[str, Any]) -> Solution:
+    def solution(self, stats: Mapping[str, Any]) -> Solution | JointSolution:
         """Return the plan by name."""
-        laid = self.ocp.laid
-        return Solution.of(self.ocp, laid, self.program, self.x, self.lam_x, self.lam_g, stats)
+        found = {"x": self.x, "lam_x": self.lam_x, "lam_g": self.lam_g, "f": self.objective}
+        return self.problem.solution(self.program, found, stats)
+
+    def begun(self, x: Array, state: Array) -> Array:
+        """Return a point of the program with these states at the start of every part."""
+        begin = x.copy()
+        places = self.ocp.model.places("state")
+        for prefix in parts(self.problem):
+            for name, where in places.items():
+                block = self.program.variables[prefix + name]
+                begin[block.where[: block.shape[0]]] = state[where] / block.scale[:, 0]
+        return begin
 
     def control(self, time: float) -> Array | None:
-        """Return all controls at a time, one below the other; None where the plan is over."""
+        """Return all controls at a time, one below the other; None where the plan is over.
+
+        Of scenarios the nominal one's, which are those of all as long as they are common.
+        """
         times = self.times
         slack = _SAME * float(times[1] - times[0])
         if not times[0] - slack <= time < times[-1] - slack:
             return None
         k = int(np.searchsorted(times, time + slack, side="right")) - 1
-        rows = []
+        rows, prefix = [], next(iter(parts(self.problem)))
         for name, signal in self.ocp.model.signals["control"].items():
-            values = self.program.variables[name].read(self.x)
+            values = self.program.variables[prefix + name].read(self.x)
             if signal.linear:
                 rows.append(np.array([np.interp(time, times, row) for row in values]))
             else:
@@ -146,16 +168,16 @@ def _interval(edges: Array, times: Array, *, first: bool = False) -> Array:
     return np.clip(found, 0, edges.size - (0 if first else 2))
 
 
-def transferred(plan: Plan, ocp: OptimalControl) -> Plan:
+def transferred(plan: Plan, problem: Problem) -> Plan:
     """Return the plan as one of a problem with the same horizon: what both have by name.
 
     Args:
         plan: of any of both.
-        ocp: the same problem with limits made soft, or the one that it was made of.
+        problem: the same problem with limits made soft, or the one that it was made of.
     """
-    if plan.ocp is ocp:
+    if plan.problem is problem:
         return plan
-    source, target = plan.program, ocp.program
+    source, target = plan.program, problem.program
 
     def taken(
         stacked: Array, into: Array, given: Mapping[str, Block], blocks: Mapping[str, Block]
@@ -170,7 +192,7 @@ def transferred(plan: Plan, ocp: OptimalControl) -> Plan:
     variables = source.variables, target.variables
     constraints = source.constraints, target.constraints
     return Plan(
-        ocp,
+        problem,
         target,
         taken(plan.x, target.x0, *variables),
         taken(plan.lam_x, np.zeros(target.n), *variables),

@@ -12,12 +12,11 @@ import numpy as np
 from casadi_hybrid.basics.errors import OutOfTimeError
 from casadi_hybrid.basics.status import PointStatus, StopReason
 from casadi_hybrid.casadi_api.stats import return_status
-from casadi_hybrid.control.ocp import OptimalControl
 from casadi_hybrid.control.predictive.check import Check
 from casadi_hybrid.control.predictive.plan import Plan, transferred
+from casadi_hybrid.control.predictive.problem import Problem
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Array
-from casadi_hybrid.control.starting import with_numbers
 from casadi_hybrid.result import Result
 
 _LIMITS = (StopReason.TIME_LIMIT, StopReason.ITERATION_LIMIT)
@@ -56,14 +55,14 @@ class Search:
     """Solves of one problem.
 
     Args:
-        ocp: the problem; its program and solver are made here.
+        problem: its program and solver are made here.
         tolerance: the largest violation of a point that is used, in scaled units.
     """
 
-    def __init__(self, ocp: OptimalControl, tolerance: float) -> None:
-        self.ocp, self.tolerance = ocp, tolerance
-        self._solver = ocp.solver
-        self._check = Check(ocp.program)
+    def __init__(self, problem: Problem, tolerance: float) -> None:
+        self.problem, self.tolerance = problem, tolerance
+        self._solver = problem.solver
+        self._check = Check(problem.program)
 
     def numbers(self, x0: Any, time: float, parameters: Mapping[str, Any]) -> Program:
         """Return the program with the numbers of a step, its start aside.
@@ -71,7 +70,7 @@ class Search:
         Raises:
             InputError: for wrong shapes and unknown names.
         """
-        return with_numbers(self.ocp, self.ocp.laid, x0, time, parameters)[0]
+        return self.problem.with_numbers(x0, time, parameters)
 
     def run(
         self,
@@ -114,15 +113,10 @@ class Search:
         self, x0: Array, time: float, parameters: Mapping[str, Any], before: Plan | None
     ) -> dict[str, Array]:
         if before is None:
-            return {"x0": self.ocp.numbers(x0, time=time, **parameters).x0}
-        plan = transferred(before, self.ocp)
+            return {"x0": self.problem.numbers(x0, time=time, **parameters).x0}
+        plan = transferred(before, self.problem)
         start = plan.moved(time)
-        begin = start["x0"].copy()
-        for name, where in self.ocp.model.places("state").items():
-            block = plan.program.variables[name]
-            size = block.shape[0]
-            begin[block.where[:size]] = x0[where] / block.scale[:, 0]
-        return {**start, "x0": begin}
+        return {**start, "x0": plan.begun(start["x0"], x0)}
 
     def _judged(
         self, program: Program, time: float, result: Result, told: dict[str, Any], until: float
@@ -143,7 +137,8 @@ class Search:
         if not all(np.isfinite(v).all() for v in (x, result.lam_x, result.lam_g)):
             return Found(infeasible=infeasible, reason=f"{reason}; its point is not finite",
                          told=told)  # fmt: skip
-        plan = Plan(self.ocp, program, x, np.array(result.lam_x), np.array(result.lam_g), time)
+        multipliers = np.array(result.lam_x), np.array(result.lam_g)
+        plan = Plan(self.problem, program, x, *multipliers, time, float(result.f))
         usable = False
         if clock.perf_counter() < until:
             try:

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from casadi_hybrid.control.joint.scenarios import Scenarios
 from casadi_hybrid.control.ocp import OptimalControl
+from casadi_hybrid.control.predictive.problem import Problem, parts
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Array
 from casadi_hybrid.control.terms import Soft
@@ -17,13 +19,27 @@ from casadi_hybrid.control.terms import Soft
 _PREFIX, _LIMITS = "violation of ", "limits of "
 
 
-def softened(ocp: OptimalControl, soft: Soft) -> OptimalControl:
+def softened(problem: Problem, soft: Soft) -> Problem:
     """Return the problem with limits of states and all constraints soft; the controls' stay hard.
 
     Args:
-        ocp: the problem; constraints that are soft already keep their price.
+        problem: constraints that are soft already keep their price. In scenarios the price counts
+            with the weight of each, as all costs do.
         soft: what a violation costs, in units of the scale of the state or constraint.
     """
+    if isinstance(problem, OptimalControl):
+        return _softened(problem, soft)
+    return Scenarios(
+        _softened(problem.ocp, soft),
+        problem.scenarios,
+        weights=list(problem.weights.values()),
+        shared=problem.shared,
+        name=f"{problem.name}, softened",
+        solver=problem.options,
+    )
+
+
+def _softened(ocp: OptimalControl, soft: Soft) -> OptimalControl:
     other = copy.copy(ocp)
     for made in ("laid", "solver"):
         other.__dict__.pop(made, None)
@@ -41,25 +57,27 @@ def softened(ocp: OptimalControl, soft: Soft) -> OptimalControl:
     return other
 
 
-def violated(program: Program, x: Array, near: float) -> dict[str, float]:
+def violated(problem: Problem, program: Program, x: Array, near: float) -> dict[str, float]:
     """Return the largest violation of each limit of a softened program, in its own units.
 
     Args:
-        program: of a softened problem.
+        problem: a softened one. Of scenarios the worst counts.
+        program: of it, with the numbers of the solve.
         x: a point of it.
         near: what counts as none, in scaled units.
     """
     found: dict[str, float] = {}
-    for name, block in program.variables.items():
-        if not name.startswith(_PREFIX):
-            continue
-        amounts = block.read(x)
-        if (amounts > near * block.scale).any():
-            label = name.removeprefix(_PREFIX)
-            for suffix in (" inside", " at begin", " at end"):
-                label = label.removesuffix(suffix)
-            label = label.removeprefix(_LIMITS)
-            found[label] = max(found.get(label, 0.0), float(amounts.max()))
+    for prefix in parts(problem):
+        for name, block in program.part(prefix).variables.items():
+            if not name.startswith(_PREFIX):
+                continue
+            amounts = block.read(x)
+            if (amounts > near * block.scale).any():
+                label = name.removeprefix(_PREFIX)
+                for suffix in (" inside", " at begin", " at end"):
+                    label = label.removesuffix(suffix)
+                label = label.removeprefix(_LIMITS)
+                found[label] = max(found.get(label, 0.0), float(amounts.max()))
     return found
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from casadi_hybrid.control.joint.joint import JointSolution
 from casadi_hybrid.control.predictive.plan import Plan
 from casadi_hybrid.control.signals import Array, known
 from casadi_hybrid.control.solution import Solution
@@ -97,9 +98,10 @@ class Step:
         return float(values[0]) if values.size == 1 else values
 
     @cached_property
-    def plan(self) -> Solution | None:
+    def plan(self) -> Solution | JointSolution | None:
         """The plan that the control is from, read when it is asked for; None where there is none.
 
-        Of the status ``"last plan"`` it is an earlier step's, with that step's times.
+        Of the status ``"last plan"`` it is an earlier step's, with that step's times. Of scenarios
+        it has all of them by name.
         """
         return None if self._plan is None else self._plan.solution(self._stats)

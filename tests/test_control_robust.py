@@ -1,0 +1,169 @@
+"""Predictive control with scenarios, held against the nominal controller and solves by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from casadi_hybrid import InputError
+from casadi_hybrid.control import (
+    MPC,
+    Collocation,
+    Free,
+    Model,
+    OptimalControl,
+    Phases,
+    Plant,
+    Scenarios,
+    Soft,
+    simulate,
+)
+
+DT = 0.1
+RATES = {"nominal": {}, "slow": {"k": 0.5}, "fast": {"k": 1.5}}
+
+
+def tank(*, method=None, intervals=12, duration=None, soft=None, mesh=None):
+    """A level to be brought to 1 under a limit of 1.05, with an outflow that nobody knows."""
+    model = Model("tank")
+    x = model.state("level", upper=1.05, unit="m")
+    v = model.state("flow", scale=2.0)
+    u = model.control("valve", lower=-3, upper=3)
+    k = model.parameter("k", 1.0)
+    model.rates(level=v - k * x, flow=u)
+    ocp = OptimalControl(
+        model, duration=duration or DT * intervals, intervals=intervals, method=method, mesh=mesh
+    )
+    goal = ocp.reference("goal", 1.0)
+    ocp.initial()
+    ocp.minimize("error", integral=10 * (x - goal) ** 2 + 0.01 * u**2, end=(x - goal) ** 2)
+    if soft is not None:
+        ocp.soften("level", soft)
+    return ocp
+
+
+def loop(mpc, steps=8, **plant):
+    """The closed loop from an empty tank."""
+    return simulate(Plant(mpc.ocp.model, DT, parameters=plant), mpc, steps=steps, x0=[0.0, 0.0])
+
+
+@pytest.mark.parametrize("method", [None, Collocation()], ids=str)
+def test_equal_scenarios_have_the_closed_loop_of_the_nominal_controller(method):
+    alone = loop(MPC(tank(method=method)))
+    equal = Scenarios(tank(method=method), {"a": {}, "b": {"k": 1.0}, "c": {}}, weights=[1, 2, 3])
+    together = loop(MPC(equal))
+    assert together.status == 8 * ("solved",)
+    np.testing.assert_allclose(together["valve"], alone["valve"], atol=1e-4)
+    np.testing.assert_allclose(together["level"], alone["level"], atol=1e-5)
+
+
+def test_the_closed_loop_is_that_of_solving_every_problem_by_hand():
+    robust = Scenarios(tank(), RATES, weights=[2, 1, 1], shared=2)
+    mpc = MPC(robust)
+    run = loop(mpc, k=0.6)
+    for x, step in zip(run.states.values.T, run.steps, strict=False):
+        by_hand = robust.solve(x)
+        assert step.status == "solved"
+        assert step["valve"] == pytest.approx(by_hand["fast"]["valve"][0], abs=1e-4)
+        assert step.plan.objective == pytest.approx(by_hand.objective, rel=1e-6)
+        assert step.plan["slow"]["level"] == pytest.approx(by_hand["slow"]["level"], abs=1e-4)
+    assert [record.warm for record in mpc.records] == [False] + 7 * [True]
+
+
+def test_the_next_solve_begins_at_the_plan_of_every_scenario_moved_on():
+    robust = Scenarios(tank(), RATES, shared=2)
+    mpc = MPC(robust, soften=None)
+    mpc.step([0.0, 0.0])
+    plan = mpc._latest
+    moved = plan.moved(DT)
+    for name, part in plan.solution({"success": True}).parts.items():
+        program = robust.program.part(f"{name}/")
+        begun = program.unpack(plan.begun(moved["x0"], np.array([0.3, 0.4])))
+        np.testing.assert_allclose(begun["level"][0, 1:-1], part["level"][2:])
+        np.testing.assert_allclose(begun["valve"][0, :-1], part["valve"][1:])
+        np.testing.assert_allclose([begun["level"][0, 0], begun["flow"][0, 0]], [0.3, 0.4])
+        dynamics = program.constraints["dynamics"]
+        before, after = (dynamics.read(lam, dual=True) for lam in (plan.lam_g, moved["lam_g0"]))
+        np.testing.assert_allclose(after[:, :-1], before[:, 1:])
+    # Two thirds of an interval later the values between the grid points count.
+    between = robust.program.part("fast/").unpack(plan.moved(DT * 2 / 3)["x0"])
+    level = plan.solution({"success": True})["fast"]["level"]
+    assert between["level"][0, 0] == pytest.approx(level[0] / 3 + level[1] * 2 / 3)
+
+
+def test_a_loop_with_other_times_is_solved_too():
+    mpc = MPC(Scenarios(tank(mesh=np.linspace(0, 1, 13) ** 1.5), RATES), period=DT)
+    run = loop(mpc, steps=6)
+    assert run.status == 6 * ("solved",)
+    assert all(record.warm for record in mpc.records[1:])
+
+
+def test_the_limit_that_the_nominal_controller_breaks_is_kept():
+    nominal, robust = MPC(tank()), MPC(Scenarios(tank(), RATES))
+    highest = {
+        name: max(loop(mpc, steps=13, k=k)["level"].max() for k in (0.6, 1.4))
+        for name, mpc in (("nominal", nominal), ("robust", robust))
+    }
+    assert highest["nominal"] > 1.055
+    assert highest["robust"] <= 1.05
+
+
+def test_a_state_outside_its_limits_is_softened_in_every_scenario():
+    mpc = MPC(Scenarios(tank(), RATES, weights=[2, 1, 1]))
+    mpc.step([1.0, 0.5])
+    step = mpc.step([1.2, 0.5])
+    assert step.status == "softened"
+    assert step.violated == {"level": pytest.approx(0.15, abs=1e-6)}
+    assert "level by 0.15 m" in step.reason
+    by_hand = Scenarios(tank(soft=Soft(1e4)), RATES, weights=[2, 1, 1]).solve([1.2, 0.5])
+    assert step["valve"] == pytest.approx(by_hand["slow"]["valve"][0], abs=1e-4)
+    assert step.record.warm
+    assert mpc.step([0.9, 0.5]).status == "solved"
+
+
+def test_parameters_reach_all_scenarios_or_one():
+    robust = Scenarios(tank(), RATES)
+    mpc = MPC(robust)
+    step = mpc.step([0.2, 0.0], goal=0.5, fast={"k": 1.2})
+    by_hand = robust.solve([0.2, 0.0], goal=0.5, fast={"k": 1.2})
+    assert step["valve"] == pytest.approx(by_hand.controls[0, 0], abs=1e-4)
+    assert step.plan["fast"]["k"] == pytest.approx(1.2)
+    assert step.plan["slow"]["goal"] == pytest.approx(0.5)
+    wrong = mpc.step([0.2, 0.0], fast={"k": np.nan})
+    assert wrong.status == "last plan"
+    assert wrong.reason == "the parameter fast: k has nan"
+
+
+def test_numbers_that_are_none_and_a_deadline_end_in_a_status():
+    mpc = MPC(Scenarios(tank(), RATES), deadline=60.0)
+    assert mpc.prepare([0.0, 0.0])["nominal"].success
+    assert mpc.step([0.0, 0.0]).record.warm
+    assert mpc.step([np.nan, 0.0]).status == "last plan"
+
+
+def test_what_is_no_robust_controller_is_refused():
+    with pytest.raises(InputError, match="OptimalControl or Scenarios, got Phases"):
+        MPC(Phases({"a": tank()}))
+    loose = tank()
+    loose.fixed.pop("flow")
+    with pytest.raises(InputError, match="tank leaves flow free at the start"):
+        MPC(Scenarios(loose, RATES))
+    free = tank(duration=Free(1.0))
+    with pytest.raises(InputError, match=r"duration of tank is free.*give the problem a fixed"):
+        MPC(Scenarios(free, RATES))
+    mpc = MPC(Scenarios(tank(), RATES))
+    with pytest.raises(InputError, match="x has 1 entries"):
+        mpc.step([1.0])
+    with pytest.raises(InputError, match=r"no part of tank has a parameter 'gaol'.*goal"):
+        mpc.step([0.0, 0.0], gaol=1.0)
+    assert mpc.records == []
+
+
+def test_the_control_applied_last_reaches_every_scenario():
+    ocp = tank()
+    change = ocp.model.symbol("valve") - ocp.previous("valve")
+    ocp.path("change", change, lower=-0.5, upper=0.5)
+    mpc = MPC(Scenarios(ocp, RATES), soften=None)
+    run = loop(mpc, steps=6)
+    assert run.status == 6 * ("solved",)
+    assert np.abs(np.diff(run["valve"])).max() == pytest.approx(0.5, abs=1e-5)
