@@ -21,7 +21,7 @@ from casadi_hybrid.control.loop.plant import first_guess
 from casadi_hybrid.control.loop.sensors import Sensors
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.signals import Array
+from casadi_hybrid.control.signals import Array, by_name
 from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.steps import DiscreteMap, Integrator, RungeKutta
 
@@ -132,7 +132,7 @@ class MHE:
             method = Integrator("idas") if model.size("algebraic") else RungeKutta()
         self.ocp = window_problem(
             model, self.sensors, method, self.period, self.N, factor(disturbance), self._free,
-            dict(solver or {}),
+            by_name(solver, "solver"),
         )  # fmt: skip
         places = model.places("parameter")
         at = [i for name in self._free for i in range(places[name].start, places[name].stop)]
