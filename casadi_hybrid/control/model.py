@@ -142,7 +142,10 @@ class Model:
         return self._declare("parameter", signal)
 
     def rates(self, equations: Mapping[str, Any] | None = None, **named: Any) -> None:
-        """Say dx/dt of states by name; names that are no Python words come in a dictionary."""
+        """Say dx/dt of states by name; names that are no Python words come in a dictionary.
+
+        Of a state that has a rate the new one holds.
+        """
         self._move({**by_name(equations, "rates"), **named}, discrete=False)
 
     def next(self, equations: Mapping[str, Any] | None = None, **named: Any) -> None:
