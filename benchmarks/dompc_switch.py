@@ -1,7 +1,7 @@
 """do-mpc's examples with one line added after ``setup()``, beside the same scripts as they are.
 
     python benchmarks/dompc_switch.py --examples FOLDER [--steps 10] [--only NAME ...]
-        [--json FILE] [--tight] [--cold] [--reference FILE]
+        [--json FILE] [--tight] [--cold] [--reference FILE] [--exact]
 
 FOLDER is the folder examples/ of a checkout of do-mpc's repository, version 5.1, as for
 ``dompc_peers.py``. Every ``main.py`` runs twice in a process of its own: as it is, with IPOPT, and
@@ -31,6 +31,9 @@ IPOPT's bounds are not relaxed and both solvers have ``tol`` 1e-10: IPOPT moves 
 ``--reference FILE`` takes the records that ``--json`` wrote in another run of as many steps, such
 as one with ``--tight --cold``, and adds how far each of the two loops is from the loop with IPOPT
 in that run, the larger difference of a state or an input: which of the two a difference comes from.
+
+With ``--exact`` every problem of both loops is also solved to ``tol`` 1e-12, and what is added is
+how far the "u" of each loop's own answers is from that: of the first solve, the median of the rest.
 """
 
 from __future__ import annotations
@@ -70,14 +73,15 @@ EXAMPLES = (
 SINGLE = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
 SMALL, TOLERANCE = 1e-3, 1e-6
 COLD = {"ipopt.warm_start_init_point": "no"}
+EXACT = {"tol": 1e-12, "warm": False}
 TIGHT = {"ipopt.tol": 1e-10, "ipopt.bound_relax_factor": 0.0}
 
 
 class Watched:
     """A solver of do-mpc, with a record of each call; and of the same problem solved by another."""
 
-    def __init__(self, owner: Any, other: Any) -> None:
-        self.owner, self._solver, self._other = owner, owner.S, other
+    def __init__(self, owner: Any, other: Any, exact: Any) -> None:
+        self.owner, self._solver, self._others = owner, owner.S, {"other": other, "exact": exact}
         self._residuals = Residuals(owner.nlp)
         self.calls: list[dict[str, Any]] = []
 
@@ -85,9 +89,10 @@ class Watched:
         """Solve as do-mpc asks for it."""
         found = self._solver(**given)
         call = self._judged(self._solver, found, given)
-        if self._other is not None:
-            cold = {key: value for key, value in given.items() if not key.startswith("lam")}
-            call["other"] = self._judged(self._other, self._other(**cold), given)
+        cold = {key: value for key, value in given.items() if not key.startswith("lam")}
+        for name, other in self._others.items():
+            if other is not None:
+                call[name] = self._judged(other, other(**cold), given)
         self.calls.append(call)
         return found
 
@@ -113,7 +118,9 @@ class Watched:
         }
 
 
-def work(folder: Path, solver: str, steps: int, target: Path, extra: dict[str, Any]) -> None:
+def work(
+    folder: Path, solver: str, steps: int, target: Path, extra: dict[str, Any], exact: bool
+) -> None:
     """Run an example's main.py for so many steps and write what its controllers did."""
     prepare()
     import do_mpc  # noqa: PLC0415 - after the names and the backend are in place
@@ -127,7 +134,8 @@ def work(folder: Path, solver: str, steps: int, target: Path, extra: dict[str, A
             ours = nlpsol("S", "hybrid", self.nlp, self.settings.nlpsol_opts)
             if solver == "hybrid":
                 self.S = ours  # the one line
-            self.S = Watched(self, None if solver == "hybrid" else ours)
+            finer = nlpsol("S", "hybrid", self.nlp, EXACT) if exact else None
+            self.S = Watched(self, None if solver == "hybrid" else ours, finer)
             watched.append(self.S)
 
         return switched
@@ -176,7 +184,7 @@ def run(folder: Path, solver: str, chosen: argparse.Namespace) -> dict[str, Any]
         target = Path(scratch) / "record"
         command = [sys.executable, __file__, "--worker", solver, "--examples", str(folder)]
         command += ["--steps", str(chosen.steps), "--json", str(target)]
-        command += [flag for flag in ("--tight", "--cold") if getattr(chosen, flag[2:])]
+        command += [flag for flag in ("--tight", "--cold", "--exact") if getattr(chosen, flag[2:])]
         with (Path(scratch) / "log").open("w") as log:
             try:
                 subprocess.run(
@@ -245,6 +253,14 @@ def distances(
     ]
 
 
+def errors(calls: list[dict[str, Any]]) -> str:
+    """How far the answers of a loop are from exact ones: of the first, the median of the others."""
+    exact = np.array([call["exact"]["u"] for call in calls])
+    off = np.abs(np.array([call["u"] for call in calls]) - exact)
+    each = (off / np.maximum(np.abs(exact).max(axis=0), SMALL)).max(axis=1)
+    return f"{each[0]:.0e}, {np.median(each[1:]):.0e}"
+
+
 HEADS = (
     "example", "solver of", "n × m", "solves", "states", "inputs", "u", "f", "residual",
     "of IPOPT", "points", "of IPOPT", "iterations", "of IPOPT",
@@ -262,16 +278,18 @@ def main() -> None:
     parser.add_argument("--tight", action="store_true", help="tol 1e-10, bounds not relaxed")
     parser.add_argument("--cold", action="store_true", help="leave multipliers unused")
     parser.add_argument("--reference", type=Path, help="records of another run to compare with")
+    parser.add_argument("--exact", action="store_true", help="compare with answers to 1e-12")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.worker:
         work(
             chosen.examples.resolve(), chosen.worker, chosen.steps, chosen.json.resolve(),
-            (TIGHT if chosen.tight else {}) | (COLD if chosen.cold else {}),
+            (TIGHT if chosen.tight else {}) | (COLD if chosen.cold else {}), chosen.exact,
         )  # fmt: skip
         return
     reference = json.loads(chosen.reference.read_text()) if chosen.reference else None
     heads = [*HEADS, *(("from reference", "IPOPT from it") if reference else ())]
+    heads += ["errors", "of IPOPT"] if chosen.exact else []
     rows, records = [], {}
     for name in chosen.only:
         pair = [run(chosen.examples / name, solver, chosen) for solver in ("hybrid", "ipopt")]
@@ -286,6 +304,8 @@ def main() -> None:
                 rows.append(row(name, ours, theirs))
                 if reference:
                     rows[-1] += distances(reference, name, which, (ours, theirs))
+                if chosen.exact:
+                    rows[-1] += [errors(ours["calls"]), errors(theirs["calls"])]
                 print(" | ".join(rows[-1]), flush=True)
     print(align([heads, *rows]))
     if chosen.json:

@@ -10,134 +10,85 @@ Direct multiple shooting, N intervals of constant force, two Runge–Kutta steps
 The start is naive: a straight line from the initial to the final state, and no force.
 """
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import casadi as ca
 import numpy as np
-from animation import save_animation
-from drawing import Panel, compare
-from matplotlib.figure import Figure
-from program import Program
+from animation import ROD, film
+from drawing import LIMIT, Panel, compare
 from reporting import parser
-from solving import FATROP, SQP, Answer, finish_answers, no_worse_than, solve_with_all
-from transcription import Transcription, runge_kutta
+from solving import FATROP, SQP, finish_answers, solve_with_all
 
+from casadi_hybrid.control import Model, MultipleShooting, OptimalControl, RungeKutta
 from casadi_hybrid.plotting import PALETTE, figure
 
 NAME = "cartpole"
 SUMMARY = "swing-up of a cart-pole with limits on force and track"
+TRACK, LENGTH = 0.5, 0.5  # m
 
 
-@dataclass(frozen=True)
-class CartPole:
-    """The plant (SI units) and its limits."""
-
-    cart: float = 1.0
-    pole: float = 0.3
-    length: float = 0.5
-    gravity: float = 9.81
-    track: float = 0.5
-    force: float = 8.0
-
-    def dynamics(self, x: Any, u: Any) -> Any:
-        """Return the derivative of the state (q, θ, q', θ') under the force u."""
-        angle, speed, rate = x[1], x[2], x[3]
-        sin, cos = ca.sin(angle), ca.cos(angle)
-        push = u[0] + self.pole * sin * (self.length * rate**2 + self.gravity * cos)
-        acceleration = push / (self.cart + self.pole * sin**2)
-        swing = -(acceleration * cos + self.gravity * sin) / self.length
-        return ca.vertcat(speed, rate, acceleration, swing)
-
-    def program(self, intervals: int, duration: float) -> Program:
-        """Return the swing-up as a nonlinear program."""
-        dt = duration / intervals
-        unit = np.array([1.0, np.pi, 2.0, 2.0 * np.pi])
-        box = np.array([self.track, np.inf, np.inf, np.inf])
-        goal = np.array([0.0, np.pi, 0.0, 0.0])
-
-        ocp = Transcription(NAME)
-        X = ocp.variable(
-            "state",
-            4,
-            intervals + 1,
-            lower=-box,
-            upper=box,
-            start=np.outer(goal, np.linspace(0.0, 1.0, intervals + 1)),
-            unit=unit,
-        )
-        U = ocp.variable("force", 1, intervals, lower=-self.force, upper=self.force, unit=10.0)
-        initial = ocp.parameter("initial", np.zeros(4))
-        ocp.constrain("initial state", X[:, 0] - initial, unit=unit)
-        ocp.shoot("dynamics", runge_kutta(self.dynamics, dt, steps=2), X, U, unit=unit)
-        ocp.constrain("final state", X[:, intervals] - goal, unit=unit)
-        ocp.minimize(dt * ca.sumsqr(U / 10.0))
-        return ocp.build()
+def cart_pole(M=1.0, m=0.3, length=LENGTH, *, force=8.0, track=TRACK, friction=0.0) -> Model:
+    """Return the plant in SI units; the rail may have a viscous friction."""
+    plant = Model("cartpole")
+    plant.state("q", lower=-track, upper=track, unit="m")
+    angle = plant.state("theta", scale=np.pi, unit="rad")
+    v = plant.state("v", scale=2.0, unit="m/s")
+    rate = plant.state("omega", scale=2 * np.pi, unit="rad/s")
+    u = plant.control("u", lower=-force, upper=force, scale=10.0, unit="N")
+    sin, cos = ca.sin(angle), ca.cos(angle)
+    push = u - friction * v + m * sin * (length * rate**2 + 9.81 * cos)
+    acceleration = push / (M + m * sin**2)
+    swing = -(acceleration * cos + 9.81 * sin) / length
+    plant.rates(q=v, theta=rate, v=acceleration, omega=swing)
+    return plant
 
 
-def draw(plant: CartPole, duration: float, ours: Answer, ipopt: Answer) -> Figure:
-    """Plot position, angle and force over time with their limits, IPOPT's as circles."""
-    panels = (
-        Panel("position $q$ (m)", "state", 0, (-plant.track, plant.track)),
-        Panel("angle $\\theta$ (rad)", "state", 1, target=np.pi),
-        Panel("force $u$ (N)", "force", 0, (-plant.force, plant.force)),
-    )
-    time = np.linspace(0.0, duration, ours.values["state"].shape[1])
-    return compare(time, panels, ours, ipopt, height=1.7)
+def swing_up(intervals: int) -> OptimalControl:
+    """Return the swing-up in 2.5 s."""
+    plant = cart_pole()
+    shooting = MultipleShooting(RungeKutta(2))
+    ocp = OptimalControl(plant, duration=2.5, intervals=intervals, method=shooting)
+    ocp.initial(q=0, theta=0, v=0, omega=0)
+    ocp.final(q=0, theta=np.pi, v=0, omega=0)
+    ocp.minimize("effort", integral=(plant.symbol("u") / 10) ** 2)
+    return ocp
 
 
-def animate(plant: CartPole, duration: float, states: np.ndarray, path: Path) -> Path:
-    """Write the motion as a GIF in real time."""
-    fig, axes = figure(1, 1, height=3.2, width=5.0)
-    ax = axes[0, 0]
-    ax.set(xlim=(-1.4, 1.4), ylim=(-0.7, 0.7), aspect="equal", xlabel="position (m)")
-    ax.set_ylabel("height (m)")
-    for side in (-plant.track, plant.track):
-        ax.axvline(side, color=PALETTE[1], linestyle="--", linewidth=1.0)
-    (cart,) = ax.plot([], [], "s", color=PALETTE[0], markersize=16)
-    (pole,) = ax.plot([], [], "o-", color="#000000", linewidth=2.5, markersize=7)
-    clock = ax.set_title("", fontsize=10)
-    dt = duration / (states.shape[1] - 1)
-
-    def frame(k: int) -> None:
-        q, angle = states[0, k], states[1, k]
-        cart.set_data([q], [0.0])
-        tip = (q + plant.length * np.sin(angle), -plant.length * np.cos(angle))
-        pole.set_data([q, tip[0]], [0.0, tip[1]])
-        clock.set_text(f"{k * dt:4.2f} s")
-
-    return save_animation(fig, frame, states.shape[1], path, interval=dt)
+def animate(q, angle, dt, path: Path, *, length=LENGTH, plans=(), event=lambda t: "") -> Path:
+    """Write the motion as a GIF; ``plans`` has the planned path of the tip for each frame."""
+    ax = figure(1, 1, height=3.2, width=5.0)[1][0, 0]
+    ax.set(xlim=(-1.4, 1.4), ylim=(-0.7, 0.7), aspect="equal")
+    ax.set(xlabel="position (m)", ylabel="height (m)")
+    for side in (-TRACK, TRACK):
+        ax.axvline(side, **LIMIT)
+    tip = q + length * np.sin(angle), -length * np.cos(angle)
+    moving = [
+        (lambda k: plans[k] if plans else ([], []), {"color": PALETTE[4], "linewidth": 1.2}),
+        (lambda k: ([q[k]], [0]), {"color": PALETTE[0], "marker": "s", "markersize": 16}),
+        (lambda k: ([q[k], tip[0][k]], [0, tip[1][k]]), ROD),
+    ]
+    return film(path, len(q), dt, (ax, moving), event=event)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: list[str] | None = None) -> int:
     """Run the scenario; 0 when the answer is a KKT point no worse than IPOPT's, else 1."""
     arguments = parser(NAME, SUMMARY).parse_args(argv)
-    plant = CartPole()
-    duration, intervals = 2.5, 25 if arguments.short else 60
-    program = plant.program(intervals, duration)
-    answers = solve_with_all(program, () if arguments.short else (FATROP, SQP))
+    ocp = swing_up(25 if arguments.short else 60)
+    answers = solve_with_all(ocp, FATROP, SQP, short=arguments.short)
     ours, ipopt = answers[:2]
-    states, force = ours.values["state"], ours.values["force"]
-    films = []
-    if not arguments.short:
-        films.append(animate(plant, duration, states, arguments.output / "motion.gif"))
+    angle = Panel("theta", "angle $\\theta$", target=np.pi)
+    panels = (Panel("q", "position $q$"), angle, Panel("u", "force $u$"))
     return finish_answers(
         arguments,
-        NAME,
         answers,
-        checks=[no_worse_than(ours, ipopt)],
         facts={
-            "largest force (N)": float(np.abs(force).max()),
-            "largest excursion (m)": float(np.abs(states[0]).max()),
-            "distance to IPOPT's point": float(np.abs(ours.x - ipopt.x).max()),
+            "largest force (N)": float(np.abs(ours["u"]).max()),
+            "largest excursion (m)": float(np.abs(ours["q"]).max()),
         },
-        figures={"trajectory": draw(plant, duration, ours, ipopt)},
-        files=films,
+        figures={"trajectory": compare(ours, ipopt, panels, height=1.7)},
+        films={"motion": partial(animate, ours["q"], ours["theta"], ours.times[1])},
     )
 
 

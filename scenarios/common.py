@@ -11,25 +11,27 @@ the functions or the solver.
 
 from __future__ import annotations
 
+import argparse
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import casadi as ca
 import numpy as np
-from reporting import TOL, Check, word
-from solving import IPOPT, Peer
+from reporting import TOL, Check, finish, word
+from solving import IPOPT, SLEQP, Named, Peer
 
 from casadi_hybrid import DesignError, Problem, Progress, Result, Solver
 from casadi_hybrid.basics.inputs import as_vector
+from casadi_hybrid.control import OptimalControl
 from casadi_hybrid.iterations import Iteration
 from casadi_hybrid.law import Correction
 from casadi_hybrid.point.residuals import residuals_at
 from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.rules import ScheduleRule
-from casadi_hybrid.verify import Report, verify
+from casadi_hybrid.verify import Report, run_ipopt, verify
 
 AUTO, LOOK_AHEAD = "hybrid (auto)", "hybrid: look-ahead"
 """Labels of the default method and of the look-ahead member of the family."""
@@ -121,6 +123,36 @@ class Reference:
         return Check(f"objective above that of {self.row['method']}, relative", excess, 1e-6)
 
 
+def equations(ocp: OptimalControl, units: Mapping[str, float] | None = None) -> Problem:
+    """Return an optimal control problem without limits as one of equations.
+
+    ``units`` are those of the rows, by the state that they are about; by default the rows are
+    divided by the states' scales.
+    """
+    program = ocp.program
+
+    def rows(name: str) -> Any:
+        block = program.constraints[name]
+        states = (
+            ocp.model.signals["state"]
+            if name == "dynamics"
+            else [name.removeprefix("initial ").removeprefix("final ")]
+        )
+        factor = block.scale / [[units[state]] for state in states] if units else block.scale**0
+        return program.nlp["g"][block.where.tolist()] * factor.ravel(order="F")
+
+    x, p, f = (program.nlp[key] for key in ("x", "p", "f"))
+    return Problem(x=x, p=p, f=f, h={name: rows(name) for name in program.constraints},
+                   name=ocp.name)  # fmt: skip
+
+
+def named(ocp: OptimalControl, label: str, x: np.ndarray) -> Named:
+    """Return a point of :func:`equations` by name and in physical units."""
+    program = ocp.program
+    found = {"x": x, "lam_x": np.zeros(program.n), "lam_g": np.zeros(program.m)}
+    return Named(label, ocp.solution(program, found, {}))
+
+
 def solve(
     problem: Problem,
     method: Method,
@@ -185,6 +217,49 @@ def solve_with_peer(problem: Problem, x0: Any, p: Any, peer: Peer = IPOPT) -> Re
         "detail": "",
     }
     return Reference(point, row)
+
+
+def elastic(problem: Problem, x0: Any, p: Any) -> dict[str, Any]:
+    """Return the row of IPOPT on the elastic form of a problem, which it never refuses."""
+    found = run_ipopt(problem, x0, p)
+    lam = np.array(found.multipliers).ravel()
+    report = verify(problem, np.array(found.x).ravel(), p=p, multipliers=lam, tol=TOL)
+    return {
+        "method": "IPOPT, elastic form",
+        "objective": report.f,
+        "feasibility": report.feasibility.value if report.feasibility else np.inf,
+        "stationarity": report.given.residuals.stationarity.value if report.given else np.inf,
+        "accepted": report.accepted,
+        "verdict": word(report),
+        "stopped": found.status,
+        "iterations": found.iterations,
+        "seconds": found.elapsed,
+    }
+
+
+def references(problem: Problem, x0: Any, p: Any) -> list[Reference]:
+    """Return the answers of IPOPT and of SLEQP."""
+    return [solve_with_peer(problem, x0, p, peer) for peer in (IPOPT, SLEQP)]
+
+
+def conclude(
+    arguments: argparse.Namespace,
+    problem: Problem,
+    runs: Sequence[Run],
+    peers: Sequence[Reference],
+    *,
+    checks: Sequence[Check] = (),
+    **rest: Any,
+) -> int:
+    """Finish a scenario of runs and peers; the first run may be no worse than the first peer."""
+    return finish(
+        arguments,
+        (problem.n, problem.m),
+        [*(run.row() for run in runs), *(peer.row for peer in peers)],
+        {run.method.label: run.report for run in runs if run.method.required},
+        checks=[peers[0].bar_for(runs[0]), *checks],
+        **rest,
+    )
 
 
 def row_space_rule(alpha: float, eta_x: float, eta_d: float, theta: float) -> ScheduleRule:

@@ -250,7 +250,6 @@ def main(argv: Sequence[str] | None = None) -> int:
               table(s.rows, COLUMNS) for s in studies}  # fmt: skip
     return finish(
         arguments,
-        NAME,
         (sum(plant.problem.n for plant in plants), sum(plant.problem.m for plant in plants)),
         [entry for run, peer in best for entry in (run.row(), peer.row)],
         {run.method.label: run.report for run, _ in best},

@@ -16,24 +16,16 @@ This is the paper's example "Stiffness of scalar augmentation" with a plant in p
 matrix.
 """
 
-from __future__ import annotations
-
-import argparse
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
-import casadi as ca
 import numpy as np
-from common import AUTO, LOOK_AHEAD, Method, Run, row_space_rule, solve, solve_with_peer
+from common import AUTO, LOOK_AHEAD, Method, conclude, equations, references, row_space_rule, solve
 from matplotlib.figure import Figure
-from reporting import Check, finish, parser, table
+from reporting import Check, parser, table
 from scipy.optimize import minimize
-from solving import IPOPT, SLEQP
-from transcription import runge_kutta
 
-from casadi_hybrid import Problem
+from casadi_hybrid.control import Model, MultipleShooting, OptimalControl, RungeKutta
 from casadi_hybrid.iterations import Hybrid
 from casadi_hybrid.plotting import figure, legend_below, line_style
 from casadi_hybrid.problem.functions import Evaluation
@@ -43,77 +35,40 @@ NAME = "hydraulic_servo"
 SUMMARY = "rows in metres beside rows in kilopascals: scalar penalty against matrix correction"
 UNITS = {"MPa": 1e6, "bar": 1e5, "kPa": 1e3, "Pa": 1.0}
 """Units of the pressure rows in Pa."""
+GAPS = (("scalar", "scalar cI", "{:.2e}".format), ("matrix", "matrix M", "{:.2e}".format))
+GAP_COLUMNS = (("unit", "pressure in", str), ("ratio", "row ratio", "{:.1e}".format), *GAPS)
 
 
-@dataclass(frozen=True)
-class Servo:
-    """The plant in SI units."""
-
-    mass: float = 200.0
-    area: float = 1e-3
-    damping: float = 500.0
-    supply: float = 1e7
-    stiffness: float = 5e11
-    flow: float = 1e-3
-    leak: float = 2e-12
-    stroke: float = 0.2
-    duration: float = 0.5
-
-    def dynamics(self, x: Any, u: Any) -> Any:
-        """Return the derivative of (s, v, p) under the valve opening u."""
-        speed, pressure = x[1], x[2]
-        inflow = self.flow * u[0] * (1.0 - 0.5 * pressure / self.supply)
-        used = self.area * speed + self.leak * pressure
-        force = self.area * pressure - self.damping * speed
-        return ca.vertcat(speed, force / self.mass, self.stiffness * (inflow - used))
-
-    def problem(self, intervals: int, pressure_unit: float) -> Problem:
-        """Return the motion with the pressure rows in the given unit (Pa)."""
-        dt = self.duration / intervals
-        z = ca.SX.sym("state", 3, intervals + 1)
-        u = ca.SX.sym("valve", 1, intervals)
-        X = z * ca.DM(np.outer([self.stroke, 1.0, 0.2 * self.supply], np.ones(intervals + 1)))
-        step = runge_kutta(self.dynamics, dt, steps=3)
-        ends = ca.horzcat(*(step(X[:, k], u[:, k]) for k in range(intervals)))
-        defects = X[:, 1:] - ends
-        goal = ca.vertcat(self.stroke, 0.0, 0.0)
-        rows = ca.horzcat(X[:, 0], defects, X[:, intervals] - goal)
-        stages = [ca.vertcat(z[:, k], u[:, k]) for k in range(intervals)]
-        return Problem(
-            x=ca.vertcat(*stages, z[:, intervals]),
-            f=0.5 * ca.sumsqr(u),
-            h={
-                "position (m)": rows[0, :].T,
-                "speed (m/s)": rows[1, :].T,
-                "pressure": rows[2, :].T / pressure_unit,
-            },
-            name=NAME,
-        )
-
-    def start(self, intervals: int) -> np.ndarray:
-        """Return the naive start."""
-        stages = np.zeros((intervals + 1, 4))
-        stages[:, 0] = np.linspace(0.0, 1.0, intervals + 1)
-        stages[:, 1] = self.stroke / self.duration
-        return stages.ravel()[:-1]
+def servo(intervals: int) -> OptimalControl:
+    """Return the motion of the plant in SI units."""
+    mass, area, supply, stroke, duration = 200.0, 1e-3, 1e7, 0.2, 0.5
+    plant = Model(NAME)
+    plant.state("s", scale=stroke, unit="m")
+    v, p = plant.state("v", unit="m/s"), plant.state("p", scale=0.2 * supply, unit="Pa")
+    u = plant.control("u")
+    inflow = 1e-3 * u * (1.0 - 0.5 * p / supply)
+    force = area * p - 500.0 * v
+    plant.rates(s=v, v=force / mass, p=5e11 * (inflow - area * v - 2e-12 * p))
+    method = MultipleShooting(RungeKutta(3))
+    ocp = OptimalControl(plant, duration=duration, intervals=intervals, method=method)
+    ocp.initial(s=0, v=0, p=0)
+    ocp.final(s=stroke, v=0, p=0)
+    ocp.guess(v=stroke / duration)
+    ocp.minimize("valve work", sum=0.5 * u**2)
+    return ocp
 
 
-@dataclass(frozen=True)
-class Best:
-    """The largest local gap of a family and where it is: (penalty, η_x, η_d)."""
+class Best(NamedTuple):
+    """The largest local gap of a family and where it is: penalty, η_x, η_d."""
 
     gap: float
-    penalty: float
-    eta_x: float
-    eta_d: float
+    steps: tuple[float, ...]
 
 
 def local_gap(at: Evaluation, R: np.ndarray, penalty: float, eta_x: float, eta_d: float) -> float:
     """Return 1 − ρ of the law with M = penalty·R and dual steps η_d R, linearized at the point."""
-    H, B = at.hessian, at.B
-    m, n = B.shape
-    drive = eta_d * R @ B
-    pull = eta_x * B.T
+    H, B, (m, n) = at.hessian, at.B, at.B.shape
+    drive, pull = eta_d * R @ B, eta_x * B.T
     upper = np.hstack((np.eye(n) - eta_x * H - pull @ (penalty * R @ B + drive), -pull))
     J = np.vstack((upper, np.hstack((drive, np.eye(m)))))
     return 1.0 - float(np.abs(np.linalg.eigvals(J)).max())
@@ -132,43 +87,38 @@ def best_gap(at: Evaluation, R: np.ndarray, evaluations: int) -> Best:
         gap = local_gap(at, R, *(10.0**z))
         return -np.log10(gap) if gap > 0 else 20.0 - gap
 
-    found = []
-    for curvature in (1.0, 10.0 * spread ** (1 / 3), 10.0 * spread ** (2 / 3), 10.0 * spread):
-        for share in (0.1, 1.0):
-            start = np.log10([curvature / size, 0.5 / (2.0 + curvature), share * curvature / size])
-            options = {"maxfev": evaluations, "xatol": 1e-4, "fatol": 1e-6}
-            found.append(minimize(loss, start, method="Nelder-Mead", options=options))
+    options = {"maxfev": evaluations, "xatol": 1e-4, "fatol": 1e-6}
+    starts = [
+        np.log10([curvature / size, 0.5 / (2.0 + curvature), share * curvature / size])
+        for curvature in (1.0, *(10.0 * spread**power for power in (1 / 3, 2 / 3, 1.0)))
+        for share in (0.1, 1.0)
+    ]
+    found = [minimize(loss, z, method="Nelder-Mead", options=options) for z in starts]
     best = min(found, key=lambda result: float(result.fun))
-    penalty, eta_x, eta_d = (float(v) for v in 10.0**best.x)
-    return Best(10.0 ** -float(best.fun), penalty, eta_x, eta_d)
+    return Best(10.0 ** -float(best.fun), tuple(float(v) for v in 10.0**best.x))
 
 
 def methods(scalar: Best, matrix: Best) -> list[Method]:
     """Return the rows of the table, both corrections with the best steps found."""
-    m_rule = row_space_rule(matrix.penalty, matrix.eta_x, matrix.eta_d, theta=0.5)
-
-    def scalar_law(label: str, penalty: float, memory: float) -> Method:
-        options = {"C": penalty, "Omega": memory, "eta_x": scalar.eta_x, "eta_d": scalar.eta_d}
-        return Method(label, "constant", options)
-
+    penalty, *own = scalar.steps
+    steps = dict(zip(("eta_x", "eta_d"), own, strict=True))
+    m_rule = row_space_rule(*matrix.steps, theta=0.5)
     return [
         Method(AUTO, "auto", required=True),
         Method(LOOK_AHEAD, "look-ahead", required=True),
         Method("hybrid: matrix steps", "matrix-lookahead"),
         Method("hybrid: matrix M, scalar primal step", Hybrid(m_rule, label="M"), required=True),
-        scalar_law("augmented Lagrangian cI", scalar.penalty, 0.0),
-        scalar_law("optimistic cI", 0.0, scalar.penalty),
+        Method("augmented Lagrangian cI", "constant", {"C": penalty, "Omega": 0.0, **steps}),
+        Method("optimistic cI", "constant", {"C": 0.0, "Omega": penalty, **steps}),
     ]
 
 
-def draw(ratios: Sequence[float], gaps: Sequence[tuple[Best, Best]], runs: Sequence[Run]) -> Figure:
+def draw(rows, runs) -> Figure:
     """Plot the best gaps over the anisotropy of the rows, and the course of the methods."""
-    fig, axes = figure(1, 2, height=3.2)
-    left, right = axes[0]
-    names = ("matrix $M$", "scalar $cI$")
-    for i, name in enumerate(names):
-        values = [pair[1 - i].gap for pair in gaps]
-        left.loglog(ratios, values, **line_style(i), marker="os"[i], label=name)
+    fig, ((left, right),) = figure(1, 2, height=3.2)
+    for i, (key, name) in enumerate((("matrix", "matrix $M$"), ("scalar", "scalar $cI$"))):
+        points = np.array([(row["ratio"], row[key]) for row in rows]).T
+        left.loglog(*points, **line_style(i), marker="os"[i], label=name)
     left.set(xlabel="largest / smallest row of $J_h$", ylabel="best local gap $1-\\rho$")
     left.legend(fontsize=9, loc="lower left")
     # The two scalar channels have one trajectory, so one of them is drawn.
@@ -182,77 +132,41 @@ def draw(ratios: Sequence[float], gaps: Sequence[tuple[Best, Best]], runs: Seque
     return fig
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: list[str] | None = None) -> int:
     """Run the scenario; 0 when the matrix correction solves it for any unit, else 1."""
     arguments = parser(NAME, SUMMARY, budget=True).parse_args(argv)
-    plant, N = Servo(), 6
-    budget = arguments.max_iter or (2_000 if arguments.short else 20_000)
-    names = ("MPa", "kPa") if arguments.short else tuple(UNITS)
-    rows: list[dict[str, Any]] = []
-    gaps: list[tuple[Best, Best]] = []
-    for name in names:
-        problem = plant.problem(N, UNITS[name])
-        run = solve(problem, Method(AUTO, "auto"), plant.start(N), [], max_iter=200)
-        at = Oracle(problem.functions, np.zeros(0)).second(run.result.x, run.result.lam_g)
-        gaps.append(
-            tuple(
-                best_gap(at, R, 60 if arguments.short else 200)
-                for R in (np.eye(problem.m), np.linalg.inv(at.B @ at.B.T))
-            )
-        )
-        sizes = np.linalg.norm(at.B, axis=1)
-        rows.append(
-            {
-                "unit": name,
-                "ratio": float(sizes.max() / sizes.min()),
-                "scalar": gaps[-1][0].gap,
-                "matrix": gaps[-1][1].gap,
-            }
-        )
-    return _report(arguments, plant, N, budget, rows, gaps, names.index("kPa"))
-
-
-def _report(
-    arguments: argparse.Namespace,
-    plant: Servo,
-    N: int,
-    budget: int,
-    rows: Sequence[dict[str, Any]],
-    gaps: Sequence[tuple[Best, Best]],
-    shown: int,
-) -> int:
-    problem, start = plant.problem(N, UNITS["kPa"]), plant.start(N)
-    runs = [solve(problem, m, start, [], max_iter=budget) for m in methods(*gaps[shown])]
-    peers = [solve_with_peer(problem, start, [], peer) for peer in (IPOPT, SLEQP)]
-    matrix = [row["matrix"] for row in rows]
-    return finish(
+    ocp, short = servo(6), arguments.short
+    start, p = ocp.numbers().x0, ocp.program.p
+    problems = {name: equations(ocp, {"s": 1.0, "v": 1.0, "p": unit})
+                for name, unit in UNITS.items() if not short or name in ("MPa", "kPa")}  # fmt: skip
+    rows, best = [], {}
+    for name, problem in problems.items():
+        result = solve(problem, Method(AUTO, "auto"), start, p, max_iter=200).result
+        at = Oracle(problem.functions, p).second(result.x, result.lam_g)
+        metrics = (np.eye(problem.m), np.linalg.inv(at.B @ at.B.T))
+        best[name] = [best_gap(at, R, 60 if short else 200) for R in metrics]
+        sizes, (scalar, matrix) = np.linalg.norm(at.B, axis=1), best[name]
+        ratio = float(sizes.max() / sizes.min())
+        rows.append({"unit": name, "ratio": ratio, "scalar": scalar.gap, "matrix": matrix.gap})
+    problem, budget = problems["kPa"], arguments.max_iter or (2_000 if short else 20_000)
+    runs = [solve(problem, m, start, p, max_iter=budget) for m in methods(*best["kPa"])]
+    peers = references(problem, start, p)
+    gaps = [row["matrix"] for row in rows]
+    spread, share = max(gaps) / min(gaps) - 1.0, best["kPa"][0].gap / best["kPa"][1].gap
+    title = "best local gap 1 - rho over penalty and steps, by the unit of the pressure rows"
+    return conclude(
         arguments,
-        NAME,
-        (problem.n, problem.m),
-        [*(run.row() for run in runs), *(peer.row for peer in peers)],
-        {run.method.label: run.report for run in runs if run.method.required},
+        problem,
+        runs,
+        peers,
         checks=[
-            peers[0].bar_for(runs[0]),
-            Check("spread of the matrix gap over the units, relative",
-                  max(matrix) / min(matrix) - 1.0, 1e-2),
-            Check("scalar gap over matrix gap in kPa",
-                  gaps[shown][0].gap / gaps[shown][1].gap, 1e-2),
+            Check("spread of the matrix gap over the units, relative", spread, 1e-2),
+            Check("scalar gap over matrix gap in kPa", share, 1e-2),
         ],
-        tables={
-            "best local gap 1 - rho over penalty and steps, by the unit of the pressure rows":
-                table(rows, GAP_COLUMNS)
-        },
-        facts={"gaps": list(rows)},
-        figures={"anisotropy": draw([row["ratio"] for row in rows], gaps, runs)},
-    )  # fmt: skip
-
-
-GAP_COLUMNS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
-    ("unit", "pressure in", str),
-    ("ratio", "row ratio", "{:.1e}".format),
-    ("scalar", "scalar cI", "{:.2e}".format),
-    ("matrix", "matrix M", "{:.2e}".format),
-)
+        tables={title: table(rows, GAP_COLUMNS)},
+        facts={"gaps": rows},
+        figures={"anisotropy": draw(rows, runs)},
+    )
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ import numpy as np
 from drawing import CIRCLES, LIMIT
 from matplotlib.figure import Figure
 from reporting import Check, parser
-from solving import finish_answers, no_worse_than, solve_with_all
+from solving import finish_answers, solve_with_all
 
 from casadi_hybrid.control import Collocation, Free, Model, OptimalControl, Phases
 from casadi_hybrid.control.joint.joint import JointSolution
@@ -147,24 +147,17 @@ def draw(ours: JointSolution, ipopt: JointSolution) -> Figure:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the scenario; 0 when the answer is a KKT point no worse than IPOPT's, else 1."""
     arguments = parser(NAME, SUMMARY).parse_args(argv)
-    flight = launch(10 if arguments.short else 30)
-    program = flight.numbers()
     # SQP and Uno do not end within minutes here.
-    answers = solve_with_all(program, ())
-    ours, ipopt = (
-        flight.solution(program, vars(answer), {"success": answer.report.accepted})
-        for answer in answers[:2]
-    )
+    answers = solve_with_all(launch(10 if arguments.short else 30))
+    ours, ipopt = (answer.solution for answer in answers)
     last = ours["insertion"]
     fall = np.hypot(last["along"][-1], last["up"][-1]) - np.sqrt(GRAVITY / (RADIUS + ORBIT))
     gap = max(abs(ours["coast"]["altitude"][0] - ours["boost"]["altitude"][-1]),
               abs(last["along"][0] - ours["coast"]["along"][-1]))  # fmt: skip
     return finish_answers(
         arguments,
-        NAME,
         answers,
         checks=[
-            no_worse_than(*answers[:2]),
             Check("gaps between the phases (m, m/s)", gap, 1e-2),
             Check("speed apart from that of the orbit (m/s)", abs(float(fall)), 1e-2),
         ],

@@ -19,166 +19,104 @@ A motor of 1.0 N·m in T = 6 s is hard from the naive start; its rows are printe
 nobody.
 """
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import casadi as ca
 import numpy as np
-from animation import save_animation
-from drawing import CIRCLES, LIMIT, TARGET
+from animation import ROD, film
+from drawing import LIMIT, Panel, draw_panel
 from matplotlib.figure import Figure
-from program import Program
-from reporting import finish, parser
-from solving import FATROP, Answer, no_worse_than, solve_with_all
-from transcription import Transcription, runge_kutta
+from reporting import parser
+from solving import FATROP, Answer, finish_answers, solve_with_all
 
+from casadi_hybrid.control import Free, Model, MultipleShooting, OptimalControl, RungeKutta
 from casadi_hybrid.plotting import PALETTE, figure, legend_below
 
 NAME = "pendulum_limits"
 SUMMARY = "swing-up of a pendulum in several swings by a weak motor, in the least effort and time"
-DURATION = 5.0
+
+DURATION, TORQUE, LENGTH, WEIGHT = 5.0, 1.3, 0.5, 9.81
+"""s, N·m, m, and N of a pendulum of 1 kg."""
 
 
-@dataclass(frozen=True)
-class Pendulum:
-    """The plant (SI units) and its limit."""
-
-    mass: float = 1.0
-    length: float = 0.5
-    damping: float = 0.02
-    gravity: float = 9.81
-    torque: float = 1.3
-
-    def dynamics(self, x: Any, u: Any) -> Any:
-        """Return the derivative of the state (θ, θ') under the torque u."""
-        weight = self.mass * self.gravity * self.length
-        inertia = self.mass * self.length**2
-        moment = u[0] - self.damping * x[1] - weight * ca.sin(x[0])
-        return ca.vertcat(x[1], moment / inertia)
-
-    def program(self, intervals: int, duration: float, *, free: bool = False) -> Program:
-        """Return the swing-up in a fixed time, or in a free one that starts at the duration."""
-        unit = np.array([np.pi, 2.0 * np.pi])
-        goal = np.array([np.pi, 0.0])
-        line = np.outer(goal, np.linspace(0.0, 1.0, intervals + 1))
-        ocp = Transcription("least time" if free else "least effort")
-        X = ocp.variable("state", 2, intervals + 1, start=line, unit=unit)
-        U = ocp.variable("torque", 1, intervals, lower=-self.torque, upper=self.torque)
-        T: Any = duration
-        if free:
-            T = ocp.variable("duration", lower=0.1, start=duration, unit=duration)
-        step = runge_kutta(self.dynamics, T / intervals, steps=2)
-        ocp.constrain("initial state", X[:, 0], unit=unit)
-        ocp.shoot("dynamics", step, X, U, unit=unit)
-        ocp.constrain("final state", X[:, intervals] - goal, unit=unit)
-        effort = ca.sumsqr(U / self.torque) * T / intervals
-        ocp.minimize(T + 1e-3 * effort if free else effort)
-        return ocp.build()
+def swing_up(name: str, intervals: int, duration, torque: float = TORQUE) -> OptimalControl:
+    """Return the swing-up in a fixed time, or in a free one that is the cost then."""
+    plant = Model(name)
+    angle = plant.state("theta", scale=np.pi, unit="rad")
+    rate = plant.state("omega", scale=2 * np.pi, unit="rad/s")
+    u = plant.control("u", lower=-torque, upper=torque, unit="N·m")
+    plant.rates(theta=rate, omega=(u - 0.02 * rate - WEIGHT * LENGTH * ca.sin(angle)) / LENGTH**2)
+    shooting = MultipleShooting(RungeKutta(2))
+    ocp = OptimalControl(plant, duration=duration, intervals=intervals, method=shooting)
+    ocp.initial(theta=0, omega=0)
+    ocp.final(theta=np.pi, omega=0)
+    free = isinstance(duration, Free)
+    ocp.minimize("effort", integral=(1e-3 if free else 1) * (u / torque) ** 2)
+    ocp.minimize("time", end=ocp.duration if free else 0)
+    return ocp
 
 
-def draw(pendulum: Pendulum, answers: Sequence[Answer], references: Sequence[Answer]) -> Figure:
+def draw(answers: list[Answer], references: list[Answer]) -> Figure:
     """Plot angle and torque of the least effort (left) and time (right), IPOPT's as circles."""
     fig, axes = figure(2, 2, height=2.4, width=9.0)
-    line = {"color": PALETTE[0], "linewidth": 1.6, "label": "hybrid"}
-    circles = {**CIRCLES, "label": "IPOPT"}
+    panels = Panel("theta", "angle $\\theta$", target=np.pi), Panel("u", "torque $u$")
     for column, (ours, ipopt) in enumerate(zip(answers, references, strict=True)):
-        time, other = instants(ours), instants(ipopt)
-        axes[0, column].plot(time, ours.values["state"][0], **line)
-        axes[0, column].plot(other, ipopt.values["state"][0], **circles)
-        axes[1, column].stairs(ours.values["torque"].ravel(), time, baseline=None, **line)
-        axes[1, column].plot(
-            (other[:-1] + other[1:]) / 2, ipopt.values["torque"].ravel(), **circles
-        )
-        axes[0, column].axhline(np.pi, **TARGET)
-        axes[1, column].axhline(-pendulum.torque, **LIMIT)
-        axes[1, column].axhline(pendulum.torque, label="limit", **LIMIT)
-        axes[0, column].set_title(f"{ours.program.name}, {time[-1]:.2f} s")
+        for ax, panel in zip(axes[:, column], panels, strict=True):
+            draw_panel(ax, panel, ours, ipopt)
+        axes[0, column].set_title(f"{ours.solution.ocp.name}, {ours.times[-1]:.2f} s")
         axes[1, column].set_xlabel("time (s)")
     axes[0, 0].annotate("upright", (0, np.pi), xytext=(3, -12), textcoords="offset points")
-    axes[0, 0].set_ylabel("angle $\\theta$ (rad)")
-    axes[1, 0].set_ylabel("torque $u$ (N·m)")
+    axes[1, 0].plot([], [], label="limit", **LIMIT)
     fig.align_ylabels()
     legend_below(fig, axes[1, 0])
     return fig
 
 
-def instants(answer: Answer) -> np.ndarray:
-    """Return the times of the states, in seconds."""
-    duration = answer.values.get("duration", [DURATION])[0]
-    return np.linspace(0.0, float(duration), answer.values["state"].shape[1])
-
-
-def animate(pendulum: Pendulum, answers: Sequence[Answer], path: Path) -> Path:
+def animate(answers: list[Answer], path: Path, dt: float = 0.05) -> Path:
     """Write both motions side by side as a GIF in real time, the torque as the bar below."""
-    fig, axes = figure(1, 2, height=3.2, width=6.0)
-    dt, artists = 0.05, []
-    for ax, answer in zip(axes[0], answers, strict=True):
-        reach = 1.25 * pendulum.length
-        ax.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal", xlabel="$x$ (m)")
-        ax.set_title(answer.program.name, fontsize=10)
-        (rod,) = ax.plot([], [], "o-", color="#000000", linewidth=2.5, markersize=8)
-        (bar,) = ax.plot([], [], color=PALETTE[0], linewidth=6, solid_capstyle="butt")
+    reach, stages = 1.25 * LENGTH, []
+    for ax, answer in zip(figure(1, 2, height=3.2, width=6.0)[1][0], answers, strict=True):
+        name = answer.solution.ocp.name
+        ax.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal", title=name)
+        ax.set(xlabel="$x$ (m)", ylabel="height (m)")
         ax.plot([0, 0], [-reach, -0.93 * reach], color="#000000", linewidth=1.0)
-        artists.append((rod, bar))
-    axes[0, 0].set_ylabel("height (m)")
-    clock = fig.suptitle(" ", fontsize=10)
 
-    def frame(k: int) -> None:
-        for (rod, bar), answer in zip(artists, answers, strict=True):
-            time = instants(answer)
-            angle = np.interp(k * dt, time, answer.values["state"][0])
-            tip = pendulum.length * np.array([np.sin(angle), -np.cos(angle)])
-            rod.set_data([0.0, tip[0]], [0.0, tip[1]])
-            interval = int(np.searchsorted(time, k * dt, side="right")) - 1
-            running = interval < time.size - 1
-            torque = answer.values["torque"].ravel()[interval] if running else 0.0
-            bar.set_data([0.0, pendulum.length * torque / pendulum.torque], 2 * [-0.96 * 0.625])
-        clock.set_text(f"{k * dt:4.2f} s")
+        def rod(k: int, answer: Answer = answer):
+            angle = np.interp(k * dt, answer.times, answer["theta"])
+            return (0.0, LENGTH * np.sin(angle)), (0.0, -LENGTH * np.cos(angle))
 
-    return save_animation(fig, frame, round(DURATION / dt) + 1, path, interval=dt)
+        def bar(k: int, answer: Answer = answer):
+            interval = np.searchsorted(answer.times, k * dt, side="right") - 1
+            torque = np.append(answer["u"], 0.0)[interval]
+            return (0.0, LENGTH * torque / TORQUE), (-0.96 * reach, -0.96 * reach)
+
+        thick = {"color": PALETTE[0], "linewidth": 6, "solid_capstyle": "butt"}
+        stages.append((ax, [(rod, ROD), (bar, thick)]))
+    return film(path, round(DURATION / dt) + 1, dt, *stages)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: list[str] | None = None) -> int:
     """Run the scenario; 0 when both answers are KKT points no worse than IPOPT's, else 1."""
     arguments = parser(NAME, SUMMARY).parse_args(argv)
-    pendulum, intervals = Pendulum(), 30 if arguments.short else 60
-    effort = pendulum.program(intervals, DURATION)
-    efforts = solve_with_all(effort, () if arguments.short else (FATROP,))
-    found = efforts[0].values
-    time = pendulum.program(intervals, DURATION, free=True)
-    time = time.with_start(state=found["state"], torque=found["torque"])
-    times = solve_with_all(time, ())
-    films, hard = [], []
-    if not arguments.short:
-        films.append(animate(pendulum, (efforts[0], times[0]), arguments.output / "motion.gif"))
-        weak = replace(pendulum, torque=1.0).program(intervals, 6.0)
-        hard = solve_with_all(replace(weak, name="weak motor"), (FATROP,))
-    answers = [*efforts, *times, *hard]
-    ours = efforts[0], times[0]
-    return finish(
+    N = 30 if arguments.short else 60
+    efforts = solve_with_all(swing_up("least effort", N, DURATION), FATROP, short=arguments.short)
+    found = {name: efforts[0][name] for name in ("theta", "omega", "u")}
+    times = solve_with_all(swing_up("least time", N, Free(DURATION, 0.1)), guess=found)
+    hard = [] if arguments.short else solve_with_all(swing_up("weak motor", N, 6.0, 1.0), FATROP)
+    ours, full = [efforts[0], times[0]], np.abs(times[0]["u"]) > 0.999 * TORQUE
+    return finish_answers(
         arguments,
-        NAME,
-        (effort.n, effort.m),
-        [
-            {**answer.row(), "method": f"{answer.label}, {answer.program.name}", "detail": ""}
-            for answer in answers
-        ],
-        {f"hybrid, {answer.program.name}": answer.report for answer in ours},
-        checks=[no_worse_than(*efforts[:2]), no_worse_than(*times)],
+        efforts,
+        times,
+        others=hard,
         facts={
-            "least time (s)": float(times[0].values["duration"][0]),
-            "share of the least time at full torque": float(
-                np.mean(np.abs(times[0].values["torque"]) > 0.999 * pendulum.torque)
-            ),
-            "torque of gravity m g l (N·m)": pendulum.mass * pendulum.gravity * pendulum.length,
+            "least time (s)": times[0].solution.duration,
+            "share of the least time at full torque": float(np.mean(full)),
+            "torque of gravity m g l (N·m)": WEIGHT * LENGTH,
         },
-        figures={"trajectories": draw(pendulum, ours, (efforts[1], times[1]))},
-        files=films,
+        figures={"trajectories": draw(ours, [efforts[1], times[1]])},
+        films={"motion": lambda path: animate(ours, path)},
     )
 
 

@@ -14,247 +14,154 @@ Direct multiple shooting, N intervals of constant thrust, one Runge–Kutta step
 The start is naive: a straight line through the obstacles at rest, and hovering thrust.
 """
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import casadi as ca
 import numpy as np
-from animation import save_animation
+from animation import ROD, film
+from closed_loop import simulated
+from drawing import CIRCLES, LIMIT, limits
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
-from program import Program
-from reporting import finish, parser
-from solving import FATROP, SQP, Answer, no_worse_than, solve_with_all
-from transcription import Transcription, exact_step, runge_kutta
+from reporting import parser
+from solving import FATROP, SQP, Answer, finish_answers, solve_with_all
 
+from casadi_hybrid.control import Model, OptimalControl
 from casadi_hybrid.plotting import PALETTE, figure, legend_below
 
 NAME = "quadrotor"
 SUMMARY = "planar quadrotor: transfer and slalom through obstacles, limits on thrust and tilt"
 
-STATE_UNIT = np.array([5.0, 1.0, 1.0, 5.0, 2.0, 5.0])
-THRUST_UNIT = 5.0
+MASS, INERTIA, ARM, TILT, THRUST = 0.6, 0.01, 0.2, np.pi / 3, (0.5, 8.0)
+"""kg, kg m², m, rad, N"""
+HOVER = MASS * 9.81 / 2
+HEIGHTS = (-0.7, 1.1)
+DISCS = ((2.0, 0.5, 0.6), (4.0, -0.1, 0.6), (6.0, 0.7, 0.6))
+"""Obstacles: x, z and radius in metres."""
 
-LIMIT = {"color": PALETTE[1], "linewidth": 1.0, "linestyle": "--"}
-CIRCLES = {"color": "#000000", "linestyle": "", "marker": "o", "markersize": 3, "fillstyle": "none"}
-CIRCLES |= {"label": "IPOPT, slalom"}
+
+def vehicle(mass=MASS, inertia=INERTIA, *, wind=0.0, drag=0.0, heights=HEIGHTS, tilt=TILT) -> Model:
+    """Return the quadrotor, in the air of a wind that drags at it."""
+    body = Model(NAME)
+    body.state("x", scale=5, unit="m")
+    body.state("z", lower=heights[0], upper=heights[1], unit="m")
+    angle = body.state("theta", lower=-tilt, upper=tilt, unit="rad")
+    vx, vz = body.state("vx", scale=5, unit="m/s"), body.state("vz", scale=2, unit="m/s")
+    rate = body.state("omega", scale=5, unit="rad/s")
+    u = body.control("u", 2, lower=THRUST[0], upper=THRUST[1], scale=5, guess=HOVER, unit="N")
+    lift = u[0] + u[1]
+    forces = -lift * ca.sin(angle) - drag * (vx - wind), lift * ca.cos(angle) - drag * vz
+    body.rates(x=vx, z=vz, theta=rate, vx=forces[0] / mass, vz=forces[1] / mass - 9.81,
+               omega=ARM * (u[1] - u[0]) / inertia)  # fmt: skip
+    return body
 
 
-@dataclass(frozen=True)
-class Quadrotor:
-    """The vehicle (SI units) and its limits."""
-
-    mass: float = 0.6
-    inertia: float = 0.01
-    arm: float = 0.2
-    gravity: float = 9.81
-    least: float = 0.5
-    most: float = 8.0
-    tilt: float = np.pi / 3
-
-    @property
-    def hover(self) -> float:
-        """Thrust of each rotor at rest."""
-        return self.mass * self.gravity / 2
-
-    def dynamics(self, x: Any, u: Any) -> Any:
-        """Return the derivative of the state under the two thrusts."""
-        thrust = u[0] + u[1]
-        return ca.vertcat(
-            x[3],
-            x[4],
-            x[5],
-            -thrust * ca.sin(x[2]) / self.mass,
-            thrust * ca.cos(x[2]) / self.mass - self.gravity,
-            self.arm * (u[1] - u[0]) / self.inertia,
+def flight(name: str, intervals: int, duration: float, obstacles=()) -> OptimalControl:
+    """Return a flight from rest at (0, 0) to rest at (8, 0.5)."""
+    body = vehicle()
+    ocp = OptimalControl(body, duration=duration, intervals=intervals, name=name)
+    rest = {"theta": 0, "vx": 0, "vz": 0, "omega": 0}
+    ocp.initial(x=0, z=0, **rest)
+    ocp.final(x=8, z=0.5, **rest)
+    for i, (x, z, radius) in enumerate(obstacles):
+        square, keep = (
+            (body.symbol("x") - x) ** 2 + (body.symbol("z") - z) ** 2,
+            (radius + ARM) ** 2,
         )
+        ocp.path(f"obstacle {i}", square, lower=keep, scale=keep)
+    ocp.minimize("effort", integral=ca.sumsqr(body.symbol("u") - HOVER))
+    return ocp
 
 
-@dataclass(frozen=True)
-class Flight:
-    """A flight from rest at ``start`` to rest at ``goal`` (m) in ``duration`` seconds.
-
-    ``obstacles`` are discs: x, z and radius in metres.
-    """
-
-    name: str
-    start: tuple[float, float] = (0.0, 0.0)
-    goal: tuple[float, float] = (8.0, 0.5)
-    duration: float = 4.0
-    obstacles: tuple[tuple[float, float, float], ...] = ()
-    heights: tuple[float, float] = (-0.7, 1.1)
-    vehicle: Quadrotor = Quadrotor()
-
-    def program(self, intervals: int) -> Program:
-        """Return the flight as a nonlinear program."""
-        vehicle, dt = self.vehicle, self.duration / intervals
-        ends = np.array([[*self.start, 0, 0, 0, 0], [*self.goal, 0, 0, 0, 0]], dtype=float)
-        line = np.linspace(*ends, intervals + 1, axis=1)
-        upper = np.array([np.inf, self.heights[1], vehicle.tilt, np.inf, np.inf, np.inf])
-        lower = np.array([-np.inf, self.heights[0], -vehicle.tilt, -np.inf, -np.inf, -np.inf])
-
-        ocp = Transcription(self.name)
-        X = ocp.variable(
-            "state", 6, intervals + 1, lower=lower, upper=upper, start=line, unit=STATE_UNIT
-        )
-        U = ocp.variable(
-            "thrust",
-            2,
-            intervals,
-            lower=vehicle.least,
-            upper=vehicle.most,
-            start=vehicle.hover,
-            unit=THRUST_UNIT,
-        )
-        ocp.constrain("initial state", X[:, 0] - ends[0], unit=STATE_UNIT)
-        ocp.shoot("dynamics", runge_kutta(vehicle.dynamics, dt), X, U, unit=STATE_UNIT)
-        ocp.constrain("final state", X[:, intervals] - ends[1], unit=STATE_UNIT)
-        for i, (x, z, radius) in enumerate(self.obstacles):
-            square = (X[0, 1:-1] - x) ** 2 + (X[1, 1:-1] - z) ** 2
-            keep = (radius + vehicle.arm) ** 2
-            ocp.constrain(f"obstacle {i}", square, lower=keep, upper=np.inf, unit=keep)
-        ocp.minimize(dt * ca.sumsqr(U - vehicle.hover))
-        return ocp.build()
-
-    def between(self, answer: Answer, pieces: int = 10) -> np.ndarray:
-        """Return the states of the exact motion, ``pieces`` an interval."""
-        thrusts = answer.values["thrust"]
-        dt = self.duration / thrusts.shape[1] / pieces
-        step = exact_step(self.vehicle.dynamics, 6, 2, dt)
-        states = [answer.values["state"][:, 0]]
-        for u in np.repeat(thrusts, pieces, axis=1).T:
-            states.append(step(states[-1], u).full().ravel())
-        return np.array(states).T
-
-    def clearance(self, states: np.ndarray) -> float:
-        """Return the least distance (m) of the rotors' circle to an obstacle."""
-        return min(
-            float(np.hypot(states[0] - x, states[1] - z).min()) - radius - self.vehicle.arm
-            for x, z, radius in self.obstacles
-        )
+def clearance(x, z, obstacles=DISCS) -> float:
+    """Return the least distance (m) of the rotors' circle to an obstacle."""
+    return min(float(np.hypot(x - a, z - b).min()) - radius - ARM for a, b, radius in obstacles)
 
 
-TRANSFER = Flight("transfer", duration=2.0)
-SLALOM = Flight(
-    "slalom", duration=2.6, obstacles=((2.0, 0.5, 0.6), (4.0, -0.1, 0.6), (6.0, 0.7, 0.6))
-)
-
-
-def scenery(ax: Axes, flight: Flight) -> None:
+def scenery(ax: Axes, obstacles=DISCS, heights=HEIGHTS) -> None:
     """Draw the obstacles, the distance to keep from them, and floor and ceiling."""
-    for x, z, radius in flight.obstacles:
+    for x, z, radius in obstacles:
         ax.add_patch(Circle((x, z), radius, facecolor="#CCCCCC", edgecolor="none"))
-        keep = radius + flight.vehicle.arm
-        ax.add_patch(Circle((x, z), keep, facecolor="none", edgecolor=LIMIT["color"], ls="--"))
-    for height in filter(np.isfinite, flight.heights):
-        ax.axhline(height, **LIMIT)
+        ax.add_patch(Circle((x, z), radius + ARM, fill=False, edgecolor=LIMIT["color"], ls="--"))
+    limits(ax, *heights)
     ax.set(xlabel="$x$ (m)", ylabel="$z$ (m)", aspect="equal", xlim=(-0.5, 8.5), ylim=(-0.9, 1.4))
 
 
-def rotors(flight: Flight, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def rotors(x, z, angle) -> tuple[np.ndarray, np.ndarray]:
     """Return x and z of the two rotors."""
-    reach = np.array([-flight.vehicle.arm, flight.vehicle.arm])
-    return state[0] + reach * np.cos(state[2]), state[1] + reach * np.sin(state[2])
+    reach = np.array([-ARM, ARM])
+    return x + reach * np.cos(angle), z + reach * np.sin(angle)
 
 
-def draw(flights: Sequence[tuple[Flight, Answer]], ipopt: Answer) -> Figure:
+def draw(transfer: Answer, slalom: Answer, ipopt: Answer) -> Figure:
     """Plot paths, tilt and thrusts with their limits; IPOPT's slalom as circles."""
-    fig, axes = figure(3, 1, height=1.9)
-    path, tilt, thrust = axes[:, 0]
-    scenery(path, flights[-1][0])
-    path.plot(*ipopt.values["state"][:2], **CIRCLES)
-    for i, (flight, answer) in enumerate(flights):
-        style = {"color": PALETTE[(2, 0)[i]], "linewidth": 1.6, "linestyle": ("-.", "-")[i]}
-        states, thrusts = answer.values["state"], answer.values["thrust"]
-        time = np.linspace(0.0, flight.duration, states.shape[1])
-        name = f"hybrid, {flight.name}" + ("" if flight.obstacles else ", no obstacles")
-        path.plot(*states[:2], label=name, **style)
-        for state in states[:, ::6].T:
-            path.plot(*rotors(flight, state), color=style["color"], linewidth=2.5)
-        tilt.plot(time, np.degrees(states[2]), **style)
-        for row in (0, 1):
-            look = style | {"linewidth": (0.8, 1.6)[row]}
-            thrust.stairs(thrusts[row], time, baseline=None, **look)
-    vehicle = flights[0][0].vehicle
+    fig, ((path,), (tilt,), (thrust,)) = figure(3, 1, height=1.9)
+    scenery(path)
+    path.plot(ipopt["x"], ipopt["z"], **CIRCLES | {"markersize": 3}, label="IPOPT, slalom")
+    for answer, name, color, line in (
+        (transfer, "hybrid, transfer, no obstacles", PALETTE[2], "-."),
+        (slalom, "hybrid, slalom", PALETTE[0], "-"),
+    ):
+        style = {"color": color, "linestyle": line}
+        path.plot(answer["x"], answer["z"], label=name, **style)
+        for state in answer.solution.states[:3, ::6].T:
+            path.plot(*rotors(*state), color=color, linewidth=2.5)
+        tilt.plot(answer.times, np.degrees(answer["theta"]), **style)
+        for row, width in zip(answer["u"], (0.8, 1.6), strict=True):
+            thrust.stairs(row, answer.times, baseline=None, linewidth=width, **style)
     path.plot([], [], label="limit", **LIMIT)
-    for ax, limits in ((tilt, np.degrees([-vehicle.tilt, vehicle.tilt])),
-                       (thrust, (vehicle.least, vehicle.most))):  # fmt: skip
-        for limit in limits:
-            ax.axhline(limit, **LIMIT)
+    limits(tilt, *np.degrees([-TILT, TILT]))
+    limits(thrust, *THRUST)
     tilt.set(xlabel="time (s)", ylabel="pitch $\\theta$ (°)")
     thrust.set(xlabel="time (s)", ylabel="thrusts (N)\nthin: $u_1$, thick: $u_2$")
     legend_below(fig, path, columns=4)
     return fig
 
 
-def animate(flight: Flight, answer: Answer, path: Path) -> Path:
+def animate(answer: Answer, path: Path) -> Path:
     """Write the flight as a GIF in real time."""
-    fig, axes = figure(1, 1, height=2.2)
-    ax = axes[0, 0]
-    scenery(ax, flight)
-    states, thrusts = answer.values["state"], answer.values["thrust"]
-    (trail,) = ax.plot([], [], color=PALETTE[0], linewidth=1.0)
-    (body,) = ax.plot([], [], "o-", color="#000000", linewidth=3.0, markersize=4)
-    (left,) = ax.plot([], [], color=PALETTE[1], linewidth=1.6)
-    (right,) = ax.plot([], [], color=PALETTE[1], linewidth=1.6)
-    clock = ax.set_title("", fontsize=10)
-    dt = flight.duration / thrusts.shape[1]
+    ax = figure(1, 1, height=2.2)[1][0, 0]
+    scenery(ax)
+    x, z, angle = states = answer.solution.states[:3]
+    u = np.pad(answer["u"], ((0, 0), (0, 1)), mode="edge")
 
-    def frame(k: int) -> None:
-        state, push = states[:, k], thrusts[:, min(k, thrusts.shape[1] - 1)]
-        x, z = rotors(flight, state)
-        trail.set_data(*states[:2, : k + 1])
-        body.set_data(x, z)
-        for i, jet in enumerate((left, right)):
-            # The air goes down, 1 m for 10 N.
-            end = x[i] + 0.1 * push[i] * np.sin(state[2]), z[i] - 0.1 * push[i] * np.cos(state[2])
-            jet.set_data([x[i], end[0]], [z[i], end[1]])
-        clock.set_text(f"{k * dt:4.2f} s")
+    def jet(i: int, k: int):
+        """The air goes down, 1 m for 10 N."""
+        a, b = (row[i] for row in rotors(*states[:, k]))
+        push = 0.1 * u[i, k]
+        return (a, a + push * np.sin(angle[k])), (b, b - push * np.cos(angle[k]))
 
-    return save_animation(fig, frame, states.shape[1], path, interval=dt)
+    moving = [
+        (lambda k: (x[: k + 1], z[: k + 1]), {"color": PALETTE[0], "linewidth": 1.0}),
+        (lambda k: rotors(*states[:, k]), ROD | {"linewidth": 3.0, "markersize": 4}),
+        (lambda k: jet(0, k), {"color": PALETTE[1]}),
+        (lambda k: jet(1, k), {"color": PALETTE[1]}),
+    ]
+    return film(path, x.size, answer.times[1], (ax, moving))
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: list[str] | None = None) -> int:
     """Run the scenario; 0 when both flights are KKT points no worse than IPOPT's, else 1."""
     arguments = parser(NAME, SUMMARY).parse_args(argv)
-    intervals, peers = (30, ()) if arguments.short else (60, (FATROP, SQP))
-    solved = {}
-    for flight in (TRANSFER, SLALOM):
-        solved[flight] = solve_with_all(flight.program(intervals), peers)
-    ours, ipopt = solved[SLALOM][:2]
-    tilts = np.degrees(ours.values["state"][2])
-    films = []
-    if not arguments.short:
-        films.append(animate(SLALOM, ours, arguments.output / "motion.gif"))
-    return finish(
+    N = 30 if arguments.short else 60
+    flights = (flight("transfer", N, 2.0), flight("slalom", N, 2.6, DISCS))
+    solved = [solve_with_all(ocp, FATROP, SQP, short=arguments.short) for ocp in flights]
+    (transfer, *_), (ours, ipopt, *_) = solved
+    between = simulated(flights[1].model, ours.solution.states[:, 0],
+                        np.repeat(ours["u"], 10, axis=1), ours.times[1] / 10)  # fmt: skip
+    return finish_answers(
         arguments,
-        NAME,
-        (ours.program.n, ours.program.m),
-        [
-            answer.row() | {"method": f"{flight.name}: {answer.label}"}
-            for flight, answers in solved.items()
-            for answer in answers
-        ],
-        {f"{flight.name}: hybrid": answers[0].report for flight, answers in solved.items()},
-        checks=[
-            replace(check, name=f"{flight.name}: {check.name}")
-            for flight, answers in solved.items()
-            for check in [no_worse_than(*answers[:2])]
-        ],
+        *solved,
         facts={
-            "largest thrust of the slalom (N)": float(ours.values["thrust"].max()),
-            "largest tilt of the slalom (°)": float(np.abs(tilts).max()),
-            "clearance at the instants of the grid (m)": SLALOM.clearance(ours.values["state"]),
-            "clearance of the exact motion in between (m)": SLALOM.clearance(SLALOM.between(ours)),
+            "largest thrust of the slalom (N)": float(ours["u"].max()),
+            "largest tilt of the slalom (°)": float(np.degrees(np.abs(ours["theta"]).max())),
+            "clearance at the instants of the grid (m)": clearance(ours["x"], ours["z"]),
+            "clearance of the exact motion in between (m)": clearance(*between[:2]),
         },
-        figures={"flights": draw([(flight, a[0]) for flight, a in solved.items()], ipopt)},
-        files=films,
+        figures={"flights": draw(transfer, ours, ipopt)},
+        films={"motion": lambda path: animate(ours, path)},
     )
 
 

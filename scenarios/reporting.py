@@ -61,6 +61,7 @@ class Check:
 def parser(name: str, summary: str, *, budget: bool = False) -> argparse.ArgumentParser:
     """Return the options that every scenario takes, and ``--max-iter`` where it has a budget."""
     made = argparse.ArgumentParser(prog=name, description=summary)
+    made.set_defaults(name=name)
     made.add_argument("--output", type=Path, default=Path("output") / name, metavar="DIR")
     made.add_argument("--json", action="store_true", help="print JSON only")
     made.add_argument("--short", action="store_true", help="a small problem and a small budget")
@@ -116,7 +117,6 @@ def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column] = COLUMNS
 
 def finish(
     arguments: argparse.Namespace,
-    name: str,
     size: tuple[int, int],
     rows: Sequence[Mapping[str, Any]],
     reports: Mapping[str, Verdict],
@@ -124,22 +124,22 @@ def finish(
     checks: Sequence[Check] = (),
     facts: Mapping[str, Any] | None = None,
     figures: Mapping[str, Figure] | None = None,
-    files: Sequence[Path] = (),
+    films: Mapping[str, Callable[[Path], Path]] | None = None,
     columns: Sequence[Column] = COLUMNS,
     tables: Mapping[str, str] | None = None,
 ) -> int:
     """Write figures and ``report.json``, print the outcome and return the exit code.
 
     Args:
-        arguments: of the command line.
-        name: of the scenario.
+        arguments: of the command line, as :func:`parser` reads them.
         size: numbers of unknowns and of constraints.
         rows: of the table.
         reports: verdicts by method; the scenario fails when one of them is not accepted.
         checks: the scenario's own; it fails when one is not passed.
         facts: further numbers to print; lists and dictionaries go to the file only.
         figures: by name of the file, without suffix.
-        files: further files that were written, such as animations.
+        films: by name of the file, without suffix, what writes an animation to a path; not called
+            in the short form.
         columns: of the table.
         tables: further tables by title, as :func:`table` makes them; shown before the main one.
     """
@@ -149,12 +149,13 @@ def finish(
         str(save(figure, arguments.output / f"{title}.png"))
         for title, figure in (figures or {}).items()
     ]
-    written += [str(path) for path in files]
+    for title, write in ({} if arguments.short else films or {}).items():
+        written.append(str(write(arguments.output / f"{title}.gif")))
     data = {
-        "scenario": name,
+        "scenario": arguments.name,
         "short": arguments.short,
         "accepted": not failed and not broken,
-        "problem": {"name": name, "n": size[0], "m": size[1]},
+        "problem": {"name": arguments.name, "n": size[0], "m": size[1]},
         "tolerance": TOL,
         "blas_threads": os.environ.get("OPENBLAS_NUM_THREADS", "default"),
         "methods": list(rows),

@@ -1,8 +1,8 @@
-"""Solving a program by the hybrid solver, by IPOPT and by peers, all judged in one way.
+"""Solving an optimal control problem by the hybrid solver, by IPOPT and by peers, judged alike.
 
-Every solver starts from the program's own start with zero multipliers. What it says of its own
-success is shown but decides nothing: KKT residuals are recomputed from the program's functions,
-and :func:`casadi_hybrid.verify.verify` gives the verdict.
+Every solver gets the same program and starts from the same point with zero multipliers. What it
+says of its own success is shown but decides nothing: KKT residuals are recomputed from the
+program's functions, and :func:`casadi_hybrid.verify.verify` gives the verdict.
 
 All seconds are wall clock of one solve in this process, interpreted functions, without building
 the functions or the solver.
@@ -13,17 +13,15 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import casadi as ca
 import numpy as np
-from program import Program
 from reporting import TOL, Check, finish, progress, word
-from stages import StagedSolver
 
 from casadi_hybrid import nlpsol
+from casadi_hybrid.control import OptimalControl, Program, Solution
 from casadi_hybrid.verify import Report, verify
 
 
@@ -75,38 +73,54 @@ UNO = Peer("Uno", "uno", {**_QUIET, "uno.logger": "SILENT"})
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What a solver returned for a program, and what it is worth.
+class Named:
+    """A solution with the name of its solver; ``named["q"]`` is a trajectory in physical units."""
+
+    label: str
+    solution: Solution
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """Return a trajectory by name; see :class:`casadi_hybrid.control.Solution`."""
+        return self.solution[name]
+
+    @property
+    def times(self) -> np.ndarray:
+        """The grid points."""
+        return self.solution.times
+
+    @property
+    def unpacked(self) -> dict[str, np.ndarray]:
+        """All blocks of unknowns by name, also those between the grid points."""
+        return self.solution.program.unpack(self.solution.x)
+
+
+@dataclass(frozen=True)
+class Answer(Named):
+    """What a solver returned for a problem, and what it is worth.
 
     Attributes:
         label: the solver.
-        x, lam_x, lam_g: the point and its multipliers, in the program's scaled unknowns.
-        f: objective.
+        solution: the point by name and in physical units.
         stopped: the solver's own word for why it stopped.
-        iterations, seconds: cost.
+        seconds: cost.
         build: seconds that building the solver and its derivatives took.
         report: the verdict of the verifier.
-        history: the iterations' residuals, of the hybrid solver only.
     """
 
-    program: Program = field(repr=False)
-    label: str
-    x: np.ndarray
-    lam_x: np.ndarray
-    lam_g: np.ndarray
-    f: float
     stopped: str
-    iterations: int
     seconds: float
     build: float
     report: Report = field(repr=False)
-    history: Mapping[str, Sequence[float]] = field(default_factory=dict, repr=False)
     detail: str = ""
 
-    @cached_property
-    def values(self) -> dict[str, np.ndarray]:
-        """The variables by name, in physical units."""
-        return self.program.unpack(self.x)
+    @property
+    def f(self) -> float:
+        """The objective."""
+        return self.report.f
+
+    def apart(self, other: Answer) -> float:
+        """Return the largest distance of two points, in the program's scaled unknowns."""
+        return float(np.abs(self.solution.x - other.solution.x).max())
 
     def row(self) -> dict[str, Any]:
         """Return the table row as plain values."""
@@ -118,7 +132,7 @@ class Answer:
             "feasibility": report.feasibility.value,
             "stationarity": report.stationarity.value,
             "complementarity": report.complementarity.value,
-            "iterations": self.iterations,
+            "iterations": int(self.solution.stats.get("iter_count", -1)),
             "seconds": self.seconds,
             "accepted": report.accepted,
             "verdict": word(report),
@@ -126,81 +140,117 @@ class Answer:
         }
 
 
-def make_solver(program: Program, peer: Peer | None = None, **options: Any) -> Any:
+def make_solver(program: Program, peer: Peer | None = None) -> Any:
     """Return the hybrid solver (no peer) or CasADi's own for the peer, ready to be called."""
     nlp = dict(program.nlp)
-    if peer is not None and peer.plugin == "fatrop":
-        return StagedSolver(program, {**peer.options, **options})
-    if peer is not None:
-        return ca.nlpsol("peer", peer.plugin, nlp, {**peer.options, **options})
-    names = {
-        "constraint_names": program.constraint_names,
-        "variable_names": program.variable_names,
+    if peer is None:
+        names = {
+            "constraint_names": program.constraint_names,
+            "variable_names": program.variable_names,
+        }
+        return nlpsol("hybrid", "hybrid", nlp, names)
+    stages = structure(program) if peer.plugin == "fatrop" else {}
+    return ca.nlpsol("peer", peer.plugin, nlp, {**peer.options, **stages})
+
+
+def structure(program: Program) -> dict[str, Any]:
+    """Return FATROP's options for a program of multiple shooting, which has its order by stages."""
+    stages, gaps = program.stages, program.constraints["dynamics"].shape
+    if (stages["x"] < 0).any():
+        raise ValueError("an unknown belongs to no stage; make it a state that keeps its value")
+    N = gaps[1]
+    unknowns, rows = (np.bincount(stages[key], minlength=N + 1) for key in ("x", "g"))
+    return {
+        "structure_detection": "manual",
+        "N": N,
+        "nx": [gaps[0]] * (N + 1),
+        "nu": (unknowns - gaps[0]).tolist(),
+        "ng": (rows - gaps[0] * (np.arange(N + 1) < N)).tolist(),
     }
-    return nlpsol("hybrid", "hybrid", nlp, {**names, **options})
 
 
-def solve(program: Program, peer: Peer | None = None, **options: Any) -> Answer:
-    """Solve from the program's start, cold, and judge the answer.
+def stopped(stats: Mapping[str, Any]) -> str:
+    """Return a solver's word for why it stopped, also where FATROP has a number."""
+    status = stats["return_status"]
+    return status if isinstance(status, str) else str(stats["unified_return_status"])
 
-    Args:
-        program: the problem with its numbers.
-        peer: a solver of the wheel; none is the hybrid solver.
-        **options: further options of the solver.
+
+def solve(ocp: OptimalControl, peer: Peer | None = None, **numbers: Any) -> Answer:
+    """Solve cold by the hybrid solver (no peer) or a solver of the wheel, and judge the answer.
+
+    ``numbers`` are those of :meth:`casadi_hybrid.control.OptimalControl.numbers`.
     """
     label = "hybrid" if peer is None else peer.label
-    progress(f"{program.name}: {label} ...")
+    progress(f"{ocp.name}: {label} ...")
+    program = ocp.numbers(**numbers)
     started = time.perf_counter()
-    solver = make_solver(program, peer, **options)
+    solver = make_solver(program, peer)
     began = time.perf_counter()
     found = solver(**program.arguments)
     seconds = time.perf_counter() - began
     stats = solver.stats()
-    x, lam_x, lam_g = (found[key].full().ravel() for key in ("x", "lam_x", "lam_g"))
-    return Answer(
-        program,
-        label,
-        x,
-        lam_x,
-        lam_g,
-        float(found["f"]),
-        str(stats["return_status"]),
-        int(stats.get("iter_count", -1)),
-        seconds,
-        began - started,
-        judge(program, x, lam_x, lam_g),
-        stats["iterations"] if peer is None else {},
-        "" if peer is not None or stats["success"] else solver.explain(),
-    )
+    solution = ocp.solution(program, found, stats)
+    detail = "" if peer is not None or stats["success"] else solver.explain()
+    build = began - started
+    return Answer(label, solution, stopped(stats), seconds, build, judge(solution), detail)
 
 
-def solve_with_all(program: Program, peers: Sequence[Peer] = (SQP,)) -> list[Answer]:
-    """Return the answers of the hybrid solver, of IPOPT and of the peers, in this order."""
-    answers = [solve(program), solve(program, IPOPT)]
-    for peer in peers:
+def solve_with_all(
+    ocp: OptimalControl, *peers: Peer, short: bool = False, **numbers: Any
+) -> list[Answer]:
+    """Return the answers of the hybrid solver, of IPOPT and, unless short, of the peers."""
+    answers = [solve(ocp, **numbers), solve(ocp, IPOPT, **numbers)]
+    for peer in () if short else peers:
         try:
-            answers.append(solve(program, peer))
+            answers.append(solve(ocp, peer, **numbers))
         except RuntimeError as error:
             progress(f"{peer.label} raised: {str(error).splitlines()[-1]}")
     return answers
 
 
 def finish_answers(
-    arguments: argparse.Namespace, name: str, answers: Sequence[Answer], **rest: Any
+    arguments: argparse.Namespace,
+    *groups: Sequence[Answer],
+    others: Sequence[Answer] = (),
+    checks: Sequence[Check] = (),
+    facts: Mapping[str, Any] | None = None,
+    **rest: Any,
 ) -> int:
-    """Finish a scenario whose table has these answers to one program, the required one first."""
-    ours = answers[0]
-    size = (ours.program.n, ours.program.m)
-    rows = [answer.row() for answer in answers]
-    return finish(arguments, name, size, rows, {ours.label: ours.report}, **rest)
+    """Finish a scenario whose table has these answers, a group for each problem.
+
+    A group has ours, IPOPT's and those of the peers. The scenario fails when ours is not accepted
+    or worse than IPOPT's. ``others`` are shown and required of nobody.
+    """
+    alone, facts = len(groups) == 1, dict(facts or {})
+    if alone:
+        facts["distance to IPOPT's point"] = groups[0][0].apart(groups[0][1])
+
+    def name(answer: Answer) -> str:
+        return answer.label if alone else f"{answer.solution.ocp.name}: {answer.label}"
+
+    program = max((group[0].solution.program for group in groups), key=lambda program: program.n)
+    bars = [no_worse_than(*group[:2]) for group in groups]
+    if not alone:
+        named = zip(groups, bars, strict=True)
+        bars = [replace(b, name=f"{g[0].solution.ocp.name}: {b.name}") for g, b in named]
+    return finish(
+        arguments,
+        (program.n, program.m),
+        [a.row() | {"method": name(a)} for group in (*groups, others) for a in group],
+        {name(group[0]): group[0].report for group in groups},
+        checks=[*bars, *checks],
+        facts=facts,
+        **rest,
+    )
 
 
-def judge(program: Program, x: np.ndarray, lam_x: np.ndarray, lam_g: np.ndarray) -> Report:
+def judge(solution: Solution) -> Report:
     """Ask the verifier about a point with the solver's own multipliers."""
+    program = solution.program
     numbers = {key: value for key, value in program.arguments.items() if key != "x0"}
     return verify(
         dict(program.nlp),
-        {"x": x, "lam_x": lam_x, "lam_g": lam_g},
+        {"x": solution.x, "lam_x": solution.lam_x, "lam_g": solution.lam_g},
         **numbers,
         tol=TOL,
         constraint_names=program.constraint_names,

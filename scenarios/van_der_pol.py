@@ -13,74 +13,44 @@ The problem is the example of direct collocation that comes with CasADi (J. Ande
 "CasADi: a software framework for nonlinear optimization and optimal control", 2019).
 """
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Sequence
-from typing import Any
 
-import casadi as ca
 import numpy as np
-from drawing import LIMIT, Panel, compare
+from closed_loop import simulated
+from drawing import LIMIT, LINE, Panel, compare
 from matplotlib.figure import Figure
-from program import Program
 from reporting import Check, parser
-from solving import SLEQP, SQP, UNO, Answer, finish_answers, no_worse_than, solve_with_all
-from transcription import Transcription, exact_step
+from solving import SLEQP, SQP, UNO, Answer, finish_answers, solve_with_all
 
+from casadi_hybrid.control import Collocation, Model, OptimalControl
 from casadi_hybrid.plotting import PALETTE, figure, legend_below
 
 NAME = "van_der_pol"
 SUMMARY = "van der Pol oscillator brought to rest, bounded speed and input, by collocation"
 
-DURATION = 10.0
-START = np.array([0.0, 1.0])
-SLOWEST = -0.25
-INPUT = 1.0
+DURATION, SLOWEST, START = 10.0, -0.25, (0.0, 1.0)
 
 
-def dynamics(x: Any, u: Any) -> Any:
-    """Return the derivative of the state (v, y) under the input u."""
-    return ca.vertcat((1 - x[1] ** 2) * x[0] - x[1] + u[0], x[0])
-
-
-def oscillator(intervals: int) -> Program:
-    """Return the optimal control problem as a nonlinear program."""
-    lower = np.array([SLOWEST, -np.inf])
-    ocp = Transcription(NAME)
-    X = ocp.variable("state", 2, intervals + 1, lower=lower)
-    U = ocp.variable("input", 1, intervals, lower=-INPUT, upper=INPUT)
-    initial = ocp.parameter("initial", START)
-    ocp.constrain("initial state", X[:, 0] - initial)
-    ocp.collocate(
-        "dynamics",
-        dynamics,
-        X,
-        U,
-        DURATION / intervals,
-        cost=lambda x, u: ca.sumsqr(x) + ca.sumsqr(u),
-        lower=lower,
-    )
-    return ocp.build()
-
-
-def simulated(inputs: np.ndarray) -> np.ndarray:
-    """Return the states at the ends of the intervals, by an integrator of variable order."""
-    step = exact_step(dynamics, 2, 1, DURATION / inputs.size, tolerance=1e-12)
-    states = [START]
-    for u in inputs:
-        states.append(step(states[-1], u).full().ravel())
-    return np.array(states).T
+def oscillator(intervals: int) -> OptimalControl:
+    """Return the optimal control problem."""
+    plant = Model(NAME)
+    v, y = plant.state("v", lower=SLOWEST), plant.state("y")
+    u = plant.control("u", lower=-1, upper=1)
+    plant.rates(v=(1 - y**2) * v - y + u, y=v)
+    ocp = OptimalControl(plant, duration=DURATION, intervals=intervals, method=Collocation(3))
+    ocp.initial(v=START[0], y=START[1])
+    ocp.guess(v=0, y=0)
+    ocp.minimize("cost", integral=v**2 + y**2 + u**2)
+    return ocp
 
 
 def draw_plane(ours: Answer) -> Figure:
     """Plot the way to rest beside the way that the oscillator goes by itself."""
     fig, axes = figure(1, 1, height=3.4, width=4.4)
     ax = axes[0, 0]
-    free = simulated(np.zeros(200))
-    ax.plot(free[1], free[0], color=PALETTE[6], linestyle="-.", label="no input")
-    v, y = ours.values["state"]
-    ax.plot(y, v, color=PALETTE[0], linewidth=2.2, label="hybrid")
+    free = simulated(ours.solution.ocp.model, START, np.zeros(200), 0.05)
+    ax.plot(*free[::-1], "-.", color=PALETTE[6], label="no input")
+    ax.plot(ours["y"], ours["v"], **LINE | {"linewidth": 2.2}, label="hybrid")
     ax.axhline(SLOWEST, label="limit", **LIMIT)
     ax.plot(*START[::-1], "s", color="#000000", markersize=6, label="start")
     ax.set(xlabel="position $y$", ylabel="speed $v$", aspect="equal")
@@ -88,38 +58,22 @@ def draw_plane(ours: Answer) -> Figure:
     return fig
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: list[str] | None = None) -> int:
     """Run the scenario; 0 when the answer is a KKT point no worse than IPOPT's, else 1."""
     arguments = parser(NAME, SUMMARY).parse_args(argv)
-    intervals = 24 if arguments.short else 60
-    program = oscillator(intervals)
-    answers = solve_with_all(program, () if arguments.short else (SQP, SLEQP, UNO))
+    ocp = oscillator(24 if arguments.short else 60)
+    answers = solve_with_all(ocp, SQP, SLEQP, UNO, short=arguments.short)
     ours, ipopt = answers[:2]
-    states, inputs = ours.values["state"], ours.values["input"]
-    points = ours.values["dynamics points"]
-    error = float(np.abs(simulated(inputs.ravel()) - states).max())
-    panels = (
-        Panel("speed $v$", "state", 0, (SLOWEST,)),
-        Panel("position $y$", "state", 1),
-        Panel("input $u$", "input", 0, (-INPUT, INPUT)),
-    )
-    time = np.linspace(0.0, DURATION, intervals + 1)
+    exact = simulated(ocp.model, START, ours["u"], ours.times[1], tolerance=1e-12)
+    error = float(np.abs(exact - ours.solution.states).max())
+    panels = (Panel("v", "speed $v$"), Panel("y", "position $y$"), Panel("u", "input $u$"))
+    figures = {"trajectory": compare(ours, ipopt, panels, label="time"), "plane": draw_plane(ours)}
     return finish_answers(
         arguments,
-        NAME,
         answers,
-        checks=[
-            no_worse_than(ours, ipopt),
-            Check("distance of the states from an accurate integration", error, 1e-3),
-        ],
-        facts={
-            "smallest speed": float(min(states[0].min(), points[0].min())),
-            "distance to IPOPT's point": float(np.abs(ours.x - ipopt.x).max()),
-        },
-        figures={
-            "trajectory": compare(time, panels, ours, ipopt, label="time"),
-            "plane": draw_plane(ours),
-        },
+        checks=[Check("distance of the states from an accurate integration", error, 1e-3)],
+        facts={"smallest speed": min(ours["v"].min(), ours.unpacked["v inside"].min())},
+        figures=figures,
     )
 
 

@@ -229,3 +229,29 @@ def test_sets_that_exchanged_at_once_would_cycle() -> None:
         solver(p=[2, 1, -3], lbx=0, warm_start=solver.result)
         assert solver.result.success
         assert solver.result.iterations <= 1
+
+
+def jumped(radius: float) -> NlpSolver:
+    """From the solution on the unit circle, with its multipliers, to that on another circle."""
+    x, p = ca.SX.sym("x", 2), ca.SX.sym("p")
+    waves = ca.cos(4 * x[0]) + 0.1 * (x[1] - 1) ** 2
+    solver = nlpsol("solver", "hybrid", {"x": x, "p": p, "f": waves, "g": ca.sumsqr(x) - p**2})
+    first = solver(x0=[0.3, 0.4], p=1, lbg=0, ubg=0)
+    solver(x0=first["x"], lam_x0=first["lam_x"], lam_g0=first["lam_g"], p=radius, lbg=0, ubg=0)
+    return solver
+
+
+@pytest.mark.parametrize("engine", ["auto", "python"])
+def test_a_first_step_that_stays_outside_is_not_followed(
+    engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would lead to f = −0.355 on the circle of radius √3; the least is −0.971."""
+    monkeypatch.setenv("CASADI_HYBRID_ENGINE", engine)
+    near, far = jumped(np.sqrt(1.5)), jumped(np.sqrt(3.0))
+    assert near.result.success
+    assert near.result.x[1] < 0.0  # where the last one was
+    assert max(near.stats()["iterations"]["mu"]) < 1e-5
+    assert far.result.success
+    assert far.result.f == pytest.approx(-0.97053, abs=1e-5)
+    assert max(far.stats()["iterations"]["mu"]) > 1e-2  # the barrier, from far away
+    assert (near.result.iterations, far.result.iterations) == (4, 7)

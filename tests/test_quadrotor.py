@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
+NAMES = ("x", "z", "theta", "vx", "vz", "omega")
 FOLDER = Path(__file__).resolve().parent.parent / "scenarios"
 
 
@@ -21,43 +22,48 @@ def load(monkeypatch):
 
 
 def test_one_interval_is_newtons_law(load):
-    quadrotor = load("quadrotor")
-    flight, u = quadrotor.SLALOM, np.array([3.1, 3.4])
-    vehicle = flight.vehicle
+    quadrotor, u = load("quadrotor"), np.array([3.1, 3.4])
     state = np.array([0.3, 0.1, 0.4, 1.0, -0.5, 0.2])
 
     def exact(_, s):
-        lift = u.sum() / vehicle.mass
-        turn = vehicle.arm * (u[1] - u[0]) / vehicle.inertia
-        force = [-lift * np.sin(s[2]), lift * np.cos(s[2]) - vehicle.gravity]
-        return [*s[3:], *force, turn]
+        lift = u.sum() / quadrotor.MASS
+        turn = quadrotor.ARM * (u[1] - u[0]) / quadrotor.INERTIA
+        return [*s[3:], -lift * np.sin(s[2]), lift * np.cos(s[2]) - 9.81, turn]
 
-    program = flight.program(60).with_start(state=state, thrust=u)
-    after = solve_ivp(exact, (0, flight.duration / 60), state, rtol=1e-11, atol=1e-12).y[:, -1]
-    rows = _rows(program)["dynamics"][:, 0] * quadrotor.STATE_UNIT
-    np.testing.assert_allclose(state - rows, after, atol=2e-6)  # one step of order four
+    ocp = quadrotor.flight("slalom", 60, 2.6)
+    program = ocp.numbers(guess=dict(zip(NAMES, state, strict=True)) | {"u": u})
+    after = solve_ivp(exact, (0, 2.6 / 60), state, rtol=1e-11, atol=1e-12).y[:, -1]
+    defects = program.constraints["dynamics"].read(_functions(program)["g"])
+    np.testing.assert_allclose(state - defects[:, 0], after, atol=2e-6)  # one step of order four
+
+
+def test_wind_drags_at_the_vehicle(load):
+    quadrotor = load("quadrotor")
+    model = quadrotor.vehicle(wind=-1.5, drag=0.2)
+    rate = model.moves.rate([0, 0, 0, 1, 2, 0], [], [quadrotor.HOVER] * 2, [], 0).full().ravel()
+    np.testing.assert_allclose(rate[3:5] * quadrotor.MASS, [-0.2 * 2.5, -0.2 * 2], atol=1e-12)
 
 
 def test_hovering_is_an_equilibrium_and_costs_nothing(load):
-    flight = load("quadrotor").TRANSFER
-    program = flight.program(10).with_start(
-        state=[1.0, 0.5, 0, 0, 0, 0], thrust=flight.vehicle.hover
-    )
-    assert np.abs(_rows(program)["dynamics"]).max() < 1e-12
-    assert float(_functions(program)["f"]) == 0.0
+    quadrotor = load("quadrotor")
+    rest = {"x": 1.0, "z": 0.5, "theta": 0, "vx": 0, "vz": 0, "omega": 0}
+    program = quadrotor.flight("transfer", 10, 2.0).numbers(guess=rest)
+    found = _functions(program)
+    assert np.abs(program.constraints["dynamics"].read(found["g"])).max() < 1e-12
+    assert float(found["f"]) == 0.0
 
 
 def test_rows_of_an_obstacle_are_at_their_bound_where_the_rotors_touch_it(load):
-    flight = load("quadrotor").SLALOM
-    x, z, radius = flight.obstacles[1]
-    reach = radius + flight.vehicle.arm
-    touching = np.array([x + 0.6 * reach, z + 0.8 * reach, 0, 0, 0, 0])
-    program = flight.program(10).with_start(state=touching)
+    quadrotor = load("quadrotor")
+    x, z, radius = quadrotor.DISCS[1]
+    reach = radius + quadrotor.ARM
+    touching = {"x": x + 0.6 * reach, "z": z + 0.8 * reach}
+    program = quadrotor.flight("slalom", 10, 2.6, quadrotor.DISCS).numbers(guess=touching)
     block = program.constraints["obstacle 1"]
     values = np.asarray(_functions(program)["g"]).ravel()[block.where]
     np.testing.assert_allclose(values, program.lbg[block.where], rtol=1e-12)
-    assert flight.clearance(touching[:, None]) == pytest.approx(0.0, abs=1e-12)
-    assert flight.clearance(np.array([[x], [z]])) == pytest.approx(-reach)
+    assert quadrotor.clearance(**touching) == pytest.approx(0.0, abs=1e-12)
+    assert quadrotor.clearance(x, z) == pytest.approx(-reach)
 
 
 def test_velocity_of_the_lap_is_the_slope_of_its_position(load):
@@ -71,11 +77,3 @@ def _functions(program):
     nlp = program.nlp
     function = ca.Function("fg", [nlp["x"], nlp["p"]], [nlp["f"], nlp["g"]], ["x", "p"], ["f", "g"])
     return function(x=program.x0, p=program.p)
-
-
-def _rows(program):
-    values = np.asarray(_functions(program)["g"]).ravel()
-    return {
-        name: values[block.where].reshape(block.shape, order="F")
-        for name, block in program.constraints.items()
-    }

@@ -20,59 +20,60 @@ def load(monkeypatch):
     return importlib.import_module
 
 
-def rows(value):
-    return np.asarray(ca.DM(value)).ravel()
+def rates(model, x, u, p=()):
+    """The model's dx/dt in numbers."""
+    return np.asarray(ca.DM(model.moves.rate(x, [], u, p, 0.0))).ravel()
 
 
 def test_reactor_rests_at_its_steady_states_and_the_set_point_is_unstable(load):
-    plant = load("reactor").Reactor()
+    module = load("reactor")
+    plant = module.change(1).model
     x = ca.SX.sym("x", 3)
-    slope = ca.Function("slope", [x], [ca.jacobian(plant.dynamics(x, [0.0]), x)])
+    slope = ca.Function("slope", [x], [ca.jacobian(plant.moves.rate(x, [], 0, [], 0), x)])
     growth = {}
     for temperature in (320.0, 350.0):
-        state = plant.steady(temperature)
-        np.testing.assert_allclose(rows(plant.dynamics(state, [0.0])), 0.0, atol=1e-10)
+        state = list(module.steady(temperature).values())
+        np.testing.assert_allclose(rates(plant, state, 0.0), 0.0, atol=1e-10)
         # Without the row of the jacket, which keeps its temperature.
         growth[temperature] = np.linalg.eigvals(slope(state).full()[:2, :2]).real.max()
     assert growth[320.0] < 0 < growth[350.0]
 
 
 def test_bicycle_along_the_road_is_the_bicycle_in_time(load):
-    car = load("lane_change").Car()
+    lane = load("lane_change")
+    car = lane.lane_change(1).model
     inputs = np.array([0.1, -1.5])
 
     def in_time(_, z):
         _, _, heading, steering, speed = z
-        turn = speed * np.tan(steering) / car.wheelbase
+        turn = speed * np.tan(steering) / lane.WHEELBASE
         return [speed * np.cos(heading), speed * np.sin(heading), turn, *inputs]
-
-    def along(_, z):
-        return rows(car.along_the_road(z, inputs))
 
     begin = [0.3, -0.05, 0.02, 18.0]
     moved = solve_ivp(in_time, (0, 1.2), [0.0, *begin], rtol=1e-10, atol=1e-12).y[:, -1]
-    found = solve_ivp(along, (0, moved[0]), [*begin, 0.0], rtol=1e-10, atol=1e-12).y[:, -1]
-    np.testing.assert_allclose(found[:4], moved[1:], rtol=1e-8)
+    found = solve_ivp(
+        lambda _, z: rates(car, z, inputs), (0, moved[0]), begin, rtol=1e-10, atol=1e-12
+    ).y[:, -1]
+    np.testing.assert_allclose(found, moved[1:], rtol=1e-8)
 
 
 def test_outline_of_the_car_is_its_rectangle(load):
-    car = load("lane_change").Car()
-    corners = car.outline(3.0, 1.0, 0.4)
+    lane = load("lane_change")
+    corners = load("roads").outline(3.0, 1.0, 0.4, *lane.CAR).T
     sides = np.linalg.norm(np.roll(corners, -1, axis=0) - corners, axis=1)
-    np.testing.assert_allclose(sides, [car.length, car.width] * 2)
+    np.testing.assert_allclose(sides, [lane.LENGTH, lane.WIDTH] * 2)
     ahead = corners[1] - corners[0]
     np.testing.assert_allclose(np.arctan2(ahead[1], ahead[0]), 0.4)
     rear = (corners[0] + corners[3]) / 2
-    np.testing.assert_allclose(rear + car.overhang * ahead / car.length, [3.0, 1.0])
+    np.testing.assert_allclose(rear + lane.OVERHANG * ahead / lane.LENGTH, [3.0, 1.0])
 
 
 def test_gap_to_the_standing_car_is_negative_for_a_collision(load):
     lane = load("lane_change")
-    car, road = lane.Car(), lane.Road()
-    states = np.zeros((4, 41))
-    assert lane.gap(car, road, states) == pytest.approx(-0.5 * car.width - road.left)
-    states[0] = road.left + 0.5 * car.width + 0.3
-    assert lane.gap(car, road, states) == pytest.approx(0.3)
+    s, zero = np.linspace(0.0, lane.ROAD, 41), np.zeros(41)
+    assert lane.gap(s, zero, zero) == pytest.approx(-0.5 * lane.WIDTH - lane.LEFT)
+    beside = zero + lane.LEFT + 0.5 * lane.WIDTH + 0.3
+    assert lane.gap(s, beside, zero) == pytest.approx(0.3)
 
 
 def test_distance_of_rectangles(load):
@@ -91,14 +92,13 @@ def test_distance_of_rectangles(load):
 
 def test_distance_finds_every_overlap_that_points_find(load):
     parking = load("parking")
-    car, street = parking.Car(), parking.Street()
     rng = np.random.default_rng(3)
     grid = np.array([[a, b] for a in np.linspace(0, 1, 23) for b in np.linspace(0, 1, 13)]).T
     hits = 0
     for pose in rng.uniform([-3.0, 0.5, -1.5], [11.0, 4.5, 1.5], (300, 3)):
-        ours = np.asarray(ca.DM(car.corners(pose)))
+        ours = load("roads").outline(*pose, *parking.CAR)
         inside = ours[:, :1] + (ours[:, [1, 3]] - ours[:, :1]) @ grid
-        for theirs in street.parked.values():
+        for theirs in parking.PARKED:
             low, high = theirs.min(axis=1)[:, None], theirs.max(axis=1)[:, None]
             hit = bool(np.any(np.all((inside > low) & (inside < high), axis=0)))
             hits += hit
@@ -108,9 +108,9 @@ def test_distance_finds_every_overlap_that_points_find(load):
 
 def test_car_on_the_track_is_the_car_in_the_plane(load):
     module = load("minimum_time")
-    track, car = module.Track(), module.Car()
+    car = module.lap(1).model
     intervals = 200
-    bends, ds = track.curvature(intervals), track.length / intervals
+    bends, ds = module.curvature(intervals), module.LENGTH / intervals
     assert bends.sum() * ds == pytest.approx(np.pi / 2)
 
     def steer(s):
@@ -122,7 +122,7 @@ def test_car_on_the_track_is_the_car_in_the_plane(load):
         u = steer((k + 0.5) * ds)
 
         def along(_, z, u=u, bend=bend):
-            return rows(car.along_the_track(z, [*u, bend]))
+            return rates(car, z, u, [bend])
 
         after = solve_ivp(along, (0, ds), state, rtol=1e-9, atol=1e-11).y[:, -1]
 
@@ -134,7 +134,7 @@ def test_car_on_the_track_is_the_car_in_the_plane(load):
         states.append(state)
     offset = np.zeros(intervals + 1)
     offset[110] = state[0]
-    np.testing.assert_allclose(track.points(offset)[:, 110], plane[:2], atol=1e-6)
+    np.testing.assert_allclose(module.places(offset)[:, 110], plane[:2], atol=1e-6)
     assert state[2] == pytest.approx(plane[3])
     heading = bends[:110].sum() * ds + state[1]
     assert heading == pytest.approx(plane[2])
@@ -142,6 +142,17 @@ def test_car_on_the_track_is_the_car_in_the_plane(load):
 
 
 def test_van_der_pol_keeps_moving_by_itself(load):
-    module = load("van_der_pol")
-    free = module.simulated(np.zeros(40))
+    module, simulated = load("van_der_pol"), load("closed_loop").simulated
+    free = simulated(module.oscillator(1).model, module.START, np.zeros(40), 0.25)
     assert np.abs(free[:, -1]).max() > 1.0
+
+
+def test_simulated_plant_is_that_of_an_integrator_and_of_its_parameters(load):
+    """The closed loops' plants, against SciPy; also with parameters that are not the declared."""
+    closed, plant = load("closed_loop"), load("tank_estimation").tanks()
+    h, w, p = np.array([0.3, 0.25, 0.2]), np.zeros(3), np.array([1e-4, 2.5])
+    exact = solve_ivp(lambda _, h: rates(plant, h, w, p), (0, 5.0), h, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(closed.exact_step(plant, 5.0)(h, w, p), exact.y[:, -1], atol=1e-8)
+    still = closed.simulated(plant, h, np.zeros((3, 4)), 5.0)
+    assert still.shape == (3, 5)
+    np.testing.assert_allclose(still[:, 1], closed.exact_step(plant, 5.0)(h, w, [0, 0]))

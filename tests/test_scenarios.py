@@ -9,7 +9,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import casadi as ca
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
@@ -169,12 +168,12 @@ def test_check_does_not_pass_on_nan(load):
 
 def test_metric_rule_adds_the_same_curvature_in_every_row_direction(load):
     rule = load("common").row_space_rule(alpha=7.0, eta_x=0.1, eta_d=2.0, theta=0.3)
-    case = load("pendulum").SwingUp(6)
-    functions = case.problem().functions
-    p = [1.0, 0.5, 9.81, 0.2]
+    ocp = load("pendulum").swing_up(6)
+    functions = load("common").equations(ocp).functions
+    numbers = ocp.numbers({"theta": 0.2})
     from casadi_hybrid.problem.oracle import Oracle
 
-    at = Oracle(functions, np.array(p)).first(case.start(p))
+    at = Oracle(functions, numbers.p).first(numbers.x0)
     made = rule.decide(at, 0)
     projector = np.linalg.pinv(at.B) @ at.B
     np.testing.assert_allclose(at.B.T @ made.M @ at.B, 7.0 * projector, atol=1e-10)
@@ -186,33 +185,35 @@ def test_metric_rule_adds_the_same_curvature_in_every_row_direction(load):
 
 
 def test_defects_are_the_equation_of_motion(load):
-    pendulum = load("pendulum")
-    case = pendulum.SwingUp(intervals=40, duration=1.0)
-    problem = case.problem()
-    p = [1.2, 0.4, 9.5, 0.3]
+    ocp = load("pendulum").swing_up(40, 1.0)
+    problem = load("common").equations(ocp)
+    weight = {"mass": 1.2, "length": 0.4, "gravity": 9.5}
     torque = 2.0 * np.sin(np.arange(40))
-    states = [np.array([p[3], 0.0])]
+    states = [np.array([0.3, 0.0])]
     for u in torque:
 
         def exact(_, s, u=u):
-            inertia = p[0] * p[1] ** 2
-            pull = p[0] * p[2] * p[1] * np.sin(s[0])
-            return [s[1], (u - pull - pendulum.DAMPING * s[1]) / inertia]
+            pull = 1.2 * 9.5 * 0.4 * np.sin(s[0])
+            return [s[1], (u - pull - 0.1 * s[1]) / (1.2 * 0.4**2)]
 
-        done = solve_ivp(exact, (0, case.step), states[-1], rtol=1e-11, atol=1e-12)
+        done = solve_ivp(exact, (0, 0.025), states[-1], rtol=1e-11, atol=1e-12)
         states.append(done.y[:, -1])
-    angle_unit, rate_unit, torque_unit = case.units
-    scaled = np.array(states) / [angle_unit, rate_unit]
-    x = np.column_stack((scaled, np.append(torque / torque_unit, 0.0))).ravel()[:-1]
-    h = problem.functions.residual(x, p).full().ravel()
+    guess = dict(zip(("theta", "omega"), np.array(states).T, strict=True)) | {"u": torque}
+    numbers = ocp.numbers({"theta": 0.3}, guess=guess, **weight)
+    h = problem.functions.residual(numbers.x0, numbers.p).full().ravel()
     names = problem.constraint_names
     dynamics = np.array([name.startswith("dynamics") for name in names])
+    assert dynamics.sum() == 80
     assert np.abs(h[dynamics]).max() < 1e-6  # the error of one Runge–Kutta step
-    np.testing.assert_allclose(h[:2], 0.0, atol=1e-14)
-    np.testing.assert_allclose(h[-2:], scaled[-1] - [1.0, 0.0], atol=1e-14)
-    angle, rate, applied = case.trajectory(x)
-    np.testing.assert_allclose(np.column_stack((angle, rate)), states)
-    np.testing.assert_allclose(applied, torque)
+    assert [name.split("[")[0] for name in names if not name.startswith("dynamics")] == [
+        f"{place} {state}" for place in ("initial", "final") for state in ("theta", "omega")
+    ]
+    np.testing.assert_allclose(h[~dynamics][:2], 0.0, atol=1e-14)
+    ends = (states[-1] - [np.pi, 0.0]) / [np.pi, 2 * np.pi]
+    np.testing.assert_allclose(h[~dynamics][2:], ends, atol=1e-14)
+    found = load("common").named(ocp, "ours", numbers.x0)
+    np.testing.assert_allclose(found["u"], torque)
+    np.testing.assert_allclose(found["theta"], np.array(states)[:, 0])
 
 
 def test_splits_share_one_trajectory_and_the_paper_rule_says_why_it_stops(outcome):
@@ -236,13 +237,14 @@ def test_splits_share_one_trajectory_and_the_paper_rule_says_why_it_stops(outcom
 
 
 def test_new_parameters_need_no_new_problem(load):
-    case = load("pendulum").SwingUp(intervals=15)
-    problem = case.problem()
+    ocp = load("pendulum").swing_up(15)
+    problem = load("common").equations(ocp)
     built = problem.functions
     efforts = []
-    for p in ([1.0, 0.5, 9.81, 0.0], [1.1, 0.5, 9.81, 0.0], [1.0, 0.5, 9.81, 0.3]):
-        result = Solver(problem, "auto", tol=1e-6).solve(case.start(p), p)
-        report = verify(problem, result, p=p)
+    for angle, mass in ((0.0, 1.0), (0.0, 1.1), (0.3, 1.0)):
+        numbers = ocp.numbers({"theta": angle}, mass=mass)
+        result = Solver(problem, "auto", tol=1e-6).solve(numbers.x0, numbers.p)
+        report = verify(problem, result, p=numbers.p)
         assert report.accepted, report
         assert report.restart.relation.name == "SAME_POINT"
         efforts.append(result.f)
@@ -250,9 +252,20 @@ def test_new_parameters_need_no_new_problem(load):
     assert efforts[1] > efforts[0] > efforts[2]  # heavier costs more, a head start less
 
 
-def test_motion_takes_symbols_and_numbers(load):
-    s, u, p = ca.SX.sym("s", 2), ca.SX.sym("u"), ca.SX.sym("p", 4)
-    motion = load("pendulum").motion
-    numbers = (ca.DM([0.3, -1.0]), 2.0, [1.0, 0.5, 9.81, 0.0])
-    symbolic = ca.Function("motion", [s, u, p], [motion(s, u, p)])(*numbers)
-    np.testing.assert_allclose(motion(*numbers).full(), symbolic.full(), rtol=1e-15)
+def test_rows_of_equations_are_in_the_units_asked_for(load):
+    module, common = load("hydraulic_servo"), load("common")
+    ocp = module.servo(3)
+    x = ocp.numbers().x0 + 0.1
+    rows = {}
+    for unit in (1.0, 1e6):
+        problem = common.equations(ocp, {"s": 1.0, "v": 1.0, "p": unit})
+        h = problem.functions.residual(x, ocp.program.p).full().ravel()
+        rows[unit] = dict(zip(problem.constraint_names, h, strict=True))
+    assert rows[1.0].keys() == rows[1e6].keys()
+    scaled = {name for name in rows[1.0] if rows[1.0][name] != rows[1e6][name]}
+    pressure = {name for name in rows[1.0] if name.split("[")[0] in ("initial p", "final p")}
+    pressure |= {f"dynamics[{3 * k + 2}]" for k in range(3)}
+    assert scaled == pressure
+    for name in pressure:
+        assert rows[1.0][name] == pytest.approx(1e6 * rows[1e6][name])
+    assert rows[1.0]["initial s"] == pytest.approx(0.1 * 0.2)  # metres

@@ -1,4 +1,4 @@
-"""The order by stages that FATROP needs gives the same answers as the program itself."""
+"""FATROP takes the programs of the control room in their order by stages, and finds the answers."""
 
 from __future__ import annotations
 
@@ -9,72 +9,53 @@ import casadi as ca
 import numpy as np
 import pytest
 
+from casadi_hybrid.control import Free, Model, OptimalControl
+
 FOLDER = Path(__file__).resolve().parent.parent / "scenarios"
-IPOPT = {"print_time": False, "ipopt.print_level": 0, "ipopt.sb": "yes"}
-FATROP = {"print_time": False, "fatrop": {"print_level": 0}}
 
 
 @pytest.fixture
-def modules(monkeypatch):
-    """The scenarios' own modules, imported as its scripts do."""
+def solving(monkeypatch):
+    """The scenarios' own module, imported as its scripts do."""
     monkeypatch.syspath_prepend(str(FOLDER))
-    return importlib.import_module("stages"), importlib.import_module("transcription")
+    return importlib.import_module("solving")
 
 
-def motion(x, u):
-    """A pendulum with a motor."""
-    return ca.vertcat(x[1], u[0] - ca.sin(x[0]))
+def swing(*, scale=1.0, duration=2.4, unroll=True, soft=None):
+    """A swing of a pendulum with a motor to 1 rad, with a limited motor and a limited rate."""
+    plant = Model("swing")
+    angle, rate = plant.state("angle", scale=scale), plant.state("rate", scale=0.7 * scale)
+    u = plant.control("torque", lower=-1.0, upper=0.8)
+    plant.rates(angle=rate, rate=u - ca.sin(angle))
+    ocp = OptimalControl(plant, duration=duration, intervals=8, unroll=unroll)
+    ocp.initial(angle=0.1, rate=-0.1)
+    ocp.final(angle=1, rate=0)
+    ocp.path("swing", angle**2 + rate, upper=1.5, soft=soft)
+    ocp.minimize("effort", integral=u**2)
+    return ocp
 
 
-def problem(transcription, *, unit=1.0, row_unit=1.0, **extra):
-    """A swing of the pendulum to 1 rad with a limited motor and a limited rate."""
-    ocp = transcription.Transcription("swing")
-    X = ocp.variable("state", 2, 9, unit=unit)
-    U = ocp.variable("torque", 1, 8, lower=-1.0, upper=0.8)
-    start = ocp.parameter("start", [0.0, 0.0])
-    ocp.constrain("initial", X[:, 0] - start)
-    ocp.shoot("dynamics", transcription.runge_kutta(motion, 0.3), X, U, unit=row_unit)
-    ocp.constrain("swing", X[0, :] ** 2 + X[1, :], upper=1.5, lower=-np.inf)
-    ocp.constrain("final", X[:, 8] - np.array([1.0, 0.0]))
-    ocp.minimize(ca.sumsqr(U))
-    if "duration" in extra:
-        ocp.minimize(ca.sumsqr(ocp.variable("duration") - 1))
-    if "rate" in extra:
-        ocp.constrain("rate", U[0, 1:] - U[0, :-1], lower=-1.0, upper=1.0)
-    if "smooth" in extra:
-        ocp.minimize(ca.sumsqr(U[0, 1:] - U[0, :-1]))
-    return ocp.build()
-
-
-CASES = {
-    "shooting": {},
-    "units": {"unit": [3.0, 0.7], "row_unit": [2.0, -5.0]},
-}
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_point_and_multipliers_are_those_of_ipopt(modules, case):
-    stages, transcription = modules
-    program = problem(transcription, **CASES[case]).with_parameters(start=[0.1, -0.1])
-    staged = stages.StagedSolver(program, FATROP)
+@pytest.mark.parametrize("case", [{}, {"scale": 3.1}, {"unroll": False}, {"soft": 10.0}])
+def test_point_and_multipliers_are_those_of_ipopt(solving, case):
+    program = swing(**case).numbers()
+    staged = solving.make_solver(program, solving.FATROP)
     found = staged(**program.arguments)
-    reference = ca.nlpsol("ipopt", "ipopt", dict(program.nlp), IPOPT)(**program.arguments)
+    reference = solving.make_solver(program, solving.IPOPT)(**program.arguments)
     assert staged.stats()["success"]
-    assert staged.stats()["N"] == 8
+    assert solving.stopped(staged.stats()) == "SOLVER_RET_SUCCESS"
     for key in ("x", "f", "g", "lam_x", "lam_g"):
-        np.testing.assert_allclose(found[key].full(), reference[key].full(), 1e-6, 1e-6)
+        np.testing.assert_allclose(found[key].full(), reference[key].full(), atol=1e-4)
     assert np.abs(found["lam_x"].full()).max() > 1e-2  # the limit of the motor is active
 
 
-@pytest.mark.parametrize(
-    ("extra", "said"),
-    [
-        ("duration", "'duration' belongs to no stage"),
-        ("rate", r"row rate\[0,0\] couples stages 0 to 1"),
-        ("smooth", "meet in the objective"),
-    ],
-)
-def test_what_is_not_of_stages_is_refused_by_name(modules, extra, said):
-    stages, transcription = modules
-    with pytest.raises(ValueError, match=said):
-        stages.StagedSolver(problem(transcription, **{extra: True}), FATROP)
+def test_structure_counts_unknowns_and_rows_of_each_stage(solving):
+    options = solving.structure(swing(soft=10.0).program)
+    assert options["N"] == 8
+    assert options["nx"] == [2] * 9
+    assert options["nu"] == [2] * 8 + [1]  # motor and violation; at the end the violation alone
+    assert options["ng"] == [3] + [1] * 7 + [3]  # initial state and swing, …, final state
+
+
+def test_an_unknown_of_no_stage_is_refused(solving):
+    with pytest.raises(ValueError, match="belongs to no stage"):
+        solving.structure(swing(duration=Free(2.4)).program)

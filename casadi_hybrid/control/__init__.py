@@ -7,7 +7,7 @@ by a method (:class:`MultipleShooting`, :class:`SingleShooting`, :class:`Colloca
 :class:`Scenarios` side by side.
 """
 
-from casadi_hybrid.control.estimation import MHE
+from casadi_hybrid.control.estimation import EKF, MHE
 from casadi_hybrid.control.joint.phases import Phases
 from casadi_hybrid.control.joint.scenarios import Scenarios, branches
 from casadi_hybrid.control.loop import Plant, Run, Summary, Table, monte_carlo, simulate
@@ -25,6 +25,7 @@ from casadi_hybrid.control.steps import Free, Integrator, RungeKutta
 from casadi_hybrid.control.terms import Soft
 
 __all__ = [
+    "EKF",
     "MHE",
     "MPC",
     "Block",

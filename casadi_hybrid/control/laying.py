@@ -86,6 +86,7 @@ def lay_phase(
     ocp.method.begin(horizon)
     _algebraic(ocp, horizon)
     _controls(horizon)
+    _previous(ocp, horizon)
     integrals = ocp.method.connect(horizon)
     _equations(horizon)
     _initial(ocp, horizon)
@@ -101,7 +102,9 @@ def _guesses(ocp: Statement) -> dict[str, Array]:
     for kind in ("state", "algebraic", "control"):
         for name, signal in ocp.model.signals[kind].items():
             value = ocp.guesses.get(name, signal.guess)
-            guesses[name] = spread(value, signal.size, ocp.fractions, f"guess of {name!r}")
+            held = kind == "control" and not signal.linear
+            what = f"guess of {name!r}"
+            guesses[name] = spread(value, signal.size, ocp.fractions, what, held=held)
     return guesses
 
 
@@ -188,6 +191,21 @@ def _controls(horizon: Horizon) -> None:
     horizon.U = ca.vertcat(none(0, horizon.N), *starts)
     horizon.V = ca.vertcat(none(0, horizon.N), *ends)
     horizon.W = ca.vertcat(none(0, horizon.N + 1), *points)
+
+
+def _previous(ocp: Statement, horizon: Horizon) -> None:
+    """From the second grid point on a previous control is that of the interval before."""
+    at, places = 0, ocp.model.places("control")
+    for name, signal in {**ocp.model.signals["parameter"], **ocp.signals}.items():
+        if name in ocp.lagged:
+            rows = slice(at, at + signal.size)
+            before = horizon.U[places[ocp.lagged[name]], :]
+            horizon.P = ca.vertcat(
+                horizon.P[:at, :],
+                ca.horzcat(horizon.P[rows, 0], before),
+                horizon.P[at + signal.size :, :],
+            )
+        at += signal.size
 
 
 def _equations(horizon: Horizon) -> None:

@@ -122,7 +122,7 @@ def column(value: Any, size: int, what: str) -> Array:
         raise InputError(f"{what} has a NaN; give numbers, infinite ones for no limit")
     if values.size not in (1, size):
         raise InputError(f"{what} has {values.size} entries; give one, or {size}")
-    return np.broadcast_to(values, (size,)).astype(float)
+    return values.copy() if values.size == size else np.full(size, values[0])
 
 
 def matrix(value: Any, size: int, columns: int, what: str) -> Array:
@@ -148,10 +148,18 @@ def matrix(value: Any, size: int, columns: int, what: str) -> Array:
     )
 
 
-def spread(guess: Guess, size: int, fractions: Array, what: str) -> Array:
-    """Return a guess at each fraction of the horizon, one column for each."""
+def spread(guess: Guess, size: int, fractions: Array, what: str, *, held: bool = False) -> Array:
+    """Return a guess at each fraction of the horizon, one column for each.
+
+    Of a control that is ``held`` it may have a column an interval, as a solution has; the last one
+    stands at the end too.
+    """
     if callable(guess):
         guess = np.stack([column(guess(float(s)), size, what) for s in fractions], axis=1)
+    elif held and np.ndim(guess) and np.shape(guess)[-1] == fractions.size - 1:
+        values = np.atleast_2d(np.asarray(guess))
+        if values.shape[0] == size:
+            guess = np.hstack((values, values[:, -1:]))
     return matrix(guess, size, fractions.size, what)
 
 

@@ -104,7 +104,8 @@ def _guess(
         for name, signal in ocp.model.signals[kind].items():
             what = f"guess of {name!r}"
             if name in given:
-                rows = spread(given[name], signal.size, fractions, what)
+                held = kind == "control" and not signal.linear
+                rows = spread(given[name], signal.size, fractions, what, held=held)
             elif kind == "state" and name in initial:
                 begin = initial[name]
                 end = targets.get(name, begin)

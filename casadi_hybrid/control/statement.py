@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
+from dataclasses import replace
 from typing import Any, Self
 
 import casadi as ca
@@ -12,7 +13,7 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.methods import Method, MultipleShooting
 from casadi_hybrid.control.model import Model
-from casadi_hybrid.control.signals import Guess, Signal, by_name, known, numbers
+from casadi_hybrid.control.signals import Guess, Signal, by_name, known, numbers, spread
 from casadi_hybrid.control.steps import Free
 from casadi_hybrid.control.terms import Constraint, Cost, Soft
 
@@ -31,6 +32,7 @@ class Statement:
         freed: parameters of the model that the solver chooses.
         guesses: by name.
         softened: states whose limits are soft.
+        lagged: of what :meth:`previous` returned, by name, the control's name.
         closed: whether the program exists, so that nothing may be added.
     """
 
@@ -82,6 +84,7 @@ class Statement:
         self.cycles: list[str] = []
         self.freed: dict[str, Signal] = {}
         self.guesses: dict[str, Guess] = {}
+        self.lagged: dict[str, str] = {}
         self.softened: list[str] = []
         self._symbols: dict[str, Any] = {}
         self.closed = False
@@ -107,6 +110,27 @@ class Statement:
         return self._declare(
             Signal.of(name, size, -np.inf, np.inf, 1.0, 0.0, unit, varying=True), value
         )
+
+    def previous(self, control: str) -> Any:
+        """Return a control as it is on the interval before, to price or to limit its changes.
+
+        On the first interval it is a parameter with the name of the control and ``_previous``, what
+        was applied last, by default the control's guess.
+
+        Raises:
+            InputError: where there is no such control, or it runs linearly.
+        """
+        name = f"{control}_previous"
+        if name in self._symbols and name in self.lagged:
+            return self._symbols[name]
+        signal = known(control, self.model.signals["control"], "control")
+        if signal.linear:
+            raise InputError(
+                f"{control!r} runs linearly, without jumps; previous() is of controls that are held"
+            )
+        value = spread(signal.guess, signal.size, np.zeros(1), f"guess of {control!r}")[:, 0]
+        self.lagged[name] = control
+        return self._declare(replace(signal, name=name, scale=np.ones(signal.size)), value)
 
     def initial(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
         """Fix states at the start; without any, all of them.

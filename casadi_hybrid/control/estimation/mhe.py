@@ -10,20 +10,20 @@ from typing import Any
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.basics.inputs import count, one_of, positive
-from casadi_hybrid.control.estimation.arrival import Filter, Gaussian
-from casadi_hybrid.control.estimation.given import deviations, stacked, unknowns
+from casadi_hybrid.basics.inputs import count, one_of
+from casadi_hybrid.control.estimation.arrival import Gaussian
+from casadi_hybrid.control.estimation.beliefs import Beliefs
+from casadi_hybrid.control.estimation.given import stacked
 from casadi_hybrid.control.estimation.memory import Memory
 from casadi_hybrid.control.estimation.record import Record
 from casadi_hybrid.control.estimation.window import FACTOR, MEAN, window_problem
-from casadi_hybrid.control.loop.noise import covariance, factor
+from casadi_hybrid.control.loop.noise import factor
 from casadi_hybrid.control.loop.plant import first_guess
-from casadi_hybrid.control.loop.sensors import Sensors
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Array, by_name
 from casadi_hybrid.control.solution import Solution
-from casadi_hybrid.control.steps import DiscreteMap, Integrator, RungeKutta
+from casadi_hybrid.control.steps import Integrator, RungeKutta
 
 ARRIVALS = ("kalman", "fixed", "none")
 
@@ -102,45 +102,23 @@ class MHE:
         delay: int = 0,
         solver: Mapping[str, Any] | None = None,
     ) -> None:
-        if not isinstance(model, Model):
-            raise InputError(f"model must be a Model, got {type(model).__name__}")
-        self.model, self.period = model, positive(period, "period")
         self.N = count(window, "window", at_least=1)
-        self.sensors = Sensors(model, outputs)
         one_of(arrival, "arrival", ARRIVALS)
         self.arrival = arrival
         self.delay = count(delay, "delay")
         if self.delay > self.N:
             raise InputError(f"delay is {delay}, more than the {window} periods of the window")
-        self._noise = covariance(noise, self.sensors.places, "noise")
-        if np.linalg.eigvalsh(self._noise)[0] <= 0.0:
-            raise InputError("noise must be positive for all that is measured")
-        states = model.places("state")
-        disturbance = covariance(process, states, "process")
-        self._free = unknowns(model, free)
-        n, stds = model.size("state"), stacked(self._free, "std")
-        full = np.diag(np.concatenate((np.zeros(n), stds**2)))
-        full[:n, :n] = covariance(deviations(model, prior, "prior"), states, "prior")
-        self._prior = full
-        drift = np.diag(np.concatenate((np.zeros(n), stacked(self._free, "drift") ** 2)))
-        drift[:n, :n] = disturbance
-        self._scale = np.concatenate((model.limits("state", "scale"), stacked(self._free, "scale")))
-        method: Any = step
-        if model.discrete:
-            method = DiscreteMap()
-        elif step is None:
-            method = Integrator("idas") if model.size("algebraic") else RungeKutta()
+        believed = Beliefs.of(model, period, noise=noise, prior=prior, process=process,
+                              outputs=outputs, u0=u0, free=free, step=step)  # fmt: skip
+        self.model, self.period, self.sensors = model, believed.period, believed.sensors
+        self._believed, self._filter = believed, believed.filter
+        self._scale = np.concatenate(
+            (model.limits("state", "scale"), stacked(believed.unknowns, "scale"))
+        )
         self.ocp = window_problem(
-            model, self.sensors, method, self.period, self.N, factor(disturbance), self._free,
-            by_name(solver, "solver"),
+            model, self.sensors, believed.step, self.period, self.N, factor(believed.disturbance),
+            believed.unknowns, by_name(solver, "solver"),
         )  # fmt: skip
-        places = model.places("parameter")
-        at = [i for name in self._free for i in range(places[name].start, places[name].stop)]
-        self._filter = Filter(
-            model, self.sensors, method, self.period, at, self._noise, drift
-        )  # fmt: skip
-        self._u0 = first_guess(model, "control") if u0 is None else np.asarray(
-            model.vector("control", u0, "u0"))  # fmt: skip
         self._start = first_guess(model, "state")
         self.reset(x0)
 
@@ -152,9 +130,9 @@ class MHE:
         """
         if x0 is not None:
             self._start = np.asarray(self.model.vector("state", x0, "x0", self._start))
-        mean = np.concatenate((self._start, stacked(self._free, "guess")))
-        self._given: Gaussian | None = Gaussian(mean, self._prior)
-        self._memory = Memory(self.N, self._noise, self._u0)
+        mean = self._believed.mean(self._start)
+        self._given: Gaussian | None = Gaussian(mean, self._believed.prior)
+        self._memory = Memory(self.N, self._believed.noise, self._believed.u0)
         self._now = mean
         self._last: tuple[Array, Array, Array] | None = None
         self.solution: Solution | None = None
@@ -180,14 +158,7 @@ class MHE:
     @property
     def parameters(self) -> dict[str, Any]:
         """The free parameters by name, as estimated: numbers, or columns."""
-        found: dict[str, Any] = {}
-        at = self.model.size("state")
-        for name, unknown in self._free.items():
-            size = unknown.std.size
-            values = self._now[at : at + size].copy()
-            found[name] = float(values[0]) if size == 1 else values
-            at += size
-        return found
+        return self._believed.parameters(self._now)
 
     @property
     def covariance(self) -> Array:
@@ -253,7 +224,7 @@ class MHE:
         self.records.append(Record(
             now, bool(stats["success"]), str(stats["return_status"]), int(stats["iter_count"]),
             clock.perf_counter() - began, int(np.isfinite(memory.y).sum()),
-            dict(self.solution.costs),
+            dict(self.solution.costs), self.parameters,
         ))  # fmt: skip
         return self.estimate
 
@@ -263,7 +234,7 @@ class MHE:
         if self.arrival == "none" or self._given is None:
             return None
         if self.arrival == "fixed":
-            return Gaussian(self._filter.step(first), self._prior)
+            return Gaussian(self._filter.step(first), self._believed.prior)
         return self._filter.moved(first, self._filter.measured(first, self._given))
 
     def _program(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,7 @@ class Record:
         seconds: of the whole step.
         measured: number of measured numbers in the window.
         costs: measurements, disturbance, arrival.
+        parameters: the free ones by name, as estimated.
     """
 
     time: float
@@ -27,3 +29,4 @@ class Record:
     seconds: float
     measured: int
     costs: Mapping[str, float] = field(repr=False)
+    parameters: Mapping[str, Any] = field(repr=False)

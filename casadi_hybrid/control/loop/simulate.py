@@ -77,7 +77,8 @@ def simulate(
         push: what is added to the state at a step, by the number of the step, as a column or by
             name; or a function (k, time, x) → column, or None for nothing.
         parameters: numbers by name that the controller gets, references among them, or a function
-            of time that returns them.
+            of time that returns them. It is called after the estimator's step, so that
+            ``lambda time: mhe.parameters`` hands on what an estimator finds.
         u0: the control before any was computed; by default the guesses of the model, and zeros
             where the plant is a function.
         seed: of the random numbers.

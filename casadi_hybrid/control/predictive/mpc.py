@@ -153,6 +153,7 @@ class MPC:
         self._latest: Plan | None = None
         self._keep(self._prepared)
         self._time: float | None = None
+        self._applied: Array | None = None
         self._reserve = _LEAST_RESERVE * (self.deadline or 0.0)
 
     def prepare(self, x: Any, time: float = 0.0, **parameters: Any) -> Solution | None:
@@ -191,6 +192,7 @@ class MPC:
         began = clock.perf_counter()
         until = np.inf if self.deadline is None else began + self.deadline
         at = self._next() if time is None else moment(time)
+        parameters = {**self._before(), **parameters}
         state, program, flaw = self._numbers(x, at, parameters)
         self._time = at
         answer = _Answer(reason=flaw)
@@ -208,7 +210,7 @@ class MPC:
             known = np.full(state.size, np.nan) if flaw else state
             control, status, failed = self._spare.control(known, at)
             reason += f"; {failed}" if failed else ""
-        control = self._spare.clipped(control)
+        control = self._applied = self._spare.clipped(control)
         now = clock.perf_counter()
         self._reserve = self._margin(now - solver_done, now - until)
         record = Record(time=at, status=status, reason=reason, seconds=now - began,
@@ -235,6 +237,12 @@ class MPC:
         last = self._latest
         length = self.ocp.length if last is None else last.duration
         return self._time + (self._period or length * float(self.ocp.fractions[1]))
+
+    def _before(self) -> dict[str, Any]:
+        """The controls applied last, for a problem that asks for them."""
+        if self._applied is None:
+            return {}
+        return {name: self._applied[self._places[of]] for name, of in self.ocp.lagged.items()}
 
     def _numbers(self, x: Any, at: float, parameters: Mapping[str, Any]) -> tuple[Any, Any, str]:
         """The state, the program with the numbers, and what is wrong with them, if anything is.

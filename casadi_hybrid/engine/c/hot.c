@@ -136,6 +136,10 @@ static double error_at(hot *h) {
     return hybrid_scaled_error(&h->form, h->at, h->slope, h->y, h->z_lower, h->z_upper, h->work);
 }
 
+static double violation_at(const hot *h) {
+    return hybrid_largest(h->form.plan->m, h->at->c);
+}
+
 /* One more step on the same set and factorization, into the model's dw and dy. Returns 0 where
  * the set holds there, another number where it does not or nothing is known. */
 static int again(hot *h) {
@@ -152,6 +156,7 @@ static int follow(hot *h, double before, hybrid_residuals *residuals) {
     double error = INFINITY;
     int most = numbers->max_iter < HYBRID_HOT_STEPS ? numbers->max_iter : HYBRID_HOT_STEPS;
     while (answer->steps < most) {
+        const double violation = answer->steps ? 0.0 : violation_at(h);
         double now;
         int status;
         if (h->until < INFINITY && hybrid_time(h->form.functions) >= h->until)
@@ -162,6 +167,8 @@ static int follow(hot *h, double before, hybrid_residuals *residuals) {
         now = error_at(h);
         status = judge(h, now, residuals);
         if (status != HYBRID_NOT_NEARER) return status;
+        if (violation > HYBRID_HOT_OUTSIDE && violation_at(h) > HYBRID_HOT_LEFT * violation)
+            return HYBRID_NOT_NEARER;
         /* The first step may raise it: the multipliers of the guess need not fit the new data. */
         if (!(now <= 0.5 * error)) {
             int within = hybrid_merit(numbers, residuals) <= 1.0;

@@ -1,0 +1,1 @@
+"""One controller stated with three tools: a file a problem and tool, and the plants of all."""

@@ -1,0 +1,165 @@
+"""The extended Kalman filter as an estimator."""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.control.estimation.arrival import Gaussian, Place
+from casadi_hybrid.control.estimation.beliefs import Beliefs
+from casadi_hybrid.control.estimation.record import Record
+from casadi_hybrid.control.loop.plant import first_guess
+from casadi_hybrid.control.model import Model
+from casadi_hybrid.control.signals import Array, column
+from casadi_hybrid.control.steps import Integrator, RungeKutta
+
+
+class EKF:
+    """The extended Kalman filter of states and free parameters: no window, no limits.
+
+    With ξ = (x, θ), θ the free parameters, m and P its mean and covariance, F the step of the
+    model and h its sensors, a step is
+
+        prediction:   m ← F(m, u),  P ← A P Aᵀ + Q,  A = ∂F/∂ξ at the old m
+        measurement:  S = H P Hᵀ + R,  K = P Hᵀ S⁻¹,  m ← m + K (y − h(m)),
+                      P ← (I − K H) P (I − K H)ᵀ + K R Kᵀ,  H = ∂h/∂ξ at the predicted m
+
+    A measurement that was lost leaves the prediction. It takes the arguments of :class:`MHE`, so
+    that one can stand in for the other in :func:`simulate`; where limits do not matter and the
+    model is nearly linear over a period it comes close to it, at a small part of the work.
+
+    Args:
+        model: of the plant, its parameters as the estimator believes them; without algebraic
+            states, and references as numbers or functions of time.
+        period: between steps.
+        noise, prior, process, outputs, x0, u0, step: as of :class:`MHE`.
+        free: as there; of ``lower`` and ``upper`` no notice is taken.
+
+    Raises:
+        InputError: for arguments that do not fit, by name.
+
+    Attributes:
+        record, records: of the last step, of all since the start.
+
+    Source: A. H. Jazwinski, "Stochastic processes and filtering theory", Academic Press (1970).
+
+    Example:
+        >>> model = Model("drift")
+        >>> x = model.state("position")
+        >>> model.rates(position=0)
+        >>> ekf = EKF(model, 1.0, noise=1.0, prior=1.0)
+        >>> [round(float(ekf.step([y], [])[0]), 6) for y in (1.0, 1.0, 1.0)]
+        [0.5, 0.666667, 0.75]
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        period: float,
+        *,
+        noise: Any,
+        prior: Any,
+        process: Any = None,
+        outputs: Sequence[str] | None = None,
+        x0: Any = None,
+        u0: Any = None,
+        free: Mapping[str, Any] | None = None,
+        step: RungeKutta | Integrator | None = None,
+    ) -> None:
+        self._believed = Beliefs.of(model, period, noise=noise, prior=prior, process=process,
+                                    outputs=outputs, u0=u0, free=free, step=step)  # fmt: skip
+        if model.size("algebraic"):
+            raise InputError(f"{model.name} has algebraic states, which EKF cannot take; use MHE")
+        self.model, self.period = model, self._believed.period
+        self.sensors = self._believed.sensors
+        self._start = first_guess(model, "state")
+        self.reset(x0)
+
+    def reset(self, x0: Any = None) -> None:
+        """Forget all measurements; the next step is the first.
+
+        Args:
+            x0: mean of the prior from now on, a column or by name.
+        """
+        if x0 is not None:
+            self._start = np.asarray(self.model.vector("state", x0, "x0", self._start))
+        self._now = Gaussian(self._believed.mean(self._start), self._believed.prior)
+        self._before = self._believed.u0
+        self.records: list[Record] = []
+
+    @property
+    def record(self) -> Record:
+        """Of the last step."""
+        if not self.records:
+            raise InputError("there was no step yet; call step(y, u)")
+        return self.records[-1]
+
+    @property
+    def success(self) -> bool:
+        """Whether the last estimate is finite."""
+        return self.record.success
+
+    @property
+    def estimate(self) -> Array:
+        """The state now, a column."""
+        return self._now.mean[: self.model.size("state")].copy()
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The free parameters by name, as estimated: numbers, or columns."""
+        return self._believed.parameters(self._now.mean)
+
+    @property
+    def covariance(self) -> Array:
+        """Of the states and, below them, the free parameters now."""
+        return self._now.covariance.copy()
+
+    def step(self, y: Any, u: Any = None, time: float | None = None) -> Array:
+        """Take a measurement, and return the estimate of the state now.
+
+        Args:
+            y: measured now, a column or by name; None, or NaN entries, for what was lost.
+            u: control over the period that ends now, a column or by name; None for the one before.
+                The first step has no such period: there u is what the sensors see.
+            time: now; by default one period after the step before, at first 0.
+
+        Raises:
+            InputError: for numbers that do not fit; the estimator stays as it was.
+        """
+        began = clock.perf_counter()
+        seen = self.sensors.column(y)
+        control = self._before if u is None else np.asarray(self.model.vector("control", u, "u"))
+        now, kalman = self._now, self._believed.filter
+        at = 0.0 if time is None else float(time)
+        if self.records:
+            last = self.records[-1].time
+            at = last + self.period if time is None else at
+            if abs(at - last - self.period) > 1e-6 * self.period:
+                raise InputError(
+                    f"time is {at:g}; one period after the step before is {last + self.period:g}. "
+                    "Call reset() to begin anew"
+                )
+            now = kalman.moved(self._place(now.mean, control, last, seen), now)
+        now = kalman.measured(self._place(now.mean, control, at, seen), now)
+        self._now, self._before = now, control
+        success = bool(np.isfinite(now.mean).all())
+        self.records.append(Record(
+            at, success, "filtered" if success else "not finite", 0, clock.perf_counter() - began,
+            int(np.isfinite(seen).sum()), {}, self.parameters,
+        ))  # fmt: skip
+        return self.estimate
+
+    def _place(self, xi: Array, control: Array, time: float, seen: Array) -> Place:
+        """Return a point at which the filter linearizes."""
+        model = self.model
+        free, at = self._believed.parameters(xi), model.size("state")
+        parts = [np.zeros(0)]
+        for name, signal in model.signals["parameter"].items():
+            value = free.get(name, model.values[name])
+            value = value(time) if callable(value) else value
+            parts.append(column(value, signal.size, f"value of {name!r}"))
+        return Place(xi[:at], np.zeros(0), np.concatenate(parts), control, control, time, seen)

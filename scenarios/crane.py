@@ -1,0 +1,362 @@
+"""A crane that knows neither its load nor the wind: estimator and controller in one loop.
+
+A trolley on rails carries a load on a rope: position x, angle θ, force F of the drive, a load of
+mass m, on which the wind pushes with w.
+
+    x'' = (F − c x' + w sin²θ + m sin θ (g cos θ + L θ'²)) / (M + m sin²θ)
+    L θ'' = (w/m − x'') cos θ − g sin θ
+
+Only position and angle are measured, with noise, and a tenth of the measurements is lost. No speed
+is measured, the mass is believed to be 500 kg and is 1200 kg, a gust comes and goes, the rope is
+longer and the friction larger than the model says. The load has to be at one place, then at
+another, which the controller knows a horizon ahead, and should not swing by more than 4°.
+
+One cost and one predictive controller, five ways to know the state and the parameters m, w:
+
+- told: the true state, mass and wind;
+- MHE: moving-horizon estimation of states, mass and wind;
+- EKF: an extended Kalman filter of the same, with the same covariances;
+- MHE of the states alone, and the true states: the mass as believed, no wind.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from drawing import LIMIT
+from matplotlib.figure import Figure
+from reporting import TOL, Check, parser, progress, table
+from solving import finish_answers, solve_with_all
+
+from casadi_hybrid.control import (
+    EKF,
+    MHE,
+    MPC,
+    Model,
+    OptimalControl,
+    Plant,
+    Run,
+    Soft,
+    Solution,
+    simulate,
+)
+from casadi_hybrid.plotting import PALETTE, figure, legend_below
+
+NAME = "crane"
+SUMMARY = "a crane with an unknown load in the wind: estimator and controller in one loop"
+
+TROLLEY, GRAVITY = 400.0, 9.81
+"""Mass of the trolley in kg, gravity in m/s²."""
+SWAY = float(np.radians(4.0))
+"""By how much the load may swing."""
+PERIOD = 0.25
+"""Of the samples, in s."""
+BELIEVED, TRUE = 500.0, 1200.0
+"""Mass of the load in kg."""
+NOISE = {"position": 0.01, "angle": float(np.radians(0.1))}
+"""Standard deviations of what is measured, m and rad."""
+PROCESS = {"position": 1e-3, "speed": 1e-2, "angle": 1e-4, "turn": 2e-3}
+"""The same of the disturbance in a period that the estimators expect."""
+PRIOR = {"position": 0.02, "speed": 0.05, "angle": 0.01, "turn": 0.01}
+UNKNOWN = {
+    "mass": {"std": 500.0, "lower": 100.0, "upper": 3000.0, "scale": 1e3, "drift": 1.0},
+    "wind": {"std": 50.0, "lower": -1e3, "upper": 1e3, "scale": 1e2, "drift": 40.0},
+}
+"""What the estimators are told of the unknown parameters."""
+MISMATCH = {"rope": 6.2, "friction": 70.0}
+
+
+def gust(time: float) -> float:
+    """Return the force of the wind in N."""
+    return 300.0 if 10.0 <= time < 40.0 else 0.0
+
+
+def crane() -> Model:
+    """Return the crane as the controller knows it."""
+    model = Model(NAME)
+    model.state("position", unit="m")
+    v = model.state("speed", lower=-1.5, upper=1.5, unit="m/s")
+    angle = model.state("angle", lower=-SWAY, upper=SWAY, scale=0.1, unit="rad")
+    turn = model.state("turn", scale=0.1, unit="rad/s")
+    force = model.control("force", lower=-1200.0, upper=1200.0, scale=500.0, unit="N")
+    mass = model.parameter("mass", BELIEVED, unit="kg", scale=1e3)
+    wind = model.parameter("wind", 0.0, unit="N", scale=1e2)
+    rope = model.parameter("rope", 6.0, unit="m")
+    friction = model.parameter("friction", 50.0, unit="N s/m")
+    sine, cosine = ca.sin(angle), ca.cos(angle)
+    push = mass * sine * (GRAVITY * cosine + rope * turn**2) + wind * sine**2
+    a = (force - friction * v + push) / (TROLLEY + mass * sine**2)
+    swing = ((wind / mass - a) * cosine - GRAVITY * sine) / rope
+    model.rates(position=v, speed=a, angle=turn, turn=swing)
+    model.output("load", model.symbol("position") + rope * sine, unit="m")
+    return model
+
+
+def target(time: Any) -> Any:
+    """Return where the load has to be, in m."""
+    return 10.0 * (time >= 2.0) - 6.0 * (time >= 30.0)
+
+
+def stage(model: Model) -> dict[str, Any]:
+    """Return what every period costs, in the plan and in the loop."""
+    return {
+        "place": ((model.symbol("load") - target(model.time)) / 10.0) ** 2,
+        "swing": 0.04 * (model.symbol("turn") / 0.1) ** 2,
+        "effort": 1e-3 * (model.symbol("force") / 1e3) ** 2,
+    }
+
+
+def problem(intervals: int) -> OptimalControl:
+    """Return what the controller solves; the limits of speed and sway are soft."""
+    model = crane()
+    ocp = OptimalControl(model, duration=intervals * PERIOD, intervals=intervals, name=NAME)
+    ocp.initial(position=0.0, speed=0.0, angle=0.0, turn=0.0)
+    for name, cost in stage(model).items():
+        ocp.minimize(name, sum=cost)
+    ocp.minimize("end", end=10.0 * stage(model)["place"] + 0.1 * model.symbol("speed") ** 2)
+    ocp.soften("angle", Soft(linear=3.0 / SWAY))
+    ocp.soften("speed", Soft(linear=3.0))
+    return ocp
+
+
+def estimators(window: int) -> tuple[Judged, Judged, EKF]:
+    """Return an MHE of all, one of the states alone, and a filter of all.
+
+    The limits that the controller keeps are not believed in.
+    """
+    model = crane().unlimited(("speed", "angle"))
+    common = {"outputs": list(NOISE), "noise": NOISE, "process": PROCESS, "prior": PRIOR}
+    return (
+        Judged(MHE(model, PERIOD, window, free=UNKNOWN, **common)),
+        Judged(MHE(model, PERIOD, window, **common)),
+        EKF(model, PERIOD, free=UNKNOWN, **common),
+    )
+
+
+class Residual:
+    """The largest KKT residual of solutions of one problem, from the program's own functions."""
+
+    def __init__(self, ocp: OptimalControl) -> None:
+        x, p, f, g = (ocp.program.nlp[key] for key in "xpfg")
+        lam = ca.SX.sym("lam", g.numel())
+        gradient = ca.gradient(f + ca.dot(lam, g), x)
+        self._at = ca.Function("at", [x, p, lam], [gradient, g])
+
+    def __call__(self, found: Solution) -> float:
+        """Return it, unscaled."""
+        program, lam_x, lam_g = found.program, found.lam_x, found.lam_g
+        gradient, g = (part.full().ravel() for part in self._at(found.x, program.p, lam_g))
+        worst = float(np.abs(gradient + lam_x).max())
+        for value, lower, upper, lam in (
+            (found.x, program.lbx, program.ubx, lam_x),
+            (g, program.lbg, program.ubg, lam_g),
+        ):
+            outside = np.maximum(lower - value, value - upper)
+            room = np.where(lam > 0.0, upper - value, value - lower)
+            product = np.abs(lam) * np.where(np.isfinite(room), np.abs(room), 1.0)
+            worst = max(worst, float(outside.max()), float(product.max()))
+        return worst
+
+
+class Judged:
+    """A moving-horizon estimator whose windows are judged as they come."""
+
+    def __init__(self, inner: MHE) -> None:
+        self.inner, self._residual = inner, Residual(inner.ocp)
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew."""
+        self.inner.reset()
+        self.residuals: list[float] = []
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """As estimated."""
+        return self.inner.parameters
+
+    @property
+    def records(self) -> Sequence[Any]:
+        """Of the steps."""
+        return self.inner.records
+
+    def step(self, y: Any, u: Any, time: float) -> np.ndarray:
+        """Return the state now."""
+        estimate = self.inner.step(y, u, time)
+        if self.inner.solution is not None:
+            self.residuals.append(self._residual(self.inner.solution))
+        return estimate
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to know the state and the parameters, and the loop that it led to.
+
+    Attributes:
+        label: of it.
+        known: time → parameters of the controller's model.
+        estimator: none is told the true state.
+    """
+
+    label: str
+    known: Callable[[float], Mapping[str, Any]]
+    estimator: Any = None
+    run: Run | None = field(default=None, repr=False)
+
+    @property
+    def loop(self) -> Run:
+        """The closed loop."""
+        assert self.run is not None
+        return self.run
+
+    def simulated(self, mpc: MPC, steps: int) -> Way:
+        """Return it with the closed loop; all have the same disturbances."""
+        progress(f"{NAME}: {steps} steps, {self.label} ...")
+        model = crane()
+        seen: dict[str, Any] = {}
+        if self.estimator is not None:
+            seen = {"noise": NOISE, "dropout": 0.1}
+        plant = Plant(model, PERIOD, outputs=list(NOISE) if seen else None,
+                      parameters={"mass": TRUE, "wind": gust, **MISMATCH})  # fmt: skip
+        run = simulate(plant, mpc, self.estimator, steps=steps, x0=np.zeros(4), **seen,
+                       process_noise={"speed": 3e-3, "turn": 5e-4}, cost=stage(model),
+                       parameters=self.known)  # fmt: skip
+        return replace(self, run=run)
+
+    def row(self) -> dict[str, Any]:
+        """Return the row of the table."""
+        run = self.loop
+        over = {name: float(np.nanmax(run.violations[name])) for name in ("angle", "speed")}
+        row = {"method": self.label, "cost": run.cost, "sway": np.degrees(over["angle"]),
+               "over": 1e3 * over["speed"]}  # fmt: skip
+        row |= _work([step.record for step in run.steps])
+        if self.estimator is not None:
+            error = np.sqrt(np.mean(run.estimation_error() ** 2, axis=1))
+            row |= {"speed": 1e3 * error[1], "angle": np.degrees(error[2])}
+            row |= {f"of {key}": value for key, value in _work(self.estimator.records).items()}
+            if self.estimator.parameters:
+                wind = np.array([record.parameters["wind"] for record in self.estimator.records])
+                true = np.array([gust(time) for time in run.control_times])
+                mass = self.estimator.parameters["mass"]
+                row |= {"wind": float(np.sqrt(np.mean((wind - true) ** 2))), "mass": mass - TRUE}
+        return row
+
+
+def _work(records: Sequence[Any]) -> dict[str, float]:
+    """Return mean iterations, if there are any, and the median of the ms of steps."""
+    work = {"ms": 1e3 * float(np.median([record.seconds for record in records]))}
+    if any(record.iterations for record in records):
+        work["iterations"] = float(np.mean([record.iterations for record in records]))
+    return work
+
+
+COLUMNS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
+    ("method", "state and parameters", str),
+    ("cost", "cost", "{:.3f}".format),
+    ("sway", "sway over (°)", "{:.2f}".format),
+    ("over", "speed over (mm/s)", "{:.1f}".format),
+    ("speed", "speed rmse (mm/s)", "{:.1f}".format),
+    ("angle", "angle (°)", "{:.3f}".format),
+    ("wind", "wind (N)", "{:.1f}".format),
+    ("mass", "mass at end (kg)", "{:+.1f}".format),
+    ("iterations", "MPC iter", "{:.1f}".format),
+    ("ms", "(ms)", "{:.1f}".format),
+    ("of iterations", "estimator iter", "{:.1f}".format),
+    ("of ms", "(ms)", "{:.1f}".format),
+)
+
+
+def draw(told: Way, mhe: Way, ekf: Way, believed: Way) -> Figure:
+    """Plot load, sway, speed, force, mass and wind over time: loops, estimates, truth, limits."""
+    fig, axes = figure(6, 1, height=1.35, sharex=True)
+    load, sway, speed, force, mass, wind = axes[:, 0]
+    curves = ((told, "#000000", 1.0), (mhe, PALETTE[0], 1.6), (believed, PALETTE[5], 1.4))
+    for way, color, width in curves:
+        run = way.loop
+        style = {"color": color, "linewidth": width}
+        load.plot(run.times, run["load"], label=way.label, **style)
+        sway.plot(run.times, np.degrees(run["angle"]), **style)
+        force.stairs(run["force"] / 1e3, run.times, baseline=None, **style)
+    run = mhe.loop
+    at = run.control_times
+    dots = {"color": "#999999", "linestyle": "", "marker": ".", "markersize": 3}
+    aim = [target(t) for t in at]
+    load.step(at, aim, where="post", color="#000000", linestyle=":", label="target")
+    sway.plot(at, np.degrees(run.measured["angle"]), **dots)
+    speed.plot(run.times, run["speed"], color=PALETTE[0])
+    speed.plot(at, run.estimates["speed"], color=PALETTE[2], linestyle="--")
+    for way, color in ((ekf, PALETTE[3]), (mhe, PALETTE[2])):
+        for ax, name in ((mass, "mass"), (wind, "wind")):
+            known = [record.parameters[name] for record in way.estimator.records]
+            ax.plot(at, known, color=color, linestyle="--" if way is mhe else "-")
+    mass.axhline(TRUE, color="#000000", linewidth=1.0)
+    wind.step(at, [gust(t) for t in at], where="post", color="#000000", linewidth=1.0)
+    load.plot([], [], color=PALETTE[2], linestyle="--", label="estimate of the MHE")
+    load.plot([], [], color=PALETTE[3], label="estimate of the EKF")
+    load.plot([], [], **dots, label="sensor")
+    load.plot([], [], label="limit", **LIMIT)
+    for ax, limit in ((sway, np.degrees(SWAY)), (speed, 1.5), (force, 1.2)):
+        for sign in (-1, 1):
+            ax.axhline(sign * limit, **LIMIT)
+    force.set_ylim(-1.4, 1.4)
+    for ax, label in zip(axes[:, 0], ("load (m)", "sway (°)", "speed (m/s)", "force (kN)",
+                                      "mass (kg)", "wind (N)"), strict=True):  # fmt: skip
+        ax.set_ylabel(label)
+    wind.set_xlabel("time (s)")
+    fig.align_ylabels()
+    legend_below(fig, load, columns=4)
+    return fig
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the scenario; 0 when all is solved and estimation pays, else 1."""
+    arguments = parser(NAME, SUMMARY).parse_args(argv)
+    intervals, window, steps = (16, 6, 52) if arguments.short else (32, 10, 200)
+    ocp = problem(intervals)
+    # SQP and the others are compared in other scenarios.
+    answers = solve_with_all(ocp)
+    both, states, ekf = estimators(window)
+    mpc = MPC(ocp)
+    ways = [way.simulated(mpc, steps) for way in (
+        Way("told all", lambda t: {"mass": TRUE, "wind": gust(t)}),
+        Way("MHE", lambda t: both.parameters, both),
+        Way("EKF", lambda t: ekf.parameters, ekf),
+        Way("MHE of the states, mass as believed", lambda t: {}, states),
+        Way("told the states, mass as believed", lambda t: {}),
+    )]  # fmt: skip
+    told, mhe, filtered, unaware, believed = ways
+    residual = Residual(ocp)
+    plans = [residual(step.plan) for way in ways for step in way.loop.steps]
+    windows = [*both.residuals, *states.residuals]
+    words = [status for way in ways for status in way.loop.status]
+    solved = [record.success for judged in (both, states) for record in judged.records]
+    cost = {way.label: way.loop.cost for way in ways}
+    return finish_answers(
+        arguments,
+        answers,
+        checks=[
+            Check("plans not solved", sum(word != "solved" for word in words), 0),
+            Check("windows not solved", solved.count(False), 0),
+            Check("largest KKT residual of the plans", max(plans), TOL),
+            Check("largest KKT residual of the windows", max(windows), TOL),
+            Check("cost with MHE over cost when told", cost[mhe.label] / cost[told.label], 1.1),
+            Check("cost with MHE over cost with states alone",
+                  cost[mhe.label] / min(cost[unaware.label], cost[believed.label]), 1.0),
+        ],
+        facts={
+            "plans, windows": f"{len(plans)}, {len(windows)}",
+            "lost measurements of the MHE": int(np.isnan(mhe.loop.measured["angle"]).sum()),
+            "cost with MHE over cost with EKF": cost[mhe.label] / cost[filtered.label],
+        },
+        tables={"closed loop": table([way.row() for way in ways], COLUMNS)},
+        figures={"loop": draw(told, mhe, filtered, believed)},
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,67 @@
+"""Cars seen from above: their outline, the road that they are on, the way that they take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from drawing import LIMIT
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Polygon
+from solving import Named
+
+from casadi_hybrid.plotting import PALETTE, figure, legend_below
+
+
+def outline(x: Any, y: Any, heading: Any, length: float, width: float, overhang: float) -> Any:
+    """Return the corners of a car with its rear axle at (x, y), one a column: rear right first.
+
+    ``overhang`` is from the rear axle to the rear end. Numbers give an array, symbols symbols.
+    """
+    back, side = -overhang, 0.5 * width
+    front = back + length
+    body = np.array([[back, front, front, back], [-side, -side, side, side]])
+    cos, sin = ca.cos(heading), ca.sin(heading)
+    turn = ca.vertcat(ca.horzcat(cos, -sin), ca.horzcat(sin, cos))
+    corners = ca.repmat(ca.vertcat(x, y), 1, 4) + ca.mtimes(turn, body)
+    return corners.full() if isinstance(corners, ca.DM) else corners
+
+
+def draw_road(
+    height: float, edges: Sequence[float], standing: Sequence[np.ndarray], across: tuple[float, ...]
+) -> tuple[Figure, Axes]:
+    """Draw the edges of a road along x, 0.8 m beyond them, and the outlines of standing cars."""
+    fig, axes = figure(1, 1, height=height)
+    ax = axes[0, 0]
+    for edge in edges:
+        ax.axhline(edge, **LIMIT | {"linestyle": "-", "linewidth": 2.0})
+    for i, car in enumerate(standing):
+        label = None if i else "standing car" + "s" * (len(standing) > 1)
+        ax.add_patch(Polygon(car.T, facecolor=PALETTE[1], alpha=0.6, label=label))
+    ax.set(xlim=across, ylim=(edges[0] - 0.8, edges[-1] + 0.8), aspect="equal")
+    ax.set(xlabel="along the road (m)", ylabel="$y$ (m)")
+    ax.grid(visible=False)
+    return fig, ax
+
+
+def draw_way(road: tuple[Figure, Axes], ours: Named, x: str, cars: Sequence[np.ndarray]) -> Figure:
+    """Draw the way of the rear axle on a road, and eleven of the cars at the grid points.
+
+    Args:
+        road: of :func:`draw_road`.
+        ours: has ``y``.
+        x: the name of the place along the road; the times where it is empty.
+        cars: outlines at the grid points.
+    """
+    fig, ax = road
+    for k in np.linspace(0, len(cars) - 1, 11).round().astype(int):
+        label = None if k else "the car on its way"
+        style = {"facecolor": PALETTE[4], "alpha": 0.35, "edgecolor": PALETTE[0], "label": label}
+        ax.add_patch(Polygon(cars[k].T, **style))
+    place = ours[x] if x else ours.times
+    ax.plot(place, ours["y"], color=PALETTE[0], label=f"rear axle ({ours.label})")
+    legend_below(fig, ax)
+    return fig

@@ -1,0 +1,154 @@
+"""Shooting and collocation against accurate integrations, and the names of what they build."""
+
+from __future__ import annotations
+
+import casadi as ca
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.control import Collocation, Model, MultipleShooting, OptimalControl, RungeKutta
+
+DURATION = 1.5
+START = np.array([0.4, 1.2])
+
+
+def slope(x, u):
+    """A damped pendulum with a torque, nonlinear and not stiff, and the integrand of its effort."""
+    return [x[1], u - 2.0 * np.sin(x[0]) - 0.3 * x[1], x[0] ** 2 + u * x[1]]
+
+
+def exact(inputs):
+    """The states at the ends of the intervals and the integral of the effort."""
+    states, cost = [START], 0.0
+    for u in inputs:
+        span = (0, DURATION / len(inputs))
+        done = solve_ivp(
+            lambda _, z, u=u: slope(z, u), span, [*states[-1], 0], rtol=1e-12, atol=1e-13
+        )
+        states.append(done.y[:2, -1])
+        cost += done.y[2, -1]
+    return np.array(states).T, cost
+
+
+def solved(method, inputs, *, scale=(1.0, 1.0), unroll=True):
+    """States, cost and program of the square system that remains when the inputs are given."""
+    plant = Model("pendulum")
+    angle, rate = plant.state("angle", scale=scale[0]), plant.state("rate", scale=scale[1])
+    u = plant.reference("torque", np.append(inputs, 0.0))
+    plant.rates(angle=rate, rate=u - 2.0 * ca.sin(angle) - 0.3 * rate)
+    ocp = OptimalControl(
+        plant, duration=DURATION, intervals=len(inputs), method=method, unroll=unroll
+    )
+    ocp.initial(angle=START[0], rate=START[1])
+    ocp.minimize("effort", integral=angle**2 + u * rate)
+    program = ocp.program
+    assert program.n == program.m
+    nlp = program.nlp
+    root = ca.rootfinder("root", "newton", {"x": nlp["x"], "p": nlp["p"], "g": nlp["g"]})
+    x = root(x0=program.x0, p=program.p)["x"].full().ravel()
+    dual = np.zeros(program.n)
+    solution = ocp.solution(program, {"x": x, "lam_x": dual, "lam_g": dual}, {})
+    return solution, program.unpack(x)
+
+
+@pytest.mark.parametrize(
+    ("method", "coarse", "order"),
+    [
+        (Collocation(1), 40, 1),
+        (Collocation(2), 10, 3),
+        (Collocation(3), 5, 5),
+        (Collocation(1, "legendre"), 20, 2),
+        (Collocation(2, "legendre"), 8, 4),
+        (MultipleShooting(), 40, 4),
+        (MultipleShooting(RungeKutta(3)), 14, 4),
+    ],
+)
+def test_methods_have_their_order_in_states_and_cost(method, coarse, order):
+    errors = []
+    for intervals in (coarse, 2 * coarse):
+        inputs = np.full(intervals, 0.7)
+        states, cost = exact(inputs)
+        solution, _ = solved(method, inputs)
+        assert solution.costs["effort"] == pytest.approx(solution.objective)
+        errors.append(
+            (np.abs(solution.states[:, -1] - states[:, -1]).max(), abs(solution.objective - cost))
+        )
+    assert np.log2(errors[0][0] / errors[1][0]) == pytest.approx(order, abs=0.4)
+    # The error of the cost may change its sign between the two.
+    assert np.log2(errors[0][1] / errors[1][1]) > order - 0.7
+
+
+@pytest.mark.parametrize("unroll", [True, False])
+@pytest.mark.parametrize("method", [Collocation(4), MultipleShooting(RungeKutta(8))])
+def test_inputs_that_jump_are_followed(method, unroll):
+    inputs = np.array([1.0, -1.0, 0.5, 0.5, -2.0, 1.5, 0.0, 0.0, 1.0, -1.0])
+    states, cost = exact(inputs)
+    solution, _ = solved(method, inputs, unroll=unroll)
+    np.testing.assert_allclose(solution.states, states, atol=1e-6)
+    assert solution.objective == pytest.approx(cost, abs=1e-6)
+
+
+def test_scales_change_the_unknowns_and_not_the_answer():
+    inputs = np.full(6, -0.4)
+    plain, blocks = solved(Collocation(3), inputs)
+    scaled, same = solved(Collocation(3), inputs, scale=(0.1, 50.0))
+    for name in blocks:
+        np.testing.assert_allclose(same[name], blocks[name], rtol=1e-9)
+    assert scaled.objective == pytest.approx(plain.objective, rel=1e-10)
+    assert np.abs(scaled.x - plain.x).max() > 1.0
+
+
+def test_points_lie_on_the_solution_and_rows_have_names():
+    inputs = np.full(4, 0.3)
+    solution, blocks = solved(Collocation(3), inputs)
+    times = ca.collocation_points(3, "radau")
+    assert times[-1] == 1.0  # the last point is the end, which is no unknown of its own
+    states, _ = exact(inputs)
+    for k in range(4):
+        h = DURATION / 4
+        at = [h * t for t in times[:2]]
+        done = solve_ivp(
+            lambda _, z: slope(z, 0.3)[:2], (0, h), states[:, k], t_eval=at, rtol=1e-11
+        )
+        found = np.vstack(
+            [blocks[f"{name} inside"][:, 2 * k : 2 * k + 2] for name in ("angle", "rate")]
+        )
+        np.testing.assert_allclose(found, done.y, atol=2e-3)
+    names = solution.program.constraint_names
+    assert {"initial angle", "initial rate", "dynamics[0,0]", "dynamics[1,11]"} <= set(names)
+    assert "rate inside[7]" in solution.program.variable_names
+
+
+def test_one_radau_point_needs_no_further_unknowns():
+    _, blocks = solved(Collocation(1), np.zeros(5))
+    assert set(blocks) == {"angle", "rate"}
+
+
+def test_mapped_and_unrolled_are_the_same_program():
+    inputs = np.linspace(-1.0, 1.0, 4)
+    for method in (MultipleShooting(RungeKutta(2)), Collocation(2)):
+        one, other = (solved(method, inputs, unroll=unroll)[0] for unroll in (True, False))
+        np.testing.assert_allclose(one.x, other.x, atol=1e-12)
+        assert one.program.constraint_names == other.program.constraint_names
+
+
+def test_a_held_control_is_guessed_by_what_a_solution_has():
+    plant = Model("block")
+    v = plant.state("v")
+    u = plant.control("u", 2, lower=-1, upper=1)
+    ramp = plant.control("ramp", linear=True)
+    plant.rates(v=u[0] + u[1] + ramp)
+    ocp = OptimalControl(plant, duration=1.0, intervals=3)
+    ocp.initial(v=0)
+    ocp.final(v=1)
+    ocp.minimize("effort", integral=ca.sumsqr(u) + ramp**2 + v)
+    found = ocp.solve()
+    program = ocp.numbers(guess={"u": found["u"], "ramp": found["ramp"]})
+    np.testing.assert_allclose(program.unpack(program.x0)["u"], found["u"], rtol=1e-12)
+    np.testing.assert_allclose(program.unpack(program.x0)["ramp"][0], found["ramp"], rtol=1e-12)
+    with pytest.raises(InputError, match="guess of 'ramp' has the shape"):
+        ocp.numbers(guess={"ramp": found["ramp"][:-1]})
+    with pytest.raises(InputError, match="guess of 'u' has the shape"):
+        ocp.numbers(guess={"u": np.zeros((2, 2))})
