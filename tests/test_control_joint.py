@@ -175,6 +175,7 @@ def test_parameters_of_a_solve_reach_the_parts() -> None:
     assert joint.solver is solver
     np.testing.assert_allclose(found["b"]["k"], 0.25)
     np.testing.assert_allclose(found["a"]["k"], 1.0)
+    assert str(found).startswith(f"Solved in {found.iterations} iterations: objective ")
     again = joint.solve(x0=0.0, guess=found, b={"k": 0.25})
     assert again.iterations <= 2
 
@@ -186,6 +187,10 @@ def test_refusals_name_what_is_wrong() -> None:
         Scenarios(steered(), {"a": {}, "b": {}}, weights=[1, -1])
     with pytest.raises(InputError, match="shared must be an integer from 1 to 10"):
         Scenarios(steered(), {"a": {}}, shared=11)
+    with pytest.raises(InputError, match="scenarios must be a dictionary by name, got list"):
+        Scenarios(steered(), [{"k": 1.0}])  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="scenario 'a' must be a dictionary by name, got list"):
+        Scenarios(steered(), {"a": [1.0]})  # type: ignore[dict-item]
     with pytest.raises(InputError, match="at least one part"):
         Phases({})
     joint = Scenarios(steered(), {"a": {}, "b": {"k": 0.5}})

@@ -372,6 +372,7 @@ def test_summary_of_monte_carlo():
         ({"dropout": 1.5}, "dropout"),
         ({"delay": -1}, "delay"),
         ({"push": {9: [0, 0]}}, "push has the step 9"),
+        ({"push": [0, 1]}, "push must be a dictionary by name, got list"),
         ({"cost": ca.SX.sym("strange")}, "cost 'cost' must be an expression"),
         ({"limits": {"x": 3}}, "must be a pair"),
         ({"period": 0.3}, "period is 0.3"),
@@ -385,6 +386,11 @@ def test_arguments_are_refused_by_name(arguments, message):
     good = {"plant": Plant(masses(), 0.1), "controller": feedback, "steps": 5, "x0": [1.0, 0.0]}
     with pytest.raises(InputError, match=message):
         simulate(**{**good, **arguments})
+
+
+def test_a_run_says_what_happened_where_it_is_printed():
+    run = simulate(Plant(masses(), 0.1), feedback, steps=5, x0=[1.0, 0.0])
+    assert str(run).splitlines()[0] == "5 steps from time 0 to 0.5: 5 computed"
 
 
 def test_bad_controls_and_plants_are_refused():

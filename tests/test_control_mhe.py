@@ -271,6 +271,7 @@ def test_references_run_along_with_the_window():
         ({"arrival": "best"}, "arrival"),
         ({"outputs": "y"}, "outputs must be a list"),
         ({"free": {"c": {"std": 1}}}, "no parameter 'c'"),
+        ({"free": ["b"]}, "free must be a dictionary by name, got list"),
         ({"free": {"b": {"guess": 1}}}, "lacks 'std'"),
         ({"free": {"b": {"std": 1, "lowr": 1}}}, "did you mean 'lower'"),
         ({"process": {"z": 1}}, "no entry of process 'z'"),

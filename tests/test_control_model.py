@@ -91,6 +91,13 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         declared(lambda m: m.state("y", 3, lower=[0, 1])), "lower of 'y' has 2 entries; give one"),
     "limit NaN": (declared(lambda m: m.state("y", upper=np.nan)), "upper of 'y' has a NaN"),
     "limit no number": (declared(lambda m: m.state("y", upper="a")), "must be numbers, got 'a'"),
+    "limit None": (declared(lambda m: m.state("y", upper=None)), "must be numbers, got None"),
+    "limit a symbol": (
+        declared(lambda m: m.state("y", upper=m.symbol("x"))),
+        "upper of 'y' must be numbers, got the expression x; limit the difference"),
+    "value of a parameter": (
+        declared(lambda m: m.parameter("y", None)), "value of 'y' must be numbers, got None"),
+    "rates in a list": (declared(lambda m: m.rates([0, 0])), "rates must be a dictionary by name"),
     "scale": (declared(lambda m: m.state("y", scale=0)), "scale of 'y' must be positive"),
     "unit": (declared(lambda m: m.state("y", unit=2.0)), "the typical size is called scale"),
     "rate of none": (declared(lambda m: m.rates(vv=0)), "there is no state 'vv'"),
@@ -107,6 +114,8 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "equations missing": (
         declared(lambda m: (m.algebraic("z"), m.moves)), "1 algebraic states and 0 rows"),
     "vector": (declared(lambda m: m.vector("state", [1], "x0")), "x0 has 1 entries; cart has 2"),
+    "vector a text": (
+        declared(lambda m: m.vector("state", "ab", "x0")), "x0 must be numbers, got 'ab'"),
     "vector by name": (declared(lambda m: m.vector("state", {"x": 1}, "x0")), "x0 lacks 'v'"),
     # of steps and methods
     "Runge-Kutta steps": (lambda: RungeKutta(0), "steps must be a positive integer"),
@@ -131,6 +140,8 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "duration a text": (lambda: problem(duration="long"), "duration must be a positive number"),
     "intervals": (lambda: problem(intervals=0), "intervals must be a positive integer"),
     "method": (lambda: problem(method="radau"), "method must be"),
+    "method not made": (lambda: problem(method=Collocation), "method must be"),
+    "options": (lambda: problem(solver="ipopt"), "solver must be a dictionary by name, got str"),
     "mesh": (lambda: problem(mesh=[0, 0.5, 0.4, 0.6, 1]), "increasing numbers from 0 to 1"),
     "mesh of three": (lambda: problem(mesh=[0, 0.5, 1]), "mesh must be 5 increasing"),
     "cost of a name": (stated(lambda o: o.minimize("")), "name must be a non-empty text"),
@@ -138,21 +149,29 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         stated(lambda o: (o.minimize("a", end=1), o.minimize("a", end=1))), "a cost 'a' already"),
     "cost a vector": (
         stated(lambda o: o.minimize("a", sum=ca.SX(2, 1))), "sum of 'a' must be a scalar"),
+    "cost of nothing": (stated(lambda o: o.minimize("a")), "'a' costs nothing; give integral"),
     "cost of a stranger": (
         stated(lambda o: o.minimize("a", end=ca.SX.sym("w"))), "'w', which cart does not know"),
     "constraint twice": (
         stated(lambda o: (o.path("a", 1, upper=2), o.path("a", 1, upper=2))),
         "a constraint 'a' already"),
     "constraint of none": (stated(lambda o: o.path("a", 1)), "'a' has no limit"),
+    "constraint a comparison": (
+        stated(lambda o: o.path("a", o.model.symbol("x") <= 1)), "a comparison in the expression"),
     "equal and limit": (
         stated(lambda o: o.at_end("a", 1, equal=1, upper=2)), "'a' has equal and a limit"),
     "constraint crossed": (
         stated(lambda o: o.at_start("a", 1, lower=2, upper=1)), "lower of 'a' is 2, above"),
     "at": (stated(lambda o: o.path("a", 1, upper=2, at="middle")), "at of 'a' must be one of"),
     "soft": (stated(lambda o: o.path("a", 1, upper=2, soft="x")), "soft of 'a' must be a Soft"),
+    "soft without price": (
+        stated(lambda o: o.path("a", 1, upper=2, soft=True)), "soft of 'a' must be a Soft"),
     "soft without weight": (Soft, "not both 0"),
     "soft most": (lambda: Soft(1.0, most=0.0), "most must be a positive number"),
     "soften": (stated(lambda o: o.soften("y", 1)), "there is no state 'y'"),
+    "soften no limit": (stated(lambda o: o.soften("x", 1)), "'x' has no limit that could be soft"),
+    "final a text": (stated(lambda o: o.final(x="1")), "final 'x' must be an expression"),
+    "initial in a list": (stated(lambda o: o.initial([1, 0])), "initial must be a dictionary"),
     "final": (stated(lambda o: o.final(y=1)), "there is no state 'y'"),
     "initial": (stated(lambda o: o.initial(y=1)), "there is no state 'y'"),
     "free": (stated(lambda o: o.free("k")), "there is no parameter 'k'"),
@@ -171,6 +190,9 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "parameter of three": (solved(lambda o: o.solve(k=[1, 2, 3])), "value of 'k'"),
     "reference of three": (solved(lambda o: o.solve(r=[1, 2, 3])), "value of 'r'"),
     "reference NaN": (solved(lambda o: o.solve(r=np.nan)), "value of 'r' has a NaN"),
+    "guess in a list": (
+        solved(lambda o: o.solve(guess=[1, 2])), "guess must be a dictionary by name, got list"),
+    "time a text": (solved(lambda o: o.solve(time="now")), "time must be numbers, got 'now'"),
     "guess of a stranger": (solved(lambda o: o.solve(guess={"q": 1})), "'q'"),
     "guess of another": (
         solved(lambda o: o.solve(guess=discrete_solution())), "guess is a solution of"),
@@ -188,6 +210,31 @@ def test_what_does_not_fit_is_refused_by_name(case: str) -> None:
     call, words = REFUSED[case]
     with pytest.raises(InputError, match=words):
         call()
+
+
+def test_models_and_problems_say_what_they_are_where_they_are_printed() -> None:
+    model, x, *_ = integrator(lower=-1, upper=1)
+    name = next(iter(model.signals["control"]))
+    assert f"control {name}" in str(model)
+    assert str(Model("bare")) == "<Model 'bare': empty>"
+    ocp = OptimalControl(model, duration=Free(2.0), intervals=3, method=Collocation())
+    ocp.initial()
+    ocp.minimize("error", integral=x**2)
+    ocp.path("wall", x, upper=2)
+    for words in ("free duration in 3 intervals, Collocation", "costs error", "constraints wall"):
+        assert words in str(ocp)
+
+
+def test_a_solution_says_whether_it_is_one_where_it_is_printed() -> None:
+    found = discrete_solution()
+    assert str(found).startswith(f"Solved in {found.iterations} iterations: ")
+    model, x, v, u = integrator(lower=-1, upper=1)
+    ocp = OptimalControl(model, duration=1.0, intervals=3)
+    ocp.initial(dict.fromkeys(model.signals["state"], 0))
+    ocp.at_end("far", x, lower=9)
+    ocp.minimize("effort", integral=u**2 + v**2)
+    assert str(ocp.solve()).startswith("Not solved in ")
+    assert "far" in str(ocp.solve())
 
 
 def test_a_model_says_what_it_has() -> None:

@@ -413,6 +413,7 @@ def test_every_step_leaves_a_record():
         (([1.0],), "x has 1 entries"),
         (({"x": 1.0},), "x lacks 'v'"),
         (({"x": 1.0, "v": 0.0, "w": 0.0},), "'w'"),
+        (("x",), "x must be numbers, got 'x'"),
         (([1.0, 0.0], "soon"), "time must be a number"),
         (([1.0, 0.0], np.nan), "time must be a finite number"),
     ],

@@ -172,6 +172,8 @@ def test_samples_are_a_mapping(swung: Solution) -> None:
     assert samples["height"] == pytest.approx(-np.cos(samples["angle"]))
     with pytest.raises(InputError, match="there is no trajectory 'heigt'; did you mean 'height'"):
         samples["heigt"]
+    with pytest.raises(InputError, match="names must be a list of names, got the text 'angle'"):
+        swung.plot("angle")
 
 
 def test_a_discrete_model_has_the_value_of_the_step_before() -> None:

@@ -12,7 +12,7 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.control.signals import Guess, Signal, column, known, spread
+from casadi_hybrid.control.signals import Guess, Signal, by_name, column, known, numbers, spread
 
 ARGUMENTS = ("x", "z", "u", "p", "t")
 """The arguments of a model's functions: states, algebraic states, controls, parameters, time."""
@@ -70,6 +70,13 @@ class Model:
         self._outputs: dict[str, Any] = {}
         self._discrete = False
 
+    def __repr__(self) -> str:
+        """What it has, by kind and name."""
+        kinds = [
+            f"{kind} {', '.join(signals)}" for kind, signals in self.signals.items() if signals
+        ]
+        return f"<Model {self.name!r}: {'; '.join(kinds) or 'empty'}>"
+
     def state(
         self,
         name: str,
@@ -116,7 +123,7 @@ class Model:
 
     def parameter(self, name: str, value: Any = 0.0, *, unit: str = "", scale: Any = 1.0) -> Any:
         """Declare a number, or a column of numbers, that may change between solves."""
-        values = np.asarray(value, dtype=float).ravel()
+        values = numbers(value, f"value of {name!r}").ravel()
         signal = Signal.of(name, values.size, -np.inf, np.inf, scale, 0.0, unit)
         self.values[name] = column(values, values.size, f"value of {name!r}")
         return self._declare("parameter", signal)
@@ -135,16 +142,19 @@ class Model:
         return self._declare("parameter", signal)
 
     def rates(self, equations: Mapping[str, Any] | None = None, **named: Any) -> None:
-        """Say dx/dt of states by name; names that are no Python words come in a dictionary."""
-        self._move({**(equations or {}), **named}, discrete=False)
+        """Say dx/dt of states by name; names that are no Python words come in a dictionary.
+
+        Of a state that has a rate the new one holds.
+        """
+        self._move({**by_name(equations, "rates"), **named}, discrete=False)
 
     def next(self, equations: Mapping[str, Any] | None = None, **named: Any) -> None:
         """Say the value of states one step later, by name: the model is a discrete one."""
-        self._move({**(equations or {}), **named}, discrete=True)
+        self._move({**by_name(equations, "next"), **named}, discrete=True)
 
     def equations(self, equations: Mapping[str, Any] | None = None, **named: Any) -> None:
         """Say what is zero, by a name of one's own: the algebraic part of a DAE."""
-        for name, value in {**(equations or {}), **named}.items():
+        for name, value in {**by_name(equations, "equations"), **named}.items():
             if name in self._equations:
                 raise InputError(f"equations has {name!r} already")
             self._equations[name] = ca.vec(self._expression(value, f"equations[{name!r}]"))
@@ -213,13 +223,13 @@ class Model:
         """
         if not isinstance(values, Mapping):
             total = self.size(kind)
-            numbers = np.asarray(values, dtype=float).ravel()
-            if numbers.size != total:
+            given = numbers(values, what).ravel()
+            if given.size != total:
                 raise InputError(
-                    f"{what} has {numbers.size} entries; {self.name} has {total} of {kind}, "
+                    f"{what} has {given.size} entries; {self.name} has {total} of {kind}, "
                     f"{', '.join(self.signals[kind])}"
                 )
-            return column(numbers, total, what)
+            return column(given, total, what)
         places = self.places(kind)
         missing = [name for name in places if name not in values]
         if default is None and missing:

@@ -14,6 +14,7 @@ from casadi_hybrid.control.laying import Laid, lay_out
 from casadi_hybrid.control.methods import Method
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.program import Program
+from casadi_hybrid.control.signals import by_name
 from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.starting import start_values, with_numbers
 from casadi_hybrid.control.statement import Statement
@@ -78,7 +79,7 @@ class OptimalControl(Statement):
             unroll=unroll,
             name=name,
         )
-        self.options = dict(solver or {})
+        self.options = by_name(solver, "solver")
 
     @cached_property
     def laid(self) -> Laid:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
@@ -78,16 +79,45 @@ class Signal:
         return cls(name, int(size), least, most, typical, guess, unit, **rest)
 
 
+def numbers(value: Any, what: str) -> Array:
+    """Return the numbers as an array of the shape they have.
+
+    Raises:
+        InputError: where they are none: None, a text, an expression.
+    """
+    if isinstance(value, ca.SX | ca.MX) and not value.is_constant():
+        # NumPy would read a symbol as NaN.
+        limit = what.startswith(("lower ", "upper "))
+        hint = "; limit the difference of the two instead" if limit else ""
+        raise InputError(f"{what} must be numbers, got the expression {value}{hint}")
+    try:
+        if value is None:
+            raise TypeError
+        return np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError(f"{what} must be numbers, got {value!r}") from None
+
+
+def by_name(values: Any, what: str) -> dict[str, Any]:
+    """Return a dictionary by name as a new one; None is an empty one.
+
+    Raises:
+        InputError: where it is no dictionary.
+    """
+    if values is None:
+        return {}
+    if not isinstance(values, Mapping):
+        raise InputError(f"{what} must be a dictionary by name, got {type(values).__name__}")
+    return dict(values)
+
+
 def column(value: Any, size: int, what: str) -> Array:
     """Return the numbers as one column of the size.
 
     Raises:
         InputError: where they are no numbers, are NaN, or do not fit.
     """
-    try:
-        values = np.asarray(value, dtype=float).ravel()
-    except (TypeError, ValueError):
-        raise InputError(f"{what} must be numbers, got {value!r}") from None
+    values = numbers(value, what).ravel()
     if np.isnan(values).any():
         raise InputError(f"{what} has a NaN; give numbers, infinite ones for no limit")
     if values.size not in (1, size):
@@ -101,10 +131,7 @@ def matrix(value: Any, size: int, columns: int, what: str) -> Array:
     Raises:
         InputError: where they are no numbers, are NaN, or do not fit.
     """
-    try:
-        values = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        raise InputError(f"{what} must be numbers, got {value!r}") from None
+    values = numbers(value, what)
     if np.isnan(values).any():
         raise InputError(f"{what} has a NaN")
     shape = values.shape

@@ -56,6 +56,13 @@ class Solution:
     stats: Mapping[str, Any] = field(repr=False)
     explanation: str = ""
 
+    def __str__(self) -> str:
+        """Whether it is a solution, what it costs, and what is wrong where it is none."""
+        parts = ", ".join(f"{name} {value:.6g}" for name, value in self.costs.items())
+        said = f"{'Solved' if self.success else 'Not solved'} in {self.iterations} iterations"
+        said += f": {self.ocp.name}, duration {self.duration:.6g}, objective {self.objective:.6g}"
+        return "\n".join(filter(None, (f"{said} ({parts})" if parts else said, self.explanation)))
+
     @classmethod
     def of(
         cls,

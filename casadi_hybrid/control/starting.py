@@ -10,7 +10,7 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.laying import Laid
 from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.signals import Array, known, matrix, spread
+from casadi_hybrid.control.signals import Array, by_name, column, known, matrix, spread
 from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.statement import Statement
 
@@ -39,9 +39,10 @@ def with_numbers(
 ) -> tuple[Program, dict[str, Array]]:
     """Return the program with these numbers but its start, and the initial states by name."""
     program = laid.program
-    values = _parameters(ocp, parameters, float(time), program)
+    at = float(column(time, 1, "time")[0])
+    values = _parameters(ocp, parameters, at, program)
     if "time" in program.parameters:
-        values["time"] = float(time)
+        values["time"] = at
     initial = {
         name: program.parameters[f"initial {name}"].read(program.p)[:, 0] for name in ocp.fixed
     }
@@ -95,7 +96,7 @@ def _guess(
     ocp: Statement, program: Program, initial: Mapping[str, Array], guess: Any
 ) -> dict[str, Array]:
     """Start values of the variables by block, in physical units."""
-    given = {**ocp.guesses, **dict(guess or {})}
+    given = {**ocp.guesses, **by_name(guess, "guess")}
     fractions = ocp.fractions
     targets = _targets(ocp, program)
     values: dict[str, Array] = {}

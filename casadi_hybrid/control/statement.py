@@ -13,7 +13,7 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.methods import Method, MultipleShooting
 from casadi_hybrid.control.model import Model
-from casadi_hybrid.control.signals import Guess, Signal, known, spread
+from casadi_hybrid.control.signals import Guess, Signal, by_name, known, numbers, spread
 from casadi_hybrid.control.steps import Free
 from casadi_hybrid.control.terms import Constraint, Cost, Soft
 
@@ -66,7 +66,8 @@ class Statement:
             self.length = self.free_duration.guess
         self.intervals = int(intervals)
         self.method: Method = MultipleShooting() if method is None else method
-        if not all(callable(getattr(self.method, call, None)) for call in ("begin", "connect")):
+        calls = (getattr(self.method, call, None) for call in ("begin", "connect"))
+        if isinstance(self.method, type) or not all(map(callable, calls)):
             raise InputError(
                 "method must be MultipleShooting(), SingleShooting() or Collocation(), got "
                 f"{method!r}"
@@ -88,9 +89,20 @@ class Statement:
         self._symbols: dict[str, Any] = {}
         self.closed = False
 
+    def __repr__(self) -> str:
+        """What it says, by name."""
+        length = "free duration" if self.free_duration else f"duration {self.length:g}"
+        said = [f"{length} in {self.intervals} intervals, {type(self.method).__name__}"]
+        for kind, parts in (("costs", self.costs), ("constraints", self.constraints)):
+            if parts:
+                said.append(f"{kind} {', '.join(part.name for part in parts)}")
+        if self.fixed:
+            said.append(f"at the start {', '.join(self.fixed)} fixed")
+        return f"<{type(self).__name__} {self.name!r}: {'; '.join(said)}>"
+
     def parameter(self, name: str, value: Any = 0.0, *, unit: str = "") -> Any:
         """Add numbers for costs and constraints that may change between solves."""
-        values = np.asarray(value, dtype=float).ravel()
+        values = numbers(value, f"value of {name!r}").ravel()
         return self._declare(Signal.of(name, values.size, -np.inf, np.inf, 1.0, 0.0, unit), values)
 
     def reference(self, name: str, value: Any = 0.0, size: int = 1, *, unit: str = "") -> Any:
@@ -126,7 +138,7 @@ class Statement:
         The numbers are those of a solve without ``x0``; states left out of an argument keep them.
         """
         self._open()
-        values = {**(values or {}), **named}
+        values = {**by_name(values, "initial"), **named}
         states = self.model.signals["state"]
         for name in values or states:
             known(name, states, "state")
@@ -134,9 +146,9 @@ class Statement:
 
     def final(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
         """Fix states at the end, to numbers or to expressions of parameters."""
-        for name, value in {**(values or {}), **named}.items():
+        for name, value in {**by_name(values, "final"), **named}.items():
             signal = known(name, self.model.signals["state"], "state")
-            difference = self.model.symbol(name) - value
+            difference = self.model.symbol(name) - self._expression(value, f"final {name!r}")
             self.at_end(f"final {name}", difference, equal=0.0, scale=signal.scale)
 
     def periodic(self, *names: str) -> None:
@@ -151,7 +163,13 @@ class Statement:
                 self.cycles.append(name)
 
     def minimize(
-        self, name: str, *, integral: Any = 0, sum: Any = 0, start: Any = 0, end: Any = 0
+        self,
+        name: str,
+        *,
+        integral: Any = None,
+        sum: Any = None,
+        start: Any = None,
+        end: Any = None,
     ) -> None:
         """Add a cost: an integral over time, a sum over the intervals, at the start, at the end.
 
@@ -163,7 +181,12 @@ class Statement:
         if any(cost.name == name for cost in self.costs):
             raise InputError(f"{self.name} has a cost {name!r} already; give each its own name")
         parts = {"integral": integral, "sum": sum, "start": start, "end": end}
-        parts = {key: self._expression(part, f"{key} of {name!r}") for key, part in parts.items()}
+        if all(part is None for part in parts.values()):
+            raise InputError(f"{name!r} costs nothing; give integral, sum, start or end")
+        parts = {
+            key: self._expression(0 if part is None else part, f"{key} of {name!r}")
+            for key, part in parts.items()
+        }
         for key, part in parts.items():
             if part.numel() != 1:
                 raise InputError(f"{key} of {name!r} must be a scalar, it has {part.numel()}")
@@ -218,6 +241,8 @@ class Statement:
         At the grid points, and at the points between them that are unknowns.
         """
         signal = known(name, self.model.signals["state"], "state")
+        if not np.isfinite([signal.lower, signal.upper]).any():
+            raise InputError(f"{name!r} has no limit that could be soft; give the state one")
         label = f"limits of {name}"
         self._constrain(label, "path", self.model.symbol(name), signal.lower, signal.upper,
                         None, signal.scale, soft, "inside")  # fmt: skip
@@ -245,7 +270,7 @@ class Statement:
         By default a state with an initial value runs straight to its final one; others begin as
         the model says.
         """
-        for name, value in {**(values or {}), **named}.items():
+        for name, value in {**by_name(values, "guess"), **named}.items():
             kinds = ("state", "algebraic", "control")
             signals = {k: v for kind in kinds for k, v in self.model.signals[kind].items()}
             known(name, {**signals, **self.freed, "duration": None}, "state, control or free one")

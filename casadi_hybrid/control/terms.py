@@ -107,7 +107,10 @@ class Constraint:
                 raise InputError(f"{name!r} has equal and a limit; give one or the other")
             lower = upper = equal
         elif lower is None and upper is None:
-            raise InputError(f"{name!r} has no limit; give lower, upper or equal")
+            raise InputError(
+                f"{name!r} has no limit; give lower, upper or equal (a comparison "
+                "in the expression is none)"
+            )
         least = column(-np.inf if lower is None else lower, size, f"lower of {name!r}")
         most = column(np.inf if upper is None else upper, size, f"upper of {name!r}")
         if (least > most).any():
@@ -122,6 +125,8 @@ class Constraint:
             raise InputError(f"at of {name!r} must be one of {', '.join(AT)}, got {at!r}")
         if soft is not None and not isinstance(soft, Soft):
             try:
+                if isinstance(soft, bool):
+                    raise TypeError  # says no price
                 soft = Soft(linear=float(soft))
             except (TypeError, ValueError):
                 raise InputError(

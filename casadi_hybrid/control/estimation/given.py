@@ -10,7 +10,7 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.control.model import Model
-from casadi_hybrid.control.signals import Array, column, known
+from casadi_hybrid.control.signals import Array, by_name, column, known
 
 STEP = ("y", "u", "time")
 """Arguments of a step, which no parameter may be called."""
@@ -43,7 +43,7 @@ def unknowns(model: Model, given: Mapping[str, Any] | None) -> dict[str, Unknown
     Raises:
         InputError: for names and numbers that do not fit.
     """
-    given = dict(given or {})
+    given = by_name(given, "free")
     keys = [part.name for part in fields(Unknown)]
     found: dict[str, Unknown] = {}
     for name, entry in given.items():

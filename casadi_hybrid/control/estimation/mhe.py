@@ -21,7 +21,7 @@ from casadi_hybrid.control.loop.noise import factor
 from casadi_hybrid.control.loop.plant import first_guess
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.signals import Array
+from casadi_hybrid.control.signals import Array, by_name
 from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.steps import Integrator, RungeKutta
 
@@ -117,7 +117,7 @@ class MHE:
         )
         self.ocp = window_problem(
             model, self.sensors, believed.step, self.period, self.N, factor(believed.disturbance),
-            believed.unknowns, dict(solver or {}),
+            believed.unknowns, by_name(solver, "solver"),
         )  # fmt: skip
         self._start = first_guess(model, "state")
         self.reset(x0)

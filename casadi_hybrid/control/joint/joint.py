@@ -17,7 +17,7 @@ from casadi_hybrid.control.horizon import Horizon
 from casadi_hybrid.control.laying import Laid, read
 from casadi_hybrid.control.ocp import OptimalControl
 from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.signals import Array, known
+from casadi_hybrid.control.signals import Array, by_name, known
 from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.starting import start_values, with_numbers
 
@@ -44,6 +44,13 @@ class JointSolution:
     objective: float
     stats: Mapping[str, Any] = field(repr=False)
     explanation: str = ""
+
+    def __str__(self) -> str:
+        """Whether it is a solution, what each part costs, and what is wrong where it is none."""
+        parts = ", ".join(f"{name} {part.objective:.6g}" for name, part in self.parts.items())
+        said = f"{'Solved' if self.success else 'Not solved'} in {self.iterations} iterations"
+        said += f": objective {self.objective:.6g} ({parts})"
+        return "\n".join(filter(None, (said, self.explanation)))
 
     def __getitem__(self, name: str) -> Solution:
         part: Solution = known(name, self.parts, "part")
@@ -116,7 +123,7 @@ class Joint:
                 raise InputError(f"{label!r} must be an OptimalControl, got {type(part).__name__}")
         self.parts = dict(parts)
         self.name = name
-        self.options = dict(solver or {})
+        self.options = by_name(solver, "solver")
 
     @property
     def model(self) -> Any:
@@ -165,7 +172,7 @@ class Joint:
         """
         if isinstance(guess, JointSolution):
             return self.with_numbers(x0, time, parameters).with_x0(guess.x)
-        own = dict(guess or {})
+        own = by_name(guess, "guess")
 
         def start(label: str, laid: Laid, begin: Any, values: Mapping[str, Any]) -> Program:
             return start_values(self.parts[label], laid, begin, time, own.get(label), values)

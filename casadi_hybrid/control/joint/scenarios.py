@@ -26,7 +26,7 @@ from casadi_hybrid.control.horizon import Horizon
 from casadi_hybrid.control.joint.joint import Joint
 from casadi_hybrid.control.laying import lay_phase
 from casadi_hybrid.control.ocp import OptimalControl
-from casadi_hybrid.control.signals import Array, known, spread
+from casadi_hybrid.control.signals import Array, by_name, known, spread
 
 
 class Scenarios(Joint):
@@ -58,21 +58,23 @@ class Scenarios(Joint):
         if not isinstance(ocp, OptimalControl):
             raise InputError(f"ocp must be an OptimalControl, got {type(ocp).__name__}")
         options = ocp.options if solver is None else solver
-        super().__init__(dict.fromkeys(scenarios, ocp), name or ocp.name, options)
+        given = {label: by_name(values, f"scenario {label!r}") for label, values in
+                 by_name(scenarios, "scenarios").items()}  # fmt: skip
+        super().__init__(dict.fromkeys(given, ocp), name or ocp.name, options)
         signals = {**ocp.model.signals["parameter"], **ocp.signals}
-        for values in scenarios.values():
+        for values in given.values():
             for parameter in values:
                 known(parameter, signals, "parameter")
                 if parameter in ocp.freed:
                     raise InputError(f"{parameter!r} is free: it cannot differ by scenario")
         count = len(self.parts)
-        given = np.ones(count) if weights is None else np.asarray(weights, dtype=float).ravel()
-        if given.size != count or not (given > 0).all() or not np.isfinite(given).all():
+        shares = np.ones(count) if weights is None else np.asarray(weights, dtype=float).ravel()
+        if shares.size != count or not (shares > 0).all() or not np.isfinite(shares).all():
             raise InputError(f"weights must be {count} positive numbers, got {weights!r}")
         if not isinstance(shared, int | np.integer) or not 1 <= shared <= ocp.intervals:
             raise InputError(f"shared must be an integer from 1 to {ocp.intervals}, got {shared!r}")
-        self.scenarios = {label: dict(values) for label, values in scenarios.items()}
-        self.weights = dict(zip(self.parts, (given / given.sum()).tolist(), strict=True))
+        self.scenarios = given
+        self.weights = dict(zip(self.parts, (shares / shares.sum()).tolist(), strict=True))
         self.shared = int(shared)
         self.ocp = ocp
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,6 +71,18 @@ class Run:
     seconds: Array = field(repr=False)
     steps: tuple[Any, ...] = field(repr=False, default=())
     stopped: str = ""
+
+    def __str__(self) -> str:
+        """How many steps of each status, what they cost, what was exceeded."""
+        counts = Counter(self.status)
+        lines = [
+            f"{len(self.status)} steps from time {self.times[0]:g} to {self.times[-1]:g}: "
+            + ", ".join(f"{count} {status}" for status, count in counts.most_common()),
+            *(f"cost {name}: {values.sum():.6g}" for name, values in self.costs.items()),
+            f"largest violation of a limit: {self.violation:.3g} of its scale",
+            self.stopped,
+        ]
+        return "\n".join(filter(None, lines))
 
     def __getitem__(self, name: str) -> Array:
         """Return a true trajectory by name."""

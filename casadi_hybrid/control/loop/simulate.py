@@ -17,7 +17,7 @@ from casadi_hybrid.control.loop.noise import covariance, draw, factor
 from casadi_hybrid.control.loop.record import Recorder
 from casadi_hybrid.control.loop.run import Run
 from casadi_hybrid.control.loop.wiring import Wiring, costs_of, limits_of, wire
-from casadi_hybrid.control.signals import Array, column
+from casadi_hybrid.control.signals import Array, by_name, column
 
 
 def simulate(
@@ -198,8 +198,8 @@ def _pusher(
             return x if value is None else x + numbers(value, f"push at step {k}")
 
         return called
-    table = {}
-    for k, value in dict(push).items():
+    table: dict[int, Array] = {}
+    for k, value in by_name(push, "push").items():
         if not isinstance(k, int | np.integer) or not 0 <= k < steps:
             raise InputError(f"push has the step {k!r}; steps count from 0 to {steps - 1}")
         table[int(k)] = numbers(value, f"push[{k}]")

@@ -104,7 +104,7 @@ class Search:
             arguments = {**program.arguments, **start}
             result = self._solver.within(left, iterations if warm else None, **arguments)
         except OutOfTimeError:
-            return Found(reason="the deadline came before the first evaluation", told=told)
+            return Found(reason="the deadline came before there was a point", told=told)
         except Exception as error:  # noqa: BLE001, a controller goes on, and says so
             return Found(reason=_failure(error), told=told)
         return self._judged(program, time, result, told, until)

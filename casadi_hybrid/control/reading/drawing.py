@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.reading.dense import Dense
 from casadi_hybrid.control.signals import Array, Signal, known
 from casadi_hybrid.plotting import DASHES, PALETTE, figure, legend, legend_below
@@ -57,6 +58,8 @@ def draw(
     tol: float,
 ) -> Figure:
     """Return the figure; see :meth:`Solution.plot`."""
+    if isinstance(names, str):
+        raise InputError(f"names must be a list of names, got the text {names!r}")
     panels = [_panel(dense, name, tol) for name in names or _all(dense)]
     columns = 1 if len(panels) <= _ONE_COLUMN else 2
     rows = -(-len(panels) // columns)
