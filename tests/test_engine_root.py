@@ -11,6 +11,7 @@ from engine_cases import assert_same_course, solved
 
 from casadi_hybrid.attempts import compiled, solve
 from casadi_hybrid.attempts.attempts import Attempt
+from casadi_hybrid.casadi_api import runner
 from casadi_hybrid.engine.library import engine
 from casadi_hybrid.engine.workspace import Workspace
 
@@ -119,6 +120,7 @@ def test_attempts_of_every_kind(changes: dict[str, Any], monkeypatch: pytest.Mon
     taken, takes = [], compiled.takes
     monkeypatch.setattr(solve, "takes", lambda attempt: taken.append(attempt) or takes(attempt))
     monkeypatch.setattr(solve, "first_attempt", first)
+    monkeypatch.setattr(runner, "quick_of", lambda problem, options: None)  # has its own attempt
     _, stats = solved(monkeypatch, made, "c")
     _, twin = solved(monkeypatch, made, "python")
     assert stats["success"]
