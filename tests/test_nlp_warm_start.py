@@ -253,5 +253,5 @@ def test_a_first_step_that_stays_outside_is_not_followed(
     assert max(near.stats()["iterations"]["mu"]) < 1e-5
     assert far.result.success
     assert far.result.f == pytest.approx(-0.97053, abs=1e-5)
-    assert max(far.stats()["iterations"]["mu"]) > 1e-2  # the barrier, from far away
+    assert max(far.stats()["iterations"]["mu"]) > 1e-4  # the barrier, from far away
     assert (near.result.iterations, far.result.iterations) == (4, 7)

@@ -33,7 +33,7 @@ from casadi_hybrid.barrier.elastic import (
 from casadi_hybrid.barrier.filter import Filter
 from casadi_hybrid.barrier.hot import follow
 from casadi_hybrid.barrier.inertia import least_squares_multipliers, rows_are_dependent
-from casadi_hybrid.barrier.iterate import NU_START, Iterate, ScaledError, Settings, interior
+from casadi_hybrid.barrier.iterate import Iterate, ScaledError, Settings, interior
 from casadi_hybrid.barrier.leap import leap, runs_away
 from casadi_hybrid.barrier.merit import Merit
 from casadi_hybrid.barrier.newton import newton_step
@@ -56,7 +56,7 @@ from casadi_hybrid.standard_form.certificate import STATIONARY_VIOLATION, violat
 from casadi_hybrid.standard_form.form import EASED, Point, StandardForm, eased
 
 _CLEAR, _LATE = 100.0, 1.1e-9  # at the second ν an active set is tried also if it is not clear
-_FAR_OFF, _NU_FAR_OFF = 1.0, NU_START
+_FAR_OFF, _NU_FAR_OFF = 1.0, 1e-3
 # As if it had been the last σ: where variables are flat, a larger one holds up every warm step.
 _SHIFT_NEARBY = 1e-10
 _LEAP = 10  # steps of iterates that run away before the first leap
