@@ -28,6 +28,7 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
+from closed_loop import KktResiduals
 from drawing import LIMIT
 from matplotlib.figure import Figure
 from reporting import TOL, Check, parser, progress, table
@@ -42,7 +43,6 @@ from casadi_hybrid.control import (
     Plant,
     Run,
     Soft,
-    Solution,
     simulate,
 )
 from casadi_hybrid.plotting import PALETTE, figure, legend_below
@@ -138,36 +138,11 @@ def estimators(window: int) -> tuple[Judged, Judged, EKF]:
     )
 
 
-class Residual:
-    """The largest KKT residual of solutions of one problem, from the program's own functions."""
-
-    def __init__(self, ocp: OptimalControl) -> None:
-        x, p, f, g = (ocp.program.nlp[key] for key in "xpfg")
-        lam = ca.SX.sym("lam", g.numel())
-        gradient = ca.gradient(f + ca.dot(lam, g), x)
-        self._at = ca.Function("at", [x, p, lam], [gradient, g])
-
-    def __call__(self, found: Solution) -> float:
-        """Return it, unscaled."""
-        program, lam_x, lam_g = found.program, found.lam_x, found.lam_g
-        gradient, g = (part.full().ravel() for part in self._at(found.x, program.p, lam_g))
-        worst = float(np.abs(gradient + lam_x).max())
-        for value, lower, upper, lam in (
-            (found.x, program.lbx, program.ubx, lam_x),
-            (g, program.lbg, program.ubg, lam_g),
-        ):
-            outside = np.maximum(lower - value, value - upper)
-            room = np.where(lam > 0.0, upper - value, value - lower)
-            product = np.abs(lam) * np.where(np.isfinite(room), np.abs(room), 1.0)
-            worst = max(worst, float(outside.max()), float(product.max()))
-        return worst
-
-
 class Judged:
     """A moving-horizon estimator whose windows are judged as they come."""
 
     def __init__(self, inner: MHE) -> None:
-        self.inner, self._residual = inner, Residual(inner.ocp)
+        self.inner, self._residual = inner, KktResiduals(inner.ocp.program)
         self.reset()
 
     def reset(self) -> None:
@@ -189,7 +164,7 @@ class Judged:
         """Return the state now."""
         estimate = self.inner.step(y, u, time)
         if self.inner.solution is not None:
-            self.residuals.append(self._residual(self.inner.solution))
+            self.residuals.append(self._residual(self.inner.solution)[1])
         return estimate
 
 
@@ -330,8 +305,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         Way("told the states, mass as believed", lambda t: {}),
     )]  # fmt: skip
     told, mhe, filtered, unaware, believed = ways
-    residual = Residual(ocp)
-    plans = [residual(step.plan) for way in ways for step in way.loop.steps]
+    residual = KktResiduals(ocp.program)
+    plans = [residual(step.plan)[1] for way in ways for step in way.loop.steps]
     windows = [*both.residuals, *states.residuals]
     words = [status for way in ways for status in way.loop.status]
     solved = [record.success for judged in (both, states) for record in judged.records]

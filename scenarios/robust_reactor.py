@@ -37,11 +37,21 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
-import casadi as ca
 import numpy as np
 from closed_loop import KktResiduals
 from drawing import BLACK
 from matplotlib.figure import Figure
+from reactor import (
+    COOLING,
+    EXCHANGE,
+    FEED,
+    FEED_TEMPERATURE,
+    HEAT,
+    HOTTEST,
+    RATE,
+    speed,
+    steady,
+)
 from reporting import TOL, Check, Column, parser, progress, table
 from solving import IPOPT, Peer, finish_answers, solve
 
@@ -63,29 +73,14 @@ from casadi_hybrid.plotting import PALETTE, figure, legend_below
 NAME = "robust_reactor"
 SUMMARY = "robust predictive control: a reactor kept below its limit whatever the reaction is like"
 
-EXCHANGE, FEED, FEED_TEMPERATURE, HEAT, COOLING = 1.0, 1.0, 350.0, 5e4 / 239.0, 5e4 / 23900.0
-"""q/V (1/min), c_f (mol/l), T_f (K), H/(ρ c_p) (K l/mol), UA/(V ρ c_p) (1/min)."""
-HOTTEST, COLDEST, RATE, PERIOD = 353.0, 285.0, 20.0, 0.1
-"""Of the tank and of the jacket in K, of the jacket in K/min, min."""
+COLDEST, PERIOD = 285.0, 0.1
+"""Of the jacket in K, min."""
 UNSURE = 0.05
 """By which part of themselves the heat of reaction and the frequency factor may differ."""
 PRICE, ITERATIONS = 30.0, 60
 """Of a kelvin above the limit at one instant; most iterations of a step."""
 NEAR = 1e-3
 """By how many kelvins a temperature may be above the limit and count as at it."""
-
-
-def speed(temperature: Any) -> Any:
-    """Return k(T) in 1/min for κ = 1."""
-    return 7.2e10 * ca.exp(-8750.0 / temperature)
-
-
-def steady(T: float) -> dict[str, float]:
-    """Return the state that stays at a temperature, for η = κ = 1."""
-    k = float(speed(T))
-    c = EXCHANGE * FEED / (EXCHANGE + k)
-    gained = EXCHANGE * (FEED_TEMPERATURE - T) + HEAT * k * c
-    return {"c": c, "T": T, "Tc": T - gained / COOLING}
 
 
 def nominal(intervals: int = 20) -> OptimalControl:

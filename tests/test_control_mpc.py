@@ -6,6 +6,7 @@ import time
 import casadi as ca
 import numpy as np
 import pytest
+from watched import Watched
 
 from casadi_hybrid import InputError
 from casadi_hybrid.control import (
@@ -210,26 +211,6 @@ def test_the_default_is_the_middle_where_zero_is_not_allowed():
     mpc = MPC(ocp)
     assert mpc.step([np.inf]).control.tolist() == [2.5, 0.0]
     assert mpc.control_names == ["inflow", "drain"]
-
-
-class Watched(ca.Callback):
-    """A factor of 1 that runs what it is given whenever it is evaluated."""
-
-    def __init__(self, act):
-        ca.Callback.__init__(self)
-        self.act = act
-        self.construct("watched", {"is_diff_in": [False]})
-
-    def eval(self, arguments):
-        self.act()
-        return [ca.DM(1.0)]
-
-    def has_jacobian(self):
-        return True
-
-    def get_jacobian(self, name, inames, onames, options):
-        x, y = ca.SX.sym("x"), ca.SX.sym("y")
-        return ca.Function(name, [x, y], [ca.SX.zeros(1, 1)], inames, onames)
 
 
 def watched(act, intervals=6):

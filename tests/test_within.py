@@ -5,30 +5,11 @@ import time
 import casadi as ca
 import numpy as np
 import pytest
+from watched import Watched
 
 from casadi_hybrid import InputError, nlpsol
 from casadi_hybrid.basics.errors import OutOfTimeError
 from casadi_hybrid.basics.status import PointStatus, StopReason
-
-
-class Watched(ca.Callback):
-    """A factor of 1 that runs what it is given whenever it is evaluated."""
-
-    def __init__(self, act):
-        ca.Callback.__init__(self)
-        self.act = act
-        self.construct("watched", {"is_diff_in": [False]})
-
-    def eval(self, arguments):
-        self.act()
-        return [ca.DM(1.0)]
-
-    def has_jacobian(self):
-        return True
-
-    def get_jacobian(self, name, inames, onames, options):
-        x, y = ca.SX.sym("x"), ca.SX.sym("y")
-        return ca.Function(name, [x, y], [ca.SX.zeros(1, 1)], inames, onames)
 
 
 def program(function=None):

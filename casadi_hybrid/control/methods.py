@@ -15,7 +15,7 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.horizon import Horizon, each
 from casadi_hybrid.control.model import Model
-from casadi_hybrid.control.signals import Array
+from casadi_hybrid.control.signals import Array, between
 from casadi_hybrid.control.steps import DiscreteMap, Integrator, RungeKutta
 
 Step = RungeKutta | Integrator | DiscreteMap
@@ -162,7 +162,7 @@ class Collocation:
         model, N, degree = horizon.model, horizon.N, self.degree
         taus = self.coefficients[0]
         inner = degree - 1 if self.points == "radau" else degree
-        at = (horizon.fractions[:-1, None] + np.diff(horizon.fractions)[:, None] * taus).ravel()
+        at = between(horizon.fractions, taus)
         X = _points(horizon, "state", at.reshape(N, degree)[:, :inner].ravel(), inner)
         Z = _points(horizon, "algebraic", at, degree)
         function = self._interval(model, horizon.integrand, inner)

@@ -12,7 +12,7 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.control.signals import Guess, Signal, by_name, column, known, numbers, spread
+from casadi_hybrid.control.signals import Guess, Signal, by_name, column, expression, known, numbers
 
 ARGUMENTS = ("x", "z", "u", "p", "t")
 """The arguments of a model's functions: states, algebraic states, controls, parameters, time."""
@@ -240,14 +240,6 @@ class Model:
             full[where] = column(value, where.stop - where.start, f"{what}[{name!r}]")
         return full
 
-    def guess(self, kind: str, fractions: Any) -> Any:
-        """Return the declared guesses of a kind, one column for each fraction of the horizon."""
-        rows = [
-            spread(signal.guess, signal.size, fractions, f"guess of {name!r}")
-            for name, signal in self.signals[kind].items()
-        ]
-        return np.vstack(rows) if rows else np.zeros((0, fractions.size))
-
     @cached_property
     def moves(self) -> Moves:
         """The functions, built at the first use."""
@@ -307,18 +299,8 @@ class Model:
         self._forget()
 
     def _expression(self, value: Any, what: str) -> Any:
-        try:
-            value = ca.SX(value)
-        except (NotImplementedError, TypeError):
-            raise InputError(
-                f"{what} must be an expression of the model's symbols, got {type(value).__name__}"
-            ) from None
-        strange = ca.Function("f", self.arguments, [value], {"allow_free": True}).get_free()
-        if strange:
-            raise InputError(
-                f"{what} has {strange[0]!r}, which {self.name} does not know; declare it first"
-            )
-        return value
+        unknown = f"{self.name} does not know; declare it first"
+        return expression(value, what, self.arguments, unknown)
 
     def _forget(self) -> None:
         self.__dict__.pop("moves", None)

@@ -14,7 +14,7 @@ from casadi_hybrid.control.laying import Laid, lay_out
 from casadi_hybrid.control.methods import Method
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.signals import by_name
+from casadi_hybrid.control.signals import Array, by_name
 from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.starting import start_values, with_numbers
 from casadi_hybrid.control.statement import Statement
@@ -96,11 +96,7 @@ class OptimalControl(Statement):
     @cached_property
     def solver(self) -> Any:
         """The solver of the program, made at the first use."""
-        names = {
-            "constraint_names": self.program.constraint_names,
-            "variable_names": self.program.variable_names,
-        }
-        return nlpsol("solver", "hybrid", dict(self.program.nlp), {**names, **self.options})
+        return solver_of(self.program, self.options)
 
     def numbers(
         self, x0: Any = None, *, time: float = 0.0, guess: Any = None, **parameters: Any
@@ -127,18 +123,47 @@ class OptimalControl(Statement):
         A solution as the guess brings its multipliers along: the solver starts warm from them.
         """
         program = self.numbers(x0, time=time, guess=guess, **parameters)
-        arguments = dict(program.arguments)
-        if isinstance(guess, Solution):
-            arguments |= {"lam_x0": guess.lam_x, "lam_g0": guess.lam_g}
-        found = self.solver(**arguments)
-        stats = self.solver.stats()
-        explanation = "" if stats["success"] else str(self.solver.explain())
-        return self.solution(program, found, stats, explanation)
+        known = guess if isinstance(guess, Solution) else None
+        return self.solution(program, *solved(self.solver, program, known))
 
     def solution(
         self, program: Program, found: Mapping[str, Any], stats: Any, explanation: str = ""
     ) -> Solution:
         """Return what a solver of CasADi found for a program of :meth:`numbers`, by name."""
-        x, lam_x, lam_g = (np.asarray(ca.DM(found[key])).ravel()
-                           for key in ("x", "lam_x", "lam_g"))  # fmt: skip
-        return Solution.of(self, self.laid, program, x, lam_x, lam_g, dict(stats), explanation)
+        return Solution.of(self, self.laid, program, *point_of(found), dict(stats), explanation)
+
+
+def solver_of(program: Program, options: Mapping[str, Any]) -> Any:
+    """Return the solver of a program, with its names in messages."""
+    names = {
+        "constraint_names": program.constraint_names,
+        "variable_names": program.variable_names,
+    }
+    return nlpsol("solver", "hybrid", dict(program.nlp), {**names, **options})
+
+
+def solved(
+    solver: Any, program: Program, known: Any = None
+) -> tuple[Mapping[str, Any], Mapping[str, Any], str]:
+    """Solve with the program's numbers.
+
+    Args:
+        solver: of :func:`solver_of`.
+        program: with the numbers.
+        known: a solution whose multipliers the solve begins with.
+
+    Returns:
+        CasADi's outputs, the statistics, and an explanation where the point is no solution.
+    """
+    arguments = dict(program.arguments)
+    if known is not None:
+        arguments |= {"lam_x0": known.lam_x, "lam_g0": known.lam_g}
+    found = solver(**arguments)
+    stats = solver.stats()
+    return found, stats, "" if stats["success"] else str(solver.explain())
+
+
+def point_of(found: Mapping[str, Any]) -> tuple[Array, Array, Array]:
+    """Return x, lam_x and lam_g of CasADi's outputs."""
+    x, lam_x, lam_g = (np.asarray(ca.DM(found[key])).ravel() for key in ("x", "lam_x", "lam_g"))
+    return x, lam_x, lam_g

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -173,3 +173,33 @@ def known(name: str, names: Mapping[str, Any], kind: str) -> Any:
         return names[name]
     except (KeyError, TypeError):
         raise InputError(f"there is no {kind} {name!r}{suggest(str(name), names)}") from None
+
+
+def expression(value: Any, what: str, arguments: Sequence[Any], unknown: str) -> Any:
+    """Return an expression of these symbols and no others, as ``ca.SX``.
+
+    Args:
+        value: of it.
+        what: its name for messages.
+        arguments: columns of the symbols that it may have.
+        unknown: the end of the sentence about a symbol that is none of them.
+
+    Raises:
+        InputError: for another type, and for a symbol that is none of them.
+    """
+    try:
+        value = ca.SX(value)
+    except (NotImplementedError, TypeError):
+        raise InputError(
+            f"{what} must be an expression of the model's symbols, got {type(value).__name__}"
+        ) from None
+    strange = ca.Function("f", list(arguments), [value], {"allow_free": True}).get_free()
+    if strange:
+        raise InputError(f"{what} has {strange[0]!r}, which {unknown}")
+    return value
+
+
+def between(fractions: Array, taus: Array) -> Array:
+    """Return where points at fractions ``taus`` of each interval lie, interval by interval."""
+    points: Array = (fractions[:-1, None] + np.diff(fractions)[:, None] * taus).ravel()
+    return points

@@ -22,8 +22,24 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+class Ended:
+    """How a solve ended, as the solver's ``stats`` say."""
+
+    stats: Mapping[str, Any]
+
+    @property
+    def success(self) -> bool:
+        """Whether the solver says that the point is a solution."""
+        return bool(self.stats["success"])
+
+    @property
+    def iterations(self) -> int:
+        """Steps of the solver."""
+        return int(self.stats["iter_count"])
+
+
 @dataclass(frozen=True)
-class Solution:
+class Solution(Ended):
     """What a solver found for an optimal control problem.
 
     ``solution["speed"]`` is a trajectory: of a quantity with one entry a vector, else a matrix with
@@ -115,16 +131,6 @@ class Solution:
 
     def __contains__(self, name: str) -> bool:
         return name in self.values or name in self.ocp.model.signals["output"]
-
-    @property
-    def success(self) -> bool:
-        """Whether the solver says that the point is a solution."""
-        return bool(self.stats["success"])
-
-    @property
-    def iterations(self) -> int:
-        """Steps of the solver."""
-        return int(self.stats["iter_count"])
 
     @property
     def duration(self) -> float:

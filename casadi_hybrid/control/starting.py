@@ -10,7 +10,7 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.laying import Laid
 from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.signals import Array, by_name, column, known, matrix, spread
+from casadi_hybrid.control.signals import Array, between, by_name, column, known, matrix, spread
 from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.statement import Statement
 
@@ -160,6 +160,6 @@ def _on_blocks(
     if points is not None:
         inner = points.shape[1] // (fractions.size - 1)
         taus = ocp.method.coefficients[0][:inner]  # type: ignore[attr-defined]
-        at = (fractions[:-1, None] + np.diff(fractions)[:, None] * taus).ravel()
+        at = between(fractions, taus)
         values[f"{name} inside"] = np.stack([np.interp(at, fractions, row) for row in rows])
     return values

@@ -13,7 +13,7 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.methods import Method, MultipleShooting
 from casadi_hybrid.control.model import Model
-from casadi_hybrid.control.signals import Guess, Signal, by_name, known, numbers, spread
+from casadi_hybrid.control.signals import Guess, Signal, by_name, expression, known, numbers, spread
 from casadi_hybrid.control.steps import Free
 from casadi_hybrid.control.terms import Constraint, Cost, Soft
 
@@ -335,20 +335,12 @@ class Statement:
         return self._symbols[signal.name]
 
     def _expression(self, value: Any, what: str) -> Any:
-        try:
-            value = ca.SX(value)
-        except (NotImplementedError, TypeError):
-            raise InputError(
-                f"{what} must be an expression of the model's symbols, got {type(value).__name__}"
-            ) from None
         arguments = [*self.model.arguments, *self._symbols.values(), self.duration]
-        strange = ca.Function("f", arguments, [value], {"allow_free": True}).get_free()
-        if strange:
-            raise InputError(
-                f"{what} has {strange[0]!r}, which {self.name} does not know; "
-                "declare it in the model, or by parameter(…) or reference(…)"
-            )
-        return value
+        unknown = (
+            f"{self.name} does not know; declare it in the model, or by parameter(…) or "
+            "reference(…)"
+        )
+        return expression(value, what, arguments, unknown)
 
     def _open(self) -> None:
         if self.closed:

@@ -32,7 +32,23 @@ def _below_one(rate: float) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class IntegralFeedback:
+class _Baseline:
+    """A law whose state is its inputs."""
+
+    geometry: Geometry
+
+    @property
+    def sensitivity(self) -> Matrix:
+        """B, m×n: the sensitivity that the law was designed with."""
+        return self.geometry.B
+
+    def start(self, u0: Vector) -> GainState:
+        """Return the state before the first measurement."""
+        return GainState(u0)
+
+
+@dataclass(frozen=True, eq=False)
+class IntegralFeedback(_Baseline):
     """u_{t+1} = u_t − κ E ĥ_t: integral feedback along the cheapest lift E.
 
     Started at the optimum for other set points or disturbances it stays at optima; inputs in ker B
@@ -40,7 +56,6 @@ class IntegralFeedback:
     for a rate ρ is κ = 1 − ρ.
     """
 
-    geometry: Geometry
     gain: float
 
     @classmethod
@@ -52,15 +67,6 @@ class IntegralFeedback:
         """
         rho = _below_one(rate)
         return cls(geometry(sensitivity, hessian), 1 - rho)
-
-    @property
-    def sensitivity(self) -> Matrix:
-        """B, m×n: the sensitivity that the law was designed with."""
-        return self.geometry.B
-
-    def start(self, u0: Vector) -> GainState:
-        """Return the state before the first measurement."""
-        return GainState(u0)
 
     def advance(self, state: GainState, measured: Vector) -> GainState:
         """Take one step with a measurement, (m,) or m×k."""
@@ -77,14 +83,13 @@ class IntegralFeedback:
 
 
 @dataclass(frozen=True, eq=False)
-class FilteredIntegralFeedback:
+class FilteredIntegralFeedback(_Baseline):
     """φ-filtered integral feedback: f_{t+1} = φ f_t + (1 − φ) ĥ_t, u_{t+1} = u_t − κ E f_{t+1}.
 
     Two gains place two poles a constraint; by the argument of :func:`design` both at ρ are best:
     φ = ρ², κ = (1 − ρ)/(1 + ρ).
     """
 
-    geometry: Geometry
     gain: float
     memory: float
 
@@ -97,15 +102,6 @@ class FilteredIntegralFeedback:
         """
         rho = _below_one(rate)
         return cls(geometry(sensitivity, hessian), (1 - rho) / (1 + rho), rho**2)
-
-    @property
-    def sensitivity(self) -> Matrix:
-        """B, m×n: the sensitivity that the law was designed with."""
-        return self.geometry.B
-
-    def start(self, u0: Vector) -> GainState:
-        """Return the state before the first measurement."""
-        return GainState(u0)
 
     def advance(self, state: GainState, measured: Vector) -> GainState:
         """Take one step with a measurement, (m,) or m×k; the first one fills the filter."""
@@ -125,7 +121,7 @@ class FilteredIntegralFeedback:
 
 
 @dataclass(frozen=True, eq=False)
-class GradientFeedback:
+class GradientFeedback(_Baseline):
     """Projected gradient feedback optimization with measured constraints.
 
     u_{t+1} = u_t − α B† ĥ_t − η N Nᵀ ∇f(u_t): along ker B a gradient step on the objective, across
@@ -138,7 +134,6 @@ class GradientFeedback:
         preferred, gradient: the objective, as in :class:`HybridFeedback`.
     """
 
-    geometry: Geometry
     gain: float
     step: float
     preferred: Vector | None = None
@@ -187,15 +182,6 @@ class GradientFeedback:
         found = minimize_scalar(spread, bounds=(low, high), method="bounded")
         # A bounded search never tries its ends.
         return law(min((low, high, float(found.x)), key=spread))
-
-    @property
-    def sensitivity(self) -> Matrix:
-        """B, m×n: the sensitivity that the law was designed with."""
-        return self.geometry.B
-
-    def start(self, u0: Vector) -> GainState:
-        """Return the state before the first measurement."""
-        return GainState(u0)
 
     def advance(self, state: GainState, measured: Vector) -> GainState:
         """Take one step with a measurement, (m,) or m×k."""

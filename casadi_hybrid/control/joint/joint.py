@@ -8,22 +8,20 @@ from functools import cached_property
 from typing import Any
 
 import casadi as ca
-import numpy as np
 
 from casadi_hybrid.basics.errors import InputError, suggest
-from casadi_hybrid.casadi_api.interface import nlpsol
 from casadi_hybrid.control.assembly import Assembly
 from casadi_hybrid.control.horizon import Horizon
 from casadi_hybrid.control.laying import Laid, read
-from casadi_hybrid.control.ocp import OptimalControl
+from casadi_hybrid.control.ocp import OptimalControl, point_of, solved, solver_of
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Array, by_name, known
-from casadi_hybrid.control.solution import Solution
+from casadi_hybrid.control.solution import Ended, Solution
 from casadi_hybrid.control.starting import start_values, with_numbers
 
 
 @dataclass(frozen=True)
-class JointSolution:
+class JointSolution(Ended):
     """What a solver found for several horizons: ``solution["ascent"]["speed"]``.
 
     Attributes:
@@ -55,16 +53,6 @@ class JointSolution:
     def __getitem__(self, name: str) -> Solution:
         part: Solution = known(name, self.parts, "part")
         return part
-
-    @property
-    def success(self) -> bool:
-        """Whether the solver says that the point is a solution."""
-        return bool(self.stats["success"])
-
-    @property
-    def iterations(self) -> int:
-        """Steps of the solver."""
-        return int(self.stats["iter_count"])
 
     @property
     def first(self) -> Solution:
@@ -152,11 +140,7 @@ class Joint:
     @cached_property
     def solver(self) -> Any:
         """The solver of the program, made at the first use."""
-        names = {
-            "constraint_names": self.program.constraint_names,
-            "variable_names": self.program.variable_names,
-        }
-        return nlpsol("solver", "hybrid", dict(self.program.nlp), {**names, **self.options})
+        return solver_of(self.program, self.options)
 
     def numbers(
         self, x0: Any = None, *, time: float = 0.0, guess: Any = None, **parameters: Any
@@ -192,20 +176,14 @@ class Joint:
     ) -> JointSolution:
         """Solve with these numbers; see :meth:`numbers`. A solution as the guess starts it warm."""
         program = self.numbers(x0, time=time, guess=guess, **parameters)
-        arguments = dict(program.arguments)
-        if isinstance(guess, JointSolution):
-            arguments |= {"lam_x0": guess.lam_x, "lam_g0": guess.lam_g}
-        found = self.solver(**arguments)
-        stats = self.solver.stats()
-        explanation = "" if stats["success"] else str(self.solver.explain())
-        return self.solution(program, found, stats, explanation)
+        known = guess if isinstance(guess, JointSolution) else None
+        return self.solution(program, *solved(self.solver, program, known))
 
     def solution(
         self, program: Program, found: Mapping[str, Any], stats: Any, explanation: str = ""
     ) -> JointSolution:
         """Return what a solver of CasADi found for a program of :meth:`numbers`, by name."""
-        x, lam_x, lam_g = (np.asarray(ca.DM(found[key])).ravel()
-                           for key in ("x", "lam_x", "lam_g"))  # fmt: skip
+        x, lam_x, lam_g = point_of(found)
         parts = {
             label: Solution.of(part, self.laid[label], program.part(f"{label}/"),
                                x, lam_x, lam_g, dict(stats))

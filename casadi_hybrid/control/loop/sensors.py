@@ -48,11 +48,6 @@ class Sensors:
         self.size = at
         self.function = ca.Function("sensors", model.arguments, [ca.vertcat(*expressions)])
 
-    @property
-    def all_states(self) -> bool:
-        """Whether they are the states in the model's order."""
-        return self.names == tuple(self.model.signals["state"])
-
     def column(self, y: Any, what: str = "y") -> Array:
         """Return a measurement as a column; NaN for what was lost.
 

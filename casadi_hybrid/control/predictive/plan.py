@@ -12,7 +12,7 @@ from casadi_hybrid.control.joint.joint import JointSolution
 from casadi_hybrid.control.ocp import OptimalControl
 from casadi_hybrid.control.predictive.problem import Problem, nominal, parts
 from casadi_hybrid.control.program import Block, Program
-from casadi_hybrid.control.signals import Array
+from casadi_hybrid.control.signals import Array, between
 from casadi_hybrid.control.solution import Solution
 
 _SAME = 1e-9
@@ -157,9 +157,7 @@ class Plan:
         """The times of the columns of a block that has them at points."""
         if stride == 1:
             return times
-        taus = self.ocp.method.coefficients[0][:stride]  # type: ignore[attr-defined]
-        points: Array = (times[:-1, None] + np.diff(times)[:, None] * taus).ravel()
-        return points
+        return between(times, self.ocp.method.coefficients[0][:stride])  # type: ignore[attr-defined]
 
 
 def _interval(edges: Array, times: Array, *, first: bool = False) -> Array:
