@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from engine_cases import CASES, needs_engine
 
-from casadi_hybrid import InputError, nlpsol
-from casadi_hybrid.attempts.at_once import ColdStart
+from casadi_hybrid import InputError, StopReason, nlpsol
+from casadi_hybrid.attempts.at_once import ColdStart, CutShort
+from casadi_hybrid.basics.errors import Interrupted
 from casadi_hybrid.casadi_api.quick import QuickRun
+from casadi_hybrid.engine.cold import Cold
 
 Numbers = dict[str, Any]
 
@@ -125,3 +127,74 @@ def test_what_is_not_solved_so_is_solved_the_ordinary_way(monkeypatch: pytest.Mo
     made[0](**numbers)
     assert made[0].stats()["success"]
     assert not straight(made[0])  # after one in vain it is not tried again
+
+
+def valley(n: int = 20) -> tuple[Numbers, Numbers]:
+    """Rosenbrock's function in a chain, from the other side of the valley."""
+    x = ca.SX.sym("x", n)
+    terms = 100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2
+    return {"x": x, "f": ca.sum1(terms), "g": x[0] + x[1]}, {"x0": [-1.2, 1.0] * (n // 2)}
+
+
+def interrupted(solver: Any, numbers: Numbers, after: int) -> Interrupted:
+    """What comes out where Ctrl-C arrives after C has taken its steps for the ``after``-th time."""
+    due, calls = Cold.due, []
+
+    def pressed(self: Cold) -> Any:
+        calls.append(self)
+        if len(calls) == after:
+            raise KeyboardInterrupt
+        return due(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Cold, "due", pressed)
+        with pytest.raises(KeyboardInterrupt) as caught:
+            solver(**numbers)
+    assert len(calls) == after + 1  # what was due is asked for again
+    assert isinstance(caught.value, Interrupted)
+    return caught.value
+
+
+@pytest.mark.parametrize("after", [1, 3])
+def test_ctrl_c_keeps_the_best_point_as_the_ordinary_way_does(
+    after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nlp, numbers = valley()
+    monkeypatch.setattr(Cold.__init__, "__defaults__", (4,))  # steps before C looks up
+    fast, plain = nlpsol("s", "hybrid", nlp), nlpsol("s", "hybrid", nlp)
+    whole = fast(**numbers)
+    halt = interrupted(fast, numbers, after)
+    assert isinstance(halt, CutShort)  # which says that it went straight
+    with monkeypatch.context() as patch:
+        patch.setattr(ColdStart, "solve", lambda *_: None)
+        other = interrupted(plain, numbers, after)
+    for solver, error in ((fast, halt), (plain, other)):
+        assert solver.result.stop is error.result.stop is StopReason.STOPPED_BY_USER
+        stats = solver.stats()
+        assert stats["return_status"] == "User_Requested_Stop"
+        assert len(stats["iterations"]["obj"]) == stats["iter_count"] + 1
+    assert fast.result.iterations == plain.result.iterations > 0
+    for name in ("x", "lam_x", "lam_g"):
+        assert np.array_equal(getattr(fast.result, name), getattr(plain.result, name)), name
+    again = fast(**numbers)
+    assert all(np.array_equal(again[name].full(), value.full()) for name, value in whole.items())
+
+
+def test_ctrl_c_before_the_first_iterate_leaves_no_other_solve_s_statistics(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    nlp, numbers = valley()
+    solver = nlpsol("s", "hybrid", nlp)
+    solver(**numbers)
+
+    def pressed(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Cold, "begin", pressed)
+        with pytest.raises(KeyboardInterrupt):
+            solver(**numbers)
+    with pytest.raises(RuntimeError, match=r"Ctrl-C ended its last call before the first iterate"):
+        solver.stats()
+    solver(**numbers)
+    assert solver.stats()["success"]

@@ -30,7 +30,7 @@ def test_rows_that_say_the_same_twice_share_the_least_multipliers() -> None:
     assert not has_huge_multipliers(plain)
     restart = remultiplied(huge)
     again = restart_on_engine(problem, numbers, limits, restart)
-    twin = solve._run(problem, numbers, limits, None, (), (), restart, 0)
+    twin = solve.run_attempt(problem, numbers, limits, None, (), (), restart, 0)
     assert again is not None
     better = again.better_than(huge)
     assert better is again.result
@@ -44,13 +44,13 @@ def test_multipliers_that_stay_huge_keep_the_solution(monkeypatch: pytest.Monkey
     """A row of small slope, whose one multiplier is large: nothing else is tried in Python."""
     x = ca.SX.sym("x", 2)
     problem = {"x": x, "f": x[0] + x[1], "g": 4 / x[0] + 2.25 / x[1]}
-    python, attempts = solve._run, []
+    python, attempts = solve.run_attempt, []
 
     def noted(*given: Any) -> Any:
         attempts.append(python(*given))
         return attempts[-1]
 
-    monkeypatch.setattr(solve, "_run", noted)
+    monkeypatch.setattr(solve, "run_attempt", noted)
     solver = nlpsol("solver", "hybrid", problem)
     found = solver(x0=1, lbx=1e-3, ubx=4e6, ubg=0.005)
     stats = solver.stats()

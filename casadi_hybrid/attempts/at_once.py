@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from casadi_hybrid.answer import altered
+from casadi_hybrid.attempts.attempts import first_attempt, warm_attempt
+from casadi_hybrid.attempts.compiled import Handed
 from casadi_hybrid.attempts.in_graph import attempts_of
+from casadi_hybrid.attempts.one import go_on
 from casadi_hybrid.attempts.solved import observe_start, result_of, spent_in
+from casadi_hybrid.basics.errors import Interrupted
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.course.record import Watch
+from casadi_hybrid.engine.cold import Cold
 from casadi_hybrid.engine.solved import Solved
 from casadi_hybrid.engine.structures import (
     COLD,
@@ -22,6 +28,8 @@ from casadi_hybrid.engine.structures import (
     AnswerData,
 )
 from casadi_hybrid.engine.workspace import Workspace
+from casadi_hybrid.point.working_set import WarmStart
+from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
@@ -60,6 +68,27 @@ class ColdSolve:
         return altered(made, history=watch.course())
 
 
+def numbers_of(inputs: Mapping[str, Vector]) -> Numbers:
+    """The numbers of a solve, copied from what the engine reads."""
+    of = {name: value.copy() for name, value in inputs.items()}
+    bounds = Bounds(of["lbx"], of["ubx"], of["lbg"], of["ubg"])
+    return Numbers(of["x0"], of["p"], bounds, of["lam_x0"], of["lam_g0"])
+
+
+class CutShort(Interrupted):
+    """An attempt was ended by Ctrl-C; beside the result it has what the statistics are made from.
+
+    Attributes:
+        p: the parameter values.
+        watch: with the iterates.
+        functions: how the problem's functions were evaluated, and a note.
+    """
+
+    def __init__(self, result: Result, p: Vector, watch: Watch, functions: tuple[str, str]) -> None:
+        self.p, self.watch, self.functions = p, watch, functions
+        super().__init__("", result)
+
+
 class ColdStart:
     """The attempt after the warm mode in vain, or of a solve without a warm start.
 
@@ -71,6 +100,7 @@ class ColdStart:
     """
 
     def __init__(self, problem: Problem, limits: Limits) -> None:
+        self._problem, self._limits = problem, limits
         self._first, self._near, self._composite = attempts_of(problem, limits)
         self._linear, self._works = problem.linear, True
 
@@ -82,7 +112,8 @@ class ColdStart:
             status: how the warm mode has ended there.
 
         Raises:
-            KeyboardInterrupt: between two looks at the clock.
+            CutShort: by Ctrl-C, between two looks at the clock.
+            KeyboardInterrupt: by Ctrl-C before the first iterate.
         """
         near = status in (NO_SET, NOT_NEARER)
         if not near and (status != COLD or not self._works or self._elsewhere(space.inputs)):
@@ -90,16 +121,52 @@ class ColdStart:
         warm = AnswerData.from_buffer_copy(space.answer) if near else None
         cold = space.cold_mode()
         cold.set(self._near if near else self._first, 0 if warm is None else warm.steps)
-        status, rows = cold.begin(), []
+        began, rows = time.perf_counter(), list[list[float]]()
         over = time.thread_time() + _PATIENCE
-        while status == PAUSED and time.thread_time() < over:
-            status, more = cold.go_on()
-            rows += more
+        status = cold.begin()
+        try:
+            while status == PAUSED and time.thread_time() < over:
+                status, more = cold.go_on()
+                rows += more
+        except KeyboardInterrupt:
+            if cold.state.best.t < 0:
+                raise
+            raise self._cut_short(space, cold, warm, rows + cold.due(), began) from None
         said = space.answer
         if status != SOLVED or said.huge:
             self._works = self._works and near
             return None
         return ColdSolve(warm, rows, cold.last_step(), cold.state.undefined)
+
+    def _cut_short(
+        self,
+        space: Workspace,
+        cold: Cold,
+        warm: AnswerData | None,
+        rows: list[list[float]],
+        began: float,
+    ) -> CutShort:
+        """What Ctrl-C becomes: it has the best iterate until then."""
+        numbers = numbers_of(space.inputs)
+        watch, runs = Watch(numbers.bounds), [space.answer]
+        if warm is not None:
+            observe_start(warm, watch)
+            runs.insert(0, warm)
+        watch.take(rows, 0, 0.0)
+        spent = spent_in(*runs, undefined=cold.state.undefined)
+        why = "it was interrupted"
+        handed = Handed(cold, why, began, *spent, space.answer.steps, interrupted=True)
+        x0, of = numbers.x0, WarmStart(numbers.lam_x0, numbers.lam_g0)
+        attempt = first_attempt(self._problem, x0, False) if warm is None else warm_attempt(x0, of)
+        try:
+            ended = go_on(
+                self._problem, numbers, self._limits, watch, (), (), attempt, 0, handed, why
+            )
+        except Interrupted as halt:
+            ended = halt.result
+        watch.hold(ended.iterations)
+        made = altered(ended, history=watch.course())
+        return CutShort(made, numbers.p, watch, space.called)
 
     def _elsewhere(self, inputs: dict[str, Vector]) -> bool:
         """Whether another attempt comes first: a search for a root, or composite steps."""

@@ -167,6 +167,7 @@ def run_on_engine(
     except KeyboardInterrupt:
         if cold.state.best.t < 0:
             raise
+        watch.take(cold.due(), before, began_at)
         interrupted = True
     spent = spent_in(*runs, space.answer, undefined=cold.state.undefined)
     if status == SOLVED and not interrupted:

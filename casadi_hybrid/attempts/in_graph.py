@@ -6,7 +6,7 @@ import numpy as np
 
 from casadi_hybrid.attempts.attempts import first_attempt, warm_attempt
 from casadi_hybrid.attempts.data import data_of
-from casadi_hybrid.attempts.solve import settings_of
+from casadi_hybrid.attempts.one import settings_of
 from casadi_hybrid.barrier.composite import is_composite
 from casadi_hybrid.engine.cold import AttemptData
 from casadi_hybrid.engine.in_graph import Pool

@@ -1,10 +1,9 @@
-"""One solve of a nonlinear program: standard form, barrier iteration, the common loop, result."""
+"""One solve of a nonlinear program: the attempts one after another, and the best point of all."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -19,34 +18,25 @@ from casadi_hybrid.attempts.attempts import (
     remultiplied,
     warm_attempt,
 )
-from casadi_hybrid.attempts.compiled import Handed, interrupted_on_engine, run_on_engine, takes
 from casadi_hybrid.attempts.multipliers import Again, has_huge_multipliers, restart_on_engine
-from casadi_hybrid.attempts.patience import Patience
-from casadi_hybrid.attempts.verdict import Trail, agreed, make_result, undefined_result
-from casadi_hybrid.barrier.barrier import Barrier
-from casadi_hybrid.barrier.composite import Composite, is_composite
-from casadi_hybrid.barrier.iterate import Settings
-from casadi_hybrid.barrier.rays import RayTest
+from casadi_hybrid.attempts.one import Observer, run_attempt
+from casadi_hybrid.attempts.verdict import agreed
+from casadi_hybrid.barrier.composite import is_composite
 from casadi_hybrid.basics.arrays import changed
-from casadi_hybrid.basics.errors import EvaluationError, InputError, Interrupted
+from casadi_hybrid.basics.errors import InputError, Interrupted
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.call import Call
 from casadi_hybrid.course.history import Recorder
 from casadi_hybrid.course.record import Watch
-from casadi_hybrid.iterations.base import Start
-from casadi_hybrid.loop import iterate
 from casadi_hybrid.point.residuals import Tolerances
 from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.numbers import Numbers
-from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
-from casadi_hybrid.standard_form.form import StandardForm
-from casadi_hybrid.stopping import KKTTest, Limits, LimitTest, Progress, StoppingTest
+from casadi_hybrid.stopping import Limits, Progress, StoppingTest
 
-Observer = Callable[..., None]
 # After a proof, or where there is no time or wish to go on, nothing else is tried.
 _FINAL = (
     StopReason.UNBOUNDED,
@@ -170,7 +160,9 @@ def solve_problem(
             max_time=options.max_time - elapsed,
         )
         try:
-            result = _run(program, numbers, left, watch, observers, tests, attempt, iterations)
+            result = run_attempt(
+                program, numbers, left, watch, observers, tests, attempt, iterations
+            )
         except KeyboardInterrupt as error:
             raise _interrupted(error, done, tolerances, x0) from error.__cause__
         done.append(result)
@@ -217,16 +209,6 @@ def solve_problem(
         evaluations=spent.evaluations,
         seconds=spent.seconds,
     )
-
-
-def settings_of(attempt: Attempt, limits: Limits) -> Settings:
-    """The constants of the barrier method for an attempt."""
-    return Settings(
-        tol=limits.scaled_tol, tolerances=limits.tolerances, nu_start=attempt.nu,
-        push=attempt.push, root_first=attempt.root, cautious=attempt.cautious, near=attempt.near,
-        rescale=attempt.rescale,
-        beside=min(attempt.max_iter, limits.max_iter) if attempt.beside else 0,
-    )  # fmt: skip
 
 
 @dataclass
@@ -280,75 +262,5 @@ def _remultiplied(
     again = restart_on_engine(program, numbers, limits, restart) if quiet else None
     if again is None:
         left = changed(limits, max_iter=restart.max_iter)
-        again = Again.of(_run(program, numbers, left, None, (), (), restart, before))
+        again = Again.of(run_attempt(program, numbers, left, None, (), (), restart, before))
     return again
-
-
-def _run(
-    program: Problem,
-    numbers: Numbers,
-    options: Limits,
-    watch: Watch | None,
-    observers: Sequence[Observer],
-    tests: Sequence[StoppingTest],
-    attempt: Attempt,
-    before: int,
-) -> Result:
-    """One attempt: on the engine in C where it takes it, from where that stops in Python."""
-    x0, p, bounds, tolerances = attempt.start, numbers.p, numbers.bounds, options.tolerances
-    settings = settings_of(attempt, options)
-    handed: Handed | None = None
-    if not takes(attempt):
-        why = "attempts of this kind run in Python"
-    elif watch is None:
-        why = "every iterate is looked at"
-    else:
-        begun = changed(numbers, x0=x0)
-        done = run_on_engine(program, begun, options, attempt, settings, watch, before)
-        if isinstance(done, Result):
-            return done
-        handed, why = (done, done.why) if isinstance(done, Handed) else (None, done)
-        if attempt.near and (handed is None or handed.start_is_best):
-            # The point given is the best of all, and the engine has not kept it.
-            watch.drop(before)
-            handed = None
-    try:
-        form = StandardForm(
-            program, bounds, p, x0, attempt.relaxation,
-            scaled=attempt.scaled, even=attempt.composite, beside=attempt.beside,
-            dense=attempt.composite,
-        )  # fmt: skip
-    except EvaluationError as error:
-        return undefined_result(program, bounds, p, x0, tolerances, error, why)
-    trail = Trail(tolerances.feasibility)
-    ray, patience = RayTest(bounds, tolerances), Patience(attempt.max_iter, tolerances)
-    method = Composite if attempt.composite else Barrier
-    barrier = method(form, settings, attempt.warm)
-    earlier = None
-    if handed is not None:
-        assert isinstance(barrier, Barrier)
-        assert watch is not None
-        earlier = handed.resume(barrier, trail, watch, ray, patience, before)
-    try:
-        if handed is not None and handed.interrupted:
-            raise interrupted_on_engine(handed, earlier)
-        outcome = iterate(
-            Oracle(program.functions, p),
-            barrier,
-            Start(x0, np.zeros(program.m)),
-            [
-                ray,
-                KKTTest(tolerances),
-                *tests,
-                LimitTest(1 if attempt.beside else options.max_iter, options.max_time),
-                patience,
-            ],
-            tolerances,
-            [trail, *(partial(observe, multipliers=barrier.multipliers) for observe in observers)],
-            before,
-            earlier,
-        )
-    except Interrupted as halt:
-        halt.result = make_result(program, barrier, halt.result, tolerances, x0, trail, why)
-        raise
-    return make_result(program, barrier, outcome, tolerances, x0, trail, why)

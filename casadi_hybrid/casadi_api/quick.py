@@ -14,7 +14,7 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.answer import altered
-from casadi_hybrid.attempts.at_once import ColdSolve, ColdStart
+from casadi_hybrid.attempts.at_once import ColdSolve, ColdStart, numbers_of
 from casadi_hybrid.attempts.solved import observe, warm_result
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Vector
@@ -37,8 +37,6 @@ from casadi_hybrid.engine.structures import (
 from casadi_hybrid.engine.warm import Engine, engine_of
 from casadi_hybrid.engine.workspace import INPUTS, Workspace
 from casadi_hybrid.point.working_set import WorkingSet
-from casadi_hybrid.problem.bounds import Bounds
-from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
 from casadi_hybrid.stopping import Limits
@@ -69,10 +67,8 @@ class QuickRun:
     @cached_property
     def result(self) -> Result:
         """The result."""
-        of = {name: self._inputs[place] for name, place in self._places.items()}
-        bounds = Bounds(of["lbx"], of["ubx"], of["lbg"], of["ubg"])
-        numbers = Numbers(of["x0"], of["p"], bounds, of["lam_x0"], of["lam_g0"])
-        watch = self._watch = Watch(bounds)
+        numbers = numbers_of({name: self._inputs[place] for name, place in self._places.items()})
+        watch = self._watch = Watch(numbers.bounds)
         problem, found = self._problem, self._found
         limits = self._own or self._options.limits
         if self._cold is not None:
@@ -115,6 +111,9 @@ class Quick:
             sides: the working set to try first, None for that of the multipliers.
             own: limits of this solve alone. Then only the warm mode is for here, and where it
                 reaches a limit its point is the answer.
+
+        Raises:
+            CutShort: by Ctrl-C, where there is an iterate already.
         """
         ends = (SOLVED,) if own is None else (SOLVED, LIMIT)
         for space in self._engine.spaces or self._first(given):

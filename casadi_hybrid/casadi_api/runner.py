@@ -14,6 +14,7 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.answer import altered
+from casadi_hybrid.attempts.at_once import CutShort
 from casadi_hybrid.attempts.in_graph import pool_of
 from casadi_hybrid.attempts.warm import read_start
 from casadi_hybrid.basics.arrays import changed
@@ -30,6 +31,7 @@ from casadi_hybrid.engine.batch import Crew
 from casadi_hybrid.engine.blocks.serving import functions_of, machine_code
 from casadi_hybrid.engine.in_graph import Pool
 from casadi_hybrid.explain.diagnosis import listed
+from casadi_hybrid.point.working_set import WorkingSet
 from casadi_hybrid.problem.evaluator import evaluating_until
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
@@ -173,7 +175,7 @@ class Runner:
         )
         quick = self._quick()
         limited = own if seconds < np.inf or iterations is not None else None
-        found = None if quick is None else quick.solve(given, None, limited)
+        found = None if quick is None else self._ask(quick, given, None, limited)
         if found is not None:
             self.note(found[1])
             return found[1].result
@@ -247,12 +249,30 @@ class Runner:
                 warm_start.lam_g if lam_g0 is None else lam_g0,
             )  # fmt: skip
             sides = warm_start.working_set
-        found = known.solve(given, sides)
+        found = self._ask(known, given, sides)
         if found is None:
             return None
         outputs, run = found
         self.note(run)
         return outputs
+
+    def _ask(
+        self,
+        quick: Quick,
+        given: tuple[Any, ...],
+        sides: WorkingSet | None,
+        own: Limits | None = None,
+    ) -> tuple[dict[str, ca.DM], QuickRun] | None:
+        """A solve the shortest way; where Ctrl-C ends it the run is kept."""
+        try:
+            return quick.solve(given, sides, own)
+        except CutShort as cut:
+            stats = casadi_stats(cut.result, cut.watch, None, cut.result.elapsed, cut.functions)
+            self.note(Run(cut.result, stats, cut.p, cut))
+            raise
+        except KeyboardInterrupt:
+            self._latest = self._of_thread.run = None  # no point of this run, none of another
+            raise
 
     def _quick(self) -> Quick | None:
         of_thread = self._of_thread
@@ -292,7 +312,8 @@ class Runner:
         run = self._last()
         if run is None:
             raise RuntimeError(
-                f"No stats available: {self.name} has not been called yet; call it first"
+                f"No stats available: {self.name} has not been called yet, or Ctrl-C ended "
+                "its last call before the first iterate; call it first"
             )
         return run
 

@@ -169,13 +169,21 @@ class Cold:
 
     def begin(self) -> int:
         """Begin the attempt that is set; PAUSED, or another status of ``hybrid.h``."""
+        self.state.count = 0
         status: int = self._begin(*self._call)
         return status
 
     def go_on(self) -> tuple[int, list[list[float]]]:
         """The status after some more steps, and the rows of the iterates on the way."""
         status: int = self._run(self._at_bytes)
-        return status, self._rows[: self.state.count].tolist()
+        rows = self.due()
+        self.state.count = 0
+        return status, rows
+
+    def due(self) -> list[list[float]]:
+        """The rows of steps that were taken and not returned, as where Ctrl-C came between."""
+        rows: list[list[float]] = self._rows[: self.state.count].tolist()
+        return rows
 
     def iterate(self, form: StandardForm, of: IterateData, watched: Iterate | None) -> Iterate:
         """An iterate of the state in the form that Python goes on with.
