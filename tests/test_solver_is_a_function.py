@@ -155,6 +155,13 @@ def test_mapaccum_and_factory(solvers: Solvers) -> None:
     assert solvers[0].jac_sparsity(0, 0).nnz() == 0
 
 
+def test_a_factory_without_bounds_fixes_everything_as_casadis_does(solvers: Solvers) -> None:
+    """What it is not given is zero there: x stays, and no row of fixed variables is in its way."""
+    for names in (["x0", "p"], ["x0", "p", "ubg"]):
+        given = dict(zip(names, (0, [1, 2], 0), strict=False))
+        same(*(s.factory("F", names, ["x", "jac:x:p"])(**given) for s in solvers))
+
+
 def graph_of_a_temporary() -> ca.Function:
     p = ca.MX.sym("p", 2)
     solver = nlpsol("S", "hybrid", nlp(), {"tol": 1e-11})

@@ -158,8 +158,19 @@ class Sensitivities:
             solution.x, bounds.lbx, bounds.ubx, solution.lam_x, names.variable_names
         )
         at_g = self._active(g, bounds.lbg, bounds.ubg, solution.lam_g, names.constraint_names)
+        at_g = at_g[~self._idle(J.tocsr(), at_x, solution.lam_g)[at_g]]
         active = sp.vstack((J.tocsr()[at_g], sp.eye_array(program.n, format="csr")[at_x]))
         return gradient, J, sp.block_array([[W, active.T], [active, None]]), at_x, at_g
+
+    def _idle(self, J: Any, at_x: NDArray[np.intp], lam_g: Vector) -> NDArray[np.bool_]:
+        """Rows without a force in variables that all lie on bounds: they do not say how x moves.
+
+        A factory that leaves the bounds out fixes all variables and all rows at zero.
+        """
+        free = np.ones(self.program.n)
+        free[at_x] = 0.0
+        idle: NDArray[np.bool_] = (abs(J) @ free == 0.0) & (np.abs(lam_g) <= self._weak)
+        return idle
 
     def _check(
         self, solution: Solution, gradient: Vector, g: Vector, J: Sparse, bounds: Bounds
