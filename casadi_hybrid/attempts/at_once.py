@@ -57,7 +57,7 @@ class ColdSolve:
         watch.take(self.rows, 0, 0.0)
         spent = spent_in(*all_said, undefined=self.undefined)
         made = result_of(problem, numbers, limits, found, self.step, *spent)
-        return altered(made, history=watch.course())
+        return altered(made, history=watch.course(), limits=limits)
 
 
 class ColdStart:
