@@ -148,8 +148,9 @@ def of_options(answer: Answer) -> str:
     ]
     if answer.mu is not None:
         rows = [row for row in rows if row[0] not in ("scaled_tol", "tol_complementarity")]
-    rows += [(safe(name), safe(text)) for name, text in answer.options.items()]
-    return pairs([(f"<code>{name}</code>", told) for name, told in rows])
+    made = pairs([(f"<code>{name}</code>", told) for name, told in rows])
+    own = [(f"<code>{safe(name)}</code>", safe(text)) for name, text in answer.options.items()]
+    return f"{made}\n<h3>Of the method itself</h3>\n{pairs(own)}" if own else made
 
 
 def of_versions() -> str:
