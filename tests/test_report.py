@@ -192,7 +192,8 @@ def test_a_large_problem_has_a_small_page(tmp_path: Path) -> None:
     n = 10_000
     x = ca.SX.sym("x", n)
     f = ca.sumsqr(x - 2) + ca.sumsqr(x[1:] - x[:-1])
-    result = Solver(Problem(x=x, f=f, lbx=0, ubx=np.linspace(0.5, 3, n))).solve(1, history=True)
+    problem = Problem(x=x, f=f, lbx=0, ubx=np.linspace(0.5, 3, n))
+    result = Solver(problem, max_iter=5).solve(1, history=True)
     page = read(result, tmp_path)
     assert len(page.source) < 60_000
     assert len([cell for cell in page.cells if cell.startswith("x_")]) == SHOWN
@@ -269,7 +270,7 @@ def test_what_a_logarithm_cannot_show() -> None:
     t = np.arange(4)
     holes = chart("holes", t, [Curve("c", np.array([1.0, np.nan, 0.0, np.inf]))], [("none", 0.0)])
     assert holes.count("<circle") == 2  # a lonely point, and a hollow one at the zero
-    assert "NaN" not in holes.replace("aria", "")
+    assert "nan" not in holes.lower()
     assert "limit" not in holes
     assert "nothing to draw" in chart("zeros", t, [Curve("c", np.zeros(4))], ())
 
