@@ -139,7 +139,7 @@ class _Frame:
                 if value == 0.0:
                     dots.append(
                         f'<circle class="dot hollow solid s{k}" cx="{x:.1f}" '
-                        f'cy="{self.y(self.low):.1f}" r="3"/>'
+                        f'cy="{self.y(self.low):.1f}" r="{3 if marked else 1.6:g}"/>'
                     )
                 continue
             y = self.y(math.log10(value))

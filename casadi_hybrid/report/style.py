@@ -38,7 +38,7 @@ figure { margin: 0; min-width: 0; } figure svg { display: block; width: 100%; ma
 table { border-collapse: collapse; font-size: 0.9rem; }
 th, td { text-align: left; padding: 0.22rem 0.9rem 0.22rem 0; vertical-align: top;
   border-bottom: 1px solid var(--line); }
-thead th { color: var(--dim); font-weight: 600; vertical-align: bottom; }
+thead th { color: var(--dim); font-weight: 600; white-space: nowrap; }
 td { white-space: nowrap; }
 td:first-child { white-space: normal; overflow-wrap: anywhere; min-width: 9rem; max-width: 26rem; }
 .n { text-align: right; white-space: nowrap; }

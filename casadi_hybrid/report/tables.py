@@ -12,7 +12,7 @@ import casadi_hybrid
 from casadi_hybrid.answer import Answer
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.point.working_set import EQUAL, LOWER, UPPER, Sides
-from casadi_hybrid.problem.derivatives import MEANING
+from casadi_hybrid.problem.derivatives import EXACT, MEANING
 from casadi_hybrid.report.text import column, number, pairs, safe, seconds, size, table
 
 SHOWN = 30
@@ -45,12 +45,12 @@ def of_residuals(answer: Answer) -> str:
                 kind,
                 size(value),
                 size(asked),
-                unit,
                 f'<span class="{"good" if met else "bad"}">{word}</span>',
+                unit,
                 safe(worst) if kind == "feasibility" else "",
             )
         )
-    heads = ("residual", "value", "tolerance", "unit", "", "largest at")
+    heads = ("residual", "value", "tolerance", "", "unit", "largest at")
     return table(heads, rows, texts=(0, 3, 4, 5))
 
 
@@ -99,17 +99,18 @@ def _bounded(
             f'<p class="note">{SHOWN} of {many:,} {heads[0]}s: {which}. '
             f"Multipliers that are not zero: {nonzero:,}.</p>"
         )
-    sought = [column(one[order]) for one in (lower, values, upper)]
-    columns = [heads[0], "lower bound", heads[1], "upper bound", "multiplier λ", "active"]
+    columns = [heads[0], "multiplier λ", "active", heads[1], "lower bound", "upper bound"]
     cells = [
-        [safe(names[i]) for i in order], *sought,
-        [number(one, ".4e") for one in lam[order]], [_SIDES[int(side)] for side in sides[order]],
-    ]  # fmt: skip
+        [safe(names[i]) for i in order],
+        [number(one, ".4e") for one in lam[order]],
+        [_SIDES[int(side)] for side in sides[order]],
+        *(column(one[order]) for one in (values, lower, upper)),
+    ]
     beyond = [size(one) if abs(one) > near else "" for one in outside[order]]
     if any(beyond):
         columns.append("violation")
         cells.append([f'<span class="bad">{one}</span>' for one in beyond])
-    return said + table(columns, list(zip(*cells, strict=True)), texts=(0, 5))
+    return said + table(columns, list(zip(*cells, strict=True)), texts=(0, 2))
 
 
 def of_work(answer: Answer) -> str:
@@ -125,8 +126,9 @@ def of_work(answer: Answer) -> str:
         ("engine", safe(engine)),
         ("why not C", safe(answer.engine_note, 400)),
         ("linear systems by", safe(answer.kernel)),
-        ("Hessian", safe(MEANING.get(answer.hessian, answer.hessian), 400)),
     ]
+    if answer.hessian != EXACT or answer.evaluations.get("second"):
+        rows.append(("Hessian", safe(MEANING.get(answer.hessian, answer.hessian), 400)))
     return pairs([(what, told) for what, told in rows if told])
 
 
