@@ -1,13 +1,15 @@
 """This package and IPOPT on optimal-control problems from cold starts, judged in one way.
 
     python benchmarks/control_peers.py [--families NAME ...] [--sizes small medium large]
-        [--solvers NAME ...] [--limit SECONDS] [--repeat K] [--json FILE]
+        [--solvers NAME ...] [--limit SECONDS] [--repeat K] [--compiled] [--json FILE]
 
 Problems: ``problems/control.py``, none tuned to a solver. Each solver runs in a process of its own
 that is ended after the time limit. Settings: ``peers/solvers.py``; this package with its defaults,
 IPOPT with expanded graphs, with its own scaling and ``tol`` 1e-8 and without and 1e-9, bounds not
 relaxed. What counts as solved: ``peers/judge.py``, the largest unscaled KKT residual, recomputed
-from the problem's own functions, is at most 1e-6; a solver's own word decides nothing. Columns:
+from the problem's own functions, is at most 1e-6; a solver's own word decides nothing. With
+``--compiled`` all of them have their functions compiled, by the same compiler and flags, which is
+no part of the time. Columns:
 
 * yes: solved; else what it was: false (it says success), wrong (a verdict that is not confirmed),
   verdict (one that is), honest (it says that it failed), crash, time;
@@ -125,12 +127,17 @@ def instances(families: Sequence[str], sizes: Sequence[str]) -> list[Case]:
 
 
 def compare(
-    problems: Sequence[Case], solvers: Sequence[str], limit: float, repeat: int
+    problems: Sequence[Case],
+    solvers: Sequence[str],
+    limit: float,
+    repeat: int,
+    compiled: bool = False,
 ) -> list[Row]:
     """Solve every problem by every solver, printing a line after each problem."""
     rows = []
     with ExitStack() as stack:
-        workers = {name: stack.enter_context(Worker(name, limit, repeat)) for name in solvers}
+        end = " compiled" if compiled else ""
+        workers = {n: stack.enter_context(Worker(f"{n}{end}", limit, repeat)) for n in solvers}
         for case in problems:
             data = case.build()
             judge, outcomes = Judge(data), {}
@@ -204,14 +211,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for one solve")
     parser.add_argument("--repeat", type=int, default=1, help="solve each this often")
     parser.add_argument("--json", type=Path, default=None, help="file for every outcome")
+    parser.add_argument(
+        "--compiled", action="store_true", help="with compiled functions; needs cc, and minutes"
+    )
     chosen = parser.parse_args(arguments)
+    lacking = [
+        name for name in chosen.solvers if f"{NAMES.get(name, name)} compiled" not in SOLVERS
+    ]
+    if chosen.compiled and lacking:
+        parser.error(f"--compiled: there is no compiled form of {', '.join(lacking)}")
     for library in ("OMP", "OPENBLAS"):  # one thread each, or processor time compares nothing
         os.environ.setdefault(f"{library}_NUM_THREADS", "1")
     solvers = list(dict.fromkeys(NAMES.get(name, name) for name in chosen.solvers))
     problems = instances(chosen.families, chosen.sizes)
     print(f"{len(problems)} problems, limit {chosen.limit:g} s, {os.cpu_count()} processors")
     print(aligned(HEADER))
-    rows = compare(problems, solvers, chosen.limit, max(1, chosen.repeat))
+    rows = compare(problems, solvers, chosen.limit, max(1, chosen.repeat), chosen.compiled)
     print(summary(rows, solvers))
     if chosen.json is not None:
         record(rows, chosen.json)

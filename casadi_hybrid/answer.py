@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
+import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.arrays import changed
@@ -20,6 +21,7 @@ from casadi_hybrid.point.working_set import WarmStart, WorkingSet, active_sides
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.derivatives import EXACT
 from casadi_hybrid.standard_form.form import Linearization
+from casadi_hybrid.stopping import Limits
 
 Known = TypeVar("Known", bound="Answer")
 
@@ -76,6 +78,10 @@ class Answer:
         seconds: spent in evaluating, by the names of ``evaluations``; empty for methods that do
             not measure it.
         history: the course of the solve where it was recorded, else None.
+        limits: when the solve was to end.
+        options: of the method, as text, where it is one for equations.
+        patterns: structural nonzeros of J_g and of ∇²ₓₓL, None for the second where there are no
+            second derivatives and none were learned.
     """
 
     x: Vector
@@ -113,6 +119,9 @@ class Answer:
     beside: tuple[Vector, WarmStart] | None = field(default=None, repr=False)
     seconds: Mapping[str, float] = field(default_factory=dict, repr=False)
     history: Course | None = field(default=None, repr=False)
+    limits: Limits | None = field(default=None, repr=False)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    patterns: tuple[ca.Sparsity, ca.Sparsity | None] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         self.__dict__.update(_locked(self.__dict__))

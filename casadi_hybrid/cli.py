@@ -11,6 +11,7 @@ from typing import Any
 
 from casadi_hybrid import __version__, embedded
 from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.formats import add_figures
 from casadi_hybrid.benchmark import command as benchmark
 from casadi_hybrid.scripts import new, running
 
@@ -70,6 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     reproduce.add_argument(
         "--output", type=Path, default=Path("output/reproduce"), metavar="DIR", help="for files"
     )
+    add_figures(reproduce)
     reproduce.add_argument("--json", action="store_true", help="print the tables as JSON")
 
     _add_study(commands)
@@ -150,6 +152,7 @@ def _add_study(commands: Any) -> None:
         "--output", type=Path, default=Path("output/study"), metavar="DIR", help="for files"
     )
     study.add_argument("--workers", type=int, metavar="W", help="processes (default: cores)")
+    add_figures(study)
     study.add_argument("--fresh", action="store_true", help="forget what DIR holds and start over")
     study.add_argument("--json", action="store_true", help="print the table as JSON")
 
@@ -177,7 +180,7 @@ def _study(arguments: argparse.Namespace) -> int:
     population = run_study(
         plan, settings, arguments.output, workers=arguments.workers, fresh=arguments.fresh
     )
-    paths = write(population, arguments.output)
+    paths = write(population, arguments.output, arguments.figures)
     if arguments.json:
         print(json.dumps({**population.to_dict(), "files": [str(path) for path in paths]}))
     else:
@@ -197,7 +200,7 @@ def _reproduce(arguments: argparse.Namespace) -> int:
     if arguments.workers is not None and arguments.workers < 1:
         raise InputError(f"--workers must be at least 1, got {arguments.workers}")
     result = reproduce(arguments.instances, shape=tuple(arguments.shape), workers=arguments.workers)
-    paths = write(result, arguments.output)
+    paths = write(result, arguments.output, arguments.figures)
     if arguments.json:
         print(json.dumps({**result.to_dict(), "files": [str(path) for path in paths]}))
     else:

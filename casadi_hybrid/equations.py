@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, fields, is_dataclass
+from textwrap import shorten
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -142,6 +143,9 @@ class OnEquations:
             x0=numbers.x0,
             p=numbers.p,
             history=recorder.history() if recorder.rows else None,
+            limits=call.limits,
+            options=_told(self.iteration),
+            patterns=functions.patterns,
         )
 
     def _remarks(self, outcome: Outcome, oracle: Oracle) -> tuple[str, ...]:
@@ -149,6 +153,29 @@ class OnEquations:
         if last is None or last.state.t < outcome.iterations:
             return ()
         return self.iteration.remarks(oracle, last.state, last.at)
+
+
+def _told(part: object, prefix: str = "") -> dict[str, str]:
+    """The options of an iteration and of the pieces that it is made of, as text."""
+    if not is_dataclass(part):
+        return {}
+    told = {}
+    for item in fields(part):
+        value = getattr(part, item.name)
+        if is_dataclass(value):
+            told[prefix + item.name] = type(value).__name__
+            told |= _told(value, f"{prefix}{item.name}.")
+        elif item.name != "label":
+            told[prefix + item.name] = _word(value)
+    return told
+
+
+def _word(value: Any) -> str:
+    if callable(value):
+        return str(getattr(value, "__name__", type(value).__name__))
+    if isinstance(value, np.ndarray) and value.size > 1:
+        return f"an array of shape {value.shape}"
+    return shorten(str(value), 80)
 
 
 def _detail(problem: Problem, outcome: Outcome) -> str:

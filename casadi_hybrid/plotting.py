@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.formats import FIGURES
 from casadi_hybrid.basics.inputs import positive
 from casadi_hybrid.result import Result
 
@@ -133,11 +134,30 @@ def legend_below(fig: Figure, ax: Axes, *, columns: int = 3) -> None:
 
 
 def save(fig: Figure, path: str | Path, *, dpi: int = 150) -> Path:
-    """Write a figure; the folder is made where it is missing and the suffix chooses the format."""
+    """Write a figure; the folder is made where it is missing.
+
+    Args:
+        fig: the figure.
+        path: its suffix chooses the format: ``.png``, ``.svg``, ``.pdf``, or another that
+            matplotlib knows. The same figure makes the same file: no date is written into it.
+        dpi: dots per inch of a PNG.
+
+    Raises:
+        InputError: for a suffix that matplotlib does not know, before anything is drawn.
+    """
     target = Path(path)
+    suffix, known = target.suffix[1:].lower(), fig.canvas.get_supported_filetypes()
+    if suffix not in known:
+        raise InputError(
+            f"{str(path)!r} does not end in a format of figures; use one of "
+            f"{', '.join(FIGURES)} (matplotlib also knows "
+            f"{', '.join(sorted(set(known) - set(FIGURES)))})"
+        )
     target.parent.mkdir(parents=True, exist_ok=True)
     fig.draw_without_rendering()  # aligned labels reach their places after the first layout
-    fig.savefig(target, dpi=dpi)
+    dated = {"svg": "Date", "pdf": "CreationDate"}.get(suffix)
+    with rc_context({"svg.hashsalt": "casadi_hybrid"}):  # names of its parts, drawn by lot else
+        fig.savefig(target, dpi=dpi, metadata={dated: None} if dated else None)
     return target
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -10,6 +12,7 @@ from casadi_hybrid.answer import Answer
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.explain.findings import findings
 from casadi_hybrid.problem.derivatives import EXACT, MEANING
+from casadi_hybrid.report.page import write_page
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -44,6 +47,24 @@ class Result(Answer):
         if self.detail and not undefined:
             lines.append(f"Detail: {self.detail}.")
         return "\n".join([*lines, *undefined, *self.findings()])
+
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Write one self-contained HTML page of the solve, and return its path.
+
+        It has both statuses, the explanation, curves of the residuals and of the barrier, the
+        active set over the iterations, multipliers by name, the structure of the KKT matrix, what
+        the solve cost, its options and the versions. It says what was not recorded, and how to
+        have that; ``history=True`` at the solve records all.
+
+        Args:
+            path: file to write, ``.html``; one that is there is replaced.
+
+        Raises:
+            InputError: where it is no path, ends otherwise, or its folder is missing, before any
+                work.
+            OSError: where the file cannot be written.
+        """
+        return write_page(self, self.explain, path)
 
     def _bounded(self) -> bool:
         """Whether there is more than equations: a bound on x, or a row that is an inequality."""

@@ -126,7 +126,7 @@ def draw(rows, runs) -> Figure:
         worst = np.maximum(run.trace.feasibility, run.trace.stationarity)
         steps = np.arange(1, worst.size + 1)
         right.loglog(steps, np.maximum(worst, 1e-16), label=run.method.label, **line_style(i))
-    right.axhline(1e-6, color="#7F7F7F", linewidth=0.9, linestyle=":")
+    right.axhline(1e-6, color="#7F7F7F", linewidth=0.9, linestyle=":", label="tolerance")
     right.set(xlabel="iteration + 1", ylabel="largest KKT residual")
     legend_below(fig, right, columns=2)
     return fig

@@ -128,7 +128,7 @@ def draw(powers: dict[str, np.ndarray], best: np.ndarray, shares, sweep) -> Figu
     for i, color, width, dash in ((4, 1, 0.8, "-"), (0, 0, 2.2, "-"), (1, 7, 1.0, "--")):
         style = {"color": PALETTE[color], "linewidth": width, "linestyle": dash}
         left.plot(powers[labels[i]][:400, heater], label=labels[i], **style)
-    left.axhline(best[heater], color="#7F7F7F", linestyle=":", linewidth=1.0)
+    left.axhline(best[heater], color="#7F7F7F", linestyle=":", linewidth=1.0, label="optimum")
     left.set(xlabel="iteration", ylabel=f"power of heater {heater + 1} (kW)")
     foreseen, measured = ([row[key] for row in sweep] for key in ("predicted", "measured"))
     right.plot(shares, foreseen, color=PALETTE[0], label="predicted (Lyapunov)")

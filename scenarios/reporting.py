@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from matplotlib.figure import Figure
 
+from casadi_hybrid.basics.formats import add_figures
 from casadi_hybrid.plotting import save
 from casadi_hybrid.verify import Rejection
 
@@ -64,6 +65,7 @@ def parser(name: str, summary: str, *, budget: bool = False) -> argparse.Argumen
     made.set_defaults(name=name)
     made.add_argument("--output", type=Path, default=Path("output") / name, metavar="DIR")
     made.add_argument("--json", action="store_true", help="print JSON only")
+    add_figures(made)
     made.add_argument("--short", action="store_true", help="a small problem and a small budget")
     if budget:
         made.add_argument(
@@ -146,7 +148,7 @@ def finish(
     failed = {label: report for label, report in reports.items() if not report.accepted}
     broken = [check for check in checks if not check.passed]
     written = [
-        str(save(figure, arguments.output / f"{title}.png"))
+        str(save(figure, arguments.output / f"{title}.{arguments.figures}"))
         for title, figure in (figures or {}).items()
     ]
     for title, write in ({} if arguments.short else films or {}).items():

@@ -25,7 +25,7 @@ from reporting import TOL, Check, finish, parser
 from scipy.optimize import least_squares
 
 from casadi_hybrid import Problem
-from casadi_hybrid.plotting import PALETTE, figure, line_style
+from casadi_hybrid.plotting import PALETTE, figure, legend_below, line_style
 from casadi_hybrid.problem.oracle import Oracle
 
 NAME = "robot_arm"
@@ -94,10 +94,11 @@ def empty_stage(p: np.ndarray) -> tuple[Figure, object]:
     ax = fig.add_subplot(projection="3d")
     ax.scatter(*p.reshape(-1, 3).T, color=PALETTE[1], marker="*", s=40, label="target of a marker")
     for name, low, high in (("x", -0.8, 0.4), ("y", -0.8, 0.4), ("z", 0.0, 0.8)):
-        ticks = np.arange(low, high + 0.1, 0.4)
+        ticks = np.arange(low + 0.2, high, 0.4)  # at the ends two axes would share a corner
         ax.set(**{f"{name}label": f"{name} (m)", f"{name}lim": (low, high), f"{name}ticks": ticks})
     # The label of the z axis would else be cut off at the right edge.
-    ax.set_box_aspect((1.2, 1.2, 0.8), zoom=0.85)
+    ax.set_box_aspect((1.2, 1.2, 0.8), zoom=0.9)
+    ax.xaxis.labelpad = ax.yaxis.labelpad = 9.0
     ax.view_init(elev=22, azim=-50)
     return fig, ax
 
@@ -107,7 +108,7 @@ def draw_postures(p: np.ndarray, q: np.ndarray) -> Figure:
     fig, ax = empty_stage(p)
     ax.plot(*skeleton(REST), "o--", color="#7F7F7F", linewidth=2.2, markersize=4, label="rest")
     ax.plot(*skeleton(q), "o-", color=PALETTE[0], linewidth=2.2, markersize=4, label="solution")
-    ax.legend(fontsize=8, loc="upper left")
+    legend_below(fig, ax)
     return fig
 
 
@@ -118,7 +119,7 @@ def draw_courses(runs) -> Figure:
         course = np.maximum(auto.trace.feasibility, 1e-16)
         ax.semilogy(course, label=case, marker="os^"[i], markersize=4, **line_style(i))
     ax.set(xlabel=f"iteration of {AUTO}", ylabel="largest marker error (m)")
-    ax.axhline(TOL, color="#7F7F7F", linewidth=0.9, linestyle=":")
+    ax.axhline(TOL, color="#7F7F7F", linewidth=0.9, linestyle=":", label="tolerance of the verdict")
     ax.legend(fontsize=9)
     return fig
 

@@ -44,6 +44,7 @@ NOT_NUMERICAL = {
     "test_plotting",
     "test_problem",
     "test_readme",
+    "test_report",
     "test_result_and_log",
     "test_scenarios",
     "test_study",

@@ -17,6 +17,13 @@ def test_help(command, capsys):
     assert "usage: casadi-hybrid" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("command", ["reproduce", "study", "benchmark"])
+def test_figures_in_other_formats_are_in_the_help(command, capsys):
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    assert "--figures {png,svg,pdf}" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

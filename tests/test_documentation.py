@@ -114,6 +114,17 @@ def test_the_page_on_control_runs_in_order(monkeypatch, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["swing.npz", "swing.pdf"]
 
 
+def test_the_page_on_reports_runs_in_order(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "report.md").read_text(encoding="utf-8")
+    names = {"__name__": "report"}
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    for number, text in enumerate(blocks, start=1):
+        exec(compile(text, f"docs/report.md, block {number}", "exec"), names)
+    written = sorted(path.name for path in tmp_path.iterdir())
+    assert written == ["course.svg", "nlpsol.html", "opti.html", "solve.html"]
+
+
 @pytest.mark.parametrize(
     "page", ["README.md", "CHANGELOG.md", *(f"docs/{path.name}" for path in DOCS)]
 )

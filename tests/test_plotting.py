@@ -113,6 +113,25 @@ def test_a_notebook_gets_a_picture_without_a_backend():
     assert fig._repr_png_().startswith(b"\x89PNG")
 
 
+def test_the_same_figure_makes_the_same_file_in_every_format(tmp_path):
+    for form, start in (("svg", b"<?xml"), ("pdf", b"%PDF"), ("png", b"\x89PNG")):
+        files = []
+        for k in range(2):
+            fig, ((ax,),) = plotting.figure()
+            ax.plot([1, 2], clip_on=True)
+            files.append(plotting.save(fig, tmp_path / f"{k}.{form}").read_bytes())
+        assert files[0].startswith(start)
+        assert files[0] == files[1]
+
+
+def test_a_format_that_nobody_knows_is_refused_before_the_folder_is_made(tmp_path):
+    fig, _ = plotting.figure()
+    for name in ("new/figure.doc", "new/figure"):
+        with pytest.raises(InputError, match=r"use one of png, svg, pdf"):
+            plotting.save(fig, tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_no_window_and_no_pyplot(tmp_path):
     code = (
         "import sys; from casadi_hybrid import plotting as p; f, a = p.figure();"

@@ -80,13 +80,13 @@ def test_summary_equals_a_recount_of_the_runs(runs, summary):
 
 def test_command_writes_everything_and_prints_it_for_programs(tmp_path, capsys):
     arguments = ["reproduce", "--instances", "1", "--workers", "1", "--output", str(tmp_path)]
-    assert main([*arguments, "--json"]) == 0
+    assert main([*arguments, "--json", "--figures", "pdf"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert answer["population"] is None
     cell = answer["five"]["closed-w"]["2"]
     assert cell["runs"] == 1
     assert cell["paper_median_hit"] == 36
-    names = {"runs.csv", "tables.txt", "trajectories.png", "success_and_hits.png"}
+    names = {"runs.csv", "tables.txt", "trajectories.pdf", "success_and_hits.pdf"}
     assert names <= {path.name for path in tmp_path.iterdir()}
     with (tmp_path / "runs.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))

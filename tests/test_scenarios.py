@@ -14,6 +14,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from casadi_hybrid import Solver, cli
+from casadi_hybrid.plotting import figure
 from casadi_hybrid.verify import verify
 
 FOLDER = Path(__file__).resolve().parent.parent / "scenarios"
@@ -103,6 +104,17 @@ def test_files_are_where_the_report_says(outcome):
         if path.endswith(".png"):
             assert Path(path).read_bytes().startswith(b"\x89PNG")
     assert [path.name for path in folder.iterdir()] == ["made"]
+
+
+def test_figures_in_the_format_that_is_asked_for(load, tmp_path, capsys):
+    reporting = load("reporting")
+    arguments = reporting.parser("any", "").parse_args(["--output", str(tmp_path), "--figures=pdf"])
+    assert reporting.finish(arguments, (1, 1), [], {}, figures={"empty": figure()[0]}) == 0
+    assert (tmp_path / "empty.pdf").read_bytes().startswith(b"%PDF")
+    assert "empty.pdf" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        reporting.parser("any", "").parse_args(["--figures", "bmp"])
+    assert "invalid choice: 'bmp'" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("no_pictures")

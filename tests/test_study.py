@@ -487,8 +487,9 @@ def test_the_command_prints_json_with_settings_cells_and_files(finished, tmp_pat
 def test_the_command_prints_the_table_it_writes(finished, tmp_path, capsys):
     done, folder, _ = finished
     copy_record(folder, tmp_path)
-    assert command(tmp_path) == 0
+    assert command(tmp_path, "--figures", "svg") == 0
     assert capsys.readouterr().out.startswith(str(done))
+    assert (tmp_path / "study.svg").read_text(encoding="utf-8").startswith("<?xml")
     assert (tmp_path / "table.txt").read_text() == f"{done}\n"
 
 

@@ -20,6 +20,7 @@ from typing import Any
 import casadi as ca
 
 from casadi_hybrid import nlpsol
+from casadi_hybrid.benchmark.peers import JIT
 
 Make = Callable[[Mapping[str, Any]], Any]
 QUIET = {"print_time": False, "error_on_fail": False, "show_eval_warnings": False}
@@ -70,6 +71,12 @@ SOLVERS: dict[str, Make] = {
     "hybrid": lambda nlp: nlpsol("ours", "hybrid", dict(nlp)),
     "ipopt": plugin("ipopt", ipopt=IPOPT),
     "ipopt expand": plugin("ipopt", expand=True, ipopt=IPOPT),
+    "hybrid compiled": lambda nlp: nlpsol("ours", "hybrid", dict(nlp), {"compile": True}),
+    "ipopt compiled": plugin("ipopt", ipopt=IPOPT, **JIT),
+    "ipopt expand compiled": plugin("ipopt", expand=True, ipopt=IPOPT, **JIT),
+    "ipopt unscaled expand compiled": plugin(
+        "ipopt", expand=True, ipopt={**IPOPT, **UNSCALED}, **JIT
+    ),
     "ipopt honor": plugin(
         "ipopt", ipopt={**IPOPT, "bound_relax_factor": 1e-8, "honor_original_bounds": "yes"}
     ),

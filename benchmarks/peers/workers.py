@@ -86,6 +86,7 @@ def _flush() -> None:
 def _serve(solver: str, repeat: int, pipe: Connection, files: Sequence[str]) -> None:
     for descriptor, file in enumerate(files, start=1):
         os.dup2(os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT), descriptor)
+    os.chdir(os.path.dirname(files[0]))  # CasADi leaves what it compiles where it works
     solve(
         solver, "hs", "HS35", (0.5, 0.5, 0.5), 1
     )  # loads libraries, which no answer shall pay for

@@ -65,7 +65,7 @@ class ColdSolve:
         watch.take(self.rows, 0, 0.0)
         spent = spent_in(*all_said, undefined=self.undefined)
         made = result_of(problem, numbers, limits, found, self.step, *spent)
-        return altered(made, history=watch.course())
+        return altered(made, history=watch.course(), limits=limits)
 
 
 def numbers_of(inputs: Mapping[str, Vector]) -> Numbers:
@@ -165,7 +165,7 @@ class ColdStart:
         except Interrupted as halt:
             ended = halt.result
         watch.hold(ended.iterations)
-        made = altered(ended, history=watch.course())
+        made = altered(ended, history=watch.course(), limits=self._limits)
         return CutShort(made, numbers.p, watch, space.called)
 
     def _elsewhere(self, inputs: dict[str, Vector]) -> bool:

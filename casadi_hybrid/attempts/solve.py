@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.call import Call
 from casadi_hybrid.course.history import Recorder
-from casadi_hybrid.course.record import Watch
+from casadi_hybrid.course.record import Watch, nu_of
 from casadi_hybrid.point.residuals import Tolerances
 from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.bounds import Bounds
@@ -73,7 +74,7 @@ class Automatic:
         observers: list[Observer] = [watch.observe]
         tests = [watch.test, *call.stopping]
         if call.history:
-            observers.append(lambda progress, multipliers: recorder(progress))
+            observers.append(partial(_record, recorder))
         if call.callback is not None:
             asked = _Asked(call.callback)
             observers.append(asked.observe)
@@ -82,7 +83,7 @@ class Automatic:
         def whole(result: Result) -> Result:
             course = recorder.history() if recorder.rows else watch.course()
             method = result.method if self.label == "auto" else self.label
-            return altered(result, history=course, method=method)
+            return altered(result, history=course, method=method, limits=limits)
 
         try:
             result = solve_problem(
@@ -93,6 +94,12 @@ class Automatic:
             halt.result = halt.result and whole(halt.result)
             raise
         return whole(result)
+
+
+def _record(recorder: Recorder, progress: Progress, multipliers: Callable[..., Any]) -> None:
+    """Take the row of an iterate, with what only the barrier method has."""
+    inner = nu_of(progress), progress.state.carry.shift
+    recorder(progress, multipliers(progress.state)[0], inner)
 
 
 @dataclass

@@ -190,6 +190,7 @@ def context_of(program: Problem, x0: Vector, p: Vector) -> dict[str, Any]:
         "problem": program.name,
         "constraint_names": names.constraint_names,
         "variable_names": names.variable_names,
+        "patterns": names.patterns,
         "x0": x0,
         "p": p,
     }

@@ -16,6 +16,7 @@ import casadi as ca
 
 from casadi_hybrid import __version__
 from casadi_hybrid.basics.errors import InputError, suggest
+from casadi_hybrid.basics.formats import add_figures
 from casadi_hybrid.basics.inputs import count, positive
 from casadi_hybrid.benchmark.families import FAMILIES, HORIZONS, JUDGED, TUNING
 from casadi_hybrid.benchmark.measure import Call, Plan, measure
@@ -91,6 +92,7 @@ def add_arguments(commands: Any) -> None:
         action="store_true",
         help="with functions, or whole solvers, compiled by cc -O2; takes minutes to build",
     )
+    add_figures(parser)
     parser.add_argument(
         "--json", action="store_true", help="print one record for each setting as JSON"
     )
@@ -201,7 +203,7 @@ def _write(calls: Sequence[Call], arguments: argparse.Namespace, clock: str) -> 
     from casadi_hybrid.benchmark.figure import horizons, profile, spreads  # noqa: PLC0415
     from casadi_hybrid.plotting import save  # noqa: PLC0415
 
-    folder, against = arguments.out, arguments.horizon
+    folder, against, form = arguments.out, arguments.horizon, arguments.figures
     summary = summarize(calls, clock)
     text = f"Clock: {arguments.clock}\n" + report(calls, summary)
     if against:
@@ -213,6 +215,6 @@ def _write(calls: Sequence[Call], arguments: argparse.Namespace, clock: str) -> 
     write_summary(summary, paths[1])
     write_calls(calls, paths[2])
     if against:
-        return [*paths, save(horizons(summary), folder / "horizon.png")]
-    paths.append(save(profile(calls, summary, clock), folder / "profile.png"))
-    return [*paths, save(spreads(summary), folder / "times.png")]
+        return [*paths, save(horizons(summary), folder / f"horizon.{form}")]
+    paths.append(save(profile(calls, summary, clock), folder / f"profile.{form}"))
+    return [*paths, save(spreads(summary), folder / f"times.{form}")]

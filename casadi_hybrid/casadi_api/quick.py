@@ -74,7 +74,8 @@ class QuickRun:
         if self._cold is not None:
             return self._cold.result(problem, numbers, limits, found, watch)
         observe(found.said, watch)
-        result = altered(warm_result(problem, numbers, limits, found), history=watch.course())
+        made = warm_result(problem, numbers, limits, found)
+        result = altered(made, history=watch.course(), limits=limits)
         return _cut(result, limits) if found.said.status == LIMIT else result
 
     @cached_property

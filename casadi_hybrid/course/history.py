@@ -23,6 +23,10 @@ class Course:
         t: iteration numbers.
         f, feasibility, stationarity: objective and unscaled residuals, one an iterate.
         elapsed: seconds since the start.
+        complementarity: the third residual, under the default method; None under the others, as
+            are ``nu`` and ``shift``.
+        nu: the barrier parameter ν (of the scaled problem); 0 after a step on an active set.
+        shift: the last shift of the Hessian that was needed, 0 if none ever was.
     """
 
     t: NDArray[np.intp]
@@ -30,10 +34,12 @@ class Course:
     feasibility: Array
     stationarity: Array
     elapsed: Array
+    complementarity: Array | None = None
+    nu: Array | None = None
+    shift: Array | None = None
 
     def __post_init__(self) -> None:
-        for item in fields(self):
-            value = getattr(self, item.name)
+        for value in vars(self).values():
             if isinstance(value, np.ndarray):
                 value.setflags(write=False)
 
@@ -49,6 +55,7 @@ class History(Course):
         x: (T+1)×n.
         mu, multipliers, effective_multipliers: (T+1)×m; μ_t, π_t and ν_t.
         h: (T+1)×m, the constraint values.
+        lam_x: (T+1)×n, the multipliers of the bounds on x; None for methods for equations.
         corrections: T corrections; None for methods without one.
     """
 
@@ -58,6 +65,7 @@ class History(Course):
     effective_multipliers: Array
     h: Array
     corrections: tuple[Correction | None, ...]
+    lam_x: Array | None = None
 
     def design(self, name: str) -> Array:
         """One field of the recorded designs as an array of T numbers, NaN where there is none.
@@ -88,8 +96,9 @@ class _Row:
     multipliers: Array
     effective: Array
     h: Array
-    numbers: tuple[float, float, float, float]
+    numbers: tuple[float, ...]
     correction: Correction | None
+    lam_x: Array | None
 
 
 @dataclass
@@ -98,15 +107,28 @@ class Recorder:
 
     rows: list[_Row] = field(default_factory=list)
 
-    def __call__(self, progress: Progress) -> None:
-        """Take one row."""
+    def __call__(
+        self,
+        progress: Progress,
+        lam_x: Array | None = None,
+        inner: tuple[float, float] | None = None,
+    ) -> None:
+        """Take one row.
+
+        Args:
+            progress: of the iterate.
+            lam_x: the multipliers of the bounds on x, under the default method.
+            inner: its ν and its shift, likewise.
+        """
         state, residuals = progress.state, progress.residuals
-        numbers = (
+        numbers: tuple[float, ...] = (
             progress.f,
             residuals.feasibility,
             residuals.stationarity,
             progress.elapsed,
         )
+        if inner is not None:
+            numbers = (*numbers, residuals.complementarity, *inner)
         self.rows.append(
             _Row(
                 progress.t,
@@ -117,13 +139,16 @@ class Recorder:
                 progress.g,
                 numbers,
                 progress.correction,
+                lam_x,
             )
         )
 
     def history(self) -> History:
         """Return what was collected."""
         rows = self.rows
-        f, feasibility, stationarity, elapsed = np.array([r.numbers for r in rows]).T
+        f, feasibility, stationarity, elapsed, *inner = np.array([r.numbers for r in rows]).T
+        of_default = dict(zip(("complementarity", "nu", "shift"), inner, strict=False))
+        of_bounds = [r.lam_x for r in rows if r.lam_x is not None]
         return History(
             t=np.array([r.t for r in rows]),
             x=np.array([r.x for r in rows]),
@@ -136,4 +161,6 @@ class Recorder:
             stationarity=stationarity,
             elapsed=elapsed,
             corrections=tuple(r.correction for r in rows[1:]),
+            lam_x=np.array(of_bounds) if of_bounds else None,
+            **of_default,
         )

@@ -199,10 +199,12 @@ class Watch:
 
     def course(self) -> Course:
         """The residuals of all iterates as arrays."""
-        names = {"f": "obj", "feasibility": "inf_pr", "stationarity": "inf_du"}
-        numbers = {key: np.array(self._column(name), float) for key, name in names.items()}
-        t = np.array(self._column("iter"), int)
-        return Course(t=t, elapsed=np.array(self._times), **numbers)
+        table = np.array(self._rows, float).reshape(-1, len(LISTED)).T
+        t, f, feasibility, stationarity, complementarity, nu, *_, shift = table
+        return Course(
+            t=t.astype(np.intp), f=f, feasibility=feasibility, stationarity=stationarity,
+            complementarity=complementarity, nu=nu, shift=shift, elapsed=np.array(self._times),
+        )  # fmt: skip
 
     def _column(self, name: str) -> list[Any]:
         k = LISTED.index(name)
@@ -232,12 +234,18 @@ class Watch:
             residuals.feasibility,
             residuals.stationarity,
             residuals.complementarity,
-            0.0 if carry.crossed is carry.at else carry.nu,
+            nu_of(progress),
             moved,
             alpha_pr,
             alpha_du,
             carry.shift,
         )
+
+
+def nu_of(progress: Progress) -> float:
+    """ν of an iterate of the default method, 0 after a step on an active set."""
+    carry = progress.state.carry
+    return 0.0 if carry.crossed is carry.at else float(carry.nu)
 
 
 LEGEND = (

@@ -19,8 +19,8 @@ SHOWN = ("closed-w", "grid-w", "opt-w", "aug-w", "pdhg")
 _FLOOR = 1e-9
 
 
-def draw(reproduction: Reproduction, folder: Path) -> list[Path]:
-    """Write the figures as PNG and return their paths."""
+def draw(reproduction: Reproduction, folder: Path, form: str = "png") -> list[Path]:
+    """Write the figures in a format of matplotlib's and return their paths."""
     summary = reproduction.population or reproduction.five
     conditions = sorted({run.condition for run in reproduction.runs})
     instances = reproduction.instances
@@ -29,7 +29,7 @@ def draw(reproduction: Reproduction, folder: Path) -> list[Path]:
         "success_and_hits": success_and_hits(summary, conditions, instances),
         "norm_growth": norm_growth(summary, conditions, instances, reproduction.shape == (3, 5)),
     }
-    return [save(fig, folder / f"{name}.png") for name, fig in figures.items()]
+    return [save(fig, folder / f"{name}.{form}") for name, fig in figures.items()]
 
 
 def trajectories(runs: tuple[Run, ...], conditions: list[float], instances: int) -> Figure:

@@ -9,10 +9,10 @@ from casadi_hybrid.paper.reproduce import Reproduction
 from casadi_hybrid.paper.tables import write_csv
 
 
-def write(reproduction: Reproduction, folder: Path) -> list[Path]:
-    """Write runs.csv, tables.txt and the figures; return what was written."""
+def write(reproduction: Reproduction, folder: Path, form: str = "png") -> list[Path]:
+    """Write runs.csv, tables.txt and the figures, in that format; return what was written."""
     folder.mkdir(parents=True, exist_ok=True)
     table, text = folder / "runs.csv", folder / "tables.txt"
     write_csv(reproduction.runs, table)
     text.write_text(f"{reproduction}\n", encoding="utf-8")
-    return [table, text, *draw(reproduction, folder)]
+    return [table, text, *draw(reproduction, folder, form)]

@@ -83,6 +83,16 @@ class Functions:
             return self.blocks.sparsity
         return self.curvature.sparsity_out("hess_lag")
 
+    @property
+    def patterns(self) -> tuple[ca.Sparsity, ca.Sparsity | None]:
+        """Structural nonzeros of J_h and ∇²ₓₓL; None for the second where it was never made."""
+        known = self.curvature is not None or "blocks" in self.__dict__
+        return self._patterns if known else (self.jacobian_sparsity, None)
+
+    @cached_property
+    def _patterns(self) -> tuple[ca.Sparsity, ca.Sparsity]:
+        return self.jacobian_sparsity, self.hessian_sparsity
+
     @cached_property
     def blocks(self) -> Blocks:
         """Which variables the Lagrangian couples by more than a sum."""

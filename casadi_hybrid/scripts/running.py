@@ -23,7 +23,8 @@ def add_arguments(commands: Any) -> None:
         help="solve a scenario, verify it with IPOPT, draw it",
         description="Solve a scenario, verify the answer with IPOPT and draw it. Further "
         "options go to the scenario; --json prints its tables for a program.",
-        epilog="example: casadi-hybrid run cartpole --short",
+        epilog="examples: casadi-hybrid run cartpole --short; "
+        "casadi-hybrid run cartpole --figures svg",
         add_help=False,
     )
     run.add_argument("scenario", nargs="?", help="name of the scenario; leave out to list them")

@@ -141,8 +141,8 @@ def run_study(
     return Population(settings, {unit: store.done[unit] for unit in units})
 
 
-def write(population: Population, folder: Path) -> list[Path]:
-    """Write runs.csv, table.txt and study.png; return what was written."""
+def write(population: Population, folder: Path, form: str = "png") -> list[Path]:
+    """Write runs.csv, table.txt and study.png, or another format; return what was written."""
     from casadi_hybrid.plotting import save  # noqa: PLC0415 - matplotlib only when drawing
     from casadi_hybrid.study.figure import draw  # noqa: PLC0415
 
@@ -150,5 +150,5 @@ def write(population: Population, folder: Path) -> list[Path]:
     runs, table = folder / "runs.csv", folder / "table.txt"
     write_csv(population.units, runs)
     table.write_text(f"{population}\n", encoding="utf-8")
-    figure = save(draw(summarize(population.units)), folder / "study.png")
+    figure = save(draw(summarize(population.units)), folder / f"study.{form}")
     return [runs, table, figure]

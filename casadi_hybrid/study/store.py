@@ -26,6 +26,7 @@ FORMAT = 1
 _SHOWING = {
     "cli.py",
     "plotting.py",
+    "report",
     "basics/parallel.py",
     "course/log.py",
     "claims",

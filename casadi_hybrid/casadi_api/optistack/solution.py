@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import casadi as ca
@@ -10,6 +12,7 @@ import casadi as ca
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.casadi_api.optistack.program import Outcome, filled
 from casadi_hybrid.casadi_api.runner import SolveError
+from casadi_hybrid.report.page import write_page
 from casadi_hybrid.result import Result
 
 Text = str  # OptiSol has a method of that name
@@ -119,6 +122,15 @@ class OptiSolution(ca.OptiSol):  # type: ignore[misc]
         if self._outcome.scaled:
             said += "\nLinear scales are set: these are numbers of the scaled problem."
         return said
+
+    def report(self, path: Text | PathLike[Text]) -> Path:
+        """Write one HTML page of the solve; see :meth:`casadi_hybrid.Result.report`.
+
+        Raises:
+            InputError: where it is no path, does not end in ``.html``, or its folder is missing.
+            OSError: where the file cannot be written.
+        """
+        return write_page(self.result, self.explain, path)
 
     def stats(self) -> dict[Text, Any]:
         """Statistics under CasADi's keys, as :meth:`casadi_hybrid.NlpSolver.stats` gives them."""

@@ -1,0 +1,283 @@
+"""``result.report``: one page of a solve, whatever the method, the outcome and the names."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from casadi_hybrid import METHODS, InputError, Opti, Problem, Result, Solver, nlpsol
+from casadi_hybrid.course.history import Course, History
+from casadi_hybrid.report.chart import Curve, chart, thinned, ticks
+from casadi_hybrid.report.sets import ROWS, sets_of
+from casadi_hybrid.report.tables import SHOWN
+
+X = ca.SX.sym("x", 3)
+GOAL = ca.DM([2, 1, 0])
+NLP = {"x": X, "f": ca.sumsqr(X - GOAL), "g": ca.sumsqr(X)}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "given-theta": {"theta": 0.5},
+    "constant": {"C": 1.0, "Omega": 1.0, "eta_x": 0.1, "eta_d": 0.1},
+    "pdhg": {"tau": 0.1, "sigma": 0.1},
+    "grid": {"max_iter": 5},
+}
+EMPTY = {"meta", "rect", "path", "circle"}
+
+
+class Page(HTMLParser):
+    """The page as a browser reads it: tags closed in order, text by the tag that it stands in."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.cells: list[str] = []
+        self.said = self.heading = self.text = ""
+        self.source = path.read_text(encoding="utf-8")
+        self.feed(self.source)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        for name, _ in attrs:
+            assert name not in ("src", "href", "onclick", "style"), name
+        if tag not in EMPTY:
+            self.open.append(tag)
+        if tag in ("td", "th"):
+            self.cells.append("")
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "style" in self.open:
+            return
+        self.text += data
+        if "td" in self.open or "th" in self.open:
+            self.cells[-1] += data
+        if "pre" in self.open:
+            self.said += data
+        if "h1" in self.open:
+            self.heading += data
+
+
+def read(result: Any, folder: Path) -> Page:
+    path = folder / "page.html"
+    assert result.report(path) == path
+    page = Page(path)
+    lower = page.source.lower()
+    assert all(word not in lower for word in ("http", "url(", "@import", "<script", "<img"))
+    return page
+
+
+@pytest.fixture(scope="module")
+def ball() -> Problem:
+    return Problem(x=X, f=NLP["f"], g={"ball": (None, ca.sumsqr(X), 1)}, lbx=0.1, name="ball")
+
+
+@pytest.mark.parametrize("history", [True, False])
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_has_a_page(method: str, history: bool, tmp_path: Path) -> None:
+    problem = Problem(x=X, f=NLP["f"], h={"sphere": ca.sumsqr(X) - 1}, name="sphere")
+    solver = Solver(problem, method, **OPTIONS.get(method, {}))
+    result = solver.solve([1, 1, 1], history=history)
+    page = read(result, tmp_path)
+    assert page.heading == "sphere"
+    assert page.said == result.explain()
+    assert result.stop.name in page.text
+    assert result.point.name in page.text
+    assert "sphere" in page.cells
+    recorded = history or method == "auto"
+    assert ("not recorded" in page.text) != recorded
+    assert ("history=True" in page.text) != recorded  # what is missing, and how to have it
+    assert page.tags.count("svg") == (
+        1 + recorded + (history and bool(np.isfinite(result.history.design("alpha")).any()))
+        if isinstance(result.history, History)
+        else 1 + recorded
+    )
+    assert str(result.limits.max_iter) in page.text.replace(",", "")
+    own = [part for pair in result.options.items() for part in pair]
+    assert own == [] or " ".join(own) in " ".join(page.cells)
+
+
+def test_the_active_set_is_that_of_the_iterates(ball: Problem, tmp_path: Path) -> None:
+    result = Solver(ball).solve([1, 1, 1], history=True)
+    sets = sets_of(result, result.history)
+    assert set(sets.names) <= {"ball", "x_0", "x_1", "x_2"}
+    at_end = {name: side for name, side in zip(sets.names, sets.sides[:, -1], strict=True) if side}
+    assert at_end == {"ball": 1, "x_2": -1}
+    page = read(result, tmp_path)
+    assert "Active bounds over the iterations" in page.text
+    assert "1 at the lower bound" in page.text
+    short = read(Solver(ball).solve([1, 1, 1]), tmp_path)
+    assert "Active bounds over" not in short.text
+    assert "solve(x0, history=True)" in short.text
+
+
+def test_the_course_has_barrier_and_shift_by_either_engine() -> None:
+    """What stats() lists of an iterate is what the history has, in C, in Python and with x."""
+    saddle = {"x": X, "f": -ca.sumsqr(X) + X[0] * X[1], "g": ca.sumsqr(X)}
+    seen: list[Any] = []
+    in_c = nlpsol("S", "hybrid", saddle)
+    looked_at = nlpsol("S", "hybrid", saddle, {"iteration_callback": seen.append})
+    for solver in (in_c, looked_at):
+        solver(x0=[0.5, 0.2, 0.1], ubg=1)
+        listed, course = solver.stats()["iterations"], solver.result.history
+        for name, key in (
+            ("nu", "mu"), ("shift", "regularization_size"), ("complementarity", "compl"),
+            ("feasibility", "inf_pr"), ("stationarity", "inf_du"), ("f", "obj"), ("t", "iter"),
+        ):  # fmt: skip
+            assert getattr(course, name).tolist() == listed[key]
+        assert (course.shift > 0).any()
+    whole = Solver({**saddle}).solve([0.5, 0.2, 0.1], ubg=1, history=True).history
+    short = looked_at.result.history
+    assert type(short) is Course
+    for t, nu, shift, inner in zip(whole.t, whole.nu, whole.shift, whole.complementarity):  # noqa: B905
+        k = int(t)
+        assert (short.nu[k], short.shift[k], short.complementarity[k]) == (nu, shift, inner)
+    assert whole.lam_x.shape == whole.x.shape
+
+
+def test_names_are_text_whatever_is_in_them(tmp_path: Path) -> None:
+    y = ca.SX.sym("y", 3)
+    names = ["<script>alert(1)</script>", "a&b\"'\x00\n\u202e", "ü" * 500, "]]>--><b>", "&lt;"]
+    rows = {name: (0, y[k % 3] + k, 9) for k, name in enumerate(names)}
+    problem = Problem(x=y, f=ca.sumsqr(y - 1), g=rows, name="</title><h1>x & y")
+    page = read(Solver(problem).solve(0.5, history=True), tmp_path)
+    assert page.heading == "</title><h1>x & y"
+    assert page.tags.count("h1") == 1
+    for name in (names[0], names[3], names[4], "a&b\"'\\x00\\n\\u202e"):
+        assert name in page.cells
+    assert any(set(cell) == {"ü", "…"} and len(cell) <= 120 for cell in page.cells)
+
+
+@pytest.mark.parametrize("history", [True, False])
+def test_failures_are_told_as_they_are(history: bool, tmp_path: Path) -> None:
+    never = {"low": (None, ca.sumsqr(X), 1), "high": (4, ca.sum1(X), None)}
+    cases = {
+        "LOCALLY_INFEASIBLE": Problem(x=X, f=X[0], g=never),
+        "UNBOUNDED": Problem(x=X, f=-X[0] + X[1] ** 2, g={"g": (0, X[0] - X[2], None)}),
+        "EVALUATION_ERROR": Problem(x=X, f=ca.log(X[0] - 5), g={"g": (0, X[1], 1)}),
+    }
+    for stop, problem in cases.items():
+        result = Solver(problem).solve(0, history=history)
+        page = read(result, tmp_path)
+        assert page.said == result.explain()
+        assert stop in page.text
+        assert 'class="card good"' not in page.source
+    assert "NaN" in page.text  # of the last
+    assert "No function was defined at the start" in page.text
+
+
+def test_nothing_to_choose(tmp_path: Path) -> None:
+    solver = nlpsol("S", "hybrid", {"x": ca.SX.sym("none", 0), "f": ca.SX(1)})
+    solver()
+    page = read(solver.result, tmp_path)
+    assert "There are no variables." in page.text
+    assert "The matrix is empty." in page.text
+
+
+def test_a_large_problem_has_a_small_page(tmp_path: Path) -> None:
+    n = 10_000
+    x = ca.SX.sym("x", n)
+    f = ca.sumsqr(x - 2) + ca.sumsqr(x[1:] - x[:-1])
+    problem = Problem(x=x, f=f, lbx=0, ubx=np.linspace(0.5, 3, n))
+    result = Solver(problem, max_iter=5).solve(1, history=True)
+    page = read(result, tmp_path)
+    assert len(page.source) < 60_000
+    assert len([cell for cell in page.cells if cell.startswith("x_")]) == SHOWN
+    shown = np.sort([int(cell[2:]) for cell in page.cells if cell.startswith("x_")])
+    largest = np.sort(np.argsort(-np.abs(result.lam_x), kind="stable")[:SHOWN])
+    assert shown.tolist() == largest.tolist()
+    assert f"the {ROWS} that changed last" in page.text
+
+
+def test_what_is_no_place_for_a_page_is_refused_before_work(
+    ball: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = Solver(ball).solve([1, 1, 1])
+
+    def untimely(self: Result) -> str:
+        raise AssertionError("work was done before the path was looked at")
+
+    monkeypatch.setattr(Result, "explain", untimely)
+    (tmp_path / "folder.html").mkdir()
+    for path, said in (
+        (3, "path must be the name of a file to write, got int"),
+        (b"page.html", "path must be the name of a file"),
+        (tmp_path / "page.pdf", "path must end in .html"),
+        (tmp_path / "page", "path must end in .html"),
+        (tmp_path / "folder.html", "is a folder"),
+        (tmp_path / "none" / "page.html", "is not there; make it first"),
+    ):
+        with pytest.raises(InputError, match=said):
+            result.report(path)  # type: ignore[arg-type]
+    assert [path.name for path in tmp_path.iterdir()] == ["folder.html"]
+
+
+def test_a_page_of_nlpsol_of_opti_and_of_a_pickle(tmp_path: Path) -> None:
+    solver = nlpsol("S", "hybrid", NLP)
+    solver(x0=1, ubg=1)
+    page = read(solver.result, tmp_path)
+    assert "nlpsol and Opti do not keep iterates" in page.text
+    assert "barrier parameter ν" in page.text
+    assert read(pickle.loads(pickle.dumps(solver.result)), tmp_path).source == page.source
+    opti = Opti()
+    a = opti.variable(2)
+    opti.minimize(ca.sumsqr(a - 3))
+    opti.subject_to(a[0] + a[1] <= 2)
+    opti.set_linear_scale(a, 10)
+    opti.solver("hybrid")
+    solution = opti.solve()
+    page = read(solution, tmp_path)
+    assert page.said == solution.explain()
+    assert "Linear scales are set" in page.said
+    assert solution.constraint_names[0] in page.cells
+
+
+def test_a_page_needs_no_matplotlib(tmp_path: Path) -> None:
+    code = (
+        "import sys, casadi as ca; from casadi_hybrid import Solver; x = ca.SX.sym('x');"
+        f"Solver({{'x': x, 'f': x**2}}).solve(1).report({str(tmp_path / 'page.html')!r});"
+        "print([name for name in sys.modules if name.startswith('matplotlib')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_curve_is_thinned_to_its_extremes() -> None:
+    values = np.ones(100_000)
+    values[[500, 77_777]] = 1e-9, 1e9
+    kept = thinned(values)
+    assert kept.size <= 482
+    assert {0, 500, 77_777, 99_999} <= set(kept.tolist())
+    t = np.arange(values.size)
+    assert len(chart("many", t, [Curve("c", values)], ())) < 15_000
+
+
+def test_what_a_logarithm_cannot_show() -> None:
+    t = np.arange(4)
+    holes = chart("holes", t, [Curve("c", np.array([1.0, np.nan, 0.0, np.inf]))], [("none", 0.0)])
+    assert holes.count("<circle") == 2  # a lonely point, and a hollow one at the zero
+    assert "nan" not in holes.lower()
+    assert "limit" not in holes
+    assert "nothing to draw" in chart("zeros", t, [Curve("c", np.zeros(4))], ())
+
+
+def test_ticks_are_round_and_few() -> None:
+    for last in (1, 2, 7, 9, 63, 1000, 29_999):
+        found = ticks(0, last)
+        assert 2 <= len(found) <= 6
+        assert all(0 <= one <= last for one in found)
+        assert len(set(np.diff(found).tolist())) == 1
