@@ -73,7 +73,9 @@ def seen_from_above(panels, steps=120):
     a, b = np.meshgrid(np.linspace(-1.6, 2.8, 121), np.linspace(-1.8, 1.6, 121))
     legend, number = {}, 0
     for ax, (title, curves) in zip(axes[0], panels.items(), strict=True):
-        ax.contour(a, b, on_saddle(a, b), levels=12, colors="#BBBBBB", linewidths=0.6, linestyles="-")
+        ax.contour(
+            a, b, on_saddle(a, b), levels=12, colors="#BBBBBB", linewidths=0.6, linestyles="-"
+        )
         ax.contour(a, b, a**2 + b**2, levels=[2], colors="#000000", linewidths=1.2)
         for i, (label, run) in enumerate(curves.items()):
             path = run.history.x[: steps + 1, :2]
@@ -89,7 +91,9 @@ def seen_from_above(panels, steps=120):
         handles, labels = ax.get_legend_handles_labels()
         legend |= dict(zip(labels, handles, strict=True))
     axes[0, 0].set_ylabel("$x_2$ (m)")
-    fig.legend(legend.values(), legend, loc="outside lower center", ncols=5, fontsize=9, frameon=False)
+    fig.legend(
+        legend.values(), legend, loc="outside lower center", ncols=5, fontsize=9, frameon=False
+    )
     return fig
 
 
@@ -283,7 +287,9 @@ for unit in units:
             solution.x + 0.05, lam_g0=lam
         )
         needed[label].append(run.iterations)
-        print(f"unit 1/{unit:<2g} m  {label:25} radius {rho:.4f}, {run.iterations:4d} steps, ", end="")
+        print(
+            f"unit 1/{unit:<2g} m  {label:25} radius {rho:.4f}, {run.iterations:4d} steps, ", end=""
+        )
         print(run.stop.name)
 
 
@@ -344,9 +350,9 @@ report = verify(problem, runs["C = Ω = M/2"], x0=x0)
 print(report)
 
 # %% [markdown]
-# For a problem of your own leave the method out: `Solver(problem).solve(x0)`, as in the second cell,
-# takes inequalities and bounds as well and needs no steps to be chosen. What follows in these
-# notebooks:
+# For a problem of your own leave the method out: `Solver(problem).solve(x0)`, as in the second
+# cell, takes inequalities and bounds as well and needs no steps to be chosen. What follows in
+# these notebooks:
 #
 # 2. [designing M](02_designing_M.ipynb): cancellation, strength, step limits, weights;
 # 3. [the paper's tables](03_the_papers_tables.ipynb): crossing and settling;

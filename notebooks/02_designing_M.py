@@ -115,11 +115,11 @@ for label, cancellation in cancellations.items():
     print(f"at cond 30 ‖M‖ = {norms[0]:6.1f}, then {norms[1]:6.1f}")
 
 # %% [markdown]
-# All of them reach δ in every direction. Full cancellation takes away good curvature with the bad and
-# gives δ back; in the weak direction of B both have to be multiplied up twice, and the price grows as
-# cond(B)². With the paper's budget of 300 no design is left beyond some condition number. "Least norm"
-# adds only what is missing. Where the weak row sees enough curvature of H, that is nothing; where it
-# sees negative curvature, no choice escapes the growth.
+# All of them reach δ in every direction. Full cancellation takes away good curvature with the bad
+# and gives δ back; in the weak direction of B both have to be multiplied up twice, and the price
+# grows as cond(B)². With the paper's budget of 300 no design is left beyond some condition number.
+# "Least norm" adds only what is missing. Where the weak row sees enough curvature of H, that is
+# nothing; where it sees negative curvature, no choice escapes the growth.
 #
 # ## 2. Strength
 #
@@ -213,9 +213,16 @@ region()
 
 # %%
 closed = designed(three)
+
+
+def bound(found):
+    """What limits η_x; the closed form makes S1 and S3 equal, so which of them is rounding."""
+    return "S2 alone" if found.active == "balance" else "S1 = S3"
+
+
 splits = {"θ = 0": GivenSplit(0.0), "θ = 1": GivenSplit(1.0)}
 splits |= {"pure optimistic": PureOptimistic(), "pure augmented": PureAugmented()}
-print(f"closed form: θ = {closed.theta:.4f}, η_x = {closed.eta_x:.4f}, bound by {closed.active}")
+print(f"closed form: θ = {closed.theta:.4f}, η_x = {closed.eta_x:.4f}, bound by {bound(closed)}")
 for label, split in splits.items():
     found = designed(three, split=split)
     print(f"{label:16} η_x = {found.eta_x:.4f}, the closed form's is ", end="")
@@ -271,7 +278,7 @@ def gap(found, eta_x):
 
 for label, found in (("weighted", weighted), ("unit", unit)):
     print(f"{label:9} η_x = {found.eta_x:.3f}, η_d = {found.eta_d:.3f}, ", end="")
-    print(f"gap {gap(found, found.eta_x):.4f}, bound by {found.active}")
+    print(f"gap {gap(found, found.eta_x):.4f}, bound by {bound(found)}")
 
 
 # %%
@@ -298,22 +305,22 @@ weights()
 
 # %% [markdown]
 # The stars are what each margin chooses, on the curve of the gap. The weights matter where S2 alone
-# binds. With the paper's constants S1 and S3 bind first as soon as B is a little ill-conditioned, and
-# then both variants are one method:
+# binds. With the paper's constants S1 and S3 bind first where B is ill-conditioned, and there both
+# variants are one method:
 
 # %%
 for condition in (1.0, 1.5, 2.0, 3.0, 5.0):
     pair = [
         designed(model(condition), steps=StepRule(margin=margin)) for margin in ("weighted", "unit")
     ]
-    steps = " and ".join(f"{found.eta_x:.4f} ({found.active})" for found in pair)
+    steps = " and ".join(f"{found.eta_x:.4f} ({bound(found)})" for found in pair)
     print(f"cond B = {condition:3.1f}: η_x weighted and unit {steps}")
 
 # %% [markdown]
 # ## All of it in a solve
 #
-# The names of the methods are compositions of these parts, and the parts are options. One problem of
-# the paper's class with cond B = 3, started near its known solution:
+# The names of the methods are compositions of these parts, and the parts are options. One problem
+# of the paper's class with cond B = 3, started near its known solution:
 
 # %%
 instance = make_instance(3, 0)
@@ -326,10 +333,11 @@ choices = {
     "whitened": ("whitened", {}),
 }
 for label, (method, options) in choices.items():
-    solver = Solver(instance.problem, method, tol=1e-6, max_iter=1000, **options)
+    solver = Solver(instance.problem, method, tol=1e-6, max_iter=500, **options)
     run = solver.solve(instance.x0, lam_g0=instance.multipliers0, history=True)
     largest = f", ‖M‖ up to {run.history.design('norm_M').max():7.2f}" if run.iterations else ""
     print(f"{label:16} {run.iterations:5d} steps, {run.stop.name}{largest}")
 
 # %% [markdown]
-# A smaller M is not a faster one: what counts are the steps that it permits. A part of your own is one class with one method: [notebook 8](08_your_own_rule.ipynb).
+# A smaller M is not a faster one: what counts are the steps that it permits. A part of your own is
+# one class with one method: [notebook 8](08_your_own_rule.ipynb).

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 4. Noise: which channel hears it
 #
-# Without noise all splits of M take the same steps ([notebook 1](01_one_correction_two_channels.ipynb)).
-# With noise it depends on who hears it. The paper has a theorem for each of two cases (appendix
-# "Additive Equivalence Theorems and Proofs"):
+# Without noise all splits of M take the same steps ([notebook
+# 1](01_one_correction_two_channels.ipynb)). With noise it depends on who hears it. The paper has a
+# theorem for each of two cases (appendix "Additive Equivalence Theorems and Proofs"):
 #
 # - both channels read the same noisy numbers: then the split still does not matter;
 # - the memory reads a sensor, the augmented channel knows the residual exactly: then memory on a
@@ -25,9 +25,9 @@ from casadi_hybrid.plotting import deviation, figure, legend_below, line_style
 # %% [markdown]
 # ## The plant
 #
-# Three pumps feed two lines. Flows are in litres per second, the pumps' speeds u in per cent of their
-# rated speed, divided by ten. Both flows have a set point, and the third pump is free to save energy.
-# The sensor of the first line is exact, that of the second is noisy.
+# Three pumps feed two lines. Flows are in litres per second, the pumps' speeds u in per cent of
+# their rated speed, divided by ten. Both flows have a set point, and the third pump is free to
+# save energy. The sensor of the first line is exact, that of the second is noisy.
 
 # %%
 B = np.array([[0.9, 0.5, 0.1], [0.1, 0.6, 0.8]])  # L/s for each 10 % of speed
@@ -130,11 +130,12 @@ flows()
 #
 # ## What the rule costs
 #
-# Why have memory at all, then? Because on a plant "the residual, exactly" is a model's word. The law
-# as a controller (`casadi_hybrid.control.feedback`) lets the augmented channel read the model, which
-# does not know of disturbances that come later; the memory reads the sensors and does. So there is a
-# balance between noise and drift. `design` makes M and the steps for a rate, `predict` solves a
-# Lyapunov equation for the variance in the long run, and `measure` runs the loop with random numbers.
+# Why have memory at all, then? Because on a plant "the residual, exactly" is a model's word. The
+# law as a controller (`casadi_hybrid.control.feedback`) lets the augmented channel read the model,
+# which does not know of disturbances that come later; the memory reads the sensors and does. So
+# there is a balance between noise and drift. `design` makes M and the steps for a rate, `predict`
+# solves a Lyapunov equation for the variance in the long run, and `measure` runs the loop with
+# random numbers.
 
 # %%
 RATE = 0.8

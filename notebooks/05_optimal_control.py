@@ -1,10 +1,10 @@
 # %% [markdown]
 # # 5. Optimal control: from a model to a verified closed loop
 #
-# A trolley carries a load on a rope. It shall bring the load eight metres further, fast, without much
-# sway, and stand still there. This notebook states the model once, plans the transfer, has the plan
-# checked, and then closes the loop with a plant that differs from the model. The whole guide is
-# `docs/control.md`.
+# A trolley carries a load on a rope. It shall bring the load eight metres further, fast, without
+# much sway, and stand still there. This notebook states the model once, plans the transfer, has
+# the plan checked, and then closes the loop with a plant that differs from the model. The whole
+# guide is `docs/control.md`.
 
 # %%
 import casadi as ca
@@ -62,7 +62,9 @@ def drawn(found):
             ax.step(found.times, held, where="post", **line_style(0))
         else:
             ax.plot(dense.times, dense[name], label="the plan", **line_style(0))
-            ax.plot(found.times, found[name], ".", color="#000000", markersize=4, label="grid points")
+            ax.plot(
+                found.times, found[name], ".", color="#000000", markersize=4, label="grid points"
+            )
         if limit:
             for side in (-limit, limit):
                 ax.axhline(side, color="#7F7F7F", linewidth=1.0, linestyle="--", label="limits")
@@ -70,7 +72,9 @@ def drawn(found):
     for ax in axes[1]:
         ax.set_xlabel("time (s)")
     handles, labels = axes[0, 1].get_legend_handles_labels()
-    fig.legend(handles[:3], labels[:3], loc="outside lower center", ncols=3, fontsize=9, frameon=False)
+    fig.legend(
+        handles[:3], labels[:3], loc="outside lower center", ncols=3, fontsize=9, frameon=False
+    )
     return fig
 
 
@@ -79,8 +83,8 @@ drawn(plan)
 # %% [markdown]
 # ## Is it right?
 #
-# Three questions, and none of them is asked of the solver. Is it a solution of the discretized problem,
-# and does IPOPT find the same?
+# Three questions, and none of them is asked of the solver. Is it a solution of the discretized
+# problem, and does IPOPT find the same?
 
 # %%
 numbers = {key: value for key, value in plan.program.arguments.items() if key != "x0"}
@@ -90,8 +94,8 @@ report = verify(dict(plan.program.nlp), answer, x0=plan.program.x0, **numbers, *
 print(report)
 
 # %% [markdown]
-# Does the trajectory obey the model, and the limits, between the grid points too? `error` integrates
-# the model once more by another method; `violation` looks between the points.
+# Does the trajectory obey the model, and the limits, between the grid points too? `error`
+# integrates the model once more by another method; `violation` looks between the points.
 
 # %%
 print(f"largest distance from an independent integration: {plan.error().largest:.1e} of the scale")
@@ -101,7 +105,8 @@ print({name: round(over, 4) for name, over in between.items()})
 
 # %% [markdown]
 # The sway keeps its limit at the grid points and exceeds it a little between them. Whether that
-# matters is for the engineer to say. If it does, ask for a finer mesh, which is cut where it is needed:
+# matters is for the engineer to say. If it does, ask for a finer mesh, which is cut where it is
+# needed:
 
 # %%
 fine = refine(transfer, tolerance=5e-4, guess=plan)
@@ -112,9 +117,9 @@ print(f"sway between the grid points: {between['sway']:.4f} of its scale before,
 # %% [markdown]
 # ## The controller
 #
-# In the loop the problem is another: from wherever the load is, five seconds ahead, every quarter of a
-# second. The sway limit becomes soft where nothing else helps; the controller does that by itself and
-# says so.
+# In the loop the problem is another: from wherever the load is, five seconds ahead, every quarter
+# of a second. The sway limit becomes soft where nothing else helps; the controller does that by
+# itself and says so.
 
 # %%
 PERIOD = 0.25
@@ -129,8 +134,8 @@ mpc = MPC(ahead, soften=1e4)
 
 
 # %% [markdown]
-# The plant has a longer rope than the model believes, its sensors are noisy, one measurement in twenty
-# is lost, and at 12 s something hits the load.
+# The plant has a longer rope than the model believes, its sensors are noisy, one measurement in
+# twenty is lost, and at 12 s something hits the load.
 
 
 # %%
@@ -147,7 +152,7 @@ run = simulate(
     noise={"place": 0.01, "speed": 0.01, "sway": 0.002, "turn": 0.005},
     dropout=0.05,
     push={48: {"turn": 0.08}},
-    parameters=lambda time: {"goal": lambda t: target(t)},
+    parameters={"goal": target},
     seed=3,
 )
 print(run)
@@ -202,6 +207,9 @@ for k in range(0, 120, 10):
     program = ahead.numbers(measured, time=run.times[k], goal=target)
     found = ahead.solution(program, ipopt(**program.arguments), ipopt.stats())
     apart.append(abs(found["drive"][0] - step["drive"]))
-    print(f"{run.times[k]:6.2f}   {step.status:8} {step['drive']:7.4f}   {found['drive'][0]:7.4f}", end="")
+    print(
+        f"{run.times[k]:6.2f}   {step.status:8} {step['drive']:7.4f}   {found['drive'][0]:7.4f}",
+        end="",
+    )
     print(f"   {apart[-1]:.1e}")
 print(f"largest difference {max(apart):.1e} m/s² in {len(apart)} steps")

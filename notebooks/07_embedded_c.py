@@ -2,10 +2,10 @@
 # # 7. From Python to embedded C
 #
 # A predictive controller is designed in Python and runs on a machine without Python.
-# `solver.export` writes the solver itself as C99, not only the problem's functions: no library beside
-# `math.h`, no allocation, no globals but constant tables. This notebook makes a controller, exports
-# it, lets a C program close the loop, and compares every step with Python. `docs/embedded.md` has
-# the details and what it costs in memory, code and instructions.
+# `solver.export` writes the solver itself as C99, not only the problem's functions: no library
+# beside `math.h`, no allocation, no globals but constant tables. This notebook makes a controller,
+# exports it, lets a C program close the loop, and compares every step with Python.
+# `docs/embedded.md` has the details and what it costs in memory, code and instructions.
 
 # %%
 import shutil
@@ -23,7 +23,8 @@ from casadi_hybrid.plotting import figure, line_style
 # ## The controller
 #
 # Two tanks in a row: a pump fills the first, each runs out through a hole into the next place. The
-# levels are in metres, the pump's flow is in units of its greatest, and the second level has a goal.
+# levels are in metres, the pump's flow is in units of its greatest, and the second level has a
+# goal.
 
 # %%
 N, PERIOD = 15, 2.0  # steps of the horizon, seconds
@@ -94,8 +95,8 @@ print("the problem:", *files)
 print("the core, the same for every problem:", len(written.files) - len(files), "files")
 
 # %% [markdown]
-# This is the whole program of the target: the loop from above, with the plant in place of sensors and
-# valves.
+# This is the whole program of the target: the loop from above, with the plant in place of sensors
+# and valves.
 
 # %%
 PROGRAM = r"""
@@ -137,8 +138,8 @@ print(defines)
 # %% [markdown]
 # ## Compile and run
 #
-# Without optimization, because that is quick here; `-O2` is for the target. `-ffp-contract=off` keeps
-# a compiler from fusing products and sums, so that the numbers are those of Python.
+# Without optimization, because that is quick here; `-O2` is for the target. `-ffp-contract=off`
+# keeps a compiler from fusing products and sums, so that the numbers are those of Python.
 
 # %%
 compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
@@ -151,7 +152,9 @@ else:
     flags = ["-std=c99", "-O0", "-ffp-contract=off", "-Wall", "-Werror", "-I.", "-Icore"]
     command = [compiler, *flags, *sources, "loop.c", "-lm", "-o", "loop"]
     subprocess.run(command, cwd=folder.name, check=True)
-    said = subprocess.run([f"{folder.name}/loop"], capture_output=True, text=True, check=True).stdout
+    said = subprocess.run(
+        [f"{folder.name}/loop"], capture_output=True, text=True, check=True
+    ).stdout
     in_c = np.array([line.split() for line in said.splitlines()], dtype=float)
     apart = np.abs(in_c[:, :3] - python[:, :3]).max(axis=0)
     print(f"{len(in_c)} solves in C, {int(in_c[:, 3].max())} steps at most in one")
@@ -173,11 +176,13 @@ def loops():
     axes[0, 0].step(time, goal, where="post", color="#7F7F7F", linestyle=":", label="goal")
     axes[1, 0].step(time, python[:, 2], where="post", **line_style(0))
     if in_c is not None:
-        axes[1, 0].plot(time[::4], in_c[::4, 2], "o", color="#000000", fillstyle="none", markersize=4.5)
+        axes[1, 0].plot(
+            time[::4], in_c[::4, 2], "o", color="#000000", fillstyle="none", markersize=4.5
+        )
     axes[0, 0].set(ylabel="level (m)")
     axes[1, 0].set(ylabel="pump (of its greatest)", xlabel="time (s)")
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    fig.legend(handles, labels, loc="outside lower center", ncols=5, fontsize=9, frameon=False)
+    fig.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=9, frameon=False)
     fig.align_ylabels(axes)
     return fig
 
