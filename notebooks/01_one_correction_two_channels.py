@@ -103,7 +103,8 @@ def along_the_curve():
     ax = axes[0, 0]
     phi = np.linspace(-180, 180, 361)
     radians = np.radians(phi)
-    ax.plot(phi, on_saddle(np.sqrt(2) * np.cos(radians), np.sqrt(2) * np.sin(radians)))
+    curve = on_saddle(np.sqrt(2) * np.cos(radians), np.sqrt(2) * np.sin(radians))
+    ax.plot(phi, curve, color=PALETTE[0])
     there = np.degrees(np.arctan2(solution.x[1], solution.x[0]))
     ax.plot(there, solution.f, "*", color="#000000", markersize=13, label="solution")
     ax.set(xlabel="angle on the cylinder (°)", ylabel="$f$ on the feasible curve")
