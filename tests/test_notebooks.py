@@ -101,6 +101,12 @@ def test_there_is_a_notebook_for_each_twin_and_no_other():
     assert [path.stem for path in sorted(FOLDER.glob("*.ipynb"))] == stems
 
 
+def test_the_list_has_every_notebook_and_no_other():
+    page = (FOLDER / "README.md").read_text(encoding="utf-8")
+    linked = re.findall(r"\]\((\d\d_\w+)\.ipynb\)", page)
+    assert linked == [twin.stem for twin in TWINS.values()]
+
+
 @pytest.mark.parametrize("number", TWINS)
 def test_notebook_and_twin_agree(number, build):
     stored = nbformat.read(TWINS[number].with_suffix(".ipynb"), as_version=4)
@@ -247,15 +253,20 @@ def test_the_second_shows_what_each_part_of_a_design_does(ran):
 
 def test_the_third_shows_that_crossing_is_not_settling(ran):
     run = ran("03")
-    count, crossed, settled = run["count"], run["crossed"], run["settled"]
     every = [*run["FITTED"], *run["OTHERS"]]
-    for level in run["LEVELS"]:
-        assert count("closed-w", level, every, settled) <= count(
-            "closed-w", level, every, crossed
-        )  # a run that settles has crossed
-    assert count("closed-w", 8, every, crossed) >= 8
-    assert count("closed-w", 8, every, settled) <= 5
-    assert count("closed-w", 13, every, crossed) <= 3
+    counts = {
+        level: [
+            run["count"]("closed-w", level, every, run[test])
+            for test in ("crossed", "at_end", "stays")
+        ]
+        for level in run["LEVELS"]
+    }
+    assert all(sorted(row, reverse=True) == row for row in counts.values())
+    assert len(set(counts[1])) == 1
+    assert min(counts[5][0], counts[8][0]) >= 8
+    assert max(counts[5][2], counts[8][2]) <= 2
+    assert counts[8][1] <= 5
+    assert counts[13][0] <= 3
     budget, error = run["BUDGET"], run["longer"][8, 0]
     assert error[: budget + 1].min() <= 1e-3 < error[budget]
     assert error[-1] < 1e-3
