@@ -16,7 +16,7 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid import nlpsol
+from casadi_hybrid import InputError, nlpsol
 from casadi_hybrid.plotting import figure, line_style
 
 # %% [markdown]
@@ -85,14 +85,20 @@ print(f"{STEPS} solves, {int(python[:, 3].max())} steps at most in one")
 # %% [markdown]
 # ## The export
 #
-# The numbers of the first solve become the start that is stored beside the code.
+# The numbers of the first solve become the start that is stored beside the code. The problem is
+# analysed by the package's own engine in C, so this needs a C compiler; where there is none, it
+# says so.
 
 # %%
 folder = tempfile.TemporaryDirectory()
-written = controller.export(folder.name, **start)
-files = sorted(file for file in written.files if not file.startswith("core/"))
-print("the problem:", *files)
-print("the core, the same for every problem:", len(written.files) - len(files), "files")
+try:
+    written = controller.export(folder.name, **start)
+    files = sorted(file for file in written.files if not file.startswith("core/"))
+    print("the problem:", *files)
+    print("the core, the same for every problem:", len(written.files) - len(files), "files")
+except InputError as error:
+    written = None
+    print(error)
 
 # %% [markdown]
 # This is the whole program of the target: the loop from above, with the plant in place of sensors
@@ -144,8 +150,10 @@ print(defines)
 # %%
 compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
 in_c = None
-if compiler is None:
-    print("There is no C compiler here (cc, gcc or clang), so the program was written and not run.")
+if written is None:
+    print("Nothing was exported, so nothing is run.")
+elif compiler is None:
+    print("There is no C compiler here (cc, gcc or clang), so the program is not run.")
 else:
     spared = ("main.c", "replay.c")  # an example and a program for measuring, each with a main
     sources = [file for file in written.files if file.endswith(".c") and file not in spared]

@@ -331,8 +331,8 @@ def test_the_sixth_reads_what_is_wrong(ran):
 def test_the_seventh_closes_the_same_loop_in_c(ran):
     run = ran("07")
     if run["in_c"] is None:
-        assert "There is no C compiler here" in run.text
-        pytest.skip("no C compiler on this machine")
+        assert "so the program is not run" in run.text or "so nothing is run" in run.text
+        pytest.skip("no C compiler on this machine, or no engine")
     assert run["in_c"].shape == run["python"].shape
     assert run["apart"].max() < 1e-5
 
