@@ -1,5 +1,5 @@
 # %% [markdown]
-# # One correction, two channels
+# # 1. One correction, two channels
 #
 # An equality-constrained problem, min f(x) subject to h(x) = 0, has the Lagrangian
 # L(x, λ) = f(x) + λᵀh(x). Descent in x and ascent in λ is the simplest way to its saddle points,
@@ -8,9 +8,10 @@
 # - *augmentation*: add ½ h(x)ᵀC h(x) to L, which gives the constraint directions curvature;
 # - *optimism*: add Ω(h_t − h_{t−1}) to the dual step, which damps the rotation by memory.
 #
-# This notebook shows on two variables that they are one correction, M = C + Ω, and what is left to
-# choose once M is chosen. The source is Zhao, *Matrix-Valued Optimism is Matrix-Valued
-# Augmentation*. Every number below is computed by the cell above it.
+# This notebook shows on three variables and two constraints that they are one correction,
+# M = C + Ω, that it pays to let M be a matrix, and what a different start does. The source is Zhao,
+# *Matrix-Valued Optimism is Matrix-Valued Augmentation*. Every number below is computed by the cell
+# above it.
 
 # %%
 import casadi as ca
@@ -26,72 +27,114 @@ from casadi_hybrid.plotting import (
     plot_convergence,
 )
 from casadi_hybrid.problem.oracle import Oracle
-from casadi_hybrid.rules import ClosedFormSplit, DesignRule, GivenSplit
 
 # %% [markdown]
 # ## A problem one can see
 #
-# A circle and a parabola meet in two points, and f decides nothing but which of them is lower. It
-# is a hill that pushes away from the origin: L gets negative curvature from it, which only the
-# constraints can hold.
+# A cylinder and a saddle surface meet in a closed curve: two constraints, three variables, one
+# direction left in which f decides. f is a hill that pushes away from the origin. L gets negative
+# curvature from it, which only the constraints can hold.
 
 # %%
-x = ca.SX.sym("x", 2)
-problem = Problem(
-    x=x,
-    f=-0.25 * ca.sumsqr(x) - 0.2 * x[0],
-    h={"circle": (ca.sumsqr(x) - 2) / 2, "parabola": x[1] - x[0] ** 2},
-    name="circle and parabola",
-)
-x0 = np.array([0.5, 0.5])
+x = ca.SX.sym("x", 3)
+
+
+def stated(unit=1.0):
+    """The problem; ``unit`` is in how many parts of a metre the second residual is measured."""
+    return Problem(
+        x=x,
+        f=-0.25 * ca.sumsqr(x) - 0.5 * x[0] + 0.3 * x[2],
+        h={
+            "cylinder": (x[0] ** 2 + x[1] ** 2 - 2) / 2,
+            "saddle": unit * (x[2] - x[0] * x[1] / 2),
+        },
+        name="cylinder and saddle",
+    )
+
+
+problem = stated()
+x0 = np.array([0.5, 0.5, 0.5])
 solution = Solver(problem).solve(x0)
 print(solution)
 
-
 # %%
-def portrait(panels, steps=80):
-    """Draw the first iterates of each run over the level lines of f and the two constraints."""
-    fig, axes = figure(1, len(panels), height=3.9, sharex=True, sharey=True)
-    a, b = np.meshgrid(np.linspace(-0.2, 2.6, 161), np.linspace(-0.2, 2.6, 161))
-    f = ca.Function("f", [problem.x], [problem.f]).map(a.size)
-    level = f(np.vstack((a.ravel(), b.ravel()))).full().reshape(a.shape)
+f = ca.Function("f", [x], [problem.f])
+
+
+def on_saddle(a, b):
+    """Return f at (a, b, ab/2): the surface seen from above."""
+    points = np.vstack((np.ravel(a), np.ravel(b), np.ravel(a) * np.ravel(b) / 2))
+    return f.map(points.shape[1])(points).full().reshape(np.shape(a))
+
+
+def seen_from_above(panels, steps=120):
+    """Draw the first iterates of each run over the feasible curve and f on the saddle."""
+    fig, axes = figure(1, len(panels), height=3.7, sharex=True, sharey=True)
+    a, b = np.meshgrid(np.linspace(-1.6, 2.8, 121), np.linspace(-1.8, 1.6, 121))
+    legend, number = {}, 0
     for ax, (title, curves) in zip(axes[0], panels.items(), strict=True):
-        ax.contour(a, b, level, levels=10, colors="#BBBBBB", linewidths=0.6, linestyles="-")
-        ax.contour(a, b, (a**2 + b**2 - 2) / 2, levels=[0], colors="#000000", linewidths=1.0)
-        ax.contour(a, b, b - a**2, levels=[0], colors="#000000", linewidths=1.0, linestyles="--")
+        ax.contour(
+            a, b, on_saddle(a, b), levels=12, colors="#BBBBBB", linewidths=0.6, linestyles="-"
+        )
+        ax.contour(a, b, a**2 + b**2, levels=[2], colors="#000000", linewidths=1.2)
         for i, (label, run) in enumerate(curves.items()):
-            path = run.history.x[: steps + 1]
+            path = run.history.x[: steps + 1, :2]
             look = {"marker": "o", "markersize": 6, "fillstyle": "none"} if i else {"marker": "."}
-            style = {"color": PALETTE[i], "linestyle": "" if i else "-", "linewidth": 1.0}
+            style = {"color": PALETTE[number], "linestyle": "" if i else "-", "linewidth": 1.0}
             ax.plot(*path.T, label=label, **style, **look)
-        ax.plot(*x0, "s", color="#000000", markersize=6, label="start")
-        ax.plot(*solution.x, "*", color="#000000", markersize=12, label="solution")
-        ax.set(xlim=(-0.2, 2.6), ylim=(-0.2, 2.6), aspect="equal", xlabel="$x_1$")
+            number += 1
+        ax.plot(*x0[:2], "s", color="#000000", markersize=6, label="start")
+        ax.plot(*solution.x[:2], "*", color="#000000", markersize=13, label="solution")
+        ax.set(xlim=(-1.6, 2.8), ylim=(-1.8, 1.6), xlabel="$x_1$ (m)", aspect="equal")
         ax.set_title(title, fontsize=10)
-        ax.legend(fontsize=8, loc="upper right", framealpha=0.9)
         ax.grid(visible=False)
-    axes[0, 0].set_ylabel("$x_2$")
+        handles, labels = ax.get_legend_handles_labels()
+        legend |= dict(zip(labels, handles, strict=True))
+    axes[0, 0].set_ylabel("$x_2$ (m)")
+    fig.legend(
+        legend.values(), legend, loc="outside lower center", ncols=5, fontsize=9, frameon=False
+    )
     return fig
 
 
+def along_the_curve():
+    """Draw f on the feasible curve against the angle on the cylinder."""
+    fig, axes = figure(1, 1, height=2.4)
+    ax = axes[0, 0]
+    phi = np.linspace(-180, 180, 361)
+    radians = np.radians(phi)
+    curve = on_saddle(np.sqrt(2) * np.cos(radians), np.sqrt(2) * np.sin(radians))
+    ax.plot(phi, curve, color=PALETTE[0])
+    there = np.degrees(np.arctan2(solution.x[1], solution.x[0]))
+    ax.plot(there, solution.f, "*", color="#000000", markersize=13, label="solution")
+    ax.set(xlabel="angle on the cylinder (°)", ylabel="$f$ on the feasible curve")
+    ax.set_xticks(range(-180, 181, 60))
+    ax.legend(fontsize=9)
+    return fig
+
+
+along_the_curve()
+
 # %% [markdown]
+# Every point of this line is feasible; f says which one is the answer.
+#
 # ## The disease: rotation
 #
 # Plain gradient descent–ascent, with the steps η_x = η_d = 0.1 that all runs of this section use:
 #
 #     x⁺ = x − η_x(∇f + Jᵀμ),   μ⁺ = μ + η_d h.
 #
-# It circles the solution and never settles. Near the solution the step is linear, z⁺ = T z, and
-# the largest |eigenvalue| of T says whether errors shrink. The law below takes its dual step first
-# and uses μ⁺ = μ + η_d h in the primal step; that alone is a correction, of size η_d.
+# It turns around the solution and never settles. Near the solution the step is linear, z⁺ = T z,
+# and the largest |eigenvalue| of T says whether errors shrink. The law below takes its dual step
+# first and uses μ⁺ = μ + η_d h in the primal step; that alone is a correction, of size η_d.
 
 # %%
 ETA = 0.1
 steps = {"eta_x": ETA, "eta_d": ETA}
-plain = Solver(problem, "gda", max_iter=400, **steps).solve(x0, history=True)
-print(plain.stop.value, "| distance to the solution after 0, 100, 200, 400 steps:")
+plain = Solver(problem, "gda", max_iter=160, **steps).solve(x0, history=True)
+print(plain.stop.value, "| distance to the solution after 0, 40, 80, 160 steps, in m:")
 distance = np.linalg.norm(plain.history.x - solution.x, axis=1)
-print(distance[[0, 100, 200, 400]].round(3))
+print(distance[[0, 40, 80, 160]].round(3))
 
 # %%
 at = Oracle(problem.functions, np.zeros(0)).second(solution.x, solution.lam_g)
@@ -100,23 +143,23 @@ at = Oracle(problem.functions, np.zeros(0)).second(solution.x, solution.lam_g)
 def local_map(M, drive_first=True):
     """T of one step at the solution, for (x, π): π⁺ = π + η_d B x, x⁺ = x − η_x[…]."""
     H, B = at.hessian, at.B
-    one = np.eye(2)
-    added = M + ETA * one if drive_first else M
-    return np.block([[one - ETA * (H + B.T @ added @ B), -ETA * B.T], [ETA * B, one]])
+    added = M + ETA * np.eye(2) if drive_first else M
+    kept = np.eye(3) - ETA * (H + B.T @ added @ B)
+    return np.block([[kept, -ETA * B.T], [ETA * B, np.eye(2)]])
 
 
 def radius(T):
     """Largest |eigenvalue|."""
-    return np.abs(np.linalg.eigvals(T)).max()
+    return np.abs(np.linalg.eigvals(T)).max(axis=-1)
 
 
 print(f"descent-ascent:        {radius(local_map(np.zeros((2, 2)), drive_first=False)):.4f}")
-for c in (0.0, 0.5, 1.0, 2.0):
+for c in (0.0, 0.5, 1.0, 2.0, 4.0):
     print(f"with M = {c:3.1f} I:        {radius(local_map(c * np.eye(2))):.4f}")
 
 # %% [markdown]
-# Above one errors grow, below one they shrink. Too much correction is slower again, because the
-# primal step has to share η_x with more curvature.
+# Above one errors grow, below one they shrink. Too little correction does not hold the hill. Too
+# much is slower again, because the primal step has to share η_x with more curvature.
 #
 # ## Two cures
 #
@@ -138,15 +181,16 @@ cures = {
 for label, run in cures.items():
     print(f"{label:18} {run.stop.name:16} {run.iterations:4d} steps, x = {run.x.round(6)}")
 names = list(cures)
-portrait(
+seen_from_above(
     {
-        "the disease, 80 steps": {names[0]: cures[names[0]]},
-        "the cures, 80 steps": {name: cures[name] for name in names[1:]},
+        "the disease, 120 steps": {names[0]: cures[names[0]]},
+        "the cures, 120 steps": {name: cures[name] for name in names[1:]},
     }
 )
 
 # %% [markdown]
-# Solid black: the circle. Dashed: the parabola. Grey: level lines of f.
+# Seen from above: the black line is the feasible curve, grey are the level lines of f on the saddle
+# surface. The cures first find the curve and then go along it to where f is least.
 
 # %%
 plot_convergence({label: run.history for label, run in cures.items()}, tol=1e-8)
@@ -180,7 +224,7 @@ for label, run in runs.items():
 # %%
 def overlay():
     """Draw x_1 and the dual variable μ_1 of all splits."""
-    fig, axes = figure(1, 2, height=3.4)
+    fig, axes = figure(1, 2, height=3.0)
     for i, (label, run) in enumerate(runs.items()):
         style = line_style(i, 60) | {"fillstyle": "none", "linewidth": 1.8 - 0.3 * i}
         axes[0, 0].plot(run.history.x[:60, 0], label=label, **style)
@@ -188,8 +232,8 @@ def overlay():
     for ax, text in zip(axes[0], ("$x_1$: one curve", "$\\mu_1$: one for each split"), strict=True):
         ax.set_xlabel("iteration $t$")
         ax.set_title(text, fontsize=10)
-    axes[0, 0].set_ylabel("$x_1$")
-    axes[0, 1].set_ylabel("$\\mu_1$")
+    axes[0, 0].set_ylabel("$x_1$ (m)")
+    axes[0, 1].set_ylabel("$\\mu_1$ (units of $f/h_1$)")
     legend_below(fig, axes[0, 0], columns=2)
     return fig
 
@@ -200,85 +244,81 @@ overlay()
 # The primal trajectories agree to rounding. The dual variable μ differs from split to split,
 # because each stores another part of the correction in it; π does not.
 #
-# ## What is left to choose: the split and the steps
+# ## Why a matrix
 #
-# If the split changes nothing, why choose it? Because a step rule may be careful about each channel
-# in its own way. The paper's rule ("Step-Size-Limited correction Design") asks for
+# M = cI treats all residuals alike. Now let the second residual be measured in other units: in
+# decimetres it is ten times as large. The problem is the same, its Jacobian is not. For each unit
+# the best correction and the best steps are searched on a grid, by the radius of the local map, in
+# three families:
 #
-# - S1: η_x ≤ κ_x / ‖H + JᵀC_aug J‖, augmentation adds primal curvature;
-# - S2: η_x η_d ‖J‖² ≤ κ_p;
-# - S3: ‖C_opt‖ ≤ κ_ω η_d, the memory must not outgrow the dual step.
-#
-# With M = C_can + αI, C_can = −J†ᵀHJ† and C_aug = C_can + θαI, more θ tightens S1 and relaxes S3.
-# The closed form ("Closed-Form Hybrid Correction Design") puts θ where the two meet. To see them
-# bind, the parabola's equation is divided by five: the same feasible point, a worse Jacobian.
-
-# %%
-scaled = Problem(
-    x=x,
-    f=problem.f,
-    h={"circle": (ca.sumsqr(x) - 2) / 2, "parabola / 5": (x[1] - x[0] ** 2) / 5},
-    name="circle and parabola / 5",
-)
-near = np.array([0.8, 1.3])
-there = Oracle(scaled.functions, np.zeros(0)).second(near, np.zeros(2))
-closed = DesignRule(split=ClosedFormSplit()).decide(there, 0)
-pure = {
-    name: DesignRule(split=GivenSplit(theta)).decide(there, 0)
-    for name, theta in (("θ = 0", 0.0), ("θ = 1", 1.0))
-}
-print(f"cond J_h = {np.linalg.cond(there.B):.2f}, norm of M = {closed.norm_M:.2f}")
-print(f"closed form: θ = {closed.theta:.4f}, η_x = {closed.eta_x:.4f}, bound by {closed.active}")
-for name, design in pure.items():
-    ratio = closed.eta_x / design.eta_x
-    print(f"{name}: η_x = {design.eta_x:.4f}, the closed form's step is {ratio:.2f} times as long")
-
-# %%
-thetas = np.concatenate(([0.002, 0.01, 0.02], [closed.theta], [0.08, 0.1, 0.2, 0.3]))
-by_theta = [
-    Solver(scaled, "given-theta", theta=theta, max_iter=2000).solve(near) for theta in thetas
-]
-for theta, run in zip(thetas, by_theta, strict=True):
-    print(f"θ = {theta:.3f}: {run.iterations:5d} steps, {run.stop.name}")
+# - M = cI with numbers as steps;
+# - M = k(JJᵀ)⁻¹ with numbers as steps;
+# - M = k(JJᵀ)⁻¹, and the dual step in the same metric, η_d (JJᵀ)⁻¹.
 
 
 # %%
-def admissible():
-    """Draw what S1 and S3 allow, the step that the rule takes, and the iterations that follow."""
-    fig, axes = figure(1, 2, height=3.4)
-    fine = np.geomspace(0.002, 1.0, 200)
-    rule = DesignRule().steps
-    size = closed.alpha * np.linalg.norm(there.B, 2) ** 2
-    s1 = rule.kappa_x / (fine * size)
-    s3 = rule.kappa_p * rule.kappa_omega / ((1 - fine[:-1]) * size)
-    taken = [DesignRule(split=GivenSplit(theta)).decide(there, 0).eta_x for theta in fine]
-    step, count = axes[0]
-    step.plot(fine, taken, color="#BBBBBB", linewidth=5, label="step taken")
-    step.plot(fine, s1, **line_style(0), label="S1 (augmented)")
-    step.plot(fine[:-1], s3, **line_style(1), label="S3 (optimistic)")
-    step.set(xscale="log", yscale="log", ylim=(0.01, 2), ylabel="primal step $\\eta_x$")
-    count.plot(thetas, [run.iterations for run in by_theta], **line_style(2, len(thetas)))
-    count.set(xscale="log", ylim=(0, None), ylabel="iterations to $10^{-8}$")
-    for ax in axes[0]:
-        ax.axvline(closed.theta, color="#000000", linewidth=0.9, linestyle=":", label="closed form")
-        ax.set_xlabel("share $\\theta$ of the augmented channel")
-    legend_below(fig, step, columns=4)
+def best(H, B, metric, dual):
+    """Return (radius, M, η_x, dual step) of the best of a grid for M = c·metric, D = η_d·dual."""
+    x_steps = np.geomspace(0.02, 2.0, 20)[:, None, None, None]
+    d_steps = np.geomspace(1e-3, 2.0, 24)[None, :, None, None]
+    found = (np.inf,)
+    for c in np.geomspace(0.02, 2.0, 9):
+        kept = np.eye(3) - x_steps * (H + c * B.T @ metric @ B)
+        drive = d_steps * (dual @ B)
+        T = np.empty((20, 24, 5, 5))
+        T[..., :3, :3], T[..., :3, 3:] = kept, -x_steps * B.T
+        T[..., 3:, :3], T[..., 3:, 3:] = drive @ kept, np.eye(2) - x_steps * drive @ B.T
+        radii = radius(T)
+        i, j = np.unravel_index(radii.argmin(), radii.shape)
+        if radii[i, j] < found[0]:
+            found = (radii[i, j], c * metric, float(x_steps.flat[i]), float(d_steps.flat[j]) * dual)
+    return found
+
+
+units = (1.0, 3.0, 10.0)
+needed = {"M = cI": [], "M a matrix": [], "M and dual step matrices": []}
+for unit in units:
+    there = stated(unit)
+    lam = solution.lam_g / [1, unit]
+    local = Oracle(there.functions, np.zeros(0)).second(solution.x, lam)
+    gram = np.linalg.inv(local.B @ local.B.T)
+    for label, metric, dual in zip(needed, (one, gram, gram), (one, one, gram), strict=True):
+        rho, M, eta_x, eta_d = best(local.hessian, local.B, metric, dual)
+        run = Solver(there, "constant", C=M, eta_x=eta_x, eta_d=eta_d, max_iter=5000).solve(
+            solution.x + 0.05, lam_g0=lam
+        )
+        needed[label].append(run.iterations)
+        print(
+            f"unit 1/{unit:<2g} m  {label:25} radius {rho:.4f}, {run.iterations:4d} steps, ", end=""
+        )
+        print(run.stop.name)
+
+
+# %%
+def against_units():
+    """Draw the steps needed by each family against the units of the second residual."""
+    fig, axes = figure(1, 1, height=3.0)
+    ax = axes[0, 0]
+    for i, (label, counts) in enumerate(needed.items()):
+        ax.plot(units, counts, label=label, **line_style(i, len(units)))
+    ax.set(xscale="log", yscale="log", ylabel="steps to $10^{-8}$")
+    ax.set_xlabel("parts of a metre in which the second residual is measured")
+    ax.set_xticks(units, [f"{unit:g}" for unit in units])
+    ax.minorticks_off()
+    ax.set_yticks((20, 50, 100, 200, 500, 1000), ("20", "50", "100", "200", "500", "1000"))
+    legend_below(fig, ax)
     return fig
 
 
-admissible()
+against_units()
 
 # %% [markdown]
-# The hybrid's gain is the longer step that S1–S3 permit, nothing else: with equal steps all splits
-# are the same. The gain over θ = 1 is large. The gain over θ = 0 is small, because with R = I the
-# closed form is θ = κ_x/(κ_x + κ_p κ_ω) whatever J_h is:
-
-# %%
-rule = DesignRule().steps
-share = rule.kappa_x / (rule.kappa_x + rule.kappa_p * rule.kappa_omega)
-print(f"κ_x/(κ_x + κ_p κ_ω) = {share:.4f}, the rule's θ = {closed.theta:.4f}")
-
-# %% [markdown]
+# No number c serves both residuals when their units differ; a matrix does. With the dual step in
+# the same metric the iterates do not depend on the units at all: a step more or less comes from the
+# tolerance, which is in units of the residual. The matrices here were taken at the solution, to
+# compare the best of each family; the rules of [notebook 2](02_designing_M.ipynb) compute them at
+# every step from H and J.
+#
 # ## When the start is not matched
 #
 # "Any split gives the same trajectory" needs one thing: the same memory-free multiplier π_0. A
@@ -286,7 +326,6 @@ print(f"κ_x/(κ_x + κ_p κ_ω) = {share:.4f}, the rule's θ = {closed.theta:.4
 # already filled by h_{−1} = h_0, starts each of them at another π_0 = μ_0 − Ωh_{−1}.
 
 # %%
-deviations = {}
 for start in ("multipliers", "effective", "memory_free"):
     found = [
         Solver(problem, "constant", C=C, Omega=one - C, dual_start=start, **steps).solve(
@@ -294,36 +333,13 @@ for start in ("multipliers", "effective", "memory_free"):
         )
         for C in (one, 0 * one, one / 2)
     ]
-    deviations[start] = [deviation(run.history.x, found[0].history.x) for run in found[1:]]
-    worst = max(values.max() for values in deviations[start])
-    counts = [run.iterations for run in found]
+    worst = max(deviation(run.history.x, found[0].history.x).max() for run in found[1:])
     ends = max(np.abs(run.x - solution.x).max() for run in found)
-    print(f"{start:12} apart by {worst:.1e}; {counts} steps; all end within {ends:.0e} of x*")
-
-
-# %%
-def matched_or_not():
-    """Draw how far C = 0 and C = M/2 are from C = M, for the three readings of the start."""
-    fig, axes = figure(1, 1, height=3.0)
-    ax = axes[0, 0]
-    names = {
-        "multipliers": "not matched: the same $\\mu_0$",
-        "effective": "matched: the same $\\nu_0 = \\mu_0 + C h_{-1}$",
-        "memory_free": "matched: the same $\\pi_0$",
-    }
-    for i, (start, name) in enumerate(names.items()):
-        values = np.maximum(np.max([d[:170] for d in deviations[start]], axis=0), 1e-17)
-        ax.plot(values, label=name, **line_style(i, values.size))
-    ax.set(yscale="log", xlabel="iteration $t$", ylabel="$\\|x_t - x_t^{ref}\\|_\\infty$")
-    legend_below(fig, ax)
-    return fig
-
-
-matched_or_not()
+    print(f"{start:12} apart by {worst:.1e}; all end within {ends:.0e} of x*")
 
 # %% [markdown]
 # Unmatched starts are different trajectories; they still end in the same solution here, because
-# it attracts all of them. Exactly zero is drawn as 1e−17.
+# it attracts all of them.
 #
 # ## Is it a solution?
 #
@@ -333,3 +349,16 @@ matched_or_not()
 # %%
 report = verify(problem, runs["C = Ω = M/2"], x0=x0)
 print(report)
+
+# %% [markdown]
+# For a problem of your own leave the method out: `Solver(problem).solve(x0)`, as in the second
+# cell, takes inequalities and bounds as well and needs no steps to be chosen. What follows in
+# these notebooks:
+#
+# 2. [designing M](02_designing_M.ipynb): cancellation, strength, step limits, weights;
+# 3. [the paper's tables](03_the_papers_tables.ipynb): crossing and settling;
+# 4. [noise](04_noise.ipynb): which channel hears it;
+# 5. [optimal control](05_optimal_control.ipynb): from a model to a verified closed loop;
+# 6. [reading diagnostics](06_reading_diagnostics.ipynb): when there is no solution;
+# 7. [embedded C](07_embedded_c.ipynb): the solver without Python;
+# 8. [your own rule](08_your_own_rule.ipynb): one class.

@@ -1,18 +1,25 @@
-"""Make the notebooks from their text twins: ``python notebooks/build.py``.
+"""Make the notebooks from their text twins: ``python notebooks/build.py``, or ``… 03 05`` for some.
 
 A twin is a Python script in the percent format: ``# %%`` starts a code cell and ``# %% [markdown]``
 a text cell, whose lines are comments. The twin is the source; the ``.ipynb`` beside it is the same
-cells with the output of one run, so that it can be read without running it.
+cells with the output of one run, so that it can be read without running it. ``--check`` runs them
+in a folder that goes away, writes nothing, and fails where a cell does or a notebook is not the
+text of its twin.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
+import tempfile
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import nbformat
 from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
 
 HERE = Path(__file__).resolve().parent
 MARK = "# %%"
@@ -60,15 +67,45 @@ def execute(notebook: Any, folder: Path) -> None:
     notebook.metadata.pop("language_info", None)
 
 
-def main() -> int:
-    """Build every notebook."""
-    for twin in twins():
+def check(twin: Path) -> str:
+    """Run a notebook without keeping it; return what is wrong, or nothing."""
+    notebook = to_notebook(twin)
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            execute(notebook, Path(folder))
+        except CellExecutionError as error:
+            return f"a cell failed: {error}"
+    stored = nbformat.read(twin.with_suffix(".ipynb"), as_version=4)
+    if [(cell.cell_type, cell.source) for cell in stored.cells] != read_cells(twin):
+        return "is not the text of its twin; build it"
+    return ""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Build the notebooks named, or all of them."""
+    parser = argparse.ArgumentParser(description="Make the notebooks from their text twins.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="beginning of a name, such as 03")
+    parser.add_argument("--check", action="store_true", help="run them and write nothing")
+    arguments = parser.parse_args(argv)
+    for name in arguments.names:
+        if not any(twin.stem.startswith(name) for twin in twins()):
+            known = ", ".join(twin.stem for twin in twins())
+            parser.error(f"{name!r} begins no notebook's name; there are {known}")
+    chosen = tuple(arguments.names) or ("",)
+    failed = 0
+    for twin in (twin for twin in twins() if twin.stem.startswith(chosen)):
+        began = time.perf_counter()
+        if arguments.check:
+            wrong = check(twin)
+            failed += bool(wrong)
+            print(f"{twin.stem}: {wrong or 'runs'}, {time.perf_counter() - began:.1f} s")
+            continue
         notebook = to_notebook(twin)
         execute(notebook, HERE)
         target = twin.with_suffix(".ipynb")
         nbformat.write(notebook, target)
         print(f"{target.name}: {len(notebook.cells)} cells, {target.stat().st_size / 1024:.0f} kB")
-    return 0
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -1,0 +1,232 @@
+# %% [markdown]
+# # 3. The paper's tables
+#
+# The paper compares eight methods on random problems with three variables, five constraints and a
+# prescribed condition number of the Jacobian. This notebook runs some of its instances, puts the
+# counts beside the printed ones, and then looks at what the count does not say. All numbers of this
+# code are measured here; `casadi-hybrid reproduce` runs everything.
+
+# %%
+import numpy as np
+
+from casadi_hybrid import Solver
+from casadi_hybrid.paper import printed
+from casadi_hybrid.paper.experiment import BUDGET, PAPER_METHODS, run_method
+from casadi_hybrid.paper.generator import make_instance
+from casadi_hybrid.plotting import PALETTE, figure, legend_below, line_style
+
+# %% [markdown]
+# ## What was fitted
+#
+# The paper prints the form of the problems, δ, κ_x, κ_p, κ_ω and the norm budget. It leaves open
+# how the constants of f and h are drawn and how much h bends, how far away the starts are, how the
+# memory starts, how many steps a run has, the grid of the oracle, and the steps of the baselines.
+# All of these were fitted to its tables (many settings were tried). The first five instances of a
+# level stand in for the paper's five: they are seeds of the fitted recipe, not the paper's
+# problems, and agreement on them is partly by construction. So another five that played no part
+# stand beside them.
+#
+# In each of these problems J_h(x*) has singular values from 1 down to 1/κ, and x* is known.
+
+# %%
+LEVELS = (1, 5, 8, 13)
+FITTED, OTHERS = range(5), range(5, 10)
+METHODS = {method.key: method for method in PAPER_METHODS}
+CHOSEN = ("opt-w", "closed-w", "pdhg")
+THRESHOLD = 1e-3
+
+runs = {}
+for level in LEVELS:
+    for seed in (*FITTED, *OTHERS):
+        instance = make_instance(level, seed)
+        for key in CHOSEN if seed in FITTED else ("closed-w",):
+            runs[key, level, seed] = run_method(METHODS[key], instance)
+print(len(runs), "runs of", BUDGET, "steps at most")
+
+# %% [markdown]
+# ## Crossing
+#
+# The paper counts a run as a success when ‖x_t − x*‖ ≤ 1e-3 at *some* step within the budget: the
+# error has crossed the line.
+
+
+# %%
+def crossed(run):
+    """Whether the error was ever below the threshold."""
+    return bool((run.errors <= THRESHOLD).any())
+
+
+def count(key, level, seeds, test):
+    """How many of the runs pass a test."""
+    return sum(test(runs[key, level, seed]) for seed in seeds)
+
+
+print("cond", *(f"{METHODS[key].label:>22}" for key in CHOSEN))
+for level in LEVELS:
+    cells = []
+    for key in CHOSEN:
+        here, paper = count(key, level, FITTED, crossed), printed.SUCCESS[key].get(level)
+        cells.append(f"{here} of 5, paper {'–' if paper is None else paper}")
+    print(f"{level:4}", *(f"{cell:>22}" for cell in cells))
+
+# %% [markdown]
+# At levels 1 and 5 these agree with print within two runs. At 8 and 13 they need not: the paper's
+# own tables disagree there. Its first counts no success of the closed form at 8 and 13, its second
+# gives the median step at which these runs succeed:
+
+# %%
+for level in (8, 13):
+    counted, median = printed.SUCCESS["closed-w"][level], printed.HITS["closed-w"][level]
+    print(f"level {level:2}: {counted} successes, median step of the successes {median}")
+
+# %% [markdown]
+# ## Settling
+#
+# A run that crosses may leave again. Two stricter questions: is the error below at the last step of
+# the budget, and was it never above again after it had crossed?
+
+
+# %%
+def at_end(run):
+    """Whether the error is below the threshold at the end; a run that ends early keeps its last."""
+    return bool(run.errors[-1] <= THRESHOLD)
+
+
+def stays(run):
+    """Whether the error stays below from the first crossing to the end of the budget."""
+    return crossed(run) and bool(
+        (run.errors[np.argmax(run.errors <= THRESHOLD) :] <= THRESHOLD).all()
+    )
+
+
+print("closed form          fitted five                 another five")
+print("cond      crossed  at the end  stays    crossed  at the end  stays")
+for level in LEVELS:
+    cells = [
+        count("closed-w", level, seeds, test)
+        for seeds in (FITTED, OTHERS)
+        for test in (crossed, at_end, stays)
+    ]
+    print(f"{level:4}", "{:12} {:11} {:6} {:10} {:11} {:6}".format(*cells))
+
+# %% [markdown]
+# Three counts of the same runs. Where the condition is one they agree. Where it is worse, a run
+# crosses the line on its way down a wave and comes back over it.
+
+
+# %%
+def long_run(level, seed, steps=600):
+    """The errors of the closed form without the budget."""
+    instance = make_instance(level, seed)
+    method = METHODS["closed-w"]
+    solver = Solver(instance.problem, method.method, tol=1e-300, max_iter=steps, **method.options)
+    history = solver.solve(instance.x0, lam_g0=instance.multipliers0, history=True).history
+    return np.linalg.norm(history.x - instance.x_star, axis=1)
+
+
+longer = {(level, 0): long_run(level, 0) for level in (3, 5, 8)}
+
+
+# %%
+def errors():
+    """Draw the error of the closed form on one instance of three levels."""
+    fig, axes = figure(1, 1, height=3.6)
+    ax = axes[0, 0]
+    for i, level in enumerate((3, 5, 8)):
+        error = longer[level, 0]
+        style = line_style(i, 0) | {"linewidth": 1.2}
+        ax.plot(error, label=f"cond {level}", **style)
+        first = int(np.argmax(error <= THRESHOLD))
+        above = np.flatnonzero(error > THRESHOLD)
+        last = int(above[-1]) + 1
+        ax.plot(first, error[first], "o", color=PALETTE[i], markersize=7)
+        if last < error.size:
+            ax.plot(last, error[last], "s", color=PALETTE[i], markersize=7)
+    ax.axhline(THRESHOLD, color="#000000", linewidth=0.9, linestyle=":", label="threshold")
+    ax.axvline(BUDGET, color="#7F7F7F", linewidth=1.0, linestyle="--", label="budget")
+    ax.set(yscale="log", xlim=(0, 600), ylim=(1e-9, 2), xlabel="step $t$")
+    ax.set_ylabel("$\\|x_t - x^*\\|_2$")
+    legend_below(fig, ax, columns=5)
+    return fig
+
+
+errors()
+
+# %% [markdown]
+# Circle: the first crossing. Square: from here on below. The error oscillates as it shrinks, which
+# is what complex eigenvalues of a step look like, and the worse the condition the longer the way
+# from the circle to the square. Given more steps the runs do settle:
+
+# %%
+for (level, seed), error in longer.items():
+    above = np.flatnonzero(error > THRESHOLD)
+    print(
+        f"cond {level}, instance {seed}: crosses at {int(np.argmax(error <= THRESHOLD)):3}, ",
+        end="",
+    )
+    print(f"stays below from {above[-1] + 1:3}; {error[BUDGET]:.1e} at {BUDGET}, ", end="")
+    print(f"{error[-1]:.1e} at {error.size - 1}")
+
+# %% [markdown]
+# ## Why it degrades
+#
+# The rule cancels curvature through the pseudo-inverse, so ‖M‖ grows as κ² and the steps shrink
+# with it. The norm budget of 300 ends a run where no design fits:
+
+# %%
+norms = {
+    level: [runs["closed-w", level, seed].norm_M for seed in (*FITTED, *OTHERS)] for level in LEVELS
+}
+for level, values in norms.items():
+    stopped = sum(
+        runs["closed-w", level, seed].stop == "DESIGN_INFEASIBLE" for seed in (*FITTED, *OTHERS)
+    )
+    known = [value for value in values if np.isfinite(value)]
+    print(f"level {level:2}: median of the largest ‖M‖ {np.median(known):6.1f}, ", end="")
+    print(f"{stopped} of 10 runs ended without an admissible design")
+
+
+# %%
+def growth():
+    """Draw the largest ‖M‖ of each run against the level."""
+    fig, axes = figure(1, 1, height=3.0)
+    ax = axes[0, 0]
+    for seeds, name, i in ((FITTED, "fitted five", 0), (OTHERS, "another five", 1)):
+        spread = 0.97 if i == 0 else 1.03
+        points = [
+            (level * spread, runs["closed-w", level, s].norm_M) for level in LEVELS for s in seeds
+        ]
+        style = {"marker": "os"[i], "fillstyle": "none", "color": PALETTE[i], "linestyle": ""}
+        ax.plot(*np.array(points).T, label=name, **style)
+    square = np.array(LEVELS, dtype=float) ** 2
+    ax.plot(LEVELS, np.median(norms[1]) * square, color="#000000", linewidth=1.0, label="as κ²")
+    ax.axhline(300, color="#7F7F7F", linewidth=1.0, linestyle="--", label="norm budget")
+    ax.set(xscale="log", yscale="log", xlabel="condition level κ", ylabel="largest $\\|M_t\\|_2$")
+    ax.set_xticks(LEVELS, [str(level) for level in LEVELS])
+    ax.minorticks_off()
+    legend_below(fig, ax, columns=4)
+    return fig
+
+
+growth()
+
+# %% [markdown]
+# The outliers at level 1 are runs that were thrown far away at once: where B is best, the rule
+# takes its longest steps, also where the model is not yet that of the solution.
+#
+# ## What else to know when reading the tables
+#
+# - m = 5 > n = 3: the feasible set is the one point x*, f has no say in the answer, and
+#   Gauss–Newton on h alone would find it. [Notebook 1](01_one_correction_two_channels.ipynb) has a
+#   problem with m < n.
+# - With equal steps all splits are one method; what separates the columns is the step that S1–S3
+#   permit ([notebook 2](02_designing_M.ipynb)).
+# - The default method of this package takes Newton steps and needs none of this tuning. The same
+#   instance:
+
+# %%
+for level in LEVELS:
+    instance = make_instance(level, 0)
+    found = Solver(instance.problem).solve(instance.x0)
+    error = np.linalg.norm(found.x - instance.x_star)
+    print(f"level {level:2}: {found.stop.name} in {found.iterations} steps, error {error:.0e}")
