@@ -231,3 +231,22 @@ def test_units_change_no_verdict(label: str, factor: float) -> None:
     solver = nlpsol("s", "hybrid", {"x": x, "f": f, "g": g})
     solver(x0=1 / factor, **bounds)
     assert solver.stats()["unified_return_status"] == f"SOLVER_RET_{verdict}", solver.explain()
+
+
+@pytest.mark.parametrize("max_iter", [1, 2, 3])
+def test_a_small_variable_is_not_on_its_bound(max_iter: int) -> None:
+    """An opening of 1e-6 m² is far from closed: cut short, a solvable problem is not infeasible."""
+    pressure, opening = ca.SX.sym("pressure"), ca.SX.sym("opening")
+    nlp = {
+        "x": ca.vertcat(pressure, opening),
+        "f": 1e-12 * (pressure - 2e5) ** 2 + 1e10 * (opening - 8e-7) ** 2,
+        "g": opening * ca.sqrt(pressure) - 3e-4,
+    }
+    bounds = {"lbx": [1e3, 0], "lbg": 0, "ubg": 0}
+    for x0 in ([1e5, 1e-6], [1e5, 1e-5], [1e3, 1e-4], [1e5, 1e-3]):
+        cut = nlpsol("solver", "hybrid", nlp, {"max_iter": max_iter})
+        cut(x0=x0, **bounds)
+        assert cut.result.point is not PointStatus.INFEASIBLE_STATIONARY
+        solver = nlpsol("solver", "hybrid", nlp)
+        solver(x0=x0, **bounds)
+        assert solver.result.success

@@ -13,6 +13,7 @@ from casadi_hybrid.standard_form.form import Point, StandardForm
 STATIONARY_VIOLATION = 1e-5
 """A slope of the violation that counts as none."""
 _BROKEN = 1e-2
+_NOTHING = 0.1  # of the violation, that moving onto a bound nearby may take away
 
 
 def violation_slope(form: StandardForm, at: Point, y: Vector | None = None) -> float:
@@ -36,9 +37,10 @@ def violation_slope(form: StandardForm, at: Point, y: Vector | None = None) -> f
     size = max(
         float(np.abs(pull[rows]) @ lengths), _bend(form, at, pull) * float(reach.max(initial=0.0))
     )
-    # A bound blocks where x is on it, or where moving onto it gains nothing.
-    gain = 1e-6 * float(pull @ v)
-    room = np.maximum(1e-6 * reach, gain / np.maximum(np.abs(slope), 1e-300))
+    # A bound blocks where x is on it, or where moving onto it gains nothing. Of a small variable
+    # that is near its bound in size alone, what moving onto it gains says more than the distance.
+    all_of_it, steep = float(pull @ v), np.maximum(np.abs(slope), 1e-300)
+    room = np.clip(1e-6 * reach, 1e-6 * all_of_it / steep, _NOTHING * all_of_it / steep)
     blocked = np.where(slope > 0, at.x - bounds.lbx, bounds.ubx - at.x) <= room
     return float(np.linalg.norm(np.where(blocked, 0.0, slope))) / max(size, 1e-300)
 
