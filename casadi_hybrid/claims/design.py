@@ -34,15 +34,17 @@ from casadi_hybrid.rules.splits import SafetyConstants
 # The paper, "Implementation constants".
 DELTA, KAPPA = 0.35, SafetyConstants(0.08, 0.20, 8.0)
 CONDITIONS = (1.0, 2.0, 3.0, 5.0, 8.0, 13.0)
+# Not one, so that a square of ‖B‖ that is missing shows.
+NORM_B = 1.7
 # Cancellation of H loses cond(B)² of the sixteen digits.
 ROUNDED = 1e-9
 # What the optimum of problem (P) is known to.
-CERTIFIED = 1e-6
+CERTIFIED = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
 class LocalCase:
-    """A random local model: H symmetric, B with ‖B‖ = 1 and a condition level, a metric R ≻ 0.
+    """A random local model: H symmetric, B with a norm and a condition level, a metric R ≻ 0.
 
     Where rank B < n, the model lifts the curvature of H on ker B to at least ½.
     """
@@ -71,7 +73,7 @@ def local_cases(n: int, m: int, models: int = 12, seed: int = 0) -> Iterator[Loc
     for k in range(models):
         U = np.linalg.qr(rng.standard_normal((m, r)))[0]
         V = np.linalg.qr(rng.standard_normal((n, r)))[0]
-        B = (U * CONDITIONS[k % len(CONDITIONS)] ** -np.linspace(0.0, 1.0, r)) @ V.T
+        B = NORM_B * (U * CONDITIONS[k % len(CONDITIONS)] ** -np.linspace(0.0, 1.0, r)) @ V.T
         S, W = rng.standard_normal((n, n)), rng.standard_normal((m, m))
         yield LocalCase(LocalModel(S + S.T, B, 0.5), W @ W.T / m + 0.1 * np.eye(m))
 
@@ -148,12 +150,19 @@ def weights(
     return Claim("Weights: τ <= rate, R = I: <= 2τ", _case(n, m, models), measured, tolerance)
 
 
-def weights_of_other_metrics(n: int = 3, m: int = 5, models: int = 12, seed: int = 0) -> Claim:
-    """Counter-example: for R ≠ I the rate can be more than 2τ. Deviation: max rate/(2τ) − 1."""
-    cases = local_cases(n, m, models, seed)
-    most = max(max(_rate_over_margin(case, case.design())) for case in cases)
-    measured = (("twice", 0.5 * most - 1),)
-    return Claim("Weights: rate <= 2τ, R ≠ I", _case(n, m, models), measured, DIFFERENT, True)
+def weights_of_other_metrics() -> Claim:
+    """Counter-example: for R ≠ I the rate can be far more than 2τ.
+
+    A_M = 0.35 diag(1, 100) and B = diag(1, ⅓)Qᵀ, Q a rotation by 45°: the slow direction of A_M is
+    not the weak one of B. Deviation: max rate/(2τ) − 1 over r.
+    """
+    Q = np.array([[1.0, -1.0], [1.0, 1.0]]) / np.sqrt(2.0)
+    B = np.diag([1.0, 1.0 / 3.0]) @ Q.T
+    inverse = np.linalg.inv(B)
+    R = inverse.T @ np.diag([1.0, 100.0]) @ inverse
+    case = LocalCase(LocalModel(np.zeros((2, 2)), B), 0.5 * (R + R.T))
+    measured = (("twice", 0.5 * max(_rate_over_margin(case, case.design())) - 1),)
+    return Claim("Weights: rate <= 2τ, R ≠ I", "n=2 m=2", measured, DIFFERENT, True)
 
 
 def growth(
@@ -205,12 +214,12 @@ def optimal_split_of_other_metrics(
 
     Deviations: share, part of the models where the best margin is more than 1 % larger; best, the
     largest relative gain in the margin; clip, the same for αR with its eigenvalues cut off, which
-    needs no optimization. The bound is one per cent.
+    needs no optimization.
     """
     gains, clipped = problem_p(n, m, models, seed)
     share = sum(gain > 0.01 for gain in gains) / len(gains)
     measured = (("share", share), ("best", max(gains)), ("clip", max(clipped)))
-    return Claim("Problem (P), R ≠ I", _case(n, m, models), measured, 0.01, True)
+    return Claim("Problem (P), R ≠ I", _case(n, m, models), measured, DIFFERENT, True)
 
 
 def problem_p(

@@ -16,8 +16,9 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
+from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Matrix, as_matrix
-from casadi_hybrid.claims.compare import Step, Trial, deviation, follow, judged
+from casadi_hybrid.claims.compare import Trial, deviation, follow, judged
 from casadi_hybrid.claims.record import DIFFERENT, EQUAL, Claim
 from casadi_hybrid.iterations import Hybrid
 from casadi_hybrid.law import apply
@@ -30,6 +31,9 @@ def descent_ascent(trial: Trial, C: Matrix, *, tolerance: float = EQUAL) -> Clai
     The law runs ALG(sym(C), 0), the recursion follows the gradient of L_C with C itself: a
     quadratic form sees sym(C) = ½(C + Cᵀ) only, as the paper remarks. The trial's ``dual`` is μ_0.
     Deviations: x and μ.
+
+    Raises:
+        InputError: for a wrong shape, or steps that are functions of t.
     """
     C = as_matrix(C, (trial.problem.m, trial.problem.m), "C")
     case = "C = Cᵀ" if np.array_equal(C, C.T) else "C ≠ Cᵀ, sym(C)"
@@ -43,7 +47,11 @@ def unsymmetrized(trial: Trial, C: Matrix) -> Claim:
 
 
 def gradient_run(trial: Trial, C: Matrix) -> tuple[Matrix, Matrix]:
-    """x_t and μ_t, t = 0 … T, of the descent and ascent on L_C by its gradient."""
+    """x_t and μ_t, t = 0 … T, of the descent and ascent on L_C by its gradient.
+
+    Raises:
+        InputError: for steps that are functions of t.
+    """
     problem = trial.problem
     x, p = ca.SX.sym("x", problem.n), ca.SX.sym("p", problem.n_p)
     mu = ca.SX.sym("mu", problem.m)
@@ -52,11 +60,12 @@ def gradient_run(trial: Trial, C: Matrix) -> tuple[Matrix, Matrix]:
     slopes = ca.Function("slopes", [x, mu, p], [ca.gradient(L, x), ca.gradient(L, mu)])
     at_x, at_mu = trial.x0, trial.dual
     points, duals = [at_x], [at_mu]
-    for t in range(trial.iterations):
+    eta_x, eta_d = _steps(trial)
+    for _ in range(trial.iterations):
         ascent = slopes(at_x, at_mu, trial.p)[1].full().ravel()
-        at_mu = at_mu + apply(_at(trial.eta_d, t), ascent)
+        at_mu = at_mu + apply(eta_d, ascent)
         descent = slopes(at_x, at_mu, trial.p)[0].full().ravel()
-        at_x = at_x - apply(_at(trial.eta_x, t), descent)
+        at_x = at_x - apply(eta_x, descent)
         points.append(at_x)
         duals.append(at_mu)
     return np.array(points), np.array(duals)
@@ -66,7 +75,7 @@ def _beside(
     name: str, case: str, trial: Trial, C: Matrix, run_with: Matrix, tolerance: float | None
 ) -> Claim:
     """ALG(run_with, 0) beside the gradient of L_C; without a tolerance they have to differ."""
-    rule = ConstantRule(run_with, 0.0, _at(trial.eta_x, 0), _at(trial.eta_d, 0))
+    rule = ConstantRule(run_with, 0.0, *_steps(trial))
     run = follow(trial, Hybrid(rule, dual_start="multipliers"))
 
     def compare() -> tuple[tuple[str, float], ...]:
@@ -77,5 +86,7 @@ def _beside(
     return judged(name, trial.case(case), (run,), compare, bound, tolerance is None)
 
 
-def _at(step: Step, t: int) -> float | Matrix:
-    return step(t) if callable(step) else step
+def _steps(trial: Trial) -> tuple[float | Matrix, float | Matrix]:
+    if callable(trial.eta_x) or callable(trial.eta_d):
+        raise InputError("a step is a function of t; give η_x and η_d as numbers or matrices")
+    return trial.eta_x, trial.eta_d
