@@ -91,8 +91,8 @@ def theta_balances(
         design = case.design()
         s1, s3 = _limits(case.model, design)
         balance = max(balance, abs(s1 / s3 - 1))
-        tried = [case.design(GivenSplit(theta)).eta_x for theta in np.linspace(0, 1, 21)]
-        better = max(better, max(tried) / design.eta_x - 1)
+        tried = [_numbers(case.design(GivenSplit(theta)))[0] for theta in np.linspace(0, 1, 21)]
+        better = max(better, max(tried) / _numbers(design)[0] - 1)
     measured = (("balance", balance), ("better", better))
     return Claim("θ makes S1 and S3 equal", _case(n, m, models), measured, tolerance)
 
@@ -108,7 +108,7 @@ def step_rule(
     over = product = better = 0.0
     factors = np.geomspace(1e-2, 1e2, 61)
     for case in local_cases(n, m, models, seed):
-        beta = np.linalg.norm(case.model.B, 2) ** 2
+        beta = _norm(case.model.B) ** 2
         for split in (ClosedFormSplit(), GivenSplit(0.3), GivenSplit(1.0)):
             d = case.design(split)
             eta_x, eta_d = _numbers(d)
@@ -116,9 +116,9 @@ def step_rule(
             over = max(over, eta_x / s1 - 1, eta_x / s3 - 1)
             product = max(product, abs(eta_x * eta_d * beta / KAPPA.kappa_p - 1))
             X, D = eta_x * factors[:, None], eta_d * factors[None, :]
-            kept = np.linalg.norm(d.C_opt, 2) <= KAPPA.kappa_omega * D
+            kept = _norm(d.C_opt) <= KAPPA.kappa_omega * D
             allowed = (s1 >= X) & (beta * X * D <= KAPPA.kappa_p) & kept
-            most = np.minimum(d.a_x * X, d.a_d * D)[allowed].max(initial=0.0)
+            most = float(np.minimum(d.a_x * X, d.a_d * D)[allowed].max(initial=0.0))
             better = max(better, most / min(d.a_x * eta_x, d.a_d * eta_d) - 1)
     measured = (("over", over), ("product", product), ("better", better))
     return Claim("Steps: best margin under S1-S3", _case(n, m, models), measured, tolerance)
@@ -147,7 +147,7 @@ def weights(
     measured: tuple[tuple[str, float], ...] = (("below", below),)
     if n <= m:
         measured += (("twice", twice), ("curvature", curvature))
-    return Claim("Weights: τ <= rate, R = I: <= 2τ", _case(n, m, models), measured, tolerance)
+    return Claim("Weights: τ ≤ rate, R = I: ≤ 2τ", _case(n, m, models), measured, tolerance)
 
 
 def weights_of_other_metrics() -> Claim:
@@ -162,7 +162,7 @@ def weights_of_other_metrics() -> Claim:
     R = inverse.T @ np.diag([1.0, 100.0]) @ inverse
     case = LocalCase(LocalModel(np.zeros((2, 2)), B), 0.5 * (R + R.T))
     measured = (("twice", 0.5 * max(_rate_over_margin(case, case.design())) - 1),)
-    return Claim("Weights: rate <= 2τ, R ≠ I", "n=2 m=2", measured, DIFFERENT, True)
+    return Claim("Weights: rate ≤ 2τ, R ≠ I", "n=2 m=2", measured, DIFFERENT, True)
 
 
 def growth(
@@ -178,9 +178,9 @@ def growth(
     sizes: dict[float, float] = {}
     for k, case in enumerate(local_cases(n, m, models, seed)):
         B = case.model.B
-        pinv = np.linalg.norm(np.linalg.pinv(B), 2) ** 2
+        pinv = _norm(case.model.pinv) ** 2
         weakest = np.linalg.svd(B)[2][-1]
-        over = max(over, _cancelled(case.model.H, B) / (np.linalg.norm(case.model.H, 2) * pinv) - 1)
+        over = max(over, _cancelled(case.model.H, B) / (_norm(case.model.H) * pinv) - 1)
         sizes[CONDITIONS[k % len(CONDITIONS)]] = _cancelled(np.eye(n), B)
         for ratio in (_cancelled(np.eye(n), B), _cancelled(-np.outer(weakest, weakest), B)):
             attained = max(attained, abs(ratio / pinv - 1))
@@ -188,7 +188,7 @@ def growth(
     if len(sizes) > 1 and n > 1:
         exponent = np.polyfit(np.log(list(sizes)), np.log(list(sizes.values())), 1)[0]
         measured += (("square", abs(float(exponent) - 2)),)
-    return Claim("Growth ‖C_can‖ <= ‖H‖‖B†‖²", _case(n, m, models), measured, tolerance)
+    return Claim("Growth ‖C_can‖ ≤ ‖H‖‖B†‖²", _case(n, m, models), measured, tolerance)
 
 
 def optimal_split(
@@ -236,11 +236,11 @@ def problem_p(
 
 def _limits(model: LocalModel, design: Design) -> tuple[float, float]:
     """What S1 and, with S2, S3 allow η_x, from the paper's formulas and constants."""
-    beta = np.linalg.norm(model.B, 2) ** 2
-    kept = np.linalg.norm(design.C_opt, 2) * beta
-    s1 = KAPPA.kappa_x / np.linalg.norm(model.curvature(design.C_aug), 2)
+    beta = _norm(model.B) ** 2
+    kept = _norm(design.C_opt) * beta
+    s1 = KAPPA.kappa_x / _norm(model.curvature(design.C_aug))
     s3 = KAPPA.kappa_p * KAPPA.kappa_omega / kept if kept else np.inf
-    return float(s1), float(s3)
+    return s1, s3
 
 
 def _numbers(design: Design) -> tuple[float, float]:
@@ -275,8 +275,12 @@ def _rate_over_margin(case: LocalCase, design: Design) -> list[float]:
     return ratios
 
 
+def _norm(A: Matrix) -> float:
+    return float(np.linalg.norm(A, 2))
+
+
 def _cancelled(H: Matrix, B: Matrix) -> float:
-    return float(np.linalg.norm(FullCancellation().cancel(LocalModel(H, B), DELTA).C, 2))
+    return _norm(FullCancellation().cancel(LocalModel(H, B), DELTA).C)
 
 
 def _case(n: int, m: int, models: int) -> str:

@@ -205,7 +205,7 @@ def stiffness_curvature(*, tolerance: float = EQUAL) -> Claim:
         ("matrix", float(np.abs(H + B.T @ C @ B - PRINTED_CURVATURE * np.eye(2)).max())),
         ("gap", max(0.0, float(at_threshold.max()))),
     )
-    return Claim("Stiffness: c >= 1, 999999, 8.96, 7.96", "as printed", measured, tolerance)
+    return Claim("Stiffness: c ≥ 1, 999999, 8.96, 7.96", "as printed", measured, tolerance)
 
 
 def unstable_penalty(strength: float = 0.999) -> Claim:

@@ -183,5 +183,5 @@ class _Inequalities:
             weighted = np.linalg.solve(D_0 + np.tensordot(z, D, 1), D)
             gradient -= np.einsum("aii->a", weighted)
             hessian += np.einsum("aij,bji->ab", weighted, weighted)
-        step = np.linalg.solve(hessian, -gradient)
-        return step, float(np.sqrt(max(0.0, -gradient @ step)))
+        step = np.asarray(np.linalg.solve(hessian, -gradient), dtype=np.float64)
+        return step, float(np.sqrt(max(0.0, -float(gradient @ step))))

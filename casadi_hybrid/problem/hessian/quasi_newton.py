@@ -15,8 +15,9 @@ the newest (Conn, Gould and Toint, Math. Programming 50, 1991):
 a pair with |r_kᵀs_k| next to nothing left out. Where the curvature is constant these matrices have
 all of it after as many steps as there are variables, negative curvature included; the kernel sees
 to the inertia as it does for the exact Hessian. What the Lagrangian couples by a sum alone
-(:mod:`casadi_hybrid.problem.blocks`) has curvature of its own, so each block learns from its part
-of s and y: in optimal control by multiple shooting a step teaches as many stages as there are.
+(:mod:`casadi_hybrid.problem.hessian.blocks`) has curvature of its own, so each block learns from
+its part of s and y: in optimal control by multiple shooting a step teaches as many stages as there
+are.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ from casadi_hybrid.basics.arrays import largest
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.kernel.low_rank import LowRank
 from casadi_hybrid.kernel.sparse import Index, Pattern, Sparse
-from casadi_hybrid.problem.blocks import LARGE, Blocks
 from casadi_hybrid.problem.evaluator import Operator
+from casadi_hybrid.problem.hessian.blocks import LARGE, Blocks
 
 Stack = NDArray[np.float64]
 MEMORY = 20
