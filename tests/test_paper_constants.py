@@ -55,6 +55,7 @@ TABLE_3 = """
         (TABLE_2, "grid-w closed-w closed-u pdhg", printed.HITS),
         (TABLE_3, "closed-u grid-w", printed.NORM_M),
     ],
+    ids=["successes", "hits", "norms"],
 )
 def test_the_printed_numbers_are_the_papers(text: str, keys: str, table: Any) -> None:
     rows = [line.split() for line in text.strip().splitlines()]
