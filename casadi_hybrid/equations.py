@@ -137,6 +137,7 @@ class OnEquations:
             elapsed=outcome.elapsed,
             tolerances=call.limits.tolerances,
             method=self.label,
+            hessian=oracle.hessian,
             problem=problem.name,
             constraint_names=functions.constraint_names,
             variable_names=functions.variable_names,

@@ -36,7 +36,7 @@ from casadi_hybrid.rules import (
     WhitenedRule,
 )
 
-_STEP = {"kappa_x", "kappa_p", "kappa_omega", "margin"}
+_STEP = {"kappa_x", "kappa_p", "kappa_omega", "margin", "s1"}
 _RULE = {"cancellation", "metric", "strength", "budget", "kernel_floor"}
 _MATRIX = {"cancellation", "delta", "optimistic_share", "regularization"}
 _ITERATION = {"hessian_at", "dual_start", "memory", "disturb", "label"}

@@ -26,6 +26,7 @@ settings.load_profile("repeatable")
 NOT_NUMERICAL = {
     "test_api",
     "test_benchmark",
+    "test_breaks",
     "test_cli",
     "test_cli_new",
     "test_codegen",

@@ -54,7 +54,7 @@ def test_counterexamples_deviate(checked):
 
 @pytest.mark.parametrize("seed", [1])
 def test_other_seeds(seed):
-    assert all(claim.held for claim in claims.check_all(seed, iterations=40))
+    assert all(claim.held for claim in claims.check_all(seed, iterations=40, models=2))
 
 
 @pytest.mark.parametrize(("n", "m"), SHAPES)
@@ -134,7 +134,7 @@ MUTANTS = {
 
 
 def test_the_law_itself_is_not_noticed():
-    assert all(claim.held for claim in claims.check_shape(4, 4, iterations=30))
+    assert all(claim.held for claim in claims.check_shape(4, 4, iterations=30, models=1))
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,9 @@ def test_the_law_itself_is_not_noticed():
 )
 def test_a_broken_law_is_noticed(monkeypatch, kind, noticed_by):
     monkeypatch.setattr(hybrid, "advance", MUTANTS[kind])
-    failed = [claim.name for claim in claims.check_shape(4, 4, iterations=30) if not claim.held]
+    failed = [
+        claim.name for claim in claims.check_shape(4, 4, iterations=30, models=1) if not claim.held
+    ]
     assert any(name.startswith(noticed_by) for name in failed), failed
 
 
@@ -210,7 +212,7 @@ def test_the_command(capsys, monkeypatch):
         "casadi_hybrid.claims.__main__.check_all", lambda *given: asked.append(given) or few
     )
     assert main(["--seed", "3", "--iterations", "12"]) == 0
-    assert asked == [(3, 12)]
+    assert asked == [(3, 12, 6)]
     assert "2 of 2 hold" in capsys.readouterr().out
     few[0] = replace(few[0], bound=1e-9)
     assert main([]) == 1

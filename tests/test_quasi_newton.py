@@ -23,10 +23,10 @@ from casadi_hybrid import (
 from casadi_hybrid.kernel.kernel import Layout, SparseKernel
 from casadi_hybrid.kernel.low_rank import LowRank, LowRankKernel
 from casadi_hybrid.kernel.sparse import Pattern, Sparse
-from casadi_hybrid.problem import blocks
-from casadi_hybrid.problem.blocks import Blocks
-from casadi_hybrid.standard_form import quasi_newton as learning
-from casadi_hybrid.standard_form.quasi_newton import QuasiNewton
+from casadi_hybrid.problem.hessian import blocks
+from casadi_hybrid.problem.hessian import quasi_newton as learning
+from casadi_hybrid.problem.hessian.blocks import Blocks
+from casadi_hybrid.problem.hessian.quasi_newton import QuasiNewton
 
 LEARN = {"hessian_approximation": "limited-memory"}
 

@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 
+from casadi_hybrid.iterations import trust_region
 from casadi_hybrid.iterations.trust_region import trust_region_step
 
 Array = Any
@@ -212,3 +213,27 @@ def test_arguments_are_left_alone() -> None:
     before = e.copy(), b.copy()
     trust_region_step(e, b, 1.0)
     assert (e.tolist(), b.tolist()) == (before[0].tolist(), before[1].tolist())
+
+
+@pytest.mark.parametrize(
+    ("e", "b", "radius"),
+    [
+        ([1.0, 4.0, 9.0], [1.0, -2.0, 0.5], 0.1),
+        ([-2.0, 1.0, 4.0], [1e-3, -2.0, 0.5], 0.7),
+        ([0.0, 1.0, 1e16], [0.0, 1.0, 1e12], 0.5),
+    ],
+)
+def test_newton_solves_the_secular_equation(
+    monkeypatch: pytest.MonkeyPatch, e: list[float], b: list[float], radius: float
+) -> None:
+    """In a dozen steps, and to its accuracy where halving a wide bracket sixty times is not enough.
+
+    In the last case the bracket ends at 2e12 and the root is 1, so the steps must be Newton's.
+    """
+    calls = []
+    shifted = trust_region._shifted
+    monkeypatch.setattr(trust_region, "_shifted", lambda *given: calls.append(1) or shifted(*given))
+    t, sigma = trust_region_step(np.array(e), np.array(b), radius)
+    assert norm(t) == pytest.approx(radius, rel=1e-10)
+    assert sigma > 0
+    assert len(calls) <= 2 * 12

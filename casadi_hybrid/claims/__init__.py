@@ -6,6 +6,17 @@ law in the solver's own loop and returns a :class:`Claim` with the deviations it
 """
 
 from casadi_hybrid.claims.compare import Trajectory, Trial, deviation, follow
+from casadi_hybrid.claims.design import (
+    growth,
+    optimal_split,
+    optimal_split_of_other_metrics,
+    problem_p,
+    step_rule,
+    theta_balances,
+    weights,
+    weights_of_other_metrics,
+)
+from casadi_hybrid.claims.lagrangian import descent_ascent, unsymmetrized
 from casadi_hybrid.claims.modes import (
     Stiffness,
     margin_bounds,
@@ -16,7 +27,9 @@ from casadi_hybrid.claims.modes import (
     margin_rate,
     mode_gap,
     stiffness,
+    stiffness_curvature,
     stiffness_example,
+    unstable_penalty,
 )
 from casadi_hybrid.claims.noise import (
     MemoryNoise,
@@ -26,7 +39,7 @@ from casadi_hybrid.claims.noise import (
     unshared_noise,
     visible_memory_noise,
 )
-from casadi_hybrid.claims.record import Claim, table
+from casadi_hybrid.claims.record import Claim, attempted, table
 from casadi_hybrid.claims.spectra import (
     jacobian_in_other_variables,
     jacobian_of_the_law,
@@ -43,6 +56,7 @@ from casadi_hybrid.claims.trajectories import (
     closed_form,
     constant_memory,
     design_additivity,
+    learned_hessian,
     look_ahead,
     printed_hessian,
     telescoped,
@@ -60,17 +74,21 @@ __all__ = [
     "Trial",
     "additivity",
     "additivity_under_shared_noise",
+    "attempted",
     "check_all",
     "check_shape",
     "closed_form",
     "constant_memory",
+    "descent_ascent",
     "design_additivity",
     "deviation",
     "equivalence_under_memory_noise",
     "follow",
+    "growth",
     "jacobian_in_other_variables",
     "jacobian_of_the_law",
     "law_jacobian",
+    "learned_hessian",
     "local_gap",
     "local_jacobian",
     "look_ahead",
@@ -81,17 +99,27 @@ __all__ = [
     "margin_formula",
     "margin_rate",
     "mode_gap",
+    "optimal_split",
+    "optimal_split_of_other_metrics",
     "printed_hessian",
+    "problem_p",
     "spectral_gap",
+    "step_rule",
     "stiffness",
+    "stiffness_curvature",
     "stiffness_example",
     "table",
     "target_curvature",
     "telescoped",
     "theorem_equivalence",
+    "theta_balances",
     "unmatched_start",
     "unreachable_curvature",
     "unshared_noise",
+    "unstable_penalty",
+    "unsymmetrized",
     "untelescoped",
     "visible_memory_noise",
+    "weights",
+    "weights_of_other_metrics",
 ]

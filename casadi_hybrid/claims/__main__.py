@@ -14,8 +14,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m casadi_hybrid.claims", description=__doc__)
     parser.add_argument("--seed", type=int, default=0, help="instances, matrices and noise")
     parser.add_argument("--iterations", type=int, default=200, help="steps of every trajectory")
+    parser.add_argument("--models", type=int, default=6, help="local models of each design claim")
     options = parser.parse_args(arguments)
-    claims = check_all(options.seed, options.iterations)
+    claims = check_all(options.seed, options.iterations, options.models)
     print(table(claims))
     return 0 if all(claim.held for claim in claims) else 1
 

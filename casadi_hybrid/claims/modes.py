@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from casadi_hybrid.basics.inputs import positive
-from casadi_hybrid.claims.record import DIFFERENT, Claim
+from casadi_hybrid.claims.record import DIFFERENT, EQUAL, Claim
 
 Array = NDArray[np.float64]
 
@@ -24,6 +24,8 @@ STIFF_H = -1.0
 STIFF_B = np.array([1000.0, 1.0])
 STIFF_C = np.array([8.96e-6, 8.96])
 PRINTED_GAPS = (1e-6, 2e-3)
+PRINTED_SCALAR_CURVATURE = (999999.0, 0.0)
+PRINTED_WEIGHT, PRINTED_CURVATURE = 8.96, 7.96
 
 
 def mode_gap(a: ArrayLike, b: ArrayLike, eta_x: ArrayLike, eta_d: ArrayLike) -> Array:
@@ -178,6 +180,44 @@ def stiffness(example: Stiffness | None = None, *, tolerance: float = 0.05) -> C
     )
     case = f"gaps {gaps[0]:.2e}, {gaps[1]:.2e}"
     return Claim("Stiffness: gaps 1e-6 and 2e-3", case, measured, tolerance)
+
+
+def stiffness_curvature(*, tolerance: float = EQUAL) -> Claim:
+    """The thresholds printed for the stiff example: c ≥ 1, diag(999999, 0), 8.96 I and 7.96 I.
+
+    Deviations: threshold, |c − 1| for the least c with −I + cBᵀB ⪰ 0; scalar, −I + BᵀB from
+    diag(999999, 0), relative; weight, BᵀC_mat B from 8.96 I; matrix, −I + BᵀC_mat B from 7.96 I;
+    gap, the best 1 − ρ(J_AL) at c = 1, which no steps make positive.
+    """
+    B, C, H = np.diag(STIFF_B), np.diag(STIFF_C), STIFF_H * np.eye(2)
+    low, high = 0.0, 1e3
+    while high - low > 1e-14 * high:
+        c = 0.5 * (low + high)
+        stable = np.linalg.eigvalsh(H + c * B.T @ B)[0] >= 0
+        low, high = (low, c) if stable else (c, high)
+    strong, weak = PRINTED_SCALAR_CURVATURE
+    eta = np.logspace(-8, 0, 81)
+    at_threshold = _two_modes(1.0, 1.0, eta[:, None], eta[None, :])
+    measured = (
+        ("threshold", abs(high - 1.0)),
+        ("scalar", float(np.abs(H + B.T @ B - np.diag([strong, weak])).max()) / strong),
+        ("weight", float(np.abs(B.T @ C @ B - PRINTED_WEIGHT * np.eye(2)).max())),
+        ("matrix", float(np.abs(H + B.T @ C @ B - PRINTED_CURVATURE * np.eye(2)).max())),
+        ("gap", max(0.0, float(at_threshold.max()))),
+    )
+    return Claim("Stiffness: c ≥ 1, 999999, 8.96, 7.96", "as printed", measured, tolerance)
+
+
+def unstable_penalty(strength: float = 0.999) -> Claim:
+    """Counter-example: with c < 1 every pair of steps is unstable. Deviation: ρ(J_AL) − 1, least.
+
+    Over η_x, η_d from 1e-8 to 1, on the weak mode; in units of η_x.
+    """
+    eta = np.logspace(-8, 0, 81)
+    eta_x = eta[:, None]
+    gap = mode_gap(STIFF_H + STIFF_B[1] ** 2 * strength, STIFF_B[1], eta_x, eta[None, :])
+    measured = (("growth", float((-gap / eta_x).min())),)
+    return Claim("Stiffness: a penalty c < 1", f"c={strength:g}", measured, DIFFERENT, True)
 
 
 def _two_modes(strong: ArrayLike, weak: ArrayLike, eta_x: Array, eta_d: Array) -> Array:

@@ -6,7 +6,7 @@ claim; it holds when every deviation exceeds its bound, that is, when the hypoth
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,12 +50,14 @@ class Claim:
         return self.worst > self.bound if self.counterexample else self.worst <= self.bound
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers and text, ready for JSON."""
+        """Return plain numbers and text, ready for JSON; None for a number that is not finite."""
         return {
             "name": self.name,
             "case": self.case,
             "counterexample": self.counterexample,
-            "deviations": dict(self.deviations),
+            "deviations": {
+                what: value if np.isfinite(value) else None for what, value in self.deviations
+            },
             "bound": self.bound,
             "held": self.held,
             "detail": self.detail,
@@ -67,6 +69,22 @@ class Claim:
         measured = "  ".join(f"{what} {value:.1e}" for what, value in self.deviations)
         line = f"{verdict}  {self.name:<38} {self.case:<32} {sign} {self.bound:<6.2g} {measured}"
         return f"{line}  ({self.detail})" if self.detail else line
+
+
+def attempted(claim: Callable[..., Claim], *given: Any, **options: Any) -> Claim:
+    """Return the claim, or one that fails with the sentence of what its computation raised.
+
+    Args:
+        claim: a function that makes one claim.
+        given, options: its arguments.
+    """
+    try:
+        return claim(*given, **options)
+    except Exception as error:  # noqa: BLE001 (whatever it is, the other claims still run)
+        name = claim.__name__.replace("_", " ")
+        against = (claim.__doc__ or "").startswith("Counter-example")
+        detail = f"{type(error).__name__}: {error}"
+        return Claim(name, "not computed", (("failed", np.nan),), 0.0, against, detail)
 
 
 def table(claims: Iterable[Claim]) -> str:

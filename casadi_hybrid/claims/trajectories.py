@@ -10,7 +10,7 @@ matrices of any symmetry, constant or functions of t, and steps that are numbers
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ from casadi_hybrid.claims.compare import (
 from casadi_hybrid.claims.record import EQUAL, Claim
 from casadi_hybrid.iterations import Hybrid, Rule
 from casadi_hybrid.law import Correction
+from casadi_hybrid.problem.derivatives import Derivatives
 from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.rules import (
     ConstantRule,
@@ -171,6 +172,21 @@ def design_additivity(
     """
     runs = _design_runs(trial, thetas, family, "memory_free")
     return same("Design rule, H at π_t", _design_case(trial, thetas, family), runs, tolerance)
+
+
+def learned_hessian(
+    trial: Trial, thetas: Sequence[float], family: Family | None = None, *, tolerance: float = 1e-8
+) -> Claim:
+    """:func:`design_additivity` with H_t learned from first derivatives along the run.
+
+    What is learned depends on x_0 … x_t and is asked for at π_t, so no split can change it. The
+    bound leaves room for differences of gradients a short step apart.
+    """
+    problem = trial.problem.with_derivatives(Derivatives("limited-memory"))
+    trial = replace(trial, problem=problem)
+    runs = _design_runs(trial, thetas, family, "memory_free")
+    case = _design_case(trial, thetas, family)
+    return same("Design rule, H learned", case, runs, tolerance)
 
 
 def printed_hessian(trial: Trial, thetas: Sequence[float], family: Family | None = None) -> Claim:

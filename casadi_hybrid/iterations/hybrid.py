@@ -81,11 +81,15 @@ class Hybrid(Quiet):
         return State(start.x0, mu, kept, mu + augmented, 0, (h_prev,))
 
     def evaluate(self, oracle: Oracle, state: State) -> Evaluation:
-        """Evaluate at x_t, with H where the rule needs it."""
+        """Evaluate at x_t, with H where the rule needs it.
+
+        H is the one that the problem's ``Derivatives`` ask for: exact, given, that of Gauss and
+        Newton, or learned from first derivatives along the run.
+        """
         if not self.rule.needs_hessian:
             return oracle.first(state.x)
         at_mu = self.hessian_at == "printed"
-        return oracle.second(state.x, state.mu if at_mu else state.multipliers)
+        return oracle.curved(state.x, state.mu if at_mu else state.multipliers)
 
     def step(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[State, Correction]:
         """Ask the rule and take one step of the law."""

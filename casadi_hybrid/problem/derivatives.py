@@ -11,7 +11,7 @@ import casadi as ca
 
 from casadi_hybrid.basics.errors import InputError, last_line, suggest
 from casadi_hybrid.problem.directions import jacobian as jacobian_of
-from casadi_hybrid.problem.gauss_newton import gauss_newton
+from casadi_hybrid.problem.hessian.gauss_newton import gauss_newton
 
 EXACT, GIVEN, GAUSS_NEWTON, LIMITED_MEMORY = "exact", "given", "gauss-newton", "limited-memory"
 MEANING = {

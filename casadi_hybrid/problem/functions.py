@@ -29,8 +29,8 @@ from casadi_hybrid.basics.errors import (
     interrupted_inside,
 )
 from casadi_hybrid.basics.inputs import Matrix, Vector
-from casadi_hybrid.problem.blocks import Blocks
 from casadi_hybrid.problem.derivatives import EXACT
+from casadi_hybrid.problem.hessian.blocks import Blocks
 
 COMPILERS = ("cc", "gcc", "clang")
 EXPANSION_LIMIT = 8_000_000

@@ -5,11 +5,19 @@ The default engine, with sparse matrices, asks :mod:`.evaluator`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+import numpy as np
+
 from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.problem.derivatives import EXACT
 from casadi_hybrid.problem.functions import Evaluation, Functions, Fused
+from casadi_hybrid.problem.hessian.quasi_newton import QuasiNewton
+
+# Steps of first-order methods lie along few directions, where pairs that barely fit would teach
+# curvature without bound; a correction must cancel it all.
+_SKIPPED = 0.3
 
 
 @dataclass
@@ -22,12 +30,16 @@ class Oracle:
         functions: the problem's; h is its rows.
         p: parameters.
         target: what the rows have to be, as h = 0 asks for; zero by default.
+
+    Attributes:
+        hessian: what the Hessians given so far were, as in ``Result.hessian``.
     """
 
     functions: Functions
     p: Vector
     target: Vector | None = None
     counts: dict[str, int] = field(default_factory=lambda: {"residual": 0, "first": 0, "second": 0})
+    hessian: str = EXACT
 
     @cached_property
     def _residual(self) -> Fused:
@@ -55,7 +67,28 @@ class Oracle:
     def second(self, x: Vector, multipliers: Vector) -> Evaluation:
         """Return f, ∇f, h, B and H = ∇²ₓₓL(x, λ) in one call."""
         self.counts["second"] += 1
+        self.hessian = self.functions.hessian
         return self._pack(self._second, self._second(x, multipliers, self.p), x)
+
+    @cached_property
+    def _learned(self) -> QuasiNewton:
+        functions = self.functions
+        return QuasiNewton(
+            functions.blocks, None, differenced=functions.differenced, skipped=_SKIPPED
+        )
+
+    def curved(self, x: Vector, multipliers: Vector) -> Evaluation:
+        """:meth:`second`, or first derivatives with what they have shown of H so far.
+
+        The latter where the problem has no second derivatives, or asks to do without. H then fits
+        the first derivatives at the points this was asked for, for these multipliers.
+        """
+        if self.functions.second is not None:
+            return self.second(x, multipliers)
+        self.hessian = self.functions.hessian
+        at = self.first(x)
+        self._learned.see(x, at.gradient, at.B)
+        return replace(at, hessian=np.asarray(self._learned.hessian(1.0, multipliers)))
 
     def _pack(self, fused: Fused, data: Vector, x: Vector) -> Evaluation:
         h = self._h(fused.vector(data, 2))

@@ -14,6 +14,7 @@ from casadi_hybrid.rules.cancellations import (
 from casadi_hybrid.rules.constant import ConstantRule, ScheduleRule
 from casadi_hybrid.rules.design import Design, DesignRule
 from casadi_hybrid.rules.matrix import MatrixRule, WhitenedRule
+from casadi_hybrid.rules.optimal import ClippedSplit, OptimalSplit, least_restriction
 from casadi_hybrid.rules.pieces import (
     FixedMetric,
     GivenStrength,
@@ -38,6 +39,7 @@ __all__ = [
     "AbsoluteCancellation",
     "BoundedCancellation",
     "Cancellation",
+    "ClippedSplit",
     "ClosedFormSplit",
     "ConstantRule",
     "Design",
@@ -56,6 +58,7 @@ __all__ = [
     "Metric",
     "NegativeCancellation",
     "NoCancellation",
+    "OptimalSplit",
     "PartialCancellation",
     "PureAugmented",
     "PureOptimistic",
@@ -65,4 +68,5 @@ __all__ = [
     "Strength",
     "TargetCurvature",
     "WhitenedRule",
+    "least_restriction",
 ]

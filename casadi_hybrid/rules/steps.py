@@ -34,24 +34,28 @@ class Steps(NamedTuple):
 class StepRule:
     """η_x = min{ √(a_d κ_p / (a_x‖B‖²)), S1, S3 }, η_d = κ_p / (η_x‖B‖²).
 
-    S1 is left out when C_aug = 0 and S3 when C_opt = 0: a channel that is not used restricts
-    nothing. (The paper says so for S3; its pure optimistic results need the same for S1.)
+    S3 is left out when C_opt = 0: a channel that is not used restricts nothing.
 
     Args:
         kappa_x, kappa_p, kappa_omega: safety constants (paper: 0.08, 0.20, 8.0).
         margin: ``"weighted"``, a_x = ½λ_min(A_M) and a_d = λ⁺_min(B A_M⁻¹ Bᵀ), or ``"unit"``,
             a_x = a_d = 1.
+        s1: ``"used"`` leaves S1 out when C_aug = 0, as S3 is for C_opt = 0; ``"printed"`` keeps
+            it, η_x ≤ κ_x/‖H‖, as the paper prints it. Its results for the pure optimistic method
+            need the former.
     """
 
     kappa_x: float = 0.08
     kappa_p: float = 0.20
     kappa_omega: float = 8.0
     margin: str = "weighted"
+    s1: str = "used"
 
     def __post_init__(self) -> None:
         for name in ("kappa_x", "kappa_p", "kappa_omega"):
             positive(getattr(self, name), name)
         one_of(self.margin, "margin", ("weighted", "unit"))
+        one_of(self.s1, "s1", ("used", "printed"))
 
     @property
     def constants(self) -> SafetyConstants:
@@ -67,7 +71,7 @@ class StepRule:
         beta = model.norm_B**2
         balance = np.sqrt(a_d * self.kappa_p / (a_x * beta))
         s1 = s3 = np.inf
-        if candidate.C_aug.any():
+        if self.s1 == "printed" or candidate.C_aug.any():
             s1 = self.kappa_x / max(symmetric_norm(model.curvature(candidate.C_aug)), 1e-300)
         if candidate.C_opt.any():
             size = symmetric_norm(candidate.C_opt)

@@ -22,8 +22,8 @@ from casadi_hybrid.kernel.sparse import Index, Sparse, row_maxima
 from casadi_hybrid.point.working_set import LOWER, UPPER, WorkingSet
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.evaluator import Evaluator, Operator, patterns_of
+from casadi_hybrid.problem.hessian.quasi_newton import QuasiNewton
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.standard_form.quasi_newton import QuasiNewton
 from casadi_hybrid.standard_form.selection import selection_of
 from casadi_hybrid.standard_form.structure import structure_of
 

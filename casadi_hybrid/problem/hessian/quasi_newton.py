@@ -15,8 +15,9 @@ the newest (Conn, Gould and Toint, Math. Programming 50, 1991):
 a pair with |r_kᵀs_k| next to nothing left out. Where the curvature is constant these matrices have
 all of it after as many steps as there are variables, negative curvature included; the kernel sees
 to the inertia as it does for the exact Hessian. What the Lagrangian couples by a sum alone
-(:mod:`casadi_hybrid.problem.blocks`) has curvature of its own, so each block learns from its part
-of s and y: in optimal control by multiple shooting a step teaches as many stages as there are.
+(:mod:`casadi_hybrid.problem.hessian.blocks`) has curvature of its own, so each block learns from
+its part of s and y: in optimal control by multiple shooting a step teaches as many stages as there
+are.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ from casadi_hybrid.basics.arrays import largest
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.kernel.low_rank import LowRank
 from casadi_hybrid.kernel.sparse import Index, Pattern, Sparse
-from casadi_hybrid.problem.blocks import LARGE, Blocks
 from casadi_hybrid.problem.evaluator import Operator
+from casadi_hybrid.problem.hessian.blocks import LARGE, Blocks
 
 Stack = NDArray[np.float64]
 MEMORY = 20
@@ -57,11 +58,19 @@ class QuasiNewton:
         blocks: those of the Hessian.
         pattern: where its matrices have entries; None for dense ones.
         differenced: whether slopes are finite differences.
+        skipped: pairs with |rᵀs| of at most this part of ‖r‖‖s‖ are left out, so that no update is
+            larger than the misfit ‖r‖/‖s‖ divided by it.
     """
 
     def __init__(
-        self, blocks: Blocks, pattern: Pattern | None, *, differenced: bool = False
+        self,
+        blocks: Blocks,
+        pattern: Pattern | None,
+        *,
+        differenced: bool = False,
+        skipped: float = _SKIPPED,
     ) -> None:
+        self._skipped = skipped
         self._shortest = _LEAST_DIFFERENCED if differenced else _LEAST
         self._n, self._pattern = blocks.n, pattern
         # In dense matrices a block of any size is as good as another.
@@ -102,18 +111,20 @@ class QuasiNewton:
         if self._pattern is None:
             full = np.zeros((self._n, self._n))
             for members in self._small:
-                full[members[:, :, None], members[:, None, :]] = _matrices(s, y, members, least)
+                full[members[:, :, None], members[:, None, :]] = _matrices(
+                    s, y, members, least, self._skipped
+                )
             return full
         data = np.zeros(self._pattern.rows.size)
         data[self._ones] = 1.0
         for members, where in zip(self._small, self._where, strict=True):
-            data[where] = _matrices(s, y, members, least).ravel()
+            data[where] = _matrices(s, y, members, least, self._skipped).ravel()
         H = Sparse(self._pattern, data)
         if not self._large:
             return H
         columns, weights = [np.zeros((self._n, 0))], [np.zeros(0)]
         for one in self._large:
-            R, w = _updates(s, y, one[None, :], least)
+            R, w = _updates(s, y, one[None, :], least, self._skipped)
             used = np.flatnonzero(w[0])
             U = np.zeros((self._n, used.size))
             U[one] = R[0, used].T
@@ -126,13 +137,16 @@ class QuasiNewton:
         return self._shortest * (1.0 + largest(x))
 
 
-def _updates(s: Stack, y: Stack, members: Index, least: float) -> tuple[Stack, Stack]:
+def _updates(
+    s: Stack, y: Stack, members: Index, least: float, skipped: float
+) -> tuple[Stack, Stack]:
     """r_k and 1/r_kᵀs_k for blocks of one size, zero where the pair is left out.
 
     Args:
         s, y: all pairs, q×n.
         members: variables of each block, blocks×size.
         least: a shorter step of a block teaches nothing.
+        skipped: least |rᵀs| of a pair, a part of ‖r‖‖s‖.
 
     Returns:
         blocks×q×size and blocks×q numbers.
@@ -145,15 +159,15 @@ def _updates(s: Stack, y: Stack, members: Index, least: float) -> tuple[Stack, S
         r = Y[:, k] - step - np.einsum("bki,bk->bi", R[:, :k], along)
         rs = np.einsum("bi,bi->b", r, step)
         sizes = np.linalg.norm(r, axis=1) * np.linalg.norm(step, axis=1)
-        good = (np.abs(step).max(axis=1) > least) & (np.abs(rs) > _SKIPPED * sizes)
+        good = (np.abs(step).max(axis=1) > least) & (np.abs(rs) > skipped * sizes)
         R[good, k] = r[good]
         w[good, k] = 1.0 / rs[good]
     return R, w
 
 
-def _matrices(s: Stack, y: Stack, members: Index, least: float) -> Stack:
+def _matrices(s: Stack, y: Stack, members: Index, least: float, skipped: float) -> Stack:
     """B of each block, blocks×size×size."""
-    R, w = _updates(s, y, members, least)
+    R, w = _updates(s, y, members, least, skipped)
     B: Stack = np.einsum("bki,bkj->bij", R, w[:, :, None] * R)
     B[:, np.arange(members.shape[1]), np.arange(members.shape[1])] += 1.0
     return B

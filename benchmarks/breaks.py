@@ -1,0 +1,317 @@
+"""Break the paper's part of the package on purpose, one thing at a time, and see who notices.
+
+    python benchmarks/breaks.py [WORD ...] [--list]
+
+Each break replaces one exact text in a copy of the package, in a temporary folder, and runs the few
+tests that are meant to notice it there. The table says which break was noticed, by which test, and
+in how many seconds. Exit status 1: one went unnoticed, a text to be replaced is no longer there, or
+the tests fail without any break. With words, only the breaks whose name contains one of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "casadi_hybrid"
+LIMIT = 300.0
+CONSTANTS, RULES, CLAIMS = "test_paper_constants.py", "test_rules.py", "test_design_claims.py"
+
+
+@dataclass(frozen=True)
+class Break:
+    """One deliberate error.
+
+    Attributes:
+        name: what is wrong then.
+        file: in the package.
+        old, new: the text that is there exactly once, and what takes its place.
+        tests: files of tests/, or tests in them, that are meant to notice.
+    """
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...] = (CONSTANTS,)
+
+    def applied(self, text: str) -> str:
+        """The text of the file with the error.
+
+        Raises:
+            LookupError: where the text is not there, or more than once.
+        """
+        found = text.count(self.old)
+        if found != 1:
+            raise LookupError(
+                f"{self.name}: {self.file} has the text {self.old!r} {found} times, not once; "
+                "benchmarks/breaks.py has to follow the change"
+            )
+        return text.replace(self.old, self.new)
+
+    @property
+    def source(self) -> str:
+        """The file's text as it is."""
+        return (PACKAGE / self.file).read_text(encoding="utf-8")
+
+
+_TARGET = "return _Target(candidate.alpha, norm_M, smallest, 0.5 * smallest, a_d)"
+_SHARE = "return Candidate(alpha, theta, C_can + (theta * alpha) * R, ((1 - theta) * alpha) * R)"
+_RECORDED = 'float(np.max(result.history.design("norm_M")))'
+_STEP = "tau += (size**2 / float(-t @ _shifted(t, gaps, tau))) * (size - radius) / radius"
+
+BREAKS = (
+    Break("M_max is 3,000", "rules/design.py", "budget: float = 300.0", "budget: float = 3000.0"),
+    Break("budget of 150 iterations", "paper/experiment.py", "BUDGET = 200\n", "BUDGET = 150\n"),
+    Break("PDHG with σ = 5", "iterations/pdhg.py", "sigma: float = 20.0", "sigma: float = 5.0"),
+    Break(
+        "a printed success count altered",
+        "paper/printed.py",
+        '"opt-w": {1: 5, 2: 5, 3: 5, 5: 4,',
+        '"opt-w": {1: 5, 2: 5, 3: 5, 5: 5,',
+    ),
+    Break("a printed median altered", "paper/printed.py", "1: 19.5,", "1: 18.5,"),
+    Break("a printed ‖M‖ altered", "paper/printed.py", "3: 21.54,", "3: 12.54,"),
+    Break(
+        "the last ‖M‖ for the largest",
+        "paper/experiment.py",
+        _RECORDED,
+        'float(result.history.design("norm_M")[-1])',
+    ),
+    Break(
+        "no noise on the gradient",
+        "claims/noise.py",
+        "gradient=at.gradient + self.xi[t + 1]",
+        "gradient=at.gradient",
+    ),
+    Break(
+        "no noise on the residual",
+        "claims/noise.py",
+        "seen = at.h + self.zeta[t + 1] * (1 + at.h)",
+        "seen = at.h",
+    ),
+    Break(
+        "no noise on the memory",
+        "claims/noise.py",
+        "measured=at.h + self.epsilon[t + 1]",
+        "measured=at.h",
+    ),
+    Break(
+        "a_x and a_d swapped",
+        "rules/design.py",
+        _TARGET,
+        _TARGET.replace("0.5 * smallest, a_d", "a_d, 0.5 * smallest"),
+    ),
+    Break("a_x without ½", "rules/design.py", _TARGET, _TARGET.replace("0.5 * ", "")),
+    Break(
+        "a_d is λ_max",
+        "rules/spectra.py",
+        "return float(values[self.rank - 1] ** 2)",
+        "return float(values[0] ** 2)",
+        (CLAIMS, RULES),
+    ),
+    Break(
+        "κ_ω is 4 by default",
+        "rules/steps.py",
+        "kappa_omega: float = 8.0",
+        "kappa_omega: float = 4.0",
+    ),
+    Break(
+        "θ without κ_ω",
+        "rules/splits.py",
+        "kappa.kappa_p * kappa.kappa_omega * symmetric_norm(",
+        "kappa.kappa_p * symmetric_norm(",
+    ),
+    Break(
+        "S3 without κ_ω",
+        "rules/steps.py",
+        "s3 = self.kappa_p * self.kappa_omega / (size * beta)",
+        "s3 = self.kappa_p / (size * beta)",
+    ),
+    Break("δ is 0.25 by default", "rules/pieces.py", "delta: float = 0.35", "delta: float = 0.25"),
+    Break(
+        "the margin is unit by default",
+        "rules/steps.py",
+        'margin: str = "weighted"',
+        'margin: str = "unit"',
+    ),
+    Break(
+        "θ becomes 1 − θ",
+        "rules/splits.py",
+        _SHARE,
+        "return Candidate(alpha, theta, C_can + ((1 - theta) * alpha) * R, (theta * alpha) * R)",
+    ),
+    Break(
+        "η_d without the square of ‖B‖",
+        "rules/steps.py",
+        "eta_d = self.kappa_p / (eta_x * beta)",
+        "eta_d = self.kappa_p / (eta_x * model.norm_B)",
+    ),
+    Break(
+        "S1 kept where C_aug = 0",
+        "rules/steps.py",
+        'if self.s1 == "printed" or candidate.C_aug.any():',
+        "if True:",
+    ),
+    Break(
+        "S1 as printed left out",
+        "rules/steps.py",
+        'if self.s1 == "printed" or candidate.C_aug.any():',
+        "if candidate.C_aug.any():",
+    ),
+    Break(
+        "the grid's strengths from below",
+        "rules/splits.py",
+        "strengths: tuple[float, ...] = (4.0, 2.0, 1.0)",
+        "strengths: tuple[float, ...] = (1.0, 2.0, 4.0)",
+    ),
+    Break(
+        "the grid's θ from above",
+        "rules/splits.py",
+        "tuple(i / 10 for i in range(11))",
+        "tuple(1 - i / 10 for i in range(11))",
+    ),
+    Break(
+        "the secular step backwards",
+        "iterations/trust_region.py",
+        _STEP,
+        _STEP.replace("+=", "-="),
+        ("test_subproblem.py",),
+    ),
+    Break(
+        "the secular equation never solved",
+        "iterations/trust_region.py",
+        "if abs(size - radius) <= _ACCURACY * radius:",
+        "if abs(size + radius) <= _ACCURACY * radius:",
+        ("test_subproblem.py",),
+    ),
+    Break(
+        "problem (P) with S3 doubled",
+        "rules/optimal.py",
+        "kept = basis * (model.norm_B**2 /",
+        "kept = 2 * basis * (model.norm_B**2 /",
+        (CLAIMS,),
+    ),
+    Break(
+        "L_C with C where sym(C) belongs",
+        "claims/lagrangian.py",
+        "trial, C, 0.5 * (C + C.T), tolerance",
+        "trial, C, C, tolerance",
+        (CLAIMS,),
+    ),
+    Break(
+        "a failing claim stops the others",
+        "claims/record.py",
+        "    except Exception as error:",
+        "    except KeyboardInterrupt as error:",
+        (CLAIMS,),
+    ),
+    Break(
+        "the learned Hessian is never taught",
+        "problem/oracle.py",
+        "if self.functions.second is not None:",
+        "if True:",
+        (CLAIMS,),
+    ),
+)
+
+
+def run_tests(folder: Path, tests: Sequence[str]) -> tuple[bool, str]:
+    """Run tests of the copy; whether all passed, and the first that did not."""
+    # Without a configuration file of its own, so that nothing of this checkout comes along.
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+    command += [str(folder / "tests" / name) for name in tests]
+    environment = os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    )
+    failed = re.search(r"^(?:FAILED|ERROR) \S*?tests/(\S+)", done.stdout, re.MULTILINE)
+    if done.returncode not in (0, 1):
+        raise RuntimeError(f"pytest could not run:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return done.returncode == 0, failed.group(1) if failed else ""
+
+
+def copied(folder: Path) -> None:
+    """Copy what the tests need, and make sure that they take the copy."""
+    ignored = shutil.ignore_patterns("__pycache__")
+    for name in ("casadi_hybrid", "tests", "benchmarks", "scenarios"):
+        shutil.copytree(ROOT / name, folder / name, ignore=ignored)
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    found = subprocess.run(
+        [sys.executable, "-c", "import casadi_hybrid; print(casadi_hybrid.__file__)"],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(folder)},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    if not Path(found).is_relative_to(folder):
+        raise RuntimeError(f"Python takes {found}, not the copy in {folder}; nothing would break")
+
+
+def noticed(folder: Path, one: Break) -> str:
+    """The test that notices a break, or an empty text."""
+    file = folder / "casadi_hybrid" / one.file
+    text = file.read_text(encoding="utf-8")
+    file.write_text(one.applied(text), encoding="utf-8")
+    try:
+        return run_tests(folder, one.tests)[1]
+    finally:
+        file.write_text(text, encoding="utf-8")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the table; 0 if every break was noticed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("words", nargs="*", metavar="WORD", help="parts of the names of breaks")
+    parser.add_argument("--list", action="store_true", help="print the breaks and run nothing")
+    options = parser.parse_args(arguments)
+    words = [word.lower() for word in options.words]
+    chosen = [b for b in BREAKS if not words or any(word in b.name.lower() for word in words)]
+    if not chosen:
+        parser.error(f"no break has any of {', '.join(options.words)} in its name; see --list")
+    for one in chosen:
+        one.applied(one.source)
+    if options.list:
+        for one in chosen:
+            print(f"{one.name:<38} {one.file:<28} {' '.join(one.tests)}")
+        return 0
+    unnoticed = 0
+    with tempfile.TemporaryDirectory(prefix="breaks-") as name:
+        folder = Path(name).resolve()
+        copied(folder)
+        began = time.perf_counter()
+        passed, failed = run_tests(folder, sorted({test for b in chosen for test in b.tests}))
+        if not passed:
+            print(f"The tests fail without any break: {failed}")
+            return 1
+        print(f"{'break':<38} {'noticed by':<84} {'seconds':>7}")
+        print(f"{'none':<38} {'-':<84} {time.perf_counter() - began:7.1f}")
+        for one in chosen:
+            began = time.perf_counter()
+            by = noticed(folder, one)
+            unnoticed += not by
+            seconds = time.perf_counter() - began
+            print(f"{one.name:<38} {by or 'UNNOTICED':<84} {seconds:7.1f}", flush=True)
+    print(f"{len(chosen) - unnoticed} of {len(chosen)} breaks noticed")
+    return 1 if unnoticed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

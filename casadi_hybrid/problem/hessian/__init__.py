@@ -1,0 +1,1 @@
+"""Hessians without second derivatives: Gauss and Newton, and learned ones, block by block."""

@@ -1,0 +1,233 @@
+"""The claims on the closed-form rule and on L_C, problem (P), learned Hessians, and failing claims.
+
+What the claims compute is held here against a second computation where that is short: the optimum
+of problem (P) against random splits and a case that is known, the learned Hessian against the
+exact one.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from casadi_hybrid import Derivatives, DesignError, InputError, Problem, Solver, claims
+from casadi_hybrid.claims import design, lagrangian, record, suite
+from casadi_hybrid.iterations import Hybrid
+from casadi_hybrid.paper import make_instance
+from casadi_hybrid.rules import (
+    ClippedSplit,
+    DesignRule,
+    LocalModel,
+    OptimalSplit,
+    StepRule,
+    least_restriction,
+)
+from casadi_hybrid.rules.optimal import restriction
+
+KAPPA = StepRule().constants
+
+
+# --- the claims -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "m", "seed"), [(3, 5, 7), (5, 3, 7)])
+def test_every_claim_on_the_rule_comes_out(n: int, m: int, seed: int) -> None:
+    found = list(suite.check_designs(n, m, 3, seed))
+    assert len(found) == (6 if n <= m else 3)
+    assert not [str(claim) for claim in found if not claim.held]
+
+
+def test_the_claims_need_their_hypotheses() -> None:
+    """Where B has a kernel θ does not balance, and the closed form is not the optimum of (P)."""
+    balance = dict(claims.theta_balances(5, 3, 4).deviations)
+    assert balance["balance"] > 0.1
+    assert not claims.optimal_split(5, 3, 4).held
+
+
+def test_a_margin_can_be_far_below_the_rate() -> None:
+    claim = claims.weights_of_other_metrics()
+    assert claim.held
+    assert claim.worst > 10
+
+
+def test_thresholds_of_the_stiff_example() -> None:
+    assert claims.stiffness_curvature().held
+    assert claims.unstable_penalty().held
+    assert not claims.unstable_penalty(1.001).held
+
+
+@pytest.mark.parametrize(("n", "m"), suite.SHAPES)
+def test_the_augmented_method_follows_the_gradient_of_its_lagrangian(n: int, m: int) -> None:
+    rng = np.random.default_rng((n, m))
+    trial = suite.trial_of(make_instance(2, 1, n=n, m=m), rng, 25)
+    M = suite.random_correction(m, rng)
+    same = [claims.descent_ascent(trial, C) for C in (M, M + M.T)]
+    assert all(claim.held for claim in same)
+    assert [claim.case.split("T=25 ")[1] for claim in same] == ["C ≠ Cᵀ, sym(C)", "C = Cᵀ"]
+    assert claims.unsymmetrized(trial, M).held
+    x, _ = lagrangian.gradient_run(trial, M)
+    assert np.abs(x[-1] - x[0]).max() > 0.05
+
+
+def test_steps_that_vary_are_refused_where_the_law_takes_constant_ones() -> None:
+    trial = suite.trial_of(make_instance(2, 1), np.random.default_rng(0), 10)
+    with pytest.raises(InputError, match="function of t"):
+        claims.descent_ascent(replace(trial, eta_x=lambda t: 0.03), np.eye(5))
+
+
+# --- a claim that cannot be computed ----------------------------------------------------------
+
+
+def test_a_claim_that_raises_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def growth(*given: Any) -> Any:
+        raise DesignError("the sentence of what went wrong")
+
+    monkeypatch.setattr(design, "growth", growth)
+    found = list(suite.check_designs(3, 5, 1))
+    lines = claims.table(found).splitlines()
+    (line,) = [line for line in lines if line.startswith("FAILS")]
+    assert line.startswith("FAILS  growth")
+    assert line.endswith("failed nan  (DesignError: the sentence of what went wrong)")
+    assert len(found) == 6
+    assert lines[-1] == "5 of 6 hold"
+
+
+def test_a_claim_that_failed_is_written_for_programs() -> None:
+    failed = record.attempted(claims.descent_ascent, None, np.eye(2))
+    assert not failed.held
+    assert failed.name == "descent ascent"
+    known = json.loads(json.dumps(failed.to_dict(), allow_nan=False))
+    assert known["held"] is False
+    assert known["deviations"] == {"failed": None}
+    assert "AttributeError" in known["detail"]
+
+
+def test_ctrl_c_is_no_failing_claim() -> None:
+    def interrupted() -> Any:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        record.attempted(interrupted)
+
+
+# --- problem (P) ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "m"), [(3, 5), (4, 4), (5, 3)])
+def test_no_split_beats_the_optimum(n: int, m: int) -> None:
+    """Random C_opt, and those near the optimum, have no smaller s; and the optimum has that s."""
+    rng = np.random.default_rng((n, m, 7))
+    for case in design.local_cases(n, m, 3, 5):
+        M = case.design().M
+        best = least_restriction(case.model, M, KAPPA)
+        assert best.least <= best.s <= best.least * (1 + 2e-5)
+        assert restriction(case.model, M, best.C, KAPPA) == best.s
+        for size in (1.0, 0.1, 1e-2, 1e-3):
+            for _ in range(20):
+                W = rng.standard_normal((m, m))
+                C = best.C + size * np.linalg.norm(best.C, 2) * (W + W.T)
+                assert restriction(case.model, M, C, KAPPA) >= best.least
+
+
+def test_the_optimum_of_a_diagonal_case() -> None:
+    """B = I and M diagonal: C_opt is diagonal, each entry as far as s allows, by hand.
+
+    s = max(|a_i − c_i|/κ_x, |c_i|/(κ_pκ_ω)), least for c_i = a_i κ_pκ_ω/(κ_x + κ_pκ_ω).
+    """
+    a = np.array([3.0, 1.0, 0.5])
+    model = LocalModel(np.zeros((3, 3)), np.eye(3))
+    best = least_restriction(model, np.diag(a), KAPPA)
+    assert best.s == pytest.approx(a[0] / (0.08 + 1.6), rel=2e-5)
+    assert least_restriction(model, np.zeros((3, 3)), KAPPA).s == 0.0
+    with pytest.raises(DesignError, match="zero"):
+        least_restriction(LocalModel(np.eye(2), np.zeros((1, 2))), np.eye(1), KAPPA)
+
+
+def test_splits_of_problem_p_are_splits_of_the_rule() -> None:
+    """C_aug + C_opt = M, S1–S3 hold, and the steps are longer than the closed form's."""
+    for case in design.local_cases(3, 5, 3):
+        closed, clipped, best = (
+            case.design(split) for split in (None, ClippedSplit(), OptimalSplit())
+        )
+        for d in (clipped, best):
+            assert pytest.approx(closed.M) == d.M
+            kept = np.linalg.norm(case.model.B.T @ d.C_aug @ case.model.B + case.model.H, 2)
+            assert d.eta_x * kept <= KAPPA.kappa_x * (1 + 1e-9)
+            assert np.linalg.norm(d.C_opt, 2) <= KAPPA.kappa_omega * d.eta_d * (1 + 1e-9)
+        assert closed.eta_x <= clipped.eta_x * (1 + 1e-9)
+        assert clipped.eta_x <= best.eta_x * (1 + 1e-4)
+    gains, clips = claims.problem_p(3, 5, 6)
+    assert max(clips) > 0.1
+    assert max(gains) > 0.1
+
+
+# --- the Hessian the rule sees ----------------------------------------------------------------
+
+
+def least_squares(third: bool) -> Problem:
+    """f = ½‖F‖² with F nonlinear, two equations or three, which leave f no say in x."""
+    x = ca.SX.sym("x", 3)
+    F = ca.vertcat(x[0] ** 2 - 1, x[1] + ca.sin(x[2]), x[2] - 0.5 * x[0])
+    rows = {"sum": ca.sum1(x) - 1, "arc": x[0] ** 2 - x[1]}
+    if third:
+        rows["bow"] = x[2] - 0.1 * x[0]
+    return Problem(x=x, f=0.5 * ca.sumsqr(F), h=rows)
+
+
+@pytest.mark.parametrize("method", ["closed-form", "matrix-lookahead"])
+def test_each_hessian_leads_to_the_solution(method: str) -> None:
+    x0 = [0.7, 0.5, 0.1]
+    found = {}
+    for hessian in ("exact", "gauss-newton", "limited-memory"):
+        problem = least_squares(method == "closed-form").with_derivatives(Derivatives(hessian))
+        found[hessian] = run = Solver(problem, method).solve(x0)
+        assert run.success, str(run)
+        assert run.hessian == hessian
+        assert (run.evaluations["second"] == 0) == (hessian == "limited-memory")
+    for run in found.values():
+        assert run.x == pytest.approx(found["exact"].x, abs=1e-6)
+    assert len({run.iterations for run in found.values()}) > 1
+
+
+def test_the_rule_sees_the_hessian_that_was_asked_for() -> None:
+    """Gauss–Newton's is Σ∇F∇Fᵀ; the learned one comes to the exact one after n steps."""
+    seen: dict[str, list[Any]] = {}
+
+    class Watching:
+        needs_hessian = True
+
+        def __init__(self, name: str) -> None:
+            self.seen = seen[name] = []
+
+        def decide(self, at: Any, t: int) -> Any:
+            self.seen.append(at)
+            return DesignRule(kernel_floor=0.5).decide(at, t)
+
+    for hessian in ("gauss-newton", "limited-memory"):
+        problem = least_squares(False).with_derivatives(Derivatives(hessian))
+        Solver(problem, Hybrid(Watching(hessian)), max_iter=12).solve([0.7, 0.5, 0.1])
+    first = seen["gauss-newton"][0]
+    a, _, c = first.x
+    J = np.array([[2 * a, 0, 0], [0, 1, np.cos(c)], [-0.5, 0, 1]])
+    assert first.hessian == pytest.approx(J.T @ J)
+    learned = seen["limited-memory"]
+    assert learned[0].hessian == pytest.approx(np.eye(3))
+    assert np.abs(learned[-1].hessian - np.eye(3)).max() > 0.1
+
+
+def test_a_learned_hessian_on_the_papers_class() -> None:
+    """Condition level 2: about as many steps as with the exact one."""
+    instance = make_instance(2, 0)
+    learning = instance.problem.with_derivatives(Derivatives("limited-memory"))
+    exact, learned = (
+        Solver(problem, "closed-form").solve(instance.x0, lam_g0=instance.multipliers0)
+        for problem in (instance.problem, learning)
+    )
+    assert exact.success
+    assert learned.success
+    assert learned.iterations <= 1.25 * exact.iterations

@@ -1,0 +1,194 @@
+"""What the paper prints, typed here once more, beside what the package computes with and compares.
+
+The numbers of a design follow from the paper's formulas by hand for B = 2I and H = hI, where
+everything commutes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from casadi_hybrid import DesignError, Solver
+from casadi_hybrid.claims import MemoryNoise, SharedNoise, Trial
+from casadi_hybrid.paper import CONDITIONS, make_instance, printed
+from casadi_hybrid.paper.experiment import BUDGET, PAPER_METHODS, run_method
+from casadi_hybrid.paper.tables import summarize
+from casadi_hybrid.problem.functions import Evaluation
+from casadi_hybrid.rules import DesignRule, GridSplit, LocalModel, PureOptimistic, StepRule
+
+S1_WAYS = ("used", "printed")
+METHODS = {method.key: method for method in PAPER_METHODS}
+
+TABLE_1 = """
+    1   5 5 5 4 0 0 5 0
+    2   0 5 5 5 0 0 5 0
+    3   2 5 5 5 0 0 5 0
+    5   0 4 5 5 0 0 2 0
+    8   0 0 1 0 0 0 1 0
+    13  0 0 0 0 0 0 1 0
+"""
+TABLE_2 = """
+    1   15  19.5 69 4
+    2   35  36   44 22
+    3   43  49   55 44
+    5   60  71   75 74
+    8   60  112  86 61
+    13  141 160  -- 150
+"""
+TABLE_3 = """
+    1   1.98  2.45
+    2   4.74  6.37
+    3   8.94  21.54
+    5   21.03 48.81
+    8   81.16 92.06
+    13  --    299.94
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "keys", "table"),
+    [
+        (TABLE_1, "aug-w opt-w grid-w closed-w ogda eg pdhg lin-al", printed.SUCCESS),
+        (TABLE_2, "grid-w closed-w closed-u pdhg", printed.HITS),
+        (TABLE_3, "closed-u grid-w", printed.NORM_M),
+    ],
+    ids=["successes", "hits", "norms"],
+)
+def test_the_printed_numbers_are_the_papers(text: str, keys: str, table: Any) -> None:
+    rows = [line.split() for line in text.strip().splitlines()]
+    assert set(table) == set(keys.split())
+    for column, key in enumerate(keys.split(), start=1):
+        expected = {
+            int(row[0]): None if row[column] == "--" else float(row[column]) for row in rows
+        }
+        assert table[key] == expected
+
+
+def test_the_default_rule_by_hand() -> None:
+    """δ = 0.35, κ = (0.08, 0.20, 8), weighted: B = 2I, H = −3I, so M = (3 + δ)/4 I."""
+    B, H = 2 * np.eye(3), -3 * np.eye(3)
+    d = DesignRule().design(LocalModel(H, B))
+    assert d.alpha == pytest.approx(0.35 / 4)
+    assert pytest.approx((3 + 0.35) / 4 * np.eye(3)) == d.M
+    assert d.min_eig_A == pytest.approx(0.35)
+    theta = 0.08 / (0.08 + 0.20 * 8)
+    assert d.theta == pytest.approx(theta)
+    assert pytest.approx((0.75 + theta * 0.35 / 4) * np.eye(3)) == d.C_aug
+    assert pytest.approx((1 - theta) * 0.35 / 4 * np.eye(3)) == d.C_opt
+    assert d.a_x == pytest.approx(0.35 / 2)
+    assert d.a_d == pytest.approx(4 / 0.35)
+    balance = np.sqrt(d.a_d * 0.20 / (d.a_x * 4))
+    s1, s3 = 0.08 / (theta * 0.35), 0.20 * 8 / ((1 - theta) * 0.35)
+    assert s1 == pytest.approx(s3)
+    assert d.eta_x == pytest.approx(min(balance, s1))
+    assert d.eta_d == pytest.approx(0.20 / (4 * d.eta_x))
+
+
+def test_the_default_norm_budget_is_300() -> None:
+    DesignRule().design(LocalModel(-299.6 * np.eye(2), np.eye(2)))
+    with pytest.raises(DesignError, match=r"‖M‖ = 300\.1, above the norm budget 300;"):
+        DesignRule().design(LocalModel(-299.71 * np.eye(2), np.eye(2)))
+
+
+def test_the_order_of_the_grid_decides_among_equals() -> None:
+    """The weighted margin does not depend on α: of equals the largest α and the least θ are taken.
+
+    H = 0 and B = 2I: S1 and S3 stay slack for small θ, so many candidates are equal.
+    """
+    model = LocalModel(np.zeros((3, 3)), 2 * np.eye(3))
+    loose = StepRule(kappa_x=1e3, kappa_p=0.2, kappa_omega=1e3)
+    d = DesignRule(split=GridSplit(), steps=loose).design(model)
+    assert d.alpha == pytest.approx(4 * 0.35 / 4)
+    assert d.theta == 0.0
+    strengths, thetas = GridSplit().strengths, GridSplit().thetas
+    assert strengths == (4.0, 2.0, 1.0)
+    assert thetas == pytest.approx([0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
+
+
+def test_s1_of_an_unused_channel() -> None:
+    """C_aug = 0: S1 is left out, or kept as it is printed, η_x ≤ κ_x/‖H‖."""
+    H, B = -3 * np.eye(3), 2 * np.eye(3)
+    pure = PureOptimistic()
+    used = DesignRule(split=pure).design(LocalModel(H, B))
+    kept = DesignRule(split=pure, steps=StepRule(s1="printed")).design(LocalModel(H, B))
+    s3 = 0.20 * 8 / (4 * (3 + 0.35) / 4)
+    assert used.active == "S3"
+    assert used.eta_x == pytest.approx(s3)
+    assert kept.active == "S1"
+    assert kept.eta_x == pytest.approx(0.08 / 3)
+    closed = [DesignRule(steps=StepRule(s1=s1)).design(LocalModel(H, B)) for s1 in S1_WAYS]
+    assert closed[0].eta_x == closed[1].eta_x
+
+
+def test_with_s1_as_printed_the_pure_optimistic_method_fails() -> None:
+    """The paper's five successes at condition level 2 need S1 left out."""
+    hits = {}
+    for s1 in S1_WAYS:
+        instances = [make_instance(2, seed) for seed in range(3)]
+        runs = [
+            Solver(one.problem, "pure-optimistic", s1=s1, max_iter=80, tol=1e-300).solve(
+                one.x0, lam_g0=one.multipliers0, history=True
+            )
+            for one in instances
+        ]
+        hits[s1] = sum(
+            bool((np.linalg.norm(run.history.x - one.x_star, axis=1) <= 1e-3).any())
+            for run, one in zip(runs, instances, strict=True)
+        )
+    assert hits["used"] == 3
+    assert hits["printed"] <= 1
+
+
+def test_the_budget_and_pdhg_come_out_as_printed() -> None:
+    """Median hits of PDHG within a quarter at levels 2 and 3, and one that takes 150 to 200."""
+    instances = [make_instance(condition, seed) for condition in (2, 3) for seed in range(5)]
+    runs = [run_method(METHODS["pdhg"], instance) for instance in instances]
+    for condition, cell in summarize(runs, 5)["pdhg"].items():
+        assert cell.successes == 5
+        assert cell.median_hit == pytest.approx(printed.HITS["pdhg"][int(condition)], rel=0.25)
+    assert all(run.errors.size == 201 for run in runs)
+    late = run_method(METHODS["pdhg"], make_instance(8, 3)).hits[1]
+    assert late is not None
+    assert 150 < late <= 200
+
+
+def test_the_largest_norm_of_the_correction_is_recorded() -> None:
+    instance = make_instance(3, 0)
+    run = run_method(METHODS["closed-w"], instance)
+    again = Solver(
+        instance.problem,
+        "closed-form",
+        hessian_at="printed",
+        dual_start="multipliers",
+        tol=1e-300,
+        max_iter=BUDGET,
+    ).solve(instance.x0, lam_g0=instance.multipliers0, history=True)
+    norms = [np.linalg.norm(one.M, 2) for one in again.history.corrections]
+    assert max(norms) > 1.01 * norms[-1]
+    assert run.norm_M == pytest.approx(max(norms))
+
+
+def test_each_part_of_the_noise_reaches_the_step() -> None:
+    """ξ the gradient, ζ both readings of h, ε what the dual channel reads, and nothing else."""
+    instance = make_instance(2, 0)
+    trial = Trial(instance.problem, instance.x0, instance.multipliers0, iterations=5)
+    zero = np.zeros(5)
+    at = Evaluation(np.zeros(3), 0.0, np.zeros(3), zero, np.zeros((5, 3)), None, zero)
+    shared = SharedNoise.draw(trial, 0)
+    seen = shared(2, at)
+    assert np.array_equal(seen.gradient, shared.xi[3])
+    assert np.array_equal(seen.h, shared.zeta[3])
+    assert np.array_equal(seen.measured, shared.zeta[3])
+    memory = MemoryNoise.draw(trial, [1, 4], 0)
+    seen = memory(2, at)
+    assert np.array_equal(seen.measured, memory.epsilon[3])
+    assert np.array_equal(seen.h, zero)
+    assert np.flatnonzero(seen.measured).tolist() == [1, 4]
+    assert min(np.abs(part).max() for part in (shared.xi, shared.zeta, memory.epsilon)) > 1e-3
+
+
+def test_the_levels_are_the_papers() -> None:
+    assert CONDITIONS == (1, 2, 3, 5, 8, 13)
