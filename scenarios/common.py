@@ -21,6 +21,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 from reporting import TOL, Check, finish, word
+from scipy.linalg import solve_triangular
 from solving import IPOPT, SLEQP, Named, Peer
 
 from casadi_hybrid import DesignError, Problem, Progress, Result, Solver
@@ -300,7 +301,7 @@ def row_space_rule(alpha: float, eta_x: float, eta_d: float, theta: float) -> Sc
             L = np.linalg.cholesky(at.B @ at.B.T)
         except np.linalg.LinAlgError:
             raise DesignError("BBᵀ is singular: the Jacobian has lost row rank") from None
-        half = np.linalg.solve(L, np.eye(len(L)))
+        half = solve_triangular(L, np.eye(len(L)), lower=True, check_finite=False)
         R = half.T @ half
         return Correction((theta * alpha) * R, ((1 - theta) * alpha) * R, eta_x, eta_d * R)
 

@@ -123,7 +123,7 @@ def draw_panel(ax: Axes, panel: Panel, ours: Named, other: Named, time: str = ""
     at = other.times
     at = (at[:-1] + at[1:]) / 2 if circles.shape[1] < at.size else at
     if panel.entries:
-        ax.legend(fontsize=8)
+        ax.legend(fontsize=8, loc="upper right", bbox_to_anchor=(1.0, 0.92))
     ax.plot(at, circles.T, **CIRCLES)[0].set_label(other.label)
     for i, limit in enumerate(limits):
         curve = np.broadcast_to(limit, ours.times.shape)

@@ -21,7 +21,7 @@ import casadi as ca
 import numpy as np
 from reporting import TOL, Check, finish, progress, word
 
-from casadi_hybrid import nlpsol
+from casadi_hybrid import Problem, nlpsol
 from casadi_hybrid.control import OptimalControl, Program, Solution
 from casadi_hybrid.verify import Report, verify
 
@@ -149,15 +149,22 @@ class Answer(Named):
 
 def make_solver(program: Program, peer: Peer | None = None) -> Any:
     """Return the hybrid solver (no peer) or CasADi's own for the peer, ready to be called."""
-    nlp = dict(program.nlp)
     if peer is None:
-        names = {
-            "constraint_names": program.constraint_names,
-            "variable_names": program.variable_names,
-        }
-        return nlpsol("hybrid", "hybrid", nlp, names)
+        return nlpsol("hybrid", "hybrid", problem_of(program))
     stages = structure(program) if peer.plugin == "fatrop" else {}
-    return ca.nlpsol("peer", peer.plugin, nlp, {**peer.options, **stages})
+    return ca.nlpsol("peer", peer.plugin, dict(program.nlp), {**peer.options, **stages})
+
+
+_PROBLEMS: dict[int, tuple[Mapping[str, Any], Problem]] = {}
+
+
+def problem_of(program: Program) -> Problem:
+    """Return the program's functions, built once for our solver and for all verdicts."""
+    nlp, place = program.nlp, id(program.nlp)
+    if place not in _PROBLEMS:
+        names = {key: getattr(program, key) for key in ("constraint_names", "variable_names")}
+        _PROBLEMS[place] = nlp, Problem.from_nlp(dict(nlp), name=program.name, **names)
+    return _PROBLEMS[place][1]
 
 
 def structure(program: Program) -> dict[str, Any]:
@@ -257,15 +264,8 @@ def judge(solution: Solution) -> Report:
     """Ask the verifier about a point with the solver's own multipliers."""
     program = solution.program
     numbers = {key: value for key, value in program.arguments.items() if key != "x0"}
-    return verify(
-        dict(program.nlp),
-        {"x": solution.x, "lam_x": solution.lam_x, "lam_g": solution.lam_g},
-        **numbers,
-        tol=TOL,
-        constraint_names=program.constraint_names,
-        variable_names=program.variable_names,
-        ipopt=False,
-    )
+    point = {"x": solution.x, "lam_x": solution.lam_x, "lam_g": solution.lam_g}
+    return verify(problem_of(program), point, **numbers, tol=TOL, ipopt=False)
 
 
 def no_worse_than(ours: Answer, reference: Answer) -> Check:
