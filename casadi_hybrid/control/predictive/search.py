@@ -94,7 +94,7 @@ class Search:
             reserve: seconds of it that the solver leaves.
             iterations: limit of a solve that begins at a plan.
         """
-        warm = before is not None and before.control(time) is not None
+        warm = before is not None and before.covers(time)
         told: dict[str, Any] = {"warm": warm, "iterations": 0}
         try:
             start = self._start(x0, time, parameters, before if warm else None)
