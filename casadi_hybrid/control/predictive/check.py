@@ -22,7 +22,7 @@ class Check:
     def __init__(self, program: Program) -> None:
         nlp = program.nlp
         self._rows = ca.Function("rows", [nlp["x"], nlp["p"]], [ca.densify(nlp["g"])])
-        self._buffer: Any = None
+        self._buffer: _Buffer | None = None
         self._names = {"x": list(program.variables), "g": list(program.constraints)}
         self._owner = {
             "x": _owners(program.variables, program.n),
