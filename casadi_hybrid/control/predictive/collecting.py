@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
+from typing import Any
 
 from casadi_hybrid.engine.building.lock import Lock
 
@@ -13,24 +12,31 @@ _off: list[bool] = []
 """For each step that is under way, in any thread: whether collection was on before all of them."""
 
 
-@contextmanager
-def collecting_later(wanted: bool) -> Iterator[None]:
-    """Let no collection of garbage begin inside, which may take longer than a deadline.
+class CollectingLater:
+    """Lets no collection of garbage begin inside, which may take longer than a deadline.
 
-    What is due is done after it, by whoever needs memory next. Where it was off it stays so.
+    What is due is done afterwards, when memory is next asked for. Where collection was off it stays
+    so.
 
     Args:
         wanted: whether there is a deadline at all.
     """
-    if not wanted:
-        yield
-        return
-    with _lock.held:
-        _off.append(_off[0] if _off else gc.isenabled())
-        gc.disable()
-    try:
-        yield
-    finally:
-        with _lock.held:
+
+    def __init__(self, wanted: bool) -> None:
+        self.wanted = wanted
+
+    def __enter__(self) -> None:
+        if self.wanted:
+            with _lock.held:
+                _off.append(_off[0] if _off else gc.isenabled())
+                gc.disable()
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if self.wanted:
+            # Nothing after it takes memory that would begin what is due before the step is over:
+            # the end of a `with` does.
+            held = _lock.held
+            held.acquire()
             if _off.pop() and not _off:
                 gc.enable()
+            held.release()

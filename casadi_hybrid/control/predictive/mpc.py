@@ -13,7 +13,7 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import count, is_callable, positive
 from casadi_hybrid.control.joint.joint import JointSolution
 from casadi_hybrid.control.predictive import step as words
-from casadi_hybrid.control.predictive.collecting import collecting_later
+from casadi_hybrid.control.predictive.collecting import CollectingLater
 from casadi_hybrid.control.predictive.measured import measured, moment, outside
 from casadi_hybrid.control.predictive.plan import Plan
 from casadi_hybrid.control.predictive.problem import Problem, nominal, refuse
@@ -128,6 +128,7 @@ class MPC:
         self._places = ocp.model.places("control")
         self._search = Search(ocp, tolerance)
         self._aid: Search | None = None
+        self._later = CollectingLater(deadline is not None)
         self._prepared = Found()
         if deadline is not None and self._soft is not None:
             self._first_aid()  # made now: later there is no time for it
@@ -187,7 +188,7 @@ class MPC:
         Raises:
             InputError: for wrong shapes and unknown names, before any work.
         """
-        with collecting_later(self.deadline is not None):
+        with self._later:
             return self._step(x, time, parameters)
 
     def _step(self, x: Any, time: float | None, parameters: Mapping[str, Any]) -> Step:
