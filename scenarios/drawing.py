@@ -39,9 +39,9 @@ CIRCLES = {
 
 
 def limits(ax: Axes, *values: float) -> None:
-    """Draw limits of what the vertical axis shows."""
-    for value in values:
-        ax.axhline(value, **LIMIT)
+    """Draw limits of what the vertical axis shows; the first has a label for a legend."""
+    for i, value in enumerate(values):
+        ax.axhline(value, **LIMIT, label=None if i else "limit")
 
 
 @dataclass(frozen=True)

@@ -60,13 +60,12 @@ def vehicle(mass=1.0, inertia=1.0, *, wind=0.0, drag=0.0, heights=HEIGHTS, tilt=
 
 def flight(name: str, intervals: int, duration: float, obstacles=()) -> OptimalControl:
     """Return a flight from rest at (0, 0) to rest at (8, 0.5)."""
-    body = vehicle()
-    ocp = OptimalControl(body, duration=duration, intervals=intervals, name=name)
+    ocp = OptimalControl(vehicle(), duration=duration, intervals=intervals, name=name)
     rest = {"theta": 0, "vx": 0, "vz": 0, "omega": 0}
     ocp.initial(x=0, z=0, **rest)
     ocp.final(x=8, z=0.5, **rest)
     avoid(ocp, obstacles)
-    ocp.minimize("effort", integral=ca.sumsqr(body.symbol("u") - HOVER))
+    ocp.minimize("effort", integral=ca.sumsqr(ocp.model.symbol("u") - HOVER))
     return ocp
 
 
@@ -119,7 +118,6 @@ def draw(transfer: Answer, slalom: Answer, ipopt: Answer) -> Figure:
         tilt.plot(answer.times, np.degrees(answer["theta"]), **style)
         for row, width in zip(answer["u"], (0.8, 1.6), strict=True):
             thrust.stairs(row, answer.times, baseline=None, linewidth=width, **style)
-    path.plot([], [], label="limit", **LIMIT)
     limits(tilt, *np.degrees([-TILT, TILT]))
     limits(thrust, *THRUST)
     tilt.set(xlabel="time (s)", ylabel="pitch $\\theta$ (°)")
@@ -144,8 +142,7 @@ def animate(answer: Answer, path: Path) -> Path:
     moving = [
         (lambda k: (x[: k + 1], z[: k + 1]), {"color": PALETTE[0], "linewidth": 1.0}),
         (lambda k: rotors(*states[:, k]), ROD | {"linewidth": 3.0, "markersize": 4}),
-        (lambda k: jet(0, k), {"color": PALETTE[1]}),
-        (lambda k: jet(1, k), {"color": PALETTE[1]}),
+        *((lambda k, i=i: jet(i, k), {"color": PALETTE[1]}) for i in (0, 1)),
     ]
     return film(path, x.size, answer.times[1], (ax, moving))
 

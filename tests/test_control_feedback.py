@@ -391,6 +391,6 @@ def test_a_split_may_be_a_share_for_each_measurement():
     np.testing.assert_allclose(other.M, one.M)
     np.testing.assert_allclose(one.with_split([0, 1]).projected, one.projected, atol=1e-15)
     with pytest.raises(InputError, match="split"):
-        one.with_split([0.5])
+        one.with_split([0.5, 0.5, 0.5])
     with pytest.raises(InputError, match="split"):
         one.with_split("half")
