@@ -62,7 +62,8 @@ class MPC:
             :class:`Scenarios` of one, whose common first control is applied: robust control.
         deadline: seconds for a step. No evaluation of the model begins after it, so that a step
             takes no longer than that and one evaluation, beside the linear algebra of one
-            iteration. Python's collection of garbage waits until the step has answered. None: no
+            iteration. Python's collection of garbage waits until the step has answered; what is due
+            when it is called may come first (``gc.collect(1)`` before it prevents that). None: no
             limit. Let :meth:`prepare` make the first solve.
         iterations: of a solve that begins at a plan, as 1 for the real-time iteration of Diehl et
             al. (2005); None: until it has converged.
