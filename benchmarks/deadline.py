@@ -10,8 +10,9 @@ by a simulation of the plan that shares no code with the controller.
 
 The clock is that of the processor: sleep is only added to it, and what else the machine does is
 not in it. Garbage that is due when a step is called is collected before, as in the idle time of a
-loop: a step itself puts it off. With ``--clock wall`` evaluations do sleep; then the time that a step has waited for the
-processor, wall time less processor time less sleep, is taken off, and shown.
+loop: a step itself puts it off. With ``--clock wall`` evaluations do sleep; then the time that a
+step has waited for the processor, wall time less processor time less sleep, is taken off, and
+shown.
 """
 
 from __future__ import annotations
