@@ -120,9 +120,13 @@ def legend(ax: Axes, **options: Any) -> None:
     ax.legend(**{"fontsize": 9, "framealpha": 0.9, "edgecolor": "#CCCCCC", **options})
 
 
-def legend_below(fig: Figure, ax: Axes, *, columns: int = 3) -> None:
-    """Put the legend of one panel below all panels, where it hides no curve."""
-    handles, labels = ax.get_legend_handles_labels()
+def legend_below(fig: Figure, *axes: Axes, columns: int = 3) -> None:
+    """Put the legend of these panels below all panels, where it hides no curve."""
+    handles: list[Any] = []
+    labels: list[str] = []
+    for ax in axes:
+        own = ax.get_legend_handles_labels()
+        handles, labels = handles + own[0], labels + own[1]
     fig.legend(
         handles,
         labels,

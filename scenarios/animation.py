@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib import animation
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.patches import Polygon
+from PIL import Image
 
 Moving = tuple[Callable[[int], Any], Mapping[str, Any]]
 """What moves: frame → the rows of its points, and its style; one with a facecolor is filled."""
@@ -39,30 +40,37 @@ def film(
         dpi: dots per inch; animations are looked at on a screen.
     """
     moving = [
-        (_artist(ax, points(0), style), points) for ax, things in stages for points, style in things
+        (*_artist(ax, points(0), style), points)
+        for ax, things in stages
+        for points, style in things
     ]
     figure = stages[0][0].get_figure()
     title = stages[0][0].set_title(" ", fontsize=10) if len(stages) == 1 else figure.suptitle(" ")
-
-    def draw(k: int) -> None:
-        for move, points in moving:
+    # What stands still is drawn once: drawing all of it in each frame takes most of the time.
+    figure.set_dpi(dpi)
+    canvas = FigureCanvasAgg(figure)
+    artists = [artist for artist, *_ in moving] + [title]
+    for artist in artists:
+        artist.set_animated(True)
+    canvas.draw()
+    still, images = canvas.copy_from_bbox(figure.bbox), []
+    for k in range(frames):
+        canvas.restore_region(still)
+        for _, move, points in moving:
             move(points(k))
         title.set_text(clock(k) if clock else f"{k * dt:4.2f} s{event(k * dt)}")
-
-    # The layout of the first frame serves all: computing it anew takes longer than drawing.
-    draw(0)
-    figure.canvas.draw()
-    figure.set_layout_engine("none")
-    made = animation.FuncAnimation(figure, draw, frames=frames, init_func=list)
+        for artist in artists:
+            figure.draw_artist(artist)
+        images.append(Image.fromarray(np.array(canvas.buffer_rgba())).convert("RGB"))
     path.parent.mkdir(parents=True, exist_ok=True)
-    made.save(path, writer=animation.PillowWriter(fps=1.0 / dt), dpi=dpi)
+    images[0].save(path, save_all=True, append_images=images[1:], duration=int(1e3 * dt), loop=0)
     return path
 
 
-def _artist(ax: Any, points: Any, style: Mapping[str, Any]) -> Callable[[Any], None]:
-    """Add an artist; return what moves it to other points."""
+def _artist(ax: Any, points: Any, style: Mapping[str, Any]) -> tuple[Any, Callable[[Any], None]]:
+    """Add an artist; return it, and what moves it to other points."""
     if "facecolor" in style:
         patch = ax.add_patch(Polygon(np.transpose(points), **style))
-        return lambda rows: patch.set_xy(np.transpose(rows))
+        return patch, lambda rows: patch.set_xy(np.transpose(rows))
     (line,) = ax.plot(*points, **style)
-    return lambda rows: line.set_data_3d(*rows) if len(rows) > 2 else line.set_data(*rows)
+    return line, lambda rows: line.set_data_3d(*rows) if len(rows) > 2 else line.set_data(*rows)

@@ -29,13 +29,12 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 from animation import film
-from closed_loop import simulated
-from drawing import LIMIT, Panel, draw_panel, limits
+from drawing import Panel, draw_panel, limits
 from matplotlib.figure import Figure
 from reporting import parser
 from solving import FATROP, Answer, finish_answers, solve_with_all
 
-from casadi_hybrid.control import Model, MultipleShooting, OptimalControl, RungeKutta
+from casadi_hybrid.control import Model, MultipleShooting, OptimalControl, Plant, RungeKutta, steady
 from casadi_hybrid.plotting import PALETTE, figure, legend_below
 
 NAME = "chain"
@@ -67,31 +66,31 @@ def chain(masses: int, mass=0.033, stiffness=1.0, drag=0.0, *, wall=WALL) -> Mod
     return plant
 
 
-def rest(plant: Model) -> np.ndarray:
+def rest(plant: Model, masses: int):
     """Return the state at rest under gravity with the end at the goal."""
-    size = plant.signals["state"]["v"].size
-    z, still = ca.SX.sym("z", size), np.zeros(size)
-    rates = plant.moves.rate(ca.vertcat(z, GOAL, still), [], np.zeros(3), [], 0)
-    line = straight(size // 3)[:-3].reshape(-1, 3)
-    guess = line - np.outer(np.sin(np.pi * line[:, 0]), [0.0, 0.0, 1.0])
-    solve = ca.rootfinder("rest", "newton", ca.Function("forces", [z], [rates[size + 3 :]]))
-    return np.concatenate((solve(guess.ravel()).full().ravel(), GOAL, still))
+    place = np.append(np.full(3 * masses, np.nan), GOAL)  # those of the masses follow
+    return steady(plant, p=place, u=0, guess={"p": straight(masses)})
 
 
-def pulled(plant: Model) -> np.ndarray:
+def pulled(plant: Model, masses: int) -> np.ndarray:
     """Return the state after the end of the resting chain was pulled for one second."""
-    return simulated(plant, rest(plant), np.outer(PULL, np.ones(5)), DT)[:, -1]
+    return Plant(plant, 1.0).step(rest(plant, masses).states, PULL)
 
 
-def horizon(plant: Model, intervals: int, start: np.ndarray, name=NAME) -> OptimalControl:
-    """Return the way back to rest from the start."""
+def stage_cost(plant: Model, u):
+    """Return what a step costs."""
+    away = 25 * ca.sumsqr(plant.symbol("p")[-3:] - GOAL) + ca.sumsqr(plant.symbol("v"))
+    return DT * (away + 0.01 * ca.sumsqr(u))
+
+
+def horizon(plant: Model, masses: int, intervals: int, name=NAME) -> OptimalControl:
+    """Return the way back to rest."""
     ocp = OptimalControl(plant, duration=intervals * DT, intervals=intervals, unroll=False,
                          method=MultipleShooting(RungeKutta(2)), name=name)  # fmt: skip
-    p, v, u = (plant.symbol(symbol) for symbol in ("p", "v", "u"))
-    ocp.initial(p=start[: p.numel()], v=start[p.numel() :])
-    ocp.guess(p=straight(v.numel() // 3), v=0)
-    away = DT * (25 * ca.sumsqr(p[-3:] - GOAL) + ca.sumsqr(v))
-    ocp.minimize("cost", sum=away + DT * 0.01 * ca.sumsqr(u), end=away)
+    p, v = np.split(pulled(plant, masses), [3 * masses + 3])
+    ocp.initial(p=p, v=v)
+    ocp.guess(p=straight(masses), v=0)
+    ocp.minimize("cost", sum=stage_cost(plant, plant.symbol("u")), end=stage_cost(plant, 0))
     return ocp
 
 
@@ -112,16 +111,10 @@ def draw(ours: Answer, ipopt: Answer) -> Figure:
     above.set(ylabel="$y$ (m)", title="from above")
     limits(above, WALL)
     nearest = Panel(lambda a: a["p"][1::3].min(axis=0), "nearest to the wall, $y$ (m)", (WALL,))
-    draw_panel(wall, nearest, ours, ipopt)
-    for row, name, color, dash in zip(ours["u"], "xyz", COLOURS, ("-", "--", ":"), strict=False):
-        style = {"color": color, "linestyle": dash, "linewidth": 1.6, "label": f"$u_{name}$"}
-        speeds.stairs(row, ours.times, baseline=None, **style)
-    limits(speeds, -SPEED, SPEED)
-    speeds.set(xlabel="time (s)", ylabel="velocity of the end (m/s)")
-    for ax in (side, speeds):
-        ax.legend(fontsize=8)
-    wall.plot([], [], label="limit", **LIMIT)
-    wall.set_xlabel("time (s)")
+    draw_panel(wall, nearest, ours, ipopt, "time (s)")
+    velocity = Panel("u", "velocity of the end", entries=("$u_x$", "$u_y$", "$u_z$"))
+    draw_panel(speeds, velocity, ours, ipopt, "time (s)")
+    side.legend(fontsize=8)
     legend_below(fig, wall)
     return fig
 
@@ -145,22 +138,19 @@ def main(argv: list[str] | None = None) -> int:
     arguments = parser(NAME, SUMMARY).parse_args(argv)
     masses, intervals = (1, 12) if arguments.short else (3, 40)
     plant = chain(masses)
-    start = pulled(plant)
-    answers = solve_with_all(horizon(plant, intervals, start), FATROP, short=arguments.short)
+    answers = solve_with_all(horizon(plant, masses, intervals), FATROP, short=arguments.short)
     ours, ipopt = answers[:2]
-    places = simulated(plant, start, np.repeat(ours["u"], 2, axis=1), DT / 2)[: 3 * masses + 3]
-    away = ours["p"][:, -1] - rest(plant)[: 3 * masses + 3]
+    motion = Plant(plant, DT / 2).motion(ours.solution.states[:, 0], np.repeat(ours["u"], 2, 1))
+    away = ours["p"][:, -1] - rest(plant, masses)["p"]
     return finish_answers(
         arguments,
         answers,
         facts={
             "masses": masses,
             "distance of the chain from rest at the end (m)": float(np.abs(away).max()),
-            "build (s), hybrid": ours.build,
-            "build (s), IPOPT": ipopt.build,
         },
         figures={"motion": draw(ours, ipopt)},
-        films={"motion": lambda path: animate(places, DT / 2, path)},
+        films={"motion": lambda path: animate(motion[: len(ours["p"])], DT / 2, path)},
     )
 
 

@@ -1,9 +1,10 @@
-"""Nonlinear model predictive control in closed loop, with the same steps for every solver.
+"""Closed loops of :func:`casadi_hybrid.control.simulate` with the same steps for every solver.
 
 At every sampling instant the controller gets a noisy measurement of the plant's state, solves its
 problem from the last solution shifted by one interval, and applies the first control. The plant
 differs from the model. Every solver controls a plant of its own under the same noise, so cost and
-violation can be compared; times are those of the solves alone.
+violation can be compared; times are those of the solves alone. A user would take
+:class:`casadi_hybrid.control.MPC`, which has our solver only.
 
 One rule for every solver decides what is applied: the new plan, unless its rows are violated by
 more than :data:`USABLE`; then the next control of the last usable plan.
@@ -12,7 +13,7 @@ more than :data:`USABLE`; then the next control of the last usable plan.
 from __future__ import annotations
 
 import argparse
-import time
+import time as clock
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,9 +21,9 @@ from typing import Any
 import casadi as ca
 import numpy as np
 from reporting import TOL, Check, finish, progress
-from solving import IPOPT, Peer, judge, make_solver
+from solving import FATROP, IPOPT, SQP_CLIPPED, Peer, judge, make_solver
 
-from casadi_hybrid.control import Integrator, Model, OptimalControl, Program, Solution
+from casadi_hybrid.control import OptimalControl, Plant, Program, Run, Solution, simulate
 
 USABLE = 1e-3
 """Largest violation (scaled rows) of a plan that is still applied."""
@@ -45,31 +46,30 @@ WARM_IPOPT = Peer(
 """IPOPT with its options for warm starts; without its widening of bounds, which alone would leave
 KKT residuals above the tolerance of the table."""
 
+PEERS = (WARM_IPOPT, FATROP, SQP_CLIPPED)
+"""Who closes the loop besides the hybrid solver."""
 
-def exact_step(model: Model, dt: float, *, tolerance: float = 1e-9) -> Callable[..., Any]:
-    """Return (x, u, p=the declared values) → x(dt) by CVODES, as a plant to simulate.
 
-    Columns side by side are stepped one by one.
+@dataclass(frozen=True)
+class Solved:
+    """A plan, the seconds it took, its largest violation and its largest KKT residual.
+
+    Attributes:
+        used: the plan in use: this one where it is usable, else the last that was.
+        control: what that has for now.
     """
-    sizes = [model.size(kind) for kind in ("state", "algebraic", "control", "parameter")]
-    nothing = ca.Function("nothing", [ca.SX.sym("a", n) for n in (*sizes, 1)], [ca.SX(0, 1)])
-    options = {"abstol": tolerance, "reltol": tolerance}
-    step = Integrator("cvodes", options).function(model, nothing)
-    declared = np.concatenate([np.zeros(0), *(np.ravel(v) for v in model.values.values())])
 
-    def move(x: Any, u: Any, p: Any = declared) -> np.ndarray:
-        u = ca.DM(u)
-        return np.asarray(step(x, ca.DM(0, 1), u, u, p, 0.0, dt)[0]).squeeze()
+    plan: Solution
+    seconds: float
+    feasibility: float
+    residual: float
+    used: Solution = field(repr=False)
+    control: np.ndarray
 
-    return move
-
-
-def simulated(model: Model, x0: Any, inputs: Any, dt: float, **options: Any) -> np.ndarray:
-    """Return the states at the ends of intervals of constant inputs, a column a time."""
-    step, states = exact_step(model, dt, **options), [np.asarray(x0, dtype=float)]
-    for u in np.atleast_2d(inputs).T:
-        states.append(step(states[-1], u))
-    return np.array(states).T
+    @property
+    def status(self) -> str:
+        """Whether the plan is applied."""
+        return "solved" if self.used is self.plan else "last plan"
 
 
 class Repeated:
@@ -81,35 +81,32 @@ class Repeated:
         self.primal = peer is not None and peer.plugin == "fatrop"
         self.solver = make_solver(ocp.program, peer)
         self.residuals = KktResiduals(ocp.program)
-        self.warm: dict[str, Any] = {}
+        self.reset()
 
-    def __call__(self, x0: Any = None, **parameters: Any) -> Solved:
+    def reset(self) -> None:
+        """Begin anew, from the problem's own guess."""
+        self.warm: dict[str, Any] = {}
+        self.used: Solution | None = None
+        self.age = 0
+
+    def step(self, x: Any = None, time: float = 0.0, **parameters: Any) -> Solved:
         """Solve with these numbers."""
-        program = self.ocp.numbers(x0, **parameters)
-        began = time.perf_counter()
+        program = self.ocp.numbers(x, time=time, **parameters)
+        if self.used is None:
+            self.solver(**program.arguments)  # untimed: the first call builds functions
+        began = clock.perf_counter()
         found = self.solver(**{**program.arguments, **self.warm})
-        seconds = time.perf_counter() - began
+        seconds = clock.perf_counter() - began
         plan = self.ocp.solution(program, found, self.solver.stats())
-        solved = Solved(plan, seconds, *self.residuals(plan))
-        if solved.usable or not self.warm:
+        feasibility, residual = self.residuals(plan)
+        self.age += 1
+        if feasibility <= USABLE or self.used is None:
+            self.used, self.age = plan, 0
             warm = program.shifted(plan.x, plan.lam_x, plan.lam_g)
             self.warm = {"x0": warm["x0"]} if self.primal else warm
-        return solved
-
-
-@dataclass(frozen=True)
-class Solved:
-    """A plan, the seconds it took, its largest violation and its largest KKT residual."""
-
-    plan: Solution
-    seconds: float
-    feasibility: float
-    residual: float
-
-    @property
-    def usable(self) -> bool:
-        """Whether the plan may be applied."""
-        return self.feasibility <= USABLE
+        controls = self.used.controls
+        control = controls[:, min(self.age, controls.shape[1] - 1)]
+        return Solved(plan, seconds, feasibility, residual, self.used, control)
 
 
 @dataclass(frozen=True)
@@ -151,54 +148,26 @@ class Solves:
 
 
 @dataclass(frozen=True)
-class Loop:
-    """A controller's problem, the plant it meets and the experiment.
-
-    Args:
-        ocp: the problem, whose initial state is the measured one.
-        plant: (x, u) → the true state one sampling time later.
-        start: true state at the beginning.
-        steps: number of sampling instants.
-        noise: standard deviation of the measurement, a number or one per state.
-        cost: (k, x, u) → what the step to instant k of the true plant costs.
-        violation: x → by how much the true plant violates its limits, 0 where it does not.
-        parameters: k → values of further parameters at instant k.
-        push: instants at which the true state jumps, with the jump.
-        seed: of the noise.
-    """
-
-    ocp: OptimalControl
-    plant: Callable[[np.ndarray, np.ndarray], np.ndarray]
-    start: np.ndarray
-    steps: int
-    noise: Any
-    cost: Callable[[int, np.ndarray, np.ndarray], Any]
-    violation: Callable[[np.ndarray], float]
-    parameters: Callable[[int], Mapping[str, Any]] = lambda k: {}
-    push: Mapping[int, np.ndarray] = field(default_factory=dict)
-    seed: int = 0
-
-
-@dataclass(frozen=True)
 class Course(Solves):
-    """What happened in one closed loop.
+    """One closed loop; ``course["q"]`` is what the true plant did.
 
     Attributes:
-        states, inputs: of the plant, one row per instant.
-        plans: the plan in use at every instant.
-        cost: sum over the steps.
-        violation: largest over the steps.
+        run: its record; the plan in use at step k is ``run.steps[k].used``.
     """
 
-    states: np.ndarray
-    inputs: np.ndarray
-    plans: Sequence[Solution] = field(repr=False)
-    cost: float
-    violation: float
+    run: Run = field(repr=False)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """Return a true trajectory by name."""
+        return self.run[name]
+
+    def signal(self, name: str) -> Any:
+        """Return what has the limits and the unit of a trajectory."""
+        return self.run.limits[name]
 
     def row(self) -> dict[str, Any]:
         """See :meth:`Solves.row`."""
-        return {**super().row(), "cost": self.cost, "violation": self.violation}
+        return {**super().row(), "cost": self.run.cost, "violation": self.run.violation}
 
 
 LOOP_COLUMNS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
@@ -216,32 +185,25 @@ LOOP_COLUMNS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
 )
 
 
-def run_loop(loop: Loop, peer: Peer | None = None) -> Course:
-    """Close the loop with the hybrid solver (no peer) or with a peer."""
-    label = "hybrid" if peer is None else peer.label
-    progress(f"{loop.ocp.name}: {loop.steps} steps with {label} ...")
-    controller = Repeated(loop.ocp, peer)
-    rng = np.random.default_rng(loop.seed)
-    states, inputs, solves, plans, age = [np.asarray(loop.start, dtype=float)], [], [], [], 0
-    for k in range(loop.steps):
-        states[k] = states[k] + loop.push.get(k, 0.0)
-        measured = states[k] + loop.noise * rng.standard_normal(states[k].size)
-        solves.append(controller(measured, **loop.parameters(k)))
-        fresh = solves[k].usable or not plans
-        plans.append(solves[k].plan if fresh else plans[-1])
-        age = 0 if fresh else age + 1
-        controls = plans[-1].controls
-        inputs.append(controls[:, min(age, controls.shape[1] - 1)])
-        states.append(loop.plant(states[k], inputs[k]))
-    pairs = zip(range(1, loop.steps + 1), states[1:], inputs, strict=True)
-    cost = float(sum(float(loop.cost(k, x, u)) for k, x, u in pairs))
-    violation = max(float(loop.violation(x)) for x in states[1:])
-    return Course(label, solves, np.array(states), np.array(inputs), plans, cost, violation)
+def run_all(
+    ocp: OptimalControl,
+    plant: Plant,
+    peers: Sequence[Peer] = PEERS,
+    *,
+    short: bool = False,
+    **experiment: Any,
+) -> list[Course]:
+    """Return the courses of the hybrid solver and of the peers, in short of the first one only.
 
-
-def run_all(loop: Loop, *peers: Peer, short: bool = False) -> list[Course]:
-    """Return the courses of the hybrid solver and of the peers, in short of the first one only."""
-    return [run_loop(loop, peer) for peer in (None, *(peers[:1] if short else peers))]
+    ``experiment`` are arguments of :func:`casadi_hybrid.control.simulate`.
+    """
+    courses = []
+    for peer in (None, *(peers[:1] if short else peers)):
+        label = "hybrid" if peer is None else peer.label
+        progress(f"{ocp.name}: {experiment['steps']} steps with {label} ...")
+        run = simulate(plant, Repeated(ocp, peer), **experiment)
+        courses.append(Course(label, run.steps, run))
+    return courses
 
 
 def loop_checks(ours: Course, reference: Course, *, cost: float = 1e-3) -> list[Check]:
@@ -249,7 +211,7 @@ def loop_checks(ours: Course, reference: Course, *, cost: float = 1e-3) -> list[
 
     A reference that misses a KKT point at any instant sets no bar.
     """
-    excess = (ours.cost - reference.cost) / max(1.0, abs(reference.cost))
+    excess = (ours.run.cost - reference.run.cost) / max(1.0, abs(reference.run.cost))
     bar = excess if (reference.residuals <= TOL).all() else -np.inf
     return [
         Check("largest KKT residual of a plan of the hybrid solver", ours.residuals.max(), TOL),
@@ -266,7 +228,7 @@ def finish_courses(
     """Finish a scenario of closed loops: the hybrid solver's first, then the reference's."""
     ours, reference = courses[:2]
     program = ours.worst.program
-    apart = float(np.abs(ours.states - reference.states).max())
+    apart = float(np.abs(ours.run.states.values - reference.run.states.values).max())
     return finish(
         arguments,
         (program.n, program.m),

@@ -15,11 +15,13 @@ import argparse
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import casadi as ca
 import numpy as np
 from reporting import TOL, Check, finish, word
+from scipy.linalg import solve_triangular
 from solving import IPOPT, SLEQP, Named, Peer
 
 from casadi_hybrid import DesignError, Problem, Progress, Result, Solver
@@ -27,6 +29,7 @@ from casadi_hybrid.basics.inputs import as_vector
 from casadi_hybrid.control import OptimalControl
 from casadi_hybrid.iterations import Iteration
 from casadi_hybrid.law import Correction
+from casadi_hybrid.plotting import deviation
 from casadi_hybrid.point.residuals import residuals_at
 from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.problem.oracle import Oracle
@@ -86,6 +89,14 @@ class Run:
     result: Result
     trace: Trace
     report: Report
+    problem: Problem = field(repr=False)
+    p: Any = field(repr=False)
+
+    @cached_property
+    def at(self) -> Evaluation:
+        """The problem's functions and both derivatives at the answer."""
+        p = as_vector(self.p, self.problem.n_p, "p")
+        return Oracle(self.problem.functions, p).second(self.result.x, self.result.lam_g)
 
     def row(self) -> dict[str, Any]:
         """Return the table row as plain values."""
@@ -180,7 +191,8 @@ def solve(
     )
     trace = Trace(keep_points=keep_points)
     result = solver.solve(x0, p, callback=trace, **bounds)
-    return Run(method, result, trace, verify(problem, result, p=p, x0=x0, tol=TOL))
+    report = verify(problem, result, p=p, x0=x0, tol=TOL)
+    return Run(method, result, trace, report, problem, p)
 
 
 def solve_with_peer(problem: Problem, x0: Any, p: Any, peer: Peer = IPOPT) -> Reference:
@@ -219,12 +231,18 @@ def solve_with_peer(problem: Problem, x0: Any, p: Any, peer: Peer = IPOPT) -> Re
     return Reference(point, row)
 
 
-def elastic(problem: Problem, x0: Any, p: Any) -> dict[str, Any]:
-    """Return the row of IPOPT on the elastic form of a problem, which it never refuses."""
+def apart(runs: Sequence[Run]) -> float:
+    """Return the largest distance of any iterates of the runs that kept their points."""
+    first, *others = (np.array(run.trace.points) for run in runs if run.trace.points)
+    return max(float(deviation(points, first).max()) for points in others)
+
+
+def elastic(problem: Problem, x0: Any, p: Any) -> Reference:
+    """Return IPOPT's answer to the elastic form of a problem, which it never refuses."""
     found = run_ipopt(problem, x0, p)
-    lam = np.array(found.multipliers).ravel()
-    report = verify(problem, np.array(found.x).ravel(), p=p, multipliers=lam, tol=TOL)
-    return {
+    x, lam = (np.array(part).ravel() for part in (found.x, found.multipliers))
+    report = verify(problem, x, p=p, multipliers=lam, tol=TOL)
+    row = {
         "method": "IPOPT, elastic form",
         "objective": report.f,
         "feasibility": report.feasibility.value if report.feasibility else np.inf,
@@ -235,11 +253,13 @@ def elastic(problem: Problem, x0: Any, p: Any) -> dict[str, Any]:
         "iterations": found.iterations,
         "seconds": found.elapsed,
     }
+    return Reference(x, row)
 
 
-def references(problem: Problem, x0: Any, p: Any) -> list[Reference]:
-    """Return the answers of IPOPT and of SLEQP."""
-    return [solve_with_peer(problem, x0, p, peer) for peer in (IPOPT, SLEQP)]
+def references(problem: Problem, x0: Any, p: Any, *, refused: bool = False) -> list[Reference]:
+    """Return the answers of IPOPT and of SLEQP, between them IPOPT's where it has ``refused``."""
+    ipopt, sleqp = (solve_with_peer(problem, x0, p, peer) for peer in (IPOPT, SLEQP))
+    return [ipopt, elastic(problem, x0, p), sleqp] if refused else [ipopt, sleqp]
 
 
 def conclude(
@@ -281,7 +301,7 @@ def row_space_rule(alpha: float, eta_x: float, eta_d: float, theta: float) -> Sc
             L = np.linalg.cholesky(at.B @ at.B.T)
         except np.linalg.LinAlgError:
             raise DesignError("BBᵀ is singular: the Jacobian has lost row rank") from None
-        half = np.linalg.solve(L, np.eye(len(L)))
+        half = solve_triangular(L, np.eye(len(L)), lower=True, check_finite=False)
         R = half.T @ half
         return Correction((theta * alpha) * R, ((1 - theta) * alpha) * R, eta_x, eta_d * R)
 

@@ -25,6 +25,9 @@ BLACK = LIMIT | {"color": "#000000"}
 TARGET = {"color": "#000000", "linewidth": 0.9, "linestyle": ":"}
 """How a set point is drawn."""
 
+ENTRIES = [{"color": PALETTE[i], "linestyle": dash} for i, dash in ((0, "-"), (2, "--"), (3, ":"))]
+"""How the entries of a quantity are drawn; the second colour is that of limits."""
+
 CIRCLES = {
     "color": "#000000",
     "linestyle": "",
@@ -36,9 +39,9 @@ CIRCLES = {
 
 
 def limits(ax: Axes, *values: float) -> None:
-    """Draw limits of what the vertical axis shows."""
-    for value in values:
-        ax.axhline(value, **LIMIT)
+    """Draw limits of what the vertical axis shows; the first has a label for a legend."""
+    for i, value in enumerate(values):
+        ax.axhline(value, **LIMIT, label=None if i else "limit")
 
 
 @dataclass(frozen=True)
@@ -51,24 +54,24 @@ class Panel:
         label: of the axis; the unit of a quantity is added.
         limits: numbers, or curves over the times; those of a quantity are drawn by default.
         target: a value to be reached, dotted.
+        entries: of a quantity with several entries the name of each.
     """
 
-    source: str | Callable[[Named], np.ndarray]
+    source: str | Callable[[Any], np.ndarray]
     label: str = ""
     limits: Sequence[Any] | None = None
     target: float | None = None
+    entries: Sequence[str] = ()
 
-    def read(self, answer: Named) -> np.ndarray:
-        """Return the values."""
+    def read(self, answer: Any) -> np.ndarray:
+        """Return the values in an answer or in a course."""
         return answer[self.source] if isinstance(self.source, str) else self.source(answer)
 
-    def described(self, answer: Named) -> tuple[str, Iterable[Any]]:
+    def described(self, answer: Any) -> tuple[str, Iterable[Any]]:
         """Return the text of the axis and the limits."""
         if not isinstance(self.source, str):
             return self.label, self.limits or ()
-        signals = {k: v for kind in answer.solution.ocp.model.signals.values()
-                   for k, v in kind.items()}  # fmt: skip
-        signal = signals[self.source]
+        signal = answer.signal(self.source)
         label = (self.label or self.source) + (f" ({signal.unit})" if signal.unit else "")
         declared = [v for v in (*signal.lower, *signal.upper) if np.isfinite(v)]
         return label, declared if self.limits is None else self.limits
@@ -96,7 +99,8 @@ def compare(
     axes[-1, 0].set_xlabel(label)
     fig.align_ylabels()
     # The first panel may have no limit, and the legend is read from one panel.
-    if any(tuple(panel.described(ours)[1]) for panel in panels):
+    first, *others = (bool(tuple(panel.described(ours)[1])) for panel in panels)
+    if any(others) and not first:
         axes[0, 0].plot([], [], label="limit", **LIMIT)
     if any(panel.target is not None for panel in panels):
         axes[0, 0].plot([], [], label="set point", **TARGET)
@@ -104,42 +108,45 @@ def compare(
     return fig
 
 
-def draw_panel(ax: Axes, panel: Panel, ours: Named, other: Named) -> None:
-    """Draw one panel; each answer over its own times."""
+def draw_panel(ax: Axes, panel: Panel, ours: Named, other: Named, time: str = "") -> None:
+    """Draw one panel; each answer over its own times, entries with a legend of their own."""
     label, limits = panel.described(ours)
-    values, circles = panel.read(ours), panel.read(other)
-    if values.size < ours.times.size:
-        ax.stairs(values, ours.times, baseline=None, label=ours.label, **LINE)
-    else:
-        ax.plot(ours.times, values, label=ours.label, **LINE)
+    rows, circles = (np.atleast_2d(panel.read(answer)) for answer in (ours, other))
+    for i, row in enumerate(rows):
+        style = LINE | {"label": ours.label}
+        if panel.entries:
+            style |= ENTRIES[i] | {"label": panel.entries[i]}
+        if row.size < ours.times.size:
+            ax.stairs(row, ours.times, baseline=None, **style)
+        else:
+            ax.plot(ours.times, row, **style)
     at = other.times
-    at = (at[:-1] + at[1:]) / 2 if circles.size < at.size else at
-    ax.plot(at, circles, label=other.label, **CIRCLES)
-    for limit in limits:
-        ax.plot(ours.times, np.broadcast_to(limit, ours.times.shape), **LIMIT)
+    at = (at[:-1] + at[1:]) / 2 if circles.shape[1] < at.size else at
+    if panel.entries:
+        ax.legend(fontsize=8, loc="upper right", bbox_to_anchor=(1.0, 0.92))
+    ax.plot(at, circles.T, **CIRCLES)[0].set_label(other.label)
+    for i, limit in enumerate(limits):
+        curve = np.broadcast_to(limit, ours.times.shape)
+        ax.plot(ours.times, curve, **LIMIT, label=None if i else "limit")
     if panel.target is not None:
         ax.axhline(panel.target, **TARGET)
-    ax.set_ylabel(label)
+    ax.set(xlabel=time, ylabel=label)
 
 
-Curve = tuple[str, Callable[[Any], np.ndarray], Sequence[float]]
-"""Of closed loops: the label of the axis, course → values, the limits."""
-
-
-def draw_courses(courses: Sequence[Any], dt: float, curves: Sequence[Curve], event=None) -> Figure:
+def draw_courses(courses: Sequence[Any], panels: Sequence[Panel], event=None) -> Figure:
     """Plot closed loops of several solvers, panel by panel, and the time of each solve below.
 
     Args:
         courses: of :mod:`closed_loop`, one a solver.
-        dt: sampling time in seconds.
-        curves: values at the instants as lines, one fewer as steps.
+        panels: values at the instants as lines, one fewer as steps.
         event: what happened to the plant, as (seconds, a word).
     """
-    fig, axes = figure(len(curves) + 1, 1, height=1.6, sharex=True)
-    instants = dt * np.arange(len(courses[0].states))
-    for ax, (label, read, limits) in zip(axes[:, 0], curves, strict=False):
+    fig, axes = figure(len(panels) + 1, 1, height=1.6, sharex=True)
+    instants = courses[0].run.times
+    for ax, panel in zip(axes[:, 0], panels, strict=False):
         for i, course in enumerate(courses):
-            draw_course(ax, instants, read(course), i, label=course.label)
+            draw_course(ax, instants, panel.read(course), i, label=course.label)
+        label, limits = panel.described(courses[0])
         for limit in limits:
             ax.axhline(limit, **BLACK)
         ax.set_ylabel(label)

@@ -29,7 +29,6 @@ from casadi_hybrid.control import Model, MultipleShooting, OptimalControl, Runge
 from casadi_hybrid.iterations import Hybrid
 from casadi_hybrid.plotting import figure, legend_below, line_style
 from casadi_hybrid.problem.functions import Evaluation
-from casadi_hybrid.problem.oracle import Oracle
 
 NAME = "hydraulic_servo"
 SUMMARY = "rows in metres beside rows in kilopascals: scalar penalty against matrix correction"
@@ -141,8 +140,7 @@ def main(argv: list[str] | None = None) -> int:
                 for name, unit in UNITS.items() if not short or name in ("MPa", "kPa")}  # fmt: skip
     rows, best = [], {}
     for name, problem in problems.items():
-        result = solve(problem, Method(AUTO, "auto"), start, p, max_iter=200).result
-        at = Oracle(problem.functions, p).second(result.x, result.lam_g)
+        at = solve(problem, Method(AUTO, "auto"), start, p, max_iter=200).at
         metrics = (np.eye(problem.m), np.linalg.inv(at.B @ at.B.T))
         best[name] = [best_gap(at, R, 60 if short else 200) for R in metrics]
         sizes, (scalar, matrix) = np.linalg.norm(at.B, axis=1), best[name]

@@ -25,9 +25,9 @@ import numpy as np
 from animation import film
 from drawing import CIRCLES, LIMIT, Panel, compare
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from reporting import parser
+from roads import draw_line
 from solving import SLEQP, UNO, Answer, finish_answers, solve_with_all
 
 from casadi_hybrid.control import Model, OptimalControl
@@ -98,12 +98,7 @@ def draw_track(ours: Answer, *, height: float = 4.8) -> tuple[Figure, Axes]:
     fig, ((ax,),) = figure(1, 1, height=height, width=0.95 * height)
     for side in (-HALF_WIDTH, HALF_WIDTH):
         ax.plot(*places(np.full(401, side)), **LIMIT, label="limit" if side > 0 else None)
-    path = places(ours["n"]).T
-    pieces = LineCollection(np.stack((path[:-1], path[1:]), axis=1), linewidths=3.0)
-    pieces.set(array=(ours["v"][:-1] + ours["v"][1:]) / 2, cmap="cividis")
-    ax.add_collection(pieces)
-    fig.colorbar(pieces, ax=ax, label="speed (m/s)")
-    ax.set(aspect="equal", xlabel="$x$ (m)", ylabel="$y$ (m)")
+    draw_line(ax, places(ours["n"]), ours["v"])
     return fig, ax
 
 

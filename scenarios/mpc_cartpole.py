@@ -24,82 +24,74 @@ from functools import partial
 import casadi as ca
 import numpy as np
 from cartpole import TRACK, animate, cart_pole
-from closed_loop import WARM_IPOPT, Loop, exact_step, finish_courses, run_all
-from drawing import draw_courses, happening
+from closed_loop import Course, finish_courses, run_all
+from drawing import Panel, draw_courses, happening
 from reporting import parser
-from solving import FATROP, SQP_CLIPPED
 
-from casadi_hybrid.control import MultipleShooting, OptimalControl, RungeKutta, Soft
+from casadi_hybrid.control import MultipleShooting, OptimalControl, Plant, RungeKutta, Soft
 
 NAME = "mpc_cartpole"
 SUMMARY = "closed loop: swing-up and push of a cart-pole with a wrong model and noise"
 
 DT, FORCE = 0.05, 10.0
-PUSH_TIME, PUSH = 4.5, np.array([0.0, 0.0, 0.8, 0.0])
+PUSH_TIME, PUSH = 4.5, {"v": 0.8}
 MODEL_LENGTH, TRUE_LENGTH = 0.5, 0.525
 
 
-def stage_cost(x, u):
+def stage_cost(plant, u):
     """Return ℓ(x, u)."""
-    q, angle, v, rate = x[0], x[1], x[2], x[3]
-    return 10 * (1 + ca.cos(angle)) + 10 * q**2 + 0.1 * (v**2 + rate**2) + 0.01 * u[0] ** 2
+    q, angle, v, rate = (plant.symbol(name) for name in ("q", "theta", "v", "omega"))
+    return 10 * (1 + ca.cos(angle)) + 10 * q**2 + 0.1 * (v**2 + rate**2) + 0.01 * u**2
 
 
-def experiment(intervals: int, steps: int) -> Loop:
-    """Return the closed loop, which begins at rest with the pole hanging."""
+def courses(intervals: int, steps: int, *, short: bool) -> list[Course]:
+    """Return the closed loops, which begin at rest with the pole hanging."""
     model = cart_pole(force=FORCE, track=np.inf)
-    true = cart_pole(1.2, 0.33, TRUE_LENGTH, friction=0.3)
+    true = cart_pole(1.2, 0.33, TRUE_LENGTH, friction=0.3, force=FORCE)
+    rest = {"q": 0, "theta": 0, "v": 0, "omega": 0}
     ocp = OptimalControl(model, duration=intervals * DT, intervals=intervals, name=NAME,
                          method=MultipleShooting(RungeKutta(2)))  # fmt: skip
-    x, u = model.stacked("state"), model.stacked("control")
-    ocp.initial(q=0, theta=0, v=0, omega=0)
-    ocp.path("track", x[0], lower=-TRACK, upper=TRACK, soft=Soft(100, 1000), scale=0.1)
-    ocp.guess(q=0, theta=0, v=0, omega=0)
-    ocp.minimize("cost", sum=DT * stage_cost(x, u), end=stage_cost(x, [0]))
-    return Loop(
+    ocp.initial(**rest)
+    ocp.guess(**rest)
+    ocp.path("track", model.symbol("q"), lower=-TRACK, upper=TRACK, soft=Soft(100, 1000), scale=0.1)
+    ocp.minimize("cost", sum=DT * stage_cost(model, model.symbol("u")), end=stage_cost(model, 0))
+    return run_all(
         ocp,
-        exact_step(true, DT),
-        start=np.zeros(4),
+        Plant(true, DT),
+        short=short,
         steps=steps,
-        noise=np.array([0.002, 0.002, 0.01, 0.01]),
-        cost=lambda k, x, u: DT * stage_cost(x, u),
-        violation=lambda x: max(0.0, abs(x[0]) - TRACK),
-        push={round(PUSH_TIME / DT): PUSH},
+        x0=rest,
+        noise=[0.002, 0.002, 0.01, 0.01],
+        cost=DT * stage_cost(true, true.symbol("u")),
+        push=lambda k, t, x: PUSH if k == round(PUSH_TIME / DT) else None,
     )
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the scenario; 0 when all our plans are KKT points and our course costs no more."""
     arguments = parser(NAME, SUMMARY).parse_args(argv)
-    loop = experiment(*((20, 8) if arguments.short else (30, 120)))
-    courses = run_all(loop, WARM_IPOPT, FATROP, SQP_CLIPPED, short=arguments.short)
-    ours = courses[0]
-    curves = (
-        ("position $q$ (m)", lambda c: c.states[:, 0], (-TRACK, TRACK)),
-        ("angle $\\theta$ (rad)\ndashed: upright", lambda c: c.states[:, 1], (-np.pi, np.pi)),
-        ("force $u$ (N)", lambda c: c.inputs[:, 0], (-FORCE, FORCE)),
-    )
-    q, angle = ours.states[:-1, :2].T
-    length = MODEL_LENGTH
-    plans = [
-        (p["q"] + length * np.sin(p["theta"]), -length * np.cos(p["theta"])) for p in ours.plans
-    ]
+    size = (20, 8) if arguments.short else (30, 120)
+    ours, *others = courses(*size, short=arguments.short)
+    angle = Panel(lambda c: c["theta"], "angle $\\theta$ (rad)\ndashed: upright", (-np.pi, np.pi))
+    panels = (Panel("q", "position $q$"), angle, Panel("u", "force $u$"))
+    length, plans = MODEL_LENGTH, [step.used for step in ours.solves]
+    tips = [(p["q"] + length * np.sin(p["theta"]), -length * np.cos(p["theta"])) for p in plans]
     return finish_courses(
         arguments,
-        courses,
+        [ours, *others],
         facts={
-            "distance from upright at the end (rad)": abs(abs(ours.states[-1, 1]) - np.pi),
-            "largest force (N)": float(np.abs(ours.inputs).max()),
+            "distance from upright at the end (rad)": abs(abs(ours["theta"][-1]) - np.pi),
+            "largest force (N)": float(np.abs(ours["u"]).max()),
         },
-        figures={"course": draw_courses(courses, DT, curves, (PUSH_TIME, "push"))},
+        figures={"course": draw_courses([ours, *others], panels, (PUSH_TIME, "push"))},
         films={
             "motion": partial(
                 animate,
-                q,
-                angle,
+                ours["q"][:-1],
+                ours["theta"][:-1],
                 DT,
                 length=TRUE_LENGTH,
-                plans=plans,
+                plans=tips,
                 event=happening(PUSH_TIME, "push"),
             )
         },

@@ -21,64 +21,59 @@ between the ends, the later ones from the last solution, shifted by one interval
 import sys
 
 import numpy as np
-from chain import DT, GOAL, SPEED, WALL, animate, chain, horizon, pulled, rest
-from closed_loop import WARM_IPOPT, Loop, exact_step, finish_courses, run_all
-from drawing import draw_courses
+from chain import DT, GOAL, SPEED, WALL, animate, chain, horizon, pulled, stage_cost
+from closed_loop import PEERS, Course, finish_courses, run_all
+from drawing import Panel, draw_courses
 from reporting import parser
-from solving import FATROP
 
-from casadi_hybrid.control import Soft
+from casadi_hybrid.control import Plant, Soft
 
 NAME = "mpc_chain"
 SUMMARY = "closed loop: hanging chain beside a wall with a wrong model, noise and a gust"
 
-GUST_TIME, GUST = 4.0, -0.5
+GUST_TIME, GUST = 4.0, [0.0, -0.5, 0.0]
 
 
-def experiment(masses: int, intervals: int, steps: int) -> Loop:
-    """Return the closed loop, which begins with the pulled chain."""
+def courses(masses: int, intervals: int, steps: int, *, short: bool) -> list[Course]:
+    """Return the closed loops, which begin with the pulled chain."""
     model, true = chain(masses, wall=-np.inf), chain(masses, 1.1 * 0.033, 1.05, 0.002)
-    at, gust = 3 * masses + 3, np.zeros(6 * masses + 3)
-    gust[at + 1 :: 3] = GUST
-    ocp = horizon(model, intervals, rest(model), name=NAME)
+    gust = {"p": np.zeros(3 * masses + 3), "v": np.tile(GUST, masses)}
+    ocp = horizon(model, masses, intervals, name=NAME)
     ocp.path("wall", model.symbol("p")[1::3], lower=WALL, soft=Soft(100, 1000), scale=0.1)
-    cost = ocp.expression_function([ocp.costs[0].sum])
-    return Loop(
+    return run_all(
         ocp,
-        exact_step(true, DT),
-        start=pulled(model),
+        Plant(true, DT),
+        PEERS[:2],
+        short=short,
         steps=steps,
-        noise=np.where(np.arange(gust.size) < at, 0.002, 0.01),
-        cost=lambda k, x, u: cost(x, [], u, steps * DT, 0),
-        violation=lambda x: max(0.0, WALL - x[1:at:3].min()),
-        push={round(GUST_TIME / DT): gust},
+        x0=pulled(model, masses),
+        noise={"p": 0.002, "v": 0.01},
+        cost=stage_cost(true, true.symbol("u")),
+        push=lambda k, t, x: gust if k == round(GUST_TIME / DT) else None,
     )
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the scenario; 0 when all our plans are KKT points and our course costs no more."""
     arguments = parser(NAME, SUMMARY).parse_args(argv)
-    masses = 1 if arguments.short else 3
-    end, at = slice(3 * masses, 3 * masses + 3), 3 * masses + 3
-    loop = experiment(masses, *((8, 6) if arguments.short else (20, 35)))
-    courses = run_all(loop, WARM_IPOPT, FATROP, short=arguments.short)
-    ours = courses[0].states
-    curves = (
-        ("end to goal (m)", lambda c: np.linalg.norm(c.states[:, end] - GOAL, axis=1), ()),
-        ("least $y$ (m)", lambda c: c.states[:, 1:at:3].min(axis=1), (WALL,)),
-        ("$u_y$ (m/s)", lambda c: c.inputs[:, 1], (-SPEED, SPEED)),
+    masses, *size = (1, 8, 6) if arguments.short else (3, 20, 35)
+    ours, *others = courses(masses, *size, short=arguments.short)
+    panels = (
+        Panel(lambda c: np.linalg.norm(c["p"][-3:].T - GOAL, axis=1), "end to goal (m)"),
+        Panel(lambda c: c["p"][1::3].min(axis=0), "least $y$ (m)", (WALL,)),
+        Panel(lambda c: c["u"][1], "$u_y$ (m/s)", (-SPEED, SPEED)),
     )
     return finish_courses(
         arguments,
-        courses,
+        [ours, *others],
         facts={
             "masses": masses,
             "distance of the end from its goal at last (m)": float(
-                np.linalg.norm(ours[-1, end] - GOAL)
+                np.linalg.norm(ours["p"][-3:, -1] - GOAL)
             ),
         },
-        figures={"course": draw_courses(courses, DT, curves, (GUST_TIME, "gust"))},
-        films={"motion": lambda path: animate(ours[:, :at].T, DT, path)},
+        figures={"course": draw_courses([ours, *others], panels, (GUST_TIME, "gust"))},
+        films={"motion": lambda path: animate(ours["p"], DT, path)},
     )
 
 

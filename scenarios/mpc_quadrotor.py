@@ -22,17 +22,17 @@ hovering at the first place, the later ones from the last solution, shifted by o
 import sys
 from pathlib import Path
 
+import casadi as ca
 import numpy as np
 from animation import ROD, film
-from closed_loop import WARM_IPOPT, Course, Loop, exact_step, finish_courses, run_all
+from closed_loop import Course, finish_courses, run_all
 from drawing import CIRCLES, LIMIT, draw_course, happening, limits, mark
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
-from quadrotor import ARM, HOVER, INERTIA, MASS, THRUST, TILT, clearance, rotors, scenery, vehicle
+from quadrotor import HOVER, THRUST, TILT, avoid, gaps, rotors, scenery, vehicle
 from reporting import parser
-from solving import FATROP, SQP_CLIPPED
 
-from casadi_hybrid.control import OptimalControl, Soft
+from casadi_hybrid.control import OptimalControl, Plant, Soft
 from casadi_hybrid.plotting import PALETTE, figure, legend_below, line_style
 
 NAME = "mpc_quadrotor"
@@ -42,7 +42,7 @@ DT, FREE = 0.05, (-np.inf, np.inf)
 DISCS = ((1.2, 2.0, 0.3), (-1.5, 0.8, 0.3))
 LAP, CENTRE, AXES = 3.5, np.array([[0.0], [1.0]]), np.array([[2.0], [0.8]])
 START = {"x": 2.0, "z": 1.0, "theta": 0.0, "vx": 0.0, "vz": 0.0, "omega": 0.0}
-GUST_TIME, GUST = 5.0, np.array([0.0, 0.0, 0.0, 0.0, 2.0, 0.0])
+GUST_TIME, GUST = 5.0, {"vz": 2.0}
 
 
 def lap(times) -> np.ndarray:
@@ -53,39 +53,38 @@ def lap(times) -> np.ndarray:
     return np.vstack((position, velocity))
 
 
-def stage_cost(x, u, target):
+def stage_cost(body, u, target):
     """Return ℓ(x, u), the target being position and velocity of the reference."""
-    away = 20 * ((x[0] - target[0]) ** 2 + (x[1] - target[1]) ** 2)
-    behind = (x[3] - target[2]) ** 2 + (x[4] - target[3]) ** 2
-    push = (u[0] - HOVER) ** 2 + (u[1] - HOVER) ** 2
-    return away + behind + 0.1 * (x[2] ** 2 + x[5] ** 2) + 0.02 * push
+    x = body.stacked("state")
+    away = 20 * ca.sumsqr(x[:2] - target[:2]) + ca.sumsqr(x[3:5] - target[2:])
+    return away + 0.1 * (x[2] ** 2 + x[5] ** 2) + 0.02 * ca.sumsqr(u - HOVER)
 
 
-def experiment(intervals: int, steps: int) -> Loop:
-    """Return the closed loop, which begins at rest."""
+def courses(intervals: int, steps: int, *, short: bool) -> list[Course]:
+    """Return the closed loops, which begin at rest."""
     model = vehicle(heights=FREE, tilt=np.inf)
-    true = vehicle(1.08 * MASS, 1.2 * INERTIA, wind=-1.5, drag=0.2)
+    true = vehicle(1.08, 1.2, wind=-1.5, drag=0.2, heights=FREE)
     ocp = OptimalControl(model, duration=intervals * DT, intervals=intervals, name=NAME)
-    x, u = model.stacked("state"), model.stacked("control")
-    target = ocp.reference("target", lap, 4)
+    target, u = ocp.reference("target", lap, 4), model.symbol("u")
     ocp.initial(**START)
     ocp.guess(**START)
-    ocp.path("tilt", x[2], lower=-TILT, upper=TILT, soft=Soft(200, 2000), scale=0.1)
-    for i, (a, b, radius) in enumerate(DISCS):
-        square = ((x[0] - a) ** 2 + (x[1] - b) ** 2) / (radius + ARM) ** 2
-        ocp.path(f"obstacle {i}", square, lower=1, soft=Soft(20, 20))
-    end = stage_cost(x, [HOVER] * 2, target)
-    ocp.minimize("cost", sum=DT * stage_cost(x, u, target), end=end)
-    return Loop(
+    tilt = Soft(200, 2000)
+    ocp.path("tilt", model.symbol("theta"), lower=-TILT, upper=TILT, soft=tilt, scale=0.1)
+    avoid(ocp, DISCS, soft=Soft(20, 20))
+    end = stage_cost(model, HOVER, target)
+    ocp.minimize("cost", sum=DT * stage_cost(model, u, target), end=end)
+    true.output("clearance", ca.vertcat(*gaps(true.symbol("x"), true.symbol("z"), DISCS)))
+    price = stage_cost(true, true.symbol("u"), true.reference("target", lap, 4))
+    return run_all(
         ocp,
-        exact_step(true, DT),
-        start=np.array(list(START.values())),
+        Plant(true, DT),
+        short=short,
         steps=steps,
-        noise=np.array([0.005, 0.005, 0.005, 0.02, 0.02, 0.02]),
-        cost=lambda k, x, u: DT * stage_cost(x, u, lap(DT * k)[:, 0]),
-        violation=lambda x: max(0.0, -clearance(x[0], x[1], DISCS), abs(x[2]) - TILT),
-        parameters=lambda k: {"time": DT * k},
-        push={round(GUST_TIME / DT): GUST},
+        x0=START,
+        noise=[0.005, 0.005, 0.005, 0.02, 0.02, 0.02],
+        cost=DT * price,
+        limits={"clearance": (0, None)},
+        push=lambda k, t, x: GUST if k == round(GUST_TIME / DT) else None,
     )
 
 
@@ -101,13 +100,13 @@ def draw(courses: list[Course]) -> Figure:
     fig, axes = figure(4, 1, height=2.0, height_ratios=(1.5, 1, 1, 1))
     path, pitch, thrust, spent = axes[:, 0]
     place(path)
-    instants = DT * np.arange(len(courses[0].states))
+    instants = courses[0].run.times
     for i, course in enumerate(courses):
-        path.plot(course.states[:, 0], course.states[:, 1], label=course.label, **line_style(i))
-        draw_course(pitch, instants, np.degrees(course.states[:, 2]), i)
+        path.plot(course["x"], course["z"], label=course.label, **line_style(i))
+        draw_course(pitch, instants, np.degrees(course["theta"]), i)
         spent.ecdf(1e3 * course.seconds, **line_style(i))
     path.plot([], [], label="limit", **LIMIT)
-    for row, width in zip(courses[0].inputs.T, (0.9, 1.6), strict=True):
+    for row, width in zip(courses[0]["u"], (0.9, 1.6), strict=True):
         thrust.stairs(row, instants, baseline=None, color=PALETTE[0], linewidth=width)
     limits(pitch, *np.degrees([-TILT, TILT]))
     limits(thrust, *THRUST)
@@ -126,7 +125,7 @@ def animate(course: Course, path: Path) -> Path:
     """Write the flight as a GIF in real time, with the planned path."""
     ax = figure(1, 1, height=3.2, width=5.0)[1][0, 0]
     place(ax)
-    states, plans = course.states.T, course.plans
+    states, plans = course.run.states, [step.used for step in course.solves]
     plan = {"color": PALETTE[2], "linewidth": 1.4, "linestyle": "-."}
     moving = [
         (lambda k: lap(DT * k)[:2], CIRCLES | {"markersize": 6}),
@@ -134,27 +133,23 @@ def animate(course: Course, path: Path) -> Path:
         (lambda k: (plans[k]["x"], plans[k]["z"]), plan),
         (lambda k: rotors(*states[:3, k]), ROD | {"linewidth": 3.0, "markersize": 4}),
     ]
-    event = happening(GUST_TIME, "gust")
-    return film(
-        path, len(plans), DT, (ax, moving), clock=lambda k: f"{k * DT:4.2f} s{event(k * DT)}"
-    )
+    return film(path, len(plans), DT, (ax, moving), event=happening(GUST_TIME, "gust"))
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the scenario; 0 when all our plans are KKT points and our course costs no more."""
     arguments = parser(NAME, SUMMARY).parse_args(argv)
-    loop = experiment(*((15, 8) if arguments.short else (30, 120)))
-    courses = run_all(loop, WARM_IPOPT, FATROP, SQP_CLIPPED, short=arguments.short)
-    ours = courses[0]
-    behind = ours.states[-1, :2] - lap(DT * loop.steps)[:2, 0]
+    size = (15, 8) if arguments.short else (30, 120)
+    ours, *others = courses(*size, short=arguments.short)
+    behind = ours.run.states[:2, -1] - lap(ours.run.times[-1])[:2, 0]
     return finish_courses(
         arguments,
-        courses,
+        [ours, *others],
         facts={
             "distance to the reference at the end (m)": float(np.hypot(*behind)),
-            "largest thrust (N)": float(ours.inputs.max()),
+            "largest thrust (N)": float(ours["u"].max()),
         },
-        figures={"course": draw(courses)},
+        figures={"course": draw([ours, *others])},
         films={"motion": lambda path: animate(ours, path)},
     )
 

@@ -25,16 +25,15 @@ from dataclasses import dataclass, replace
 
 import casadi as ca
 import numpy as np
-from common import AUTO, Method, conclude, references, solve
+from common import AUTO, Method, apart, conclude, references, solve
 from matplotlib.figure import Figure
 from reporting import Check, parser, table
-from scipy.linalg import solve_discrete_lyapunov
 
-from casadi_hybrid import Problem, Solver
+from casadi_hybrid import Problem, Result
+from casadi_hybrid.control.feedback import FeedbackDesign, HybridFeedback, design, predict
 from casadi_hybrid.iterations import Hybrid
-from casadi_hybrid.plotting import PALETTE, figure, line_style
-from casadi_hybrid.problem.functions import Evaluation
-from casadi_hybrid.problem.oracle import Oracle
+from casadi_hybrid.law import Correction
+from casadi_hybrid.plotting import PALETTE, figure, legend_below, line_style
 from casadi_hybrid.rules import ConstantRule
 
 NAME = "noisy_sensors"
@@ -82,43 +81,34 @@ def building() -> Problem:
 
 @dataclass
 class Controller:
-    """The law at the solution ``at`` with multipliers ``lam``, and one realization of the noise."""
+    """The law at a solution, and one realization of the noise."""
 
     problem: Problem
-    at: Evaluation
-    lam: np.ndarray
-    M: np.ndarray
+    found: Result
+    made: FeedbackDesign
     epsilon: np.ndarray
     """ĥ_t = h(x_t) + ε_t in all runs; rows are t = −1, 0, 1, …"""
 
-    def law(self, label: str, share: np.ndarray, *, noisy: bool = False) -> Hybrid:
+    def method(self, label: str, share: np.ndarray, *, noisy: bool = False) -> Method:
         """Return the law with C₂ = M·diag(share)."""
-        rule = ConstantRule(self.M * (1.0 - share), self.M * share, ETA_X, ETA_D)
-        return Hybrid(rule, label=label, disturb=self.disturb if noisy else None)
+        split = self.made.with_split(share).correction
+        rule = ConstantRule(split.C_aug, split.C_opt, ETA_X, ETA_D)
+        seen = (lambda t, at: replace(at, measured=at.h + self.epsilon[t + 1])) if noisy else None
+        return Method(label, Hybrid(rule, label=label, disturb=seen), required=True)
 
-    def disturb(self, t: int, at: Evaluation) -> Evaluation:
-        """Return what the step at t sees."""
-        return replace(at, measured=at.h + self.epsilon[t + 1])
+    def run(self, share: np.ndarray) -> tuple[np.ndarray, dict[str, float]]:
+        """Run noisy iterations from the solution; return the powers (kW), one row each.
 
-    def powers(self, share: np.ndarray) -> np.ndarray:
-        """Run noisy iterations from the solution and return the powers, one row each."""
-        points: list[np.ndarray] = []
-        law, steps = self.law("", share, noisy=True), len(self.epsilon) - 2
+        And the root of their mean variance, measured and by Lyapunov's equation.
+        """
+        law, steps = self.method("noisy", share, noisy=True), len(self.epsilon) - 2
         # No tolerance: the controller goes on, whatever the residual happens to be.
-        solver = Solver(self.problem, law, tol=1e-300, max_iter=steps)
-        solver.solve(self.at.x, lam_g0=self.lam, callback=lambda now: points.append(now.state.x))
-        return np.array(points)
-
-    def deviations(self, share: np.ndarray, powers: np.ndarray) -> dict[str, float]:
-        """Return the root mean variance of the powers (kW), measured and by Lyapunov's equation."""
-        H, B, (m, n) = self.at.hessian, self.at.B, self.at.B.shape
-        drive = ETA_D * np.eye(m)
-        upper = np.hstack((np.eye(n) - ETA_X * (H + B.T @ (self.M + drive) @ B), -ETA_X * B.T))
-        A = np.vstack((upper, np.hstack((drive @ B, np.eye(m)))))
-        G = NOISE * np.vstack((-ETA_X * B.T @ (drive + self.M * share), drive)) * NOISY
-        predicted = np.trace(solve_discrete_lyapunov(A, G @ G.T)[:n, :n]) / n
-        measured = np.mean(powers[len(powers) // 4 :].var(axis=0))
-        return {"measured": float(np.sqrt(measured)), "predicted": float(np.sqrt(predicted))}
+        done = solve(self.problem, law, self.found.x, [], max_iter=steps, tol=1e-300,
+                     keep_points=True, lam_g0=self.found.lam_g)  # fmt: skip
+        powers, split = np.array(done.trace.points), HybridFeedback(self.made.with_split(share))
+        foreseen = np.diag(predict(split, self.made.noise).inputs)
+        variances = {"measured": powers[len(powers) // 4 :].var(axis=0), "predicted": foreseen}
+        return powers, {name: float(np.sqrt(v.mean())) for name, v in variances.items()}
 
 
 def draw(powers: dict[str, np.ndarray], best: np.ndarray, shares, sweep) -> Figure:
@@ -135,8 +125,7 @@ def draw(powers: dict[str, np.ndarray], best: np.ndarray, shares, sweep) -> Figu
     right.plot(shares, measured, **{**line_style(1), "linestyle": ""}, marker="o", label="measured")
     right.set_ylim(bottom=0.0)
     right.set(xlabel="share of M in $C_2$ on noisy sensors", ylabel="std of the powers (kW)")
-    handles = [*left.get_lines()[:3], *right.get_lines()]
-    fig.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=9, frameon=False)
+    legend_below(fig, left, right, columns=2)
     return fig
 
 
@@ -146,24 +135,23 @@ def main(argv: list[str] | None = None) -> int:
     T = arguments.max_iter or (2_000 if arguments.short else 8_000)
     problem, start = building(), np.ones(6)
     runs = [solve(problem, Method(AUTO, "auto", required=True), start, [], max_iter=100)]
-    x, lam = runs[0].result.x, runs[0].result.lam_g
+    found = runs[0].result
     epsilon = np.zeros((T + 2, 4))
     epsilon[1:, NOISY] = NOISE * np.random.default_rng(0).standard_normal((T + 1, NOISY.sum()))
-    at = Oracle(problem.functions, np.zeros(0)).second(x, lam)
-    law = Controller(problem, at, lam, ALPHA * np.linalg.inv(at.B @ at.B.T), epsilon)
+    at = runs[0].at
+    steps = Correction(ALPHA * np.linalg.inv(at.B @ at.B.T), np.zeros((4, 4)), ETA_X, ETA_D)
+    made = replace(design(at.B, at.hessian, (NOISE * NOISY) ** 2, 0.9), correction=steps)
+    law = Controller(problem, found, made, epsilon)
     powers, rows = {}, []
     for label, share in SPLITS.items():
-        method = Method(label, law.law(label, share), required=True)
+        method = law.method(label, share)
         runs.append(solve(problem, method, start, [], max_iter=20_000, keep_points=True))
-        powers[label] = law.powers(share)
+        powers[label], deviations = law.run(share)
         away = np.abs(powers[label] - next(iter(powers.values()))).max()
-        row = {"method": label, "gain": np.abs((law.M * share)[:, NOISY]).max(), "apart": away}
-        rows.append(row | law.deviations(share, powers[label]))
+        row = {"method": label, "gain": np.abs((made.M * share)[:, NOISY]).max(), "apart": away}
+        rows.append(row | deviations)
     shares = np.linspace(0.0, 1.0, 3 if arguments.short else 9)
-    mixed = [np.where(NOISY, share, 1.0) for share in shares]
-    sweep = [law.deviations(share, law.powers(share)) for share in mixed]
-    courses = [np.array(run.trace.points) for run in runs[1:]]
-    apart = max(float(np.abs(course - courses[0]).max()) for course in courses)
+    sweep = [law.run(np.where(NOISY, share, 1.0))[1] for share in shares]
     error = max(abs(row["measured"] / row["predicted"] - 1.0) for row in rows)
     quiet = rows[1]["measured"] / rows[4]["measured"]
     return conclude(
@@ -172,14 +160,14 @@ def main(argv: list[str] | None = None) -> int:
         runs,
         references(problem, start, []),
         checks=[
-            Check("splits apart without noise (kW)", apart, 1e-9),
+            Check("splits apart without noise (kW)", apart(runs), 1e-9),
             Check("C2 Pn = 0 apart from full augmentation with noise (kW)", rows[1]["apart"], 1e-9),
             Check("measured against predicted deviation, relative", error, 0.25),
             Check("deviation with C2 Pn = 0 over that of optimism only", quiet, 0.5),
         ],
         tables={f"{T} iterations from the solution with noisy sensors": table(rows, COLUMNS)},
         facts={"noise": rows},
-        figures={"noise": draw(powers, x, shares, sweep)},
+        figures={"noise": draw(powers, found.x, shares, sweep)},
     )
 
 

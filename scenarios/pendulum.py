@@ -20,11 +20,11 @@ import sys
 
 import casadi as ca
 import numpy as np
-from closed_loop import simulated
 from common import (
     AUTO,
     LOOK_AHEAD,
     Method,
+    apart,
     conclude,
     equations,
     named,
@@ -38,9 +38,9 @@ from reporting import Check, parser
 from solving import Named
 
 from casadi_hybrid import Problem
-from casadi_hybrid.control import Model, OptimalControl
+from casadi_hybrid.control import Model, OptimalControl, Plant
 from casadi_hybrid.iterations import Hybrid
-from casadi_hybrid.plotting import deviation, plot_convergence
+from casadi_hybrid.plotting import plot_convergence
 
 NAME = "pendulum"
 SUMMARY = "swing-up of a pendulum with a torque below gravity's: 92 variables, 64 constraints"
@@ -153,8 +153,6 @@ def main(argv: list[str] | None = None) -> int:
     default, ipopt, weight = runs[0].result, peers[0], 9.81 * 0.5
     ours, theirs = named(ocp, AUTO, default.x), named(ocp, "IPOPT", ipopt.x)
     dt = ours.times[1]
-    metric = [np.array(run.trace.points) for run in runs if run.trace.points]
-    apart = max(float(deviation(points, metric[0]).max()) for points in metric[1:])
     drawn = {run.method.label: run.trace for run in runs if run.method.label not in _SAME}
     shown = (
         f"{len(drawn)} of {len(runs)} methods: two splits of the metric lie on the third, "
@@ -166,7 +164,7 @@ def main(argv: list[str] | None = None) -> int:
         runs,
         peers,
         checks=[
-            Check("largest difference of x_t between the three splits", apart, 1e-9),
+            Check("largest difference of x_t between the three splits", apart(runs), 1e-9),
         ],
         facts={
             "effort (N²m²s)": default.f * UNIT**2 * dt,
@@ -174,7 +172,7 @@ def main(argv: list[str] | None = None) -> int:
             "torque of gravity m g l (N·m)": weight,
             "distance to IPOPT's point": float(np.abs(default.x - ipopt.x).max()),
             "end angle error in the exact motion (rad)": abs(
-                simulated(ocp.model, [0.0, 0.0], ours["u"], dt)[0, -1] - np.pi
+                Plant(ocp.model, dt).motion([0.0, 0.0], ours["u"])[0, -1] - np.pi
             ),
         },
         figures={

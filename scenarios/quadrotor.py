@@ -20,7 +20,6 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 from animation import ROD, film
-from closed_loop import simulated
 from drawing import CIRCLES, LIMIT, limits
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -28,7 +27,7 @@ from matplotlib.patches import Circle
 from reporting import parser
 from solving import FATROP, SQP, Answer, finish_answers, solve_with_all
 
-from casadi_hybrid.control import Model, OptimalControl
+from casadi_hybrid.control import Model, OptimalControl, Plant
 from casadi_hybrid.plotting import PALETTE, figure, legend_below
 
 NAME = "quadrotor"
@@ -42,8 +41,8 @@ DISCS = ((2.0, 0.5, 0.6), (4.0, -0.1, 0.6), (6.0, 0.7, 0.6))
 """Obstacles: x, z and radius in metres."""
 
 
-def vehicle(mass=MASS, inertia=INERTIA, *, wind=0.0, drag=0.0, heights=HEIGHTS, tilt=TILT) -> Model:
-    """Return the quadrotor, in the air of a wind that drags at it."""
+def vehicle(mass=1.0, inertia=1.0, *, wind=0.0, drag=0.0, heights=HEIGHTS, tilt=TILT) -> Model:
+    """Return a quadrotor in the wind; mass and inertia are shares of the nominal ones."""
     body = Model(NAME)
     body.state("x", scale=5, unit="m")
     body.state("z", lower=heights[0], upper=heights[1], unit="m")
@@ -53,31 +52,39 @@ def vehicle(mass=MASS, inertia=INERTIA, *, wind=0.0, drag=0.0, heights=HEIGHTS, 
     u = body.control("u", 2, lower=THRUST[0], upper=THRUST[1], scale=5, guess=HOVER, unit="N")
     lift = u[0] + u[1]
     forces = -lift * ca.sin(angle) - drag * (vx - wind), lift * ca.cos(angle) - drag * vz
-    body.rates(x=vx, z=vz, theta=rate, vx=forces[0] / mass, vz=forces[1] / mass - 9.81,
-               omega=ARM * (u[1] - u[0]) / inertia)  # fmt: skip
+    pushed, pulled = (force / (mass * MASS) for force in forces)
+    turn = ARM * (u[1] - u[0]) / (inertia * INERTIA)
+    body.rates(x=vx, z=vz, theta=rate, vx=pushed, vz=pulled - 9.81, omega=turn)
     return body
 
 
 def flight(name: str, intervals: int, duration: float, obstacles=()) -> OptimalControl:
     """Return a flight from rest at (0, 0) to rest at (8, 0.5)."""
-    body = vehicle()
-    ocp = OptimalControl(body, duration=duration, intervals=intervals, name=name)
+    ocp = OptimalControl(vehicle(), duration=duration, intervals=intervals, name=name)
     rest = {"theta": 0, "vx": 0, "vz": 0, "omega": 0}
     ocp.initial(x=0, z=0, **rest)
     ocp.final(x=8, z=0.5, **rest)
-    for i, (x, z, radius) in enumerate(obstacles):
-        square, keep = (
-            (body.symbol("x") - x) ** 2 + (body.symbol("z") - z) ** 2,
-            (radius + ARM) ** 2,
-        )
-        ocp.path(f"obstacle {i}", square, lower=keep, scale=keep)
-    ocp.minimize("effort", integral=ca.sumsqr(body.symbol("u") - HOVER))
+    avoid(ocp, obstacles)
+    ocp.minimize("effort", integral=ca.sumsqr(ocp.model.symbol("u") - HOVER))
     return ocp
+
+
+def avoid(ocp: OptimalControl, obstacles, **options) -> None:
+    """Keep the rotors' circle out of every obstacle: a row that is 1 where they touch."""
+    x, z = ocp.model.symbol("x"), ocp.model.symbol("z")
+    for i, (a, b, radius) in enumerate(obstacles):
+        near = ((x - a) ** 2 + (z - b) ** 2) / (radius + ARM) ** 2
+        ocp.path(f"obstacle {i}", near, lower=1, **options)
 
 
 def clearance(x, z, obstacles=DISCS) -> float:
     """Return the least distance (m) of the rotors' circle to an obstacle."""
-    return min(float(np.hypot(x - a, z - b).min()) - radius - ARM for a, b, radius in obstacles)
+    return float(np.min(gaps(x, z, obstacles)))
+
+
+def gaps(x, z, obstacles) -> list:
+    """Return the distance (m) of the rotors' circle to every obstacle, of numbers or symbols."""
+    return [((x - a) ** 2 + (z - b) ** 2) ** 0.5 - radius - ARM for a, b, radius in obstacles]
 
 
 def scenery(ax: Axes, obstacles=DISCS, heights=HEIGHTS) -> None:
@@ -111,7 +118,6 @@ def draw(transfer: Answer, slalom: Answer, ipopt: Answer) -> Figure:
         tilt.plot(answer.times, np.degrees(answer["theta"]), **style)
         for row, width in zip(answer["u"], (0.8, 1.6), strict=True):
             thrust.stairs(row, answer.times, baseline=None, linewidth=width, **style)
-    path.plot([], [], label="limit", **LIMIT)
     limits(tilt, *np.degrees([-TILT, TILT]))
     limits(thrust, *THRUST)
     tilt.set(xlabel="time (s)", ylabel="pitch $\\theta$ (°)")
@@ -136,8 +142,7 @@ def animate(answer: Answer, path: Path) -> Path:
     moving = [
         (lambda k: (x[: k + 1], z[: k + 1]), {"color": PALETTE[0], "linewidth": 1.0}),
         (lambda k: rotors(*states[:, k]), ROD | {"linewidth": 3.0, "markersize": 4}),
-        (lambda k: jet(0, k), {"color": PALETTE[1]}),
-        (lambda k: jet(1, k), {"color": PALETTE[1]}),
+        *((lambda k, i=i: jet(i, k), {"color": PALETTE[1]}) for i in (0, 1)),
     ]
     return film(path, x.size, answer.times[1], (ax, moving))
 
@@ -149,8 +154,8 @@ def main(argv: list[str] | None = None) -> int:
     flights = (flight("transfer", N, 2.0), flight("slalom", N, 2.6, DISCS))
     solved = [solve_with_all(ocp, FATROP, SQP, short=arguments.short) for ocp in flights]
     (transfer, *_), (ours, ipopt, *_) = solved
-    between = simulated(flights[1].model, ours.solution.states[:, 0],
-                        np.repeat(ours["u"], 10, axis=1), ours.times[1] / 10)  # fmt: skip
+    inputs = np.repeat(ours["u"], 10, axis=1)
+    exact = Plant(vehicle(), ours.times[1] / 10).motion(ours.solution.states[:, 0], inputs)
     return finish_answers(
         arguments,
         *solved,
@@ -158,7 +163,7 @@ def main(argv: list[str] | None = None) -> int:
             "largest thrust of the slalom (N)": float(ours["u"].max()),
             "largest tilt of the slalom (°)": float(np.degrees(np.abs(ours["theta"]).max())),
             "clearance at the instants of the grid (m)": clearance(ours["x"], ours["z"]),
-            "clearance of the exact motion in between (m)": clearance(*between[:2]),
+            "clearance of the exact motion in between (m)": clearance(*exact[:2]),
         },
         figures={"flights": draw(transfer, ours, ipopt)},
         films={"motion": lambda path: animate(ours, path)},

@@ -32,9 +32,9 @@ from typing import Any
 import casadi as ca
 import numpy as np
 from drawing import CIRCLES, LIMIT
-from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from reporting import Check, parser
+from roads import draw_line
 from solving import finish_answers, solve_with_all
 
 from casadi_hybrid.control import Collocation, Model, OptimalControl, Solution
@@ -174,15 +174,9 @@ def draw(circuit: Circuit, ours: Solution, ipopt: Solution) -> Figure:
     for side in (-circuit.half_width, circuit.half_width):
         ax.plot(*circuit.points(np.linspace(0, circuit.length, 801), np.full(801, side)),
                 **LIMIT | {"linestyle": "-", "label": "edge" if side > 0 else None})  # fmt: skip
-    path = circuit.points(s, ours["offset"]).T
-    pieces = LineCollection(np.stack((path[:-1], path[1:]), axis=1), linewidths=3.0)
-    pieces.set_array((ours["speed"][1:] + ours["speed"][:-1]) / 2)
-    pieces.set_cmap("cividis")
-    ax.add_collection(pieces)
-    fig.colorbar(pieces, ax=ax, label="speed (m/s)")
+    draw_line(ax, circuit.points(s, ours["offset"]), ours["speed"])
     ax.plot(*circuit.points(s, ipopt["offset"])[:, ::3], **CIRCLES | {"markersize": 3},
             label="IPOPT")  # fmt: skip
-    ax.set(aspect="equal", xlabel="$x$ (m)", ylabel="$y$ (m)")
     axes[1, 0].plot(s, 3.6 * ours["speed"], color=PALETTE[0])
     axes[1, 0].set_ylabel("speed (km/h)")
     for name, color in (("slip in front", PALETTE[0]), ("slip at the rear", PALETTE[1])):

@@ -20,13 +20,13 @@ import sys
 
 import casadi as ca
 import numpy as np
-from closed_loop import LOOP_COLUMNS, WARM_IPOPT, Repeated, Solves, exact_step
+from closed_loop import LOOP_COLUMNS, WARM_IPOPT, Repeated, Solves
 from drawing import TARGET
 from matplotlib.figure import Figure
 from reporting import TOL, Check, finish, parser, progress, table
 from solving import SQP, Peer, no_worse_than, solve_with_all
 
-from casadi_hybrid.control import Model, OptimalControl
+from casadi_hybrid.control import Model, OptimalControl, Plant, simulate
 from casadi_hybrid.plotting import PALETTE, figure, legend_below
 
 NAME = "tank_estimation"
@@ -74,18 +74,15 @@ class Experiment:
 
     def __init__(self, samples: int, seed: int = 0) -> None:
         """Simulate the plant with CVODES; the leak opens after a third of the time."""
-        rng, k = np.random.default_rng(seed), np.arange(samples)
-        plant, still = tanks(), np.zeros(3)
-        step, outputs = exact_step(plant, PERIOD), plant.moves.outputs
+        k = np.arange(samples)
         self.pump = 1.2e-4 + 0.5e-4 * np.sign(np.sin(2 * np.pi * k / 40.0))
         self.leak = np.where(k < samples // 3, 0.0, 2.5)
-        levels = [np.array([0.30, 0.25, 0.20])]
-        for p in list(zip(self.pump, self.leak, strict=True))[:-1]:
-            after = step(levels[-1], still, p) + 5e-4 * rng.standard_normal(3)
-            levels.append(np.clip(after, LOWEST, HIGHEST))
-        self.levels = np.array(levels)
-        seen = np.array([outputs(h, [], still, [0, 0], 0).full().ravel() for h in levels])
-        self.measured = seen + SIGMA * rng.standard_normal(seen.shape)
+        known = {name: lambda time, values=values: values[min(round(time / PERIOD), samples - 1)]
+                 for name, values in (("pump", self.pump), ("leak", self.leak))}  # fmt: skip
+        plant = Plant(tanks(), PERIOD, parameters=known, outputs=["seen"])
+        run = simulate(plant, lambda time, seen: np.zeros(3), steps=samples, x0=[0.30, 0.25, 0.20],
+                       noise=SIGMA, process_noise=5e-4, seed=seed)  # fmt: skip
+        self.levels, self.measured = run["h"][:, :-1].T, run.measured["seen"].T
 
     def window(self, first: int, N: int) -> dict[str, np.ndarray]:
         """Return what was known in the window that begins with the sample ``first``."""
@@ -102,7 +99,7 @@ class Estimates(Solves):
         progress(f"{NAME}: {len(seen.pump) - N} windows with {label} ...")
         estimate, solves, prior = Repeated(mhe, peer), [], {}
         for first in range(len(seen.pump) - N):
-            solves.append(estimate(**seen.window(first, N), **prior))
+            solves.append(estimate.step(**seen.window(first, N), **prior))
             plan = solves[-1].plan
             # The second level of this window is the first of the next.
             prior = {"prior": [*plan["h"][:, 1], plan["leak"][0]], "sigma": 0.01}

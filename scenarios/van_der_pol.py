@@ -16,13 +16,12 @@ The problem is the example of direct collocation that comes with CasADi (J. Ande
 import sys
 
 import numpy as np
-from closed_loop import simulated
 from drawing import LIMIT, LINE, Panel, compare
 from matplotlib.figure import Figure
 from reporting import Check, parser
 from solving import SLEQP, SQP, UNO, Answer, finish_answers, solve_with_all
 
-from casadi_hybrid.control import Collocation, Model, OptimalControl
+from casadi_hybrid.control import Collocation, Model, OptimalControl, Plant
 from casadi_hybrid.plotting import PALETTE, figure, legend_below
 
 NAME = "van_der_pol"
@@ -48,7 +47,7 @@ def draw_plane(ours: Answer) -> Figure:
     """Plot the way to rest beside the way that the oscillator goes by itself."""
     fig, axes = figure(1, 1, height=3.4, width=4.4)
     ax = axes[0, 0]
-    free = simulated(ours.solution.ocp.model, START, np.zeros(200), 0.05)
+    free = Plant(ours.solution.ocp.model, 0.05).motion(START, np.zeros(200))
     ax.plot(*free[::-1], "-.", color=PALETTE[6], label="no input")
     ax.plot(ours["y"], ours["v"], **LINE | {"linewidth": 2.2}, label="hybrid")
     ax.axhline(SLOWEST, label="limit", **LIMIT)
@@ -64,7 +63,7 @@ def main(argv: list[str] | None = None) -> int:
     ocp = oscillator(24 if arguments.short else 60)
     answers = solve_with_all(ocp, SQP, SLEQP, UNO, short=arguments.short)
     ours, ipopt = answers[:2]
-    exact = simulated(ocp.model, START, ours["u"], ours.times[1], tolerance=1e-12)
+    exact = Plant(ocp.model, ours.times[1]).motion(START, ours["u"])
     error = float(np.abs(exact - ours.solution.states).max())
     panels = (Panel("v", "speed $v$"), Panel("y", "position $y$"), Panel("u", "input $u$"))
     figures = {"trajectory": compare(ours, ipopt, panels, label="time"), "plane": draw_plane(ours)}

@@ -381,3 +381,16 @@ def test_the_example_runs():
     done = doctest.testmod(feedback)
     assert done.attempted > 5
     assert not done.failed
+
+
+def test_a_split_may_be_a_share_for_each_measurement():
+    one = design([[0.5, 1.0, 0.2], [0.1, -0.4, 1.0]], 1.0, [0.04, 0.0], rate=0.8)
+    shares = np.array([0.25, 1.0])
+    other = one.with_split(shares)
+    np.testing.assert_allclose(other.correction.C_opt, one.M * shares)
+    np.testing.assert_allclose(other.M, one.M)
+    np.testing.assert_allclose(one.with_split([0, 1]).projected, one.projected, atol=1e-15)
+    with pytest.raises(InputError, match="split"):
+        one.with_split([0.5, 0.5, 0.5])
+    with pytest.raises(InputError, match="split"):
+        one.with_split("half")

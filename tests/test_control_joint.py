@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from casadi_hybrid import InputError
-from casadi_hybrid.control import Free, Model, OptimalControl, Phases, Scenarios, branches
+from casadi_hybrid.control import Free, Model, OptimalControl, Phases, Saved, Scenarios, branches
+from casadi_hybrid.control.joint.joint import JointSolution
 
 
 def cart(name="cart", drag=0.2, **signals):
@@ -204,3 +205,52 @@ def test_refusals_name_what_is_wrong() -> None:
         Phases({"one": one, "two": two}).solve()
     with pytest.raises(InputError, match="'one' is the first phase"):
         Phases({"one": one, "two": two}).jump("one", x=0)
+
+
+def two_legs() -> Phases:
+    """Out and back, with a quantity that only the second leg knows."""
+    parts = {}
+    for name, goal in (("out", 0.3), ("back", 0.0)):
+        model = cart(name)
+        if name == "back":
+            model.output("twice", 2 * model.symbol("x"), unit="m")
+        ocp = OptimalControl(model, duration=1.0, intervals=4)
+        ocp.final(x=goal)
+        ocp.minimize("effort", integral=ca.sumsqr(model.stacked("control")))
+        parts[name] = ocp
+    parts["out"].initial(x=0, v=0)
+    return Phases(parts)
+
+
+def test_a_joint_solution_is_saved_and_read_again(tmp_path) -> None:
+    phases = two_legs()
+    found = phases.solve()
+    path = found.save(tmp_path / "deep" / "tour")
+    assert path.name == "tour.npz"
+    again = JointSolution.load(path, two_legs())
+    assert (again.success, again.objective) == (True, pytest.approx(found.objective, rel=1e-12))
+    for leg in ("out", "back"):
+        np.testing.assert_array_equal(again[leg]["x"], found[leg]["x"])
+        np.testing.assert_array_equal(again[leg].times, found[leg].times)
+    np.testing.assert_array_equal(again.lam_g, found.lam_g)
+    told = Saved.read(path)
+    np.testing.assert_array_equal(told["back/twice"], 2 * found["back"]["x"])
+    np.testing.assert_array_equal(told["back/times"], found["back"].times)
+    assert told.units["back/twice"] == "m"
+    with pytest.raises(InputError, match="laid out otherwise"):
+        JointSolution.load(path, Scenarios(phases.parts["out"], {"a": {}, "b": {"drag": 0.3}}))
+
+
+def test_a_joint_solution_is_drawn_with_a_colour_a_part(tmp_path) -> None:
+    found = two_legs().solve()
+    figure = found.plot(["x", "twice"], path=tmp_path / "tour.png")
+    assert (tmp_path / "tour.png").stat().st_size > 0
+    places, twice = figure.axes
+    assert (places.get_ylabel(), twice.get_ylabel()) == ("x", "twice (m)")
+    curves = [line for line in places.get_lines() if line.get_linestyle() == "-"]
+    drawn = {line.get_color() for line in curves if len(line.get_xdata()) > 1}
+    assert len(drawn) == 2
+    assert max(line.get_xdata()[-1] for line in curves if len(line.get_xdata())) == 2.0
+    assert {text.get_text() for text in figure.legends[0].get_texts()} >= {"out", "back"}
+    with pytest.raises(InputError, match="no quantity 'speed'"):
+        found.plot(["speed"])

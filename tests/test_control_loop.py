@@ -294,7 +294,7 @@ def test_save_and_load(tmp_path):
 
 def test_pandas_is_optional(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(InputError, match="pip install pandas"):
+    with pytest.raises(InputError, match=r"pip install 'casadi-hybrid\[pandas\]'"):
         noisy().to_pandas()
     stand_in = SimpleNamespace(
         DataFrame=lambda columns, index: (columns, index),

@@ -1,6 +1,7 @@
 """Predictive control as a user sees it: what is applied, what is said of it, and when."""
 
 import dataclasses
+import gc
 import time
 
 import casadi as ca
@@ -446,3 +447,60 @@ def test_a_problem_has_to_fix_all_states_at_the_start():
         MPC(ocp)
     with pytest.raises(InputError, match="ocp must be an OptimalControl or Scenarios, got Model"):
         MPC(ocp.model)
+
+
+def test_under_a_deadline_a_warm_mode_in_vain_is_not_run_again(monkeypatch):
+    """The same iterate by iterate as without a limit, and the engine's warm mode once."""
+    from casadi_hybrid.engine.workspace import Workspace
+
+    model = Model("cart")
+    x, v = model.state("x"), model.state("v", lower=-1, upper=1)
+    u = model.control("u", lower=-2, upper=2)
+    model.rates(x=v, v=u)
+    ocp = OptimalControl(model, duration=2.0, intervals=20)
+    ocp.initial()
+    ocp.minimize("distance", integral=x**2 + 0.1 * u**2)
+    ran = []
+    warm = Workspace.warm
+    monkeypatch.setattr(
+        Workspace, "warm", lambda self, *sides, **rest: ran.append(0) or warm(self, *sides, **rest)
+    )
+    start = {"lam_x0": np.full(ocp.program.n, 0.3), "lam_g0": np.full(ocp.program.m, -0.2)}
+    for x0 in ([1.0, 0.0], [-3.0, 0.5]):
+        program = ocp.numbers(x0)
+        arguments = {**program.arguments, **start}
+        free = ocp.solver.within(**arguments)
+        limited = ocp.solver.within(1e3, **arguments)
+        assert limited.success
+        assert limited.iterations == free.iterations
+        np.testing.assert_array_equal(limited.x, free.x)
+    if limited.engine == "c":
+        assert not ran
+
+
+def test_no_garbage_is_collected_in_a_step_with_a_deadline():
+    """A full collection takes as long as many deadlines; it waits, and is on again afterwards."""
+    model = Model("integrator")
+    x, u = model.state("x"), model.control("u", lower=-1, upper=1)
+    model.next(x=x + u)
+    ocp = OptimalControl(model, duration=3.0, intervals=3)
+    ocp.initial()
+    ocp.minimize("distance", sum=x**2 + u**2, end=x**2)
+    seen = []
+    ask = {"fallback": lambda x, t: seen.append(gc.isenabled()) or [0.0]}
+    for deadline, was in ((5.0, False), (None, True)):
+        mpc = MPC(ocp, deadline=deadline, **ask)
+        mpc.step([np.nan])
+        assert seen.pop() is was
+        assert gc.isenabled()
+    gc.disable()
+    try:
+        MPC(ocp, deadline=5.0, **ask).step([np.nan])
+        assert not gc.isenabled()
+        with pytest.raises(InputError):
+            MPC(ocp, deadline=5.0).step([1.0, 2.0])
+    finally:
+        gc.enable()
+    with pytest.raises(InputError):
+        MPC(ocp, deadline=5.0).step([1.0, 2.0])
+    assert gc.isenabled()

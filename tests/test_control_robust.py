@@ -167,3 +167,22 @@ def test_the_control_applied_last_reaches_every_scenario():
     run = loop(mpc, steps=6)
     assert run.status == 6 * ("solved",)
     assert np.abs(np.diff(run["valve"])).max() == pytest.approx(0.5, abs=1e-5)
+
+
+def test_bounds_of_a_common_control_stand_once():
+    """Twice, active ones would be dependent: no multipliers would be unique."""
+    scenarios = Scenarios(tank(intervals=6), RATES, shared=2)
+    program = scenarios.program
+    valves = {label: program.variables[f"{label}/valve"].where for label in RATES}
+    assert np.isfinite(program.lbx[valves["nominal"]]).all()
+    for label in ("slow", "fast"):
+        assert np.isinf(program.lbx[valves[label][:2]]).all()
+        assert np.isinf(program.ubx[valves[label][:2]]).all()
+        assert np.isfinite(program.ubx[valves[label][2:]]).all()
+    plan = scenarios.solve([0.0, 0.0])
+    assert plan.success
+    for label in RATES:  # the limit of 3 is active at first, and holds for all
+        np.testing.assert_allclose(plan[label]["valve"][:2], plan["nominal"]["valve"][:2])
+        assert np.abs(plan[label]["valve"]).max() <= 3 + 1e-6
+    assert plan["slow"].multipliers["valve"][0] == 0.0
+    assert plan["nominal"].multipliers["valve"][0] > 1e-3

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
+from casadi_hybrid.control import Plant
+
 FOLDER = Path(__file__).resolve().parent.parent / "scenarios"
 
 
@@ -142,17 +144,45 @@ def test_car_on_the_track_is_the_car_in_the_plane(load):
 
 
 def test_van_der_pol_keeps_moving_by_itself(load):
-    module, simulated = load("van_der_pol"), load("closed_loop").simulated
-    free = simulated(module.oscillator(1).model, module.START, np.zeros(40), 0.25)
+    module = load("van_der_pol")
+    free = Plant(module.oscillator(1).model, 0.25).motion(module.START, np.zeros(40))
     assert np.abs(free[:, -1]).max() > 1.0
 
 
-def test_simulated_plant_is_that_of_an_integrator_and_of_its_parameters(load):
-    """The closed loops' plants, against SciPy; also with parameters that are not the declared."""
-    closed, plant = load("closed_loop"), load("tank_estimation").tanks()
+def test_tanks_are_those_of_an_integrator(load):
+    """The estimated plant, against SciPy; with parameters that are not the declared."""
+    tanks = load("tank_estimation").tanks()
     h, w, p = np.array([0.3, 0.25, 0.2]), np.zeros(3), np.array([1e-4, 2.5])
-    exact = solve_ivp(lambda _, h: rates(plant, h, w, p), (0, 5.0), h, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(closed.exact_step(plant, 5.0)(h, w, p), exact.y[:, -1], atol=1e-8)
-    still = closed.simulated(plant, h, np.zeros((3, 4)), 5.0)
-    assert still.shape == (3, 5)
-    np.testing.assert_allclose(still[:, 1], closed.exact_step(plant, 5.0)(h, w, [0, 0]))
+    exact = solve_ivp(lambda _, h: rates(tanks, h, w, p), (0, 5.0), h, rtol=1e-10, atol=1e-12)
+    plant = Plant(tanks, 5.0, parameters={"pump": p[0], "leak": p[1]})
+    np.testing.assert_allclose(plant.step(h, w), exact.y[:, -1], atol=1e-8)
+
+
+def test_chain_rests_where_no_force_is_left(load):
+    module = load("chain")
+    plant = module.chain(2)
+    hold = module.rest(plant, 2)
+    state = np.concatenate((hold["p"], hold["v"]))
+    np.testing.assert_allclose(rates(plant, state, np.zeros(3)), 0.0, atol=1e-7)
+    np.testing.assert_allclose(hold["p"][-3:], module.GOAL)
+    assert (hold["p"][2:6:3] < -0.1).all()  # it hangs
+
+
+def test_one_solver_moves_on_and_applies_the_last_usable_plan(load, monkeypatch):
+    """The closed loops' controller: shifted starts, and what happens to a plan of no use."""
+    closed, module = load("closed_loop"), load("mpc_cartpole")
+    seen = {}
+    monkeypatch.setattr(module, "run_all", lambda ocp, plant, **rest: seen.update(ocp=ocp, **rest))
+    module.courses(6, 4, short=True)
+    repeated = closed.Repeated(seen["ocp"])
+    first = repeated.step([0.0, 3.0, 0.0, 0.0])
+    assert first.status == "solved"
+    assert first.residual < 1e-6
+    np.testing.assert_array_equal(first.control, first.plan.controls[:, 0])
+    monkeypatch.setattr(repeated, "residuals", lambda plan: (1.0, 1.0))
+    second = repeated.step([0.0, 3.0, 0.0, 0.0])
+    assert second.status == "last plan"
+    assert second.used is first.plan
+    np.testing.assert_array_equal(second.control, first.plan.controls[:, 1])
+    repeated.reset()
+    assert repeated.used is None

@@ -140,7 +140,7 @@ def run_on_engine(
     space.went_wrong()  # what is still there was not of this attempt
     t0, at_start = 0, np.inf
     if attempt.warm is not None:
-        status, said = space.warm(attempt.warm.working_set), space.answer
+        status, said = space.warm_once(attempt.warm), space.answer
         if status == SOLVED and said.steps and said.elapsed >= options.max_time:
             status = LIMIT  # the warm mode has no clock; Python stops where the time was over
         if status == SOLVED:

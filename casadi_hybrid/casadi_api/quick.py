@@ -138,6 +138,8 @@ class Quick:
                 )  # fmt: skip
                 return {name: outputs[name] for name in OUTPUTS_OF_CASADI}, run
             if outputs is None or external.status != OTHER_PATTERN:
+                if external.status in (NO_SET, NOT_NEARER) and sides is None and not failed:
+                    space.in_vain = external.status, space.numbers_in.copy()
                 return None
         return None  # nothing was solved yet under bounds of these kinds
 

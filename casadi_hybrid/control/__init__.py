@@ -21,6 +21,7 @@ from casadi_hybrid.control.reading.dense import Samples
 from casadi_hybrid.control.reading.storing import Saved
 from casadi_hybrid.control.refining import Refined, refine
 from casadi_hybrid.control.solution import Solution
+from casadi_hybrid.control.steady import Steady, steady
 from casadi_hybrid.control.steps import Free, Integrator, RungeKutta
 from casadi_hybrid.control.terms import Soft
 
@@ -48,6 +49,7 @@ __all__ = [
     "SingleShooting",
     "Soft",
     "Solution",
+    "Steady",
     "Step",
     "Summary",
     "Table",
@@ -55,4 +57,5 @@ __all__ = [
     "monte_carlo",
     "refine",
     "simulate",
+    "steady",
 ]

@@ -60,6 +60,13 @@ class Assembly:
             self._numbers[key].append((matrix(value, *shape, name) / size).ravel(order="F"))
         return symbol if (size == 1.0).all() else symbol * size
 
+    def unlimit(self, name: str, column: int) -> None:
+        """Take the bounds of one column of unknowns away, as where it equals one that has them."""
+        begin = list(self._blocks["x"]).index(name)
+        rows = self._blocks["x"][name][1][0]
+        for key, value in (("lbx", -np.inf), ("ubx", np.inf)):
+            self._numbers[key][begin][column * rows : (column + 1) * rows] = value
+
     def parameter(self, name: str, value: Any, rows: int, columns: int, stride: int = 0) -> Any:
         """Add a parameter with a value that may change between solves; return it as a matrix."""
         shape = (rows, columns)

@@ -69,6 +69,7 @@ class Model:
         self._equations: dict[str, Any] = {}
         self._outputs: dict[str, Any] = {}
         self._discrete = False
+        self._places: dict[str, dict[str, slice]] = {}
 
     def __repr__(self) -> str:
         """What it has, by kind and name."""
@@ -190,11 +191,14 @@ class Model:
 
     def places(self, kind: str) -> dict[str, slice]:
         """Where each of a kind stands in the column of all of them."""
-        places, at = {}, 0
-        for name, signal in self.signals[kind].items():
-            places[name] = slice(at, at + signal.size)
-            at += signal.size
-        return places
+        known_here = self._places.get(kind)
+        if known_here is None:
+            known_here, at = {}, 0
+            for name, signal in self.signals[kind].items():
+                known_here[name] = slice(at, at + signal.size)
+                at += signal.size
+            self._places[kind] = known_here
+        return known_here.copy()
 
     def symbol(self, name: str) -> Any:
         """Return the symbols, or of an output the expression, by name."""
@@ -304,3 +308,4 @@ class Model:
 
     def _forget(self) -> None:
         self.__dict__.pop("moves", None)
+        self._places = {}

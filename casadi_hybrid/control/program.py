@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,15 @@ class Block:
     shape: tuple[int, int]
     scale: Array
     stride: int = 1
+
+    @cached_property
+    def after(self) -> np.ndarray:
+        """Places of what stands at :attr:`where` one interval later; the last is kept."""
+        if not self.stride or self.shape[1] <= self.stride:
+            return self.where
+        columns = self.where.reshape(self.shape, order="F")
+        later = np.hstack((columns[:, self.stride :], columns[:, -self.stride :]))
+        return np.asarray(later.ravel(order="F"))
 
     def read(self, stacked: Any, *, dual: bool = False) -> Array:
         """Return the matrix in physical units; of multipliers (``dual``) per physical unit."""
@@ -152,8 +162,5 @@ def _shifted(stacked: Any, blocks: Mapping[str, Block]) -> Array:
     before = np.asarray(stacked, dtype=float).ravel()
     moved = before.copy()
     for block in blocks.values():
-        if block.stride and block.shape[1] > block.stride:
-            columns = before[block.where].reshape(block.shape, order="F")
-            columns = np.hstack((columns[:, block.stride :], columns[:, -block.stride :]))
-            moved[block.where] = columns.ravel(order="F")
+        moved[block.where] = before[block.after]
     return moved

@@ -135,6 +135,9 @@ def matrix(value: Any, size: int, columns: int, what: str) -> Array:
     if np.isnan(values).any():
         raise InputError(f"{what} has a NaN")
     shape = values.shape
+    flat = shape == (size * columns,) and 1 in (size, columns)
+    if shape == (size, columns) or flat:
+        return np.array(values).reshape(size, columns)
     if values.ndim == 1:
         row = size == 1 and values.size == columns
         values = values[None, :] if row else values[:, None]
@@ -155,12 +158,24 @@ def spread(guess: Guess, size: int, fractions: Array, what: str, *, held: bool =
     stands at the end too.
     """
     if callable(guess):
-        guess = np.stack([column(guess(float(s)), size, what) for s in fractions], axis=1)
-    elif held and np.ndim(guess) and np.shape(guess)[-1] == fractions.size - 1:
+        return _stacked([guess(s) for s in fractions.tolist()], size, what)
+    if held and np.ndim(guess) and np.shape(guess)[-1] == fractions.size - 1:
         values = np.atleast_2d(np.asarray(guess))
         if values.shape[0] == size:
             guess = np.hstack((values, values[:, -1:]))
     return matrix(guess, size, fractions.size, what)
+
+
+def _stacked(points: Sequence[Any], size: int, what: str) -> Array:
+    """What a function gave at several times, one column for each."""
+    try:
+        rows = np.array(points, dtype=float)
+    except (TypeError, ValueError):
+        rows = np.full(1, np.nan)
+    if rows.size == len(points) * size and not np.isnan(rows).any():
+        return np.ascontiguousarray(rows.reshape(len(points), size).T)
+    # One by one: what does not fit is said, a number stands for a column.
+    return np.stack([column(point, size, what) for point in points], axis=1)
 
 
 def known(name: str, names: Mapping[str, Any], kind: str) -> Any:

@@ -167,6 +167,18 @@ class Solution(Ended):
                   for name, block in program.variables.items()}  # fmt: skip
         return {name: _plain(value) for name, value in {**bounds, **rows}.items()}
 
+    @property
+    def rows(self) -> dict[str, Array]:
+        """Every trajectory and output by name, as matrices."""
+        outputs = self.ocp.model.signals["output"]
+        return {**self.values, **{name: self._output(name) for name in outputs}}
+
+    @property
+    def units(self) -> dict[str, str]:
+        """Of every quantity by name."""
+        kinds = (*self.ocp.model.signals.values(), self.ocp.signals)
+        return {name: signal.unit for kind in kinds for name, signal in kind.items()}
+
     @cached_property
     def dense(self) -> Dense:
         """The trajectories as functions of time."""
@@ -267,7 +279,7 @@ class Solution(Ended):
         from casadi_hybrid.control.reading.drawing import draw  # noqa: PLC0415 (matplotlib)
         from casadi_hybrid.plotting import save  # noqa: PLC0415
 
-        fig = draw(self.dense, names, label, tol)
+        fig = draw({"": self.dense}, names, label, tol)
         if path is not None:
             save(fig, path)
         return fig
@@ -284,16 +296,12 @@ class Solution(Ended):
 
     def save(self, path: str | Path) -> Path:
         """Write the solution to one ``.npz`` file without pickled objects; return its path."""
-        model = self.ocp.model
-        signals = {k: v for kind in model.signals.values() for k, v in kind.items()}
-        signals |= self.ocp.signals
-        rows = {**self.values, **{name: self._output(name) for name in model.signals["output"]}}
         saved = storing.Saved(
             self.ocp.name,
             self.times,
-            rows,
+            self.rows,
             {name: np.atleast_2d(values) for name, values in self.multipliers.items()},
-            {name: signal.unit for name, signal in signals.items()},
+            self.units,
             self.costs,
             self.stats,
             storing.stacked(self.program, self.x, self.lam_x, self.lam_g),

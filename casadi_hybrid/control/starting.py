@@ -43,9 +43,11 @@ def with_numbers(
     values = _parameters(ocp, parameters, at, program)
     if "time" in program.parameters:
         values["time"] = at
-    initial = {
-        name: program.parameters[f"initial {name}"].read(program.p)[:, 0] for name in ocp.fixed
-    }
+    initial: dict[str, Array] = {}
+    if x0 is None or isinstance(x0, Mapping):  # what is not given stays
+        initial = {
+            name: program.parameters[f"initial {name}"].read(program.p)[:, 0] for name in ocp.fixed
+        }
     if x0 is not None:
         initial |= _initial(ocp, x0)
     values |= {f"initial {name}": value for name, value in initial.items()}

@@ -11,14 +11,14 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.estimation.arrival import Gaussian, Place
 from casadi_hybrid.control.estimation.beliefs import Beliefs
+from casadi_hybrid.control.estimation.estimator import Estimator
 from casadi_hybrid.control.estimation.record import Record
-from casadi_hybrid.control.loop.plant import first_guess
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.signals import Array, column
 from casadi_hybrid.control.steps import Integrator, RungeKutta
 
 
-class EKF:
+class EKF(Estimator):
     """The extended Kalman filter of states and free parameters: no window, no limits.
 
     With ξ = (x, θ), θ the free parameters, m and P its mean and covariance, F the step of the
@@ -70,14 +70,11 @@ class EKF:
         free: Mapping[str, Any] | None = None,
         step: RungeKutta | Integrator | None = None,
     ) -> None:
-        self._believed = Beliefs.of(model, period, noise=noise, prior=prior, process=process,
-                                    outputs=outputs, u0=u0, free=free, step=step)  # fmt: skip
+        believed = Beliefs.of(model, period, noise=noise, prior=prior, process=process,
+                              outputs=outputs, u0=u0, free=free, step=step)  # fmt: skip
         if model.size("algebraic"):
             raise InputError(f"{model.name} has algebraic states, which EKF cannot take; use MHE")
-        self.model, self.period = model, self._believed.period
-        self.sensors = self._believed.sensors
-        self._start = first_guess(model, "state")
-        self.reset(x0)
+        super().__init__(believed, x0)
 
     def reset(self, x0: Any = None) -> None:
         """Forget all measurements; the next step is the first.
@@ -85,33 +82,9 @@ class EKF:
         Args:
             x0: mean of the prior from now on, a column or by name.
         """
-        if x0 is not None:
-            self._start = np.asarray(self.model.vector("state", x0, "x0", self._start))
-        self._now = Gaussian(self._believed.mean(self._start), self._believed.prior)
+        super().reset(x0)
+        self._now = Gaussian(self._mean, self._believed.prior)
         self._before = self._believed.u0
-        self.records: list[Record] = []
-
-    @property
-    def record(self) -> Record:
-        """Of the last step."""
-        if not self.records:
-            raise InputError("there was no step yet; call step(y, u)")
-        return self.records[-1]
-
-    @property
-    def success(self) -> bool:
-        """Whether the last estimate is finite."""
-        return self.record.success
-
-    @property
-    def estimate(self) -> Array:
-        """The state now, a column."""
-        return self._now.mean[: self.model.size("state")].copy()
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The free parameters by name, as estimated: numbers, or columns."""
-        return self._believed.parameters(self._now.mean)
 
     @property
     def covariance(self) -> Array:
@@ -145,7 +118,7 @@ class EKF:
                 )
             now = kalman.moved(self._place(now.mean, control, last, seen), now)
         now = kalman.measured(self._place(now.mean, control, at, seen), now)
-        self._now, self._before = now, control
+        self._now, self._mean, self._before = now, now.mean, control
         success = bool(np.isfinite(now.mean).all())
         self.records.append(Record(
             at, success, "filtered" if success else "not finite", 0, clock.perf_counter() - began,

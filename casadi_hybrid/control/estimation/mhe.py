@@ -13,12 +13,12 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import count, one_of
 from casadi_hybrid.control.estimation.arrival import Gaussian
 from casadi_hybrid.control.estimation.beliefs import Beliefs
+from casadi_hybrid.control.estimation.estimator import Estimator
 from casadi_hybrid.control.estimation.given import stacked
 from casadi_hybrid.control.estimation.memory import Memory
 from casadi_hybrid.control.estimation.record import Record
 from casadi_hybrid.control.estimation.window import FACTOR, MEAN, window_problem
 from casadi_hybrid.control.loop.noise import factor
-from casadi_hybrid.control.loop.plant import first_guess
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Array, by_name
@@ -28,7 +28,7 @@ from casadi_hybrid.control.steps import Integrator, RungeKutta
 ARRIVALS = ("kalman", "fixed", "none")
 
 
-class MHE:
+class MHE(Estimator):
     """The state that explains the last N periods best, within the limits of the model.
 
     At the time t_k, over the grid points j = 0 … N of which the last is now,
@@ -110,17 +110,15 @@ class MHE:
             raise InputError(f"delay is {delay}, more than the {window} periods of the window")
         believed = Beliefs.of(model, period, noise=noise, prior=prior, process=process,
                               outputs=outputs, u0=u0, free=free, step=step)  # fmt: skip
-        self.model, self.period, self.sensors = model, believed.period, believed.sensors
-        self._believed, self._filter = believed, believed.filter
+        self._filter = believed.filter
         self._scale = np.concatenate(
             (model.limits("state", "scale"), stacked(believed.unknowns, "scale"))
         )
         self.ocp = window_problem(
-            model, self.sensors, believed.step, self.period, self.N, factor(believed.disturbance),
-            believed.unknowns, by_name(solver, "solver"),
+            model, believed.sensors, believed.step, believed.period, self.N,
+            factor(believed.disturbance), believed.unknowns, by_name(solver, "solver"),
         )  # fmt: skip
-        self._start = first_guess(model, "state")
-        self.reset(x0)
+        super().__init__(believed, x0)
 
     def reset(self, x0: Any = None) -> None:
         """Forget all measurements; the next step is the first.
@@ -128,37 +126,11 @@ class MHE:
         Args:
             x0: mean of the prior from now on, a column or by name.
         """
-        if x0 is not None:
-            self._start = np.asarray(self.model.vector("state", x0, "x0", self._start))
-        mean = self._believed.mean(self._start)
-        self._given: Gaussian | None = Gaussian(mean, self._believed.prior)
+        super().reset(x0)
+        self._given: Gaussian | None = Gaussian(self._mean, self._believed.prior)
         self._memory = Memory(self.N, self._believed.noise, self._believed.u0)
-        self._now = mean
         self._last: tuple[Array, Array, Array] | None = None
         self.solution: Solution | None = None
-        self.records: list[Record] = []
-
-    @property
-    def record(self) -> Record:
-        """Of the last step."""
-        if not self.records:
-            raise InputError("there was no step yet; call step(y, u)")
-        return self.records[-1]
-
-    @property
-    def success(self) -> bool:
-        """Whether the last window was solved."""
-        return self.record.success
-
-    @property
-    def estimate(self) -> Array:
-        """The state now, a column."""
-        return self._now[: self.model.size("state")].copy()
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The free parameters by name, as estimated: numbers, or columns."""
-        return self._believed.parameters(self._now)
 
     @property
     def covariance(self) -> Array:
@@ -220,7 +192,7 @@ class MHE:
             lam = (multipliers["lam_x0"], multipliers["lam_g0"]) if multipliers else zero
             self._last = (program.x0, *lam)
         memory.keep(self.ocp, self._last[0], program.p)
-        self._now = self._filter.estimate(memory.place(self.N, self.model))
+        self._mean = self._filter.estimate(memory.place(self.N, self.model))
         self.records.append(Record(
             now, bool(stats["success"]), str(stats["return_status"]), int(stats["iter_count"]),
             clock.perf_counter() - began, int(np.isfinite(memory.y).sum()),

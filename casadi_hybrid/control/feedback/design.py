@@ -39,7 +39,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.basics.inputs import Matrix, one_of, positive
+from casadi_hybrid.basics.inputs import Matrix, as_vector, one_of, positive
 from casadi_hybrid.control.feedback.geometry import ROUNDING, Geometry, covariance, geometry
 from casadi_hybrid.law import Correction
 
@@ -77,23 +77,26 @@ class FeedbackDesign:
         product: Matrix = self.correction.C_opt @ self.noisy
         return product
 
-    def with_split(self, split: SplitName) -> FeedbackDesign:
+    def with_split(self, split: SplitName | Matrix) -> FeedbackDesign:
         """Return the same M and steps with another split.
 
         Args:
-            split: ``"designed"``, C_opt = M(I − P_n); ``"augmentation"``, C_opt = 0; or
-                ``"memory"``, C_opt = M.
+            split: ``"designed"``, C_opt = M(I − P_n); ``"augmentation"``, C_opt = 0;
+                ``"memory"``, C_opt = M; or m shares s, C_opt = M diag(s).
 
         Raises:
-            InputError: for another word.
+            InputError: for another word, and another number of shares.
         """
-        one_of(split, "split", get_args(SplitName))
         m = len(self.noise)
-        share = {
-            "designed": np.eye(m) - self.noisy,
-            "augmentation": np.zeros((m, m)),
-            "memory": np.eye(m),
-        }[split]
+        if isinstance(split, str):
+            one_of(split, "split", get_args(SplitName))
+            share = {
+                "designed": np.eye(m) - self.noisy,
+                "augmentation": np.zeros((m, m)),
+                "memory": np.eye(m),
+            }[split]
+        else:
+            share = np.diag(as_vector(split, m, "split"))
         memory = self.M @ share
         return replace(
             self, correction=replace(self.correction, C_aug=self.M - memory, C_opt=memory)

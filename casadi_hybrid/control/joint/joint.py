@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
+import numpy as np
 
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.control.assembly import Assembly
@@ -15,9 +17,13 @@ from casadi_hybrid.control.horizon import Horizon
 from casadi_hybrid.control.laying import Laid, read
 from casadi_hybrid.control.ocp import OptimalControl, point_of, solved, solver_of
 from casadi_hybrid.control.program import Program
+from casadi_hybrid.control.reading import storing
 from casadi_hybrid.control.signals import Array, by_name, known
 from casadi_hybrid.control.solution import Ended, Solution
 from casadi_hybrid.control.starting import start_values, with_numbers
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -79,6 +85,70 @@ class JointSolution(Ended):
         """From the first to the last time of all parts."""
         times = [part.times for part in self.parts.values()]
         return float(max(t[-1] for t in times) - min(t[0] for t in times))
+
+    def plot(
+        self,
+        names: Sequence[str] | None = None,
+        *,
+        path: str | Path | None = None,
+        label: str = "time",
+        tol: float = 1e-6,
+    ) -> Figure:
+        """Return a figure with a colour for each part; see :meth:`Solution.plot`.
+
+        Raises:
+            InputError: for a name that is one of no part.
+        """
+        from casadi_hybrid.control.reading.drawing import draw  # noqa: PLC0415 (matplotlib)
+        from casadi_hybrid.plotting import save  # noqa: PLC0415
+
+        dense = {name: part.dense for name, part in self.parts.items()}
+        fig = draw(dense, names, label, tol)
+        if path is not None:
+            save(fig, path)
+        return fig
+
+    def save(self, path: str | Path) -> Path:
+        """Write the solution to one ``.npz`` file without pickled objects; return its path.
+
+        What :meth:`Saved.read` says of it has names such as ``ascent/speed`` and ``ascent/times``.
+        """
+        rows: dict[str, Array] = {}
+        units: dict[str, str] = {}
+        multipliers = dict(self.links)
+        for name, part in self.parts.items():
+            shown = {"times": part.times[None], **part.rows}
+            rows |= {f"{name}/{key}": values for key, values in shown.items()}
+            multipliers |= {f"{name}/{key}": values for key, values in part.multipliers.items()}
+            units |= {f"{name}/{key}": unit for key, unit in part.units.items()}
+        saved = storing.Saved(
+            self.program.name,
+            self.times,
+            rows,
+            {name: np.atleast_2d(values) for name, values in multipliers.items()},
+            units,
+            {name: part.objective for name, part in self.parts.items()},
+            self.stats,
+            storing.stacked(self.program, self.x, self.lam_x, self.lam_g),
+            storing.identity(self.program),
+            self.explanation,
+        )
+        return saved.write(path)
+
+    @classmethod
+    def load(cls, path: str | Path, problem: Joint) -> JointSolution:
+        """Read a solution of :class:`Phases` or :class:`Scenarios` stated as they were when saved.
+
+        Raises:
+            InputError: where the file is no solution, or that of another problem.
+        """
+        saved = storing.Saved.read(path)
+        point: dict[str, Any] = dict(saved.point_for(problem.program))
+        found = {name: point.pop(name) for name in ("x", "lam_x", "lam_g")}
+        program = replace(problem.program, **point)
+        nlp = program.nlp
+        found["f"] = ca.Function("f", [nlp["x"], nlp["p"]], [nlp["f"]])(found["x"], program.p)
+        return problem.solution(program, found, saved.stats, saved.explanation)
 
     @property
     def links(self) -> dict[str, Array]:

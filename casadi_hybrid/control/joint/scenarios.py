@@ -114,6 +114,8 @@ class Scenarios(Joint):
                     scale=signal.scale,
                     stride=0,
                 )
+                # The bounds of one hold for both: twice, active ones would be dependent.
+                assembly.unlimit(f"{other}/{name}", at)
 
     def _alike(self, one: str, other: str, k: int) -> bool:
         """Whether two scenarios cannot be told apart before the interval k."""

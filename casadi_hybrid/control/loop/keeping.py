@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -11,6 +10,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.files import npz_path, pandas
 from casadi_hybrid.control.loop.table import Table
 
 FORMAT = "casadi_hybrid run 1"
@@ -19,9 +19,7 @@ TABLES = ("states", "outputs", "controls", "commanded", "measured", "estimates",
 
 def written(run: Any, path: str | Path) -> Path:
     """Write a run; see :meth:`Run.save`."""
-    target = Path(path)
-    if target.suffix != ".npz":
-        target = target.with_name(target.name + ".npz")
+    target = npz_path(path)
     head: dict[str, Any] = {
         "format": FORMAT,
         "tables": {
@@ -44,7 +42,6 @@ def written(run: Any, path: str | Path) -> Path:
         table = getattr(run, name)
         arrays |= {f"{name} values": table.values, f"{name} times": table.times}
     arrays |= {f"cost {i}": values for i, values in enumerate(run.costs.values())}
-    target.parent.mkdir(parents=True, exist_ok=True)
     np.savez_compressed(target, head=np.array(json.dumps(head)), **arrays)
     return target
 
@@ -80,12 +77,7 @@ def unpacked(path: str | Path) -> dict[str, Any]:
 
 def to_frame(run: Any) -> Any:
     """Return the table of pandas; see :meth:`Run.to_pandas`."""
-    try:
-        pandas = import_module("pandas")
-    except ImportError:
-        raise InputError(
-            "to_pandas needs pandas, which is not installed; pip install pandas"
-        ) from None
+    pd = pandas()
     columns: dict[str, Any] = {}
     for table, suffix in (
         (run.states, ""), (run.outputs, ""), (run.controls, ""), (run.measured, " measured"),
@@ -97,4 +89,4 @@ def to_frame(run: Any) -> Any:
             columns[label + suffix] = full
     for name, values in run.costs.items():
         columns[f"cost {name}"] = np.append(values, np.nan)
-    return pandas.DataFrame(columns, index=pandas.Index(run.times, name="time"))
+    return pd.DataFrame(columns, index=pd.Index(run.times, name="time"))

@@ -89,6 +89,26 @@ class Plant:
         z = self._solved(x, u, p, time)
         return _column(self._step(x, z, u, u, p, time, self.period)[0])
 
+    def motion(self, x0: Any, controls: Any, time: float = 0.0) -> Array:
+        """Return the states under controls that are known before, without feedback.
+
+        Args:
+            x0: state at ``time``, a column or by name.
+            controls: one column a period; of a single control a vector.
+            time: at the beginning.
+
+        Returns:
+            The states at the beginning and at the end of every period, a column a time.
+
+        Raises:
+            InputError: for arguments that do not fit, by name.
+        """
+        columns = np.atleast_2d(np.asarray(controls, dtype=float)).T
+        states = [np.asarray(self.model.vector("state", x0, "x0"))]
+        for k, u in enumerate(columns):
+            states.append(self.step(states[-1], u, time + k * self.period))
+        return np.array(states).T
+
     def measure(self, x: Any, u: Any, time: float = 0.0) -> Array:
         """Return what the sensors show without noise, the names of ``outputs`` in one column."""
         return self.evaluate(self.sensors.function, x, u, time)

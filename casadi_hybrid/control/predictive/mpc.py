@@ -13,6 +13,7 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import count, is_callable, positive
 from casadi_hybrid.control.joint.joint import JointSolution
 from casadi_hybrid.control.predictive import step as words
+from casadi_hybrid.control.predictive.collecting import CollectingLater
 from casadi_hybrid.control.predictive.measured import measured, moment, outside
 from casadi_hybrid.control.predictive.plan import Plan
 from casadi_hybrid.control.predictive.problem import Problem, nominal, refuse
@@ -61,8 +62,9 @@ class MPC:
             :class:`Scenarios` of one, whose common first control is applied: robust control.
         deadline: seconds for a step. No evaluation of the model begins after it, so that a step
             takes no longer than that and one evaluation, beside the linear algebra of one
-            iteration and Python's collection of garbage, which ``gc.freeze()`` makes short. None:
-            no limit. Let :meth:`prepare` make the first solve.
+            iteration. Python's collection of garbage waits until the step has answered; what is due
+            when it is called may come first (``gc.collect(1)`` before it prevents that). None: no
+            limit. Let :meth:`prepare` make the first solve.
         iterations: of a solve that begins at a plan, as 1 for the real-time iteration of Diehl et
             al. (2005); None: until it has converged.
         fallback: a function of the measured state and the time that returns all controls.
@@ -127,6 +129,7 @@ class MPC:
         self._places = ocp.model.places("control")
         self._search = Search(ocp, tolerance)
         self._aid: Search | None = None
+        self._later = CollectingLater(deadline is not None)
         self._prepared = Found()
         if deadline is not None and self._soft is not None:
             self._first_aid()  # made now: later there is no time for it
@@ -186,6 +189,10 @@ class MPC:
         Raises:
             InputError: for wrong shapes and unknown names, before any work.
         """
+        with self._later:
+            return self._step(x, time, parameters)
+
+    def _step(self, x: Any, time: float | None, parameters: Mapping[str, Any]) -> Step:
         began = clock.perf_counter()
         until = np.inf if self.deadline is None else began + self.deadline
         at = self._next() if time is None else moment(time)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,7 @@ class Plan:
         block = self.program.variables.get("duration")
         return self.ocp.length if block is None else float(block.read(self.x)[0, 0])
 
-    @property
+    @cached_property
     def times(self) -> Array:
         """Of the grid points."""
         times: Array = self.time + self.duration * self.ocp.fractions
@@ -71,15 +72,21 @@ class Plan:
                 begin[block.where[: block.shape[0]]] = state[where] / block.scale[:, 0]
         return begin
 
+    def covers(self, time: float) -> bool:
+        """Whether it has a control for a time."""
+        times = self.times
+        slack = _SAME * float(times[1] - times[0])
+        return bool(times[0] - slack <= time < times[-1] - slack)
+
     def control(self, time: float) -> Array | None:
         """Return all controls at a time, one below the other; None where the plan is over.
 
         Of scenarios the nominal one's, which are those of all as long as they are common.
         """
+        if not self.covers(time):
+            return None
         times = self.times
         slack = _SAME * float(times[1] - times[0])
-        if not times[0] - slack <= time < times[-1] - slack:
-            return None
         k = int(np.searchsorted(times, time + slack, side="right")) - 1
         rows, prefix = [], next(iter(parts(self.problem)))
         for name, signal in self.ocp.model.signals["control"].items():

@@ -94,7 +94,7 @@ class Search:
             reserve: seconds of it that the solver leaves.
             iterations: limit of a solve that begins at a plan.
         """
-        warm = before is not None and before.control(time) is not None
+        warm = before is not None and before.covers(time)
         told: dict[str, Any] = {"warm": warm, "iterations": 0}
         try:
             start = self._start(x0, time, parameters, before if warm else None)
@@ -107,7 +107,7 @@ class Search:
             return Found(reason="the deadline came before there was a point", told=told)
         except Exception as error:  # noqa: BLE001, a controller goes on, and says so
             return Found(reason=_failure(error), told=told)
-        return self._judged(program, time, result, told, until)
+        return self._judged(program, time, result, told, until - reserve / 2)
 
     def _start(
         self, x0: Array, time: float, parameters: Mapping[str, Any], before: Plan | None
@@ -140,7 +140,7 @@ class Search:
         multipliers = np.array(result.lam_x), np.array(result.lam_g)
         plan = Plan(self.problem, program, x, *multipliers, time, float(result.f))
         usable = False
-        if clock.perf_counter() < until:
+        if clock.perf_counter() < until:  # which leaves time for what comes after it
             try:
                 g = self._check.rows(program, x)
             except Exception as error:  # noqa: BLE001

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,22 +52,25 @@ class Panel:
 
 
 def draw(
-    dense: Dense,
+    parts: Mapping[str, Dense],
     names: Sequence[str] | None,
     label: str,
     tol: float,
 ) -> Figure:
-    """Return the figure; see :meth:`Solution.plot`."""
+    """Return the figure of parts by name, a colour each, or of one; see :meth:`Solution.plot`."""
     if isinstance(names, str):
         raise InputError(f"names must be a list of names, got the text {names!r}")
-    panels = [_panel(dense, name, tol) for name in names or _all(dense)]
+    asked = names or list(dict.fromkeys(name for dense in parts.values() for name in _all(dense)))
+    panels = [_panels(parts, name, tol) for name in asked]
+    several = len(parts) > 1
     columns = 1 if len(panels) <= _ONE_COLUMN else 2
     rows = -(-len(panels) // columns)
     height = max(1.25, min(2.4, 7.5 / rows))
     fig, axes = figure(rows, columns, height=height, sharex=True)
     flat = list(axes.T.flat)
-    for ax, panel in zip(flat, panels, strict=False):
-        _draw(ax, panel, narrow=columns > 1)
+    for ax, of_parts in zip(flat, panels, strict=False):
+        for i, panel in of_parts.items():
+            _draw(ax, panel, narrow=columns > 1, colour=i if several else None)
     for ax in flat[len(panels) :]:
         ax.set_axis_off()
     for j in range(columns):
@@ -75,7 +78,9 @@ def draw(
         axes[last, j].set_xlabel(label)
         axes[last, j].tick_params(labelbottom=True)
     fig.align_ylabels()
-    _explain(flat[0], panels)
+    _explain(flat[0], [panel for of_parts in panels for panel in of_parts.values()])
+    for i, part in enumerate(parts if several else ()):
+        flat[0].plot([], [], color=_COLOURS[i % len(_COLOURS)], linewidth=1.6, label=part)
     legend_below(fig, flat[0], columns=4)
     return fig
 
@@ -86,6 +91,18 @@ def _all(dense: Dense) -> list[str]:
     found = [name for kind in ("state", "algebraic", "control") for name in signals[kind]]
     return found + [c.name for c in dense.ocp.constraints
                     if c.place == "path" and c.name not in found]  # fmt: skip
+
+
+def _panels(parts: Mapping[str, Dense], name: str, tol: float) -> dict[int, Panel]:
+    """What a panel shows of each part that has the quantity, by the part's number."""
+    found: dict[int, Panel] = {}
+    for i, dense in enumerate(parts.values()):
+        try:
+            found[i] = _panel(dense, name, tol)
+        except InputError:
+            if i + 1 == len(parts) and not found:
+                raise
+    return found
 
 
 def _panel(dense: Dense, name: str, tol: float) -> Panel:
@@ -133,12 +150,14 @@ def _broken(times: Array, rows: Array) -> tuple[Array, Array]:
     return np.insert(times, ends, np.nan), np.insert(rows, ends, np.nan, axis=1)
 
 
-def _draw(ax: Axes, panel: Panel, *, narrow: bool) -> None:
-    many = panel.rows.shape[0] > 1
+def _draw(ax: Axes, panel: Panel, *, narrow: bool, colour: int | None = None) -> None:
+    """Draw a panel, its entries in colours, or all in that of a part with dashes of their own."""
+    many = panel.rows.shape[0] > 1 and colour is None
     for i, (row, dots, touched) in enumerate(
         zip(panel.rows, panel.grid, panel.touched, strict=True)
     ):
-        style: dict[str, Any] = {"color": _COLOURS[i % len(_COLOURS)], "linewidth": 1.6,
+        own = i if colour is None else colour
+        style: dict[str, Any] = {"color": _COLOURS[own % len(_COLOURS)], "linewidth": 1.6,
                  "linestyle": DASHES[i % len(DASHES)], "label": f"[{i}]"}  # fmt: skip
         if panel.held:
             ax.stairs(row, panel.grid_times, baseline=None, **style)

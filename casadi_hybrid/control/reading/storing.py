@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.files import npz_path, pandas
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading.dense import Samples
 from casadi_hybrid.control.signals import Array, known
@@ -55,9 +56,7 @@ class Saved:
 
     def write(self, path: str | Path) -> Path:
         """Write one file; the suffix ``.npz`` is added where it is missing."""
-        target = Path(path)
-        if target.suffix != ".npz":
-            target = target.with_name(target.name + ".npz")
+        target = npz_path(path)
         arrays: dict[str, Any] = {"times": self.times}
         names: dict[str, list[str]] = {}
         for part in ("rows", "multipliers", "point"):
@@ -67,7 +66,6 @@ class Saved:
         texts = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in
                  ("times", "rows", "multipliers", "point")}  # fmt: skip
         texts |= {"names": names, "version": VERSION, "stats": _plain_stats(self.stats)}
-        target.parent.mkdir(parents=True, exist_ok=True)
         with target.open("wb") as file:
             np.savez_compressed(file, text=np.array(json.dumps(texts)), **arrays)
         return target
@@ -132,12 +130,7 @@ def table(samples: Samples) -> Any:
     Raises:
         InputError: without pandas; the message says what to install.
     """
-    try:
-        import pandas as pd  # noqa: PLC0415 (optional, and slow to import)
-    except ImportError:
-        raise InputError(
-            "to_pandas needs pandas, which is not installed; pip install 'casadi-hybrid[pandas]'"
-        ) from None
+    pd = pandas()
     columns = {}
     for name, rows in samples.rows.items():
         for i, row in enumerate(rows):

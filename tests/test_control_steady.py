@@ -1,0 +1,106 @@
+"""Where models rest, and how they move without feedback, against independent computations."""
+
+from __future__ import annotations
+
+import casadi as ca
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+from scipy.optimize import fsolve
+
+from casadi_hybrid import InputError
+from casadi_hybrid.control import Model, Plant, simulate, steady
+
+
+def tank():
+    """Fills by a valve, drains by its level; what leaves is an algebraic state."""
+    model = Model("tank")
+    level = model.state("level", lower=0, upper=4, scale=2.0, guess=1.0, unit="m")
+    out = model.algebraic("out", guess=1.0)
+    valve = model.control("valve", lower=0, upper=2)
+    wide = model.parameter("wide", 1.0)
+    model.rates(level=valve - out)
+    model.equations(outflow=out - wide * ca.sqrt(level + 0.1))
+    return model
+
+
+def reactor():
+    """Two states of very different sizes."""
+    model = Model("reactor")
+    c, T = model.state("c", lower=0, guess=0.5), model.state("T", scale=100.0, guess=350.0)
+    cool = model.control("cool", scale=100.0, guess=300.0)
+    k = 7.2e10 * ca.exp(-8750.0 / T)
+    model.rates(c=1 - c - k * c, T=350 - T + 209.2 * k * c + 2.09 * (cool - T))
+    return model
+
+
+def test_what_is_fixed_holds_and_nothing_moves():
+    model = tank()
+    rest = steady(model, level=1.5, parameters={"wide": 0.8})
+    assert rest["level"] == 1.5
+    assert rest["out"] == pytest.approx(0.8 * np.sqrt(1.6))
+    assert rest["valve"] == pytest.approx(rest["out"])
+    assert (rest.states, set(rest.controls)) == ({"level": 1.5}, {"valve"})
+    plant = Plant(model, 1.0, parameters={"wide": 0.8})
+    run = simulate(plant, lambda time, x: list(rest.controls.values()), steps=3, x0=rest.states)
+    np.testing.assert_allclose(run["level"], 1.5, atol=1e-7)
+
+
+def test_a_reactor_rests_where_a_root_finder_says():
+    rest = steady(reactor(), T=350.0)
+    k = 7.2e10 * np.exp(-8750.0 / 350.0)
+    cool = 350.0 - 209.2 * k / (1 + k) / 2.09
+    assert rest["c"] == pytest.approx(1 / (1 + k), abs=1e-8)
+    assert rest["cool"] == pytest.approx(cool, abs=1e-5)
+
+    def rates(z):
+        k = 7.2e10 * np.exp(-8750.0 / z[1])
+        return [1 - z[0] - k * z[0], 350 - z[1] + 209.2 * k * z[0] + 2.09 * (300.0 - z[1])]
+
+    for begin in ((0.9, 320.0), (0.1, 400.0)):  # two of its three
+        found = fsolve(rates, begin, xtol=1e-12)
+        near = steady(reactor(), cool=300.0, guess={"c": begin[0], "T": begin[1]})
+        np.testing.assert_allclose([near["c"], near["T"]], found, rtol=1e-6)
+
+
+def test_of_many_the_nearest_to_the_guess_and_entries_one_by_one():
+    model = Model("plane")
+    p = model.state("p", 3)
+    model.next(p=p + ca.vertcat(p[0] + p[1] - 1.0, 0, 0))
+    rest = steady(model, guess={"p": [1.0, 1.0, 7.0]})
+    np.testing.assert_allclose(rest["p"], [0.5, 0.5, 7.0], atol=1e-7)
+    fixed = steady(model, p=[0.25, np.nan, 3.0])
+    np.testing.assert_allclose(fixed["p"], [0.25, 0.75, 3.0], atol=1e-7)
+
+
+def test_what_does_not_fit_is_named():
+    model = tank()
+    with pytest.raises(InputError, match=r"no quantity 'levl'; did you mean 'level'"):
+        steady(model, levl=1.0)
+    with pytest.raises(InputError, match=r"guess of 'out' has 2 entries"):
+        steady(model, guess={"out": [1, 2]})
+    with pytest.raises(InputError, match=r"no parameter 'wid'"):
+        steady(model, parameters={"wid": 1})
+    with pytest.raises(InputError, match=r"no steady state of tank was found"):
+        steady(model, level=4.0, parameters={"wide": 5.0})  # more than the valve lets in
+
+
+def test_motion_is_that_of_an_integrator_and_of_the_parameters():
+    model = Model("oscillator")
+    x, v = model.state("x"), model.state("v")
+    u, k = model.control("u"), model.parameter("k", 1.0)
+    model.rates(x=v, v=u - k * x - 0.1 * v * x**2)
+    stiff, controls = {"k": lambda time: 2.0 if time < 0.5 else 3.0}, np.array([1.0, -1.0, 0.5])
+    found = Plant(model, 0.3, parameters=stiff).motion({"x": 1.0, "v": 0.0}, controls)
+    assert found.shape == (2, 4)
+    state = np.array([1.0, 0.0])
+    for j, u in enumerate(controls):
+        k = 2.0 if 0.3 * j < 0.5 else 3.0
+
+        def rates(_, z, u=u, k=k):
+            return [z[1], u - k * z[0] - 0.1 * z[1] * z[0] ** 2]
+
+        state = solve_ivp(rates, (0, 0.3), state, rtol=1e-10, atol=1e-12).y[:, -1]
+        np.testing.assert_allclose(found[:, j + 1], state, atol=1e-7)
+    with pytest.raises(InputError, match="u has 2 entries"):
+        Plant(model, 0.3).motion([1, 0], np.ones((2, 4)))
