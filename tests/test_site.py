@@ -1,4 +1,4 @@
-"""The pages of the site: blocks run, commands exist, links lead somewhere, statuses are explained."""
+"""The pages: blocks run, commands exist, links lead somewhere, every status is explained."""
 
 from __future__ import annotations
 
@@ -57,7 +57,10 @@ WITH_PYTHON = [page for page in PAGES if any(kind == "python" for kind, _ in blo
 
 def words(text: str) -> list[str]:
     """What is printed, lines without their numbers, which the last bit may change."""
-    return [" ".join(re.sub(r"[-+]?\d[\d.]*(e[-+]\d+)?", "#", line).split()) for line in text.splitlines()]
+    return [
+        " ".join(re.sub(r"[-+]?\d[\d.]*(e[-+]\d+)?", "#", line).split())
+        for line in text.splitlines()
+    ]
 
 
 @pytest.mark.parametrize("page", [page for page in WITH_PYTHON if page not in ELSEWHERE])

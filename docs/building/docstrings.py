@@ -13,7 +13,10 @@ from latex2mathml.converter import convert
 
 ROLE = re.compile(r":(?:py:)?(?:class|func|meth|mod|data|attr|exc):`~?([^`<]+)`")
 MATH = re.compile(r"^([ ]*)\.\. math::[ ]*(.*)\n((?:[ ]*\n|\1[ ]{2,}\S.*\n?)*)", re.MULTILINE)
-TABLE = re.compile(r"^([ ]*)(=+(?: +=+)+)\n(.*?)^\1\2$", re.MULTILINE | re.DOTALL)
+TABLE = re.compile(
+    r"^([ ]*)(=+(?: +=+)+)\n(.*?\n\1=[= ]*\n.*?)^\1=[= ]+$", re.MULTILINE | re.DOTALL
+)
+NORM = re.compile(r"(?<=[‖|])_(?=[∞₂F])")
 EXAMPLE = re.compile(r"^([ ]*)Example:$", re.MULTILINE)
 LITERAL = re.compile(r"(?<!:)::$", re.MULTILINE)
 
@@ -34,13 +37,13 @@ def formula(found: re.Match[str]) -> str:
 
 
 def table(found: re.Match[str]) -> str:
-    """A simple table of reStructuredText as one of Markdown; rows go on where the first is empty."""
+    """A simple table as one of Markdown; a row goes on where its first cell is empty."""
     indent, rule = found[1], found[2]
     starts = [mark.start() for mark in re.finditer(r"=+", rule)]
     ends = [*starts[1:], None]
     rows: list[list[str]] = []
-    for line in found[3].splitlines():
-        line = line[len(indent) :]
+    for indented in found[3].splitlines():
+        line = indented[len(indent) :]
         if not line.strip() or set(line.strip()) <= {"=", " "}:
             continue
         cells = [line[a:b].strip() for a, b in zip(starts, ends, strict=True)]
@@ -58,6 +61,7 @@ def as_markdown(text: str) -> str:
     text = TABLE.sub(table, text)
     text = MATH.sub(formula, text + "\n").rstrip("\n")
     text = ROLE.sub(name_of, text)
+    text = NORM.sub(r"\\_", text)
     text = EXAMPLE.sub(r"\1Examples:", text)
     return LITERAL.sub(":", text)
 

@@ -24,6 +24,7 @@ PAGES = {
     "scenarios/README.md": "scenarios.md",
 }
 LINK = re.compile(r"(\]\()([^()\s]+)(\))")
+NORM = re.compile(r"(?<=[‖|])_(?=[∞₂F])")
 FENCE = re.compile(r"^(```.*?^```)", re.MULTILINE | re.DOTALL)
 FORMULA = re.compile(r"\$\$(.+?)\$\$|(?<![\\$\w])\$([^$\n]+?)\$(?![\d$])", re.DOTALL)
 
@@ -67,11 +68,13 @@ def formulas(text: str) -> str:
     """The text with its formulas as MathML."""
 
     def set_in(found: re.Match[str]) -> str:
-        kind = "block" if found[1] else "inline"
-        return convert(" ".join((found[1] or found[2]).split()), display=kind)
+        if found[1]:
+            return convert(" ".join(found[1].split()), display="block")
+        # A line that began with <math> would be a paragraph of its own.
+        return f"<span>{convert(found[2], display='inline')}</span>"
 
     code = re.compile(r"(`+[^`]*`+)")
-    parts = code.split(text)
+    parts = code.split(NORM.sub(r"\\_", text))
     return "".join(part if part.startswith("`") else FORMULA.sub(set_in, part) for part in parts)
 
 

@@ -98,19 +98,17 @@ def _wide(room: str) -> int:
     return 20 + 8 * len(room)
 
 
-def _places(
-    rows: list[list[str]], arrows: dict[str, set[str]]
-) -> dict[str, tuple[float, float]]:
+def _places(rows: list[list[str]], arrows: dict[str, set[str]]) -> dict[str, tuple[float, float]]:
     """The middle of each box: rows from above, each box near the middle of what it imports."""
     places: dict[str, tuple[float, float]] = {}
-    for k, row in enumerate(rows):
+    for k, unordered in enumerate(rows):
         middle = {
             room: sum(places[o][0] for o in arrows[room]) / len(arrows[room])
             if arrows[room]
             else WIDTH / 2
-            for room in row
+            for room in unordered
         }
-        row = sorted(row, key=lambda room: (round(middle[room]), room))
+        row = sorted(unordered, key=lambda room: (round(middle[room]), room))
         space = (WIDTH - sum(_wide(room) for room in row)) / (len(row) + 1)
         x = 0.0
         for room in row:
