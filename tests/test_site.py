@@ -168,6 +168,11 @@ def test_what_a_sentence_says_of_the_command_line_exists(page):
             assert [w for w in rest if w.startswith("--") and w not in known] == [], text
 
 
+def test_every_command_has_its_row():
+    listed = re.findall(r"^\| `([a-z]+)` \|", PAGES["docs/command_line.md"], re.MULTILINE)
+    assert sorted(listed) == sorted(_parser()._subparsers._group_actions[0].choices)
+
+
 # --- links ---------------------------------------------------------------------------------------
 
 

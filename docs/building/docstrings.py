@@ -17,6 +17,7 @@ TABLE = re.compile(
     r"^([ ]*)(=+(?: +=+)+)\n(.*?\n\1=[= ]*\n.*?)^\1=[= ]+$", re.MULTILINE | re.DOTALL
 )
 NORM = re.compile(r"(?<=[‖|])_(?=[∞₂F])")
+STAR = re.compile(r"(?<![\w*])([a-zπμ])\*(?![\w*])")
 EXAMPLE = re.compile(r"^([ ]*)Example:$", re.MULTILINE)
 LITERAL = re.compile(r"(?<!:)::$", re.MULTILINE)
 
@@ -62,6 +63,7 @@ def as_markdown(text: str) -> str:
     text = MATH.sub(formula, text + "\n").rstrip("\n")
     text = ROLE.sub(name_of, text)
     text = NORM.sub(r"\\_", text)
+    text = STAR.sub(r"\1\\*", text)
     text = EXAMPLE.sub(r"\1Examples:", text)
     return LITERAL.sub(":", text)
 
