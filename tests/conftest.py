@@ -49,6 +49,7 @@ NOT_NUMERICAL = {
     "test_report",
     "test_result_and_log",
     "test_scenarios",
+    "test_site",
     "test_study",
     "test_wheel_peers",
 }

@@ -74,10 +74,11 @@ def test_a_room_is_small_enough_to_see() -> None:
 
 
 def test_every_public_name_is_shown_somewhere() -> None:
-    """In a scenario, a notebook or the README: what nobody needs is not offered at the top."""
+    """In a scenario, a notebook or on a page: what nobody needs is not offered at the top."""
     top = ROOT.parent
     shown = [
         top / "README.md",
+        *(top / "docs").glob("*.md"),
         *(top / "scenarios").glob("*.py"),
         *(top / "notebooks").glob("*.py"),
     ]

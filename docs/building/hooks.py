@@ -1,0 +1,131 @@
+"""What the documentation site has beside the pages of docs/: called by mkdocs.
+
+The README, the changelog and the guide to scenarios stand elsewhere in the repository and become
+pages; files that a page links to, such as a scenario's source, come along; formulas between dollars
+become MathML, which browsers set without a script.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+from latex2mathml.converter import convert
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = {
+    "README.md": "index.md",
+    "CHANGELOG.md": "changelog.md",
+    "scenarios/README.md": "scenarios.md",
+}
+LINK = re.compile(r"(\]\()([^()\s]+)(\))")
+NORM = re.compile(r"(?<=[‖|])_(?=[∞₂F])")
+FENCE = re.compile(r"^(```.*?^```)", re.MULTILINE | re.DOTALL)
+FORMULA = re.compile(r"\$\$(.+?)\$\$|(?<![\\$\w])\$([^$\n]+?)\$(?![\d$])", re.DOTALL)
+
+
+def origin_of(page: str) -> str:
+    """The file of the repository that a page is made from."""
+    known = {page: origin for origin, page in PAGES.items()}
+    return known.get(page, f"docs/{page}")
+
+
+def place_of(target: str) -> str | None:
+    """Where a file of the repository is on the site; None where there is no such file."""
+    if target in PAGES:
+        return PAGES[target]
+    if not (ROOT / target).is_file():
+        return None
+    return target.removeprefix("docs/") if target.startswith("docs/") else f"files/{target}"
+
+
+def outside(text: str, change: Any) -> str:
+    """The text with what is outside of fenced code changed."""
+    parts = FENCE.split(text)
+    return "".join(part if part.startswith("```") else change(part) for part in parts)
+
+
+def targets(page: str, text: str) -> dict[str, tuple[str, str]]:
+    """The links of a page to files: as written, the file in the repository, its place."""
+    found = {}
+    for _, link, _ in LINK.findall(text):
+        path = link.partition("#")[0]
+        if not path or "://" in path:
+            continue
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(origin_of(page)), path))
+        place = place_of(target)
+        if place is not None:
+            found[path] = target, place
+    return found
+
+
+def formulas(text: str) -> str:
+    """The text with its formulas as MathML."""
+
+    def set_in(found: re.Match[str]) -> str:
+        if found[1]:
+            return convert(" ".join(found[1].split()), display="block")
+        # A line that began with <math> would be a paragraph of its own.
+        return f"<span>{convert(found[2], display='inline')}</span>"
+
+    code = re.compile(r"(`+[^`]*`+)")
+    parts = code.split(NORM.sub(r"\\_", text))
+    return "".join(part if part.startswith("`") else FORMULA.sub(set_in, part) for part in parts)
+
+
+def notebooks() -> str:
+    """The page that lists the notebooks: title and first lines of each."""
+    lines = [
+        "# Notebooks",
+        "",
+        "Each has a twin in plain Python beside it, from which it is made; both run in the tests.",
+        "Open them by `jupyter lab notebooks`, after `pip install jupyterlab`.",
+    ]
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        first = next("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
+        title, _, rest = first.strip().partition("\n")
+        twin = path.with_suffix(".py")
+        also = f" · [as text](../notebooks/{twin.name})" if twin.is_file() else ""
+        lines += ["", f"## {title.lstrip('# ')}", "", rest.strip().partition("\n\n")[0], ""]
+        lines.append(f"[{path.name}](../notebooks/{path.name}){also}")
+    return "\n".join(lines) + "\n"
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add the pages from elsewhere, and the files that any page links to."""
+    for origin, page in PAGES.items():
+        files.append(File.generated(config, page, abs_src_path=str(ROOT / origin)))
+    files.append(File.generated(config, "notebooks.md", content=notebooks()))
+    here = {file.src_uri for file in files}
+    for file in list(files.documentation_pages()):
+        for target, place in targets(file.src_uri, file.content_string).values():
+            if place.startswith("files/") and place not in here:
+                here.add(place)
+                files.append(File.generated(config, place, abs_src_path=str(ROOT / target)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Turn links into those of the site, and formulas into MathML."""
+    name = page.file.src_uri
+    known = targets(name, markdown)
+    folder = posixpath.dirname(name) or "."
+
+    def link(found: re.Match[str]) -> str:
+        path, mark, anchor = found[2].partition("#")
+        if path not in known:
+            return found[0]
+        return f"{found[1]}{posixpath.relpath(known[path][1], folder)}{mark}{anchor}{found[3]}"
+
+    return outside(markdown, lambda text: formulas(LINK.sub(link, text)))
+
+
+def on_startup(**_: Any) -> None:
+    """Let relative paths of the configuration mean those of the repository."""
+    os.chdir(ROOT)
