@@ -1,4 +1,4 @@
-"""The three figures of the reproduction."""
+"""The figures of the reproduction."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from casadi_hybrid.paper import printed
 from casadi_hybrid.paper.experiment import LABELS, Run
 from casadi_hybrid.paper.reproduce import Reproduction
-from casadi_hybrid.paper.tables import Summary
+from casadi_hybrid.paper.cells import Summary
 from casadi_hybrid.plotting import figure, legend_below, line_style, save
 
 SHOWN = ("closed-w", "grid-w", "opt-w", "aug-w", "pdhg")
@@ -21,7 +21,7 @@ _FLOOR = 1e-9
 
 def draw(reproduction: Reproduction, folder: Path) -> list[Path]:
     """Write the figures as PNG and return their paths."""
-    summary = reproduction.population or reproduction.five
+    summary = reproduction.population or reproduction.fitted
     conditions = sorted({run.condition for run in reproduction.runs})
     instances = reproduction.instances
     figures = {

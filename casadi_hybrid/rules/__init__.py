@@ -14,6 +14,7 @@ from casadi_hybrid.rules.cancellations import (
 from casadi_hybrid.rules.constant import ConstantRule, ScheduleRule
 from casadi_hybrid.rules.design import Design, DesignRule
 from casadi_hybrid.rules.matrix import MatrixRule, WhitenedRule
+from casadi_hybrid.rules.partial import BalancedSplit, BoundedShare, LeastShare
 from casadi_hybrid.rules.pieces import (
     FixedMetric,
     GivenStrength,
@@ -36,7 +37,9 @@ from casadi_hybrid.rules.steps import StepRule
 
 __all__ = [
     "AbsoluteCancellation",
+    "BalancedSplit",
     "BoundedCancellation",
+    "BoundedShare",
     "Cancellation",
     "ClosedFormSplit",
     "ConstantRule",
@@ -51,6 +54,7 @@ __all__ = [
     "GridSplit",
     "IdentityMetric",
     "LeastNormCancellation",
+    "LeastShare",
     "LocalModel",
     "MatrixRule",
     "Metric",
