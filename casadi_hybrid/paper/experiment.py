@@ -160,7 +160,7 @@ def run_method(method: PaperMethod, instance: Instance, *, follow: bool = False)
     """
     try:
         return _run(method, instance, follow)
-    except Exception as error:  # one cell may fail, the tables may not
+    except Exception as error:  # noqa: BLE001 - one cell may fail, the tables may not
         return failed(method.key, instance.condition, instance.seed, error)
 
 
@@ -211,7 +211,7 @@ def run_instance(key: tuple[float, int, int, int]) -> list[Run]:
     methods = (*PAPER_METHODS, *PARTIAL_METHODS) if followed else PAPER_METHODS
     try:
         instance = make_instance(condition, seed, n=n, m=m)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - as above
         return [failed(method.key, condition, seed, error) for method in methods]
     return [
         run_method(method, instance, follow=followed and method.key not in UNPRINTED)

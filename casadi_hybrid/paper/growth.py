@@ -14,7 +14,14 @@ import numpy as np
 from casadi_hybrid.paper import printed
 from casadi_hybrid.paper.generator import make_instance
 from casadi_hybrid.problem.oracle import Oracle
-from casadi_hybrid.rules import DesignRule, FullCancellation, LeastNormCancellation, LocalModel
+from casadi_hybrid.rules import (
+    Cancellation,
+    DesignRule,
+    FullCancellation,
+    LeastNormCancellation,
+    LeastShare,
+    LocalModel,
+)
 from casadi_hybrid.rules.spectra import symmetric_norm
 
 
@@ -28,6 +35,9 @@ class Growth:
         bound: ‖H‖‖B†‖².
         closed: ‖C_can + αR‖, the closed form's M.
         least: the least ‖M‖ with H + BᵀMB ⪰ δI, whatever the rule.
+        share: the γ of partial cancellation with the least ‖γC_can + α(γ)R‖.
+        partial: that norm.
+        below_one: share of instances in which that γ is below 1.
         ratio: the largest ‖C_can‖/(‖H‖‖B†‖²) of all instances.
         beyond: share of instances whose ``closed`` exceeds M_max.
         least_beyond: share of instances whose ``least`` exceeds M_max.
@@ -38,6 +48,9 @@ class Growth:
     bound: float
     closed: float
     least: float
+    share: float
+    partial: float
+    below_one: float
     ratio: float
     beyond: float
     least_beyond: float
@@ -53,14 +66,12 @@ def growth(
 
 def _level(condition: float, seeds: Sequence[int], shape: tuple[int, int]) -> Growth:
     found = np.array([_norms(condition, seed, shape) for seed in seeds])
-    C, bound, closed, least = np.median(found, axis=0)
+    middle = [float(value) for value in np.median(found, axis=0)]
     limit = DesignRule().budget
     return Growth(
         condition,
-        float(C),
-        float(bound),
-        float(closed),
-        float(least),
+        *middle,
+        below_one=float(np.mean(found[:, 4] < 1.0)),
         ratio=float(np.max(found[:, 0] / found[:, 1])),
         beyond=float(np.mean(found[:, 2] > limit)),
         least_beyond=float(np.mean(found[:, 3] > limit)),
@@ -75,12 +86,21 @@ def _norms(condition: float, seed: int, shape: tuple[int, int]) -> tuple[float, 
     model = LocalModel(at.hessian, at.B)
     rule = DesignRule()
     delta = rule.strength.delta
-    C, deficit = FullCancellation().cancel(model, delta)
     R = rule.metric.matrix(model)
-    M = C + rule.strength.alpha(model, R, deficit) * R
-    bound = symmetric_norm(at.hessian) * np.linalg.norm(model.pinv, 2) ** 2
-    least = LeastNormCancellation().cancel(model, delta).C
-    return symmetric_norm(C), float(bound), symmetric_norm(M), symmetric_norm(least)
+
+    def total(cancellation: Cancellation) -> float:
+        C, deficit = cancellation.cancel(model, delta)
+        return symmetric_norm(C + rule.strength.alpha(model, R, deficit) * R)
+
+    full, partial = FullCancellation(), LeastShare()
+    return (
+        symmetric_norm(full.cancel(model, delta).C),
+        symmetric_norm(at.hessian) * float(np.linalg.norm(model.pinv, 2)) ** 2,
+        total(full),
+        total(LeastNormCancellation()),
+        partial.share(model, delta),
+        total(partial),
+    )
 
 
 def growth_exponent(rows: Sequence[Growth], name: str) -> float:
@@ -96,19 +116,13 @@ def growth_exponent(rows: Sequence[Growth], name: str) -> float:
 
 def growth_rows(rows: Sequence[Growth], *, compare: bool) -> list[list[str]]:
     """The rows of its table, heading first."""
-    head = [
-        "cond",
-        "‖C_can‖",
-        "‖H‖‖B†‖²",
-        "‖M‖ closed",
-        "least ‖M‖",
-        "‖M‖ > M_max",
-        "least > M_max",
-    ]
+    head = ["cond", "‖C_can‖", "‖H‖‖B†‖²", "‖M‖ closed", "‖M‖ partial", "least ‖M‖", "γ < 1"]
+    head += ["‖M‖ > M_max", "least > M_max"]
     found = [head + (["printed max‖M_t‖"] if compare else [])]
     for row in rows:
-        numbers = [row.cancellation, row.bound, row.closed, row.least]
-        shares = [f"{100 * share:.0f} %" for share in (row.beyond, row.least_beyond)]
+        numbers = [row.cancellation, row.bound, row.closed, row.partial, row.least]
+        parts = (row.below_one, row.beyond, row.least_beyond)
+        shares = [f"{100 * share:.0f} %" for share in parts]
         value = printed.NORM_M["closed-u"].get(int(row.condition))
         last = ["–" if value is None else f"{value:g}"] if compare else []
         found.append([f"{row.condition:g}", *(f"{v:.2f}" for v in numbers), *shares, *last])

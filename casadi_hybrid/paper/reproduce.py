@@ -8,7 +8,7 @@ from typing import Any
 
 from casadi_hybrid.basics.parallel import in_parallel
 from casadi_hybrid.paper.cells import Summary, as_dict, summarize
-from casadi_hybrid.paper.differences import contradictions, differences
+from casadi_hybrid.paper.differences import contradictions, differences, readings
 from casadi_hybrid.paper.experiment import FOLLOWED, LONG, Run, run_instance
 from casadi_hybrid.paper.fitted import SEEDS, listing
 from casadi_hybrid.paper.generator import CONDITIONS
@@ -33,8 +33,8 @@ What else to know
   method almost never succeeds.
 - Algorithm 1 as printed evaluates H at μ_t, which depends on the split. These tables follow it;
   the solver's default evaluates H at the split-invariant multiplier.
-- Partial cancellation keeps the target curvature δ by a larger α, so γ < 1 makes M smaller only
-  where the weakest direction of B bends upwards; γ by the least ‖M‖ is 1 almost everywhere.
+- Under partial cancellation a larger α keeps the target curvature δ, so a smaller γ need not make
+  M smaller: where H bends downwards in the weakest direction of B, it does not.
 - With m = 5 > n = 3 the feasible set is the one point x*: f has no say in the answer, μ* is not
   unique, and Gauss–Newton on h alone would do. Other shapes: --shape N M."""
 
@@ -68,7 +68,8 @@ class Reproduction:
     def judged(self) -> tuple[Verdict, ...]:
         """The verdicts on what the paper says in words, over the population where there is one."""
         chosen = [run for run in self.runs if self.population is None or run.seed not in SEEDS]
-        return verdicts(chosen, self.population or self.fitted, self.growth)
+        everything = summarize(self.runs, range(FOLLOWED))
+        return verdicts(chosen, self.population or self.fitted, everything, self.growth)
 
     def __str__(self) -> str:
         title = f"{self.shape[0]} variables, {self.shape[1]} constraints"
@@ -98,7 +99,7 @@ class Reproduction:
     def _differences(self) -> str:
         seeds = [s for s in range(self.instances) if s not in SEEDS]
         found = differences(self.runs, self.fitted, self.population, seeds)
-        return "\n".join(f"- {line}" for line in found)
+        return "\n".join(f"- {line}" for line in (*readings(self.fitted), *found))
 
     def to_dict(self) -> dict[str, Any]:
         """All that the tables show, by method and condition level."""
@@ -136,11 +137,11 @@ def findings(runs: Sequence[Run], key: str = "closed-w") -> str:
             f"{cell.below_at_1500:>2} are below after {LONG:,} steps"
         )
     lines += [
-        "The first five instances are not the paper's five: their distributions and the constants "
-        "listed below were",
-        "fitted on these seeds to the printed tables, so agreement there is partly by construction. "
-        "The population",
-        "leaves these seeds out.",
+        "The first five instances are fitted seeds, not the paper's five: their distributions and "
+        "the constants",
+        "listed below were fitted on them to the printed tables, so agreement there is partly by "
+        "construction.",
+        "The population leaves them out.",
     ]
     return "\n".join(lines)
 
@@ -149,7 +150,7 @@ def _or_fails(text: Callable[[], str]) -> str:
     """A part of the report, or FAILS with the error: one part may fail, the others may not."""
     try:
         return text()
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever it is, the rest is printed
         return f"{FAILS}: {type(error).__name__}: {error}\n"
 
 
@@ -181,7 +182,7 @@ def reproduce(
     others = range(len(SEEDS), instances)
     try:
         grown = growth(sorted(map(float, conditions)), range(min(instances, FOLLOWED)), shape)
-    except Exception:  # its table and the verdict that needs it say so
+    except Exception:  # noqa: BLE001 - its table and the verdict that needs it say so
         grown = ()
     return Reproduction(
         tuple(runs),
