@@ -46,6 +46,7 @@ NOT_NUMERICAL = {
     "test_readme",
     "test_result_and_log",
     "test_scenarios",
+    "test_settling",
     "test_study",
     "test_wheel_peers",
 }

@@ -167,10 +167,21 @@ def run_method(method: PaperMethod, instance: Instance, *, follow: bool = False)
 def failed(key: str, condition: float, seed: int, error: Exception) -> Run:
     """The run of a computation that raised."""
     nothing = np.full(BUDGET + 1, np.nan)
-    why = f"{type(error).__name__}: {error}"
-    hits = (None,) * len(THRESHOLDS)
     return Run(
-        key, condition, seed, hits, np.nan, "FAILED", *([nothing] * 4), 0, False, None, failure=why
+        key,
+        condition,
+        seed,
+        hits=(None,) * len(THRESHOLDS),
+        norm_M=np.nan,
+        stop="FAILED",
+        errors=nothing,
+        feasibility=nothing,
+        stationarity=nothing,
+        effective=nothing,
+        steps=0,
+        over_budget=False,
+        longest=None,
+        failure=f"{type(error).__name__}: {error}",
     )
 
 

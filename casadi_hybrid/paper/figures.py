@@ -76,7 +76,7 @@ def trajectories(runs: tuple[Run, ...], conditions: list[float], instances: int)
     for ax in axes[:, 0]:
         ax.set_ylabel("$\\|x_t - x^*\\|_2$ (units of $x$)")
     legend_below(fig, axes[0, 0], columns=5)
-    fig.suptitle(f"median and middle 80 % of {instances} instances; dotted: 1e-3", fontsize=10)
+    fig.suptitle(f"median and middle 80 %; {_level(instances)}; dotted: 1e-3", fontsize=10)
     return fig
 
 
@@ -93,8 +93,8 @@ def settling(runs: tuple[Run, ...], conditions: list[float], instances: int) -> 
         ax.set_xlabel("iteration $t$")
         ax.set_ylim(-4, 104)
     axes[0, 0].set_ylabel("runs with\n$\\|x_t - x^*\\|_2 \\leq$ 1e-3 (%)")
-    legend_below(fig, axes[0, 0], columns=6)
-    fig.suptitle(f"{instances} instances a level", fontsize=10)
+    legend_below(fig, axes[0, 0], columns=3)
+    fig.suptitle(_level(instances), fontsize=10)
     return fig
 
 
@@ -121,9 +121,7 @@ def residuals(runs: tuple[Run, ...], conditions: list[float], instances: int) ->
     for ax in axes[-1]:
         ax.set_xlabel("iteration $t$")
     legend_below(fig, axes[0, 0], columns=5)
-    fig.suptitle(
-        f"medians of {instances} instances a level, the paper's norms and dual", fontsize=10
-    )
+    fig.suptitle(f"medians; {_level(instances)}; the paper's norms and dual", fontsize=10)
     return fig
 
 
@@ -143,7 +141,7 @@ def success_and_hits(summary: Summary, conditions: list[float], instances: int) 
     right.set_ylim(0, 200)
     legend_below(fig, left, columns=5)
     fig.suptitle(
-        f"{instances} instances a level, $\\|x_t - x^*\\|_2 \\leq$ 1e-3 within 200 iterations",
+        f"{_level(instances)}, $\\|x_t - x^*\\|_2 \\leq$ 1e-3 within 200 iterations",
         fontsize=10,
     )
     return fig
@@ -178,9 +176,13 @@ def norm_growth(
     ax.axhline(300.0, color="#7F7F7F", linewidth=0.9, label="norm budget 300")
     ax.set_yscale("log")
     ax.set_ylabel("median $\\max_t \\|M_t\\|_2$")
-    ax.set_title(f"{instances} instances a level")
+    ax.set_title(_level(instances))
     legend_below(fig, ax, columns=3)
     return fig
+
+
+def _level(instances: int) -> str:
+    return f"{instances} instance{'s' if instances != 1 else ''} a level"
 
 
 def _pair(conditions: list[float]) -> tuple[Figure, tuple[Axes, Axes]]:

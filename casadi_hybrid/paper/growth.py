@@ -66,11 +66,16 @@ def growth(
 
 def _level(condition: float, seeds: Sequence[int], shape: tuple[int, int]) -> Growth:
     found = np.array([_norms(condition, seed, shape) for seed in seeds])
-    middle = [float(value) for value in np.median(found, axis=0)]
+    C, bound, closed, least, share, partial = (float(v) for v in np.median(found, axis=0))
     limit = DesignRule().budget
     return Growth(
         condition,
-        *middle,
+        C,
+        bound,
+        closed,
+        least,
+        share,
+        partial,
         below_one=float(np.mean(found[:, 4] < 1.0)),
         ratio=float(np.max(found[:, 0] / found[:, 1])),
         beyond=float(np.mean(found[:, 2] > limit)),
@@ -83,7 +88,9 @@ def _norms(condition: float, seed: int, shape: tuple[int, int]) -> tuple[float, 
     at = Oracle(instance.problem.functions, np.zeros(0)).second(
         instance.x_star, instance.multipliers_star
     )
-    model = LocalModel(at.hessian, at.B)
+    assert at.hessian is not None
+    H = at.hessian
+    model = LocalModel(H, at.B)
     rule = DesignRule()
     delta = rule.strength.delta
     R = rule.metric.matrix(model)
@@ -95,7 +102,7 @@ def _norms(condition: float, seed: int, shape: tuple[int, int]) -> tuple[float, 
     full, partial = FullCancellation(), LeastShare()
     return (
         symmetric_norm(full.cancel(model, delta).C),
-        symmetric_norm(at.hessian) * float(np.linalg.norm(model.pinv, 2)) ** 2,
+        symmetric_norm(H) * float(np.linalg.norm(model.pinv, 2)) ** 2,
         total(full),
         total(LeastNormCancellation()),
         partial.share(model, delta),
