@@ -11,11 +11,11 @@ import pytest
 from casadi_hybrid.cli import main
 from casadi_hybrid.paper import CONDITIONS, experiment, make_instance, printed
 from casadi_hybrid.paper.cells import summarize
-from casadi_hybrid.paper.experiment import PAPER_METHODS, run_method
+from casadi_hybrid.paper.experiment import ALL_METHODS, run_method
 from casadi_hybrid.paper.fitted import SEEDS
 from casadi_hybrid.paper.reproduce import reproduce
 
-METHODS = {method.key: method for method in PAPER_METHODS}
+METHODS = {method.key: method for method in ALL_METHODS}
 WELL_CONDITIONED = (1, 2, 3, 5)
 
 
@@ -93,7 +93,7 @@ def test_command_writes_everything_and_prints_it_for_programs(tmp_path, capsys, 
     assert names <= {path.name for path in tmp_path.iterdir()}
     with (tmp_path / "runs.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == len(PAPER_METHODS) * len(CONDITIONS)
+    assert len(rows) == len(ALL_METHODS) * len(CONDITIONS)
     row = next(r for r in rows if (r["method"], r["condition"]) == ("closed-w", "2"))
     assert int(row["hit_0.001"]) == cell["median_hit"]
     assert row["failure"] == ""

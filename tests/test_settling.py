@@ -19,8 +19,8 @@ from casadi_hybrid.paper.differences import (
     readings,
 )
 from casadi_hybrid.paper.experiment import (
+    ALL_METHODS,
     PAPER_METHODS,
-    PARTIAL_METHODS,
     PaperMethod,
     Run,
     run_method,
@@ -31,7 +31,7 @@ from casadi_hybrid.paper.tables import partial_table, settling_table, text_table
 from casadi_hybrid.solver import Solver
 
 METHODS = {method.key: method for method in PAPER_METHODS}
-KEYS = [method.key for method in (*PAPER_METHODS, *PARTIAL_METHODS)]
+KEYS = [method.key for method in ALL_METHODS]
 
 
 def run(
@@ -154,7 +154,7 @@ def test_a_failed_computation_is_a_cell_that_says_so() -> None:
         (partial_table(summary), 1),
     ):
         assert text.count("FAILS") == count
-    judged = verdicts.verdicts([*runs, replace(failed, condition=8.0)], summary, summary, ())
+    judged = verdicts.verdicts([*runs, replace(failed, condition=8.0)], summary, ())
     assert [v.verdict for v in judged].count("FAILS") == len(judged)
     assert any("margin" in figure for figure in judged[0].figures)
     found = differences(runs, summary, None, ())

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from casadi_hybrid.paper import printed
-from casadi_hybrid.paper.experiment import PAPER_METHODS, PARTIAL_METHODS, Run
+from casadi_hybrid.paper.experiment import ALL_METHODS, Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def summarize(runs: Iterable[Run], seeds: Iterable[int]) -> Summary:
             for (key, condition), group in sorted(groups.items(), key=lambda item: item[0][1])
             if key == method.key
         }
-        for method in (*PAPER_METHODS, *PARTIAL_METHODS)
+        for method in ALL_METHODS
     }
 
 

@@ -16,7 +16,6 @@ from casadi_hybrid.paper.growth import Growth, growth, growth_rows
 from casadi_hybrid.paper.tables import (
     FAILS,
     aligned,
-    levels,
     partial_table,
     settling_table,
     text_tables,
@@ -68,14 +67,14 @@ class Reproduction:
     def judged(self) -> tuple[Verdict, ...]:
         """The verdicts on what the paper says in words, over the population where there is one."""
         chosen = [run for run in self.runs if self.population is None or run.seed not in SEEDS]
-        everything = summarize(self.runs, range(FOLLOWED))
-        return verdicts(chosen, self.population or self.fitted, everything, self.growth)
+        return verdicts(chosen, self.population or self.fitted, self.growth)
 
     def __str__(self) -> str:
         title = f"{self.shape[0]} variables, {self.shape[1]} constraints"
         first = min(self.instances, len(SEEDS))
-        parts = [_or_fails(lambda: findings(self.runs)), ""]
-        parts += [f"=== The {first} fitted seeds of each condition level, {title} ===", ""]
+        parts = [_or_fails(lambda: findings(self.runs, is_paper=self.is_paper)), ""]
+        name = f"{first} fitted seeds" if self.is_paper else f"first {first} instances"
+        parts += [f"=== The {name} of each condition level, {title} ===", ""]
         if self.is_paper:
             parts += [_or_fails(lambda: settling_table(self.fitted, compare=True))]
         parts.append(_or_fails(lambda: text_tables(self.fitted, compare=self.is_paper)))
@@ -85,10 +84,14 @@ class Reproduction:
             population = self.population
             parts += [_or_fails(lambda: settling_table(population, compare=self.is_paper))]
             parts += [_or_fails(lambda: text_tables(population, compare=self.is_paper))]
-        parts.append(_or_fails(lambda: partial_table(summarize(self.runs, range(FOLLOWED)))))
+        parts.append(_or_fails(lambda: partial_table(self.population or self.fitted)))
         if self.growth:
             rows = growth_rows(self.growth, compare=self.is_paper)
-            parts += aligned("Medians at (x*, μ*), and the instances beyond M_max", rows)
+            of = "the population" if self.population is not None else "these instances"
+            title = f"Medians of {of} at (x*, μ*), and how many are beyond M_max"
+            parts += aligned(title, rows)
+        else:
+            parts += [f"Norms at (x*, μ*): {FAILS}, they could not be computed", ""]
         if self.is_paper:
             parts += ["What the paper says in words", *(f"- {v}" for v in self.judged), ""]
             parts += ["Contradictions in print", *(f"- {line}" for line in contradictions()), ""]
@@ -116,33 +119,35 @@ class Reproduction:
         }
 
 
-def findings(runs: Sequence[Run], key: str = "closed-w") -> str:
+def findings(runs: Sequence[Run], *, is_paper: bool, key: str = "closed-w") -> str:
     """The first lines: of the runs that cross, how many are below at 200, stay, and arrive."""
-    known = summarize([run for run in runs if run.longest is not None], range(FOLLOWED))
-    row = known[key]
+    followed = [run for run in runs if run.seed < FOLLOWED] or runs
+    row = summarize(followed, {run.seed for run in followed})[key]
     lines = [
         "By the paper's measure a run succeeds when it crosses ‖x_t − x*‖ ≤ 1e-3 once. It need not "
-        "stay there:",
-        f"of the closed form's runs (weighted) on the first {max(c.runs for c in row.values())} "
-        "instances of each condition level",
+        "stay there.",
+        f"Of the closed form's runs (weighted) on the first {max(c.runs for c in row.values())} "
+        "instances of each condition level:",
     ]
-    for condition in levels({key: row}):
-        cell = row[condition]
+    for condition, cell in row.items():
         if cell.failure:
             lines.append(f"  {condition:>2g}: {FAILS}, {cell.failure}")
             continue
-        lines.append(
+        text = (
             f"  {condition:>2g}: {cell.successes:>2} of {cell.runs} cross; {cell.below_at_200:>2} "
-            f"are still below at step 200, {cell.never_left:>2} never left; "
-            f"{cell.below_at_1500:>2} are below after {LONG:,} steps"
+            f"are still below at step 200, {cell.never_left:>2} never left"
         )
-    lines += [
-        "The first five instances are fitted seeds, not the paper's five: their distributions and "
-        "the constants",
-        "listed below were fitted on them to the printed tables, so agreement there is partly by "
-        "construction.",
-        "The population leaves them out.",
-    ]
+        if cell.followed:
+            text += f"; {cell.below_at_1500:>2} are below after {LONG:,} steps"
+        lines.append(text)
+    if is_paper:
+        lines += [
+            "The first five instances are fitted seeds, not the paper's five: their distributions "
+            "and the constants",
+            "listed below were fitted on them to the printed tables, so agreement there is partly "
+            "by construction.",
+            "The population leaves them out.",
+        ]
     return "\n".join(lines)
 
 
@@ -181,7 +186,7 @@ def reproduce(
     runs.sort(key=lambda r: (r.method, r.condition, r.seed))
     others = range(len(SEEDS), instances)
     try:
-        grown = growth(sorted(map(float, conditions)), range(min(instances, FOLLOWED)), shape)
+        grown = growth(sorted(map(float, conditions)), others or range(instances), shape)
     except Exception:  # noqa: BLE001 - its table and the verdict that needs it say so
         grown = ()
     return Reproduction(

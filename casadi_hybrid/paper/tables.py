@@ -81,7 +81,7 @@ def settling_table(summary: Summary, *, compare: bool) -> str:
 
 
 def partial_table(summary: Summary) -> str:
-    """The paper's extension beside its closed form: crossed, still below, after 1,500, ‖M‖."""
+    """The paper's extension beside its closed form: crossed, still below, ‖M‖, budget."""
     keys = ("closed-w", *(method.key for method in PARTIAL_METHODS))
     rows = [["cond", *(LABELS[key] for key in keys)]]
 
@@ -89,14 +89,14 @@ def partial_table(summary: Summary) -> str:
         cell = summary[key][c]
         norm = "–" if cell.median_norm_M is None else f"{cell.median_norm_M:.1f}"
         hit = "–" if cell.median_hit is None else f"{cell.median_hit:g}"
-        counts = f"{cell.successes} {cell.below_at_200} {cell.below_at_1500}"
-        return f"{counts} of {cell.runs}; {hit}; {norm}; {cell.over_budget}"
+        counts = f"{cell.successes}, {cell.below_at_200} of {cell.runs}"
+        return f"{counts}; {hit}; {norm}; {cell.over_budget}"
 
     for c in levels(summary):
         rows.append([f"{c:g}", *(_safe(show, summary, key, c) for key in keys)])
     title = (
         "Partial cancellation γ_tC_can with its own balance of S1 and S3: crossed, still below at\n"
-        "200, after 1,500 steps; median hit; median max‖M‖; runs that the norm budget ended"
+        "200; median hit; median max‖M‖; runs that the norm budget ended"
     )
     return "\n".join(aligned(title, rows))
 

@@ -42,13 +42,12 @@ class Verdict:
 
 
 def verdicts(
-    runs: Sequence[Run], summary: Summary, everything: Summary, growth: Sequence[Growth]
+    runs: Sequence[Run], summary: Summary, growth: Sequence[Growth]
 ) -> tuple[Verdict, ...]:
     """Judge every statement.
 
     Args:
         runs, summary: the instances that the verdicts are about.
-        everything: the summary of those that partial cancellation was run on.
         growth: norms at x* by condition level.
     """
     parts: tuple[tuple[str, Callable[[], Judgement]], ...] = (
@@ -69,7 +68,7 @@ def verdicts(
         ("‖C_can‖ grows like ‖H‖‖B†‖², and max‖M‖ with it.", lambda: scaling(growth)),
         (
             "Partial cancellation extends the method to where ‖M‖ becomes too large.",
-            lambda: partial(everything, growth),
+            lambda: partial(summary, growth),
         ),
     )
     return tuple(_judged(statement, judge) for statement, judge in parts)
