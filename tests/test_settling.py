@@ -194,7 +194,11 @@ def test_the_verdict_on_the_norm_budget_follows_what_ended_the_runs() -> None:
 
 def test_the_budget_is_told_from_other_ends() -> None:
     """Condition 13, instance 2: the first ‖M‖ is beyond 300; at condition 5 none is."""
-    assert run_method(METHODS["closed-w"], make_instance(13, 2)).over_budget
+    beyond = run_method(METHODS["closed-w"], make_instance(13, 2))
+    assert beyond.over_budget
+    assert beyond.steps == 0
+    assert beyond.errors == pytest.approx(np.full(201, 0.5))  # it never left its start
+    assert np.isfinite(beyond.stationarity).all()
     assert not run_method(METHODS["closed-w"], make_instance(5, 3)).over_budget
 
 
@@ -266,3 +270,29 @@ def test_norms_at_the_solution_keep_the_papers_bound() -> None:
     assert row.ratio <= 1 + 1e-12
     assert row.least <= row.partial * (1 + 1e-9) <= row.closed * (1 + 2e-9)
     assert 0.0 <= row.share <= 1.0
+
+
+def test_the_search_is_kept_with_its_result() -> None:
+    """The file beside the script has a line for each of its settings."""
+    from pathlib import Path
+
+    import paper_search
+
+    lines = Path(paper_search.__file__).with_suffix(".txt").read_text("utf-8").splitlines()[2:]
+    names = [line.split("  ")[0].strip() for line in lines]
+    assert names[1:-1] == [setting.name for setting in paper_search.settings()]
+    assert names[-1].startswith("budget = ")
+
+
+def test_the_search_holds_cells_against_print() -> None:
+    import paper_search
+
+    runs = every_run({"closed-w": 112}, conditions=(8.0,))
+    cells = {("closed-w", 8.0): cell_of([r for r in runs if r.method == "closed-w"])}
+    found = paper_search.score(cells)
+    assert (found.counts, found.of) == (5, 5)
+    assert found.hits == 0.0
+    assert np.isnan(found.norms)
+    later = paper_search.within(runs[0], 150)
+    assert later.hits == runs[0].hits
+    assert paper_search.within(run(below=(range(112, 201),)), 100).hit is None

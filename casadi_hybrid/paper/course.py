@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import StopReason
+from casadi_hybrid.law import State
+from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.stopping import Progress
 
 Array = NDArray[np.float64]
@@ -52,7 +54,12 @@ class Course:
 
     def watch(self, progress: Progress) -> None:
         """Take down one iterate."""
-        state, at = progress.state, progress.at
+        self.take(progress.state, progress.at)
+        if progress.correction is not None and len(self.distances) <= self.budget + 1:
+            self.norms.append(float(getattr(progress.correction, "norm_M", np.nan)))
+
+    def take(self, state: State, at: Evaluation) -> None:
+        """Take down a state and the functions there: the start, of a run that fails at once."""
         distance = float(np.linalg.norm(state.x - self.target))
         self.distances.append(distance)
         self.near = self.near + 1 if distance <= SETTLED else 0
@@ -62,8 +69,6 @@ class Course:
         self.feasibility.append(float(np.linalg.norm(at.h)))
         for found, dual in ((self.stationarity, state.mu), (self.effective, state.effective)):
             found.append(float(np.linalg.norm(at.gradient + at.B.T @ dual)))
-        if progress.correction is not None:
-            self.norms.append(float(getattr(progress.correction, "norm_M", np.nan)))
 
     def ends(self, progress: Progress) -> StopReason | None:
         """End a run that has settled, that was long enough, or has not crossed in the budget."""

@@ -20,8 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casadi_hybrid.iterations import Hybrid, Iteration
+from casadi_hybrid.law import State
 from casadi_hybrid.paper.course import Course, first, padded
 from casadi_hybrid.paper.generator import Instance, make_instance
+from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.rules import (
     BalancedSplit,
     BoundedShare,
@@ -198,6 +200,10 @@ def _run(method: PaperMethod, instance: Instance, follow: bool) -> Run:
         **method.options,
     )
     result = solver.solve(instance.x0, lam_g0=instance.multipliers0, callback=course.watch)
+    if not course.distances:  # the rule failed at the start
+        at = Oracle(instance.problem.functions, np.zeros(0)).first(instance.x0)
+        dual = instance.multipliers0
+        course.take(State(instance.x0, dual, np.zeros_like(dual), dual), at)
     errors = padded(course.distances, BUDGET + 1)
     return Run(
         method.key,
