@@ -50,6 +50,7 @@ NOT_NUMERICAL = {
     "test_result_and_log",
     "test_scenarios",
     "test_site",
+    "test_settling",
     "test_study",
     "test_wheel_peers",
 }

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from casadi_hybrid.cli import main
-from casadi_hybrid.paper import CONDITIONS, make_instance, printed
-from casadi_hybrid.paper.experiment import PAPER_METHODS, run_method
+from casadi_hybrid.paper import CONDITIONS, experiment, make_instance, printed
+from casadi_hybrid.paper.cells import summarize
+from casadi_hybrid.paper.experiment import ALL_METHODS, run_method
+from casadi_hybrid.paper.fitted import SEEDS
 from casadi_hybrid.paper.reproduce import reproduce
-from casadi_hybrid.paper.tables import summarize
 
-METHODS = {method.key: method for method in PAPER_METHODS}
+METHODS = {method.key: method for method in ALL_METHODS}
 WELL_CONDITIONED = (1, 2, 3, 5)
 
 
@@ -33,7 +34,7 @@ def runs():
 
 @pytest.fixture(scope="module")
 def summary(runs):
-    return summarize(runs, 5)
+    return summarize(runs, SEEDS)
 
 
 @pytest.mark.parametrize("condition", WELL_CONDITIONED)
@@ -61,9 +62,9 @@ def test_norm_of_the_correction_is_the_papers_on_the_population():
     population = [
         run_method(METHODS["closed-u"], make_instance(c, seed))
         for c in WELL_CONDITIONED
-        for seed in range(50)
+        for seed in range(5, 50)
     ]
-    for condition, cell in summarize(population, 50)["closed-u"].items():
+    for condition, cell in summarize(population, range(5, 50))["closed-u"].items():
         expected = printed.NORM_M["closed-u"][int(condition)]
         assert cell.median_norm_M == pytest.approx(expected, rel=0.15)
 
@@ -78,24 +79,32 @@ def test_summary_equals_a_recount_of_the_runs(runs, summary):
         assert cell.median_norm_M == np.median([r.norm_M for r in rows])
 
 
-def test_command_writes_everything_and_prints_it_for_programs(tmp_path, capsys):
+def test_command_writes_everything_and_prints_it_for_programs(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(experiment, "FOLLOWED", 0)  # 200 steps each are enough for files
     arguments = ["reproduce", "--instances", "1", "--workers", "1", "--output", str(tmp_path)]
     assert main([*arguments, "--json", "--figures", "pdf"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert answer["population"] is None
-    cell = answer["five"]["closed-w"]["2"]
+    cell = answer["fitted"]["closed-w"]["2"]
     assert cell["runs"] == 1
     assert cell["paper_median_hit"] == 36
-    names = {"runs.csv", "tables.txt", "trajectories.pdf", "success_and_hits.pdf"}
+    names = {"runs.csv", "residuals.csv", "tables.txt", "trajectories.pdf", "residuals.pdf"}
+    names |= {"settling.pdf", "success_and_hits.pdf", "norm_growth.pdf"}
     assert names <= {path.name for path in tmp_path.iterdir()}
     with (tmp_path / "runs.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == len(PAPER_METHODS) * len(CONDITIONS)
+    assert len(rows) == len(ALL_METHODS) * len(CONDITIONS)
     row = next(r for r in rows if (r["method"], r["condition"]) == ("closed-w", "2"))
     assert int(row["hit_0.001"]) == cell["median_hit"]
+    assert row["failure"] == ""
+    with (tmp_path / "residuals.csv").open(newline="") as file:
+        courses = [r for r in csv.DictReader(file) if (r["method"], r["condition"]) == ("eg", "2")]
+    assert [int(r["t"]) for r in courses] == list(range(0, 201, 10))
     text = (tmp_path / "tables.txt").read_text()
     assert "[paper]" in text
-    assert "What differs, and why" in text
+    assert "Cells that differ from print" in text
+    assert "fitted seeds, not the paper's five" in " ".join(text.split()[:150])
+    assert "FAILS" not in text
 
 
 def test_result_does_not_depend_on_the_number_of_processes():

@@ -1,7 +1,9 @@
-"""The three figures of the reproduction."""
+"""The figures of the reproduction."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +12,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from casadi_hybrid.paper import printed
-from casadi_hybrid.paper.experiment import LABELS, Run
+from casadi_hybrid.paper.cells import Summary
+from casadi_hybrid.paper.experiment import AT, LABELS, THRESHOLDS, Run
+from casadi_hybrid.paper.fitted import SEEDS
 from casadi_hybrid.paper.reproduce import Reproduction
-from casadi_hybrid.paper.tables import Summary
 from casadi_hybrid.plotting import figure, legend_below, line_style, save
 
 SHOWN = ("closed-w", "grid-w", "opt-w", "aug-w", "pdhg")
@@ -20,16 +23,33 @@ _FLOOR = 1e-9
 
 
 def draw(reproduction: Reproduction, folder: Path, form: str = "png") -> list[Path]:
-    """Write the figures in a format of matplotlib's and return their paths."""
-    summary = reproduction.population or reproduction.five
-    conditions = sorted({run.condition for run in reproduction.runs})
-    instances = reproduction.instances
-    figures = {
-        "trajectories": trajectories(reproduction.runs, conditions, instances),
-        "success_and_hits": success_and_hits(summary, conditions, instances),
-        "norm_growth": norm_growth(summary, conditions, instances, reproduction.shape == (3, 5)),
+    """Write the figures in a format of matplotlib's and return their paths.
+
+    One that fails is named on stderr.
+    """
+    summary = reproduction.population or reproduction.fitted
+    runs = tuple(
+        run
+        for run in reproduction.runs
+        if not run.failure and (reproduction.population is None or run.seed not in SEEDS)
+    )
+    conditions = sorted({run.condition for run in runs})
+    instances = max((cell.runs for cell in summary["closed-w"].values()), default=0)
+    is_paper = reproduction.is_paper
+    figures: dict[str, Callable[[], Figure]] = {
+        "trajectories": lambda: trajectories(runs, conditions, instances),
+        "settling": lambda: settling(runs, conditions, instances),
+        "residuals": lambda: residuals(runs, conditions, instances),
+        "success_and_hits": lambda: success_and_hits(summary, conditions, instances),
+        "norm_growth": lambda: norm_growth(summary, conditions, instances, is_paper),
     }
-    return [save(fig, folder / f"{name}.{form}") for name, fig in figures.items()]
+    written = []
+    for name, make in figures.items():
+        try:
+            written.append(save(make(), folder / f"{name}.{form}"))
+        except Exception as error:  # noqa: BLE001 - the tables and the other figures remain
+            print(f"figure {name} FAILS: {type(error).__name__}: {error}", file=sys.stderr)
+    return written
 
 
 def trajectories(runs: tuple[Run, ...], conditions: list[float], instances: int) -> Figure:
@@ -59,7 +79,52 @@ def trajectories(runs: tuple[Run, ...], conditions: list[float], instances: int)
     for ax in axes[:, 0]:
         ax.set_ylabel("$\\|x_t - x^*\\|_2$ (units of $x$)")
     legend_below(fig, axes[0, 0], columns=5)
-    fig.suptitle(f"median and middle 80 % of {instances} instances; dotted: 1e-3", fontsize=10)
+    fig.suptitle(f"median and middle 80 %; {_level(instances)}; dotted: 1e-3", fontsize=10)
+    return fig
+
+
+def settling(runs: tuple[Run, ...], conditions: list[float], instances: int) -> Figure:
+    """The share of runs that are below 1e-3 at step t: who crosses, leaves, and comes back."""
+    keys = ("closed-w", "grid-w", "pdhg")
+    fig, axes = figure(1, len(keys), height=3.0, sharex=True, sharey=True)
+    for ax, key in zip(axes.flat, keys, strict=True):
+        for i, condition in enumerate(conditions):
+            errors = [r.errors for r in runs if r.method == key and r.condition == condition]
+            share = 100.0 * np.mean(np.array(errors) <= THRESHOLDS[AT], axis=0)
+            ax.plot(share, label=f"cond = {condition:g}", **line_style(i))
+        ax.set_title(LABELS[key])
+        ax.set_xlabel("iteration $t$")
+        ax.set_ylim(-4, 104)
+    axes[0, 0].set_ylabel("runs with\n$\\|x_t - x^*\\|_2 \\leq$ 1e-3 (%)")
+    legend_below(fig, axes[0, 0], columns=3)
+    fig.suptitle(_level(instances), fontsize=10)
+    return fig
+
+
+def residuals(runs: tuple[Run, ...], conditions: list[float], instances: int) -> Figure:
+    """Medians of ‖h(x_t)‖₂ and ‖∇f + J_hᵀμ_t‖₂ against t, at the outer and the middle level."""
+    shown = sorted({conditions[0], conditions[len(conditions) // 2], conditions[-1]})
+    fig, axes = figure(2, len(shown), height=2.4, sharex=True, sharey="row")
+    rows = (
+        ("feasibility", "$\\|h(x_t)\\|_2$"),
+        ("stationarity", "$\\|\\nabla f + J_h^T\\mu_t\\|_2$"),
+    )
+    for line, (name, label) in zip(axes, rows, strict=True):
+        for ax, condition in zip(line, shown, strict=True):
+            for i, key in enumerate(SHOWN):
+                series = [
+                    getattr(r, name) for r in runs if r.method == key and r.condition == condition
+                ]
+                middle = np.maximum(np.median(np.array(series), axis=0), _FLOOR)
+                ax.plot(middle, label=LABELS[key], **line_style(i))
+            ax.set_yscale("log")
+        line[0].set_ylabel(label)
+    for ax, condition in zip(axes[0], shown, strict=True):
+        ax.set_title(f"cond = {condition:g}")
+    for ax in axes[-1]:
+        ax.set_xlabel("iteration $t$")
+    legend_below(fig, axes[0, 0], columns=5)
+    fig.suptitle(f"medians; {_level(instances)}; the paper's norms and dual", fontsize=10)
     return fig
 
 
@@ -73,13 +138,13 @@ def success_and_hits(summary: Summary, conditions: list[float], instances: int) 
         style = line_style(i, len(conditions))
         left.plot(conditions, rates, label=LABELS[key], **style)
         right.plot(conditions, hits, label=LABELS[key], **style)
-    left.set_ylabel("successes (%)")
+    left.set_ylabel("runs that cross (%)")
     left.set_ylim(-4, 104)
     right.set_ylabel("median iterations to 1e-3\n(among successes)")
     right.set_ylim(0, 200)
     legend_below(fig, left, columns=5)
     fig.suptitle(
-        f"{instances} instances a level, $\\|x_t - x^*\\|_2 \\leq$ 1e-3 within 200 iterations",
+        f"{_level(instances)}, $\\|x_t - x^*\\|_2 \\leq$ 1e-3 within 200 iterations",
         fontsize=10,
     )
     return fig
@@ -114,9 +179,13 @@ def norm_growth(
     ax.axhline(300.0, color="#7F7F7F", linewidth=0.9, label="norm budget 300")
     ax.set_yscale("log")
     ax.set_ylabel("median $\\max_t \\|M_t\\|_2$")
-    ax.set_title(f"{instances} instances a level")
+    ax.set_title(_level(instances))
     legend_below(fig, ax, columns=3)
     return fig
+
+
+def _level(instances: int) -> str:
+    return f"{instances} instance{'s' if instances != 1 else ''} a level"
 
 
 def _pair(conditions: list[float]) -> tuple[Figure, tuple[Axes, Axes]]:

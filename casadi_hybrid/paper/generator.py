@@ -4,8 +4,8 @@ h(x) = B*u + ε_nl A φ(u) with u = x − x*, so h(x*) = 0 and J_h(x*) = B* = U�
 f(x) = ½xᵀH₀x + qᵀx + φ-terms with q chosen so that (x*, μ*) is a KKT point (appendix
 "Experimental Details").
 
-The paper prints the form of f for n = 3 and leaves the distributions open. The distributions used
-here were fitted to its tables. For other n the nonlinear terms are repeated on further
+The paper prints the form of f for n = 3 and leaves the distributions open. The :class:`Recipe` used
+here was fitted to its tables. For other n the nonlinear terms are repeated on further
 coordinates. For m < n, which the paper does not have, the quartic term takes in every coordinate
 (f is then bounded below) and H₀ is shifted on ker B* so that x* is a strict local minimizer.
 """
@@ -24,7 +24,33 @@ from casadi_hybrid.basics.inputs import Matrix, Vector, count, positive
 from casadi_hybrid.problem.problem import Problem
 
 CONDITIONS = (1, 2, 3, 5, 8, 13)
-EPS_NL = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How an instance is drawn where the paper leaves it open. The defaults were fitted.
+
+    Args:
+        eps_nl: ε_nl, the strength of the nonlinear part of h.
+        spread, multiplier_spread: x* and μ* are this times standard normal numbers.
+        curvature: eigenvalues of H₀, repeated for more than three variables.
+        least, width, power: c_i = least + width·Uᵖᵒʷᵉʳ with U uniform on [0, 1].
+        radius, multiplier_radius: distance of the start from (x*, μ*).
+    """
+
+    eps_nl: float = 0.2
+    spread: float = 0.5
+    multiplier_spread: float = 0.5
+    curvature: tuple[float, ...] = (1.0, -0.5, -1.5)
+    least: float = 0.05
+    width: float = 0.15
+    power: float = 4.0
+    radius: float = 0.5
+    multiplier_radius: float = 0.2
+
+
+FITTED = Recipe()
+EPS_NL = FITTED.eps_nl
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +101,9 @@ def make_instance(
     *,
     n: int = 3,
     m: int = 5,
-    radius: float = 0.5,
-    multiplier_radius: float = 0.2,
+    radius: float | None = None,
+    multiplier_radius: float | None = None,
+    recipe: Recipe = FITTED,
 ) -> Instance:
     """Return instance number ``seed`` at condition level κ.
 
@@ -84,7 +111,8 @@ def make_instance(
         condition: κ_B ≥ 1, the condition number of J_h(x*).
         seed: instance number ≥ 0; with κ it seeds the generator as 1000κ + seed.
         n, m: numbers of variables and constraints (paper: 3 and 5).
-        radius, multiplier_radius: distance of the start from (x*, μ*).
+        radius, multiplier_radius: distance of the start from (x*, μ*); the recipe's by default.
+        recipe: how all else is drawn.
 
     Raises:
         InputError: for a number out of range.
@@ -99,18 +127,20 @@ def make_instance(
     V = np.linalg.qr(rng.standard_normal((n, r)))[0]
     A = rng.standard_normal((m, 2 * n - 1))
     A /= np.linalg.norm(A, 2)
-    x_star = 0.5 * rng.standard_normal(n)
-    mu_star = 0.5 * rng.standard_normal(m)
+    x_star = recipe.spread * rng.standard_normal(n)
+    mu_star = recipe.multiplier_spread * rng.standard_normal(m)
     Q = np.linalg.qr(rng.standard_normal((n, n)))[0]
     rng.uniform(size=3)  # drawn by the fitted recipe and not used
-    c = 0.05 + 0.15 * rng.uniform(size=4) ** 4
+    c = recipe.least + recipe.width * rng.uniform(size=4) ** recipe.power
     dx = rng.standard_normal(n)
     dm = rng.standard_normal(m)
 
+    away = recipe.radius if radius is None else radius
+    dual_away = recipe.multiplier_radius if multiplier_radius is None else multiplier_radius
     B_star = (U * singular_values(condition, r)) @ V.T
-    H0 = (Q * np.resize([1.0, -0.5, -1.5], n)) @ Q.T
+    H0 = (Q * np.resize(recipe.curvature, n)) @ Q.T
     x = ca.SX.sym("x", n)
-    h = ca.mtimes(B_star, x - x_star) + EPS_NL * ca.mtimes(A, phi(x - x_star))
+    h = ca.mtimes(B_star, x - x_star) + recipe.eps_nl * ca.mtimes(A, phi(x - x_star))
     smooth = _varphi(x, c)
     if m < n:
         # On a surface f must be bounded below: the paper's quartic, but in every direction.
@@ -123,7 +153,7 @@ def make_instance(
         Problem(x=x, f=f, h=h, name=f"synthetic n={n} m={m} cond={condition:g} #{seed}"),
         (x_star, mu_star),
         B_star,
-        (radius * dx / np.linalg.norm(dx), multiplier_radius * dm / np.linalg.norm(dm)),
+        (away * dx / np.linalg.norm(dx), dual_away * dm / np.linalg.norm(dm)),
         float(condition),
         seed,
     )

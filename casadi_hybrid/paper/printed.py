@@ -7,6 +7,8 @@ representative medians of max_t‖M_t‖₂. Keys: method, then condition level.
 
 from __future__ import annotations
 
+M_MAX = 300.0
+
 SUCCESS: dict[str, dict[int, int]] = {
     "aug-w": {1: 5, 2: 0, 3: 2, 5: 0, 8: 0, 13: 0},
     "opt-w": {1: 5, 2: 5, 3: 5, 5: 4, 8: 0, 13: 0},

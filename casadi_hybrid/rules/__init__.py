@@ -15,6 +15,7 @@ from casadi_hybrid.rules.constant import ConstantRule, ScheduleRule
 from casadi_hybrid.rules.design import Design, DesignRule
 from casadi_hybrid.rules.matrix import MatrixRule, WhitenedRule
 from casadi_hybrid.rules.optimal import ClippedSplit, OptimalSplit, least_restriction
+from casadi_hybrid.rules.partial import BalancedSplit, BoundedShare, LeastShare
 from casadi_hybrid.rules.pieces import (
     FixedMetric,
     GivenStrength,
@@ -37,7 +38,9 @@ from casadi_hybrid.rules.steps import StepRule
 
 __all__ = [
     "AbsoluteCancellation",
+    "BalancedSplit",
     "BoundedCancellation",
+    "BoundedShare",
     "Cancellation",
     "ClippedSplit",
     "ClosedFormSplit",
@@ -53,6 +56,7 @@ __all__ = [
     "GridSplit",
     "IdentityMetric",
     "LeastNormCancellation",
+    "LeastShare",
     "LocalModel",
     "MatrixRule",
     "Metric",

@@ -1,0 +1,165 @@
+r"""Partial cancellation with a share γ_t that is chosen at every iterate, and its own split.
+
+The paper leaves :math:`C_{can}^{(\gamma)} = -\gamma_t B^{\dagger T} H B^\dagger` open. With S, T
+and the deficit of :mod:`casadi_hybrid.rules.cancellations` and ℓ = max(0, −e_min(S)), the strength
+that still reaches δ is α(γ) = (δ + (1 − γ)ℓ)/λ_min(BᵀRB), so
+
+.. math:: M(\gamma) = \gamma C_{can} + \alpha(\gamma) R
+
+is affine in γ and ‖M(γ)‖₂ convex: both shares below are found by bisection. Less cancellation does
+not always mean a smaller M. Where the weakest direction of B bends downwards the strength grows as
+the cancellation shrinks, and no γ may meet a bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from casadi_hybrid.basics.inputs import Matrix, positive
+from casadi_hybrid.rules.cancellations import Cancelled
+from casadi_hybrid.rules.pieces import IdentityMetric, Metric
+from casadi_hybrid.rules.spectra import LocalModel, symmetric_eigen, symmetric_norm
+from casadi_hybrid.rules.splits import Candidate, SafetyConstants, divide
+
+# γ and θ to 1e-10: what is left of a curve's slope there is rounding.
+HALVINGS = 34
+
+
+@dataclass(frozen=True, slots=True)
+class LeastShare:
+    """T = −γ_t S with the γ_t ∈ [0, 1] that makes ‖M‖₂ least. Deficit δ + (1 − γ_t)ℓ.
+
+    Args:
+        metric: the R of the rule, which decides what the strength adds to M.
+    """
+
+    metric: Metric = field(default_factory=IdentityMetric)
+
+    def share(self, model: LocalModel, delta: float) -> float:
+        """Return γ_t."""
+        return _Family.of(model, delta, self.metric).least()
+
+    def cancel(self, model: LocalModel, delta: float) -> Cancelled:
+        """Return C_can."""
+        family = _Family.of(model, delta, self.metric)
+        return family.cancelled(family.least())
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedShare:
+    """T = −γ_t S with the largest γ_t ∈ [0, 1] for which ‖M‖₂ ≤ ``limit``.
+
+    Where no γ meets the bound, that of the least ‖M‖₂; the rule's norm budget then decides whether
+    the run goes on.
+
+    Args:
+        limit: bound on ‖M‖₂.
+        metric: the R of the rule.
+    """
+
+    limit: float
+    metric: Metric = field(default_factory=IdentityMetric)
+
+    def __post_init__(self) -> None:
+        positive(self.limit, "limit")
+
+    def share(self, model: LocalModel, delta: float) -> float:
+        """Return γ_t."""
+        return _Family.of(model, delta, self.metric).within(self.limit)
+
+    def cancel(self, model: LocalModel, delta: float) -> Cancelled:
+        """Return C_can."""
+        family = _Family.of(model, delta, self.metric)
+        return family.cancelled(family.within(self.limit))
+
+
+@dataclass(frozen=True, slots=True)
+class BalancedSplit:
+    """The θ at which S1 and S3 allow the largest η_x, whatever the cancellation leaves.
+
+    S1 allows κ_x/‖K + θαBᵀRB‖ with K = H + BᵀC_canB, S3 allows κ_pκ_ω/((1 − θ)α‖R‖‖B‖²). The
+    larger of the two reciprocals is convex in θ; where K = 0 its least is at the paper's θ
+    (:class:`~casadi_hybrid.rules.splits.ClosedFormSplit`), which assumes that.
+    """
+
+    def candidates(
+        self, model: LocalModel, C_can: Matrix, alpha: float, R: Matrix, kappa: SafetyConstants
+    ) -> Iterator[Candidate]:
+        """Yield the one candidate."""
+        left = model.curvature(C_can)
+        added = alpha * (model.B.T @ R @ model.B)
+        memory = kappa.kappa_x * alpha * symmetric_norm(R) * model.norm_B**2
+        product = kappa.kappa_p * kappa.kappa_omega
+
+        def falling(theta: float) -> bool:
+            curvature, slope = _norm_and_slope(left, added, theta)
+            return memory * (1.0 - theta) > product * curvature or slope < 0.0
+
+        yield divide(C_can, alpha, _bisect(falling, 0.0, 1.0), R)
+
+
+@dataclass(frozen=True, slots=True)
+class _Family:
+    """M(γ) = ``start`` + γ ``slope``, and the cancellation behind it."""
+
+    start: Matrix
+    slope: Matrix
+    full: Matrix
+    delta: float
+    lowest: float
+
+    @classmethod
+    def of(cls, model: LocalModel, delta: float, metric: Metric) -> _Family:
+        S = model.schur(model.reachable(delta))
+        e, _ = symmetric_eigen(S)
+        lowest = max(0.0, -float(e[0])) if e.size else 0.0
+        full = model.lift(-S)
+        R = metric.matrix(model)
+        weakest = model.metric_curvature(R) if model.rank else 0.0
+        # A metric that sees nothing in a direction is refused by the strength, with a sentence.
+        unit = R / weakest if weakest > 0 else np.zeros_like(R)
+        return cls((delta + lowest) * unit, full - lowest * unit, full, delta, lowest)
+
+    def norm(self, gamma: float) -> float:
+        return symmetric_norm(self.start + gamma * self.slope)
+
+    def least(self) -> float:
+        return _bisect(lambda g: _norm_and_slope(self.start, self.slope, g)[1] < 0.0, 0.0, 1.0)
+
+    def within(self, limit: float) -> float:
+        if self.norm(1.0) <= limit:
+            return 1.0
+        least = self.least()
+        if self.norm(least) > limit:
+            return least
+        return _bisect(lambda g: self.norm(g) <= limit, least, 1.0)
+
+    def cancelled(self, gamma: float) -> Cancelled:
+        return Cancelled(gamma * self.full, self.delta + (1.0 - gamma) * self.lowest)
+
+
+def _norm_and_slope(A: Matrix, D: Matrix, s: float) -> tuple[float, float]:
+    """‖A + sD‖₂ and a slope of it at s, both symmetric."""
+    e, V = symmetric_eigen(A + s * D)
+    if not e.size:
+        return 0.0, 0.0
+    upper = e[-1] >= -e[0]
+    v = V[:, -1] if upper else V[:, 0]
+    slope = float(v @ D @ v)
+    return (float(e[-1]), slope) if upper else (-float(e[0]), -slope)
+
+
+def _bisect(below: Callable[[float], bool], low: float, high: float) -> float:
+    """Return the end of the part of [low, high] where ``below`` is true, which comes first."""
+    if below(high):
+        return high
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        if below(middle):
+            low = middle
+        else:
+            high = middle
+    return low
