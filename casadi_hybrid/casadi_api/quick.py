@@ -117,27 +117,29 @@ class Quick:
                 reaches a limit its point is the answer.
         """
         ends = (SOLVED,) if own is None else (SOLVED, LIMIT)
-        for space in self._engine.spaces or self._first(given):
-            external = self._external(space)
+        engine = self._engine
+        for space in engine.spaces or self._first(given):
+            external = self._externals.get(space) or self._external(space)
             if external is None:
                 return None
             space.limit(own or self._limits)
             space.begin_with(sides)
             outputs = self._call(space, external, given)
-            cold = None
-            if outputs is not None and external.status in _LEFT and own is None:
-                cold = self._cold_start.solve(space, external.status)
-                outputs = None if cold is None else external.known()
+            cold, status = None, external.status
+            if outputs is not None and status in _LEFT and own is None:
+                cold = self._cold_start.solve(space, status)
+                outputs, status = None if cold is None else external.known(), external.status
             failed = space.outside is not None and space.outside.raised
-            if outputs is not None and external.status in ends and not failed:
-                self._engine.use(space)
+            if outputs is not None and status in ends and not failed:
+                if engine.spaces[0] is not space:
+                    engine.use(space)
                 inputs, found = space.numbers_in.copy(), space.solved()
                 run = QuickRun(
                     self._problem, self._options, inputs, space.places_in, found, space.called,
                     cold, own,
                 )  # fmt: skip
                 return {name: outputs[name] for name in OUTPUTS_OF_CASADI}, run
-            if outputs is None or external.status != OTHER_PATTERN:
+            if outputs is None or status != OTHER_PATTERN:
                 return None
         return None  # nothing was solved yet under bounds of these kinds
 
