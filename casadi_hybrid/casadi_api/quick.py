@@ -15,14 +15,14 @@ import numpy as np
 
 from casadi_hybrid.answer import altered
 from casadi_hybrid.attempts.at_once import ColdSolve, ColdStart
-from casadi_hybrid.attempts.solved import observe, warm_result
+from casadi_hybrid.attempts.solved import Outline, observe, outline_of, rows_of, warm_result
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import PointStatus, StopReason
 from casadi_hybrid.casadi_api.graphs.function import default_of
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.stats import casadi_stats
-from casadi_hybrid.course.record import Watch
+from casadi_hybrid.course.record import Watch, lists_of
 from casadi_hybrid.engine.building.compiler import BuildError
 from casadi_hybrid.engine.external import OTHER_SHAPE, OUTPUTS_OF_CASADI, External
 from casadi_hybrid.engine.solved import Solved
@@ -84,8 +84,13 @@ class QuickRun:
     @cached_property
     def stats(self) -> dict[str, Any]:
         """The statistics; processor time is wall time, since nothing else happens in C."""
-        result = self.result
-        return casadi_stats(result, self._watch, None, result.elapsed, self._functions)
+        said = self._found.said
+        result: Result | Outline
+        if self._cold is None and said.status == SOLVED:
+            result, lists = outline_of(self._problem, said), lists_of(rows_of(said))
+        else:
+            result, lists = self.result, self._watch.lists
+        return casadi_stats(result, lists, None, result.elapsed, self._functions)
 
 
 class Quick:

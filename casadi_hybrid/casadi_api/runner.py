@@ -149,7 +149,7 @@ class Runner:
             result, raised = error.result, error
         watch.hold(result.iterations)
         said = functions_of(problem, result, bool(options.machine_code), compiled, ready)
-        stats = casadi_stats(result, watch, callback, time.process_time() - began, said)
+        stats = casadi_stats(result, watch.lists, callback, time.process_time() - began, said)
         if raised is None and callback is not None:
             raised = callback.raised
         if raised is None and not result.success and result.error is not None:
