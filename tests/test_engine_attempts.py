@@ -100,3 +100,24 @@ def test_a_warm_start_that_python_takes_over_is_listed_once() -> None:
     assert (stats["engine"], stats["success"]) == ("python", True)
     assert stats["engine_note"] == "a constraint has no slope at the start"
     assert stats["iterations"]["iter"] == [*range(stats["iter_count"] + 1)]
+
+
+def test_statistics_of_a_warm_solve_need_no_result_and_say_what_it_says() -> None:
+    solver = nlpsol("solver", "hybrid", CASE.nlp)
+    outputs = solver(**CASE.numbers)
+    solver(**{**CASE.numbers, **warm(outputs), "p": [1.02]})
+    stats = solver.stats()
+    result = solver.result
+    assert result.iterations > 1
+    assert stats["n_call_nlp_f"] == result.evaluations["first"] > 0
+    assert stats["n_call_nlp_hess_l"] == result.evaluations["second"]
+    assert (stats["success"], stats["iter_count"]) == (result.success, result.iterations)
+    for name in ("hessian", "engine", "engine_note", "kernel", "detail"):
+        assert stats[name] == getattr(result, name)
+    assert stats["stop_reason"] == result.stop.name
+    assert stats["point_status"] == result.point.name
+    assert stats["t_wall_total"] == result.elapsed
+    lists = stats["iterations"]
+    assert lists["iter"] == list(result.history.t) == [*range(result.iterations + 1)]
+    assert lists["obj"] == list(result.history.f)
+    assert lists["inf_pr"][-1] == result.residuals.feasibility

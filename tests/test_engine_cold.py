@@ -255,3 +255,28 @@ def test_a_domain_that_is_left_is_no_end(library: Any, monkeypatch: pytest.Monke
     _, twin = solved(monkeypatch, made, "python")
     assert stats["engine"] == "c"
     assert_same_course(stats, twin)
+
+
+def test_from_the_multipliers_of_a_saddle_it_goes_as_a_cold_start_would(
+    library: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What bends downwards step after step is no wrong guess of the active set: ν rises, once."""
+    n = 12
+
+    def wells() -> tuple[dict[str, Any], dict[str, Any]]:
+        x, s = ca.SX.sym("x", n), ca.SX.sym("s")
+        f = ca.sumsqr(x**2 - 1) + 10 * ca.sumsqr(x[1:] - x[:-1]) + 50 * s
+        g = ca.vertcat(x[0] + x[-1] + s, s - x[3])
+        bounds = {"lbx": [-1.5] * n + [0], "ubx": [1.5] * n + [9], "lbg": [-3, -2], "ubg": [3, 4]}
+        return {"x": ca.vertcat(x, s), "f": f, "g": g}, {"x0": 0, **bounds}
+
+    # All zero is stationary, with the multiplier of s ≥ 0.
+    start = {"x0": 1e-4 * np.arange(n + 1), "lam_x0": [0.0] * n + [-50.0], "lam_g0": [0.0, 0.0]}
+    found, stats = solved(monkeypatch, wells, "c", **start)
+    _, twin = solved(monkeypatch, wells, "python", **start)
+    assert stats["engine"] == "c"
+    assert_same_course(stats, twin, ("obj", "mu"))
+    assert float(found["f"]) < 1e-6
+    nus = np.array(stats["iterations"]["mu"])
+    assert list(np.flatnonzero(np.diff(nus) > 0)) == [np.argmax(nus) - 1]
+    assert nus.max() == 0.1

@@ -249,8 +249,9 @@ def test_the_scaled_error_is_that_of_the_iterate(twins, size) -> None:
         equal(found, scaled_error(twins.twin, it, 0.0), 1e-12)
 
 
+@pytest.mark.parametrize("known", [False, True], ids=["", "slope known"])
 @pytest.mark.parametrize("size", [0.0, 1.0, 1e6])
-def test_the_residuals_are_those_of_the_user_unexcused(twins, size) -> None:
+def test_the_residuals_are_those_of_the_user_unexcused(twins, size, known) -> None:
     draws, data = np.random.default_rng(6), twins.data
     work, found = np.zeros(max(data.n, data.n_x)), ResidualsData()
     for _ in range(4):
@@ -260,8 +261,10 @@ def test_the_residuals_are_those_of_the_user_unexcused(twins, size) -> None:
             size * draws.standard_normal(data.n_g),
         )
         assert twins.evaluate(w) == 0
-        twins.call("hybrid_residuals_at", lam_x, lam_g, work, ct.byref(found))
         at = twins.twin.point(w)
+        slope = at.gradient + at.A.T @ twins.twin.from_user_multipliers(lam_x, lam_g)[0]
+        given = slope if known else None
+        twins.call("hybrid_residuals_at", given, lam_x, lam_g, work, ct.byref(found))
         expected = kkt_residuals(
             twins.numbers.bounds,
             at.x,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from casadi_hybrid.attempts.verdict import context_of
 from casadi_hybrid.barrier.barrier import Barrier
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import PointStatus, StopReason
-from casadi_hybrid.course.record import Watch
+from casadi_hybrid.course.record import Watch, held
 from casadi_hybrid.engine.solved import Solved
 from casadi_hybrid.engine.structures import AnswerData
 from casadi_hybrid.kernel.sparse import Sparse
@@ -23,20 +24,58 @@ from casadi_hybrid.standard_form.form import DENSE_LIMIT, Linearization
 from casadi_hybrid.stopping import Limits
 
 
+class Outline(NamedTuple):
+    """What statistics say of a solve by the warm mode, without its :class:`Result`: that takes as
+    long as a small problem is solved in, and most who ask for statistics ask for nothing else.
+    """
+
+    iterations: int
+    evaluations: Mapping[str, int]
+    seconds: Mapping[str, float]
+    elapsed: float
+    hessian: str
+    kernel: str
+    success: bool = True
+    stop: StopReason = StopReason.CONVERGED
+    point: PointStatus = PointStatus.KKT_POINT
+    error: Exception | None = None
+    detail: str = ""
+    engine: str = "c"
+    engine_note: str = ""
+
+
+def outline_of(problem: Problem, said: AnswerData) -> Outline:
+    """That of a solve with this answer."""
+    kernel, hessian = _kernel_of(problem, said), problem.functions.hessian
+    return Outline(said.steps, *spent_in(said), said.elapsed, hessian, kernel)
+
+
+def rows_of(said: AnswerData) -> list[tuple[Any, ...]]:
+    """The two iterates of a warm solve as they are recorded: the first, which stays until the last
+    step, and the last.
+    """
+    rows = [_row(0, said.start, WARM_NU)]
+    if said.steps:
+        for _ in range(said.steps - 1):
+            rows.append(held(rows[-1]))
+        rows.append(_row(said.steps, said.end, 0.0, said.moved, 1.0, 1.0))
+    return rows
+
+
+def _row(t: int, at: Any, nu: float, moved: float = 0.0, *parts: float) -> tuple[Any, ...]:
+    known = (at.f, at.feasibility, at.stationarity, at.complementarity)
+    return (t, *known, nu, moved, *(parts or (0.0, 0.0)), 0.0)
+
+
 def observe_start(said: AnswerData, watch: Watch) -> None:
     """Let a watch record the first iterate of the warm mode."""
-    at = said.start
-    row = (0, at.f, at.feasibility, at.stationarity, at.complementarity, WARM_NU)
-    watch.jump((*row, 0.0, 0.0, 0.0, 0.0), None)
+    watch.jump(_row(0, said.start, WARM_NU), None)
 
 
 def observe(said: AnswerData, watch: Watch) -> None:
-    """Let a watch record the two iterates of a warm solve, the first and the last."""
-    observe_start(said, watch)
-    if said.steps:
-        end = said.end
-        row = (said.steps, end.f, end.feasibility, end.stationarity, end.complementarity, 0.0)
-        watch.jump((*row, said.moved, 1.0, 1.0, 0.0), said.steps - 1)
+    """Let a watch record the two iterates of a warm solve."""
+    for row in rows_of(said):
+        watch.jump(row, None)
 
 
 def warm_result(problem: Problem, numbers: Numbers, limits: Limits, found: Solved) -> Result:

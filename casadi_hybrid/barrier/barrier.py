@@ -33,7 +33,7 @@ from casadi_hybrid.barrier.elastic import (
 from casadi_hybrid.barrier.filter import Filter
 from casadi_hybrid.barrier.hot import follow
 from casadi_hybrid.barrier.inertia import least_squares_multipliers, rows_are_dependent
-from casadi_hybrid.barrier.iterate import Iterate, ScaledError, Settings, interior
+from casadi_hybrid.barrier.iterate import NU_START, Iterate, ScaledError, Settings, interior
 from casadi_hybrid.barrier.leap import leap, runs_away
 from casadi_hybrid.barrier.merit import Merit
 from casadi_hybrid.barrier.newton import newton_step
@@ -59,6 +59,8 @@ _CLEAR, _LATE = 100.0, 1.1e-9  # at the second ν an active set is tried also if
 _FAR_OFF, _NU_FAR_OFF = 1.0, 1e-3
 # As if it had been the last σ: where variables are flat, a larger one holds up every warm step.
 _SHIFT_NEARBY = 1e-10
+# Factorizations in a row after which what bends downwards is no wrong guess of the active set.
+_SADDLE = 8
 _LEAP = 10  # steps of iterates that run away before the first leap
 _UNDEFINED = 10  # steps without a second derivative
 
@@ -181,14 +183,11 @@ class Barrier:
         first σ, where one is needed, is small too: a large one is no guard so near.
         """
         form = self.form
-        below, above = it.at.below, it.at.above
         y, z_lower, z_upper = form.from_user_multipliers(warm.lam_x, warm.lam_g)
         given = changed(it, y=y, z_lower=z_lower, z_upper=z_upper)
         if ScaledError(form, given).at(0.0) > _FAR_OFF:
-            it = changed(it, nu=max(it.nu, _NU_FAR_OFF))
-        z_lower = np.where(form.has_lower, np.maximum(z_lower, it.nu / below), 0.0)
-        z_upper = np.where(form.has_upper, np.maximum(z_upper, it.nu / above), 0.0)
-        return changed(it, y=y, z_lower=z_lower, z_upper=z_upper, shift=_SHIFT_NEARBY)
+            given = changed(given, nu=max(it.nu, _NU_FAR_OFF))
+        return changed(_central(form, given), shift=_SHIFT_NEARBY)
 
     def evaluate(self, oracle: Oracle, state: State) -> Point:
         """Return the point the state carries: its trial step has evaluated it already."""
@@ -252,6 +251,7 @@ class Barrier:
     # --- the barrier parameter ----------------------------------------------------------------
 
     def _lower_barrier(self, it: Iterate, t: int) -> Iterate:
+        it = self._off_saddle(it)
         settings, floor = self.settings, it.floor
         error = self._error(it)
         if error.at(0.0) <= settings.tol and it.nu <= floor * 1.001:
@@ -259,7 +259,7 @@ class Barrier:
         nu, of_nu = it.nu, error.at(it.nu)
         # Where f still bends downwards a small error is that of a saddle. The way from there is
         # long, and a small ν would have it go along the bounds by short steps.
-        held = it.bent and of_nu > settings.saddle * nu
+        held = it.bent > 0 and of_nu > settings.saddle * nu
         while not held and nu > floor and of_nu <= settings.kappa_epsilon * nu:
             nu = settings.next_nu(nu, floor)
             of_nu = error.at(nu)
@@ -267,6 +267,13 @@ class Barrier:
         lowered = kept.with_barrier(nu)
         mark = mark_of(lowered.mark, nu, lowered.at.theta, lowered.at.f, of_nu, t)
         return lowered if mark is lowered.mark else changed(lowered, mark=mark)
+
+    def _off_saddle(self, it: Iterate) -> Iterate:
+        """The ν of a cold start where the multipliers of a warm start were those of a saddle."""
+        waits = self.settings.near and it.nu == self.settings.nu_start
+        if not waits or it.bent < _SADDLE:
+            return it
+        return _central(self.form, it.with_barrier(NU_START))
 
     # --- the Newton step ----------------------------------------------------------------------
 
@@ -481,6 +488,13 @@ def _clear(form: StandardForm, it: Iterate) -> bool:
         if near.any():
             return False
     return True
+
+
+def _central(form: StandardForm, it: Iterate) -> Iterate:
+    """The iterate with multipliers of bounds that are at least on the central path of its ν."""
+    z_lower = np.where(form.has_lower, np.maximum(it.z_lower, it.nu / it.at.below), 0.0)
+    z_upper = np.where(form.has_upper, np.maximum(it.z_upper, it.nu / it.at.above), 0.0)
+    return changed(it, z_lower=z_lower, z_upper=z_upper)
 
 
 def _marked(it: Iterate, t: int) -> Iterate:

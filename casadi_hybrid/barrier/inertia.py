@@ -72,13 +72,14 @@ def _kept(
     it: Iterate, shift: float, epsilon: float, singular: bool, plain_epsilon: float, bent: bool
 ) -> Iterate:
     """The iterate with what was learned."""
+    times = it.bent + 1 if bent else 0
     flat = it.flat if it.flat >= _OFTEN else (it.flat + 1 if singular and shift > 0.0 else 0)
     mended = singular and shift == 0.0 and epsilon > plain_epsilon
     dependent = it.dependent if it.dependent >= _OFTEN else (it.dependent + 1 if mended else 0)
     shift = shift if shift > 0.0 else it.shift
-    if (shift, flat, dependent, bent) == (it.shift, it.flat, it.dependent, it.bent):
+    if (shift, flat, dependent, times) == (it.shift, it.flat, it.dependent, it.bent):
         return it
-    return changed(it, shift=shift, flat=flat, dependent=dependent, bent=bent)
+    return changed(it, shift=shift, flat=flat, dependent=dependent, bent=times)
 
 
 def _lower(shift: float) -> float:

@@ -87,7 +87,7 @@ class Iterate:
         floor: least ν aimed at.
         shift: last σ that gave the right inertia.
         flat, dependent: steps in a row in which K was singular without σ, or without ε.
-        bent: whether K had too many negative eigenvalues without σ at the last step.
+        bent: factorizations in a row in which K had too many negative eigenvalues without σ.
         tiny: tiny steps in a row.
         short: steps in a row that the line search cut to a small part.
         watched: where to go back to if the full step taken unseen leads nowhere.
@@ -112,7 +112,7 @@ class Iterate:
     shift: float = 0.0
     flat: int = 0
     dependent: int = 0
-    bent: bool = False
+    bent: int = 0
     tiny: int = 0
     short: int = 0
     watched: Iterate | None = None

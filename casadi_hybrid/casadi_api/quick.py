@@ -15,14 +15,14 @@ import numpy as np
 
 from casadi_hybrid.answer import altered
 from casadi_hybrid.attempts.at_once import ColdSolve, ColdStart, numbers_of
-from casadi_hybrid.attempts.solved import observe, warm_result
+from casadi_hybrid.attempts.solved import Outline, observe, outline_of, rows_of, warm_result
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import PointStatus, StopReason
 from casadi_hybrid.casadi_api.graphs.function import default_of
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.stats import casadi_stats
-from casadi_hybrid.course.record import Watch
+from casadi_hybrid.course.record import Watch, lists_of
 from casadi_hybrid.engine.building.compiler import BuildError
 from casadi_hybrid.engine.external import OTHER_SHAPE, OUTPUTS_OF_CASADI, External
 from casadi_hybrid.engine.solved import Solved
@@ -81,8 +81,13 @@ class QuickRun:
     @cached_property
     def stats(self) -> dict[str, Any]:
         """The statistics; processor time is wall time, since nothing else happens in C."""
-        result = self.result
-        return casadi_stats(result, self._watch, None, result.elapsed, self._functions)
+        said = self._found.said
+        result: Result | Outline
+        if self._cold is None and said.status == SOLVED:
+            result, lists = outline_of(self._problem, said), lists_of(rows_of(said))
+        else:
+            result, lists = self.result, self._watch.lists
+        return casadi_stats(result, lists, None, result.elapsed, self._functions)
 
 
 class Quick:
@@ -117,29 +122,32 @@ class Quick:
             CutShort: by Ctrl-C, where there is an iterate already.
         """
         ends = (SOLVED,) if own is None else (SOLVED, LIMIT)
-        for space in self._engine.spaces or self._first(given):
-            external = self._external(space)
+        engine = self._engine
+        for space in engine.spaces or self._first(given):
+            external = self._externals.get(space) or self._external(space)
             if external is None:
                 return None
             space.limit(own or self._limits)
             space.begin_with(sides)
             outputs = self._call(space, external, given)
-            cold = None
-            if outputs is not None and external.status in _LEFT and own is None:
-                cold = self._cold_start.solve(space, external.status)
-                outputs = None if cold is None else external.known()
+            cold, status = None, external.status
+            if outputs is not None and status in _LEFT and own is None:
+                cold = self._cold_start.solve(space, status)
+                outputs, status = None if cold is None else external.known(), external.status
             failed = space.outside is not None and space.outside.raised
-            if outputs is not None and external.status in ends and not failed:
-                self._engine.use(space)
+            if outputs is not None and status in ends and not failed:
+                if engine.spaces[0] is not space:
+                    engine.use(space)
                 inputs, found = space.numbers_in.copy(), space.solved()
                 run = QuickRun(
                     self._problem, self._options, inputs, space.places_in, found, space.called,
                     cold, own,
                 )  # fmt: skip
                 return {name: outputs[name] for name in OUTPUTS_OF_CASADI}, run
-            if outputs is None or external.status != OTHER_PATTERN:
-                if external.status in (NO_SET, NOT_NEARER) and sides is None and not failed:
-                    space.in_vain = external.status, space.numbers_in.copy()
+            if outputs is None or status != OTHER_PATTERN:
+                in_vain = status in (NO_SET, NOT_NEARER) and sides is None and not failed
+                if in_vain and own is not None:  # else the attempt after it has spoken there since
+                    space.in_vain = status, space.numbers_in.copy()
                 return None
         return None  # nothing was solved yet under bounds of these kinds
 

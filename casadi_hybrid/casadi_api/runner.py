@@ -151,7 +151,7 @@ class Runner:
             result, raised = error.result, error
         watch.hold(result.iterations)
         said = functions_of(problem, result, bool(options.machine_code), compiled, ready)
-        stats = casadi_stats(result, watch, callback, time.process_time() - began, said)
+        stats = casadi_stats(result, watch.lists, callback, time.process_time() - began, said)
         if raised is None and callback is not None:
             raised = callback.raised
         if raised is None and not result.success and result.error is not None:
@@ -267,7 +267,9 @@ class Runner:
         try:
             return quick.solve(given, sides, own)
         except CutShort as cut:
-            stats = casadi_stats(cut.result, cut.watch, None, cut.result.elapsed, cut.functions)
+            stats = casadi_stats(
+                cut.result, cut.watch.lists, None, cut.result.elapsed, cut.functions
+            )
             self.note(Run(cut.result, stats, cut.p, cut))
             raise
         except KeyboardInterrupt:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from casadi_hybrid.attempts.solved import Outline
 from casadi_hybrid.basics.status import PointStatus, StopReason
 from casadi_hybrid.casadi_api.callbacks import StepCallback
-from casadi_hybrid.course.record import Watch
 from casadi_hybrid.result import Result
 
 _UNIFIED = {
@@ -32,7 +32,7 @@ _IPOPT = {
 _FUNCTIONS = ("nlp_f", "nlp_g", "nlp_grad", "nlp_grad_f", "nlp_hess_l", "nlp_jac_g")
 
 
-def unified_status(result: Result) -> str:
+def unified_status(result: Result | Outline) -> str:
     """CasADi's ``SOLVER_RET_*`` word. What has no word there is ``SOLVER_RET_UNKNOWN``."""
     if result.success:
         return "SOLVER_RET_SUCCESS"
@@ -44,7 +44,7 @@ def unified_status(result: Result) -> str:
     return _UNIFIED.get(result.stop, "SOLVER_RET_UNKNOWN")
 
 
-def return_status(result: Result) -> str:
+def return_status(result: Result | Outline) -> str:
     """IPOPT's word for how a solve ended, where it has one."""
     if result.success:
         return "Solve_Succeeded"
@@ -54,16 +54,16 @@ def return_status(result: Result) -> str:
 
 
 def casadi_stats(
-    result: Result,
-    watch: Watch,
+    result: Result | Outline,
+    lists: dict[str, list[Any]],
     callback: StepCallback | None,
     process_time: float,
     functions: tuple[str, str],
 ) -> dict[str, Any]:
     """Return a fresh dictionary under the keys of CasADi's ``stats()``.
 
-    ``iter_count`` counts every step. ``iterations`` has a list for each number of an iterate, with
-    one entry more than that.
+    ``iter_count`` counts every step. ``iterations`` has ``lists``, one for each number of an
+    iterate, with one entry more than that.
 
     f, ∇f, g and J_g come from one fused call. Their four counts are equal, and its seconds stand
     under ``nlp_jac_g``: the other three come with it and have none of their own. Processor time is
@@ -91,7 +91,7 @@ def casadi_stats(
         "functions_note": functions[1],
         "kernel": result.kernel,
         "iter_count": result.iterations,
-        "iterations": watch.lists,
+        "iterations": lists,
         "n_call_nlp_f": first,
         "n_call_nlp_grad_f": first,
         "n_call_nlp_g": first,

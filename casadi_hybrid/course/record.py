@@ -124,7 +124,7 @@ class Watch:
     def hold(self, until: int) -> None:
         """Record the last iterate again for the steps since then, as far as step ``until``."""
         while self._rows and self._rows[-1][0] < until:
-            self._show(_held(self._rows[-1]), self._shown)
+            self._show(held(self._rows[-1]), self._shown)
 
     @property
     def silent(self) -> bool:
@@ -157,7 +157,7 @@ class Watch:
             if not t and self._rows and step == self._rows[-1][0]:
                 continue  # the start of another attempt
             while self._rows and self._rows[-1][0] < step - 1:
-                self._rows.append(_held(self._rows[-1]))
+                self._rows.append(held(self._rows[-1]))
                 self._times.append(began + elapsed)
             self._rows.append((step, *numbers))
             self._times.append(began + elapsed)
@@ -195,7 +195,7 @@ class Watch:
     @property
     def lists(self) -> dict[str, list[Any]]:
         """The numbers of all iterates by the names of :data:`LISTED`."""
-        return {name: self._column(name) for name in LISTED}
+        return lists_of(self._rows)
 
     def course(self) -> Course:
         """The residuals of all iterates as arrays."""
@@ -290,7 +290,13 @@ class IterationLog:
         self.write(" ".join(cells))
 
 
-def _held(row: tuple[Any, ...]) -> tuple[Any, ...]:
+def lists_of(rows: Sequence[tuple[Any, ...]]) -> dict[str, list[Any]]:
+    """The numbers of iterates by the names of :data:`LISTED`, from a row for each."""
+    columns = map(list, zip(*rows, strict=True)) if rows else ([] for _ in LISTED)
+    return dict(zip(LISTED, columns, strict=True))
+
+
+def held(row: tuple[Any, ...]) -> tuple[Any, ...]:
     """The row of an iterate that stays for one more step."""
     still = {"iter": row[0] + 1, "d_norm": 0.0, "alpha_pr": 0.0, "alpha_du": 0.0}
     return tuple(still.get(name, number) for name, number in zip(LISTED, row, strict=True))

@@ -204,7 +204,7 @@ class Cold:
             at, _array(of.y, m), _array(of.z_lower, n), _array(of.z_upper, n), of.nu,
             Filter(of.theta_start, tuple((a, b) for a, b in pairs)),
             floor=of.floor, shift=of.shift, flat=of.flat, dependent=of.dependent,
-            bent=bool(of.bent), tiny=of.tiny, short=of.cut, watched=watched, fresh=bool(of.fresh),
+            bent=of.bent, tiny=of.tiny, short=of.cut, watched=watched, fresh=bool(of.fresh),
             guess=self._sides() if of.guessed else b"", mark=known,
             taken=(at, of.alpha, of.alpha_z) if of.stepped else None,
             crossed=at if of.crossed else None,

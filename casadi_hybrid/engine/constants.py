@@ -39,7 +39,7 @@ _TABLE: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
     (
         iterate,
         (
-            *("_SPREAD", "Settings.nu_least", "Settings.kappa_nu", "Settings.theta_nu"),
+            *("_SPREAD", "NU_START", "Settings.nu_least", "Settings.kappa_nu", "Settings.theta_nu"),
             *("Settings.kappa_epsilon", "Settings.saddle", "Settings.tau_least"),
             "Settings.polish_below",
         ),
@@ -63,7 +63,7 @@ _TABLE: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
             *("CONVERGING", "BESIDE", "OUTSIDE", "FITS"),
         ),
     ),
-    (barrier, ("_CLEAR", "_LATE", "_FAR_OFF", "_NU_FAR_OFF", "_SHIFT_NEARBY")),
+    (barrier, ("_CLEAR", "_LATE", "_FAR_OFF", "_NU_FAR_OFF", "_SHIFT_NEARBY", "_SADDLE")),
     (filter, ("_MOST", "_LEAST")),
     (elastic, ("PENALTY", "_REDUCTION", "_CURVATURE_OF_F", "_SMALL", "_FLOOR")),
     (

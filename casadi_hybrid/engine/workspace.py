@@ -117,6 +117,8 @@ class Workspace:
             None if self.outside is None else ct.addressof(self.outside.data),
         )
         self._awaited, self._called = compiled, INTERPRETED
+        self._limits: Limits | None = None
+        self._sided = False
         if lists is not None:
             self._serve(lists, STAGED)
         self._doubles = np.empty(max(1, plan.doubles))
@@ -155,6 +157,9 @@ class Workspace:
         if self._awaited is not None and self._awaited.code is not None:
             self._serve(self._awaited.code, COMPILED)
             self._awaited = None
+        if limits is self._limits:
+            return  # as nearly always
+        self._limits = limits
         data, tolerances = self._numbers, limits.tolerances
         data.tol, data.max_iter = limits.scaled_tol, min(limits.max_iter, _MOST)
         data.max_time = limits.max_time if limits.max_time < np.inf else 0.0
@@ -185,6 +190,9 @@ class Workspace:
 
     def begin_with(self, sides: WorkingSet | None) -> None:
         """Set the working set of the next run, which has to be kept until then."""
+        if sides is None and not self._sided:
+            return
+        self._sided = sides is not None
         data = self._numbers
         data.side_x = None if sides is None else sides.x.ctypes.data
         data.side_g = None if sides is None else sides.g.ctypes.data

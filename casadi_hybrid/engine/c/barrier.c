@@ -44,6 +44,15 @@ void hybrid_safe_duals(const hybrid_form *form, const hybrid_point *at, double n
     }
 }
 
+void hybrid_central(const hybrid_form *form, const hybrid_point *at, hybrid_iterate *it) {
+    for (int i = 0; i < form->plan->n; i++) {
+        double lower = form->has_lower[i] ? it->nu / at->below[i] : 0.0;
+        double upper = form->has_upper[i] ? it->nu / at->above[i] : 0.0;
+        if (it->z_lower[i] < lower) it->z_lower[i] = lower;
+        if (it->z_upper[i] < upper) it->z_upper[i] = upper;
+    }
+}
+
 void hybrid_dual_steps(const hybrid_form *form, const hybrid_point *at,
                        const hybrid_iterate *it, hybrid_direction *d) {
     for (int i = 0; i < form->plan->n; i++) {
@@ -164,10 +173,23 @@ static void mark(hybrid_iterate *it, double theta, double f, double error, int t
     it->mark.rounds = 0;
 }
 
+/* The nu of a cold start where the multipliers of a warm start were those of a saddle. */
+static void off_saddle(hybrid_cold *cold, hybrid_iterate *it) {
+    const hybrid_form *form = &cold->form;
+    const hybrid_point *at = &cold->at->of;
+    if (!cold->attempt->near || it->nu != cold->attempt->nu) return;
+    if (it->bent < HYBRID_BARRIER_SADDLE) return;
+    hybrid_with_barrier(it, HYBRID_ITERATE_NU_START);
+    hybrid_central(form, at, it);
+    hybrid_measure(form, at, it, cold->pull, &cold->error);
+}
+
 void hybrid_lower_barrier(hybrid_cold *cold, hybrid_iterate *it, int t) {
     const hybrid_error *error = &cold->error;
-    double nu = it->nu, of_nu;
+    double nu, of_nu;
     int held;
+    off_saddle(cold, it);
+    nu = it->nu;
     /* Unscaled residuals ask for more. */
     if (hybrid_error_at(error, 0.0) <= cold->numbers->tol && nu <= it->floor * 1.001) {
         it->floor *= 0.1;

@@ -86,6 +86,8 @@ void hybrid_interior(const hybrid_form *form, double push, double *w);
 /* Keeps each z within a factor of nu/(distance). */
 void hybrid_safe_duals(const hybrid_form *form, const hybrid_point *at, double nu,
                        double *z_lower, double *z_upper);
+/* Brings each z at least onto the central path of nu. */
+void hybrid_central(const hybrid_form *form, const hybrid_point *at, hybrid_iterate *it);
 /* Newton steps of z_lower and z_upper that belong to dw. */
 void hybrid_dual_steps(const hybrid_form *form, const hybrid_point *at,
                        const hybrid_iterate *it, hybrid_direction *d);

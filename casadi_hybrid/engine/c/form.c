@@ -137,7 +137,7 @@ static void make_scales(hybrid_form *form, const hybrid_point *start) {
         double *row = &form->scale_c[plan->A_rows[k]];
         if (size > *row) *row = size;
     }
-    form->plain = form->scale_f == 1.0;
+    form->plain = form->scale_f == 1.0 && is_whole(plan);
     for (int i = 0; i < plan->m; i++) {
         form->scale_c[i] = scale_of(form->scale_c[i]);
         form->plain &= form->scale_c[i] == 1.0;
@@ -226,7 +226,7 @@ static void distances(const hybrid_form *form, hybrid_point *point) {
 static void scaled(const hybrid_form *form, hybrid_point *point) {
     const hybrid_plan *plan = form->plan;
     point->f = form->scale_f * point->raw_f;
-    if (form->plain && is_whole(plan)) { /* the same bits, and nothing to look up */
+    if (form->plain) { /* the same bits, and nothing to look up */
         memcpy(point->gradient, point->raw_gradient, (size_t)plan->n_x * sizeof(double));
         memcpy(point->A, point->raw_J, (size_t)plan->nnz_J * sizeof(double));
         for (int i = 0; i < plan->m; i++) point->c[i] = point->raw_g[i] - form->target[i];
@@ -282,7 +282,7 @@ int hybrid_hessian(hybrid_form *form, const hybrid_point *at, const double *y, d
                    double *W) {
     const hybrid_plan *plan = form->plan;
     double scale = objective * form->scale_f;
-    if (form->plain && objective == 1.0 && is_whole(plan)) {
+    if (form->plain && objective == 1.0) {
         memcpy(form->lam, y, (size_t)plan->m * sizeof(double));
         if (second(form, at)) return 1;
         memcpy(W, form->H, (size_t)plan->nnz_W * sizeof(double));
@@ -314,7 +314,7 @@ void hybrid_multipliers_out(const hybrid_form *form, const hybrid_point *at, con
                             const double *z_lower, const double *z_upper, double *lam_x,
                             double *lam_g) {
     const hybrid_plan *plan = form->plan;
-    if (form->plain && is_whole(plan)) {
+    if (form->plain) {
         memcpy(lam_g, y, (size_t)plan->m * sizeof(double));
         for (int i = 0; i < plan->n_x; i++) lam_x[i] = z_upper[i] - z_lower[i];
         return;

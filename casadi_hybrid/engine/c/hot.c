@@ -126,7 +126,8 @@ static int judge(hot *h, double error, hybrid_residuals *residuals) {
     int excused;
     hybrid_multipliers_out(form, h->at, h->y, h->z_lower, h->z_upper, answer->lam_x,
                            answer->lam_g);
-    excused = hybrid_residuals_at(form, h->at, answer->lam_x, answer->lam_g, h->work, residuals);
+    excused = hybrid_residuals_at(form, h->at, h->slope, answer->lam_x, answer->lam_g, h->work,
+                                  residuals);
     if (hybrid_merit(form->numbers, residuals) <= 1.0)
         return error <= form->numbers->tol ? HYBRID_SOLVED : HYBRID_NOT_NEARER;
     return excused ? HYBRID_EXCUSED : HYBRID_NOT_NEARER;

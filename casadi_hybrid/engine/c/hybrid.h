@@ -188,7 +188,7 @@ typedef struct {
     hybrid_mark mark;
     int entries;           /* of the filter */
     int flat, dependent;   /* steps in a row in which K was singular without sigma, or epsilon */
-    int bent;              /* whether K had too many negative eigenvalues without sigma */
+    int bent;              /* factorizations in a row with too many negative eigenvalues */
     int tiny, cut;         /* tiny steps in a row, steps that the search cut to a small part */
     int fresh;             /* whether nu has just fallen */
     int guessed;           /* whether there is an active set of before */

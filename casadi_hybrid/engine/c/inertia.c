@@ -67,7 +67,7 @@ static void keep(hybrid_iterate *it, double shift, double epsilon, int singular,
         it->flat = singular && shift > 0.0 ? it->flat + 1 : 0;
     if (it->dependent < HYBRID_INERTIA_OFTEN) it->dependent = mended ? it->dependent + 1 : 0;
     if (shift > 0.0) it->shift = shift;
-    it->bent = bent;
+    it->bent = bent ? it->bent + 1 : 0;
 }
 
 int hybrid_factor_with_inertia(hybrid_cold *cold, hybrid_iterate *it, double least) {

@@ -48,7 +48,7 @@ typedef struct {
     int bounds; /* how many there are */
     double relaxation; /* how far they are widened, relative */
     int unscaled;      /* whether rows are as they are */
-    int plain;         /* whether nothing is scaled: all scales are 1 */
+    int plain;         /* whether the values are the user's own: all of them, all scales 1 */
 } hybrid_form;
 
 void hybrid_place_point(const hybrid_plan *plan, hybrid_arena *arena, hybrid_point *point);
@@ -95,9 +95,11 @@ void hybrid_slope_of_L(const hybrid_plan *plan, const hybrid_point *at, const do
 double hybrid_scaled_error(const hybrid_form *form, const hybrid_point *at, const double *slope,
                            const double *y, const double *z_lower, const double *z_upper,
                            double *work);
-/* Unscaled residuals, unexcused. Returns 1 where rounding may excuse one that is too large. */
-int hybrid_residuals_at(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
-                        const double *lam_g, double *work, hybrid_residuals *found);
+/* Unscaled residuals, unexcused; `slope`: hybrid_slope_of_L with these multipliers, NULL where it is
+ * not known. Returns 1 where rounding may excuse one that is too large. */
+int hybrid_residuals_at(const hybrid_form *form, const hybrid_point *at, const double *slope,
+                        const double *lam_x, const double *lam_g, double *work,
+                        hybrid_residuals *found);
 /* The largest residual in units of its tolerance. */
 double hybrid_merit(const hybrid_numbers *numbers, const hybrid_residuals *residuals);
 /* Copies the point and its first derivatives to the answer, with the sizes of what is there. */

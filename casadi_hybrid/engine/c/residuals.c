@@ -52,20 +52,33 @@ static double slackness(int count, const double *value, const double *lower, con
     return found;
 }
 
-int hybrid_residuals_at(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
-                        const double *lam_g, double *work, hybrid_residuals *found) {
+/* The user's gradient + J'lam_g + lam_x. */
+static void stationarity(const hybrid_form *form, const hybrid_point *at, const double *slope,
+                         const double *lam_x, const double *lam_g, double *out) {
+    const hybrid_plan *plan = form->plan;
+    int k = 0;
+    if (slope && form->plain) { /* then it is known but for lam_x */
+        for (int j = 0; j < plan->n_x; j++) out[j] = slope[j] + lam_x[j];
+        return;
+    }
+    for (int j = 0; j < plan->n_x; j++) {
+        double sum = at->raw_gradient[j] + lam_x[j];
+        for (; k < plan->nnz_J && plan->J_cols[k] == j; k++)
+            sum += at->raw_J[k] * lam_g[plan->J_rows[k]];
+        out[j] = sum;
+    }
+}
+
+int hybrid_residuals_at(const hybrid_form *form, const hybrid_point *at, const double *slope,
+                        const double *lam_x, const double *lam_g, double *work,
+                        hybrid_residuals *found) {
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;
     double of_g = hybrid_excess(plan->n_g, at->raw_g, of->lbg, of->ubg);
     double of_x = hybrid_excess(plan->n_x, at->x, of->lbx, of->ubx);
     double steepest = 0.0, strength_x, strength_g, by_x, by_g;
-    int excused = 0, k = 0;
-    for (int j = 0; j < plan->n_x; j++) {
-        double sum = at->raw_gradient[j] + lam_x[j];
-        for (; k < plan->nnz_J && plan->J_cols[k] == j; k++)
-            sum += at->raw_J[k] * lam_g[plan->J_rows[k]];
-        work[j] = sum;
-    }
+    int excused = 0;
+    stationarity(form, at, slope, lam_x, lam_g, work);
     found->f = at->raw_f;
     found->feasibility = of_x > of_g ? of_x : of_g;
     found->stationarity = hybrid_largest(plan->n_x, work);

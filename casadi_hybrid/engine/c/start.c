@@ -155,12 +155,7 @@ static void nearby(hybrid_cold *cold) {
     if (hybrid_error_at(&error, 0.0) > HYBRID_BARRIER_FAR_OFF &&
         it->nu < HYBRID_BARRIER_NU_FAR_OFF)
         it->nu = HYBRID_BARRIER_NU_FAR_OFF;
-    for (int i = 0; i < cold->plan->n; i++) {
-        double lower = form->has_lower[i] ? it->nu / at->below[i] : 0.0;
-        double upper = form->has_upper[i] ? it->nu / at->above[i] : 0.0;
-        if (it->z_lower[i] < lower) it->z_lower[i] = lower;
-        if (it->z_upper[i] < upper) it->z_upper[i] = upper;
-    }
+    hybrid_central(form, at, it);
     it->shift = HYBRID_BARRIER_SHIFT_NEARBY;
 }
 

@@ -36,22 +36,24 @@ void hybrid_times_W(const hybrid_plan *plan, const double *W, const double *v, d
 static double larger(double size, double found) { return size > found ? size : found; }
 
 double hybrid_largest(int count, const double *v) {
-    double a = 0.0, b = 0.0, c = 0.0, d = 0.0;
-    int i = 0, sound = 1;
+    double a = 0.0, b = 0.0, c = 0.0, d = 0.0, p = 0.0, q = 0.0, r = 0.0, s = 0.0;
+    int i = 0;
+    /* The sums are there for a NaN, which they pass on. */
     for (; i + 4 <= count; i += 4) {
-        double p = fabs(v[i]), q = fabs(v[i + 1]), r = fabs(v[i + 2]), s = fabs(v[i + 3]);
-        sound &= (p == p) & (q == q) & (r == r) & (s == s);
-        a = larger(p, a);
-        b = larger(q, b);
-        c = larger(r, c);
-        d = larger(s, d);
+        a = larger(fabs(v[i]), a);
+        b = larger(fabs(v[i + 1]), b);
+        c = larger(fabs(v[i + 2]), c);
+        d = larger(fabs(v[i + 3]), d);
+        p += fabs(v[i]);
+        q += fabs(v[i + 1]);
+        r += fabs(v[i + 2]);
+        s += fabs(v[i + 3]);
     }
     for (; i < count; i++) {
-        double size = fabs(v[i]);
-        sound &= size == size;
-        a = larger(size, a);
+        a = larger(fabs(v[i]), a);
+        p += fabs(v[i]);
     }
-    return sound ? larger(larger(a, b), larger(c, d)) : NAN;
+    return isnan((p + q) + (r + s)) ? NAN : larger(larger(a, b), larger(c, d));
 }
 
 double hybrid_excess(int count, const double *v, const double *lower, const double *upper) {
