@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from casadi_hybrid.basics.parallel import in_parallel
+from casadi_hybrid.basics.record.collect import Collected, Unfinished, collect
 from casadi_hybrid.paper.experiment import Run, run_instance
 from casadi_hybrid.paper.generator import CONDITIONS
+from casadi_hybrid.paper.keeping import keeping
 from casadi_hybrid.paper.tables import Summary, as_dict, summarize, text_tables
 
 PAPER_INSTANCES = 5
@@ -79,6 +81,9 @@ def reproduce(
     conditions: Sequence[float] = CONDITIONS,
     shape: tuple[int, int] = (3, 5),
     workers: int | None = None,
+    cluster: Any = None,
+    folder: Path | None = None,
+    fresh: bool = False,
     progress: bool = True,
 ) -> Reproduction:
     """Run the twelve variants on ``instances`` problems per condition level.
@@ -88,20 +93,33 @@ def reproduce(
         conditions: κ_B levels.
         shape: (n, m).
         workers: parallel processes; all cores by default.
+        cluster: a Dask cluster in their place: ``"local"``, the address of a scheduler, or a
+            ``distributed.Client``.
+        folder: where finished instances are kept, so that a call that was cut short goes on.
+        fresh: forget what the folder holds.
         progress: show progress on stderr.
+
+    Raises:
+        InputError: for a folder that cannot be written to, is in use, or holds another study.
+        Unfinished: by Ctrl-C, with the reproduction of the instances that are done.
     """
     keys = [(float(c), seed, *shape) for seed in range(instances) for c in conditions]
+
+    def reproduction(found: Collected[Any, list[Run]]) -> Reproduction:
+        runs = [run for group in found.values.values() for run in group]
+        runs.sort(key=lambda r: (r.method, r.condition, r.seed))
+        return Reproduction(
+            tuple(runs),
+            summarize(runs, PAPER_INSTANCES),
+            summarize(runs, instances) if instances > PAPER_INSTANCES else None,
+            instances,
+            shape,
+        )
+
+    kept = None if folder is None else keeping(folder, fresh=fresh)
     label = "reproduce" if progress else ""
-    runs = [
-        run
-        for _, group in in_parallel(run_instance, keys, workers=workers, label=label)
-        for run in group
-    ]
-    runs.sort(key=lambda r: (r.method, r.condition, r.seed))
-    return Reproduction(
-        tuple(runs),
-        summarize(runs, PAPER_INSTANCES),
-        summarize(runs, instances) if instances > PAPER_INSTANCES else None,
-        instances,
-        shape,
-    )
+    try:
+        found = collect(run_instance, keys, kept, workers=workers, cluster=cluster, label=label)
+    except Unfinished as stop:
+        raise Unfinished(reproduction(stop.found), stop.done, stop.total) from None
+    return reproduction(found)
