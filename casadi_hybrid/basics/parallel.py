@@ -16,8 +16,6 @@ from casadi_hybrid.basics.record.software import software
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
-# Of an item that is run alone: after this many its process is not started again for it.
-_DEATHS = 2
 
 
 def available_cores() -> int:
@@ -50,7 +48,7 @@ def in_parallel(
         cluster: ``"local"`` for a Dask cluster on this machine, the address of a Dask scheduler,
             or a ``distributed.Client``: its workers take the place of processes.
         label: what the progress line on stderr says; empty for none.
-        lost: (item, sentence) → value of an item that ends the process it runs in, twice.
+        lost: (item, sentence) → value of an item that ends the process it runs in, also alone.
 
     Raises:
         InputError: for a cluster that is not there or that runs other software than this process.
@@ -112,7 +110,7 @@ def _survive(
             suspects = [number for number in numbers if number in waiting] if alone else out
             if alone and out:
                 deaths[out[0]] += 1
-            for number in [number for number in suspects if deaths[number] >= _DEATHS]:
+            for number in [number for number in suspects if deaths[number] >= carried.tries]:
                 suspects.remove(number)
                 yield number, _given_up(waiting.pop(number), lost)
         finally:
@@ -129,7 +127,7 @@ def _taken(
 
 
 def _given_up(item: Item, lost: Callable[[Item, str], Value] | None) -> Value:
-    sentence = f"its process ended without an answer, {_DEATHS} times when it was run alone"
+    sentence = "the process it ran in ended without an answer, also when it was run alone"
     if lost is None:
         raise RuntimeError(f"{item!r}: {sentence}")
     return lost(item, sentence)

@@ -3,7 +3,8 @@
 A carrier's ``stream(piece, pairs, ahead)`` yields what ``piece(number, item)`` returns, in no
 particular order, with at most ``ahead`` pairs taken that have not come back. An exception of the
 work is raised by it; so is one of ``deaths`` where a worker's process ended.
-``close(at_once=True)`` ends what is under way.
+``close(at_once=True)`` ends what is under way. ``tries`` is how often an item that is run alone may
+end its process before it is given up.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class Carrier(Protocol):
 
     deaths: tuple[type[Exception], ...]
     workers: int
+    tries: int
 
     def stream(self, piece: Piece, pairs: Pairs, ahead: int) -> Iterator[tuple[int, Any, str]]:
         """Yield the results as they come."""
@@ -47,6 +49,8 @@ class Carrier(Protocol):
 
 class Processes:
     """Fresh processes of the standard library: a forked copy of CasADi's threads is not safe."""
+
+    tries = 2
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
@@ -87,6 +91,8 @@ class Joblib:
     The processes stay for the next call, and end by themselves after five idle minutes.
     """
 
+    tries = 2
+
     def __init__(self, workers: int) -> None:
         self.workers = workers
         self._joblib = import_module("joblib")
@@ -116,6 +122,8 @@ class Cluster:
         workers: processes of a local one.
     """
 
+    tries = 1  # after those of the scheduler, three by default
+
     def __init__(self, cluster: Any, workers: int) -> None:
         missing = [name for name in ("joblib", "distributed") if find_spec(name) is None]
         if missing:
@@ -141,7 +149,7 @@ class Cluster:
             )
         if cluster == LOCAL:
             own = distributed.LocalCluster(
-                n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None,
+                n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=":0",
                 silence_logs=logging.CRITICAL,
             )  # fmt: skip
             self._own, self._nannies = [own], lambda: list(own.workers.values())
@@ -158,8 +166,8 @@ class Cluster:
 
     def stream(self, piece: Piece, pairs: Pairs, ahead: int) -> Iterator[tuple[int, Any, str]]:
         """Yield the results as they come."""
-        backend = {"client": self._client, "wait_for_workers_timeout": _WAIT}
-        with self._joblib.parallel_config(backend="dask", **backend):
+        backend = _telling(self._client)
+        with self._joblib.parallel_config(backend=backend):
             yield from _joblib_stream(self._joblib, self.workers, None, piece, pairs, ahead, {})
 
     def close(self, *, at_once: bool) -> None:
@@ -176,6 +184,29 @@ class Cluster:
         for part in self._own:
             with suppress(Exception):
                 part.close(timeout=1)
+
+
+def _telling(client: Any) -> Any:
+    """joblib's backend for Dask, which also tells when the cluster gives a task up.
+
+    By itself it calls back for answers only, and whoever waits for a task whose worker died time
+    after time waits for ever.
+    """
+    base: Any = import_module("joblib._dask").DaskDistributedBackend
+
+    class Telling(base):  # type: ignore[misc]
+        def submit(self, func: Any, callback: Any = None) -> Any:
+            future = super().submit(func, callback)
+
+            def told(done: Any) -> None:
+                error = None if done.cancelled() else done.exception()
+                if error is not None and callback is not None:
+                    callback(error)
+
+            future.add_done_callback(told)
+            return future
+
+    return Telling(client=client, wait_for_workers_timeout=_WAIT)
 
 
 def _joblib_stream(
