@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,12 +45,14 @@ class Outcome:
     seconds: float
 
 
-def command(instances: int, folder: Path, carrier: str) -> list[str]:
-    """The study: cheap instances of three variables and five equations, two rules."""
+def command(
+    instances: int, folder: Path, carrier: str, rules: Sequence[str] = ("auto", "whitened")
+) -> list[str]:
+    """The study: cheap instances of three variables and five equations."""
     conditions = ["1", "2", "5", "13"]
     seeds = str(-(-instances // len(conditions)))
     study = ["study", "--shapes", "3x5", "--radii", "1", "--conditions", *conditions]
-    study += ["--seeds", seeds, "--rules", "auto", "whitened", "--budget", "40"]
+    study += ["--seeds", seeds, "--rules", *rules, "--budget", "40"]
     start = [sys.executable, "-m", "casadi_hybrid.cli", *study, "--output", str(folder)]
     return start + CARRIERS[carrier]
 
@@ -58,12 +60,12 @@ def command(instances: int, folder: Path, carrier: str) -> list[str]:
 def workers_of(pid: int) -> dict[int, str]:
     """The processes that a process has started to work for it."""
     text = subprocess.run(
-        ["ps", "-A", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True
+        ["ps", "-A", "-ww", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True
     ).stdout
     found = {}
     for line in text.splitlines():
         child, parent, words = line.split(None, 2)
-        if int(parent) == pid and "resource_tracker" not in words and "ps -A" not in words:
+        if int(parent) == pid and "python" in words and "resource_tracker" not in words:
             found[int(child)] = words
     return found
 
@@ -93,15 +95,14 @@ def alive(pid: int) -> bool:
     return True
 
 
-def disturbed(instances: int, folder: Path, carrier: str) -> tuple[list[int], int]:
+def disturbed(words: list[str], total: int, folder: Path) -> tuple[list[int], int]:
     """Kill a worker, kill the main process, take the study up.
 
     Returns:
         The rows that were there at each of the two kills, and how many workers outlived the main
         process for more than ten seconds.
     """
-    total, words = 2 * instances, command(instances, folder, carrier)
-    main = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    main = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     there = []
     waited(lambda: rows_there(folder) >= total // 4 or main.poll() is not None)
     victims = workers_of(main.pid)
@@ -112,8 +113,7 @@ def disturbed(instances: int, folder: Path, carrier: str) -> tuple[list[int], in
     orphans = workers_of(main.pid)
     there.append(rows_there(folder))
     if main.poll() is not None or not victims or not orphans:
-        said = (main.stderr.read() if main.stderr else b"").decode()
-        raise SystemExit(f"{carrier}: the study ended or worked alone before it was killed\n{said}")
+        raise SystemExit("the study ended, or worked alone, before it was killed")
     main.kill()
     main.wait()
     waited(lambda: not any(map(alive, orphans)), patience=10.0)
@@ -122,19 +122,19 @@ def disturbed(instances: int, folder: Path, carrier: str) -> tuple[list[int], in
         os.kill(pid, signal.SIGKILL)
     again = subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
     if again.returncode:
-        raise SystemExit(f"{carrier}: exit code {again.returncode}\n{again.stderr.decode()}")
+        raise SystemExit(f"exit code {again.returncode}\n{again.stderr.decode()}")
     return there, len(left)
 
 
-def outcome(instances: int, folder: Path, carrier: str) -> Outcome:
+def outcome(instances: int, folder: Path, carrier: str, rules: Sequence[str]) -> Outcome:
     """Run a study, with its kills where it has workers."""
     began = time.perf_counter()
     there, left = [], 0
+    words = command(instances, folder, carrier, rules)
     if carrier == UNDISTURBED:
-        words = command(instances, folder, carrier)
         subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
     else:
-        there, left = disturbed(instances, folder, carrier)
+        there, left = disturbed(words, instances * len(rules), folder)
     with (folder / "runs.csv").open(newline="", encoding="utf-8") as file:
         head, *rows = csv.reader(file)
     kept = [i for i, name in enumerate(head) if name not in ("elapsed", "check")]
@@ -154,16 +154,21 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--on", nargs="+", default=["processes", "Dask"], choices=["processes", "Dask"]
     )
+    parser.add_argument("--rules", nargs="+", default=["auto", "whitened"], metavar="RULE")
     arguments = parser.parse_args(argv)
+
+    def study(folder: Path, carrier: str) -> Outcome:
+        return outcome(arguments.instances, folder, carrier, arguments.rules)
+
     with tempfile.TemporaryDirectory() as place:
-        undisturbed = outcome(arguments.instances, Path(place, "undisturbed"), UNDISTURBED)
+        undisturbed = study(Path(place, "undisturbed"), UNDISTURBED)
         print(f"{'on':<12} {'rows':>5} {'at the kills':>13} {'left behind':>12} {'differ':>7} "
               f"{'table':>6} {'s':>6}")  # fmt: skip
         wrong = False
         for carrier in [UNDISTURBED, *arguments.on]:
             found = undisturbed
             if carrier != UNDISTURBED:
-                found = outcome(arguments.instances, Path(place, carrier), carrier)
+                found = study(Path(place, carrier), carrier)
             apart = sum(a != b for a, b in zip(found.rows, undisturbed.rows, strict=False))
             apart += abs(len(found.rows) - len(undisturbed.rows))
             same = found.table == undisturbed.table

@@ -114,6 +114,16 @@ def test_the_page_on_control_runs_in_order(monkeypatch, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["swing.npz", "swing.pdf"]
 
 
+def test_the_page_on_studies_runs_in_order(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
+    names = {"__name__": "studies"}
+    for number, text in enumerate(re.findall(r"```python\n(.*?)```", page, re.DOTALL), start=1):
+        exec(compile(text, f"docs/studies.md, block {number}", "exec"), names)
+    assert number > 1
+    assert [path.name for path in tmp_path.iterdir()] == ["bend"]
+
+
 @pytest.mark.parametrize(
     "page", ["README.md", "CHANGELOG.md", *(f"docs/{path.name}" for path in DOCS)]
 )

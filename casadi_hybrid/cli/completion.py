@@ -46,11 +46,9 @@ class Command:
     values: dict[str, tuple[str, ...]]
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Print the completion; 0."""
-    from casadi_hybrid.cli.parser import make_parser  # noqa: PLC0415 - which imports this module
-
-    found = commands_of(make_parser())
+def run(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    """Print the completion of what a parser takes; 0."""
+    found = commands_of(parser)
     print({"bash": bash, "zsh": zsh, "fish": fish}[arguments.shell](found), end="")
     return 0
 

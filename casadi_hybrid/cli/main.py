@@ -22,7 +22,6 @@ _COMMANDS: dict[str, Callable[[Any], int]] = {
     "benchmark": benchmark.run,
     "export": embedded.run,
     "new": new.run,
-    "completion": completion.run,
 }
 
 
@@ -38,6 +37,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if arguments.command == "run":
             return running.run(arguments, rest)
+        if arguments.command == "completion":
+            return completion.run(arguments, parser)
         return _COMMANDS[arguments.command](arguments)
     except (InputError, OSError) as error:
         print(f"casadi-hybrid: error: {error}", file=sys.stderr)
