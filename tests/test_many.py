@@ -356,14 +356,11 @@ def test_a_study_that_is_killed_twice_ends_as_an_undisturbed_one(carrier, capsys
     assert capsys.readouterr().out.count("same") == 2
 
 
-MORE = {"library": {}, "joblib": {}, "Dask": {"cluster": "local"}}
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("carrier", MORE)
+@pytest.mark.parametrize("carrier", ["library", "joblib"])
 def test_an_item_that_kills_its_process_is_one_row(carrier, tmp_path):
-    if carrier != "library":
-        pytest.importorskip("joblib" if carrier == "joblib" else "distributed")
+    if carrier == "joblib":
+        pytest.importorskip("joblib")
     code = (
         "import os, signal, time\nfrom casadi_hybrid.basics import parallel\n"
         "from casadi_hybrid.basics.many import carriers\n"
@@ -373,7 +370,7 @@ def test_an_item_that_kills_its_process_is_one_row(carrier, tmp_path):
         "    time.sleep(0.01)\n    return number\n"
         "if __name__ == '__main__':\n"
         "    found = dict(parallel.in_parallel(deadly, range(9), workers=2,\n"
-        f"        lost=lambda item, said: said, **{MORE[carrier]}))\n"
+        "        lost=lambda item, said: said))\n"
         "    print([found[i] == i for i in range(9)].index(False), len(found), found[5])\n"
     )
     script = tmp_path / "script.py"
