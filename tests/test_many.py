@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -254,6 +255,20 @@ def test_ctrl_c_hands_over_what_there_is(tmp_path):
     with pytest.raises(Unfinished) as caught:
         monte_carlo(lambda seed: interrupted_after(2)(seed) and one_run(seed), 5, progress=False)
     assert [trial.seed for trial in caught.value.found.trials] == [0, 1]
+
+
+def test_ctrl_c_that_casadi_swallows_is_heard_after_the_piece(tmp_path):
+    def swallowing(gain):
+        with contextlib.suppress(KeyboardInterrupt):
+            if gain == 2:
+                signal.raise_signal(signal.SIGINT)
+        return {"cost": gain}
+
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(Unfinished, match="after 2 of 5"):
+        sweep(swallowing, {"gain": list(range(5))}, ["cost"], workers=1, folder=tmp_path,
+              progress=False)  # fmt: skip
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def study(folder, *more):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from casadi_hybrid.basics.errors import InputError
@@ -59,9 +62,13 @@ def in_parallel(
     if not items:
         return
     if workers == 1 and cluster is None:
-        for item in items:
-            yield item, work(item)
-            progress.advance()
+        with _heard() as heard:
+            for item in items:
+                value = work(item)
+                if heard:
+                    raise KeyboardInterrupt
+                yield item, value
+                progress.advance()
         return
     # One process a core is enough: threads of BLAS on small matrices would only fight each other.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -77,6 +84,30 @@ def in_parallel(
         whole = True
     finally:
         carried.close(at_once=not whole)
+
+
+@contextmanager
+def _heard() -> Iterator[list[int]]:
+    """Keeps every Ctrl-C that comes meanwhile, beside raising it.
+
+    CasADi loses a KeyboardInterrupt that comes while it tries to convert an argument: what it says
+    then is that there is no such overload, and the work goes on, or fails.
+    """
+    heard: list[int] = []
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield heard
+        return
+
+    def hear(number: int, frame: Any) -> None:
+        heard.append(number)
+        before(number, frame)
+
+    signal.signal(signal.SIGINT, hear)
+    try:
+        yield heard
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _survive(
