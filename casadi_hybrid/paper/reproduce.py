@@ -43,6 +43,7 @@ class Reproduction:
         five: summary of the first five instances of each condition level.
         population: summary of all, or None when there are no more than five.
         shape: (n, m).
+        unwritten: why runs could not be written to the record; empty where all are.
     """
 
     runs: tuple[Run, ...]
@@ -50,6 +51,7 @@ class Reproduction:
     population: Summary | None
     instances: int
     shape: tuple[int, int]
+    unwritten: str = ""
 
     def __str__(self) -> str:
         is_paper = self.shape == (3, 5)
@@ -114,6 +116,7 @@ def reproduce(
             summarize(runs, instances) if instances > PAPER_INSTANCES else None,
             instances,
             shape,
+            found.unwritten,
         )
 
     kept = None if folder is None else keeping(folder, fresh=fresh)
