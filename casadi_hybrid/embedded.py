@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from casadi_hybrid.basics.errors import InputError, suggest
+from casadi_hybrid.basics.record.folder import writable
 from casadi_hybrid.casadi_api.interface import nlpsol
 from casadi_hybrid.casadi_api.solver import NlpSolver
 from casadi_hybrid.engine.building.compiler import BuildError
@@ -87,6 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
         InputError: for wrong input.
         OSError: where the folder cannot be written to.
     """
+    writable(arguments.out)
     written = export(
         read(arguments.problem), arguments.out, arguments.name, arguments.loops,
         cold=not arguments.warm_only,
@@ -117,7 +119,7 @@ def read(place: str) -> Given:
     where, colon, name = place.rpartition(":")
     if not colon or name.endswith(".py"):  # a path may have a colon of its own
         where, name = place, FUNCTION
-    module = _module(where)
+    module = module_at(where)
     function = getattr(module, name, None)
     if not callable(function):
         known = [word for word, value in vars(module).items() if callable(value)]
@@ -158,8 +160,12 @@ def export(
     return solver.export(folder, name, loop=given.loop, loops=loops, cold=cold, **given.arguments)
 
 
-def _module(where: str) -> ModuleType:
-    """A module by its name, or from a file."""
+def module_at(where: str) -> ModuleType:
+    """Import a module by its name, or from a file.
+
+    Raises:
+        InputError: where there is none. What the module itself raises is passed on.
+    """
     path = Path(where)
     if path.suffix != ".py":
         try:

@@ -20,7 +20,7 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from reporting import TOL, Check, finish, word
+from reporting import TOL, Check, finish, progress, word
 from scipy.linalg import solve_triangular
 from solving import IPOPT, SLEQP, Named, Peer
 
@@ -180,6 +180,7 @@ def solve(
 
     Further arguments are bounds of the solve; the verifier reads them from the result.
     """
+    progress(f"{problem.name}: {method.label} ...")
     solver = Solver(
         problem,
         method.method,
@@ -197,6 +198,7 @@ def solve(
 
 def solve_with_peer(problem: Problem, x0: Any, p: Any, peer: Peer = IPOPT) -> Reference:
     """Solve by a solver of the wheel with its own default tolerance."""
+    progress(f"{problem.name}: {peer.label} ...")
     # Fresh symbols: the problem's own x may be a stack of several, which nlpsol does not take.
     kind = type(problem.x)
     x, q = kind.sym("x", problem.n), kind.sym("p", problem.n_p)

@@ -8,13 +8,16 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 from matplotlib.figure import Figure
 
+from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.formats import add_figures
+from casadi_hybrid.basics.record.folder import writable
 from casadi_hybrid.plotting import save
 from casadi_hybrid.verify import Rejection
 
@@ -61,7 +64,7 @@ class Check:
 
 def parser(name: str, summary: str, *, budget: bool = False) -> argparse.ArgumentParser:
     """Return the options that every scenario takes, and ``--max-iter`` where it has a budget."""
-    made = argparse.ArgumentParser(prog=name, description=summary)
+    made = _Parser(prog=name, description=summary)
     made.set_defaults(name=name)
     made.add_argument("--output", type=Path, default=Path("output") / name, metavar="DIR")
     made.add_argument("--json", action="store_true", help="print JSON only")
@@ -72,6 +75,19 @@ def parser(name: str, summary: str, *, budget: bool = False) -> argparse.Argumen
             "--max-iter", type=_positive, metavar="N", help="iteration budget of every method"
         )
     return made
+
+
+class _Parser(argparse.ArgumentParser):
+    """Tries the folder of the output before there is anything to lose."""
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Read the options and make the folder."""
+        found = super().parse_args(args, namespace)
+        try:
+            writable(found.output)
+        except InputError as error:
+            self.error(f"--output: {error}")
+        return found
 
 
 def _positive(text: str) -> int:
@@ -133,6 +149,8 @@ def finish(
 ) -> int:
     """Write figures and ``report.json``, print the outcome and return the exit code.
 
+    Where a file cannot be written, the tables are printed all the same and the exit code is 2.
+
     Args:
         arguments: of the command line, as :func:`parser` reads them.
         size: numbers of unknowns and of constraints.
@@ -148,12 +166,18 @@ def finish(
     """
     failed = {label: report for label, report in reports.items() if not report.accepted}
     broken = [check for check in checks if not check.passed]
-    written = [
-        str(save(figure, arguments.output / f"{title}.{arguments.figures}"))
+    drawings: dict[str, Callable[[Path], Path]] = {
+        f"{title}.{arguments.figures}": partial(save, figure)
         for title, figure in (figures or {}).items()
-    ]
-    for title, write in ({} if arguments.short else films or {}).items():
-        written.append(str(write(arguments.output / f"{title}.gif")))
+    }
+    if not arguments.short:
+        drawings |= {f"{title}.gif": write for title, write in (films or {}).items()}
+    written, failures = [], []
+    for title, write in drawings.items():
+        try:
+            written.append(str(write(arguments.output / title)))
+        except OSError as error:
+            failures.append(str(error))
     data = {
         "scenario": arguments.name,
         "short": arguments.short,
@@ -169,12 +193,18 @@ def finish(
         "files": [*written, str(arguments.output / "report.json")],
     }
     text = json.dumps(_plain(data), allow_nan=False)
-    arguments.output.mkdir(parents=True, exist_ok=True)
-    (arguments.output / "report.json").write_text(text + "\n", encoding="utf-8")
+    try:
+        (arguments.output / "report.json").write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        failures.append(str(error))
     if arguments.json:
         print(text)
     else:
         _print(data, failed or dict(list(reports.items())[:1]), checks)
+    for failure in failures:
+        print(f"not written: {failure}", file=sys.stderr)
+    if failures:
+        return 2
     return 0 if data["accepted"] else 1
 
 

@@ -125,6 +125,16 @@ def test_the_page_on_reports_runs_in_order(monkeypatch, tmp_path):
     assert written == ["course.svg", "nlpsol.html", "opti.html", "solve.html"]
 
 
+def test_the_page_on_studies_runs_in_order(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
+    names = {"__name__": "studies"}
+    for number, text in enumerate(re.findall(r"```python\n(.*?)```", page, re.DOTALL), start=1):
+        exec(compile(text, f"docs/studies.md, block {number}", "exec"), names)
+    assert number > 1
+    assert [path.name for path in tmp_path.iterdir()] == ["bend"]
+
+
 @pytest.mark.parametrize(
     "page", ["README.md", "CHANGELOG.md", *(f"docs/{path.name}" for path in DOCS)]
 )

@@ -17,7 +17,7 @@ import casadi_hybrid
 from casadi_hybrid import control
 from casadi_hybrid.basics.status import PointStatus, StopReason
 from casadi_hybrid.casadi_api import stats
-from casadi_hybrid.cli import _parser
+from casadi_hybrid.cli.parser import make_parser
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = {
@@ -32,7 +32,7 @@ PAGES = {
 # Their Python is run by other tests: this file's neighbours, and test_engine_export.
 ELSEWHERE = {
     "README.md", "scenarios/README.md", "docs/control.md", "docs/maintainers.md",
-    "docs/do_mpc.md", "docs/embedded.md", "docs/report.md",
+    "docs/do_mpc.md", "docs/embedded.md", "docs/report.md", "docs/studies.md",
 }  # fmt: skip
 MADE = {"index.md", "changelog.md", "scenarios.md", "notebooks.md"}
 """Pages that the site makes from files elsewhere (docs/building/hooks.py)."""
@@ -108,7 +108,7 @@ def commands(page: str) -> list[list[str]]:
 
 def of_this_package(command: list[str]) -> None:
     """Refuse a command line that casadi-hybrid would refuse."""
-    arguments, rest = _parser().parse_known_args(command)
+    arguments, rest = make_parser().parse_known_args(command)
     if arguments.command != "run":
         assert not rest, command
         return
@@ -157,7 +157,7 @@ def test_what_is_typed_into_a_shell_exists(page):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_what_a_sentence_says_of_the_command_line_exists(page):
-    commands_known = _parser()._subparsers._group_actions[0].choices
+    commands_known = make_parser()._subparsers._group_actions[0].choices
     for text in re.findall(r"`casadi-hybrid ([^`]+)`", prose(page)):
         command, *rest = text.split()
         assert command in commands_known or not command.islower(), text
@@ -168,7 +168,7 @@ def test_what_a_sentence_says_of_the_command_line_exists(page):
 
 def test_every_command_has_its_row():
     listed = re.findall(r"^\| `([a-z]+)` \|", PAGES["docs/command_line.md"], re.MULTILINE)
-    assert sorted(listed) == sorted(_parser()._subparsers._group_actions[0].choices)
+    assert sorted(listed) == sorted(make_parser()._subparsers._group_actions[0].choices)
 
 
 # --- links ---------------------------------------------------------------------------------------

@@ -15,7 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from casadi_hybrid import InputError, Solver, cli
+from casadi_hybrid import InputError, Solver
+from casadi_hybrid.basics.record import record as records
+from casadi_hybrid.cli import main
+from casadi_hybrid.cli.parser import make_parser
 from casadi_hybrid.methods import METHODS
 from casadi_hybrid.point.residuals import Residuals
 from casadi_hybrid.problem.oracle import Oracle
@@ -28,10 +31,10 @@ from casadi_hybrid.study import (
     population,
     run_study,
     run_unit,
-    store,
     write,
 )
 from casadi_hybrid.study.figure import draw
+from casadi_hybrid.study.rows import keeping
 from casadi_hybrid.study.tables import Block, summarize
 from casadi_hybrid.study.trial import succeeded
 
@@ -242,9 +245,15 @@ def counting(monkeypatch):
 
 def copy_record(folder, target):
     target.mkdir(exist_ok=True)
-    record = target / population.RECORD
-    record.write_bytes((folder / population.RECORD).read_bytes())
-    return record
+    for name in ("study.json", "runs.csv"):
+        (target / name).write_bytes((folder / name).read_bytes())
+    return target / "runs.csv"
+
+
+def opened(folder, settings=SETTINGS, **options):
+    """The finished units of a folder."""
+    with keeping(folder, settings, **options).open() as record:
+        return dict(record.done)
 
 
 def test_a_finished_study_runs_nothing_again(finished, tmp_path, monkeypatch):
@@ -265,35 +274,33 @@ def test_a_line_cut_off_by_a_kill_is_dropped_and_its_unit_run_again(
     done, folder, _ = finished
     record = copy_record(folder, tmp_path)
     text = record.read_bytes()
-    last = json.loads(text.splitlines()[-1])
     record.write_bytes(text[:-cut])
     ran = counting(monkeypatch)
     again = run_study(PLAN, SETTINGS, tmp_path, workers=1, progress=False)
-    assert ran == [Unit(**{name: last[name] for name in Unit._fields})]
+    assert ran == list(done.units)[-1:]
     assert again.units == done.units
-    assert all(json.loads(line) for line in record.read_text().splitlines())
+    assert len(record.read_bytes().splitlines()) == len(text.splitlines())
 
 
 def test_a_study_killed_in_the_middle_goes_on_and_ends_the_same(finished, tmp_path):
     done, _, _ = finished
-    record = tmp_path / population.RECORD
+    record = tmp_path / "runs.csv"
     code = (
         "from pathlib import Path; from casadi_hybrid.study import *\n"
         f"run_study({PLAN!r}, {SETTINGS!r}, Path({str(tmp_path)!r}), workers=1, progress=False)"
     )
     process = subprocess.Popen([sys.executable, "-c", code])
-    limit = time.monotonic() + 30
+    limit = time.monotonic() + 120
     while time.monotonic() < limit and process.poll() is None:
-        if record.exists() and record.read_bytes().count(b"\n") >= 3:
+        if record.exists() and record.read_bytes().count(b"\n") >= 4:
             break
         time.sleep(0.002)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    there = record.read_bytes().count(b"\n") - 1
-    assert there >= 2
+    assert record.read_bytes().count(b"\n") >= 4
     again = run_study(PLAN, SETTINGS, tmp_path, workers=1, progress=False)
     assert again.units == done.units
-    assert len(record.read_text().splitlines()) == 1 + len(done.units)
+    assert len(record.read_text().splitlines()) == 1 + 2 * len(done.units)
 
 
 def test_a_larger_plan_adds_to_the_record(finished, tmp_path, monkeypatch):
@@ -324,57 +331,56 @@ def test_other_settings_are_not_mixed_in(finished, tmp_path, settings, named):
 
 def test_other_code_is_not_mixed_in_and_fresh_starts_over(finished, tmp_path, monkeypatch):
     _, folder, _ = finished
-    record = copy_record(folder, tmp_path)
-    monkeypatch.setattr(store, "code_digest", lambda: "0" * 16)
+    copy_record(folder, tmp_path)
+    monkeypatch.setattr(records, "code_digest", lambda: "0" * 16)
     with pytest.raises(InputError, match="code"):
-        store.Store(record, SETTINGS)
-    assert store.Store(record, SETTINGS, fresh=True).done == {}
-    assert json.loads(record.read_text())["code"] == "0" * 16
+        opened(tmp_path)
+    assert opened(tmp_path, fresh=True) == {}
+    assert json.loads((tmp_path / "study.json").read_text())["code"] == "0" * 16
 
 
-def test_the_digest_sees_the_code_that_decides_and_not_the_code_that_shows(tmp_path, monkeypatch):
-    package = tmp_path / "casadi_hybrid"
-    (package / "rules").mkdir(parents=True)
-    (package / "__init__.py").write_text("")
-    for name in ("rules/design.py", "plotting.py"):
-        (package / name).write_text("1")
-    monkeypatch.setattr(store.casadi_hybrid, "__file__", str(package / "__init__.py"))
-    digest = store.code_digest.__wrapped__
-    first = digest()
-    (package / "plotting.py").write_text("2")
-    assert digest() == first
-    (package / "rules" / "design.py").write_text("2")
-    assert digest() != first
+def test_a_rule_that_raises_is_a_failed_trial_and_the_others_go_on(tmp_path, monkeypatch):
+    from casadi_hybrid.study import trial as module
+
+    whole = module._run
+
+    def run(rule, *others):
+        if rule == "closed-form":
+            raise ZeroDivisionError("no\nluck")
+        return whole(rule, *others)
+
+    monkeypatch.setattr(module, "_run", run)
+    plan = Plan(((3, 5),), (1.0,), (1.0,), seeds=1)
+    done = run_study(plan, SETTINGS, tmp_path, workers=1, progress=False)
+    ((good, bad),) = done.units.values()
+    assert good.success
+    assert not bad.success
+    assert (bad.stop, bad.error) == ("RAISED", "ZeroDivisionError: luck")
+    assert "failures of closed-form: RAISED/NONE 1" in str(done)
+    ((_, again),) = run_study(plan, SETTINGS, tmp_path, workers=1, progress=False).units.values()
+    assert again.error == bad.error
 
 
-@pytest.mark.parametrize("text", ["n,m\n3,5\n", '{"a": 1}\n', "[]\n"])
-def test_a_file_that_is_no_study_is_refused(tmp_path, text):
-    record = tmp_path / population.RECORD
-    record.write_text(text)
-    with pytest.raises(InputError, match="not the record of a study"):
-        store.Store(record, SETTINGS)
-    assert record.read_text() == text
+def test_an_instance_that_cannot_be_made_is_a_failed_trial_of_every_rule(monkeypatch):
+    from casadi_hybrid.study import trial as module
 
-
-def test_a_damaged_line_is_named(finished, tmp_path):
-    _, folder, _ = finished
-    record = copy_record(folder, tmp_path)
-    lines = record.read_text().splitlines(keepends=True)
-    lines[2] = lines[2][:50] + "\n"
-    record.write_text("".join(lines))
-    with pytest.raises(InputError, match=r"line 3 of .* is damaged"):
-        store.Store(record, SETTINGS)
+    monkeypatch.setattr(module, "make_instance", lambda *given, **more: 1 // 0)
+    trials = run_unit(SETTINGS, Unit("regular", 3, 5, 1.0, 1.0, 1000))
+    assert [trial.stop for trial in trials] == ["RAISED", "RAISED"]
 
 
 def test_what_is_not_finite_survives_the_record(tmp_path):
-    unit = Unit("regular", 3, 5, 1.0, 1.0, 0)
-    (trial,) = run_unit(Settings(("auto",)), unit)
     from dataclasses import replace
 
-    first = store.Store(tmp_path / "a.jsonl", SETTINGS)
-    first.append(unit, (replace(trial, feasibility=np.nan, distance=np.inf),))
-    (back,) = store.Store(tmp_path / "a.jsonl", SETTINGS).done[unit]
-    assert np.isnan([back.feasibility, back.distance]).all()
+    unit = Unit("regular", 3, 5, 1.0, 1.0, 0)
+    (trial,) = run_unit(Settings(("auto",)), unit)
+    kept = keeping(tmp_path, Settings(("auto",)))
+    with kept.open() as record:
+        odd = (replace(trial, feasibility=np.nan, distance=np.inf),)
+        record.append(kept.key(unit), kept.rows(unit, odd))
+    (back,) = kept.value(opened(tmp_path, Settings(("auto",)))[tuple(unit)])
+    assert np.isnan(back.feasibility)
+    assert back.distance == np.inf
     assert back.stationarity == trial.stationarity
 
 
@@ -404,8 +410,8 @@ def recount(rows):
 
 
 def test_the_table_equals_a_recount_of_the_raw_rows(finished):
-    done, _, (runs, table, _) = finished
-    with runs.open(newline="") as file:
+    done, folder, (table, _) = finished
+    with (folder / "runs.csv").open(newline="") as file:
         counted = recount(csv.DictReader(file))
     cells = done.to_dict()["cells"]
     assert len(cells) == len(counted) == 8
@@ -432,7 +438,7 @@ def test_the_caption_defines_every_success_it_counts(finished):
 
 
 def test_the_figure_draws_the_cells(finished):
-    done, _, (_, _, picture) = finished
+    done, _, (_, picture) = finished
     summary = summarize(done.units)
     assert list(summary) == [Block("regular", 3, 5, 1.0), Block("regular", 5, 3, 1.0)]
     fig = draw(summary)
@@ -462,7 +468,7 @@ def test_the_figure_has_a_pair_of_panels_for_each_block(finished, blocks, panels
 def command(folder, *more):
     arguments = ["study", "--shapes", "3x5", "5x3", "--conditions", "1", "1e3", "--radii", "1"]
     arguments += ["--seeds", "2", "--rules", "auto", "closed-form", "--budget", "30"]
-    return cli.main([*arguments, "--output", str(folder), "--workers", "1", *more])
+    return main([*arguments, "--output", str(folder), "--workers", "1", *more])
 
 
 def test_the_command_prints_json_with_settings_cells_and_files(finished, tmp_path, capsys):
@@ -472,7 +478,7 @@ def test_the_command_prints_json_with_settings_cells_and_files(finished, tmp_pat
     printed = json.loads(capsys.readouterr().out)
     assert set(printed) == {"settings", "caption", "cells", "files"}
     assert set(printed["settings"]) == {
-        "study", "format", "version", "code", "rules", "budget", "rank_deficient",
+        "study", "format", "software", "code", "rules", "budget", "rank_deficient",
         "hit", "tol", "tol_stationarity_rank_deficient", "kernel_floor",
     }  # fmt: skip
     assert printed["cells"] == json.loads(json.dumps(done.to_dict()["cells"]))
@@ -481,7 +487,7 @@ def test_the_command_prints_json_with_settings_cells_and_files(finished, tmp_pat
         "runs", "successes", "median_iterations", "failures",
     }  # fmt: skip
     names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == ["runs.csv", "runs.jsonl", "study.png", "table.txt"]
+    assert names == [".lock", "runs.csv", "study.json", "study.png", "table.txt"]
 
 
 def test_the_command_prints_the_table_it_writes(finished, tmp_path, capsys):
@@ -500,8 +506,8 @@ def test_the_command_refuses_to_mix_and_fresh_replaces(finished, tmp_path, capsy
     assert command(tmp_path, *more) == 2
     assert "--fresh" in capsys.readouterr().err
     assert command(tmp_path, *more, "--fresh") == 0
-    assert json.loads(record.read_text().splitlines()[0])["budget"] == 2
-    assert len(record.read_text().splitlines()) == 2
+    assert json.loads((tmp_path / "study.json").read_text())["budget"] == 2
+    assert len(record.read_text().splitlines()) == 3
 
 
 @pytest.mark.parametrize(
@@ -539,7 +545,7 @@ def test_rank_deficient_plans_take_every_kind_a_shape_admits():
 
 
 def test_the_command_line_names_the_defaults_of_the_plan():
-    arguments = cli._parser().parse_args(["study"])
+    arguments = make_parser().parse_args(["study"])
     assert tuple(arguments.shapes) == Plan().shapes
     assert tuple(arguments.conditions) == Plan().conditions
     assert tuple(arguments.radii) == Plan().radii

@@ -17,6 +17,12 @@ def last_line(error: Exception) -> str:
     return str(error).strip().splitlines()[-1].strip().rstrip(".")
 
 
+def in_a_sentence(error: Exception) -> str:
+    """The kind of an error and what it says, for a row of a table."""
+    said = last_line(error) if str(error).strip() else ""
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+
+
 class InputError(ValueError):
     """An argument was refused before any work was done. The message names the argument."""
 

@@ -18,6 +18,7 @@ from casadi_hybrid import __version__
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.basics.formats import add_figures
 from casadi_hybrid.basics.inputs import count, positive
+from casadi_hybrid.basics.record.folder import writable
 from casadi_hybrid.benchmark.families import FAMILIES, HORIZONS, JUDGED, TUNING
 from casadi_hybrid.benchmark.measure import Call, Plan, measure
 from casadi_hybrid.benchmark.peers import PEERS, QUICK, Setting, chosen, loads
@@ -117,6 +118,7 @@ def run(arguments: argparse.Namespace) -> int:
     words = arguments.solvers or (QUICK if short else PEERS)
     settings = [setting for setting in chosen(words) if loads(setting)]
     families = _families(arguments.family or list(HORIZONS if arguments.horizon else JUDGED))
+    writable(arguments.out)
     began = time.perf_counter()
     clock = CLOCKS[arguments.clock]
     talk = not arguments.json

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
-from casadi_hybrid.basics.parallel import in_parallel
+from casadi_hybrid.basics.record.collect import Collected, Unfinished, collect
 from casadi_hybrid.paper.cells import Summary, as_dict, summarize
 from casadi_hybrid.paper.differences import contradictions, differences, readings
 from casadi_hybrid.paper.experiment import FOLLOWED, LONG, Run, run_instance
 from casadi_hybrid.paper.fitted import SEEDS, listing
 from casadi_hybrid.paper.generator import CONDITIONS
 from casadi_hybrid.paper.growth import Growth, growth, growth_rows
+from casadi_hybrid.paper.keeping import keeping
 from casadi_hybrid.paper.tables import (
     FAILS,
     aligned,
@@ -49,6 +51,7 @@ class Reproduction:
         instances: of both, by condition level.
         shape: (n, m).
         growth: norms at x* by level, empty where they could not be computed.
+        unwritten: why runs could not be written to the record; empty where all are.
     """
 
     runs: tuple[Run, ...]
@@ -57,6 +60,7 @@ class Reproduction:
     instances: int
     shape: tuple[int, int]
     growth: tuple[Growth, ...]
+    unwritten: str = ""
 
     @property
     def is_paper(self) -> bool:
@@ -165,35 +169,52 @@ def reproduce(
     conditions: Sequence[float] = CONDITIONS,
     shape: tuple[int, int] = (3, 5),
     workers: int | None = None,
+    cluster: Any = None,
+    folder: Path | None = None,
+    fresh: bool = False,
     progress: bool = True,
 ) -> Reproduction:
-    """Run the twelve variants on ``instances`` problems per condition level.
+    """Run the paper's twelve variants, and three of its extension, on problems of every level.
 
     Args:
         instances: problems per level; the first five are the fitted seeds, the rest the population.
         conditions: κ_B levels.
         shape: (n, m).
         workers: parallel processes; all cores by default.
+        cluster: a Dask cluster in their place: ``"local"``, the address of a scheduler, or a
+            ``distributed.Client``.
+        folder: where finished instances are kept, so that a call that was cut short goes on.
+        fresh: forget what the folder holds.
         progress: show progress on stderr.
+
+    Raises:
+        InputError: for a folder that cannot be written to, is in use, or holds another study.
+        Unfinished: by Ctrl-C, with the reproduction of the instances that are done.
     """
     keys = [(float(c), seed, *shape) for seed in range(instances) for c in conditions]
-    label = "reproduce" if progress else ""
-    runs = [
-        run
-        for _, group in in_parallel(run_instance, keys, workers=workers, label=label)
-        for run in group
-    ]
-    runs.sort(key=lambda r: (r.method, r.condition, r.seed))
     others = range(len(SEEDS), instances)
+
+    def reproduction(found: Collected[Any, list[Run]], grown: tuple[Growth, ...]) -> Reproduction:
+        runs = [run for group in found.values.values() for run in group]
+        runs.sort(key=lambda r: (r.method, r.condition, r.seed))
+        return Reproduction(
+            tuple(runs),
+            summarize(runs, SEEDS),
+            summarize(runs, others) if others else None,
+            instances,
+            shape,
+            grown,
+            found.unwritten,
+        )
+
+    kept = None if folder is None else keeping(folder, fresh=fresh)
+    label = "reproduce" if progress else ""
+    try:
+        found = collect(run_instance, keys, kept, workers=workers, cluster=cluster, label=label)
+    except Unfinished as stop:
+        raise Unfinished(reproduction(stop.found, ()), stop.done, stop.total) from None
     try:
         grown = growth(sorted(map(float, conditions)), others or range(instances), shape)
     except Exception:  # noqa: BLE001 - its table and the verdict that needs it say so
         grown = ()
-    return Reproduction(
-        tuple(runs),
-        summarize(runs, SEEDS),
-        summarize(runs, others) if others else None,
-        instances,
-        shape,
-        grown,
-    )
+    return reproduction(found, grown)

@@ -20,8 +20,8 @@ def add_arguments(commands: Any) -> None:
     """Add the subcommand."""
     run = commands.add_parser(
         "run",
-        help="solve a scenario, verify it with IPOPT, draw it",
-        description="Solve a scenario, verify the answer with IPOPT and draw it. Further "
+        help="solve a scenario, have its answers judged, draw it",
+        description="Solve a scenario, have its answers judged and draw it. Further "
         "options go to the scenario; --json prints its tables for a program.",
         epilog="examples: casadi-hybrid run cartpole --short; "
         "casadi-hybrid run cartpole --figures svg",

@@ -10,16 +10,16 @@ from typing import Any
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import count, positive
-from casadi_hybrid.basics.parallel import in_parallel
+from casadi_hybrid.basics.record.collect import Collected, Unfinished, collect
+from casadi_hybrid.basics.record.record import header
 from casadi_hybrid.study.degenerate import KINDS, admits
-from casadi_hybrid.study.store import Store, header
-from casadi_hybrid.study.tables import as_cells, caption, summarize, text_table, write_csv
-from casadi_hybrid.study.trial import REGULAR, Settings, Trial, Unit, run_unit
+from casadi_hybrid.study.rows import STUDY, keeping
+from casadi_hybrid.study.tables import as_cells, caption, summarize, text_table
+from casadi_hybrid.study.trial import REGULAR, Settings, Trial, Unit, failed, run_unit
 
 SHAPES = ((3, 5), (5, 3), (8, 5), (20, 12))
 CONDITIONS = (1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 30.0, 100.0, 1e3, 1e4)
 RADII = (0.1, 1.0)
-RECORD = "runs.jsonl"
 
 
 @dataclass(frozen=True)
@@ -88,10 +88,12 @@ class Population:
     Attributes:
         settings: what they were run with.
         units: unit → its trials.
+        unwritten: why rows could not be written to the record; empty where all are.
     """
 
     settings: Settings
     units: Mapping[Unit, tuple[Trial, ...]]
+    unwritten: str = ""
 
     def __str__(self) -> str:
         summary = summarize(self.units)
@@ -101,7 +103,7 @@ class Population:
         """Settings, caption and cells, ready for JSON."""
         summary = summarize(self.units)
         return {
-            "settings": header(self.settings),
+            "settings": header(STUDY, self.settings.to_dict()),
             "caption": caption(summary, self.settings.budget),
             "cells": as_cells(summary),
         }
@@ -113,42 +115,62 @@ def run_study(
     folder: Path,
     *,
     workers: int | None = None,
+    cluster: Any = None,
+    table: str = "csv",
     fresh: bool = False,
     progress: bool = True,
 ) -> Population:
     """Run the units of a plan that ``folder`` does not hold yet, in parallel processes.
 
-    Each finished unit is appended to ``folder/runs.jsonl`` at once. A run that was cut short goes
-    on from there, and a larger plan with the same settings adds to it.
+    The trials of each finished unit are appended to the record in ``folder`` at once, with a
+    checksum and the versions of the software. A run that was cut short goes on from there, and a
+    larger plan with the same settings adds to it. The numbers do not depend on what carries the
+    work. A rule that raises is a failed trial, and so is one whose process ends.
 
     Args:
         plan, settings: what to run, and how.
-        folder: where the record is kept.
+        folder: where the record is kept: ``study.json``, and ``runs.csv`` or ``runs.parquet``.
         workers: processes; all available cores by default.
+        cluster: a Dask cluster in their place: ``"local"``, the address of a scheduler, or a
+            ``distributed.Client``.
+        table: ``"csv"`` or ``"parquet"``.
         fresh: forget what the folder holds.
         progress: show progress on stderr.
 
     Raises:
-        InputError: when the folder holds a study of other settings or of other code.
+        InputError: before any work, when the folder cannot be written to, is in use, or holds a
+            study of other settings, other code or other versions, or rows that were changed.
+        Unfinished: by Ctrl-C, with the population of the units that are done.
     """
     units = list(plan.units(rank_deficient=settings.rank_deficient))
-    store = Store(folder / RECORD, settings, fresh=fresh)
-    missing = [unit for unit in units if unit not in store.done]
-    label = "study" if progress else ""
-    work = partial(run_unit, settings)
-    for unit, trials in in_parallel(work, missing, workers=workers, label=label):
-        store.append(unit, trials)
-    return Population(settings, {unit: store.done[unit] for unit in units})
+    kept = keeping(folder, settings, table=table, fresh=fresh)
+    try:
+        found = collect(
+            partial(run_unit, settings), units, kept, workers=workers, cluster=cluster,
+            label="study" if progress else "",
+            lost=lambda unit, sentence: failed(settings, "PROCESS_ENDED", sentence),
+        )  # fmt: skip
+    except Unfinished as stop:
+        raise Unfinished(_population(settings, stop.found), stop.done, stop.total) from None
+    return _population(settings, found)
+
+
+def _population(settings: Settings, found: Collected[Unit, tuple[Trial, ...]]) -> Population:
+    return Population(settings, found.values, found.unwritten)
 
 
 def write(population: Population, folder: Path, form: str = "png") -> list[Path]:
-    """Write runs.csv, table.txt and study.png, or another format; return what was written."""
+    """Write table.txt and study.png, or another format, beside the record; return both paths."""
     from casadi_hybrid.plotting import save  # noqa: PLC0415 - matplotlib only when drawing
     from casadi_hybrid.study.figure import draw  # noqa: PLC0415
 
+    table = write_table(population, folder)
+    return [table, save(draw(summarize(population.units)), folder / f"study.{form}")]
+
+
+def write_table(population: Population, folder: Path) -> Path:
+    """Write table.txt; return its path."""
     folder.mkdir(parents=True, exist_ok=True)
-    runs, table = folder / "runs.csv", folder / "table.txt"
-    write_csv(population.units, runs)
+    table = folder / "table.txt"
     table.write_text(f"{population}\n", encoding="utf-8")
-    figure = save(draw(summarize(population.units)), folder / f"study.{form}")
-    return [runs, table, figure]
+    return table

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
-from pathlib import Path
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -162,13 +160,3 @@ def as_cells(summary: Summary) -> list[dict[str, Any]]:
         for condition, cells in levels.items()
         for rule, cell in cells.items()
     ]
-
-
-def write_csv(units: Mapping[Unit, Iterable[Trial]], path: Path) -> None:
-    """Write one line a trial."""
-    names = [f.name for f in fields(Trial)]
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow([*Unit._fields, *names])
-        for unit, trials in units.items():
-            writer.writerows([*unit, *(getattr(trial, name) for name in names)] for trial in trials)

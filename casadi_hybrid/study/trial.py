@@ -12,6 +12,8 @@ What counts as a success depends on what the constraints leave open:
   admits: where h is quadratic, x is only known to √1e-8 = 1e-4, and curvature times that distance
   is what a multiplier of ordinary size leaves of the gradient. The rule is asked for 1e-6/√n:
   the fit is least in the 2-norm, so ‖·‖_∞ of what it leaves may be √n times that of the rule's λ.
+
+A rule that raises, or whose process ends, is a trial as well: a failure with its sentence.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from casadi_hybrid.basics.errors import EvaluationError, InputError
+from casadi_hybrid.basics.errors import EvaluationError, InputError, in_a_sentence
 from casadi_hybrid.basics.inputs import Vector, count
 from casadi_hybrid.methods import METHODS, make_method
 from casadi_hybrid.paper.generator import Instance, make_instance
@@ -118,6 +120,7 @@ class Trial:
         distance: ‖x − x*‖₂ of the returned point.
         first, second: evaluations of (f, ∇f, h, J_h), and of these with ∇²L.
         elapsed: seconds; the only entry that differs between two runs.
+        error: what was raised, in a sentence; empty for a run that came to an end.
     """
 
     rule: str
@@ -131,12 +134,33 @@ class Trial:
     first: int
     second: int
     elapsed: float = field(compare=False)
+    error: str = ""
 
 
 def run_unit(settings: Settings, unit: Unit) -> tuple[Trial, ...]:
-    """Run every rule of the settings on the unit's instance."""
-    instance = unit.instance()
-    return tuple(_run(rule, settings, unit, instance) for rule in settings.rules)
+    """Run every rule of the settings on the unit's instance; what raises is a failed trial."""
+    try:
+        instance = unit.instance()
+    except Exception as error:  # noqa: BLE001, whatever it is belongs into the row
+        return failed(settings, "RAISED", in_a_sentence(error))
+    return tuple(_tried(rule, settings, unit, instance) for rule in settings.rules)
+
+
+def failed(settings: Settings, stop: str, error: str) -> tuple[Trial, ...]:
+    """The trials of a unit that came to no end, for all rules."""
+    return tuple(_failed(rule, stop, error) for rule in settings.rules)
+
+
+def _failed(rule: str, stop: str, error: str) -> Trial:
+    nothing = float("nan")
+    return Trial(rule, False, 0, stop, "NONE", nothing, nothing, nothing, 0, 0, nothing, error)
+
+
+def _tried(rule: str, settings: Settings, unit: Unit, instance: Instance) -> Trial:
+    try:
+        return _run(rule, settings, unit, instance)
+    except Exception as error:  # noqa: BLE001, as above
+        return _failed(rule, "RAISED", in_a_sentence(error))
 
 
 def succeeded(unit: Unit, hit: int | None, residuals: Residuals) -> bool:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.basics.errors import InputError, last_line
+from casadi_hybrid.basics.errors import InputError, in_a_sentence
 from casadi_hybrid.basics.inputs import count
-from casadi_hybrid.basics.parallel import in_parallel
+from casadi_hybrid.basics.record.cells import Columns
+from casadi_hybrid.basics.record.collect import Keeping, Unfinished, collect
+from casadi_hybrid.basics.record.software import function_digest
 from casadi_hybrid.control.loop.run import Run
 from casadi_hybrid.control.signals import Array, known
 
 QUANTILES = (0.05, 0.5, 0.95)
+_COLUMNS: Columns = {
+    "seed": int, "cost": float, "violation": float, "failed": float, "steps": int, "error": str,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -134,22 +140,37 @@ def monte_carlo(
     seeds: int | Sequence[int],
     *,
     workers: int = 1,
+    cluster: Any = None,
+    folder: str | Path | None = None,
+    table: str = "csv",
+    fresh: bool = False,
     progress: bool = True,
 ) -> Summary:
     """Run a closed loop for many seeds and summarise.
 
-    A run that raises is a row with its message; it ends nothing. The numbers do not depend on the
-    number of workers, as :func:`simulate` resets controller and estimator.
+    A run that raises is a row with its message; it ends nothing, and nor does one that ends its
+    process. The numbers do not depend on the number of workers nor on what carries them, as
+    :func:`simulate` resets controller and estimator.
 
     Args:
-        run_one: seed → :class:`Run`; with more than one worker a function at module level, in a
-            file that does its work under ``if __name__ == "__main__":``.
+        run_one: seed → :class:`Run`; with more than one worker in a file that does its work under
+            ``if __name__ == "__main__":`` and, where joblib is not installed, at module level.
         seeds: the seeds, or how many, from 0.
         workers: processes; one runs in this process.
+        cluster: a Dask cluster in their place: ``"local"``, the address of a scheduler, or a
+            ``distributed.Client``.
+        folder: where every finished run is appended to ``runs.csv`` or ``runs.parquet``, with a
+            checksum and the versions of the software. Called again, seeds that are there are not
+            run again, as long as the text of ``run_one`` is the same (what it calls is not looked
+            at).
+        table: ``"csv"`` or ``"parquet"``.
+        fresh: forget what the folder holds.
         progress: whether a line on stderr tells how far it is.
 
     Raises:
-        InputError: for arguments that do not fit, by name.
+        InputError: for arguments that do not fit, by name; for a folder that cannot be written
+            to, is in use, or holds another study or changed rows.
+        Unfinished: by Ctrl-C, with the summary of the runs that are done.
 
     Example:
         >>> from casadi_hybrid.control import simulate
@@ -167,27 +188,37 @@ def monte_carlo(
     if not chosen or len(set(chosen)) < len(chosen):
         raise InputError("seeds must be different numbers, at least one")
     workers = count(workers, "workers", at_least=1)
-    label = "Monte Carlo" if progress else ""
-    found = dict(_all(run_one, chosen, workers, label))
-    return Summary(tuple(found[seed] for seed in chosen))
+    keeping = None
+    if folder is not None:
+        about = {"run_one": function_digest(run_one)}
+        keeping = Keeping[int, Trial](
+            Path(folder), "Monte Carlo", about, _COLUMNS, lambda seed: (seed,),
+            lambda seed, trial: [asdict(trial)], lambda rows: Trial(**rows[0]),
+            size=1, table=table, fresh=fresh,
+        )  # fmt: skip
+    try:
+        found = collect(
+            partial(_trial, run_one), chosen, keeping, workers=workers, cluster=cluster,
+            label="Monte Carlo" if progress else "", lost=_nothing,
+        )  # fmt: skip
+    except Unfinished as stop:
+        partly = Summary(tuple(stop.found.values.values()))
+        raise Unfinished(partly, stop.done, stop.total) from None
+    return Summary(tuple(found.values.values()))
 
 
-def _all(
-    run_one: Callable[[int], Run], seeds: list[int], workers: int, label: str
-) -> Iterator[tuple[int, Trial]]:
-    return in_parallel(partial(_trial, run_one), seeds, workers=workers, label=label)
+def _nothing(seed: int, sentence: str) -> Trial:
+    nothing = float("nan")
+    return Trial(seed, nothing, nothing, nothing, 0, sentence)
 
 
 def _trial(run_one: Callable[[int], Run], seed: int) -> Trial:
     """One row; the run itself stays in its process."""
-    nothing = float("nan")
     try:
         run = run_one(seed)
     except Exception as error:  # noqa: BLE001, whatever it is belongs into the row
-        text = last_line(error) if str(error).strip() else ""
-        said = f"{type(error).__name__}: {text}" if text else type(error).__name__
-        return Trial(seed, nothing, nothing, nothing, 0, said)
+        return _nothing(seed, in_a_sentence(error))
     if not isinstance(run, Run):
         raise InputError(f"run_one must return a Run, got {type(run).__name__}")
-    cost = nothing if run.stopped else run.cost
+    cost = float("nan") if run.stopped else run.cost
     return Trial(seed, cost, run.violation, run.failed, run.control_times.size, run.stopped)

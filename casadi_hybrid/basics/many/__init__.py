@@ -1,0 +1,1 @@
+"""Many independent pieces of work: what carries them, and what a worker does."""

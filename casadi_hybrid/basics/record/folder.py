@@ -1,0 +1,67 @@
+"""A folder to write to: checked before the work, and of one run at a time."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+from types import TracebackType
+
+from casadi_hybrid.basics.errors import InputError
+
+_LOCK = ".lock"
+
+
+def writable(folder: Path) -> Path:
+    """Make the folder where it is missing and try to write there.
+
+    Raises:
+        InputError: where that fails, with the reason.
+    """
+    probe = folder / f".probe-{os.getpid()}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.write_bytes(b"")
+        probe.unlink()
+    except OSError as error:
+        reason = error.strerror or error
+        raise InputError(f"{folder} cannot be written to: {reason}; name another folder") from None
+    return folder
+
+
+class Lock:
+    """Holds a folder for one run; the system lets it go when the process ends, however it does.
+
+    Raises:
+        InputError: where another run has it, with the number of its process.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._file = (folder / _LOCK).open("a+", encoding="utf-8")
+        try:
+            import fcntl  # noqa: PLC0415 - there is none on Windows
+        except ImportError:
+            return
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._file.seek(0)
+            holder = self._file.read().strip() or "another process"
+            self._file.close()
+            raise InputError(
+                f"{folder} is in use by {holder}; wait until it is done, or name another folder"
+            ) from None
+        self._file.truncate(0)
+        self._file.write(f"process {os.getpid()} on {socket.gethostname()}")
+        self._file.flush()
+
+    def __enter__(self) -> Lock:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._file.close()

@@ -1,0 +1,73 @@
+"""The parser of all commands, with examples of each."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from casadi_hybrid import __version__, embedded
+from casadi_hybrid.benchmark import command as benchmark
+from casadi_hybrid.cli import checks, completion, studies, verifying
+from casadi_hybrid.scripts import new, running
+
+EXAMPLES: dict[str, tuple[str, ...]] = {
+    "run": ("run", "run cartpole --short", "run pendulum --output figures --json"),
+    "new": ("new swing --ocp", "new plan --nlp --force", "new mine --from cartpole"),
+    "reproduce": (
+        "reproduce --instances 5",
+        "reproduce --instances 50 --workers 4 --output output/paper",
+        "reproduce --shape 3 3 --json",
+    ),
+    "study": (
+        "study --shapes 3x5 5x3 --conditions 2 100 --seeds 20",
+        "study --rules auto whitened --budget 200 --table parquet --output output/wide",
+        "study --cluster local --workers 4",
+        "study --cluster tcp://192.168.0.10:8786",
+    ),
+    "verify": ("verify rocket.py", "verify rocket.py:plan --method look-ahead", "verify hs71.nl"),
+    "claims": ("claims", "claims --json"),
+    "benchmark": (
+        "benchmark --quick",
+        "benchmark --family pendulum --solvers hybrid ipopt --steps 20",
+        "benchmark --horizon --json",
+    ),
+    "doctor": ("doctor", "doctor --json"),
+    "export": (
+        "export rocket.py:plan --out c",
+        "export rocket.py --out c --warm-only",
+    ),
+    "completion": ("completion bash", "completion zsh", "completion fish"),
+}
+
+
+class Formatter(argparse.HelpFormatter):
+    """Keeps the lines of the examples; all other text is filled as usual."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if text.startswith("examples:"):
+            return "\n".join(indent + line for line in text.splitlines())
+        return super()._fill_text(text, width, indent)
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser; each command adds its own options."""
+    parser = argparse.ArgumentParser(
+        prog="casadi-hybrid",
+        description="Constrained optimization for control on CasADi graphs, from the command line.",
+        epilog="examples:\n  casadi-hybrid run pendulum\n  casadi-hybrid verify my_problem.py\n"
+        "  casadi-hybrid study --help",
+        formatter_class=Formatter,
+    )
+    parser.add_argument("--version", action="version", version=__version__)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for part in (running, new, verifying, studies, checks, benchmark, embedded, completion):
+        part.add_arguments(commands)
+    _add_examples(commands)
+    return parser
+
+
+def _add_examples(commands: Any) -> None:
+    for name, lines in EXAMPLES.items():
+        command = commands.choices[name]
+        command.formatter_class = Formatter
+        command.epilog = "\n".join(["examples:", *(f"  casadi-hybrid {line}" for line in lines)])

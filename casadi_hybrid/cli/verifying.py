@@ -1,0 +1,126 @@
+"""``casadi-hybrid verify``: a user's own problem solved, judged, and held against IPOPT."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from casadi_hybrid.basics.status import PointStatus
+from casadi_hybrid.cli.own import ANSWER, NAMES, Own, read
+from casadi_hybrid.result import Result
+from casadi_hybrid.solver import Solver
+from casadi_hybrid.verify import Report, verify
+
+ACCEPTED, REJECTED, UNSOLVED = 0, 1, 3
+_HEADS = ("", "ended", "objective", "feasib.", "station.", "iterations", "time (s)", "verdict")
+_SOLVED = (PointStatus.KKT_POINT,)
+
+
+def add_arguments(commands: Any) -> None:
+    """Add the subcommand."""
+    parser = commands.add_parser(
+        "verify",
+        help="solve and judge a problem of one's own, and hold it against IPOPT",
+        description="Solve the problem that a file states, judge the answer by the problem's own "
+        "functions, and run IPOPT from the answer and from the start. FILE.py has a Problem, "
+        "CasADi's dictionary, a ca.Opti, a solver of nlpsol, or a function that returns one, by "
+        f"the name of {', '.join(NAMES[:-1])} or {NAMES[-1]}, or by NAME; beside a dictionary its "
+        f"variables x0, p, lbx, ubx, lbg and ubg are read too. Where it has {ANSWER} (a point, or "
+        "what a solver returned), that is judged as well. "
+        f"Exit codes: {ACCEPTED} solved and accepted; {REJECTED} an answer is rejected; 2 wrong "
+        f"input; {UNSOLVED} no solution was found (infeasible, unbounded, a limit).",
+    )
+    parser.add_argument(
+        "problem", metavar="FILE", help="FILE.py, FILE.py:NAME, MODULE:NAME, or FILE.nl of AMPL"
+    )
+    parser.add_argument("--method", default="auto", help="of the solver (default auto)")
+    parser.add_argument("--tol", type=float, help="of the solver and of the verdict (1e-6)")
+    parser.add_argument("--max-iter", type=int, metavar="N", help="iterations at most")
+    parser.add_argument("--no-ipopt", action="store_true", help="leave IPOPT out")
+    parser.add_argument("--json", action="store_true", help="print result and verdict as JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Solve and judge; the exit code says the outcome.
+
+    Raises:
+        InputError: for a file without a problem, or wrong numbers.
+    """
+    own = read(arguments.problem)
+    solver = Solver(own.problem, arguments.method, tol=arguments.tol, max_iter=arguments.max_iter)
+    numbers = dict(own.numbers)
+    result = solver.solve(numbers.pop("x0", None), **numbers)
+    report = _judged(own, result, arguments)
+    given = None if own.answer is None else _judged(own, own.answer, arguments)
+    if arguments.json:
+        print(json.dumps({
+            "result": _plain(result), "report": report.to_dict(),
+            ANSWER: None if given is None else given.to_dict(),
+        }))  # fmt: skip
+    else:
+        _show(result, report, given)
+    if given is not None and not given.accepted:
+        return REJECTED
+    if report.accepted:
+        return ACCEPTED
+    return REJECTED if result.point in _SOLVED else UNSOLVED
+
+
+def _plain(result: Result) -> dict[str, Any]:
+    """What the solver said; x, f and residuals as they are judged stand in the report."""
+    return {
+        "stop": result.stop.name,
+        "point": result.point.name,
+        "iterations": result.iterations,
+        "seconds": result.elapsed,
+        "evaluations": dict(result.evaluations),
+        "lam_x": result.lam_x.tolist(),
+        "lam_g": result.lam_g.tolist(),
+        "explanation": result.explain(),
+    }
+
+
+def _judged(own: Own, answer: Any, arguments: argparse.Namespace) -> Report:
+    numbers = {k: v for k, v in own.numbers.items() if not k.startswith("lam_")}
+    start = own.problem.numbers(numbers.pop("x0", None), numbers.get("p")).x0
+    return verify(
+        own.problem, answer, x0=start, tol=arguments.tol or 1e-6,
+        ipopt=not arguments.no_ipopt, **numbers,
+    )  # fmt: skip
+
+
+def _show(result: Result, report: Report, given: Report | None) -> None:
+    rows = [_HEADS, _row("hybrid", result.stop.name, report, result.iterations, result.elapsed)]
+    beside = report.reference
+    if beside is not None and beside.run.conditions is not None:
+        point = beside.run.conditions.residuals
+        rows.append((
+            "IPOPT", beside.status, f"{beside.run.f:.8g}", f"{point.feasibility.value:.1e}",
+            f"{point.stationarity.value:.1e}", str(beside.iterations),
+            f"{beside.run.elapsed:.3f}", beside.relation.value,
+        ))  # fmt: skip
+    elif beside is not None:
+        rows.append(("IPOPT", beside.status, *[""] * 5, beside.relation.value))
+    if given is not None:
+        rows.append(_row(ANSWER, "given", given, None, None))
+    widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADS))]
+    for row in rows:
+        print("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip())
+    print(f"\n{result}\n\n{report}")
+    if given is not None:
+        print(f"\nthe {ANSWER} of the file:\n{given}")
+    if result.point not in _SOLVED:
+        print(f"\n{result.explain()}")
+
+
+def _row(
+    name: str, ended: str, report: Report, iterations: int | None, seconds: float | None
+) -> tuple[str, ...]:
+    residuals = [report.feasibility, report.stationarity]
+    return (
+        name, ended, f"{report.f:.8g}", *("" if m is None else f"{m.value:.1e}" for m in residuals),
+        "" if iterations is None else str(iterations),
+        "" if seconds is None else f"{seconds:.3f}",
+        "accepted" if report.accepted else "rejected",
+    )  # fmt: skip

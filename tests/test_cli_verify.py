@@ -1,0 +1,223 @@
+"""``casadi-hybrid verify``, the examples of every command, and the completion of shells."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import subprocess
+
+import pytest
+
+from casadi_hybrid import InputError
+from casadi_hybrid.cli import main
+from casadi_hybrid.cli.completion import bash, commands_of, fish, zsh
+from casadi_hybrid.cli.own import read
+from casadi_hybrid.cli.parser import EXAMPLES, make_parser
+
+HEAD = "import casadi as ca\nimport casadi_hybrid as ch\nx = ca.SX.sym('x', 2)\n"
+NLP = HEAD + "nlp = {'x': x, 'f': ca.sumsqr(x - 1), 'g': x[0] + x[1]}\n"
+NL = """g3 1 1 0
+ 2 1 1 0 0
+ 0 1
+ 0 0
+ 0 2 0
+ 0 0 0 1
+ 0 0 0 0 0
+ 2 2
+ 0 0
+ 0 0 0 0 0
+C0
+n0
+O0 0
+o0
+o5
+v0
+n2
+o5
+v1
+n2
+b
+3
+3
+r
+2 1
+k1
+1
+J0 2
+0 1
+1 1
+G0 2
+0 0
+1 0
+"""
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(text, name="own.py"):
+        path = tmp_path / name
+        path.write_text(text)
+        return str(path)
+
+    return write
+
+
+def judged(place, capsys, *more):
+    code = main(["verify", place, "--json", *more])
+    return code, json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "x"),
+    [
+        (NLP + "ubg = 1\n", "", [0.5, 0.5]),
+        (NLP + "lbg = 4\nlbx = [0, 2.5]\nx0 = [9, 9]\n", "", [1.5, 2.5]),
+        (NLP + "def plan():\n    return nlp, {'lbg': 4}\n", ":plan", [2, 2]),
+        (NLP + "mine = ch.nlpsol('mine', 'hybrid', nlp), {'ubg': 0}\n", ":mine", [0, 0]),
+        (HEAD + "problem = ch.Problem(x=x, f=ca.sumsqr(x), h=x[0] + x[1] - 2)\n", "", [1, 1]),
+        (
+            HEAD + "opti = ca.Opti()\ny, p = opti.variable(2), opti.parameter()\n"
+            "opti.minimize(ca.sumsqr(y - p))\nopti.subject_to(opti.bounded(0, y, p / 2))\n"
+            "opti.set_value(p, 3)\nopti.set_initial(y, 1)\n",
+            "",
+            [1.5, 1.5],
+        ),
+        (HEAD + "def problem():\n    return ch.Problem(x=x, f=ca.sumsqr(x + 2))\n", "", [-2, -2]),
+    ],
+)  # fmt: skip
+def test_a_problem_is_solved_and_judged_however_it_is_stated(written, capsys, text, name, x):
+    code, found = judged(written(text) + name, capsys)
+    assert code == 0
+    assert found["result"]["stop"] == "CONVERGED"
+    assert found["report"]["accepted"]
+    assert found["report"]["ipopt_from_start"]["relation"] == "SAME_POINT"
+    assert found["report"]["x"] == pytest.approx(x, abs=1e-5)
+
+
+def test_a_file_of_ampl_is_solved_and_judged(written, capsys):
+    code, found = judged(written(NL, "hs.nl"), capsys)
+    assert code == 0
+    assert found["report"]["problem"] == "hs"
+    assert found["report"]["x"] == pytest.approx([0.5, 0.5], abs=1e-6)
+
+
+def test_the_table_has_both_solvers_and_the_verdict(written, capsys):
+    assert main(["verify", written(NLP + "ubg = 1\nanswer = [0.5, 0.5]\n")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == [
+        "ended", "objective", "feasib.", "station.", "iterations", "time", "(s)", "verdict",
+    ]  # fmt: skip
+    assert lines[1].split()[:2] == ["hybrid", "CONVERGED"]
+    assert lines[2].split()[:2] == ["IPOPT", "Solve_Succeeded"]
+    assert lines[3].split()[:2] == ["answer", "given"]
+    assert lines[1].endswith("accepted")
+    text = "\n".join(lines)
+    assert "[KKT_POINT]" in text
+    assert "the answer of the file:\nACCEPTED" in text
+    assert "IPOPT from x" in text
+
+
+def test_a_wrong_answer_in_the_file_is_rejected(written, capsys):
+    code, found = judged(written(NLP + "ubg = 1\nanswer = [1, 0]\n"), capsys)
+    assert code == 1
+    assert found["report"]["accepted"]
+    assert not found["answer"]["accepted"]
+
+
+def test_no_solution_has_a_code_of_its_own_and_is_explained(written, capsys):
+    place = written(HEAD + "problem = ch.Problem(x=x, f=x[0], h=ca.sumsqr(x) + 1)\n")
+    assert main(["verify", place]) == 3
+    assert "Constraints contradict each other" in capsys.readouterr().out
+    code, found = judged(written(NLP + "ubg = 1\n"), capsys, "--max-iter", "1", "--no-ipopt")
+    assert (code, found["result"]["stop"]) == (3, "ITERATION_LIMIT")
+    assert found["report"]["ipopt_from_point"] is None
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "message"),
+    [
+        ("x = 1\n", "", "has no problem, nlp or opti; name what states it"),
+        (NLP, ":nlpp", "has no 'nlpp'; did you mean 'nlp'"),
+        (NLP, ":x", "must be a Problem, CasADi's dictionary, a ca.Opti"),
+        (NLP + "a = nlp, {'ubgs': 1}\n", ":a", "'ubgs' is no number of a solve; did you mean"),
+        (NLP + "a = nlp, 3\n", ":a", "must be a dictionary"),
+        ("1 / 0\n", "", "raised ZeroDivisionError: division by zero"),
+    ],
+)  # fmt: skip
+def test_a_file_without_a_problem_is_refused(written, text, name, message):
+    with pytest.raises(InputError, match=message):
+        read(written(text) + name)
+
+
+@pytest.mark.parametrize("name", ["none.py", "none.nl", "no_such_module"])
+def test_a_file_that_is_not_there_is_refused(name, capsys):
+    assert main(["verify", name]) == 2
+    assert "there is no" in capsys.readouterr().err
+
+
+# Help and completion.
+
+
+def commands():
+    return commands_of(make_parser())
+
+
+def test_every_command_has_examples_that_the_parser_takes():
+    assert set(EXAMPLES) == set(commands())
+    parser = make_parser()
+    for name, lines in EXAMPLES.items():
+        for line in lines:
+            arguments, rest = parser.parse_known_args(shlex.split(line))
+            assert arguments.command == name
+            assert not rest or name == "run"
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_help_shows_the_examples_a_line_each(name, capsys):
+    try:
+        main([name, "--help"])
+    except SystemExit as stop:
+        assert stop.code == 0  # noqa: PT017
+    out = capsys.readouterr().out.splitlines()
+    begin = out.index("examples:")
+    shown = [line.strip() for line in out[begin + 1 : begin + 1 + len(EXAMPLES[name])]]
+    assert shown == [f"casadi-hybrid {line}" for line in EXAMPLES[name]]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_printed(shell, capsys):
+    assert main(["completion", shell]) == 0
+    text = capsys.readouterr().out
+    assert all(name in text for name in commands())
+    assert "cartpole" in text
+    assert "--rank-deficient" in text or "-l rank-deficient" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "some"),
+    [
+        (["ver"], {"verify"}),
+        (["study", "--cl"], {"--cluster"}),
+        (["study", "--table", ""], {"csv", "parquet"}),
+        (["run", "cartp"], {"cartpole"}),
+        (["completion", ""], {"bash", "zsh", "fish", "--help", "-h"}),
+    ],
+)
+def test_bash_completes(words, some):
+    if shutil.which("bash") is None:
+        pytest.skip("no bash on this machine")
+    line = " ".join(shlex.quote(word) for word in ["casadi-hybrid", *words])
+    script = bash(commands()) + (
+        f"COMP_WORDS=({line}); COMP_CWORD={len(words)}; _casadi_hybrid\n"
+        'printf "%s\\n" "${COMPREPLY[@]}"\n'
+    )
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) == some
+
+
+@pytest.mark.parametrize(("shell", "write"), [("zsh", zsh), ("fish", fish)])
+def test_other_shells_take_the_text(shell, write):
+    if shutil.which(shell) is None:
+        pytest.skip(f"no {shell} on this machine")
+    subprocess.run([shell, "-n"], input=write(commands()), text=True, check=True)
