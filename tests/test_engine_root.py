@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from engine_cases import assert_same_course, solved
 
-from casadi_hybrid.attempts import compiled, solve
+from casadi_hybrid.attempts import compiled, one, solve
 from casadi_hybrid.attempts.attempts import Attempt
 from casadi_hybrid.casadi_api import runner
 from casadi_hybrid.engine.library import engine
@@ -118,7 +118,7 @@ def test_attempts_of_every_kind(changes: dict[str, Any], monkeypatch: pytest.Mon
         return {"x": x, "f": x[0] + ca.exp(x[1]) - x[2], "g": g}, numbers
 
     taken, takes = [], compiled.takes
-    monkeypatch.setattr(solve, "takes", lambda attempt: taken.append(attempt) or takes(attempt))
+    monkeypatch.setattr(one, "takes", lambda attempt: taken.append(attempt) or takes(attempt))
     monkeypatch.setattr(solve, "first_attempt", first)
     monkeypatch.setattr(runner, "quick_of", lambda problem, options: None)  # has its own attempt
     _, stats = solved(monkeypatch, made, "c")

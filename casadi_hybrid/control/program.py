@@ -61,17 +61,24 @@ class Program:
     """
 
     name: str
-    nlp: Mapping[str, Any]
-    x0: Array
-    lbx: Array
-    ubx: Array
-    lbg: Array
-    ubg: Array
-    p: Array
+    nlp: Mapping[str, Any] = field(repr=False)
+    x0: Array = field(repr=False)
+    lbx: Array = field(repr=False)
+    ubx: Array = field(repr=False)
+    lbg: Array = field(repr=False)
+    ubg: Array = field(repr=False)
+    p: Array = field(repr=False)
     variables: Mapping[str, Block] = field(repr=False)
     parameters: Mapping[str, Block] = field(repr=False)
     constraints: Mapping[str, Block] = field(repr=False)
     stages: Mapping[str, np.ndarray] = field(repr=False, default_factory=dict)
+
+    def __str__(self) -> str:
+        parts = [f"{self.name}: {self.n} unknowns, {self.lbg.size} rows, {self.p.size} parameters"]
+        for kind in ("variables", "parameters", "constraints"):
+            blocks = getattr(self, kind)
+            parts.append(f"  {kind}: {', '.join(blocks) or 'none'}")
+        return "\n".join(parts)
 
     @property
     def n(self) -> int:

@@ -17,6 +17,8 @@ from casadi_hybrid.problem.evaluator import Operator
 
 _LARGEST_QR = 5e9  # operations of the factorization beyond which dependence is not looked for
 
+_TERMS = 8  # of a combination, that a sentence names
+
 
 @dataclass(frozen=True, slots=True)
 class Dependence:
@@ -34,7 +36,12 @@ class Dependence:
     bounds: tuple[str, ...]
 
     def __str__(self) -> str:
-        parts = [f"{factor:.4g}·∇({name})" for name, factor in self.combination]
+        largest = sorted(self.combination, key=lambda part: -abs(part[1]))[:_TERMS]
+        parts = [f"{factor:.4g}·∇({name})" for name, factor in self.combination
+                 if (name, factor) in largest]  # fmt: skip
+        left = len(self.combination) - len(parts)
+        if left:
+            parts.append(f"{left} more with smaller factors")
         if self.bounds:
             parts.append(f"the bounds on {listed(self.bounds)}")
         return f"∇({self.name}) = {' + '.join(parts) or '0'}".replace("+ -", "− ")
