@@ -97,8 +97,12 @@ def steady(
     x0 = _stacked(start) / scale
     names = [f"{name}[{i}]" for name, signal in signals.items() for i in range(signal.size)]
     nlp = {"x": z, "f": 0.5 * ca.sumsqr(z - ca.DM(x0)), "g": rows}
-    solver = nlpsol("steady", "hybrid", nlp, {"variable_names": names})
-    found = solver(x0=x0, lbx=_stacked(lower) / scale, ubx=_stacked(upper) / scale, lbg=0, ubg=0)
+    sides = {"lbx": _stacked(lower) / scale, "ubx": _stacked(upper) / scale, "lbg": 0, "ubg": 0}
+    for tol in (1e-10, 1e-6):  # what rests is to rest, as far as the model's units allow
+        solver = nlpsol("steady", "hybrid", nlp, {"variable_names": names, "tol": tol})
+        found = solver(x0=x0, **sides)
+        if solver.stats()["success"]:
+            break
     if not solver.stats()["success"]:
         raise InputError(f"no steady state of {model.name} was found: {solver.explain()}")
     point = scale * found["x"].full().ravel()
