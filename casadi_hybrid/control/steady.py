@@ -99,7 +99,7 @@ def steady(
     nlp = {"x": z, "f": 0.5 * ca.sumsqr(z - ca.DM(x0)), "g": rows}
     sides = {"lbx": _stacked(lower) / scale, "ubx": _stacked(upper) / scale, "lbg": 0, "ubg": 0}
     for tol in (1e-10, 1e-6):  # what rests is to rest, as far as the model's units allow
-        solver = nlpsol("steady", "hybrid", nlp, {"variable_names": names, "tol": tol})
+        solver = nlpsol("steady", "hybrid", nlp, {"variable_names": names, "constr_viol_tol": tol})
         found = solver(x0=x0, **sides)
         if solver.stats()["success"]:
             break
