@@ -26,6 +26,7 @@ PAGES = {
         ROOT / "README.md",
         ROOT / "CHANGELOG.md",
         ROOT / "scenarios" / "README.md",
+        ROOT / "notebooks" / "README.md",
         *sorted((ROOT / "docs").rglob("*.md")),
     )
 }

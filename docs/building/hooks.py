@@ -1,13 +1,12 @@
 """What the documentation site has beside the pages of docs/: called by mkdocs.
 
-The README, the changelog and the guide to scenarios stand elsewhere in the repository and become
-pages; files that a page links to, such as a scenario's source, come along; formulas between dollars
-become MathML, which browsers set without a script.
+The README, the changelog, the guide to scenarios and the list of notebooks stand elsewhere in the
+repository and become pages; files that a page links to, such as a scenario's source, come along;
+formulas between dollars become MathML, which browsers set without a script.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import posixpath
 import re
@@ -22,6 +21,7 @@ PAGES = {
     "README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
     "scenarios/README.md": "scenarios.md",
+    "notebooks/README.md": "notebooks.md",
 }
 LINK = re.compile(r"(\]\()([^()\s]+)(\))")
 NORM = re.compile(r"(?<=[‖|])_(?=[∞₂F])")
@@ -78,30 +78,10 @@ def formulas(text: str) -> str:
     return "".join(part if part.startswith("`") else FORMULA.sub(set_in, part) for part in parts)
 
 
-def notebooks() -> str:
-    """The page that lists the notebooks: title and first lines of each."""
-    lines = [
-        "# Notebooks",
-        "",
-        "Each has a twin in plain Python beside it, from which it is made; both run in the tests.",
-        "Open them by `jupyter lab notebooks`, after `pip install jupyterlab`.",
-    ]
-    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
-        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-        first = next("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
-        title, _, rest = first.strip().partition("\n")
-        twin = path.with_suffix(".py")
-        also = f" · [as text](../notebooks/{twin.name})" if twin.is_file() else ""
-        lines += ["", f"## {title.lstrip('# ')}", "", rest.strip().partition("\n\n")[0], ""]
-        lines.append(f"[{path.name}](../notebooks/{path.name}){also}")
-    return "\n".join(lines) + "\n"
-
-
 def on_files(files: Files, config: Any) -> Files:
     """Add the pages from elsewhere, and the files that any page links to."""
     for origin, page in PAGES.items():
         files.append(File.generated(config, page, abs_src_path=str(ROOT / origin)))
-    files.append(File.generated(config, "notebooks.md", content=notebooks()))
     here = {file.src_uri for file in files}
     for file in list(files.documentation_pages()):
         for target, place in targets(file.src_uri, file.content_string).values():
