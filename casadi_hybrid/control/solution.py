@@ -277,12 +277,8 @@ class Solution(Ended):
             InputError: for a name that is none.
         """
         from casadi_hybrid.control.reading.drawing import draw  # noqa: PLC0415 (matplotlib)
-        from casadi_hybrid.plotting import save  # noqa: PLC0415
 
-        fig = draw({"": self.dense}, names, label, tol)
-        if path is not None:
-            save(fig, path)
-        return fig
+        return draw({"": self.dense}, names, label, tol, path)
 
     def to_pandas(self, n: int = 1) -> Any:
         """Return a ``pandas.DataFrame`` of :meth:`sample`, with a row a time.
@@ -296,17 +292,8 @@ class Solution(Ended):
 
     def save(self, path: str | Path) -> Path:
         """Write the solution to one ``.npz`` file without pickled objects; return its path."""
-        saved = storing.Saved(
-            self.ocp.name,
-            self.times,
-            self.rows,
-            {name: np.atleast_2d(values) for name, values in self.multipliers.items()},
-            self.units,
-            self.costs,
-            self.stats,
-            storing.stacked(self.program, self.x, self.lam_x, self.lam_g),
-            storing.identity(self.program),
-            self.explanation,
+        saved = storing.Saved.of(
+            self, self.ocp.name, self.rows, self.multipliers, self.units, self.costs
         )
         return saved.write(path)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -13,26 +13,6 @@ from casadi_hybrid.basics.arrays import Lazy, all_finite, anywhere
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Vector, as_vector, real_array
 from casadi_hybrid.kernel.sparse import Index
-
-
-class Named(Protocol):
-    """What has n variables and m rows with names."""
-
-    @property
-    def n(self) -> int:
-        """Number of variables."""
-
-    @property
-    def m(self) -> int:
-        """Number of rows."""
-
-    @property
-    def variable_names(self) -> Any:
-        """n names."""
-
-    @property
-    def constraint_names(self) -> Any:
-        """m names."""
 
 
 @dataclass(frozen=True)
@@ -124,20 +104,6 @@ def _common(value: Any, size: int) -> Vector | None:
     if array.shape != (size,) or array.dtype.kind not in "iuf":
         return None
     return array.astype(np.float64, copy=False)
-
-
-def make_bounds(problem: Named, lbx: Any, ubx: Any, lbg: Any, ubg: Any) -> Bounds:
-    """The bounds of one solve, checked: lower ≤ upper, each with a point between them.
-
-    Here lbg and ubg have m numbers, one for each row (h; g).
-
-    Raises:
-        InputError: naming the argument (``lbx``, …) and the entry.
-    """
-    return Bounds(
-        *check_pair(lbx, ubx, problem.n, "x", problem.variable_names),
-        *check_pair(lbg, ubg, problem.m, "g", problem.constraint_names),
-    )
 
 
 def check_pair(

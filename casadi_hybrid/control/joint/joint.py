@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
-import numpy as np
 
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.control.assembly import Assembly
@@ -100,13 +99,9 @@ class JointSolution(Ended):
             InputError: for a name that is one of no part.
         """
         from casadi_hybrid.control.reading.drawing import draw  # noqa: PLC0415 (matplotlib)
-        from casadi_hybrid.plotting import save  # noqa: PLC0415
 
         dense = {name: part.dense for name, part in self.parts.items()}
-        fig = draw(dense, names, label, tol)
-        if path is not None:
-            save(fig, path)
-        return fig
+        return draw(dense, names, label, tol, path)
 
     def save(self, path: str | Path) -> Path:
         """Write the solution to one ``.npz`` file without pickled objects; return its path.
@@ -121,18 +116,8 @@ class JointSolution(Ended):
             rows |= {f"{name}/{key}": values for key, values in shown.items()}
             multipliers |= {f"{name}/{key}": values for key, values in part.multipliers.items()}
             units |= {f"{name}/{key}": unit for key, unit in part.units.items()}
-        saved = storing.Saved(
-            self.program.name,
-            self.times,
-            rows,
-            {name: np.atleast_2d(values) for name, values in multipliers.items()},
-            units,
-            {name: part.objective for name, part in self.parts.items()},
-            self.stats,
-            storing.stacked(self.program, self.x, self.lam_x, self.lam_g),
-            storing.identity(self.program),
-            self.explanation,
-        )
+        costs = {name: part.objective for name, part in self.parts.items()}
+        saved = storing.Saved.of(self, self.program.name, rows, multipliers, units, costs)
         return saved.write(path)
 
     @classmethod

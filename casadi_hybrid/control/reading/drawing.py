@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.reading.dense import Dense
 from casadi_hybrid.control.signals import Array, Signal, known
-from casadi_hybrid.plotting import DASHES, PALETTE, figure, legend, legend_below
+from casadi_hybrid.plotting import DASHES, PALETTE, figure, legend, legend_below, save
 
 _BETWEEN = 12
 _ONE_COLUMN = 4
@@ -56,6 +57,7 @@ def draw(
     names: Sequence[str] | None,
     label: str,
     tol: float,
+    path: str | Path | None,
 ) -> Figure:
     """Return the figure of parts by name, a colour each, or of one; see :meth:`Solution.plot`."""
     if isinstance(names, str):
@@ -82,6 +84,8 @@ def draw(
     for i, part in enumerate(parts if several else ()):
         flat[0].plot([], [], color=_COLOURS[i % len(_COLOURS)], linewidth=1.6, label=part)
     legend_below(fig, flat[0], columns=4)
+    if path is not None:
+        save(fig, path)
     return fig
 
 

@@ -49,6 +49,30 @@ class Saved:
     identity: Mapping[str, Any] = field(repr=False)
     explanation: str = ""
 
+    @classmethod
+    def of(
+        cls,
+        solution: Any,
+        name: str,
+        rows: Mapping[str, Array],
+        multipliers: Mapping[str, Array],
+        units: Mapping[str, str],
+        costs: Mapping[str, float],
+    ) -> Saved:
+        """Return what a file says of a solution of one horizon or of several."""
+        return cls(
+            name,
+            solution.times,
+            rows,
+            {key: np.atleast_2d(values) for key, values in multipliers.items()},
+            units,
+            costs,
+            solution.stats,
+            stacked(solution.program, solution.x, solution.lam_x, solution.lam_g),
+            identity(solution.program),
+            solution.explanation,
+        )
+
     def __getitem__(self, name: str) -> Array:
         """Return a trajectory by name."""
         rows: Array = known(name, self.rows, "trajectory")
