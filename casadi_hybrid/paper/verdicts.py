@@ -5,7 +5,7 @@ Every verdict is computed from the runs. One whose computation fails says FAILS 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,9 +85,7 @@ def _judged(statement: str, judge: Callable[[], Judgement]) -> Verdict:
 def weighting(runs: Sequence[Run]) -> Judgement:
     """Closed form: which margin has the smaller median hitting time where both cross."""
     figures, signs = [], []
-    for condition in _levels(runs):
-        pairs = _pairs(runs, "closed-w", "closed-u", condition)
-        both = [(w, u) for w, u in pairs if w is not None and u is not None]
+    for condition, pairs, both in _matched(runs, "closed-w", "closed-u"):
         counts = _crossed(pairs)
         text = f"{condition:g}: of {len(pairs)} cross {counts[0]} weighted, {counts[1]} unit"
         if both:
@@ -139,9 +137,7 @@ def endpoints(summary: Summary) -> Judgement:
 def tracking(runs: Sequence[Run]) -> Judgement:
     """Median hitting times where both cross: within a quarter of each other?"""
     figures, signs = [], []
-    for condition in _levels(runs):
-        pairs = _pairs(runs, "closed-w", "grid-w", condition)
-        both = [(c, g) for c, g in pairs if c is not None and g is not None]
+    for condition, pairs, both in _matched(runs, "closed-w", "grid-w"):
         counts = _crossed(pairs)
         text = f"{condition:g}: of {len(pairs)} cross: closed form {counts[0]}, grid {counts[1]}"
         if both:
@@ -192,18 +188,23 @@ def partial(summary: Summary, growth: Sequence[Growth]) -> Judgement:
     return _share(signs), figures
 
 
-def _levels(runs: Sequence[Run]) -> list[float]:
-    return sorted({run.condition for run in runs})
+def _matched(
+    runs: Sequence[Run], first: str, second: str
+) -> Iterator[tuple[float, list[Hits], list[tuple[int, int]]]]:
+    """By level the hitting times of two methods on the same instances: all, and where both cross.
 
-
-def _pairs(runs: Sequence[Run], first: str, second: str, condition: float) -> list[Hits]:
-    """Hitting times of two methods on the same instances."""
-    hits: dict[int, dict[str, int | None]] = {}
-    for run in runs:
-        if run.condition == condition and run.method in (first, second):
-            _whole(run.failure)
-            hits.setdefault(run.seed, {})[run.method] = run.hit
-    return [(found[first], found[second]) for found in hits.values()]
+    Raises:
+        ArithmeticError: where a run could not be computed.
+    """
+    for condition in sorted({run.condition for run in runs}):
+        hits: dict[int, dict[str, int | None]] = {}
+        for run in runs:
+            if run.condition == condition and run.method in (first, second):
+                _whole(run.failure)
+                hits.setdefault(run.seed, {})[run.method] = run.hit
+        pairs = [(found[first], found[second]) for found in hits.values()]
+        both = [(a, b) for a, b in pairs if a is not None and b is not None]
+        yield condition, pairs, both
 
 
 def _whole(failure: str) -> None:
