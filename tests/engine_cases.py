@@ -248,7 +248,9 @@ class PointData(ct.Structure):
     """``hybrid_point``."""
 
     _fields_ = [
-        ("f", NUMBER), *((name, POINTER) for name in ("w", "gradient", "c", "A", "below", "above")),
+        ("f", NUMBER),
+        *((name, POINTER) for name in ("w", "gradient", "c", "A", "own_gradient", "own_A")),
+        *((name, POINTER) for name in ("below", "above")),
         ("raw_f", NUMBER), *((name, POINTER) for name in ("x", "raw_gradient", "raw_g", "out")),
         ("raw_J", POINTER),
     ]  # fmt: skip

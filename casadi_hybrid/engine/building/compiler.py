@@ -26,8 +26,9 @@ PROGRAMS = ("cc", "gcc", "clang")
 WHEEL = "ziglang"
 REMEDY = "install a C compiler, or pip install 'casadi_hybrid[compiler]', which brings one"
 # Products are never fused with sums, so that results do not hang on the processor. Nobody reads
-# errno after a square root, and asking for it costs a call each time.
-FLAGS = ("-std=c99", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fPIC")
+# errno after a square root, and asking for it costs a call each time; nor the flags of exceptions,
+# which forbid to choose between two numbers without a branch.
+FLAGS = ("-std=c99", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fPIC")
 # Vectors of four numbers, where the processor has them: a quarter less time in large fronts of the
 # sparse factorization under GCC, with the same bits. -march=native gives no more than that, and
 # under clang takes four times as long, since it gathers entries one by one.

@@ -12,7 +12,8 @@ typedef struct {
     hybrid_point points[2];
     hybrid_point *at, *trial;
     double *y, *y_before, *z_lower, *z_upper; /* y_before: before the last move */
-    double *slope, *work; /* work: as long as w or x */
+    double *slope, *work; /* work: as long as w, x or g */
+    hybrid_sizes sizes;   /* at the iterate */
     double *began;        /* x of the first iterate */
     double until;         /* the clock's time from which on no step begins */
 } hot;
@@ -32,7 +33,7 @@ static void place(const hybrid_plan *plan, hybrid_arena *arena, hot *h) {
     h->z_lower = hybrid_take(arena, plan->n);
     h->z_upper = hybrid_take(arena, plan->n);
     h->slope = hybrid_take(arena, plan->n);
-    h->work = hybrid_take(arena, longer(plan->n, plan->n_x));
+    h->work = hybrid_take(arena, longer(longer(plan->n, plan->n_x), plan->n_g));
     h->began = hybrid_take(arena, plan->n_x);
 }
 
@@ -119,14 +120,15 @@ static int model_step(hot *h) {
     return status ? status : move(h);
 }
 
-/* Judges h->at: HYBRID_SOLVED, HYBRID_EXCUSED, or HYBRID_NOT_NEARER where it is no solution. */
+/* Judges h->at, of which error_at has found `error`: HYBRID_SOLVED, HYBRID_EXCUSED, or
+ * HYBRID_NOT_NEARER where it is no solution. */
 static int judge(hot *h, double error, hybrid_residuals *residuals) {
     const hybrid_form *form = &h->form;
     hybrid_answer *answer = form->answer;
     int excused;
     hybrid_multipliers_out(form, h->at, h->y, h->z_lower, h->z_upper, answer->lam_x,
                            answer->lam_g);
-    excused = hybrid_residuals_at(form, h->at, h->slope, answer->lam_x, answer->lam_g, h->work,
+    excused = hybrid_residuals_at(form, h->at, &h->sizes, answer->lam_x, answer->lam_g, h->work,
                                   residuals);
     if (hybrid_merit(form->numbers, residuals) <= 1.0)
         return error <= form->numbers->tol ? HYBRID_SOLVED : HYBRID_NOT_NEARER;
@@ -134,7 +136,8 @@ static int judge(hot *h, double error, hybrid_residuals *residuals) {
 }
 
 static double error_at(hot *h) {
-    return hybrid_scaled_error(&h->form, h->at, h->slope, h->y, h->z_lower, h->z_upper, h->work);
+    return hybrid_scaled_error(&h->form, h->at, h->slope, h->y, h->z_lower, h->z_upper, h->work,
+                               &h->sizes);
 }
 
 static double violation_at(const hot *h) {

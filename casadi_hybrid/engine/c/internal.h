@@ -25,6 +25,7 @@ int *hybrid_take_ints(hybrid_arena *arena, long long count);
 typedef struct {
     double f;
     double *w, *gradient, *c, *A;
+    double *own_gradient, *own_A; /* where they lie if not in what the first function wrote */
     double *below, *above; /* distances to the bounds, 1 where there is none */
     double raw_f;
     double *x, *raw_gradient, *raw_g;
@@ -57,6 +58,9 @@ void hybrid_place_form(const hybrid_plan *plan, hybrid_arena *arena, hybrid_form
 /* Scales, bounds and the first w (in `first`, where the user's derivatives are those at x0).
  * Returns a status. */
 int hybrid_make_form(hybrid_form *form, hybrid_point *start);
+/* Calls the first function at point->x and spreads what it gives. Returns 0, or 1 where it is not
+ * defined. */
+int hybrid_first_at(hybrid_form *form, hybrid_point *point);
 /* The functions at point->w. `known_x`: the x to which the user's values in the point belong, NULL
  * for none. Returns 0, or 1 where they are not defined. */
 int hybrid_evaluate(hybrid_form *form, hybrid_point *point, const double *known_x);
@@ -80,26 +84,39 @@ double hybrid_pull_of(const hybrid_plan *plan, const double *A, const double *y,
 void hybrid_times_A(const hybrid_plan *plan, const double *A, const double *v, double *out);
 void hybrid_times_W(const hybrid_plan *plan, const double *W, const double *v, double *out);
 
-/* The largest |entry|, NaN where any is; the sum of all |entries|. */
+/* The largest |entry|, NaN where any is. */
 double hybrid_largest(int count, const double *v);
+/* The largest entry, or 0: a NaN is none. */
+double hybrid_most(int count, const double *v);
+/* The sum of all |entries|. */
 double hybrid_sum(int count, const double *v);
 /* The largest by which an entry is beyond its bounds, 0 where none is. */
 double hybrid_excess(int count, const double *v, const double *lower, const double *upper);
+/* to = from[at], where `at` picks `count` of `size` in their order. */
+void hybrid_gather(int count, int size, const int *at, const double *from, double *to);
+/* out = v, moved into its bounds. */
+void hybrid_clip(int count, const double *v, const double *lower, const double *upper,
+                 double *restrict out);
 int hybrid_all_finite(int count, const double *v);
 
 /* slope = gradient + A'y, of f + y'c. */
 void hybrid_slope_of_L(const hybrid_plan *plan, const hybrid_point *at, const double *y,
                        double *slope);
-/* E_0: the scaled optimality error of Waechter and Biegler at nu = 0, with that slope; `work` has n
- * numbers. */
+/* The largest |gradient + A'y - z_lower + z_upper|, slacks apart, and |c|. */
+typedef struct {
+    double slope, c;
+} hybrid_sizes;
+/* E_0: the scaled optimality error of Waechter and Biegler at nu = 0, with that slope, and what it
+ * is made of; `work` has n numbers. */
 double hybrid_scaled_error(const hybrid_form *form, const hybrid_point *at, const double *slope,
                            const double *y, const double *z_lower, const double *z_upper,
-                           double *work);
-/* Unscaled residuals, unexcused; `slope`: hybrid_slope_of_L with these multipliers, NULL where it is
- * not known. Returns 1 where rounding may excuse one that is too large. */
-int hybrid_residuals_at(const hybrid_form *form, const hybrid_point *at, const double *slope,
-                        const double *lam_x, const double *lam_g, double *work,
-                        hybrid_residuals *found);
+                           double *work, hybrid_sizes *sizes);
+/* Unscaled residuals, unexcused; `sizes`: those of the form with these multipliers, NULL where they
+ * are not known; `work` has as many numbers as there are variables, and rows. Returns 1 where
+ * rounding may excuse one that is too large. */
+int hybrid_residuals_at(const hybrid_form *form, const hybrid_point *at,
+                        const hybrid_sizes *sizes, const double *lam_x, const double *lam_g,
+                        double *work, hybrid_residuals *found);
 /* The largest residual in units of its tolerance. */
 double hybrid_merit(const hybrid_numbers *numbers, const hybrid_residuals *residuals);
 /* Copies the point and its first derivatives to the answer, with the sizes of what is there. */
@@ -175,7 +192,7 @@ int hybrid_solve_model(hybrid_model *model, hybrid_form *form, const hybrid_poin
                        const double *z_lower, const double *z_upper);
 /* (dw, dy) by the last factorization for model->force and the c of an iterate. Returns a status. */
 int hybrid_pinned_solution(hybrid_model *model, hybrid_form *form, const hybrid_point *at);
-/* Whether w + dw violates a bound by more than rounding. */
+/* Whether w + dw violates a bound by more than rounding; model->z is lost. */
 int hybrid_outside(const hybrid_model *model, const hybrid_form *form, const hybrid_point *at);
 
 #endif

@@ -132,7 +132,8 @@ static double refine(const hybrid_plan *plan, hybrid_kernel *kernel) {
             corrections >= HYBRID_CORRECTIONS)
             return now / all;
         error = now;
-        memcpy(step, room, (size_t)size * sizeof(double));
+        step = room;
+        room = kernel->room + (step == kernel->room ? size : 0);
     }
 }
 

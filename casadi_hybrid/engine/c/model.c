@@ -93,6 +93,31 @@ static double times_W_of(const hybrid_plan *plan, const double *W, const double 
     return sum;
 }
 
+int hybrid_outside(const hybrid_model *model, const hybrid_form *form, const hybrid_point *at) {
+    const double *w = at->w, *dw = model->dw, *lower = form->lower, *upper = form->upper;
+    const int n = form->plan->n;
+    double *restrict beyond = model->z;
+    for (int i = 0; i < n; i++) {
+        double target = w[i] + dw[i], room = room_at(w[i]);
+        double below = (lower[i] - room) - target, above = target - (upper[i] + room);
+        beyond[i] = below > above ? below : above;
+    }
+    return hybrid_most(n, beyond) > 0.0;
+}
+
+/* Says in wrong[] which bounds w + dw is beyond: 2 for a lower, 3 for an upper one. Returns how
+ * many they are. */
+static int mark_outside(hybrid_model *model, const hybrid_form *form, const hybrid_point *at) {
+    int count = 0;
+    for (int i = 0; i < form->plan->n; i++) {
+        double target = at->w[i] + model->dw[i], room = room_at(at->w[i]);
+        int below = target < form->lower[i] - room, above = target > form->upper[i] + room;
+        model->wrong[i] = below ? 2 : above ? 3 : 0;
+        count += below | above;
+    }
+    return count;
+}
+
 /* The model's solution with these bounds pinned, and what is wrong with the set: wrong[i] is 1 at
  * a pinned bound whose multiplier has the wrong sign, 2 and 3 at an entry below its lower or above
  * its upper bound. Returns a status. */
@@ -100,21 +125,18 @@ static int pinned(hybrid_model *model, hybrid_form *form, const hybrid_point *at
     const hybrid_plan *plan = form->plan;
     int status = remedied(model, form, at);
     if (status) return status;
-    model->count = 0;
-    for (int i = 0; i < plan->n; i++) {
-        double target = at->w[i] + model->dw[i], room = room_at(at->w[i]);
-        int below = target < form->lower[i] - room, above = target > form->upper[i] + room;
-        model->wrong[i] = below ? 2 : above ? 3 : 0;
-        model->z[i] = 0.0;
-    }
+    model->count = hybrid_outside(model, form, at) ? mark_outside(model, form, at) : 0;
+    if (!model->count) memset(model->wrong, 0, (size_t)plan->n * sizeof(int));
+    memset(model->z, 0, (size_t)plan->n * sizeof(double));
     for (int p = 0; p < model->kernel.n_pins; p++) {
         int i = model->kernel.pins[p];
         double slope = model->force[i] + times_W_of(plan, model->W, model->dw, i) +
                        hybrid_pull_of(plan, at->A, model->dy, i);
         model->z[i] = model->at_lower[i] ? slope : -slope;
+        model->count -= model->wrong[i] != 0;
         model->wrong[i] = model->z[i] < 0.0;
+        model->count += model->wrong[i];
     }
-    for (int i = 0; i < plan->n; i++) model->count += model->wrong[i] != 0;
     return HYBRID_SOLVED;
 }
 
@@ -208,13 +230,4 @@ int hybrid_solve_model(hybrid_model *model, hybrid_form *form, const hybrid_poin
     memcpy(model->first_wrong, model->wrong, integers);
     status = exchange(model, form, at);
     return status == HYBRID_NO_SET ? walk(model, form, at, z_lower, z_upper) : status;
-}
-
-int hybrid_outside(const hybrid_model *model, const hybrid_form *form, const hybrid_point *at) {
-    int found = 0;
-    for (int i = 0; i < form->plan->n; i++) {
-        double target = at->w[i] + model->dw[i], room = room_at(at->w[i]);
-        found |= (target < form->lower[i] - room) | (target > form->upper[i] + room);
-    }
-    return found;
 }

@@ -12,15 +12,17 @@ static double excess_mean(double sum, int count) {
 
 double hybrid_scaled_error(const hybrid_form *form, const hybrid_point *at, const double *slope,
                            const double *y, const double *z_lower, const double *z_upper,
-                           double *work) {
+                           double *work, hybrid_sizes *sizes) {
     const hybrid_plan *plan = form->plan;
-    double error, of_c, products;
+    double error, of_slacks, products;
     double sum_z = hybrid_sum(plan->n, z_lower) + hybrid_sum(plan->n, z_upper);
     for (int i = 0; i < plan->n; i++) work[i] = slope[i] - z_lower[i] + z_upper[i];
-    error = hybrid_largest(plan->n, work) /
-            excess_mean(hybrid_sum(plan->m, y) + sum_z, plan->m + form->bounds);
-    of_c = hybrid_largest(plan->m, at->c);
-    if (!(of_c <= error)) error = of_c;
+    sizes->slope = error = hybrid_largest(plan->n_free, work);
+    of_slacks = hybrid_largest(plan->n - plan->n_free, work + plan->n_free);
+    if (!(of_slacks <= error)) error = of_slacks;
+    error /= excess_mean(hybrid_sum(plan->m, y) + sum_z, plan->m + form->bounds);
+    sizes->c = hybrid_largest(plan->m, at->c);
+    if (!(sizes->c <= error)) error = sizes->c;
     for (int i = 0; i < plan->n; i++) { /* z is not negative, and 0 where there is no bound */
         double low = at->below[i] * z_lower[i], high = at->above[i] * z_upper[i];
         work[i] = low > high ? low : high;
@@ -36,31 +38,29 @@ static double rounding(double product, double other) {
     return bound >= HYBRID_KKT_TINY ? bound : 0.0;
 }
 
-/* The largest |multiplier|·(distance to the bound that its sign points to). */
+/* The largest |multiplier|·(distance to the bound that its sign points to); `work`: count. */
 static double slackness(int count, const double *value, const double *lower, const double *upper,
-                        const double *lam, double *strength) {
-    double found = 0.0;
-    *strength = 0.0;
+                        const double *lam, double *restrict work) {
     for (int i = 0; i < count; i++) {
-        double bound, product;
-        if (!(lower[i] < upper[i]) || lam[i] == 0.0) continue;
-        *strength += fabs(lam[i]);
-        bound = lam[i] > 0.0 ? upper[i] : lower[i];
-        product = fabs(lam[i] * (isinf(bound) ? 1.0 : bound - value[i]));
-        if (!(product <= found)) found = product;
+        double bound = lam[i] > 0.0 ? upper[i] : lower[i], distance = bound - value[i];
+        double product = lam[i] * (fabs(bound) < INFINITY ? distance : 1.0);
+        work[i] = lower[i] < upper[i] ? product : 0.0;
     }
-    return found;
+    return hybrid_largest(count, work);
+}
+
+/* The sum of |multipliers| of what may move between its bounds. */
+static double strength(int count, const double *lower, const double *upper, const double *lam) {
+    double sum = 0.0;
+    for (int i = 0; i < count; i++)
+        if (lower[i] < upper[i]) sum += fabs(lam[i]);
+    return sum;
 }
 
 /* The user's gradient + J'lam_g + lam_x. */
-static void stationarity(const hybrid_form *form, const hybrid_point *at, const double *slope,
-                         const double *lam_x, const double *lam_g, double *out) {
-    const hybrid_plan *plan = form->plan;
+static void stationarity(const hybrid_plan *plan, const hybrid_point *at, const double *lam_x,
+                         const double *lam_g, double *out) {
     int k = 0;
-    if (slope && form->plain) { /* then it is known but for lam_x */
-        for (int j = 0; j < plan->n_x; j++) out[j] = slope[j] + lam_x[j];
-        return;
-    }
     for (int j = 0; j < plan->n_x; j++) {
         double sum = at->raw_gradient[j] + lam_x[j];
         for (; k < plan->nnz_J && plan->J_cols[k] == j; k++)
@@ -69,19 +69,22 @@ static void stationarity(const hybrid_form *form, const hybrid_point *at, const 
     }
 }
 
-int hybrid_residuals_at(const hybrid_form *form, const hybrid_point *at, const double *slope,
-                        const double *lam_x, const double *lam_g, double *work,
+int hybrid_residuals_at(const hybrid_form *form, const hybrid_point *at,
+                        const hybrid_sizes *sizes, const double *lam_x, const double *lam_g, double *work,
                         hybrid_residuals *found) {
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;
-    double of_g = hybrid_excess(plan->n_g, at->raw_g, of->lbg, of->ubg);
+    const int known = sizes && form->plain; /* then they are those of the form */
+    const int all_equal = known && !plan->n_slack;
+    double of_g = all_equal ? sizes->c
+                            : hybrid_excess(plan->n_g, at->raw_g, of->lbg, of->ubg);
     double of_x = hybrid_excess(plan->n_x, at->x, of->lbx, of->ubx);
-    double steepest = 0.0, strength_x, strength_g, by_x, by_g;
+    double steepest = 0.0, by_x, by_g;
     int excused = 0;
-    stationarity(form, at, slope, lam_x, lam_g, work);
+    if (!known) stationarity(plan, at, lam_x, lam_g, work);
     found->f = at->raw_f;
     found->feasibility = of_x > of_g ? of_x : of_g;
-    found->stationarity = hybrid_largest(plan->n_x, work);
+    found->stationarity = known ? sizes->slope : hybrid_largest(plan->n_x, work);
     if (of_g > of->feasibility || found->stationarity > of->stationarity)
         steepest = hybrid_sum(plan->nnz_J, at->raw_J);
     if (of_g > of->feasibility)
@@ -89,11 +92,12 @@ int hybrid_residuals_at(const hybrid_form *form, const hybrid_point *at, const d
     if (found->stationarity > of->stationarity)
         excused |= found->stationarity <= rounding(steepest * hybrid_sum(plan->n_g, lam_g),
                                                    hybrid_sum(plan->n_x, at->raw_gradient));
-    by_x = slackness(plan->n_x, at->x, of->lbx, of->ubx, lam_x, &strength_x);
-    by_g = slackness(plan->n_g, at->raw_g, of->lbg, of->ubg, lam_g, &strength_g);
+    by_x = slackness(plan->n_x, at->x, of->lbx, of->ubx, lam_x, work);
+    by_g = all_equal ? 0.0 : slackness(plan->n_g, at->raw_g, of->lbg, of->ubg, lam_g, work);
     found->complementarity = by_x > by_g ? by_x : by_g;
     if (found->complementarity > of->complementarity)
-        excused |= strength_x > HYBRID_KKT_HUGE || strength_g > HYBRID_KKT_HUGE;
+        excused |= strength(plan->n_x, of->lbx, of->ubx, lam_x) > HYBRID_KKT_HUGE ||
+                   strength(plan->n_g, of->lbg, of->ubg, lam_g) > HYBRID_KKT_HUGE;
     return excused;
 }
 

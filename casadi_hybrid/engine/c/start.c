@@ -39,7 +39,7 @@ static void place(const hybrid_plan *plan, hybrid_arena *arena, hybrid_cold *col
     cold->D = hybrid_take(arena, plan->n);
     cold->force = hybrid_take(arena, plan->n);
     cold->pull = hybrid_take(arena, plan->n);
-    cold->work = hybrid_take(arena, longer(plan->n, plan->n_x));
+    cold->work = hybrid_take(arena, longer(longer(plan->n, plan->n_x), plan->n_g));
     cold->residual = hybrid_take(arena, plan->m);
 }
 

@@ -1,7 +1,9 @@
 /* Vectors and matrices on the plan's patterns. */
 #include <math.h>
+#include <string.h>
 
 #include "internal.h"
+#include "lanes.h"
 
 double hybrid_pull_of(const hybrid_plan *plan, const double *A, const double *y, int j) {
     double sum = 0.0;
@@ -30,56 +32,112 @@ void hybrid_times_W(const hybrid_plan *plan, const double *W, const double *v, d
     for (int k = 0; k < plan->nnz_W; k++) out[plan->W_rows[k]] += W[k] * v[plan->W_cols[k]];
 }
 
-/* Where each entry waits for the one before it a sum takes as long as its latencies: so four of
- * them go side by side, always in the same order. */
-
 static double larger(double size, double found) { return size > found ? size : found; }
 
+#define LARGEST(a) larger(larger(LANE(a, 0), LANE(a, 1)), larger(LANE(a, 2), LANE(a, 3)))
+
 double hybrid_largest(int count, const double *v) {
-    double a = 0.0, b = 0.0, c = 0.0, d = 0.0, p = 0.0, q = 0.0, r = 0.0, s = 0.0;
+    hybrid_lanes most[2], sum[2], x; /* the sums pass a NaN on */
+    double largest = 0.0, total = 0.0;
     int i = 0;
-    /* The sums are there for a NaN, which they pass on. */
-    for (; i + 4 <= count; i += 4) {
-        a = larger(fabs(v[i]), a);
-        b = larger(fabs(v[i + 1]), b);
-        c = larger(fabs(v[i + 2]), c);
-        d = larger(fabs(v[i + 3]), d);
-        p += fabs(v[i]);
-        q += fabs(v[i + 1]);
-        r += fabs(v[i + 2]);
-        s += fabs(v[i + 3]);
+    LANES_ZERO(most[0]);
+    LANES_ZERO(most[1]);
+    LANES_ZERO(sum[0]);
+    LANES_ZERO(sum[1]);
+    for (; i + 8 <= count; i += 8) {
+        LANES_LOAD(x, v + i);
+        LANES_SIZE(x);
+        LANES_LARGER(most[0], x);
+        LANES_ADD(sum[0], x);
+        LANES_LOAD(x, v + i + 4);
+        LANES_SIZE(x);
+        LANES_LARGER(most[1], x);
+        LANES_ADD(sum[1], x);
     }
     for (; i < count; i++) {
-        a = larger(fabs(v[i]), a);
-        p += fabs(v[i]);
+        largest = larger(fabs(v[i]), largest);
+        total += fabs(v[i]);
     }
-    return isnan((p + q) + (r + s)) ? NAN : larger(larger(a, b), larger(c, d));
+    LANES_LARGER(most[0], most[1]);
+    LANES_ADD(sum[0], sum[1]);
+    return isnan(LANES_TOTAL(sum[0]) + total) ? NAN : larger(LARGEST(most[0]), largest);
+}
+
+double hybrid_most(int count, const double *v) {
+    hybrid_lanes most[2], x;
+    double found = 0.0;
+    int i = 0;
+    LANES_ZERO(most[0]);
+    LANES_ZERO(most[1]);
+    for (; i + 8 <= count; i += 8) {
+        LANES_LOAD(x, v + i);
+        LANES_LARGER(most[0], x);
+        LANES_LOAD(x, v + i + 4);
+        LANES_LARGER(most[1], x);
+    }
+    for (; i < count; i++) found = larger(v[i], found);
+    LANES_LARGER(most[0], most[1]);
+    return larger(LARGEST(most[0]), found);
 }
 
 double hybrid_excess(int count, const double *v, const double *lower, const double *upper) {
-    double a = 0.0, b = 0.0, c = 0.0, d = 0.0;
+    hybrid_lanes above, under, value, beyond, below;
+    double largest = 0.0;
     int i = 0;
-    for (; i + 2 <= count; i += 2) {
-        a = larger(v[i] - upper[i], a);
-        b = larger(lower[i] - v[i], b);
-        c = larger(v[i + 1] - upper[i + 1], c);
-        d = larger(lower[i + 1] - v[i + 1], d);
+    LANES_ZERO(above);
+    LANES_ZERO(under);
+    for (; i + 4 <= count; i += 4) {
+        LANES_LOAD(value, v + i);
+        LANES_LOAD(beyond, upper + i);
+        LANES_LOAD(below, lower + i);
+        LANES_LESS(below, value);
+        LANES_LESS(value, beyond);
+        LANES_LARGER(above, value);
+        LANES_LARGER(under, below);
     }
-    if (i < count) a = larger(v[i] - upper[i], a), b = larger(lower[i] - v[i], b);
-    return larger(larger(a, b), larger(c, d));
+    for (; i < count; i++)
+        largest = larger(larger(v[i] - upper[i], lower[i] - v[i]), largest);
+    LANES_LARGER(above, under);
+    return larger(LARGEST(above), largest);
 }
 
 double hybrid_sum(int count, const double *v) {
-    double a = 0.0, b = 0.0, c = 0.0, d = 0.0;
+    hybrid_lanes sum[4], x;
+    double total = 0.0;
     int i = 0;
+    for (int k = 0; k < 4; k++) LANES_ZERO(sum[k]);
+    for (; i + 16 <= count; i += 16)
+        for (int k = 0; k < 4; k++) {
+            LANES_LOAD(x, v + i + 4 * k);
+            LANES_SIZE(x);
+            LANES_ADD(sum[k], x);
+        }
     for (; i + 4 <= count; i += 4) {
-        a += fabs(v[i]);
-        b += fabs(v[i + 1]);
-        c += fabs(v[i + 2]);
-        d += fabs(v[i + 3]);
+        LANES_LOAD(x, v + i);
+        LANES_SIZE(x);
+        LANES_ADD(sum[0], x);
     }
-    for (; i < count; i++) a += fabs(v[i]);
-    return (a + b) + (c + d);
+    for (; i < count; i++) total += fabs(v[i]);
+    LANES_ADD(sum[0], sum[1]);
+    LANES_ADD(sum[2], sum[3]);
+    LANES_ADD(sum[0], sum[2]);
+    return LANES_TOTAL(sum[0]) + total;
+}
+
+void hybrid_gather(int count, int size, const int *at, const double *from, double *to) {
+    if (count == size) {
+        memcpy(to, from, (size_t)size * sizeof(double));
+        return;
+    }
+    for (int i = 0; i < count; i++) to[i] = from[at[i]];
+}
+
+void hybrid_clip(int count, const double *v, const double *lower, const double *upper,
+                 double *restrict out) {
+    for (int i = 0; i < count; i++) {
+        double least = v[i] < lower[i] ? lower[i] : v[i];
+        out[i] = v[i] > upper[i] ? upper[i] : least;
+    }
 }
 
 int hybrid_all_finite(int count, const double *v) {

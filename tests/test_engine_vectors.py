@@ -1,0 +1,64 @@
+"""Sums and largest entries over four numbers at a time: the same bits whatever the compiler knows."""
+
+from __future__ import annotations
+
+import ctypes as ct
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from engine_cases import NUMBER, POINTER, needs_engine
+
+from casadi_hybrid.engine.building.compiler import FLAGS
+from casadi_hybrid.engine.library import core_sources
+
+INFINITE = (np.nan, np.inf, -np.inf)
+
+
+@pytest.fixture(scope="module")
+def libraries(compiler: str, tmp_path_factory: pytest.TempPathFactory) -> list[ct.CDLL]:
+    """The vectors with lanes of the compiler's, and without."""
+    needs_engine()
+    folder: Path = tmp_path_factory.mktemp("vectors")
+    for name, text in dict(core_sources().files).items():
+        (folder / name).write_text(text)
+    made = []
+    for define in ("-DHYBRID_LANES", "-DHYBRID_NO_LANES"):
+        built = folder / f"{define[2:]}.so"
+        command = [*FLAGS, "-shared", define, "vectors.c", "-o", str(built), "-lm"]
+        subprocess.run([compiler, *command], cwd=folder, check=True)
+        library = ct.CDLL(str(built))
+        for function in ("largest", "most", "sum", "excess"):
+            getattr(library, f"hybrid_{function}").restype = NUMBER
+        made.append(library)
+    return made
+
+
+def address(values: np.ndarray) -> ct.c_void_p:
+    return POINTER(values.ctypes.data)
+
+
+@pytest.mark.parametrize("count", [*range(20), 33, 64, 101])
+def test_the_bits_do_not_hang_on_the_compiler(libraries, count: int) -> None:
+    draws = np.random.default_rng(count)
+    for extra in ((), INFINITE[:1], INFINITE[1:], INFINITE):
+        v = draws.standard_normal(count) * 10.0 ** draws.integers(-9, 9, count)
+        lower, upper = (draws.standard_normal(count) for _ in range(2))
+        for value in extra if count else ():
+            v[draws.integers(count)] = value
+        found = [
+            (
+                library.hybrid_largest(count, address(v)),
+                library.hybrid_most(count, address(v)),
+                library.hybrid_sum(count, address(v)),
+                library.hybrid_excess(count, address(v), address(lower), address(upper)),
+            )
+            for library in libraries
+        ]
+        np.testing.assert_array_equal(*found)
+        largest, most, total, excess = found[0]
+        np.testing.assert_equal(largest, np.abs(v).max(initial=0.0))
+        np.testing.assert_allclose(total, np.abs(v).sum(), rtol=1e-14)
+        assert most == np.fmax.reduce(v, initial=0.0)
+        assert excess == np.fmax.reduce([*(v - upper), *(lower - v)], initial=0.0)
