@@ -1,4 +1,4 @@
-"""Sums and largest entries over four numbers at a time: the same bits whatever the compiler knows."""
+"""Sums and largest entries of vectors: the same bits whatever the compiler knows."""
 
 from __future__ import annotations
 
