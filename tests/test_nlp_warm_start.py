@@ -255,3 +255,22 @@ def test_a_first_step_that_stays_outside_is_not_followed(
     assert far.result.f == pytest.approx(-0.97053, abs=1e-5)
     assert max(far.stats()["iterations"]["mu"]) > 1e-4  # the barrier, from far away
     assert (near.result.iterations, far.result.iterations) == (4, 7)
+
+
+@pytest.mark.parametrize("engine", ["auto", "python"])
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_no_more_steps_than_allowed_and_the_last_point_is_kept(
+    most: int, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Newton's steps for x³ = p from the solution at p = 1: their points are known."""
+    monkeypatch.setenv("CASADI_HYBRID_ENGINE", engine)
+    x, p = ca.MX.sym("x"), ca.MX.sym("p")
+    nlp = {"x": x, "p": p, "f": 0.5 * x**2, "g": x**3 - p}
+    solver = nlpsol("s", "hybrid", nlp, {"max_iter": most})
+    expected = 1.0
+    for _ in range(most):
+        expected -= (expected**3 - 1.5) / (3.0 * expected**2)
+    found = solver(x0=1.0, p=1.5, lbg=0.0, ubg=0.0, lam_g0=-1.0 / 3.0)
+    assert solver.stats()["iter_count"] == most
+    assert solver.stats()["return_status"] == "Maximum_Iterations_Exceeded"
+    assert float(found["x"]) == pytest.approx(expected, rel=1e-12)

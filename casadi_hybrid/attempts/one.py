@@ -35,7 +35,7 @@ def settings_of(attempt: Attempt, limits: Limits) -> Settings:
     return Settings(
         tol=limits.scaled_tol, tolerances=limits.tolerances, nu_start=attempt.nu,
         push=attempt.push, root_first=attempt.root, cautious=attempt.cautious, near=attempt.near,
-        rescale=attempt.rescale,
+        rescale=attempt.rescale, steps=limits.max_iter,
         beside=min(attempt.max_iter, limits.max_iter) if attempt.beside else 0,
     )  # fmt: skip
 

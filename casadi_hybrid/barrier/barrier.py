@@ -170,7 +170,8 @@ class Barrier:
         active = active_guess(form, it) if known is None else form.from_working_set(known)
         hot, spent = follow(
             form, self._kernel, it, self._solved, active,
-            within=self._within, tol=self.settings.tol, patience=self.settings.beside,
+            within=self._within, tol=self.settings.tol, most=max(1, self.settings.steps - t),
+            patience=self.settings.beside,
         )  # fmt: skip
         if hot is not None:
             return self._sharpened(hot, t + spent)

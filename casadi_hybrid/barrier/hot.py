@@ -64,9 +64,12 @@ def follow(
     *,
     within: Callable[[Iterate], bool],
     tol: float,
+    most: int,
     patience: int = 0,
 ) -> tuple[Iterate | None, int]:
     """Return the iterate that is ``solved``, None where there is none, and the steps it took.
+
+    Where ``most`` steps do not suffice that is the last one.
 
     Where a step on the factorization of the last one will do, it is tried before a new one is made:
     next to a solution the error after it is about 2e²/e₀, for an error e that was e₀ before.
@@ -79,10 +82,11 @@ def follow(
         within: the test of the user's residuals alone. It decides where only rounding is left of
             the error, which may be more than a tolerance that asks for less than that.
         tol: the scaled error that ``solved`` asks for.
+        most: steps that there are, at least one.
         patience: so many steps may get nearer by halves, as they do next to a double root; zero
             for the ordinary number of steps that have to be better.
     """
-    error, steps, taken = np.inf, patience or _STEPS, 0
+    error, steps, taken = np.inf, min(patience or _STEPS, most), 0
     before = scaled_error(form, it, 0.0)
     while taken < steps:
         taken += 1
@@ -106,7 +110,7 @@ def follow(
             if again is not None and solved(again):
                 return again, taken
         error = before = now
-    return None, taken
+    return it if taken == most else None, taken
 
 
 def _step(

@@ -35,6 +35,7 @@ class Settings:
         polish_below: ν below which the active set is tried.
         root_first: whether a root of c is looked for before f counts.
         cautious: whether by short steps.
+        steps: the most steps of the run; the hot mode, which takes several at once, keeps to them.
         near: whether the barrier begins with the multipliers of a warm start.
         beside: Newton steps of a search beside a point without multipliers, which is all there is
             then; zero in any other run.
@@ -55,6 +56,7 @@ class Settings:
     polish_below: float = 1e-3
     root_first: bool = False
     cautious: bool = False
+    steps: int = 3000
     near: bool = False
     beside: int = 0
     rescale: bool = False
