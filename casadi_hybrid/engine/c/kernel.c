@@ -194,14 +194,10 @@ int hybrid_factor_pinned(const hybrid_plan *plan, const double *W, const double 
     memset(K, 0, (size_t)plan->nnz_K * sizeof(double));
     for (int k = 0; k < plan->lower_W; k++) {
         int entry = plan->lower_of_W[k];
-        if (!pinned[plan->W_rows[entry]] && !pinned[plan->W_cols[entry]])
+        if (!pins || (!pinned[plan->W_rows[entry]] && !pinned[plan->W_cols[entry]]))
             K[plan->K_of_W[k]] = W[entry];
     }
-    for (int j = 0; j < plan->n; j++) {
-        if (pinned[j]) continue;
-        for (int k = plan->A_starts[j]; k < plan->A_starts[j + 1]; k++)
-            K[plan->K_of_A[k]] = A[k];
-    }
+    for (int k = 0; k < plan->nnz_A; k++) K[plan->K_of_A[k]] = A[k];
     for (int i = 0; i < plan->n; i++) {
         double *entry = &K[plan->K_diagonal[i]];
         *entry = pinned[i] ? 1.0 : *entry + shift;
@@ -214,7 +210,7 @@ int hybrid_factor_pinned(const hybrid_plan *plan, const double *W, const double 
         for (int p = 0; p < pins; p++) {
             int j = kernel->pins[p];
             for (int k = plan->A_starts[j]; k < plan->A_starts[j + 1]; k++)
-                kernel->soft[plan->K_of_A[k]] = A[k];
+                K[plan->K_of_A[k]] = 0.0;
             kernel->soft[plan->K_diagonal[j]] = weight;
         }
     }
