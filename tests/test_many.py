@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 
 import killed_study
 import numpy as np
@@ -127,6 +128,28 @@ def test_a_cluster_that_is_not_there_is_an_error(cluster, monkeypatch):
     monkeypatch.setattr(carriers, "_WAIT", 0.2)
     with pytest.raises(InputError, match=r"no Dask scheduler|cluster must be"):
         list(in_parallel(square, range(3), cluster=cluster))
+
+
+def here(number):
+    return threading.get_ident()
+
+
+def test_a_cluster_of_one_worker_is_a_cluster_and_one_of_none_an_error(monkeypatch):
+    distributed = pytest.importorskip("distributed")
+    from casadi_hybrid.basics.many import carriers
+
+    options = {"processes": False, "threads_per_worker": 1, "dashboard_address": None}
+    with (
+        distributed.LocalCluster(n_workers=1, **options) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        found = dict(in_parallel(here, range(3), cluster=client))
+        assert len(found) == 3
+        assert threading.get_ident() not in found.values()  # not in this process, but by a worker
+        monkeypatch.setattr(carriers, "_BACK", 0.3)
+        client.retire_workers()
+        with pytest.raises(InputError, match=r"no worker for 0\.3 seconds; start some"):
+            list(in_parallel(here, range(3), cluster=client))
 
 
 def test_a_cluster_without_dask_is_an_error(monkeypatch):
@@ -380,19 +403,20 @@ def test_a_study_that_is_killed_twice_ends_as_an_undisturbed_one(carrier, capsys
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("carrier", ["library", "joblib"])
+@pytest.mark.parametrize("carrier", ["library", "joblib", "Dask"])
 def test_an_item_that_kills_its_process_is_one_row(carrier, tmp_path):
-    if carrier == "joblib":
-        pytest.importorskip("joblib")
+    if carrier != "library":
+        pytest.importorskip({"joblib": "joblib", "Dask": "distributed"}[carrier])
     code = (
         "import os, signal, time\nfrom casadi_hybrid.basics import parallel\n"
         "from casadi_hybrid.basics.many import carriers\n"
         f"carriers.has_joblib = lambda: {carrier == 'joblib'}\n"
+        f"cluster = {'local' if carrier == 'Dask' else None!r}\n"
         "def deadly(number):\n"
         "    if number == 5:\n        os.kill(os.getpid(), signal.SIGKILL)\n"
         "    time.sleep(0.01)\n    return number\n"
         "if __name__ == '__main__':\n"
-        "    found = dict(parallel.in_parallel(deadly, range(9), workers=2,\n"
+        "    found = dict(parallel.in_parallel(deadly, range(9), workers=2, cluster=cluster,\n"
         "        lost=lambda item, said: said))\n"
         "    print([found[i] == i for i in range(9)].index(False), len(found), found[5])\n"
     )
