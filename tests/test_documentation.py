@@ -76,10 +76,10 @@ def test_the_page_on_the_paper_names_tests_files_and_breaks_that_exist():
     page = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`(test_\w+\.py)(?:::(\w+))?`", page))
     assert len(named) > 90
-    for file, name in named:
-        tree = ast.parse((ROOT / "tests" / file).read_text(encoding="utf-8"))
-        there = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-        assert not name or name in there, f"{file}::{name}"
+    for file in {file for file, _ in named}:
+        text = (ROOT / "tests" / file).read_text(encoding="utf-8")
+        there = {"", *re.findall(r"^def (\w+)\(", text, re.MULTILINE)}
+        assert {name for of, name in named if of == file} <= there, file
     rows = [row.strip("| ").split(" | ") for row in page.splitlines() if row.startswith("| ")]
     items = [row for row in rows if len(row) == 4 and row[3] not in ("held by", "---")]
     assert len(items) > 60
