@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 
 import killed_study
 import numpy as np
@@ -130,26 +129,35 @@ def test_a_cluster_that_is_not_there_is_an_error(cluster, monkeypatch):
         list(in_parallel(square, range(3), cluster=cluster))
 
 
-def here(number):
-    return threading.get_ident()
-
-
-def test_a_cluster_of_one_worker_is_a_cluster_and_one_of_none_an_error(monkeypatch):
-    distributed = pytest.importorskip("distributed")
+def test_a_cluster_of_one_worker_is_a_cluster(monkeypatch):
+    """joblib takes one worker for none, and would run an item that kills in this process."""
+    dask = pytest.importorskip("joblib._dask")
     from casadi_hybrid.basics.many import carriers
 
-    options = {"processes": False, "threads_per_worker": 1, "dashboard_address": None}
-    with (
-        distributed.LocalCluster(n_workers=1, **options) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-    ):
-        found = dict(in_parallel(here, range(3), cluster=client))
-        assert len(found) == 3
-        assert threading.get_ident() not in found.values()  # not in this process, but by a worker
-        monkeypatch.setattr(carriers, "_BACK", 0.3)
-        client.retire_workers()
-        with pytest.raises(InputError, match=r"no worker for 0\.3 seconds; start some"):
-            list(in_parallel(here, range(3), cluster=client))
+    class Backend:
+        def __init__(self, **options):
+            self.options = options
+
+        def effective_n_jobs(self, n_jobs):
+            return 1
+
+    monkeypatch.setattr(dask, "DaskDistributedBackend", Backend)
+    backend = carriers._telling("client")
+    assert backend.options["client"] == "client"
+    assert backend.effective_n_jobs(1) > 1
+
+
+def test_a_cluster_whose_workers_do_not_come_back_is_an_error():
+    from casadi_hybrid.basics.many import carriers
+
+    class Client:
+        def wait_for_workers(self, count, timeout):
+            raise TimeoutError
+
+    cluster = carriers.Cluster.__new__(carriers.Cluster)
+    cluster._client = Client()
+    with pytest.raises(InputError, match=r"no worker for \d+ seconds; start some"):
+        next(cluster.stream(None, iter([]), 1))
 
 
 def test_a_cluster_without_dask_is_an_error(monkeypatch):
