@@ -172,8 +172,8 @@ def loop():
     axes[2, 0].step(run.control_times, run["drive"], where="post", **line_style(0))
     axes[2, 0].set(ylabel="drive (m/s²)", xlabel="time (s)")
     for ax, limit in ((axes[1, 0], 0.1), (axes[2, 0], 0.6)):
-        for side in (-limit, limit):
-            ax.axhline(side, color="#7F7F7F", linewidth=1.0, linestyle="--")
+        for side, label in ((-limit, None), (limit, "limits")):
+            ax.axhline(side, color="#7F7F7F", linewidth=1.0, linestyle="--", label=label)
     axes[1, 0].axvline(12.0, color="#000000", linewidth=0.9, linestyle=":")
     axes[1, 0].annotate("push", (12.0, 0.08), (12.4, 0.075), fontsize=9)
     axes[0, 0].legend(fontsize=9, loc="lower right")

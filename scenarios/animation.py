@@ -45,10 +45,16 @@ def film(
         for points, style in things
     ]
     figure = stages[0][0].get_figure()
-    title = stages[0][0].set_title(" ", fontsize=10) if len(stages) == 1 else figure.suptitle(" ")
+    above = clock(0) if clock else "0.00 s"
+    title = (
+        stages[0][0].set_title(above, fontsize=10) if len(stages) == 1 else figure.suptitle(above)
+    )
     # What stands still is drawn once: drawing all of it in each frame takes most of the time.
     figure.set_dpi(dpi)
     canvas = FigureCanvasAgg(figure)
+    for _ in range(2):  # until everything has its place; the layout leaves out what is animated
+        canvas.draw()
+    figure.set_layout_engine("none")
     artists = [artist for artist, *_ in moving] + [title]
     for artist in artists:
         artist.set_animated(True)

@@ -163,12 +163,13 @@ def draw_courses(courses: Sequence[Any], panels: Sequence[Panel], event=None) ->
 
 
 def mark(axes: Sequence[Axes], event: tuple[float, str], instants: np.ndarray) -> None:
-    """Mark what happened to the plant, if it has happened, and name it in the first panel."""
+    """Mark what happened to the plant, if it has happened, and name it above the first panel."""
     if event[0] < instants[-1]:
         for ax in axes:
             ax.axvline(event[0], color=PALETTE[6], linewidth=0.9)
-        place, inside = (event[0], 0.08), axes[0].get_xaxis_transform()
-        axes[0].annotate(event[1], place, (4, 0), inside, textcoords="offset points")
+        top, across = (event[0], 1.0), axes[0].get_xaxis_transform()
+        words = {"ha": "center", "va": "bottom", "textcoords": "offset points"}
+        axes[0].annotate(event[1], top, (0, 1), across, **words)
 
 
 def happening(time: float, word: str) -> Callable[[float], str]:

@@ -40,7 +40,7 @@ from solving import Named
 from casadi_hybrid import Problem
 from casadi_hybrid.control import Model, OptimalControl, Plant
 from casadi_hybrid.iterations import Hybrid
-from casadi_hybrid.plotting import plot_convergence
+from casadi_hybrid.plotting import PALETTE, plot_convergence
 
 NAME = "pendulum"
 SUMMARY = "swing-up of a pendulum with a torque below gravity's: 92 variables, 64 constraints"
@@ -128,9 +128,12 @@ def draw(ours: Named, ipopt: Named, weight: float) -> Figure:
     angle = Panel("theta", "angle $\\theta$", target=np.pi)
     rate = Panel("omega", "rate $\\dot\\theta$")
     fig = compare(ours, ipopt, (angle, rate, Panel("u", "torque $u$")), height=1.9)
-    for ax, level, text in ((0, np.pi, "upright"), (2, weight, "$m g l$"), (2, -weight, "")):
-        fig.axes[ax].axhline(level, **TARGET)
-        fig.axes[ax].annotate(text, (0, level), xytext=(3, -12), textcoords="offset points")
+    gravity = TARGET | {"color": PALETTE[6], "linestyle": "-."}
+    lifted = (2, weight, "$m g l$"), (2, -weight, "$-m g l$")
+    for ax, level, text in ((0, np.pi, "upright"), *lifted):
+        fig.axes[ax].axhline(level, **(gravity if ax else TARGET))
+        below = (3, -12) if level > 0 else (3, 5)
+        fig.axes[ax].annotate(text, (0, level), xytext=below, textcoords="offset points")
     return fig
 
 

@@ -25,7 +25,7 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 from animation import ROD, film
-from drawing import LIMIT, Panel, draw_panel
+from drawing import Panel, draw_panel
 from matplotlib.figure import Figure
 from reporting import parser
 from solving import FATROP, Answer, finish_answers, solve_with_all
@@ -67,7 +67,6 @@ def draw(answers: list[Answer], references: list[Answer]) -> Figure:
         axes[0, column].set_title(f"{ours.solution.ocp.name}, {ours.times[-1]:.2f} s")
         axes[1, column].set_xlabel("time (s)")
     axes[0, 0].annotate("upright", (0, np.pi), xytext=(3, -12), textcoords="offset points")
-    axes[1, 0].plot([], [], label="limit", **LIMIT)
     fig.align_ylabels()
     legend_below(fig, axes[1, 0])
     return fig

@@ -168,7 +168,7 @@ def lap(circuit: Circuit, intervals: int) -> OptimalControl:
 
 def draw(circuit: Circuit, ours: Solution, ipopt: Solution) -> Figure:
     """Plot the line on the circuit, coloured by speed, and speed, slip and pedals along it."""
-    fig, axes = figure(4, 1, height=2.1, gridspec_kw={"height_ratios": (3.4, 1, 1, 1)})
+    fig, axes = figure(4, 1, height=2.0, gridspec_kw={"height_ratios": (2.6, 1, 1, 1)})
     ax = axes[0, 0]
     s = ours.times
     for side in (-circuit.half_width, circuit.half_width):
@@ -187,9 +187,10 @@ def draw(circuit: Circuit, ours: Solution, ipopt: Solution) -> Figure:
     axes[3, 0].set(xlabel="way along the centre line (m)", ylabel="force (kN)")
     for ax in axes[1:, 0]:
         ax.set_xlim(0, circuit.length)
-    for ax in axes[:, 0]:
-        if ax.get_legend_handles_labels()[1]:
-            legend(ax, loc="upper left", bbox_to_anchor=(1.0, 1.05))
+    legend(axes[0, 0], loc="center")  # inside the circuit
+    for ax in axes[2:, 0]:
+        legend(ax, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, frameon=False)
+    fig.align_ylabels(axes[1:, 0])
     return fig
 
 

@@ -58,6 +58,10 @@ NOT_NUMERICAL = {
     "test_wheel_peers",
 }
 
+# Files that run what the pages and the notebooks show: `pytest -m pages` is all of them, and every
+# notebook in a kernel.
+PAGES = {"test_documentation", "test_notebooks", "test_readme", "test_site"}
+
 
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by marker
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -65,10 +69,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.path.stem not in NOT_NUMERICAL:
             item.add_marker("numerical")
-    if "slow" in str(config.getoption("markexpr")):
+        if item.path.stem in PAGES:
+            item.add_marker("pages")
+    asked = str(config.getoption("markexpr"))
+    if "slow" in asked:
         return
-    kept = [item for item in items if "slow" not in item.keywords]
-    left_out = [item for item in items if "slow" in item.keywords]
+    wanted = {"pages"} if "pages" in asked else set()
+    left_out = [item for item in items if "slow" in item.keywords and not wanted & {*item.keywords}]
+    kept = [item for item in items if item not in left_out]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = kept

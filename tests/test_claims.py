@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -50,6 +52,14 @@ def test_counterexamples_deviate(checked):
     dropped = [claim for claim in checked if claim.counterexample]
     assert len({claim.name for claim in dropped}) >= 8
     assert all(min(dict(c.deviations).values()) > 1e-6 for c in dropped)
+
+
+def test_the_page_on_the_paper_names_every_claim_and_no_other(checked):
+    page = Path(__file__).parent.parent.joinpath("docs", "paper.md").read_text(encoding="utf-8")
+    cells = [row.strip("|").split(" | ")[3] for row in re.findall(r"^\|.*\|$", page, re.MULTILINE)
+             if row.count(" | ") == 3]  # fmt: skip
+    named = {name for cell in cells for name in re.findall(r"`([^`]+)`", cell)}
+    assert {name for name in named if not name.startswith("test_")} == {c.name for c in checked}
 
 
 @pytest.mark.parametrize("seed", [1])

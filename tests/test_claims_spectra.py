@@ -102,6 +102,27 @@ def test_the_rate_is_the_slow_eigenvalue():
         assert formula * (1 - 1e-12) <= claims.margin_rate(a, b, r) <= 2 * formula * (1 + 1e-12)
 
 
+@pytest.mark.parametrize("n", [1, 3, 5])
+def test_the_expansion_of_the_spectral_radius_of_matrices(n):
+    """J_AL = I + η_x S_M(r) + O(η_x²), so ρ = 1 − η_x α_M(r) + O(η_x²) where S_M(r) is Hurwitz."""
+    rng = np.random.default_rng(n)
+    G, B = rng.standard_normal((n, n)), rng.standard_normal((n, n))
+    H, M, r = G + G.T, 40.0 * np.eye(n), 0.7
+    M = M - np.linalg.pinv(B).T @ H @ np.linalg.pinv(B)  # A_M = 40 BᵀB
+    A = H + B.T @ M @ B
+    S = np.block([[-A, -B.T], [r * B, np.zeros((n, n))]])
+    alpha = -np.linalg.eigvals(S).real.max()
+    assert alpha > 0
+    left, off = [], []
+    steps = 1e-3 / np.linalg.norm(A, 2) * np.array([1.0, 0.1])
+    for eta in steps:
+        J = claims.local_jacobian(H, B, M, eta, r * eta)
+        left.append(np.abs(J - np.eye(2 * n) - eta * S).max())
+        off.append(abs(claims.spectral_gap(J) - eta * alpha))
+    assert left[0] > 50 * left[1] > 0  # of second order
+    assert off[0] <= 0.01 * steps[0] * alpha
+
+
 @pytest.mark.parametrize(("a", "b"), [(0.3, 0.02), (7.96, 1000.0)])
 def test_margin_claims_on_other_modes(a, b):
     for check in (

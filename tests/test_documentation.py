@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from types import SimpleNamespace
 
+import breaks
 import casadi as ca
 import pytest
 from test_rooms import ROOMS
@@ -69,6 +70,32 @@ def test_the_table_has_the_rooms_that_exist():
 @pytest.mark.parametrize("room", rooms())
 def test_a_room_imports_what_the_table_allows(room):
     assert imported(room) <= allowed(room)
+
+
+def test_the_page_on_the_paper_names_tests_files_and_breaks_that_exist():
+    page = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(test_\w+\.py)(?:::(\w+))?`", page))
+    assert len(named) > 90
+    for file in {file for file, _ in named}:
+        text = (ROOT / "tests" / file).read_text(encoding="utf-8")
+        there = {"", *re.findall(r"^def (\w+)\(", text, re.MULTILINE)}
+        assert {name for of, name in named if of == file} <= there, file
+    rows = [row.strip("| ").split(" | ") for row in page.splitlines() if row.startswith("| ")]
+    items = [row for row in rows if len(row) == 4 and row[3] not in ("held by", "---")]
+    assert len(items) > 60
+    for place, _, file, held in items:
+        assert (PACKAGE / file.strip("`")).is_file(), place
+        assert "`" in held, place
+    broken = [row for row in rows if len(row) == 3][1:]
+    assert broken == [
+        [one.name, f"`{one.file}`", ", ".join(f"`{test}`" for test in one.tests)]
+        for one in breaks.BREAKS
+    ]
+    places = " ".join(place for place, *_ in items)
+    for item in ("(AUG)", "(OPT)", "(HYB)", "(S1)", "(S2)", "(S3)", "(P)", "Algorithm 1"):
+        assert item in places
+    for item in (*(f"Theorem {i}" for i in range(1, 6)), "Corollary 1", "Tables 1, 2, 3"):
+        assert item in places
 
 
 def test_every_part_has_an_example_that_says_what_comes_out():

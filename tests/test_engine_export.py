@@ -448,6 +448,7 @@ def test_the_deepest_chain_of_calls():
     )
 
 
+@pytest.mark.pages
 def test_the_page_says_what_works(tmp_path, monkeypatch, capsys):
     """Its Python writes a folder, and its C uses names that are there."""
     page = (ROOT / "docs" / "embedded.md").read_text(encoding="utf-8")

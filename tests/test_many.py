@@ -129,6 +129,37 @@ def test_a_cluster_that_is_not_there_is_an_error(cluster, monkeypatch):
         list(in_parallel(square, range(3), cluster=cluster))
 
 
+def test_a_cluster_of_one_worker_is_a_cluster(monkeypatch):
+    """joblib takes one worker for none, and would run an item that kills in this process."""
+    dask = pytest.importorskip("joblib._dask")
+    from casadi_hybrid.basics.many import carriers
+
+    class Backend:
+        def __init__(self, **options):
+            self.options = options
+
+        def effective_n_jobs(self, n_jobs):
+            return 1
+
+    monkeypatch.setattr(dask, "DaskDistributedBackend", Backend)
+    backend = carriers._telling("client")
+    assert backend.options["client"] == "client"
+    assert backend.effective_n_jobs(1) > 1
+
+
+def test_a_cluster_whose_workers_do_not_come_back_is_an_error():
+    from casadi_hybrid.basics.many import carriers
+
+    class Client:
+        def wait_for_workers(self, count, timeout):
+            raise TimeoutError
+
+    cluster = carriers.Cluster.__new__(carriers.Cluster)
+    cluster._client = Client()
+    with pytest.raises(InputError, match=r"no worker for \d+ seconds; start some"):
+        next(cluster.stream(None, iter([]), 1))
+
+
 def test_a_cluster_without_dask_is_an_error(monkeypatch):
     from casadi_hybrid.basics.many import carriers
 
@@ -380,19 +411,20 @@ def test_a_study_that_is_killed_twice_ends_as_an_undisturbed_one(carrier, capsys
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("carrier", ["library", "joblib"])
+@pytest.mark.parametrize("carrier", ["library", "joblib", "Dask"])
 def test_an_item_that_kills_its_process_is_one_row(carrier, tmp_path):
-    if carrier == "joblib":
-        pytest.importorskip("joblib")
+    if carrier != "library":
+        pytest.importorskip({"joblib": "joblib", "Dask": "distributed"}[carrier])
     code = (
         "import os, signal, time\nfrom casadi_hybrid.basics import parallel\n"
         "from casadi_hybrid.basics.many import carriers\n"
         f"carriers.has_joblib = lambda: {carrier == 'joblib'}\n"
+        f"cluster = {'local' if carrier == 'Dask' else None!r}\n"
         "def deadly(number):\n"
         "    if number == 5:\n        os.kill(os.getpid(), signal.SIGKILL)\n"
         "    time.sleep(0.01)\n    return number\n"
         "if __name__ == '__main__':\n"
-        "    found = dict(parallel.in_parallel(deadly, range(9), workers=2,\n"
+        "    found = dict(parallel.in_parallel(deadly, range(9), workers=2, cluster=cluster,\n"
         "        lost=lambda item, said: said))\n"
         "    print([found[i] == i for i in range(9)].index(False), len(found), found[5])\n"
     )

@@ -25,6 +25,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+from casadi_hybrid.paper.fitted import listing
 from casadi_hybrid.plotting import PALETTE
 
 FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
@@ -273,6 +274,7 @@ def test_the_third_shows_that_crossing_is_not_settling(ran):
     medians = numbers(run.text, r"median of the largest ‖M‖ +([\d.]+)")
     assert sorted(medians) == medians
     assert run.text.count("CONVERGED in") == len(run["LEVELS"])
+    assert listing() in run.text
 
 
 def test_the_fourth_shows_who_hears_the_noise(ran):

@@ -15,9 +15,22 @@ from casadi_hybrid import DesignError, Solver
 from casadi_hybrid.claims import MemoryNoise, SharedNoise, Trial
 from casadi_hybrid.paper import CONDITIONS, make_instance, printed
 from casadi_hybrid.paper.cells import summarize
-from casadi_hybrid.paper.experiment import BUDGET, PAPER_METHODS, run_method
+from casadi_hybrid.paper.experiment import (
+    BUDGET,
+    PAPER_METHODS,
+    THRESHOLDS,
+    PaperMethod,
+    run_method,
+)
 from casadi_hybrid.problem.functions import Evaluation
-from casadi_hybrid.rules import DesignRule, GridSplit, LocalModel, PureOptimistic, StepRule
+from casadi_hybrid.rules import (
+    DesignRule,
+    GridSplit,
+    LocalModel,
+    PureAugmented,
+    PureOptimistic,
+    StepRule,
+)
 
 S1_WAYS = ("used", "printed")
 METHODS = {method.key: method for method in PAPER_METHODS}
@@ -190,5 +203,36 @@ def test_each_part_of_the_noise_reaches_the_step() -> None:
     assert min(np.abs(part).max() for part in (shared.xi, shared.zeta, memory.epsilon)) > 1e-3
 
 
-def test_the_levels_are_the_papers() -> None:
+def test_the_levels_and_the_thresholds_are_the_papers() -> None:
+    """And each threshold has its own first hitting time."""
     assert CONDITIONS == (1, 2, 3, 5, 8, 13)
+    assert THRESHOLDS == (1e-2, 1e-3, 1e-4)
+    run = run_method(METHODS["pdhg"], make_instance(2, 0))
+    assert run.hits == tuple(int(np.argmax(run.errors <= e)) for e in THRESHOLDS)
+    assert 0 < run.hits[0] < run.hits[1]
+
+
+def test_a_method_that_diverges_is_a_run_that_failed() -> None:
+    """The paper counts a run as failed where its iterates diverge; this one has no hit."""
+    wild = PaperMethod("gda", "GDA", "gda", {"eta_x": 50.0, "eta_d": 50.0})
+    run = run_method(wild, make_instance(2, 0))
+    assert run.hits == (None, None, None)
+    assert run.stop in {"DIVERGED", "EVALUATION_ERROR"}
+    assert not run.failure
+    assert not run.at_end
+
+
+def test_the_methods_are_the_papers_twelve() -> None:
+    """Four designs with either margin and four baselines, and what each split does."""
+    assert list(METHODS) == [
+        "aug-w", "aug-u", "opt-w", "opt-u", "grid-w", "grid-u", "closed-w", "closed-u",
+        "ogda", "eg", "pdhg", "lin-al",
+    ]  # fmt: skip
+    model = LocalModel(-3 * np.eye(2), 2 * np.eye(2))
+    for split, channel in ((PureAugmented(), "C_aug"), (PureOptimistic(), "C_opt")):
+        d = DesignRule(split=split).design(model)
+        other = d.C_opt if channel == "C_aug" else d.C_aug
+        assert pytest.approx(d.M) == getattr(d, channel)
+        assert not other.any()
+    unit = DesignRule(steps=StepRule(margin="unit")).design(model)
+    assert (unit.a_x, unit.a_d) == (1, 1)

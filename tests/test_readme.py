@@ -7,6 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
+from casadi_hybrid.paper.experiment import BUDGET, LONG
+from casadi_hybrid.paper.fitted import SEEDS
+from casadi_hybrid.rules import GridSplit
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -35,3 +39,20 @@ def test_the_scenario_of_the_guide_is_accepted(tmp_path, capsys) -> None:
     assert names["main"](["--short", "--output", str(tmp_path)]) == 0
     assert "hybrid" in capsys.readouterr().out
     assert (tmp_path / "trajectory.png").exists()
+
+
+def test_the_readme_says_what_was_fitted_and_what_a_success_is() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    paper = " ".join(text.partition("## The paper")[2].split())
+    grid = GridSplit()
+    strengths = ", ".join(f"{strength:g}" for strength in grid.strengths)
+    for words in (
+        "They were fitted to its tables",
+        f"on {len(SEEDS)} seeds a level".replace("5", "five"),
+        "not the paper's five",
+        f"{{{strengths}}} × {len(grid.thetas)}",
+        "`benchmarks/paper_search.py` repeats the search",
+        "crosses 1e-3 once. It need not stay below",
+        f"still below at step {BUDGET}, and after {LONG:,} steps",
+    ):
+        assert words in paper, words

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from casadi_hybrid.cli import main
-from casadi_hybrid.paper import CONDITIONS, experiment, make_instance, printed
+from casadi_hybrid.paper import CONDITIONS, experiment, make_instance, printed, verdicts
 from casadi_hybrid.paper.cells import summarize
 from casadi_hybrid.paper.experiment import ALL_METHODS, run_method
 from casadi_hybrid.paper.fitted import SEEDS
@@ -48,6 +48,37 @@ def test_median_hits_and_successes_are_the_papers(summary, key, condition):
 @pytest.mark.parametrize("key", ["ogda", "eg", "lin-al"])
 def test_baselines_that_fail_in_the_paper_fail_here(summary, key):
     assert [summary[key][c].successes for c in CONDITIONS] == [0] * 6
+
+
+@pytest.mark.parametrize(("key", "condition"), [("aug-w", 2), ("aug-w", 5), ("opt-w", 8)])
+def test_the_hybrid_crosses_where_an_endpoint_does_not(runs, key, condition):
+    """The augmented endpoint fails from level 2 on, the optimistic one at higher levels."""
+    hybrid = {r.seed: r for r in runs if (r.method, r.condition) == ("closed-w", condition)}
+    for seed in (0, 1):
+        assert run_method(METHODS[key], make_instance(condition, seed)).hit is None
+        assert hybrid[seed].hit is not None
+
+
+def test_at_level_1_pdhg_is_the_fastest(summary):
+    hits = [run_method(METHODS["pdhg"], make_instance(1, seed)).hit for seed in range(5)]
+    assert max(hits) < 0.5 * min(summary[k][1].median_hit for k in ("closed-w", "grid-w"))
+
+
+def test_a_run_that_crosses_need_not_stay(runs):
+    """Closed form at 5, 8 and 13: most cross by the paper's count, none is below from there on."""
+    crossed = [r for r in runs if r.method == "closed-w" and r.condition >= 5 and r.hit is not None]
+    assert len(crossed) >= 8
+    assert not [r for r in crossed if r.stays]
+
+
+def test_the_verdicts_on_weighting_and_on_the_norm_budget_from_runs(runs, summary):
+    """At level 3 unit margins are faster; the budget ends no run at 8 and some at 13."""
+    faster = {line.split(":")[0]: line for line in verdicts.weighting(runs)[1]}
+    assert "unit is faster" in faster["3"]
+    assert "weighted is faster" in faster["1"]
+    assert summary["closed-w"][8].over_budget == 0
+    assert summary["closed-w"][13].over_budget >= 2
+    assert verdicts.norm_budget(summary)[0] != verdicts.HOLDS
 
 
 def test_weighted_and_unit_are_one_method_where_s1_and_s3_bind(runs):

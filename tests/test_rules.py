@@ -144,6 +144,8 @@ def test_the_closed_form_theta_makes_s1_and_s3_equal(
     R = np.eye(len(B)) if plain else R
     assert 0 < d.theta < 1
     assert pytest.approx((1 - d.theta) * d.alpha * R, rel=1e-12) == d.C_opt
+    left = H + B.T @ d.C_aug @ B  # what S1 sees of the augmented channel
+    assert pytest.approx(d.theta * d.alpha * B.T @ R @ B, abs=1e-10 * norm(d.M, 2)) == left
     kappa_x, kappa_p, kappa_omega = kappa
     # ‖H + BᵀC_aug B‖ in exact arithmetic: H is cancelled.
     s1 = kappa_x / (d.theta * d.alpha * norm(B.T @ R @ B, 2))

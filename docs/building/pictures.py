@@ -133,6 +133,8 @@ def draw_loop() -> None:
     axes[0, 0].text(3.04, 0.97, "push", va="top", transform=axes[0, 0].get_xaxis_transform())
     axes[2, 0].set_xlabel("time (s)")
     fig.align_ylabels()
+    axes[1, 0].plot([], [], label="limit", **LIMIT)
+    legend_below(fig, axes[1, 0])
     save(fig, PICTURES / "loop.png")
     words = [step.status for step in run.steps if step is not None]
     said = ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))

@@ -16,7 +16,7 @@ import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import islice
@@ -29,6 +29,7 @@ Pairs = Iterator[tuple[int, Any]]
 Piece = Callable[[int, Any], tuple[int, Any, str]]
 LOCAL = "local"
 _WAIT = 20  # seconds for a cluster to be there
+_BACK = 120  # seconds for a worker to be there, or to come back after its death
 
 
 class Carrier(Protocol):
@@ -122,8 +123,6 @@ class Cluster:
         workers: processes of a local one.
     """
 
-    tries = 1  # after those of the scheduler, three by default
-
     def __init__(self, cluster: Any, workers: int) -> None:
         missing = [name for name in ("joblib", "distributed") if find_spec(name) is None]
         if missing:
@@ -135,6 +134,8 @@ class Cluster:
         self.deaths: tuple[type[Exception], ...] = (distributed.scheduler.KilledWorker,)
         self._own: list[Any] = []
         self._nannies: Callable[[], list[Any]] = list
+        self._patient: Any = nullcontext()
+        self.tries = 1  # after those of the scheduler, three by default
         if isinstance(cluster, distributed.Client):
             self._client = cluster
         else:
@@ -148,9 +149,15 @@ class Cluster:
                 f"{cluster!r}"
             )
         if cluster == LOCAL:
+            # By itself Dask gives a worker up for good that is not there 15 seconds after one of
+            # its deaths, even if it is being started again; and it tries a task four times.
+            self._patient = import_module("dask").config.set(
+                {"distributed.deploy.lost-worker-timeout": "1 day"}
+            )
+            self.tries = 2
             own = distributed.LocalCluster(
                 n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=":0",
-                silence_logs=logging.CRITICAL,
+                silence_logs=logging.CRITICAL, scheduler_kwargs={"allowed_failures": 0},
             )  # fmt: skip
             self._own, self._nannies = [own], lambda: list(own.workers.values())
             cluster = own.scheduler_address
@@ -165,7 +172,18 @@ class Cluster:
         return client
 
     def stream(self, piece: Piece, pairs: Pairs, ahead: int) -> Iterator[tuple[int, Any, str]]:
-        """Yield the results as they come."""
+        """Yield the results as they come.
+
+        Raises:
+            InputError: where no worker is there, or comes back.
+        """
+        try:
+            self._client.wait_for_workers(1, timeout=_BACK)
+        except TimeoutError:
+            raise InputError(
+                f"the Dask cluster has had no worker for {_BACK} seconds; start some with dask "
+                "worker ADDRESS, or take 'local'"
+            ) from None
         backend = _telling(self._client)
         with self._joblib.parallel_config(backend=backend):
             yield from _joblib_stream(self._joblib, self.workers, None, piece, pairs, ahead, {})
@@ -184,17 +202,22 @@ class Cluster:
         for part in self._own:
             with suppress(Exception):
                 part.close(timeout=1)
+        self._patient.__exit__(None, None, None)
 
 
 def _telling(client: Any) -> Any:
     """joblib's backend for Dask, which also tells when the cluster gives a task up.
 
     By itself it calls back for answers only, and whoever waits for a task whose worker died time
-    after time waits for ever.
+    after time waits for ever. And a cluster of which one worker is there it takes for no cluster:
+    joblib would do the work in this process, which an item may end.
     """
     base: Any = import_module("joblib._dask").DaskDistributedBackend
 
     class Telling(base):  # type: ignore[misc]
+        def effective_n_jobs(self, n_jobs: int) -> int:
+            return max(int(super().effective_n_jobs(n_jobs)), 2)
+
         def submit(self, func: Any, callback: Any = None) -> Any:
             future = super().submit(func, callback)
 
@@ -206,7 +229,7 @@ def _telling(client: Any) -> Any:
             future.add_done_callback(told)
             return future
 
-    return Telling(client=client, wait_for_workers_timeout=_WAIT)
+    return Telling(client=client, wait_for_workers_timeout=_BACK)
 
 
 def _joblib_stream(
