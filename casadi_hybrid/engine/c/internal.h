@@ -112,8 +112,8 @@ double hybrid_scaled_error(const hybrid_form *form, const hybrid_point *at, cons
                            const double *y, const double *z_lower, const double *z_upper,
                            double *work, hybrid_sizes *sizes);
 /* Unscaled residuals, unexcused; `sizes`: those of the form with these multipliers, NULL where they
- * are not known; `work` has as many numbers as there are variables, and rows. Returns 1 where
- * rounding may excuse one that is too large. */
+ * are not known; `work` has as many numbers as there are variables, and rows, and is left with
+ * the slope of L by x where they are not. Returns 1 where rounding may excuse one that is too large. */
 int hybrid_residuals_at(const hybrid_form *form, const hybrid_point *at,
                         const hybrid_sizes *sizes, const double *lam_x, const double *lam_g,
                         double *work, hybrid_residuals *found);

@@ -70,8 +70,8 @@ static void stationarity(const hybrid_plan *plan, const hybrid_point *at, const 
 }
 
 int hybrid_residuals_at(const hybrid_form *form, const hybrid_point *at,
-                        const hybrid_sizes *sizes, const double *lam_x, const double *lam_g, double *work,
-                        hybrid_residuals *found) {
+                        const hybrid_sizes *sizes, const double *lam_x, const double *lam_g,
+                        double *work, hybrid_residuals *found) {
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;
     const int known = sizes && form->plain; /* then they are those of the form */
@@ -79,7 +79,9 @@ int hybrid_residuals_at(const hybrid_form *form, const hybrid_point *at,
     double of_g = all_equal ? sizes->c
                             : hybrid_excess(plan->n_g, at->raw_g, of->lbg, of->ubg);
     double of_x = hybrid_excess(plan->n_x, at->x, of->lbx, of->ubx);
-    double steepest = 0.0, by_x, by_g;
+    double by_x = slackness(plan->n_x, at->x, of->lbx, of->ubx, lam_x, work);
+    double by_g = all_equal ? 0.0 : slackness(plan->n_g, at->raw_g, of->lbg, of->ubg, lam_g, work);
+    double steepest = 0.0;
     int excused = 0;
     if (!known) stationarity(plan, at, lam_x, lam_g, work);
     found->f = at->raw_f;
@@ -92,8 +94,6 @@ int hybrid_residuals_at(const hybrid_form *form, const hybrid_point *at,
     if (found->stationarity > of->stationarity)
         excused |= found->stationarity <= rounding(steepest * hybrid_sum(plan->n_g, lam_g),
                                                    hybrid_sum(plan->n_x, at->raw_gradient));
-    by_x = slackness(plan->n_x, at->x, of->lbx, of->ubx, lam_x, work);
-    by_g = all_equal ? 0.0 : slackness(plan->n_g, at->raw_g, of->lbg, of->ubg, lam_g, work);
     found->complementarity = by_x > by_g ? by_x : by_g;
     if (found->complementarity > of->complementarity)
         excused |= strength(plan->n_x, of->lbx, of->ubx, lam_x) > HYBRID_KKT_HUGE ||
