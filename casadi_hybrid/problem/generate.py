@@ -6,7 +6,22 @@ import casadi as ca
 
 from casadi_hybrid.problem.derivatives import Derivatives, uses_differences
 from casadi_hybrid.problem.directions import few_directions
+from casadi_hybrid.problem.elements.assembly import first_assembly, second_assembly
+from casadi_hybrid.problem.elements.compose import composed
+from casadi_hybrid.problem.elements.element import Elements, Find
 from casadi_hybrid.problem.functions import Functions
+
+LARGE = 600
+"""Scalar operations of f and h from which on it pays to look for elements that are alike."""
+_finders: list[Find] = []
+
+
+def find_by(finder: Find) -> None:
+    """Have the elements of large problems found by this from now on.
+
+    It needs C, so that it is a room further on which brings it.
+    """
+    _finders[:] = [finder]
 
 
 def build_functions(
@@ -24,6 +39,16 @@ def build_functions(
         InputError: where a derivative that is needed does not exist.
     """
     source = derivatives or Derivatives()
+    if graph.is_a("SXFunction"):
+        scalar: ca.Function | None = None
+    else:
+        scalar = None if source.functions else _scalar_form(graph)
+    if source.plain and scalar is not None and not compiled:
+        elements = _elements(scalar)
+        if elements is not None:
+            return _by_elements(
+                scalar, elements, constraint_names, variable_names, constraint_label
+            )
     # On fresh symbols: a problem's x may be a vertcat of MX symbols, which has no derivative of
     # its own, and the graph is shared by every output. What is given may have no SX form.
     kind = ca.SX if graph.is_a("SXFunction") and not source.functions else ca.MX
@@ -61,19 +86,56 @@ def build_functions(
     )
     if compiled:
         return functions.compiled()
-    size = _scalar_operations(graph) if kind is ca.MX else None
-    return functions if size is None else functions.expanded(size)
+    return functions if scalar is None else functions.expanded(int(scalar.n_instructions()))
 
 
-def _scalar_operations(graph: ca.Function) -> int | None:
-    """How many scalar operations a graph has; None where it has no scalar form.
+def _elements(scalar: ca.Function) -> Elements | None:
+    """The elements, where they are looked for and enough of them are alike."""
+    if not _finders or scalar.n_instructions() < LARGE:
+        return None
+    return _finders[0](scalar)
+
+
+def _by_elements(
+    scalar: ca.Function,
+    elements: Elements,
+    constraint_names: tuple[str, ...],
+    variable_names: tuple[str, ...],
+    constraint_label: str,
+) -> Functions:
+    """The functions with the derivatives of each kind of element taken once."""
+    n, n_p, m = elements.n, elements.n_p, elements.m
+    assemblies = first_assembly(elements), second_assembly(elements)
+    first = composed("first", assemblies[0], (n, n_p))
+    curvature = composed("curvature", assemblies[1], (n, m, n_p))
+    x, p, lam = ca.MX.sym("x", n), ca.MX.sym("p", n_p), ca.MX.sym("lam", m)
+    names = ["x", "lam", "p"]
+    residual = ca.Function("residual", [x, p], [scalar.call([x, p])[1]], ["x", "p"], ["h"])
+    outputs = [*first.call([x, p], False, True), curvature.call([x, lam, p], False, True)[0]]
+    labels = [*first.name_out(), *curvature.name_out()]
+    return Functions(
+        residual,
+        first,
+        ca.Function("second", [x, lam, p], outputs, names, labels),
+        curvature,
+        constraint_names,
+        variable_names,
+        "interpreted",
+        constraint_label,
+        elements=elements,
+        assemblies=assemblies,
+    )
+
+
+def _scalar_form(graph: ca.Function) -> ca.Function | None:
+    """A graph in scalar operations; None where it has no such form.
 
     An assertion has none: CasADi leaves it out without a word.
     """
     if any(map(_asserts, (graph, *graph.find_functions()))):
         return None
     try:
-        return int(graph.expand().n_instructions())
+        return graph.expand()
     except RuntimeError:
         return None
 

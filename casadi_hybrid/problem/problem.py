@@ -254,12 +254,18 @@ class Problem:
     @cached_property
     def feasibility(self) -> bool:
         """Whether f does not depend on x, so that every feasible point is a solution."""
-        return bool(self.functions.first.jac_sparsity(0, 0).nnz() == 0)
+        functions = self.functions
+        if functions.elements is not None:
+            return functions.elements.constant
+        return bool(functions.first.jac_sparsity(0, 0).nnz() == 0)
 
     @cached_property
     def linear(self) -> bool:
         """Whether c is affine in x, so that a least violation is the least of all."""
-        return bool(self.functions.first.jac_sparsity(3, 0).nnz() == 0)
+        functions = self.functions
+        if functions.elements is not None:
+            return functions.elements.linear
+        return bool(functions.first.jac_sparsity(3, 0).nnz() == 0)
 
     @cached_property
     def parameter_gradient(self) -> ca.Function:

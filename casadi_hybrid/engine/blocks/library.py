@@ -70,7 +70,8 @@ class _Tools:
                 files = {path.name: path.read_text("utf-8") for path in _FOLDER.glob("*.[ch]")}
                 files["operations.h"] = cases()
                 self._found = load(Sources("hybrid_blocks", files, SAME_BITS))[0]
-                for name in ("blocks_values", "blocks_kinds"):
+                for name in ("values", "kinds", "lines", "terms", "elements", "closed"):
+                    name = f"blocks_{name}"
                     getattr(self._found, name).restype = c_longlong
             return self._found
 

@@ -69,7 +69,7 @@ def partition(graph: Graph) -> Partition:
     n = graph.op.size
     mode, cut, early = (np.zeros(n, np.uint8) for _ in range(3))
     support = np.zeros(n, np.int32)
-    wide = _wide(graph)
+    wide = wide_inputs(graph)
     found = _parts(graph, mode, cut, early, support)
     for level in (1, 2):
         large = _unrepeated(found)
@@ -106,7 +106,7 @@ def _unrepeated(found: Partition) -> NDArray[np.bool_]:
     return np.asarray((found.sizes > LARGE) & (often[found.kind] < OFTEN))
 
 
-def _wide(graph: Graph) -> Flags:
+def wide_inputs(graph: Graph) -> Flags:
     """Inputs that far more is computed from than from others."""
     leaves = np.flatnonzero(graph.op == -1)
     uses = graph.uses[leaves]
