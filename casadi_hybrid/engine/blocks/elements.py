@@ -170,7 +170,7 @@ class _Search:
                 found.append(self._kind(of_shape, through[some], self._begin[mine[some]]))
                 if len(found) > _MOST_KINDS:
                     return None
-        return Elements(tuple(found), self._n, self._m, self._n_p, self._rows_at)
+        return Elements(_together(found), self._n, self._m, self._n_p, self._rows_at)
 
     def _type(self, through: Ints) -> Ints:
         """Of leaves, whether they are variables, parameters or constants."""
@@ -247,6 +247,28 @@ class _Search:
             _columns(at[_X], count, np.int64), _columns(at[_P], count, np.int64),
             _columns(row_at, count, np.int64), _columns(at[_C], count, np.float64),
         )  # fmt: skip
+
+
+def _together(kinds: list[Kind]) -> tuple[Kind, ...]:
+    """Kinds with as many elements as each other as one, so that there is less to be called."""
+    by_count: dict[int, list[Kind]] = {}
+    for kind in kinds:
+        by_count.setdefault(kind.count, []).append(kind)
+    made = []
+    for some in by_count.values():
+        terms = [kind.term for kind in some if kind.term is not None]
+        made.append(
+            Kind(
+                *(ca.vertcat(*(getattr(kind, one) for kind in some)) for one in "xpc"),
+                ca.vertcat(*(kind.rows for kind in some)),
+                sum(terms[1:], terms[0]) if terms else None,
+                *(
+                    np.hstack([getattr(kind, one) for kind in some])
+                    for one in ("x_at", "p_at", "row_at", "constants")
+                ),
+            )
+        )
+    return tuple(made)
 
 
 class _Lists:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import casadi as ca
+import numpy as np
 
 from casadi_hybrid.problem.elements.assembly import Assembly, Piece
 from casadi_hybrid.problem.elements.element import Places
@@ -26,8 +27,7 @@ def composed(name: str, assembly: Assembly, sizes: tuple[int, ...]) -> ca.Functi
         found = found.copy()
         found[found < 0] = z.numel()
         z = ca.vertcat(z, 0.0)
-    nonzeros = found[:0].copy()
-    nonzeros.resize(assembly.size)
+    nonzeros = np.zeros(assembly.size, np.int64)
     for i in range(2):
         there = assembly.places[:, i] >= 0
         nonzeros[assembly.places[there, i]] = found[there]
