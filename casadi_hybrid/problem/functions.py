@@ -90,6 +90,14 @@ class Functions:
         return self.curvature.sparsity_out("hess_lag")
 
     @property
+    def instructions(self) -> int:
+        """Of ``first`` and ``curvature``, those of all elements where they are made of these."""
+        if self.assemblies is not None:
+            return sum(assembly.operations[1] for assembly in self.assemblies)
+        second = 0 if self.curvature is None else self.curvature.n_instructions()
+        return int(self.first.n_instructions() + second)
+
+    @property
     def patterns(self) -> tuple[ca.Sparsity, ca.Sparsity | None]:
         """Structural nonzeros of J_h and ∇²ₓₓL; None for the second where it was never made."""
         known = self.curvature is not None or "blocks" in self.__dict__

@@ -255,7 +255,7 @@ def lists_of(problem: Problem) -> Lists | None:
 
 def _lists(functions: Functions) -> Lists | None:
     first, second, assemblies = functions.first, functions.curvature, functions.assemblies
-    if second is None or _instructions(first, second, assemblies) < _SMALL:
+    if second is None or functions.instructions < _SMALL:
         return None
     try:
         return Lists(first, second, assemblies)
