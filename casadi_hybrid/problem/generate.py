@@ -39,10 +39,7 @@ def build_functions(
         InputError: where a derivative that is needed does not exist.
     """
     source = derivatives or Derivatives()
-    if graph.is_a("SXFunction"):
-        scalar: ca.Function | None = None
-    else:
-        scalar = None if source.functions else _scalar_form(graph)
+    scalar = None if source.functions else _scalar_form(graph)
     if source.plain and scalar is not None and not compiled:
         elements = _elements(scalar)
         if elements is not None:
@@ -86,7 +83,9 @@ def build_functions(
     )
     if compiled:
         return functions.compiled()
-    return functions if scalar is None else functions.expanded(int(scalar.n_instructions()))
+    if scalar is None or kind is ca.SX:
+        return functions
+    return functions.expanded(int(scalar.n_instructions()))
 
 
 def _elements(scalar: ca.Function) -> Elements | None:
@@ -132,6 +131,8 @@ def _scalar_form(graph: ca.Function) -> ca.Function | None:
 
     An assertion has none: CasADi leaves it out without a word.
     """
+    if graph.is_a("SXFunction"):
+        return graph
     if any(map(_asserts, (graph, *graph.find_functions()))):
         return None
     try:

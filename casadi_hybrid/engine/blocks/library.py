@@ -168,7 +168,9 @@ def _read(function: ca.Function) -> tuple[NDArray[Any], ...]:
         checked = min(n, _CHECKED)
         if any(
             not np.array_equal(*both)
-            for both in zip(_by_c(function, data, checked), _by_python(function, checked), strict=True)
+            for both in zip(
+                _by_c(function, data, checked), _by_python(function, checked), strict=True
+            )
         ):
             return _by_python(function, n)
         if checked == _CHECKED:
