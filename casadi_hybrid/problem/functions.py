@@ -31,7 +31,6 @@ from casadi_hybrid.basics.errors import (
 from casadi_hybrid.basics.inputs import Matrix, Vector
 from casadi_hybrid.problem.derivatives import EXACT
 from casadi_hybrid.problem.elements.assembly import Assemblies
-from casadi_hybrid.problem.elements.element import Elements
 from casadi_hybrid.problem.hessian.blocks import Blocks
 
 COMPILERS = ("cc", "gcc", "clang")
@@ -58,8 +57,8 @@ class Functions:
         differenced: whether first derivatives are finite differences in part.
         unexpanded: the MX functions in the order of these four, where some of the four are their
             SX expansions; empty otherwise. Loops keep them small, which a compiler needs.
-        elements, assemblies: of what ``first`` and ``curvature`` are made where that is elements
-            of a few kinds, by maps in MX; None otherwise.
+        assemblies: of what ``first`` and ``curvature`` are made where that is elements of a few
+            kinds, by maps in MX; None otherwise.
     """
 
     residual: ca.Function
@@ -74,7 +73,6 @@ class Functions:
     lacking: str = ""
     differenced: bool = False
     unexpanded: tuple[ca.Function, ...] = ()
-    elements: Elements | None = None
     assemblies: Assemblies | None = None
 
     @property

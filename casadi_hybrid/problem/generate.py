@@ -13,6 +13,8 @@ from casadi_hybrid.problem.functions import Functions
 
 LARGE = 600
 """Scalar operations of f and h from which on it pays to look for elements that are alike."""
+LARGE_DERIVATIVES = 5_000
+"""Instructions of the derivatives from which on elements make them faster than CasADi does."""
 _finders: list[Find] = []
 
 
@@ -43,9 +45,11 @@ def build_functions(
     if source.plain and scalar is not None and not compiled:
         elements = _elements(scalar)
         if elements is not None:
-            return _by_elements(
+            made = _by_elements(
                 scalar, elements, constraint_names, variable_names, constraint_label
             )
+            if made.instructions >= LARGE_DERIVATIVES:
+                return made
     # On fresh symbols: a problem's x may be a vertcat of MX symbols, which has no derivative of
     # its own, and the graph is shared by every output. What is given may have no SX form.
     kind = ca.SX if graph.is_a("SXFunction") and not source.functions else ca.MX
@@ -121,7 +125,6 @@ def _by_elements(
         variable_names,
         "interpreted",
         constraint_label,
-        elements=elements,
         assemblies=assemblies,
     )
 

@@ -255,16 +255,16 @@ class Problem:
     def feasibility(self) -> bool:
         """Whether f does not depend on x, so that every feasible point is a solution."""
         functions = self.functions
-        if functions.elements is not None:
-            return functions.elements.constant
+        if functions.assemblies is not None:
+            return not functions.assemblies[0].touches(1, self.n)
         return bool(functions.first.jac_sparsity(0, 0).nnz() == 0)
 
     @cached_property
     def linear(self) -> bool:
         """Whether c is affine in x, so that a least violation is the least of all."""
         functions = self.functions
-        if functions.elements is not None:
-            return functions.elements.linear
+        if functions.assemblies is not None:
+            return not functions.assemblies[1].depends_on(1)
         return bool(functions.first.jac_sparsity(3, 0).nnz() == 0)
 
     @cached_property

@@ -19,7 +19,7 @@ MOST, MOST_ALONE = 80_000, 4_000
 """Operations of all kinds together, and of those that do not repeat, above which the large ones are
 cut to pieces: a compiler takes a second for some ten thousand."""
 _SHORTEST_SUM, _PIECE = 24, 16  # terms of a sum that is cut, and of its pieces
-_WIDE_USES, _WIDE_RATIO = 32, 8  # of an input that all stages read
+WIDE_USES, WIDE_RATIO = 32, 8  # of an input that all stages read
 _LARGEST_SET = 400  # inputs of a set that is told from others
 
 
@@ -113,7 +113,7 @@ def wide_inputs(graph: Graph) -> Flags:
     wide = np.zeros(max(1, sum(graph.sizes)), np.uint8)
     read = uses[uses > 0]
     if read.size:
-        most = max(_WIDE_USES, _WIDE_RATIO * float(np.median(read)))
+        most = max(WIDE_USES, WIDE_RATIO * float(np.median(read)))
         wide[graph.a[leaves[uses > most]]] = 1
     return wide
 

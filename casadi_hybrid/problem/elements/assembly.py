@@ -92,6 +92,14 @@ class Assembly:
         each = [(piece.function.n_instructions(), piece.count) for piece in self.pieces]
         return sum(n for n, _ in each), sum(n * count for n, count in each)
 
+    def touches(self, begin: int, count: int) -> bool:
+        """Whether something is added to one of these sums."""
+        return bool(((self.target >= begin) & (self.target < begin + count)).any())
+
+    def depends_on(self, i: int) -> bool:
+        """Whether an output depends on that input, by structure."""
+        return any(piece.function.jac_sparsity(0, i).nnz() for piece in self.pieces)
+
     @cached_property
     def sums(self) -> tuple[tuple[Level, ...], Places]:
         """The sums level by level, and for each target its number; -1 where nothing is added."""

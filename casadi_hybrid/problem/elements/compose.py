@@ -26,7 +26,8 @@ def composed(name: str, assembly: Assembly, sizes: tuple[int, ...]) -> ca.Functi
     if (found < 0).any():
         found = found.copy()
         found[found < 0] = z.numel()
-        z = ca.vertcat(z, 0.0)
+        z = ca.vertcat(z, ca.MX(ca.DM.zeros(1, 1)))
+
     nonzeros = np.zeros(assembly.size, np.int64)
     for i in range(2):
         there = assembly.places[:, i] >= 0
@@ -47,7 +48,8 @@ def _numbers(piece: Piece, inputs: list[Any]) -> Any:
     ]
     arguments.append(ca.MX(ca.DM(piece.constants.T)))
     each = piece.function if count == 1 else piece.function.map(count)
-    return ca.vec(each.call(arguments, False, True)[0])
+    # CasADi makes a structural zero of one that hangs on nothing.
+    return ca.densify(ca.vec(each.call(arguments, False, True)[0]))
 
 
 def _sum(z: Any, group: Places) -> Any:

@@ -84,14 +84,6 @@ class Kind:
         inputs = [self.x, lam, self.p, self.c]
         return ca.Function("element_second", inputs, [ca.densify(ca.vec(H.nz[:]))])
 
-    @cached_property
-    def depends(self) -> tuple[bool, bool]:
-        """Whether a row is not affine in x, and whether the term hangs on x at all."""
-        names = [self.x, self.p, self.c]
-        J = ca.Function("rows", names, [ca.vec(ca.jacobian(self.rows, self.x).nz[:])])
-        bent = self.rows.numel() > 0 and J.jac_sparsity(0, 0).nnz() > 0
-        return bent, self.term is not None and ca.depends_on(self.term, self.x)
-
 
 @dataclass(frozen=True, eq=False)
 class Elements:
@@ -108,16 +100,6 @@ class Elements:
     m: int
     n_p: int
     rows_at: Places
-
-    @property
-    def linear(self) -> bool:
-        """Whether all rows are affine in x."""
-        return not any(kind.depends[0] for kind in self.kinds)
-
-    @property
-    def constant(self) -> bool:
-        """Whether the objective does not depend on x."""
-        return not any(kind.depends[1] for kind in self.kinds)
 
 
 def _triplet(sparsity: ca.Sparsity) -> tuple[Places, Places]:

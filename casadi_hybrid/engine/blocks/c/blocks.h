@@ -104,7 +104,7 @@ long long blocks_kinds(long long n, const int *op, const int *a, const int *b, l
 
 /* CasADi's numbers of what is linear. */
 typedef struct {
-    int add, subtract, negate, multiply, twice;
+    int add, subtract, negate, multiply, twice, divide;
 } blocks_linear;
 
 /* The terms of the sum that the value `root` is, with their factors; returns how many. `spine`: the

@@ -17,6 +17,7 @@ long long blocks_terms(long long root, const int *op, const int *a, const int *b
             by = pool[a[a[v]]];
             next = b[v];
         } else if (op[v] == words->multiply && op[b[v]] == LEAF_CONSTANT) by = pool[a[b[v]]];
+        else if (op[v] == words->divide && op[b[v]] == LEAF_CONSTANT) by = 1 / pool[a[b[v]]];
         else break;
         spine[v] = 1;
         outer *= by;
