@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import casadi as ca
 
-from casadi_hybrid.problem.derivatives import Derivatives, uses_differences
+from casadi_hybrid.problem.derivatives import EXACT, Derivatives, uses_differences
 from casadi_hybrid.problem.directions import few_directions
 from casadi_hybrid.problem.elements.assembly import first_assembly, second_assembly
 from casadi_hybrid.problem.elements.compose import composed
@@ -42,7 +42,8 @@ def build_functions(
     """
     source = derivatives or Derivatives()
     scalar = None if source.functions else _scalar_form(graph)
-    if source.plain and scalar is not None and not compiled:
+    exact = not source.functions and source.hessian in (None, EXACT)
+    if exact and scalar is not None and not compiled:
         elements = _elements(scalar)
         if elements is not None:
             made = _by_elements(

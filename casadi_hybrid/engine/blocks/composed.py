@@ -10,7 +10,10 @@ from numpy.typing import NDArray
 from casadi_hybrid.engine.blocks.library import Graph, Ints, graph_of
 from casadi_hybrid.engine.blocks.operations import ADD
 from casadi_hybrid.engine.blocks.tables import InParts, Lines, Run
-from casadi_hybrid.problem.elements.assembly import Assembly, Piece
+from casadi_hybrid.problem.elements.assembly import LONGEST, Assembly, Piece
+
+FEW_SUMS = 4
+_NOTHING = -0.0  # 0 would make 0 of -0
 
 
 class Composed(InParts):
@@ -35,7 +38,7 @@ class Composed(InParts):
         known = [graph.constants for graph in graphs]
         known += [piece.constants.ravel() for piece in assembly.pieces]
         # By their bits: 0 and -0 are two.
-        bits = np.unique(np.concatenate([np.zeros(1), *known]).view(np.int64))
+        bits = np.unique(np.concatenate([[0.0, _NOTHING], *known]).view(np.int64))
         self._bits, self._constants = bits, bits.view(np.float64)
         self._inputs = sum(sizes)
         self._begins = np.cumsum([0, *sizes])
@@ -80,10 +83,10 @@ class Composed(InParts):
         begin, self._size = self._size, self._size + count
         return np.arange(begin, self._size)
 
-    def _run(self, shape: Ints, slots: Any, leaving: list[Any]) -> None:
+    def _run(self, shape: Ints, slots: Any, leaving: list[Any], *, sharing: bool = True) -> None:
         """Add parts: ``slots`` are the places that each reads, a line a part."""
         count = len(slots)
-        same = (slots == slots[0]).all(axis=0) & (count > 1)
+        same = (slots == slots[0]).all(axis=0) & sharing & (count > 1)
         columns = [slots[:, ~same], *(column[:, None] for column in leaving)]
         at = np.ascontiguousarray(np.hstack(columns), dtype=np.int32)
         shared = np.ascontiguousarray(slots[0][same], dtype=np.int32)
@@ -143,7 +146,17 @@ class Composed(InParts):
         return places
 
     def _add_sums(self, group: Any, numbers: Any) -> None:
-        n = group.shape[1]
+        """Add the sums whose terms are these numbers, a line a sum.
+
+        Those of a few long ones are filled up to one length with what adds nothing: else what is
+        compiled would hang on the number of stages.
+        """
+        read = self._place[group]
+        if len(group) < FEW_SUMS and group.shape[1] > 2:
+            nothing = self._of_constant(np.array([_NOTHING]))
+            more = LONGEST - group.shape[1]
+            read = np.hstack([read, np.tile(nothing, (len(group), more))])
+        n = read.shape[1]
         shape = np.zeros((n - 1, 4), np.int32)
         shape[:, 0] = ADD
         shape[:, 1], shape[:, 2] = np.arange(n - 1) - 1, -3 - np.arange(n - 1)
@@ -154,12 +167,12 @@ class Composed(InParts):
             mine = ~summed & (there == how_many)
             made = shape.copy()
             made[-1, 3] = 1 + 2 * how_many
-            self._run(made, self._place[group[mine]], list(outs[mine].T[:how_many]))
+            self._run(made, read[mine], list(outs[mine].T[:how_many]), sharing=False)
         if summed.any():
             made = shape.copy()
             made[-1, 3] = 2
             places = self._place[numbers[summed]] = self._handed(int(summed.sum()))
-            self._run(made, self._place[group[summed]], [places])
+            self._run(made, read[summed], [places], sharing=False)
 
 
 def _shape(graph: Graph, values: Any) -> tuple[Ints, Any]:

@@ -25,7 +25,12 @@ from casadi_hybrid.engine.blocks.library import (
     power_of_two,
     tools,
 )
-from casadi_hybrid.engine.blocks.partition import WIDE_RATIO, WIDE_USES, wide_inputs
+from casadi_hybrid.engine.blocks.partition import (
+    SHORTEST_SUM,
+    WIDE_RATIO,
+    WIDE_USES,
+    wide_inputs,
+)
 from casadi_hybrid.engine.building.compiler import BuildError
 from casadi_hybrid.problem.elements.element import Elements, Kind
 
@@ -42,11 +47,14 @@ class _LinearData(ct.Structure):
     """``blocks_linear``."""
 
     _fields_ = [
-        (name, c_int) for name in ("add", "subtract", "negate", "multiply", "twice", "divide")
+        (name, c_int)
+        for name in ("add", "subtract", "negate", "multiply", "twice", "divide", "longest")
     ]
 
 
-_LINEAR = _LinearData(ca.OP_ADD, ca.OP_SUB, ca.OP_NEG, ca.OP_MUL, ca.OP_TWICE, ca.OP_DIV)
+_LINEAR = _LinearData(
+    ca.OP_ADD, ca.OP_SUB, ca.OP_NEG, ca.OP_MUL, ca.OP_TWICE, ca.OP_DIV, SHORTEST_SUM
+)
 
 
 def find_elements(graph: ca.Function) -> Elements | None:

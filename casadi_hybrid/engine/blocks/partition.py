@@ -18,7 +18,7 @@ OFTEN = 4
 MOST, MOST_ALONE = 80_000, 4_000
 """Operations of all kinds together, and of those that do not repeat, above which the large ones are
 cut to pieces: a compiler takes a second for some ten thousand."""
-_SHORTEST_SUM, _PIECE = 24, 16  # terms of a sum that is cut, and of its pieces
+SHORTEST_SUM, _PIECE = 24, 16  # terms of a sum that is cut, and of its pieces
 WIDE_USES, WIDE_RATIO = 32, 8  # of an input that all stages read
 _LARGEST_SET = 400  # inputs of a set that is told from others
 
@@ -96,7 +96,7 @@ def _cut_sums(graph: Graph, mode: Flags, cut: Flags) -> None:
     n = graph.op.size
     call(
         tools().blocks_sums, n, graph.op, graph.a, graph.b, graph.uses, mode, c_int(ADD),
-        c_int(SUBTRACT), c_int(_SHORTEST_SUM), c_int(_PIECE), np.empty(n, np.int32),
+        c_int(SUBTRACT), c_int(SHORTEST_SUM), c_int(_PIECE), np.empty(n, np.int32),
         np.empty(n, np.int32), cut,
     )  # fmt: skip
 

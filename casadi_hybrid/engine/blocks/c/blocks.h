@@ -102,9 +102,9 @@ long long blocks_kinds(long long n, const int *op, const int *a, const int *b, l
 
 /* --- elements.c: what shares no value with the rest ------------------------------------------- */
 
-/* CasADi's numbers of what is linear. */
+/* CasADi's numbers of what is linear, and from how many terms on a sum is that of all stages. */
 typedef struct {
-    int add, subtract, negate, multiply, twice, divide;
+    int add, subtract, negate, multiply, twice, divide, longest;
 } blocks_linear;
 
 /* The terms of the sum that the value `root` is, with their factors; returns how many. `spine`: the

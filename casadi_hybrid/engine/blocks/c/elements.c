@@ -1,42 +1,60 @@
 /* Terms of an objective and rows that share no value: elements, whose derivatives are taken alone. */
 #include "blocks.h"
 
+static int adds(int op, const blocks_linear *words) {
+    return op == words->add || op == words->subtract;
+}
+
+/* What a value is times a number, which goes into *factor; -1 where it is nothing of the kind. */
+static int scaled(int v, const int *op, const int *a, const int *b, const double *pool,
+                  const blocks_linear *words, double *factor) {
+    int left = a[v], right = b[v];
+    if (op[v] == words->negate) *factor = -*factor;
+    else if (op[v] == words->twice) *factor *= 2;
+    else if (op[v] == words->multiply && op[left] == LEAF_CONSTANT) {
+        *factor *= pool[a[left]];
+        return right;
+    } else if (op[v] == words->multiply && op[right] == LEAF_CONSTANT) *factor *= pool[a[right]];
+    else if (op[v] == words->divide && op[right] == LEAF_CONSTANT) *factor /= pool[a[right]];
+    else return -1;
+    return left;
+}
+
+/* Whether it is a sum of many, as of all stages. */
+static int is_long(int v, const int *op, const int *a, const int *b, const int *uses,
+                   const blocks_linear *words) {
+    int count = 0;
+    while (op[v] >= 0 && uses[v] == 1 && adds(op[v], words)) {
+        if (++count >= words->longest) return 1;
+        v = op[a[v]] >= 0 && adds(op[a[v]], words) ? a[v] : b[v];
+    }
+    return 0;
+}
+
 long long blocks_terms(long long root, const int *op, const int *a, const int *b, const int *uses,
                        const double *pool, const blocks_linear *words, int *stack, double *pending,
                        unsigned char *spine, int *term, double *factor) {
     long long count = 0, top = 0;
-    double outer = 1;
-    int v = (int)root;
-    /* A number before the whole of it. */
-    while (op[v] >= 0 && uses[v] == 1) {
-        int next = a[v];
-        double by = 1;
-        if (op[v] == words->negate) by = -1;
-        else if (op[v] == words->twice) by = 2;
-        else if (op[v] == words->multiply && op[a[v]] == LEAF_CONSTANT) {
-            by = pool[a[a[v]]];
-            next = b[v];
-        } else if (op[v] == words->multiply && op[b[v]] == LEAF_CONSTANT) by = pool[a[b[v]]];
-        else if (op[v] == words->divide && op[b[v]] == LEAF_CONSTANT) by = 1 / pool[a[b[v]]];
-        else break;
-        spine[v] = 1;
-        outer *= by;
-        v = next;
-    }
-    stack[top] = v;
-    pending[top++] = outer;
+    int first = 1;
+    stack[top] = (int)root;
+    pending[top++] = 1;
     while (top) {
-        double mine = pending[--top];
-        v = stack[top];
-        if (op[v] >= 0 && uses[v] == 1 &&
-            (op[v] == words->add || op[v] == words->subtract || op[v] == words->negate)) {
+        double mine = pending[--top], outer = mine;
+        int v = stack[top], inner = -1;
+        if (op[v] >= 0 && uses[v] == 1) inner = scaled(v, op, a, b, pool, words, &outer);
+        if (inner >= 0 && (first || op[v] == words->negate ||
+                           is_long(inner, op, a, b, uses, words))) {
+            /* A price of one stage stays as it is: only what is long is taken apart. */
             spine[v] = 1;
-            if (op[v] != words->negate) {
-                stack[top] = b[v];
-                pending[top++] = op[v] == words->add ? mine : -mine;
-            }
+            stack[top] = inner;
+            pending[top++] = outer;
+        } else if (op[v] >= 0 && uses[v] == 1 && adds(op[v], words)) {
+            spine[v] = 1;
+            first = 0;
+            stack[top] = b[v];
+            pending[top++] = op[v] == words->add ? mine : -mine;
             stack[top] = a[v];
-            pending[top++] = op[v] == words->negate ? -mine : mine;
+            pending[top++] = mine;
         } else {
             term[count] = v;
             factor[count++] = mine;
