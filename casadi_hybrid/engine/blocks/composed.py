@@ -99,26 +99,28 @@ class Composed(InParts):
         values = np.flatnonzero(kept)
         shape, leaves = _shape(graph, values)
         local = np.cumsum(kept) - 1
-        numbers = piece.begin + np.arange(piece.count)[:, None] * piece.width
-        numbers = numbers + np.arange(piece.width)
+        numbers = piece.begin + np.arange(piece.count * piece.width)
+        numbers = numbers.reshape(piece.count, piece.width)
+        outs, there = self._outs[numbers], (self._outs[numbers] >= 0).sum(axis=2)
+        # What goes to as many outputs from each element, and to no sum, goes there at once.
+        direct = (there[0] > 0) & (there == there[0]).all(axis=0)
+        direct &= ~self._summed[numbers].any(axis=0)
         leaving: dict[int, list[Any]] = {}
         handed: dict[int, Any] = {}
         for i, value in enumerate(graph.result.tolist()):
-            mine = numbers[:, i]
-            outs, summed = self._outs[mine], self._summed[mine]
             if graph.op[value] < 0:
                 source = leaf_at(value)
+            elif direct[i]:
+                to = leaving.setdefault(int(local[value]), [])
+                to.extend(outs[:, i, j] for j in range(int(there[0, i])))
+                continue
             else:
-                there = (outs >= 0).sum(axis=1)
-                if not summed.any() and there[0] and (there == there[0]).all():
-                    leaving.setdefault(int(local[value]), []).extend(outs.T[: int(there[0])])
-                    continue
                 if value not in handed:
                     handed[value] = self._handed(piece.count)
                 source = handed[value]
-            self._place[mine] = source
-            for column in outs.T:
-                self._copy(source, column)
+            self._place[numbers[:, i]] = source
+            for j in range(2):
+                self._copy(source, outs[:, i, j])
         columns = []
         ends = {int(local[value]): place for value, place in handed.items()}
         for k in sorted(leaving.keys() | ends.keys()):

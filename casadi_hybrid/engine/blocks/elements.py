@@ -192,14 +192,15 @@ class _Search:
     def _alike(self, shape: Ints, through: Ints) -> list[Any]:
         """Which elements of a shape have the same types of leaves, and the same exponents."""
         types = self._type(through)
-        signature = types.astype(float)
-        powers = shape[np.isin(shape[:, 0], (ca.OP_POW, ca.OP_CONSTPOW)), 2]
-        for slot in {-2 - int(w) for w in powers if w < -1}:
-            constant = types[:, slot] == _C
-            signature[constant, slot] = 3.0 + np.abs(self._pool[self._a[through[constant, slot]]])
-            signature[constant, slot] *= np.sign(self._pool[self._a[through[constant, slot]]])
-        if not signature.size or (signature == signature[0]).all():
+        power = (shape[:, 0] == ca.OP_POW) | (shape[:, 0] == ca.OP_CONSTPOW)
+        exponents = {-2 - int(w) for w in shape[power, 2] if w < -1}
+        if not exponents and (types == types[0]).all():
             return [np.arange(len(through))]
+        signature = types.astype(float)
+        for slot in exponents:
+            constant = types[:, slot] == _C
+            value = self._pool[self._a[through[constant, slot]]]
+            signature[constant, slot] = np.copysign(_C + 1 + np.abs(value), value)
         _, of = np.unique(signature, axis=0, return_inverse=True)
         return [np.flatnonzero(of == k) for k in range(int(of.max()) + 1)]
 
