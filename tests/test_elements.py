@@ -128,13 +128,13 @@ def test_they_are_the_derivatives_of_the_whole(kind: Any, how: str) -> None:
     assert lists.call(1, x, lam, p).tobytes() == hessian.tobytes()
 
 
-def oscillator(stages: int) -> Nlp:
+def oscillator(stages: int, **options: Any) -> Nlp:
     """An interval as a Function in SX that is called at every stage, as users write it."""
     x, u = ca.SX.sym("x", 2), ca.SX.sym("u")
     ahead = x
     for _ in range(4):
         ahead = ahead + 0.05 * ca.vertcat((1 - ahead[1] ** 2) * ahead[0] - ahead[1] + u, ahead[0])
-    F = ca.Function("F", [x, u], [ahead, 0.2 * (ca.sumsqr(x) + u**2)])
+    F = ca.Function("F", [x, u], [ahead, 0.2 * (ca.sumsqr(x) + u**2)], options)
     X = [ca.MX.sym(f"x{k}", 2) for k in range(stages + 1)]
     U = [ca.MX.sym(f"u{k}") for k in range(stages)]
     f, g = 0, [X[0] - ca.DM([0, 1])]
@@ -191,3 +191,19 @@ def test_what_is_one_chain_is_left_to_casadi() -> None:
         functions = Problem.from_nlp({"x": x, "f": ca.sumsqr(s), "g": ca.vertcat(*rows)}).functions
     assert functions.assemblies is None
     assert functions.first.is_a("SXFunction")
+
+
+@pytest.mark.parametrize("how", ["differences", "Jacobian", "not differentiated"])
+def test_derivatives_that_a_function_brings_along_stay(how: str) -> None:
+    x, u = ca.SX.sym("x", 2), ca.SX.sym("u")
+    given = [ca.DM.ones(2, 2), ca.DM.ones(2, 1), ca.DM.ones(1, 2), ca.DM.ones(1, 1)]
+    slots = [x, u, ca.SX(2, 1), ca.SX(1, 1)]
+    ways = ("forward", "reverse", "jacobian")
+    options: dict[str, Any] = {
+        "differences": {"enable_fd": True, **{f"enable_{way}": False for way in ways}},
+        "Jacobian": {"custom_jacobian": ca.Function("jac_F", slots, given), "jac_penalty": 0},
+        "not differentiated": {"is_diff_in": [True, False]},
+    }
+    functions = Problem.from_nlp(oscillator(40, **options[how])).functions
+    assert functions.assemblies is None
+    assert functions.differenced == (how == "differences")

@@ -44,7 +44,7 @@ def build_functions(
     scalar = None if source.functions else _scalar_form(graph)
     exact = not source.functions and source.hessian in (None, EXACT)
     if exact and scalar is not None and not compiled:
-        elements = _elements(scalar)
+        elements = _elements(scalar, graph)
         if elements is not None:
             made = _by_elements(
                 scalar, elements, constraint_names, variable_names, constraint_label
@@ -93,11 +93,27 @@ def build_functions(
     return functions.expanded(int(scalar.n_instructions()))
 
 
-def _elements(scalar: ca.Function) -> Elements | None:
+def _elements(scalar: ca.Function, graph: ca.Function) -> Elements | None:
     """The elements, where they are looked for and enough of them are alike."""
     if not _finders or scalar.n_instructions() < LARGE:
         return None
+    if not all(map(_derived_by_casadi, graph.find_functions())):
+        return None
     return _finders[0](scalar)
+
+
+def _derived_by_casadi(function: ca.Function) -> bool:
+    """Whether a function that is called brings no derivatives of its own, nor differences."""
+    if not function.is_a("SXFunction") and not function.is_a("MXFunction"):
+        return True  # a map of one that is looked at itself
+    if not all([*function.is_diff_in(), *function.is_diff_out()]):
+        return False
+    if f"jac_{function.name()}" in function.cache():
+        return False
+    try:
+        return not uses_differences(function.forward(1), itself=True)
+    except RuntimeError:
+        return False
 
 
 def _by_elements(
