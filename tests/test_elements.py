@@ -204,6 +204,8 @@ def test_derivatives_that_a_function_brings_along_stay(how: str) -> None:
         "Jacobian": {"custom_jacobian": ca.Function("jac_F", slots, given), "jac_penalty": 0},
         "not differentiated": {"is_diff_in": [True, False]},
     }
-    functions = Problem.from_nlp(oscillator(40, **options[how])).functions
+    nlp = oscillator(40, **options[how])
+    nlp["f"] = ca.sumsqr(nlp["x"])
+    functions = Problem.from_nlp(nlp).functions
     assert functions.assemblies is None
     assert functions.differenced == (how == "differences")

@@ -99,8 +99,8 @@ class Composed(InParts):
         values = np.flatnonzero(kept)
         shape, leaves = _shape(graph, values)
         local = np.cumsum(kept) - 1
-        numbers = piece.begin + np.arange(piece.count * piece.width)
-        numbers = numbers.reshape(piece.count, piece.width)
+        shape_of_all = piece.count, piece.width
+        numbers = piece.begin + np.arange(piece.count * piece.width).reshape(shape_of_all)
         outs, there = self._outs[numbers], (self._outs[numbers] >= 0).sum(axis=2)
         # What goes to as many outputs from each element, and to no sum, goes there at once.
         direct = (there[0] > 0) & (there == there[0]).all(axis=0)
