@@ -32,6 +32,7 @@ from casadi_hybrid.engine.blocks.partition import (
     wide_inputs,
 )
 from casadi_hybrid.engine.building.compiler import BuildError
+from casadi_hybrid.engine.library import engine
 from casadi_hybrid.problem.elements.element import Elements, Kind
 
 REPEATED = 2
@@ -58,11 +59,13 @@ _LINEAR = _LinearData(
 
 
 def find_elements(graph: ca.Function) -> Elements | None:
-    """The elements of (x, p) → (f, c); None where too few of them are alike.
+    """The elements of (x, p) → (f, c); None where too few are alike, and without the engine.
 
     Args:
         graph: in scalar operations.
     """
+    if engine() is None:
+        return None
     try:
         return _Search(graph_of(graph), graph).elements()
     except (UntranslatedError, BuildError, MemoryError):
