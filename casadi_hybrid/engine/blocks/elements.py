@@ -25,20 +25,14 @@ from casadi_hybrid.engine.blocks.library import (
     power_of_two,
     tools,
 )
-from casadi_hybrid.engine.blocks.partition import (
-    SHORTEST_SUM,
-    WIDE_RATIO,
-    WIDE_USES,
-    wide_inputs,
-)
+from casadi_hybrid.engine.blocks.partition import SHORTEST_SUM, behind_hubs, wide_inputs
 from casadi_hybrid.engine.building.compiler import BuildError
 from casadi_hybrid.engine.library import engine
-from casadi_hybrid.problem.elements.element import Elements, Kind
+from casadi_hybrid.problem.elements.element import Elements, Kind, together, total
 
 REPEATED = 2
 """So many times the operations of all kinds have all elements, where elements are worth it."""
 _MOST_KINDS = 200
-_MOST_WIDE, _MOST_BEHIND = 8, 1_000
 _TERM = 1 << 16  # marks in ``shape`` that a value is a term, beside the rows that it is
 _LEAF = -1, -2  # op of an input and of a constant
 _X, _P, _C = 0, 1, 2
@@ -103,7 +97,7 @@ class _Search:
         """The elements as values one after the other, and what each says of rows and terms."""
         n = graph.op.size
         wide = wide_inputs(graph)
-        wide[_behind_hubs(graph, self._n)] = 1
+        wide[behind_hubs(graph, self._n)] = 1
         wide[self._n :] = 1
         early = np.zeros(n, np.uint8)
         call(tools().blocks_early, n, graph.op, graph.a, graph.b, wide, early)
@@ -185,7 +179,7 @@ class _Search:
                 found.append(self._kind(of_shape, through[some], self._begin[mine[some]]))
                 if len(found) > _MOST_KINDS:
                     return None
-        return Elements(_together(found), self._n, self._m, self._n_p, self._rows_at)
+        return Elements(together(found), self._n, self._m, self._n_p, self._rows_at)
 
     def _type(self, through: Ints) -> Ints:
         """Of leaves, whether they are variables, parameters or constants."""
@@ -262,61 +256,12 @@ class _Search:
             p,
             c,
             rows=ca.vertcat(ca.SX(0, 1), *rows),
-            term=_total(terms),
+            term=total(terms),
             x_at=_columns(at[_X], count, np.int64),
             p_at=_columns(at[_P], count, np.int64),
             row_at=_columns(row_at, count, np.int64),
             constants=_columns(at[_C], count, np.float64),
         )
-
-
-def _together(kinds: list[Kind]) -> tuple[Kind, ...]:
-    """Kinds with as many elements as each other as one, so that there is less to be called."""
-    by_count: dict[int, list[Kind]] = {}
-    for kind in kinds:
-        by_count.setdefault(kind.count, []).append(kind)
-    made = []
-    for some in by_count.values():
-        x, p, c, rows = (
-            ca.vertcat(*(getattr(kind, one) for kind in some)) for one in ("x", "p", "c", "rows")
-        )
-        x_at, p_at, row_at, constants = (
-            np.hstack([getattr(kind, one) for kind in some])
-            for one in ("x_at", "p_at", "row_at", "constants")
-        )
-        term = _total([kind.term for kind in some if kind.term is not None])
-        made.append(Kind(x, p, c, rows, term, x_at, p_at, row_at, constants))
-    return tuple(made)
-
-
-def _total(terms: list[Any]) -> Any | None:
-    return sum(terms[1:], terms[0]) if terms else None
-
-
-def _behind_hubs(graph: Graph, n: int) -> list[int]:
-    """The few variables on which values hang that are read from everywhere, as a length of time.
-
-    Nothing where they are many: then it is each element that reads values of its own often.
-    """
-    inner = graph.op >= 0
-    read = graph.uses[inner & (graph.uses > 0)]
-    if not read.size:
-        return []
-    often = inner & (graph.uses > max(WIDE_USES, WIDE_RATIO * float(np.median(read))))
-    found: set[int] = set()
-    waiting = np.flatnonzero(often).tolist()
-    seen = set(waiting)
-    while waiting:
-        value = waiting.pop()
-        if graph.op[value] == _LEAF[0] and graph.a[value] < n:
-            found.add(int(graph.a[value]))
-        elif graph.op[value] >= 0:
-            operands = {int(graph.a[value]), int(graph.b[value])} - {-1} - seen
-            seen |= operands
-            waiting += operands
-        if len(found) > _MOST_WIDE or len(seen) > _MOST_BEHIND:
-            return []
-    return list(found)
 
 
 class _Lists:

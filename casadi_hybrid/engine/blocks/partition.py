@@ -20,6 +20,7 @@ MOST, MOST_ALONE = 80_000, 4_000
 cut to pieces: a compiler takes a second for some ten thousand."""
 SHORTEST_SUM, _PIECE = 24, 16  # terms of a sum that is cut, and of its pieces
 WIDE_USES, WIDE_RATIO = 32, 8  # of an input that all stages read
+_MOST_WIDE, _MOST_BEHIND = 8, 1_000  # inputs and values behind values that are read everywhere
 _LARGEST_SET = 400  # inputs of a set that is told from others
 
 
@@ -116,6 +117,32 @@ def wide_inputs(graph: Graph) -> Flags:
         most = max(WIDE_USES, WIDE_RATIO * float(np.median(read)))
         wide[graph.a[leaves[uses > most]]] = 1
     return wide
+
+
+def behind_hubs(graph: Graph, n: int) -> list[int]:
+    """The few variables on which values hang that are read from everywhere, as a length of time.
+
+    Nothing where they are many: then it is each element that reads values of its own often.
+    """
+    inner = graph.op >= 0
+    read = graph.uses[inner & (graph.uses > 0)]
+    if not read.size:
+        return []
+    often = inner & (graph.uses > max(WIDE_USES, WIDE_RATIO * float(np.median(read))))
+    found: set[int] = set()
+    waiting = np.flatnonzero(often).tolist()
+    seen = set(waiting)
+    while waiting:
+        value = waiting.pop()
+        if graph.op[value] == -1 and graph.a[value] < n:
+            found.add(int(graph.a[value]))
+        elif graph.op[value] >= 0:
+            operands = {int(graph.a[value]), int(graph.b[value])} - {-1} - seen
+            seen |= operands
+            waiting += operands
+        if len(found) > _MOST_WIDE or len(seen) > _MOST_BEHIND:
+            return []
+    return list(found)
 
 
 def _supports(graph: Graph, mode: Flags, wide: Flags) -> Ints:

@@ -85,6 +85,30 @@ class Kind:
         return ca.Function("element_second", inputs, [ca.densify(ca.vec(H.nz[:]))])
 
 
+def together(kinds: list[Kind]) -> tuple[Kind, ...]:
+    """Kinds with as many elements as each other as one, so that there is less to be called."""
+    by_count: dict[int, list[Kind]] = {}
+    for kind in kinds:
+        by_count.setdefault(kind.count, []).append(kind)
+    made = []
+    for some in by_count.values():
+        x, p, c, rows = (
+            ca.vertcat(*(getattr(kind, one) for kind in some)) for one in ("x", "p", "c", "rows")
+        )
+        x_at, p_at, row_at, constants = (
+            np.hstack([getattr(kind, one) for kind in some])
+            for one in ("x_at", "p_at", "row_at", "constants")
+        )
+        term = total([kind.term for kind in some if kind.term is not None])
+        made.append(Kind(x, p, c, rows, term, x_at, p_at, row_at, constants))
+    return tuple(made)
+
+
+def total(terms: list[Any]) -> Any | None:
+    """Their sum, None where there are none."""
+    return sum(terms[1:], terms[0]) if terms else None
+
+
 @dataclass(frozen=True, eq=False)
 class Elements:
     """A problem as the sum of its elements.
