@@ -13,9 +13,9 @@ the resting chain for one second with (−1, 1, 1) m/s. From there, over T secon
 
 with a sum over the instants for the integral. Direct multiple shooting, N intervals of constant
 velocity, two Runge–Kutta steps of order four each. One interval is built and mapped over the
-horizon (MX), which takes a tenth of a second. The hybrid solver turns a graph of this size into
-scalar operations when it is built: that takes most of its building time and makes each solve
-faster. The start is naive: masses on the straight line between the ends, at rest.
+horizon (MX), which takes a tenth of a second. The hybrid solver finds the interval again and takes
+its derivatives once, whatever N. The start is naive: masses on the straight line between the ends,
+at rest.
 
 The problem is that of L. Wirsching, H. G. Bock, M. Diehl, "Fast NMPC of a chain of masses connected
 by springs", IEEE International Conference on Control Applications, 2006; the wall and the numbers

@@ -36,6 +36,7 @@ NOT_NUMERICAL = {
     "test_control_refining",
     "test_control_solution",
     "test_control_steady",
+    "test_elements",
     "test_control_versus",
     "test_documentation",
     "test_engine_build",

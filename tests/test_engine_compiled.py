@@ -6,6 +6,7 @@ import pickle
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from typing import Any
+from unittest.mock import patch
 
 import casadi as ca
 import numpy as np
@@ -24,6 +25,7 @@ from casadi_hybrid.engine.blocks.operations import FORMULAS, name_of
 from casadi_hybrid.engine.building.compiler import BuildError
 from casadi_hybrid.engine.in_graph import Pool
 from casadi_hybrid.engine.workspace import Workspace
+from casadi_hybrid.problem import generate
 
 OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
 SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e-310, -1e300, np.inf, -np.inf, np.nan])
@@ -52,7 +54,9 @@ def same_at_random(made: Form, functions: tuple[ca.Function, ca.Function], seed:
 
 
 def functions_of(nlp: dict[str, Any]) -> tuple[ca.Function, ca.Function]:
-    functions = Problem.from_nlp(nlp).functions
+    """With the derivatives that CasADi takes of the whole."""
+    with patch.object(generate, "_finders", []):
+        functions = Problem.from_nlp(nlp).functions
     return functions.first, functions.with_hessian("curvature")
 
 

@@ -100,6 +100,8 @@ def why_not(problem: Problem) -> str:
         return "the problem has no variable or no objective"
     if _trigger() is None:
         return "this CasADi does not export what evaluates a buffer"
+    if functions.assemblies is not None:
+        return ""  # maps of what has a scalar form
     for function in (functions.first, functions.curvature):
         if not function.is_a("SXFunction"):
             # What it calls may raise an exception, which may not pass through C.

@@ -199,9 +199,11 @@ class Derivatives:
         return None, LIMITED_MEMORY, lacking
 
 
-def uses_differences(function: ca.Function) -> bool:
-    """Whether a Function calls finite differences, those of ``enable_fd``."""
+def uses_differences(function: ca.Function, *, itself: bool = False) -> bool:
+    """Whether a Function calls finite differences, those of ``enable_fd``; or is of them itself."""
     kinds = {one.class_name() for one in function.find_functions()}
+    if itself:
+        kinds.add(function.class_name())
     return not kinds.isdisjoint(_DIFFERENCES)
 
 

@@ -30,6 +30,7 @@ from casadi_hybrid.basics.errors import (
 )
 from casadi_hybrid.basics.inputs import Matrix, Vector
 from casadi_hybrid.problem.derivatives import EXACT
+from casadi_hybrid.problem.elements.assembly import Assemblies
 from casadi_hybrid.problem.hessian.blocks import Blocks
 
 COMPILERS = ("cc", "gcc", "clang")
@@ -56,6 +57,8 @@ class Functions:
         differenced: whether first derivatives are finite differences in part.
         unexpanded: the MX functions in the order of these four, where some of the four are their
             SX expansions; empty otherwise. Loops keep them small, which a compiler needs.
+        assemblies: of what ``first`` and ``curvature`` are made where that is elements of a few
+            kinds, by maps in MX; None otherwise.
     """
 
     residual: ca.Function
@@ -70,6 +73,7 @@ class Functions:
     lacking: str = ""
     differenced: bool = False
     unexpanded: tuple[ca.Function, ...] = ()
+    assemblies: Assemblies | None = None
 
     @property
     def jacobian_sparsity(self) -> ca.Sparsity:
@@ -82,6 +86,14 @@ class Functions:
         if self.curvature is None:
             return self.blocks.sparsity
         return self.curvature.sparsity_out("hess_lag")
+
+    @property
+    def instructions(self) -> int:
+        """Of ``first`` and ``curvature``, those of all elements where they are made of these."""
+        if self.assemblies is not None:
+            return sum(assembly.operations[1] for assembly in self.assemblies)
+        second = 0 if self.curvature is None else self.curvature.n_instructions()
+        return int(self.first.n_instructions() + second)
 
     @property
     def patterns(self) -> tuple[ca.Sparsity, ca.Sparsity | None]:
@@ -128,7 +140,8 @@ class Functions:
         made, backend = _compile(given)
         if backend == "interpreted":
             return self
-        return replace(self, **dict(zip(_FUSED, made)), backend=backend, unexpanded=())  # noqa: B905
+        changed = dict(zip(_FUSED, made))  # noqa: B905
+        return replace(self, **changed, backend=backend, unexpanded=(), assemblies=None)
 
     def expanded(self, size: int) -> Functions:
         """The same in scalar operations (SX), which evaluate some ten times faster than MX.

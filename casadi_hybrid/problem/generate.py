@@ -4,9 +4,26 @@ from __future__ import annotations
 
 import casadi as ca
 
-from casadi_hybrid.problem.derivatives import Derivatives, uses_differences
+from casadi_hybrid.problem.derivatives import EXACT, Derivatives, uses_differences
 from casadi_hybrid.problem.directions import few_directions
+from casadi_hybrid.problem.elements.assembly import first_assembly, second_assembly
+from casadi_hybrid.problem.elements.compose import composed
+from casadi_hybrid.problem.elements.element import Elements, Find
 from casadi_hybrid.problem.functions import Functions
+
+LARGE = 600
+"""Scalar operations of f and h from which on it pays to look for elements that are alike."""
+LARGE_DERIVATIVES = 5_000
+"""Instructions of the derivatives from which on elements make them faster than CasADi does."""
+_finders: list[Find] = []
+
+
+def find_by(finder: Find) -> None:
+    """Have the elements of large problems found by this from now on.
+
+    It needs C, so that it is a room further on which brings it.
+    """
+    _finders[:] = [finder]
 
 
 def build_functions(
@@ -24,6 +41,16 @@ def build_functions(
         InputError: where a derivative that is needed does not exist.
     """
     source = derivatives or Derivatives()
+    scalar = None if source.functions else _scalar_form(graph)
+    exact = not source.functions and source.hessian in (None, EXACT)
+    if exact and scalar is not None and not compiled:
+        elements = _elements(scalar, graph)
+        if elements is not None:
+            made = _by_elements(
+                scalar, elements, constraint_names, variable_names, constraint_label
+            )
+            if made.instructions >= LARGE_DERIVATIVES:
+                return made
     # On fresh symbols: a problem's x may be a vertcat of MX symbols, which has no derivative of
     # its own, and the graph is shared by every output. What is given may have no SX form.
     kind = ca.SX if graph.is_a("SXFunction") and not source.functions else ca.MX
@@ -61,19 +88,75 @@ def build_functions(
     )
     if compiled:
         return functions.compiled()
-    size = _scalar_operations(graph) if kind is ca.MX else None
-    return functions if size is None else functions.expanded(size)
+    if scalar is None or kind is ca.SX:
+        return functions
+    return functions.expanded(int(scalar.n_instructions()))
 
 
-def _scalar_operations(graph: ca.Function) -> int | None:
-    """How many scalar operations a graph has; None where it has no scalar form.
+def _elements(scalar: ca.Function, graph: ca.Function) -> Elements | None:
+    """The elements, where they are looked for and enough of them are alike."""
+    if not _finders or scalar.n_instructions() < LARGE:
+        return None
+    if not all(map(_derived_by_casadi, graph.find_functions())):
+        return None
+    return _finders[0](scalar)
+
+
+def _derived_by_casadi(function: ca.Function) -> bool:
+    """Whether a function that is called brings no derivatives of its own, nor differences."""
+    if not function.is_a("SXFunction") and not function.is_a("MXFunction"):
+        return True  # a map of one that is looked at itself
+    if not all([*function.is_diff_in(), *function.is_diff_out()]):
+        return False
+    if f"jac_{function.name()}" in function.cache():
+        return False
+    try:
+        return not uses_differences(function.forward(1), itself=True)
+    except RuntimeError:
+        return False
+
+
+def _by_elements(
+    scalar: ca.Function,
+    elements: Elements,
+    constraint_names: tuple[str, ...],
+    variable_names: tuple[str, ...],
+    constraint_label: str,
+) -> Functions:
+    """The functions with the derivatives of each kind of element taken once."""
+    n, n_p, m = elements.n, elements.n_p, elements.m
+    assemblies = first_assembly(elements), second_assembly(elements)
+    first = composed("first", assemblies[0], (n, n_p))
+    curvature = composed("curvature", assemblies[1], (n, m, n_p))
+    x, p, lam = ca.MX.sym("x", n), ca.MX.sym("p", n_p), ca.MX.sym("lam", m)
+    names = ["x", "lam", "p"]
+    residual = ca.Function("residual", [x, p], [scalar.call([x, p])[1]], ["x", "p"], ["h"])
+    outputs = [*first.call([x, p], False, True), curvature.call([x, lam, p], False, True)[0]]
+    labels = [*first.name_out(), *curvature.name_out()]
+    return Functions(
+        residual,
+        first,
+        ca.Function("second", [x, lam, p], outputs, names, labels),
+        curvature,
+        constraint_names,
+        variable_names,
+        "interpreted",
+        constraint_label,
+        assemblies=assemblies,
+    )
+
+
+def _scalar_form(graph: ca.Function) -> ca.Function | None:
+    """A graph in scalar operations; None where it has no such form.
 
     An assertion has none: CasADi leaves it out without a word.
     """
+    if graph.is_a("SXFunction"):
+        return graph
     if any(map(_asserts, (graph, *graph.find_functions()))):
         return None
     try:
-        return int(graph.expand().n_instructions())
+        return graph.expand()
     except RuntimeError:
         return None
 

@@ -254,12 +254,18 @@ class Problem:
     @cached_property
     def feasibility(self) -> bool:
         """Whether f does not depend on x, so that every feasible point is a solution."""
-        return bool(self.functions.first.jac_sparsity(0, 0).nnz() == 0)
+        functions = self.functions
+        if functions.assemblies is not None:
+            return not functions.assemblies[0].touches(1, self.n)
+        return bool(functions.first.jac_sparsity(0, 0).nnz() == 0)
 
     @cached_property
     def linear(self) -> bool:
         """Whether c is affine in x, so that a least violation is the least of all."""
-        return bool(self.functions.first.jac_sparsity(3, 0).nnz() == 0)
+        functions = self.functions
+        if functions.assemblies is not None:
+            return not functions.assemblies[1].depends_on(1)
+        return bool(functions.first.jac_sparsity(3, 0).nnz() == 0)
 
     @cached_property
     def parameter_gradient(self) -> ca.Function:

@@ -14,19 +14,26 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
+from casadi_hybrid.engine.blocks.composed import Composed
+from casadi_hybrid.engine.blocks.elements import find_elements
 from casadi_hybrid.engine.blocks.library import UntranslatedError, tools
 from casadi_hybrid.engine.blocks.operations import flags
-from casadi_hybrid.engine.blocks.tables import FunctionData, Staged
+from casadi_hybrid.engine.blocks.partition import MOST
+from casadi_hybrid.engine.blocks.tables import FunctionData, InParts, Staged
 from casadi_hybrid.engine.building.build import Sources, load
 from casadi_hybrid.engine.building.compiler import BuildError
 from casadi_hybrid.engine.building.lock import Lock
+from casadi_hybrid.problem.elements.assembly import Assemblies
 from casadi_hybrid.problem.functions import Functions
+from casadi_hybrid.problem.generate import find_by
 from casadi_hybrid.problem.problem import Problem
 
 _FILE = 2_000_000  # characters of one C file
 _INSTRUCTION = 2.5  # nanoseconds that CasADi's interpreter takes over one
 _WORTH = 0.7  # of its time is what lists may take
 _SMALL = 2_000  # instructions below which nothing is looked for
+
+find_by(find_elements)
 
 INTERPRETED, STAGED, COMPILED = "interpreted", "staged", "compiled"
 """What runs call: CasADi's interpreter, lists for many stages at once, or machine code."""
@@ -45,7 +52,8 @@ class Form:
     """Two functions of a problem in parts; threads share it.
 
     Args:
-        first, second: (x, p) → … and (x, λ, p) → …, in scalar operations.
+        first, second: (x, p) → … and (x, λ, p) → …, in scalar operations or made of elements.
+        assemblies: how they are made of elements, None where they are not.
 
     Attributes:
         analysis: seconds that finding the parts took.
@@ -56,10 +64,17 @@ class Form:
         BuildError: where there is no compiler for what finds the parts.
     """
 
-    def __init__(self, first: ca.Function, second: ca.Function) -> None:
+    def __init__(
+        self, first: ca.Function, second: ca.Function, assemblies: Assemblies | None = None
+    ) -> None:
         began = time.perf_counter()
         self._run = tools().blocks_first, tools().blocks_second
-        self._staged = Staged(first), Staged(second)
+        self._staged: tuple[InParts, InParts]
+        if assemblies is None:
+            self._staged = Staged(first), Staged(second)
+        else:
+            sizes = [tuple(f.nnz_in(i) for i in range(f.n_in())) for f in (first, second)]
+            self._staged = Composed(assemblies[0], sizes[0]), Composed(assemblies[1], sizes[1])
         self._addresses: dict[str, int] | None = None
         self.analysis = time.perf_counter() - began
         self.entries = tuple(ct.cast(run, c_void_p) for run in self._run)
@@ -89,9 +104,17 @@ class Code(Form):
         BuildError: where there is no compiler, or it fails.
     """
 
-    def __init__(self, first: ca.Function, second: ca.Function) -> None:
+    def __init__(
+        self, first: ca.Function, second: ca.Function, assemblies: Assemblies | None = None
+    ) -> None:
         began = time.perf_counter()
-        super().__init__(first, second)
+        super().__init__(first, second, assemblies)
+        operations = sum(staged.operations for staged in self._staged)
+        if operations > 2 * MOST:
+            raise UntranslatedError(
+                f"the functions have {operations} operations that do not repeat, and at most "
+                f"{2 * MOST} are compiled"
+            )
         texts = sorted(set().union(*(staged.texts for staged in self._staged)))
         self._loaded, self.library = load(
             Sources("functions", _files(texts), flags(sum(map(len, texts))))
@@ -113,9 +136,16 @@ class Lists(Form):
         UntranslatedError: where they would take more.
     """
 
-    def __init__(self, first: ca.Function, second: ca.Function, worth: float = _WORTH) -> None:
-        super().__init__(first, second)
-        alone = _INSTRUCTION * (first.n_instructions() + second.n_instructions())
+    def __init__(
+        self,
+        first: ca.Function,
+        second: ca.Function,
+        assemblies: Assemblies | None = None,
+        *,
+        worth: float = _WORTH,
+    ) -> None:
+        super().__init__(first, second, assemblies)
+        alone = _INSTRUCTION * _instructions(first, second, assemblies)
         if sum(staged.duration for staged in self._staged) > worth * alone:
             raise UntranslatedError("too little of the functions repeats")
 
@@ -157,7 +187,10 @@ class Compiled:
         try:
             if functions.curvature is None:
                 raise UntranslatedError("the Hessian is learned on the way")
-            self.code, self.note = Code(functions.first, functions.curvature), ""
+            self.code, self.note = (
+                Code(functions.first, functions.curvature, functions.assemblies),
+                "",
+            )
             self.arrived.value = 1
         except (UntranslatedError, BuildError, MemoryError) as error:
             self.note = str(error) or "there is not enough memory"
@@ -221,13 +254,20 @@ def lists_of(problem: Problem) -> Lists | None:
 
 
 def _lists(functions: Functions) -> Lists | None:
-    first, second = functions.first, functions.curvature
-    if second is None or first.n_instructions() + second.n_instructions() < _SMALL:
+    first, second, assemblies = functions.first, functions.curvature, functions.assemblies
+    if second is None or functions.instructions < _SMALL:
         return None
     try:
-        return Lists(first, second)
+        return Lists(first, second, assemblies)
     except (UntranslatedError, BuildError, MemoryError):
         return None
+
+
+def _instructions(first: ca.Function, second: ca.Function, assemblies: Assemblies | None) -> int:
+    """How many CasADi's interpreter goes through in both, in scalar operations."""
+    if assemblies is None:
+        return int(first.n_instructions() + second.n_instructions())
+    return sum(assembly.operations[1] for assembly in assemblies)
 
 
 def _files(texts: list[str]) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes as ct
 from ctypes import c_int, c_longlong, c_void_p
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ _METHODS = (
     "_ZNK6casadi8Function20instruction_constantEx",
 )
 _RELEASE = "_ZdlPv"  # operator delete
+_trusted: list[bool] = []  # not empty once a function was read both ways with the same result
 Ints = NDArray[np.int32]
 Flags = NDArray[np.uint8]
 
@@ -70,8 +72,8 @@ class _Tools:
                 files = {path.name: path.read_text("utf-8") for path in _FOLDER.glob("*.[ch]")}
                 files["operations.h"] = cases()
                 self._found = load(Sources("hybrid_blocks", files, SAME_BITS))[0]
-                for name in ("blocks_values", "blocks_kinds"):
-                    getattr(self._found, name).restype = c_longlong
+                for name in ("values", "kinds", "lines", "terms", "elements", "closed"):
+                    getattr(self._found, f"blocks_{name}").restype = c_longlong
             return self._found
 
 
@@ -159,12 +161,18 @@ def _read(function: ca.Function) -> tuple[NDArray[Any], ...]:
     """Operations, what each reads (two numbers) and writes (two), constants."""
     n = int(function.n_instructions())
     data = _methods()
-    if data is not None:
-        # Ten times the time of the rest goes into reading through Python.
+    if data is None:
+        return _by_python(function, n)
+    # Ten times the time of the rest goes into reading through Python.
+    if not _trusted:
         checked = min(n, _CHECKED)
-        if all(map(np.array_equal, _by_c(function, data, checked), _by_python(function, checked))):
-            return _by_c(function, data, n)
-    return _by_python(function, n)
+        if not all(
+            map(np.array_equal, _by_c(function, data, checked), _by_python(function, checked))
+        ):
+            return _by_python(function, n)
+        if checked == _CHECKED:
+            _trusted.append(True)
+    return _by_c(function, data, n)
 
 
 def _by_c(function: ca.Function, data: _CasadiData, n: int) -> tuple[NDArray[Any], ...]:
@@ -194,6 +202,7 @@ def _by_python(function: ca.Function, n: int) -> tuple[NDArray[Any], ...]:
     return (*(np.ascontiguousarray(rows[:, i]) for i in range(5)), constant)
 
 
+@lru_cache(maxsize=1)
 def _methods() -> _CasadiData | None:
     """The methods of CasADi's Function, None where they have other names."""
     try:

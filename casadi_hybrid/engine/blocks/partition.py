@@ -18,8 +18,9 @@ OFTEN = 4
 MOST, MOST_ALONE = 80_000, 4_000
 """Operations of all kinds together, and of those that do not repeat, above which the large ones are
 cut to pieces: a compiler takes a second for some ten thousand."""
-_SHORTEST_SUM, _PIECE = 24, 16  # terms of a sum that is cut, and of its pieces
-_WIDE_USES, _WIDE_RATIO = 32, 8  # of an input that all stages read
+SHORTEST_SUM, _PIECE = 24, 16  # terms of a sum that is cut, and of its pieces
+WIDE_USES, WIDE_RATIO = 32, 8  # of an input that all stages read
+_MOST_WIDE, _MOST_BEHIND = 8, 1_000  # inputs and values behind values that are read everywhere
 _LARGEST_SET = 400  # inputs of a set that is told from others
 
 
@@ -69,7 +70,7 @@ def partition(graph: Graph) -> Partition:
     n = graph.op.size
     mode, cut, early = (np.zeros(n, np.uint8) for _ in range(3))
     support = np.zeros(n, np.int32)
-    wide = _wide(graph)
+    wide = wide_inputs(graph)
     found = _parts(graph, mode, cut, early, support)
     for level in (1, 2):
         large = _unrepeated(found)
@@ -96,7 +97,7 @@ def _cut_sums(graph: Graph, mode: Flags, cut: Flags) -> None:
     n = graph.op.size
     call(
         tools().blocks_sums, n, graph.op, graph.a, graph.b, graph.uses, mode, c_int(ADD),
-        c_int(SUBTRACT), c_int(_SHORTEST_SUM), c_int(_PIECE), np.empty(n, np.int32),
+        c_int(SUBTRACT), c_int(SHORTEST_SUM), c_int(_PIECE), np.empty(n, np.int32),
         np.empty(n, np.int32), cut,
     )  # fmt: skip
 
@@ -106,16 +107,42 @@ def _unrepeated(found: Partition) -> NDArray[np.bool_]:
     return np.asarray((found.sizes > LARGE) & (often[found.kind] < OFTEN))
 
 
-def _wide(graph: Graph) -> Flags:
+def wide_inputs(graph: Graph) -> Flags:
     """Inputs that far more is computed from than from others."""
     leaves = np.flatnonzero(graph.op == -1)
     uses = graph.uses[leaves]
     wide = np.zeros(max(1, sum(graph.sizes)), np.uint8)
     read = uses[uses > 0]
     if read.size:
-        most = max(_WIDE_USES, _WIDE_RATIO * float(np.median(read)))
+        most = max(WIDE_USES, WIDE_RATIO * float(np.median(read)))
         wide[graph.a[leaves[uses > most]]] = 1
     return wide
+
+
+def behind_hubs(graph: Graph, n: int) -> list[int]:
+    """The few variables on which values hang that are read from everywhere, as a length of time.
+
+    Nothing where they are many: then it is each element that reads values of its own often.
+    """
+    inner = graph.op >= 0
+    read = graph.uses[inner & (graph.uses > 0)]
+    if not read.size:
+        return []
+    often = inner & (graph.uses > max(WIDE_USES, WIDE_RATIO * float(np.median(read))))
+    found: set[int] = set()
+    waiting = np.flatnonzero(often).tolist()
+    seen = set(waiting)
+    while waiting:
+        value = waiting.pop()
+        if graph.op[value] == -1 and graph.a[value] < n:
+            found.add(int(graph.a[value]))
+        elif graph.op[value] >= 0:
+            operands = {int(graph.a[value]), int(graph.b[value])} - {-1} - seen
+            seen |= operands
+            waiting += operands
+        if len(found) > _MOST_WIDE or len(seen) > _MOST_BEHIND:
+            return []
+    return list(found)
 
 
 def _supports(graph: Graph, mode: Flags, wide: Flags) -> Ints:

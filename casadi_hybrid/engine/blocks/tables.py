@@ -11,6 +11,7 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
+from numpy.typing import NDArray
 
 from casadi_hybrid.engine.blocks.code import part_code
 from casadi_hybrid.engine.blocks.lanes import LANES, program_of
@@ -50,7 +51,7 @@ class FunctionData(ct.Structure):
     ]
 
 
-class _Kind:
+class Lines:
     """What equal parts do, as C or as a list; see :mod:`.code` and :mod:`.lanes`."""
 
     def __init__(self, shape: Ints, shared: Sequence[bool]) -> None:
@@ -68,45 +69,31 @@ class _Kind:
 
 
 @dataclass(frozen=True)
-class _Run:
+class Run:
     """Parts of one kind, one after the other, and where their places begin."""
 
-    kind: _Kind
+    kind: Lines
     at: Ints
     shared: Ints
     count: int
 
 
-class Staged:
-    """A function in parts.
-
-    Args:
-        function: in scalar operations.
+class InParts:
+    """A function in parts, once these and all places are known.
 
     Attributes:
         operations: of one part of each kind.
         outputs: nonzeros of all outputs.
-
-    Raises:
-        UntranslatedError: where it cannot be translated, or too little of it repeats.
-        BuildError: where the C of this room cannot be built.
     """
 
-    def __init__(self, function: ca.Function) -> None:
-        graph = graph_of(function)
-        parts = partition(graph)
-        self.operations = parts.code
-        if self.operations > MOST:
-            raise UntranslatedError(
-                f"the function {function.name()!r} has {self.operations} operations that do not "
-                f"repeat, and at most {MOST} are compiled"
-            )
-        self.outputs, self._sizes = int(graph.result.size), graph.sizes
-        self._constants = graph.constants
-        self._inputs = sum(graph.sizes)
-        self._runs: list[_Run] = []
-        self._copy(graph)
-        self._place(graph, parts)
+    operations: int
+    outputs: int
+    _runs: list[Run]
+    _sizes: tuple[int, ...]  # of the inputs, which lie in v, before the constants and the rest
+    _constants: NDArray[np.float64]
+    _size: int  # of v
+    _from: Ints
+    _to: Ints
 
     @property
     def texts(self) -> set[str]:
@@ -134,7 +121,8 @@ class Staged:
         else:
             room = max((kind.code[1] for kind in kinds), default=0)
         v, own = np.zeros(max(1, self._size)), np.zeros(max(1, room))
-        v[self._inputs : self._inputs + self._constants.size] = self._constants
+        begin = sum(self._sizes)
+        v[begin : begin + self._constants.size] = self._constants
         runs = (RunData * max(1, len(self._runs)))()
         for data, run in zip(runs, self._runs, strict=False):
             if addresses is None:
@@ -152,6 +140,34 @@ class Staged:
         for i, size in enumerate(self._sizes):
             made.sizes[i] = size
         return made, (v, own, runs, self)
+
+
+class Staged(InParts):
+    """A function in parts.
+
+    Args:
+        function: in scalar operations.
+
+    Raises:
+        UntranslatedError: where it cannot be translated, or too little of it repeats.
+        BuildError: where the C of this room cannot be built.
+    """
+
+    def __init__(self, function: ca.Function) -> None:
+        graph = graph_of(function)
+        parts = partition(graph)
+        self.operations = parts.code
+        if self.operations > MOST:
+            raise UntranslatedError(
+                f"the function {function.name()!r} has {self.operations} operations that do not "
+                f"repeat, and at most {MOST} are compiled"
+            )
+        self.outputs, self._sizes = int(graph.result.size), graph.sizes
+        self._constants = graph.constants
+        self._inputs = sum(graph.sizes)
+        self._runs = []
+        self._copy(graph)
+        self._place(graph, parts)
 
     def _copy(self, graph: Graph) -> None:
         """Outputs that are inputs, constants or zero."""
@@ -196,7 +212,7 @@ class Staged:
             if b > a:
                 kind = int(kinds[a])
                 lines, at, shared, done = rows[kind]
-                self._runs.append(_Run(lines, at[done:], shared, b - a))
+                self._runs.append(Run(lines, at[done:], shared, b - a))
                 rows[kind] = lines, at, shared, done + b - a
 
     def _in_turn(self, parts: Partition, turn: Any) -> list[Ints]:
@@ -208,7 +224,7 @@ class Staged:
 
     def _kind(
         self, parts: Partition, mine: Any, kind: int, place: Ints, by_value: Ints, first_of: Any
-    ) -> tuple[_Kind, Ints, Ints, int]:
+    ) -> tuple[Lines, Ints, Ints, int]:
         """A kind, the places of its parts (``mine``) row by row, those that all share, and 0."""
         head = int(parts.first[kind])
         begin, end = int(parts.begin[head]), int(parts.begin[head + 1])
@@ -225,7 +241,7 @@ class Staged:
                 columns.append(place[values][:, None])
         at = np.ascontiguousarray(np.hstack(columns), dtype=np.int32)
         return (
-            _Kind(shape, same.tolist()),
+            Lines(shape, same.tolist()),
             at,
             np.ascontiguousarray(read[0][same], dtype=np.int32),
             0,

@@ -56,7 +56,7 @@ def generate(functions: Functions, name: str, loops: bool | None) -> Generated:
     first, second = functions.first, functions.with_hessian("curvature")
     looped = _looped(functions)
     if loops is None:
-        loops = looped is not None and _operations(first) + _operations(second) > _FEW
+        loops = looped is not None and functions.instructions > _FEW
     if loops:
         if looped is None:
             raise InputError(
@@ -64,6 +64,8 @@ def generate(functions: Functions, name: str, loops: bool | None) -> Generated:
                 "Function.map in MX, or leave loops out"
             )
         first, second = looped
+    elif functions.assemblies is not None:
+        first, second = first.expand(), second.expand()
     first, second = _named(first, f"{name}_first"), _named(second, f"{name}_second")
     text = _text([first, second], name)
     unwritten = re.search(r"#error (.*)", text)
@@ -93,10 +95,6 @@ def _looped(functions: Functions) -> tuple[ca.Function, ca.Function] | None:
         if a is None or any(a.sparsity_out(i) != b.sparsity_out(i) for i in range(b.n_out())):
             return None
     return found
-
-
-def _operations(function: ca.Function) -> int:
-    return int(function.n_instructions())
 
 
 def _named(function: ca.Function, name: str) -> ca.Function:

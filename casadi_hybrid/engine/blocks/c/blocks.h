@@ -100,6 +100,35 @@ long long blocks_kinds(long long n, const int *op, const int *a, const int *b, l
                        int *stamp, int *shape, int *slots, int *slot_begin, long long table_size,
                        int *table, int *kind, int *first);
 
+/* --- elements.c: what shares no value with the rest ------------------------------------------- */
+
+/* CasADi's numbers of what is linear, and from how many terms on a sum is that of all stages. */
+typedef struct {
+    int add, subtract, negate, multiply, twice, divide, longest;
+} blocks_linear;
+
+/* The terms of the sum that the value `root` is, with their factors; returns how many. `spine`: the
+ * values that add them up, which nobody else reads. Of `stack` and `pending` as many as there are
+ * values are room, and so many have `term` and `factor` at most. */
+long long blocks_terms(long long root, const int *op, const int *a, const int *b, const int *uses,
+                       const double *pool, const blocks_linear *words, int *stack, double *pending,
+                       unsigned char *spine, int *term, double *factor);
+
+/* Values joined by what one reads of another, where both are `live`. `part`: the element of each,
+ * in the order of their first values, -1 for what is not live. Returns how many there are. */
+long long blocks_elements(long long n, const int *op, const int *a, const int *b,
+                          const unsigned char *live, int *part);
+
+/* The elements one after the other, each with copies of its own of the early values that it reads.
+ * `order`, `begin`: their values. `place`: of leaves, their new numbers, and of the others, in the
+ * end, those in the element that has them last. New values are numbered from `first` on, below
+ * `most`; those of element k from new_begin[k]. Returns their end, -1 where there is no room.
+ * `stamp` (-1) and `stack` are room. */
+long long blocks_closed(long long elements, const int *begin, const int *order, const int *op,
+                        const int *a, const int *b, const unsigned char *early, int *place,
+                        int *stamp, int *stack, long long first, long long most, int *new_begin,
+                        int *new_op, int *new_a, int *new_b);
+
 /* --- run.c: evaluation ------------------------------------------------------------------------ */
 
 /* `count` parts of one kind: rows of places in `at`, places that all share in `shared`; `v` has
@@ -120,6 +149,17 @@ typedef struct {
     long long count;
     blocks_program program;
 } blocks_run;
+
+/* Lines that are no operation: what comes in and goes out. */
+enum { LINE_LOAD = -1, LINE_SHARED = -2, LINE_OUTPUT = -3, LINE_HAND_ON = -4 };
+
+/* The lines of a kind of `size` operations, four numbers each in `shape`; returns how many there
+ * are. A register is free again after the last line that reads it, so that what is at hand stays
+ * small. `slots`: how many, then for each LINE_LOAD or LINE_SHARED and the place in `at` or
+ * `shared`. `leaving`: the place in `at` of the first number that leaves. `last`, `where` (slots and
+ * operations each) and `unused` (as many) are room. */
+long long blocks_lines(long long size, const int *shape, const int *slots, int leaving, int *last,
+                       int *where, int *unused, int *lines, int *registers);
 
 /* How many parts are evaluated side by side; `own` has so many numbers for each register. */
 #define BLOCKS_LANES 32

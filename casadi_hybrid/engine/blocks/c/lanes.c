@@ -4,9 +4,6 @@
 
 #include "blocks.h"
 
-/* What comes in and goes out; other operations have CasADi's numbers. */
-enum { LOAD = -1, SHARED = -2, OUTPUT = -3, HAND_ON = -4 };
-
 static void operate(int operation, int width, const double *restrict x, const double *restrict y,
                     double *restrict z) {
     int i;
@@ -30,13 +27,13 @@ static void side_by_side(const blocks_program *program, int lanes, const int *at
         if (line[0] >= 0) {
             operate(line[0], width, own + (long long)line[2] * BLOCKS_LANES,
                     own + (long long)line[3] * BLOCKS_LANES, z);
-        } else if (line[0] == LOAD) {
+        } else if (line[0] == LINE_LOAD) {
             for (i = 0; i < lanes; i++) z[i] = v[place[i * row]];
             for (; i < width; i++) z[i] = z[lanes - 1];
-        } else if (line[0] == SHARED) {
+        } else if (line[0] == LINE_SHARED) {
             for (i = 0; i < width; i++) z[i] = v[shared[line[2]]];
         } else {
-            double *to = line[0] == OUTPUT ? out : v;
+            double *to = line[0] == LINE_OUTPUT ? out : v;
             for (i = 0; i < lanes; i++) to[place[i * row]] = z[i];
         }
     }

@@ -1,0 +1,129 @@
+/* Terms of an objective and rows that share no value: elements, whose derivatives are taken alone. */
+#include "blocks.h"
+
+static int adds(int op, const blocks_linear *words) {
+    return op == words->add || op == words->subtract;
+}
+
+/* What a value is times a number, which goes into *factor; -1 where it is nothing of the kind. */
+static int scaled(int v, const int *op, const int *a, const int *b, const double *pool,
+                  const blocks_linear *words, double *factor) {
+    int left = a[v], right = b[v];
+    if (op[v] == words->negate) *factor = -*factor;
+    else if (op[v] == words->twice) *factor *= 2;
+    else if (op[v] == words->multiply && op[left] == LEAF_CONSTANT) {
+        *factor *= pool[a[left]];
+        return right;
+    } else if (op[v] == words->multiply && op[right] == LEAF_CONSTANT) *factor *= pool[a[right]];
+    else if (op[v] == words->divide && op[right] == LEAF_CONSTANT) *factor /= pool[a[right]];
+    else return -1;
+    return left;
+}
+
+/* Whether it is a sum of many, as of all stages. */
+static int is_long(int v, const int *op, const int *a, const int *b, const int *uses,
+                   const blocks_linear *words) {
+    int count = 0;
+    while (op[v] >= 0 && uses[v] == 1 && adds(op[v], words)) {
+        if (++count >= words->longest) return 1;
+        v = op[a[v]] >= 0 && adds(op[a[v]], words) ? a[v] : b[v];
+    }
+    return 0;
+}
+
+long long blocks_terms(long long root, const int *op, const int *a, const int *b, const int *uses,
+                       const double *pool, const blocks_linear *words, int *stack, double *pending,
+                       unsigned char *spine, int *term, double *factor) {
+    long long count = 0, top = 0;
+    int first = 1;
+    stack[top] = (int)root;
+    pending[top++] = 1;
+    while (top) {
+        double mine = pending[--top], outer = mine;
+        int v = stack[top], inner = -1;
+        if (op[v] >= 0 && uses[v] == 1) inner = scaled(v, op, a, b, pool, words, &outer);
+        if (inner >= 0 && (first || op[v] == words->negate ||
+                           is_long(inner, op, a, b, uses, words))) {
+            /* A price of one stage stays as it is: only what is long is taken apart. */
+            spine[v] = 1;
+            stack[top] = inner;
+            pending[top++] = outer;
+        } else if (op[v] >= 0 && uses[v] == 1 && adds(op[v], words)) {
+            spine[v] = 1;
+            first = 0;
+            stack[top] = b[v];
+            pending[top++] = op[v] == words->add ? mine : -mine;
+            stack[top] = a[v];
+            pending[top++] = mine;
+        } else {
+            term[count] = v;
+            factor[count++] = mine;
+        }
+    }
+    return count;
+}
+
+static int root_of(int *part, int v) {
+    while (part[v] != v) v = part[v] = part[part[v]];
+    return v;
+}
+
+long long blocks_elements(long long n, const int *op, const int *a, const int *b,
+                          const unsigned char *live, int *part) {
+    long long count = 0;
+    for (long long v = 0; v < n; v++) {
+        part[v] = live[v] ? (int)v : -1;
+        if (!live[v]) continue;
+        for (int side = 0; side < 2; side++) {
+            int w = side ? b[v] : a[v];
+            if (w < 0 || op[w] < 0 || !live[w]) continue;
+            int r = root_of(part, w), s = root_of(part, (int)v);
+            if (r < s) part[s] = r;
+            else part[r] = s;
+        }
+    }
+    /* The first value of each is its root: by then all later ones are joined to it. */
+    for (long long v = 0; v < n; v++)
+        if (part[v] >= 0) part[v] = root_of(part, (int)v);
+    for (long long v = 0; v < n; v++)
+        if (part[v] == v) part[v] = -2 - (int)count++;
+        else if (part[v] >= 0) part[v] = part[part[v]];
+    for (long long v = 0; v < n; v++)
+        if (part[v] < -1) part[v] = -2 - part[v];
+    return count;
+}
+
+long long blocks_closed(long long elements, const int *begin, const int *order, const int *op,
+                        const int *a, const int *b, const unsigned char *early, int *place,
+                        int *stamp, int *stack, long long first, long long most, int *new_begin,
+                        int *new_op, int *new_a, int *new_b) {
+    long long next = first;
+    for (long long k = 0; k < elements; k++) {
+        new_begin[k] = (int)next;
+        for (int i = begin[k]; i < begin[k + 1]; i++) {
+            int top = 0;
+            stack[top++] = order[i];
+            while (top) {
+                int v = stack[top - 1], waits = 0;
+                for (int side = 0; side < 2; side++) {
+                    int w = side ? b[v] : a[v];
+                    if (w < 0 || op[w] < 0 || !early[w] || stamp[w] == k) continue;
+                    stack[top++] = w;
+                    waits = 1;
+                    break;
+                }
+                if (waits) continue;
+                top--;
+                if (early[v] && stamp[v] == k) continue;
+                if (next == most) return -1;
+                new_op[next] = op[v];
+                new_a[next] = place[a[v]];
+                new_b[next] = b[v] < 0 ? -1 : place[b[v]];
+                stamp[v] = (int)k;
+                place[v] = (int)next++;
+            }
+        }
+    }
+    new_begin[elements] = (int)next;
+    return next;
+}

@@ -1,0 +1,69 @@
+/* A kind of part as the list that lanes.c reads. */
+#include "blocks.h"
+
+typedef struct {
+    int *next, *unused;
+    long long free;
+    int registers;
+} lines_made;
+
+static void add(lines_made *made, int word, int z, int x, int y) {
+    int *line = made->next;
+    line[0] = word;
+    line[1] = z;
+    line[2] = x;
+    line[3] = y;
+    made->next = line + 4;
+}
+
+static int taken(lines_made *made) {
+    return made->free ? made->unused[--made->free] : made->registers++;
+}
+
+long long blocks_lines(long long size, const int *shape, const int *slots, int leaving, int *last,
+                       int *where, int *unused, int *lines, int *registers) {
+    lines_made made = {lines, unused, 0, 0};
+    /* A slot's place in `last` and `where` is before those of the values. */
+    int n_slots = slots[0];
+    last += n_slots;
+    where += n_slots;
+    for (long long i = -n_slots; i < size; i++) last[i] = where[i] = -1;
+    for (long long i = 0; i < size; i++)
+        for (int side = 1; side < 3; side++) {
+            int w = shape[4 * i + side];
+            if (w != -1) last[w < 0 ? w + 1 : w] = (int)i;
+        }
+    for (long long i = 0; i < size; i++) {
+        const int *row = shape + 4 * i;
+        int read[2], at[2];
+        for (int side = 0; side < 2; side++) {
+            int w = row[1 + side];
+            at[side] = w < 0 ? w + 1 : w;
+            if (w == -1) {
+                at[side] = at[0];
+                read[side] = read[0];
+                continue;
+            }
+            if (where[at[side]] < 0) {
+                const int *slot = slots + 1 + 2 * (-2 - w);
+                where[at[side]] = taken(&made);
+                add(&made, slot[0], where[at[side]], slot[1], 0);
+            }
+            read[side] = where[at[side]];
+        }
+        where[i] = taken(&made); /* not one of those it reads: lanes.c counts on that */
+        add(&made, row[0], where[i], read[0], read[1]);
+        if (row[3]) {
+            for (int k = (row[3] - 1) / 2; k > 0; k--) add(&made, LINE_OUTPUT, where[i], leaving++, 0);
+            if ((row[3] - 1) % 2) add(&made, LINE_HAND_ON, where[i], leaving++, 0);
+        }
+        for (int side = 0; side < 2; side++)
+            if (last[at[side]] == i && where[at[side]] >= 0) {
+                made.unused[made.free++] = where[at[side]];
+                where[at[side]] = -1;
+            }
+        if (last[i] < 0) made.unused[made.free++] = where[i];
+    }
+    *registers = made.registers;
+    return (made.next - lines) / 4;
+}

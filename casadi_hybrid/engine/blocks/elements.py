@@ -1,0 +1,287 @@
+"""The elements of a problem (:mod:`casadi_hybrid.problem.elements`), found in its operations.
+
+Values that no two rows or terms of the objective share keep these apart. What is computed from
+constants, parameters and variables alone that nearly all read (a final time) joins nothing: each
+element has a copy of its own.
+"""
+
+from __future__ import annotations
+
+import ctypes as ct
+from ctypes import c_int
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from numpy.typing import NDArray
+
+from casadi_hybrid.engine.blocks.library import (
+    Flags,
+    Graph,
+    Ints,
+    UntranslatedError,
+    call,
+    graph_of,
+    power_of_two,
+    tools,
+)
+from casadi_hybrid.engine.blocks.partition import SHORTEST_SUM, behind_hubs, wide_inputs
+from casadi_hybrid.engine.building.compiler import BuildError
+from casadi_hybrid.engine.library import engine
+from casadi_hybrid.problem.elements.element import Elements, Kind, together, total
+
+REPEATED = 2
+"""So many times the operations of all kinds have all elements, where elements are worth it."""
+_MOST_KINDS = 200
+_TERM = 1 << 16  # marks in ``shape`` that a value is a term, beside the rows that it is
+_LEAF = -1, -2  # op of an input and of a constant
+_X, _P, _C = 0, 1, 2
+
+
+class _LinearData(ct.Structure):
+    """``blocks_linear``."""
+
+    _fields_ = [
+        (name, c_int)
+        for name in ("add", "subtract", "negate", "multiply", "twice", "divide", "longest")
+    ]
+
+
+_LINEAR = _LinearData(
+    ca.OP_ADD, ca.OP_SUB, ca.OP_NEG, ca.OP_MUL, ca.OP_TWICE, ca.OP_DIV, SHORTEST_SUM
+)
+
+
+def find_elements(graph: ca.Function) -> Elements | None:
+    """The elements of (x, p) → (f, c); None where too few are alike, and without the engine.
+
+    Args:
+        graph: in scalar operations.
+    """
+    if engine() is None:
+        return None
+    try:
+        return _Search(graph_of(graph), graph).elements()
+    except (UntranslatedError, BuildError, MemoryError):
+        return None
+
+
+class _Search:
+    def __init__(self, graph: Graph, function: ca.Function) -> None:
+        self._n, self._n_p = graph.sizes
+        self._m = function.size1_out(1)
+        rows = np.array(function.sparsity_out(1).row(), dtype=np.int64)
+        self._pool = graph.constants
+        f = int(graph.result[0]) if function.nnz_out(0) else -1
+        spine = np.zeros(graph.op.size, np.uint8)
+        terms, factors = self._terms(graph, f, spine)
+        of_rows = graph.result[function.nnz_out(0) :]
+        there = of_rows >= 0
+        self._rows_at = rows[there]
+        self._gather(graph, spine, of_rows[there], terms, factors)
+
+    def _terms(self, graph: Graph, f: int, spine: Flags) -> tuple[Ints, NDArray[np.float64]]:
+        if f < 0:
+            return np.zeros(0, np.int32), np.zeros(0)
+        room = 2 * graph.op.size + 2
+        term, factor = np.empty(room, np.int32), np.empty(room)
+        count = call(
+            tools().blocks_terms, f, graph.op, graph.a, graph.b, graph.uses, self._pool,
+            ct.byref(_LINEAR), np.empty(room, np.int32), np.empty(room), spine, term, factor,
+        )  # fmt: skip
+        return term[:count].copy(), factor[:count].copy()
+
+    def _gather(
+        self, graph: Graph, spine: Flags, rows: Ints, terms: Ints, factors: NDArray[np.float64]
+    ) -> None:
+        """The elements as values one after the other, and what each says of rows and terms."""
+        n = graph.op.size
+        wide = wide_inputs(graph)
+        wide[behind_hubs(graph, self._n)] = 1
+        wide[self._n :] = 1
+        early = np.zeros(n, np.uint8)
+        call(tools().blocks_early, n, graph.op, graph.a, graph.b, wide, early)
+        # Of a root that is a leaf or early an element is made by an operation that does nothing.
+        roots = np.concatenate([rows, terms]).astype(np.int32)
+        plain = (graph.op[roots] < 0) | (early[roots] > 0)
+        added = np.unique(roots[plain])
+        extra = added.size
+        op = np.concatenate([graph.op, np.full(extra, ca.OP_ASSIGN, np.int32)])
+        a = np.concatenate([graph.a, added])
+        b = np.concatenate([graph.b, np.full(extra, -1, np.int32)])
+        early = np.concatenate([early, np.zeros(extra, np.uint8)])
+        roots[plain] = n + np.searchsorted(added, roots[plain])
+        live = np.concatenate(
+            [(graph.uses > 0) & (spine == 0) & (graph.op >= 0), np.ones(extra, bool)]
+        )
+        live = (live & (early == 0)).astype(np.uint8)
+        op, a, b = (np.ascontiguousarray(one, np.int32) for one in (op, a, b))
+        n = op.size
+        part = np.empty(n, np.int32)
+        count = call(tools().blocks_elements, n, op, a, b, live, part)
+        order = np.argsort(part, kind="stable")
+        order = order[part[order] >= 0].astype(np.int32)
+        begin = np.zeros(count + 1, np.int32)
+        np.cumsum(np.bincount(part[order], minlength=count), out=begin[1:])
+        leaves = np.flatnonzero(op < 0)
+        place = np.zeros(n, np.int32)
+        place[leaves] = np.arange(leaves.size)
+        most = leaves.size + 2 * n
+        self._op, self._a, self._b = (np.zeros(most, np.int32) for _ in range(3))
+        self._op[: leaves.size], self._a[: leaves.size] = op[leaves], a[leaves]
+        self._begin = np.zeros(count + 1, np.int32)
+        end = call(
+            tools().blocks_closed, int(count), begin, order, op, a, b, early, place,
+            np.full(n, -1, np.int32), np.empty(n, np.int32), int(leaves.size), int(most),
+            self._begin, self._op, self._a, self._b,
+        )  # fmt: skip
+        if end < 0:
+            raise UntranslatedError("too much is shared by all elements")
+        self._op, self._a, self._b = self._op[:end], self._a[:end], self._b[:end]
+        self._leaves = int(leaves.size)
+        self._values = np.array(place[roots[: rows.size]]), np.array(place[roots[rows.size :]])
+        self._factors = factors
+
+    def elements(self) -> Elements | None:
+        """The kinds, None where there are too many, or too little repeats."""
+        count = self._begin.size - 1
+        sizes = np.diff(self._begin)
+        part_of = np.full(self._op.size, -1, np.int32)
+        part_of[self._leaves :] = np.repeat(np.arange(count, dtype=np.int32), sizes)
+        rows, terms = self._values
+        outputs = np.bincount(rows, minlength=self._op.size)
+        outputs += _TERM * np.bincount(terms, minlength=self._op.size)
+        order = np.arange(self._leaves, self._op.size, dtype=np.int32)
+        begin = self._begin - self._leaves
+        size = int(order.size)
+        shape, slots = np.empty(4 * size, np.int32), np.empty(2 * size, np.int32)
+        slot_begin, kind = np.zeros(count + 1, np.int32), np.zeros(count, np.int32)
+        first, table = np.zeros(max(1, count), np.int32), power_of_two(2 * count)
+        room = np.zeros(self._op.size, np.int32), np.zeros(self._op.size, np.int32)
+        kinds = call(
+            tools().blocks_kinds, int(self._op.size), self._op, self._a, self._b, int(count),
+            begin, order, part_of, outputs.astype(np.int32), np.zeros(self._op.size, np.bool_),
+            *room, shape, slots, slot_begin, table, np.empty(table, np.int32), kind, first,
+        )  # fmt: skip
+        if kinds > _MOST_KINDS or REPEATED * sizes[first[:kinds]].sum() > sizes.sum():
+            return None
+        self._by_value = _Lists(rows), _Lists(terms)
+        found: list[Kind] = []
+        by_kind = np.argsort(kind, kind="stable")
+        ends = np.searchsorted(kind[by_kind], np.arange(kinds + 1))
+        for k in range(kinds):
+            mine = by_kind[ends[k] : ends[k + 1]]
+            head = int(mine[0])
+            of_shape = shape.reshape(-1, 4)[begin[head] : begin[head + 1]]
+            width = int(slot_begin[head + 1] - slot_begin[head])
+            through = slots[slot_begin[mine][:, None] + np.arange(width)]
+            for some in self._alike(of_shape, through):
+                found.append(self._kind(of_shape, through[some], self._begin[mine[some]]))
+                if len(found) > _MOST_KINDS:
+                    return None
+        return Elements(together(found), self._n, self._m, self._n_p, self._rows_at)
+
+    def _type(self, through: Ints) -> Ints:
+        """Of leaves, whether they are variables, parameters or constants."""
+        parameter = np.where(self._a[through] < self._n, _X, _P)
+        return np.where(self._op[through] == _LEAF[1], _C, parameter).astype(np.int32)
+
+    def _alike(self, shape: Ints, through: Ints) -> list[Any]:
+        """Which elements of a shape have the same types of leaves, and the same exponents."""
+        types = self._type(through)
+        power = (shape[:, 0] == ca.OP_POW) | (shape[:, 0] == ca.OP_CONSTPOW)
+        exponents = {-2 - int(w) for w in shape[power, 2] if w < -1}
+        if not exponents and (types == types[0]).all():
+            return [np.arange(len(through))]
+        signature = types.astype(float)
+        for slot in exponents:
+            constant = types[:, slot] == _C
+            value = self._pool[self._a[through[constant, slot]]]
+            signature[constant, slot] = np.copysign(_C + 1 + np.abs(value), value)
+        _, of = np.unique(signature, axis=0, return_inverse=True)
+        return [np.flatnonzero(of == k) for k in range(int(of.max()) + 1)]
+
+    def _kind(self, shape: Ints, through: Ints, begin: Ints) -> Kind:
+        """The function of elements that are alike, and its places.
+
+        Args:
+            shape: of one, see ``blocks_kinds``.
+            through: the leaves that come into each, one element a line.
+            begin: the first value of each.
+        """
+        types = self._type(through[:1])[0]
+        places = self._a[through]
+        symbols: dict[int, list[Any]] = {_X: [], _P: [], _C: []}
+        at: dict[int, list[Any]] = {_X: [], _P: [], _C: []}
+        values: list[Any] = []
+        coming: list[Any] = []
+
+        def leaf(kind: int, column: Any) -> Any:
+            symbol = ca.SX.sym("xpc"[kind] + str(len(symbols[kind])))
+            symbols[kind].append(symbol)
+            at[kind].append(column)
+            return symbol
+
+        def number(column: NDArray[np.float64]) -> Any:
+            if (column == column[0]).all():
+                return ca.SX(float(column[0]))
+            return leaf(_C, column)
+
+        for slot, kind in enumerate(types.tolist()):
+            column = places[:, slot]
+            if kind == _C:
+                coming.append(number(self._pool[column]))
+            else:
+                coming.append(leaf(kind, column - (self._n if kind == _P else 0)))
+        rows, row_at, terms = [], [], []
+        of_rows, of_terms = self._by_value
+        for i, (operation, a, b, leaves) in enumerate(shape.tolist()):
+            x = values[a] if a >= 0 else coming[-2 - a]
+            if b == -1:
+                value = ca.SX.unary(operation, x)
+            else:
+                value = ca.SX.binary(operation, x, values[b] if b >= 0 else coming[-2 - b])
+            values.append(value)
+            if leaves:
+                how_many = (leaves - 1) // 2
+                for j in range(how_many % _TERM):
+                    rows.append(value)
+                    row_at.append(self._rows_at[of_rows.entry(begin + i, j)])
+                for j in range(how_many // _TERM):
+                    terms.append(_times(number(self._factors[of_terms.entry(begin + i, j)]), value))
+        count = len(through)
+        x, p, c = (ca.vertcat(ca.SX(0, 1), *symbols[one]) for one in (_X, _P, _C))
+        return Kind(
+            x,
+            p,
+            c,
+            rows=ca.vertcat(ca.SX(0, 1), *rows),
+            term=total(terms),
+            x_at=_columns(at[_X], count, np.int64),
+            p_at=_columns(at[_P], count, np.int64),
+            row_at=_columns(row_at, count, np.int64),
+            constants=_columns(at[_C], count, np.float64),
+        )
+
+
+class _Lists:
+    """For each value, which outputs it is."""
+
+    def __init__(self, values: Any) -> None:
+        self._order = np.argsort(values, kind="stable")
+        self._sorted = values[self._order]
+
+    def entry(self, values: Any, j: int) -> Any:
+        """The ``j``-th output of each value."""
+        return self._order[np.searchsorted(self._sorted, values) + j]
+
+
+def _times(factor: Any, value: Any) -> Any:
+    return -value if factor.is_minus_one() else factor * value
+
+
+def _columns(columns: list[Any], count: int, kind: Any) -> NDArray[Any]:
+    made = np.zeros((count, len(columns)), kind)
+    for i, column in enumerate(columns):
+        made[:, i] = column
+    return made

@@ -1,0 +1,211 @@
+"""Derivatives by elements that are alike: those that CasADi takes of the whole, in less time."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+from unittest.mock import patch
+
+import casadi as ca
+import numpy as np
+import pytest
+from engine_cases import needs_engine
+
+from casadi_hybrid import Problem, nlpsol
+from casadi_hybrid.engine.blocks.compiled import Code, Lists
+from casadi_hybrid.problem import generate
+from casadi_hybrid.problem.functions import Functions
+
+N = 26
+Nlp = dict[str, Any]
+
+
+@pytest.fixture(autouse=True)
+def core() -> None:
+    needs_engine()
+
+
+def step(x: Any, h: Any) -> Any:
+    return x + h * ca.vertcat(x[1] * ca.sin(x[0]), x[2] ** 3, ca.exp(-x[1] * x[0]))
+
+
+def gaps(x: list[Any], h: Callable[[int], Any]) -> Any:
+    return ca.vertcat(*(b - step(a, h(k)) for k, (a, b) in enumerate(pairwise(x))))
+
+
+def stated(kind: Any, how: str) -> Nlp:
+    """Stages of three variables that are joined in different ways."""
+    x = [kind.sym(f"x{k}", 3) for k in range(N)]
+    p, T, X = kind.sym("p", 2), kind.sym("T"), ca.vertcat(*x)
+    squares, equal = ca.sumsqr(X), gaps(x, lambda k: 0.1)
+    angles = [a[0] * a[1] for a in x]
+    pairs = sum(ca.sin(a[0] * b[1]) for a, b in pairwise(x))
+    rows = {
+        "plain": (X, squares, equal),
+        "no objective": (X, 0, equal),
+        "a variable": (X, x[0][0], equal),
+        "no rows": (X, sum(map(ca.sin, angles)), None),
+        "scaled sums": (X, x[1][0] - 0.5 * squares / N - 2 * sum(map(ca.cos, angles)), equal),
+        "free time": (ca.vertcat(X, T), T + 0.1 * squares, gaps(x, lambda k: T / N)),
+        "rows of the time": (
+            ca.vertcat(X, T), T**2, ca.vertcat(gaps(x, lambda k: T / N), T, x[0][0], T * 2),
+        ),
+        "parameters": (X, p[1] * squares + p[0], ca.vertcat(gaps(x, lambda k: p[0] / N), p)),
+        "zero rows": (X, squares, ca.vertcat(kind(1, 1), equal[:3], kind(2, 1), equal, kind(1.0))),
+        "exponents": (X, squares, ca.vertcat(*(a[0] ** (2.5 + k % 2) for k, a in enumerate(x)))),
+        "numbers by stage": (
+            X, sum(ca.cos(0.1 * k) * a for k, a in enumerate(angles)),
+            gaps(x, lambda k: 0.01 * (k + 1)),
+        ),
+        "linear": (X, ca.dot(ca.DM(range(3 * N)), X), ca.vertcat(*(a[0] - p[0] * a[2] for a in x))),
+        "stages joined": (X, squares + pairs, equal),
+        "shared": (X, ca.sumsqr(equal) + 2 * equal[0], equal),
+        "branches": (
+            X, squares, ca.vertcat(*(ca.if_else(a[2] > 0, a[0] ** 2, ca.fmax(*ca.vertsplit(a[:2])))
+                                     for a in x)),
+        ),
+    }  # fmt: skip
+    unknowns, f, g = rows[how]
+    nlp = {"x": unknowns, "p": p, "f": f}
+    return nlp if g is None else {**nlp, "g": g}
+
+
+HOW = (
+    "plain", "no objective", "a variable", "no rows", "scaled sums", "free time",
+    "rows of the time", "parameters", "zero rows", "exponents", "numbers by stage", "linear",
+    "stages joined", "shared", "branches",
+)  # fmt: skip
+
+
+def of_the_whole(nlp: Nlp) -> Problem:
+    """The problem with the derivatives that CasADi takes."""
+    with patch.object(generate, "_finders", []):
+        problem = Problem.from_nlp(nlp)
+        assert problem.functions.assemblies is None
+    return problem
+
+
+def by_elements(nlp: Nlp) -> Problem:
+    with patch.multiple(generate, LARGE=0, LARGE_DERIVATIVES=0):
+        problem = Problem.from_nlp(nlp)
+        assert problem.functions.assemblies is not None
+    return problem
+
+
+def point(problem: Problem) -> list[np.ndarray]:
+    """Random x, λ and p."""
+    draws = np.random.default_rng(0)
+    return [draws.uniform(-1.5, 1.5, size) for size in (problem.n, problem.m, problem.n_p)]
+
+
+def evaluated(functions: Functions, problem: Problem) -> list[np.ndarray]:
+    """All nonzeros of first and curvature at that point."""
+    x, lam, p = point(problem)
+    second = functions.with_hessian("curvature")
+    outputs = [*functions.first(x, p), second(x, lam, p)]
+    return [np.array(one.nonzeros()) for one in outputs]
+
+
+@pytest.mark.parametrize(
+    ("kind", "how"),
+    [*((ca.SX, how) for how in HOW), (ca.MX, "free time"), (ca.MX, "parameters")],
+)
+def test_they_are_the_derivatives_of_the_whole(kind: Any, how: str) -> None:
+    nlp = stated(kind, how)
+    whole, made = of_the_whole(nlp), by_elements(nlp)
+    a, b = whole.functions, made.functions
+    assert b.patterns == a.patterns
+    assert b.residual.sparsity_out(0) == a.residual.sparsity_out(0)
+    *first, hessian = evaluated(b, made)
+    for mine, theirs in zip([*first, hessian], evaluated(a, whole), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-13)
+    assert (made.linear, made.feasibility) == (whole.linear, whole.feasibility)
+    lists = Lists(b.first, b.with_hessian("curvature"), b.assemblies, worth=np.inf)
+    x, lam, p = point(made)
+    assert lists.call(0, x, p).tobytes() == np.concatenate(first).tobytes()
+    assert lists.call(1, x, lam, p).tobytes() == hessian.tobytes()
+
+
+def oscillator(stages: int, **options: Any) -> Nlp:
+    """An interval as a Function in SX that is called at every stage, as users write it."""
+    x, u = ca.SX.sym("x", 2), ca.SX.sym("u")
+    ahead = x
+    for _ in range(4):
+        ahead = ahead + 0.05 * ca.vertcat((1 - ahead[1] ** 2) * ahead[0] - ahead[1] + u, ahead[0])
+    F = ca.Function("F", [x, u], [ahead, 0.2 * (ca.sumsqr(x) + u**2)], options)
+    X = [ca.MX.sym(f"x{k}", 2) for k in range(stages + 1)]
+    U = [ca.MX.sym(f"u{k}") for k in range(stages)]
+    f, g = 0, [X[0] - ca.DM([0, 1])]
+    for k in range(stages):
+        there, cost = F(X[k], U[k])
+        f, g = f + cost, [*g, X[k + 1] - there]
+    return {"x": ca.vertcat(*X, *U), "f": f, "g": ca.vertcat(*g)}
+
+
+def bounds(stages: int) -> dict[str, Any]:
+    lbx = np.concatenate([np.full(2 * stages + 2, -0.25), np.full(stages, -1.0)])
+    return {"x0": 0, "lbx": lbx, "ubx": 1, "lbg": 0, "ubg": 0}
+
+
+def test_a_function_that_is_called_at_every_stage_is_derived_once() -> None:
+    operations = []
+    for stages in (40, 80):
+        functions = Problem.from_nlp(oscillator(stages)).functions
+        assert functions.assemblies is not None
+        operations.append([assembly.operations[0] for assembly in functions.assemblies])
+    assert operations[0] == operations[1]
+    assert sum(operations[0]) < functions.instructions / 40
+
+
+def test_the_answer_is_the_same() -> None:
+    with patch.object(generate, "_finders", []):
+        other = nlpsol("other", "hybrid", oscillator(40))
+        theirs = other(**bounds(40))
+    solver = nlpsol("solver", "hybrid", oscillator(40))
+    mine = solver(**bounds(40))
+    assert solver.stats()["success"]
+    assert solver.stats()["iter_count"] == other.stats()["iter_count"]
+    np.testing.assert_allclose(np.array(mine["x"]), np.array(theirs["x"]), atol=1e-7)
+    again = pickle.loads(pickle.dumps(solver))
+    assert np.array_equal(np.array(again(**bounds(40))["x"]), np.array(mine["x"]))
+
+
+def test_what_is_compiled_does_not_hang_on_the_horizon() -> None:
+    made = []
+    for stages in (64, 100):
+        functions = Problem.from_nlp(oscillator(stages)).functions
+        second = functions.with_hessian("curvature")
+        made.append(Code(functions.first, second, functions.assemblies).library.path)
+    assert made[0] == made[1]
+
+
+def test_what_is_one_chain_is_left_to_casadi() -> None:
+    x = ca.SX.sym("x", 60)
+    s, rows = ca.vertcat(*ca.vertsplit(x)[:3]), []
+    for k in range(60):
+        s = step(s, 0.01) + x[k]
+        rows.append(s)
+    with patch.multiple(generate, LARGE=0, LARGE_DERIVATIVES=0):
+        functions = Problem.from_nlp({"x": x, "f": ca.sumsqr(s), "g": ca.vertcat(*rows)}).functions
+    assert functions.assemblies is None
+    assert functions.first.is_a("SXFunction")
+
+
+@pytest.mark.parametrize("how", ["differences", "Jacobian", "not differentiated"])
+def test_derivatives_that_a_function_brings_along_stay(how: str) -> None:
+    x, u = ca.SX.sym("x", 2), ca.SX.sym("u")
+    given = [ca.DM.ones(2, 2), ca.DM.ones(2, 1), ca.DM.ones(1, 2), ca.DM.ones(1, 1)]
+    slots = [x, u, ca.SX(2, 1), ca.SX(1, 1)]
+    ways = ("forward", "reverse", "jacobian")
+    options: dict[str, Any] = {
+        "differences": {"enable_fd": True, **{f"enable_{way}": False for way in ways}},
+        "Jacobian": {"custom_jacobian": ca.Function("jac_F", slots, given), "jac_penalty": 0},
+        "not differentiated": {"is_diff_in": [True, False]},
+    }
+    nlp = oscillator(40, **options[how])
+    nlp["f"] = ca.sumsqr(nlp["x"])
+    functions = Problem.from_nlp(nlp).functions
+    assert functions.assemblies is None
+    assert functions.differenced == (how == "differences")
