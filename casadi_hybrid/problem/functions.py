@@ -90,10 +90,7 @@ class Functions:
     @property
     def instructions(self) -> int:
         """Of ``first`` and ``curvature``, those of all elements where they are made of these."""
-        if self.assemblies is not None:
-            return sum(assembly.operations[1] for assembly in self.assemblies)
-        second = 0 if self.curvature is None else self.curvature.n_instructions()
-        return int(self.first.n_instructions() + second)
+        return instructions_of(self.first, self.curvature, self.assemblies)
 
     @property
     def patterns(self) -> tuple[ca.Sparsity, ca.Sparsity | None]:
@@ -331,6 +328,15 @@ class Fused:
         if label == "jac_h":
             return f"the Jacobian of {called}", f"d {h[row]} / d {x[column]}"
         return "the Hessian of the Lagrangian", f"d²/d{x[row]} d{x[column]}"
+
+
+def instructions_of(
+    first: ca.Function, curvature: ca.Function | None, assemblies: Assemblies | None
+) -> int:
+    """How many CasADi's interpreter goes through in both, of all elements in scalar operations."""
+    if assemblies is not None:
+        return sum(assembly.operations[1] for assembly in assemblies)
+    return int(first.n_instructions() + (0 if curvature is None else curvature.n_instructions()))
 
 
 def _directions(sparsity: ca.Sparsity) -> int:

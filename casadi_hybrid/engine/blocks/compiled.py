@@ -24,7 +24,7 @@ from casadi_hybrid.engine.building.build import Sources, load
 from casadi_hybrid.engine.building.compiler import BuildError
 from casadi_hybrid.engine.building.lock import Lock
 from casadi_hybrid.problem.elements.assembly import Assemblies
-from casadi_hybrid.problem.functions import Functions
+from casadi_hybrid.problem.functions import Functions, instructions_of
 from casadi_hybrid.problem.generate import find_by
 from casadi_hybrid.problem.problem import Problem
 
@@ -145,7 +145,7 @@ class Lists(Form):
         worth: float = _WORTH,
     ) -> None:
         super().__init__(first, second, assemblies)
-        alone = _INSTRUCTION * _instructions(first, second, assemblies)
+        alone = _INSTRUCTION * instructions_of(first, second, assemblies)
         if sum(staged.duration for staged in self._staged) > worth * alone:
             raise UntranslatedError("too little of the functions repeats")
 
@@ -187,10 +187,8 @@ class Compiled:
         try:
             if functions.curvature is None:
                 raise UntranslatedError("the Hessian is learned on the way")
-            self.code, self.note = (
-                Code(functions.first, functions.curvature, functions.assemblies),
-                "",
-            )
+            self.code = Code(functions.first, functions.curvature, functions.assemblies)
+            self.note = ""
             self.arrived.value = 1
         except (UntranslatedError, BuildError, MemoryError) as error:
             self.note = str(error) or "there is not enough memory"
@@ -261,13 +259,6 @@ def _lists(functions: Functions) -> Lists | None:
         return Lists(first, second, assemblies)
     except (UntranslatedError, BuildError, MemoryError):
         return None
-
-
-def _instructions(first: ca.Function, second: ca.Function, assemblies: Assemblies | None) -> int:
-    """How many CasADi's interpreter goes through in both, in scalar operations."""
-    if assemblies is None:
-        return int(first.n_instructions() + second.n_instructions())
-    return sum(assembly.operations[1] for assembly in assemblies)
 
 
 def _files(texts: list[str]) -> dict[str, str]:

@@ -114,9 +114,13 @@ def wide_inputs(graph: Graph) -> Flags:
     wide = np.zeros(max(1, sum(graph.sizes)), np.uint8)
     read = uses[uses > 0]
     if read.size:
-        most = max(WIDE_USES, WIDE_RATIO * float(np.median(read)))
-        wide[graph.a[leaves[uses > most]]] = 1
+        wide[graph.a[leaves[uses > _usual(read)]]] = 1
     return wide
+
+
+def _usual(read: Ints) -> float:
+    """What is read more often is read from everywhere; ``read``: how often each is that is read."""
+    return max(WIDE_USES, WIDE_RATIO * float(np.median(read)))
 
 
 def behind_hubs(graph: Graph, n: int) -> list[int]:
@@ -128,7 +132,7 @@ def behind_hubs(graph: Graph, n: int) -> list[int]:
     read = graph.uses[inner & (graph.uses > 0)]
     if not read.size:
         return []
-    often = inner & (graph.uses > max(WIDE_USES, WIDE_RATIO * float(np.median(read))))
+    often = inner & (graph.uses > _usual(read))
     found: set[int] = set()
     waiting = np.flatnonzero(often).tolist()
     seen = set(waiting)

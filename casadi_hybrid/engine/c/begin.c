@@ -37,10 +37,6 @@ static int is_whole(const hybrid_plan *plan) {
     return plan->n_free == plan->n_x && plan->m == plan->n_g;
 }
 
-static double clip(double value, double lower, double upper) {
-    return value < lower ? lower : value > upper ? upper : value;
-}
-
 static double scale_of(double steepest) {
     if (steepest <= HYBRID_FORM_SCALE_GOAL) return 1.0;
     double steep = steepest > 1e-300 ? steepest : 1e-300;
@@ -48,8 +44,7 @@ static double scale_of(double steepest) {
     return scale > 1.0 ? 1.0 : scale < 1e-8 ? 1e-8 : scale;
 }
 
-/* The largest entry of each row of A at the start, unscaled. */
-static void steepness(const hybrid_plan *plan, const hybrid_point *start, double *of_row) {
+void hybrid_steepness(const hybrid_plan *plan, const hybrid_point *start, double *of_row) {
     for (int i = 0; i < plan->m; i++) of_row[i] = 0.0;
     for (int k = 0; k < plan->kept_A; k++) {
         double size = fabs(start->raw_J[plan->A_of_J[k]]);
@@ -70,7 +65,7 @@ static void make_scales(hybrid_form *form, const hybrid_point *start) {
     form->plain = form->scale_f == 1.0 && is_whole(plan);
     for (int i = 0; i < plan->m; i++) form->scale_c[i] = 1.0;
     if (form->unscaled || scale_of(hybrid_largest(plan->nnz_J, start->raw_J)) == 1.0) return;
-    steepness(plan, start, form->scale_c);
+    hybrid_steepness(plan, start, form->scale_c);
     for (int i = 0; i < plan->m; i++) {
         form->scale_c[i] = scale_of(form->scale_c[i]);
         form->plain &= form->scale_c[i] == 1.0;
@@ -130,6 +125,6 @@ int hybrid_make_form(hybrid_form *form, hybrid_point *start) {
         start->w[plan->n_free + k] = start->raw_g[plan->row_at[i]] * form->scale_c[i];
     }
     for (int i = 0; i < plan->n; i++)
-        start->w[i] = clip(start->w[i], form->lower[i], form->upper[i]);
+        start->w[i] = hybrid_between(start->w[i], form->lower[i], form->upper[i]);
     return HYBRID_SOLVED;
 }

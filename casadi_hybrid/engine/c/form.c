@@ -49,10 +49,6 @@ void hybrid_place_form(const hybrid_plan *plan, hybrid_arena *arena, hybrid_form
     form->has_upper = hybrid_take_ints(arena, plan->n);
 }
 
-static double clip(double value, double lower, double upper) {
-    return value < lower ? lower : value > upper ? upper : value;
-}
-
 double hybrid_time(const hybrid_functions *functions) {
     return functions->now ? functions->now() : 0.0;
 }
@@ -92,7 +88,7 @@ static void user_x(const hybrid_form *form, hybrid_point *point) {
     memcpy(point->x, form->clipped, (size_t)plan->n_x * sizeof(double));
     for (int i = 0; i < plan->n_free; i++) {
         int k = plan->free_at[i];
-        point->x[k] = clip(point->w[i], of->lbx[k], of->ubx[k]);
+        point->x[k] = hybrid_between(point->w[i], of->lbx[k], of->ubx[k]);
     }
 }
 
@@ -116,8 +112,8 @@ static void scaled(const hybrid_form *form, hybrid_point *point) {
     point->gradient = form->plain && !plan->n_slack ? point->raw_gradient : point->own_gradient;
     point->A = form->plain ? point->raw_J : point->own_A;
     if (form->plain) { /* the same bits, where they lie */
-        for (int i = 0; i < plan->n_x && plan->n_slack; i++)
-            point->gradient[i] = point->raw_gradient[i];
+        if (plan->n_slack)
+            memcpy(point->gradient, point->raw_gradient, (size_t)plan->n_x * sizeof(double));
         for (int i = 0; i < plan->m; i++) point->c[i] = point->raw_g[i] - form->target[i];
         return;
     }

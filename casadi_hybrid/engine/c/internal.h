@@ -61,6 +61,8 @@ int hybrid_make_form(hybrid_form *form, hybrid_point *start);
 /* Calls the first function at point->x and spreads what it gives. Returns 0, or 1 where it is not
  * defined. */
 int hybrid_first_at(hybrid_form *form, hybrid_point *point);
+/* The largest entry of each row of A at the start, unscaled. */
+void hybrid_steepness(const hybrid_plan *plan, const hybrid_point *start, double *of_row);
 /* The functions at point->w. `known_x`: the x to which the user's values in the point belong, NULL
  * for none. Returns 0, or 1 where they are not defined. */
 int hybrid_evaluate(hybrid_form *form, hybrid_point *point, const double *known_x);
@@ -94,7 +96,10 @@ double hybrid_sum(int count, const double *v);
 double hybrid_excess(int count, const double *v, const double *lower, const double *upper);
 /* to = from[at], where `at` picks `count` of `size` in their order. */
 void hybrid_gather(int count, int size, const int *at, const double *from, double *to);
-/* out = v, moved into its bounds. */
+/* A number, moved into its bounds; and out = v, moved into its bounds. */
+static inline double hybrid_between(double value, double lower, double upper) {
+    return value < lower ? lower : value > upper ? upper : value;
+}
 void hybrid_clip(int count, const double *v, const double *lower, const double *upper,
                  double *restrict out);
 int hybrid_all_finite(int count, const double *v);

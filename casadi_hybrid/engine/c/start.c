@@ -217,11 +217,7 @@ void hybrid_clear(hybrid_iterate *it) {
 static int has_flat_row(hybrid_cold *cold, const hybrid_point *start) {
     const hybrid_plan *plan = cold->plan;
     double *steepest = cold->residual;
-    for (int i = 0; i < plan->m; i++) steepest[i] = 0.0;
-    for (int k = 0; k < plan->kept_A; k++) {
-        double size = fabs(start->raw_J[plan->A_of_J[k]]);
-        if (size > steepest[plan->A_rows[k]]) steepest[plan->A_rows[k]] = size;
-    }
+    hybrid_steepness(plan, start, steepest);
     for (int i = 0; i < plan->m; i++)
         if (steepest[i] == 0.0) return 1;
     return 0;

@@ -134,10 +134,7 @@ void hybrid_gather(int count, int size, const int *at, const double *from, doubl
 
 void hybrid_clip(int count, const double *v, const double *lower, const double *upper,
                  double *restrict out) {
-    for (int i = 0; i < count; i++) {
-        double least = v[i] < lower[i] ? lower[i] : v[i];
-        out[i] = v[i] > upper[i] ? upper[i] : least;
-    }
+    for (int i = 0; i < count; i++) out[i] = hybrid_between(v[i], lower[i], upper[i]);
 }
 
 int hybrid_all_finite(int count, const double *v) {
