@@ -157,7 +157,8 @@ static int again(hot *h) {
 static int follow(hot *h, double before, hybrid_residuals *residuals) {
     hybrid_answer *answer = h->form.answer;
     const hybrid_numbers *numbers = h->form.numbers;
-    double error = INFINITY;
+    double mark = INFINITY;
+    int waited = 0; /* steps that left more than half of the error before them, the mark */
     int most = numbers->max_iter < HYBRID_HOT_STEPS ? numbers->max_iter : HYBRID_HOT_STEPS;
     while (answer->steps < most) {
         const double violation = answer->steps ? 0.0 : violation_at(h);
@@ -174,7 +175,9 @@ static int follow(hot *h, double before, hybrid_residuals *residuals) {
         if (violation > HYBRID_HOT_OUTSIDE && violation_at(h) > HYBRID_HOT_LEFT * violation)
             return HYBRID_NOT_NEARER;
         /* The first step may raise it: the multipliers of the guess need not fit the new data. */
-        if (!(now <= 0.5 * error)) {
+        waited = now <= 0.5 * mark ? 0 : waited + 1;
+        if (!waited) mark = now;
+        if (waited > HYBRID_HOT_WAIT || (waited && now <= HYBRID_HOT_EXACT)) {
             int within = hybrid_merit(numbers, residuals) <= 1.0;
             return now <= HYBRID_HOT_EXACT && within ? HYBRID_SOLVED : HYBRID_NOT_NEARER;
         }
@@ -186,7 +189,7 @@ static int follow(hot *h, double before, hybrid_residuals *residuals) {
                 back(h);
             }
         }
-        error = before = now;
+        before = now;
     }
     return most < HYBRID_HOT_STEPS ? HYBRID_LIMIT : HYBRID_NOT_NEARER;
 }
