@@ -172,20 +172,39 @@ int hybrid_refined(const hybrid_plan *plan, const hybrid_kernel *kernel, double 
  * doubt: where the caller's kernel has no answer either. */
 int hybrid_factor_pinned(const hybrid_plan *plan, const double *W, const double *A, double shift,
                          double epsilon, hybrid_kernel *kernel);
+/* kernel->right becomes K's answer to it, once and as accurate as the weight of what is pinned. */
+void hybrid_answer_to(const hybrid_plan *plan, hybrid_kernel *kernel);
 /* Solves K (dw, dy) = -(force, c) with dw = move where pinned. Returns as hybrid_resolve. */
 int hybrid_solve_pinned(const hybrid_plan *plan, const double *W, const double *A,
                         const double *force, const double *c, hybrid_kernel *kernel, double *dw,
                         double *dy);
 
+/* Changes of the set for which one factorization serves. */
+#define HYBRID_CHANGES 16
+
+/* What the set that was factored last, the base, says of others: see changes.c. */
+typedef struct {
+    double *base;     /* n: dw where free, the slope where pinned */
+    double *columns;  /* n each: how the base answers to a unit of each change */
+    double *sizes;    /* the largest number of each */
+    int *of, known;   /* the entries whose columns are known */
+    int *used, count; /* the columns of the changes of now */
+    double *L;        /* the factors of their Schur complement */
+    double *units;    /* how much of each */
+    int usable;       /* whether there is a base */
+} hybrid_changes;
+
 /* The quadratic model at an iterate. */
 typedef struct {
     hybrid_kernel kernel;
+    hybrid_changes changes;
     double *W, *force;        /* nnz_W; n: the gradient of f + y'c */
     double *dw, *dy;          /* its solution with the bounds pinned */
     double *z;                /* n: multipliers of pinned bounds */
     int *at_lower, *at_upper; /* n: the set */
     int *wrong, count;        /* n: what is wrong with it, and how much */
     int remedy;               /* the first of the remedies for a singular kernel that is of use */
+    double shift;             /* what that adds to the diagonal of W */
     double *first_dw, *first_z;
     int *first_lower, *first_upper, *first_wrong; /* the same of the first set */
     double *walk_w, *walk_z;                      /* how far the walk has come */
@@ -195,6 +214,15 @@ void hybrid_place_model(const hybrid_plan *plan, hybrid_arena *arena, hybrid_mod
 /* From W, force and the first guess of the set: the solution and its set. Returns a status. */
 int hybrid_solve_model(hybrid_model *model, hybrid_form *form, const hybrid_point *at,
                        const double *z_lower, const double *z_upper);
+void hybrid_place_changes(const hybrid_plan *plan, hybrid_arena *arena, hybrid_changes *changes);
+/* The set that was factored last, and its dw and z, become the base. */
+void hybrid_begin_changes(const hybrid_plan *plan, hybrid_model *model);
+/* dw and z of the set by the base. Returns 0, or 1 with nothing changed but z where it needs a
+ * factorization of its own. */
+int hybrid_changed(hybrid_model *model, const hybrid_form *form, const hybrid_point *at);
+/* Entry i of W dw + A'dy. */
+double hybrid_bend_of(const hybrid_plan *plan, const double *W, const double *A, const double *dw,
+                      const double *dy, int i);
 /* (dw, dy) by the last factorization for model->force and the c of an iterate. Returns a status. */
 int hybrid_pinned_solution(hybrid_model *model, hybrid_form *form, const hybrid_point *at);
 /* Whether w + dw violates a bound by more than rounding; model->z is lost. */

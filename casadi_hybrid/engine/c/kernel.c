@@ -105,6 +105,15 @@ static void hold(const hybrid_kernel *kernel, const double *to, double *step) {
         step[kernel->pins[k]] = to ? to[kernel->pins[k]] : 0.0;
 }
 
+void hybrid_answer_to(const hybrid_plan *plan, hybrid_kernel *kernel) {
+    double *b = kernel->right, *held = kernel->room;
+    int size = plan->n + plan->m;
+    memcpy(held, b, (size_t)size * sizeof(double));
+    hold(kernel, 0, b);
+    hybrid_fixed_solve(&plan->fixed, kernel->factor, b, held + size);
+    hold(kernel, held, b);
+}
+
 /* Solves by the factor in a fixed order and corrects by the residual of K. Returns its size,
  * relative to the right-hand side. Of a correction that has little to do it is not measured: it
  * leaves such a part of what it corrects as the solution before has left of the whole. */

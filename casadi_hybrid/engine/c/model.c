@@ -24,6 +24,7 @@ void hybrid_place_model(const hybrid_plan *plan, hybrid_arena *arena, hybrid_mod
     model->first_lower = hybrid_take_ints(arena, n);
     model->first_upper = hybrid_take_ints(arena, n);
     model->first_wrong = hybrid_take_ints(arena, n);
+    hybrid_place_changes(plan, arena, &model->changes); /* last: much memory that is seldom used */
 }
 
 /* Rounding violates no bound. */
@@ -70,6 +71,7 @@ static int remedied(hybrid_model *model, hybrid_form *form, const hybrid_point *
         found = hybrid_factor_pinned(plan, model->W, at->A, shift * largest, epsilon, kernel);
         if (found == 0) {
             model->remedy = remedy;
+            model->shift = shift * largest;
             found = solve(model, form, at);
         }
         form->answer->factors++;
@@ -81,16 +83,6 @@ static int remedied(hybrid_model *model, hybrid_form *form, const hybrid_point *
         bent = bent || (found == 1 && epsilon > 0.0);
     }
     return HYBRID_NO_SET;
-}
-
-/* Entry i of W v. */
-static double times_W_of(const hybrid_plan *plan, const double *W, const double *v, int i) {
-    double sum = 0.0;
-    for (int at = plan->row_starts[i]; at < plan->row_starts[i + 1]; at++) {
-        int k = plan->W_by_row[at];
-        sum += W[k] * v[plan->W_cols[k]];
-    }
-    return sum;
 }
 
 int hybrid_outside(const hybrid_model *model, const hybrid_form *form, const hybrid_point *at) {
@@ -118,9 +110,21 @@ static int mark_outside(hybrid_model *model, const hybrid_form *form, const hybr
     return count;
 }
 
-/* The model's solution with these bounds pinned, and what is wrong with the set: wrong[i] is 1 at
- * a pinned bound whose multiplier has the wrong sign, 2 and 3 at an entry below its lower or above
- * its upper bound. Returns a status. */
+/* Says in wrong[] what is wrong with the set, by dw and the z of what is pinned: 1 at a bound whose
+ * multiplier has the wrong sign, 2 and 3 at an entry below its lower or above its upper bound. */
+static void judge(hybrid_model *model, const hybrid_form *form, const hybrid_point *at) {
+    const int n = form->plan->n;
+    const double *z = model->z;
+    model->count = mark_outside(model, form, at);
+    for (int i = 0; i < n; i++) {
+        if (!model->at_lower[i] && !model->at_upper[i]) continue;
+        model->count -= model->wrong[i] != 0;
+        model->wrong[i] = z[i] < 0.0;
+        model->count += model->wrong[i];
+    }
+}
+
+/* The model's solution with these bounds pinned, and what is wrong with the set. Returns a status. */
 static int pinned(hybrid_model *model, hybrid_form *form, const hybrid_point *at) {
     const hybrid_plan *plan = form->plan;
     int status = remedied(model, form, at);
@@ -130,14 +134,27 @@ static int pinned(hybrid_model *model, hybrid_form *form, const hybrid_point *at
     memset(model->z, 0, (size_t)plan->n * sizeof(double));
     for (int p = 0; p < model->kernel.n_pins; p++) {
         int i = model->kernel.pins[p];
-        double slope = model->force[i] + times_W_of(plan, model->W, model->dw, i) +
-                       hybrid_pull_of(plan, at->A, model->dy, i);
+        double slope = model->force[i] +
+                       hybrid_bend_of(plan, model->W, at->A, model->dw, model->dy, i);
         model->z[i] = model->at_lower[i] ? slope : -slope;
         model->count -= model->wrong[i] != 0;
         model->wrong[i] = model->z[i] < 0.0;
         model->count += model->wrong[i];
     }
     return HYBRID_SOLVED;
+}
+
+/* The same by the last factorization where that serves; a set with which nothing is wrong has one of
+ * its own. Returns a status. */
+static int changed(hybrid_model *model, hybrid_form *form, const hybrid_point *at) {
+    int status;
+    if (!hybrid_changed(model, form, at)) {
+        judge(model, form, at);
+        if (model->count) return HYBRID_SOLVED;
+    }
+    status = pinned(model, form, at);
+    if (!status) hybrid_begin_changes(form->plan, model);
+    return status;
 }
 
 /* Changes all that is wrong, as long as it becomes less. Returns a status. */
@@ -184,6 +201,7 @@ static int walk(hybrid_model *model, hybrid_form *form, const hybrid_point *at,
     size_t numbers = (size_t)form->plan->n * sizeof(double);
     size_t integers = (size_t)form->plan->n * sizeof(int);
     int last = -1;
+    model->changes.usable = 0; /* the first one is factored */
     memcpy(model->dw, model->first_dw, numbers);
     memcpy(model->z, model->first_z, numbers);
     memcpy(model->at_lower, model->first_lower, integers);
@@ -208,7 +226,7 @@ static int walk(hybrid_model *model, hybrid_form *form, const hybrid_point *at,
         model->walk_z[first] = 0.0;
         model->at_lower[first] = model->wrong[first] == 2;
         model->at_upper[first] = model->wrong[first] == 3;
-        status = pinned(model, form, at);
+        status = changed(model, form, at);
         if (status) return status;
         if (model->count == 0 && changes + 1 < HYBRID_HOT_WALK) return HYBRID_SOLVED;
     }
