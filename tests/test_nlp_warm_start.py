@@ -231,6 +231,29 @@ def test_sets_that_exchanged_at_once_would_cycle() -> None:
         assert solver.result.iterations <= 1
 
 
+@pytest.mark.parametrize("engine", ["auto", "python"])
+def test_a_few_steps_that_hardly_get_nearer_are_waited_for(
+    engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Newton's method on 0.009 arctan(x) = 0 from 1.3: 1.3, −1.16, 0.94, −0.54, 0.1, …
+
+    The second and the third step leave more than half of the error of the first.
+    """
+    monkeypatch.setenv("CASADI_HYBRID_ENGINE", engine)
+    x, p = ca.SX.sym("x", 2), ca.SX.sym("p")
+    f = x[0] + (x[1] - 2) ** 2
+    solver = nlpsol("solver", "hybrid", {"x": x, "p": p, "f": f, "g": 0.009 * ca.atan(x[0] - p)})
+    bounds = {"ubx": [ca.inf, 1], "lbg": 0, "ubg": 0}
+    found = solver(x0=[0.1, 0], p=0, **bounds)
+    known = {"x0": found["x"], "lam_g0": found["lam_g"], "lam_x0": found["lam_x"]}
+    found = solver(p=-1.3, **bounds, **known)
+    assert solver.result.success
+    assert float(found["x"][0]) == pytest.approx(-1.3, abs=1e-9)
+    stats = solver.stats()
+    assert stats["iter_count"] <= 6  # 10 where the first of these steps ends it
+    assert max(stats["iterations"]["mu"]) < 1e-5 
+
+
 def jumped(radius: float) -> NlpSolver:
     """From the solution on the unit circle, with its multipliers, to that on another circle."""
     x, p = ca.SX.sym("x", 2), ca.SX.sym("p")
