@@ -50,7 +50,8 @@ _STEPS, _SETS, _WALK = 8, 12, 60
 # Where the model has no minimum, it gets one by σ, as in the cold mode.
 CONVEX: Remedies = (*REMEDIES, (1e-10, 1e-4), (1e-10, 1e-3), (1e-10, 1e-2), (1e-10, 1e-1))
 # So many steps may leave more than half of the error before them. Of 92 solves in the loops looked
-# at that were given up at the first of these, 16 come to a solution with one, 8 with two, 1 with three.
+# at that were given up at the first of these, 16 come to a solution with one, 8 with two, 1 with
+# three.
 _WAIT = 2
 _SURE = 20.0  # of e²/e₀, ten times what is expected: a step in vain costs more than one saved
 _EXACT = 1e-11  # what is not solved there will not be, whatever the tolerance
