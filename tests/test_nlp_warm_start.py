@@ -251,7 +251,7 @@ def test_a_few_steps_that_hardly_get_nearer_are_waited_for(
     assert float(found["x"][0]) == pytest.approx(-1.3, abs=1e-9)
     stats = solver.stats()
     assert stats["iter_count"] <= 6  # 10 where the first of these steps ends it
-    assert max(stats["iterations"]["mu"]) < 1e-5 
+    assert max(stats["iterations"]["mu"]) < 1e-5
 
 
 def jumped(radius: float) -> NlpSolver:
