@@ -24,21 +24,6 @@ void hybrid_place_changes(const hybrid_plan *plan, hybrid_arena *arena, hybrid_c
     changes->used = hybrid_take_ints(arena, most);
 }
 
-/* Entry i of W v. */
-static double times_W_of(const hybrid_plan *plan, const double *W, const double *v, int i) {
-    double sum = 0.0;
-    for (int at = plan->row_starts[i]; at < plan->row_starts[i + 1]; at++) {
-        int k = plan->W_by_row[at];
-        sum += W[k] * v[plan->W_cols[k]];
-    }
-    return sum;
-}
-
-double hybrid_bend_of(const hybrid_plan *plan, const double *W, const double *A, const double *dw,
-                      const double *dy, int i) {
-    return times_W_of(plan, W, dw, i) + hybrid_pull_of(plan, A, dy, i);
-}
-
 void hybrid_begin_changes(const hybrid_plan *plan, hybrid_model *model) {
     const hybrid_kernel *kernel = &model->kernel;
     hybrid_changes *changes = &model->changes;

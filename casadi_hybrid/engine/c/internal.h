@@ -85,6 +85,9 @@ void hybrid_pull(const hybrid_plan *plan, const double *A, const double *y, doub
 double hybrid_pull_of(const hybrid_plan *plan, const double *A, const double *y, int j); /* one */
 void hybrid_times_A(const hybrid_plan *plan, const double *A, const double *v, double *out);
 void hybrid_times_W(const hybrid_plan *plan, const double *W, const double *v, double *out);
+/* Entry i of W dw + A'dy. */
+double hybrid_bend_of(const hybrid_plan *plan, const double *W, const double *A, const double *dw,
+                      const double *dy, int i);
 
 /* The largest |entry|, NaN where any is. */
 double hybrid_largest(int count, const double *v);
@@ -220,9 +223,6 @@ void hybrid_begin_changes(const hybrid_plan *plan, hybrid_model *model);
 /* dw and z of the set by the base. Returns 0, or 1 with nothing changed but z where it needs a
  * factorization of its own. */
 int hybrid_changed(hybrid_model *model, const hybrid_form *form, const hybrid_point *at);
-/* Entry i of W dw + A'dy. */
-double hybrid_bend_of(const hybrid_plan *plan, const double *W, const double *A, const double *dw,
-                      const double *dy, int i);
 /* (dw, dy) by the last factorization for model->force and the c of an iterate. Returns a status. */
 int hybrid_pinned_solution(hybrid_model *model, hybrid_form *form, const hybrid_point *at);
 /* Whether w + dw violates a bound by more than rounding; model->z is lost. */

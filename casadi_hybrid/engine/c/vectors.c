@@ -32,6 +32,16 @@ void hybrid_times_W(const hybrid_plan *plan, const double *W, const double *v, d
     for (int k = 0; k < plan->nnz_W; k++) out[plan->W_rows[k]] += W[k] * v[plan->W_cols[k]];
 }
 
+double hybrid_bend_of(const hybrid_plan *plan, const double *W, const double *A, const double *dw,
+                      const double *dy, int i) {
+    double sum = 0.0;
+    for (int at = plan->row_starts[i]; at < plan->row_starts[i + 1]; at++) {
+        int k = plan->W_by_row[at];
+        sum += W[k] * dw[plan->W_cols[k]];
+    }
+    return sum + hybrid_pull_of(plan, A, dy, i);
+}
+
 static double larger(double size, double found) { return size > found ? size : found; }
 
 #define LARGEST(a) larger(larger(LANE(a, 0), LANE(a, 1)), larger(LANE(a, 2), LANE(a, 3)))
