@@ -111,6 +111,26 @@ def test_cold_solves_are_done_too() -> None:
         assert column(found, k) == bits(solver(**{**case.numbers, "p": p[:, k]}))
 
 
+@pytest.mark.parametrize("kind", [ca.DM, lambda p: ca.DM(p.T).T, lambda p: ca.sparsify(ca.DM(p))])
+def test_columns_may_be_matrices_of_any_kind(kind: Any) -> None:
+    solver, arguments, p = prepared("with_rows", 6)
+    p[0, 3] = 0.0
+    expected = solver.batch(**{**arguments, "p": p})
+    found = solver.batch(**{**arguments, "p": kind(p)})
+    assert [column(found, k) for k in range(6)] == [column(expected, k) for k in range(6)]
+
+
+def test_numbers_whose_squares_are_too_large_harm_no_other() -> None:
+    """And nothing warns of them on the way to an honest no."""
+    solver, arguments, p = prepared("van_der_pol", 5)
+    expected = solver.batch(**{**arguments, "p": p})
+    wild = p.copy()
+    wild[:, 2] = 1e200
+    found = solver.batch(**{**arguments, "p": wild})
+    assert found.success.tolist() == [True, True, False, True, True]
+    assert [column(found, k) for k in (0, 1, 3, 4)] == [column(expected, k) for k in (0, 1, 3, 4)]
+
+
 def test_without_the_engine_it_is_the_same() -> None:
     solver, arguments, p = prepared("with_rows", 5)
     found = solver.batch(**{**arguments, "p": p})

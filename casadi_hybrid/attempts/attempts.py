@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import hypot
 
 import numpy as np
 
@@ -248,7 +249,8 @@ def _found_twice(tried: Sequence[Attempt], done: Sequence[Result]) -> bool:
 
 def _violation(result: Result) -> float:
     bounds = result.bounds
-    return float(np.linalg.norm(violations(result.g, bounds.lbg, bounds.ubg)))
+    beyond = violations(result.g, bounds.lbg, bounds.ubg)
+    return hypot(*beyond.tolist())  # whose squares may be too large
 
 
 def _away(x: Vector, number: int) -> Vector:

@@ -132,7 +132,8 @@ class ElasticKernel:
         """Factor K(D, E·I) with p and n eliminated."""
         n, m = self._form.form.n, self._form.m
         self._p, self._n = D[n : n + m], D[n + m :]
-        lower = E + 1.0 / self._p + 1.0 / self._n
+        with np.errstate(divide="ignore"):  # next to numbers of 1e150 a slack may have no weight
+            lower = E + 1.0 / self._p + 1.0 / self._n
         self._kernel.factor(W, D[:n] + self._form.proximity, A.A, lower)
         self.negative, self.singular = self._kernel.negative, self._kernel.singular
 

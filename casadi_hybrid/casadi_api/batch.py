@@ -14,11 +14,18 @@ from casadi_hybrid.attempts.warm import read_start
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.basics.inputs import Vector, count, real_array
 from casadi_hybrid.basics.parallel import available_cores
-from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, each_solve, solves_in
+from casadi_hybrid.casadi_api.convention import (
+    INPUTS,
+    OUTPUTS,
+    check_columns,
+    each_solve,
+    solves_in,
+)
 from casadi_hybrid.casadi_api.quick import QuickRun
 from casadi_hybrid.casadi_api.runner import Run, Runner
 from casadi_hybrid.engine.batch import Crew, Rows
 from casadi_hybrid.engine.blocks.compiled import lists_of
+from casadi_hybrid.engine.matrices import array_of
 from casadi_hybrid.engine.warm import engine_of
 from casadi_hybrid.problem.columns import as_column, in_shape
 from casadi_hybrid.problem.numbers import Numbers
@@ -233,11 +240,17 @@ def _over_threads(
     problem = runner.problem
     engine = engine_of(problem)
     assert not isinstance(engine, str)
-    first = {**next(each_solve(given, solves, len(warm)))}
+    check_columns(given, solves, len(warm))
+    columns = {
+        name: array_of(value) if isinstance(value, ca.DM) else real_array(value, name)
+        for (name, value), has in zip(given.items(), solves, strict=True)
+        if has > 1
+    }
+    first = {**given, **{name: value[:, 0] for name, value in columns.items()}}
     start = _checked(runner, {**first, "p": _p(runner, first)}, 0, warm)
     space = engine.prepare(start.bounds)
     places = space.places_in, space.places_out
-    numbers = _numbers(given, solves, warm, start, space.places_in)
+    numbers = _numbers(given, columns, warm, start, space.places_in)
     for k in _doubtful(numbers, space.places_in).tolist():
         _checked(runner, {n: numbers[k, place] for n, place in space.places_in.items()}, k, warm)
     rows = Rows(numbers, *_sides(warm, problem.n, problem.m), space.numbers_out.size)
@@ -259,24 +272,24 @@ def _over_threads(
     runs = _Runs(runner, rows, places, others, called)
     runner.note(runs[-1])
     rows.outputs.setflags(write=False)  # results look at them
-    columns = {name: rows.outputs[:, space.places_out[name]].T for name in OUTPUTS}
-    return Batch(**columns, success=success, in_c=len(rows) - len(others), _runs=runs)
+    beside = {name: rows.outputs[:, space.places_out[name]].T for name in OUTPUTS}
+    return Batch(**beside, success=success, in_c=len(rows) - len(others), _runs=runs)
 
 
 def _numbers(
     given: Mapping[str, Any],
-    solves: Sequence[int],
+    columns: Mapping[str, Vector],
     warm: Sequence[Result | None],
     start: Numbers,
     places: Mapping[str, slice],
 ) -> Vector:
-    """The numbers of all solves, a row each; ``start`` has those that are the same for all."""
+    """The numbers of all solves, a row each; ``start`` has those of what has no columns."""
     found = np.empty((len(warm), max(place.stop for place in places.values())))
     every = np.arange(len(warm))
-    for name, has in zip(given, solves, strict=True):
+    for name in given:
         place = places[name]
-        if has > 1:
-            found[:, place] = real_array(given[name], name).T[every % has]
+        if name in columns:
+            found[:, place] = columns[name].T[every % columns[name].shape[1]]
             continue
         found[:, place] = getattr(start.bounds if name[:2] in ("lb", "ub") else start, name)
         if given[name] is None and name in ("x0", "lam_x0", "lam_g0"):

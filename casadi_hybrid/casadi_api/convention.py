@@ -51,6 +51,17 @@ def solves_in(value: Any, wanted: tuple[int, int]) -> int:
     return 1 if columns % wanted[1] else int(columns // wanted[1])
 
 
+def check_columns(given: Mapping[str, Any], solves: Sequence[int], most: int) -> None:
+    """Refuse arguments that do not have numbers for the same solves.
+
+    Raises:
+        InputError: where the numbers of columns do not fit.
+    """
+    for label, has in zip(given, solves, strict=True):
+        if most % has:
+            raise InputError(f"{label} has numbers for {has} solves, another argument for {most}")
+
+
 def each_solve(
     given: Mapping[str, Any], solves: Sequence[int], most: int
 ) -> Iterator[dict[str, Any]]:
@@ -59,9 +70,7 @@ def each_solve(
     Raises:
         InputError: where the numbers of columns do not fit.
     """
-    for label, has in zip(given, solves, strict=True):
-        if most % has:
-            raise InputError(f"{label} has numbers for {has} solves, another argument for {most}")
+    check_columns(given, solves, most)
     matrices = {
         label: ca.DM(real_array(value, label))
         for (label, value), has in zip(given.items(), solves, strict=True)

@@ -8,6 +8,7 @@ from functools import cache
 
 import casadi as ca
 import numpy as np
+from numpy.typing import NDArray
 
 _NUMBER = ct.sizeof(ct.c_double)
 
@@ -21,6 +22,15 @@ class MatrixData(ct.Structure):
     def of(cls, matrix: ca.DM) -> MatrixData:
         """That of a matrix, valid as long as this lives and is not changed."""
         return cls.from_address(int(matrix.this))
+
+
+def array_of(matrix: ca.DM) -> NDArray[np.float64]:
+    """A copy of a matrix, zeros filled in; of a dense one in a tenth of the time CasADi takes."""
+    if not matrix.nnz() or not matrix.is_dense() or not is_known():
+        return np.asarray(matrix.full())
+    rows, columns = matrix.shape
+    there = (ct.c_double * (rows * columns)).from_address(MatrixData.of(matrix).begin)
+    return np.array(there).reshape(columns, rows).T
 
 
 @cache
