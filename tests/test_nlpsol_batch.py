@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import pickle
 import threading
+import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -15,8 +16,8 @@ import pytest
 from engine_cases import CASES, needs_engine, python_only, warm
 
 from casadi_hybrid import InputError, nlpsol
-from casadi_hybrid.casadi_api import batch
-from casadi_hybrid.casadi_api.runner import SolveError
+from casadi_hybrid.basics.threads import share_out
+from casadi_hybrid.casadi_api.runner import Runner, SolveError
 from casadi_hybrid.casadi_api.solver import NlpSolver
 from casadi_hybrid.engine import batch as engine_batch
 
@@ -129,6 +130,34 @@ def test_numbers_whose_squares_are_too_large_harm_no_other() -> None:
     found = solver.batch(**{**arguments, "p": wild})
     assert found.success.tolist() == [True, True, False, True, True]
     assert [column(found, k) for k in (0, 1, 3, 4)] == [column(expected, k) for k in (0, 1, 3, 4)]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_cold_solves_run_over_threads_too(threads: int) -> None:
+    needs_engine()
+    case = CASES["van_der_pol"]()
+    solver = nlpsol("solver", "hybrid", case.nlp)
+    p = np.asarray(case.numbers["p"])[:, None] * np.linspace(0.5, 1.0, 70)
+    found = solver.batch(**{**case.numbers, "p": p}, threads=threads)
+    assert found.success.all()
+    assert found.in_c >= 60
+    for k in range(0, 70, 9):
+        assert column(found, k) == bits(solver(**{**case.numbers, "p": p[:, k]})), k
+        assert found.stats(k)["iter_count"] == solver.stats()["iter_count"]
+
+
+def test_what_a_worker_raises_ends_all_and_is_raised() -> None:
+    done: list[int] = []
+
+    def fails(k: int) -> None:
+        if k == 3:
+            raise KeyboardInterrupt
+        time.sleep(2e-3)
+        done.append(k)
+
+    with pytest.raises(KeyboardInterrupt):
+        share_out(range(1000), [fails, fails])
+    assert len(done) < 999
 
 
 def test_without_the_engine_it_is_the_same() -> None:
@@ -310,12 +339,12 @@ def test_threads_may_ask_at_once() -> None:
 
 
 def test_a_second_batch_may_begin_while_the_first_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All workers of the first are at work for the second while Python solves what C has left."""
+    """All workers of the first are at work for the second while the first solves what they left."""
     needs_engine()
     solver, arguments, p = prepared("with_rows", 6)
     expected = solver.batch(**{**arguments, "p": p}, threads=1).x
-    p[:, 0] += 5.0  # this one is not solved in C
-    alone, work = batch._alone, engine_batch._Worker.solve
+    p[:, 0] += 5.0  # this one is not solved by the warm mode
+    rest, work = Runner.quick_run, engine_batch._Worker.solve
     begun, ended = threading.Event(), threading.Event()
 
     def waits(worker: Any, *rows: Any) -> None:
@@ -327,19 +356,20 @@ def test_a_second_batch_may_begin_while_the_first_ends(monkeypatch: pytest.Monke
     def meanwhile(*given: Any) -> Any:
         others.append(pool.submit(lambda: solver.batch(**{**arguments, "p": p[:, 1:]}, threads=1)))
         assert begun.wait(20)
-        return alone(*given)
+        return rest(*given)
 
     others: list[Any] = []
     with ThreadPoolExecutor(1) as pool:
-        monkeypatch.setattr(batch, "_alone", meanwhile)
+        monkeypatch.setattr(Runner, "quick_run", meanwhile)
         monkeypatch.setattr(engine_batch._Worker, "solve", waits)
         try:
             first = solver.batch(**{**arguments, "p": p}, threads=1)
         finally:
             ended.set()
-        monkeypatch.setattr(batch, "_alone", alone)
+        monkeypatch.setattr(Runner, "quick_run", rest)
         second = others[0].result()
-    assert first.in_c == 5
+    assert first.success.all()
+    assert len(others) == 1
     assert np.array_equal(first.x[:, 1:], expected[:, 1:])
     assert np.array_equal(second.x, expected[:, 1:])
 

@@ -14,6 +14,7 @@ from casadi_hybrid.attempts.warm import read_start
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.basics.inputs import Vector, count, real_array
 from casadi_hybrid.basics.parallel import available_cores
+from casadi_hybrid.basics.threads import share_out
 from casadi_hybrid.casadi_api.convention import (
     INPUTS,
     OUTPUTS,
@@ -31,6 +32,7 @@ from casadi_hybrid.problem.columns import as_column, in_shape
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.result import Result
 
+_WORTH = 16  # solves that make up for what another thread prepares before its first
 _FINITE = ("x0", "p", "lam_x0", "lam_g0")
 AnyRun = Run | QuickRun
 
@@ -205,7 +207,7 @@ class _Runs(Sequence[AnyRun]):
         runner: Runner,
         rows: Rows,
         places: Any,
-        others: dict[int, Run],
+        others: Mapping[int, AnyRun],
         called: tuple[str, str],
     ) -> None:
         self._runner, self._rows = runner, rows
@@ -260,20 +262,31 @@ def _over_threads(
         forms = lists_of(problem), runner.compiled
         crew = runner.crew = Crew(engine, space.plan, problem.functions, gradient, forms)
     called = crew.solve(rows, runner.options.limits, threads)
-    others: dict[int, Run] = {}
+    others: dict[int, AnyRun] = {}
     success = rows.in_c()
-    for k in np.flatnonzero(~success).tolist():
+
+    def rest(k: int) -> None:
         of = {name: numbers[k, place] for name, place in space.places_in.items()}
-        one = _checked(runner, of, k, warm)
-        run = others[k] = _alone(runner, one, warm[k])
-        success[k] = run.result.success
-        for name, value in zip(OUTPUTS, runner.outputs(run.result, one.p), strict=True):
-            rows.outputs[k, space.places_out[name]] = value.full().ravel()
+        found = runner.quick_run(tuple(of[name] for name in INPUTS), warm[k])
+        if found is not None:
+            outputs, others[k] = found
+            success[k] = True
+        else:
+            one = _checked(runner, of, k, warm)
+            run = others[k] = _alone(runner, one, warm[k])
+            success[k] = run.result.success
+            outputs = dict(zip(OUTPUTS, runner.outputs(run.result, one.p), strict=True))
+        for name, value in outputs.items():
+            rows.outputs[k, space.places_out[name]] = array_of(value).ravel()
+
+    left = np.flatnonzero(~success).tolist()
+    share_out(left, [rest] * min(threads, 1 + len(left) // _WORTH))
     runs = _Runs(runner, rows, places, others, called)
     runner.note(runs[-1])
     rows.outputs.setflags(write=False)  # results look at them
     beside = {name: rows.outputs[:, space.places_out[name]].T for name in OUTPUTS}
-    return Batch(**beside, success=success, in_c=len(rows) - len(others), _runs=runs)
+    by_python = sum(isinstance(run, Run) for run in others.values())
+    return Batch(**beside, success=success, in_c=len(rows) - by_python, _runs=runs)
 
 
 def _numbers(

@@ -227,12 +227,22 @@ class Runner:
         return self._quick() is not None
 
     def quick(self, given: tuple[Any, ...], warm_start: Result | None) -> dict[str, ca.DM] | None:
-        """The outputs of a warm solve by the engine in C, None where it is not for that.
+        """The outputs of a solve by the engine in C, None where it is not for that.
 
         Args:
             given: the arguments in CasADi's order, None for what was left out.
             warm_start: the result of a solve nearby.
         """
+        found = self.quick_run(given, warm_start)
+        if found is None:
+            return None
+        self.note(found[1])
+        return found[0]
+
+    def quick_run(
+        self, given: tuple[Any, ...], warm_start: Result | None
+    ) -> tuple[dict[str, ca.DM], QuickRun] | None:
+        """The same with the run, which is not noted."""
         known = self._quick()
         if known is None:
             return None
@@ -249,12 +259,7 @@ class Runner:
                 warm_start.lam_g if lam_g0 is None else lam_g0,
             )  # fmt: skip
             sides = warm_start.working_set
-        found = self._ask(known, given, sides)
-        if found is None:
-            return None
-        outputs, run = found
-        self.note(run)
-        return outputs
+        return self._ask(known, given, sides)
 
     def _ask(
         self,

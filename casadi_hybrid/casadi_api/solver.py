@@ -207,9 +207,9 @@ class NlpSolver(Signature):
     ) -> Batch:
         """Solve many times: an argument has a column for each solve, or one for all of them.
 
-        Warm solves that the engine in C does run over threads at once. What it leaves, and all
-        solves where it is not there, are done one by one. Each has the numbers, to the last bit,
-        that it has alone; one that fails, or whose functions raise, harms no other.
+        They run over threads at once where the engine in C does them, warm or cold, else one by
+        one. Each has the numbers, to the last bit, that it has alone; one that fails, or whose
+        functions raise, harms no other.
 
         Args:
             warm_start: the result of a solve nearby for all, or a list with one for each (None: for

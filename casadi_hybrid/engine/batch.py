@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ctypes as ct
-import threading
-from collections.abc import Mapping
-from itertools import count
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import casadi as ca
@@ -13,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.basics.threads import share_out
 from casadi_hybrid.engine.blocks.compiled import Compiled, Lists
 from casadi_hybrid.engine.plan import Plan
 from casadi_hybrid.engine.solved import Solved
@@ -119,22 +118,13 @@ class Crew:
             Which functions were called, see :attr:`Workspace.called`.
         """
         piece = max(1, len(rows) // (threads * _PIECES))
-        begins, ended = count(0, piece), threading.Event()
+        begins = range(0, len(rows), piece)
+        workers = [self._worker(limits) for _ in range(min(threads, len(begins)))]
 
-        def work(worker: _Worker) -> None:
-            while not ended.is_set() and (begin := next(begins)) < len(rows):
-                worker.solve(rows, begin, min(begin + piece, len(rows)))
+        def solving(worker: _Worker) -> Callable[[int], None]:
+            return lambda begin: worker.solve(rows, begin, min(begin + piece, len(rows)))
 
-        workers = [self._worker(limits) for _ in range(min(threads, -(-len(rows) // piece)))]
-        others = [threading.Thread(target=work, args=(worker,)) for worker in workers[1:]]
-        for thread in others:
-            thread.start()
-        try:
-            work(workers[0])
-        finally:
-            ended.set()  # nothing is left, or Ctrl-C came: then the others stop soon
-            for thread in others:
-                thread.join()
+        share_out(begins, [solving(worker) for worker in workers])
         called = workers[0].space.called
         self._idle += workers  # which others may have taken as soon as they are there
         return called
