@@ -71,6 +71,16 @@ def chain(N=8):
     return {"x": x, "p": p, "f": ca.sumsqr(x) + ca.sum1(x[1::2] ** 4), "g": g}
 
 
+def single_shooting(N=12):
+    """Each state is a function of all inputs before it: long, and little repeats."""
+    u, p = ca.SX.sym("u", N), ca.SX.sym("p", 2)
+    x, f = p, 0
+    for k in range(N):
+        x = x + 0.1 * ca.vertcat((1 - x[1] ** 2) * x[0] - x[1] + u[k], x[0])
+        f += ca.sumsqr(x) + u[k] ** 2
+    return {"x": u, "p": p, "f": f, "g": x}
+
+
 def linear():
     """No Hessian and no number that a part makes."""
     x, p = ca.SX.sym("x", 3), ca.SX.sym("p")
@@ -191,8 +201,8 @@ def test_which_form_is_chosen():
         generate(plain({"x": x, "f": ca.sumsqr(x)}), "s", True)
     with patch.object(choosing, "_SHORTER", 0.01):
         assert generate(functions, "s", None).form == LOOPS  # elements, which CasADi maps
-        assert generate(plain(chain(25)), "s", None).form == STRAIGHT
     assert generate(plain(chain(25)), "s", None).form == PARTS
+    assert generate(plain(single_shooting()), "s", None).form == STRAIGHT
 
 
 def test_loops_of_casadi_where_there_is_no_scalar_form(compiler, tmp_path):
