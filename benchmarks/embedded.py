@@ -104,7 +104,7 @@ def row(name: str, controller: Controller, compiler: Any, cold: bool) -> list[st
     most = "" if found.instructions is None else f"{found.instructions[0]:,}"
     found_cold = "" if found.cold is None else f"status {found.cold[0]}, {found.cold[1]} steps"
     counted = "" if found.cold_instructions is None else f"{found.cold_instructions:,}"
-    shape = f"{text.count(chr(10)):,} lines, {'loops' if written.looped else 'straight'}"
+    shape = f"{text.count(chr(10)):,} lines, {written.form}"
     return [
         name, str(solver.size1_in(0)), str(solver.size1_out(2)), shape, f"{written.memory:,}",
         f"{sum(found.code.values()):,}", "" if found.stack is None else f"{found.stack:,}",

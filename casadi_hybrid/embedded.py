@@ -68,7 +68,7 @@ def add_arguments(commands: Any) -> None:
     parser.add_argument(
         "--loops",
         action=argparse.BooleanOptionalAction,
-        help="keep mapped stages as loops (default: where straight code is long)",
+        help="write what repeats, as stages do, once (default: where straight code is long)",
     )
     parser.add_argument(
         "--warm-only",

@@ -98,7 +98,7 @@ def test_stages_are_compiled_once(how: str) -> None:
     same_at_random(made, functions)
     if how != "single":  # whose derivatives grow with the horizon
         operations = sum(function.n_instructions() for function in functions)
-        assert sum(staged.operations for staged in made._staged) < operations / 10
+        assert sum(staged.operations for staged in made.staged) < operations / 10
 
 
 def test_what_is_compiled_does_not_hang_on_the_horizon() -> None:
@@ -116,7 +116,7 @@ def test_cuts_and_chunks_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(partition, limit, 20)
     pieces = Code(*functions)
     same_at_random(pieces, functions)
-    assert all(staged.operations < 400 for staged in pieces._staged)
+    assert all(staged.operations < 400 for staged in pieces.staged)
 
 
 def test_each_operation_is_casadis() -> None:

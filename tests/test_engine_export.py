@@ -471,7 +471,7 @@ def test_the_page_says_what_works(tmp_path, monkeypatch, capsys):
     [
         ({"name": "2nd"}, "name is '2nd'"),
         ({"name": "math"}, "name is 'math'"),
-        ({"loops": True}, "none to keep"),
+        ({"loops": True}, "too little of the problem repeats"),
         ({"ubg": -5.0, "lbg": -5.0}, "failed, and an export stores solutions"),
         ({"loop": [{"lbx": 0.0}]}, "solve 1 of the loop has bounds of other kinds"),
         ({"p": [1, 2, 3]}, "p has shape"),

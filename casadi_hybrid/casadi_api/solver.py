@@ -353,7 +353,8 @@ class NlpSolver(Signature):
             name: what names begin with; the solver's by default.
             loop: solves to compare and to count by, as changes of the arguments, each from the
                 solution before. A generator may look at :attr:`result` for its next change.
-            loops: whether mapped stages stay loops in C; by default where straight code is long.
+            loops: whether what repeats, as stages do, is written once; by default where straight
+                code is long.
             cold: whether the search from any start is written too; without it there is less code
                 and memory.
             **arguments: x0, p, lbx, ubx, lbg, ubg of the call. They decide the kinds of bounds

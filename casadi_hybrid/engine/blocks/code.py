@@ -9,7 +9,10 @@ from casadi_hybrid.engine.blocks.operations import FORMULAS
 
 CHUNK = 200
 """Operations of one C function; the time a compiler takes grows faster than these."""
+ENTRY = "void @("
+"""How the function of a kind begins in its C, and nothing else."""
 _ARGUMENTS = "const int *at, const int *shared, double *v, double *out, double *own"
+_WORDS = "at", "shared", "v", "out", "own"
 
 
 def part_code(shape: Ints, shared: Sequence[bool]) -> tuple[str, int]:
@@ -45,17 +48,18 @@ class _Kind:
             end = min(begin + CHUNK, self._size) if self._chunked else self._size
             lines = self._lines(begin, end)
             if self._chunked:
-                functions.append(f"static void @_{c}({_ARGUMENTS})\n{{\n{lines}}}\n")
+                unread = _unread(lines)
+                functions.append(f"static void @_{c}({_ARGUMENTS})\n{{\n{unread}{lines}}}\n")
             else:
                 functions.append(lines)
         if self._chunked:
-            # What a chunk does not read, its arguments included, is no reason for a warning.
             calls = "".join(f"@_{c}(at, shared, v, out, own);\n" for c in range(len(chunks)))
             before, body = "".join(functions), calls
         else:
             before, body = "", functions[0]
-        head = f"void @(long long count, {_ARGUMENTS})\n"
-        loop = f"{{\nfor (; count > 0; count--, at += {self._next}) {{\n{body}}}\n}}\n"
+        head = f"{ENTRY}long long count, {_ARGUMENTS})\n"
+        unread = "" if self._chunked else _unread(f"at[] {body}")  # the loop itself reads at
+        loop = f"{{\n{unread}for (; count > 0; count--, at += {self._next}) {{\n{body}}}\n}}\n"
         return before + head + loop, len(self._kept)
 
     def _crossing(self) -> dict[int, int]:
@@ -98,3 +102,8 @@ class _Kind:
                     lines.append(f"v[at[{self._next}]] = a{i};")
                     self._next += 1
         return "\n".join(lines) + "\n"
+
+
+def _unread(lines: str) -> str:
+    """Says of each argument that is not read that this is meant: no reason for a warning."""
+    return "".join(f"(void){word};\n" for word in _WORDS if f"{word}[" not in lines)

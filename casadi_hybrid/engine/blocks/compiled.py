@@ -56,6 +56,7 @@ class Form:
         assemblies: how they are made of elements, None where they are not.
 
     Attributes:
+        staged: the two.
         analysis: seconds that finding the parts took.
         entries: the addresses of what the engine calls in place of the two.
 
@@ -69,26 +70,26 @@ class Form:
     ) -> None:
         began = time.perf_counter()
         self._run = tools().blocks_first, tools().blocks_second
-        self._staged: tuple[InParts, InParts]
+        self.staged: tuple[InParts, InParts]
         if assemblies is None:
-            self._staged = Staged(first), Staged(second)
+            self.staged = Staged(first), Staged(second)
         else:
             sizes = [tuple(f.nnz_in(i) for i in range(f.n_in())) for f in (first, second)]
-            self._staged = Composed(assemblies[0], sizes[0]), Composed(assemblies[1], sizes[1])
+            self.staged = Composed(assemblies[0], sizes[0]), Composed(assemblies[1], sizes[1])
         self._addresses: dict[str, int] | None = None
         self.analysis = time.perf_counter() - began
         self.entries = tuple(ct.cast(run, c_void_p) for run in self._run)
 
     def functions(self) -> tuple[FunctionsData, Any]:
         """What one thread calls them with, and what has to be kept for as long."""
-        (first, kept), (second, others) = (s.function(self._addresses) for s in self._staged)
+        (first, kept), (second, others) = (s.function(self._addresses) for s in self.staged)
         return FunctionsData(first, second), (kept, others, self)
 
     def call(self, which: int, *inputs: Any) -> NDArray[np.float64]:
         """All nonzeros of the outputs of the first (0) or the second (1) function."""
         data, _kept = self.functions()
         arrays = [np.ascontiguousarray(one, dtype=float) for one in inputs]
-        out = np.zeros(self._staged[which].outputs)
+        out = np.zeros(self.staged[which].outputs)
         self._run[which](ct.byref(data), *(c_void_p(one.ctypes.data) for one in (*arrays, out)))
         return out
 
@@ -109,13 +110,13 @@ class Code(Form):
     ) -> None:
         began = time.perf_counter()
         super().__init__(first, second, assemblies)
-        operations = sum(staged.operations for staged in self._staged)
+        operations = sum(staged.operations for staged in self.staged)
         if operations > 2 * MOST:
             raise UntranslatedError(
                 f"the functions have {operations} operations that do not repeat, and at most "
                 f"{2 * MOST} are compiled"
             )
-        texts = sorted(set().union(*(staged.texts for staged in self._staged)))
+        texts = sorted(set().union(*(staged.texts for staged in self.staged)))
         self._loaded, self.library = load(
             Sources("functions", _files(texts), flags(sum(map(len, texts))))
         )
@@ -146,7 +147,7 @@ class Lists(Form):
     ) -> None:
         super().__init__(first, second, assemblies)
         alone = _INSTRUCTION * instructions_of(first, second, assemblies)
-        if sum(staged.duration for staged in self._staged) > worth * alone:
+        if sum(staged.duration for staged in self.staged) > worth * alone:
             raise UntranslatedError("too little of the functions repeats")
 
 

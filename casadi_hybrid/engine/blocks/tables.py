@@ -78,6 +78,26 @@ class Run:
     count: int
 
 
+@dataclass(frozen=True)
+class Placed:
+    """All that evaluates a function, for who writes it elsewhere.
+
+    Attributes:
+        runs: one after the other.
+        sizes: of the inputs, which lie in v one after the other; then come the constants.
+        constants: as they lie there.
+        size: of v.
+        source, to: outputs that are copied from v in the end.
+    """
+
+    runs: tuple[Run, ...]
+    sizes: tuple[int, ...]
+    constants: NDArray[np.float64]
+    size: int
+    source: Ints
+    to: Ints
+
+
 class InParts:
     """A function in parts, once these and all places are known.
 
@@ -99,6 +119,13 @@ class InParts:
     def texts(self) -> set[str]:
         """The C of each kind of part, with ``@`` in place of its name."""
         return {run.kind.code[0] for run in self._runs}
+
+    @property
+    def placed(self) -> Placed:
+        """Its parts with the places of all numbers."""
+        return Placed(
+            tuple(self._runs), self._sizes, self._constants, self._size, self._from, self._to
+        )
 
     @property
     def duration(self) -> float:

@@ -17,7 +17,7 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.engine.cold import AttemptData
 from casadi_hybrid.engine.export.core import core_of
-from casadi_hybrid.engine.export.functions import generate
+from casadi_hybrid.engine.export.functions import LOOPS, PARTS, STRAIGHT, generate
 from casadi_hybrid.engine.export.layout import Layout
 from casadi_hybrid.engine.export.search import ENTRIES, SEARCH, Space, attempt_text
 from casadi_hybrid.engine.export.tables import PlanText, structure
@@ -28,6 +28,11 @@ from casadi_hybrid.stopping import Limits
 
 _TEMPLATES = Path(__file__).with_name("templates")
 _PART = re.compile(r"^@if (\w+)@\n(.*?)^@end@\n", re.MULTILINE | re.DOTALL)
+_FORMS = {
+    PARTS: "in parts, what repeats is written once",
+    LOOPS: "mapped stages are loops",
+    STRAIGHT: "straight code",
+}
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _TAKEN = frozenset((
     *("assert", "complex", "ctype", "errno", "fenv", "float", "inttypes", "iso646", "limits"),
@@ -93,7 +98,7 @@ class Export:
         files: the files' names, those of the core too.
         memory, input, output: bytes of the structures ``NAME_memory``, ``NAME_in``, ``NAME_out``.
         tables: bytes of the constant tables of the plan.
-        looped: whether mapped stages are loops in the functions.
+        form: of the functions, "parts", "loops" or "straight".
         cases: the stored start first, then the solves of the loop.
         cold: the solve from a start as it was given; None where the warm mode is alone.
     """
@@ -105,9 +110,14 @@ class Export:
     input: int
     output: int
     tables: int
-    looped: bool
+    form: str
     cases: tuple[Case, ...]
     cold: Case | None
+
+    @property
+    def looped(self) -> bool:
+        """Whether the functions have loops over what repeats."""
+        return self.form != STRAIGHT
 
     @property
     def solves(self) -> tuple[Case, ...]:
@@ -119,8 +129,8 @@ class Export:
         return {
             "folder": str(self.folder), "name": self.name, "files": list(self.files),
             "memory": self.memory, "input": self.input, "output": self.output,
-            "tables": self.tables, "looped": self.looped, "solves": len(self.cases),
-            "cold": self.cold is not None,
+            "tables": self.tables, "form": self.form, "looped": self.looped,
+            "solves": len(self.cases), "cold": self.cold is not None,
         }  # fmt: skip
 
     def __str__(self) -> str:
@@ -128,11 +138,10 @@ class Export:
             (self.folder / file).read_text(encoding="utf-8").count("\n") for file in self.files
         )
         modes = "the warm mode alone" if self.cold is None else "warm and cold"
-        shape = "mapped stages are loops" if self.looped else "straight code"
         return (
             f"{self.name}: {len(self.files)} files, {lines} lines in {self.folder}\n"
             f"modes               {modes}\n"
-            f"functions           {shape}\n"
+            f"functions           {_FORMS[self.form]}\n"
             f"memory of a solve   {self.memory} bytes\n"
             f"input, output       {self.input} and {self.output} bytes\n"
             f"tables of the plan  {self.tables} bytes"
@@ -170,7 +179,7 @@ def write(
         cases: the stored start with its answer, then others of the same kinds of bounds.
         folder: where. Files of the same names are replaced.
         name: what names begin with, see :func:`check_name`.
-        loops: whether mapped stages stay loops in the functions; None: where straight code is
+        loops: whether what repeats stays loops in the functions; None: where straight code is
             long.
         cold: the search from any start; None leaves it out.
 
@@ -216,7 +225,7 @@ def write(
         (folder / file).write_text(content, encoding="utf-8")
     return Export(
         folder, name, tuple(sorted(files)), layout.memory, layout.input, layout.output,
-        text.size, generated.looped, tuple(cases), cold.case if cold else None,
+        text.size, generated.form, tuple(cases), cold.case if cold else None,
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The functions of a problem in C, as CasADi generates them."""
+"""The functions of a problem in C: in parts that repeat, or as CasADi generates them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from pathlib import Path
 import casadi as ca
 
 from casadi_hybrid.basics.errors import InputError, last_line
+from casadi_hybrid.engine.export.parts import in_parts
 from casadi_hybrid.problem.functions import Functions
 
+PARTS, LOOPS, STRAIGHT = "parts", "loops", "straight"
+"""What repeats is written once, with tables; CasADi's loops over mapped stages; every operation."""
 QUIETED = ("unused-parameter", "unused-variable", "unused-function", "sign-compare")
 """Warnings that CasADi's text may give, and that are taken out in it."""
 _OPTIONS = {
@@ -21,6 +24,10 @@ _OPTIONS = {
 }  # fmt: skip
 _FEW = 2000
 """Scalar operations of both functions up to which straight code is small anyway."""
+_WRITTEN = 20
+"""About how many characters CasADi writes for an operation of straight code."""
+_SHORTER = 0.5
+"""Of straight code is what parts have to be where nobody asks for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +36,12 @@ class Generated:
 
     Attributes:
         text: of the file; it has ``NAME_first`` and ``NAME_second``.
-        looped: whether stages that are mapped stayed loops.
+        form: :data:`PARTS`, :data:`LOOPS` or :data:`STRAIGHT`.
         arg, res, iw, w: places of each kind.
     """
 
     text: str
-    looped: bool
+    form: str
     arg: int
     res: int
     iw: int
@@ -47,22 +54,27 @@ def generate(functions: Functions, name: str, loops: bool | None) -> Generated:
     Args:
         functions: of a problem with second derivatives.
         name: what external names begin with.
-        loops: whether mapped stages stay loops; None: where straight code would be long.
+        loops: whether what repeats stays loops; None: where straight code would be long. Those of
+            parts come first: CasADi's, of mapped stages, take more memory, code and time.
 
     Raises:
         InputError: where CasADi writes no C for a part of the problem, or one that keeps memory,
-            or where there are no loops to keep.
+            or where there are no loops.
     """
     first, second = functions.first, functions.with_hessian("curvature")
-    looped = _looped(functions)
-    if loops is None:
-        loops = looped is not None and functions.instructions > _FEW
-    if loops:
-        if looped is None:
+    looped = None
+    if functions.instructions > _FEW if loops is None else loops:
+        parts = in_parts(functions, name)
+        straight = _WRITTEN * functions.instructions
+        if parts and len(parts.text) < straight * (_SHORTER if loops is None else 1):
+            return Generated(parts.text, PARTS, arg=3, res=4, iw=1, w=parts.w)
+        looped = _looped(functions)
+        if loops and looped is None:
             raise InputError(
-                "loops was set, but the problem has none to keep; state stages with "
-                "Function.map in MX, or leave loops out"
+                "loops was set, but there are none: too little of the problem repeats; leave "
+                "loops out"
             )
+    if looped is not None:
         first, second = looped
     elif functions.assemblies is not None:
         first, second = first.expand(), second.expand()
@@ -81,7 +93,8 @@ def generate(functions: Functions, name: str, loops: bool | None) -> Generated:
     text = f"#ifdef __GNUC__\n{pragmas}#endif\n{text}"
     both = (first, second)
     sizes = (max(getattr(f, f"sz_{kind}")() for f in both) for kind in ("arg", "res", "iw", "w"))
-    return Generated(text, loops, *(max(1, size) for size in sizes))
+    form = STRAIGHT if looped is None else LOOPS
+    return Generated(text, form, *(max(1, size) for size in sizes))
 
 
 def _looped(functions: Functions) -> tuple[ca.Function, ca.Function] | None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from casadi_hybrid.engine.export.core import statuses
-from casadi_hybrid.engine.export.functions import QUIETED, Generated
+from casadi_hybrid.engine.export.functions import LOOPS, PARTS, QUIETED, Generated
 from casadi_hybrid.engine.export.search import Space, words_of
 from casadi_hybrid.engine.export.tables import listing
 from casadi_hybrid.engine.plan import ABSENT, EQUAL, OPEN, Plan
@@ -92,7 +92,8 @@ class Layout:
             "core_list": "\n".join(f"    core/{file}" for file in core if file.endswith(".c")),
             "closeness": CLOSE, "kinds": _kinds(data), "memory": self.memory,
             "input": self.input, "output": self.output, "pointer": _POINTER, "tables": tables,
-            "shape": "; mapped stages are loops" if generated.looped else "",
+            "shape": "; mapped stages are loops" if generated.form == LOOPS else "",
+            "parts": generated.form == PARTS, "casadi": generated.form != PARTS,
             "pragmas": ", ".join(f"`-W{word}`" for word in QUIETED),
         }  # fmt: skip
 

@@ -18,8 +18,10 @@ _KINDS = {"int32": "int", "int8": "signed char"}
 
 
 def number(value: float) -> str:
-    """A number as C reads it, to the last bit; infinities by the names of ``math.h``."""
+    """A number as C reads it, to the last bit; what is not finite by the names of ``math.h``."""
     value = float(value)
+    if math.isnan(value):
+        return "NAN"
     if math.isinf(value):
         return "INFINITY" if value > 0 else "-INFINITY"
     return repr(value)
