@@ -8,8 +8,9 @@ import pytest
 from engine_cases import needs_engine
 
 from casadi_hybrid import nlpsol
+from casadi_hybrid.basics import matrices
 from casadi_hybrid.casadi_api.quick import QuickRun
-from casadi_hybrid.engine import external, matrices
+from casadi_hybrid.engine import external
 
 x, p = ca.SX.sym("x", 3), ca.SX.sym("p", 3)
 NLP = {"x": x, "p": p, "f": ca.sumsqr(x - p) + ca.exp(x[0]), "g": ca.sum1(x)}

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from engine_cases import Arena, FormData, PointData, WorthData
 
-from casadi_hybrid.engine import cold, external, ldl, library, matrices, structures
+from casadi_hybrid.basics import matrices
+from casadi_hybrid.engine import cold, external, ldl, library, structures
 
 FOLDER = Path(library.__file__).parent
 MIRRORS = {

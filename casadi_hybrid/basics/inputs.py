@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.matrices import array_of
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -106,7 +107,7 @@ def real_array(value: Any, name: str) -> NDArray[np.float64]:
         first = ", ".join(map(str, np.argwhere(np.ma.getmaskarray(value))[0]))
         raise InputError(f"{name}[{first}] is masked; fill it, as by {name}.filled(0)")
     try:
-        array = value.full() if isinstance(value, ca.DM) else np.asarray(value)
+        array = array_of(value) if isinstance(value, ca.DM) else np.asarray(value)
         if array.dtype.kind == "O":
             return _of_objects(array, name)
         if array.dtype.kind not in "biuf":  # text that spells a number is not a number

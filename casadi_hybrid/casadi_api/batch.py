@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from casadi_hybrid.attempts.warm import read_start
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.basics.inputs import Vector, count, real_array
+from casadi_hybrid.basics.matrices import array_of
 from casadi_hybrid.basics.parallel import available_cores
 from casadi_hybrid.basics.threads import share_out
 from casadi_hybrid.casadi_api.convention import (
@@ -26,7 +27,6 @@ from casadi_hybrid.casadi_api.quick import QuickRun
 from casadi_hybrid.casadi_api.runner import Run, Runner
 from casadi_hybrid.engine.batch import Crew, Rows
 from casadi_hybrid.engine.blocks.compiled import lists_of
-from casadi_hybrid.engine.matrices import array_of
 from casadi_hybrid.engine.warm import engine_of
 from casadi_hybrid.problem.columns import as_column, in_shape
 from casadi_hybrid.problem.numbers import Numbers
@@ -244,7 +244,7 @@ def _over_threads(
     assert not isinstance(engine, str)
     check_columns(given, solves, len(warm))
     columns = {
-        name: array_of(value) if isinstance(value, ca.DM) else real_array(value, name)
+        name: real_array(value, name)
         for (name, value), has in zip(given.items(), solves, strict=True)
         if has > 1
     }

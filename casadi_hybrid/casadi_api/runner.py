@@ -20,6 +20,7 @@ from casadi_hybrid.attempts.warm import read_start
 from casadi_hybrid.basics.arrays import changed
 from casadi_hybrid.basics.errors import Interrupted, OutOfTimeError
 from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.basics.matrices import array_of
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.call import Call
 from casadi_hybrid.casadi_api.callbacks import StepCallback
@@ -295,13 +296,13 @@ class Runner:
         columns: list[Any] = [result.x, (result.f,), result.g, result.lam_x, result.lam_g]
         if p.size:
             slope = self.problem.parameter_gradient(result.x, result.lam_g, p)
-            columns.append(-slope.full().ravel())
+            columns.append(-array_of(slope).ravel())
         found: tuple[ca.DM, ...] = self._parted(ca.DM(np.concatenate(columns)))
         return found
 
     def evaluate(self, arguments: list[ca.DM]) -> list[ca.DM]:
         """Solve at the columns that a graph gives: all eight, bounds of all rows."""
-        return list(self.outputs(*self._solve_row([value.full().ravel() for value in arguments])))
+        return list(self.outputs(*self._solve_row([array_of(one).ravel() for one in arguments])))
 
     def _solve_row(self, row: Sequence[Vector]) -> tuple[Result, Vector]:
         x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0 = row

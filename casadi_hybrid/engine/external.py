@@ -14,11 +14,11 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from casadi_hybrid.basics.matrices import MatrixData, is_known
 from casadi_hybrid.engine.building.build import Library, Sources, load
 from casadi_hybrid.engine.building.compiler import BuildError
 from casadi_hybrid.engine.building.lock import Lock
 from casadi_hybrid.engine.library import core_headers
-from casadi_hybrid.engine.matrices import MatrixData, is_known
 from casadi_hybrid.engine.structures import pointer_of_capsule
 from casadi_hybrid.engine.workspace import INPUTS, OUTPUTS, Workspace
 

@@ -12,6 +12,7 @@ import numpy as np
 from casadi_hybrid.basics.arrays import Lazy, all_finite, anywhere
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Vector, as_vector, real_array
+from casadi_hybrid.basics.matrices import array_of
 from casadi_hybrid.kernel.sparse import Index
 
 
@@ -93,7 +94,7 @@ def _common(value: Any, size: int) -> Vector | None:
         array.fill(value)
         return array
     if kind is ca.DM:
-        array = value.full()
+        array = array_of(value)
         return array.ravel() if array.shape == (size, 1) else None
     if kind not in (np.ndarray, list, tuple):
         return None

@@ -8,6 +8,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from casadi_hybrid.basics.matrices import array_of
 from casadi_hybrid.problem.expressions import check_expression, no_free_symbols
 
 Shapes = dict[str, tuple[int, int]]
@@ -52,7 +53,7 @@ def as_column(value: Any, shape: tuple[int, int] | None) -> Any:
     if shape is None or not isinstance(value, ca.DM | np.ndarray | list | tuple):
         return value
     try:
-        matrix = value.full() if isinstance(value, ca.DM) else np.asarray(value)
+        matrix = array_of(value) if isinstance(value, ca.DM) else np.asarray(value)
     except ValueError:  # rows of different lengths
         return value
     return matrix.ravel(order="F") if matrix.shape == shape else value

@@ -22,6 +22,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from casadi_hybrid.basics.matrices import array_of
 from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, STARTS, Columns
 from casadi_hybrid.casadi_api.sensitivity import Sensitivities, Solution
 from casadi_hybrid.problem.bounds import Bounds
@@ -46,7 +47,7 @@ class _Active(Columns):
         super().__init__("active", (n, n, m, problem.n_p, n, n, m, m), (n, n, m, m))
 
     def eval(self, arguments: Sequence[ca.DM]) -> list[ca.DM]:
-        x, lam_x, lam_g, p, *bounds = (value.full().ravel() for value in arguments)
+        x, lam_x, lam_g, p, *bounds = (array_of(value).ravel() for value in arguments)
         solution = Solution(x, lam_x, lam_g)
         at_x, at_g = self._sensitivities.active(solution, p, Bounds(*bounds))
         masks = []

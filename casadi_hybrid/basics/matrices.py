@@ -25,12 +25,12 @@ class MatrixData(ct.Structure):
 
 
 def array_of(matrix: ca.DM) -> NDArray[np.float64]:
-    """A copy of a matrix, zeros filled in; of a dense one in a tenth of the time CasADi takes."""
+    """A copy of a matrix, zeros filled in; of a long dense one in a tenth of CasADi's time."""
     if not matrix.nnz() or not matrix.is_dense() or not is_known():
         return np.asarray(matrix.full())
     rows, columns = matrix.shape
     there = (ct.c_double * (rows * columns)).from_address(MatrixData.of(matrix).begin)
-    return np.array(there).reshape(columns, rows).T
+    return np.ascontiguousarray(np.array(there).reshape(columns, rows).T)
 
 
 @cache
