@@ -252,7 +252,15 @@ class PointData(ct.Structure):
         *((name, POINTER) for name in ("w", "gradient", "c", "A", "own_gradient", "own_A")),
         *((name, POINTER) for name in ("below", "above")),
         ("raw_f", NUMBER), *((name, POINTER) for name in ("x", "raw_gradient", "raw_g", "out")),
-        ("raw_J", POINTER),
+        ("raw_J", POINTER), ("sum_J", NUMBER),
+    ]  # fmt: skip
+
+
+class HeldData(ct.Structure):
+    """``hybrid_held``."""
+
+    _fields_ = [
+        *((name, POINTER) for name in ("z_lower", "z_upper", "at")), ("count", WHOLE),
     ]  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from engine_cases import (
     WHOLE,
     Arena,
     FormData,
+    HeldData,
     PointData,
     needs_engine,
     problem_of,
@@ -72,6 +73,7 @@ class Twins:
         core.hybrid_place_point(ct.byref(self.data), ct.byref(arena), ct.byref(self.point))
         assert arena.used_doubles <= plan.doubles
         assert core.hybrid_make_form(ct.byref(self.form), ct.byref(self.point)) == 0
+        core.hybrid_look_at_bounds(ct.byref(self.form))
         self.twin = StandardForm(problem, bounds, numbers.p, numbers.x0, dense=True)
 
     def of_form(self, name: str, size: int) -> np.ndarray:
@@ -82,6 +84,7 @@ class Twins:
 
     def evaluate(self, w: np.ndarray) -> int:
         self.of_point("w", self.data.n)[:] = w
+        self.core.hybrid_distances(ct.byref(self.form), ct.byref(self.point))
         evaluate = self.core.hybrid_evaluate
         return int(evaluate(ct.byref(self.form), ct.byref(self.point), None))
 
@@ -101,6 +104,15 @@ class Twins:
         function = getattr(self.core, name)
         given = (one if isinstance(one, ct.c_double) else address(one) for one in arrays)
         return function(ct.byref(self.form), ct.byref(self.point), *given)
+
+
+class Held:
+    """Multipliers of bounds, those that are not 0 named, as C has them."""
+
+    def __init__(self, z_lower: np.ndarray, z_upper: np.ndarray) -> None:
+        self.z_lower, self.z_upper = z_lower.copy(), z_upper.copy()
+        self.at = np.flatnonzero((z_lower != 0) | (z_upper != 0)).astype(np.int32)
+        self.data = HeldData(*map(address, (self.z_lower, self.z_upper, self.at)), self.at.size)
 
 
 def view(at: int | None, size: int) -> np.ndarray:
@@ -206,9 +218,10 @@ def test_the_hessian_is_that_of_the_form(twins) -> None:
 def test_multipliers_in_and_out_are_those_of_the_form(twins) -> None:
     data, form = twins.data, twins.twin
     y, z_lower, z_upper = np.full(data.m, np.nan), np.full(data.n, np.nan), np.full(data.n, np.nan)
+    held = np.full(data.n, -1, dtype=np.int32)
     into = twins.core.hybrid_multipliers_in
-    into.restype = None
-    into(ct.byref(twins.form), *map(address, (y, z_lower, z_upper)))
+    count = into(ct.byref(twins.form), *map(address, (y, z_lower, z_upper, held)))
+    np.testing.assert_array_equal(held[:count], np.flatnonzero(z_lower + z_upper))
     expected = form.from_user_multipliers(twins.numbers.lam_x0, twins.numbers.lam_g0)
     for found, other in zip((y, z_lower, z_upper), expected, strict=True):
         equal(found, other, 0)
@@ -245,13 +258,28 @@ def test_the_scaled_error_is_that_of_the_iterate(twins, size) -> None:
         it = iterate_at(twins, w, draws, size)
         assert twins.evaluate(w) == 0
         slope = it.at.gradient + it.at.A.T @ it.y
-        given = slope, it.y, it.z_lower, it.z_upper, work, sizes
+        before, held = slope.copy(), Held(it.z_lower, it.z_upper)
+        given = slope, it.y, ct.byref(held.data), work, sizes
         equal(twins.call("hybrid_scaled_error", *given), scaled_error(twins.twin, it, 0.0), 1e-12)
+        np.testing.assert_array_equal(slope, before)
         of_x = (slope - it.z_lower + it.z_upper)[: data.n_free]
         equal(sizes, (largest(of_x), largest(it.at.c)), 1e-12)
 
 
-@pytest.mark.parametrize("known", [False, True], ids=["", "sizes known"])
+def residuals_of(twins: Twins, lam_x: np.ndarray, lam_g: np.ndarray, work: np.ndarray) -> Any:
+    """Those of C for multipliers of the form, which knows their sizes already."""
+    form, data = twins.twin, twins.data
+    y, z_lower, z_upper = form.from_user_multipliers(lam_x, lam_g)
+    at = form.point(twins.of_point("w", data.n).copy())
+    slope = (at.gradient + at.A.T @ y - z_lower + z_upper)[: data.n_free]
+    sizes = np.array([largest(slope), largest(at.c)])
+    held, found = Held(z_lower, z_upper), ResidualsData()
+    given = np.array(y), ct.byref(held.data), sizes, work, ct.byref(found)
+    twins.call("hybrid_residuals_of", *given)
+    return found
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["", "of the form"])
 @pytest.mark.parametrize("size", [0.0, 1.0, 1e6])
 def test_the_residuals_are_those_of_the_user_unexcused(twins, size, known) -> None:
     draws, data = np.random.default_rng(6), twins.data
@@ -264,12 +292,12 @@ def test_the_residuals_are_those_of_the_user_unexcused(twins, size, known) -> No
         )
         assert twins.evaluate(w) == 0
         at = twins.twin.point(w)
-        slope = at.gradient + at.A.T @ twins.twin.from_user_multipliers(lam_x, lam_g)[0]
-        sizes = np.full(2, np.nan)  # nobody looks at them where the form has other units
-        if twins.form.plain:
-            sizes[:] = largest(slope[: data.n_x] + lam_x), largest(at.c)
-        given = sizes if known else None
-        twins.call("hybrid_residuals_at", given, lam_x, lam_g, work, ct.byref(found))
+        if known:  # only what the form can carry
+            y, z_lower, z_upper = twins.twin.from_user_multipliers(lam_x, lam_g)
+            lam_x, lam_g = twins.twin.user_multipliers(at, y, z_upper - z_lower)
+            found = residuals_of(twins, lam_x, lam_g, work)
+        else:
+            twins.call("hybrid_residuals_at", lam_x, lam_g, work, ct.byref(found))
         expected = kkt_residuals(
             twins.numbers.bounds,
             at.x,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from engine_cases import NUMBER, POINTER, needs_engine
 
-from casadi_hybrid.engine.building.compiler import FLAGS
+from casadi_hybrid.engine.building.compiler import compiler_of
 from casadi_hybrid.engine.library import core_sources
 
 INFINITE = (np.nan, np.inf, -np.inf)
@@ -18,7 +18,7 @@ INFINITE = (np.nan, np.inf, -np.inf)
 
 @pytest.fixture(scope="module")
 def libraries(compiler: str, tmp_path_factory: pytest.TempPathFactory) -> list[ct.CDLL]:
-    """The vectors with lanes of the compiler's, and without."""
+    """The vectors with lanes in one register, where there is such a one, and without."""
     needs_engine()
     folder: Path = tmp_path_factory.mktemp("vectors")
     for name, text in dict(core_sources().files).items():
@@ -26,7 +26,8 @@ def libraries(compiler: str, tmp_path_factory: pytest.TempPathFactory) -> list[c
     made = []
     for define in ("-DHYBRID_LANES", "-DHYBRID_NO_LANES"):
         built = folder / f"{define[2:]}.so"
-        command = [*FLAGS, "-shared", define, "vectors.c", "-o", str(built), "-lm"]
+        flags = compiler_of((compiler,)).flags
+        command = [*flags, define, "vectors.c", "-o", str(built), "-lm"]
         subprocess.run([compiler, *command], cwd=folder, check=True)
         library = ct.CDLL(str(built))
         for function in ("largest", "most", "sum", "excess"):

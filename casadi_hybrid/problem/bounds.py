@@ -94,8 +94,7 @@ def _common(value: Any, size: int) -> Vector | None:
         array.fill(value)
         return array
     if kind is ca.DM:
-        array = array_of(value)
-        return array.ravel() if array.shape == (size, 1) else None
+        return array_of(value).ravel() if value.shape == (size, 1) else None
     if kind not in (np.ndarray, list, tuple):
         return None
     try:

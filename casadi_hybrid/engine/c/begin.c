@@ -56,12 +56,15 @@ void hybrid_steepness(const hybrid_plan *plan, const hybrid_point *start, double
 /* Scales so that no gradient of f or of a row exceeds the goal at the start. */
 static void make_scales(hybrid_form *form, const hybrid_point *start) {
     const hybrid_plan *plan = form->plan;
-    double steepest = 0.0;
-    for (int i = 0; i < plan->n_free; i++) {
-        double size = fabs(start->raw_gradient[plan->free_at[i]]);
-        if (size > steepest) steepest = size;
+    form->scale_f = scale_of(hybrid_largest(plan->n_x, start->raw_gradient));
+    if (form->scale_f < 1.0 && plan->n_free < plan->n_x) { /* it may be a fixed variable's */
+        double steepest = 0.0;
+        for (int i = 0; i < plan->n_free; i++) {
+            double size = fabs(start->raw_gradient[plan->free_at[i]]);
+            if (size > steepest) steepest = size;
+        }
+        form->scale_f = scale_of(steepest);
     }
-    form->scale_f = scale_of(steepest);
     form->plain = form->scale_f == 1.0 && is_whole(plan);
     for (int i = 0; i < plan->m; i++) form->scale_c[i] = 1.0;
     if (form->unscaled || scale_of(hybrid_largest(plan->nnz_J, start->raw_J)) == 1.0) return;
@@ -88,22 +91,21 @@ static void make_bounds(hybrid_form *form) {
         form->lower[plan->n_free + k] = of->lbg[row] * form->scale_c[i];
         form->upper[plan->n_free + k] = of->ubg[row] * form->scale_c[i];
     }
-    form->bounds = 0;
     for (int i = 0; i < plan->n && form->relaxation > 0.0; i++) {
         double low = fabs(form->lower[i]), high = fabs(form->upper[i]);
         form->lower[i] -= form->relaxation * (low > 1.0 ? low : 1.0);
         form->upper[i] += form->relaxation * (high > 1.0 ? high : 1.0);
     }
-    for (int i = 0; i < plan->n; i++) {
+    form->bounds = 0;
+    for (int i = 0; i < plan->n; i++)
+        form->bounds += (form->lower[i] > -INFINITY) + (form->upper[i] < INFINITY);
+}
+
+void hybrid_look_at_bounds(hybrid_form *form) {
+    for (int i = 0; i < form->plan->n; i++) {
         form->has_lower[i] = form->lower[i] > -INFINITY;
         form->has_upper[i] = form->upper[i] < INFINITY;
-        form->bounds += form->has_lower[i] + form->has_upper[i];
-    }
-    for (int i = 0; i < plan->n; i++) {
-        double low = fabs(form->lower[i]), high = fabs(form->upper[i]);
-        double size = low < high ? low : high;
-        size = size < INFINITY ? size : 1.0;
-        form->room[i] = HYBRID_FORM_ROOM * (size > 1.0 ? size : 1.0);
+        form->room[i] = hybrid_room(form->lower[i], form->upper[i]);
     }
 }
 
@@ -122,9 +124,9 @@ int hybrid_make_form(hybrid_form *form, hybrid_point *start) {
     hybrid_gather(plan->n_free, plan->n_x, plan->free_at, form->clipped, start->w);
     for (int k = 0; k < plan->n_slack; k++) {
         int i = plan->slack_row[k];
-        start->w[plan->n_free + k] = start->raw_g[plan->row_at[i]] * form->scale_c[i];
+        start->w[plan->n_free + k] =
+            hybrid_between(start->raw_g[plan->row_at[i]] * form->scale_c[i],
+                           form->lower[plan->n_free + k], form->upper[plan->n_free + k]);
     }
-    for (int i = 0; i < plan->n; i++)
-        start->w[i] = hybrid_between(start->w[i], form->lower[i], form->upper[i]);
     return HYBRID_SOLVED;
 }

@@ -14,7 +14,7 @@ double hybrid_judge(hybrid_cold *cold, const hybrid_point *at, const hybrid_iter
     double plain;
     hybrid_multipliers_out(&cold->form, at, it->y, it->z_lower, it->z_upper, answer->lam_x,
                            answer->lam_g);
-    hybrid_residuals_at(&cold->form, at, 0, answer->lam_x, answer->lam_g, cold->work, found);
+    hybrid_residuals_at(&cold->form, at, answer->lam_x, answer->lam_g, cold->work, found);
     plain = hybrid_merit(cold->numbers, found);
     hybrid_excuse(&cold->form, at, answer->lam_x, answer->lam_g, cold->work, cold->sizes, found);
     return plain;

@@ -103,7 +103,7 @@ void hybrid_excuse(const hybrid_form *form, const hybrid_point *at, const double
                    hybrid_residuals *found) {
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;
-    double steepest = hybrid_sum(plan->nnz_J, at->raw_J);
+    double steepest = at->sum_J;
     double sum_g = hybrid_sum(plan->n_g, lam_g);
     if (found->feasibility > 0.0 && rounding(steepest * hybrid_sum(plan->n_x, at->x), 0.0) > 0.0) {
         double most = of_rows(form, at, sizes);

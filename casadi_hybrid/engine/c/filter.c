@@ -11,6 +11,7 @@ int hybrid_visit(hybrid_cold *cold, hybrid_spot *spot) {
 int hybrid_visit_problem(hybrid_cold *cold, hybrid_spot *spot) {
     const hybrid_form *form = &cold->form;
     hybrid_point *at = &spot->of;
+    hybrid_distances(&cold->form, at);
     if (hybrid_evaluate(&cold->form, at, 0)) {
         cold->state->undefined++;
         hybrid_set(cold->plan->n_x, at->x, cold->state->x_undefined);

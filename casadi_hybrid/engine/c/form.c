@@ -70,7 +70,8 @@ int hybrid_first_at(hybrid_form *form, hybrid_point *point) {
     form->answer->in_firsts += hybrid_time(functions) - began;
     if (failed) return 1;
     if (!hybrid_all_finite(1 + plan->nnz_gradient + plan->nnz_g, out)) return 1;
-    if (!hybrid_all_finite(plan->nnz_J, point->raw_J)) return 1;
+    point->sum_J = hybrid_sum(plan->nnz_J, point->raw_J);
+    if (!isfinite(point->sum_J) && !hybrid_all_finite(plan->nnz_J, point->raw_J)) return 1;
     point->raw_f = *out++;
     spread(plan->nnz_gradient, plan->n_x, plan->gradient_at, out, point->raw_gradient);
     spread(plan->nnz_g, plan->n_g, plan->g_at, out + plan->nnz_gradient, point->raw_g);
@@ -92,16 +93,13 @@ static void user_x(const hybrid_form *form, hybrid_point *point) {
     }
 }
 
-static void distances(const hybrid_form *form, hybrid_point *point) {
+void hybrid_distances(const hybrid_form *form, hybrid_point *point) {
     const double *lower = form->lower, *upper = form->upper, *room = form->room, *w = point->w;
     const int n = form->plan->n;
-    double *restrict from_lower = point->below, *restrict from_upper = point->above;
+    double *restrict below = point->below, *restrict above = point->above;
     for (int i = 0; i < n; i++) {
-        double below = w[i] - lower[i], above = upper[i] - w[i];
-        below = below < INFINITY ? below : 1.0; /* there is no bound */
-        above = above < INFINITY ? above : 1.0;
-        from_lower[i] = below < room[i] ? room[i] : below;
-        from_upper[i] = above < room[i] ? room[i] : above;
+        below[i] = hybrid_distance(lower[i], w[i], room[i]);
+        above[i] = hybrid_distance(w[i], upper[i], room[i]);
     }
 }
 
@@ -128,7 +126,6 @@ static void scaled(const hybrid_form *form, hybrid_point *point) {
 int hybrid_evaluate(hybrid_form *form, hybrid_point *point, const double *known_x) {
     const hybrid_plan *plan = form->plan;
     int known;
-    distances(form, point);
     user_x(form, point);
     known = known_x && !memcmp(known_x, point->x, (size_t)plan->n_x * sizeof(double));
     if (!known && hybrid_first_at(form, point)) return 1;
@@ -176,29 +173,28 @@ int hybrid_hessian(hybrid_form *form, const hybrid_point *at, const double *y, d
     return 0;
 }
 
-/* Leaves of net = z_upper - z_lower, which stands in both, what bounds can carry. */
-static void split(int count, const double *lower, const double *upper, double *restrict z_lower,
-                  double *restrict z_upper) {
-    for (int i = 0; i < count; i++) {
-        double below = lower[i] > -INFINITY ? -z_lower[i] : 0.0;
-        double above = upper[i] < INFINITY ? z_upper[i] : 0.0;
-        z_lower[i] = below > 0.0 ? below : 0.0;
-        z_upper[i] = above > 0.0 ? above : 0.0;
-    }
-}
-
-void hybrid_multipliers_in(const hybrid_form *form, double *y, double *z_lower, double *z_upper) {
+int hybrid_multipliers_in(const hybrid_form *form, double *y, double *z_lower, double *z_upper,
+                          int *held) {
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;
     const int n_free = plan->n_free;
+    int count = 0;
     hybrid_gather(plan->m, plan->n_g, plan->row_at, of->lam_g0, y);
-    hybrid_gather(n_free, plan->n_x, plan->free_at, of->lam_x0, z_lower);
     for (int i = 0; i < plan->m && !form->plain; i++) y[i] = y[i] * form->scale_f / form->scale_c[i];
-    for (int i = 0; i < n_free; i++) z_lower[i] *= form->scale_f;
-    /* A slack is stationary where z_upper - z_lower is the y of its row. */
-    for (int k = 0; k < plan->n_slack; k++) z_lower[n_free + k] = y[plan->slack_row[k]];
-    memcpy(z_upper, z_lower, (size_t)plan->n * sizeof(double));
-    split(plan->n, form->lower, form->upper, z_lower, z_upper);
+    memset(z_lower, 0, (size_t)plan->n * sizeof(double));
+    memset(z_upper, 0, (size_t)plan->n * sizeof(double));
+    for (int i = 0; i < plan->n; i++) {
+        /* A slack is stationary where z_upper - z_lower is the y of its row. */
+        double net = i < n_free ? of->lam_x0[plan->free_at[i]] * form->scale_f
+                                : y[plan->slack_row[i - n_free]];
+        if (net == 0.0) continue; /* as most are */
+        if (net < 0.0 && form->lower[i] > -INFINITY) z_lower[i] = -net;
+        else if (net > 0.0 && form->upper[i] < INFINITY) z_upper[i] = net;
+        else continue; /* no bound can carry it */
+        if (held) held[count] = i;
+        count++;
+    }
+    return count;
 }
 
 void hybrid_multipliers_out(const hybrid_form *form, const hybrid_point *at, const double *y,

@@ -11,8 +11,9 @@ typedef struct {
     hybrid_model model;
     hybrid_point points[2];
     hybrid_point *at, *trial;
-    double *y, *y_before, *z_lower, *z_upper; /* y_before: before the last move */
-    double *slope, *work; /* work: as long as w, x or g */
+    double *y, *y_before; /* y_before: before the last move */
+    hybrid_held held;     /* the multipliers of bounds */
+    double *slope, *work; /* the model's force; work: as long as w, x or g */
     hybrid_sizes sizes;   /* at the iterate */
     double *began;        /* x of the first iterate */
     double until;         /* the clock's time from which on no step begins */
@@ -30,9 +31,10 @@ static void place(const hybrid_plan *plan, hybrid_arena *arena, hot *h) {
     h->trial = &h->points[1];
     h->y = hybrid_take(arena, plan->m);
     h->y_before = hybrid_take(arena, plan->m);
-    h->z_lower = hybrid_take(arena, plan->n);
-    h->z_upper = hybrid_take(arena, plan->n);
-    h->slope = hybrid_take(arena, plan->n);
+    h->held.z_lower = hybrid_take(arena, plan->n);
+    h->held.z_upper = hybrid_take(arena, plan->n);
+    h->held.at = hybrid_take_ints(arena, plan->n);
+    h->slope = h->model.force;
     h->work = hybrid_take(arena, longer(longer(plan->n, plan->n_x), plan->n_g));
     h->began = hybrid_take(arena, plan->n_x);
 }
@@ -51,33 +53,38 @@ static void guess(hot *h) {
     const hybrid_form *form = &h->form;
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;
-    for (int i = 0; i < plan->n; i++) {
-        if (of->side_x) {
-            int side = i < plan->n_free
-                           ? of->side_x[plan->free_at[i]]
-                           : of->side_g[plan->row_at[plan->slack_row[i - plan->n_free]]];
-            h->model.at_lower[i] = side == -1 && form->has_lower[i];
-            h->model.at_upper[i] = side == 1 && form->has_upper[i];
-        } else {
-            h->model.at_lower[i] = form->has_lower[i] && h->z_lower[i] > h->at->below[i];
-            h->model.at_upper[i] =
-                form->has_upper[i] && h->z_upper[i] > h->at->above[i] && !h->model.at_lower[i];
-        }
+    int *at_lower = h->model.at_lower, *at_upper = h->model.at_upper;
+    memset(at_lower, 0, (size_t)plan->n * sizeof(int));
+    memset(at_upper, 0, (size_t)plan->n * sizeof(int));
+    for (int i = 0; i < plan->n && of->side_x; i++) {
+        int side = i < plan->n_free
+                       ? of->side_x[plan->free_at[i]]
+                       : of->side_g[plan->row_at[plan->slack_row[i - plan->n_free]]];
+        at_lower[i] = side == -1 && form->lower[i] > -INFINITY;
+        at_upper[i] = side == 1 && form->upper[i] < INFINITY;
+    }
+    for (int k = 0; k < h->held.count && !of->side_x; k++) {
+        const int i = h->held.at[k];
+        const double w = h->at->w[i], lower = form->lower[i], upper = form->upper[i];
+        const double room = hybrid_room(lower, upper);
+        at_lower[i] = h->held.z_lower[i] > hybrid_distance(lower, w, room);
+        at_upper[i] = h->held.z_upper[i] > hybrid_distance(w, upper, room);
     }
 }
 
 /* The multipliers of bounds at h->at are what its slope leaves to those of the set. */
 static void of_bounds(hot *h) {
-    const hybrid_plan *plan = h->form.plan;
     const hybrid_kernel *kernel = &h->model.kernel;
-    hybrid_slope_of_L(plan, h->at, h->y, h->slope);
-    memset(h->z_lower, 0, (size_t)plan->n * sizeof(double));
-    memset(h->z_upper, 0, (size_t)plan->n * sizeof(double));
-    for (int p = 0; p < kernel->n_pins; p++) {
-        int i = kernel->pins[p];
-        double slope = h->slope[i];
-        if (h->model.at_lower[i] && slope > 0.0) h->z_lower[i] = slope;
-        if (h->model.at_upper[i] && slope < 0.0) h->z_upper[i] = -slope;
+    hybrid_held *held = &h->held;
+    hybrid_slope_of_L(h->form.plan, h->at, h->y, h->slope);
+    for (int k = 0; k < held->count; k++)
+        held->z_lower[held->at[k]] = held->z_upper[held->at[k]] = 0.0;
+    held->count = kernel->n_pins;
+    for (int k = 0; k < kernel->n_pins; k++) {
+        const int i = held->at[k] = kernel->pins[k];
+        const double slope = h->slope[i];
+        if (h->model.at_lower[i] && slope > 0.0) held->z_lower[i] = slope;
+        if (h->model.at_upper[i] && slope < 0.0) held->z_upper[i] = -slope;
     }
 }
 
@@ -85,12 +92,13 @@ static void of_bounds(hot *h) {
 static int move(hot *h) {
     const hybrid_plan *plan = h->form.plan;
     hybrid_point *new = h->trial;
+    double *y;
     for (int i = 0; i < plan->n; i++) new->w[i] = h->at->w[i] + h->model.dw[i];
     if (hybrid_evaluate(&h->form, new, 0)) return HYBRID_UNDEFINED;
-    for (int i = 0; i < plan->m; i++) {
-        h->y_before[i] = h->y[i];
-        h->y[i] += h->model.dy[i];
-    }
+    y = h->y;
+    h->y = h->y_before;
+    h->y_before = y;
+    for (int i = 0; i < plan->m; i++) h->y[i] = y[i] + h->model.dy[i];
     h->trial = h->at;
     h->at = new;
     of_bounds(h);
@@ -111,12 +119,10 @@ static void back(hot *h) {
 /* The solution of the quadratic model at h->at becomes h->at. Returns a status. */
 static int model_step(hot *h) {
     hybrid_form *form = &h->form;
-    const hybrid_plan *plan = form->plan;
     hybrid_model *model = &h->model;
     int status;
     if (hybrid_hessian(form, h->at, h->y, 1.0, model->W)) return HYBRID_UNDEFINED;
-    memcpy(model->force, h->slope, (size_t)plan->n * sizeof(double));
-    status = hybrid_solve_model(model, form, h->at, h->z_lower, h->z_upper);
+    status = hybrid_solve_model(model, form, h->at, h->held.z_lower, h->held.z_upper);
     return status ? status : move(h);
 }
 
@@ -124,32 +130,25 @@ static int model_step(hot *h) {
  * HYBRID_NOT_NEARER where it is no solution. */
 static int judge(hot *h, double error, hybrid_residuals *residuals) {
     const hybrid_form *form = &h->form;
-    hybrid_answer *answer = form->answer;
-    int excused;
-    hybrid_multipliers_out(form, h->at, h->y, h->z_lower, h->z_upper, answer->lam_x,
-                           answer->lam_g);
-    excused = hybrid_residuals_at(form, h->at, &h->sizes, answer->lam_x, answer->lam_g, h->work,
-                                  residuals);
+    int excused =
+        hybrid_residuals_of(form, h->at, h->y, &h->held, &h->sizes, h->work, residuals);
     if (hybrid_merit(form->numbers, residuals) <= 1.0)
         return error <= form->numbers->tol ? HYBRID_SOLVED : HYBRID_NOT_NEARER;
     return excused ? HYBRID_EXCUSED : HYBRID_NOT_NEARER;
 }
 
 static double error_at(hot *h) {
-    return hybrid_scaled_error(&h->form, h->at, h->slope, h->y, h->z_lower, h->z_upper, h->work,
-                               &h->sizes);
+    return hybrid_scaled_error(&h->form, h->at, h->slope, h->y, &h->held, h->work, &h->sizes);
 }
 
-static double violation_at(const hot *h) {
-    return hybrid_largest(h->form.plan->m, h->at->c);
-}
+/* The largest |c| at h->at, which error_at has found. */
+static double violation_at(const hot *h) { return h->sizes.c; }
 
 /* One more step on the same set and factorization, into the model's dw and dy. Returns 0 where
  * the set holds there, another number where it does not or nothing is known. */
 static int again(hot *h) {
     hybrid_form *form = &h->form;
     hybrid_model *model = &h->model;
-    memcpy(model->force, h->slope, (size_t)form->plan->n * sizeof(double));
     return hybrid_pinned_solution(model, form, h->at) || hybrid_outside(model, form, h->at);
 }
 
@@ -204,6 +203,8 @@ static int deliver(hot *h, int status) {
     const int n_x = h->form.plan->n_x;
     hybrid_answer *answer = h->form.answer;
     double began = hybrid_largest(n_x, h->began);
+    hybrid_multipliers_out(&h->form, h->at, h->y, h->held.z_lower, h->held.z_upper,
+                           answer->lam_x, answer->lam_g);
     hybrid_deliver(&h->form, h->at);
     for (int i = 0; i < n_x; i++) h->work[i] = h->at->x[i] - h->began[i];
     answer->moved = hybrid_largest(n_x, h->work);
@@ -242,7 +243,8 @@ int hybrid_warm(const hybrid_plan *plan, const hybrid_functions *functions,
     memcpy(h.began, h.at->x, (size_t)plan->n_x * sizeof(double));
     if (hybrid_evaluate(&h.form, h.at, h.began)) return answer->status = HYBRID_UNDEFINED;
     memcpy(h.began, h.at->x, (size_t)plan->n_x * sizeof(double));
-    hybrid_multipliers_in(&h.form, h.y, h.z_lower, h.z_upper);
+    h.held.count =
+        hybrid_multipliers_in(&h.form, h.y, h.held.z_lower, h.held.z_upper, h.held.at);
     hybrid_slope_of_L(plan, h.at, h.y, h.slope);
     error = error_at(&h);
     status = judge(&h, error, &answer->start);

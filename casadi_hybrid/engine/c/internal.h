@@ -2,6 +2,8 @@
 #ifndef HYBRID_INTERNAL_H
 #define HYBRID_INTERNAL_H
 
+#include <math.h>
+
 #include "constants.h"
 #include "hybrid.h"
 
@@ -31,6 +33,7 @@ typedef struct {
     double *x, *raw_gradient, *raw_g;
     double *out;   /* what the first function wrote */
     double *raw_J; /* in it */
+    double sum_J;  /* of the |entries| */
 } hybrid_point;
 
 /* The standard form of one solve. */
@@ -58,6 +61,23 @@ void hybrid_place_form(const hybrid_plan *plan, hybrid_arena *arena, hybrid_form
 /* Scales, bounds and the first w (in `first`, where the user's derivatives are those at x0).
  * Returns a status. */
 int hybrid_make_form(hybrid_form *form, hybrid_point *start);
+/* What the cold mode asks of every bound: has_lower, has_upper, room. */
+void hybrid_look_at_bounds(hybrid_form *form);
+/* And of every iterate: its distances to them. */
+void hybrid_distances(const hybrid_form *form, hybrid_point *point);
+/* As exactly are an entry's bounds known. */
+static inline double hybrid_room(double lower, double upper) {
+    double low = fabs(lower), high = fabs(upper);
+    double size = low < high ? low : high;
+    size = size < INFINITY ? size : 1.0;
+    return HYBRID_FORM_ROOM * (size > 1.0 ? size : 1.0);
+}
+/* The distance to a bound, 1 where there is none. */
+static inline double hybrid_distance(double lower, double upper, double room) {
+    double distance = upper - lower;
+    distance = distance < INFINITY ? distance : 1.0;
+    return distance < room ? room : distance;
+}
 /* Calls the first function at point->x and spreads what it gives. Returns 0, or 1 where it is not
  * defined. */
 int hybrid_first_at(hybrid_form *form, hybrid_point *point);
@@ -71,8 +91,10 @@ int hybrid_hessian(hybrid_form *form, const hybrid_point *at, const double *y, d
                    double *W);
 /* That of y'c alone. */
 int hybrid_curvature(hybrid_form *form, const hybrid_point *at, const double *y, double *W);
-/* (y, z_lower, z_upper) of the standard form for the user's multipliers, and back. */
-void hybrid_multipliers_in(const hybrid_form *form, double *y, double *z_lower, double *z_upper);
+/* (y, z_lower, z_upper) of the standard form for the user's multipliers, and back. Returns in how
+ * many entries a bound has one, and says in `held` in which: n numbers, or NULL. */
+int hybrid_multipliers_in(const hybrid_form *form, double *y, double *z_lower, double *z_upper,
+                          int *held);
 void hybrid_multipliers_out(const hybrid_form *form, const hybrid_point *at, const double *y,
                             const double *z_lower, const double *z_upper, double *lam_x,
                             double *lam_g);
@@ -80,9 +102,16 @@ void hybrid_multipliers_out(const hybrid_form *form, const hybrid_point *at, con
 /* Seconds, 0 where there is no clock. */
 double hybrid_time(const hybrid_functions *functions);
 
+/* Entry j of A'y: here, since a call for each would take as long again. */
+static inline double hybrid_pull_of(const hybrid_plan *plan, const double *A, const double *y,
+                                    int j) {
+    double sum = 0.0;
+    for (int k = plan->A_starts[j]; k < plan->A_starts[j + 1]; k++)
+        sum += A[k] * y[plan->A_rows[k]];
+    return sum;
+}
 /* out = A'y; out = A v; out = W v. */
 void hybrid_pull(const hybrid_plan *plan, const double *A, const double *y, double *out);
-double hybrid_pull_of(const hybrid_plan *plan, const double *A, const double *y, int j); /* one */
 void hybrid_times_A(const hybrid_plan *plan, const double *A, const double *v, double *out);
 void hybrid_times_W(const hybrid_plan *plan, const double *W, const double *v, double *out);
 /* Entry i of W dw + A'dy. */
@@ -114,17 +143,26 @@ void hybrid_slope_of_L(const hybrid_plan *plan, const hybrid_point *at, const do
 typedef struct {
     double slope, c;
 } hybrid_sizes;
+/* The multipliers of bounds, which but those of `count` entries are 0: of `at`, which rises. */
+typedef struct {
+    double *z_lower, *z_upper; /* n */
+    int *at, count;
+} hybrid_held;
 /* E_0: the scaled optimality error of Waechter and Biegler at nu = 0, with that slope, and what it
- * is made of; `work` has n numbers. */
-double hybrid_scaled_error(const hybrid_form *form, const hybrid_point *at, const double *slope,
-                           const double *y, const double *z_lower, const double *z_upper,
-                           double *work, hybrid_sizes *sizes);
-/* Unscaled residuals, unexcused; `sizes`: those of the form with these multipliers, NULL where they
- * are not known; `work` has as many numbers as there are variables, and rows, and is left with
- * the slope of L by x where they are not. Returns 1 where rounding may excuse one that is too large. */
-int hybrid_residuals_at(const hybrid_form *form, const hybrid_point *at,
-                        const hybrid_sizes *sizes, const double *lam_x, const double *lam_g,
-                        double *work, hybrid_residuals *found);
+ * is made of; `work` has n numbers, and the slope is as it was afterwards. */
+double hybrid_scaled_error(const hybrid_form *form, const hybrid_point *at, double *slope,
+                           const double *y, const hybrid_held *held, double *work,
+                           hybrid_sizes *sizes);
+/* Unscaled residuals, unexcused, at an x inside its bounds; `work` has as many numbers as there are
+ * variables, and rows, and is left with the slope of L by x. Returns 1 where rounding may excuse
+ * one that is too large. */
+int hybrid_residuals_at(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
+                        const double *lam_g, double *work, hybrid_residuals *found);
+/* The same for multipliers of the form, of which those sizes are known. Where all are the user's
+ * own, that is all there is to be known, and `work` is not left with a slope. */
+int hybrid_residuals_of(const hybrid_form *form, const hybrid_point *at, const double *y,
+                        const hybrid_held *held, const hybrid_sizes *sizes, double *work,
+                        hybrid_residuals *found);
 /* The largest residual in units of its tolerance. */
 double hybrid_merit(const hybrid_numbers *numbers, const hybrid_residuals *residuals);
 /* Copies the point and its first derivatives to the answer, with the sizes of what is there. */

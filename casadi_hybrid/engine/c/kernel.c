@@ -105,44 +105,49 @@ static void hold(const hybrid_kernel *kernel, const double *to, double *step) {
         step[kernel->pins[k]] = to ? to[kernel->pins[k]] : 0.0;
 }
 
-void hybrid_answer_to(const hybrid_plan *plan, hybrid_kernel *kernel) {
-    double *b = kernel->right, *held = kernel->room;
-    int size = plan->n + plan->m;
-    memcpy(held, b, (size_t)size * sizeof(double));
-    hold(kernel, 0, b);
-    hybrid_fixed_solve(&plan->fixed, kernel->factor, b, held + size);
-    hold(kernel, held, b);
+/* step becomes the solution for it by the factor in a fixed order, with `to` in what is pinned. */
+static void solve(const hybrid_plan *plan, const hybrid_kernel *kernel, const double *to,
+                  double *step, double *room) {
+    hold(kernel, 0, step);
+    hybrid_fixed_solve(&plan->fixed, kernel->factor, step, room);
+    hold(kernel, to, step);
 }
 
-/* Solves by the factor in a fixed order and corrects by the residual of K. Returns its size,
- * relative to the right-hand side. Of a correction that has little to do it is not measured: it
- * leaves such a part of what it corrects as the solution before has left of the whole. */
+void hybrid_answer_to(const hybrid_plan *plan, hybrid_kernel *kernel) {
+    double *held = kernel->room;
+    int size = plan->n + plan->m;
+    memcpy(held, kernel->right, (size_t)size * sizeof(double));
+    solve(plan, kernel, held, kernel->right, held + size);
+}
+
+/* Solves by that factor and corrects by the residual of K. Returns its size, relative to the
+ * right-hand side. Of a correction that has little to do it is not measured: it leaves such a part
+ * of what it corrects as the solution before has left of the whole. */
 static double refine(const hybrid_plan *plan, hybrid_kernel *kernel) {
     int size = plan->n + plan->m;
     double *x = kernel->solution, *step = kernel->room, *room = step + size;
-    double all = hybrid_largest(size, kernel->right), error = INFINITY, now;
-    memset(x, 0, (size_t)size * sizeof(double));
+    double all = hybrid_largest(size, kernel->right), error = INFINITY;
+    memcpy(x, kernel->right, (size_t)size * sizeof(double));
     if (all == 0.0) return 0.0;
-    memcpy(step, kernel->right, (size_t)size * sizeof(double));
+    solve(plan, kernel, kernel->right, x, room);
     for (int corrections = 0;; corrections++) {
-        hold(kernel, 0, step);
-        hybrid_fixed_solve(&plan->fixed, kernel->factor, step, room);
-        hold(kernel, corrections ? 0 : kernel->right, step);
-        for (int i = 0; i < size; i++) x[i] += step[i];
-        if (error <= HYBRID_UNSEEN * all) return error / all * (error / all);
-        hybrid_ldl_product(&plan->ldl, kernel->K, x, room);
-        for (int i = 0; i < size; i++) room[i] = kernel->right[i] - room[i];
-        now = hybrid_largest(size, room);
+        double now, *left = room;
+        hybrid_ldl_product(&plan->ldl, kernel->K, x, left);
+        for (int i = 0; i < size; i++) left[i] = kernel->right[i] - left[i];
+        now = hybrid_largest(size, left);
         if (!(now <= error)) {
-            for (int i = 0; i < size; i++) x[i] -= step[i];
+            for (int i = 0; i < size && corrections; i++) x[i] -= step[i];
             return error / all;
         }
         if (!(now > HYBRID_EXACT * all) || !(now <= 0.5 * error) ||
             corrections >= HYBRID_CORRECTIONS)
             return now / all;
         error = now;
-        step = room;
-        room = kernel->room + (step == kernel->room ? size : 0);
+        room = step;
+        step = left;
+        solve(plan, kernel, 0, step, room);
+        for (int i = 0; i < size; i++) x[i] += step[i];
+        if (error <= HYBRID_UNSEEN * all) return error / all * (error / all);
     }
 }
 

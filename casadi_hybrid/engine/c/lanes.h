@@ -1,52 +1,70 @@
 /* Four numbers side by side. Where each entry waits for the one before it, a sum takes as long as
- * its latencies: so four go at once, always in the same order. In one register where the compiler
- * has a name for that, as GCC and Clang have for any processor; the same bits everywhere. */
+ * its latencies: so four go at once, always in the same order. So many of them lie in one register
+ * as the processor has room for: of one that it has not, compilers make worse code than of plain
+ * numbers. The same bits everywhere. */
 #ifndef HYBRID_LANES_H
 #define HYBRID_LANES_H
 
 #include <math.h>
 #include <string.h>
 
-/* LANES_ZERO(a), LANES_LOAD(x, from), x = |x|, a = a + x, x = x - y, a = x where x > a */
-#if defined(__GNUC__) && !defined(HYBRID_NO_LANES)
+#if !defined(__GNUC__) || defined(HYBRID_NO_LANES)
+#define LANES_TOGETHER 1
+#elif defined(__AVX__)
+#define LANES_TOGETHER 4
+#elif defined(__SSE2__) || defined(__aarch64__)
+#define LANES_TOGETHER 2
+#else
+#define LANES_TOGETHER 1
+#endif
 
-typedef double hybrid_lanes __attribute__((vector_size(32)));
-typedef double hybrid_unaligned __attribute__((vector_size(32), aligned(8), may_alias));
-typedef long long hybrid_bits __attribute__((vector_size(32)));
+#if LANES_TOGETHER > 1
+
+#define LANES_BYTES (8 * LANES_TOGETHER)
+typedef double hybrid_register __attribute__((vector_size(LANES_BYTES)));
+typedef double hybrid_unaligned
+    __attribute__((vector_size(LANES_BYTES), aligned(8), may_alias));
+typedef long long hybrid_bits __attribute__((vector_size(LANES_BYTES)));
 
 #define LANES_NO_SIGN ((hybrid_bits){0} + 0x7fffffffffffffff)
-#define LANE(a, k) ((a)[k])
-#define LANES_ZERO(a) ((a) = (hybrid_lanes){0.0})
-#define LANES_LOAD(x, from) ((x) = *(const hybrid_unaligned *)(from))
-#define LANES_SIZE(x) ((x) = (hybrid_lanes)((hybrid_bits)(x)&LANES_NO_SIGN))
-#define LANES_ADD(a, x) ((a) += (x))
-#define LANES_LESS(x, y) ((x) -= (y))
-#define LANES_LARGER(a, x)                                                          \
-    do {                                                                            \
-        const hybrid_bits is_larger = (hybrid_bits)((x) > (a));                     \
-        (a) = (hybrid_lanes)(((hybrid_bits)(x)&is_larger) | ((hybrid_bits)(a) & ~is_larger)); \
-    } while (0)
+#define LANE(a, k) ((a).of[(k) / LANES_TOGETHER][(k) % LANES_TOGETHER])
+#define REGISTER_ZERO ((hybrid_register){0.0})
+#define REGISTER_LOAD(from) (*(const hybrid_unaligned *)(from))
+#define REGISTER_SIZE(x) ((hybrid_register)((hybrid_bits)(x)&LANES_NO_SIGN))
+
+static inline hybrid_register hybrid_larger(hybrid_register a, hybrid_register x) {
+    const hybrid_bits is_larger = (hybrid_bits)(x > a);
+    return (hybrid_register)(((hybrid_bits)x & is_larger) | ((hybrid_bits)a & ~is_larger));
+}
 
 #else
 
-typedef struct {
-    double of[4];
-} hybrid_lanes;
+typedef double hybrid_register;
 
-#define LANES_EACH(change)                           \
-    do {                                             \
-        for (int lane = 0; lane < 4; lane++) change; \
-    } while (0)
 #define LANE(a, k) ((a).of[k])
-#define LANES_ZERO(a) LANES_EACH((a).of[lane] = 0.0)
-#define LANES_LOAD(x, from) memcpy((x).of, from, sizeof (x).of)
-#define LANES_SIZE(x) LANES_EACH((x).of[lane] = fabs((x).of[lane]))
-#define LANES_ADD(a, x) LANES_EACH((a).of[lane] += (x).of[lane])
-#define LANES_LESS(x, y) LANES_EACH((x).of[lane] -= (y).of[lane])
-#define LANES_LARGER(a, x) \
-    LANES_EACH((a).of[lane] = (x).of[lane] > (a).of[lane] ? (x).of[lane] : (a).of[lane])
+#define REGISTER_ZERO 0.0
+#define REGISTER_LOAD(from) (*(from))
+#define REGISTER_SIZE(x) fabs(x)
+
+static inline double hybrid_larger(double a, double x) { return x > a ? x : a; }
 
 #endif
+
+typedef struct {
+    hybrid_register of[4 / LANES_TOGETHER];
+} hybrid_lanes;
+
+/* LANES_ZERO(a), LANES_LOAD(x, from), x = |x|, a = a + x, x = x - y, a = x where x > a */
+#define LANES_EACH(change)                                      \
+    do {                                                        \
+        for (int at = 0; at < 4 / LANES_TOGETHER; at++) change; \
+    } while (0)
+#define LANES_ZERO(a) LANES_EACH((a).of[at] = REGISTER_ZERO)
+#define LANES_LOAD(x, from) LANES_EACH((x).of[at] = REGISTER_LOAD((from) + LANES_TOGETHER * at))
+#define LANES_SIZE(x) LANES_EACH((x).of[at] = REGISTER_SIZE((x).of[at]))
+#define LANES_ADD(a, x) LANES_EACH((a).of[at] += (x).of[at])
+#define LANES_LESS(x, y) LANES_EACH((x).of[at] -= (y).of[at])
+#define LANES_LARGER(a, x) LANES_EACH((a).of[at] = hybrid_larger((a).of[at], (x).of[at]))
 
 #define LANES_TOTAL(a) ((LANE(a, 0) + LANE(a, 1)) + (LANE(a, 2) + LANE(a, 3)))
 

@@ -56,10 +56,10 @@ static int remedied(hybrid_model *model, hybrid_form *form, const hybrid_point *
     static const double remedies[][2] = HYBRID_HOT_CONVEX; /* (epsilon, shift) */
     const hybrid_plan *plan = form->plan;
     hybrid_kernel *kernel = &model->kernel;
+    const int n = plan->n;
     double largest = 0.0; /* of W, or 1; found where it is asked for */
     int bent = 0;
-    for (int i = 0; i < plan->n; i++)
-        kernel->pinned[i] = model->at_lower[i] || model->at_upper[i];
+    for (int i = 0; i < n; i++) kernel->pinned[i] = model->at_lower[i] | model->at_upper[i];
     for (int remedy = model->remedy; remedy < HYBRID_HOT_CONVEX_COUNT; remedy++) {
         double epsilon = remedies[remedy][0], shift = remedies[remedy][1];
         int found;
@@ -100,11 +100,13 @@ int hybrid_outside(const hybrid_model *model, const hybrid_form *form, const hyb
 /* Says in wrong[] which bounds w + dw is beyond: 2 for a lower, 3 for an upper one. Returns how
  * many they are. */
 static int mark_outside(hybrid_model *model, const hybrid_form *form, const hybrid_point *at) {
-    int count = 0;
-    for (int i = 0; i < form->plan->n; i++) {
-        double target = at->w[i] + model->dw[i], room = room_at(at->w[i]);
-        int below = target < form->lower[i] - room, above = target > form->upper[i] + room;
-        model->wrong[i] = below ? 2 : above ? 3 : 0;
+    const double *w = at->w, *dw = model->dw, *lower = form->lower, *upper = form->upper;
+    const int n = form->plan->n;
+    int *restrict wrong = model->wrong, count = 0;
+    for (int i = 0; i < n; i++) {
+        double target = w[i] + dw[i], room = room_at(w[i]);
+        int below = target < lower[i] - room, above = target > upper[i] + room;
+        wrong[i] = 2 * below + 3 * above;
         count += below | above;
     }
     return count;
@@ -182,6 +184,7 @@ static int met(const hybrid_model *model, const hybrid_form *form, const hybrid_
     *least = 1.0;
     for (int i = 0; i < form->plan->n; i++) {
         double part = 1.0, step = at->w[i] + model->dw[i] - model->walk_w[i];
+        if (!model->wrong[i]) continue;
         if (model->wrong[i] == 1) part = model->walk_z[i] / (model->walk_z[i] - model->z[i]);
         if (model->wrong[i] == 2) part = (form->lower[i] - model->walk_w[i]) / step;
         if (model->wrong[i] == 3) part = (form->upper[i] - model->walk_w[i]) / step;

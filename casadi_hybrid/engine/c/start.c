@@ -150,7 +150,7 @@ static void nearby(hybrid_cold *cold) {
     const hybrid_point *at = &cold->at->of;
     hybrid_iterate *it = &cold->now;
     hybrid_error error;
-    hybrid_multipliers_in(form, it->y, it->z_lower, it->z_upper);
+    hybrid_multipliers_in(form, it->y, it->z_lower, it->z_upper, 0);
     hybrid_measure(form, at, it, cold->work, &error);
     if (hybrid_error_at(&error, 0.0) > HYBRID_BARRIER_FAR_OFF &&
         it->nu < HYBRID_BARRIER_NU_FAR_OFF)
@@ -257,6 +257,7 @@ int hybrid_cold_begin(const hybrid_plan *plan, const hybrid_functions *functions
     status = hybrid_make_form(&cold->form, start);
     if (!status && !attempt->alone && has_flat_row(cold, start)) status = HYBRID_FLAT;
     if (status) return answer->status = status;
+    hybrid_look_at_bounds(&cold->form);
     hybrid_set(plan->n_x, start->raw_gradient, answer->gradient0);
     hybrid_set(plan->nnz_J, start->raw_J, answer->J0);
     hybrid_set(plan->n, start->w, cold->work);

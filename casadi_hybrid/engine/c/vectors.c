@@ -5,13 +5,6 @@
 #include "internal.h"
 #include "lanes.h"
 
-double hybrid_pull_of(const hybrid_plan *plan, const double *A, const double *y, int j) {
-    double sum = 0.0;
-    for (int k = plan->A_starts[j]; k < plan->A_starts[j + 1]; k++)
-        sum += A[k] * y[plan->A_rows[k]];
-    return sum;
-}
-
 void hybrid_pull(const hybrid_plan *plan, const double *A, const double *y, double *out) {
     for (int j = 0; j < plan->n; j++) out[j] = hybrid_pull_of(plan, A, y, j);
 }
@@ -47,29 +40,34 @@ static double larger(double size, double found) { return size > found ? size : f
 #define LARGEST(a) larger(larger(LANE(a, 0), LANE(a, 1)), larger(LANE(a, 2), LANE(a, 3)))
 
 double hybrid_largest(int count, const double *v) {
-    hybrid_lanes most[2], sum[2], x; /* the sums pass a NaN on */
+    hybrid_lanes most[4], sum[4], x; /* the sums pass a NaN on */
     double largest = 0.0, total = 0.0;
     int i = 0;
-    LANES_ZERO(most[0]);
-    LANES_ZERO(most[1]);
-    LANES_ZERO(sum[0]);
-    LANES_ZERO(sum[1]);
-    for (; i + 8 <= count; i += 8) {
+    for (int k = 0; k < 4; k++) {
+        LANES_ZERO(most[k]);
+        LANES_ZERO(sum[k]);
+    }
+    for (; i + 16 <= count; i += 16)
+        for (int k = 0; k < 4; k++) {
+            LANES_LOAD(x, v + i + 4 * k);
+            LANES_SIZE(x);
+            LANES_LARGER(most[k], x);
+            LANES_ADD(sum[k], x);
+        }
+    for (; i + 4 <= count; i += 4) {
         LANES_LOAD(x, v + i);
         LANES_SIZE(x);
         LANES_LARGER(most[0], x);
         LANES_ADD(sum[0], x);
-        LANES_LOAD(x, v + i + 4);
-        LANES_SIZE(x);
-        LANES_LARGER(most[1], x);
-        LANES_ADD(sum[1], x);
     }
     for (; i < count; i++) {
         largest = larger(fabs(v[i]), largest);
         total += fabs(v[i]);
     }
-    LANES_LARGER(most[0], most[1]);
-    LANES_ADD(sum[0], sum[1]);
+    for (int k = 1; k < 4; k++) {
+        LANES_LARGER(most[0], most[k]);
+        LANES_ADD(sum[0], sum[k]);
+    }
     return isnan(LANES_TOTAL(sum[0]) + total) ? NAN : larger(LARGEST(most[0]), largest);
 }
 
