@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -32,7 +33,7 @@ from casadi_hybrid.problem.columns import as_column, in_shape
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.result import Result
 
-_WORTH = 16  # solves that make up for what another thread prepares before its first
+_WORTH = 0.01  # seconds, about what another thread prepares before its first solve
 _FINITE = ("x0", "p", "lam_x0", "lam_g0")
 AnyRun = Run | QuickRun
 
@@ -265,22 +266,32 @@ def _over_threads(
     others: dict[int, AnyRun] = {}
     success = rows.in_c()
 
-    def rest(k: int) -> None:
-        of = {name: numbers[k, place] for name, place in space.places_in.items()}
-        found = runner.quick_run(tuple(of[name] for name in INPUTS), warm[k])
-        if found is not None:
-            outputs, others[k] = found
-            success[k] = True
-        else:
-            one = _checked(runner, of, k, warm)
-            run = others[k] = _alone(runner, one, warm[k])
-            success[k] = run.result.success
-            outputs = dict(zip(OUTPUTS, runner.outputs(run.result, one.p), strict=True))
+    def of(k: int) -> dict[str, Vector]:
+        return {name: numbers[k, place] for name, place in space.places_in.items()}
+
+    def take(k: int, run: AnyRun, outputs: Mapping[str, ca.DM]) -> None:
+        others[k] = run
         for name, value in outputs.items():
             rows.outputs[k, space.places_out[name]] = array_of(value).ravel()
 
-    left = np.flatnonzero(~success).tolist()
-    share_out(left, [rest] * min(threads, 1 + len(left) // _WORTH))
+    def rest(k: int) -> None:
+        one = of(k)
+        found = runner.quick_run(tuple(one[name] for name in INPUTS), warm[k])
+        if found is not None:
+            take(k, found[1], found[0])
+            success[k] = True
+
+    left, began = np.flatnonzero(~success).tolist(), time.perf_counter()
+    while left and time.perf_counter() < began + _WORTH:
+        rest(left.pop())
+    if left:
+        share_out(left, [rest] * min(threads, len(left)))
+    # Here alone: what fails keeps what it was at, and FERAL's solvers must end in their thread.
+    for k in np.flatnonzero(~success).tolist():
+        one = _checked(runner, of(k), k, warm)
+        run = _alone(runner, one, warm[k])
+        take(k, run, dict(zip(OUTPUTS, runner.outputs(run.result, one.p), strict=True)))
+        success[k] = run.result.success
     runs = _Runs(runner, rows, places, others, called)
     runner.note(runs[-1])
     rows.outputs.setflags(write=False)  # results look at them
