@@ -114,7 +114,7 @@ def test_bounds_are_kept_like_by_their_twin(library: Any) -> None:
         upper = np.where(rng.uniform(size=n) < 0.6, lower + sizes(rng, n), INF)
         upper = np.where(np.isnan(upper) | (upper == -INF), 5.0, upper)
         has_lower, has_upper = np.isfinite(lower), np.isfinite(upper)
-        flags = [has.astype(np.int32) for has in (has_lower, has_upper)]
+        flags = [has.astype(float) for has in (has_lower, has_upper)]
         plan = PlanData(n=n)
         form = FormData(
             plan=ct.addressof(plan), lower=lower.ctypes.data, upper=upper.ctypes.data,

@@ -30,18 +30,22 @@ void hybrid_interior(const hybrid_form *form, double push, double *w) {
     }
 }
 
-static double kept_near(double z, double distance, double nu) {
-    double central = nu / distance;
-    double least = central / HYBRID_ITERATE_SPREAD, most = central * HYBRID_ITERATE_SPREAD;
-    return z < least ? least : z > most ? most : z;
+/* Where there is no bound, `has` and z are 0 and the distance is 1: with these factors passes over
+ * all entries need no branches. */
+static void keep_near(int count, const double *has, const double *distance, double nu,
+                      double *restrict z) {
+    for (int i = 0; i < count; i++) {
+        double central = has[i] * nu / distance[i];
+        double least = central / HYBRID_ITERATE_SPREAD, most = central * HYBRID_ITERATE_SPREAD;
+        double raised = z[i] < least ? least : z[i];
+        z[i] = raised > most ? most : raised;
+    }
 }
 
 void hybrid_safe_duals(const hybrid_form *form, const hybrid_point *at, double nu,
                        double *z_lower, double *z_upper) {
-    for (int i = 0; i < form->plan->n; i++) {
-        if (form->has_lower[i]) z_lower[i] = kept_near(z_lower[i], at->below[i], nu);
-        if (form->has_upper[i]) z_upper[i] = kept_near(z_upper[i], at->above[i], nu);
-    }
+    keep_near(form->plan->n, form->has_lower, at->below, nu, z_lower);
+    keep_near(form->plan->n, form->has_upper, at->above, nu, z_upper);
 }
 
 void hybrid_central(const hybrid_form *form, const hybrid_point *at, hybrid_iterate *it) {
@@ -55,31 +59,30 @@ void hybrid_central(const hybrid_form *form, const hybrid_point *at, hybrid_iter
 
 void hybrid_dual_steps(const hybrid_form *form, const hybrid_point *at,
                        const hybrid_iterate *it, hybrid_direction *d) {
+    const double *has_lower = form->has_lower, *below = at->below, *z_lower = it->z_lower;
+    const double *has_upper = form->has_upper, *above = at->above, *z_upper = it->z_upper;
+    const double *dw = d->dw, nu = it->nu;
+    double *restrict dz_lower = d->dz_lower, *restrict dz_upper = d->dz_upper;
     for (int i = 0; i < form->plan->n; i++) {
-        double lower = it->z_lower[i], upper = it->z_upper[i];
-        d->dz_lower[i] = form->has_lower[i]
-                             ? (it->nu - lower * d->dw[i]) / at->below[i] - lower
-                             : 0.0;
-        d->dz_upper[i] = form->has_upper[i]
-                             ? (it->nu + upper * d->dw[i]) / at->above[i] - upper
-                             : 0.0;
+        dz_lower[i] = (has_lower[i] * nu - z_lower[i] * dw[i]) / below[i] - z_lower[i];
+        dz_upper[i] = (has_upper[i] * nu + z_upper[i] * dw[i]) / above[i] - z_upper[i];
     }
 }
 
 double hybrid_share_to_zero(int count, const double *v, const double *dv, double sign,
-                            const int *has, double tau) {
-    double steepest = 0.0, share;
+                            const double *has, double tau) {
+    double rates[HYBRID_BLOCK], steepest = 0.0, share;
     int first = -1;
-    for (int i = 0; i < count; i++) {
-        double rate;
-        if (!has[i]) continue;
-        rate = sign * dv[i];
-        if (!(rate < 0.0)) continue;
-        rate /= v[i];
-        if (rate < steepest) {
-            steepest = rate;
-            first = i;
-        }
+    for (int from = 0; from < count; from += HYBRID_BLOCK) {
+        int size = count - from < HYBRID_BLOCK ? count - from : HYBRID_BLOCK;
+        double most;
+        for (int i = 0; i < size; i++)
+            rates[i] = -(sign * has[from + i] * dv[from + i]) / v[from + i];
+        most = hybrid_most(size, rates);
+        if (!(most > steepest)) continue;
+        steepest = most;
+        for (first = 0; rates[first] != most;) first++;
+        first += from;
     }
     if (first < 0) return 1.0;
     share = tau * v[first] / -(sign * dv[first]);
@@ -108,14 +111,20 @@ static double excess_mean(double sum, int count) {
 }
 
 /* Widens [least, most] by z*(distance) where there is a bound. */
-static void widen(int count, const int *has, const double *distance, const double *z,
+static void widen(int count, const double *has, const double *distance, const double *z,
                   hybrid_error *found) {
-    for (int i = 0; i < count; i++) {
-        double product;
-        if (!has[i]) continue;
-        product = distance[i] * z[i];
-        if (product < found->least) found->least = product;
-        if (product > found->most) found->most = product;
+    double products[HYBRID_BLOCK];
+    for (int from = 0; from < count; from += HYBRID_BLOCK) {
+        int size = count - from < HYBRID_BLOCK ? count - from : HYBRID_BLOCK;
+        double least, most;
+        for (int i = 0; i < size; i++) {
+            double product = distance[from + i] * z[from + i];
+            products[i] = has[from + i] > 0.0 ? product : NAN; /* passed over */
+        }
+        least = hybrid_least(size, products);
+        most = hybrid_most(size, products);
+        if (least < found->least) found->least = least;
+        if (most > found->most) found->most = most;
     }
 }
 
@@ -125,7 +134,7 @@ void hybrid_measure(const hybrid_form *form, const hybrid_point *at, const hybri
     double sum_z = hybrid_sum(plan->n, it->z_lower) + hybrid_sum(plan->n, it->z_upper);
     double of_c, most = 0.0;
     found->least = INFINITY;
-    found->most = -INFINITY;
+    found->most = form->bounds ? 0.0 : -INFINITY;
     widen(plan->n, form->has_lower, at->below, it->z_lower, found);
     widen(plan->n, form->has_upper, at->above, it->z_upper, found);
     hybrid_pull(plan, at->A, it->y, pull);

@@ -10,6 +10,7 @@ typedef struct hybrid_spot {
     struct hybrid_spot *base; /* of the elastic problem: the point of the problem itself */
     double theta; /* |c|_1 */
     double logs;  /* sum of log(w - lower) + log(upper - w) */
+    double linear; /* sum of w - lower or upper - w where there is one of the bounds alone */
     int outside;  /* whether w is outside a bound by more than rounding */
 } hybrid_spot;
 
@@ -31,6 +32,7 @@ typedef struct {
 } hybrid_error;
 
 #define HYBRID_SPOTS 4
+#define HYBRID_BLOCK 64 /* entries of a vector that a pass looks at together */
 /* What the residual of a step may be, relative to the right-hand side: the filter looks at every
  * step, and an error of this size only ends quadratic convergence there. */
 #define HYBRID_ROUGH 1e-6
@@ -96,7 +98,7 @@ void hybrid_lengths(const hybrid_form *form, const hybrid_point *at, const hybri
                     hybrid_direction *d);
 /* The largest alpha <= 1 with v + alpha dv >= (1 - tau) v where `has` is set. */
 double hybrid_share_to_zero(int count, const double *v, const double *dv, double sign,
-                            const int *has, double tau);
+                            const double *has, double tau);
 /* Leaves A'y in `pull`, n numbers. */
 void hybrid_measure(const hybrid_form *form, const hybrid_point *at, const hybrid_iterate *it,
                     double *pull, hybrid_error *found);

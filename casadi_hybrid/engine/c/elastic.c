@@ -50,13 +50,13 @@ static void make_inner(hybrid_cold *outer) {
     hybrid_set(n, outer->form.lower, form->lower);
     hybrid_set(n, outer->form.upper, form->upper);
     hybrid_set(n, outer->form.room, form->room);
-    memcpy(form->has_lower, outer->form.has_lower, (size_t)n * sizeof(int));
-    memcpy(form->has_upper, outer->form.has_upper, (size_t)n * sizeof(int));
+    hybrid_set(n, outer->form.has_lower, form->has_lower);
+    hybrid_set(n, outer->form.has_upper, form->has_upper);
     for (int i = n; i < n + 2 * m; i++) {
         form->lower[i] = form->room[i] = 0.0;
         form->upper[i] = INFINITY;
-        form->has_lower[i] = 1;
-        form->has_upper[i] = 0;
+        form->has_lower[i] = 1.0;
+        form->has_upper[i] = 0.0;
     }
     form->bounds = outer->form.bounds + 2 * m;
     form->plain = 0;
@@ -88,7 +88,7 @@ static void lift(const hybrid_cold *outer, hybrid_spot *spot) {
     hybrid_set(plan->nnz_A, base->A, at->A);
     hybrid_set(n, base->below, at->below);
     hybrid_set(n, base->above, at->above);
-    spot->logs = spot->base->logs;
+    spot->logs = spot->base->logs + hybrid_logs(2 * m, p);
     spot->outside = spot->base->outside;
     spot->theta = 0.0;
     for (int i = 0; i < n; i++) {
@@ -102,13 +102,13 @@ static void lift(const hybrid_cold *outer, hybrid_spot *spot) {
         at->above[n + i] = 1.0;
         at->A[plan->nnz_A + i] = i < m ? -1.0 : 1.0;
         sum += p[i];
-        spot->logs += log(p[i]);
         spot->outside |= !(p[i] > 0.0);
     }
     for (int i = 0; i < m; i++) {
         at->c[i] = base->c[i] - p[i] + p[m + i];
         spot->theta += fabs(at->c[i]);
     }
+    spot->linear = spot->base->linear + sum; /* p and n have a lower bound alone */
     at->f = HYBRID_ELASTIC_PENALTY * sum + 0.5 * away;
 }
 

@@ -98,20 +98,27 @@ static double of_complementarity(const hybrid_form *form, const hybrid_point *at
     return by_x > by_g ? by_x : by_g;
 }
 
+/* Whether the largest entry is beyond what rounding of terms explains whose sum is at most this:
+ * then it counts as it is, and what is smaller does not matter. */
+static int is_beyond(double largest, double sum) {
+    return largest > 2.0 * HYBRID_RESIDUALS_ROUNDING * sum && isfinite(sum);
+}
+
 void hybrid_excuse(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
                    const double *lam_g, const double *slope, double *sizes,
                    hybrid_residuals *found) {
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;
-    double steepest = at->sum_J;
-    double sum_g = hybrid_sum(plan->n_g, lam_g);
-    if (found->feasibility > 0.0 && rounding(steepest * hybrid_sum(plan->n_x, at->x), 0.0) > 0.0) {
-        double most = of_rows(form, at, sizes);
-        for (int i = 0; i < plan->n_x; i++)
-            widen(&most, outside(at->x[i], of->lbx[i], of->ubx[i]));
-        found->feasibility = most;
+    double steepest = at->sum_J, of_g = steepest * hybrid_sum(plan->n_x, at->x);
+    double sum_g = hybrid_sum(plan->n_g, lam_g), of_f = hybrid_sum(plan->n_x, at->raw_gradient);
+    if (found->feasibility > 0.0 && rounding(of_g, 0.0) > 0.0) {
+        double of_x = hybrid_excess(plan->n_x, at->x, of->lbx, of->ubx);
+        if (!is_beyond(found->feasibility, of_g + hybrid_largest(plan->n_g, at->raw_g)))
+            found->feasibility = of_rows(form, at, sizes);
+        widen(&found->feasibility, of_x);
     }
-    if (rounding(steepest * sum_g, hybrid_sum(plan->n_x, at->raw_gradient)) > 0.0)
+    if (rounding(steepest * sum_g, of_f) > 0.0 &&
+        !is_beyond(found->stationarity, steepest * sum_g + of_f + hybrid_largest(plan->n_x, lam_x)))
         found->stationarity = of_slope(form, at, lam_x, lam_g, slope, sizes);
     if (hybrid_sum(plan->n_x, lam_x) > HYBRID_KKT_HUGE || sum_g > HYBRID_KKT_HUGE)
         found->complementarity = of_complementarity(form, at, lam_x, lam_g, sizes);

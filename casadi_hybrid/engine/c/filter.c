@@ -8,6 +8,28 @@ int hybrid_visit(hybrid_cold *cold, hybrid_spot *spot) {
     return cold->outer ? hybrid_elastic_visit(cold, spot) : hybrid_visit_problem(cold, spot);
 }
 
+/* spot->outside, and spot->linear: the distances where there is no other bound. */
+static void look_outside(const hybrid_form *form, hybrid_spot *spot) {
+    const double *w = spot->of.w, *below = spot->of.below, *above = spot->of.above;
+    const int n = form->plan->n;
+    double beyond[HYBRID_BLOCK], alone[HYBRID_BLOCK];
+    spot->outside = 0;
+    spot->linear = 0.0;
+    for (int from = 0; from < n; from += HYBRID_BLOCK) {
+        int size = n - from < HYBRID_BLOCK ? n - from : HYBRID_BLOCK;
+        for (int k = 0; k < size; k++) {
+            int i = from + k;
+            double has_lower = form->has_lower[i], has_upper = form->has_upper[i];
+            double under = form->lower[i] - w[i], over = w[i] - form->upper[i];
+            beyond[k] = (under > over ? under : over) - 2.0 * form->room[i];
+            alone[k] = (has_lower - has_lower * has_upper) * below[i] +
+                       (has_upper - has_lower * has_upper) * above[i];
+        }
+        spot->outside |= hybrid_most(size, beyond) > 0.0;
+        spot->linear += hybrid_sum(size, alone);
+    }
+}
+
 int hybrid_visit_problem(hybrid_cold *cold, hybrid_spot *spot) {
     const hybrid_form *form = &cold->form;
     hybrid_point *at = &spot->of;
@@ -18,46 +40,28 @@ int hybrid_visit_problem(hybrid_cold *cold, hybrid_spot *spot) {
         return 1;
     }
     spot->theta = hybrid_sum(form->plan->m, at->c);
-    spot->logs = 0.0;
-    spot->outside = 0;
-    for (int i = 0; i < form->plan->n; i++) {
-        double room = -2.0 * form->room[i];
-        if (form->has_lower[i]) {
-            spot->outside |= at->w[i] - form->lower[i] < room;
-            spot->logs += log(at->below[i]);
-        }
-        if (form->has_upper[i]) {
-            spot->outside |= form->upper[i] - at->w[i] < room;
-            spot->logs += log(at->above[i]);
-        }
-    }
+    spot->logs = hybrid_logs(form->plan->n, at->below) + hybrid_logs(form->plan->n, at->above);
+    look_outside(form, spot);
     return 0;
 }
 
 double hybrid_phi(const hybrid_form *form, const hybrid_spot *spot, double nu) {
-    double linear = 0.0;
     if (spot->outside) return INFINITY;
     if (!form->bounds) return spot->of.f;
-    for (int i = 0; i < form->plan->n; i++) {
-        if (form->has_lower[i] && !form->has_upper[i]) linear += spot->of.below[i];
-        if (form->has_upper[i] && !form->has_lower[i]) linear += spot->of.above[i];
-    }
-    return spot->of.f - nu * (spot->logs - HYBRID_MERIT_DAMPING * linear);
+    return spot->of.f - nu * (spot->logs - HYBRID_MERIT_DAMPING * spot->linear);
 }
 
 void hybrid_weigh(const hybrid_form *form, const hybrid_spot *at, double nu,
                   hybrid_worth *worth) {
-    const hybrid_point *of = &at->of;
+    const double *has_lower = form->has_lower, *has_upper = form->has_upper;
+    const double *below = at->of.below, *above = at->of.above, *gradient = at->of.gradient;
+    double *restrict slope = worth->gradient;
     worth->theta = at->theta;
     worth->phi = hybrid_phi(form, at, nu);
     for (int i = 0; i < form->plan->n; i++) {
-        double pull = 0.0, slope = of->gradient[i];
-        if (form->has_upper[i]) pull += 1.0 / of->above[i];
-        if (form->has_lower[i]) pull -= 1.0 / of->below[i];
-        slope += nu * pull;
-        if (form->has_lower[i] != form->has_upper[i])
-            slope += HYBRID_MERIT_DAMPING * nu * (form->has_lower[i] ? 1.0 : -1.0);
-        worth->gradient[i] = slope;
+        double pull = has_upper[i] / above[i] - has_lower[i] / below[i];
+        double alone = HYBRID_MERIT_DAMPING * nu * (has_lower[i] - has_upper[i]);
+        slope[i] = gradient[i] + nu * pull + alone;
     }
 }
 

@@ -45,8 +45,8 @@ void hybrid_place_form(const hybrid_plan *plan, hybrid_arena *arena, hybrid_form
     form->clipped = hybrid_take(arena, plan->n_x);
     form->lam = hybrid_take(arena, plan->n_g);
     form->H = hybrid_take(arena, plan->nnz_H);
-    form->has_lower = hybrid_take_ints(arena, plan->n);
-    form->has_upper = hybrid_take_ints(arena, plan->n);
+    form->has_lower = hybrid_take(arena, plan->n);
+    form->has_upper = hybrid_take(arena, plan->n);
 }
 
 double hybrid_time(const hybrid_functions *functions) {

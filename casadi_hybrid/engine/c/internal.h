@@ -48,7 +48,7 @@ typedef struct {
     double *room;             /* n: as exactly are bounds known */
     double *clipped;          /* n_x: the start inside its bounds */
     double *lam, *H;          /* n_g, nnz_H: for the second function */
-    int *has_lower, *has_upper;
+    double *has_lower, *has_upper; /* n: 1 where there is a bound, else 0 */
     int bounds; /* how many there are */
     double relaxation; /* how far they are widened, relative */
     int unscaled;      /* whether rows are as they are */
@@ -122,6 +122,10 @@ double hybrid_bend_of(const hybrid_plan *plan, const double *W, const double *A,
 double hybrid_largest(int count, const double *v);
 /* The largest entry, or 0: a NaN is none. */
 double hybrid_most(int count, const double *v);
+/* The least entry, or infinity: a NaN is none. */
+double hybrid_least(int count, const double *v);
+/* The sum of the logarithms. */
+double hybrid_logs(int count, const double *v);
 /* The sum of all |entries|. */
 double hybrid_sum(int count, const double *v);
 /* The largest by which an entry is beyond its bounds, 0 where none is. */

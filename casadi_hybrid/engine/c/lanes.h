@@ -37,6 +37,11 @@ static inline hybrid_register hybrid_larger(hybrid_register a, hybrid_register x
     return (hybrid_register)(((hybrid_bits)x & is_larger) | ((hybrid_bits)a & ~is_larger));
 }
 
+static inline hybrid_register hybrid_smaller(hybrid_register a, hybrid_register x) {
+    const hybrid_bits is_smaller = (hybrid_bits)(x < a);
+    return (hybrid_register)(((hybrid_bits)x & is_smaller) | ((hybrid_bits)a & ~is_smaller));
+}
+
 #else
 
 typedef double hybrid_register;
@@ -47,6 +52,7 @@ typedef double hybrid_register;
 #define REGISTER_SIZE(x) fabs(x)
 
 static inline double hybrid_larger(double a, double x) { return x > a ? x : a; }
+static inline double hybrid_smaller(double a, double x) { return x < a ? x : a; }
 
 #endif
 
@@ -54,18 +60,23 @@ typedef struct {
     hybrid_register of[4 / LANES_TOGETHER];
 } hybrid_lanes;
 
-/* LANES_ZERO(a), LANES_LOAD(x, from), x = |x|, a = a + x, x = x - y, a = x where x > a */
+/* a = 0, a = value, LANES_LOAD(x, from), x = |x|, a = a + x, a = a x, x = x - y, a = x where x > a,
+ * a = x where x < a */
 #define LANES_EACH(change)                                      \
     do {                                                        \
         for (int at = 0; at < 4 / LANES_TOGETHER; at++) change; \
     } while (0)
 #define LANES_ZERO(a) LANES_EACH((a).of[at] = REGISTER_ZERO)
+#define LANES_SET(a, value) LANES_EACH((a).of[at] = REGISTER_ZERO + (value))
 #define LANES_LOAD(x, from) LANES_EACH((x).of[at] = REGISTER_LOAD((from) + LANES_TOGETHER * at))
 #define LANES_SIZE(x) LANES_EACH((x).of[at] = REGISTER_SIZE((x).of[at]))
 #define LANES_ADD(a, x) LANES_EACH((a).of[at] += (x).of[at])
+#define LANES_TIMES(a, x) LANES_EACH((a).of[at] *= (x).of[at])
 #define LANES_LESS(x, y) LANES_EACH((x).of[at] -= (y).of[at])
 #define LANES_LARGER(a, x) LANES_EACH((a).of[at] = hybrid_larger((a).of[at], (x).of[at]))
+#define LANES_SMALLER(a, x) LANES_EACH((a).of[at] = hybrid_smaller((a).of[at], (x).of[at]))
 
 #define LANES_TOTAL(a) ((LANE(a, 0) + LANE(a, 1)) + (LANE(a, 2) + LANE(a, 3)))
+#define LANES_PRODUCT(a) ((LANE(a, 0) * LANE(a, 1)) * (LANE(a, 2) * LANE(a, 3)))
 
 #endif

@@ -37,6 +37,9 @@ double hybrid_bend_of(const hybrid_plan *plan, const double *W, const double *A,
 
 static double larger(double size, double found) { return size > found ? size : found; }
 
+static double smaller(double size, double found) { return size < found ? size : found; }
+
+#define LEAST(a) smaller(smaller(LANE(a, 0), LANE(a, 1)), smaller(LANE(a, 2), LANE(a, 3)))
 #define LARGEST(a) larger(larger(LANE(a, 0), LANE(a, 1)), larger(LANE(a, 2), LANE(a, 3)))
 
 double hybrid_largest(int count, const double *v) {
@@ -86,6 +89,45 @@ double hybrid_most(int count, const double *v) {
     for (; i < count; i++) found = larger(v[i], found);
     LANES_LARGER(most[0], most[1]);
     return larger(LARGEST(most[0]), found);
+}
+
+double hybrid_least(int count, const double *v) {
+    hybrid_lanes least, x;
+    double found = INFINITY;
+    int i = 0;
+    LANES_SET(least, INFINITY);
+    for (; i + 4 <= count; i += 4) {
+        LANES_LOAD(x, v + i);
+        LANES_SMALLER(least, x);
+    }
+    for (; i < count; i++) found = smaller(v[i], found);
+    return smaller(LEAST(least), found);
+}
+
+/* Of this many factors between 1/MIDDLE and MIDDLE the product is a number to all its digits. */
+enum { FACTORS = 16 };
+#define MIDDLE 1e18
+
+double hybrid_logs(int count, const double *v) {
+    double sum = 0.0;
+    int i = 0;
+    for (; i + FACTORS <= count; i += FACTORS) {
+        hybrid_lanes product, least, most, x;
+        LANES_LOAD(product, v + i);
+        least = most = product;
+        for (int k = 4; k < FACTORS; k += 4) {
+            LANES_LOAD(x, v + i + k);
+            LANES_TIMES(product, x);
+            LANES_SMALLER(least, x);
+            LANES_LARGER(most, x);
+        }
+        if (LEAST(least) > 1.0 / MIDDLE && LARGEST(most) < MIDDLE)
+            sum += log(LANES_PRODUCT(product));
+        else
+            for (int k = 0; k < FACTORS; k++) sum += log(v[i + k]);
+    }
+    for (; i < count; i++) sum += log(v[i]);
+    return sum;
 }
 
 double hybrid_excess(int count, const double *v, const double *lower, const double *upper) {
