@@ -317,6 +317,34 @@ def test_the_residuals_are_those_of_the_user_unexcused(twins, size, known) -> No
             equal(work[: data.n_x], slope, 1e-12)
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_what_rounding_excuses_is_that_of_the_user(twins, seed) -> None:
+    """Large terms that nearly cancel, so that some residuals are excused, some just not."""
+    draws, data = np.random.default_rng(seed), twins.data
+    work, sizes = np.zeros(max(data.n, data.n_x, data.n_g)), np.zeros(max(data.n_x, data.n_g))
+    found = ResidualsData()
+    assert twins.evaluate(inside(twins, draws)) == 0
+    x, gradient = twins.of_point("x", data.n_x), twins.of_point("raw_gradient", data.n_x)
+    g, J = twins.of_point("raw_g", data.n_g), twins.of_point("raw_J", data.nnz_J)
+    J[:] *= 10.0 ** draws.integers(0, 9)
+    gradient[:] = 10.0 ** draws.integers(0, 9) * draws.standard_normal(data.n_x)
+    bounds = twins.numbers.bounds
+    equal_rows = bounds.lbg == bounds.ubg
+    g[equal_rows] = bounds.lbg[equal_rows] + 10.0 ** draws.uniform(-9, -3, equal_rows.sum())
+    twins.point.sum_J = np.abs(J).sum()
+    full = twins.matrix(J, "J_rows", "J_cols", (data.n_g, data.n_x))
+    lam_g = 10.0 ** draws.integers(0, 9) * draws.standard_normal(data.n_g)
+    lam_x = -(gradient + full.T @ lam_g)
+    lam_x[:: 1 + seed % 3] *= 1.0 + 10.0 ** draws.uniform(-15, -9)
+    twins.call("hybrid_residuals_at", lam_x, lam_g, work, ct.byref(found))
+    twins.call("hybrid_excuse", lam_x, lam_g, work, sizes, ct.byref(found))
+    expected = kkt_residuals(bounds, x, gradient, g, full, lam_x, lam_g)
+    entry = largest(np.abs(gradient) + np.abs(full.T) @ np.abs(lam_g))
+    equal(found.feasibility, expected.feasibility, 1e-12)
+    assert found.stationarity == pytest.approx(expected.stationarity, abs=1e-15 * entry)
+    equal(found.complementarity, expected.complementarity, 1e-12)
+
+
 @pytest.mark.parametrize("case", sorted(CASES))
 def test_one_step_is_that_of_the_hot_mode(case, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first guess, the step on the set, the exchange of sets, and the move.

@@ -30,7 +30,7 @@ def libraries(compiler: str, tmp_path_factory: pytest.TempPathFactory) -> list[c
         command = [*flags, define, "vectors.c", "-o", str(built), "-lm"]
         subprocess.run([compiler, *command], cwd=folder, check=True)
         library = ct.CDLL(str(built))
-        for function in ("largest", "most", "sum", "excess"):
+        for function in ("largest", "most", "least", "sum", "excess", "logs"):
             getattr(library, f"hybrid_{function}").restype = NUMBER
         made.append(library)
     return made
@@ -52,14 +52,29 @@ def test_the_bits_do_not_hang_on_the_compiler(libraries, count: int) -> None:
             (
                 library.hybrid_largest(count, address(v)),
                 library.hybrid_most(count, address(v)),
+                library.hybrid_least(count, address(v)),
+                library.hybrid_logs(count, address(np.abs(v))),
                 library.hybrid_sum(count, address(v)),
                 library.hybrid_excess(count, address(v), address(lower), address(upper)),
             )
             for library in libraries
         ]
         np.testing.assert_array_equal(*found)
-        largest, most, total, excess = found[0]
+        largest, most, least, logs, total, excess = found[0]
         np.testing.assert_equal(largest, np.abs(v).max(initial=0.0))
         np.testing.assert_allclose(total, np.abs(v).sum(), rtol=1e-14)
         assert most == np.fmax.reduce(v, initial=0.0)
+        assert least == np.fmin.reduce(v, initial=np.inf)
+        with np.errstate(all="ignore"):
+            np.testing.assert_allclose(logs, np.log(np.abs(v)).sum(), rtol=1e-12, atol=1e-12)
         assert excess == np.fmax.reduce([*(v - upper), *(lower - v)], initial=0.0)
+
+
+@pytest.mark.parametrize("decades", [5, 17, 40, 300])
+def test_logarithms_of_products_that_no_number_holds(libraries, decades: int) -> None:
+    draws = np.random.default_rng(decades)
+    v = 10.0 ** draws.uniform(-decades, decades, 75)
+    for sign in (1, -1):
+        for library in libraries:
+            found = library.hybrid_logs(v.size, address(v**sign))
+            np.testing.assert_allclose(found, sign * np.log(v).sum(), rtol=1e-13)

@@ -281,6 +281,27 @@ def test_a_first_step_that_stays_outside_is_not_followed(
 
 
 @pytest.mark.parametrize("engine", ["auto", "python"])
+def test_far_from_a_solution_the_barrier_begins_wide(
+    engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A path around a disc that was elsewhere: with a small ν iterates would hug its old edge."""
+    monkeypatch.setenv("CASADI_HYBRID_ENGINE", engine)
+    X, p = ca.MX.sym("X", 2, 20), ca.MX.sym("p", 2)
+    corners = ca.horzcat(ca.DM([0, 0]), X, ca.DM([4, 0]))
+    g = ca.vec((X[0, :] - p[0]) ** 2 + (X[1, :] - p[1]) ** 2)
+    nlp = {"x": ca.vec(X), "p": p, "f": ca.sumsqr(corners[:, 1:] - corners[:, :-1]), "g": g}
+    solver = nlpsol("path", "hybrid", nlp)
+    straight = np.vstack([np.linspace(0, 4, 22)[1:-1], np.zeros(20)]).T.ravel()
+    known = solver(x0=straight, p=[1, -0.9], lbg=1)
+    before = {"x0": known["x"], "lam_x0": known["lam_x"], "lam_g0": known["lam_g"]}
+    solver(p=[1.01, -0.9], lbg=1, **before)
+    assert max(solver.stats()["iterations"]["mu"]) < 1e-5
+    solver(p=[3, 0.1], lbg=1, **before)
+    assert solver.result.success
+    assert max(solver.stats()["iterations"]["mu"]) == 0.3
+
+
+@pytest.mark.parametrize("engine", ["auto", "python"])
 @pytest.mark.parametrize("most", [1, 2, 3])
 def test_no_more_steps_than_allowed_and_the_last_point_is_kept(
     most: int, engine: str, monkeypatch: pytest.MonkeyPatch

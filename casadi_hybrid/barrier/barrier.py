@@ -56,6 +56,8 @@ from casadi_hybrid.standard_form.certificate import STATIONARY_VIOLATION, violat
 from casadi_hybrid.standard_form.form import EASED, Point, StandardForm, eased
 
 _CLEAR, _LATE = 100.0, 1.1e-9  # at the second ν an active set is tried also if it is not clear
+# Where multipliers are far off a small ν holds the iterates to edges that are not the solution's:
+# on 155 such steps past obstacles 1e-3 takes a sixth more iterations than 0.3, to worse minima.
 _FAR_OFF, _NU_FAR_OFF = 1.0, 0.3
 # As if it had been the last σ: where variables are flat, a larger one holds up every warm step.
 _SHIFT_NEARBY = 1e-10
