@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from watched import Watched
 
-from casadi_hybrid import InputError
+from casadi_hybrid import InputError, SolveError, nlpsol
 from casadi_hybrid.control import (
     MPC,
     Collocation,
@@ -476,6 +476,18 @@ def test_under_a_deadline_a_warm_mode_in_vain_is_not_run_again(monkeypatch):
         np.testing.assert_array_equal(limited.x, free.x)
     if limited.engine == "c":
         assert not ran
+
+
+@pytest.mark.parametrize("engine", ["auto", "python"])
+def test_a_call_without_any_time_raises_what_a_loop_with_a_fallback_takes(engine, monkeypatch):
+    monkeypatch.setenv("CASADI_HYBRID_ENGINE", engine)
+    x = ca.SX.sym("x")
+    solver = nlpsol("short", "hybrid", {"x": x, "f": ca.sumsqr(x - 1)})
+    with pytest.raises(SolveError, match=r"short evaluated no function .* within 1e-09 s") as caught:
+        solver.within(1e-9, x0=0)
+    assert caught.value.result is None
+    assert isinstance(caught.value, Exception)
+    assert solver.within(60.0, x0=0).success
 
 
 def test_no_garbage_is_collected_in_a_step_with_a_deadline():

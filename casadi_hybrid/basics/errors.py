@@ -128,7 +128,8 @@ class Interrupted(KeyboardInterrupt):
 class OutOfTimeError(Interrupted):
     """A solve was ended before an evaluation that would have begun too late.
 
-    Like Ctrl-C it passes by all that would try something else, and has the best point.
+    Like Ctrl-C it passes by all that would try something else, and has the best point. It does not
+    leave the package.
     """
 
 

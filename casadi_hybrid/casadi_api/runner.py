@@ -44,13 +44,13 @@ _SOLVING = 0.9
 
 
 class SolveError(RuntimeError):
-    """A solve did not succeed and ``error_on_fail`` was set.
+    """A solve did not succeed and ``error_on_fail`` was set, or its time was over at once.
 
     Attributes:
-        result: the :class:`~casadi_hybrid.Result`.
+        result: the :class:`~casadi_hybrid.Result`; None where no point was looked at.
     """
 
-    def __init__(self, message: str, result: Result) -> None:
+    def __init__(self, message: str, result: Result | None) -> None:
         self.result = result
         super().__init__(message, result)
 
@@ -189,7 +189,12 @@ class Runner:
                 )
         except OutOfTimeError as late:
             if late.result is None:
-                raise
+                raise SolveError(
+                    f"{self.name} evaluated no function of the problem within {seconds:g} s, so there "
+                    "is no point. Give it more time; a first solve without a limit makes what all "
+                    "need",
+                    None,
+                ) from None
             best: Result = late.result
             return altered(best, stop=StopReason.TIME_LIMIT, detail="")
         return run.result

@@ -190,7 +190,7 @@ class NlpSolver(Signature):
 
         Raises:
             InputError: for a bad argument, before any evaluation.
-            OutOfTimeError: where no function was evaluated in time.
+            SolveError: where no function was evaluated in time; its result is None.
         """
         if seconds != np.inf:
             positive(seconds, "seconds")

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.basics.errors import OutOfTimeError
 from casadi_hybrid.basics.status import PointStatus, StopReason
+from casadi_hybrid.casadi_api.runner import SolveError
 from casadi_hybrid.casadi_api.stats import return_status
 from casadi_hybrid.control.predictive.check import Check
 from casadi_hybrid.control.predictive.plan import Plan, transferred
@@ -103,7 +103,7 @@ class Search:
                 return Found(reason="no time was left for the solver", told=told)
             arguments = {**program.arguments, **start}
             result = self._solver.within(left, iterations if warm else None, **arguments)
-        except OutOfTimeError:
+        except SolveError:
             return Found(reason="the deadline came before there was a point", told=told)
         except Exception as error:  # noqa: BLE001, a controller goes on, and says so
             return Found(reason=_failure(error), told=told)
