@@ -483,7 +483,9 @@ def test_a_call_without_any_time_raises_what_a_loop_with_a_fallback_takes(engine
     monkeypatch.setenv("CASADI_HYBRID_ENGINE", engine)
     x = ca.SX.sym("x")
     solver = nlpsol("short", "hybrid", {"x": x, "f": ca.sumsqr(x - 1)})
-    with pytest.raises(SolveError, match=r"short evaluated no function .* within 1e-09 s") as caught:
+    with pytest.raises(
+        SolveError, match=r"short evaluated no function .* within 1e-09 s"
+    ) as caught:
         solver.within(1e-9, x0=0)
     assert caught.value.result is None
     assert isinstance(caught.value, Exception)
