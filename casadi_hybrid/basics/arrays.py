@@ -12,8 +12,10 @@ from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import dasum, idamax
 
+from casadi_hybrid.basics.late import LateModule
+
+blas = LateModule("scipy.linalg.blas")  # the engine in C has its own
 Vector = NDArray[np.float64]
 _FEW = 7  # NumPy adds so many one after the other
 T = TypeVar("T")
@@ -24,8 +26,8 @@ def largest(v: Vector) -> float:
     """‖v‖_∞, 0 for an empty vector; NaN where any entry is."""
     if not v.size:
         return 0.0
-    if isfinite(dasum(v)):
-        return abs(v.item(idamax(v)))
+    if isfinite(blas.dasum(v)):
+        return abs(v.item(blas.idamax(v)))
     return float(np.abs(v).max())  # BLAS does not say where a NaN is
 
 
@@ -36,7 +38,7 @@ def sum_of_sizes(v: Vector) -> float:
 
 def rough_sum(v: Vector) -> float:
     """‖v‖₁ as BLAS adds it, where the last digits do not matter: the quickest of all norms."""
-    return float(dasum(v)) if v.size else 0.0
+    return float(blas.dasum(v)) if v.size else 0.0
 
 
 def norm(v: NDArray[np.float64]) -> float:
@@ -63,7 +65,7 @@ def anywhere(mask: NDArray[np.bool_]) -> bool:
 def all_finite(v: Vector) -> bool:
     """Whether no entry is NaN or infinite."""
     # The sum may overflow where the numbers do not; then it is looked at closely.
-    return not v.size or isfinite(dasum(v)) or bool(np.isfinite(v).all())
+    return not v.size or isfinite(blas.dasum(v)) or bool(np.isfinite(v).all())
 
 
 def changed(old: Made, **fields: Any) -> Made:

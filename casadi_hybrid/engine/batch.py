@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes as ct
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.threads import share_out
-from casadi_hybrid.engine.blocks.compiled import Compiled, Lists
+from casadi_hybrid.engine.blocks.compiled import Compiled
 from casadi_hybrid.engine.plan import Plan
 from casadi_hybrid.engine.solved import Solved
 from casadi_hybrid.engine.structures import SOLVED, AnswerData, BatchData, SlopeData
@@ -21,6 +21,9 @@ from casadi_hybrid.engine.workspace import Workspace, buffer_of
 from casadi_hybrid.point.working_set import Sides
 from casadi_hybrid.problem.functions import Functions
 from casadi_hybrid.stopping import Limits
+
+if TYPE_CHECKING:
+    from casadi_hybrid.engine.blocks.forms import Lists
 
 _PIECES = 8
 """So many times a thread comes for more: some solves take longer than others."""

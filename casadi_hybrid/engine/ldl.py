@@ -13,7 +13,6 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.inputs import Vector
@@ -154,10 +153,8 @@ def elimination(
     vertices, group = np.unique(label, return_inverse=True)
     count = vertices.size
     a, b = group[K.rows], group[K.cols]
-    ends = (np.concatenate((a, b)), np.concatenate((b, a)))
-    graph = sp.coo_array((np.ones(2 * a.size), ends), (count, count)).tocsc()
-    graph.sum_duplicates()
-    pattern = ca.Sparsity(count, count, graph.indptr.tolist(), graph.indices.tolist())
+    pattern = ca.Sparsity.triplet(count, count, a.tolist(), b.tolist())
+    pattern = pattern + pattern.T
     when = np.empty(count)
     when[np.array(pattern.amd(), dtype=np.intp)] = np.arange(count)
     if curved is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes as ct
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
@@ -16,9 +16,7 @@ from casadi_hybrid.engine.blocks.compiled import (
     COMPILED,
     INTERPRETED,
     STAGED,
-    Code,
     Compiled,
-    Lists,
 )
 from casadi_hybrid.engine.cold import Cold
 from casadi_hybrid.engine.outside import Outside
@@ -36,6 +34,9 @@ from casadi_hybrid.point.working_set import WarmStart, WorkingSet
 from casadi_hybrid.problem.functions import Functions
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.stopping import Limits
+
+if TYPE_CHECKING:
+    from casadi_hybrid.engine.blocks.forms import Code, Lists
 
 INPUTS = ("x0", "p", "lbx", "ubx", "lbg", "ubg", "lam_x0", "lam_g0")
 OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p", "gradient", "J", "gradient0", "J0")

@@ -23,12 +23,13 @@ from weakref import finalize, ref
 
 import feral
 import numpy as np
-from scipy.linalg import lapack
 
 from casadi_hybrid.basics.arrays import all_finite, largest
 from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.basics.late import LateModule
 from casadi_hybrid.kernel.sparse import Pattern
 
+lapack = LateModule("scipy.linalg.lapack")
 Operator = Any  # numpy.ndarray or Sparse
 
 REFINEMENTS = 3

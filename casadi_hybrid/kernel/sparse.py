@@ -14,12 +14,13 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.arrays import largest, rough_sum
 from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.basics.late import LateModule
 
+sp = LateModule("scipy.sparse")
 Index = NDArray[np.intp]
 
 

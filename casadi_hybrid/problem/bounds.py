@@ -9,7 +9,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.basics.arrays import Lazy, all_finite, anywhere
+from casadi_hybrid.basics.arrays import Lazy, anywhere
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Vector, as_vector, real_array
 from casadi_hybrid.basics.matrices import array_of
@@ -44,7 +44,11 @@ class Bounds:
 def _open(lower: Vector, upper: Vector) -> tuple[Index, Vector, Vector, bool]:
     where = np.flatnonzero(lower < upper)
     lower, upper = lower[where], upper[where]
-    return where, lower, upper, all_finite(lower) and all_finite(upper)
+    return where, lower, upper, _all_finite(lower) and _all_finite(upper)
+
+
+def _all_finite(v: Vector) -> bool:
+    return not anywhere(~np.isfinite(v))  # without SciPy: bounds are read for the engine too
 
 
 def checked(value: Any, size: int, name: str, *, infinite: bool = False) -> Vector:
@@ -60,7 +64,9 @@ def checked(value: Any, size: int, name: str, *, infinite: bool = False) -> Vect
         InputError: for symbols, text, a wrong length or a value that is not allowed.
     """
     common = _common(value, size)
-    if common is not None and (all_finite(common) or (infinite and not anywhere(np.isnan(common)))):
+    if common is not None and (
+        _all_finite(common) or (infinite and not anywhere(np.isnan(common)))
+    ):
         return common
     if isinstance(value, ca.SX | ca.MX):
         raise InputError(

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 
 from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, STARTS, Columns, Solve
-from casadi_hybrid.casadi_api.graphs.derivatives import Derivatives
-from casadi_hybrid.casadi_api.graphs.engine_first import engine_first
 from casadi_hybrid.engine.building.compiler import BuildError
 from casadi_hybrid.engine.in_graph import Pool
 from casadi_hybrid.problem.problem import Problem
+
+if TYPE_CHECKING:
+    from casadi_hybrid.casadi_api.graphs.derivatives import Derivatives
 
 _FAR = {"lbx": -np.inf, "ubx": np.inf, "lbg": -np.inf, "ubg": np.inf}
 # CasADi holds no reference to a Python callback, and a graph in which one is dead raises. What has
@@ -67,6 +68,9 @@ class SolveCallback(Columns):
 
     def _made(self) -> Derivatives:
         if self._derivatives is None:
+            # SciPy's matrices come along.
+            from casadi_hybrid.casadi_api.graphs.derivatives import Derivatives  # noqa: PLC0415
+
             self._derivatives = Derivatives(self._problem)
         return self._derivatives
 
@@ -144,6 +148,9 @@ def make_function(
 
 def _in_columns(name: str, problem: Problem, solve: Solve, pool: Pool | None) -> ca.Function:
     if pool is not None:
+        # Derivatives come along.
+        from casadi_hybrid.casadi_api.graphs.engine_first import engine_first  # noqa: PLC0415
+
         try:
             found, by_python = engine_first(name, problem, pool, solve)
         except BuildError:  # as where no folder for temporary files has any that may be run
