@@ -14,7 +14,7 @@ import numpy as np
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.engine.blocks.compiled import forms_of
 from casadi_hybrid.engine.cold import AttemptData, Cold
-from casadi_hybrid.engine.external import functions_of
+from casadi_hybrid.engine.external import function_of
 from casadi_hybrid.engine.plan import plan_of
 from casadi_hybrid.engine.warm import Engine
 from casadi_hybrid.engine.workspace import Workspace, buffer_of
@@ -146,7 +146,7 @@ class Pool:
         options = {
             "is_diff_in": [False], "is_diff_out": [False] * 4, "cache": {slopes.name(): slopes},
         }  # fmt: skip
-        (found,) = functions_of([name], "hybrid_attach_pool", ct.addressof(self._data), options)
+        found = function_of(name, "hybrid_attach_pool", ct.addressof(self._data), options)
         _keep(self)
         return found
 
