@@ -7,8 +7,9 @@ what costs there is the number of Python frames, not the arithmetic.
 from __future__ import annotations
 
 from collections.abc import Callable
+from ctypes import addressof, c_char
 from math import isfinite, sqrt
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,6 +67,14 @@ def all_finite(v: Vector) -> bool:
     """Whether no entry is NaN or infinite."""
     # The sum may overflow where the numbers do not; then it is looked at closely.
     return not v.size or isfinite(blas.dasum(v)) or bool(np.isfinite(v).all())
+
+
+def address(array: NDArray[Any]) -> int:
+    """Where the entries lie: ``array.ctypes.data`` in a quarter of the time, once or so a table."""
+    try:
+        return addressof(c_char.from_buffer(cast(Any, array)))
+    except (TypeError, ValueError):  # there are none, or they are not to be written to
+        return int(array.ctypes.data)
 
 
 def changed(old: Made, **fields: Any) -> Made:

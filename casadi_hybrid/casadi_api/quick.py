@@ -198,7 +198,7 @@ class Quick:
             kept = self._engine.spaces
             self._externals = {key: one for key, one in self._externals.items() if key in kept}
             try:
-                gradient = self._problem.parameter_gradient
+                gradient = self._problem.parameter_gradient if self._problem.n_p else None
                 found = External(space, gradient, self._engine.evaluate)
             except BuildError:  # as where no folder for temporary files has any that may be run
                 self._lost = True

@@ -10,6 +10,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
+from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.threads import share_out
 from casadi_hybrid.engine.blocks.compiled import Compiled
@@ -46,9 +47,9 @@ class Rows:
         self.outputs = np.zeros((len(numbers), outputs))
         self._answers = (AnswerData * max(1, len(numbers)))()
         self.data = BatchData(
-            numbers=numbers.ctypes.data, outputs=self.outputs.ctypes.data,
+            numbers=address(numbers), outputs=address(self.outputs),
             numbers_each=numbers.shape[1], outputs_each=outputs,
-            sides=sides.ctypes.data, with_sides=with_sides.ctypes.data,
+            sides=address(sides), with_sides=address(with_sides),
             answers=ct.addressof(self._answers),
         )  # fmt: skip
 

@@ -15,6 +15,7 @@ from weakref import finalize
 import casadi as ca
 import numpy as np
 
+from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.matrices import MatrixData, is_known
 from casadi_hybrid.engine.building.build import Library, Sources, load
 from casadi_hybrid.engine.building.compiler import BuildError
@@ -56,7 +57,7 @@ class External:
 
     Args:
         space: the workspace, used by one thread.
-        gradient: (x, λ, p) → ∂L/∂p, all entries.
+        gradient: (x, λ, p) → ∂L/∂p, all entries; None where there is no p.
         evaluate: the address of what evaluates a buffer.
 
     Attributes:
@@ -72,24 +73,20 @@ class External:
         BuildError: where the adapter cannot be built or loaded.
     """
 
-    def __init__(self, space: Workspace, gradient: ca.Function, evaluate: int) -> None:
+    def __init__(self, space: Workspace, gradient: ca.Function | None, evaluate: int) -> None:
         self._space = space
-        self._kept: list[Any] = []
-        self._slopes = np.zeros(gradient.nnz_out(0))
-        self._buffer, _ = gradient.buffer()
-        for i, array in enumerate((space.outputs["x"], space.outputs["lam_g"], space.inputs["p"])):
-            self._buffer.set_arg(i, array.data)
-        self._buffer.set_res(0, self._slopes.data)
-        self._data = data = AdapterData(
-            **space.addresses, slope=evaluate, slopes=self._slopes.ctypes.data,
-            raw=pointer_of_capsule(self._buffer._self(), None),
-        )  # fmt: skip
-        for i, name in enumerate(INPUTS):
-            data.in_[i], data.size_in[i] = self._placed(space.inputs[name])
-            data.shape_in[i] = self._shape(space.inputs[name].size)
-        for i, name in enumerate(OUTPUTS_OF_CASADI):
-            data.out[i], data.size_out[i] = self._placed(space.outputs[name])
-            data.shape_out[i] = self._shape(space.outputs[name].size)
+        self._data = data = AdapterData(**space.addresses)
+        if gradient is not None:
+            self._differentiate(gradient, evaluate)
+        inputs = [space.inputs[name] for name in INPUTS]
+        outputs = [space.outputs[name] for name in OUTPUTS_OF_CASADI]
+        # Full columns, as CasADi writes shapes.
+        self._shapes = np.array([[one.size, 1, 1] for one in (*inputs, *outputs)], dtype=np.int64)
+        at, step = address(self._shapes), self._shapes.strides[0]
+        places = range(at, at + step * len(self._shapes), step)
+        data.in_[:], data.size_in[:] = [*map(address, inputs)], [one.size for one in inputs]
+        data.out[:], data.size_out[:] = [*map(address, outputs)], [one.size for one in outputs]
+        data.shape_in[:], data.shape_out[:] = places[: len(INPUTS)], places[len(INPUTS) :]
         self._columns = [ca.DM.zeros(space.inputs[name].size) for name in INPUTS]
         self.fetches = is_known()
         if self.fetches:
@@ -121,15 +118,16 @@ class External:
             data.warm = warm
         return outputs
 
-    @staticmethod
-    def _placed(array: Any) -> tuple[int, int]:
-        return array.ctypes.data, array.size
-
-    def _shape(self, size: int) -> int:
-        """A full column of that many entries, as CasADi writes shapes."""
-        shape = np.array([size, 1, 1], dtype=np.int64)
-        self._kept.append(shape)
-        return int(shape.ctypes.data)
+    def _differentiate(self, gradient: ca.Function, evaluate: int) -> None:
+        """Have lam_p computed, by a buffer on what a solve finds."""
+        space, data = self._space, self._data
+        self._slopes = np.zeros(gradient.nnz_out(0))
+        self._buffer, _ = gradient.buffer()
+        for i, array in enumerate((space.outputs["x"], space.outputs["lam_g"], space.inputs["p"])):
+            self._buffer.set_arg(i, array.data)
+        self._buffer.set_res(0, self._slopes.data)
+        data.slope, data.slopes = evaluate, address(self._slopes)
+        data.raw = pointer_of_capsule(self._buffer._self(), None)
 
 
 class _Adapter:

@@ -1,9 +1,9 @@
 /* The engine as a function that CasADi loads: its own conversions bring numbers in and out.
  *
  * CasADi asks an external function for its signature before there is anything to hand in, and never
- * says which of its functions it calls. So each solver has functions of its own, by name: those of a
- * slot that it is attached to. To load a copy of the library for each would take longer than all
- * else that is made for a small problem. */
+ * says which of its functions it calls. So each solver has functions of its own, by name: those of
+ * a slot that it is attached to. To load a copy of the library for each would take a fifth of the
+ * time in which a small solver is built and called once. */
 #include "adapter.h"
 
 #include <string.h>
@@ -43,7 +43,7 @@ static int solved(hybrid_adapter *self, double **res) {
                                   self->ints, self->answer);
     if (self->status) return 0;
     *self->out[1] = self->answer->end.f;
-    self->slope(self->raw);
+    if (self->slope) self->slope(self->raw);
     for (casadi_int i = 0; i < self->size_out[5]; i++) self->out[5][i] = -self->slopes[i];
     for (int i = 0; i < HYBRID_OUTPUTS; i++)
         if (res[i]) memcpy(res[i], self->out[i], (size_t)self->size_out[i] * sizeof(double));
@@ -73,42 +73,42 @@ static int ready(hybrid_adapter *self, double **res) {
     return solved(self, res);
 }
 
-#define DEFINE(k)                                                                                   \
-    casadi_int hybrid_solver_##k##_n_in(void) { return HYBRID_INPUTS; }                             \
-    casadi_int hybrid_solver_##k##_n_out(void) { return HYBRID_OUTPUTS; }                           \
-    const char *hybrid_solver_##k##_name_in(casadi_int i) { return name_in(i); }                    \
-    const char *hybrid_solver_##k##_name_out(casadi_int i) { return name_out(i); }                  \
-    const casadi_int *hybrid_solver_##k##_sparsity_in(casadi_int i) {                               \
-        return attached[k]->shape_in[i];                                                            \
-    }                                                                                               \
-    const casadi_int *hybrid_solver_##k##_sparsity_out(casadi_int i) {                              \
-        return attached[k]->shape_out[i];                                                           \
-    }                                                                                               \
-    int hybrid_solver_##k##_work(casadi_int *sz_arg, casadi_int *sz_res, casadi_int *sz_iw,         \
-                                 casadi_int *sz_w) {                                                \
-        return work(HYBRID_INPUTS, sz_arg, sz_res, sz_iw, sz_w);                                    \
-    }                                                                                               \
-    int hybrid_solver_##k(const double **arg, double **res, casadi_int *iw, double *w, int mem) {   \
-        (void)iw;                                                                                   \
-        (void)w;                                                                                    \
-        (void)mem;                                                                                  \
-        return solver(attached[k], arg, res);                                                       \
-    }                                                                                               \
-    casadi_int hybrid_ready_##k##_n_in(void) { return 0; }                                          \
-    casadi_int hybrid_ready_##k##_n_out(void) { return HYBRID_OUTPUTS; }                            \
-    const char *hybrid_ready_##k##_name_out(casadi_int i) { return name_out(i); }                   \
-    const casadi_int *hybrid_ready_##k##_sparsity_out(casadi_int i) {                               \
-        return attached[k]->shape_out[i];                                                           \
-    }                                                                                               \
-    int hybrid_ready_##k##_work(casadi_int *sz_arg, casadi_int *sz_res, casadi_int *sz_iw,          \
-                                casadi_int *sz_w) {                                                 \
-        return work(0, sz_arg, sz_res, sz_iw, sz_w);                                                \
-    }                                                                                               \
-    int hybrid_ready_##k(const double **arg, double **res, casadi_int *iw, double *w, int mem) {    \
-        (void)arg;                                                                                  \
-        (void)iw;                                                                                   \
-        (void)w;                                                                                    \
-        (void)mem;                                                                                  \
-        return ready(attached[k], res);                                                             \
+#define DEFINE(k)                                                                                  \
+    casadi_int hybrid_solver_##k##_n_in(void) { return HYBRID_INPUTS; }                            \
+    casadi_int hybrid_solver_##k##_n_out(void) { return HYBRID_OUTPUTS; }                          \
+    const char *hybrid_solver_##k##_name_in(casadi_int i) { return name_in(i); }                   \
+    const char *hybrid_solver_##k##_name_out(casadi_int i) { return name_out(i); }                 \
+    const casadi_int *hybrid_solver_##k##_sparsity_in(casadi_int i) {                              \
+        return attached[k]->shape_in[i];                                                           \
+    }                                                                                              \
+    const casadi_int *hybrid_solver_##k##_sparsity_out(casadi_int i) {                             \
+        return attached[k]->shape_out[i];                                                          \
+    }                                                                                              \
+    int hybrid_solver_##k##_work(casadi_int *sz_arg, casadi_int *sz_res, casadi_int *sz_iw,        \
+                                 casadi_int *sz_w) {                                               \
+        return work(HYBRID_INPUTS, sz_arg, sz_res, sz_iw, sz_w);                                   \
+    }                                                                                              \
+    int hybrid_solver_##k(const double **arg, double **res, casadi_int *iw, double *w, int mem) {  \
+        (void)iw;                                                                                  \
+        (void)w;                                                                                   \
+        (void)mem;                                                                                 \
+        return solver(attached[k], arg, res);                                                      \
+    }                                                                                              \
+    casadi_int hybrid_ready_##k##_n_in(void) { return 0; }                                         \
+    casadi_int hybrid_ready_##k##_n_out(void) { return HYBRID_OUTPUTS; }                           \
+    const char *hybrid_ready_##k##_name_out(casadi_int i) { return name_out(i); }                  \
+    const casadi_int *hybrid_ready_##k##_sparsity_out(casadi_int i) {                              \
+        return attached[k]->shape_out[i];                                                          \
+    }                                                                                              \
+    int hybrid_ready_##k##_work(casadi_int *sz_arg, casadi_int *sz_res, casadi_int *sz_iw,         \
+                                casadi_int *sz_w) {                                                \
+        return work(0, sz_arg, sz_res, sz_iw, sz_w);                                               \
+    }                                                                                              \
+    int hybrid_ready_##k(const double **arg, double **res, casadi_int *iw, double *w, int mem) {   \
+        (void)arg;                                                                                 \
+        (void)iw;                                                                                  \
+        (void)w;                                                                                   \
+        (void)mem;                                                                                 \
+        return ready(attached[k], res);                                                            \
     }
 HYBRID_EACH_SLOT(DEFINE)
