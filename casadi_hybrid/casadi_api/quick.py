@@ -19,7 +19,7 @@ from casadi_hybrid.attempts.solved import Outline, observe, outline_of, rows_of,
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import PointStatus, StopReason
-from casadi_hybrid.casadi_api.graphs.function import default_of
+from casadi_hybrid.casadi_api.graphs.function import defaults_of
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.stats import casadi_stats
 from casadi_hybrid.course.record import Watch, lists_of
@@ -101,9 +101,9 @@ class Quick:
     def __init__(self, problem: Problem, options: NlpOptions, engine: Engine) -> None:
         self._problem, self._options, self._engine = problem, options, engine
         self._limits = options.limits
-        self._defaults = [default_of(problem, name) for name in INPUTS]
+        self._defaults = defaults_of(problem)
         self._externals: dict[Workspace, External] = {}
-        self._cold_start = ColdStart(problem, options.limits)
+        self._cold_start = ColdStart(problem, self._limits)
         self._lost = False
 
     def solve(
@@ -123,7 +123,7 @@ class Quick:
         """
         ends = (SOLVED,) if own is None else (SOLVED, LIMIT)
         engine = self._engine
-        for space in engine.spaces or self._first(given):
+        for space in engine.spaces or self._first(given, sides):
             external = self._externals.get(space) or self._external(space)
             if external is None:
                 return None
@@ -151,17 +151,23 @@ class Quick:
                 return None
         return None  # nothing was solved yet under bounds of these kinds
 
-    def _first(self, given: tuple[Any, ...]) -> list[Workspace]:
-        """The workspace for the bounds of a first solve; none where an argument is wrong.
+    def _first(self, given: tuple[Any, ...], sides: WorkingSet | None) -> list[Workspace]:
+        """The workspace for the bounds of a first solve; none where it is not for here.
 
         With what is made for it here the second solve, which may be the first in a loop, finds all
         there.
         """
         named = dict(zip(INPUTS, given, strict=True))
         try:
-            return [self._engine.prepare(self._problem.numbers(**named).bounds)]
-        except InputError:  # the ordinary way says which
+            numbers = self._problem.numbers(**named)
+        except InputError:  # the ordinary way says which argument is wrong
             return []
+        bounds, start = numbers.bounds, (numbers.lam_x0, numbers.lam_g0)
+        if sides is None and not any(lam.any() for lam in start):
+            cold = self._cold_start
+            if cold.is_elsewhere(bounds.lbx, bounds.ubx, bounds.lbg, bounds.ubg):
+                return []
+        return [self._engine.prepare(bounds)]
 
     def _call(
         self, space: Workspace, external: External, given: tuple[Any, ...]

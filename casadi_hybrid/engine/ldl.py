@@ -15,7 +15,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from casadi_hybrid.basics.arrays import address
+from casadi_hybrid.basics.arrays import address, distinct
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.kernel.kernel import REFINEMENTS, Layout, Operator
 from casadi_hybrid.kernel.sparse import is_sparse
@@ -171,7 +171,7 @@ def _order(K: Compressed, partner: Integers) -> tuple[Vector, NDArray[np.intp]]:
     label = np.arange(K.size)
     rows = np.flatnonzero(partner[K.n :] >= 0) + K.n
     label[rows] = partner[rows]
-    vertices, group = np.unique(label, return_inverse=True)
+    vertices, group = distinct(label)
     count = vertices.size
     a, b = group[K.rows], group[K.cols]
     pattern = ca.Sparsity.triplet(count, count, a.tolist(), b.tolist())

@@ -14,8 +14,9 @@ from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.engine.ldl import Compressed, FixedTables, Tables, eliminations, partners
 from casadi_hybrid.engine.structures import PlanData
-from casadi_hybrid.kernel.sparse import Index, Pattern
+from casadi_hybrid.kernel.sparse import Index
 from casadi_hybrid.problem.bounds import Bounds
+from casadi_hybrid.problem.evaluator import patterns_of
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.standard_form.form import DENSE_LIMIT
 from casadi_hybrid.standard_form.selection import Selection, selection_of
@@ -43,9 +44,8 @@ class Plan:
         self._kept: list[Any] = []
         selection = selection_of(bounds)
         structure = structure_of(problem, selection.free, selection.rows, selection.slack_rows)
-        first, curvature = problem.functions.first, problem.functions.curvature
-        assert curvature is not None
-        J, H = Pattern.of(first.sparsity_out(3)), Pattern.of(curvature.sparsity_out(0))
+        first = problem.functions.first
+        J, H = patterns_of(problem)
         layout = self.layout = structure.layout
         self.data = PlanData(
             n_x=problem.n, n_g=problem.m, n_p=problem.n_p,

@@ -124,8 +124,9 @@ class Layout:
         rows = np.concatenate((W.rows[self.of_W], A.rows + n, diagonal))
         cols = np.concatenate((W.cols[self.of_W], A.cols, diagonal))
         self.pattern, where = Pattern.ordered((self.size, self.size), rows, cols)
-        stops = np.cumsum((self.of_W.size, A.rows.size))
-        self.at_W, self.at_A, self.at_diagonal = np.split(where, stops)
+        of_W, of_A = self.of_W.size, A.rows.size
+        self.at_W, self.at_A = where[:of_W], where[of_W : of_W + of_A]
+        self.at_diagonal = where[of_W + of_A :]
         counts = np.bincount(self.pattern.cols, minlength=self.size)
         self._starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
         self._rows = self.pattern.rows.astype(np.int64)

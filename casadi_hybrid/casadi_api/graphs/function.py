@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -165,8 +166,15 @@ def _in_columns(name: str, problem: Problem, solve: Solve, pool: Pool | None) ->
 
 def default_of(problem: Problem, label: str) -> np.ndarray:
     """The default numbers of one input, as many as it has entries."""
-    known = getattr(problem.defaults, "p0" if label == "p" else label)
-    if known is not None:
-        return np.asarray(known)
-    rows, columns = shapes_of(problem)[label]
-    return np.full(rows * columns, _FAR.get(label, 0.0))
+    return defaults_of(problem, (label,))[0]
+
+
+def defaults_of(problem: Problem, labels: Sequence[str] = INPUTS) -> list[np.ndarray]:
+    """Those of several, of all in order by default."""
+    found, shapes = [], shapes_of(problem)
+    for label in labels:
+        known = getattr(problem.defaults, "p0" if label == "p" else label)
+        if known is None:
+            known = np.full(math.prod(shapes[label]), _FAR.get(label, 0.0))
+        found.append(np.asarray(known))
+    return found
