@@ -116,8 +116,7 @@ class ColdStart:
             KeyboardInterrupt: by Ctrl-C before the first iterate.
         """
         near = status in (NO_SET, NOT_NEARER)
-        bounds = (space.inputs[name] for name in ("lbx", "ubx", "lbg", "ubg"))
-        if not near and (status != COLD or not self._works or self.is_elsewhere(*bounds)):
+        if not near and (status != COLD or not self._works or self._elsewhere(space.inputs)):
             return None
         warm = AnswerData.from_buffer_copy(space.answer) if near else None
         cold = space.cold_mode()
@@ -169,8 +168,9 @@ class ColdStart:
         made = altered(ended, history=watch.course(), limits=self._limits)
         return CutShort(made, numbers.p, watch, space.called)
 
-    def is_elsewhere(self, lbx: Vector, ubx: Vector, lbg: Vector, ubg: Vector) -> bool:
+    def _elsewhere(self, inputs: dict[str, Vector]) -> bool:
         """Whether another attempt comes first: a search for a root, or composite steps."""
+        lbg, ubg, lbx, ubx = (inputs[name] for name in ("lbg", "ubg", "lbx", "ubx"))
         equal, free = lbg == ubg, lbx < ubx
         equations, open_x = int(np.count_nonzero(equal)), int(np.count_nonzero(free))
         if equations > open_x and not self._linear:

@@ -123,7 +123,7 @@ class Quick:
         """
         ends = (SOLVED,) if own is None else (SOLVED, LIMIT)
         engine = self._engine
-        for space in engine.spaces or self._first(given, sides):
+        for space in engine.spaces or self._first(given):
             external = self._externals.get(space) or self._external(space)
             if external is None:
                 return None
@@ -151,23 +151,17 @@ class Quick:
                 return None
         return None  # nothing was solved yet under bounds of these kinds
 
-    def _first(self, given: tuple[Any, ...], sides: WorkingSet | None) -> list[Workspace]:
-        """The workspace for the bounds of a first solve; none where it is not for here.
+    def _first(self, given: tuple[Any, ...]) -> list[Workspace]:
+        """The workspace for the bounds of a first solve; none where an argument is wrong.
 
         With what is made for it here the second solve, which may be the first in a loop, finds all
         there.
         """
         named = dict(zip(INPUTS, given, strict=True))
         try:
-            numbers = self._problem.numbers(**named)
-        except InputError:  # the ordinary way says which argument is wrong
+            return [self._engine.prepare(self._problem.numbers(**named).bounds)]
+        except InputError:  # the ordinary way says which
             return []
-        bounds, start = numbers.bounds, (numbers.lam_x0, numbers.lam_g0)
-        if sides is None and not any(lam.any() for lam in start):
-            cold = self._cold_start
-            if cold.is_elsewhere(bounds.lbx, bounds.ubx, bounds.lbg, bounds.ubg):
-                return []
-        return [self._engine.prepare(bounds)]
 
     def _call(
         self, space: Workspace, external: External, given: tuple[Any, ...]
