@@ -81,7 +81,7 @@ class Runner:
     def __init__(self, name: str, problem: Problem, options: NlpOptions) -> None:
         self.name, self.problem, self.options = name, problem, options
         self._solver, self._limits = Solver(problem), options.limits
-        problem.functions.packing(problem.functions.first)  # made now, not at the first call
+        problem.functions  # noqa: B018  made now, not at the first call
         self._latest: Run | QuickRun | None = None
         self._of_thread = threading.local()
         self.crew: Crew | None = None

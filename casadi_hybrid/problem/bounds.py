@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isfinite, isnan
 from typing import Any
 
 import casadi as ca
@@ -63,6 +64,8 @@ def checked(value: Any, size: int, name: str, *, infinite: bool = False) -> Vect
     Raises:
         InputError: for symbols, text, a wrong length or a value that is not allowed.
     """
+    if type(value) is float and (isfinite(value) or (infinite and not isnan(value))):
+        return _repeated(value, size)
     common = _common(value, size)
     if common is not None and (
         _all_finite(common) or (infinite and not anywhere(np.isnan(common)))
@@ -89,16 +92,18 @@ def checked(value: Any, size: int, name: str, *, infinite: bool = False) -> Vect
     return as_vector(array, size, name)
 
 
+def _repeated(value: float, size: int) -> Vector:
+    array = np.empty(size)
+    array.fill(value)
+    return array
+
+
 def _common(value: Any, size: int) -> Vector | None:
-    """What is nearly always given, a float, or numbers in a row, as a fresh array; else None.
+    """What is nearly always given, numbers in a row, as a fresh array; else None.
 
     The checks that can say what is wrong with the rest cost more than an iteration.
     """
     kind = type(value)
-    if kind is float:
-        array = np.empty(size)
-        array.fill(value)
-        return array
     if kind is ca.DM:
         return array_of(value).ravel() if value.shape == (size, 1) else None
     if kind not in (np.ndarray, list, tuple):

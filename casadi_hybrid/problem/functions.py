@@ -184,7 +184,12 @@ class Functions:
         patterns = [self.jacobian_sparsity]
         if self.curvature is not None:
             patterns.append(self.hessian_sparsity)
-        if size * (max(map(_directions, patterns)) + 3) > EXPANSION_LIMIT:
+
+        def fits(directions: Callable[[ca.Sparsity], int]) -> bool:
+            return size * (max(map(directions, patterns)) + 3) <= EXPANSION_LIMIT
+
+        # Directions are counted where the numbers of rows and columns leave it open.
+        if not (fits(lambda pattern: min(pattern.shape)) or fits(_directions)):
             return self
         try:
             first = self.first.expand()

@@ -11,6 +11,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
+from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.engine.blocks.composed import Composed
 from casadi_hybrid.engine.blocks.library import UntranslatedError, tools
 from casadi_hybrid.engine.blocks.operations import flags
@@ -73,7 +74,7 @@ class Form:
         data, _kept = self.functions()
         arrays = [np.ascontiguousarray(one, dtype=float) for one in inputs]
         out = np.zeros(self.staged[which].outputs)
-        self._run[which](ct.byref(data), *(c_void_p(one.ctypes.data) for one in (*arrays, out)))
+        self._run[which](ct.byref(data), *(c_void_p(address(one)) for one in (*arrays, out)))
         return out
 
 
