@@ -53,6 +53,11 @@ def test_a_small_solve_by_the_engine_loads_nothing_heavy():
     assert not loaded_after(SOLVE).intersection((*HEAVY, *SELDOM))
 
 
+def test_a_controller_has_all_loaded_before_its_first_deadline():
+    loaded = loaded_after("import casadi_hybrid.control")
+    assert {"scipy.linalg", "scipy.sparse"} <= loaded
+
+
 def test_the_help_of_the_command_loads_nothing_heavy():
     script = "from casadi_hybrid.cli.parser import make_parser\nmake_parser().format_help()"
     assert not loaded_after(script).intersection(HEAVY)
