@@ -10,9 +10,7 @@ import numpy as np
 
 from casadi_hybrid.answer import Answer
 from casadi_hybrid.basics.status import StopReason
-from casadi_hybrid.explain.findings import findings
 from casadi_hybrid.problem.derivatives import EXACT, MEANING
-from casadi_hybrid.report.page import write_page
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -21,6 +19,8 @@ class Result(Answer):
 
     def findings(self) -> tuple[str, ...]:
         """What violates, depends, runs away or is badly scaled, in sentences."""
+        from casadi_hybrid.explain.findings import findings  # noqa: PLC0415 (scipy.optimize)
+
         return (*findings(self), *(f"Remark: {remark}." for remark in self.remarks))
 
     def explain(self) -> str:
@@ -64,6 +64,8 @@ class Result(Answer):
                 work.
             OSError: where the file cannot be written.
         """
+        from casadi_hybrid.report.page import write_page  # noqa: PLC0415 - only for this
+
         return write_page(self, self.explain, path)
 
     def _bounded(self) -> bool:

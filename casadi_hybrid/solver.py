@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,15 +11,16 @@ from casadi_hybrid.attempts.solve import Automatic
 from casadi_hybrid.attempts.warm import read_start
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import as_vector, count, is_callable, positive
-from casadi_hybrid.call import Call
+from casadi_hybrid.call import Call, Method
 from casadi_hybrid.engine.blocks.serving import for_machine_code, machine_code
-from casadi_hybrid.iterations import Iteration
-from casadi_hybrid.methods import make_method
 from casadi_hybrid.point.residuals import Tolerances
 from casadi_hybrid.problem.numbers import refuse_stray_parameters
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
 from casadi_hybrid.stopping import Limits, Progress, StoppingTest
+
+if TYPE_CHECKING:
+    from casadi_hybrid.iterations.base import Iteration
 
 
 class Solver:
@@ -76,7 +77,7 @@ class Solver:
             raise InputError(f"problem must be a Problem, got {type(problem).__name__}")
         if tol is not None:
             positive(tol, "tol")
-        self.method = make_method(method, options)
+        self.method = _method(method, options)
         if problem.compile and isinstance(self.method, Automatic):
             problem = for_machine_code(problem)
             machine_code(problem, True)
@@ -179,3 +180,11 @@ class Solver:
 
     def __repr__(self) -> str:
         return f"Solver({self.problem!r}, {self.method.label!r})"
+
+
+def _method(method: str | Iteration, options: dict[str, Any]) -> Method:
+    if isinstance(method, str) and method == "auto" and not options:
+        return Automatic()
+    from casadi_hybrid.methods import make_method  # noqa: PLC0415 - all others are seldom asked for
+
+    return make_method(method, options)

@@ -10,7 +10,16 @@ from hypothesis.extra.numpy import arrays
 
 from casadi_hybrid.barrier.filter import Filter
 from casadi_hybrid.barrier.iterate import Iterate
-from casadi_hybrid.basics.arrays import all_finite, anywhere, changed, largest, sum_of_sizes, total
+from casadi_hybrid.basics.arrays import (
+    address,
+    all_finite,
+    anywhere,
+    changed,
+    distinct,
+    largest,
+    sum_of_sizes,
+    total,
+)
 
 vectors = arrays(float, st.integers(0, 20), elements=st.floats(width=64))
 
@@ -40,3 +49,21 @@ def test_a_changed_iterate_leaves_the_old_one_alone() -> None:
     assert (old.tiny, new.tiny, new.nu) == (0, 2, old.nu)
     with pytest.raises(AttributeError):
         setattr(new, "tiny", 3)  # noqa: B010
+
+
+@given(arrays(np.intp, st.integers(0, 30), elements=st.integers(-3, 9)))
+def test_distinct_numbers_are_those_of_numpy(numbers: np.ndarray) -> None:
+    for found, expected in zip(
+        distinct(numbers), np.unique(numbers, return_inverse=True), strict=True
+    ):
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_addresses_are_those_of_numpy() -> None:
+    fixed = np.arange(3.0)
+    fixed.setflags(write=False)
+    table = np.zeros((4, 3), dtype=np.int32)
+    arrays = np.zeros(0), np.arange(5.0)[::2], fixed, table, table[2:], table[:, 1], table.T
+    for array in arrays:
+        assert address(array) == array.ctypes.data

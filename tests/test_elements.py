@@ -14,7 +14,7 @@ import pytest
 from engine_cases import needs_engine
 
 from casadi_hybrid import Problem, nlpsol
-from casadi_hybrid.engine.blocks.compiled import Code, Lists
+from casadi_hybrid.engine.blocks.forms import Code, Lists
 from casadi_hybrid.problem import generate
 from casadi_hybrid.problem.functions import Functions
 

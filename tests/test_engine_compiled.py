@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 
 from casadi_hybrid import InputError, Problem, Solver, nlpsol
 from casadi_hybrid.basics.errors import CompilerWarning
-from casadi_hybrid.engine.blocks import code, compiled, library, partition
-from casadi_hybrid.engine.blocks.compiled import Code, Compiled, Form, Lists, forms_of
+from casadi_hybrid.engine.blocks import code, compiled, forms, library, partition
+from casadi_hybrid.engine.blocks.compiled import Compiled, forms_of
+from casadi_hybrid.engine.blocks.forms import Code, Form, Lists
 from casadi_hybrid.engine.blocks.library import UntranslatedError, graph_of
 from casadi_hybrid.engine.blocks.operations import FORMULAS, name_of
 from casadi_hybrid.engine.building.compiler import BuildError
@@ -111,7 +112,7 @@ def test_cuts_and_chunks_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     functions = functions_of(horizon(3, "single"))
     monkeypatch.setattr(code, "CHUNK", 60)
     same_at_random(Code(*functions), functions)
-    monkeypatch.setattr(compiled, "_FILE", 2000)  # and several files
+    monkeypatch.setattr(forms, "_FILE", 2000)  # and several files
     for limit in ("LARGE", "MOST", "MOST_ALONE"):
         monkeypatch.setattr(partition, limit, 20)
     pieces = Code(*functions)
@@ -337,7 +338,7 @@ def test_without_a_compiler_the_interpreted_ones_serve(monkeypatch: pytest.Monke
     def nothing(*_: Any) -> Any:
         raise BuildError("no C compiler was found")
 
-    monkeypatch.setattr(compiled, "load", nothing)
+    monkeypatch.setattr(forms, "load", nothing)
     case = van_der_pol(5)
     with pytest.warns(CompilerWarning, match="are not compiled: no C compiler was found; the int"):
         solver = nlpsol("s", "hybrid", case.nlp, {"compile": True})

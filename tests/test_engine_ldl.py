@@ -309,7 +309,8 @@ class Fixed:
         layout = Layout(pattern_of(W), pattern_of(A))
         K = ldl.Compressed.of(layout)
         curved = np.diag(W) != 0
-        group = ldl.elimination(K, ldl.partners(library, K, self._values(problem, K)), curved)
+        partner = ldl.partners(library, K, self._values(problem, K))
+        group = ldl.eliminations(K, partner, curved)[1]
         self.tables = ldl.FixedTables.of(library, K, group)
         self._library, self._values_of_K = library, self._values(problem, K)
         self.found = ldl.Found()

@@ -7,7 +7,7 @@ import numpy as np
 from casadi_hybrid.attempts.attempts import first_attempt, warm_attempt
 from casadi_hybrid.attempts.data import data_of
 from casadi_hybrid.attempts.one import settings_of
-from casadi_hybrid.barrier.composite import is_composite
+from casadi_hybrid.barrier.composite import may_be_composite
 from casadi_hybrid.engine.cold import AttemptData
 from casadi_hybrid.engine.in_graph import Pool
 from casadi_hybrid.engine.warm import engine_of
@@ -24,12 +24,7 @@ def attempts_of(problem: Problem, limits: Limits) -> tuple[AttemptData, AttemptD
 
     And whether composite steps come before the first one at equations alone.
     """
-    return *_both(problem, limits, overdetermined=False), _is_composite(problem)
-
-
-def _is_composite(problem: Problem) -> bool:
-    none, open_x = np.zeros(problem.m), np.full(problem.n, np.inf)
-    return is_composite(problem, Bounds(-open_x, open_x, none, none))
+    return *_both(problem, limits, overdetermined=False), may_be_composite(problem)
 
 
 def pool_of(problem: Problem, limits: Limits, *, warm_starts: bool) -> Pool | None:
@@ -39,7 +34,7 @@ def pool_of(problem: Problem, limits: Limits, *, warm_starts: bool) -> Pool | No
         return None
     return Pool(
         engine, problem, limits, *_both(problem, limits, overdetermined=False),
-        warm_starts=warm_starts, composite=_is_composite(problem),
+        warm_starts=warm_starts, composite=may_be_composite(problem),
     )  # fmt: skip
 
 

@@ -74,14 +74,20 @@ def _evaluated(at: Point, hessian: Operator | None = None) -> _Evaluated:
 
 def is_composite(program: Problem, bounds: Bounds) -> bool:
     """Whether there are equations alone in free variables, an objective, and few of all."""
-    if program.feasibility or program.n + program.m > COMPOSITE_LIMIT or not program.m:
+    if not may_be_composite(program):
         return False
-    if program.functions.hessian not in (EXACT, GIVEN):
-        return False  # its steps look for curvature that an approximation does not have
     _, lbx, ubx, _ = bounds.open_x
     _, lbg, ubg, _ = bounds.open_g
     bounded = any(anywhere(np.isfinite(side)) for side in (lbx, ubx, lbg, ubg))
     return not bounded and anywhere(np.isfinite(bounds.lbg)) and anywhere(bounds.lbx < bounds.ubx)
+
+
+def may_be_composite(program: Problem) -> bool:
+    """Whether it is so under bounds that leave equations alone in free variables."""
+    if program.feasibility or program.n + program.m > COMPOSITE_LIMIT or not program.m:
+        return False
+    # Its steps look for curvature that an approximation does not have.
+    return program.functions.hessian in (EXACT, GIVEN)
 
 
 class Composite(Barrier):

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import lapack
 
 from casadi_hybrid.barrier.iterate import Iterate
 from casadi_hybrid.basics.arrays import all_finite, changed, largest
 from casadi_hybrid.basics.errors import StallError
 from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.basics.late import LateModule
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.kernel.kernel import Kernel
 from casadi_hybrid.kernel.sparse import is_sparse
 from casadi_hybrid.problem.evaluator import Operator
 from casadi_hybrid.standard_form.form import Point, StandardForm
 
+lapack = LateModule("scipy.linalg.lapack")
 _FIRST, _LEAST, _LARGEST = 1e-4, 1e-20, 1e40
 _OFTEN = 3
 _STEEPER = 8.0

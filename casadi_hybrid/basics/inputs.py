@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite, nan
 from typing import Any
 
 import casadi as ca
@@ -53,10 +54,10 @@ def as_matrix(value: Any, shape: tuple[int, int], name: str) -> Matrix:
 def positive(value: Any, name: str, *, allow_zero: bool = False) -> float:
     """Return ``value`` as a finite positive float (or zero where that is allowed)."""
     try:
-        number = np.nan if isinstance(value, str | bytes | bool) else float(value)
+        number = nan if isinstance(value, str | bytes | bool) else float(value)
     except (TypeError, ValueError, RuntimeError):
-        number = np.nan
-    if not np.isfinite(number) or number < 0 or (number == 0 and not allow_zero):
+        number = nan
+    if not isfinite(number) or number < 0 or (number == 0 and not allow_zero):
         kind = "zero or a positive number" if allow_zero else "a positive number"
         raise InputError(f"{name} must be {kind}, got {value!r}")
     return number

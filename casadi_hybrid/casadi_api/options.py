@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cache, cached_property
 from typing import Any
 
 import casadi as ca
@@ -97,7 +98,7 @@ class NlpOptions:
             InputError: for an unknown option, with the nearest known one, or a bad value.
         """
         if options is None:
-            return cls()
+            return _default()
         if not isinstance(options, Mapping):
             raise InputError(f"options must be a dictionary, got {type(options).__name__}")
         return cls(**translate(options, [entry.name for entry in fields(cls)]))
@@ -120,7 +121,7 @@ class NlpOptions:
         """Whether functions are to be compiled; ``"background"``: without waiting for it."""
         return self.compile or self.jit
 
-    @property
+    @cached_property
     def limits(self) -> Limits:
         """Tolerances and limits of the solve."""
         each = self.residual_tol
@@ -128,6 +129,11 @@ class NlpOptions:
         # IPOPT's own are loose by default, and one as loose says nothing here.
         tolerances = Tolerances(*(each if tol is None else min(each, tol) for tol in given))
         return Limits(tolerances, self.tol, self.max_iter, self.max_time, self.divergence)
+
+
+@cache
+def _default() -> NlpOptions:
+    return NlpOptions()
 
 
 def _flag(options: NlpOptions, name: str) -> None:

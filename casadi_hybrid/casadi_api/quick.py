@@ -19,7 +19,7 @@ from casadi_hybrid.attempts.solved import Outline, observe, outline_of, rows_of,
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import PointStatus, StopReason
-from casadi_hybrid.casadi_api.graphs.function import default_of
+from casadi_hybrid.casadi_api.graphs.function import defaults_of
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.stats import casadi_stats
 from casadi_hybrid.course.record import Watch, lists_of
@@ -101,9 +101,9 @@ class Quick:
     def __init__(self, problem: Problem, options: NlpOptions, engine: Engine) -> None:
         self._problem, self._options, self._engine = problem, options, engine
         self._limits = options.limits
-        self._defaults = [default_of(problem, name) for name in INPUTS]
+        self._defaults = defaults_of(problem)
         self._externals: dict[Workspace, External] = {}
-        self._cold_start = ColdStart(problem, options.limits)
+        self._cold_start = ColdStart(problem, self._limits)
         self._lost = False
 
     def solve(
@@ -198,7 +198,7 @@ class Quick:
             kept = self._engine.spaces
             self._externals = {key: one for key, one in self._externals.items() if key in kept}
             try:
-                gradient = self._problem.parameter_gradient
+                gradient = self._problem.parameter_gradient if self._problem.n_p else None
                 found = External(space, gradient, self._engine.evaluate)
             except BuildError:  # as where no folder for temporary files has any that may be run
                 self._lost = True

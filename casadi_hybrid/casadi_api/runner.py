@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
@@ -80,8 +81,7 @@ class Runner:
     def __init__(self, name: str, problem: Problem, options: NlpOptions) -> None:
         self.name, self.problem, self.options = name, problem, options
         self._solver, self._limits = Solver(problem), options.limits
-        problem.functions.packing(problem.functions.first)  # made now, not at the first call
-        self._parted = _parting(problem.n, problem.m, problem.n_p)
+        problem.functions  # noqa: B018  made now, not at the first call
         self._latest: Run | QuickRun | None = None
         self._of_thread = threading.local()
         self.crew: Crew | None = None
@@ -298,11 +298,13 @@ class Runner:
     def outputs(self, result: Result, p: Vector) -> tuple[ca.DM, ...]:
         """x, f, g, lam_x, lam_g, lam_p, in columns."""
         # A conversion to DM costs several times what the function needs to take it apart.
+        problem = self.problem
         columns: list[Any] = [result.x, (result.f,), result.g, result.lam_x, result.lam_g]
         if p.size:
-            slope = self.problem.parameter_gradient(result.x, result.lam_g, p)
+            slope = problem.parameter_gradient(result.x, result.lam_g, p)
             columns.append(-array_of(slope).ravel())
-        found: tuple[ca.DM, ...] = self._parted(ca.DM(np.concatenate(columns)))
+        parts = _parting(problem.n, problem.m, problem.n_p)
+        found: tuple[ca.DM, ...] = parts(ca.DM(np.concatenate(columns)))
         return found
 
     def evaluate(self, arguments: list[ca.DM]) -> list[ca.DM]:
@@ -361,6 +363,7 @@ class Runner:
         self.compiled = machine_code(self.problem, self.options.machine_code)
 
 
+@lru_cache(maxsize=64)
 def _parting(n: int, m: int, n_p: int) -> ca.Function:
     """x, f, g, lam_x, lam_g and lam_p, which stand in one column, each by itself."""
     column = ca.MX.sym("column", 2 * (n + m) + 1 + n_p)

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import casadi as ca
 import numpy as np
@@ -14,7 +14,6 @@ import numpy as np
 from casadi_hybrid.attempts.in_graph import starts_of
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.basics.inputs import count, positive
-from casadi_hybrid.casadi_api.batch import Batch, batch_of, complain, solve_many
 from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, solves_in, symbols_of
 from casadi_hybrid.casadi_api.graphs.function import callback, default_of, make_function
 from casadi_hybrid.casadi_api.options import NlpOptions
@@ -22,12 +21,14 @@ from casadi_hybrid.casadi_api.oracle import LISTED, ProblemFunctions
 from casadi_hybrid.casadi_api.runner import Runner
 from casadi_hybrid.casadi_api.signature import Signature
 from casadi_hybrid.casadi_api.stored.text import runner_of, text_of, write_text
-from casadi_hybrid.engine.export.cases import gather
-from casadi_hybrid.engine.export.export import Cold, Export, check_name, write
 from casadi_hybrid.problem.columns import as_column, in_shape
 from casadi_hybrid.problem.numbers import by_block
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
+
+if TYPE_CHECKING:
+    from casadi_hybrid.casadi_api.batch import Batch
+    from casadi_hybrid.engine.export.export import Export
 
 _SYMBOLS = (ca.MX, ca.SX)
 _BLOCKS = {"x0": "x", "lam_x0": "x", "lam_g0": "c"}
@@ -150,6 +151,8 @@ class NlpSolver(Signature):
             for label, value in given.items()
         ]
         if max(solves) > 1:
+            from casadi_hybrid.casadi_api.batch import complain, solve_many  # noqa: PLC0415 (threads)
+
             batch = solve_many(self._runner, given, solves, [warm_start] * max(solves))
             complain(self._runner, batch)
             return batch.outputs()
@@ -233,6 +236,8 @@ class NlpSolver(Signature):
             >>> found.x.round(6).tolist(), found.result(2).success
             ([[0.5, 1.0, 2.0], [0.5, 1.0, 2.0]], True)
         """
+        from casadi_hybrid.casadi_api.batch import batch_of  # noqa: PLC0415 (threads)
+
         return batch_of(self._runner, self._shapes, given, warm_start, threads)
 
     def call(self, arguments: Any, always_inline: bool = False, never_inline: bool = False) -> Any:
@@ -368,6 +373,9 @@ class NlpSolver(Signature):
                 or where there is no engine in C.
             OSError: where the folder cannot be written to.
         """
+        from casadi_hybrid.engine.export.cases import gather  # noqa: PLC0415 - only for this
+        from casadi_hybrid.engine.export.export import Cold, check_name, write  # noqa: PLC0415
+
         name = check_name(self._name if name is None else name)
 
         def solve(**given: Any) -> Result:

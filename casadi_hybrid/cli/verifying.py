@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from casadi_hybrid.basics.status import PointStatus
 from casadi_hybrid.cli.own import ANSWER, NAMES, Own, read
 from casadi_hybrid.result import Result
 from casadi_hybrid.solver import Solver
-from casadi_hybrid.verify import Report, verify
+from casadi_hybrid.verify import verify
+
+if TYPE_CHECKING:
+    from casadi_hybrid.verify import Report
 
 ACCEPTED, REJECTED, UNSOLVED = 0, 1, 3
 _HEADS = ("", "ended", "objective", "feasib.", "station.", "iterations", "time (s)", "verdict")

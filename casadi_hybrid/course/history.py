@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.law import Correction
-from casadi_hybrid.rules.design import Design
 from casadi_hybrid.stopping import Progress
+
+if TYPE_CHECKING:
+    from casadi_hybrid.rules.design import Design
 
 Array = NDArray[np.float64]
 
@@ -74,7 +77,7 @@ class History(Course):
             name: ``"eta_x"``, ``"eta_d"``, ``"alpha"``, ``"theta"``, ``"a_x"``, ``"a_d"``,
                 ``"min_eig_A"`` or ``"norm_M"``.
         """
-        known = {item.name for item in fields(Design)}
+        known = {item.name for item in fields(_design())}
         if name not in known:
             raise InputError(f"unknown field {name!r} of a design{suggest(name, known)}")
         values = [getattr(c, name, np.nan) for c in self.corrections]
@@ -83,7 +86,14 @@ class History(Course):
     @property
     def active(self) -> tuple[str, ...]:
         """Which restriction limited η_x at each step (empty text where no rule decided)."""
-        return tuple(c.active if isinstance(c, Design) else "" for c in self.corrections)
+        design = _design()
+        return tuple(c.active if isinstance(c, design) else "" for c in self.corrections)
+
+
+def _design() -> type[Design]:
+    import casadi_hybrid.rules.design as home  # noqa: PLC0415 - of the paper's family alone
+
+    return home.Design
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import ctypes as ct
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
+from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.threads import share_out
-from casadi_hybrid.engine.blocks.compiled import Compiled, Lists
+from casadi_hybrid.engine.blocks.compiled import Compiled
 from casadi_hybrid.engine.plan import Plan
 from casadi_hybrid.engine.solved import Solved
 from casadi_hybrid.engine.structures import SOLVED, AnswerData, BatchData, SlopeData
@@ -21,6 +22,9 @@ from casadi_hybrid.engine.workspace import Workspace, buffer_of
 from casadi_hybrid.point.working_set import Sides
 from casadi_hybrid.problem.functions import Functions
 from casadi_hybrid.stopping import Limits
+
+if TYPE_CHECKING:
+    from casadi_hybrid.engine.blocks.forms import Lists
 
 _PIECES = 8
 """So many times a thread comes for more: some solves take longer than others."""
@@ -43,9 +47,9 @@ class Rows:
         self.outputs = np.zeros((len(numbers), outputs))
         self._answers = (AnswerData * max(1, len(numbers)))()
         self.data = BatchData(
-            numbers=numbers.ctypes.data, outputs=self.outputs.ctypes.data,
+            numbers=address(numbers), outputs=address(self.outputs),
             numbers_each=numbers.shape[1], outputs_each=outputs,
-            sides=sides.ctypes.data, with_sides=with_sides.ctypes.data,
+            sides=address(sides), with_sides=address(with_sides),
             answers=ct.addressof(self._answers),
         )  # fmt: skip
 

@@ -14,6 +14,7 @@ from casadi_hybrid.barrier.filter import Filter
 from casadi_hybrid.barrier.iterate import Iterate
 from casadi_hybrid.barrier.pace import Mark
 from casadi_hybrid.barrier.restoration import Restoration
+from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.engine.plan import Plan
 from casadi_hybrid.engine.structures import ResidualsData
@@ -138,16 +139,16 @@ class Cold:
         self._rows = np.empty((rows, _ROW))
         self.attempt, self.state = AttemptData(), StateData()
         library.hybrid_state_attach(
-            at, self._of_state.ctypes.data, self._guess.ctypes.data, ct.byref(self.state)
+            at, address(self._of_state), address(self._guess), ct.byref(self.state)
         )
-        self.state.rows, self.state.capacity = self._rows.ctypes.data, rows
+        self.state.rows, self.state.capacity = address(self._rows), rows
         self.attempt.pause, self.attempt.dense = _PAUSE, self._dense
         self._begin, self._run = library.hybrid_cold_begin, library.hybrid_cold_run
-        self._at_bytes = self._bytes.ctypes.data
+        self._at_bytes = address(self._bytes)
         self.addresses = {
             "cold_bytes": self._at_bytes,
-            "cold_doubles": self._doubles.ctypes.data,
-            "cold_ints": self._ints.ctypes.data,
+            "cold_doubles": address(self._doubles),
+            "cold_ints": address(self._ints),
             "state": ct.addressof(self.state),
         }
         self._call = (

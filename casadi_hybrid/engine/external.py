@@ -6,14 +6,16 @@ import ctypes as ct
 import shutil
 import tempfile
 from _ctypes import dlclose
-from collections.abc import Sequence
 from ctypes import c_int, c_longlong, c_void_p
+from functools import cached_property
 from pathlib import Path
 from typing import Any
+from weakref import finalize
 
 import casadi as ca
 import numpy as np
 
+from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.matrices import MatrixData, is_known
 from casadi_hybrid.engine.building.build import Library, Sources, load
 from casadi_hybrid.engine.building.compiler import BuildError
@@ -55,46 +57,50 @@ class External:
 
     Args:
         space: the workspace, used by one thread.
-        gradient: (x, λ, p) → ∂L/∂p, all entries.
+        gradient: (x, λ, p) → ∂L/∂p, all entries; None where there is no p.
         evaluate: the address of what evaluates a buffer.
 
     Attributes:
-        function: the Function. After a call :attr:`status` says whether its outputs mean anything.
-        ready: the same without inputs: they are there, or in the ``ca.DM`` whose addresses
+        ready: :attr:`function` without inputs: they are there, or in the ``ca.DM`` whose addresses
             :attr:`matrices` has.
         there: by inputs: whether ``function`` finds it in the workspace.
         matrices: by inputs: where ``ready`` fetches it, None where it is in the workspace.
         fetches: whether ``ready`` may be given addresses.
 
+    After a call of either :attr:`status` says whether its outputs mean anything.
+
     Raises:
         BuildError: where the adapter cannot be built or loaded.
     """
 
-    def __init__(self, space: Workspace, gradient: ca.Function, evaluate: int) -> None:
+    def __init__(self, space: Workspace, gradient: ca.Function | None, evaluate: int) -> None:
         self._space = space
-        self._kept: list[Any] = []
-        self._slopes = np.zeros(gradient.nnz_out(0))
-        self._buffer, _ = gradient.buffer()
-        for i, array in enumerate((space.outputs["x"], space.outputs["lam_g"], space.inputs["p"])):
-            self._buffer.set_arg(i, array.data)
-        self._buffer.set_res(0, self._slopes.data)
-        self._data = data = AdapterData(
-            **space.addresses, slope=evaluate, slopes=self._slopes.ctypes.data,
-            raw=pointer_of_capsule(self._buffer._self(), None),
-        )  # fmt: skip
-        for i, name in enumerate(INPUTS):
-            data.in_[i], data.size_in[i] = self._placed(space.inputs[name])
-            data.shape_in[i] = self._shape(space.inputs[name].size)
-        for i, name in enumerate(OUTPUTS_OF_CASADI):
-            data.out[i], data.size_out[i] = self._placed(space.outputs[name])
-            data.shape_out[i] = self._shape(space.outputs[name].size)
+        self._data = data = AdapterData(**space.addresses)
+        if gradient is not None:
+            self._differentiate(gradient, evaluate)
+        inputs = [space.inputs[name] for name in INPUTS]
+        outputs = [space.outputs[name] for name in OUTPUTS_OF_CASADI]
+        # Full columns, as CasADi writes shapes.
+        self._shapes = np.array([[one.size, 1, 1] for one in (*inputs, *outputs)], dtype=np.int64)
+        at, step = address(self._shapes), self._shapes.strides[0]
+        places = range(at, at + step * len(self._shapes), step)
+        data.in_[:], data.size_in[:] = [*map(address, inputs)], [one.size for one in inputs]
+        data.out[:], data.size_out[:] = [*map(address, outputs)], [one.size for one in outputs]
+        data.shape_in[:], data.shape_out[:] = places[: len(INPUTS)], places[len(INPUTS) :]
         self._columns = [ca.DM.zeros(space.inputs[name].size) for name in INPUTS]
         self.fetches = is_known()
         if self.fetches:
             data.column[:] = [MatrixData.of(column).pattern for column in self._columns]
         self.there, self.matrices = data.there, data.matrix
-        names = "hybrid_solver", "hybrid_ready"
-        self.function, self.ready = functions_of(names, "hybrid_attach", ct.addressof(data), {})
+        self._slot = _slots.take()
+        finalize(self, _slots.give_back, self._slot)
+        self._slot.attach(ct.addressof(data))
+        self.ready = self._slot.function("hybrid_ready")
+
+    @cached_property
+    def function(self) -> ca.Function:
+        """The Function; made where it is asked for, since :attr:`ready` does nearly all."""
+        return self._slot.function("hybrid_solver")
 
     @property
     def status(self) -> int:
@@ -112,15 +118,16 @@ class External:
             data.warm = warm
         return outputs
 
-    @staticmethod
-    def _placed(array: Any) -> tuple[int, int]:
-        return array.ctypes.data, array.size
-
-    def _shape(self, size: int) -> int:
-        """A full column of that many entries, as CasADi writes shapes."""
-        shape = np.array([size, 1, 1], dtype=np.int64)
-        self._kept.append(shape)
-        return int(shape.ctypes.data)
+    def _differentiate(self, gradient: ca.Function, evaluate: int) -> None:
+        """Have lam_p computed, by a buffer on what a solve finds."""
+        space, data = self._space, self._data
+        self._slopes = np.zeros(gradient.nnz_out(0))
+        self._buffer, _ = gradient.buffer()
+        for i, array in enumerate((space.outputs["x"], space.outputs["lam_g"], space.inputs["p"])):
+            self._buffer.set_arg(i, array.data)
+        self._buffer.set_res(0, self._slopes.data)
+        data.slope, data.slopes = evaluate, address(self._slopes)
+        data.raw = pointer_of_capsule(self._buffer._self(), None)
 
 
 class _Adapter:
@@ -142,13 +149,74 @@ class _Adapter:
 _adapter = _Adapter()
 
 
-def functions_of(
-    names: Sequence[str], attach: str, data: int, options: dict[str, Any]
-) -> list[ca.Function]:
-    """Functions of the adapter, each a ``ca.Function``, from a copy of the library for them alone.
+class _Slot:
+    """A place for one solver in a loaded library.
 
     Args:
-        names: of the functions.
+        library, importer: the library, for Python and for CasADi.
+        number: of the slot.
+    """
+
+    def __init__(self, library: ct.CDLL, importer: ca.Importer, number: int) -> None:
+        self._library, self._importer, self._number = library, importer, number
+
+    def attach(self, data: int) -> None:
+        """Have the functions of the slot stand for this."""
+        self._library.hybrid_attach(self._number, c_void_p(data))
+
+    def function(self, name: str) -> ca.Function:
+        """A function of the slot."""
+        try:
+            return ca.external(f"{name}_{self._number}", self._importer)
+        except RuntimeError as error:
+            raise BuildError(f"the adapter of the engine cannot be loaded: {error}") from None
+
+
+class _Slots:
+    """Slots that no solver has: those of the library, then of copies of it. They stay loaded."""
+
+    def __init__(self) -> None:
+        self._free: list[_Slot] = []
+        self._copied = False
+        self._lock = Lock()
+
+    def take(self) -> _Slot:
+        """A slot for one solver.
+
+        Raises:
+            BuildError: where the adapter cannot be built or loaded.
+        """
+        with self._lock.held:
+            if not self._free:
+                self._free += self._more()
+            return self._free.pop()
+
+    def give_back(self, slot: _Slot) -> None:
+        """A slot whose solver is gone."""
+        self._free.append(slot)  # without the lock: whoever drops a solver may hold it
+
+    def _more(self) -> list[_Slot]:
+        path = _own_copy() if self._copied else _adapter.path()
+        try:
+            library = ct.CDLL(str(path))
+            importer = ca.Importer(str(path), "dll")
+        except (OSError, RuntimeError) as error:
+            raise BuildError(f"the adapter of the engine cannot be loaded: {error}") from None
+        finally:
+            if self._copied:
+                path.unlink()  # it stays loaded
+        self._copied = True
+        return [_Slot(library, importer, k) for k in reversed(range(library.hybrid_slots()))]
+
+
+_slots = _Slots()
+
+
+def function_of(name: str, attach: str, data: int, options: dict[str, Any]) -> ca.Function:
+    """A function of the adapter as a ``ca.Function``, from a copy of the library for it alone.
+
+    Args:
+        name: of the function.
         attach: the name of what tells the library what it stands for; ``data``: the address of it.
         options: CasADi's.
 
@@ -161,7 +229,7 @@ def functions_of(
         tell = getattr(library, attach)
         tell.argtypes = [c_void_p]
         tell(data)
-        found = [ca.external(name, str(path), options) for name in names]
+        found = ca.external(name, str(path), options)
         dlclose(library._handle)  # CasADi has it open, and closes it with the Function
     except (OSError, RuntimeError) as error:
         raise BuildError(f"the adapter of the engine cannot be loaded: {error}") from None
@@ -171,7 +239,7 @@ def functions_of(
 
 
 def _own_copy() -> Path:
-    """A copy of the adapter: a library is loaded once for each file, and has one solver to show."""
+    """A copy of the adapter: a library is loaded once for each file."""
     source = _adapter.path()
     with tempfile.NamedTemporaryFile(suffix=source.suffix, delete=False) as target:
         path = Path(target.name)

@@ -11,10 +11,11 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.engine.blocks.compiled import forms_of
 from casadi_hybrid.engine.cold import AttemptData, Cold
-from casadi_hybrid.engine.external import functions_of
+from casadi_hybrid.engine.external import function_of
 from casadi_hybrid.engine.plan import plan_of
 from casadi_hybrid.engine.warm import Engine
 from casadi_hybrid.engine.workspace import Workspace, buffer_of
@@ -110,7 +111,7 @@ class Pool:
         self._rows = np.zeros((_RECORDS, sum(self.sizes)))
         self._records = (RecordData * _RECORDS)()
         for record, row in zip(self._records, self._rows, strict=True):
-            record.row = row.ctypes.data
+            record.row = address(row)
         self._spaces: list[list[_Space]] = [[] for _ in range(SLOTS)]
         self._shapes = [
             np.array([size, 1, 1], dtype=np.int64)
@@ -121,8 +122,8 @@ class Pool:
         self._data = PoolData(
             slots=SLOTS, slot=ct.addressof(self._slots),
             records=_RECORDS, record=ct.addressof(self._records),
-            in_=self._shapes[0].ctypes.data, out=self._shapes[1].ctypes.data,
-            starts=self._shapes[2].ctypes.data,
+            in_=address(self._shapes[0]), out=address(self._shapes[1]),
+            starts=address(self._shapes[2]),
             n_x=n, warm_starts=warm_starts, linear=problem.linear, composite=composite,
             first=first, near=near,
             warm=_address(library.hybrid_warm), begin=_address(library.hybrid_cold_begin),
@@ -146,7 +147,7 @@ class Pool:
         options = {
             "is_diff_in": [False], "is_diff_out": [False] * 4, "cache": {slopes.name(): slopes},
         }  # fmt: skip
-        (found,) = functions_of([name], "hybrid_attach_pool", ct.addressof(self._data), options)
+        found = function_of(name, "hybrid_attach_pool", ct.addressof(self._data), options)
         _keep(self)
         return found
 
@@ -226,11 +227,11 @@ class _Space:
         space = self.space
         for name in ("plan", "functions", "numbers", "doubles", "ints", "answer"):
             setattr(slot, name, space.addresses[name])
-        slot.in_, slot.out = space.numbers_in.ctypes.data, space.numbers_out.ctypes.data
-        slot.lam_p = space.outputs["lam_p"].ctypes.data
+        slot.in_, slot.out = address(space.numbers_in), address(space.numbers_out)
+        slot.lam_p = address(space.outputs["lam_p"])
         slot.slope = ct.addressof(self._slope)
-        for name, address in self._cold.addresses.items():
-            setattr(slot, name, address)
+        for name, place in self._cold.addresses.items():
+            setattr(slot, name, place)
         awaited = space.awaited
         slot.arrived = None if awaited is None else ct.addressof(awaited.arrived)
 

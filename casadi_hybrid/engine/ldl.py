@@ -13,9 +13,9 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from casadi_hybrid.basics.arrays import address, distinct
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.kernel.kernel import REFINEMENTS, Layout, Operator
 from casadi_hybrid.kernel.sparse import is_sparse
@@ -126,18 +126,16 @@ def partners(library: ctypes.CDLL, K: Compressed, values: Vector | None = None) 
     library.hybrid_ldl_pair(
         K.size,
         K.n,
-        K.starts.ctypes.data,
-        K.rows.ctypes.data,
-        None if given is None else given.ctypes.data,
-        work.ctypes.data,
-        partner.ctypes.data,
+        address(K.starts),
+        address(K.rows),
+        None if given is None else address(given),
+        address(work),
+        address(partner),
     )
     return partner
 
 
-def elimination(
-    K: Compressed, partner: Integers, curved: NDArray[np.bool_] | None = None
-) -> Integers:
+def elimination(K: Compressed, partner: Integers) -> Integers:
     """When each row of K is eliminated: rows with one number together, 0 first.
 
     An approximate minimum degree order of the graph whose vertices are the pairs.
@@ -145,36 +143,59 @@ def elimination(
     Args:
         K: its pattern.
         partner: as :func:`partners` says.
-        curved: of each variable, whether K has a number of its own on its diagonal. In a fixed
-            order one without is no pivot before a row of its own is eliminated; None: all alike.
     """
+    return _numbered(*_order(K, partner))
+
+
+def eliminations(
+    K: Compressed, partner: Integers, curved: NDArray[np.bool_]
+) -> tuple[Integers, Integers]:
+    """:func:`elimination`, and the same for a fixed order.
+
+    Args:
+        K, partner: as there.
+        curved: of each variable, whether K has a number of its own on its diagonal. In a fixed
+            order one without is no pivot before a row of its own is eliminated.
+    """
+    when, group = _order(K, partner)
+    free = _numbered(when, group)
+    flat = np.flatnonzero(~curved & (partner[: K.n] < 0))
+    if not flat.size:
+        return free, free
+    _put_off(K, flat, partner, curved, when, group)
+    return free, _numbered(when, group)
+
+
+def _order(K: Compressed, partner: Integers) -> tuple[Vector, NDArray[np.intp]]:
+    """When the vertices are eliminated, and which of them each row of K belongs to."""
     label = np.arange(K.size)
     rows = np.flatnonzero(partner[K.n :] >= 0) + K.n
     label[rows] = partner[rows]
-    vertices, group = np.unique(label, return_inverse=True)
+    vertices, group = distinct(label)
     count = vertices.size
     a, b = group[K.rows], group[K.cols]
-    ends = (np.concatenate((a, b)), np.concatenate((b, a)))
-    graph = sp.coo_array((np.ones(2 * a.size), ends), (count, count)).tocsc()
-    graph.sum_duplicates()
-    pattern = ca.Sparsity(count, count, graph.indptr.tolist(), graph.indices.tolist())
+    pattern = ca.Sparsity.triplet(count, count, a.tolist(), b.tolist())
     when = np.empty(count)
-    when[np.array(pattern.amd(), dtype=np.intp)] = np.arange(count)
-    if curved is not None:
-        _put_off(K, np.asarray(when[group]), partner, curved, when, group)
+    when[np.array((pattern + pattern.T).amd(), dtype=np.intp)] = np.arange(count)
+    return when, group
+
+
+def _numbered(when: Vector, group: NDArray[np.intp]) -> Integers:
+    """The order of the vertices without gaps and fractions, row by row."""
     return np.asarray(np.argsort(np.argsort(when))[group], dtype=np.int32)
 
 
 def _put_off(
     K: Compressed,
-    turn: Vector,
+    flat: NDArray[np.intp],
     partner: Integers,
     curved: NDArray[np.bool_],
     when: Vector,
     group: NDArray[np.intp],
 ) -> None:
     """Put variables without curvature after what lends them some: a row with a curved partner."""
-    for j in np.flatnonzero(~curved & (partner[: K.n] < 0)):
+    turn = when[group]
+    for j in flat:
         rows = K.rows[K.starts[j] : K.starts[j + 1]]
         rows = rows[rows >= K.n]
         if not rows.size:
@@ -201,11 +222,11 @@ class Tables:
         group = np.ascontiguousarray(group, dtype=np.int32)
         work = np.empty(library.hybrid_ldl_analysis(K.size, K.rows.size), dtype=np.int32)
         arrays = (K.starts, K.rows, group)
-        given = (K.size, *(array.ctypes.data for array in arrays), spare, work.ctypes.data)
+        given = (K.size, *(address(array) for array in arrays), spare, address(work))
         needed = library.hybrid_ldl_plan(*given)
         made = Analysis()
         tables = np.empty(max(needed, 0), dtype=np.int32)
-        if needed < 0 or library.hybrid_ldl_analyse(*given, tables.ctypes.data, made) < 0:
+        if needed < 0 or library.hybrid_ldl_analyse(*given, address(tables), made) < 0:
             raise OverflowError("the factors of this sparse system have too many entries to count")
         return cls(made, (K.starts, K.rows, tables))
 
@@ -222,12 +243,12 @@ class FixedTables:
         """Analyse the pattern of K; of size 0 where the elimination has too many products."""
         group = np.ascontiguousarray(group, dtype=np.int32)
         work = np.empty(library.hybrid_ldl_analysis(K.size, K.rows.size), dtype=np.int32)
-        given = (K.size, *(array.ctypes.data for array in (K.starts, K.rows, group)))
-        needed = library.hybrid_fixed_plan(*given, PRODUCTS, work.ctypes.data)
+        given = (K.size, *(address(array) for array in (K.starts, K.rows, group)))
+        needed = library.hybrid_fixed_plan(*given, PRODUCTS, address(work))
         made = FixedAnalysis()
         tables = np.empty(max(needed, 0), dtype=np.int32)
         if needed >= 0:
-            library.hybrid_fixed_analyse(*given, work.ctypes.data, tables.ctypes.data, made)
+            library.hybrid_fixed_analyse(*given, address(work), address(tables), made)
         return cls(made, (tables,))
 
 
@@ -262,7 +283,7 @@ class LdlKernel:
         self._factor = np.empty(sizes.factor)
         self._pivots = np.empty(sizes.pivots, dtype=np.int32)
         self._room = np.empty(sizes.room)
-        self._given = (sizes, self._values.ctypes.data, self._factor.ctypes.data)
+        self._given = (sizes, address(self._values), address(self._factor))
 
     def factor(self, W: Operator, D: Vector, A: Operator, E: float | Vector) -> None:
         """Factor K(D, E·I)."""
@@ -282,7 +303,7 @@ class LdlKernel:
     def refactor(self) -> None:
         """Factor the values that are there."""
         self._library.hybrid_ldl_factor(
-            *self._given, self._pivots.ctypes.data, self._room.ctypes.data, self.found
+            *self._given, address(self._pivots), address(self._room), self.found
         )
         self.negative = self.found.negative
         self.singular = bool(self.found.singular)
@@ -293,10 +314,10 @@ class LdlKernel:
         x = np.empty(self._layout.size)
         self.residual = self._library.hybrid_ldl_solve(
             *self._given,
-            self._pivots.ctypes.data,
-            b.ctypes.data,
-            x.ctypes.data,
-            self._room.ctypes.data,
+            address(self._pivots),
+            address(b),
+            address(x),
+            address(self._room),
             REFINEMENTS,
         )
         return x

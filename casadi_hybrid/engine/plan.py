@@ -10,11 +10,13 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.engine.ldl import Compressed, FixedTables, Tables, elimination, partners
+from casadi_hybrid.engine.ldl import Compressed, FixedTables, Tables, eliminations, partners
 from casadi_hybrid.engine.structures import PlanData
-from casadi_hybrid.kernel.sparse import Index, Pattern
+from casadi_hybrid.kernel.sparse import Index
 from casadi_hybrid.problem.bounds import Bounds
+from casadi_hybrid.problem.evaluator import patterns_of
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.standard_form.form import DENSE_LIMIT
 from casadi_hybrid.standard_form.selection import Selection, selection_of
@@ -42,9 +44,8 @@ class Plan:
         self._kept: list[Any] = []
         selection = selection_of(bounds)
         structure = structure_of(problem, selection.free, selection.rows, selection.slack_rows)
-        first, curvature = problem.functions.first, problem.functions.curvature
-        assert curvature is not None
-        J, H = Pattern.of(first.sparsity_out(3)), Pattern.of(curvature.sparsity_out(0))
+        first = problem.functions.first
+        J, H = patterns_of(problem)
         layout = self.layout = structure.layout
         self.data = PlanData(
             n_x=problem.n, n_g=problem.m, n_p=problem.n_p,
@@ -81,8 +82,8 @@ class Plan:
         curved = np.zeros(K.n, dtype=bool)
         curved[structure.W.rows[structure.W.rows == structure.W.cols]] = True
         self.dense = problem.n + problem.m <= DENSE_LIMIT
-        self._tables = Tables.of(library, K, elimination(K, partner))
-        self._fixed = FixedTables.of(library, K, elimination(K, partner, curved))
+        free, fixed = eliminations(K, partner, curved)
+        self._tables, self._fixed = Tables.of(library, K, free), FixedTables.of(library, K, fixed)
         self.data.ldl, self.data.fixed = self._tables.analysis, self._fixed.analysis
         doubles, ints = ct.c_longlong(), ct.c_longlong()
         library.hybrid_warm_memory(ct.byref(self.data), ct.byref(doubles), ct.byref(ints))
@@ -101,7 +102,7 @@ class Plan:
 
     def _array(self, array: NDArray[Any]) -> int:
         self._kept.append(array)
-        return int(array.ctypes.data)
+        return address(array)
 
 
 def kinds_of(bounds: Bounds) -> bytes:
@@ -130,8 +131,14 @@ def _sizes(problem: Problem) -> Vector:
     Not at the start of a solve: what was solved first would decide the last bits of all others.
     """
     point = [(37 * np.arange(size) % 101 + 1) / 102 for size in (problem.n, problem.n_p)]
-    J = problem.functions.first(*point)[3]
-    values = np.array(J.nonzeros(), dtype=np.float64)
+    first = problem.functions.first
+    values = np.zeros(first.nnz_out(3))
+    if values.size:
+        buffer, evaluate = first.buffer()
+        for i, numbers in enumerate(point):
+            buffer.set_arg(i, numbers.data)
+        buffer.set_res(3, values.data)
+        evaluate()
     return np.where(np.isfinite(values), values, 1.0)
 
 

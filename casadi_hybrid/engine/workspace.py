@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import ctypes as ct
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
+from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.engine.blocks.compiled import (
     ARRIVED,
     COMPILED,
     INTERPRETED,
     STAGED,
-    Code,
     Compiled,
-    Lists,
 )
 from casadi_hybrid.engine.cold import Cold
 from casadi_hybrid.engine.outside import Outside
@@ -36,6 +35,9 @@ from casadi_hybrid.point.working_set import WarmStart, WorkingSet
 from casadi_hybrid.problem.functions import Functions
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.stopping import Limits
+
+if TYPE_CHECKING:
+    from casadi_hybrid.engine.blocks.forms import Code, Lists
 
 INPUTS = ("x0", "p", "lbx", "ubx", "lbg", "ubg", "lam_x0", "lam_g0")
 OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p", "gradient", "J", "gradient0", "J0")
@@ -100,9 +102,9 @@ class Workspace:
         sizes_out = n, 1, m, n, m, data.n_p, n, J, n, J
         self.numbers_out, self.places_out, self.outputs = parts_of(OUTPUTS, sizes_out)
         self._place_of_f = n
-        self._numbers = NumbersData(**{k: v.ctypes.data for k, v in self.inputs.items()})
+        self._numbers = NumbersData(**{k: address(v) for k, v in self.inputs.items()})
         self.answer = AnswerData(
-            **{k: v.ctypes.data for k, v in self.outputs.items() if k not in ("f", "lam_p")}
+            **{k: address(v) for k, v in self.outputs.items() if k not in ("f", "lam_p")}
         )
         self._buffers = BuffersData(
             self._buffer(functions.first, evaluate),
@@ -130,8 +132,8 @@ class Workspace:
             "plan": ct.addressof(plan.data),
             "functions": ct.addressof(self._functions),
             "numbers": ct.addressof(self._numbers),
-            "doubles": self._doubles.ctypes.data,
-            "ints": self._ints.ctypes.data,
+            "doubles": address(self._doubles),
+            "ints": address(self._ints),
             "answer": ct.addressof(self.answer),
         }
         self._call = tuple(self.addresses.values())
@@ -194,8 +196,8 @@ class Workspace:
             return
         self._sided = sides is not None
         data = self._numbers
-        data.side_x = None if sides is None else sides.x.ctypes.data
-        data.side_g = None if sides is None else sides.g.ctypes.data
+        data.side_x = None if sides is None else address(sides.x)
+        data.side_g = None if sides is None else address(sides.g)
 
     def warm(self, sides: WorkingSet | None, *, alone: bool = False) -> int:
         """Run the warm mode on what ``inputs`` hold; the status of ``hybrid.h``.
@@ -254,10 +256,10 @@ def buffer_of(function: ca.Function, evaluate: int) -> tuple[BufferData, Any]:
         begin = end
     data = BufferData(
         evaluate=evaluate, raw=pointer_of_capsule(buffer._self(), None),
-        out=out.ctypes.data, size=out.size,
+        out=address(out), size=out.size,
     )  # fmt: skip
     for i, array in enumerate(inputs):
-        data.inputs[i], data.sizes[i] = array.ctypes.data, array.size
+        data.inputs[i], data.sizes[i] = address(array), array.size
     return data, (buffer, inputs, out)
 
 

@@ -23,12 +23,13 @@ from weakref import finalize, ref
 
 import feral
 import numpy as np
-from scipy.linalg import lapack
 
 from casadi_hybrid.basics.arrays import all_finite, largest
 from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.basics.late import LateModule
 from casadi_hybrid.kernel.sparse import Pattern
 
+lapack = LateModule("scipy.linalg.lapack")
 Operator = Any  # numpy.ndarray or Sparse
 
 REFINEMENTS = 3
@@ -123,8 +124,9 @@ class Layout:
         rows = np.concatenate((W.rows[self.of_W], A.rows + n, diagonal))
         cols = np.concatenate((W.cols[self.of_W], A.cols, diagonal))
         self.pattern, where = Pattern.ordered((self.size, self.size), rows, cols)
-        stops = np.cumsum((self.of_W.size, A.rows.size))
-        self.at_W, self.at_A, self.at_diagonal = np.split(where, stops)
+        of_W, of_A = self.of_W.size, A.rows.size
+        self.at_W, self.at_A = where[:of_W], where[of_W : of_W + of_A]
+        self.at_diagonal = where[of_W + of_A :]
         counts = np.bincount(self.pattern.cols, minlength=self.size)
         self._starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
         self._rows = self.pattern.rows.astype(np.int64)

@@ -14,12 +14,13 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from casadi_hybrid.basics.arrays import largest, rough_sum
+from casadi_hybrid.basics.arrays import distinct, largest, rough_sum
 from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.basics.late import LateModule
 
+sp = LateModule("scipy.sparse")
 Index = NDArray[np.intp]
 
 
@@ -44,7 +45,7 @@ class Pattern:
 
         Entries at one place are merged.
         """
-        keys, position = np.unique(cols * np.intp(shape[0]) + rows, return_inverse=True)
+        keys, position = distinct(cols * np.intp(shape[0]) + rows)
         return cls(shape, keys % shape[0], keys // shape[0]), position
 
     def block(self, rows: Index, cols: Index) -> tuple[Pattern, Index]:

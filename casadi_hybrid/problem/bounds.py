@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isfinite, isnan
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.basics.arrays import Lazy, all_finite, anywhere
+from casadi_hybrid.basics.arrays import Lazy, anywhere
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Vector, as_vector, real_array
 from casadi_hybrid.basics.matrices import array_of
@@ -44,7 +45,11 @@ class Bounds:
 def _open(lower: Vector, upper: Vector) -> tuple[Index, Vector, Vector, bool]:
     where = np.flatnonzero(lower < upper)
     lower, upper = lower[where], upper[where]
-    return where, lower, upper, all_finite(lower) and all_finite(upper)
+    return where, lower, upper, _all_finite(lower) and _all_finite(upper)
+
+
+def _all_finite(v: Vector) -> bool:
+    return not anywhere(~np.isfinite(v))  # without SciPy: bounds are read for the engine too
 
 
 def checked(value: Any, size: int, name: str, *, infinite: bool = False) -> Vector:
@@ -59,8 +64,12 @@ def checked(value: Any, size: int, name: str, *, infinite: bool = False) -> Vect
     Raises:
         InputError: for symbols, text, a wrong length or a value that is not allowed.
     """
+    if type(value) is float and (isfinite(value) or (infinite and not isnan(value))):
+        return _repeated(value, size)
     common = _common(value, size)
-    if common is not None and (all_finite(common) or (infinite and not anywhere(np.isnan(common)))):
+    if common is not None and (
+        _all_finite(common) or (infinite and not anywhere(np.isnan(common)))
+    ):
         return common
     if isinstance(value, ca.SX | ca.MX):
         raise InputError(
@@ -83,16 +92,18 @@ def checked(value: Any, size: int, name: str, *, infinite: bool = False) -> Vect
     return as_vector(array, size, name)
 
 
+def _repeated(value: float, size: int) -> Vector:
+    array = np.empty(size)
+    array.fill(value)
+    return array
+
+
 def _common(value: Any, size: int) -> Vector | None:
-    """What is nearly always given, a float, or numbers in a row, as a fresh array; else None.
+    """What is nearly always given, numbers in a row, as a fresh array; else None.
 
     The checks that can say what is wrong with the rest cost more than an iteration.
     """
     kind = type(value)
-    if kind is float:
-        array = np.empty(size)
-        array.fill(value)
-        return array
     if kind is ca.DM:
         return array_of(value).ravel() if value.shape == (size, 1) else None
     if kind not in (np.ndarray, list, tuple):

@@ -11,6 +11,7 @@ import casadi as ca
 
 from casadi_hybrid.basics.errors import InputError, last_line, suggest
 from casadi_hybrid.problem.directions import jacobian as jacobian_of
+from casadi_hybrid.problem.expressions import full
 from casadi_hybrid.problem.hessian.gauss_newton import gauss_newton
 
 EXACT, GIVEN, GAUSS_NEWTON, LIMITED_MEMORY = "exact", "given", "gauss-newton", "limited-memory"
@@ -132,7 +133,7 @@ class Derivatives:
             jacobian = _existing("g", lambda: jacobian_of(g, x, graph))
         else:
             jacobian = _called(given[1], x, p)[1]
-        return ca.densify(gradient), jacobian
+        return full(gradient), jacobian
 
     def attached(self, graph: ca.Function) -> ca.Function:
         """(x, p) → (f, g) whose derivatives by x are those given; the graph itself without any."""

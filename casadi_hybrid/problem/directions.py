@@ -41,7 +41,8 @@ def few_directions(graph: ca.Function) -> Iterator[None]:
 
 def jacobian(g: Any, x: Any, graph: ca.Function) -> Any:
     """J_g as an expression, g being one that the graph makes of x."""
-    forward = any(map(_uses_algebraic_states, (graph, *graph.find_functions())))
+    called = graph.find_functions()
+    forward = bool(called) and any(map(_uses_algebraic_states, (graph, *called)))
     options = {"helper_options": {"ad_weight": 0.0}} if forward else {}
     return ca.jacobian(g, x, options)
 

@@ -73,7 +73,12 @@ def check_expression(value: Any, name: str, kind: Any) -> Symbol:
         raise InputError(
             f"{name} has shape {value.shape}; a dense vector is needed, such as ca.vec({name})"
         )
-    return ca.densify(value)
+    return full(value)
+
+
+def full(value: Symbol) -> Symbol:
+    """Return the expression with zeros filled in: ``ca.densify``, which takes its time over any."""
+    return value if value.is_dense() else ca.densify(value)
 
 
 def no_free_symbols(expression: Symbol, name: str, x: Symbol, p: Symbol) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import casadi as ca
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.problem.functions import Functions
+from casadi_hybrid.problem.functions import Functions, OnDemand
 
 _GAMMA = {"gamma": ["f", "g"]}
 
@@ -35,13 +35,13 @@ def external_functions(
     first = [f, ca.densify(ca.vec(gradient)), ca.densify(ca.vec(g)), jacobian]
     labels = ["f", "grad_f", "h", "jac_h"]
     rows_alone = ca.densify(ca.vec(oracle(*given)[1]))
+    inputs, names = [x, lam, p], ["x", "lam", "p"]
+    both = [*first, hessian], [*labels, "hess_lag"]
     return Functions(
-        ca.Function("residual", [x, p], [rows_alone], ["x", "p"], ["h"]),
         ca.Function("first", [x, p], first, ["x", "p"], labels),
-        ca.Function(
-            "second", [x, lam, p], [*first, hessian], ["x", "lam", "p"], [*labels, "hess_lag"]
-        ),
-        ca.Function("curvature", [x, lam, p], [hessian], ["x", "lam", "p"], ["hess_lag"]),
+        ca.Function("curvature", inputs, [hessian], names, ["hess_lag"]),
+        OnDemand(lambda: ca.Function("residual", [x, p], [rows_alone], ["x", "p"], ["h"])),
+        OnDemand(lambda: ca.Function("second", inputs, both[0], names, both[1])),
         constraint_names,
         variable_names,
         "external",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -36,7 +36,25 @@ from casadi_hybrid.problem.hessian.blocks import Blocks
 COMPILERS = ("cc", "gcc", "clang")
 EXPANSION_LIMIT = 8_000_000
 """Scalar operations of one function up to which MX is turned into SX: seconds to build."""
-_FUSED = ("residual", "first", "second", "curvature")
+
+
+class OnDemand:
+    """A function that is made when it is first asked for: few methods call it.
+
+    Args:
+        make: makes it.
+    """
+
+    def __init__(self, make: Callable[[], ca.Function]) -> None:
+        self._make = make
+
+    @cached_property
+    def made(self) -> ca.Function:
+        """The function."""
+        return self._make()
+
+    def __getstate__(self) -> dict[str, ca.Function]:
+        return {"made": self.made}
 
 
 @dataclass(frozen=True)
@@ -44,27 +62,26 @@ class Functions:
     """The generated functions of one problem, as CasADi Functions, for any use.
 
     Attributes:
-        residual: (x, p) → h.
         first: (x, p) → f, ∇f, h, J_h.
-        second: (x, λ, p) → f, ∇f, h, J_h, ∇²ₓₓL, with L = f + λᵀh; None where there are no
-            second derivatives.
-        curvature: (x, λ, p) → ∇²ₓₓL alone, for who knows the rest already; None likewise.
+        curvature: (x, λ, p) → ∇²ₓₓL with L = f + λᵀh, for who knows the rest already; None where
+            there are no second derivatives.
+        of_residual, of_second: :attr:`residual` and :attr:`second`; None likewise.
         backend: ``"interpreted"`` or ``"compiled"``.
         constraint_label: what the user calls h, for messages.
         hessian: what ∇²ₓₓL is, one of the words of :mod:`casadi_hybrid.problem.derivatives`.
         lacking: why there are no second derivatives, in CasADi's words; empty where there are, or
             where they are not wanted.
         differenced: whether first derivatives are finite differences in part.
-        unexpanded: the MX functions in the order of these four, where some of the four are their
-            SX expansions; empty otherwise. Loops keep them small, which a compiler needs.
+        unexpanded: the functions in MX where these are their SX expansions; None otherwise. Loops
+            keep them small, which a compiler needs.
         assemblies: of what ``first`` and ``curvature`` are made where that is elements of a few
             kinds, by maps in MX; None otherwise.
     """
 
-    residual: ca.Function
     first: ca.Function
-    second: ca.Function | None
     curvature: ca.Function | None
+    of_residual: OnDemand
+    of_second: OnDemand | None
     constraint_names: tuple[str, ...]
     variable_names: tuple[str, ...]
     backend: str
@@ -72,8 +89,18 @@ class Functions:
     hessian: str = EXACT
     lacking: str = ""
     differenced: bool = False
-    unexpanded: tuple[ca.Function, ...] = ()
+    unexpanded: Functions | None = None
     assemblies: Assemblies | None = None
+
+    @property
+    def residual(self) -> ca.Function:
+        """(x, p) → h."""
+        return self.of_residual.made
+
+    @property
+    def second(self) -> ca.Function | None:
+        """(x, λ, p) → f, ∇f, h, J_h, ∇²ₓₓL; None where there are no second derivatives."""
+        return None if self.of_second is None else self.of_second.made
 
     @property
     def jacobian_sparsity(self) -> ca.Sparsity:
@@ -133,12 +160,16 @@ class Functions:
 
     def compiled(self) -> Functions:
         """The same functions as machine code; with a warning the same object without a compiler."""
-        given = self.unexpanded or self._all
-        made, backend = _compile(given)
+        made, backend = _compile((self.unexpanded or self)._all)
         if backend == "interpreted":
             return self
-        changed = dict(zip(_FUSED, made))  # noqa: B905
-        return replace(self, **changed, backend=backend, unexpanded=(), assemblies=None)
+        named = {function.name(): function for function in made}
+        of_second = OnDemand(lambda: named["second"]) if "second" in named else None
+        return replace(
+            self, first=named["first"], curvature=named.get("curvature"),
+            of_residual=OnDemand(lambda: named["residual"]), of_second=of_second,
+            backend=backend, unexpanded=None, assemblies=None,
+        )  # fmt: skip
 
     def expanded(self, size: int) -> Functions:
         """The same in scalar operations (SX), which evaluate some ten times faster than MX.
@@ -153,20 +184,29 @@ class Functions:
         patterns = [self.jacobian_sparsity]
         if self.curvature is not None:
             patterns.append(self.hessian_sparsity)
-        if size * (max(map(_directions, patterns)) + 3) > EXPANSION_LIMIT:
+
+        def fits(directions: Callable[[ca.Sparsity], int]) -> bool:
+            return size * (max(map(directions, patterns)) + 3) <= EXPANSION_LIMIT
+
+        # Directions are counted where the numbers of rows and columns leave it open.
+        if not (fits(lambda pattern: min(pattern.shape)) or fits(_directions)):
             return self
         try:
-            residual, first = self.residual.expand(), self.first.expand()
+            first = self.first.expand()
             curvature = None if self.curvature is None else self.curvature.expand()
         except RuntimeError:
             return self
+
+        def residual() -> ca.Function:
+            return self.residual.expand()
+
         return replace(
-            self, residual=residual, first=first, curvature=curvature, unexpanded=self._all
+            self, first=first, curvature=curvature, of_residual=OnDemand(residual), unexpanded=self
         )
 
     @property
     def _all(self) -> tuple[ca.Function, ...]:
-        """Those there are, in order."""
+        """All that there are."""
         every = (self.residual, self.first, self.second, self.curvature)
         return tuple(one for one in every if one is not None)
 

@@ -9,7 +9,7 @@ from casadi_hybrid.problem.directions import few_directions
 from casadi_hybrid.problem.elements.assembly import first_assembly, second_assembly
 from casadi_hybrid.problem.elements.compose import composed
 from casadi_hybrid.problem.elements.element import Elements, Find
-from casadi_hybrid.problem.functions import Functions
+from casadi_hybrid.problem.functions import Functions, OnDemand
 
 LARGE = 600
 """Scalar operations of f and h from which on it pays to look for elements that are alike."""
@@ -66,18 +66,17 @@ def build_functions(
         hessian, origin, lacking = source.second(
             f, h, x, p, lam, lambda: gradient + jacobian.T @ lam, differenced=differenced
         )
-    inputs = [x, lam, p], ["x", "lam", "p"]
+    inputs, names = [x, lam, p], ["x", "lam", "p"]
     second = curvature = None
     if hessian is not None:
-        second = ca.Function(
-            "second", inputs[0], [*first, hessian], inputs[1], [*labels, "hess_lag"]
-        )
-        curvature = ca.Function("curvature", inputs[0], [hessian], inputs[1], ["hess_lag"])
+        outputs, all_labels = [*first, hessian], [*labels, "hess_lag"]
+        second = OnDemand(lambda: ca.Function("second", inputs, outputs, names, all_labels))
+        curvature = ca.Function("curvature", inputs, [hessian], names, ["hess_lag"])
     functions = Functions(
-        ca.Function("residual", [x, p], [h], ["x", "p"], ["h"]),
         first_function,
-        second,
         curvature,
+        OnDemand(lambda: ca.Function("residual", [x, p], [h], ["x", "p"], ["h"])),
+        second,
         constraint_names,
         variable_names,
         "interpreted",
@@ -130,14 +129,20 @@ def _by_elements(
     curvature = composed("curvature", assemblies[1], (n, m, n_p))
     x, p, lam = ca.MX.sym("x", n), ca.MX.sym("p", n_p), ca.MX.sym("lam", m)
     names = ["x", "lam", "p"]
-    residual = ca.Function("residual", [x, p], [scalar.call([x, p])[1]], ["x", "p"], ["h"])
-    outputs = [*first.call([x, p], False, True), curvature.call([x, lam, p], False, True)[0]]
-    labels = [*first.name_out(), *curvature.name_out()]
+
+    def residual() -> ca.Function:
+        return ca.Function("residual", [x, p], [scalar.call([x, p])[1]], ["x", "p"], ["h"])
+
+    def second() -> ca.Function:
+        outputs = [*first.call([x, p], False, True), curvature.call([x, lam, p], False, True)[0]]
+        labels = [*first.name_out(), *curvature.name_out()]
+        return ca.Function("second", [x, lam, p], outputs, names, labels)
+
     return Functions(
-        residual,
         first,
-        ca.Function("second", [x, lam, p], outputs, names, labels),
         curvature,
+        OnDemand(residual),
+        OnDemand(second),
         constraint_names,
         variable_names,
         "interpreted",

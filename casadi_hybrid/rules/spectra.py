@@ -13,11 +13,12 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import blas, lapack
 
 from casadi_hybrid.basics.errors import DesignError, NotAugmentableError
 from casadi_hybrid.basics.inputs import Matrix, Vector
+from casadi_hybrid.basics.late import LateModule
 
+blas, lapack = LateModule("scipy.linalg.blas"), LateModule("scipy.linalg.lapack")
 RANK_TOLERANCE = 1e-10
 
 

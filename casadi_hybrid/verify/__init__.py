@@ -4,14 +4,32 @@
 active set, looks at the curvature on its face and asks IPOPT for a second opinion.
 """
 
+from typing import TYPE_CHECKING
+
+from casadi_hybrid.basics.late import late_names
 from casadi_hybrid.verify.check import verify
-from casadi_hybrid.verify.first_order.kkt import FirstOrder, Given
-from casadi_hybrid.verify.first_order.measure import Measure
-from casadi_hybrid.verify.first_order.multipliers import Fit, fit_multipliers
-from casadi_hybrid.verify.ipopt import IpoptRun, run_ipopt
-from casadi_hybrid.verify.report import Report
-from casadi_hybrid.verify.second_order.curvature import Curvature, SecondOrder
-from casadi_hybrid.verify.verdict import Comparison, Finding, Rejection, Relation
+
+if TYPE_CHECKING:
+    from casadi_hybrid.verify.first_order.kkt import FirstOrder, Given
+    from casadi_hybrid.verify.first_order.measure import Measure
+    from casadi_hybrid.verify.first_order.multipliers import Fit, fit_multipliers
+    from casadi_hybrid.verify.ipopt import IpoptRun, run_ipopt
+    from casadi_hybrid.verify.report import Report
+    from casadi_hybrid.verify.second_order.curvature import Curvature, SecondOrder
+    from casadi_hybrid.verify.verdict import Comparison, Finding, Rejection, Relation
+else:
+    __getattr__, __dir__ = late_names(
+        __name__,
+        {
+            "first_order.kkt": "FirstOrder Given",
+            "first_order.measure": "Measure",
+            "first_order.multipliers": "Fit fit_multipliers",
+            "ipopt": "IpoptRun run_ipopt",
+            "report": "Report",
+            "second_order.curvature": "Curvature SecondOrder",
+            "verdict": "Comparison Finding Rejection Relation",
+        },
+    )
 
 __all__ = [
     "Comparison",

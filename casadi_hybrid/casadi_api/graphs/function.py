@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 
 from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, STARTS, Columns, Solve
-from casadi_hybrid.casadi_api.graphs.derivatives import Derivatives
-from casadi_hybrid.casadi_api.graphs.engine_first import engine_first
 from casadi_hybrid.engine.building.compiler import BuildError
 from casadi_hybrid.engine.in_graph import Pool
 from casadi_hybrid.problem.problem import Problem
+
+if TYPE_CHECKING:
+    from casadi_hybrid.casadi_api.graphs.derivatives import Derivatives
 
 _FAR = {"lbx": -np.inf, "ubx": np.inf, "lbg": -np.inf, "ubg": np.inf}
 # CasADi holds no reference to a Python callback, and a graph in which one is dead raises. What has
@@ -67,6 +69,9 @@ class SolveCallback(Columns):
 
     def _made(self) -> Derivatives:
         if self._derivatives is None:
+            # SciPy's matrices come along.
+            from casadi_hybrid.casadi_api.graphs.derivatives import Derivatives  # noqa: PLC0415
+
             self._derivatives = Derivatives(self._problem)
         return self._derivatives
 
@@ -144,6 +149,9 @@ def make_function(
 
 def _in_columns(name: str, problem: Problem, solve: Solve, pool: Pool | None) -> ca.Function:
     if pool is not None:
+        # Derivatives come along.
+        from casadi_hybrid.casadi_api.graphs.engine_first import engine_first  # noqa: PLC0415
+
         try:
             found, by_python = engine_first(name, problem, pool, solve)
         except BuildError:  # as where no folder for temporary files has any that may be run
@@ -158,8 +166,15 @@ def _in_columns(name: str, problem: Problem, solve: Solve, pool: Pool | None) ->
 
 def default_of(problem: Problem, label: str) -> np.ndarray:
     """The default numbers of one input, as many as it has entries."""
-    known = getattr(problem.defaults, "p0" if label == "p" else label)
-    if known is not None:
-        return np.asarray(known)
-    rows, columns = shapes_of(problem)[label]
-    return np.full(rows * columns, _FAR.get(label, 0.0))
+    return defaults_of(problem, (label,))[0]
+
+
+def defaults_of(problem: Problem, labels: Sequence[str] = INPUTS) -> list[np.ndarray]:
+    """Those of several, of all in order by default."""
+    found, shapes = [], shapes_of(problem)
+    for label in labels:
+        known = getattr(problem.defaults, "p0" if label == "p" else label)
+        if known is None:
+            known = np.full(math.prod(shapes[label]), _FAR.get(label, 0.0))
+        found.append(np.asarray(known))
+    return found

@@ -1,38 +1,33 @@
 /* The engine as a function that CasADi loads: its own conversions bring numbers in and out.
  *
- * CasADi asks an external function for its signature before there is anything to hand in, so what
- * this one stands for has to be known to the library: every user loads a copy of its own and
- * attaches to it. */
+ * CasADi asks an external function for its signature before there is anything to hand in, and never
+ * says which of its functions it calls. So each solver has functions of its own, by name: those of
+ * a slot that it is attached to. To load a copy of the library for each would take a fifth of the
+ * time in which a small solver is built and called once. */
 #include "adapter.h"
 
 #include <string.h>
 
-static hybrid_adapter *attached;
+static hybrid_adapter *attached[HYBRID_SLOTS];
 
-void hybrid_attach(hybrid_adapter *adapter) { attached = adapter; }
+int hybrid_slots(void) { return HYBRID_SLOTS; }
 
-casadi_int hybrid_solver_n_in(void) { return HYBRID_INPUTS; }
+void hybrid_attach(int slot, hybrid_adapter *adapter) { attached[slot] = adapter; }
 
-casadi_int hybrid_solver_n_out(void) { return HYBRID_OUTPUTS; }
-
-const char *hybrid_solver_name_in(casadi_int i) {
+static const char *name_in(casadi_int i) {
     static const char *const names[] = {"x0",  "p",   "lbx",    "ubx",
                                         "lbg", "ubg", "lam_x0", "lam_g0"};
     return names[i];
 }
 
-const char *hybrid_solver_name_out(casadi_int i) {
+static const char *name_out(casadi_int i) {
     static const char *const names[] = {"x", "f", "g", "lam_x", "lam_g", "lam_p"};
     return names[i];
 }
 
-const casadi_int *hybrid_solver_sparsity_in(casadi_int i) { return attached->shape_in[i]; }
-
-const casadi_int *hybrid_solver_sparsity_out(casadi_int i) { return attached->shape_out[i]; }
-
-int hybrid_solver_work(casadi_int *sz_arg, casadi_int *sz_res, casadi_int *sz_iw,
-                       casadi_int *sz_w) {
-    *sz_arg = HYBRID_INPUTS;
+static int work(casadi_int inputs, casadi_int *sz_arg, casadi_int *sz_res, casadi_int *sz_iw,
+                casadi_int *sz_w) {
+    *sz_arg = inputs;
     *sz_res = HYBRID_OUTPUTS;
     *sz_iw = *sz_w = 0;
     return 0;
@@ -48,7 +43,7 @@ static int solved(hybrid_adapter *self, double **res) {
                                   self->ints, self->answer);
     if (self->status) return 0;
     *self->out[1] = self->answer->end.f;
-    self->slope(self->raw);
+    if (self->slope) self->slope(self->raw);
     for (casadi_int i = 0; i < self->size_out[5]; i++) self->out[5][i] = -self->slopes[i];
     for (int i = 0; i < HYBRID_OUTPUTS; i++)
         if (res[i]) memcpy(res[i], self->out[i], (size_t)self->size_out[i] * sizeof(double));
@@ -56,39 +51,16 @@ static int solved(hybrid_adapter *self, double **res) {
 }
 
 /* With the arguments that are not there yet, as CasADi hands them. */
-int hybrid_solver(const double **arg, double **res, casadi_int *iw, double *w, int mem) {
-    hybrid_adapter *self = attached;
-    (void)iw;
-    (void)w;
-    (void)mem;
+static int solver(hybrid_adapter *self, const double **arg, double **res) {
     for (int i = 0; i < HYBRID_INPUTS; i++)
         if (!self->there[i] && arg[i])
             memcpy(self->in[i], arg[i], (size_t)self->size_in[i] * sizeof(double));
     return solved(self, res);
 }
 
-casadi_int hybrid_ready_n_in(void) { return 0; }
-
-casadi_int hybrid_ready_n_out(void) { return HYBRID_OUTPUTS; }
-
-const char *hybrid_ready_name_out(casadi_int i) { return hybrid_solver_name_out(i); }
-
-const casadi_int *hybrid_ready_sparsity_out(casadi_int i) { return attached->shape_out[i]; }
-
-int hybrid_ready_work(casadi_int *sz_arg, casadi_int *sz_res, casadi_int *sz_iw, casadi_int *sz_w) {
-    *sz_arg = *sz_iw = *sz_w = 0;
-    *sz_res = HYBRID_OUTPUTS;
-    return 0;
-}
-
 /* With those fetched from where they lie: CasADi would make copies of them, which takes longer than
  * many a solve has for all that is not one. */
-int hybrid_ready(const double **arg, double **res, casadi_int *iw, double *w, int mem) {
-    hybrid_adapter *self = attached;
-    (void)arg;
-    (void)iw;
-    (void)w;
-    (void)mem;
+static int ready(hybrid_adapter *self, double **res) {
     self->status = HYBRID_OTHER_SHAPE;
     for (int i = 0; i < HYBRID_INPUTS; i++) {
         const hybrid_matrix *matrix = self->matrix[i];
@@ -100,3 +72,43 @@ int hybrid_ready(const double **arg, double **res, casadi_int *iw, double *w, in
     }
     return solved(self, res);
 }
+
+#define DEFINE(k)                                                                                  \
+    casadi_int hybrid_solver_##k##_n_in(void) { return HYBRID_INPUTS; }                            \
+    casadi_int hybrid_solver_##k##_n_out(void) { return HYBRID_OUTPUTS; }                          \
+    const char *hybrid_solver_##k##_name_in(casadi_int i) { return name_in(i); }                   \
+    const char *hybrid_solver_##k##_name_out(casadi_int i) { return name_out(i); }                 \
+    const casadi_int *hybrid_solver_##k##_sparsity_in(casadi_int i) {                              \
+        return attached[k]->shape_in[i];                                                           \
+    }                                                                                              \
+    const casadi_int *hybrid_solver_##k##_sparsity_out(casadi_int i) {                             \
+        return attached[k]->shape_out[i];                                                          \
+    }                                                                                              \
+    int hybrid_solver_##k##_work(casadi_int *sz_arg, casadi_int *sz_res, casadi_int *sz_iw,        \
+                                 casadi_int *sz_w) {                                               \
+        return work(HYBRID_INPUTS, sz_arg, sz_res, sz_iw, sz_w);                                   \
+    }                                                                                              \
+    int hybrid_solver_##k(const double **arg, double **res, casadi_int *iw, double *w, int mem) {  \
+        (void)iw;                                                                                  \
+        (void)w;                                                                                   \
+        (void)mem;                                                                                 \
+        return solver(attached[k], arg, res);                                                      \
+    }                                                                                              \
+    casadi_int hybrid_ready_##k##_n_in(void) { return 0; }                                         \
+    casadi_int hybrid_ready_##k##_n_out(void) { return HYBRID_OUTPUTS; }                           \
+    const char *hybrid_ready_##k##_name_out(casadi_int i) { return name_out(i); }                  \
+    const casadi_int *hybrid_ready_##k##_sparsity_out(casadi_int i) {                              \
+        return attached[k]->shape_out[i];                                                          \
+    }                                                                                              \
+    int hybrid_ready_##k##_work(casadi_int *sz_arg, casadi_int *sz_res, casadi_int *sz_iw,         \
+                                casadi_int *sz_w) {                                                \
+        return work(0, sz_arg, sz_res, sz_iw, sz_w);                                               \
+    }                                                                                              \
+    int hybrid_ready_##k(const double **arg, double **res, casadi_int *iw, double *w, int mem) {   \
+        (void)arg;                                                                                 \
+        (void)iw;                                                                                  \
+        (void)w;                                                                                   \
+        (void)mem;                                                                                 \
+        return ready(attached[k], res);                                                            \
+    }
+HYBRID_EACH_SLOT(DEFINE)

@@ -37,29 +37,41 @@ typedef struct {
     double *doubles;
     int *ints;
     hybrid_answer *answer;
-    /* The slope of L by the parameters, at the x and lam_g of the answer. */
+    /* The slope of L by the parameters, at the x and lam_g of the answer; NULL without any. */
     void (*slope)(void *raw);
     void *raw;
     const double *slopes;
     int status;
 } hybrid_adapter;
 
-void hybrid_attach(hybrid_adapter *adapter);
-casadi_int hybrid_solver_n_in(void);
-casadi_int hybrid_solver_n_out(void);
-const char *hybrid_solver_name_in(casadi_int i);
-const char *hybrid_solver_name_out(casadi_int i);
-const casadi_int *hybrid_solver_sparsity_in(casadi_int i);
-const casadi_int *hybrid_solver_sparsity_out(casadi_int i);
-int hybrid_solver_work(casadi_int *sz_arg, casadi_int *sz_res, casadi_int *sz_iw,
-                       casadi_int *sz_w);
-int hybrid_solver(const double **arg, double **res, casadi_int *iw, double *w, int mem);
-/* The same without inputs. */
-casadi_int hybrid_ready_n_in(void);
-casadi_int hybrid_ready_n_out(void);
-const char *hybrid_ready_name_out(casadi_int i);
-const casadi_int *hybrid_ready_sparsity_out(casadi_int i);
-int hybrid_ready_work(casadi_int *sz_arg, casadi_int *sz_res, casadi_int *sz_iw, casadi_int *sz_w);
-int hybrid_ready(const double **arg, double **res, casadi_int *iw, double *w, int mem);
+/* So many solvers share a loaded library, each in a slot of its own. */
+#define HYBRID_EACH_SLOT(DO)                                                                       \
+    DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11) DO(12) DO(13) DO(14) \
+    DO(15) DO(16) DO(17) DO(18) DO(19) DO(20) DO(21) DO(22) DO(23) DO(24) DO(25) DO(26) DO(27)     \
+    DO(28) DO(29) DO(30) DO(31)
+enum { HYBRID_SLOTS = 32 };
+
+int hybrid_slots(void);
+void hybrid_attach(int slot, hybrid_adapter *adapter);
+
+/* The functions of slot k: `hybrid_solver_k` with CasADi's inputs, `hybrid_ready_k` without. */
+#define HYBRID_DECLARE(k)                                                                          \
+    casadi_int hybrid_solver_##k##_n_in(void);                                                     \
+    casadi_int hybrid_solver_##k##_n_out(void);                                                    \
+    const char *hybrid_solver_##k##_name_in(casadi_int i);                                         \
+    const char *hybrid_solver_##k##_name_out(casadi_int i);                                        \
+    const casadi_int *hybrid_solver_##k##_sparsity_in(casadi_int i);                               \
+    const casadi_int *hybrid_solver_##k##_sparsity_out(casadi_int i);                              \
+    int hybrid_solver_##k##_work(casadi_int *sz_arg, casadi_int *sz_res, casadi_int *sz_iw,        \
+                                 casadi_int *sz_w);                                                \
+    int hybrid_solver_##k(const double **arg, double **res, casadi_int *iw, double *w, int mem);   \
+    casadi_int hybrid_ready_##k##_n_in(void);                                                      \
+    casadi_int hybrid_ready_##k##_n_out(void);                                                     \
+    const char *hybrid_ready_##k##_name_out(casadi_int i);                                         \
+    const casadi_int *hybrid_ready_##k##_sparsity_out(casadi_int i);                               \
+    int hybrid_ready_##k##_work(casadi_int *sz_arg, casadi_int *sz_res, casadi_int *sz_iw,         \
+                                casadi_int *sz_w);                                                 \
+    int hybrid_ready_##k(const double **arg, double **res, casadi_int *iw, double *w, int mem);
+HYBRID_EACH_SLOT(HYBRID_DECLARE)
 
 #endif

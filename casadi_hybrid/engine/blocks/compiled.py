@@ -5,150 +5,28 @@ from __future__ import annotations
 import ctypes as ct
 import os
 import threading
-import time
-from ctypes import c_void_p
-from typing import Any
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import casadi as ca
-import numpy as np
-from numpy.typing import NDArray
 
-from casadi_hybrid.engine.blocks.composed import Composed
-from casadi_hybrid.engine.blocks.elements import find_elements
-from casadi_hybrid.engine.blocks.library import UntranslatedError, tools
-from casadi_hybrid.engine.blocks.operations import flags
-from casadi_hybrid.engine.blocks.partition import MOST
-from casadi_hybrid.engine.blocks.tables import FunctionData, InParts, Staged
-from casadi_hybrid.engine.building.build import Sources, load
 from casadi_hybrid.engine.building.compiler import BuildError
 from casadi_hybrid.engine.building.lock import Lock
-from casadi_hybrid.problem.elements.assembly import Assemblies
-from casadi_hybrid.problem.functions import Functions, instructions_of
+from casadi_hybrid.problem.functions import Functions
 from casadi_hybrid.problem.generate import find_by
 from casadi_hybrid.problem.problem import Problem
 
-_FILE = 2_000_000  # characters of one C file
-_INSTRUCTION = 2.5  # nanoseconds that CasADi's interpreter takes over one
-_WORTH = 0.7  # of its time is what lists may take
-_SMALL = 2_000  # instructions below which nothing is looked for
+if TYPE_CHECKING:
+    from casadi_hybrid.engine.blocks.forms import Code, Lists
+    from casadi_hybrid.problem.elements.element import Elements
 
-find_by(find_elements)
+_SMALL = 2_000  # instructions below which nothing is looked for
 
 INTERPRETED, STAGED, COMPILED = "interpreted", "staged", "compiled"
 """What runs call: CasADi's interpreter, lists for many stages at once, or machine code."""
 
 ARRIVED = "they were being compiled"
 """The note of a run that had begun when they came."""
-
-
-class FunctionsData(ct.Structure):
-    """``blocks_functions`` of ``c/blocks.h``."""
-
-    _fields_ = [("first", FunctionData), ("second", FunctionData)]
-
-
-class Form:
-    """Two functions of a problem in parts; threads share it.
-
-    Args:
-        first, second: (x, p) → … and (x, λ, p) → …, in scalar operations or made of elements.
-        assemblies: how they are made of elements, None where they are not.
-
-    Attributes:
-        staged: the two.
-        analysis: seconds that finding the parts took.
-        entries: the addresses of what the engine calls in place of the two.
-
-    Raises:
-        UntranslatedError: where a function cannot be translated, or too little of it repeats.
-        BuildError: where there is no compiler for what finds the parts.
-    """
-
-    def __init__(
-        self, first: ca.Function, second: ca.Function, assemblies: Assemblies | None = None
-    ) -> None:
-        began = time.perf_counter()
-        self._run = tools().blocks_first, tools().blocks_second
-        self.staged: tuple[InParts, InParts]
-        if assemblies is None:
-            self.staged = Staged(first), Staged(second)
-        else:
-            sizes = [tuple(f.nnz_in(i) for i in range(f.n_in())) for f in (first, second)]
-            self.staged = Composed(assemblies[0], sizes[0]), Composed(assemblies[1], sizes[1])
-        self._addresses: dict[str, int] | None = None
-        self.analysis = time.perf_counter() - began
-        self.entries = tuple(ct.cast(run, c_void_p) for run in self._run)
-
-    def functions(self) -> tuple[FunctionsData, Any]:
-        """What one thread calls them with, and what has to be kept for as long."""
-        (first, kept), (second, others) = (s.function(self._addresses) for s in self.staged)
-        return FunctionsData(first, second), (kept, others, self)
-
-    def call(self, which: int, *inputs: Any) -> NDArray[np.float64]:
-        """All nonzeros of the outputs of the first (0) or the second (1) function."""
-        data, _kept = self.functions()
-        arrays = [np.ascontiguousarray(one, dtype=float) for one in inputs]
-        out = np.zeros(self.staged[which].outputs)
-        self._run[which](ct.byref(data), *(c_void_p(one.ctypes.data) for one in (*arrays, out)))
-        return out
-
-
-class Code(Form):
-    """They are machine code.
-
-    Attributes:
-        library: what was built, or found in the cache.
-        seconds: what all of it took.
-
-    Raises:
-        BuildError: where there is no compiler, or it fails.
-    """
-
-    def __init__(
-        self, first: ca.Function, second: ca.Function, assemblies: Assemblies | None = None
-    ) -> None:
-        began = time.perf_counter()
-        super().__init__(first, second, assemblies)
-        operations = sum(staged.operations for staged in self.staged)
-        if operations > 2 * MOST:
-            raise UntranslatedError(
-                f"the functions have {operations} operations that do not repeat, and at most "
-                f"{2 * MOST} are compiled"
-            )
-        texts = sorted(set().union(*(staged.texts for staged in self.staged)))
-        self._loaded, self.library = load(
-            Sources("functions", _files(texts), flags(sum(map(len, texts))))
-        )
-        self._addresses = {
-            text: ct.cast(getattr(self._loaded, f"part_{k}"), c_void_p).value or 0
-            for k, text in enumerate(texts)
-        }
-        self.seconds = time.perf_counter() - began
-
-
-class Lists(Form):
-    """They are lists that C reads, with many parts side by side.
-
-    Args:
-        worth: the part of the time of CasADi's interpreter that they may take.
-
-    Raises:
-        UntranslatedError: where they would take more.
-    """
-
-    def __init__(
-        self,
-        first: ca.Function,
-        second: ca.Function,
-        assemblies: Assemblies | None = None,
-        *,
-        worth: float = _WORTH,
-    ) -> None:
-        super().__init__(first, second, assemblies)
-        alone = _INSTRUCTION * instructions_of(first, second, assemblies)
-        if sum(staged.duration for staged in self.staged) > worth * alone:
-            raise UntranslatedError("too little of the functions repeats")
 
 
 class Compiled:
@@ -185,6 +63,10 @@ class Compiled:
     def _build(self) -> None:
         functions, self._functions = self._functions, None
         assert functions is not None
+        # As all of this room, for those alone whose functions are large, or are to be compiled.
+        from casadi_hybrid.engine.blocks.forms import Code  # noqa: PLC0415
+        from casadi_hybrid.engine.blocks.library import UntranslatedError  # noqa: PLC0415
+
         try:
             if functions.curvature is None:
                 raise UntranslatedError("the Hessian is learned on the way")
@@ -256,28 +138,19 @@ def _lists(functions: Functions) -> Lists | None:
     first, second, assemblies = functions.first, functions.curvature, functions.assemblies
     if second is None or functions.instructions < _SMALL:
         return None
+    from casadi_hybrid.engine.blocks.forms import Lists  # noqa: PLC0415
+    from casadi_hybrid.engine.blocks.library import UntranslatedError  # noqa: PLC0415
+
     try:
         return Lists(first, second, assemblies)
     except (UntranslatedError, BuildError, MemoryError):
         return None
 
 
-def _files(texts: list[str]) -> dict[str, str]:
-    """C files with the parts, named in order; several where one would be long."""
-    files: dict[str, str] = {}
-    lines: list[str] = []
-    size = 0
+def _find(graph: ca.Function) -> Elements | None:
+    from casadi_hybrid.engine.blocks.elements import find_elements  # noqa: PLC0415 - large ones
 
-    def write() -> None:
-        files[f"parts_{len(files)}.c"] = "#include <math.h>\n" + "".join(lines)
-        lines.clear()
+    return find_elements(graph)
 
-    for k, text in enumerate(texts):
-        lines.append(text.replace("@", f"part_{k}"))
-        size += len(text)
-        if size > _FILE:
-            write()
-            size = 0
-    if lines or not files:
-        write()
-    return files
+
+find_by(_find)

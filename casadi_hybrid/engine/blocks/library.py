@@ -14,6 +14,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
+from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.engine.blocks.operations import (
     CONSTANT,
     FORMULAS,
@@ -86,7 +87,7 @@ def call(function: Any, *arguments: Any) -> int:
     return int(
         function(
             *(
-                c_void_p(one.ctypes.data) if isinstance(one, np.ndarray)
+                c_void_p(address(one)) if isinstance(one, np.ndarray)
                 else c_longlong(one) if isinstance(one, int)
                 else one
                 for one in arguments

@@ -13,6 +13,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
+from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.engine.blocks.code import part_code
 from casadi_hybrid.engine.blocks.lanes import LANES, program_of
 from casadi_hybrid.engine.blocks.library import Graph, Ints, UntranslatedError, graph_of
@@ -155,14 +156,14 @@ class InParts:
             if addresses is None:
                 lines, _ = run.kind.program
                 row = run.at.shape[1]
-                data.program = ProgramData(lines.ctypes.data, len(lines), row)
+                data.program = ProgramData(address(lines), len(lines), row)
             else:
                 data.part = addresses[run.kind.code[0]]
             data.count = run.count
-            data.at, data.shared = run.at.ctypes.data, run.shared.ctypes.data
+            data.at, data.shared = address(run.at), address(run.shared)
         made = FunctionData(
-            runs=ct.addressof(runs), n_runs=len(self._runs), from_=self._from.ctypes.data,
-            to=self._to.ctypes.data, n_copies=self._to.size, v=v.ctypes.data, own=own.ctypes.data,
+            runs=ct.addressof(runs), n_runs=len(self._runs), from_=address(self._from),
+            to=address(self._to), n_copies=self._to.size, v=address(v), own=address(own),
         )  # fmt: skip
         for i, size in enumerate(self._sizes):
             made.sizes[i] = size

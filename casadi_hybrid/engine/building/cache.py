@@ -19,7 +19,6 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +119,8 @@ def _make(folder: Path) -> None:
 def private_folder() -> Path:
     """A folder for this process alone, which is removed when it ends."""
     folder = Path(tempfile.mkdtemp(prefix=f"{_NAME}_"))
+    from multiprocessing.util import Finalize  # noqa: PLC0415 - large, and seldom needed
+
     # Unlike atexit, this knows the ends of processes that multiprocessing started, and leaves a
     # parent's folder to the parent.
     Finalize(None, shutil.rmtree, (folder,), {"ignore_errors": True}, exitpriority=0)

@@ -7,8 +7,6 @@ its version; one that cannot compile after all (a system without headers) gives 
 
 from __future__ import annotations
 
-import importlib.metadata
-import importlib.util
 import os
 import platform
 import re
@@ -19,6 +17,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.util import find_spec
 
 from casadi_hybrid.engine.building.processor import processor
 
@@ -80,7 +79,7 @@ def commands() -> Iterator[tuple[str, ...]]:
         if path and (os.path.realpath(path),) not in seen and (path,) not in seen:
             seen.add((os.path.realpath(path),))
             yield (path,)
-    if sys.executable and importlib.util.find_spec(WHEEL):
+    if sys.executable and find_spec(WHEEL):
         yield (sys.executable, "-m", WHEEL, "cc")
 
 
@@ -131,9 +130,11 @@ def nothing_found() -> str:
 def _version(command: tuple[str, ...]) -> tuple[str, str]:
     """Name and version of a compiler, and its target."""
     if _is_wheel(command):  # it would take a fifth of a second to say so itself
+        from importlib import metadata  # noqa: PLC0415 - large, and only for this
+
         try:
-            found = f"{WHEEL} version {importlib.metadata.version(WHEEL)}"
-        except importlib.metadata.PackageNotFoundError:
+            found = f"{WHEEL} version {metadata.version(WHEEL)}"
+        except metadata.PackageNotFoundError:
             raise BuildError(
                 f"{WHEEL} can be imported, but is not installed as a package"
             ) from None

@@ -99,13 +99,14 @@ def generate(functions: Functions, name: str, loops: bool | None) -> Generated:
 
 def _looped(functions: Functions) -> tuple[ca.Function, ca.Function] | None:
     """The unexpanded functions, where there are such with the same patterns."""
-    kept = {function.name(): function for function in functions.unexpanded}
     first, second = functions.first, functions.with_hessian("curvature")
     if not first.is_a("SXFunction"):
         return first, second
-    found = kept.get(first.name()), kept.get(second.name())
+    if functions.unexpanded is None:
+        return None
+    found = functions.unexpanded.first, functions.unexpanded.with_hessian("curvature")
     for a, b in zip(found, (first, second), strict=True):
-        if a is None or any(a.sparsity_out(i) != b.sparsity_out(i) for i in range(b.n_out())):
+        if any(a.sparsity_out(i) != b.sparsity_out(i) for i in range(b.n_out())):
             return None
     return found
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casadi_hybrid.engine.blocks.code import ENTRY
-from casadi_hybrid.engine.blocks.compiled import Form
+from casadi_hybrid.engine.blocks.forms import Form
 from casadi_hybrid.engine.blocks.library import Ints, UntranslatedError
 from casadi_hybrid.engine.blocks.tables import InParts, Placed
 from casadi_hybrid.engine.building.compiler import BuildError

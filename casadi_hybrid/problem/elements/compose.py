@@ -55,7 +55,8 @@ def _numbers(piece: Piece, inputs: list[Any]) -> Any:
 def _sum(z: Any, group: Places) -> Any:
     total = _entries(z, group[:, 0])
     for k in range(1, group.shape[1]):
-        total = total + _entries(z, group[:, k])
+        # As `+`, which first tries whether they are other things than MX.
+        total = ca.MX.binary(ca.OP_ADD, total, _entries(z, group[:, k]))
     return total
 
 

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
+from casadi_hybrid.basics.late import LateModule
 from casadi_hybrid.kernel.sparse import Index
 
+sp = LateModule("scipy.sparse")
+csgraph = LateModule("scipy.sparse.csgraph")
 LARGE = 200
 """A larger block has no dense matrix where matrices are sparse."""
 
@@ -41,8 +42,8 @@ class Blocks:
         of_entry = np.asarray(entries, dtype=np.intp) // max(1, J.size1())
         pairs.append(np.array([of_entry, np.asarray(cols, dtype=np.intp)]))
         i, j = np.concatenate(pairs, axis=1)
-        graph = coo_array((np.ones(i.size), (i, j)), shape=(n, n))
-        count, label = connected_components(graph, directed=False)
+        graph = sp.coo_array((np.ones(i.size), (i, j)), shape=(n, n))
+        count, label = csgraph.connected_components(graph, directed=False)
         bent = np.zeros(n, dtype=bool)
         bent[i] = bent[j] = True
         order = np.argsort(label, kind="stable")

@@ -1,0 +1,57 @@
+"""What is seldom needed is loaded when it is: SciPy's modules, and names of our own packages.
+
+Half a second of ``import casadi_hybrid`` was parts of SciPy that a solve by the engine in C never
+calls. Within a function a late import is an ordinary one, with a word on why; these are for what
+many functions of a module use, and for what a package offers.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+
+class LateModule:
+    """A module that is imported when the first of its names is read.
+
+    A name that was read once is an attribute from then on, as quick as one of the module.
+
+    Args:
+        name: of the module, as ``import`` takes it.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._module = name
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(import_module(self._module), name)
+        setattr(self, name, value)
+        return value
+
+
+def late_names(
+    package: str, homes: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return ``__getattr__`` and ``__dir__`` of a package some of whose names come late (PEP 562).
+
+    Args:
+        package: its ``__name__``.
+        homes: late names, parted by blanks, by the module of the package that defines them.
+    """
+    home = {
+        name: f"{package}.{module}" for module, names in homes.items() for name in names.split()
+    }
+
+    def find(name: str) -> Any:
+        if name not in home:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(import_module(home[name]), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *home})
+
+    return find, names

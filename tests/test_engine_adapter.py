@@ -1,0 +1,108 @@
+"""Solvers in the slots of the adapter's library: each its own, however many there are."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+from dataclasses import replace
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import pytest
+from engine_cases import needs_engine
+
+from casadi_hybrid import Problem, nlpsol
+from casadi_hybrid.casadi_api.quick import QuickRun
+from casadi_hybrid.casadi_api.solver import NlpSolver
+from casadi_hybrid.engine import external
+from casadi_hybrid.engine.building.build import Sources, load
+from casadi_hybrid.engine.library import core_headers
+
+
+@pytest.fixture(autouse=True)
+def core() -> None:
+    needs_engine()
+
+
+def solver_of(a: float, *, parameter: bool = False) -> NlpSolver:
+    """The nearest point to (a, 2a) on the disc of radius 1."""
+    x, p = ca.MX.sym("x", 2), ca.MX.sym("p")
+    aim = ca.vertcat(a, 2 * a) * (p if parameter else 1)
+    nlp = {"x": x, "f": ca.sumsqr(x - aim), "g": ca.sumsqr(x), **({"p": p} if parameter else {})}
+    return nlpsol("solver", "hybrid", nlp)
+
+
+def answer(solver: NlpSolver, **given: Any) -> list[bytes]:
+    found = solver(x0=0.1, ubg=1, **given)
+    assert isinstance(solver._runner.last(), QuickRun)
+    return [np.array(found[name]).tobytes() for name in ("x", "f", "g", "lam_x", "lam_g", "lam_p")]
+
+
+def test_each_of_many_solvers_keeps_its_own() -> None:
+    numbers = np.linspace(-2, 2, 80)
+    alone = [answer(solver_of(a)) for a in numbers]
+    solvers = [solver_of(a) for a in numbers]
+    assert [answer(solver) for solver in solvers] == alone
+    assert [answer(solver) for solver in reversed(solvers)] == alone[::-1]
+    del solvers[::2]
+    gc.collect()
+    again = [solver_of(a) for a in numbers[::2]]
+    assert [answer(solver) for solver in again] == alone[::2]
+    assert [answer(solver) for solver in solvers] == alone[1::2]
+
+
+def test_slots_are_given_back() -> None:
+    def rounds(count: int) -> int:
+        for _ in range(count):
+            answer(solver_of(1.0))
+        gc.collect()
+        return len(external._slots._free)
+
+    before = rounds(3)
+    assert rounds(2 * before) == before
+
+
+def test_parameters_have_their_slope_and_none_needs_none() -> None:
+    found = solver_of(1.0, parameter=True)(x0=0.1, ubg=1, p=2)
+    x = found["x"].full().ravel()
+    # lam_p = −∂L/∂p, CasADi's sign.
+    np.testing.assert_allclose(float(found["lam_p"]), 2 * (x - [2, 4]) @ [1, 2], rtol=1e-6)
+    assert solver_of(1.0)(x0=0.1, ubg=1)["lam_p"].shape == (0, 1)
+
+
+def test_matrices_of_another_shape_go_through_the_other_function() -> None:
+    solver = solver_of(1.0)
+    expected = answer(solver)
+    found = solver(x0=ca.DM(0.1), ubg=1)  # a number stands for both entries, as CasADi has it
+    assert np.array(found["x"]).tobytes() == expected[0]
+
+
+def test_the_adapter_is_clean_c99() -> None:
+    files = {path.name: path.read_text("utf-8") for path in external._FOLDER.glob("adapter.[ch]")}
+    sources = Sources("hybrid_adapter", {**files, **core_headers("hybrid.h", "ldl.h")})
+    strict = ("-O3", "-Wall", "-Wextra", "-Werror", "-pedantic", "-Wmissing-prototypes")
+    loaded, _ = load(replace(sources, flags=strict))
+    assert loaded.hybrid_slots() >= 1
+
+
+def equations() -> Problem:
+    x = ca.SX.sym("x", 2)
+    return Problem.from_nlp({"x": x, "f": ca.sumsqr(x - 1) * x[0], "g": x[0] * x[1]})
+
+
+def test_functions_that_few_methods_call_are_made_when_one_does() -> None:
+    problem = equations()
+    nlpsol("solver", "hybrid", problem)(x0=[2.0, 0.5], lbg=1, ubg=1)
+    functions = problem.functions
+    seldom = functions.of_residual, functions.of_second
+    assert all(one is not None and "made" not in vars(one) for one in seldom)
+    copy = pickle.loads(pickle.dumps(problem)).functions
+    at, lam = [2.0, 0.5], [3.0]
+    for one in (functions, copy):
+        assert one.second is not None
+        assert one.second is one.second
+        first, whole = one.first(at, []), one.second(at, lam, [])
+        assert [str(a) for a in first] == [str(a) for a in whole[:4]]
+        assert float(one.residual(at, [])) == float(first[2])
+        assert str(whole[4]) == str(one.curvature(at, lam, []))

@@ -1,0 +1,106 @@
+"""What is loaded when: heavy modules are none of ``import casadi_hybrid``, nor of a small solve."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+
+import pytest
+from engine_cases import needs_engine
+
+from casadi_hybrid.basics.late import LateModule
+
+HEAVY = ("scipy", "matplotlib", "pandas", "joblib", "pyarrow", "distributed")
+SELDOM = tuple(
+    f"casadi_hybrid.{name}"
+    for name in (
+        "benchmark", "casadi_api.batch", "casadi_api.optistack", "casadi_api.sensitivity",
+        "claims", "cli", "control", "engine.blocks.library", "engine.export", "equations",
+        "explain.conflict", "methods", "paper", "plotting", "report", "rules.design", "study",
+        "verify.judging",
+    )
+)  # fmt: skip
+LATE = ("casadi_hybrid", "casadi_hybrid.iterations", "casadi_hybrid.rules", "casadi_hybrid.verify")
+SOLVE = """
+import casadi as ca
+x, p = ca.MX.sym("x", 2), ca.MX.sym("p")
+nlp = {"x": x, "p": p, "f": ca.sumsqr(x - p), "g": x[0] * x[1]}
+solver = casadi_hybrid.nlpsol("solver", "hybrid", nlp)
+solver(x0=1, p=2, ubg=1)
+assert solver.stats()["success"]
+"""
+
+
+def loaded_after(script: str) -> set[str]:
+    """The modules of a new process."""
+    ask = f"import json, sys\nimport casadi_hybrid\n{script}\nprint(json.dumps(list(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", ask], capture_output=True, text=True, check=True, timeout=300
+    )
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_the_import_loads_nothing_heavy():
+    loaded = loaded_after("")
+    assert not loaded.intersection((*HEAVY, *SELDOM))
+    assert "casadi_hybrid.engine.warm" in loaded  # what the first solve needs is there
+
+
+def test_a_small_solve_by_the_engine_loads_nothing_heavy():
+    needs_engine()
+    assert not loaded_after(SOLVE).intersection((*HEAVY, *SELDOM))
+
+
+def test_a_controller_has_all_loaded_before_its_first_deadline():
+    loaded = loaded_after("import casadi_hybrid.control")
+    assert {"scipy.linalg", "scipy.sparse"} <= loaded
+
+
+def test_the_help_of_the_command_loads_nothing_heavy():
+    script = "from casadi_hybrid.cli.parser import make_parser\nmake_parser().format_help()"
+    assert not loaded_after(script).intersection(HEAVY)
+
+
+@pytest.mark.parametrize("package", LATE)
+def test_a_package_offers_its_late_names_as_if_they_were_there(package):
+    script = f"""
+import importlib
+package = importlib.import_module({package!r})
+assert set(package.__all__) <= set(dir(package))
+namespace = {{}}
+exec("from {package} import *", namespace)
+assert set(package.__all__) <= set(namespace)
+for name in package.__all__:
+    assert getattr(package, name) is namespace[name], name
+    assert getattr(namespace[name], "__name__", name) == name
+    assert name in vars(package)  # the next time it is found without a search
+"""
+    assert package in loaded_after(script)
+
+
+def test_the_verifier_is_a_function_whatever_is_imported_first():
+    script = """
+import casadi_hybrid.verify.judging, casadi_hybrid.verify.report
+from casadi_hybrid.verify import Report, verify
+assert casadi_hybrid.verify is verify and casadi_hybrid.Report is Report
+"""
+    assert "casadi_hybrid.verify.judging" in loaded_after(script)
+
+
+@pytest.mark.parametrize("package", LATE)
+def test_an_unknown_name_is_refused_as_by_any_module(package):
+    module = importlib.import_module(package)
+    with pytest.raises(AttributeError, match=f"module '{package}' has no attribute 'nothing'"):
+        module.nothing  # noqa: B018
+
+
+def test_a_late_module_is_the_module():
+    late = LateModule("json.decoder")
+    assert late.JSONDecoder is json.JSONDecoder
+    assert "JSONDecoder" in vars(late)
+    with pytest.raises(AttributeError, match="nothing"):
+        late.nothing  # noqa: B018
+    with pytest.raises(ModuleNotFoundError):
+        LateModule("casadi_hybrid.nowhere").anything  # noqa: B018
