@@ -190,9 +190,9 @@ class Runner:
         except OutOfTimeError as late:
             if late.result is None:
                 raise SolveError(
-                    f"{self.name} evaluated no function of the problem within {seconds:g} s, so there "
-                    "is no point. Give it more time; a first solve without a limit makes what all "
-                    "need",
+                    f"{self.name} evaluated no function of the problem within {seconds:g} s, so "
+                    "there is no point. Give it more time; a first solve without a limit makes "
+                    "what all need",
                     None,
                 ) from None
             best: Result = late.result
