@@ -24,7 +24,7 @@ from casadi_hybrid.attempts.one import Observer, run_attempt
 from casadi_hybrid.attempts.verdict import agreed
 from casadi_hybrid.barrier.composite import is_composite
 from casadi_hybrid.basics.arrays import changed
-from casadi_hybrid.basics.errors import InputError, Interrupted
+from casadi_hybrid.basics.errors import BrokenFunctionError, InputError, Interrupted
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.call import Call
@@ -179,6 +179,8 @@ def solve_problem(
         spent.add(result)
         if result.success or result.stop in _FINAL or iterations >= options.max_iter:
             break
+        if isinstance(result.error, BrokenFunctionError):
+            break
         if len(tried) <= ahead:
             following = [*openings, cold][len(tried)]
             continue
@@ -192,6 +194,10 @@ def solve_problem(
             no_choice=equations >= free,
         )
     chosen = best(done, tolerances)
+    if isinstance(done[-1].error, BrokenFunctionError):  # whichever attempt has the best point
+        chosen = altered(
+            chosen, stop=done[-1].stop, detail=done[-1].detail, error=done[-1].error
+        )
     cut = iterations >= options.max_iter or elapsed >= options.max_time
     ended = done[-1].stop in (StopReason.ITERATION_LIMIT, StopReason.TIME_LIMIT)
     if cut and ended and not chosen.success:
