@@ -177,9 +177,7 @@ def solve_problem(
         iterations += result.iterations
         elapsed += result.elapsed
         spent.add(result)
-        if result.success or result.stop in _FINAL or iterations >= options.max_iter:
-            break
-        if isinstance(result.error, BrokenFunctionError):
+        if _is_last(result) or iterations >= options.max_iter:
             break
         if len(tried) <= ahead:
             following = [*openings, cold][len(tried)]
@@ -193,11 +191,7 @@ def solve_problem(
             done[ahead:],
             no_choice=equations >= free,
         )
-    chosen = best(done, tolerances)
-    if isinstance(done[-1].error, BrokenFunctionError):  # whichever attempt has the best point
-        chosen = altered(
-            chosen, stop=done[-1].stop, detail=done[-1].detail, error=done[-1].error
-        )
+    chosen = _blamed(best(done, tolerances), done[-1])
     cut = iterations >= options.max_iter or elapsed >= options.max_time
     ended = done[-1].stop in (StopReason.ITERATION_LIMIT, StopReason.TIME_LIMIT)
     if cut and ended and not chosen.success:
@@ -222,6 +216,19 @@ def solve_problem(
         evaluations=spent.evaluations,
         seconds=spent.seconds,
     )
+
+
+def _is_last(result: Result) -> bool:
+    """Whether there is nothing to be tried after this."""
+    broken = isinstance(result.error, BrokenFunctionError)
+    return result.success or result.stop in _FINAL or broken
+
+
+def _blamed(chosen: Result, last: Result) -> Result:
+    """The best point, with what ended the solve where that was a broken function."""
+    if not isinstance(last.error, BrokenFunctionError):
+        return chosen
+    return altered(chosen, stop=last.stop, detail=last.detail, error=last.error)
 
 
 @dataclass
