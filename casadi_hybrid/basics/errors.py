@@ -78,6 +78,12 @@ class BrokenFunctionError(EvaluationError):
     )
 
 
+class MissingNumberError(EvaluationError):
+    """An argument of a solve in a graph is NaN, or infinite and no bound."""
+
+    advice = "finite numbers are needed"
+
+
 class DesignError(ArithmeticError):
     """A design rule has no admissible correction at this iterate (rank loss, norm budget, …)."""
 
