@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from casadi_hybrid.answer import Answer
+from casadi_hybrid.basics.errors import MissingNumberError
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.problem.derivatives import EXACT, MEANING
 
@@ -83,6 +84,8 @@ class Result(Answer):
         error = self.error
         if error is None or self.stop is not StopReason.EVALUATION_ERROR or self.iterations:
             return []
+        if isinstance(error, MissingNumberError):
+            return [f"{error}."]
         moved = error.x is not None and not np.array_equal(error.x, self.x0)
         bounded = self.mu is None  # the others are for equations alone
         if moved and not bounded:

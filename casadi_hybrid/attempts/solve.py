@@ -24,7 +24,7 @@ from casadi_hybrid.attempts.one import Observer, run_attempt
 from casadi_hybrid.attempts.verdict import agreed
 from casadi_hybrid.barrier.composite import is_composite
 from casadi_hybrid.basics.arrays import changed
-from casadi_hybrid.basics.errors import InputError, Interrupted
+from casadi_hybrid.basics.errors import BrokenFunctionError, InputError, Interrupted
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.call import Call
@@ -177,7 +177,7 @@ def solve_problem(
         iterations += result.iterations
         elapsed += result.elapsed
         spent.add(result)
-        if result.success or result.stop in _FINAL or iterations >= options.max_iter:
+        if _is_last(result) or iterations >= options.max_iter:
             break
         if len(tried) <= ahead:
             following = [*openings, cold][len(tried)]
@@ -191,7 +191,7 @@ def solve_problem(
             done[ahead:],
             no_choice=equations >= free,
         )
-    chosen = best(done, tolerances)
+    chosen = _blamed(best(done, tolerances), done[-1])
     cut = iterations >= options.max_iter or elapsed >= options.max_time
     ended = done[-1].stop in (StopReason.ITERATION_LIMIT, StopReason.TIME_LIMIT)
     if cut and ended and not chosen.success:
@@ -216,6 +216,19 @@ def solve_problem(
         evaluations=spent.evaluations,
         seconds=spent.seconds,
     )
+
+
+def _is_last(result: Result) -> bool:
+    """Whether there is nothing to be tried after this."""
+    broken = isinstance(result.error, BrokenFunctionError)
+    return result.success or result.stop in _FINAL or broken
+
+
+def _blamed(chosen: Result, last: Result) -> Result:
+    """The best point, with what ended the solve where that was a broken function."""
+    if not isinstance(last.error, BrokenFunctionError):
+        return chosen
+    return altered(chosen, stop=last.stop, detail=last.detail, error=last.error)
 
 
 @dataclass

@@ -151,7 +151,7 @@ def _aside(form: StandardForm, at: Point) -> tuple[Vector, WarmStart] | None:
     for length in _ASIDE:
         try:
             trial = form.point_or_none(at.w + length * direction)
-        except OutOfTimeError:
+        except (EvaluationError, OutOfTimeError):
             return None
         if trial is None:
             return None

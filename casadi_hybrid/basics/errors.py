@@ -37,7 +37,13 @@ class EvaluationError(ArithmeticError):
         place: x there by the names of its entries, or empty.
         x: the point, None where it is not known.
         raised: the message of the exception where the function raised, else empty.
+        advice: what that means, and what to do.
     """
+
+    advice = (
+        "the iterate has left the domain of the problem's functions. Start closer, bound the "
+        "variables, or write the function so that it is defined there"
+    )
 
     def __init__(
         self,
@@ -50,10 +56,7 @@ class EvaluationError(ArithmeticError):
     ) -> None:
         self.function, self.entry, self.value = function, entry, value
         self.place, self.x, self.raised = place, x, raised
-        super().__init__(
-            f"{self.fault()}; the iterate has left the domain of the problem's functions. Start "
-            "closer, bound the variables, or write the function so that it is defined there"
-        )
+        super().__init__(f"{self.fault()}; {self.advice}")
 
     def fault(self) -> str:
         """What is undefined: ``the objective f is nan, at x = 0``."""
@@ -64,6 +67,21 @@ class EvaluationError(ArithmeticError):
     def __reduce__(self) -> tuple[Any, ...]:
         parts = (self.function, self.entry, self.value, self.place, self.x, self.raised)
         return type(self), parts
+
+
+class BrokenFunctionError(EvaluationError):
+    """A function of the problem raises wherever it is asked, so no other point is tried."""
+
+    advice = (
+        "it raises also where it was defined before, so it is not the point that it fails for. "
+        "See what it raises"
+    )
+
+
+class MissingNumberError(EvaluationError):
+    """An argument of a solve in a graph is NaN, or infinite and no bound."""
+
+    advice = "finite numbers are needed"
 
 
 class DesignError(ArithmeticError):

@@ -17,14 +17,17 @@ import numpy as np
 from casadi_hybrid.answer import altered
 from casadi_hybrid.attempts.at_once import CutShort
 from casadi_hybrid.attempts.in_graph import pool_of
+from casadi_hybrid.attempts.verdict import undefined_result
 from casadi_hybrid.attempts.warm import read_start
 from casadi_hybrid.basics.arrays import changed
-from casadi_hybrid.basics.errors import Interrupted, OutOfTimeError
+from casadi_hybrid.basics.errors import InputError, Interrupted, MissingNumberError, OutOfTimeError
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.matrices import array_of
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.call import Call
 from casadi_hybrid.casadi_api.callbacks import StepCallback
+from casadi_hybrid.casadi_api.convention import INPUTS
+from casadi_hybrid.casadi_api.graphs.function import columns_of
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.quick import Quick, QuickRun, quick_of
 from casadi_hybrid.casadi_api.stats import casadi_stats
@@ -34,6 +37,7 @@ from casadi_hybrid.engine.blocks.serving import functions_of, machine_code
 from casadi_hybrid.engine.in_graph import Pool
 from casadi_hybrid.explain.diagnosis import listed
 from casadi_hybrid.point.working_set import WorkingSet
+from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.evaluator import evaluating_until
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
@@ -308,8 +312,30 @@ class Runner:
         return found
 
     def evaluate(self, arguments: list[ca.DM]) -> list[ca.DM]:
-        """Solve at the columns that a graph gives: all eight, bounds of all rows."""
-        return list(self.outputs(*self._solve_row([array_of(one).ravel() for one in arguments])))
+        """Solve at the columns that a graph gives: all eight, bounds of all rows.
+
+        Where one has no numbers there are none in the answer, with a warning and statistics of a
+        solve that failed: a graph may have many solves side by side, and an exception would take
+        the answers of all. With ``error_on_fail`` it is raised.
+        """
+        row = [array_of(one).ravel() for one in arguments]
+        try:
+            return list(self.outputs(*self._solve_row(row)))
+        except InputError:
+            missing = None if self.options.error_on_fail else _missing(row)
+            if missing is None:
+                raise
+            self._note_missing(row, missing)
+            said = f"{self.name} in a graph: {missing.fault()}, so its outputs are NaN"
+            warnings.warn(said, UserWarning, stacklevel=2)
+        return [ca.DM.nan(rows) for rows in columns_of(self.problem)[1]]
+
+    def _note_missing(self, row: Sequence[Vector], missing: MissingNumberError) -> None:
+        x0, p, lbx, ubx, lbg, ubg, _, _ = row
+        bounds, tolerances, why = Bounds(lbx, ubx, lbg, ubg), self._limits.tolerances, "no numbers"
+        result = undefined_result(self.problem, bounds, p, x0, tolerances, missing, why)
+        stats = casadi_stats(result, Watch(bounds).lists, None, 0.0, ("interpreted", ""))
+        self.note(Run(result, stats, p))
 
     def _solve_row(self, row: Sequence[Vector]) -> tuple[Result, Vector]:
         x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0 = row
@@ -361,6 +387,16 @@ class Runner:
         self.__dict__.update(kept)
         self._of_thread = threading.local()
         self.compiled = machine_code(self.problem, self.options.machine_code)
+
+
+def _missing(row: Sequence[Vector]) -> MissingNumberError | None:
+    """The first entry of the arguments that is NaN, or infinite and no bound."""
+    for name, values in zip(INPUTS, row, strict=True):
+        bad = np.isnan(values) if name[:2] in ("lb", "ub") else ~np.isfinite(values)
+        if bad.any():
+            k = int(np.argmax(bad))
+            return MissingNumberError(f"{name}[{k}]", "", float(values[k]))
+    return None
 
 
 @lru_cache(maxsize=64)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.arrays import Lazy, anywhere, largest, sum_of_sizes, total
-from casadi_hybrid.basics.errors import EvaluationError
+from casadi_hybrid.basics.errors import BrokenFunctionError, EvaluationError
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.kernel.kernel import DenseKernel, Kernel, SparseKernel
 from casadi_hybrid.kernel.low_rank import LowRank, LowRankKernel
@@ -34,6 +34,7 @@ _EVEN = 10.0  # rows steeper than this have other units
 EASED = 1e4  # so much less steep than at the start, a row is all but left out by its scale
 _EPS = float(np.finfo(float).eps)
 ROOM = 4.0 * _EPS
+_RAISES = 10  # evaluations in a row that raise before it is asked whether all do
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +161,7 @@ class StandardForm:
 
         start = x0 if self._all_free else np.where(known.fixed, self._x, x0)
         self.at_start, g = self._scaling_values(start)
+        self._defined, self._raises = self.at_start.x, 0
         steepest = largest(self.at_start.gradient[self.free])
         self.scale_f = max(1e-8, min(SCALE_GOAL / max(steepest, 1e-300), 1.0))
         steep = self._row_maxima(self.at_start.J) if scaled else np.zeros(self.m)
@@ -202,6 +204,7 @@ class StandardForm:
             inside, outside = inside and within, outside or beyond
         x = self.user_x(w, inside=inside)
         f, gradient, g, J = self.evaluator.first(x)
+        self._defined, self._raises = x, 0
         c, slope, scale_f = g, gradient, self.scale_f
         if not self._all_rows:
             c = c[self.rows]
@@ -222,13 +225,35 @@ class StandardForm:
         return Point(w, scale_f * f, slope, c, A, below, above, outside, x, f, gradient, g, J)
 
     def point_or_none(self, w: Vector) -> Point | None:
-        """Evaluate at a trial w; None where a function is not defined."""
+        """Evaluate at a trial w; None where a function is not defined.
+
+        Raises:
+            BrokenFunctionError: where one raises again and again, and where it was defined too.
+        """
         try:
             return self.point(w)
         except EvaluationError as error:
             self.evaluator.counts["undefined"] += 1
             self.undefined = error
+            if error.raised:
+                self._ask_again(error)
             return None
+
+    def _ask_again(self, error: EvaluationError) -> None:
+        """Where nothing but exceptions has come for some time: ask where a number has come before.
+
+        A model that raises outside its domain does not raise there, and a shorter step is the
+        answer. One that is broken raises anywhere, and every further try is in vain.
+        """
+        self._raises += 1
+        if self._raises % _RAISES:
+            return
+        try:
+            self.evaluator.first(self._defined)
+        except EvaluationError as again:
+            if again.raised:
+                told = error.function, error.entry, error.value, error.place, error.x, error.raised
+                raise BrokenFunctionError(*told) from error.__cause__
 
     def remember_undefined(self, x: Vector) -> None:
         """Set ``undefined`` by an x where a function is known not to be defined."""

@@ -48,6 +48,8 @@ class _Active(Columns):
 
     def eval(self, arguments: Sequence[ca.DM]) -> list[ca.DM]:
         x, lam_x, lam_g, p, *bounds = (array_of(value).ravel() for value in arguments)
+        if np.isnan(x).any():  # of a solve without numbers, which has no slopes either
+            return [ca.DM.nan(rows) for rows in self._rows_out]
         solution = Solution(x, lam_x, lam_g)
         at_x, at_g = self._sensitivities.active(solution, p, Bounds(*bounds))
         masks = []

@@ -89,7 +89,9 @@ class _ByPython(Columns):
             *self._inputs(given[0], given[1]), *ca.vertsplit(known, self._answer),
             *self._inputs(seeds[0], seeds[1]),
         ])  # fmt: skip
-        return ca.Function(name, [*given, known, *seeds], [ca.vertcat(*found)], inames, onames)
+        # What p does not reach has no entries, and CasADi takes all entries of an output or none.
+        out = ca.densify(ca.vertcat(*found))
+        return ca.Function(name, [*given, known, *seeds], [out], inames, onames)
 
     def get_reverse(
         self, directions: int, name: str, inames: Any, onames: Any, _options: Any
@@ -104,7 +106,7 @@ class _ByPython(Columns):
         ])  # fmt: skip
         adjoints = [ca.MX(symbol.numel(), directions) for symbol in given]
         by_name = dict(zip(INPUTS, found, strict=True))
-        adjoints[1] = ca.vertcat(*(by_name[label] for label in _DATA))
+        adjoints[1] = ca.densify(ca.vertcat(*(by_name[label] for label in _DATA)))
         return ca.Function(name, [*given, known, seed], adjoints, inames, onames)
 
     def _symbols(self) -> tuple[list[ca.MX], ca.MX]:
