@@ -89,16 +89,15 @@ def test_a_warm_start_under_a_limit_in_seconds() -> None:
     assert none.result.iterations == 0
 
 
-def test_a_warm_start_that_python_takes_over_is_listed_once() -> None:
-    """The engine records the start before it finds that a row has no slope there."""
+def test_a_start_without_slope_that_the_warm_mode_gives_up_is_listed_once() -> None:
+    """The barrier method goes on from there, and there is nothing special about such a row."""
     x = ca.SX.sym("x", 2)
     nlp = {"x": x, "f": ca.sumsqr(x - 2) + x[0] * x[1], "g": x[0] ** 2 * x[1]}
     solver = nlpsol("solver", "hybrid", nlp)
     numbers = {"x0": [0.0, 1.0], "lam_g0": -3.0, "lbg": 0.3, "ubg": 0.3, "lbx": -2, "ubx": 2}
     solver(**numbers)
     stats = solver.stats()
-    assert (stats["engine"], stats["success"]) == ("python", True)
-    assert stats["engine_note"] == "a constraint has no slope at the start"
+    assert (stats["engine"], stats["success"], stats["engine_note"]) == ("c", True, "")
     assert stats["iterations"]["iter"] == [*range(stats["iter_count"] + 1)]
 
 

@@ -286,16 +286,17 @@ def test_from_any_start_as_python_does(made, sanitized, tmp_path):
         np.testing.assert_allclose(answer, expected, rtol=CLOSE, atol=CLOSE)
 
 
-def test_a_start_that_the_package_leaves_to_python(sanitized, tmp_path):
-    """Nobody goes on after an exported solver, so it takes a row without slope as it is."""
+def test_a_start_without_slope(sanitized, tmp_path):
+    """Rows that have no slope there are scaled by one, as in the package."""
     case = CASES["hs071"]()
     solver = nlpsol("flat", "hybrid", case.nlp)
     export = solver.export(tmp_path, **case.numbers)
     program = sanitized(export, tmp_path / "replay.c")
-    ((status, _, answer),) = replayed(program, stated(export.cold.inputs(), x0=0.0))
+    ((status, steps, answer),) = replayed(program, stated(export.cold.inputs(), x0=0.0))
     solver(**{**case.numbers, "x0": 0.0})
-    assert (status, solver.result.engine) == (0, "python")
-    assert answer[0] == pytest.approx(solver.result.f, rel=1e-6)
+    result = solver.result
+    assert (result.engine, status, steps) == ("c", 0, result.iterations)
+    assert answer[0] == pytest.approx(result.f, rel=CLOSE)
 
 
 def test_every_kind_of_bound_from_a_cold_start(searching, sanitized):

@@ -31,7 +31,6 @@ WORDS = {
     12: "the filter accepted no step, and the restoration found no way",
     13: "the iterates run away",
     14: "the filter was full",
-    15: "a constraint has no slope at the start",
 }
 _ROW = 11  # HYBRID_ROW
 _ROWS = 64  # iterates from one look at the clock of the caller to the next

@@ -107,8 +107,7 @@ enum {
     HYBRID_PAUSED = 11,         /* not at the end: to be called again */
     HYBRID_BLOCKED = 12,        /* the filter accepts no step, or nothing improves any more */
     HYBRID_FAR = 13,            /* the iterates run away */
-    HYBRID_FULL = 14,           /* the filter has no room for another pair */
-    HYBRID_FLAT = 15            /* a row has no slope at the start */
+    HYBRID_FULL = 14            /* the filter has no room for another pair */
 };
 
 typedef struct {

@@ -213,16 +213,6 @@ void hybrid_clear(hybrid_iterate *it) {
     hybrid_copy_numbers(&none, it);
 }
 
-/* Whether a row has no slope at the start, and so no scale: the way from there hangs on rounding. */
-static int has_flat_row(hybrid_cold *cold, const hybrid_point *start) {
-    const hybrid_plan *plan = cold->plan;
-    double *steepest = cold->residual;
-    hybrid_steepness(plan, start, steepest);
-    for (int i = 0; i < plan->m; i++)
-        if (steepest[i] == 0.0) return 1;
-    return 0;
-}
-
 int hybrid_cold_begin(const hybrid_plan *plan, const hybrid_functions *functions,
                       const hybrid_numbers *numbers, const hybrid_attempt *attempt, void *bytes,
                       double *doubles, int *ints, hybrid_state *state, hybrid_answer *answer) {
@@ -255,7 +245,6 @@ int hybrid_cold_begin(const hybrid_plan *plan, const hybrid_functions *functions
     hybrid_attend(&cold->form, &cold->inner->kernel);
     start = &cold->trial->of;
     status = hybrid_make_form(&cold->form, start);
-    if (!status && !attempt->alone && has_flat_row(cold, start)) status = HYBRID_FLAT;
     if (status) return answer->status = status;
     hybrid_look_at_bounds(&cold->form);
     hybrid_set(plan->n_x, start->raw_gradient, answer->gradient0);
