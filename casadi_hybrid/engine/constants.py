@@ -28,6 +28,7 @@ from casadi_hybrid.barrier import (
     rays,
     restoration,
 )
+from casadi_hybrid.iterations import composite, lookahead, safeguards, trust_region
 from casadi_hybrid.kernel import kernel
 from casadi_hybrid.point import kkt, residuals
 from casadi_hybrid.standard_form import form
@@ -74,7 +75,18 @@ _TABLE: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
         ),
     ),
     (leap, ("_FROM",)),
-    (form, ("SCALE_GOAL", "EASED", "ROOM")),
+    (trust_region, ("_MAX_ITERATIONS", "_ACCURACY", "_EQUAL")),
+    (composite, ("_NORMAL_SHARE", "_UNLIMITED", "FEW")),
+    (safeguards, ("_PATIENCE", "_PROMISING")),
+    (
+        lookahead,
+        (
+            *("_ACCEPT", "_SHRINK_BELOW", "_GROW_ABOVE", "_DARING", "_DARED", "_SHARE"),
+            *("_STATIONARY", "_CURVED", "_MAX_SADDLES"),
+            *("LookAhead.rank_tolerance", "LookAhead.tol_feasibility"),
+        ),
+    ),
+    (form, ("SCALE_GOAL", "_EVEN", "EASED", "ROOM")),
     (kkt, ("_TINY", "_HUGE")),
     (rays, ("_LARGE", "_FAR", "SLOPE")),
     (residuals, ("HUGE_MULTIPLIER", "ROUNDING", "HALF_DIGIT", "_NEGLIGIBLE", "_PULL", "_CONSTANT")),

@@ -19,6 +19,9 @@ _EPS = float(np.finfo(float).eps)
 # Share of the radius the normal step may use, so that the tangential step keeps room.
 _NORMAL_SHARE = 0.8
 _UNLIMITED = 1e100
+# Up to so many variables and rows the engine takes these steps: of more LAPACK, which Python asks,
+# finds singular values sooner.
+FEW = 100
 
 
 @dataclass(frozen=True, slots=True)

@@ -196,6 +196,11 @@ int hybrid_root_step(hybrid_cold *cold);
 
 /* --- start.c --------------------------------------------------------------------------------- */
 
+/* Places the memory of an attempt, whose form is made; cold->work has the start. `even`: whether
+ * steep rows are scaled alone, as for composite steps. Returns a status. */
+int hybrid_begin(const hybrid_plan *plan, const hybrid_functions *functions,
+                 const hybrid_numbers *numbers, const hybrid_attempt *attempt, int even,
+                 void *bytes, hybrid_arena *arena, hybrid_state *state, hybrid_answer *answer);
 /* Sets the numbers of an iterate to zero. */
 void hybrid_clear(hybrid_iterate *it);
 /* Copies numbers. */
@@ -203,6 +208,21 @@ void hybrid_set(int count, const double *from, double *to);
 
 /* --- cold.c ---------------------------------------------------------------------------------- */
 
+/* What is seen of an iterate before its step. */
+typedef struct {
+    hybrid_residuals of;
+    double reach, merit; /* |x|, and the largest residual in units of its tolerance */
+    int settled;         /* whether it is a solution if its residuals say so */
+} hybrid_sight;
+
+/* Looks at the iterate. Returns a status; where it is not HYBRID_SOLVED, what is handed over. */
+int hybrid_see(hybrid_cold *cold, hybrid_sight *sight);
+/* Writes it down. Returns HYBRID_PAUSED where a step is due, else how the attempt has ended. */
+int hybrid_record(hybrid_cold *cold, const hybrid_sight *sight);
+/* After the step, which has ended with a status. Returns HYBRID_PAUSED, or that. */
+int hybrid_went(hybrid_cold *cold, const hybrid_sight *sight, int status);
+/* Completes the answer after a run that has ended with a status, which it returns. */
+int hybrid_ended(hybrid_cold *cold, int status);
 /* Residuals of an iterate as far as they count; sets the answer's multipliers. Returns the largest
  * one that nothing excuses, in units of its tolerance. */
 double hybrid_judge(hybrid_cold *cold, const hybrid_point *at, const hybrid_iterate *it,

@@ -54,7 +54,7 @@ typedef struct {
     hybrid_register of[4 / LANES_TOGETHER];
 } hybrid_lanes;
 
-/* LANES_ZERO(a), LANES_LOAD(x, from), x = |x|, a = a + x, x = x - y, a = x where x > a */
+/* LANES_ZERO(a), LANES_LOAD(x, from), x = |x|, a = a + x, x = x - y, x = x y, a = x where x > a */
 #define LANES_EACH(change)                                      \
     do {                                                        \
         for (int at = 0; at < 4 / LANES_TOGETHER; at++) change; \
@@ -64,6 +64,7 @@ typedef struct {
 #define LANES_SIZE(x) LANES_EACH((x).of[at] = REGISTER_SIZE((x).of[at]))
 #define LANES_ADD(a, x) LANES_EACH((a).of[at] += (x).of[at])
 #define LANES_LESS(x, y) LANES_EACH((x).of[at] -= (y).of[at])
+#define LANES_TIMES(x, y) LANES_EACH((x).of[at] *= (y).of[at])
 #define LANES_LARGER(a, x) LANES_EACH((a).of[at] = hybrid_larger((a).of[at], (x).of[at]))
 
 #define LANES_TOTAL(a) ((LANE(a, 0) + LANE(a, 1)) + (LANE(a, 2) + LANE(a, 3)))
