@@ -279,6 +279,12 @@ class FormData(ct.Structure):
     ]  # fmt: skip
 
 
+class SpectrumData(ct.Structure):
+    """``hybrid_spectrum``."""
+
+    _fields_ = [*((name, POINTER) for name in ("U", "V", "sigma")), ("rank", WHOLE)]
+
+
 class WorthData(ct.Structure):
     """``hybrid_worth``."""
 
