@@ -102,7 +102,7 @@ def search(
 ) -> tuple[bool, int]:
     """An attempt without a warm start: whether by composite steps, and its status."""
     first, _, composite = attempts_of(problem, Limits())
-    data = first if composite is None or draws.random() < 0.2 else composite
+    data = first if composite is None or draws.random() < 0.4 else composite
     space.inputs["x0"][:] = x0
     cold = space.cold_mode(composite=bool(data.composite))
     cold.set(data, int(draws.integers(3)))
