@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from engine_cases import FormData, PointData, WorthData, assert_same_course, solved
 
+from casadi_hybrid.attempts import compiled
 from casadi_hybrid.barrier.filter import Filter
 from casadi_hybrid.barrier.iterate import Settings, interior, safe_duals, share_to_zero
 from casadi_hybrid.barrier.merit import Merit
@@ -198,7 +199,23 @@ def pendulum() -> tuple[dict[str, Any], dict[str, Any]]:
     }  # fmt: skip
 
 
-PROBLEMS = [rosenbrock, hs71, saddle, circle, pendulum]
+def pressures() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Variables of a million, as pascals are, and a negative objective."""
+    x = ca.SX.sym("x", 3)
+    g = ca.vertcat(ca.sqrt(x[0] - x[1]) - x[2], x[0] + 2 * x[1])
+    f = (1e-6 * x[0] - 3) ** 2 + (1e-6 * x[1] - 1) ** 2 - 1e-3 * x[2] - 9
+    bounds = {"lbx": [1e5, 1e5, 0], "ubx": [4e6, 3e6, 2e3], "lbg": [0, -INF], "ubg": [0, 4e6]}
+    return {"x": x, "f": f, "g": g}, {"x0": [2e6, 1e6, 50], **bounds}
+
+
+def far_off() -> tuple[dict[str, Any], dict[str, Any]]:
+    """From far out, where f is positive, to a solution nearby."""
+    x = ca.SX.sym("x", 2)
+    f = ca.sumsqr(x) / (1 + ca.sumsqr(x) / 1e14) + x[0]
+    return {"x": x, "f": f, "g": x[0] + x[1]}, {"x0": [3e6, -2e6], "lbx": -1e7, "lbg": 2}
+
+
+PROBLEMS = [rosenbrock, hs71, saddle, circle, pendulum, pressures, far_off]
 
 
 @pytest.mark.parametrize("made", PROBLEMS)
@@ -229,6 +246,32 @@ def test_python_goes_on_where_c_stops(
     assert stats["engine"] == "python"
     assert_same_course(stats, twin)
     assert stats["n_call_nlp_hess_l"] == twin["n_call_nlp_hess_l"]
+
+
+def test_that_f_falls_without_bound_is_for_python_to_prove(
+    library: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the least f of feasible points far out that C has seen on the way."""
+
+    def strip() -> tuple[dict[str, Any], dict[str, Any]]:
+        x = ca.SX.sym("x", 2)
+        numbers = {"x0": [2e5, 2e5], "lbx": 0, "lbg": -1, "ubg": 2}
+        return {"x": x, "f": x[1] - 2 * x[0], "g": x[0] - x[1]}, numbers
+
+    found: list[float] = []
+    resume = compiled.Handed.resume
+
+    def resumed(self: Any, *arguments: Any) -> Any:
+        earlier = resume(self, *arguments)
+        found.append(arguments[3].seen)
+        return earlier
+
+    monkeypatch.setattr(compiled.Handed, "resume", resumed)
+    _, stats = solved(monkeypatch, strip, "c")
+    _, twin = solved(monkeypatch, strip, "python")
+    assert stats["engine"] == "python"
+    assert stats["stop_reason"] == twin["stop_reason"] == "UNBOUNDED"
+    assert -np.inf < found[0] < -1e5
 
 
 def test_a_start_nearby_goes_on_in_c(library: Any, monkeypatch: pytest.MonkeyPatch) -> None:

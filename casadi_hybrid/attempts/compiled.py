@@ -103,7 +103,8 @@ class Handed:
         trail.feasible = self._progress(barrier, state.feasible, before)
         trail.beside = self._progress(barrier, state.beside, before)
         watch.x_before = trail.x_before
-        ray.size_before, patience.before = state.reach_before, state.merit_before
+        ray.seen, ray.size_before = state.seen, state.reach_before
+        patience.before = state.merit_before
         return Earlier(self._progress(barrier, state.best, before), self.began)
 
     def _progress(self, barrier: Barrier, of: IterateData, before: int) -> Progress | None:

@@ -108,7 +108,7 @@ class StateData(ct.Structure):
         *((name, c_void_p) for name in ("guess", "x_before", "last_step", "x_undefined")),
         *((name, c_double) for name in ("merit_before", "reach_before")),
         *((name, ResidualsData) for name in ("of_best", "of_beside")),
-        ("least_f", c_double),
+        *((name, c_double) for name in ("least_f", "seen")),
         ("looked", c_int),
         ("rows", c_void_p),
         *((name, c_int) for name in (

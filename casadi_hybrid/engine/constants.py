@@ -87,8 +87,8 @@ _TABLE: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
         ),
     ),
     (form, ("SCALE_GOAL", "_EVEN", "EASED", "ROOM")),
-    (kkt, ("_TINY", "_HUGE")),
-    (rays, ("_LARGE", "_FAR", "SLOPE")),
+    (kkt, ("_FAR", "_MET", "_CAP", "_TINY", "_HUGE")),
+    (rays, ("_LARGE", "_FAR", "_LOST", "SLOPE")),
     (residuals, ("HUGE_MULTIPLIER", "ROUNDING", "HALF_DIGIT", "_NEGLIGIBLE", "_PULL", "_CONSTANT")),
     (kernel, ("REFINEMENTS",)),
 )

@@ -26,34 +26,6 @@ static double reach_of(const hybrid_cold *cold) {
     return hybrid_largest(cold->plan->n_x, cold->at->of.x);
 }
 
-/* Whether f falls in proportion to x: the slope of f along x is a part of f itself. */
-static int falls_outwards(const hybrid_cold *cold) {
-    const hybrid_point *at = &cold->at->of;
-    double along = 0.0;
-    for (int i = 0; i < cold->plan->n_x; i++) along += at->raw_gradient[i] * at->x[i];
-    return -along >= HYBRID_RAYS_SLOPE * fabs(at->raw_f);
-}
-
-/* Whether residuals within the tolerances are those of iterates that run away. */
-static int runs_away(const hybrid_cold *cold, double reach) {
-    return reach >= HYBRID_RAYS_LARGE && reach >= 2.0 * cold->reach_before && falls_outwards(cold);
-}
-
-/* Whether the iterate is for the careful path to judge: a status, or 0. */
-static int beyond(const hybrid_cold *cold, double reach) {
-    const hybrid_attempt *attempt = cold->attempt;
-    const hybrid_plan *plan = cold->plan;
-    const hybrid_point *at = &cold->at->of;
-    double size = cold->first_size > 1.0 ? cold->first_size : 1.0;
-    double most = attempt->alone ? HYBRID_RAYS_FAR : HYBRID_RAYS_LARGE;
-    if (!(reach < most) || reach > attempt->divergence) return HYBRID_FAR;
-    if (at->raw_f < -attempt->divergence) return HYBRID_FAR;
-    if (!hybrid_all_finite(plan->m, cold->now.y)) return HYBRID_FAR;
-    if (attempt->alone) return HYBRID_SOLVED;
-    if (!(at->raw_f < 0.0 && reach >= HYBRID_LEAP_FROM * size)) return HYBRID_SOLVED;
-    return falls_outwards(cold) ? HYBRID_FAR : HYBRID_SOLVED;
-}
-
 /* Writes what the lists and the log show of an iterate. */
 static void write_row(hybrid_cold *cold, const hybrid_residuals *r) {
     hybrid_state *state = cold->state;
@@ -266,8 +238,8 @@ int hybrid_see(hybrid_cold *cold, hybrid_sight *sight) {
     cold->before = cold->now;
     cold->guess_before = cold->guess;
     cold->elapsed = hybrid_time(cold->form.functions) - cold->began;
-    status = beyond(cold, sight->reach);
     sight->merit = hybrid_merit(numbers, &sight->of);
+    status = hybrid_beyond(cold, sight);
     hybrid_measure(&cold->form, &cold->at->of, &cold->now, cold->pull, &cold->error);
     /* Where rounding alone excuses a solution a few more steps are taken there. */
     error = hybrid_error_at(&cold->error, 0.0);
@@ -283,7 +255,7 @@ int hybrid_record(hybrid_cold *cold, const hybrid_sight *sight) {
     const double merit = sight->merit;
     write_row(cold, &sight->of);
     keep(cold, &sight->of, sight->settled ? merit : INFINITY);
-    if (merit <= 1.0 && sight->settled && !(attempt->alone && runs_away(cold, sight->reach))) {
+    if (merit <= 1.0 && sight->settled && !(attempt->alone && hybrid_runs_away(cold, sight->reach))) {
         cold->answer->end = sight->of;
         hybrid_deliver(&cold->form, &cold->at->of);
         return HYBRID_SOLVED;

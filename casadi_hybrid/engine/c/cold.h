@@ -78,6 +78,13 @@ typedef struct hybrid_cold {
     double *root_units, *root_slope, *root_D; /* n */
 } hybrid_cold;
 
+/* What is seen of an iterate before its step. */
+typedef struct {
+    hybrid_residuals of;
+    double reach, merit; /* |x|, and the largest residual in units of its tolerance */
+    int settled;         /* whether it is a solution if its residuals say so */
+} hybrid_sight;
+
 /* --- barrier.c: the barrier parameter, bounds and the error --------------------------------- */
 
 double hybrid_next_nu(double nu, double floor);
@@ -194,6 +201,13 @@ void hybrid_begin_root(hybrid_cold *cold);
  * Returns a status; where it is not HYBRID_SOLVED nothing has changed. */
 int hybrid_root_step(hybrid_cold *cold);
 
+/* --- rays.c ---------------------------------------------------------------------------------- */
+
+/* Whether the iterate is for the careful path to judge: a status, or 0. */
+int hybrid_beyond(hybrid_cold *cold, const hybrid_sight *sight);
+/* Whether residuals within the tolerances are those of iterates that run away. */
+int hybrid_runs_away(const hybrid_cold *cold, double reach);
+
 /* --- start.c --------------------------------------------------------------------------------- */
 
 /* Places the memory of an attempt, whose form is made; cold->work has the start. `even`: whether
@@ -207,13 +221,6 @@ void hybrid_clear(hybrid_iterate *it);
 void hybrid_set(int count, const double *from, double *to);
 
 /* --- cold.c ---------------------------------------------------------------------------------- */
-
-/* What is seen of an iterate before its step. */
-typedef struct {
-    hybrid_residuals of;
-    double reach, merit; /* |x|, and the largest residual in units of its tolerance */
-    int settled;         /* whether it is a solution if its residuals say so */
-} hybrid_sight;
 
 /* Looks at the iterate. Returns a status; where it is not HYBRID_SOLVED, what is handed over. */
 int hybrid_see(hybrid_cold *cold, hybrid_sight *sight);

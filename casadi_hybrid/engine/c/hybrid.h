@@ -250,6 +250,7 @@ typedef struct {
     double merit_before, reach_before;
     hybrid_residuals of_best, of_beside;
     double least_f;                /* f of feasible */
+    double seen;                   /* the least f of feasible iterates that are large */
     int looked;                    /* iterates looked at */
     double *rows;                  /* HYBRID_ROW numbers for each iterate */
     int capacity, count;           /* rows there is room for, and written */

@@ -202,6 +202,7 @@ static double size_of_start(const hybrid_cold *cold, const hybrid_point *start) 
 static void clear_state(const hybrid_plan *plan, hybrid_state *state) {
     state->now.t = state->watched.t = state->best.t = -1;
     state->feasible.t = state->beside.t = -1;
+    state->seen = INFINITY;
     state->looked = state->count = state->stepped = 0;
     state->rows_dependent = state->undefined = state->root.begun = 0;
     memset(state->guess, 0, (size_t)plan->n * sizeof(int));
