@@ -60,8 +60,9 @@ def test_the_note_is_of_the_attempt_that_solved() -> None:
     f, equation = ca.sumsqr(x - 3), x[0] ** 2 + x[1] ** 2 - 1
     composite = Solver(Problem(x=x, f=f, h=equation)).solve([1, 1])
     assert said(composite) == ("c", "")
-    flat = Solver(Problem(x=x, f=f, h=equation)).solve([0, 0])
-    assert said(flat) == ("python", "the step that was due is Python's")
+    empty = Solver(Problem(x=x, f=f, h=equation + 2)).solve([1, 1])
+    assert empty.stop.name == "LOCALLY_INFEASIBLE"
+    assert said(empty)[0] == "python"
     learned = Solver(problem().with_derivatives(Derivatives("limited-memory")))
     assert said(learned.solve(**CASE.numbers)) == ("python", "the Hessian is learned on the way")
     limited = Solver(problem(), max_iter=2).solve(**CASE.numbers)

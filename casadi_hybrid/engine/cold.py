@@ -93,7 +93,18 @@ class GuardsData(ct.Structure):
     """``hybrid_guards``."""
 
     _fields_ = [
-        *((name, c_double) for name in ("radius", "penalty", "mark", "promised", "error")),
+        *(
+            (name, c_double)
+            for name in (
+                "radius",
+                "penalty",
+                "mark",
+                "promised",
+                "error",
+                "goal",
+                "reach",
+            )
+        ),
         *((name, c_int) for name in ("patience", "raised", "saddles")),
     ]
 
@@ -254,6 +265,7 @@ class Cold:
         return Safeguards(
             of.radius, of.penalty, jacobian, patience=of.patience, mark=of.mark,
             promised=of.promised, error=of.error, raised=bool(of.raised), saddles=of.saddles,
+            goal=of.goal if of.goal >= 0.0 else None, reach=of.reach if of.reach >= 0.0 else None,
         )  # fmt: skip
 
     def x_before(self) -> Vector | None:

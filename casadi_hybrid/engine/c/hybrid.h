@@ -233,6 +233,7 @@ typedef struct {
 /* What composite steps carry: as iterations/safeguards.py. */
 typedef struct {
     double radius, penalty, mark, promised, error;
+    double goal, reach; /* of the reduction of the violation alone; negative for none */
     int patience, raised, saddles;
 } hybrid_guards;
 

@@ -18,8 +18,8 @@ void hybrid_singular(int m, int n, double *rows, double tolerance, double *tau, 
  * numbers. Returns 0, or 1 where they did not converge. */
 int hybrid_symmetric(int n, double *A, double *values, double *work);
 /* The shortest minimizer t of sum e t^2 / 2 + b't with |t| <= radius, e rising, and the multiplier of
- * the radius: as iterations/trust_region.py. Returns 0, or 1 where it leaves along the least
- * eigenvector, in which direction nothing says. */
+ * the radius: as iterations/trust_region.py. Returns 0; where the slope does not say in which
+ * direction to leave, among how many eigenvectors the first was taken. */
 int hybrid_trust_region(int n, const double *e, const double *b, double radius, double *t,
                         double *multiplier);
 
