@@ -275,7 +275,7 @@ class FormData(ct.Structure):
             "has_upper",
         )),
         ("bounds", WHOLE), ("relaxation", NUMBER), ("unscaled", WHOLE),
-        ("even", WHOLE), ("plain", WHOLE),
+        ("placing", WHOLE), ("even", WHOLE), ("plain", WHOLE),
     ]  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes as ct
+from collections.abc import Callable
 from ctypes import c_double, c_int, c_void_p
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 from engine_cases import FormData, PointData, WorthData, assert_same_course, solved
 
+from casadi_hybrid import nlpsol
 from casadi_hybrid.attempts import compiled
 from casadi_hybrid.barrier.filter import Filter
 from casadi_hybrid.barrier.iterate import Settings, interior, safe_duals, share_to_zero
@@ -298,6 +300,40 @@ def test_a_domain_that_is_left_is_no_end(library: Any, monkeypatch: pytest.Monke
     _, twin = solved(monkeypatch, made, "python")
     assert stats["engine"] == "c"
     assert_same_course(stats, twin)
+
+
+def logarithms(low: float) -> Callable[[], tuple[dict[str, Any], dict[str, Any]]]:
+    """From zero, where a logarithm is not defined, with a bound there or a little off it."""
+
+    def made() -> tuple[dict[str, Any], dict[str, Any]]:
+        x = ca.SX.sym("x", 3)
+        f = ca.dot(x, ca.log(x)) + (x[0] - 1) ** 2
+        bounds = {"lbx": [low, low, 0.5], "ubx": [9, INF, 0.5], "lbg": 1, "ubg": 2}
+        return {"x": x, "f": f, "g": ca.sum1(x) + 300 * x[1] * x[0]}, {"x0": 0, **bounds}
+
+    return made
+
+
+@pytest.mark.parametrize(("low", "placed"), [(1e-3, 1), (0.0, 2)])
+def test_a_start_outside_the_domain_is_moved_into_its_bounds(
+    low: float, placed: int, library: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = logarithms(low)
+    _, twin = solved(monkeypatch, made, "python")
+    _, stats = solved(monkeypatch, made, "c")
+    assert stats["engine"] == "c"
+    assert_same_course(stats, twin)
+    assert stats["n_call_nlp_jac_g"] == twin["n_call_nlp_jac_g"]
+    starts = []
+    for mode in ("c", "python"):
+        monkeypatch.setenv("CASADI_HYBRID_ENGINE", mode)
+        problem, numbers = made()
+        solver = nlpsol("solver", "hybrid", problem)
+        solver(**numbers)
+        starts.append(solver.result.start)
+    np.testing.assert_array_equal(starts[0].x, starts[1].x)
+    np.testing.assert_allclose(starts[0].gradient, starts[1].gradient, rtol=1e-14)
+    assert (starts[0].x[0] == low) == (placed == 1)
 
 
 def test_from_the_multipliers_of_a_saddle_it_goes_as_a_cold_start_would(

@@ -326,7 +326,9 @@ def test_what_has_no_solution_has_a_status(searching, sanitized):
     found = replayed(program, hopeless, stated(inputs), stated(inputs, x0=1e3))
     known = statuses(core_of("hybrid_warm"))
     assert found[0][0] in {known["BLOCKED"], known["NOT_NEARER"], known["LIMIT"]}
-    assert [status for status, _, _ in found[1:]] == [0, known["UNDEFINED"]]
+    # From 1e3, where an exponential overflows, it begins at the bounds.
+    assert [status for status, _, _ in found[1:]] == [0, 0]
+    assert found[2][2][0] == pytest.approx(found[1][2][0], rel=1e-6)
     assert (found[0][2][1:6] <= 2.5 + 1e-6).all()  # the best point is within its bounds
 
 

@@ -21,7 +21,7 @@ from casadi_hybrid.problem.evaluator import patterns_of
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
-from casadi_hybrid.standard_form.form import DENSE_LIMIT, Linearization
+from casadi_hybrid.standard_form.form import DENSE_LIMIT, Linearization, inside_of
 from casadi_hybrid.stopping import Limits
 
 SVD = "svd"
@@ -131,7 +131,11 @@ def result_of(
     """
     bounds, x0, said, x = numbers.bounds, numbers.x0, found.said, found.array("x")
     pattern = patterns_of(problem)[0]
-    start = np.where(bounds.lbx < bounds.ubx, x0, np.clip(x0, bounds.lbx, bounds.ubx))
+    start = clipped = np.clip(x0, bounds.lbx, bounds.ubx)
+    if not said.placed:
+        start = np.where(bounds.lbx < bounds.ubx, x0, clipped)
+    elif said.placed > 1:
+        start = inside_of(bounds, clipped)
     return Result(
         x=x,
         f=said.end.f,

@@ -87,7 +87,7 @@ _TABLE: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
             *("LookAhead.rank_tolerance", "LookAhead.tol_feasibility"),
         ),
     ),
-    (form, ("SCALE_GOAL", "_EVEN", "EASED", "ROOM")),
+    (form, ("SCALE_GOAL", "_EVEN", "_OFF", "EASED", "ROOM")),
     (kkt, ("_FAR", "_MET", "_CAP", "_TINY", "_HUGE")),
     (rays, ("_LARGE", "_FAR", "_LOST", "SLOPE")),
     (residuals, ("HUGE_MULTIPLIER", "ROUNDING", "HALF_DIGIT", "_NEGLIGIBLE", "_PULL", "_CONSTANT")),

@@ -97,7 +97,7 @@ class AnswerData(ct.Structure):
         *((name, c_double) for name in (
             "in_firsts", "in_seconds", "elapsed", "moved", "reach", "largest_lam",
         )),
-        ("huge", c_int),
+        *((name, c_int) for name in ("huge", "placed")),
     ]  # fmt: skip
 
 

@@ -116,6 +116,27 @@ void hybrid_look_at_bounds(hybrid_form *form) {
     }
 }
 
+/* The functions at the start; where they are not defined there, at one that is moved into its bounds,
+ * then a little off them. Returns 0, or 1 where they are not defined anywhere of these. */
+static int place(hybrid_form *form, hybrid_point *start) {
+    const hybrid_plan *plan = form->plan;
+    const hybrid_numbers *of = form->numbers;
+    form->answer->placed = 0;
+    if (!hybrid_first_at(form, start)) return 0;
+    if (!form->placing) return 1;
+    memcpy(start->x, form->clipped, (size_t)plan->n_x * sizeof(double));
+    form->answer->placed = 1;
+    if (!hybrid_first_at(form, start)) return 0;
+    for (int i = 0; i < plan->n_x; i++) {
+        double lower = of->lbx[i], upper = of->ubx[i], room = 0.25 * (upper - lower);
+        if (room > HYBRID_FORM_OFF) room = HYBRID_FORM_OFF;
+        form->clipped[i] = hybrid_between(form->clipped[i], lower + room, upper - room);
+    }
+    memcpy(start->x, form->clipped, (size_t)plan->n_x * sizeof(double));
+    form->answer->placed = 2;
+    return hybrid_first_at(form, start);
+}
+
 int hybrid_make_form(hybrid_form *form, hybrid_point *start) {
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;
@@ -125,7 +146,7 @@ int hybrid_make_form(hybrid_form *form, hybrid_point *start) {
     memcpy(start->x, of->x0, (size_t)plan->n_x * sizeof(double));
     for (int i = 0; i < plan->n_x && plan->n_free < plan->n_x; i++)
         if (plan->kind_x[i] == HYBRID_EQUAL) start->x[i] = form->clipped[i];
-    if (hybrid_first_at(form, start)) return HYBRID_UNDEFINED;
+    if (place(form, start)) return HYBRID_UNDEFINED;
     make_scales(form, start);
     make_bounds(form);
     hybrid_gather(plan->n_free, plan->n_x, plan->free_at, form->clipped, start->w);

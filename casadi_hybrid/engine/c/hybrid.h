@@ -134,6 +134,8 @@ typedef struct {
     double reach;   /* largest |x| of both */
     double largest_lam; /* the largest of |lam_x| and |lam_g| */
     int huge;           /* whether that is far more than the largest |gradient| at x asks for */
+    int placed;         /* where the first point of a cold solve is: 0 as given; where a function is
+                         * not defined there, 1 within the bounds, 2 a little off them */
 } hybrid_answer;
 
 /* Numbers and whole numbers of memory that a solve needs. */

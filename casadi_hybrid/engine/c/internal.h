@@ -52,6 +52,7 @@ typedef struct {
     int bounds; /* how many there are */
     double relaxation; /* how far they are widened, relative */
     int unscaled;      /* whether rows are as they are */
+    int placing;       /* whether a start where a function is not defined is moved */
     int even;          /* whether only those are scaled that are steep, to a slope of one */
     int plain;         /* whether the values are the user's own: all of them, all scales 1 */
 } hybrid_form;

@@ -229,6 +229,7 @@ int hybrid_begin(const hybrid_plan *plan, const hybrid_functions *functions,
     cold->form.relaxation = attempt->relaxation;
     cold->form.unscaled = attempt->unscaled;
     cold->form.even = even;
+    cold->form.placing = 1;
     cold->attempt = attempt;
     cold->state = state;
     cold->began = hybrid_time(functions);
