@@ -160,11 +160,14 @@ def interrupted(solver: Any, numbers: Numbers, after: int) -> Interrupted:
     return caught.value
 
 
+@pytest.mark.parametrize("equations", [False, True])
 @pytest.mark.parametrize("after", [1, 3])
 def test_ctrl_c_keeps_the_best_point_as_the_ordinary_way_does(
-    after: int, monkeypatch: pytest.MonkeyPatch
+    after: int, equations: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nlp, numbers = valley()
+    if equations:  # by composite steps
+        numbers |= {"lbg": 0, "ubg": 0}
     monkeypatch.setattr(Cold.__init__, "__defaults__", (4,))  # steps before C looks up
     fast, plain = nlpsol("s", "hybrid", nlp), nlpsol("s", "hybrid", nlp)
     whole = fast(**numbers)
