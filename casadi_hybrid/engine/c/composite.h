@@ -8,7 +8,7 @@
 /* Behind the two of the barrier method in an attempt's memory. */
 typedef struct {
     hybrid_spectrum here, there; /* of A at the iterate, and at a trial point */
-    double *rows, *tau;          /* n m, n + m: A', for its decomposition */
+    double *rows, *tau;          /* n m, n: A', for its decomposition */
     int *order;                  /* m */
     double *directions, *reduced; /* n n: in x, and in ker A */
     double *values, *slope, *t;  /* n: eigenvalues, and the slope of the model along directions */
@@ -41,7 +41,7 @@ void hybrid_go_to(hybrid_cold *cold, hybrid_spot *spot, int known);
 
 /* --- lookahead.c ----------------------------------------------------------------------------- */
 
-/* The Hessian of L on ker A at the iterate. Returns a status. */
+/* Eigenvalues and directions of the Hessian of L on ker A at the iterate. Returns a status. */
 int hybrid_reduced_model(hybrid_cold *cold);
 /* Whether a KKT point is no saddle point or maximizer, as far as steps have shown; *status: of the
  * model. */

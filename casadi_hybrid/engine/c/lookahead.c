@@ -22,7 +22,6 @@ typedef struct {
     double penalty, predicted;
 } promise;
 
-
 /* The larger of |c| and of the slope of L with multipliers of least squares. */
 static double error_at(hybrid_cold *cold, const hybrid_point *at, const hybrid_spectrum *A) {
     hybrid_composite *one = hybrid_composite_of(cold);
@@ -36,7 +35,6 @@ static double error_at(hybrid_cold *cold, const hybrid_point *at, const hybrid_s
 
 /* --- the model -------------------------------------------------------------------------------- */
 
-/* Eigenvalues and directions of the Hessian of L on ker A at the iterate. Returns a status. */
 int hybrid_reduced_model(hybrid_cold *cold) {
     hybrid_composite *one = hybrid_composite_of(cold);
     const hybrid_plan *plan = cold->plan;
@@ -59,7 +57,6 @@ int hybrid_reduced_model(hybrid_cold *cold) {
     return HYBRID_SOLVED;
 }
 
-/* Whether a KKT point is no saddle point or maximizer, as far as steps have shown. */
 int hybrid_at_rest(hybrid_cold *cold, int *status) {
     const hybrid_composite *one = hybrid_composite_of(cold);
     int free = cold->plan->n - one->here.rank;

@@ -10,7 +10,7 @@ typedef struct {
     int rank;      /* how many count */
 } hybrid_spectrum;
 
-/* The decomposition of B from its rows, n numbers each, which are lost; `tau` has n + m numbers and
+/* The decomposition of B from its rows, n numbers each, which are lost; `tau` has n numbers and
  * `order` m. Singular values below this part of the largest count as zero. */
 void hybrid_singular(int m, int n, double *rows, double tolerance, double *tau, int *order,
                      hybrid_spectrum *found);
