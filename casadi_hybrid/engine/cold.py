@@ -230,7 +230,7 @@ class Cold:
             EvaluationError: where a function is not defined there.
         """
         n, m = self._n, self._m
-        at = form.point(_array(of.w, n))
+        at = form.point(form.within_given(_array(of.w, n)))  # C evaluates nowhere else
         pairs = _array(of.filter, 2 * of.entries).reshape(-1, 2).tolist()
         mark = of.mark
         known = (

@@ -186,7 +186,7 @@ class StandardForm:
         nowhere.setflags(write=False)
         self._no_lower = None if self.walls.at_lower.size else nowhere
         self._no_upper = None if self.walls.at_upper.size else nowhere
-        self._boxed = known.boxed and not relaxation
+        self._boxed, self._widened = known.boxed and not relaxation, known.boxed and relaxation > 0
         self.start = np.concatenate((self._x[self.free], slacks))
 
     def point(self, w: Vector) -> Point:
@@ -230,6 +230,14 @@ class StandardForm:
             self.evaluator.counts["undefined"] += 1
             self.undefined = error
             return None
+
+    def within_given(self, w: Vector) -> Vector:
+        """A point with its variables inside the bounds as given, where those have been widened."""
+        if not self._widened:
+            return w
+        lower, upper = self._selection.box
+        inner = np.minimum(np.maximum(w[: self.n_free], lower), upper)
+        return np.concatenate((inner, w[self.n_free :]))
 
     def remember_undefined(self, x: Vector) -> None:
         """Set ``undefined`` by an x where a function is known not to be defined."""
