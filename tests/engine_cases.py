@@ -275,8 +275,14 @@ class FormData(ct.Structure):
             "has_upper",
         )),
         ("bounds", WHOLE), ("relaxation", NUMBER), ("unscaled", WHOLE),
-        ("plain", WHOLE),
+        ("placing", WHOLE), ("even", WHOLE), ("plain", WHOLE),
     ]  # fmt: skip
+
+
+class SpectrumData(ct.Structure):
+    """``hybrid_spectrum``."""
+
+    _fields_ = [*((name, POINTER) for name in ("U", "V", "sigma")), ("rank", WHOLE)]
 
 
 class WorthData(ct.Structure):

@@ -1,7 +1,8 @@
-"""Random warm solves on a core that was built with sanitizers; run by ``test_engine_sanitized``.
+"""Random solves on a core that was built with sanitizers; run by ``test_engine_sanitized``.
 
 ``python engine_fuzz.py LIBRARY COUNT`` loads that core in place of the package's own, solves COUNT
-times from random numbers, good and bad ones, and prints how often each status came.
+times from random numbers, good and bad ones, and prints how often each status came. Searches are
+attempts by the barrier method, and by composite steps where there are equations alone.
 """
 
 from __future__ import annotations
@@ -11,14 +12,16 @@ import json
 import sys
 from collections import Counter
 
+import casadi as ca
 import numpy as np
 from engine_cases import CASES, problem_of
 
 from casadi_hybrid import Problem
+from casadi_hybrid.attempts.in_graph import attempts_of
 from casadi_hybrid.engine import library
 from casadi_hybrid.engine.batch import Crew, Rows
 from casadi_hybrid.engine.blocks.compiled import forms_of
-from casadi_hybrid.engine.structures import declare
+from casadi_hybrid.engine.structures import PAUSED, declare
 from casadi_hybrid.engine.warm import engine_of
 from casadi_hybrid.engine.workspace import Workspace
 from casadi_hybrid.point.working_set import WorkingSet
@@ -76,6 +79,59 @@ def solve(
     return status
 
 
+def equations(draws: np.random.Generator) -> Problem:
+    """Equations alone of a random shape, at times dependent or without a slope somewhere."""
+    n, m = (int(size) for size in draws.integers(1, 8, 2))
+    x = ca.SX.sym("x", n)
+    B, C = draws.standard_normal((m, n)), draws.standard_normal((m, n))
+    if draws.random() < 0.3:
+        B[-1], C[-1] = B[0], C[0]
+    if draws.random() < 0.3:
+        B[:] = 0.0
+    rows = ca.mtimes(B, x) + ca.mtimes(C, x**2) - draws.standard_normal(m)
+    f = (
+        ca.sumsqr(x) * draws.choice([-1, 1])
+        + ca.sum1(x**4)
+        + draws.normal() * ca.sum1(ca.log(x + 2))
+    )
+    return Problem(x=x, f=f, h=rows)
+
+
+def search(
+    problem: Problem, space: Workspace, x0: np.ndarray, draws: np.random.Generator
+) -> tuple[bool, int]:
+    """An attempt without a warm start: whether by composite steps, and its status."""
+    first, _, composite = attempts_of(problem, Limits())
+    data = first if composite is None or draws.random() < 0.4 else composite
+    space.inputs["x0"][:] = x0
+    cold = space.cold_mode(composite=bool(data.composite))
+    cold.set(data, int(draws.integers(3)))
+    status = cold.begin()
+    while status == PAUSED:
+        status, _ = cold.go_on()
+    return bool(data.composite), status
+
+
+def searches(count: int, draws: np.random.Generator) -> Counter[str]:
+    """The counts of so many searches from random starts, some without a slope, some bad."""
+    seen, many = Counter[str](), 10
+    for _ in range(count // many):
+        problem = equations(draws)
+        engine = engine_of(problem)
+        assert not isinstance(engine, str), engine
+        numbers = problem.numbers(x0=0.0)
+        space = engine.prepare(numbers.bounds)
+        space.fill(numbers, None)
+        space.limit(Limits())
+        for k in range(many):
+            x0 = (k > 0) * 10.0 ** draws.uniform(-3, 2) * draws.standard_normal(problem.n)
+            if draws.random() < 0.02:
+                x0[0] = draws.choice([np.nan, np.inf, 1e300])
+            composite, status = search(problem, space, x0, draws)
+            seen[f"{'composite' if composite else 'barrier'} {status}"] += 1
+    return seen
+
+
 def solve_in_batches(
     problem: Problem, known: dict[str, np.ndarray], count: int, draws: np.random.Generator
 ) -> int:
@@ -106,7 +162,8 @@ def main(path: str, count: int) -> None:
         size = 10.0 ** draws.uniform(-6, 1)
         seen[solve(space, known, size, draws)] += 1
     in_batches = sum(solve_in_batches(problem, known, 200, draws) for problem, _, known in prepared)
-    print(json.dumps({"statuses": seen, "in batches": in_batches}))
+    found = searches(count // 10, draws)
+    print(json.dumps({"statuses": seen, "in batches": in_batches, "searches": found}))
 
 
 if __name__ == "__main__":

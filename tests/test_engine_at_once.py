@@ -110,10 +110,15 @@ def test_where_other_attempts_come_first_they_do(monkeypatch: pytest.MonkeyPatch
     x = ca.SX.sym("x", 2)
     circle = {"x": x, "f": x[0], "g": ca.sumsqr(x) - 1}  # equations alone: composite steps
     more = {"x": x, "f": 0, "g": ca.vertcat(x[0] ** 2 - 1, x[1] - 2, x[0] * x[1] - 2)}
-    for nlp in (circle, more):
+    for nlp, at_once in ((circle, True), (more, False)):
         made, found = solved_twice(nlp, {"x0": [0.5, 1.0], "lbg": 0, "ubg": 0}, monkeypatch)
-        assert not straight(made[0])
+        assert straight(made[0]) is at_once
         same(made, found)
+    between = {"x0": [0.5, 1.0], "lbx": -9, "lbg": 0, "ubg": 0}
+    made, found = solved_twice(circle, between, monkeypatch)
+    assert straight(made[0])
+    same(made, found)
+    assert [one.result.method for one in made] == ["hybrid (barrier)"] * 2
 
 
 def test_what_is_not_solved_so_is_solved_the_ordinary_way(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,11 +160,14 @@ def interrupted(solver: Any, numbers: Numbers, after: int) -> Interrupted:
     return caught.value
 
 
+@pytest.mark.parametrize("equations", [False, True])
 @pytest.mark.parametrize("after", [1, 3])
 def test_ctrl_c_keeps_the_best_point_as_the_ordinary_way_does(
-    after: int, monkeypatch: pytest.MonkeyPatch
+    after: int, equations: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nlp, numbers = valley()
+    if equations:  # by composite steps
+        numbers |= {"lbg": 0, "ubg": 0}
     monkeypatch.setattr(Cold.__init__, "__defaults__", (4,))  # steps before C looks up
     fast, plain = nlpsol("s", "hybrid", nlp), nlpsol("s", "hybrid", nlp)
     whole = fast(**numbers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes as ct
+from collections.abc import Callable
 from ctypes import c_double, c_int, c_void_p
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +13,8 @@ import numpy as np
 import pytest
 from engine_cases import FormData, PointData, WorthData, assert_same_course, solved
 
+from casadi_hybrid import nlpsol
+from casadi_hybrid.attempts import compiled
 from casadi_hybrid.barrier.filter import Filter
 from casadi_hybrid.barrier.iterate import Settings, interior, safe_duals, share_to_zero
 from casadi_hybrid.barrier.merit import Merit
@@ -198,7 +201,23 @@ def pendulum() -> tuple[dict[str, Any], dict[str, Any]]:
     }  # fmt: skip
 
 
-PROBLEMS = [rosenbrock, hs71, saddle, circle, pendulum]
+def pressures() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Variables of a million, as pascals are, and a negative objective."""
+    x = ca.SX.sym("x", 3)
+    g = ca.vertcat(ca.sqrt(x[0] - x[1]) - x[2], x[0] + 2 * x[1])
+    f = (1e-6 * x[0] - 3) ** 2 + (1e-6 * x[1] - 1) ** 2 - 1e-3 * x[2] - 9
+    bounds = {"lbx": [1e5, 1e5, 0], "ubx": [4e6, 3e6, 2e3], "lbg": [0, -INF], "ubg": [0, 4e6]}
+    return {"x": x, "f": f, "g": g}, {"x0": [2e6, 1e6, 50], **bounds}
+
+
+def far_off() -> tuple[dict[str, Any], dict[str, Any]]:
+    """From far out, where f is positive, to a solution nearby."""
+    x = ca.SX.sym("x", 2)
+    f = ca.sumsqr(x) / (1 + ca.sumsqr(x) / 1e14) + x[0]
+    return {"x": x, "f": f, "g": x[0] + x[1]}, {"x0": [3e6, -2e6], "lbx": -1e7, "lbg": 2}
+
+
+PROBLEMS = [rosenbrock, hs71, saddle, circle, pendulum, pressures, far_off]
 
 
 @pytest.mark.parametrize("made", PROBLEMS)
@@ -231,6 +250,32 @@ def test_python_goes_on_where_c_stops(
     assert stats["n_call_nlp_hess_l"] == twin["n_call_nlp_hess_l"]
 
 
+def test_that_f_falls_without_bound_is_for_python_to_prove(
+    library: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the least f of feasible points far out that C has seen on the way."""
+
+    def strip() -> tuple[dict[str, Any], dict[str, Any]]:
+        x = ca.SX.sym("x", 2)
+        numbers = {"x0": [2e5, 2e5], "lbx": 0, "lbg": -1, "ubg": 2}
+        return {"x": x, "f": x[1] - 2 * x[0], "g": x[0] - x[1]}, numbers
+
+    found: list[float] = []
+    resume = compiled.Handed.resume
+
+    def resumed(self: Any, *arguments: Any) -> Any:
+        earlier = resume(self, *arguments)
+        found.append(arguments[3].seen)
+        return earlier
+
+    monkeypatch.setattr(compiled.Handed, "resume", resumed)
+    _, stats = solved(monkeypatch, strip, "c")
+    _, twin = solved(monkeypatch, strip, "python")
+    assert stats["engine"] == "python"
+    assert stats["stop_reason"] == twin["stop_reason"] == "UNBOUNDED"
+    assert -np.inf < found[0] < -1e5
+
+
 def test_a_start_nearby_goes_on_in_c(library: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     found, _ = solved(monkeypatch, saddle, "python")
     near = {name: found[out] for name, out in (("lam_x0", "lam_x"), ("lam_g0", "lam_g"))}
@@ -255,6 +300,40 @@ def test_a_domain_that_is_left_is_no_end(library: Any, monkeypatch: pytest.Monke
     _, twin = solved(monkeypatch, made, "python")
     assert stats["engine"] == "c"
     assert_same_course(stats, twin)
+
+
+def logarithms(low: float) -> Callable[[], tuple[dict[str, Any], dict[str, Any]]]:
+    """From zero, where a logarithm is not defined, with a bound there or a little off it."""
+
+    def made() -> tuple[dict[str, Any], dict[str, Any]]:
+        x = ca.SX.sym("x", 3)
+        f = ca.dot(x, ca.log(x)) + (x[0] - 1) ** 2
+        bounds = {"lbx": [low, low, 0.5], "ubx": [9, INF, 0.5], "lbg": 1, "ubg": 2}
+        return {"x": x, "f": f, "g": ca.sum1(x) + 300 * x[1] * x[0]}, {"x0": 0, **bounds}
+
+    return made
+
+
+@pytest.mark.parametrize(("low", "placed"), [(1e-3, 1), (0.0, 2)])
+def test_a_start_outside_the_domain_is_moved_into_its_bounds(
+    low: float, placed: int, library: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = logarithms(low)
+    _, twin = solved(monkeypatch, made, "python")
+    _, stats = solved(monkeypatch, made, "c")
+    assert stats["engine"] == "c"
+    assert_same_course(stats, twin)
+    assert stats["n_call_nlp_jac_g"] == twin["n_call_nlp_jac_g"]
+    starts = []
+    for mode in ("c", "python"):
+        monkeypatch.setenv("CASADI_HYBRID_ENGINE", mode)
+        problem, numbers = made()
+        solver = nlpsol("solver", "hybrid", problem)
+        solver(**numbers)
+        starts.append(solver.result.start)
+    np.testing.assert_array_equal(starts[0].x, starts[1].x)
+    np.testing.assert_allclose(starts[0].gradient, starts[1].gradient, rtol=1e-14)
+    assert (starts[0].x[0] == low) == (placed == 1)
 
 
 def test_from_the_multipliers_of_a_saddle_it_goes_as_a_cold_start_would(

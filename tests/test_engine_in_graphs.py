@@ -58,6 +58,27 @@ def bits(outputs: Any) -> dict[str, bytes]:
     return {name: np.array(outputs[name]).tobytes() for name in OUTPUTS}
 
 
+def test_equations_alone_are_solved_by_composite_steps(by_python: list[int]) -> None:
+    x, p = ca.SX.sym("x", 2), ca.SX.sym("p")
+    nlp = {"x": x, "p": p, "f": (x[0] - p) ** 2 + x[1], "g": ca.sumsqr(x) - 1}
+    solver = nlpsol("solver", "hybrid", nlp)
+    given = full(solver, {"x0": [0.5, 0.7], "p": 2, "lbg": 0, "ubg": 0})
+    graph = in_graph_of(solver, given)
+    for value in (2.0, 0.3, -1.5):
+        arguments = {**given, "p": ca.DM(value)}
+        alone = solver(**arguments)
+        assert (solver.result.engine, solver.result.kernel) == ("c", "svd")
+        before = len(by_python)
+        assert bits(graph(**arguments)) == bits(alone)
+        assert len(by_python) == before
+    # That there is no solution is Python's to prove.
+    empty = {**given, "lbg": ca.DM(-2), "ubg": ca.DM(-2)}
+    alone, before = solver(**empty), len(by_python)
+    assert solver.result.engine == "python"
+    assert bits(graph(**empty)) == bits(alone)
+    assert len(by_python) > before
+
+
 @pytest.mark.parametrize("name", list(CASES))
 @pytest.mark.parametrize("starts", ["cold", "warm"])
 def test_the_bits_are_those_of_numbers(name: str, starts: str, by_python: list[int]) -> None:

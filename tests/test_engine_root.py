@@ -9,11 +9,14 @@ import numpy as np
 import pytest
 from engine_cases import assert_same_course, solved
 
+from casadi_hybrid import Problem
 from casadi_hybrid.attempts import compiled, one, solve
 from casadi_hybrid.attempts.attempts import Attempt
+from casadi_hybrid.basics.errors import EvaluationError
 from casadi_hybrid.casadi_api import runner
 from casadi_hybrid.engine.library import engine
 from casadi_hybrid.engine.workspace import Workspace
+from casadi_hybrid.standard_form.form import StandardForm
 
 pytestmark = pytest.mark.skipif(engine() is None, reason="there is no core")
 
@@ -95,6 +98,24 @@ def test_python_goes_on_with_the_search(
     _, stats = solved(monkeypatch, made, "c")
     assert stats["engine"] == "python"
     assert_same_course(stats, twin, ROWS, rtol=1e-6)
+
+
+def test_python_goes_on_inside_the_bounds_as_given() -> None:
+    """Where they are widened C evaluates there too, and a logarithm may end at them."""
+    x = ca.SX.sym("x", 2)
+    problem = Problem.from_nlp({"x": x, "f": ca.log(x[0]), "g": x[0] + x[1]}, lbg=2)
+    numbers = problem.numbers(x0=[3.0, 2.0], lbx=[1e-9, 1.0])
+    form, plain = (
+        StandardForm(problem, numbers.bounds, numbers.p, numbers.x0, relaxation)
+        for relaxation in (1e-4, 0.0)
+    )
+    w = np.array([-5e-5, 1.0 - 5e-5, 3.0])
+    with pytest.raises(EvaluationError):
+        form.point(w)
+    inside = form.within_given(w)
+    np.testing.assert_array_equal(inside, [1e-9, 1.0, 3.0])
+    np.testing.assert_array_equal(form.point(inside).x, plain.point(w).x)
+    assert plain.within_given(w) is w
 
 
 @pytest.mark.parametrize(

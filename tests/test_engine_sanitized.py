@@ -81,7 +81,7 @@ def run(script: str, library: Path, compiler: str, count: int) -> str:
     return done.stdout
 
 
-def test_random_warm_solves_touch_nothing_that_is_not_theirs(tmp_path, compiler) -> None:
+def test_random_solves_touch_nothing_that_is_not_theirs(tmp_path, compiler) -> None:
     needs_engine()
     library = sanitized(tmp_path, compiler, guarded_core())
     said = json.loads(run("engine_fuzz.py", library, compiler, 10000))
@@ -90,6 +90,9 @@ def test_random_warm_solves_touch_nothing_that_is_not_theirs(tmp_path, compiler)
     assert seen[0] >= 2000  # solved; most of the others began too far away
     assert {1, 2, 3, 4, 9} <= set(seen)
     assert said["in batches"] >= 100
+    searches = said["searches"]
+    assert min(searches[f"{method} 0"] for method in ("barrier", "composite")) >= 50, searches
+    assert searches["composite 15"] >= 20
 
 
 def test_random_functions_in_parts_touch_nothing_that_is_not_theirs(tmp_path, compiler) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_cases import Arena, FormData, PointData, WorthData
+from engine_cases import Arena, FormData, PointData, SpectrumData, WorthData
 
 from casadi_hybrid.basics import matrices
 from casadi_hybrid.engine import cold, external, ldl, library, structures
@@ -31,6 +31,7 @@ MIRRORS = {
     "hybrid_batch": structures.BatchData,
     "hybrid_mark": cold.MarkData,
     "hybrid_root": cold.RootData,
+    "hybrid_guards": cold.GuardsData,
     "hybrid_iterate": cold.IterateData,
     "hybrid_attempt": cold.AttemptData,
     "hybrid_state": cold.StateData,
@@ -43,6 +44,7 @@ MIRRORS = {
     "hybrid_point": PointData,
     "hybrid_form": FormData,
     "hybrid_worth": WorthData,
+    "hybrid_spectrum": SpectrumData,
 }
 POINTERS = ("hybrid_first", "hybrid_second")  # to functions
 PLAIN = {ct.c_void_p: "pointer", ct.c_double: "double", ct.c_int: "int", ct.c_longlong: "long long"}

@@ -176,7 +176,8 @@ def test_with_a_kernel_success_is_a_kkt_point_by_residuals_of_the_problem(kind):
     assert trial.iterations == result.iterations
     assert np.abs(at.h).max() <= 1e-8
     assert np.abs(at.gradient + at.B.T @ multipliers).max() <= tolerance
-    assert trial.feasibility == np.abs(at.h).max()
+    # Its iterates are looked at, in Python; those of the solver are the engine's.
+    assert trial.feasibility == pytest.approx(np.abs(at.h).max(), rel=0, abs=1e-14)
 
 
 def test_a_rule_that_stops_at_its_tolerance_passes_the_fitted_multipliers():

@@ -1,4 +1,4 @@
-"""The first attempt by the barrier method on the engine, straight from its memory."""
+"""The first attempt after the warm mode on the engine, straight from its memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from casadi_hybrid.answer import altered
-from casadi_hybrid.attempts.attempts import first_attempt, warm_attempt
+from casadi_hybrid.attempts.attempts import composite_attempt, first_attempt, warm_attempt
 from casadi_hybrid.attempts.compiled import Handed
 from casadi_hybrid.attempts.in_graph import attempts_of
 from casadi_hybrid.attempts.one import go_on
@@ -17,7 +17,7 @@ from casadi_hybrid.attempts.solved import observe_start, result_of, spent_in
 from casadi_hybrid.basics.errors import Interrupted
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.course.record import Watch
-from casadi_hybrid.engine.cold import Cold
+from casadi_hybrid.engine.cold import AttemptData, Cold
 from casadi_hybrid.engine.solved import Solved
 from casadi_hybrid.engine.structures import (
     COLD,
@@ -47,12 +47,14 @@ class ColdSolve:
         rows: the numbers of all iterates, see :meth:`~casadi_hybrid.course.record.Watch.take`.
         step: the last one before the solution; None where none was taken.
         undefined: trial points at which a function was not defined.
+        composite: whether by composite steps.
     """
 
     warm: AnswerData | None
     rows: list[list[float]]
     step: Vector | None
     undefined: int
+    composite: bool
 
     def result(
         self, problem: Problem, numbers: Numbers, limits: Limits, found: Solved, watch: Watch
@@ -64,7 +66,9 @@ class ColdSolve:
             all_said.insert(0, self.warm)
         watch.take(self.rows, 0, 0.0)
         spent = spent_in(*all_said, undefined=self.undefined)
-        made = result_of(problem, numbers, limits, found, self.step, *spent)
+        made = result_of(
+            problem, numbers, limits, found, self.step, *spent, composite=self.composite
+        )
         return altered(made, history=watch.course(), limits=limits)
 
 
@@ -116,11 +120,15 @@ class ColdStart:
             KeyboardInterrupt: by Ctrl-C before the first iterate.
         """
         near = status in (NO_SET, NOT_NEARER)
-        if not near and (status != COLD or not self._works or self._elsewhere(space.inputs)):
+        if not near and (status != COLD or not self._works):
+            return None
+        attempt = self._near if near else self._begins_with(space.inputs)
+        if attempt is None:
             return None
         warm = AnswerData.from_buffer_copy(space.answer) if near else None
-        cold = space.cold_mode()
-        cold.set(self._near if near else self._first, 0 if warm is None else warm.steps)
+        composite = bool(attempt.composite)
+        cold = space.cold_mode(composite=composite)
+        cold.set(attempt, 0 if warm is None else warm.steps)
         began, rows = time.perf_counter(), list[list[float]]()
         over = time.thread_time() + _PATIENCE
         status = cold.begin()
@@ -131,17 +139,19 @@ class ColdStart:
         except KeyboardInterrupt:
             if cold.state.best.t < 0:
                 raise
-            raise self._cut_short(space, cold, warm, rows + cold.due(), began) from None
+            due = rows + cold.due()
+            raise self._cut_short(space, cold, attempt, warm, due, began) from None
         said = space.answer
         if status != SOLVED or said.huge:
             self._works = self._works and near
             return None
-        return ColdSolve(warm, rows, cold.last_step(), cold.state.undefined)
+        return ColdSolve(warm, rows, cold.last_step(), cold.state.undefined, composite)
 
     def _cut_short(
         self,
         space: Workspace,
         cold: Cold,
+        data: AttemptData,
         warm: AnswerData | None,
         rows: list[list[float]],
         began: float,
@@ -158,6 +168,8 @@ class ColdStart:
         handed = Handed(cold, why, began, *spent, space.answer.steps, interrupted=True)
         x0, of = numbers.x0, WarmStart(numbers.lam_x0, numbers.lam_g0)
         attempt = first_attempt(self._problem, x0, False) if warm is None else warm_attempt(x0, of)
+        if data.composite:
+            attempt = composite_attempt(x0)
         try:
             ended = go_on(
                 self._problem, numbers, self._limits, watch, (), (), attempt, 0, handed, why
@@ -168,14 +180,13 @@ class ColdStart:
         made = altered(ended, history=watch.course(), limits=self._limits)
         return CutShort(made, numbers.p, watch, space.called)
 
-    def _elsewhere(self, inputs: dict[str, Vector]) -> bool:
-        """Whether another attempt comes first: a search for a root, or composite steps."""
+    def _begins_with(self, inputs: dict[str, Vector]) -> AttemptData | None:
+        """The attempt from x0 alone; None where that begins with a search for a root."""
         lbg, ubg, lbx, ubx = (inputs[name] for name in ("lbg", "ubg", "lbx", "ubx"))
         equal, free = lbg == ubg, lbx < ubx
         equations, open_x = int(np.count_nonzero(equal)), int(np.count_nonzero(free))
-        if equations > open_x and not self._linear:
-            return True
-        if not (self._composite and equations and open_x):
-            return False
-        bounds = lbx[free], ubx[free], lbg[~equal], ubg[~equal]
-        return not any(np.isfinite(side).any() for side in bounds)
+        if self._composite is not None and equations and open_x:
+            bounds = lbx[free], ubx[free], lbg[~equal], ubg[~equal]
+            if not any(np.isfinite(side).any() for side in bounds):
+                return self._composite
+        return None if equations > open_x and not self._linear else self._first

@@ -15,6 +15,7 @@ from casadi_hybrid.attempts.patience import Patience
 from casadi_hybrid.attempts.solved import observe, observe_start, result_of, spent_in, warm_result
 from casadi_hybrid.attempts.verdict import Trail
 from casadi_hybrid.barrier.barrier import Barrier, Begun
+from casadi_hybrid.barrier.composite import Composite, Guarded
 from casadi_hybrid.barrier.iterate import Settings
 from casadi_hybrid.barrier.rays import RayTest
 from casadi_hybrid.basics.arrays import changed
@@ -89,7 +90,10 @@ class Handed:
         if not self.interrupted:
             watched = cold.iterate(form, state.watched, None) if state.now.watching else None
             now = cold.iterate(form, state.now, watched)
-            now = changed(now, restoration=cold.root(now.at))
+            if isinstance(barrier, Composite):
+                now = Guarded(**vars(now), guards=cold.guards(barrier.jacobian(now.at)))
+            else:
+                now = changed(now, restoration=cold.root(now.at))
             watch.drop(before + max(1, state.now.t))  # a start is seen once
             barrier.begun = Begun(now, state.now.t, bool(state.rows_dependent))
         undefined = cold.x_undefined()
@@ -99,7 +103,8 @@ class Handed:
         trail.feasible = self._progress(barrier, state.feasible, before)
         trail.beside = self._progress(barrier, state.beside, before)
         watch.x_before = trail.x_before
-        ray.size_before, patience.before = state.reach_before, state.merit_before
+        ray.seen, ray.size_before = state.seen, state.reach_before
+        patience.before = state.merit_before
         return Earlier(self._progress(barrier, state.best, before), self.began)
 
     def _progress(self, barrier: Barrier, of: IterateData, before: int) -> Progress | None:
@@ -111,9 +116,8 @@ class Handed:
 
 
 def takes(attempt: Attempt) -> bool:
-    """Whether the engine takes attempts of this kind: by the barrier method, all rows kept."""
-    special = attempt.composite or attempt.beside
-    return not special and (attempt.warm is None or attempt.near)
+    """Whether the engine takes attempts of this kind: all rows kept, multipliers for good."""
+    return not attempt.beside and (attempt.warm is None or attempt.near)
 
 
 def run_on_engine(
@@ -153,7 +157,7 @@ def run_on_engine(
         at_start = _merit(said.start, options)
         runs.append(AnswerData.from_buffer_copy(said))
         t0 = said.steps
-    cold = space.cold_mode()
+    cold = space.cold_mode(composite=attempt.composite)
     cold.set(data_of(attempt, settings, options, program), t0)
     status = cold.begin()
     if status != PAUSED:
@@ -172,7 +176,9 @@ def run_on_engine(
     spent = spent_in(*runs, space.answer, undefined=cold.state.undefined)
     if status == SOLVED and not interrupted:
         solved, step = space.solved(), cold.last_step()
-        found = result_of(program, numbers, options, solved, step, *spent)
+        found = result_of(
+            program, numbers, options, solved, step, *spent, composite=attempt.composite
+        )
         return _noted(found, wrong)
     why = _with(wrong, WORDS.get(status, "it was interrupted"))
     best = np.inf if cold.state.best.t < 0 else _merit(cold.state.of_best, options)

@@ -26,5 +26,5 @@ def data_of(attempt: Attempt, settings: Settings, limits: Limits, problem: Probl
         patience=attempt.max_iter, near=attempt.near, feasibility=problem.feasibility,
         relaxation=attempt.relaxation, unscaled=not attempt.scaled, root=attempt.root,
         cautious=attempt.cautious, rescale=attempt.rescale,
-        dense=problem.n + problem.m <= DENSE_LIMIT,
+        dense=problem.n + problem.m <= DENSE_LIMIT, composite=attempt.composite,
     )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from casadi_hybrid.attempts.attempts import first_attempt, warm_attempt
+from casadi_hybrid.attempts.attempts import composite_attempt, first_attempt, warm_attempt
 from casadi_hybrid.attempts.data import data_of
 from casadi_hybrid.attempts.one import settings_of
 from casadi_hybrid.barrier.composite import may_be_composite
@@ -19,12 +19,21 @@ from casadi_hybrid.stopping import Limits
 _MOST = 2**31 - 1  # of C's int
 
 
-def attempts_of(problem: Problem, limits: Limits) -> tuple[AttemptData, AttemptData, bool]:
+def attempts_of(
+    problem: Problem, limits: Limits
+) -> tuple[AttemptData, AttemptData, AttemptData | None]:
     """The attempts from x0 alone and from multipliers nearby.
 
-    And whether composite steps come before the first one at equations alone.
+    And that by composite steps, with which equations alone begin; None where they do not.
     """
-    return *_both(problem, limits, overdetermined=False), may_be_composite(problem)
+    return *_both(problem, limits, overdetermined=False), _composite(problem, limits)
+
+
+def _composite(problem: Problem, limits: Limits) -> AttemptData | None:
+    if not may_be_composite(problem):
+        return None
+    attempt = composite_attempt(np.zeros(problem.n))
+    return data_of(attempt, settings_of(attempt, limits), limits, problem)
 
 
 def pool_of(problem: Problem, limits: Limits, *, warm_starts: bool) -> Pool | None:
@@ -34,7 +43,7 @@ def pool_of(problem: Problem, limits: Limits, *, warm_starts: bool) -> Pool | No
         return None
     return Pool(
         engine, problem, limits, *_both(problem, limits, overdetermined=False),
-        warm_starts=warm_starts, composite=may_be_composite(problem),
+        warm_starts=warm_starts, composite=_composite(problem, limits),
     )  # fmt: skip
 
 

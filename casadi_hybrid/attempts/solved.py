@@ -10,6 +10,7 @@ import numpy as np
 from casadi_hybrid.attempts.attempts import WARM_NU
 from casadi_hybrid.attempts.verdict import context_of
 from casadi_hybrid.barrier.barrier import Barrier
+from casadi_hybrid.barrier.composite import Composite
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import PointStatus, StopReason
 from casadi_hybrid.course.record import Watch, held
@@ -20,8 +21,11 @@ from casadi_hybrid.problem.evaluator import patterns_of
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
-from casadi_hybrid.standard_form.form import DENSE_LIMIT, Linearization
+from casadi_hybrid.standard_form.form import DENSE_LIMIT, Linearization, inside_of
 from casadi_hybrid.stopping import Limits
+
+SVD = "svd"
+"""The kernel of composite steps: the engine's own singular values."""
 
 
 class Outline(NamedTuple):
@@ -113,18 +117,25 @@ def result_of(
     step: Vector | None,
     evaluations: Mapping[str, int],
     seconds: Mapping[str, float],
+    *,
+    composite: bool = False,
 ) -> Result:
-    """The result of what either mode has solved.
+    """The result of what a mode has solved.
 
     Args:
         problem, numbers, limits: what was solved, from where, and to which tolerances.
         found: what C says.
         step: the last one before the solution, None where none was taken.
         evaluations, seconds: of the problem's functions, by kind.
+        composite: whether by composite steps.
     """
     bounds, x0, said, x = numbers.bounds, numbers.x0, found.said, found.array("x")
     pattern = patterns_of(problem)[0]
-    start = np.where(bounds.lbx < bounds.ubx, x0, np.clip(x0, bounds.lbx, bounds.ubx))
+    start = clipped = np.clip(x0, bounds.lbx, bounds.ubx)
+    if not said.placed:
+        start = np.where(bounds.lbx < bounds.ubx, x0, clipped)
+    elif said.placed > 1:
+        start = inside_of(bounds, clipped)
     return Result(
         x=x,
         f=said.end.f,
@@ -143,9 +154,9 @@ def result_of(
         seconds=seconds,
         elapsed=said.elapsed,
         tolerances=limits.tolerances,
-        method=Barrier.label,
+        method=Composite.label if composite else Barrier.label,
         engine="c",
-        kernel=_kernel_of(problem, said),
+        kernel=SVD if composite else _kernel_of(problem, said),
         **context_of(problem, x0, numbers.p),
     )
 

@@ -30,6 +30,7 @@ from casadi_hybrid.problem.evaluator import Operator
 from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.problem.problem import Problem
+from casadi_hybrid.rules.spectra import Jacobian
 from casadi_hybrid.standard_form.form import Point, StandardForm
 
 # Up to this many variables and rows: there a step with its singular values takes two to three
@@ -98,7 +99,9 @@ class Composite(Barrier):
     _curved: tuple[Guarded, _Evaluated] | None = None
 
     def init(self, oracle: Oracle, start: Start) -> State:
-        """Begin at the start with the multipliers of least squares."""
+        """Begin at the start with the multipliers of least squares, or where it was begun."""
+        if self.begun is not None:
+            return self.state_of(self.begun.iterate, self.begun.t)
         at = self.form.point(self.form.start)
         return self._guarded(at, self._step.begin(_evaluated(at)), 0)
 
@@ -122,6 +125,10 @@ class Composite(Barrier):
         new, guards = self._step.advance(equations, self._second(it), it.guards)
         assert isinstance(new, _Evaluated)
         return self._guarded(new.point, guards, state.t + 1), None
+
+    def jacobian(self, at: Point) -> Jacobian:
+        """A at a point with its singular values."""
+        return Jacobian(at.A, self._step.rank_tolerance)
 
     def _second(self, it: Guarded) -> _Evaluated:
         """The functions with ∇²L at an iterate; its end asks more than once, and then its step."""

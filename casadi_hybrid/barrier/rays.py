@@ -28,11 +28,15 @@ class RayTest:
     Residuals within the tolerances are no argument against it where f falls ever more slowly: such
     a point is a solution only if the iterates have come to rest, or ∇fᵀx says that f does not
     change any more in proportion to x.
+
+    Attributes:
+        seen: the least f < 0 of feasible points from ‖x‖_∞ = 1e5 on.
+        size_before: ‖x‖_∞ of the iterate before.
     """
 
     bounds: Bounds
     tolerances: Tolerances
-    _seen: float = np.inf
+    seen: float = np.inf
     size_before: float = np.inf
 
     def __call__(self, progress: Progress) -> StopReason | None:
@@ -49,8 +53,8 @@ class RayTest:
         if at.raw_f < 0.0:
             met = met_far_out(self.bounds, at.x, at.raw_g, at.raw_J)
             if met:
-                self._seen = min(self._seen, at.raw_f)
-            elif at.raw_f < self._seen < np.inf:
+                self.seen = min(self.seen, at.raw_f)
+            elif at.raw_f < self.seen < np.inf:
                 met = met_far_out(self.bounds, at.x, at.raw_g, at.raw_J, cap=np.inf)
             if met and size > _FAR:
                 return StopReason.UNBOUNDED

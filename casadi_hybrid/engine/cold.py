@@ -18,6 +18,8 @@ from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.engine.plan import Plan
 from casadi_hybrid.engine.structures import ResidualsData
+from casadi_hybrid.iterations.safeguards import Safeguards
+from casadi_hybrid.rules.spectra import Jacobian
 from casadi_hybrid.standard_form.form import DENSE_LIMIT, Point, StandardForm
 
 WORDS = {
@@ -32,7 +34,7 @@ WORDS = {
     12: "the filter accepted no step, and the restoration found no way",
     13: "the iterates run away",
     14: "the filter was full",
-    15: "a constraint has no slope at the start",
+    15: "the step that was due is Python's",
 }
 _ROW = 11  # HYBRID_ROW
 _ROWS = 64  # iterates from one look at the clock of the caller to the next
@@ -73,7 +75,7 @@ class AttemptData(ct.Structure):
         )),
         *((name, c_int) for name in (
             "t0", "patience", "near", "dense", "feasibility", "unscaled", "root", "cautious",
-            "rescale", "alone",
+            "rescale", "alone", "composite",
         )),
     ]  # fmt: skip
 
@@ -88,16 +90,37 @@ class RootData(ct.Structure):
     ]
 
 
+class GuardsData(ct.Structure):
+    """``hybrid_guards``."""
+
+    _fields_ = [
+        *(
+            (name, c_double)
+            for name in (
+                "radius",
+                "penalty",
+                "mark",
+                "promised",
+                "error",
+                "goal",
+                "reach",
+            )
+        ),
+        *((name, c_int) for name in ("patience", "raised", "saddles")),
+    ]
+
+
 class StateData(ct.Structure):
     """``hybrid_state``."""
 
     _fields_ = [
         *((name, IterateData) for name in ("now", "watched", "best", "feasible", "beside")),
         ("root", RootData),
+        ("guards", GuardsData),
         *((name, c_void_p) for name in ("guess", "x_before", "last_step", "x_undefined")),
         *((name, c_double) for name in ("merit_before", "reach_before")),
         *((name, ResidualsData) for name in ("of_best", "of_beside")),
-        ("least_f", c_double),
+        *((name, c_double) for name in ("least_f", "seen")),
         ("looked", c_int),
         ("rows", c_void_p),
         *((name, c_int) for name in (
@@ -114,22 +137,31 @@ class Cold:
         plan: of the workspace.
         known: addresses of what the workspace has.
         rows: iterates from one look at the clock of the caller to the next.
+        composite: whether some of its attempts may be by composite steps.
 
     Attributes:
+        composite: as given.
         addresses: of the memory, by the names of ``adapter/graph.h``.
         attempt: how the next attempt starts and ends.
         state: where an attempt is that has ended.
     """
 
     def __init__(
-        self, library: Any, plan: Plan, known: Mapping[str, int], rows: int = _ROWS
+        self,
+        library: Any,
+        plan: Plan,
+        known: Mapping[str, int],
+        rows: int = _ROWS,
+        *,
+        composite: bool = False,
     ) -> None:
         data = plan.data
         self._n, self._m, self._n_x = data.n, data.m, data.n_x
         self._dense = data.n_x + data.n_g <= DENSE_LIMIT
         numbers = [ct.c_longlong() for _ in range(3)]
         at = ct.addressof(data)
-        library.hybrid_cold_memory(at, self._dense, *map(ct.byref, numbers))
+        memory = library.hybrid_composite_memory if composite else library.hybrid_cold_memory
+        memory(at, self._dense, *map(ct.byref, numbers))
         size, doubles, ints = (number.value for number in numbers)
         self._bytes = np.empty(size // 8 + 1)
         self._doubles = np.empty(max(1, doubles))
@@ -143,7 +175,12 @@ class Cold:
         )
         self.state.rows, self.state.capacity = address(self._rows), rows
         self.attempt.pause, self.attempt.dense = _PAUSE, self._dense
-        self._begin, self._run = library.hybrid_cold_begin, library.hybrid_cold_run
+        self._entries = (
+            (library.hybrid_cold_begin, library.hybrid_cold_run),
+            (library.hybrid_composite_begin, library.hybrid_composite_run),
+        )
+        self._run = library.hybrid_cold_run
+        self.composite = composite
         self._at_bytes = address(self._bytes)
         self.addresses = {
             "cold_bytes": self._at_bytes,
@@ -171,7 +208,8 @@ class Cold:
     def begin(self) -> int:
         """Begin the attempt that is set; PAUSED, or another status of ``hybrid.h``."""
         self.state.count = 0
-        status: int = self._begin(*self._call)
+        begin, self._run = self._entries[self.attempt.composite]
+        status: int = begin(*self._call)
         return status
 
     def go_on(self) -> tuple[int, list[list[float]]]:
@@ -193,7 +231,7 @@ class Cold:
             EvaluationError: where a function is not defined there.
         """
         n, m = self._n, self._m
-        at = form.point(_array(of.w, n))
+        at = form.point(form.within_given(_array(of.w, n)))  # C evaluates nowhere else
         pairs = _array(of.filter, 2 * of.entries).reshape(-1, 2).tolist()
         mark = of.mark
         known = (
@@ -220,6 +258,15 @@ class Cold:
             at.w, at.theta, 0.0, root.nu, _array(root.z_lower, n), _array(root.z_upper, n),
             _array(root.units, n), bool(root.cautious), root.damping, bool(root.curved),
             root.steps, root.mark,
+        )  # fmt: skip
+
+    def guards(self, jacobian: Jacobian) -> Safeguards:
+        """What composite steps carry at the point where A has this decomposition."""
+        of = self.state.guards
+        return Safeguards(
+            of.radius, of.penalty, jacobian, patience=of.patience, mark=of.mark,
+            promised=of.promised, error=of.error, raised=bool(of.raised), saddles=of.saddles,
+            goal=of.goal if of.goal >= 0.0 else None, reach=of.reach if of.reach >= 0.0 else None,
         )  # fmt: skip
 
     def x_before(self) -> Vector | None:

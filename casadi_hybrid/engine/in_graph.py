@@ -68,10 +68,13 @@ class PoolData(ct.Structure):
         ("record", c_void_p),
         ("calls", c_longlong),
         *((name, c_void_p) for name in ("in_", "out", "starts")),
-        *((name, c_int) for name in ("n_x", "warm_starts", "linear", "composite")),
+        *((name, c_int) for name in ("n_x", "warm_starts", "linear")),
         ("first", AttemptData),
         ("near", AttemptData),
-        *((name, c_void_p) for name in ("warm", "begin", "run", "slope", "prepare")),
+        ("composite", AttemptData),
+        *((name, c_void_p) for name in (
+            "warm", "begin", "run", "begin_composite", "run_composite", "slope", "prepare",
+        )),
     ]  # fmt: skip
 
 
@@ -86,7 +89,7 @@ class Pool:
         limits: tolerances, and the most steps.
         first, near: how an attempt starts from nothing, and how from multipliers nearby.
         warm_starts: whether multipliers count.
-        composite: whether equations alone are for composite steps, which the engine has none of.
+        composite: how an attempt by composite steps starts; None where there is none.
 
     Attributes:
         sizes: of the eight inputs.
@@ -101,7 +104,7 @@ class Pool:
         near: AttemptData,
         *,
         warm_starts: bool,
-        composite: bool,
+        composite: AttemptData | None,
     ) -> None:
         n, m, n_p = problem.n, problem.m, problem.n_p
         self.sizes = n, n_p, n, n, m, m, n, m
@@ -124,11 +127,13 @@ class Pool:
             records=_RECORDS, record=ct.addressof(self._records),
             in_=address(self._shapes[0]), out=address(self._shapes[1]),
             starts=address(self._shapes[2]),
-            n_x=n, warm_starts=warm_starts, linear=problem.linear, composite=composite,
-            first=first, near=near,
+            n_x=n, warm_starts=warm_starts, linear=problem.linear,
+            first=first, near=near, composite=composite or AttemptData(),
             warm=_address(library.hybrid_warm), begin=_address(library.hybrid_cold_begin),
-            run=_address(library.hybrid_cold_run), slope=_address(library.hybrid_buffered_slope),
-            prepare=_address(self._prepare),
+            run=_address(library.hybrid_cold_run),
+            begin_composite=_address(library.hybrid_composite_begin),
+            run_composite=_address(library.hybrid_composite_run),
+            slope=_address(library.hybrid_buffered_slope), prepare=_address(self._prepare),
         )  # fmt: skip
 
     def function(self) -> ca.Function:
@@ -206,7 +211,8 @@ class Pool:
             problem, evaluate = self._problem, self._evaluate
             forms = forms_of(problem)
             space = Workspace(self._library, plan, problem.functions, evaluate, *forms, alone=True)
-            found = _Space(self._library, space, problem.parameter_gradient, evaluate)
+            slope, composite = problem.parameter_gradient, bool(self._data.composite.composite)
+            found = _Space(self._library, space, slope, evaluate, composite=composite)
         spaces[:] = [found, *(one for one in spaces if one is not found)][:_KINDS]
         found.space.limit(self._limits)
         found.put(slot)
@@ -216,11 +222,17 @@ class _Space:
     """A workspace with all that a slot points to."""
 
     def __init__(
-        self, library: Any, space: Workspace, gradient: ca.Function, evaluate: int
+        self,
+        library: Any,
+        space: Workspace,
+        gradient: ca.Function,
+        evaluate: int,
+        *,
+        composite: bool,
     ) -> None:
         self.space = space
         self._slope, self._kept = buffer_of(gradient, evaluate)
-        self._cold = Cold(library, space.plan, space.addresses, _ROWS)
+        self._cold = Cold(library, space.plan, space.addresses, _ROWS, composite=composite)
 
     def put(self, slot: SlotData) -> None:
         """Let a slot point here."""

@@ -17,7 +17,7 @@ pointer_of_capsule.restype, pointer_of_capsule.argtypes = c_void_p, [ct.py_objec
 SOLVED, OTHER_PATTERN, NO_SET, NOT_NEARER, DOUBT = 0, 1, 3, 4, 5
 LIMIT, LARGE, COLD, PAUSED = 7, 8, 10, 11
 
-INTERFACE = 7
+INTERFACE = 8
 """That of ``c/hybrid.h``; a library with another is not used."""
 
 
@@ -97,7 +97,7 @@ class AnswerData(ct.Structure):
         *((name, c_double) for name in (
             "in_firsts", "in_seconds", "elapsed", "moved", "reach", "largest_lam",
         )),
-        ("huge", c_int),
+        *((name, c_int) for name in ("huge", "placed")),
     ]  # fmt: skip
 
 
@@ -160,3 +160,9 @@ def declare(library: Any) -> None:
     library.hybrid_cold_begin.argtypes = [pointer] * 9
     library.hybrid_cold_run.restype = c_int
     library.hybrid_cold_run.argtypes = [pointer]
+    library.hybrid_composite_memory.restype = None
+    library.hybrid_composite_memory.argtypes = [pointer, c_int, pointer, pointer, pointer]
+    library.hybrid_composite_begin.restype = c_int
+    library.hybrid_composite_begin.argtypes = [pointer] * 9
+    library.hybrid_composite_run.restype = c_int
+    library.hybrid_composite_run.argtypes = [pointer]

@@ -139,10 +139,14 @@ class Workspace:
         self._call = tuple(self.addresses.values())
         self.addresses["warm"] = ct.cast(self._warm, ct.c_void_p).value or 0
 
-    def cold_mode(self) -> Cold:
-        """The memory of the cold mode, made where it is asked for."""
-        if self.cold is None:
-            self.cold = Cold(self._library, self.plan, self.addresses)
+    def cold_mode(self, *, composite: bool = False) -> Cold:
+        """The memory of the cold mode, made where it is asked for.
+
+        Args:
+            composite: whether composite steps are to find room in it.
+        """
+        if self.cold is None or (composite and not self.cold.composite):
+            self.cold = Cold(self._library, self.plan, self.addresses, composite=composite)
         return self.cold
 
     def fill(self, numbers: Numbers, start: WarmStart | None) -> None:

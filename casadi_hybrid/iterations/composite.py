@@ -9,7 +9,7 @@ import numpy as np
 
 from casadi_hybrid.basics.arrays import anywhere, norm
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.iterations.trust_region import trust_region_step
+from casadi_hybrid.iterations.trust_region import oriented, trust_region_step
 from casadi_hybrid.iterations.violation import damped_gauss_newton, evaluate_or_none
 from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.problem.oracle import Oracle
@@ -19,6 +19,9 @@ _EPS = float(np.finfo(float).eps)
 # Share of the radius the normal step may use, so that the tangential step keeps room.
 _NORMAL_SHARE = 0.8
 _UNLIMITED = 1e100
+# Up to so many variables and rows the engine takes these steps: of more LAPACK, which Python asks,
+# finds singular values sooner.
+FEW = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,8 @@ def composite_step(model: LocalModel, at: Evaluation, radius: float) -> Composit
     """
     d_y, damping = damped_gauss_newton(model.jacobian, at.h, _NORMAL_SHARE * radius)
     values, directions = model.kernel
+    if values.size and values[0] < 0.0:
+        directions = oriented(directions)
     room = sqrt(max(radius**2 - float(d_y.dot(d_y)), 0.0))
     force = model.H.dot(d_y)
     slope = directions.T @ (at.gradient + force)

@@ -59,6 +59,8 @@ _DARING, _DARED = 10.0, 0.5
 # is called stationary in the end.
 _STATIONARY, _CERTIFIED = 1e-9, 1e-6
 _MAX_SADDLES = 5
+# The part of the gain in the violation that f may use up, and curvature that counts as negative.
+_SHARE, _CURVED = 0.7, 1e-8
 
 
 @dataclass(frozen=True)
@@ -200,8 +202,8 @@ class LookAhead(Equalities):
             d = step.d
             q = float(at.gradient.dot(d) + (0.5 * d).dot(model.H).dot(d))
             gain = h_norm - norm(at.h + at.B.dot(d))
-            if gain > _EPS * h_norm and q > 0.7 * penalty * gain:
-                penalty = 1.5 * q / (0.7 * gain)
+            if gain > _EPS * h_norm and q > _SHARE * penalty * gain:
+                penalty = 1.5 * q / (_SHARE * gain)
             merit = Merit(at, penalty, penalty * gain - q)
             plain = taken = merit.measure(oracle, d)
             if plain.ratio < _GROW_ABOVE and plain.new is not None and step.normal_damping == 0.0:
@@ -275,4 +277,4 @@ def _negative_curvature(at: Evaluation, jacobian: Jacobian) -> tuple[float, Vect
         return None
     values, directions = LocalModel(at.hessian, jacobian).kernel
     scale = max(1.0, largest(values))
-    return (float(values[0]), directions[:, 0]) if values[0] < -1e-8 * scale else None
+    return (float(values[0]), directions[:, 0]) if values[0] < -_CURVED * scale else None

@@ -5,13 +5,28 @@ from __future__ import annotations
 import numpy as np
 
 from casadi_hybrid.basics.arrays import largest, norm
-from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.basics.inputs import Matrix, Vector
 
 _MAX_ITERATIONS = 60
 _ACCURACY = 1e-10
 # Negative eigenvalues above minus this part of the largest are zero, and as close to the least
 # one they are equal to it.
 _EQUAL = 1e-14
+_TURN = 1.4142135623730951  # that no two entries of a direction have weights in simple proportion
+
+
+def oriented(directions: Matrix) -> Matrix:
+    """The directions, the first one turned round if its opposite is the one to take.
+
+    Where the slope does not say on which side of a saddle point to leave it, this decides: an
+    eigenvector and its opposite are equally good, and which one is found hangs on rounding.
+    """
+    first = directions[:, 0]
+    if float((first / (np.arange(first.size) + _TURN)).sum()) >= 0.0:
+        return directions
+    turned = directions.copy()
+    turned[:, 0] = -first
+    return turned
 
 
 def trust_region_step(e: Vector, b: Vector, radius: float) -> tuple[Vector, float]:

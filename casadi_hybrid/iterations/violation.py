@@ -18,7 +18,7 @@ import numpy as np
 from casadi_hybrid.basics.arrays import norm
 from casadi_hybrid.basics.errors import EvaluationError
 from casadi_hybrid.basics.inputs import Matrix, Vector
-from casadi_hybrid.iterations.trust_region import trust_region_step
+from casadi_hybrid.iterations.trust_region import oriented, trust_region_step
 from casadi_hybrid.point.residuals import violation_is_stationary
 from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.problem.oracle import Oracle
@@ -64,7 +64,7 @@ def reduce_violation(
     curvature = with_h - without
     D = _units(at.B, curvature)
     values, W = symmetric_eigen((at.B.T @ at.B + curvature) / np.outer(D, D))
-    W = W / D[:, None]
+    W = oriented(W / D[:, None])
     slope = W.T @ (at.B.T @ at.h)
     half = 0.5 * float(at.h @ at.h)
     radius = norm(at.h) if reach is None else reach

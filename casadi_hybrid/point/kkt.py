@@ -17,7 +17,7 @@ from casadi_hybrid.point.residuals import (
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.evaluator import Operator
 
-_FAR = 1e-12
+_FAR, _MET, _CAP = 1e-12, 1e-6, 1e-2  # what is met far out: see met_far_out
 _TINY = 1e-9
 _HUGE = 1e8
 
@@ -77,7 +77,7 @@ def row_sizes(g: Vector, J: Operator, x: Vector) -> Vector:
     return np.asarray(magnitudes(J) @ np.abs(x) + np.abs(g))
 
 
-def met_far_out(bounds: Bounds, x: Vector, g: Vector, J: Operator, *, cap: float = 1e-2) -> bool:
+def met_far_out(bounds: Bounds, x: Vector, g: Vector, J: Operator, *, cap: float = _CAP) -> bool:
     """Whether all bounds are met to 1e-6, or to 1e-12 of the sizes of a row's terms up to ``cap``.
 
     The second is what can be known where x is large, as it is at the far end of a ray. With an
@@ -85,8 +85,8 @@ def met_far_out(bounds: Bounds, x: Vector, g: Vector, J: Operator, *, cap: float
     """
     of_x = violations(x, bounds.lbx, bounds.ubx)
     of_g = np.abs(violations(g, bounds.lbg, bounds.ubg))
-    room = np.clip(_FAR * row_sizes(g, J, x), 1e-6, max(cap, 1e-6))
-    return largest(of_x) <= 1e-6 and bool((of_g <= room).all())
+    room = np.clip(_FAR * row_sizes(g, J, x), _MET, max(cap, _MET))
+    return largest(of_x) <= _MET and bool((of_g <= room).all())
 
 
 def _excess(value: Vector, lower: Vector, upper: Vector) -> float:

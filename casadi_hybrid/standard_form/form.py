@@ -30,6 +30,7 @@ from casadi_hybrid.standard_form.structure import structure_of
 # Up to this many variables and rows LAPACK on full matrices beats the sparse factorization.
 DENSE_LIMIT = 150
 SCALE_GOAL = 100.0
+_OFF = 1e-2  # how far off its bounds a start is where no function is defined on them
 _EVEN = 10.0  # rows steeper than this have other units
 EASED = 1e4  # so much less steep than at the start, a row is all but left out by its scale
 _EPS = float(np.finfo(float).eps)
@@ -187,7 +188,7 @@ class StandardForm:
         nowhere.setflags(write=False)
         self._no_lower = None if self.walls.at_lower.size else nowhere
         self._no_upper = None if self.walls.at_upper.size else nowhere
-        self._boxed = known.boxed and not relaxation
+        self._boxed, self._widened = known.boxed and not relaxation, known.boxed and relaxation > 0
         self.start = np.concatenate((self._x[self.free], slacks))
 
     def point(self, w: Vector) -> Point:
@@ -254,6 +255,14 @@ class StandardForm:
             if again.raised:
                 told = error.function, error.entry, error.value, error.place, error.x, error.raised
                 raise BrokenFunctionError(*told) from error.__cause__
+
+    def within_given(self, w: Vector) -> Vector:
+        """A point with its variables inside the bounds as given, where those have been widened."""
+        if not self._widened:
+            return w
+        lower, upper = self._selection.box
+        inner = np.minimum(np.maximum(w[: self.n_free], lower), upper)
+        return np.concatenate((inner, w[self.n_free :]))
 
     def remember_undefined(self, x: Vector) -> None:
         """Set ``undefined`` by an x where a function is known not to be defined."""
@@ -395,9 +404,7 @@ class StandardForm:
             except EvaluationError:
                 continue
             return Linearization(x, gradient, J), g
-        lower, upper = self.bounds.lbx, self.bounds.ubx
-        room = np.minimum(1e-2, 0.25 * (upper - lower))
-        self._x = inside = np.clip(self._x, lower + room, upper - room)
+        self._x = inside = inside_of(self.bounds, self._x)
         _, gradient, g, J = self.evaluator.first(inside)
         return Linearization(inside, gradient, J), g
 
@@ -442,6 +449,13 @@ class StandardForm:
             U[: self.n_free] = H.U[self.free]
             return LowRank(self._free_block(H.base), U, H.w)
         return Sparse(self._structure.W, H.data[self._structure.H_kept])
+
+
+def inside_of(bounds: Bounds, x: Vector) -> Vector:
+    """A point a little off its bounds."""
+    lower, upper = bounds.lbx, bounds.ubx
+    room = np.minimum(_OFF, 0.25 * (upper - lower))
+    return np.asarray(np.clip(x, lower + room, upper - room))
 
 
 def eased(bounds: Bounds, start: Operator, now: Operator) -> float:

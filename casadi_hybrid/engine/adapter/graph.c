@@ -71,8 +71,10 @@ int jac_hybrid_in_graph(const double **arg, double **res, casadi_int *iw, double
     return 1;
 }
 
-/* Whether the attempt after no warm start is not the barrier method's: see attempts/solve.py. */
-static int elsewhere(const hybrid_pool *pool, const hybrid_plan *plan, const hybrid_numbers *of) {
+/* The attempt after no warm start, NULL where that begins with a search for a root: see
+ * attempts/solve.py. */
+static const hybrid_attempt *begins_with(const hybrid_pool *pool, const hybrid_plan *plan,
+                                         const hybrid_numbers *of) {
     int bounded = 0, equations = 0, open = 0;
     for (int i = 0; i < plan->n_x; i++) {
         if (!(of->lbx[i] < of->ubx[i])) continue;
@@ -83,17 +85,19 @@ static int elsewhere(const hybrid_pool *pool, const hybrid_plan *plan, const hyb
         if (of->lbg[i] == of->ubg[i]) equations++;
         else bounded |= isfinite(of->lbg[i]) || isfinite(of->ubg[i]);
     }
-    if (pool->composite && !bounded && equations && open) return 1;
-    return equations > open && !pool->linear;
+    if (pool->composite.composite && !bounded && equations && open) return &pool->composite;
+    return equations > open && !pool->linear ? 0 : &pool->first;
 }
 
-/* The barrier method after so many steps. An attempt that fills the rows is not gone on with. */
+/* An attempt after so many steps. One that fills the rows is not gone on with. */
 static int attempt(const hybrid_pool *pool, hybrid_slot *slot, hybrid_attempt how, int steps) {
     int status;
     how.t0 = steps;
-    status = pool->begin(slot->plan, slot->functions, slot->numbers, &how, slot->cold_bytes,
-                         slot->cold_doubles, slot->cold_ints, slot->state, slot->answer);
-    return status == HYBRID_PAUSED ? pool->run(slot->cold_bytes) : status;
+    status = (how.composite ? pool->begin_composite : pool->begin)(
+        slot->plan, slot->functions, slot->numbers, &how, slot->cold_bytes, slot->cold_doubles,
+        slot->cold_ints, slot->state, slot->answer);
+    if (status != HYBRID_PAUSED) return status;
+    return (how.composite ? pool->run_composite : pool->run)(slot->cold_bytes);
 }
 
 /* The warm mode where there is a warm start, then the barrier method. Returns a status. */
@@ -102,8 +106,9 @@ static int solve(const hybrid_pool *pool, hybrid_slot *slot) {
     int status = pool->warm(slot->plan, slot->functions, slot->numbers, slot->doubles, slot->ints,
                             slot->answer);
     if (status == HYBRID_COLD) {
-        if (elsewhere(pool, slot->plan, slot->numbers)) return HYBRID_BLOCKED;
-        status = attempt(pool, slot, pool->first, 0);
+        const hybrid_attempt *first = begins_with(pool, slot->plan, slot->numbers);
+        if (!first) return HYBRID_BLOCKED;
+        status = attempt(pool, slot, *first, 0);
     } else if (status == HYBRID_NO_SET || status == HYBRID_NOT_NEARER) {
         status = attempt(pool, slot, pool->near, answer->steps);
     } else {

@@ -42,14 +42,18 @@ typedef struct {
     int n_x;
     int warm_starts;            /* whether multipliers count */
     int linear;                 /* whether g is affine */
-    int composite;              /* whether equations alone are for composite steps */
     hybrid_attempt first, near; /* from nothing, and from multipliers nearby */
+    hybrid_attempt composite;   /* by composite steps, where they are: equations alone begin so */
     int (*warm)(const hybrid_plan *, const hybrid_functions *, const hybrid_numbers *, double *,
                 int *, hybrid_answer *);
     int (*begin)(const hybrid_plan *, const hybrid_functions *, const hybrid_numbers *,
                  const hybrid_attempt *, void *, double *, int *, hybrid_state *,
                  hybrid_answer *);
     int (*run)(void *);
+    int (*begin_composite)(const hybrid_plan *, const hybrid_functions *, const hybrid_numbers *,
+                           const hybrid_attempt *, void *, double *, int *, hybrid_state *,
+                           hybrid_answer *);
+    int (*run_composite)(void *);
     int (*slope)(void *, const double *, const double *, const double *, double *);
     /* Python's: fills a slot for bounds of the kinds that the row of inputs has. Returns 0, or
      * another number where that cannot be. */

@@ -44,6 +44,11 @@ static double scale_of(double steepest) {
     return scale > 1.0 ? 1.0 : scale < 1e-8 ? 1e-8 : scale;
 }
 
+/* Where only steep rows are scaled. */
+static double even_scale_of(double steepest) {
+    return steepest > HYBRID_FORM_EVEN ? hybrid_between(1.0 / steepest, 1e-8, 1.0) : 1.0;
+}
+
 void hybrid_steepness(const hybrid_plan *plan, const hybrid_point *start, double *of_row) {
     for (int i = 0; i < plan->m; i++) of_row[i] = 0.0;
     for (int k = 0; k < plan->kept_A; k++) {
@@ -56,6 +61,7 @@ void hybrid_steepness(const hybrid_plan *plan, const hybrid_point *start, double
 /* Scales so that no gradient of f or of a row exceeds the goal at the start. */
 static void make_scales(hybrid_form *form, const hybrid_point *start) {
     const hybrid_plan *plan = form->plan;
+    const double least = form->even ? HYBRID_FORM_EVEN : HYBRID_FORM_SCALE_GOAL;
     form->scale_f = scale_of(hybrid_largest(plan->n_x, start->raw_gradient));
     if (form->scale_f < 1.0 && plan->n_free < plan->n_x) { /* it may be a fixed variable's */
         double steepest = 0.0;
@@ -67,10 +73,11 @@ static void make_scales(hybrid_form *form, const hybrid_point *start) {
     }
     form->plain = form->scale_f == 1.0 && is_whole(plan);
     for (int i = 0; i < plan->m; i++) form->scale_c[i] = 1.0;
-    if (form->unscaled || scale_of(hybrid_largest(plan->nnz_J, start->raw_J)) == 1.0) return;
+    if (form->unscaled || hybrid_largest(plan->nnz_J, start->raw_J) <= least) return;
     hybrid_steepness(plan, start, form->scale_c);
     for (int i = 0; i < plan->m; i++) {
-        form->scale_c[i] = scale_of(form->scale_c[i]);
+        double steep = form->scale_c[i];
+        form->scale_c[i] = form->even ? even_scale_of(steep) : scale_of(steep);
         form->plain &= form->scale_c[i] == 1.0;
     }
 }
@@ -109,6 +116,27 @@ void hybrid_look_at_bounds(hybrid_form *form) {
     }
 }
 
+/* The functions at the start; where they are not defined there, at one that is moved into its bounds,
+ * then a little off them. Returns 0, or 1 where they are not defined anywhere of these. */
+static int place(hybrid_form *form, hybrid_point *start) {
+    const hybrid_plan *plan = form->plan;
+    const hybrid_numbers *of = form->numbers;
+    form->answer->placed = 0;
+    if (!hybrid_first_at(form, start)) return 0;
+    if (!form->placing) return 1;
+    memcpy(start->x, form->clipped, (size_t)plan->n_x * sizeof(double));
+    form->answer->placed = 1;
+    if (!hybrid_first_at(form, start)) return 0;
+    for (int i = 0; i < plan->n_x; i++) {
+        double lower = of->lbx[i], upper = of->ubx[i], room = 0.25 * (upper - lower);
+        if (room > HYBRID_FORM_OFF) room = HYBRID_FORM_OFF;
+        form->clipped[i] = hybrid_between(form->clipped[i], lower + room, upper - room);
+    }
+    memcpy(start->x, form->clipped, (size_t)plan->n_x * sizeof(double));
+    form->answer->placed = 2;
+    return hybrid_first_at(form, start);
+}
+
 int hybrid_make_form(hybrid_form *form, hybrid_point *start) {
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;
@@ -118,7 +146,7 @@ int hybrid_make_form(hybrid_form *form, hybrid_point *start) {
     memcpy(start->x, of->x0, (size_t)plan->n_x * sizeof(double));
     for (int i = 0; i < plan->n_x && plan->n_free < plan->n_x; i++)
         if (plan->kind_x[i] == HYBRID_EQUAL) start->x[i] = form->clipped[i];
-    if (hybrid_first_at(form, start)) return HYBRID_UNDEFINED;
+    if (place(form, start)) return HYBRID_UNDEFINED;
     make_scales(form, start);
     make_bounds(form);
     hybrid_gather(plan->n_free, plan->n_x, plan->free_at, form->clipped, start->w);

@@ -26,34 +26,6 @@ static double reach_of(const hybrid_cold *cold) {
     return hybrid_largest(cold->plan->n_x, cold->at->of.x);
 }
 
-/* Whether f falls in proportion to x: the slope of f along x is a part of f itself. */
-static int falls_outwards(const hybrid_cold *cold) {
-    const hybrid_point *at = &cold->at->of;
-    double along = 0.0;
-    for (int i = 0; i < cold->plan->n_x; i++) along += at->raw_gradient[i] * at->x[i];
-    return -along >= HYBRID_RAYS_SLOPE * fabs(at->raw_f);
-}
-
-/* Whether residuals within the tolerances are those of iterates that run away. */
-static int runs_away(const hybrid_cold *cold, double reach) {
-    return reach >= HYBRID_RAYS_LARGE && reach >= 2.0 * cold->reach_before && falls_outwards(cold);
-}
-
-/* Whether the iterate is for the careful path to judge: a status, or 0. */
-static int beyond(const hybrid_cold *cold, double reach) {
-    const hybrid_attempt *attempt = cold->attempt;
-    const hybrid_plan *plan = cold->plan;
-    const hybrid_point *at = &cold->at->of;
-    double size = cold->first_size > 1.0 ? cold->first_size : 1.0;
-    double most = attempt->alone ? HYBRID_RAYS_FAR : HYBRID_RAYS_LARGE;
-    if (!(reach < most) || reach > attempt->divergence) return HYBRID_FAR;
-    if (at->raw_f < -attempt->divergence) return HYBRID_FAR;
-    if (!hybrid_all_finite(plan->m, cold->now.y)) return HYBRID_FAR;
-    if (attempt->alone) return HYBRID_SOLVED;
-    if (!(at->raw_f < 0.0 && reach >= HYBRID_LEAP_FROM * size)) return HYBRID_SOLVED;
-    return falls_outwards(cold) ? HYBRID_FAR : HYBRID_SOLVED;
-}
-
 /* Writes what the lists and the log show of an iterate. */
 static void write_row(hybrid_cold *cold, const hybrid_residuals *r) {
     hybrid_state *state = cold->state;
@@ -258,58 +230,74 @@ static int step(hybrid_cold *cold) {
     return HYBRID_SOLVED;
 }
 
-/* Looks at the iterate and takes a step. Returns HYBRID_PAUSED to go on. */
-static int advance(hybrid_cold *cold) {
-    hybrid_state *state = cold->state;
+int hybrid_see(hybrid_cold *cold, hybrid_sight *sight) {
     const hybrid_numbers *numbers = cold->numbers;
-    hybrid_residuals r;
-    double reach = reach_of(cold), merit, plain = hybrid_judge(cold, &cold->at->of, &cold->now, &r);
-    double error;
-    int settled, status;
+    double plain = hybrid_judge(cold, &cold->at->of, &cold->now, &sight->of), error;
+    int status;
+    sight->reach = reach_of(cold);
     cold->before = cold->now;
     cold->guess_before = cold->guess;
     cold->elapsed = hybrid_time(cold->form.functions) - cold->began;
-    status = beyond(cold, reach);
-    merit = hybrid_merit(numbers, &r);
-    hybrid_measure(&cold->form, &cold->at->of, &cold->now, cold->pull,
-                   &cold->error);
+    sight->merit = hybrid_merit(numbers, &sight->of);
+    status = hybrid_beyond(cold, sight);
+    hybrid_measure(&cold->form, &cold->at->of, &cold->now, cold->pull, &cold->error);
     /* Where rounding alone excuses a solution a few more steps are taken there. */
     error = hybrid_error_at(&cold->error, 0.0);
-    if (!status && !cold->attempt->alone && plain > 1.0 && merit <= 1.0 && error <= numbers->tol)
+    if (!status && !cold->attempt->alone && plain > 1.0 && sight->merit <= 1.0 &&
+        error <= numbers->tol)
         status = HYBRID_EXCUSED;
-    if (status) return hand_over(cold, status);
-    write_row(cold, &r);
-    settled = merit > 1.0 || cold->now.tiny > 0 || error <= numbers->tol;
-    keep(cold, &r, settled ? merit : INFINITY);
-    if (merit <= 1.0 && settled && !(cold->attempt->alone && runs_away(cold, reach))) {
-        cold->answer->end = r;
+    sight->settled = sight->merit > 1.0 || cold->now.tiny > 0 || error <= numbers->tol;
+    return status ? hand_over(cold, status) : HYBRID_SOLVED;
+}
+
+int hybrid_record(hybrid_cold *cold, const hybrid_sight *sight) {
+    const hybrid_attempt *attempt = cold->attempt;
+    const double merit = sight->merit;
+    write_row(cold, &sight->of);
+    keep(cold, &sight->of, sight->settled ? merit : INFINITY);
+    if (merit <= 1.0 && sight->settled && !(attempt->alone && hybrid_runs_away(cold, sight->reach))) {
+        cold->answer->end = sight->of;
         hybrid_deliver(&cold->form, &cold->at->of);
         return HYBRID_SOLVED;
     }
-    if (cold->before.t >= numbers->max_iter || cold->elapsed >= cold->attempt->max_time)
-        status = HYBRID_LIMIT;
-    else if (cold->before.t >= cold->attempt->patience &&
-             !(merit < HYBRID_PACE_CONVERGING * cold->merit_before))
-        status = HYBRID_LIMIT;
-    else {
-        hybrid_set(cold->plan->n_x, cold->at->of.x, cold->x_now);
-        status = step(cold);
-    }
+    if (cold->before.t >= cold->numbers->max_iter || cold->elapsed >= attempt->max_time ||
+        (cold->before.t >= attempt->patience &&
+         !(merit < HYBRID_PACE_CONVERGING * cold->merit_before)))
+        return hybrid_went(cold, sight, HYBRID_LIMIT);
+    hybrid_set(cold->plan->n_x, cold->at->of.x, cold->x_now);
+    return HYBRID_PAUSED;
+}
+
+int hybrid_went(hybrid_cold *cold, const hybrid_sight *sight, int status) {
     if (status) {
-        state->count--;
+        cold->state->count--;
         return hand_over(cold, status);
     }
     hybrid_set(cold->plan->n_x, cold->x_now, cold->x_before);
-    cold->merit_before = merit;
-    cold->reach_before = reach;
+    cold->merit_before = sight->merit;
+    cold->reach_before = sight->reach;
     cold->looked++;
     return HYBRID_PAUSED;
+}
+
+/* Looks at the iterate and takes a step. Returns HYBRID_PAUSED to go on. */
+static int advance(hybrid_cold *cold) {
+    hybrid_sight sight;
+    int status = hybrid_see(cold, &sight);
+    if (status) return status;
+    status = hybrid_record(cold, &sight);
+    return status == HYBRID_PAUSED ? hybrid_went(cold, &sight, step(cold)) : status;
+}
+
+int hybrid_ended(hybrid_cold *cold, int status) {
+    cold->answer->steps = cold->now.t;
+    cold->answer->elapsed = hybrid_time(cold->form.functions) - cold->began;
+    return cold->answer->status = status;
 }
 
 int hybrid_cold_run(void *bytes) {
     hybrid_cold *cold = bytes;
     hybrid_state *state = cold->state;
-    hybrid_answer *answer = cold->answer;
     double began = hybrid_time(cold->form.functions);
     int status = HYBRID_PAUSED;
     state->count = 0;
@@ -317,7 +305,5 @@ int hybrid_cold_run(void *bytes) {
         status = advance(cold);
         if (hybrid_time(cold->form.functions) - began >= cold->attempt->pause) break;
     }
-    answer->steps = cold->now.t;
-    answer->elapsed = hybrid_time(cold->form.functions) - cold->began;
-    return answer->status = status;
+    return hybrid_ended(cold, status);
 }

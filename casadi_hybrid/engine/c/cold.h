@@ -80,6 +80,13 @@ typedef struct hybrid_cold {
     double *root_units, *root_slope, *root_D; /* n */
 } hybrid_cold;
 
+/* What is seen of an iterate before its step. */
+typedef struct {
+    hybrid_residuals of;
+    double reach, merit; /* |x|, and the largest residual in units of its tolerance */
+    int settled;         /* whether it is a solution if its residuals say so */
+} hybrid_sight;
+
 /* --- barrier.c: the barrier parameter, bounds and the error --------------------------------- */
 
 double hybrid_next_nu(double nu, double floor);
@@ -196,8 +203,20 @@ void hybrid_begin_root(hybrid_cold *cold);
  * Returns a status; where it is not HYBRID_SOLVED nothing has changed. */
 int hybrid_root_step(hybrid_cold *cold);
 
+/* --- rays.c ---------------------------------------------------------------------------------- */
+
+/* Whether the iterate is for the careful path to judge: a status, or 0. */
+int hybrid_beyond(hybrid_cold *cold, const hybrid_sight *sight);
+/* Whether residuals within the tolerances are those of iterates that run away. */
+int hybrid_runs_away(const hybrid_cold *cold, double reach);
+
 /* --- start.c --------------------------------------------------------------------------------- */
 
+/* Places the memory of an attempt, whose form is made; cold->work has the start. `even`: whether
+ * steep rows are scaled alone, as for composite steps. Returns a status. */
+int hybrid_begin(const hybrid_plan *plan, const hybrid_functions *functions,
+                 const hybrid_numbers *numbers, const hybrid_attempt *attempt, int even,
+                 void *bytes, hybrid_arena *arena, hybrid_state *state, hybrid_answer *answer);
 /* Sets the numbers of an iterate to zero. */
 void hybrid_clear(hybrid_iterate *it);
 /* Copies numbers. */
@@ -205,6 +224,14 @@ void hybrid_set(int count, const double *from, double *to);
 
 /* --- cold.c ---------------------------------------------------------------------------------- */
 
+/* Looks at the iterate. Returns a status; where it is not HYBRID_SOLVED, what is handed over. */
+int hybrid_see(hybrid_cold *cold, hybrid_sight *sight);
+/* Writes it down. Returns HYBRID_PAUSED where a step is due, else how the attempt has ended. */
+int hybrid_record(hybrid_cold *cold, const hybrid_sight *sight);
+/* After the step, which has ended with a status. Returns HYBRID_PAUSED, or that. */
+int hybrid_went(hybrid_cold *cold, const hybrid_sight *sight, int status);
+/* Completes the answer after a run that has ended with a status, which it returns. */
+int hybrid_ended(hybrid_cold *cold, int status);
 /* Residuals of an iterate as far as they count; sets the answer's multipliers. Returns the largest
  * one that nothing excuses, in units of its tolerance. */
 double hybrid_judge(hybrid_cold *cold, const hybrid_point *at, const hybrid_iterate *it,

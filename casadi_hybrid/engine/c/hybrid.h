@@ -14,7 +14,7 @@
 #include "ldl.h"
 
 /* Raised whenever a structure or the meaning of a field changes. */
-#define HYBRID_INTERFACE_VERSION 7
+#define HYBRID_INTERFACE_VERSION 8
 
 /* How one function of the problem is evaluated: numbers in, all nonzeros of its outputs out, one
  * output after the other. Returns 0, or another number where it could not be evaluated.
@@ -108,7 +108,7 @@ enum {
     HYBRID_BLOCKED = 12,        /* the filter accepts no step, or nothing improves any more */
     HYBRID_FAR = 13,            /* the iterates run away */
     HYBRID_FULL = 14,           /* the filter has no room for another pair */
-    HYBRID_FLAT = 15            /* a row has no slope at the start */
+    HYBRID_ELSEWHERE = 15       /* the step that is due is the careful path's */
 };
 
 typedef struct {
@@ -134,6 +134,8 @@ typedef struct {
     double reach;   /* largest |x| of both */
     double largest_lam; /* the largest of |lam_x| and |lam_g| */
     int huge;           /* whether that is far more than the largest |gradient| at x asks for */
+    int placed;         /* where the first point of a cold solve is: 0 as given; where a function is
+                         * not defined there, 1 within the bounds, 2 a little off them */
 } hybrid_answer;
 
 /* Numbers and whole numbers of memory that a solve needs. */
@@ -213,6 +215,7 @@ typedef struct {
     int root, cautious;     /* whether a root of the rows comes first, and that by short steps */
     int rescale;            /* whether it ends where rows ask for other scales */
     int alone;              /* whether there is no careful path that goes on: it judges itself */
+    int composite;          /* whether it is by composite steps: for who begins it */
 } hybrid_attempt;
 
 /* Numbers of one row: iter, obj, inf_pr, inf_du, compl, mu, d_norm, alpha_pr, alpha_du,
@@ -229,6 +232,13 @@ typedef struct {
     int begun;                 /* whether it is under way */
 } hybrid_root;
 
+/* What composite steps carry: as iterations/safeguards.py. */
+typedef struct {
+    double radius, penalty, mark, promised, error;
+    double goal, reach; /* of the reduction of the violation alone; negative for none */
+    int patience, raised, saddles;
+} hybrid_guards;
+
 /* Where an attempt is: enough to go on from in Python. Arrays are the caller's. */
 typedef struct {
     /* now: the iterate whose step is due. watched: the one to go back to. best: that with the
@@ -236,12 +246,14 @@ typedef struct {
      * little outside whose multipliers fit. t < 0 where there is none. */
     hybrid_iterate now, watched, best, feasible, beside;
     hybrid_root root;              /* of now */
+    hybrid_guards guards;          /* of now, where steps are composite */
     int *guess;                    /* n: the active set of now.guessed */
     double *x_before, *last_step;  /* n_x: x of the iterate before, and the last step not zero */
     double *x_undefined;           /* n_x: the last trial point where a function was not defined */
     double merit_before, reach_before;
     hybrid_residuals of_best, of_beside;
     double least_f;                /* f of feasible */
+    double seen;                   /* the least f of feasible iterates that are large */
     int looked;                    /* iterates looked at */
     double *rows;                  /* HYBRID_ROW numbers for each iterate */
     int capacity, count;           /* rows there is room for, and written */
@@ -267,6 +279,16 @@ int hybrid_cold_begin(const hybrid_plan *plan, const hybrid_functions *functions
 /* Goes on until it ends, rows are full or a pause is due (HYBRID_PAUSED). With HYBRID_SOLVED the
  * answer is complete; with any other status the state says where to go on. */
 int hybrid_cold_run(void *bytes);
+
+/* The same by composite steps, for equations alone in variables without bounds; its memory will do
+ * for attempts by the barrier method too. */
+void hybrid_composite_memory(const hybrid_plan *plan, int dense, long long *bytes,
+                             long long *doubles, long long *ints);
+int hybrid_composite_begin(const hybrid_plan *plan, const hybrid_functions *functions,
+                           const hybrid_numbers *numbers, const hybrid_attempt *attempt,
+                           void *bytes, double *doubles, int *ints, hybrid_state *state,
+                           hybrid_answer *answer);
+int hybrid_composite_run(void *bytes);
 
 /* Functions behind CasADi's buffers: inputs are copied to fixed places, `evaluate` is called on
  * `raw`, and the outputs lie in `out`. */

@@ -52,6 +52,8 @@ typedef struct {
     int bounds; /* how many there are */
     double relaxation; /* how far they are widened, relative */
     int unscaled;      /* whether rows are as they are */
+    int placing;       /* whether a start where a function is not defined is moved */
+    int even;          /* whether only those are scaled that are steep, to a slope of one */
     int plain;         /* whether the values are the user's own: all of them, all scales 1 */
 } hybrid_form;
 
@@ -126,6 +128,8 @@ double hybrid_most(int count, const double *v);
 double hybrid_least(int count, const double *v);
 /* The sum of the logarithms. */
 double hybrid_logs(int count, const double *v);
+/* The product of two vectors. */
+double hybrid_dot(int count, const double *a, const double *b);
 /* The sum of all |entries|. */
 double hybrid_sum(int count, const double *v);
 /* The largest by which an entry is beyond its bounds, 0 where none is. */

@@ -202,6 +202,7 @@ static double size_of_start(const hybrid_cold *cold, const hybrid_point *start) 
 static void clear_state(const hybrid_plan *plan, hybrid_state *state) {
     state->now.t = state->watched.t = state->best.t = -1;
     state->feasible.t = state->beside.t = -1;
+    state->seen = INFINITY;
     state->looked = state->count = state->stepped = 0;
     state->rows_dependent = state->undefined = state->root.begun = 0;
     memset(state->guess, 0, (size_t)plan->n * sizeof(int));
@@ -213,33 +214,22 @@ void hybrid_clear(hybrid_iterate *it) {
     hybrid_copy_numbers(&none, it);
 }
 
-/* Whether a row has no slope at the start, and so no scale: the way from there hangs on rounding. */
-static int has_flat_row(hybrid_cold *cold, const hybrid_point *start) {
-    const hybrid_plan *plan = cold->plan;
-    double *steepest = cold->residual;
-    hybrid_steepness(plan, start, steepest);
-    for (int i = 0; i < plan->m; i++)
-        if (steepest[i] == 0.0) return 1;
-    return 0;
-}
-
-int hybrid_cold_begin(const hybrid_plan *plan, const hybrid_functions *functions,
-                      const hybrid_numbers *numbers, const hybrid_attempt *attempt, void *bytes,
-                      double *doubles, int *ints, hybrid_state *state, hybrid_answer *answer) {
+int hybrid_begin(const hybrid_plan *plan, const hybrid_functions *functions,
+                 const hybrid_numbers *numbers, const hybrid_attempt *attempt, int even,
+                 void *bytes, hybrid_arena *arena, hybrid_state *state, hybrid_answer *answer) {
     hybrid_cold *cold = bytes;
-    hybrid_arena arena = {0, 0, 0, 0};
     hybrid_point *start;
     int status;
     memset(cold, 0, 2 * sizeof *cold);
     cold->inner = cold + 1;
-    arena.doubles = doubles;
-    arena.ints = ints;
-    place_both(plan, attempt->dense, &arena, cold);
+    place_both(plan, attempt->dense, arena, cold);
     cold->form.functions = functions;
     cold->form.numbers = cold->numbers = numbers;
     cold->form.answer = cold->answer = answer;
     cold->form.relaxation = attempt->relaxation;
     cold->form.unscaled = attempt->unscaled;
+    cold->form.even = even;
+    cold->form.placing = 1;
     cold->attempt = attempt;
     cold->state = state;
     cold->began = hybrid_time(functions);
@@ -255,13 +245,23 @@ int hybrid_cold_begin(const hybrid_plan *plan, const hybrid_functions *functions
     hybrid_attend(&cold->form, &cold->inner->kernel);
     start = &cold->trial->of;
     status = hybrid_make_form(&cold->form, start);
-    if (!status && !attempt->alone && has_flat_row(cold, start)) status = HYBRID_FLAT;
-    if (status) return answer->status = status;
+    if (status) return status;
     hybrid_look_at_bounds(&cold->form);
     hybrid_set(plan->n_x, start->raw_gradient, answer->gradient0);
     hybrid_set(plan->nnz_J, start->raw_J, answer->J0);
     hybrid_set(plan->n, start->w, cold->work);
     cold->first_size = size_of_start(cold, start);
-    status = first_iterate(cold);
+    return HYBRID_SOLVED;
+}
+
+int hybrid_cold_begin(const hybrid_plan *plan, const hybrid_functions *functions,
+                      const hybrid_numbers *numbers, const hybrid_attempt *attempt, void *bytes,
+                      double *doubles, int *ints, hybrid_state *state, hybrid_answer *answer) {
+    hybrid_arena arena = {0, 0, 0, 0};
+    int status;
+    arena.doubles = doubles;
+    arena.ints = ints;
+    status = hybrid_begin(plan, functions, numbers, attempt, 0, bytes, &arena, state, answer);
+    if (!status) status = first_iterate(bytes);
     return answer->status = status ? status : HYBRID_PAUSED;
 }

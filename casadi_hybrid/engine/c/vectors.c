@@ -174,6 +174,27 @@ double hybrid_sum(int count, const double *v) {
     return LANES_TOTAL(sum[0]) + total;
 }
 
+double hybrid_dot(int count, const double *a, const double *b) {
+    hybrid_lanes sum[2], x, y;
+    double total = 0.0;
+    int i = 0;
+    if (count >= 8) {
+        LANES_ZERO(sum[0]);
+        LANES_ZERO(sum[1]);
+        for (; i + 8 <= count; i += 8)
+            for (int k = 0; k < 2; k++) {
+                LANES_LOAD(x, a + i + 4 * k);
+                LANES_LOAD(y, b + i + 4 * k);
+                LANES_TIMES(x, y);
+                LANES_ADD(sum[k], x);
+            }
+        LANES_ADD(sum[0], sum[1]);
+        total = LANES_TOTAL(sum[0]);
+    }
+    for (; i < count; i++) total += a[i] * b[i];
+    return total;
+}
+
 void hybrid_gather(int count, int size, const int *at, const double *from, double *to) {
     if (count == size) {
         memcpy(to, from, (size_t)size * sizeof(double));

@@ -16,7 +16,7 @@ ENTRIES = "hybrid_warm", "hybrid_cold_begin", "hybrid_cold_run", "hybrid_state_a
 """The functions of the core that are called; the first alone for the warm mode."""
 SEARCH = "NAME_search.c"
 """The template that has no place beside the warm mode alone."""
-_JUDGED = 6, 8, 15  # HYBRID_EXCUSED, HYBRID_LARGE, HYBRID_FLAT
+_JUDGED = 6, 8, 15  # HYBRID_EXCUSED, HYBRID_LARGE, HYBRID_ELSEWHERE
 _ROW = 11  # HYBRID_ROW
 
 
@@ -87,7 +87,7 @@ def words_of(search: bool) -> dict[int, str]:
         search: whether the search from any start is in it.
     """
     if search:
-        # What an attempt judges that is alone, or what the search goes on from.
+        # What an attempt judges that is alone, what the search goes on from, or is not in it.
         others = {number: text for number, text in COLD_WORDS.items() if number not in _JUDGED}
         return {0: "it is solved", **others}
     return dict(enumerate(WORDS))

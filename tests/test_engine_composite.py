@@ -1,0 +1,390 @@
+"""Composite steps in C beside their twins in Python: pieces on random numbers, whole solves."""
+
+from __future__ import annotations
+
+import ctypes as ct
+from collections.abc import Callable
+from ctypes import c_double, c_int, c_void_p
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import pytest
+from engine_cases import SpectrumData, assert_same_course, solved
+
+from casadi_hybrid import nlpsol
+from casadi_hybrid.casadi_api import runner
+from casadi_hybrid.engine.library import engine
+from casadi_hybrid.engine.workspace import Workspace
+from casadi_hybrid.iterations.composite import FEW
+from casadi_hybrid.iterations.trust_region import trust_region_step
+from casadi_hybrid.rules.spectra import Jacobian
+
+Made = tuple[dict[str, Any], dict[str, Any]]
+COMPOSITE, BARRIER = "hybrid (composite step)", "hybrid (barrier)"
+EPS = float(np.finfo(float).eps)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def library() -> Any:
+    found = engine("auto")
+    if found is None:
+        pytest.skip("there is no C compiler on this machine")
+    number, pointer = c_double, c_void_p
+    signatures = {
+        "hybrid_singular": (None, [c_int, c_int, pointer, number, *[pointer] * 3]),
+        "hybrid_symmetric": (c_int, [c_int, *[pointer] * 3]),
+        "hybrid_trust_region": (c_int, [c_int, pointer, pointer, number, pointer, pointer]),
+        "hybrid_dot": (number, [c_int, pointer, pointer]),
+    }
+    for name, (result, arguments) in signatures.items():
+        function = getattr(found, name)
+        function.restype, function.argtypes = result, arguments
+    return found
+
+
+# --- pieces ---------------------------------------------------------------------------------------
+
+
+def test_products(library: Any) -> None:
+    rng = np.random.default_rng(1)
+    for n in range(40):
+        a, b = rng.normal(size=(2, n))
+        found = library.hybrid_dot(n, a.ctypes.data, b.ctypes.data)
+        assert abs(found - a @ b) <= 4 * EPS * (np.abs(a) @ np.abs(b))
+
+
+def decomposed(library: Any, B: np.ndarray, tolerance: float) -> tuple[Any, ...]:
+    """(U, sigma, Y, Z) by C."""
+    m, n = B.shape
+    fewer = min(m, n)
+    U, V, sigma = np.empty((fewer, m)), np.empty((n, n)), np.empty(fewer)
+    of = SpectrumData(U=U.ctypes.data, V=V.ctypes.data, sigma=sigma.ctypes.data)
+    rows, tau, order = B.copy(), np.empty(n), np.empty(m, dtype=np.int32)
+    library.hybrid_singular(
+        m, n, rows.ctypes.data, tolerance, tau.ctypes.data, order.ctypes.data, ct.byref(of)
+    )
+    r = of.rank
+    return U[:r].T, sigma[:r], V[:r].T, V[r:].T
+
+
+SHAPES = [(1, 1), (1, 7), (7, 1), (3, 5), (5, 3), (6, 6), (20, 33), (40, 12)]
+
+
+@pytest.mark.parametrize("rank", ["full", "less", "nearly less", "none"])
+@pytest.mark.parametrize(("m", "n"), SHAPES)
+def test_singular_values(library: Any, m: int, n: int, rank: str) -> None:
+    rng = np.random.default_rng(m + 50 * n)
+    for size in (1.0, 1e-6, 1e8):
+        B = size * rng.normal(size=(m, n)) * 10.0 ** rng.uniform(-3, 3, (m, 1))
+        if rank in ("less", "nearly less") and min(m, n) > 1:
+            B[-1] = B[0] - 2 * B[m // 2] if m > 1 else 0
+            B[:, -1] = B[:, 0]
+            B[-1] += (rank == "nearly less") * 1e-13 * size * rng.normal(size=n)
+        if rank == "none":
+            B[:] = 0
+        wanted = Jacobian(B)
+        U, sigma, Y, Z = decomposed(library, B, 1e-10)
+        assert sigma.size == wanted.rank
+        largest = wanted.norm
+        np.testing.assert_allclose(sigma, wanted.sigma, rtol=0, atol=100 * EPS * largest)
+        np.testing.assert_allclose(
+            (U * sigma) @ Y.T, (wanted.U * wanted.sigma) @ wanted.Y.T, rtol=0,
+            atol=1e3 * EPS * largest,
+        )  # fmt: skip
+        V = np.hstack([Y, Z])
+        np.testing.assert_allclose(V.T @ V, np.eye(n), atol=100 * EPS)
+        np.testing.assert_allclose(U.T @ U, np.eye(sigma.size), atol=1e-5)
+        assert np.abs(B @ Z).max(initial=0.0) <= 1e-10 * largest
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 5, 12, 31])
+def test_eigenvectors(library: Any, n: int) -> None:
+    rng = np.random.default_rng(n)
+    whole = rng.normal(size=(n, n))
+    turned = np.linalg.qr(whole)[0] if n else whole
+    matrices = [
+        whole + whole.T, 1e9 * (whole + whole.T), np.zeros((n, n)), np.eye(n), np.ones((n, n)),
+        np.diag(np.arange(n) % 3 - 1.0), turned @ np.diag(10.0 ** -np.arange(n)) @ turned.T,
+    ]  # fmt: skip
+    for A in (0.5 * (matrix + matrix.T) for matrix in matrices):
+        vectors, values, work = A.copy(), np.empty(n), np.empty(max(1, n))
+        failed = library.hybrid_symmetric(
+            n, vectors.ctypes.data, values.ctypes.data, work.ctypes.data
+        )
+        assert not failed
+        W, size = vectors.T, np.abs(A).sum()
+        assert (np.diff(values) >= 0).all()
+        np.testing.assert_allclose(values, np.linalg.eigvalsh(A), rtol=0, atol=20 * EPS * size)
+        np.testing.assert_allclose(W.T @ W, np.eye(n), atol=100 * EPS)
+        np.testing.assert_allclose((W * values) @ W.T, A, rtol=0, atol=20 * EPS * size)
+
+
+def test_matrices_without_numbers_do_not_hang(library: Any) -> None:
+    for bad in (np.nan, np.inf, 1e300):
+        A, values, work = np.full((4, 4), bad), np.empty(4), np.empty(4)
+        A[0, 1] = A[1, 0] = 1.0
+        library.hybrid_symmetric(4, A.ctypes.data, values.ctypes.data, work.ctypes.data)
+        decomposed(library, np.full((3, 5), bad), 1e-10)
+
+
+def test_the_trust_region_like_its_twin(library: Any) -> None:
+    rng = np.random.default_rng(3)
+    kinds = set()
+    for _ in range(3000):
+        n = int(rng.integers(0, 6))
+        e = np.sort(rng.choice([-2.0, -1e-16, 0.0, 1e-9, 1.0, 3.0, *rng.normal(size=3)], n))
+        b = rng.choice([0.0, 1.0, *rng.normal(size=3)], n) * 10.0 ** rng.uniform(-3, 3)
+        radius = 10.0 ** rng.uniform(-4, 4)
+        t, multiplier = np.empty(max(1, n)), c_double()
+        hard = library.hybrid_trust_region(
+            n, e.ctypes.data, b.ctypes.data, radius, t.ctypes.data, ct.byref(multiplier)
+        )
+        wanted, sigma = trust_region_step(e, b, radius)
+        if hard:
+            least = e <= e[0] + 1e-14 * np.abs(e).max()
+            assert e[0] < 0.0
+            assert not b[least].any()
+            assert hard == np.count_nonzero(least)
+        kinds.add("hard" if hard else "inside" if sigma == 0.0 else "outside")
+        np.testing.assert_allclose(t[:n], wanted, rtol=1e-8, atol=1e-12 * radius)
+        assert multiplier.value == pytest.approx(sigma, rel=1e-7, abs=1e-12)
+    assert kinds == {"hard", "inside", "outside"}
+
+
+# --- whole solves ---------------------------------------------------------------------------------
+
+
+def circle() -> Made:
+    x = ca.SX.sym("x", 2)
+    return {"x": x, "f": (x[0] - 2) ** 2 + x[1], "g": ca.sumsqr(x) - 1}, {"x0": [0.5, 0.7]}
+
+
+def valley() -> Made:
+    """The curvature of the equation spoils full steps: corrections, and steps that are refused."""
+    x = ca.SX.sym("x", 3)
+    g = ca.vertcat(10 * (x[1] - x[0] ** 2), x[2] - ca.sin(x[0]))
+    return {"x": x, "f": (1 - x[0]) ** 2 + x[2] ** 4, "g": g}, {"x0": [-1.2, 1, 2]}
+
+
+def far() -> Made:
+    """From far off: the radius cuts steps, and damps the part in the range of A'."""
+    x = ca.SX.sym("x", 4)
+    g = ca.vertcat(x[0] * x[1] - x[2], ca.exp(x[3]) - x[0])
+    f = ca.sumsqr(x - ca.DM([1, 2, 3, 4])) + ca.cos(x[0] * x[3])
+    return {"x": x, "f": f, "g": g}, {"x0": [30, -20, 4, 2]}
+
+
+def bent() -> Made:
+    """The Hessian is indefinite on ker A."""
+    x = ca.SX.sym("x", 3)
+    return {"x": x, "f": x[0] * x[1] * x[2] + x[0] ** 4 + x[1] ** 4 + x[2] ** 4,
+            "g": x[0] + x[1] + x[2] - 0.3}, {"x0": [0.1, 0.2, -0.5]}  # fmt: skip
+
+
+def twice() -> Made:
+    """Rows that depend on each other."""
+    x = ca.SX.sym("x", 4)
+    g = ca.vertcat(ca.sumsqr(x) - 4, 2 * ca.sumsqr(x) - 8, x[0] * x[1] - 1)
+    return {"x": x, "f": x[2] + 0.5 * x[3] ** 2, "g": g}, {"x0": [1, 0.5, -1, 0.4]}
+
+
+def kinds() -> Made:
+    """Steep rows, a steep objective, a fixed variable, and a row without a bound."""
+    x = ca.SX.sym("x", 5)
+    g = ca.vertcat(4e3 * (x[0] * x[1] - x[2]), x[3] + x[4], ca.sumsqr(x) - 3)
+    bounds = {"lbx": [-np.inf] * 4 + [0.5], "ubx": [np.inf] * 4 + [0.5]}
+    rows = {"lbg": [2, -np.inf, 1], "ubg": [2, np.inf, 1]}
+    f = 3e3 * (x[0] - 1) ** 2 + ca.exp(x[1]) + x[3] ** 2
+    return {"x": x, "f": f, "g": g}, {"x0": [1, 1.2, 0.3, 0.2, 3], **bounds, **rows}
+
+
+def tall() -> Made:
+    """More equations than unknowns, which have a root."""
+    x = ca.SX.sym("x", 2)
+    g = ca.vertcat(ca.sumsqr(x) - 5, x[0] * x[1] - 2, x[0] - 2 * x[1] + 3)
+    return {"x": x, "f": ca.exp(x[0]) * x[1], "g": g}, {"x0": [1.2, 1.7]}
+
+
+def domain() -> Made:
+    """Trial points beyond the domain of the objective."""
+    x = ca.SX.sym("x", 2)
+    return {"x": x, "f": x[0] - ca.log(x[0]) + x[1], "g": x[1] - x[0] ** 2}, {"x0": [0.05, 3]}
+
+
+def centre() -> Made:
+    """The violation is stationary at the start, where A is zero."""
+    x = ca.SX.sym("x", 2)
+    return {"x": x, "f": (x[0] - 0.3) ** 2 + x[1], "g": ca.sumsqr(x) - 1}, {"x0": 0}
+
+
+def saddle() -> Made:
+    """One of two opposite directions leads away from the start, and neither is better."""
+    x = ca.SX.sym("x", 3)
+    f = x[0] ** 2 - x[1] ** 2 + x[1] ** 4 + x[2]
+    return {"x": x, "f": f, "g": x[2] + x[0]}, {"x0": 0}
+
+
+PROBLEMS = [circle, valley, far, bent, twice, kinds, tall, domain, centre, saddle]
+
+
+def with_equations(made: Callable[[], Made]) -> Callable[[], Made]:
+    def complete() -> Made:
+        problem, numbers = made()
+        return problem, {"lbg": 0, "ubg": 0, **numbers}
+
+    return complete
+
+
+@pytest.mark.parametrize("made", PROBLEMS)
+def test_the_same_iterates(made: Callable[[], Made], monkeypatch: pytest.MonkeyPatch) -> None:
+    found, stats = solved(monkeypatch, with_equations(made), "c")
+    wanted, twin = solved(monkeypatch, with_equations(made), "python")
+    assert (stats["engine"], twin["engine"]) == ("c", "python"), stats["engine_note"]
+    assert stats["success"]
+    assert (stats["kernel"], twin["kernel"]) == ("svd", "lapack")
+    assert_same_course(stats, twin, rtol=1e-6)
+    for name in ("n_call_nlp_jac_g", "n_call_nlp_hess_l"):
+        assert stats[name] == twin[name]
+    for name in ("x", "lam_x", "lam_g"):
+        np.testing.assert_allclose(found[name], wanted[name], rtol=1e-6, atol=1e-7)
+
+
+def cubic(seed: int) -> Made:
+    """Random equations that are far from linear, from some way off."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 5))
+    m = int(rng.integers(1, n + 1))
+    x = ca.SX.sym("x", n)
+    A, B, c = rng.normal(size=(m, n)), rng.normal(size=(m, n)), rng.normal(size=m)
+    g = ca.mtimes(A, x) + ca.mtimes(B, x**3) - c + ca.sin(3 * x[0]) * x[-1]
+    return {"x": x, "f": ca.sumsqr(x - 1) + ca.cos(2 * x[0]), "g": g}, {
+        "x0": 3 * rng.normal(size=n), "lbg": 0, "ubg": 0,
+    }  # fmt: skip
+
+
+# Of 210 and 314 a dozen steps reduce the violation alone until the objective has its say again; of
+# the others they end at a least violation, from which Python and then the barrier method go on.
+@pytest.mark.parametrize(
+    ("seed", "engine"), [(210, COMPOSITE), (314, COMPOSITE), (72, BARRIER), (312, BARRIER)]
+)
+def test_the_violation_alone_is_reduced_by_the_same_steps(
+    seed: int, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem, numbers = cubic(seed)
+    solver = nlpsol("solver", "hybrid", problem)
+    found = solver(**numbers)
+    assert (solver.result.method, solver.result.engine) == (engine, "c")
+    wanted, twin = solved(monkeypatch, lambda: (problem, numbers), "python")
+    assert_same_course(solver.stats(), twin, ("obj", "inf_pr", "inf_du"), rtol=1e-5)
+    np.testing.assert_allclose(found["x"], wanted["x"], rtol=1e-6, atol=1e-7)
+
+
+def test_random_equations_end_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nearly all by the same steps; an escape from a least violation may lead anywhere."""
+    count, same, solutions = 60, 0, {"c": 0, "python": 0}
+    for seed in range(count):
+        problem, numbers = cubic(seed)
+        stats = {}
+        for mode in solutions:
+            _, stats[mode] = solved(monkeypatch, lambda made=(problem, numbers): made, mode)
+            solutions[mode] += stats[mode]["success"]
+        one, other = (stats[mode]["iterations"]["obj"] for mode in solutions)
+        same += len(one) == len(other) and np.allclose(one, other, rtol=1e-5, atol=1e-7)
+    assert same >= 0.9 * count
+    assert abs(solutions["c"] - solutions["python"]) <= 2
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize("made", PROBLEMS)
+def test_the_result_says_how(
+    made: Callable[[], Made], at_once: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not at_once:
+        monkeypatch.setattr(runner, "quick_of", lambda problem, options: None)
+    problem, numbers = with_equations(made)()
+    solver = nlpsol("solver", "hybrid", problem)
+    solver(**numbers)
+    result = solver.result
+    assert (result.method, result.engine, result.success) == (COMPOSITE, "c", True)
+    assert result.step is not None
+    assert solver.stats()["iter_count"] == result.iterations == result.history.t[-1]
+
+
+@pytest.mark.parametrize("steps", [0, 1, 3, 5])
+@pytest.mark.parametrize("made", PROBLEMS)
+def test_python_goes_on_where_c_stops(
+    made: Callable[[], Made], steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the radius, the penalty and all else that steps carry."""
+    _, twin = solved(monkeypatch, with_equations(made), "python")
+    limit = Workspace.limit
+
+    def shorter(self: Any, limits: Any) -> None:
+        limit(self, limits)
+        self._numbers.max_iter = steps
+
+    monkeypatch.setattr(Workspace, "limit", shorter)
+    _, stats = solved(monkeypatch, with_equations(made), "c")
+    assert stats["engine"] == ("python" if steps < twin["iter_count"] else "c")
+    assert_same_course(stats, twin, rtol=1e-6)
+
+
+def test_among_equal_directions_python_chooses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At a saddle whose least curvature is that of a plane, where a basis of ker A decides."""
+
+    def made() -> Made:
+        x = ca.SX.sym("x", 4)
+        f = x[0] ** 2 - x[1] ** 2 - x[3] ** 2 + x[1] ** 4 + x[3] ** 4 + x[2]
+        return {"x": x, "f": f, "g": x[2] + x[0]}, {"x0": 0, "lbg": 0, "ubg": 0}
+
+    found, stats = solved(monkeypatch, made, "c")
+    wanted, twin = solved(monkeypatch, made, "python")
+    assert stats["engine"] == "python"
+    assert stats["engine_note"] == "the step that was due is Python's"
+    assert_same_course(stats, twin)
+    np.testing.assert_allclose(found["x"], wanted["x"], rtol=1e-7, atol=1e-9)
+    assert float(found["f"]) == pytest.approx(-0.75, abs=1e-6)
+
+
+@pytest.mark.parametrize("start", [[2.0, 1.0], [0.0, 0.0]])
+def test_a_violation_that_stays_is_pythons(
+    start: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def made() -> Made:
+        x = ca.SX.sym("x", 2)
+        return {"x": x, "f": x[0], "g": ca.sumsqr(x) + 1}, {"x0": start, "lbg": 0, "ubg": 0}
+
+    _, stats = solved(monkeypatch, made, "c")
+    _, twin = solved(monkeypatch, made, "python")
+    assert stats["engine"] == "python"
+    assert stats["return_status"] == twin["return_status"] == "Infeasible_Problem_Detected"
+
+
+@pytest.mark.parametrize(("n", "engine"), [(FEW - 1, "c"), (FEW, "python")])
+def test_of_many_lapack_finds_singular_values_sooner(
+    n: int, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def made() -> Made:
+        x = ca.SX.sym("x", n)
+        f = ca.sumsqr(x - ca.DM(np.linspace(-1, 1, n))) + 0.1 * ca.dot(x[1:] ** 2, x[:-1])
+        return {"x": x, "f": f, "g": ca.sumsqr(x) - 2}, {"x0": 0.2, "lbg": 0, "ubg": 0}
+
+    _, stats = solved(monkeypatch, made, "auto")
+    _, twin = solved(monkeypatch, made, "python")
+    assert stats["engine"] == engine
+    assert_same_course(stats, twin, rtol=1e-6)
+
+
+def test_the_same_memory_serves_the_barrier_method(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bounds of one solve are not those of the next, on one plan."""
+    problem, numbers = with_equations(far)()
+    solver, fresh = (nlpsol(name, "hybrid", problem) for name in ("solver", "fresh"))
+    solver(**numbers, lbx=-50)
+    alone = fresh(**numbers)
+    for _ in range(2):
+        assert solver(**numbers, lbx=-50)["x"].nonzeros()
+        assert solver.result.method != COMPOSITE
+        again = solver(**numbers)
+        assert solver.result.method == COMPOSITE
+        assert again["x"].nonzeros() == alone["x"].nonzeros()
