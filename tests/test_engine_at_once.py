@@ -129,9 +129,35 @@ def test_what_is_not_solved_so_is_solved_the_ordinary_way(monkeypatch: pytest.Mo
     assert not straight(made[0])
     same(made, found)
     assert not made[0].stats()["success"]
-    made[0](**numbers)
-    assert made[0].stats()["success"]
-    assert not straight(made[0])  # after one in vain it is not tried again
+    for _ in range(2):
+        made[0](**numbers)
+        assert made[0].stats()["success"]
+    assert straight(made[0])  # what is in vain slows down hardly any after it
+
+
+def test_solves_in_vain_are_tried_ever_more_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, tried = ca.SX.sym("x", 2), []
+    nlp = {"x": x, "f": ca.sumsqr(x), "g": ca.vertcat(ca.sumsqr(x), x[0])}
+    solver = nlpsol("vain", "hybrid", nlp)
+    solve = ColdStart.solve
+
+    def counted(self: ColdStart, *given: Any) -> Any:
+        begun = len(tried)
+        monkeypatch.setattr(Cold, "begin", lambda cold: tried.append(0) or begin(cold))
+        found = solve(self, *given)
+        monkeypatch.setattr(Cold, "begin", begin)
+        asked.append(len(tried) > begun)
+        return found
+
+    begin, asked = Cold.begin, list[bool]()
+    monkeypatch.setattr(ColdStart, "solve", counted)
+    impossible = {"x0": 1.0, "ubx": 9.0, "lbg": [-1, 3], "ubg": [1, 5]}
+    for _ in range(12):
+        solver(**impossible)
+    assert [k for k, was in enumerate(asked) if was] == [0, 1, 3, 7]
+    for _ in range(8):
+        solver(**{**impossible, "lbg": [4, -1], "ubg": [np.inf, 1]})
+    assert asked[-4:] == [True] * 4
 
 
 def valley(n: int = 20) -> tuple[Numbers, Numbers]:

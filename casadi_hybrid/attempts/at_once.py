@@ -35,6 +35,7 @@ from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
 from casadi_hybrid.stopping import Limits
 
+_LEFT_MOST = 31  # of solves before the next is tried
 _PATIENCE = 1.0  # seconds of the processor; what is not solved then is begun anew elsewhere
 
 
@@ -97,7 +98,8 @@ class ColdStart:
     """The attempt after the warm mode in vain, or of a solve without a warm start.
 
     The numbers are those of :func:`~casadi_hybrid.attempts.solve.solve_problem`, which is asked
-    wherever this does not solve. Where that was without a warm start it is not tried again.
+    wherever this does not solve. Where that was without a warm start, several times in a row, some
+    solves are left to it before the next is tried here.
 
     Args:
         problem, limits: what is solved, and to which tolerances; without a limit in seconds.
@@ -106,7 +108,8 @@ class ColdStart:
     def __init__(self, problem: Problem, limits: Limits) -> None:
         self._problem, self._limits = problem, limits
         self._first, self._near, self._composite = attempts_of(problem, limits)
-        self._linear, self._works = problem.linear, True
+        self._linear = problem.linear
+        self._vain = self._left = 0  # solves in vain in a row; solves to be left out
 
     def solve(self, space: Workspace, status: int) -> ColdSolve | None:
         """Solve for the inputs of a workspace; None where that is not for here.
@@ -120,7 +123,7 @@ class ColdStart:
             KeyboardInterrupt: by Ctrl-C before the first iterate.
         """
         near = status in (NO_SET, NOT_NEARER)
-        if not near and (status != COLD or not self._works):
+        if not near and (status != COLD or self._is_left()):
             return None
         attempt = self._near if near else self._begins_with(space.inputs)
         if attempt is None:
@@ -142,10 +145,25 @@ class ColdStart:
             due = rows + cold.due()
             raise self._cut_short(space, cold, attempt, warm, due, began) from None
         said = space.answer
-        if status != SOLVED or said.huge:
-            self._works = self._works and near
+        solved = status == SOLVED and not said.huge
+        if not near:
+            self._note(solved)
+        if not solved:
             return None
         return ColdSolve(warm, rows, cold.last_step(), cold.state.undefined, composite)
+
+    def _is_left(self) -> bool:
+        """Whether this solve is left to others, since the last ones were in vain."""
+        self._left -= 1
+        return self._left >= 0
+
+    def _note(self, solved: bool) -> None:
+        """After one in vain the next is tried, after two in a row the one after that, then 3, 7, …
+
+        So one that fails does not slow down those after it, and where all do, few are begun twice.
+        """
+        self._left = 0 if solved else self._vain
+        self._vain = 0 if solved else min(2 * self._vain + 1, _LEFT_MOST)
 
     def _cut_short(
         self,

@@ -56,6 +56,8 @@ class Handed:
         interrupted: whether Ctrl-C has ended it; then no iterate is due.
         start_is_best: whether no iterate is nearer to a solution than the point given, at which
             only the warm mode has looked.
+        is_lottery: whether it began where a row has no slope, and ended by nothing but its own
+            steps: the way from there hangs on rounding, and Python's is another.
     """
 
     cold: Cold
@@ -66,6 +68,7 @@ class Handed:
     steps: int
     interrupted: bool = False
     start_is_best: bool = False
+    is_lottery: bool = False
 
     def resume(
         self,
@@ -183,7 +186,8 @@ def run_on_engine(
     why = _with(wrong, WORDS.get(status, "it was interrupted"))
     best = np.inf if cold.state.best.t < 0 else _merit(cold.state.of_best, options)
     steps, no_nearer = space.answer.steps, not (interrupted or best <= at_start)
-    return Handed(cold, why, began, *spent, steps, interrupted, no_nearer)
+    lottery = not (interrupted or status == LIMIT or runs) and space.is_flat()
+    return Handed(cold, why, began, *spent, steps, interrupted, no_nearer, lottery)
 
 
 def _merit(at: ResidualsData, options: Limits) -> float:

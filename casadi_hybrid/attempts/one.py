@@ -67,6 +67,9 @@ def run_attempt(
             # The point given is the best of all, and the engine has not kept it.
             watch.drop(before)
             handed = None
+        elif handed is not None and handed.is_lottery:
+            watch.drop(before)
+            handed = None
     return go_on(program, numbers, options, watch, observers, tests, attempt, before, handed, why)
 
 

@@ -274,18 +274,24 @@ def _over_threads(
         for name, value in outputs.items():
             rows.outputs[k, space.places_out[name]] = array_of(value).ravel()
 
+    in_c = 0.0  # seconds
+
     def rest(k: int) -> None:
+        nonlocal in_c
         one = of(k)
         found = runner.quick_run(tuple(one[name] for name in INPUTS), warm[k])
         if found is not None:
-            take(k, found[1], found[0])
+            others[k] = found[1]
+            rows.outputs[k], in_c = found[1].outputs, in_c + found[1].elapsed
             success[k] = True
 
     left, began = np.flatnonzero(~success).tolist(), time.perf_counter()
     while left and time.perf_counter() < began + _WORTH:
         rest(left.pop())
     if left:
-        share_out(left, [rest] * min(threads, len(left)))
+        # Of what is around C only one thread runs at a time, and waiting for turns costs more.
+        worth = in_c > 0.5 * (time.perf_counter() - began)
+        share_out(left, [rest] * (min(threads, len(left)) if worth else 1))
     # Here alone: what fails keeps what it was at, and FERAL's solvers must end in their thread.
     for k in np.flatnonzero(~success).tolist():
         one = _checked(runner, of(k), k, warm)

@@ -64,6 +64,16 @@ class QuickRun:
         inputs.setflags(write=False)
         self._inputs, self._places, self._functions = inputs, places, functions
 
+    @property
+    def outputs(self) -> Vector:
+        """All outputs side by side, as the engine has them."""
+        return self._found.numbers
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds in the engine."""
+        return float(self._found.said.elapsed)
+
     @cached_property
     def result(self) -> Result:
         """The result."""

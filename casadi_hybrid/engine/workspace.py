@@ -228,6 +228,16 @@ class Workspace:
                 return status
         return self.warm(start.working_set)
 
+    def is_flat(self) -> bool:
+        """Whether a row of the last run had no slope at its start."""
+        data, J0 = self.plan.data, self.outputs["J0"]
+        steepest = np.zeros(data.n_g)
+        if J0.size:
+            rows = np.ctypeslib.as_array((ct.c_int * J0.size).from_address(data.J_rows))
+            np.maximum.at(steepest, rows, np.abs(J0))
+        kept = (ct.c_int * data.m).from_address(data.row_at) if data.m else []
+        return not steepest[list(kept)].all()
+
     def went_wrong(self) -> str:
         """What Python's kernel raised since this was last asked, see :meth:`Outside.end`."""
         return "" if self.outside is None else self.outside.end()
