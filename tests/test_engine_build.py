@@ -23,7 +23,7 @@ import pytest
 
 from casadi_hybrid import InputError, Problem, Solver, doctor
 from casadi_hybrid.barrier import newton
-from casadi_hybrid.basics.errors import CompilerWarning
+from casadi_hybrid.basics.errors import CacheWarning, CompilerWarning
 from casadi_hybrid.casadi_api.stored import text as stored
 from casadi_hybrid.cli import main
 from casadi_hybrid.engine import constants, library
@@ -332,6 +332,17 @@ def test_without_a_compiler_everything_works(no_compiler, folder):
     assert "\n" not in str(status)
     x = ca.SX.sym("x")
     assert Solver(Problem(x=x, f=(x - 1) ** 2, lbx=2)).solve([3]).x == pytest.approx(2)
+
+
+def test_who_compiles_in_every_process_is_told_once(compiler, folder):
+    folder.mkdir()
+    folder.chmod(0o777)
+    said = rf"anew in every process.*{folder}.*0777.*CASADI_HYBRID_CACHE may name"
+    with pytest.warns(CacheWarning, match=said):
+        assert engine() is not None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert engine() is not None
 
 
 def processor_with(*features):

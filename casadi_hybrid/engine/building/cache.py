@@ -132,6 +132,11 @@ def has_private_folder() -> bool:
     return private_folder.cache_info().currsize > 0
 
 
+def is_private(path: Path) -> bool:
+    """Whether a file is in the folder of this process, and goes with it."""
+    return has_private_folder() and path.is_relative_to(private_folder())
+
+
 def take(folder: Path, key: str) -> Entry | None:
     """The entry of that name; None where there is none, or where it is not what was put there."""
     place = folder / key
