@@ -9,6 +9,7 @@ import platform
 import re
 import stat
 import time
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import casadi as ca
 
 from casadi_hybrid import __version__
+from casadi_hybrid.basics.errors import CacheWarning
 from casadi_hybrid.engine.building import cache
 from casadi_hybrid.engine.building.compiler import find_compiler
 from casadi_hybrid.engine.building.processor import processor
@@ -87,7 +89,9 @@ def _engine(found: Examination) -> None:
     rows["engine"] = str(status)
     for number, note in enumerate(status.notes, 1):
         rows[f"note {number}"] = note
-    core = engine()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CacheWarning)  # its notes are in the table
+        core = engine()
     if core is None:
         rows["self-test"] = "none: Python does all the work"
         # What was asked for is missing, or a compiler is there and its library is not.

@@ -163,6 +163,10 @@ def export(
 def module_at(where: str) -> ModuleType:
     """Import a module by its name, or from a file.
 
+    Both stay among Python's modules: a problem may call what lies in its file, as a ``ca.Callback``
+    that nothing else keeps, and a dataclass looks its module up. A file's module has a name of its
+    own there, since a ``queue.py`` of the user's is not Python's.
+
     Raises:
         InputError: where there is none. What the module itself raises is passed on.
     """
@@ -178,13 +182,19 @@ def module_at(where: str) -> ModuleType:
             sys.path.remove("")
     if not path.is_file():
         raise InputError(f"there is no file {where}")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    name = f"casadi_hybrid_file_{path.stem.replace('.', '_')}"
+    while name in sys.modules:
+        name += "_"
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
     sys.path.insert(0, str(path.parent))
     try:
         spec.loader.exec_module(module)
+    except BaseException:
+        sys.modules.pop(name, None)
+        raise
     finally:
         sys.path.remove(str(path.parent))
     return module

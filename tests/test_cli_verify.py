@@ -6,6 +6,7 @@ import json
 import shlex
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -14,6 +15,7 @@ from casadi_hybrid.cli import main
 from casadi_hybrid.cli.completion import bash, commands_of, fish, zsh
 from casadi_hybrid.cli.own import read
 from casadi_hybrid.cli.parser import EXAMPLES, make_parser
+from casadi_hybrid.embedded import module_at
 
 HEAD = "import casadi as ca\nimport casadi_hybrid as ch\nx = ca.SX.sym('x', 2)\n"
 NLP = HEAD + "nlp = {'x': x, 'f': ca.sumsqr(x - 1), 'g': x[0] + x[1]}\n"
@@ -93,6 +95,62 @@ def test_a_problem_is_solved_and_judged_however_it_is_stated(written, capsys, te
     assert found["report"]["accepted"]
     assert found["report"]["ipopt_from_start"]["relation"] == "SAME_POINT"
     assert found["report"]["x"] == pytest.approx(x, abs=1e-5)
+
+
+CALLBACK = (
+    HEAD
+    + """
+class Sine(ca.Callback):
+    def __init__(self):
+        ca.Callback.__init__(self)
+        self.construct("sine", {"enable_fd": True})
+    def eval(self, arguments):
+        return [ca.sin(arguments[0])]
+sine = Sine()
+y = ca.MX.sym("y")
+def problem():
+    return {"x": y, "f": y**2 + sine(y)}
+"""
+)
+DATACLASS = (
+    """from __future__ import annotations
+from dataclasses import dataclass
+"""
+    + HEAD
+    + """
+@dataclass
+class Place:
+    at: float = 1.0
+def problem():
+    return {"x": x, "f": ca.sumsqr(x - Place().at)}
+"""
+)
+
+
+def test_what_lies_in_a_file_is_there_as_long_as_its_problem(written, capsys, tmp_path):
+    """A callback that only the file's module keeps, and a class that asks for the module."""
+    place = written(CALLBACK)
+    code, said = judged(place, capsys, "--no-ipopt")
+    assert code == 0
+    assert said["report"]["x"] == pytest.approx([-0.45018361], abs=1e-5)
+    assert main(["export", place, "--out", str(tmp_path / "out")]) == 2
+    assert "no C for 'sine', which is Python code (a ca.Callback)" in capsys.readouterr().err
+    code, said = judged(written(DATACLASS, "queue.py"), capsys, "--no-ipopt")
+    assert code == 0
+    assert said["report"]["x"] == pytest.approx([1, 1])
+
+
+def test_modules_of_files_are_not_pythons_own(written):
+    before = set(sys.modules)
+    places = [written(DATACLASS, name) for name in ("fractions.py", "casadi.py", "two.dots.py")]
+    found = [module_at(place) for place in (*places, places[0])]
+    names = [module.__name__ for module in found]
+    assert len(set(names)) == len(names)
+    assert all(sys.modules.pop(module.__name__) is module for module in found)
+    assert set(sys.modules) == before
+    with pytest.raises(ZeroDivisionError):
+        module_at(written("1 / 0\n"))
+    assert set(sys.modules) == before
 
 
 def test_a_file_of_ampl_is_solved_and_judged(written, capsys):

@@ -23,7 +23,7 @@ import pytest
 
 from casadi_hybrid import InputError, Problem, Solver, doctor
 from casadi_hybrid.barrier import newton
-from casadi_hybrid.basics.errors import CompilerWarning
+from casadi_hybrid.basics.errors import CacheWarning, CompilerWarning
 from casadi_hybrid.casadi_api.stored import text as stored
 from casadi_hybrid.cli import main
 from casadi_hybrid.engine import constants, library
@@ -332,6 +332,108 @@ def test_without_a_compiler_everything_works(no_compiler, folder):
     assert "\n" not in str(status)
     x = ca.SX.sym("x")
     assert Solver(Problem(x=x, f=(x - 1) ** 2, lbx=2)).solve([3]).x == pytest.approx(2)
+
+
+def test_who_compiles_in_every_process_is_told_once(compiler, folder):
+    folder.mkdir()
+    folder.chmod(0o777)
+    said = rf"anew in every process.*{folder}.*0777.*CASADI_HYBRID_CACHE may name"
+    with pytest.warns(CacheWarning, match=said):
+        assert engine() is not None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert engine() is not None
+
+
+def processor_with(*features):
+    return lambda: replace(processor(), features=features)
+
+
+@pytest.fixture
+def built(compiler, tmp_path, monkeypatch):
+    """What a compiler built that is there no more, on a processor with two instructions."""
+    monkeypatch.setattr(build, "processor", processor_with("one", "two"))
+    found = build.library(answer())
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    return found
+
+
+def test_without_a_compiler_what_one_built_before_serves(built, monkeypatch):
+    loaded, found = load(answer())
+    assert loaded.answer() == 42
+    assert found == replace(built, cached=True)
+    monkeypatch.setattr(build, "processor", processor_with("three", "two", "one"))
+    assert build.library(answer()).path == built.path
+    monkeypatch.setenv("CC", "/no/such/cc")
+    (note,) = build.library(answer()).notes
+    assert "/no/such/cc" in note
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda patch, entry: patch.setattr(build, "processor", processor_with("one", "three")),
+        lambda patch, entry: patch.setattr(build, "_c_library", lambda: "glibc 1.0"),
+        lambda patch, entry: patch.setattr(ca.CasadiMeta, "version", staticmethod(lambda: "99.0")),
+        lambda patch, entry: patch.setattr(compilers, "FLAGS", ("-O1",)),
+        lambda patch, entry: cut_short(entry),
+        lambda patch, entry: entry.chmod(0o777),
+        lambda patch, entry: entry.parent.chmod(0o777),
+        lambda patch, entry: (entry / "record.json").write_text("[]"),
+    ],
+)
+def test_what_was_built_for_something_else_does_not_serve(built, monkeypatch, change):
+    change(monkeypatch, built.path.parent)
+    with pytest.raises(BuildError, match="no C compiler was found"):
+        build.library(answer())
+
+
+def test_other_sources_or_flags_are_another_library(built):
+    for sources in (answer(43), answer(flags=("-O1",)), replace(answer(), name="other")):
+        with pytest.raises(BuildError, match="no C compiler was found"):
+            build.library(sources)
+
+
+def test_what_nobody_knows_the_processor_of_does_not_serve(compiler, tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "processor", processor_with())
+    build.library(answer())
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    with pytest.raises(BuildError, match="no C compiler was found"):
+        build.library(answer())
+
+
+def test_what_options_of_the_users_made_does_not_serve(compiler, tmp_path, monkeypatch):
+    monkeypatch.setenv("CC", f"{compiler} -ffast-math")
+    build.library(answer())
+    monkeypatch.delenv("CC")
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    with pytest.raises(BuildError, match="no C compiler was found"):
+        build.library(answer())
+
+
+def test_the_one_used_last_serves(compiler, tmp_path, monkeypatch):
+    paths = []
+    for number in (1, 2):
+        mine = script(tmp_path / f"mine{number}", f'exec {compiler} "$@"')
+        monkeypatch.setenv("CC", mine)
+        paths.append(build.library(answer()).path)
+        os.utime(paths[-1].parent, (time.time() + number, time.time() + number))
+    monkeypatch.delenv("CC")
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    assert paths[0] != paths[1]
+    assert build.library(answer()).path == paths[1]
+
+
+def test_a_container_built_with_a_compiler_and_run_without(compiler, tmp_path, capsys, monkeypatch):
+    assert engine() is not None
+    monkeypatch.setattr(library, "_core", library._Core())
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    assert main(["doctor"]) == 0
+    said = capsys.readouterr().out
+    rows = dict(line.split(maxsplit=1) for line in said.splitlines() if "  " in line)
+    assert rows["compiler"] == "none"
+    assert rows["engine"].startswith("C, from the cache")
+    assert rows["self-test"] == "passed"
 
 
 def test_who_asks_for_c_is_warned_once(no_compiler, monkeypatch):

@@ -28,6 +28,7 @@ GOOD = {"x": X, "f": ca.sumsqr(X), "g": ca.sum1(X)}
         ({"lbx": [-np.inf, np.inf]}, r"lbx\[1\] is inf"),
         ({"ubg": -np.inf}, r"ubg\[0\] is -inf.*no value of g "),
         ({"lbg": 1, "ubg": 0}, r"lbg\[0\] = 1 exceeds ubg\[0\] = 0"),
+        ({"lbg": 1 + 1e-13, "ubg": 1}, r"lbg\[0\] = 1\.0000000000001 exceeds ubg\[0\] = 1\.0\."),
         ({"lbg": [0, 0]}, "lbg has shape"),
         ({"lbx": []}, "lbx has shape"),
         ({"lbx": "0"}, "lbx must be real numbers"),

@@ -169,6 +169,10 @@ class CompilerWarning(UserWarning):
     """A compiled problem was asked for and the interpreted one is used instead."""
 
 
+class CacheWarning(UserWarning):
+    """What was compiled cannot be kept, so that every process compiles it anew."""
+
+
 def suggest(word: str, known: Iterable[str]) -> str:
     """Return ``"; did you mean 'x'?"``, or the list of what is known when nothing is close."""
     names = sorted(known)

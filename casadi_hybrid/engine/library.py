@@ -13,7 +13,8 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
-from casadi_hybrid.basics.errors import CompilerWarning, InputError, suggest
+from casadi_hybrid.basics.errors import CacheWarning, CompilerWarning, InputError, suggest
+from casadi_hybrid.engine.building import cache
 from casadi_hybrid.engine.building.build import Library, Sources, load
 from casadi_hybrid.engine.building.compiler import BuildError
 from casadi_hybrid.engine.building.lock import Lock
@@ -101,7 +102,8 @@ def engine(mode: str | None = None) -> ctypes.CDLL | None:
     """The core in C, or None where Python is to do its work.
 
     The first call builds it, which takes some seconds once a machine, or loads it from the cache.
-    Threads may call this at once.
+    Threads may call this at once. Where there is no cache that it can be kept in, a
+    :class:`~casadi_hybrid.basics.errors.CacheWarning` says so once a process.
 
     Args:
         mode: ``"auto"``, ``"c"`` or ``"python"``; None for the environment variable
@@ -114,6 +116,9 @@ def engine(mode: str | None = None) -> ctypes.CDLL | None:
     if mode == "python":
         return None
     found = _core.find()
+    if found is not None and not _core.warned:
+        _core.warned = True
+        _warn_if_not_kept()
     if found is None and mode == "c" and not _core.warned:
         _core.warned = True
         warnings.warn(
@@ -147,6 +152,19 @@ def engine_status(mode: str | None = None) -> EngineStatus:
         library.seconds,
         library.cached,
         library.notes,
+    )
+
+
+def _warn_if_not_kept() -> None:
+    """Say it where some seconds of every process go into what a cache would keep."""
+    made = _core.library
+    if made is None or made.cached or not cache.is_private(made.path):
+        return
+    warnings.warn(
+        f"the engine in C is compiled anew in every process, which took {made.seconds:.1f} s in "
+        f"this one: {'; '.join(made.notes)}. {cache.VARIABLE} may name a folder to keep it in",
+        CacheWarning,
+        stacklevel=3,
     )
 
 

@@ -143,8 +143,11 @@ def check_pair(
     crossed = low > high
     if anywhere(crossed):
         i = int(crossed.argmax())
+        a, b = f"{low[i]:g}", f"{high[i]:g}"
+        if a == b:  # they cross by rounding, which all of their digits show
+            a, b = repr(float(low[i])), repr(float(high[i]))
         raise InputError(
-            f"lb{of}[{i}] = {low[i]:g} exceeds ub{of}[{i}] = {high[i]:g}. "
+            f"lb{of}[{i}] = {a} exceeds ub{of}[{i}] = {b}. "
             f"Ill-posed problem: no value of {names[i]} lies between them"
         )
     return low, high

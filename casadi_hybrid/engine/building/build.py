@@ -2,8 +2,9 @@
 
 An entry of the cache is named by a checksum of all that its code depends on: the sources, the
 compiler with its version, its target and its flags, the processor's instructions, the C library,
-CasADi's version. A home folder may be shared by machines that are unlike in any of these. Nothing
-here knows of the core: the C code of one problem is built the same way.
+CasADi's version. A home folder may be shared by machines that are unlike in any of these. Where no
+compiler is left, as in a container that was built with one, an entry serves that one made of the
+same sources. Nothing here knows of the core: the C code of one problem is built the same way.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import casadi as ca
 
@@ -30,6 +32,7 @@ from casadi_hybrid.engine.building import cache
 from casadi_hybrid.engine.building.compiler import (
     BuildError,
     Compiler,
+    base_flags,
     commands,
     compiler_of,
     environment,
@@ -128,6 +131,8 @@ class _Places:
 def library(sources: Sources, *, limit: float = LIMIT, alone: bool = False) -> Library:
     """Find a library in the cache, or build it; the first compiler that can has it.
 
+    Where no compiler answers, one that was built before serves, see :func:`_built_before`.
+
     Args:
         sources: what it is made of.
         limit: seconds that a compilation may take.
@@ -150,18 +155,21 @@ def library(sources: Sources, *, limit: float = LIMIT, alone: bool = False) -> L
             except BuildError as error:
                 faults.append(str(error))
                 continue
-            return Library(
-                found.path,
-                str(compiler),
-                float(found.record.get("seconds", 0.0)),
-                cached,
-                (*faults, *places.notes),
-            )
+            notes = *faults, *places.notes
+            return _library(found, cached=cached, compiler=str(compiler), notes=notes)
+        before = None if answered else _built_before(sources, places)
+        if before is not None:
+            made_by = str(before.record["compiler"])
+            return _library(before, cached=True, compiler=made_by, notes=tuple(faults))
     except OSError as error:  # not even a folder for temporary files
         raise BuildError(f"no folder to build in can be made ({error.strerror or error})") from None
     if not answered:
         faults.append(nothing_found())
     raise BuildError("; ".join(faults))
+
+
+def _library(found: cache.Entry, *, cached: bool, compiler: str, notes: tuple[str, ...]) -> Library:
+    return Library(found.path, compiler, float(found.record.get("seconds", 0.0)), cached, notes)
 
 
 def load(sources: Sources, *, limit: float = LIMIT) -> tuple[ctypes.CDLL, Library]:
@@ -178,7 +186,10 @@ def load(sources: Sources, *, limit: float = LIMIT) -> tuple[ctypes.CDLL, Librar
         return ctypes.CDLL(str(found.path)), found
     except OSError as error:
         note = f"{found.path} cannot be loaded ({error})"
-    found = library(sources, limit=limit, alone=True)
+    try:
+        found = library(sources, limit=limit, alone=True)
+    except BuildError as error:
+        raise BuildError(f"{note}; {error}") from None
     try:
         loaded = ctypes.CDLL(str(found.path))
     except OSError as error:
@@ -191,15 +202,45 @@ def load(sources: Sources, *, limit: float = LIMIT) -> tuple[ctypes.CDLL, Librar
 def key_of(sources: Sources, compiler: Compiler) -> str:
     """An entry's name in the cache: the library's, and a checksum of what its code hangs on."""
     here = processor()
-    parts = [
+    return f"{sources.name}-" + _checksum(
         _FORMAT,
         [sources.name, sorted(sources.files.items()), sources.flags],
         [compiler.command, compiler.version, compiler.target, compiler.flags],
         [os.environ.get(name, "") for name in _ENVIRONMENT],
         [sys.platform, here.machine, here.name, here.features, _c_library()],
         ca.CasadiMeta.version(),
-    ]
-    return f"{sources.name}-{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:40]}"
+    )
+
+
+def _content_of(sources: Sources) -> str:
+    """A checksum of what code hangs on, but for the compiler and the processor's instructions."""
+    return _checksum(
+        _FORMAT,
+        [sources.name, sorted(sources.files.items()), sources.flags],
+        base_flags(),
+        [sys.platform, processor().machine, _c_library()],
+        ca.CasadiMeta.version(),
+    )
+
+
+def _checksum(*parts: Any) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:40]
+
+
+def _built_before(sources: Sources, places: _Places) -> cache.Entry | None:
+    """What any compiler made of the same sources; the one used last, where there are several.
+
+    This processor has to have every instruction of the one it was made on: a compiler may have
+    used any of them unasked.
+    """
+    content, here = _content_of(sources), set(processor().features)
+
+    def fits(record: dict[str, Any]) -> bool:
+        made_on = record.get("features", [])
+        return record.get("content") == content and bool(made_on) and here.issuperset(made_on)
+
+    found = (cache.find(folder, sources.name, fits) for folder in places.folders)
+    return next((entry for entry in found if entry is not None), None)
 
 
 def _c_library() -> str:
@@ -243,6 +284,8 @@ def _build(
         if code or not made.is_file():
             raise BuildError(f"{compiler} cannot compile {sources.name}: {_complaint(said, code)}")
         record = {"seconds": round(seconds, 3), "compiler": str(compiler), "command": command}
+        if not compiler.has_options:  # whose effect on the code nobody knows
+            record |= {"content": _content_of(sources), "features": processor().features}
         return cache.put(folder, key, made, record)
     finally:
         shutil.rmtree(work, ignore_errors=True)

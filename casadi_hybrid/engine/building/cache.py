@@ -16,6 +16,7 @@ import stat
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -132,6 +133,11 @@ def has_private_folder() -> bool:
     return private_folder.cache_info().currsize > 0
 
 
+def is_private(path: Path) -> bool:
+    """Whether a file is in the folder of this process, and goes with it."""
+    return has_private_folder() and path.is_relative_to(private_folder())
+
+
 def take(folder: Path, key: str) -> Entry | None:
     """The entry of that name; None where there is none, or where it is not what was put there."""
     place = folder / key
@@ -147,6 +153,23 @@ def take(folder: Path, key: str) -> Entry | None:
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return Entry(path, record)
+
+
+def find(folder: Path, name: str, fits: Callable[[dict[str, Any]], bool]) -> Entry | None:
+    """The entry of a library whose record fits, the one used last first; None where there is none.
+
+    It is looked at as by :func:`take`.
+    """
+    found: list[tuple[float, str]] = []
+    for place in folder.glob(f"{name}-*"):
+        with suppress(OSError, ValueError, AttributeError):  # of a damaged one
+            if fits(json.loads((place / _RECORD).read_text(encoding="utf-8"))):
+                found.append((place.stat().st_mtime, place.name))
+    for _, key in sorted(found, reverse=True):
+        entry = take(folder, key)
+        if entry is not None and fits(entry.record):
+            return entry
+    return None
 
 
 def workplace(folder: Path) -> Path:

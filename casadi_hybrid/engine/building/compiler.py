@@ -57,6 +57,11 @@ class Compiler:
     target: str
     flags: tuple[str, ...]
 
+    @property
+    def has_options(self) -> bool:
+        """Whether the user's command has words of its own behind the program."""
+        return len(self.command) > 1 and not _is_wheel(self.command)
+
     def __str__(self) -> str:
         return f"{self.version} ({shlex.join(self.command)})"
 
@@ -102,6 +107,11 @@ def compiler_of(command: tuple[str, ...]) -> Compiler:
     shared = "-dynamiclib" if sys.platform == "darwin" else "-shared"
     special = _FLAGS_OF_THE_WHEEL if _is_wheel(command) else ()
     return Compiler(command, version, target, (*FLAGS, *special, *_wide(target), shared))
+
+
+def base_flags() -> tuple[str, ...]:
+    """The flags that every library is made with, whatever the compiler."""
+    return FLAGS
 
 
 def _wide(target: str) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from casadi_hybrid.engine.cold import AttemptData
 from casadi_hybrid.engine.export.core import core_of
 from casadi_hybrid.engine.export.functions import LOOPS, PARTS, STRAIGHT, generate
 from casadi_hybrid.engine.export.layout import Layout
+from casadi_hybrid.engine.export.needs import refuse_foreign
 from casadi_hybrid.engine.export.search import ENTRIES, SEARCH, Space, attempt_text
 from casadi_hybrid.engine.export.tables import PlanText, structure
 from casadi_hybrid.engine.library import engine, engine_status
@@ -197,6 +198,7 @@ def write(
     functions = problem.functions
     if functions.backend == "compiled":
         raise InputError("the problem's functions are compiled; export it made without compile")
+    refuse_foreign((functions.first,))
     functions.with_hessian("curvature")  # refuses a problem that has none
     stored = cases[0].answer
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import casadi as ca
 
 from casadi_hybrid.basics.errors import InputError, last_line
+from casadi_hybrid.engine.export.needs import refuse_foreign, refuse_unwritten, with_own
 from casadi_hybrid.engine.export.parts import in_parts
 from casadi_hybrid.problem.functions import Functions
 
@@ -58,8 +60,8 @@ def generate(functions: Functions, name: str, loops: bool | None) -> Generated:
             parts come first: CasADi's, of mapped stages, take more memory, code and time.
 
     Raises:
-        InputError: where CasADi writes no C for a part of the problem, or one that keeps memory,
-            or where there are no loops.
+        InputError: where CasADi writes no C for a part of the problem, or one that keeps memory or
+            needs more than an export has, or where there are no loops.
     """
     first, second = functions.first, functions.with_hessian("curvature")
     looped = None
@@ -79,11 +81,14 @@ def generate(functions: Functions, name: str, loops: bool | None) -> Generated:
     elif functions.assemblies is not None:
         first, second = first.expand(), second.expand()
     first, second = _named(first, f"{name}_first"), _named(second, f"{name}_second")
-    text = _text([first, second], name)
+    both = first, second
+    refuse_foreign(both)
+    text = with_own(_text(both, name), name)
     unwritten = re.search(r"#error (.*)", text)
     if unwritten:
         raise InputError(f"CasADi writes no C for a part of the problem: {unwritten[1]}")
-    for function in (first, second):
+    refuse_unwritten(text, both)
+    for function in both:
         if not re.search(rf"int {function.name()}_checkout\(void\) {{\s*return 0;", text):
             raise InputError(
                 "a function of the problem keeps memory of its own in C (a solver or an "
@@ -91,7 +96,6 @@ def generate(functions: Functions, name: str, loops: bool | None) -> Generated:
             )
     pragmas = "".join(f'#pragma GCC diagnostic ignored "-W{word}"\n' for word in QUIETED)
     text = f"#ifdef __GNUC__\n{pragmas}#endif\n{text}"
-    both = (first, second)
     sizes = (max(getattr(f, f"sz_{kind}")() for f in both) for kind in ("arg", "res", "iw", "w"))
     form = STRAIGHT if looped is None else LOOPS
     return Generated(text, form, *(max(1, size) for size in sizes))
@@ -119,7 +123,7 @@ def _named(function: ca.Function, name: str) -> ca.Function:
     return ca.Function(name, inputs, outputs, function.name_in(), function.name_out())
 
 
-def _text(functions: list[ca.Function], name: str) -> str:
+def _text(functions: Iterable[ca.Function], name: str) -> str:
     with tempfile.TemporaryDirectory() as folder:
         try:
             generator = ca.CodeGenerator("functions.c", {**_OPTIONS, "prefix": f"{name}_"})
