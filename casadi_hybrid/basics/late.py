@@ -2,7 +2,8 @@
 
 Half a second of ``import casadi_hybrid`` was parts of SciPy that a solve by the engine in C never
 calls. Within a function a late import is an ordinary one, with a word on why; these are for what
-many functions of a module use, and for what a package offers.
+many functions of a module use, and for what a package offers. What a solve may need is loaded when
+a solver is made: no solve of a control loop may take the time of an import.
 """
 
 from __future__ import annotations
@@ -11,6 +12,14 @@ import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
+
+_modules = set[str]()
+
+
+def load_modules() -> None:
+    """Import what the modules that are loaded may need of others."""
+    for name in sorted(_modules):
+        import_module(name)
 
 
 class LateModule:
@@ -24,6 +33,7 @@ class LateModule:
 
     def __init__(self, name: str) -> None:
         self._module = name
+        _modules.add(name)
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(import_module(self._module), name)
