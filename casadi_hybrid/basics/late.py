@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-_modules = set[str]()
+_OF_SOLVES = "scipy.linalg.blas", "scipy.linalg.lapack", "scipy.sparse", "scipy.sparse.csgraph"
 
 
-def load_modules() -> None:
-    """Import what the modules that are loaded may need of others."""
-    for name in sorted(_modules):
+def load_for_solves() -> None:
+    """Import what a solve may need of SciPy at any time."""
+    for name in _OF_SOLVES:
         import_module(name)
 
 
@@ -33,7 +33,6 @@ class LateModule:
 
     def __init__(self, name: str) -> None:
         self._module = name
-        _modules.add(name)
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(import_module(self._module), name)

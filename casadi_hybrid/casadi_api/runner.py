@@ -22,7 +22,7 @@ from casadi_hybrid.attempts.warm import read_start
 from casadi_hybrid.basics.arrays import changed
 from casadi_hybrid.basics.errors import InputError, Interrupted, MissingNumberError, OutOfTimeError
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.basics.late import load_modules
+from casadi_hybrid.basics.late import load_for_solves
 from casadi_hybrid.basics.matrices import array_of
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.call import Call
@@ -84,7 +84,7 @@ class Runner:
     """
 
     def __init__(self, name: str, problem: Problem, options: NlpOptions) -> None:
-        load_modules()
+        load_for_solves()
         self.name, self.problem, self.options = name, problem, options
         self._solver, self._limits = Solver(problem), options.limits
         problem.functions  # noqa: B018  made now, not at the first call
