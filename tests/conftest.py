@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
 
 # Before NumPy is loaded: the matrices of the tests are small, and threads of BLAS would only wait
 # for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
+from engine_cases import python_only
 from hypothesis import settings
 
 from casadi_hybrid.problem.functions import COMPILERS
@@ -81,6 +83,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = kept
+
+
+@pytest.fixture(params=["c", "python"])
+def both_engines(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Once with the engine, once without."""
+    if request.param == "c":
+        yield
+        return
+    with python_only():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import casadi as ca
 import numpy as np
 import pytest
-from engine_cases import python_only
 
 from casadi_hybrid import Opti, nlpsol
 
@@ -22,13 +21,7 @@ QUIET = {
 Case = Callable[[str], ca.Function]
 
 
-@pytest.fixture(params=["c", "python"], autouse=True)
-def _engine(request: pytest.FixtureRequest) -> Iterator[None]:
-    if request.param == "c":
-        yield
-        return
-    with python_only():
-        yield
+pytestmark = pytest.mark.usefixtures("both_engines")
 
 
 def _function(name: str, nlp: dict[str, Any], bounds: Callable[[Any], dict[str, Any]]) -> Any:

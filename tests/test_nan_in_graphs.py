@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import casadi as ca
 import numpy as np
 import pytest
-from engine_cases import python_only
 
 from casadi_hybrid import InputError, nlpsol
 
 OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
 
 
-@pytest.fixture(params=["c", "python"], autouse=True)
-def _engine(request: pytest.FixtureRequest) -> Iterator[None]:
-    if request.param == "c":
-        yield
-        return
-    with python_only():
-        yield
+pytestmark = pytest.mark.usefixtures("both_engines")
 
 
 def solver(**options: Any) -> Any:

@@ -143,7 +143,7 @@ class ColdStart:
             if cold.state.best.t < 0:
                 raise
             due = rows + cold.due()
-            raise self._cut_short(space, cold, attempt, warm, due, began) from None
+            raise self._cut_short(space, cold, composite, warm, due, began) from None
         said = space.answer
         solved = status == SOLVED and not said.huge
         if not near:
@@ -169,7 +169,7 @@ class ColdStart:
         self,
         space: Workspace,
         cold: Cold,
-        data: AttemptData,
+        composite: bool,
         warm: AnswerData | None,
         rows: list[list[float]],
         began: float,
@@ -185,9 +185,12 @@ class ColdStart:
         why = "it was interrupted"
         handed = Handed(cold, why, began, *spent, space.answer.steps, interrupted=True)
         x0, of = numbers.x0, WarmStart(numbers.lam_x0, numbers.lam_g0)
-        attempt = first_attempt(self._problem, x0, False) if warm is None else warm_attempt(x0, of)
-        if data.composite:
+        if warm is not None:
+            attempt = warm_attempt(x0, of)
+        elif composite:
             attempt = composite_attempt(x0)
+        else:
+            attempt = first_attempt(self._problem, x0, False)
         try:
             ended = go_on(
                 self._problem, numbers, self._limits, watch, (), (), attempt, 0, handed, why

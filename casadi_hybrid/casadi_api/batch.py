@@ -269,11 +269,6 @@ def _over_threads(
     def of(k: int) -> dict[str, Vector]:
         return {name: numbers[k, place] for name, place in space.places_in.items()}
 
-    def take(k: int, run: AnyRun, outputs: Mapping[str, ca.DM]) -> None:
-        others[k] = run
-        for name, value in outputs.items():
-            rows.outputs[k, space.places_out[name]] = array_of(value).ravel()
-
     in_c = 0.0  # seconds
 
     def rest(k: int) -> None:
@@ -295,9 +290,10 @@ def _over_threads(
     # Here alone: what fails keeps what it was at, and FERAL's solvers must end in their thread.
     for k in np.flatnonzero(~success).tolist():
         one = _checked(runner, of(k), k, warm)
-        run = _alone(runner, one, warm[k])
-        take(k, run, dict(zip(OUTPUTS, runner.outputs(run.result, one.p), strict=True)))
+        run = others[k] = _alone(runner, one, warm[k])
         success[k] = run.result.success
+        for name, value in zip(OUTPUTS, runner.outputs(run.result, one.p), strict=True):
+            rows.outputs[k, space.places_out[name]] = array_of(value).ravel()
     runs = _Runs(runner, rows, places, others, called)
     runner.note(runs[-1])
     rows.outputs.setflags(write=False)  # results look at them

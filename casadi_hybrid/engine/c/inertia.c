@@ -70,10 +70,10 @@ static void keep(hybrid_iterate *it, double shift, double epsilon, int singular,
     it->bent = bent ? it->bent + 1 : 0;
 }
 
-/* D, the stiffness of the bounds; without a bound z is 0. */
-static void stiffness(int count, const double *z_lower, const double *below,
-                      const double *z_upper, const double *above, double *restrict D) {
-    for (int i = 0; i < count; i++) D[i] = z_lower[i] / below[i] + z_upper[i] / above[i];
+void hybrid_stiffness(const hybrid_form *form, const hybrid_point *at, const double *z_lower,
+                      const double *z_upper, double *restrict D) {
+    const double *below = at->below, *above = at->above;
+    for (int i = 0; i < form->plan->n; i++) D[i] = z_lower[i] / below[i] + z_upper[i] / above[i];
 }
 
 int hybrid_factor_with_inertia(hybrid_cold *cold, hybrid_iterate *it, double least) {
@@ -88,7 +88,7 @@ int hybrid_factor_with_inertia(hybrid_cold *cold, hybrid_iterate *it, double lea
     epsilon = it->dependent >= HYBRID_INERTIA_OFTEN ? small : 0.0;
     if (cold->state->rows_dependent && !cold->outer) epsilon = small;
     plain_epsilon = epsilon;
-    stiffness(plan->n, it->z_lower, at->below, it->z_upper, at->above, cold->D);
+    hybrid_stiffness(form, at, it->z_lower, it->z_upper, cold->D);
     for (;;) {
         int found = cold->outer ? hybrid_elastic_factor(cold, shift, epsilon)
                                 : hybrid_factor(plan, cold->W, cold->D, shift, at->A, epsilon, 0,

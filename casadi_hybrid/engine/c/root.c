@@ -236,11 +236,7 @@ int hybrid_root_step(hybrid_cold *cold) {
     int curved = root->curved;
     if (is_flat(cold, units, slope)) return closer(cold, units);
     if (curved && hybrid_curvature(&cold->form, at, at->c, cold->W)) return HYBRID_UNDEFINED;
-    for (int i = 0; i < plan->n; i++) {
-        D[i] = 0.0;
-        if (form->has_lower[i]) D[i] += root->z_lower[i] / at->below[i];
-        if (form->has_upper[i]) D[i] += root->z_upper[i] / at->above[i];
-    }
+    hybrid_stiffness(form, at, root->z_lower, root->z_upper, D);
     for (;; growth *= 2.0) {
         int found;
         for (int i = 0; i < plan->n; i++) {
