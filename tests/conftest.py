@@ -13,6 +13,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import pytest
 from engine_cases import python_only
 from hypothesis import settings
+from newer_casadi import left_out
 
 from casadi_hybrid.problem.functions import COMPILERS
 
@@ -74,14 +75,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("numerical")
         if item.path.stem in PAGES:
             item.add_marker("pages")
+        if why := left_out(item.name):
+            item.add_marker(pytest.mark.skip(reason=why))
     asked = str(config.getoption("markexpr"))
     if "slow" in asked:
         return
     wanted = {"pages"} if "pages" in asked else set()
-    left_out = [item for item in items if "slow" in item.keywords and not wanted & {*item.keywords}]
-    kept = [item for item in items if item not in left_out]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
+    slow = [item for item in items if "slow" in item.keywords and not wanted & {*item.keywords}]
+    kept = [item for item in items if item not in slow]
+    if slow:
+        config.hook.pytest_deselected(items=slow)
         items[:] = kept
 
 

@@ -8,7 +8,8 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from casadi_hybrid import Problem, Solver, solution_sensitivity
+from casadi_hybrid import InputError, Problem, Solver, solution_sensitivity
+from casadi_hybrid.problem import directions
 
 STEPS = 10  # more directions at once than CasADi gets right here, which are 8
 
@@ -63,3 +64,10 @@ def test_such_a_problem_takes_the_steps_of_the_one_without_them() -> None:
     theirs = solution_sensitivity(other, right)[name]
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-6)
     assert found.hessian == "exact"
+
+
+def test_what_this_release_gets_wrong_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(directions, "_BEFORE_3_8", True)
+    with pytest.raises(InputError, match=r"uses the algebraic states zf .* update CasADi"):
+        _ = Problem.from_nlp(chain(True, of_z=True)).functions
+    assert Problem.from_nlp(chain(True)).functions is not None

@@ -69,7 +69,7 @@ def spreads(summary: Summary) -> Figure:
         middle = 1e3 * np.array([cell.median for _, cell in rows])
         above = np.maximum(0.0, 1e3 * np.array([cell.p999 for _, cell in rows]) - middle)
         ax.errorbar(
-            across, middle, yerr=(np.zeros_like(middle), above), label=peer,
+            across, middle, yerr=np.stack((np.zeros_like(middle), above)), label=peer,
             color=style["color"], marker=style["marker"], markersize=5, linestyle="",
             elinewidth=1.2, capsize=2,
         )  # fmt: skip

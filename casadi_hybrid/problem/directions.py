@@ -7,6 +7,8 @@ plugin; its issue 3371 is one case):
   Hessians are generated in batches of few directions.
 - Several adjoint directions at once are wrong where the last z is used. So J_g is then generated
   by forward directions.
+
+Before CasADi 3.8 second derivatives of what uses the last z are wrong in every way that was tried.
 """
 
 from __future__ import annotations
@@ -17,8 +19,11 @@ from typing import Any
 
 import casadi as ca
 
+from casadi_hybrid.basics.errors import InputError
+
 # Inputs by which an integrator, or a map of it, is known.
 _INPUTS = ["x0", "z0", "p", "u", "adj_xf"]
+_BEFORE_3_8 = tuple(map(int, ca.CasadiMeta.version().split(".")[:2])) < (3, 8)
 
 
 @contextmanager
@@ -40,9 +45,19 @@ def few_directions(graph: ca.Function) -> Iterator[None]:
 
 
 def jacobian(g: Any, x: Any, graph: ca.Function) -> Any:
-    """J_g as an expression, g being one that the graph makes of x."""
+    """J_g as an expression, g being one that the graph makes of x.
+
+    Raises:
+        InputError: where this release of CasADi gets derivatives wrong.
+    """
     called = graph.find_functions()
     forward = bool(called) and any(map(_uses_algebraic_states, (graph, *called)))
+    if forward and _BEFORE_3_8:
+        raise InputError(
+            "f or g uses the algebraic states zf at the end of an integrator, and CasADi "
+            f"{ca.CasadiMeta.version()} differentiates that wrongly: update CasADi to 3.8, or use "
+            "the states xf alone"
+        )
     options = {"helper_options": {"ad_weight": 0.0}} if forward else {}
     return ca.jacobian(g, x, options)
 

@@ -30,7 +30,9 @@ _WORDS = frozenset((
     *("for", "if", "return", "sizeof", "switch", "while"),
     *("char", "double", "float", "int", "long", "unsigned", "void"),  # before (*function)
 ))  # fmt: skip
-_PRINTS = ca.OP_PRINTME, ca.OP_MONITOR, ca.OP_DUMP
+_PRINTS = tuple(
+    getattr(ca, name) for name in ("OP_PRINTME", "OP_MONITOR", "OP_DUMP") if hasattr(ca, name)
+)  # CasADi 3.7 has no OP_DUMP
 _FOREIGN = {
     "GenericExternal": "the external function {}",
     "External": "the external function {}",

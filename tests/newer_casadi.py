@@ -1,0 +1,41 @@
+"""Tests of what CasADi 3.7, the lowest release that serves, has not or does otherwise."""
+
+from __future__ import annotations
+
+import casadi as ca
+
+NEEDS_3_8 = {
+    "test_a_keyboard_interrupt_of_the_model": "CasADi 3.7 loses an interrupt of its callbacks",
+    "test_the_listed_options_are_casadis_own": "CasADi 3.7 has fewer options",
+    "test_derivatives_are_those_of_the_problem_without_algebraic_states[True]":
+        "CasADi 3.7 gets them wrong, so that they are refused",
+    "test_such_a_problem_takes_the_steps_of_the_one_without_them": "refused with CasADi 3.7",
+    "test_each_operation_is_casadis": "CasADi 3.7 has fewer operations",
+    "test_all_that_is_written_compiles_and_links": "CasADi 3.7 writes no determinant",
+    "test_what_would_need_more_is_refused_by_its_name[a solver]":
+        "CasADi 3.7 cannot differentiate a QP solver so often",
+    "test_code_does_not_grow_with_the_horizon": "CasADi 3.7 writes other graphs of derivatives",
+    "test_json_is_all_that_is_printed": "the wheel of CasADi 3.7 has no PIQP",
+    "test_where_ipopt_ends[HS55]": "the IPOPT of that wheel ends elsewhere",
+    "test_the_blocks_of_a_page_run_in_order_and_print_what_stands_below[docs/from_ipopt.md]":
+        "CasADi 3.7 has no abs(…) of a vector",
+    "test_solvers_end_to_end[uno filtersqp]": "the wheel of CasADi 3.7 has no Uno",
+}  # fmt: skip
+"""Why a test is left out before CasADi 3.8, by its name, or of all cases by that of the function."""
+PEERS_NEED_3_8 = ("fatrop", "piqp", "hpipm")
+"""Solvers whose options the benchmark knows as of CasADi 3.8, whose wheel has all of them."""
+_PEERS = {
+    "test_a_plugin_accepts_its_options_and_solves_a_step": PEERS_NEED_3_8,
+    "test_fatrop_takes_a_mapped_program_and_finds_the_answer_of_ipopt": ("",),
+    "test_point_and_multipliers_are_those_of_ipopt": ("",),
+}
+
+
+def left_out(name: str) -> str | None:
+    """Why the test of this name, "function[case]", does not run with this CasADi."""
+    if tuple(map(int, ca.CasadiMeta.version().split(".")[:2])) >= (3, 8):
+        return None
+    function, _, case = name.partition("[")
+    if any(peer in case for peer in _PEERS.get(function, ())):
+        return "the options of this solver are those of CasADi 3.8"
+    return NEEDS_3_8.get(name, NEEDS_3_8.get(function))
