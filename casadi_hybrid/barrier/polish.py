@@ -128,8 +128,8 @@ def pinned_solution(
     pinned = at_lower | at_upper
     bound = np.where(at_lower, form.lower, np.where(at_upper, form.upper, at.w))
     move = np.where(pinned, bound - at.w, 0.0)
-    # Pinned entries: D·dw = D·move dominates their row.
-    force = at.gradient + it.pull
+    # Pinned entries: D·dw = D·move dominates their row, the more so as the multiplier is known.
+    force = at.gradient + it.pull + np.where(pinned, it.z_upper - it.z_lower, 0.0)
     d = kernel.solve(np.concatenate((D * move - force, -at.c)))
     dw, dy = d[: form.n], d[form.n :]
     dw[pinned] = move[pinned]
