@@ -358,7 +358,7 @@ class Barrier:
                 raise StallError(StopReason.LOCALLY_INFEASIBLE, str(error)) from error
             if r.least is None:
                 raise
-            return self.state_of(r.least, t)
+            return self.state_of(r.least, t + 1)
         moved = changed(it, at=at, restoration=restoration)
         if restoration is None:  # acceptable to the filter again
             moved = _marked(self._resumed(moved, r.goal), t + 1)

@@ -1,0 +1,56 @@
+"""Problems of odd structure, by the engine in C and without it: what is said of them is the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from casadi_hybrid import nlpsol
+
+x, X = ca.SX.sym("x"), ca.SX.sym("X", 2)
+INF = float("inf")
+
+
+@pytest.fixture(params=["c", "python"], autouse=True)
+def _either_engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CASADI_HYBRID_ENGINE", request.param)
+
+
+def solved(nlp: Any, options: Any = None, **call: Any) -> Any:
+    solver = nlpsol("s", "hybrid", nlp, options)
+    solver(**call)
+    return solver
+
+
+def test_a_root_is_looked_for_from_a_start_that_is_one() -> None:
+    """More equations than free variables, and a row with one side: its slack has no violation."""
+    nlp = {"x": X, "f": X[0], "g": ca.vertcat(X[0] * X[1], X[0] ** 2)}
+    solver = solved(nlp, x0=[1, 2], lbx=[1, 2], ubx=[1, 2], lbg=[2, 0.5], ubg=[2, INF])
+    assert solver.stats()["success"]
+    assert solver.stats()["iter_count"] <= 1
+
+
+def test_large_multipliers_of_pinned_bounds_leave_the_rows_exact() -> None:
+    """Slacks are pinned by a large number, not by an infinite one."""
+    solver = solved({"x": x, "f": -118685 * x, "g": -0.12 * x}, x0=-1.24, lbg=0.6, ubg=3.6)
+    assert solver.stats()["success"]
+    assert solver.stats()["iter_count"] <= 6
+    np.testing.assert_allclose(solver.result.x, -5, rtol=1e-15)
+
+
+def test_a_restart_for_smaller_multipliers_is_no_limit_of_the_caller() -> None:
+    """A constant row at its bound may have any multiplier."""
+    nlp = {"x": X, "f": 4.5e-8 * X[1], "g": ca.SX(-1)}
+    solver = solved(nlp, x0=[0.69, -0.26], lbx=[-0.5, -INF], ubx=[-0.5, INF], lbg=-1, ubg=2)
+    assert solver.stats()["success"]
+    assert solver.stats()["stop_reason"] == "CONVERGED"
+
+
+def test_the_way_back_to_the_least_violation_is_a_step() -> None:
+    nlp = {"x": x, "f": x, "g": ca.vertcat(x, -x, 2 * x)}
+    stats = solved(nlp, x0=0, lbg=[-2, 0, -2], ubg=[-1, 0, -1]).stats()
+    assert stats["stop_reason"] == "LOCALLY_INFEASIBLE"
+    assert stats["iterations"]["iter"] == [*range(stats["iter_count"] + 1)]
