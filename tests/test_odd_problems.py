@@ -54,3 +54,11 @@ def test_the_way_back_to_the_least_violation_is_a_step() -> None:
     stats = solved(nlp, x0=0, lbg=[-2, 0, -2], ubg=[-1, 0, -1]).stats()
     assert stats["stop_reason"] == "LOCALLY_INFEASIBLE"
     assert stats["iterations"]["iter"] == [*range(stats["iter_count"] + 1)]
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e-8, 1e-6, 1e-4])
+def test_equations_with_an_objective_of_next_to_no_slope(scale: float) -> None:
+    """Its iterates are within tolerance long before steps end, also where Python goes on."""
+    y = ca.SX.sym("y", 3)
+    nlp = {"x": y, "f": scale * ca.sum1(y), "g": ca.sumsqr(y)}
+    assert solved(nlp, x0=[1, 1, 1], lbg=3, ubg=3).stats()["success"]
