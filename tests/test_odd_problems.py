@@ -1,4 +1,4 @@
-"""Problems of odd structure, by the engine in C and without it: what is said of them is the same."""
+"""Problems of odd structure, by the engine in C and without it: the same is said of them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
+from problems.hs import hs_problem
 
-from casadi_hybrid import nlpsol
+from casadi_hybrid import nlpsol, verify
 
 x, X = ca.SX.sym("x"), ca.SX.sym("X", 2)
 INF = float("inf")
@@ -62,3 +63,16 @@ def test_equations_with_an_objective_of_next_to_no_slope(scale: float) -> None:
     y = ca.SX.sym("y", 3)
     nlp = {"x": y, "f": scale * ca.sum1(y), "g": ca.sumsqr(y)}
     assert solved(nlp, x0=[1, 1, 1], lbg=3, ubg=3).stats()["success"]
+
+
+@pytest.mark.parametrize("number", [33, 57, 73, 113])
+def test_where_the_constant_of_a_row_stands_decides_nothing(number: int) -> None:
+    """In the book it stands in the row, whose value at its bound is rounding of its terms."""
+    made = hs_problem(number).build()
+    nlp = {"x": made["x"], "f": 1e12 * made["f"], "g": made["g"]}
+    call = {name: made[name] for name in ("lbx", "ubx", "lbg", "ubg")}
+    solver = nlpsol("s", "hybrid", nlp)
+    answer = solver(x0=hs_problem(number).x0, **call)
+    assert solver.stats()["success"]
+    np.testing.assert_allclose(float(answer["f"]) / 1e12, hs_problem(number).f_star, rtol=1e-4)
+    assert verify(nlp, answer, **call, ipopt=False).first.holds(1e-6, scaled=False)
