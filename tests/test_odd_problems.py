@@ -76,3 +76,16 @@ def test_where_the_constant_of_a_row_stands_decides_nothing(number: int) -> None
     assert solver.stats()["success"]
     np.testing.assert_allclose(float(answer["f"]) / 1e12, hs_problem(number).f_star, rtol=1e-4)
     assert verify(nlp, answer, **call, ipopt=False).first.holds(1e-6, scaled=False)
+
+
+@pytest.mark.parametrize("number", [64, 71, 72])
+def test_steps_on_an_active_set_keep_to_the_limit(number: int) -> None:
+    """Those that solve, those in vain, and those of a restart for smaller multipliers."""
+    made = hs_problem(number).build()
+    nlp = {name: made[name] for name in ("x", "f", "g")}
+    call = {name: made[name] for name in ("lbx", "ubx", "lbg", "ubg")}
+    for limit in range(25):
+        stats = solved(nlp, {"max_iter": limit}, x0=hs_problem(number).x0, **call).stats()
+        assert stats["iter_count"] <= limit
+        assert stats["iterations"]["iter"] == [*range(stats["iter_count"] + 1)]
+    assert stats["success"]

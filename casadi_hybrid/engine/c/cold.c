@@ -207,6 +207,10 @@ static int step(hybrid_cold *cold) {
         cold->next.t = it->t + spent;
     } else {
         if (status != HYBRID_NO_SET) return status;
+        if (spent && it->t + spent >= cold->numbers->max_iter) {
+            it->t += spent;
+            return HYBRID_SOLVED;
+        }
         idle = it->t + spent - it->mark.t;
         if (idle >= HYBRID_PACE_CRAWL && it->mark.theta > HYBRID_PACE_FEASIBLE)
             return block(cold, it->t + spent);
