@@ -89,3 +89,18 @@ def test_steps_on_an_active_set_keep_to_the_limit(number: int) -> None:
         assert stats["iter_count"] <= limit
         assert stats["iterations"]["iter"] == [*range(stats["iter_count"] + 1)]
     assert stats["success"]
+
+
+@pytest.mark.parametrize("number", [26, 32, 46])
+def test_an_iterate_within_tolerance_is_not_lost_at_the_limit(number: int) -> None:
+    """Steps go on until the scaled error is small too; a limit on the way ends a success."""
+    made = hs_problem(number).build()
+    nlp = {name: made[name] for name in ("x", "f", "g")}
+    call = {name: made[name] for name in ("lbx", "ubx", "lbg", "ubg")}
+    course = solved(nlp, x0=hs_problem(number).x0, **call).stats()["iterations"]
+    worst = np.max([course["inf_pr"], course["inf_du"], course["compl"]], axis=0)
+    first = int(np.flatnonzero(worst <= 1e-6)[0])
+    assert first < len(worst) - 1
+    stats = solved(nlp, {"max_iter": first}, x0=hs_problem(number).x0, **call).stats()
+    assert stats["success"]
+    assert stats["stop_reason"] == "ITERATION_LIMIT"

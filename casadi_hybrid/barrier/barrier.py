@@ -210,6 +210,10 @@ class Barrier:
         iterate: Iterate = state.carry
         return iterate.tiny > 0 or self._error(iterate).at(0.0) <= self.settings.tol
 
+    def leaves(self, state: State, at: Point) -> bool:
+        """Never: where the scaled error is not small yet, steps make it so."""
+        return False
+
     def remarks(self, oracle: Oracle, state: State, at: Point) -> tuple[str, ...]:
         """Nothing here; the interface explains a result."""
         return ()

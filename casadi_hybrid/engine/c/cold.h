@@ -85,6 +85,7 @@ typedef struct {
     hybrid_residuals of;
     double reach, merit; /* |x|, and the largest residual in units of its tolerance */
     int settled;         /* whether it is a solution if its residuals say so */
+    int leaves;          /* whether steps lead away from it if they do: from a saddle point */
 } hybrid_sight;
 
 /* --- barrier.c: the barrier parameter, bounds and the error --------------------------------- */
