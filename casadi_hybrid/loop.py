@@ -118,14 +118,14 @@ def iterate(
                 at = iteration.evaluate(oracle, state)
                 residuals = iteration.residuals(state, at)
                 merit = tolerances.merit(residuals)
-                settled = merit > 1 or iteration.settled(state, at)
+                leaves = merit <= 1 and iteration.leaves(state, at)
             except _FAILURES as error:
                 if last is None:
                     last = best = _start_point(oracle, start)
                 return failed(error)
             elapsed = time.perf_counter() - began
             last = Progress(state, at, residuals, correction, elapsed, before)
-            if not settled:
+            if leaves:
                 merit = np.inf  # a maximizer or saddle point that is being left
             if merit < best_merit or best is None:
                 best, best_merit = last, merit
@@ -146,7 +146,7 @@ def iterate(
 def _merit(iteration: Iteration, of: Progress, tolerances: Tolerances) -> float:
     """The merit of an iterate, infinite at a maximizer or saddle point that is being left."""
     merit = tolerances.merit(of.residuals)
-    return merit if merit > 1 or iteration.settled(of.state, of.at) else np.inf
+    return np.inf if merit <= 1 and iteration.leaves(of.state, of.at) else merit
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from casadi_hybrid.attempts.solved import observe, observe_start, result_of, spe
 from casadi_hybrid.attempts.verdict import Trail
 from casadi_hybrid.barrier.barrier import Barrier, Begun
 from casadi_hybrid.barrier.composite import Composite, Guarded
-from casadi_hybrid.barrier.iterate import Settings
+from casadi_hybrid.barrier.iterate import Iterate, Settings
 from casadi_hybrid.barrier.rays import RayTest
 from casadi_hybrid.basics.arrays import changed
 from casadi_hybrid.basics.errors import Interrupted
@@ -92,10 +92,8 @@ class Handed:
             form.evaluator.seconds[key] += spent
         if not self.interrupted:
             watched = cold.iterate(form, state.watched, None) if state.now.watching else None
-            now = cold.iterate(form, state.now, watched)
-            if isinstance(barrier, Composite):
-                now = Guarded(**vars(now), guards=cold.guards(barrier.jacobian(now.at)))
-            else:
+            now = self._iterate(barrier, state.now, watched)
+            if not isinstance(barrier, Composite):
                 now = changed(now, restoration=cold.root(now.at))
             watch.drop(before + max(1, state.now.t))  # a start is seen once
             barrier.begun = Begun(now, state.now.t, bool(state.rows_dependent))
@@ -110,10 +108,17 @@ class Handed:
         patience.before = state.merit_before
         return Earlier(self._progress(barrier, state.best, before), self.began)
 
+    def _iterate(self, barrier: Barrier, of: IterateData, watched: Iterate | None) -> Iterate:
+        """An iterate of the engine's with what the steps of this kind carry."""
+        it = self.cold.iterate(barrier.form, of, watched)
+        if not isinstance(barrier, Composite):
+            return it
+        return Guarded(**vars(it), guards=self.cold.guards(barrier.jacobian(it.at)))
+
     def _progress(self, barrier: Barrier, of: IterateData, before: int) -> Progress | None:
         if of.t < 0:
             return None
-        state = barrier.state_of(self.cold.iterate(barrier.form, of, None), of.t)
+        state = barrier.state_of(self._iterate(barrier, of, None), of.t)
         at = state.carry.at
         return Progress(state, at, barrier.residuals(state, at), None, 0.0, before)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from casadi_hybrid.answer import altered
 from casadi_hybrid.attempts.attempts import Attempt
 from casadi_hybrid.attempts.solved import spent_in, warm_result
 from casadi_hybrid.basics.arrays import changed, largest
@@ -47,9 +48,14 @@ class Again:
         return cls(found, *spent)
 
     def better_than(self, known: Result) -> Result:
-        """The one of two solutions whose largest multiplier is less; the known one of equals."""
+        """The one of two solutions whose largest multiplier is less; the known one of equals.
+
+        Why the solve has stopped stays what it was: the limit of a restart is not the caller's.
+        """
         found = self.result
-        return known if found is None or _largest(found) >= _largest(known) else found
+        if found is None or _largest(found) >= _largest(known):
+            return known
+        return altered(found, stop=known.stop, detail=known.detail)
 
 
 def has_huge_multipliers(result: Result) -> bool:

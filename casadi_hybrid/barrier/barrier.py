@@ -210,6 +210,10 @@ class Barrier:
         iterate: Iterate = state.carry
         return iterate.tiny > 0 or self._error(iterate).at(0.0) <= self.settings.tol
 
+    def leaves(self, state: State, at: Point) -> bool:
+        """Never: where the scaled error is not small yet, steps make it so."""
+        return False
+
     def remarks(self, oracle: Oracle, state: State, at: Point) -> tuple[str, ...]:
         """Nothing here; the interface explains a result."""
         return ()
@@ -236,10 +240,13 @@ class Barrier:
         if far is not None:
             return self.state_of(changed(iterate, at=far), state.t + 1), None
         iterate = self._lower_barrier(iterate, state.t)
-        iterate, spent, solved = self._polish(iterate)
+        iterate, spent, solved = self._polish(iterate, self.settings.steps - state.t)
+        t = state.t + spent
         if solved:
-            return self._sharpened(iterate, state.t + spent), None
-        return self._newton(iterate, state.t + spent), None
+            return self._sharpened(iterate, t), None
+        if spent and t >= self.settings.steps:
+            return self.state_of(iterate, t), None
+        return self._newton(iterate, t), None
 
     def _leap(self, at: Point) -> Point | None:
         """Far out on the way on which the iterates have run for some time, None for no proof."""
@@ -358,7 +365,7 @@ class Barrier:
                 raise StallError(StopReason.LOCALLY_INFEASIBLE, str(error)) from error
             if r.least is None:
                 raise
-            return self.state_of(r.least, t)
+            return self.state_of(r.least, t + 1)
         moved = changed(it, at=at, restoration=restoration)
         if restoration is None:  # acceptable to the filter again
             moved = _marked(self._resumed(moved, r.goal), t + 1)
@@ -405,10 +412,10 @@ class Barrier:
         y = self._least_squares(it.at, z_lower, z_upper)
         return changed(it, y=y, z_lower=z_lower, z_upper=z_upper, tiny=0)
 
-    def _polish(self, it: Iterate) -> tuple[Iterate, int, bool]:
+    def _polish(self, it: Iterate, most: int) -> tuple[Iterate, int, bool]:
         """Try the active set once it was guessed twice: (iterate, steps spent, whether solved).
 
-        Steps of a try that fails are spent all the same, so they are counted.
+        Steps of a try that fails are spent all the same, so they are counted; there are ``most``.
         """
         if not (it.fresh and it.nu <= self.settings.polish_below):
             return it, 0, False
@@ -417,7 +424,7 @@ class Barrier:
         tried = changed(it, guess=guess, fresh=False)
         if guess != it.guess or not (it.nu <= _LATE or _clear(self.form, it)):
             return tried, 0, False
-        found, steps = polish(self.form, self._kernel, it, self._solved)
+        found, steps = polish(self.form, self._kernel, it, self._solved, most)
         return (tried, steps, False) if found is None else (found, steps, True)
 
     def _solved(self, it: Iterate) -> bool:
@@ -447,7 +454,10 @@ class Barrier:
         first excused there is often nothing to excuse.
         """
         if it.restoration is None and self._solved(it) and self._plain_merit(it) > 1.0:
-            it, spent = sharpened(self.form, self._kernel, it, self._solved, self._plain_merit)
+            most = self.settings.steps - t
+            it, spent = sharpened(
+                self.form, self._kernel, it, self._solved, self._plain_merit, most
+            )
             t += spent
         return self.state_of(it, t)
 

@@ -107,8 +107,12 @@ class Composite(Barrier):
 
     def settled(self, state: State, at: Point) -> bool:
         """Also not at a saddle point, which the next step leaves."""
+        return super().settled(state, at) and not self.leaves(state, at)
+
+    def leaves(self, state: State, at: Point) -> bool:
+        """A saddle point or maximizer."""
         it: Guarded = state.carry
-        return super().settled(state, at) and self._step.at_rest(self._second(it), it.guards)
+        return not self._step.at_rest(self._second(it), it.guards)
 
     def step(self, oracle: Oracle, state: State, at: Point) -> tuple[State, None]:
         """Take one accepted composite step.

@@ -241,8 +241,8 @@ def interior(form: StandardForm, w: Vector, push: float) -> Vector:
         (form.has_lower, form.lower, 1.0),
         (form.has_upper, form.upper, -1.0),
     ):
-        room = push * np.maximum(1.0, np.abs(bound[has]))
-        room = np.minimum(room, push * gap[has])
+        # A push of zero into an interval without end is zero.
+        room = push * np.minimum(np.maximum(1.0, np.abs(bound[has])), gap[has])
         limit = bound[has] + sign * room
         w[has] = np.maximum(w[has], limit) if sign > 0 else np.minimum(w[has], limit)
     return w

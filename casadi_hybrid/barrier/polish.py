@@ -36,13 +36,16 @@ _SHARPER = 2
 
 
 def polish(
-    form: StandardForm, kernel: Kernel, it: Iterate, solved: Callable[[Iterate], bool]
+    form: StandardForm, kernel: Kernel, it: Iterate, solved: Callable[[Iterate], bool], most: int
 ) -> tuple[Iterate | None, int]:
-    """Return the iterate that is ``solved``, None where there is none, and the steps it took."""
+    """Return the iterate that is ``solved``, None where there is none, and the steps it took.
+
+    Those are ``most``, at least one, or fewer.
+    """
     at_lower, at_upper = active_guess(form, it)
-    current = it
+    current, most = it, min(_STEPS, most)
     error = scaled_error(form, it, 0.0)
-    for step in range(1, _STEPS + 1):
+    for step in range(1, most + 1):
         new = _newton(form, kernel, current, at_lower, at_upper)
         if new is None:
             return None, step
@@ -52,7 +55,7 @@ def polish(
         if now > max(0.1 * error, 1e-9):
             return None, step
         current, error = new, now
-    return None, _STEPS
+    return None, most
 
 
 def sharpened(
@@ -61,14 +64,16 @@ def sharpened(
     it: Iterate,
     solved: Callable[[Iterate], bool],
     merit: Callable[[Iterate], float],
+    most: int,
 ) -> tuple[Iterate, int]:
     """Of a solution and what a few more steps on its active set lead to, the least by ``merit``.
 
-    The steps taken are the second; they end where the merit is within one, or not solved any more.
+    The steps taken are the second, ``most`` or fewer; they end where the merit is within one, or
+    not solved any more.
     """
     at_lower, at_upper = active_guess(form, it)
-    best, least, current = it, merit(it), it
-    for step in range(1, _SHARPER + 1):
+    best, least, current, most = it, merit(it), it, min(_SHARPER, most)
+    for step in range(1, most + 1):
         new = _newton(form, kernel, current, at_lower, at_upper)
         if new is None or not solved(new):
             return best, step
@@ -78,7 +83,7 @@ def sharpened(
         if least <= 1.0:
             return best, step
         current = new
-    return best, _SHARPER
+    return best, most
 
 
 def active_guess(form: StandardForm, it: Iterate) -> tuple[Mask, Mask]:
@@ -128,8 +133,8 @@ def pinned_solution(
     pinned = at_lower | at_upper
     bound = np.where(at_lower, form.lower, np.where(at_upper, form.upper, at.w))
     move = np.where(pinned, bound - at.w, 0.0)
-    # Pinned entries: D·dw = D·move dominates their row.
-    force = at.gradient + it.pull
+    # Pinned entries: D·dw = D·move dominates their row, the more so as the multiplier is known.
+    force = at.gradient + it.pull + np.where(pinned, it.z_upper - it.z_lower, 0.0)
     d = kernel.solve(np.concatenate((D * move - force, -at.c)))
     dw, dy = d[: form.n], d[form.n :]
     dw[pinned] = move[pinned]

@@ -57,6 +57,10 @@ class Iteration(Protocol):
         """Whether small KKT residuals may end the solve here (a saddle point may not)."""
         ...
 
+    def leaves(self, state: State, at: At) -> bool:
+        """Whether steps lead away from small KKT residuals here: from a saddle point."""
+        ...
+
     def remarks(self, oracle: Oracle, state: State, at: At) -> tuple[str, ...]:
         """Say what the method found out about the problem at its last iterate."""
         ...
@@ -76,6 +80,10 @@ class Quiet(Equalities):
     def settled(self, state: State, at: Evaluation) -> bool:
         """Small residuals are all these methods know of."""
         return True
+
+    def leaves(self, state: State, at: Evaluation) -> bool:
+        """Nor do they know of saddle points."""
+        return False
 
     def remarks(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[str, ...]:
         """Return nothing."""

@@ -135,6 +135,10 @@ class LookAhead(Equalities):
         """No, at a saddle point or maximizer: the next step follows the negative curvature."""
         return self.at_rest(at, state.carry)
 
+    def leaves(self, state: State, at: Evaluation) -> bool:
+        """Such a point."""
+        return not self.at_rest(at, state.carry)
+
     def at_rest(self, at: Evaluation, guards: Safeguards) -> bool:
         """Whether a KKT point is no saddle point or maximizer, as far as steps have shown."""
         return guards.saddles >= _MAX_SADDLES or _negative_curvature(at, guards.jacobian) is None

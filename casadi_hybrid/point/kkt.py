@@ -62,7 +62,7 @@ def kkt_residuals(
         largest(slope),
         max(
             _slackness(x, bounds.open_x, lam_x, gradient, plain=plain),
-            _slackness(g, bounds.open_g, lam_g, gradient, J, plain=plain),
+            _slackness(g, bounds.open_g, lam_g, gradient, (J, x), plain=plain),
         ),
     )
 
@@ -118,13 +118,15 @@ def _slackness(
     bounds: tuple[Index, Vector, Vector, bool],
     lam: Vector,
     gradient: Vector,
-    J: Operator = None,
+    rows: tuple[Operator, Vector] | None = None,
     *,
     plain: bool,
 ) -> float:
+    """The largest |multiplier|·(distance to its bound), of variables or of rows with (J_g, x)."""
     where, lower, upper, closed = bounds
     if not where.size:
         return 0.0
+    g = value
     if where.size < value.size:
         value, lam = value[where], lam[where]
     strength = rough_sum(lam)
@@ -134,8 +136,11 @@ def _slackness(
     if (
         not plain and strength > _HUGE and largest(lam) > _HUGE
     ):  # with less no rounding of a distance matters
-        pulls = np.abs(lam) * (1.0 if J is None else row_maxima(J)[where])
-        distance = counted_distance(np.abs(distance), value, pulls, gradient)
+        pulls, sizes = np.abs(lam), np.abs(value)
+        if rows is not None:
+            J, x = rows
+            pulls, sizes = pulls * row_maxima(J)[where], row_sizes(g, J, x)[where]
+        distance = counted_distance(np.abs(distance), sizes, pulls, gradient)
     if not closed:
         distance[np.isinf(distance)] = 1.0
     return largest(lam * distance)

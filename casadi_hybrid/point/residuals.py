@@ -70,17 +70,18 @@ def counted_slope(slope: Vector, gradient: Vector, pulls: Vector) -> Vector:
     return counted(slope, np.minimum(np.abs(gradient) + pulls, limit))
 
 
-def counted_distance(distance: Vector, value: Vector, pulls: Vector, gradient: Vector) -> Vector:
+def counted_distance(distance: Vector, sizes: Vector, pulls: Vector, gradient: Vector) -> Vector:
     """The distances of values to their bounds that count in complementarity.
 
     Args:
         distance: |bound − value|.
-        value: of each row.
+        sizes: of each variable, or of the terms of each row: whether a constant stands in a row or
+            in its bounds makes no difference.
         pulls: |λ_i| times the largest entry of the row's gradient; see :func:`counted_slope`.
         gradient: ∇f.
     """
     limit = _PULL * float(np.abs(gradient).max(initial=0.0))
-    return beyond_rounding(distance, np.where(pulls <= limit, np.abs(value), 0.0), HALF_DIGIT)
+    return beyond_rounding(distance, np.where(pulls <= limit, sizes, 0.0), HALF_DIGIT)
 
 
 @dataclass(frozen=True, slots=True)

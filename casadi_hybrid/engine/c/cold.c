@@ -207,6 +207,10 @@ static int step(hybrid_cold *cold) {
         cold->next.t = it->t + spent;
     } else {
         if (status != HYBRID_NO_SET) return status;
+        if (spent && it->t + spent >= cold->numbers->max_iter) {
+            it->t += spent;
+            return HYBRID_SOLVED;
+        }
         idle = it->t + spent - it->mark.t;
         if (idle >= HYBRID_PACE_CRAWL && it->mark.theta > HYBRID_PACE_FEASIBLE)
             return block(cold, it->t + spent);
@@ -246,6 +250,7 @@ int hybrid_see(hybrid_cold *cold, hybrid_sight *sight) {
     if (!status && !cold->attempt->alone && plain > 1.0 && sight->merit <= 1.0 &&
         error <= numbers->tol)
         status = HYBRID_EXCUSED;
+    sight->leaves = 0;
     sight->settled = sight->merit > 1.0 || cold->now.tiny > 0 || error <= numbers->tol;
     return status ? hand_over(cold, status) : HYBRID_SOLVED;
 }
@@ -254,7 +259,7 @@ int hybrid_record(hybrid_cold *cold, const hybrid_sight *sight) {
     const hybrid_attempt *attempt = cold->attempt;
     const double merit = sight->merit;
     write_row(cold, &sight->of);
-    keep(cold, &sight->of, sight->settled ? merit : INFINITY);
+    keep(cold, &sight->of, sight->leaves ? INFINITY : merit);
     if (merit <= 1.0 && sight->settled && !(attempt->alone && hybrid_runs_away(cold, sight->reach))) {
         cold->answer->end = sight->of;
         hybrid_deliver(&cold->form, &cold->at->of);

@@ -85,6 +85,7 @@ typedef struct {
     hybrid_residuals of;
     double reach, merit; /* |x|, and the largest residual in units of its tolerance */
     int settled;         /* whether it is a solution if its residuals say so */
+    int leaves;          /* whether steps lead away from it if they do: from a saddle point */
 } hybrid_sight;
 
 /* --- barrier.c: the barrier parameter, bounds and the error --------------------------------- */
@@ -172,11 +173,11 @@ int hybrid_polish(hybrid_cold *cold, hybrid_iterate *it, int *spent);
 
 /* --- excuse.c -------------------------------------------------------------------------------- */
 
-/* Leaves out of *found, the residuals as they are, what rounding explains. `slope`: n_x, as
- * hybrid_residuals_at leaves it; `sizes`: room for as many numbers as there are rows, or
- * variables. */
+/* Leaves out of *found, the residuals as they are, what rounding explains. `slope`: as
+ * hybrid_residuals_at leaves it, and overwritten; in it and in `sizes` there is room for as many
+ * numbers as there are rows, or variables. */
 void hybrid_excuse(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
-                   const double *lam_g, const double *slope, double *sizes,
+                   const double *lam_g, double *slope, double *sizes,
                    hybrid_residuals *found);
 
 /* --- elastic.c ------------------------------------------------------------------------------- */

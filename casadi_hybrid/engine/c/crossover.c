@@ -108,9 +108,11 @@ static double error_of(hybrid_cold *cold, const hybrid_point *at, const hybrid_i
 /* Steps on the active set from `it`, with the solution in cold->next at cold->trial. */
 static int follow(hybrid_cold *cold, const hybrid_iterate *it, int *spent) {
     const hybrid_spot *from = cold->at;
+    int most = cold->numbers->max_iter - it->t;
     double error = error_of(cold, &from->of, it);
     hybrid_copy(cold->plan, it, 0, &cold->next);
-    for (*spent = 1; *spent <= HYBRID_POLISH_STEPS; ++*spent) {
+    if (most > HYBRID_POLISH_STEPS) most = HYBRID_POLISH_STEPS;
+    for (*spent = 1; *spent <= most; ++*spent) {
         hybrid_spot *to = cold->trial;
         double now;
         int status = step(cold, from, to);
@@ -124,7 +126,7 @@ static int follow(hybrid_cold *cold, const hybrid_iterate *it, int *spent) {
         cold->bent = to;
         from = to;
     }
-    *spent = HYBRID_POLISH_STEPS;
+    *spent = most;
     return HYBRID_NO_SET;
 }
 

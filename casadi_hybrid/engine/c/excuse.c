@@ -29,14 +29,19 @@ static double outside(double value, double lower, double upper) {
     return most > 0.0 ? most : 0.0;
 }
 
+/* The sizes that the terms of each row are taken to have. */
+static void row_sizes(const hybrid_plan *plan, const hybrid_point *at, double *sizes) {
+    for (int i = 0; i < plan->n_g; i++) sizes[i] = fabs(at->raw_g[i]);
+    for (int k = 0; k < plan->nnz_J; k++)
+        sizes[plan->J_rows[k]] += fabs(at->raw_J[k]) * fabs(at->x[plan->J_cols[k]]);
+}
+
 /* The largest violation of a row that counts: rounding excuses 1e-2 of them at most. */
 static double of_rows(const hybrid_form *form, const hybrid_point *at, double *sizes) {
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;
     double limit = HYBRID_RESIDUALS_CONSTANT / HYBRID_RESIDUALS_ROUNDING, found = 0.0;
-    for (int i = 0; i < plan->n_g; i++) sizes[i] = fabs(at->raw_g[i]);
-    for (int k = 0; k < plan->nnz_J; k++)
-        sizes[plan->J_rows[k]] += fabs(at->raw_J[k]) * fabs(at->x[plan->J_cols[k]]);
+    row_sizes(plan, at, sizes);
     for (int i = 0; i < plan->n_g; i++) {
         double entry = outside(at->raw_g[i], of->lbg[i], of->ubg[i]);
         widen(&found, counted(entry, smaller(sizes[i], limit)));
@@ -61,19 +66,21 @@ static double of_slope(const hybrid_form *form, const hybrid_point *at, const do
     return found;
 }
 
-/* The largest product of a multiplier and its distance that counts; `pulls`: the multipliers'. */
+/* The largest product of a multiplier and its distance that counts. `steep`, `sizes`: of the rows,
+ * NULL for variables. */
 static double of_products(int count, const double *value, const double *lower,
                           const double *upper, const double *lam, const double *steep,
-                          double limit) {
+                          const double *sizes, double limit) {
     double found = 0.0;
     for (int i = 0; i < count; i++) {
-        double bound, distance, pull;
+        double bound, distance, pull, size;
         if (!(lower[i] < upper[i]) || lam[i] == 0.0) continue;
         bound = lam[i] > 0.0 ? upper[i] : lower[i];
         distance = isinf(bound) ? 1.0 : fabs(bound - value[i]);
         pull = fabs(lam[i]) * (steep ? steep[i] : 1.0);
-        if (!isinf(bound) && pull <= limit &&
-            distance <= HYBRID_RESIDUALS_HALF_DIGIT * fabs(value[i]))
+        size = sizes ? sizes[i] : fabs(value[i]);
+        if (!isinf(bound) && pull <= limit && distance <= HYBRID_RESIDUALS_HALF_DIGIT * size &&
+            isfinite(size))
             distance = 0.0;
         widen(&found, fabs(lam[i]) * distance);
     }
@@ -82,19 +89,21 @@ static double of_products(int count, const double *value, const double *lower,
 
 /* The same for variables and rows, where multipliers are so large that it matters. */
 static double of_complementarity(const hybrid_form *form, const hybrid_point *at,
-                                 const double *lam_x, const double *lam_g, double *sizes) {
+                                 const double *lam_x, const double *lam_g, double *steep,
+                                 double *sizes) {
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;
     double limit = HYBRID_RESIDUALS_PULL * hybrid_largest(plan->n_x, at->raw_gradient);
     double large_x = hybrid_largest(plan->n_x, lam_x) > HYBRID_KKT_HUGE ? limit : -1.0;
     double large_g = hybrid_largest(plan->n_g, lam_g) > HYBRID_KKT_HUGE ? limit : -1.0;
     double by_x, by_g;
-    memset(sizes, 0, (size_t)plan->n_g * sizeof(double));
+    memset(steep, 0, (size_t)plan->n_g * sizeof(double));
     for (int k = 0; k < plan->nnz_J; k++)
-        if (fabs(at->raw_J[k]) > sizes[plan->J_rows[k]])
-            sizes[plan->J_rows[k]] = fabs(at->raw_J[k]);
-    by_x = of_products(plan->n_x, at->x, of->lbx, of->ubx, lam_x, 0, large_x);
-    by_g = of_products(plan->n_g, at->raw_g, of->lbg, of->ubg, lam_g, sizes, large_g);
+        if (fabs(at->raw_J[k]) > steep[plan->J_rows[k]])
+            steep[plan->J_rows[k]] = fabs(at->raw_J[k]);
+    row_sizes(plan, at, sizes);
+    by_x = of_products(plan->n_x, at->x, of->lbx, of->ubx, lam_x, 0, 0, large_x);
+    by_g = of_products(plan->n_g, at->raw_g, of->lbg, of->ubg, lam_g, steep, sizes, large_g);
     return by_x > by_g ? by_x : by_g;
 }
 
@@ -105,7 +114,7 @@ static int is_beyond(double largest, double sum) {
 }
 
 void hybrid_excuse(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
-                   const double *lam_g, const double *slope, double *sizes,
+                   const double *lam_g, double *slope, double *sizes,
                    hybrid_residuals *found) {
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;
@@ -121,5 +130,5 @@ void hybrid_excuse(const hybrid_form *form, const hybrid_point *at, const double
         !is_beyond(found->stationarity, steepest * sum_g + of_f + hybrid_largest(plan->n_x, lam_x)))
         found->stationarity = of_slope(form, at, lam_x, lam_g, slope, sizes);
     if (hybrid_sum(plan->n_x, lam_x) > HYBRID_KKT_HUGE || sum_g > HYBRID_KKT_HUGE)
-        found->complementarity = of_complementarity(form, at, lam_x, lam_g, sizes);
+        found->complementarity = of_complementarity(form, at, lam_x, lam_g, slope, sizes);
 }

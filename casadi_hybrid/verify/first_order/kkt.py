@@ -224,7 +224,7 @@ def _signs(rows: Rows, sides: Sides, multipliers: Vector) -> tuple[Measure, Meas
     size = np.abs(multipliers)
     distance = np.abs(np.where(finite, bound, rows.value) - rows.value)
     pulls = size * rows.sizes
-    distance = counted_distance(distance, rows.value, pulls, rows.gradient)
+    distance = counted_distance(distance, rows.terms, pulls, rows.gradient)
     product = np.where(rows.equations | wrong, 0.0, size * distance)
     scale = np.maximum(1.0, size * np.maximum(1.0, np.abs(np.where(finite, bound, 0.0))))
     sign = np.where(wrong, size, 0.0)

@@ -83,9 +83,15 @@ class Rows:
         Of a constraint, zero too where the rounding of its terms explains it.
         """
         violation, n = violations(self.value, self.lower, self.upper), self.n
-        sizes = row_sizes(self.value[n:], self.jacobian[n:], self.x)
-        violation[n:] = counted_violation(violation[n:], sizes)
+        violation[n:] = counted_violation(violation[n:], self.terms[n:])
         return violation
+
+    @cached_property
+    def terms(self) -> Vector:
+        """The sizes of the variables, and those that the terms of each constraint have."""
+        n = self.n
+        of_g = row_sizes(self.value[n:], self.jacobian[n:], self.x)
+        return np.concatenate((np.abs(self.x), of_g))
 
     @cached_property
     def sizes(self) -> Vector:
