@@ -149,7 +149,9 @@ class Search:
             usable = violation <= self.tolerance
             count, names = self._check.active(program, x, g, self.tolerance)
             told |= {"violation": violation, "active": count, "active_names": tuple(names)}
-            if not usable:
+            if result.stop is StopReason.ITERATION_LIMIT and np.array_equal(x, result.x0):
+                usable, reason = False, f"{reason}; no step was found"  # of another measurement
+            elif not usable:
                 said = f"its point violates the problem by {violation:.1e}"
                 reason = f"{reason}; {said}" if reason else said
         else:

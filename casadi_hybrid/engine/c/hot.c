@@ -171,6 +171,7 @@ static int follow(hot *h, double before, hybrid_residuals *residuals) {
         now = error_at(h);
         status = judge(h, now, residuals);
         if (status != HYBRID_NOT_NEARER) return status;
+        if (answer->steps == numbers->max_iter) break; /* none is left to do better */
         if (violation > HYBRID_HOT_OUTSIDE && violation_at(h) > HYBRID_HOT_LEFT * violation)
             return HYBRID_NOT_NEARER;
         /* The first step may raise it: the multipliers of the guess need not fit the new data. */
@@ -190,7 +191,7 @@ static int follow(hot *h, double before, hybrid_residuals *residuals) {
         }
         before = now;
     }
-    return most < HYBRID_HOT_STEPS ? HYBRID_LIMIT : HYBRID_NOT_NEARER;
+    return answer->steps == numbers->max_iter ? HYBRID_LIMIT : HYBRID_NOT_NEARER;
 }
 
 /* Whether x or the multipliers are so large that more has to be asked. */
