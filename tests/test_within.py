@@ -51,7 +51,7 @@ def test_the_iterations_of_one_call_are_limited():
 @pytest.mark.parametrize("callback", [None, lambda _: None], ids=["on the engine", "in Python"])
 def test_the_last_step_there_is_is_taken_where_it_leaves_most_of_the_violation(callback):
     x, p = ca.SX.sym("x", 2), ca.SX.sym("p")
-    nlp = {"x": x, "p": p, "f": ca.sumsqr(x - 1), "g": ca.exp(3 * x[0]) + x[1] - p}
+    nlp = {"x": x, "p": p, "f": 0.01 * ca.sumsqr(x - 1), "g": ca.exp(3 * x[0]) + x[1] - p}
     problem = Problem.from_nlp(nlp)
     before = Solver(problem).solve(x0=[0, 0], p=1.0, lbg=0, ubg=0)
     one = Solver(problem, max_iter=1)
