@@ -371,6 +371,38 @@ int main(void) {
     assert (time, done) == ("a limit was reached", "it is solved")
 
 
+def test_the_clock_ends_the_warm_mode_too(searching, sanitized, tmp_path):
+    (tmp_path / "driver.c").write_text(
+        """
+#include <stdio.h>
+#include "found.h"
+static double seconds;
+static double now(void) { return seconds += 1.0; }
+int main(void) {
+    static found_in in;
+    static found_out out;
+    in = found_stored;
+    in.now = now;
+    in.max_time = 0.5;
+    found_solve(&in, &out);
+    printf("%s, %d, %d\\n", found_word(out.status), out.steps, out.x[0] == in.x0[0]);
+    return 0;
+}
+"""
+    )
+    program = sanitized(searching, tmp_path / "driver.c")
+    assert run(program).strip() == "a limit was reached, 0, 1"
+
+
+def test_options_without_infinity_are_refused(searching, compiler):
+    done = subprocess.run(
+        [compiler, "-std=c99", "-ffast-math", "-Icore", "-c", "core/hot.c", "-o", os.devnull],
+        cwd=searching.folder, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode
+    assert "compile it without -ffast-math" in done.stderr
+
+
 # --- what is written -----------------------------------------------------------------------------
 
 

@@ -7,6 +7,11 @@
 #include "constants.h"
 #include "hybrid.h"
 
+/* Bounds may be infinite and numbers none: without these some loops would not end. */
+#if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
+#error "the engine needs infinity and NaN: compile it without -ffast-math and -ffinite-math-only"
+#endif
+
 /* A solution of the kernel whose residual, relative to the right-hand side and to the product of
  * the largest entries of K and of the solution, is larger is in doubt. */
 #define HYBRID_REFINED 1e-10
