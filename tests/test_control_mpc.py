@@ -380,6 +380,24 @@ def test_a_problem_that_took_all_the_time_is_not_asked_again_before_the_softened
     assert mpc.step([0.9, 0.0]).status == "solved"
 
 
+def test_the_next_solve_begins_at_an_unfinished_point_only_while_those_come_nearer():
+    mpc = MPC(cart())
+    mpc.step([1.0, 0.0])
+    plan = mpc._plan
+
+    def unfinished(left):
+        told = {"feasibility": left, "stationarity": 0.0, "complementarity": 0.0}
+        return Found(dataclasses.replace(plan, x=plan.x + left), lasting=True, told=told)
+
+    for left, lasts in ((1e18, True), (2.0, True), (1.99, False), (2.0, True), (np.nan, False)):
+        found = unfinished(left)
+        mpc._keep(found)
+        assert mpc._latest is (found.plan if lasts else plan)
+    mpc._keep(unfinished(1e18))
+    assert mpc.step([1.0, 0.0]).status == "solved"
+    assert mpc._plan is mpc._latest
+
+
 def test_a_state_outside_its_limits_by_less_than_the_tolerance_is_at_them():
     mpc, same = MPC(cart(limit=0.8)), MPC(cart(limit=0.8))
     for steps in range(3):

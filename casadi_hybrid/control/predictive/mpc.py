@@ -28,6 +28,7 @@ from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.terms import Soft
 
 _LEAST_RESERVE, _MOST_RESERVE, _FADING = 0.05, 0.25, 0.98
+_NEARER = 0.9
 
 
 @dataclass(frozen=True)
@@ -152,6 +153,7 @@ class MPC:
         self._plan: Plan | None = None
         self._stats: Mapping[str, Any] = {}
         self._latest: Plan | None = None
+        self._left = np.inf
         self._keep(self._prepared)
         self._time: float | None = None
         self._applied: Array | None = None
@@ -331,10 +333,14 @@ class MPC:
         return self._aid
 
     def _keep(self, found: Found) -> None:
-        if found.lasting:
-            self._latest = found.plan
         if found.usable:
+            self._latest, self._left = found.plan, np.inf
             self._plan, self._stats = found.plan, found.stats
+        elif found.lasting:
+            # Where one unfinished solve after another comes no nearer, the next begins elsewhere.
+            nearer = found.left < _NEARER * self._left
+            self._latest = found.plan if nearer else self._plan
+            self._left = found.left if nearer else np.inf
 
     def _margin(self, after: float, late: float) -> float:
         """Seconds that the next solve leaves for what comes after it."""

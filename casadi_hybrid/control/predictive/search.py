@@ -50,6 +50,12 @@ class Found:
     told: Mapping[str, Any] = field(default_factory=dict)
     stats: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def left(self) -> float:
+        """The largest residual of the KKT conditions at the point."""
+        residuals = ("feasibility", "stationarity", "complementarity")
+        return max(float(self.told[name]) for name in residuals)
+
 
 class Search:
     """Solves of one problem.
