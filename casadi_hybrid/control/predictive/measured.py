@@ -7,24 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.ocp import OptimalControl
 from casadi_hybrid.control.signals import Array
-
-
-def moment(time: Any) -> float:
-    """Return the time of a step as a number.
-
-    Raises:
-        InputError: where it is none, or not finite.
-    """
-    try:
-        given = float(time)
-    except (TypeError, ValueError):
-        raise InputError(f"time must be a number, got {time!r}") from None
-    if not np.isfinite(given):
-        raise InputError(f"time must be a finite number, got {time!r}")
-    return given
 
 
 def measured(

@@ -14,7 +14,7 @@ from casadi_hybrid.basics.inputs import count, is_callable, positive
 from casadi_hybrid.control.joint.joint import JointSolution
 from casadi_hybrid.control.predictive import step as words
 from casadi_hybrid.control.predictive.collecting import CollectingLater
-from casadi_hybrid.control.predictive.measured import limited, measured, moment
+from casadi_hybrid.control.predictive.measured import limited, measured
 from casadi_hybrid.control.predictive.plan import Plan
 from casadi_hybrid.control.predictive.problem import Problem, nominal, refuse
 from casadi_hybrid.control.predictive.search import Found, Search
@@ -23,7 +23,7 @@ from casadi_hybrid.control.predictive.spare import Fallback, Spare
 from casadi_hybrid.control.predictive.step import Record, Step
 from casadi_hybrid.control.predictive.telemetry import arrays, table
 from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.signals import Array
+from casadi_hybrid.control.signals import Array, moment
 from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.terms import Soft
 
