@@ -362,6 +362,17 @@ def test_where_limits_cannot_be_kept_the_softened_problem_is_first_until_they_ca
     assert not mpc._strained
 
 
+def test_a_limit_that_is_soft_by_itself_is_no_reason_for_the_softened_problem():
+    ocp = cart(limit=0.8)
+    ocp.soften("v", 5.0)
+    ocp.path("room", ocp.model.symbol("x"), upper=1.0)
+    mpc = MPC(ocp)
+    assert mpc.step([1.2, -1.2]).status == "softened"
+    step = mpc.step([0.9, -1.2])
+    assert (step.status, mpc._strained) == ("solved", False)
+    assert step.plan["v"].min() < -1.0
+
+
 def test_a_problem_that_took_all_the_time_is_not_asked_again_before_the_softened_one():
     ocp = cart()
     ocp.path("room", ocp.model.symbol("x"), upper=1.0)

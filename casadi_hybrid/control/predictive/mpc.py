@@ -130,6 +130,10 @@ class MPC:
         self._one = nominal(ocp)
         self._spare, self._tolerance, self._period = Spare(self._one, fallback), tolerance, period
         self._soft = _soft(soften)
+        self._soft_before = {
+            *self._one.softened,
+            *(c.name for c in self._one.constraints if c.soft),
+        }
         self._places = ocp.model.places("control")
         self._search = Search(ocp, tolerance)
         self._aid: Search | None = None
@@ -307,9 +311,10 @@ class MPC:
             eased = soften(f"the state is outside its limits ({said(far, self._one)})")
         elif soft and self._strained:
             eased = soften("a step before no plan was found that keeps all limits")
-        if (soft and far) or eased.violated:
+        over = eased.violated.keys() - self._soft_before
+        if (soft and far) or over:
             if eased.status:
-                self._strained = not eased.violated.keys() <= far.keys()
+                self._strained = not over <= far.keys()
             return eased
         near = eased.all_found[0].plan if eased.status else self._latest
         found = run(self._search, program, near)
