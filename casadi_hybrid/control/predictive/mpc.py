@@ -323,7 +323,9 @@ class MPC:
             self._strained = False
             status = words.SOLVED if found.solved else words.FEASIBLE
             return _Answer([*eased.all_found, found], status, found.reason)
-        self._strained = found.infeasible or few is None
+        # Where neither has come to a plan they take turns.
+        turn = bool(eased.status) or not eased.all_found
+        self._strained = turn and (found.infeasible or few is None)
         if soft and found.infeasible and not eased.all_found:
             eased = soften(found.reason)
         if eased.status:
