@@ -5,6 +5,11 @@
 
 #include "internal.h"
 
+/* Bounds may be infinite and numbers none: without these some loops would not end. */
+#if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
+#error "the engine needs infinity and NaN: compile it without -ffast-math and -ffinite-math-only"
+#endif
+
 /* What the mode works on. */
 typedef struct {
     hybrid_form form;

@@ -7,11 +7,6 @@
 #include "constants.h"
 #include "hybrid.h"
 
-/* Bounds may be infinite and numbers none: without these some loops would not end. */
-#if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
-#error "the engine needs infinity and NaN: compile it without -ffast-math and -ffinite-math-only"
-#endif
-
 /* A solution of the kernel whose residual, relative to the right-hand side and to the product of
  * the largest entries of K and of the solution, is larger is in doubt. */
 #define HYBRID_REFINED 1e-10
@@ -148,7 +143,7 @@ static inline double hybrid_between(double value, double lower, double upper) {
     return value < lower ? lower : value > upper ? upper : value;
 }
 void hybrid_clip(int count, const double *v, const double *lower, const double *upper,
-                 double *restrict out);
+                 double *out);
 int hybrid_all_finite(int count, const double *v);
 
 /* slope = gradient + A'y, of f + y'c. */
