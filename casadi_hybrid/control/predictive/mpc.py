@@ -169,6 +169,8 @@ class MPC:
     ) -> Solution | JointSolution | None:
         """Solve without deadline before the first step, which begins at the solution.
 
+        The softened problem is made and solved too, so that no step has to.
+
         Returns:
             What was found; None where there is no point at all.
 
