@@ -327,3 +327,14 @@ def test_a_time_that_is_no_number_is_refused(made):
         with pytest.raises(InputError, match="time must be a finite number"):
             estimator.step([1.0], [], time=np.nan)
         estimator.step([1.0], [])
+
+
+@pytest.mark.parametrize("made", [MHE, EKF])
+def test_records_may_be_deleted_but_for_the_last(made):
+    model = Model("drift")
+    model.state("position")
+    model.rates(position=0)
+    one, other = (made(model, 1.0, noise=0.1, prior=1.0) for _ in range(2))
+    for k in range(14):
+        assert one.step([np.sin(k)], []).tolist() == other.step([np.sin(k)], []).tolist()
+        del one.records[:-1]

@@ -82,7 +82,8 @@ class MPC:
 
     Attributes:
         ocp, deadline, iterations: as given.
-        records: the telemetry of all steps since the start or :meth:`reset`.
+        records: the telemetry of all steps since the start or :meth:`reset`, about a kilobyte each.
+            A loop that runs for days deletes them: ``del mpc.records[:-1]``.
         control_names: of the controls, in the order of :attr:`Step.control`.
 
     Raises:
