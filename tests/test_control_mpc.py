@@ -20,6 +20,7 @@ from casadi_hybrid.control import (
     SingleShooting,
     simulate,
 )
+from casadi_hybrid.control.predictive.search import Found
 
 DT = 0.1
 
@@ -345,6 +346,101 @@ def test_a_problem_without_a_feasible_point_names_the_constraint_that_gives_way(
     assert step.violated["room"] == pytest.approx(0.2, abs=1e-5)
     assert "cannot be reduced" in step.reason or "no further progress" in step.reason
     assert mpc.step([0.9, 0.0]).status == "solved"
+
+
+def test_where_limits_cannot_be_kept_the_softened_problem_is_first_until_they_can():
+    ocp = cart()
+    ocp.path("room", ocp.model.symbol("x"), upper=1.0)
+    mpc = MPC(ocp)
+    mpc.step([1.2, 0.0])  # finds out that there is no feasible point, after many iterations
+    for x in (1.199, 1.19, 1.17):
+        step = mpc.step([x, -0.2])
+        assert (step.status, list(step.violated)) == ("softened", ["room"])
+        assert step.record.iterations < 10
+    assert mpc.step([0.9, -0.3]).status == "solved"
+    assert mpc.step([0.87, -0.4]).record.iterations < 10
+    assert not mpc._strained
+
+
+def test_a_limit_that_is_soft_by_itself_is_no_reason_for_the_softened_problem():
+    ocp = cart(limit=0.8)
+    ocp.soften("v", 5.0)
+    ocp.path("room", ocp.model.symbol("x"), upper=1.0)
+    mpc = MPC(ocp)
+    assert mpc.step([1.2, -1.2]).status == "softened"
+    step = mpc.step([0.9, -1.2])
+    assert (step.status, mpc._strained) == ("solved", False)
+    assert step.plan["v"].min() < -1.0
+
+
+def test_a_problem_that_took_all_the_time_is_not_asked_again_before_the_softened_one():
+    ocp = cart()
+    ocp.path("room", ocp.model.symbol("x"), upper=1.0)
+    mpc = MPC(ocp, deadline=60.0)
+    mpc.step([0.9, 0.0])
+    hard = mpc._search.run
+    late = Found(
+        reason="the deadline came before the solution", told={"warm": True, "iterations": 0}
+    )
+    mpc._search.run = lambda *_, **__: late
+    assert mpc.step([1.2, 0.0]).status == "last plan"
+    assert mpc.step([1.2, 0.0]).status == "softened"
+    step = mpc.step([0.9, 0.0])
+    assert (step.status, step.violated) == ("softened", {})
+    mpc._search.run = hard
+    assert mpc.step([0.9, 0.0]).status == "solved"
+
+
+def test_the_next_solve_begins_at_an_unfinished_point_only_while_those_come_nearer():
+    mpc = MPC(cart())
+    mpc.step([1.0, 0.0])
+    plan = mpc._plan
+
+    def unfinished(left):
+        told = {"feasibility": left, "stationarity": 0.0, "complementarity": 0.0}
+        return Found(dataclasses.replace(plan, x=plan.x + left), lasting=True, told=told)
+
+    for left, lasts in ((1e18, True), (2.0, True), (1.99, False), (2.0, True), (np.nan, False)):
+        found = unfinished(left)
+        mpc._keep(found)
+        assert mpc._latest is (found.plan if lasts else plan)
+    mpc._keep(unfinished(1e18))
+    assert mpc.step([1.0, 0.0]).status == "solved"
+    assert mpc._plan is mpc._latest
+
+
+def test_a_state_outside_its_limits_by_less_than_the_tolerance_is_at_them():
+    mpc, same = MPC(cart(limit=0.8)), MPC(cart(limit=0.8))
+    for steps in range(3):
+        x = 2.0 - 0.08 * steps
+        step = mpc.step([x, -0.8 - 5e-5])
+        assert step.status == "solved"
+        assert step.record.iterations < 20
+        assert step.control == pytest.approx(same.step([x, -0.8]).control, abs=1e-9)
+
+
+def test_a_few_iterations_a_step_follow_a_goal_that_jumps():
+    def closed(iterations, tolerance):
+        model = Model("pendulum")
+        angle, rate = model.state("angle"), model.state("rate", lower=-6, upper=6)
+        torque = model.control("torque", lower=-6, upper=6)
+        goal = model.reference("goal")
+        model.rates(angle=rate, rate=4 * torque - 20 * ca.sin(angle))
+        ocp = OptimalControl(model, duration=1.0, intervals=20)
+        ocp.initial()
+        ocp.minimize("error", integral=10 * (angle - goal) ** 2 + 0.1 * rate**2 + 1e-3 * torque**2)
+        ocp.path("jump", torque - ocp.previous("torque"), lower=-3, upper=3)
+        mpc = MPC(ocp, iterations=iterations, tolerance=tolerance)
+        wanted = {"goal": lambda t: 1.0 if t < 1.5 else -2.5}
+        run = simulate(Plant(model, 0.05), mpc, steps=60, x0=[0, 0], parameters=wanted)
+        away = run["angle"] - [wanted["goal"](t) for t in run.times]
+        return float(away @ away), {record.status for record in mpc.records}
+
+    full, _ = closed(None, 1e-4)
+    for tolerance in (1e-4, 1.0):
+        away, statuses = closed(1, tolerance)
+        assert away < 1.02 * full
+        assert statuses <= {"solved", "feasible", "softened", "last plan"}
 
 
 def test_first_aid_can_be_refused():

@@ -3,6 +3,7 @@ which factors each of them."""
 
 from __future__ import annotations
 
+import ctypes as ct
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -16,6 +17,7 @@ from casadi_hybrid import Problem
 from casadi_hybrid.barrier import hot
 from casadi_hybrid.barrier.hot import CONVEX, _step
 from casadi_hybrid.barrier.polish import active_guess
+from casadi_hybrid.engine.structures import LIMIT
 from casadi_hybrid.stopping import Limits
 
 
@@ -111,3 +113,28 @@ def test_they_lead_where_a_factorization_each_leads(
     assert compared >= 15
     if most is not None:
         assert in_c <= most * in_python
+
+
+def test_the_clock_is_asked_before_every_factorization_of_a_step() -> None:
+    program = past_walls(np.random.default_rng(3))
+    problem = Problem(**program.pop("nlp"))
+    numbers = problem.numbers(**program, x0=np.ones(problem.n), lam_g0=np.ones(problem.m))
+    space, ticks = Twins(problem, numbers).space, [0]
+
+    def clock() -> float:
+        ticks[0] += 1
+        return float(ticks[0])
+
+    now = ct.CFUNCTYPE(ct.c_double)(clock)
+    space._functions.now = ct.cast(now, ct.c_void_p)
+    space.limit(replace(Limits(), max_iter=1))
+    space.warm(None)
+    whole = space.answer.factors
+    assert whole > 3
+    seen = []
+    for seconds in range(1, 40):
+        space.limit(replace(Limits(), max_iter=1, max_time=float(seconds)))
+        if space.warm(None) == LIMIT and not space.answer.steps:  # nothing was moved
+            assert space.answer.moved == 0.0
+        seen.append(space.answer.factors)
+    assert sorted(set(seen)) == list(range(whole + 1))

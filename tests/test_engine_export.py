@@ -371,6 +371,69 @@ int main(void) {
     assert (time, done) == ("a limit was reached", "it is solved")
 
 
+def test_the_clock_ends_the_warm_mode_too(searching, sanitized, tmp_path):
+    (tmp_path / "driver.c").write_text(
+        """
+#include <stdio.h>
+#include "found.h"
+static double seconds;
+static double now(void) { return seconds += 1.0; }
+int main(void) {
+    static found_in in;
+    static found_out out;
+    in = found_stored;
+    in.now = now;
+    in.max_time = 0.5;
+    found_solve(&in, &out);
+    printf("%s, %d, %d\\n", found_word(out.status), out.steps, out.x[0] == in.x0[0]);
+    return 0;
+}
+"""
+    )
+    program = sanitized(searching, tmp_path / "driver.c")
+    assert run(program).strip() == "a limit was reached, 0, 1"
+
+
+def test_a_program_in_another_language_calls_it(rows, searching, tmp_path):
+    command = shutil.which("g++") or shutil.which("clang++") or shutil.which("c++")
+    if command is None:
+        pytest.skip("no C++ compiler on this machine")
+    strict = ("-std=c++11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-ffast-math")
+    for export in (rows, searching):  # the warm mode alone, and with the cold mode
+        name = export.name
+        (tmp_path / "driver.cpp").write_text(
+            f"""
+#include <cstdio>
+#include "{name}.h"
+static {name}_in in;
+static {name}_out out;
+int main() {{
+    in = {name}_stored;
+    std::printf("%d\\n", {name}_solve(&in, &out));
+    return 0;
+}}
+"""
+        )
+        where = [f"-I{export.folder}", f"-I{export.folder / 'core'}"]
+        made = subprocess.run(
+            [command, *strict, *where, "-c", str(tmp_path / "driver.cpp"), "-o", f"{name}.o"],
+            cwd=tmp_path, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert (made.returncode, made.stderr) == (0, "")
+        symbols = (tmp_path / f"{name}.o").read_bytes()
+        assert f"{name}_solve".encode() in symbols
+        assert f"_Z{len(name) + 6}{name}_solve".encode() not in symbols
+
+
+def test_options_without_infinity_are_refused(searching, compiler):
+    done = subprocess.run(
+        [compiler, "-std=c99", "-ffast-math", "-Icore", "-c", "core/hot.c", "-o", os.devnull],
+        cwd=searching.folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode
+    assert "compile it without -ffast-math" in done.stderr
+
+
 # --- what is written -----------------------------------------------------------------------------
 
 

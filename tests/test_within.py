@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from watched import Watched
 
-from casadi_hybrid import InputError, nlpsol
+from casadi_hybrid import InputError, Problem, Solver, nlpsol
 from casadi_hybrid.basics.errors import OutOfTimeError
 from casadi_hybrid.basics.status import PointStatus, StopReason
 
@@ -46,6 +46,20 @@ def test_the_iterations_of_one_call_are_limited():
     assert not cut.success
     assert solver.within(**GIVEN).success  # it was that call's alone
     assert solver.options.max_iter == 3000
+
+
+@pytest.mark.parametrize("callback", [None, lambda _: None], ids=["on the engine", "in Python"])
+def test_the_last_step_there_is_is_taken_where_it_leaves_most_of_the_violation(callback):
+    x, p = ca.SX.sym("x", 2), ca.SX.sym("p")
+    nlp = {"x": x, "p": p, "f": 0.01 * ca.sumsqr(x - 1), "g": ca.exp(3 * x[0]) + x[1] - p}
+    problem = Problem.from_nlp(nlp)
+    before = Solver(problem).solve(x0=[0, 0], p=1.0, lbg=0, ubg=0)
+    one = Solver(problem, max_iter=1)
+    cut = one.solve(p=3.5, lbg=0, ubg=0, warm_start=before, callback=callback)
+    assert (cut.stop, cut.iterations) == (StopReason.ITERATION_LIMIT, 1)
+    assert cut.residuals.feasibility > 2 / 3 * 2.5
+    slope = np.array([3 * np.exp(3 * before.x[0]), 1.0])
+    assert slope @ (cut.x - before.x) == pytest.approx(2.5, rel=1e-6)  # a full Newton step
 
 
 def test_a_warm_solve_that_is_cut_has_the_point_of_its_last_step():

@@ -104,6 +104,8 @@ def follow(
         it, active, D = found
         if solved(it):
             return it, taken
+        if taken == most and not patience:  # none is left to do better
+            break
         if violation > _OUTSIDE and largest(it.at.c) > _LEFT * violation:
             return None, taken
         # The first step may raise it: the multipliers of the guess need not fit the new data.

@@ -98,6 +98,21 @@ def numbers(value: Any, what: str) -> Array:
         raise InputError(f"{what} must be numbers, got {value!r}") from None
 
 
+def moment(time: Any) -> float:
+    """Return the time of a step as a number.
+
+    Raises:
+        InputError: where it is none, or not finite.
+    """
+    try:
+        given = float(time)
+    except (TypeError, ValueError):
+        raise InputError(f"time must be a number, got {time!r}") from None
+    if not np.isfinite(given):
+        raise InputError(f"time must be a finite number, got {time!r}")
+    return given
+
+
 def by_name(values: Any, what: str) -> dict[str, Any]:
     """Return a dictionary by name as a new one; None is an empty one.
 

@@ -14,7 +14,7 @@ from casadi_hybrid.control.estimation.beliefs import Beliefs
 from casadi_hybrid.control.estimation.estimator import Estimator
 from casadi_hybrid.control.estimation.record import Record
 from casadi_hybrid.control.model import Model
-from casadi_hybrid.control.signals import Array, column
+from casadi_hybrid.control.signals import Array, column, moment
 from casadi_hybrid.control.steps import Integrator, RungeKutta
 
 
@@ -107,7 +107,7 @@ class EKF(Estimator):
         seen = self.sensors.column(y)
         control = self._before if u is None else np.asarray(self.model.vector("control", u, "u"))
         now, kalman = self._now, self._believed.filter
-        at = 0.0 if time is None else float(time)
+        at = 0.0 if time is None else moment(time)
         if self.records:
             last = self.records[-1].time
             at = last + self.period if time is None else at

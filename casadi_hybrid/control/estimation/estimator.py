@@ -22,7 +22,8 @@ class Estimator:
 
     Attributes:
         model, period, sensors: of the plant.
-        record, records: of the last step, of all since the start.
+        record, records: of the last step, of all since the start. A loop that runs for days deletes
+            them, but for the last: ``del mhe.records[:-1]``.
     """
 
     def __init__(self, believed: Beliefs, x0: Any) -> None:

@@ -21,7 +21,7 @@ from casadi_hybrid.control.estimation.window import FACTOR, MEAN, window_problem
 from casadi_hybrid.control.loop.noise import factor
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.signals import Array, by_name
+from casadi_hybrid.control.signals import Array, by_name, moment
 from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.steps import Integrator, RungeKutta
 
@@ -171,7 +171,7 @@ class MHE(Estimator):
         seen = self.sensors.column(y)
         control = None if u is None else np.asarray(self.model.vector("control", u, "u"))
         expected = memory.time + self.period if memory.steps else 0.0
-        now = expected if time is None else float(time)
+        now = expected if time is None else moment(time)
         if memory.steps and abs(now - expected) > 1e-6 * self.period:
             raise InputError(
                 f"time is {now:g}; one period after the step before is {expected:g}. Call reset() "
@@ -205,7 +205,7 @@ class MHE(Estimator):
         first = self._memory.place(0, self.model)
         if self.arrival == "none" or self._given is None:
             return None
-        if self.arrival == "fixed":
+        if self.arrival == "fixed" or not self.success:  # a window that failed estimates nothing
             return Gaussian(self._filter.step(first), self._believed.prior)
         return self._filter.moved(first, self._filter.measured(first, self._given))
 

@@ -7,25 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.ocp import OptimalControl
-from casadi_hybrid.control.predictive.softening import said
 from casadi_hybrid.control.signals import Array
-
-
-def moment(time: Any) -> float:
-    """Return the time of a step as a number.
-
-    Raises:
-        InputError: where it is none, or not finite.
-    """
-    try:
-        given = float(time)
-    except (TypeError, ValueError):
-        raise InputError(f"time must be a number, got {time!r}") from None
-    if not np.isfinite(given):
-        raise InputError(f"time must be a finite number, got {time!r}")
-    return given
 
 
 def measured(
@@ -50,15 +33,23 @@ def measured(
     return state, given, "; ".join(flaws)
 
 
-def outside(ocp: OptimalControl, state: Array, tolerance: float) -> str:
-    """Return which states are outside their hard limits by more than the tolerance, in words."""
-    amounts = {}
+def limited(ocp: OptimalControl, state: Array, tolerance: float) -> tuple[Array, dict[str, float]]:
+    """Return the state, and by how much it exceeds each of its hard limits that it does.
+
+    What exceeds a limit by no more than the tolerance begins at the limit. Of a problem that has no
+    feasible point by as little the solver would look for one for long, and in vain.
+    """
+    amounts, state = {}, state.copy()
     for name, where in ocp.model.places("state").items():
+        if name in ocp.softened:
+            continue
         signal, values = ocp.model.signals["state"][name], state[where]
         over = np.maximum(signal.lower - values, values - signal.upper)
-        if name not in ocp.softened and (over > tolerance * signal.scale).any():
+        if (over > tolerance * signal.scale).any():
             amounts[name] = float(over.max())
-    return said(amounts, ocp)
+        else:
+            state[where] = np.clip(values, signal.lower, signal.upper)
+    return state, amounts
 
 
 def _clean(value: Any, what: str, flaws: list[str]) -> Any:

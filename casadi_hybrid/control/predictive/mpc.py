@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from casadi_hybrid.basics.inputs import count, is_callable, positive
 from casadi_hybrid.control.joint.joint import JointSolution
 from casadi_hybrid.control.predictive import step as words
 from casadi_hybrid.control.predictive.collecting import CollectingLater
-from casadi_hybrid.control.predictive.measured import measured, moment, outside
+from casadi_hybrid.control.predictive.measured import limited, measured
 from casadi_hybrid.control.predictive.plan import Plan
 from casadi_hybrid.control.predictive.problem import Problem, nominal, refuse
 from casadi_hybrid.control.predictive.search import Found, Search
@@ -23,11 +23,12 @@ from casadi_hybrid.control.predictive.spare import Fallback, Spare
 from casadi_hybrid.control.predictive.step import Record, Step
 from casadi_hybrid.control.predictive.telemetry import arrays, table
 from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.signals import Array
+from casadi_hybrid.control.signals import Array, moment
 from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.terms import Soft
 
 _LEAST_RESERVE, _MOST_RESERVE, _FADING = 0.05, 0.25, 0.98
+_NEARER = 0.9
 
 
 @dataclass(frozen=True)
@@ -66,19 +67,23 @@ class MPC:
             when it is called may come first (``gc.collect(1)`` before it prevents that). None: no
             limit. Let :meth:`prepare` make the first solve.
         iterations: of a solve that begins at a plan, as 1 for the real-time iteration of Diehl et
-            al. (2005); None: until it has converged.
+            al. (2005); None: until it has converged. A point that they come to is used where
+            ``tolerance`` says so, which may have to be larger than it is by default; where it is
+            not, the next solve has no such limit.
         fallback: a function of the measured state and the time that returns all controls.
         soften: what exceeding a limit costs in the softened problem, in units of its scale: a
             weight or a :class:`Soft`. That problem is solved where the measured state is outside
             its limits or the solver finds no feasible point: limits of states and all constraints
             are soft there, those of controls are not. None: it is never solved.
-        tolerance: the largest violation of a plan that is used, in scaled units.
+        tolerance: the largest violation of a plan that is used, in scaled units. A measured state
+            that exceeds its limits by no more than that counts as at them.
         period: from one step to the next where the time is not given; the first interval of the
             last plan by default.
 
     Attributes:
         ocp, deadline, iterations: as given.
-        records: the telemetry of all steps since the start or :meth:`reset`.
+        records: the telemetry of all steps since the start or :meth:`reset`, about a kilobyte each.
+            A loop that runs for days deletes them: ``del mpc.records[:-1]``.
         control_names: of the controls, in the order of :attr:`Step.control`.
 
     Raises:
@@ -126,12 +131,16 @@ class MPC:
         self._one = nominal(ocp)
         self._spare, self._tolerance, self._period = Spare(self._one, fallback), tolerance, period
         self._soft = _soft(soften)
+        self._soft_before = {
+            *self._one.softened,
+            *(c.name for c in self._one.constraints if c.soft),
+        }
         self._places = ocp.model.places("control")
         self._search = Search(ocp, tolerance)
         self._aid: Search | None = None
         self._later = CollectingLater(deadline is not None)
         self._prepared = Found()
-        if deadline is not None and self._soft is not None:
+        if self._soft is not None and (deadline is not None or iterations is not None):
             self._first_aid()  # made now: later there is no time for it
         self.reset()
 
@@ -149,15 +158,19 @@ class MPC:
         self._plan: Plan | None = None
         self._stats: Mapping[str, Any] = {}
         self._latest: Plan | None = None
+        self._left = np.inf
         self._keep(self._prepared)
         self._time: float | None = None
         self._applied: Array | None = None
+        self._strained = False
         self._reserve = _LEAST_RESERVE * (self.deadline or 0.0)
 
     def prepare(
         self, x: Any, time: float = 0.0, **parameters: Any
     ) -> Solution | JointSolution | None:
         """Solve without deadline before the first step, which begins at the solution.
+
+        The softened problem is made and solved too, so that no step has to.
 
         Returns:
             What was found; None where there is no point at all.
@@ -166,15 +179,15 @@ class MPC:
             InputError: for wrong shapes and unknown names.
         """
         at = moment(time)
-        state, program, flaw = self._numbers(x, at, parameters)
+        state, program, flaw, _ = self._numbers(x, at, parameters)
         if flaw:
             raise InputError(f"{flaw}; prepare(…) needs a state")
         found = self._search.run(program, state, at, parameters, None)
         self._prepared = found
         self._keep(found)
-        if self._aid is not None:  # what it makes at its first solve is there then
-            numbers = self._aid.numbers(state, at, parameters)
-            self._aid.run(numbers, state, at, parameters, None)
+        if self._soft is not None:  # what it makes at its first solve is there then
+            aid = self._first_aid()
+            aid.run(aid.numbers(state, at, parameters), state, at, parameters, None)
         return None if found.plan is None else found.plan.solution(found.stats)
 
     def step(self, x: Any, time: float | None = None, **parameters: Any) -> Step:
@@ -197,11 +210,11 @@ class MPC:
         until = np.inf if self.deadline is None else began + self.deadline
         at = self._next() if time is None else moment(time)
         parameters = {**self._before(), **parameters}
-        state, program, flaw = self._numbers(x, at, parameters)
+        state, program, flaw, far = self._numbers(x, at, parameters)
         self._time = at
         answer = _Answer(reason=flaw)
         if not flaw:
-            answer = self._solved(program, state, at, parameters, until)
+            answer = self._solved(program, state, far, at, parameters, until)
         solver_done = clock.perf_counter()
         for found in answer.all_found:
             self._keep(found)
@@ -248,48 +261,80 @@ class MPC:
             return {}
         return {name: self._applied[self._places[of]] for name, of in self._one.lagged.items()}
 
-    def _numbers(self, x: Any, at: float, parameters: Mapping[str, Any]) -> tuple[Any, Any, str]:
-        """The state, the program with the numbers, and what is wrong with them, if anything is.
+    def _numbers(
+        self, x: Any, at: float, parameters: Mapping[str, Any]
+    ) -> tuple[Any, Any, str, dict[str, float]]:
+        """The state, the program with the numbers, what is wrong with them, and how far out it is.
 
         Raises:
             InputError: for wrong shapes and unknown names.
         """
         state, given, flaw = measured(self._one, x, parameters)
-        return state, self._search.numbers(state, at, given), flaw
+        state, far = limited(self._one, state, self._tolerance)
+        return state, self._search.numbers(state, at, given), flaw, far
 
     # --- plans --------------------------------------------------------------------------------
 
     def _solved(
-        self, program: Program, state: Array, at: float, parameters: Mapping[str, Any], until: float
+        self,
+        program: Program,
+        state: Array,
+        far: Mapping[str, float],
+        at: float,
+        parameters: Mapping[str, Any],
+        until: float,
     ) -> _Answer:
-        """Solve the problem, and the softened one where that has no feasible point."""
+        """Solve the problem, and the softened one where that has no feasible point.
 
-        def run(search: Search, program: Program) -> Found:
+        The softened one is first where the state is outside its limits, or the problem came to
+        nothing a step before: to find that out again may take all the time there is.
+        """
+        # From a point that was no plan a few steps a time need not come to one, ever.
+        few = self.iterations if self._latest is self._plan else None
+
+        def run(search: Search, program: Program, before: Plan | None) -> Found:
             return search.run(
-                program, state, at, parameters, self._latest, until=until,
-                reserve=self._reserve, iterations=self.iterations,
+                program, state, at, parameters, before, until=until, reserve=self._reserve,
+                iterations=few,
             )  # fmt: skip
 
-        far = "" if self._soft is None else outside(self._one, state, self._tolerance)
-        why, tried = f"the state is outside its limits ({far})", []
-        if not far:
-            found = run(self._search, program)
-            if found.usable:
-                status = words.SOLVED if found.solved else words.FEASIBLE
-                return _Answer([found], status, found.reason)
-            why, tried = found.reason, [found]
-            if self._soft is None or not found.infeasible:
-                return _Answer(tried, "", why)
-        aid = self._first_aid()
-        numbers = aid.numbers(state, at, parameters)
-        found = run(aid, numbers)
-        reason = f"{why}; {found.reason}" if found.reason else why
-        if not found.usable or found.plan is None:
-            return _Answer([*tried, found], "", reason)
-        over = violated(aid.problem, numbers, found.plan.x, self._tolerance)
-        if over:
-            reason += f"; limits exceeded: {said(over, self._one)}"
-        return _Answer([*tried, found], words.SOFTENED, reason, over)
+        def soften(why: str) -> _Answer:
+            aid = self._first_aid()
+            numbers = aid.numbers(state, at, parameters)
+            found = run(aid, numbers, self._latest)
+            why = f"{why}; {found.reason}" if found.reason else why
+            if not found.usable or found.plan is None:
+                return _Answer([found], "", why)
+            over = violated(aid.problem, numbers, found.plan.x, self._tolerance)
+            why += f"; limits exceeded: {said(over, self._one)}" if over else ""
+            return _Answer([found], words.SOFTENED, why, over)
+
+        soft, eased = self._soft is not None, _Answer()
+        if soft and far:
+            eased = soften(f"the state is outside its limits ({said(far, self._one)})")
+        elif soft and self._strained:
+            eased = soften("a step before no plan was found that keeps all limits")
+        over = eased.violated.keys() - self._soft_before
+        if (soft and far) or over:
+            if eased.status:
+                self._strained = not over <= far.keys()
+            return eased
+        near = eased.all_found[0].plan if eased.status else self._latest
+        found = run(self._search, program, near)
+        # Where there is no feasible point one within the tolerance is any, the best of none.
+        if found.usable and not (found.infeasible and soft):
+            self._strained = False
+            status = words.SOLVED if found.solved else words.FEASIBLE
+            return _Answer([*eased.all_found, found], status, found.reason)
+        # Where neither has come to a plan they take turns.
+        turn = bool(eased.status) or not eased.all_found
+        self._strained = turn and (found.infeasible or few is None)
+        if soft and found.infeasible and not eased.all_found:
+            eased = soften(found.reason)
+        if eased.status:
+            return replace(eased, all_found=[found, *eased.all_found])
+        status = words.FEASIBLE if found.usable else ""
+        return _Answer([*eased.all_found, found], status, eased.reason or found.reason)
 
     def _first_aid(self) -> Search:
         if self._aid is None:
@@ -298,10 +343,14 @@ class MPC:
         return self._aid
 
     def _keep(self, found: Found) -> None:
-        if found.lasting:
-            self._latest = found.plan
         if found.usable:
+            self._latest, self._left = found.plan, np.inf
             self._plan, self._stats = found.plan, found.stats
+        elif found.lasting:
+            # Where one unfinished solve after another comes no nearer, the next begins elsewhere.
+            nearer = found.left < _NEARER * self._left
+            self._latest = found.plan if nearer else self._plan
+            self._left = found.left if nearer else np.inf
 
     def _margin(self, after: float, late: float) -> float:
         """Seconds that the next solve leaves for what comes after it."""

@@ -50,6 +50,12 @@ class Found:
     told: Mapping[str, Any] = field(default_factory=dict)
     stats: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def left(self) -> float:
+        """The largest residual of the KKT conditions at the point."""
+        residuals = ("feasibility", "stationarity", "complementarity")
+        return max(float(self.told[name]) for name in residuals)
+
 
 class Search:
     """Solves of one problem.
@@ -149,7 +155,9 @@ class Search:
             usable = violation <= self.tolerance
             count, names = self._check.active(program, x, g, self.tolerance)
             told |= {"violation": violation, "active": count, "active_names": tuple(names)}
-            if not usable:
+            if result.stop is StopReason.ITERATION_LIMIT and np.array_equal(x, result.x0):
+                usable, reason = False, f"{reason}; no step was found"  # of another measurement
+            elif not usable:
                 said = f"its point violates the problem by {violation:.1e}"
                 reason = f"{reason}; {said}" if reason else said
         else:

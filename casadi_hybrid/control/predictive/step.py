@@ -70,7 +70,7 @@ class Step:
     - ``"feasible"``: of a plan that the solver was stopped at, which holds the dynamics and all
       limits within the controller's tolerance,
     - ``"softened"``: of a plan that violates the limits named in :attr:`violated`, as little as
-      their price demands,
+      their price demands; none where it needs to violate none after all,
     - ``"last plan"``: the input that the last of these plans has for this time,
     - ``"fallback"``: what the user's function says,
     - ``"default"``: zero, or the middle of limits that do not contain it.

@@ -146,7 +146,7 @@ int hybrid_solve(const hybrid_plan *plan, const double *force, const double *c,
                  hybrid_kernel *kernel, double *dw, double *dy);
 /* D, the stiffness of the bounds; without a bound z is 0. */
 void hybrid_stiffness(const hybrid_form *form, const hybrid_point *at, const double *z_lower,
-                      const double *z_upper, double *restrict D);
+                      const double *z_upper, double *D);
 /* The least shift that leaves m negative eigenvalues; it is kept in the iterate. */
 int hybrid_factor_with_inertia(hybrid_cold *cold, hybrid_iterate *it, double least);
 /* Whether a full A has a rank below its number of rows, to rounding. */

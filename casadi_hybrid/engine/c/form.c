@@ -53,6 +53,10 @@ double hybrid_time(const hybrid_functions *functions) {
     return functions->now ? functions->now() : 0.0;
 }
 
+int hybrid_late(const hybrid_functions *functions, double until) {
+    return until < INFINITY && hybrid_time(functions) >= until;
+}
+
 /* Nonzeros of a column to their places, which increase; nothing where they lie there. */
 static void spread(int count, int size, const int *at, const double *from, double *to) {
     if (count == size) return;

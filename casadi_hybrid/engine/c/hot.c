@@ -5,6 +5,11 @@
 
 #include "internal.h"
 
+/* Bounds may be infinite and numbers none: without these some loops would not end. */
+#if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
+#error "the engine needs infinity and NaN: compile it without -ffast-math and -ffinite-math-only"
+#endif
+
 /* What the mode works on. */
 typedef struct {
     hybrid_form form;
@@ -16,7 +21,6 @@ typedef struct {
     double *slope, *work; /* the model's force; work: as long as w, x or g */
     hybrid_sizes sizes;   /* at the iterate */
     double *began;        /* x of the first iterate */
-    double until;         /* the clock's time from which on no step begins */
 } hot;
 
 static int longer(int a, int b) { return a > b ? a : b; }
@@ -121,6 +125,7 @@ static int model_step(hot *h) {
     hybrid_form *form = &h->form;
     hybrid_model *model = &h->model;
     int status;
+    if (hybrid_late(form->functions, model->until)) return HYBRID_LIMIT;
     if (hybrid_hessian(form, h->at, h->y, 1.0, model->W)) return HYBRID_UNDEFINED;
     status = hybrid_solve_model(model, form, h->at, h->held.z_lower, h->held.z_upper);
     return status ? status : move(h);
@@ -163,14 +168,14 @@ static int follow(hot *h, double before, hybrid_residuals *residuals) {
         const double violation = answer->steps ? 0.0 : violation_at(h);
         double now;
         int status;
-        if (h->until < INFINITY && hybrid_time(h->form.functions) >= h->until)
-            return HYBRID_LIMIT;
-        answer->steps++;
         status = model_step(h);
+        if (status == HYBRID_LIMIT) return status;
+        answer->steps++;
         if (status) return status;
         now = error_at(h);
         status = judge(h, now, residuals);
         if (status != HYBRID_NOT_NEARER) return status;
+        if (answer->steps == numbers->max_iter) break; /* none is left to do better */
         if (violation > HYBRID_HOT_OUTSIDE && violation_at(h) > HYBRID_HOT_LEFT * violation)
             return HYBRID_NOT_NEARER;
         /* The first step may raise it: the multipliers of the guess need not fit the new data. */
@@ -190,7 +195,7 @@ static int follow(hot *h, double before, hybrid_residuals *residuals) {
         }
         before = now;
     }
-    return most < HYBRID_HOT_STEPS ? HYBRID_LIMIT : HYBRID_NOT_NEARER;
+    return answer->steps == numbers->max_iter ? HYBRID_LIMIT : HYBRID_NOT_NEARER;
 }
 
 /* Whether x or the multipliers are so large that more has to be asked. */
@@ -226,7 +231,7 @@ int hybrid_warm(const hybrid_plan *plan, const hybrid_functions *functions,
     h.form.functions = functions;
     h.form.numbers = numbers;
     h.form.answer = answer;
-    h.until = numbers->max_time > 0.0 ? began + numbers->max_time : INFINITY;
+    h.model.until = numbers->max_time > 0.0 ? began + numbers->max_time : INFINITY;
     h.form.relaxation = 0.0;
     h.form.unscaled = h.form.even = h.form.placing = 0;
     answer->in_firsts = answer->in_seconds = 0.0;

@@ -103,6 +103,8 @@ void hybrid_multipliers_out(const hybrid_form *form, const hybrid_point *at, con
 
 /* Seconds, 0 where there is no clock. */
 double hybrid_time(const hybrid_functions *functions);
+/* Whether that is `until`, or later; the clock is not asked where that is INFINITY. */
+int hybrid_late(const hybrid_functions *functions, double until);
 
 /* Entry j of A'y: here, since a call for each would take as long again. */
 static inline double hybrid_pull_of(const hybrid_plan *plan, const double *A, const double *y,
@@ -141,7 +143,7 @@ static inline double hybrid_between(double value, double lower, double upper) {
     return value < lower ? lower : value > upper ? upper : value;
 }
 void hybrid_clip(int count, const double *v, const double *lower, const double *upper,
-                 double *restrict out);
+                 double *out);
 int hybrid_all_finite(int count, const double *v);
 
 /* slope = gradient + A'y, of f + y'c. */
@@ -254,6 +256,7 @@ typedef struct {
     int *wrong, count;        /* n: what is wrong with it, and how much */
     int remedy;               /* the first of the remedies for a singular kernel that is of use */
     double shift;             /* what that adds to the diagonal of W */
+    double until;             /* the clock's time from which on nothing begins */
     double *first_dw, *first_z;
     int *first_lower, *first_upper, *first_wrong; /* the same of the first set */
     double *walk_w, *walk_z;                      /* how far the walk has come */

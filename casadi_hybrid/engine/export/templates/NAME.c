@@ -75,6 +75,10 @@ int @NAME@_solve_in(@NAME@_memory *memory, const @NAME@_in *in, @NAME@_out *out)
     numbers.stationarity = in->stationarity;
     numbers.complementarity = in->complementarity;
     numbers.max_iter = in->max_iter;
+@if cold@
+    functions.now = in->now;
+    if (in->now) numbers.max_time = in->max_time;
+@end@
     answer.x = out->x;
     answer.g = out->g;
     answer.lam_x = out->lam_x;

@@ -114,6 +114,10 @@ typedef struct {
     double *res[@UPPER@_SIZE_RES];
 } @NAME@_memory;
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Solves in memory that is handed in; returns out->status. `in` and `out` are apart. */
 int @NAME@_solve_in(@NAME@_memory *memory, const @NAME@_in *in, @NAME@_out *out);
 
@@ -129,5 +133,9 @@ void @NAME@_next(@NAME@_in *in, const @NAME@_out *out);
 /* A start beside a solution, with its multipliers, and what the package answers from there. */
 extern const @NAME@_in @NAME@_stored;
 extern const @NAME@_out @NAME@_expected;
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

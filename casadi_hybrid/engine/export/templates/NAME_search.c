@@ -110,8 +110,7 @@ int @NAME@_search(@NAME@_memory *memory, const @NAME@_in *in, const hybrid_funct
         lessen(memory, functions, numbers, answer);
         return HYBRID_SOLVED;
     }
-    if (!may_go_on(status) || (status == HYBRID_LIMIT && answer->steps >= in->max_iter))
-        return status;
+    if (!may_go_on(status) || status == HYBRID_LIMIT) return status;
     steps = answer->steps;
     factors = answer->factors;
     if (status != HYBRID_COLD) {
