@@ -74,7 +74,7 @@ double hybrid_share_to_zero(int count, const double *v, const double *dv, double
     double rates[HYBRID_BLOCK], steepest = 0.0, share;
     int first = -1;
     for (int from = 0; from < count; from += HYBRID_BLOCK) {
-        int size = count - from < HYBRID_BLOCK ? count - from : HYBRID_BLOCK;
+        int size = hybrid_block(from, count);
         double most;
         for (int i = 0; i < size; i++)
             rates[i] = -(sign * has[from + i] * dv[from + i]) / v[from + i];
@@ -115,7 +115,7 @@ static void widen(int count, const double *has, const double *distance, const do
                   hybrid_error *found) {
     double products[HYBRID_BLOCK];
     for (int from = 0; from < count; from += HYBRID_BLOCK) {
-        int size = count - from < HYBRID_BLOCK ? count - from : HYBRID_BLOCK;
+        int size = hybrid_block(from, count);
         double least, most;
         for (int i = 0; i < size; i++) {
             double product = distance[from + i] * z[from + i];

@@ -32,7 +32,11 @@ typedef struct {
 } hybrid_error;
 
 #define HYBRID_SPOTS 4
-#define HYBRID_BLOCK 64 /* entries of a vector that a pass looks at together */
+/* Entries of a vector that a pass looks at together, and how many there are from one on. */
+#define HYBRID_BLOCK 64
+static inline int hybrid_block(int from, int count) {
+    return count - from < HYBRID_BLOCK ? count - from : HYBRID_BLOCK;
+}
 /* What the residual of a step may be, relative to the right-hand side: the filter looks at every
  * step, and an error of this size only ends quadratic convergence there. */
 #define HYBRID_ROUGH 1e-6
