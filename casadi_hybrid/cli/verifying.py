@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from casadi_hybrid.basics.status import PointStatus
-from casadi_hybrid.cli.own import ANSWER, NAMES, Own, read
+from casadi_hybrid.cli.own import ANSWER, NAMES, TOGETHER, Own, read
 from casadi_hybrid.result import Result
 from casadi_hybrid.solver import Solver
 from casadi_hybrid.verify import verify
@@ -28,8 +28,9 @@ def add_arguments(commands: Any) -> None:
         description="Solve the problem that a file states, judge the answer by the problem's own "
         "functions, and run IPOPT from the answer and from the start. FILE.py has a Problem, "
         "CasADi's dictionary, a ca.Opti, a solver of nlpsol, or a function that returns one, by "
-        f"the name of {', '.join(NAMES[:-1])} or {NAMES[-1]}, or by NAME; beside a dictionary its "
-        f"variables x0, p, lbx, ubx, lbg and ubg are read too. Where it has {ANSWER} (a point, or "
+        f"the name of {', '.join(NAMES[:-1])} or {NAMES[-1]}, or by NAME; beside a dictionary or a "
+        "solver its variables x0, p, lbx, ubx, lbg and ubg are read too, or a dictionary of them "
+        f"called {TOGETHER}. Where it has {ANSWER} (a point, or "
         "what a solver returned), that is judged as well. "
         f"Exit codes: {ACCEPTED} solved and accepted; {REJECTED} an answer is rejected; 2 wrong "
         f"input; {UNSOLVED} no solution was found (infeasible, unbounded, a limit).",
