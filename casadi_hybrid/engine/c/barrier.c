@@ -103,13 +103,6 @@ void hybrid_lengths(const hybrid_form *form, const hybrid_point *at, const hybri
     if (other < d->alpha_z) d->alpha_z = other;
 }
 
-/* The mean size of all entries in units of 100, at least one. */
-static double excess_mean(double sum, int count) {
-    double many = count > 1 ? count : 1;
-    if (sum <= 99.0 * many) return 1.0;
-    return (sum / many > 100.0 ? sum / many : 100.0) / 100.0;
-}
-
 /* Widens [least, most] by z*(distance) where there is a bound. */
 static void widen(int count, const double *has, const double *distance, const double *z,
                   hybrid_error *found) {
@@ -145,10 +138,10 @@ void hybrid_measure(const hybrid_form *form, const hybrid_point *at, const hybri
         if (isnan(size)) break;
     }
     found->rest = most /
-                  excess_mean(hybrid_sum(plan->m, it->y) + sum_z, plan->m + form->bounds);
+                  hybrid_excess_mean(hybrid_sum(plan->m, it->y) + sum_z, plan->m + form->bounds);
     of_c = hybrid_largest(plan->m, at->c);
     if (!(of_c <= found->rest)) found->rest = of_c;
-    found->scale = excess_mean(sum_z, form->bounds);
+    found->scale = hybrid_excess_mean(sum_z, form->bounds);
 }
 
 double hybrid_error_at(const hybrid_error *error, double nu) {

@@ -34,9 +34,7 @@ static double of_rows(const hybrid_form *form, const hybrid_point *at, double *s
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;
     double limit = HYBRID_RESIDUALS_CONSTANT / HYBRID_RESIDUALS_ROUNDING, found = 0.0;
-    for (int i = 0; i < plan->n_g; i++) sizes[i] = fabs(at->raw_g[i]);
-    for (int k = 0; k < plan->nnz_J; k++)
-        sizes[plan->J_rows[k]] += fabs(at->raw_J[k]) * fabs(at->x[plan->J_cols[k]]);
+    hybrid_sizes_of_rows(plan, at, sizes);
     for (int i = 0; i < plan->n_g; i++) {
         double entry = outside(at->raw_g[i], of->lbg[i], of->ubg[i]);
         widen(&found, counted(entry, smaller(sizes[i], limit)));
