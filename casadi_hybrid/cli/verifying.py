@@ -102,7 +102,7 @@ def _show(result: Result, report: Report, given: Report | None) -> None:
         rows.append((
             "IPOPT", beside.status, f"{beside.run.f:.8g}", f"{point.feasibility.value:.1e}",
             f"{point.stationarity.value:.1e}", str(beside.iterations),
-            f"{beside.run.elapsed:.3f}", beside.relation.value,
+            f"{beside.run.elapsed:.2g}", beside.relation.value,
         ))  # fmt: skip
     elif beside is not None:
         rows.append(("IPOPT", beside.status, *[""] * 5, beside.relation.value))
@@ -125,6 +125,6 @@ def _row(
     return (
         name, ended, f"{report.f:.8g}", *("" if m is None else f"{m.value:.1e}" for m in residuals),
         "" if iterations is None else str(iterations),
-        "" if seconds is None else f"{seconds:.3f}",
+        "" if seconds is None else f"{seconds:.2g}",
         "accepted" if report.accepted else "rejected",
     )  # fmt: skip
