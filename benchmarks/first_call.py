@@ -2,8 +2,7 @@
 
 Milliseconds of processor time (medians of 20 fresh problems each, the solvers in turn) of building,
 of the first call, and of a second one from the same start, for problems of Hock & Schittkowski with
-2 to 5 variables. Where a call has nothing but equations to meet this package takes its composite
-steps, in Python; the others are the engine's in C.
+2 to 5 variables.
 
 ``python benchmarks/first_call.py`` prints a row for each and the geometric means of the ratios;
 ``--mx`` states the same in MX, ``--repeat`` and ``--only`` choose.

@@ -15,8 +15,7 @@ the problem's own graph at the returned point and multipliers, unscaled, the sam
 * Hess.: evaluations of the Hessian. This package tries to guess the active set between
   iterations; a guess that fails is no iteration, but its Hessians are counted here.
 
-Wall time is that of the call alone, the least of K repeats; this package runs in Python, IPOPT in
-compiled code.
+Wall time is that of the call alone, the least of K repeats.
 """
 
 from __future__ import annotations

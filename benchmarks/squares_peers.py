@@ -5,8 +5,8 @@
 A root is a point whose largest violation of an equation or a bound, recomputed from the problem's
 own functions and unscaled, is at most 1e-6, whatever the solver says. IPOPT runs twice, with its
 own scaling and with none, its bounds not relaxed (``peers/solvers.py``). Times are processor time
-of the call alone, the least of K repeats; this package runs in Python, IPOPT in compiled code. The
-ratio of a row is that of the iterations to the fewest of the IPOPT variants that find a root.
+of the call alone, the least of K repeats. The ratio of a row is that of the iterations to the
+fewest of the IPOPT variants that find a root.
 """
 
 from __future__ import annotations

@@ -263,10 +263,10 @@ def deviation(trajectory: Array, reference: Array) -> Array:
     return np.asarray(np.abs(trajectory[:steps] - reference[:steps]).max(axis=1))
 
 
-def _log_spaced(size: int, i: int, *, a_decade: int = 2) -> list[int]:
-    """Indices of markers that look evenly spaced on a logarithmic axis, shifted curve by curve."""
-    exponents = np.arange((i % len(PALETTE)) / len(PALETTE), a_decade * np.log10(size) + 1)
-    found = {round(10 ** (e / a_decade)) - 1 for e in exponents}
+def _log_spaced(size: int, i: int) -> list[int]:
+    """Indices of two markers a decade on a logarithmic axis, shifted curve by curve."""
+    exponents = np.arange((i % len(PALETTE)) / len(PALETTE), 2 * np.log10(size) + 1)
+    found = {round(10 ** (e / 2)) - 1 for e in exponents}
     return sorted(k for k in found if k < size)
 
 

@@ -127,6 +127,24 @@ def problem():
 )
 
 
+@pytest.mark.parametrize("name", ["", ":solver"])
+def test_numbers_are_read_from_a_dictionary_where_p_is_the_symbol(written, capsys, name):
+    path = written(
+        HEAD + "p = ca.SX.sym('p')\n"
+        "nlp = {'x': x, 'p': p, 'f': ca.sumsqr(x - p)}\n"
+        "solver = ch.nlpsol('solver', 'hybrid', nlp)\n"
+        "numbers = {'x0': 1, 'p': 3, 'ubx': [2, 5]}\n"
+    )
+    assert main(["verify", path + name, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["report"]["x"] == pytest.approx([2, 3])
+
+
+def test_a_dictionary_of_other_numbers_is_left_alone_and_a_misspelt_one_named(written, capsys):
+    assert main(["verify", written(NLP + "numbers = {'mass': 3}")]) == 0
+    assert main(["verify", written(NLP + "numbers = {'x0': 3, 'upx': 3}")]) == 2
+    assert "'upx' is no number of a solve; did you mean 'ubx'" in capsys.readouterr().err
+
+
 def test_what_lies_in_a_file_is_there_as_long_as_its_problem(written, capsys, tmp_path):
     """A callback that only the file's module keeps, and a class that asks for the module."""
     place = written(CALLBACK)

@@ -11,6 +11,7 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 import pytest
+from engine_ldl_kernel import LdlKernel
 
 import casadi_hybrid
 from casadi_hybrid.engine import ldl
@@ -48,11 +49,11 @@ def sparse(M: np.ndarray) -> Sparse:
     return Sparse(pattern, M[pattern.rows, pattern.cols])
 
 
-def kernel_of(library: ctypes.CDLL, W: np.ndarray, A: np.ndarray) -> ldl.LdlKernel:
-    return ldl.LdlKernel(Layout(pattern_of(W), pattern_of(A)), library)
+def kernel_of(library: ctypes.CDLL, W: np.ndarray, A: np.ndarray) -> LdlKernel:
+    return LdlKernel(Layout(pattern_of(W), pattern_of(A)), library)
 
 
-def factored(library: ctypes.CDLL, problem: Problem) -> ldl.LdlKernel:
+def factored(library: ctypes.CDLL, problem: Problem) -> LdlKernel:
     W, D, A, E = problem
     kernel = kernel_of(library, W, A)
     kernel.factor(sparse(W), D, sparse(A), E)
@@ -207,7 +208,7 @@ def test_pivots_that_fail_are_delayed_as_far_as_there_is_room(library: ctypes.CD
     group = np.concatenate(([0, 0], np.arange(1, n - 1), [0, 0])).astype(np.int32)
     found = []
     for spare in (0, 4):
-        kernel = ldl.LdlKernel(layout, library, ldl.Tables.of(library, K, group, spare))
+        kernel = LdlKernel(layout, library, ldl.Tables.of(library, K, group, spare))
         kernel.factor(sparse(W), D, sparse(A), 0.0)
         assert kernel.tables is not None
         assert kernel.tables.analysis.fronts == 2
@@ -252,7 +253,7 @@ def test_threads_share_an_analysis(library: ctypes.CDLL) -> None:
     b = np.cos(np.arange(W.shape[0] + A.shape[0]))
 
     def solved(k: int) -> np.ndarray:
-        kernel = ldl.LdlKernel(Layout(pattern_of(W), pattern_of(A)), library, first.tables)
+        kernel = LdlKernel(Layout(pattern_of(W), pattern_of(A)), library, first.tables)
         for _ in range(20):
             kernel.factor(sparse(W), D * (1 + k), sparse(A), E)
         return kernel.solve(b)
@@ -282,10 +283,10 @@ def test_a_whole_solve_goes_the_same_way(
     lower = [-ca.inf] * 2 + [-0.25, -ca.inf] * N + [-0.75] * N
     upper = [ca.inf] * (2 * N + 2) + [1.0] * N
     bounds = {"lbx": lower, "ubx": upper, "lbg": 0.0, "ubg": 0.0}
-    made: list[ldl.LdlKernel] = []
+    made: list[LdlKernel] = []
 
-    def kernel(layout: Layout) -> ldl.LdlKernel:
-        made.append(ldl.LdlKernel(layout, library))
+    def kernel(layout: Layout) -> LdlKernel:
+        made.append(LdlKernel(layout, library))
         return made[-1]
 
     monkeypatch.setattr(form, "DENSE_LIMIT", 10)

@@ -91,6 +91,8 @@ def test_a_feasible_point_is_not_lost_beside_a_local_minimum_of_the_violation() 
             assert stats["point_status"] == "INFEASIBLE_STATIONARY"
             assert solver.result.residuals.feasibility > 1e-6
             assert not -1 <= float(ca.Function("g", [X], [g])([start, 0])[0]) <= -0.05
+        else:
+            assert stats["success"]
 
 
 @pytest.mark.parametrize("radius", [1.0, 0.0])

@@ -183,14 +183,9 @@ def test_a_pole_is_no_minimum(label: str) -> None:
 
 
 @pytest.mark.parametrize("label", NO_CURVATURE)
-def test_a_second_derivative_that_does_not_exist_is_said(label: str) -> None:
-    """Going on without it would be right as well."""
+def test_a_second_derivative_that_does_not_exist_at_the_start_is_done_without(label: str) -> None:
     _, stats, _ = solved(NO_CURVATURE[label])
-    if not stats["success"]:
-        assert stats["stop_reason"] == "EVALUATION_ERROR"
-        assert stats["unified_return_status"] == "SOLVER_RET_NAN"
-        assert stats["point_status"] == "FEASIBLE_NOT_STATIONARY"
-        assert "Hessian" in stats["detail"] or "hess" in stats["detail"]
+    assert stats["success"]
 
 
 def test_bounds_and_parameters_change_the_verdict_without_a_rebuild() -> None:

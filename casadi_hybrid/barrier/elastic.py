@@ -189,7 +189,7 @@ def elastic_step(kernel: Kernel, it: Iterate, settings: Settings) -> tuple[Point
     # The Newton step asks of a form, and of the points on it, only what these have.
     form: Any = r.form
     inner = r.inner
-    base: Point = inner.at.base  # type: ignore[attr-defined]
+    base = _base(inner)
     error = ScaledError(form, inner)
     nu, floor = inner.nu, inner.floor
     while nu > floor and error.at(nu) <= settings.kappa_epsilon * nu:
@@ -204,7 +204,13 @@ def elastic_step(kernel: Kernel, it: Iterate, settings: Settings) -> tuple[Point
     new = newton_step(form, settings, ElasticKernel(kernel, form), inner, W)
     if new is None:
         return None
-    return new.at.base, replace(r, form=form, inner=new)  # type: ignore[attr-defined]
+    return _base(new), replace(r, form=form, inner=new)
+
+
+def _base(inner: Iterate) -> Point:
+    """The point of the problem itself at an iterate of the elastic one."""
+    assert isinstance(inner.at, ElasticPoint)
+    return inner.at.base
 
 
 def restored(it: Iterate, theta: float, phi: float) -> bool:

@@ -17,6 +17,7 @@ from casadi_hybrid.standard_form.form import Point, StandardForm
 _EPS = float(np.finfo(float).eps)
 _SPREAD = 1e10  # largest factor between z and ν/(distance to the bound)
 _CLOSE = 0.1 * _SPREAD  # closer than that whatever the rounding
+_S_MAX = 100.0  # multipliers of this mean size are not yet large
 NU_START = 0.1
 
 
@@ -220,12 +221,12 @@ def _ends(v: Vector) -> tuple[float, float]:
 
 
 def _excess_mean(parts: tuple[Vector, ...], count: int) -> float:
-    """The mean size of all entries in units of 100, at least one."""
+    """The mean size of all entries in units of s_max, at least one."""
     count = max(1, count)
-    if sum(map(rough_sum, parts)) <= 99.0 * count:  # nearly always, and the last digit is not asked
+    if sum(map(rough_sum, parts)) <= 0.99 * _S_MAX * count:  # nearly always: no last digit is asked
         return 1.0
     first, *others = map(sum_of_sizes, parts)
-    return max(100.0, (first + sum(others)) / count) / 100.0
+    return max(_S_MAX, (first + sum(others)) / count) / _S_MAX
 
 
 def scaled_error(form: StandardForm, it: Iterate, nu: float) -> float:

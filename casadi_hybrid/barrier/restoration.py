@@ -23,6 +23,7 @@ import numpy as np
 
 from casadi_hybrid.barrier.iterate import Detour, Iterate, Settings, fraction_to_boundary, interior
 from casadi_hybrid.barrier.merit import Merit
+from casadi_hybrid.barrier.pace import FEASIBLE
 from casadi_hybrid.basics.errors import StallError
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import StopReason
@@ -232,7 +233,7 @@ def _closer(form: StandardForm, r: Restoration, at: Point) -> Restoration | None
     least = _LEAST_NU * size * min(1.0, size)
     if r.nu > least:
         # Where the verdict is clear the barrier has only to let go of the bounds.
-        proved = violation > 1e-6 and violation_slope(form, at) <= _PROOF
+        proved = violation > FEASIBLE and violation_slope(form, at) <= _PROOF
         return replace(r, nu=max(_LET_GO * r.nu, 0.99 * least) if proved else 0.03 * r.nu)
     if violation <= 1e-7:
         raise StallError(StopReason.STALLED, "the violation is at the level of rounding")

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -36,7 +36,7 @@ def in_parallel(
     cluster: Any = None,
     label: str = "",
     lost: Callable[[Item, str], Value] | None = None,
-) -> Iterator[tuple[Item, Value]]:
+) -> Generator[tuple[Item, Value], None, None]:
     """Yield (item, work(item)) as each is done, in no particular order.
 
     The values are those of a plain loop, bit for bit, whatever carries the work. Processes are
@@ -145,7 +145,7 @@ def _survive(
                 suspects.remove(number)
                 yield number, _given_up(waiting.pop(number), lost)
         finally:
-            stream.close()  # type: ignore[attr-defined]
+            stream.close()
 
 
 def _taken(

@@ -24,7 +24,7 @@ from casadi_hybrid.casadi_api.convention import (
     each_solve,
     solves_in,
 )
-from casadi_hybrid.casadi_api.quick import QuickRun
+from casadi_hybrid.casadi_api.rows import AnyRun, Runs, doubtful, numbers_in_rows, sides_of
 from casadi_hybrid.casadi_api.runner import Run, Runner
 from casadi_hybrid.engine.batch import Crew, Rows
 from casadi_hybrid.engine.blocks.compiled import lists_of
@@ -34,8 +34,6 @@ from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.result import Result
 
 _WORTH = 0.01  # seconds, about what another thread prepares before its first solve
-_FINITE = ("x0", "p", "lam_x0", "lam_g0")
-AnyRun = Run | QuickRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,39 +198,6 @@ def _alone(runner: Runner, one: Numbers, warm: Result | None) -> Run:
     )  # fmt: skip
 
 
-class _Runs(Sequence[AnyRun]):
-    """The runs of a batch; what C has solved is looked at where it is asked for."""
-
-    def __init__(
-        self,
-        runner: Runner,
-        rows: Rows,
-        places: Any,
-        others: Mapping[int, AnyRun],
-        called: tuple[str, str],
-    ) -> None:
-        self._runner, self._rows = runner, rows
-        self._places_in, self._places_out = places
-        self._called = called
-        self._made: dict[int, AnyRun] = dict(others)
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __getitem__(self, k: Any) -> Any:
-        k = range(len(self))[k]
-        found = self._made.get(k)
-        if found is None:
-            solved = self._rows.solved(k, self._places_out)
-            assert solved is not None
-            numbers = self._rows.numbers[k]
-            problem, options = self._runner.problem, self._runner.options
-            found = self._made[k] = QuickRun(
-                problem, options, numbers, self._places_in, solved, self._called
-            )
-        return found
-
-
 def _over_threads(
     runner: Runner,
     given: Mapping[str, Any],
@@ -253,10 +218,10 @@ def _over_threads(
     start = _checked(runner, {**first, "p": _p(runner, first)}, 0, warm)
     space = engine.prepare(start.bounds)
     places = space.places_in, space.places_out
-    numbers = _numbers(given, columns, warm, start, space.places_in)
-    for k in _doubtful(numbers, space.places_in).tolist():
+    numbers = numbers_in_rows(given, columns, warm, start, space.places_in)
+    for k in doubtful(numbers, space.places_in).tolist():
         _checked(runner, {n: numbers[k, place] for n, place in space.places_in.items()}, k, warm)
-    rows = Rows(numbers, *_sides(warm, problem.n, problem.m), space.numbers_out.size)
+    rows = Rows(numbers, *sides_of(warm, problem.n, problem.m), space.numbers_out.size)
     crew: Crew | None = runner.crew
     if crew is None or crew.plan is not space.plan:
         gradient = problem.parameter_gradient
@@ -294,56 +259,9 @@ def _over_threads(
         success[k] = run.result.success
         for name, value in zip(OUTPUTS, runner.outputs(run.result, one.p), strict=True):
             rows.outputs[k, space.places_out[name]] = array_of(value).ravel()
-    runs = _Runs(runner, rows, places, others, called)
+    runs = Runs(runner, rows, places, others, called)
     runner.note(runs[-1])
     rows.outputs.setflags(write=False)  # results look at them
     beside = {name: rows.outputs[:, space.places_out[name]].T for name in OUTPUTS}
     by_python = sum(isinstance(run, Run) for run in others.values())
     return Batch(**beside, success=success, in_c=len(rows) - by_python, _runs=runs)
-
-
-def _numbers(
-    given: Mapping[str, Any],
-    columns: Mapping[str, Vector],
-    warm: Sequence[Result | None],
-    start: Numbers,
-    places: Mapping[str, slice],
-) -> Vector:
-    """The numbers of all solves, a row each; ``start`` has those of what has no columns."""
-    found = np.empty((len(warm), max(place.stop for place in places.values())))
-    every = np.arange(len(warm))
-    for name in given:
-        place = places[name]
-        if name in columns:
-            found[:, place] = columns[name].T[every % columns[name].shape[1]]
-            continue
-        found[:, place] = getattr(start.bounds if name[:2] in ("lb", "ub") else start, name)
-        if given[name] is None and name in ("x0", "lam_x0", "lam_g0"):
-            label = {"x0": "x", "lam_x0": "lam_x", "lam_g0": "lam_g"}[name]
-            for k, known in enumerate(warm):
-                if known is not None:
-                    found[k, place] = getattr(known, label)
-    return found
-
-
-def _doubtful(numbers: Vector, places: Mapping[str, slice]) -> NDArray[np.intp]:
-    """The solves with numbers that are not finite, or bounds that leave nothing between them."""
-    bad = np.zeros(len(numbers), dtype=bool)
-    for name in _FINITE:
-        bad |= ~np.isfinite(numbers[:, places[name]]).all(axis=1)
-    for kind in "xg":
-        lower, upper = numbers[:, places[f"lb{kind}"]], numbers[:, places[f"ub{kind}"]]
-        sound = (lower <= upper) & (lower < np.inf) & (upper > -np.inf)
-        bad |= ~sound.all(axis=1)
-    return np.flatnonzero(bad)
-
-
-def _sides(warm: Sequence[Result | None], n: int, m: int) -> tuple[Any, Any]:
-    """The working sets to try first: a row of each solve, and which solves have one."""
-    sides = np.zeros((len(warm), n + m), dtype=np.int8)
-    there = np.zeros(len(warm), dtype=np.int8)
-    for k, known in enumerate(warm):
-        if known is not None and known.success:
-            there[k] = 1
-            sides[k, :n], sides[k, n:] = known.working_set.x, known.working_set.g
-    return sides, there

@@ -18,6 +18,8 @@ NAMES = ("problem", "nlp", "opti")
 """What is looked for in a file where nothing is named."""
 NUMBERS = ("x0", "p", "lbx", "ubx", "lbg", "ubg", "lam_x0", "lam_g0")
 ANSWER = "answer"
+TOGETHER = "numbers"
+"""A dictionary of numbers, for files in which p is the symbol."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ def read(place: str) -> Own:
 
     NAME is a variable, or a function that is called: a Problem, CasADi's dictionary, a ca.Opti, a
     solver of nlpsol, or a tuple of one of these and a dictionary of numbers. Beside a dictionary
-    the file's own variables x0, p, lbx, … are its numbers.
+    or a solver the file's own variables x0, p, lbx, … are its numbers, or a dictionary of them.
 
     Raises:
         InputError: where there is no such file or name, or it is something else.
@@ -72,14 +74,17 @@ def read(place: str) -> Own:
         found = found()
     parts = found if isinstance(found, tuple) else (found,)
     numbers = parts[1] if len(parts) > 1 else {}
+    problem, beside = _problem(parts[0], place, name)
+    if isinstance(parts[0], Mapping | NlpSolver):
+        beside = {word: there[word] for word in NUMBERS if _numeric(there.get(word))}
+        together = there.get(TOGETHER)
+        if isinstance(together, Mapping) and not numbers and together.keys() & set(NUMBERS):
+            numbers = together
     if not isinstance(numbers, Mapping):
         raise InputError(f"what stands beside the problem in {place} must be a dictionary")
     for word in numbers:
         if word not in NUMBERS:
             raise InputError(f"{place}: {word!r} is no number of a solve{suggest(word, NUMBERS)}")
-    problem, beside = _problem(parts[0], place, name)
-    if isinstance(parts[0], Mapping):
-        beside = {word: there[word] for word in NUMBERS if _numeric(there.get(word))}
     return Own(name, problem, {**beside, **numbers}, there.get(ANSWER))
 
 

@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from casadi_hybrid.basics.status import PointStatus
-from casadi_hybrid.cli.own import ANSWER, NAMES, Own, read
+from casadi_hybrid.cli.own import ANSWER, NAMES, TOGETHER, Own, read
 from casadi_hybrid.result import Result
 from casadi_hybrid.solver import Solver
 from casadi_hybrid.verify import verify
@@ -28,8 +28,9 @@ def add_arguments(commands: Any) -> None:
         description="Solve the problem that a file states, judge the answer by the problem's own "
         "functions, and run IPOPT from the answer and from the start. FILE.py has a Problem, "
         "CasADi's dictionary, a ca.Opti, a solver of nlpsol, or a function that returns one, by "
-        f"the name of {', '.join(NAMES[:-1])} or {NAMES[-1]}, or by NAME; beside a dictionary its "
-        f"variables x0, p, lbx, ubx, lbg and ubg are read too. Where it has {ANSWER} (a point, or "
+        f"the name of {', '.join(NAMES[:-1])} or {NAMES[-1]}, or by NAME; beside a dictionary or a "
+        "solver its variables x0, p, lbx, ubx, lbg and ubg are read too, or a dictionary of them "
+        f"called {TOGETHER}. Where it has {ANSWER} (a point, or "
         "what a solver returned), that is judged as well. "
         f"Exit codes: {ACCEPTED} solved and accepted; {REJECTED} an answer is rejected; 2 wrong "
         f"input; {UNSOLVED} no solution was found (infeasible, unbounded, a limit).",
@@ -101,7 +102,7 @@ def _show(result: Result, report: Report, given: Report | None) -> None:
         rows.append((
             "IPOPT", beside.status, f"{beside.run.f:.8g}", f"{point.feasibility.value:.1e}",
             f"{point.stationarity.value:.1e}", str(beside.iterations),
-            f"{beside.run.elapsed:.3f}", beside.relation.value,
+            f"{beside.run.elapsed:.2g}", beside.relation.value,
         ))  # fmt: skip
     elif beside is not None:
         rows.append(("IPOPT", beside.status, *[""] * 5, beside.relation.value))
@@ -124,6 +125,6 @@ def _row(
     return (
         name, ended, f"{report.f:.8g}", *("" if m is None else f"{m.value:.1e}" for m in residuals),
         "" if iterations is None else str(iterations),
-        "" if seconds is None else f"{seconds:.3f}",
+        "" if seconds is None else f"{seconds:.2g}",
         "accepted" if report.accepted else "rejected",
     )  # fmt: skip

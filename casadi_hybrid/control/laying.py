@@ -10,6 +10,7 @@ import numpy as np
 
 from casadi_hybrid.control.assembly import LAST, Assembly
 from casadi_hybrid.control.horizon import Horizon, each, where
+from casadi_hybrid.control.methods import Collocation
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Array, matrix, spread
 from casadi_hybrid.control.statement import Statement
@@ -158,7 +159,7 @@ def _algebraic(ocp: Statement, horizon: Horizon) -> None:
     asks = [c.expression for c in ocp.constraints]
     asks += [part for c in ocp.costs for part in (c.sum, c.start, c.end)]
     used = bool(model.size("algebraic")) and (
-        not hasattr(ocp.method, "coefficients")
+        not isinstance(ocp.method, Collocation)
         or any(ca.depends_on(expression, z) for expression in asks)
     )
     rows = [horizon.assembly.kind(0, horizon.N + 1)]

@@ -221,6 +221,12 @@ class Collocation:
         )
 
 
+def points_of(method: Method) -> Array:
+    """Where in an interval, from 0 to 1, a collocation has its points."""
+    assert isinstance(method, Collocation)
+    return method.coefficients[0]
+
+
 def _columns(horizon: Horizon) -> list[Any]:
     """(z, u, v, p, t, dt) of each interval."""
     N = horizon.N

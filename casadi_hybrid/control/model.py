@@ -14,9 +14,6 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.signals import Guess, Signal, by_name, column, expression, known, numbers
 
-ARGUMENTS = ("x", "z", "u", "p", "t")
-"""The arguments of a model's functions: states, algebraic states, controls, parameters, time."""
-
 
 @dataclass(frozen=True)
 class Moves:

@@ -9,6 +9,7 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.laying import Laid
+from casadi_hybrid.control.methods import points_of
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Array, between, by_name, column, known, matrix, spread
 from casadi_hybrid.control.solution import Solution
@@ -161,7 +162,6 @@ def _on_blocks(
     points = program.variables.get(f"{name} inside")
     if points is not None:
         inner = points.shape[1] // (fractions.size - 1)
-        taus = ocp.method.coefficients[0][:inner]  # type: ignore[attr-defined]
-        at = between(fractions, taus)
+        at = between(fractions, points_of(ocp.method)[:inner])
         values[f"{name} inside"] = np.stack([np.interp(at, fractions, row) for row in rows])
     return values

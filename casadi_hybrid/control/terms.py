@@ -10,7 +10,6 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.signals import Array, column
 
-PLACES = ("start", "path", "end")
 AT = ("points", "ends", "inside")
 
 

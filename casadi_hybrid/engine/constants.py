@@ -40,7 +40,8 @@ _TABLE: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
     (
         iterate,
         (
-            *("_SPREAD", "NU_START", "Settings.nu_least", "Settings.kappa_nu", "Settings.theta_nu"),
+            *("_SPREAD", "_S_MAX", "NU_START"),
+            *("Settings.nu_least", "Settings.kappa_nu", "Settings.theta_nu"),
             *("Settings.kappa_epsilon", "Settings.saddle", "Settings.tau_least"),
             "Settings.polish_below",
         ),

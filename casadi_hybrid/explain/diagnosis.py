@@ -18,6 +18,7 @@ from casadi_hybrid.answer import Answer
 from casadi_hybrid.basics.inputs import Vector
 
 _LOW = 1e10  # f below minus this many times its size at the start falls apparently without bound
+_AT_MOST = 6  # names in a sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +82,12 @@ class Ray:
         return f"per unit of the ray {along}; f changes by {self.slope:.3g}"
 
 
-def last_direction(result: Answer, *, at_most: int = 6) -> Ray | None:
+def last_direction(result: Answer) -> Ray | None:
     """The direction of the last step and the slope of f along it; None without a step."""
     if result.step is None or result.end is None:
         return None
     d = result.step / np.abs(result.step).max()
-    order = [int(i) for i in np.argsort(-np.abs(d), kind="stable")[:at_most] if abs(d[i]) > 1e-3]
+    order = [int(i) for i in np.argsort(-np.abs(d), kind="stable")[:_AT_MOST] if abs(d[i]) > 1e-3]
     moving = tuple((result.variable_names[i], float(d[i])) for i in order)
     return Ray(d, float(result.end.gradient @ d), moving)
 
@@ -117,13 +118,13 @@ def fixed_variables(result: Answer) -> tuple[str, ...]:
     return tuple(result.variable_names[i] for i in fixed)
 
 
-def listed(names: Sequence[str], at_most: int = 6) -> str:
+def listed(names: Sequence[str]) -> str:
     """``a, b and 3 more``."""
-    more = f" and {len(names) - at_most} more" if len(names) > at_most else ""
-    return ", ".join(names[:at_most]) + more
+    more = f" and {len(names) - _AT_MOST} more" if len(names) > _AT_MOST else ""
+    return ", ".join(names[:_AT_MOST]) + more
 
 
-def runs(names: Sequence[str], at_most: int = 6) -> str:
+def runs(names: Sequence[str]) -> str:
     """Names in short: ``u[0] … u[19]`` in a row, ``u[0], u[3], …, u[57]`` in equal steps."""
     numbered = [re.fullmatch(r"(.*\[(?:\d+, )?|.*?)(\d+)(\].*|)", name) for name in names]
     said: list[str] = []
@@ -142,11 +143,11 @@ def runs(names: Sequence[str], at_most: int = 6) -> str:
         dots = " … " if step == 1 else f", {names[k + 1]}, …, "
         said.append(f"{names[k]}{dots}{names[last]}")
         k = last + 1
-    if len(said) <= at_most:
+    if len(said) <= _AT_MOST:
         return ", ".join(said)
     if all(_step(a, b) > 0 for a, b in pairwise(numbered)):
         return f"some of {names[0]} … {names[-1]}"
-    return f"{', '.join(said[:at_most])} and {len(said) - at_most} more"
+    return f"{', '.join(said[:_AT_MOST])} and {len(said) - _AT_MOST} more"
 
 
 def _step(here: re.Match[str] | None, then: re.Match[str] | None) -> int:

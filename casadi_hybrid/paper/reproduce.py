@@ -123,10 +123,10 @@ class Reproduction:
         }
 
 
-def findings(runs: Sequence[Run], *, is_paper: bool, key: str = "closed-w") -> str:
+def findings(runs: Sequence[Run], *, is_paper: bool) -> str:
     """The first lines: of the runs that cross, how many are below at 200, stay, and arrive."""
     followed = [run for run in runs if run.seed < FOLLOWED] or runs
-    row = summarize(followed, {run.seed for run in followed})[key]
+    row = summarize(followed, {run.seed for run in followed})["closed-w"]
     lines = [
         "By the paper's measure a run succeeds when it crosses ‖x_t − x*‖ ≤ 1e-3 once. It need not "
         "stay there.",

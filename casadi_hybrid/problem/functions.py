@@ -36,6 +36,7 @@ from casadi_hybrid.problem.hessian.blocks import Blocks
 COMPILERS = ("cc", "gcc", "clang")
 EXPANSION_LIMIT = 8_000_000
 """Scalar operations of one function up to which MX is turned into SX: seconds to build."""
+_SHOWN = 8  # numbers of a point in a sentence
 
 
 class OnDemand:
@@ -386,11 +387,11 @@ def _directions(sparsity: ca.Sparsity) -> int:
     return min(int(s.uni_coloring().size2()) for s in (sparsity, sparsity.T))
 
 
-def named_values(names: Sequence[str], values: Vector, at_most: int = 8) -> str:
-    """``a = 1, b = 2`` for the first ``at_most`` entries, and how many there are more."""
-    pairs = zip(names[:at_most], values[:at_most], strict=True)
+def named_values(names: Sequence[str], values: Vector) -> str:
+    """``a = 1, b = 2`` for the first entries, and how many there are more."""
+    pairs = zip(names[:_SHOWN], values[:_SHOWN], strict=True)
     text = ", ".join(f"{name} = {value:.6g}" for name, value in pairs)
-    left = len(names) - at_most
+    left = len(names) - _SHOWN
     return f"{text} and {left} more" if left > 0 else text
 
 

@@ -150,22 +150,22 @@ class _Frame:
         return f'<path class="curve s{k}" d="{"".join(parts)}"/>{"".join(dots)}'
 
 
-def thinned(values: Array, columns: int = _COLUMNS) -> NDArray[np.intp]:
-    """Indices of the values to draw: of each of so many columns the least and the largest."""
-    if values.size <= 2 * columns:
+def thinned(values: Array) -> NDArray[np.intp]:
+    """Indices of the values to draw: of each column the least and the largest."""
+    if values.size <= 2 * _COLUMNS:
         return np.arange(values.size)
     kept = {0, values.size - 1}
-    for part in np.array_split(np.arange(values.size), columns):
+    for part in np.array_split(np.arange(values.size), _COLUMNS):
         inside = np.where(np.isfinite(values[part]), values[part], 0.0)
         kept |= {int(part[inside.argmin()]), int(part[inside.argmax()])}
     return np.array(sorted(kept))
 
 
-def ticks(first: int, last: int, most: int = 6) -> list[int]:
-    """Up to so many round whole numbers from first to last."""
+def ticks(first: int, last: int) -> list[int]:
+    """Up to six round whole numbers from first to last."""
     span = max(1, last - first)
     step = 1
-    while span / step > most - 1:
+    while span / step > 5:
         step = _next(step)
     return list(range(-(-first // step) * step, last + 1, step))
 

@@ -117,7 +117,7 @@ class IpoptRun:
         raises: how often ρ was raised.
         status: IPOPT's own word.
         iterations: of the last run.
-        elapsed: seconds, with all runs.
+        elapsed: seconds of all runs, without building the solvers.
         lam_x: its own multipliers of the bounds.
     """
 
@@ -177,27 +177,27 @@ def ask_ipopt(asked: Asked, x0: Vector, warm: tuple[Vector, Vector] | None = Non
         x0: start.
         warm: (lam_x, lam_g) make this a warm start from a supposed solution.
     """
-    began = time.perf_counter()
     bounds = asked.bounds
     equations = np.flatnonzero(bounds.lbg == bounds.ubg)
-    plain = _plain(asked, x0, warm, began) if equations.size <= x0.size else None
+    plain = _plain(asked, x0, warm) if equations.size <= x0.size else None
     if plain is not None and (plain.merit <= SOLVED or equations.size == 0):
         return plain
-    elastic = _elastic(asked, equations, x0, warm, began)
+    spent = 0.0 if plain is None else plain.elapsed
+    elastic = _elastic(asked, equations, x0, warm, spent)
     return elastic if plain is None or elastic.merit < plain.merit else plain
 
 
-def _plain(asked: Asked, x0: Vector, warm: tuple[Vector, Vector] | None, began: float) -> IpoptRun:
+def _plain(asked: Asked, x0: Vector, warm: tuple[Vector, Vector] | None) -> IpoptRun:
     x, p, f, g = _symbols(asked)
     nlp = {"x": x, "p": p, "f": f, "g": g}
     solver = _nlpsol(asked, nlp, warm=warm is not None)
     b = asked.bounds
     lam_x, lam_g = warm or (np.zeros(x0.size), np.zeros(b.lbg.size))
-    answer = _call(
+    answer, seconds = _call(
         solver, x0=x0, p=asked.evaluator.p, lbx=b.lbx, ubx=b.ubx, lbg=b.lbg, ubg=b.ubg,
         lam_x0=lam_x, lam_g0=lam_g,
     )  # fmt: skip
-    return _judge(asked, answer, solver, began, "plain", None, 0)
+    return _judge(asked, answer, solver, seconds, "plain", None, 0)
 
 
 def _elastic(
@@ -205,7 +205,7 @@ def _elastic(
     equations: NDArray[np.intp],
     x0: Vector,
     warm: tuple[Vector, Vector] | None,
-    began: float,
+    spent: float,
 ) -> IpoptRun:
     x, p, f, g = _symbols(asked)
     b, own, kind = asked.bounds, asked.evaluator.p, type(x)
@@ -230,11 +230,12 @@ def _elastic(
     for raises in range(RAISES + 1):
         # Stationarity in s: λ ∓ ρ is CasADi's multiplier of s± ≥ 0, which is not positive.
         bounds = np.concatenate((lam_x, lam - weight, -lam - weight))
-        answer = _call(
+        answer, seconds = _call(
             solver, x0=start, p=np.append(own, weight), lbx=lower, ubx=upper,
             lbg=b.lbg, ubg=b.ubg, lam_g0=lam_g, lam_x0=bounds,
         )  # fmt: skip
-        run = _judge(asked, answer, solver, began, "elastic", weight, raises)
+        spent += seconds
+        run = _judge(asked, answer, solver, spent, "elastic", weight, raises)
         # A slack that is not zero has its multiplier at ±ρ.
         exact = np.abs(run.multipliers[equations]).max() < 0.999 * weight
         there = run.conditions
@@ -264,16 +265,20 @@ def _nlpsol(asked: Asked, nlp: dict[str, Any], *, warm: bool) -> Any:
     return ca.nlpsol("reference", "ipopt", nlp, options)
 
 
-def _call(solver: Any, **arguments: Any) -> dict[str, Vector]:
+def _call(solver: Any, **arguments: Any) -> tuple[dict[str, Vector], float]:
+    """The answer, and how many seconds it took."""
+    began = time.perf_counter()
     answer = solver(**arguments)
-    return {name: np.asarray(answer[name].full()).ravel() for name in ("x", "lam_x", "lam_g")}
+    seconds = time.perf_counter() - began
+    names = ("x", "lam_x", "lam_g")
+    return {name: np.asarray(answer[name].full()).ravel() for name in names}, seconds
 
 
 def _judge(
     asked: Asked,
     answer: dict[str, Vector],
     solver: Any,
-    began: float,
+    elapsed: float,
     form: str,
     rho: float | None,
     raises: int,
@@ -289,5 +294,4 @@ def _judge(
             f, conditions = faces.rows.f, asked.first_order(faces, (lam_x, lam_g))
     # The count is not set when IPOPT refuses to start.
     iterations = 0 if status in NO_RUN else int(stats["iter_count"])
-    elapsed = time.perf_counter() - began
     return IpoptRun(x, f, lam_g, conditions, form, rho, raises, status, iterations, elapsed, lam_x)

@@ -13,7 +13,7 @@ import logging
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import nullcontext, suppress
@@ -27,6 +27,7 @@ from casadi_hybrid.basics.many.worker import deaf_children, end_with, started_de
 
 Pairs = Iterator[tuple[int, Any]]
 Piece = Callable[[int, Any], tuple[int, Any, str]]
+Stream = Generator[tuple[int, Any, str], None, None]
 LOCAL = "local"
 _WAIT = 20  # seconds for a cluster to be there
 _BACK = 120  # seconds for a worker to be there, or to come back after its death
@@ -39,7 +40,7 @@ class Carrier(Protocol):
     workers: int
     tries: int
 
-    def stream(self, piece: Piece, pairs: Pairs, ahead: int) -> Iterator[tuple[int, Any, str]]:
+    def stream(self, piece: Piece, pairs: Pairs, ahead: int) -> Stream:
         """Yield the results as they come."""
         ...
 
@@ -57,7 +58,7 @@ class Processes:
         self.workers = workers
         self.deaths: tuple[type[Exception], ...] = (BrokenProcessPool,)
 
-    def stream(self, piece: Piece, pairs: Pairs, ahead: int) -> Iterator[tuple[int, Any, str]]:
+    def stream(self, piece: Piece, pairs: Pairs, ahead: int) -> Stream:
         """Yield the results as they come."""
         context = multiprocessing.get_context("spawn")
         before = set(multiprocessing.active_children())
@@ -100,7 +101,7 @@ class Joblib:
         loky = import_module("joblib.externals.loky.process_executor")
         self.deaths: tuple[type[Exception], ...] = (loky.BrokenProcessPool,)
 
-    def stream(self, piece: Piece, pairs: Pairs, ahead: int) -> Iterator[tuple[int, Any, str]]:
+    def stream(self, piece: Piece, pairs: Pairs, ahead: int) -> Stream:
         """Yield the results as they come."""
         options = {"initializer": end_with, "initargs": (os.getpid(),), "max_nbytes": None}
         return _joblib_stream(
@@ -171,7 +172,7 @@ class Cluster:
         self._own.insert(0, client)
         return client
 
-    def stream(self, piece: Piece, pairs: Pairs, ahead: int) -> Iterator[tuple[int, Any, str]]:
+    def stream(self, piece: Piece, pairs: Pairs, ahead: int) -> Stream:
         """Yield the results as they come.
 
         Raises:
@@ -235,7 +236,7 @@ def _telling(client: Any) -> Any:
 def _joblib_stream(
     joblib: Any, workers: int, backend: str | None, piece: Piece, pairs: Pairs, ahead: int,
     options: dict[str, Any],
-) -> Iterator[tuple[int, Any, str]]:  # fmt: skip
+) -> Stream:  # fmt: skip
     """One call of ``joblib.Parallel``, whose results are taken as they come."""
     parallel = joblib.Parallel(
         n_jobs=workers, backend=backend, return_as="generator_unordered", batch_size=1,

@@ -110,7 +110,7 @@ def collect(
         stream = in_parallel(
             work, missing, workers=workers, cluster=cluster, label=label, lost=lost
         )
-        with closing(stream):  # type: ignore[type-var]  # a generator has close()
+        with closing(stream):
             for item, value in stream:
                 found[item] = value
                 if record is not None and keeping is not None:

@@ -65,14 +65,14 @@ def software() -> str:
 
 
 @cache
-def code_digest(showing: frozenset[str] = frozenset(_SHOWING)) -> str:
+def code_digest() -> str:
     """Digest of the package's source without the parts that only show results."""
     root = Path(casadi_hybrid.__file__).parent
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
         name = path.relative_to(root)
         places = {name.as_posix(), *(parent.as_posix() for parent in name.parents)}
-        if not places & showing:
+        if not places & _SHOWING:
             digest.update(name.as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
 

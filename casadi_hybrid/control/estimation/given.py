@@ -12,9 +12,6 @@ from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.signals import Array, by_name, column, known
 
-STEP = ("y", "u", "time")
-"""Arguments of a step, which no parameter may be called."""
-
 
 @dataclass(frozen=True)
 class Unknown:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from casadi_hybrid.control.joint.joint import JointSolution
+from casadi_hybrid.control.methods import points_of
 from casadi_hybrid.control.ocp import OptimalControl
 from casadi_hybrid.control.predictive.problem import Problem, nominal, parts
 from casadi_hybrid.control.program import Block, Program
@@ -164,7 +165,7 @@ class Plan:
         """The times of the columns of a block that has them at points."""
         if stride == 1:
             return times
-        return between(times, self.ocp.method.coefficients[0][:stride])  # type: ignore[attr-defined]
+        return between(times, points_of(self.ocp.method)[:stride])
 
 
 def _interval(edges: Array, times: Array, *, first: bool = False) -> Array:

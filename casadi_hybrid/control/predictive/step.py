@@ -20,7 +20,6 @@ SOFTENED = "softened"
 LAST_PLAN = "last plan"
 FALLBACK = "fallback"
 DEFAULT = "default"
-STATUSES = (SOLVED, FEASIBLE, SOFTENED, LAST_PLAN, FALLBACK, DEFAULT)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.laying import Laid
+from casadi_hybrid.control.methods import Collocation, points_of
 from casadi_hybrid.control.signals import Array, known
 from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.control.steps import RungeKutta
@@ -169,7 +170,7 @@ class Dense:
 
     @property
     def _collocated(self) -> bool:
-        return hasattr(self.ocp.method, "coefficients")
+        return isinstance(self.ocp.method, Collocation)
 
     @property
     def _step(self) -> Any:
@@ -198,7 +199,7 @@ class Dense:
     @cached_property
     def _nodes(self) -> tuple[Array, Array, Array, Array]:
         """Nodes and values (interval, row, node) of the states, then of the algebraic states."""
-        taus = np.asarray(self.ocp.method.coefficients[0])  # type: ignore[attr-defined]
+        taus = points_of(self.ocp.method)
         inside, Z = self._points
         nx, nz = self.X.shape[0], self.ocp.model.size("algebraic")
         parts = [self.X[:, :-1].T[:, :, None], inside.T.reshape(self.N, -1, nx).transpose(0, 2, 1)]

@@ -74,7 +74,7 @@ double hybrid_share_to_zero(int count, const double *v, const double *dv, double
     double rates[HYBRID_BLOCK], steepest = 0.0, share;
     int first = -1;
     for (int from = 0; from < count; from += HYBRID_BLOCK) {
-        int size = count - from < HYBRID_BLOCK ? count - from : HYBRID_BLOCK;
+        int size = hybrid_block(from, count);
         double most;
         for (int i = 0; i < size; i++)
             rates[i] = -(sign * has[from + i] * dv[from + i]) / v[from + i];
@@ -103,19 +103,12 @@ void hybrid_lengths(const hybrid_form *form, const hybrid_point *at, const hybri
     if (other < d->alpha_z) d->alpha_z = other;
 }
 
-/* The mean size of all entries in units of 100, at least one. */
-static double excess_mean(double sum, int count) {
-    double many = count > 1 ? count : 1;
-    if (sum <= 99.0 * many) return 1.0;
-    return (sum / many > 100.0 ? sum / many : 100.0) / 100.0;
-}
-
 /* Widens [least, most] by z*(distance) where there is a bound. */
 static void widen(int count, const double *has, const double *distance, const double *z,
                   hybrid_error *found) {
     double products[HYBRID_BLOCK];
     for (int from = 0; from < count; from += HYBRID_BLOCK) {
-        int size = count - from < HYBRID_BLOCK ? count - from : HYBRID_BLOCK;
+        int size = hybrid_block(from, count);
         double least, most;
         for (int i = 0; i < size; i++) {
             double product = distance[from + i] * z[from + i];
@@ -145,10 +138,10 @@ void hybrid_measure(const hybrid_form *form, const hybrid_point *at, const hybri
         if (isnan(size)) break;
     }
     found->rest = most /
-                  excess_mean(hybrid_sum(plan->m, it->y) + sum_z, plan->m + form->bounds);
+                  hybrid_excess_mean(hybrid_sum(plan->m, it->y) + sum_z, plan->m + form->bounds);
     of_c = hybrid_largest(plan->m, at->c);
     if (!(of_c <= found->rest)) found->rest = of_c;
-    found->scale = excess_mean(sum_z, form->bounds);
+    found->scale = hybrid_excess_mean(sum_z, form->bounds);
 }
 
 double hybrid_error_at(const hybrid_error *error, double nu) {

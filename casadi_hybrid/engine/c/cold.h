@@ -32,7 +32,11 @@ typedef struct {
 } hybrid_error;
 
 #define HYBRID_SPOTS 4
-#define HYBRID_BLOCK 64 /* entries of a vector that a pass looks at together */
+/* Entries of a vector that a pass looks at together, and how many there are from one on. */
+#define HYBRID_BLOCK 64
+static inline int hybrid_block(int from, int count) {
+    return count - from < HYBRID_BLOCK ? count - from : HYBRID_BLOCK;
+}
 /* What the residual of a step may be, relative to the right-hand side: the filter looks at every
  * step, and an error of this size only ends quadratic convergence there. */
 #define HYBRID_ROUGH 1e-6
@@ -225,8 +229,13 @@ int hybrid_begin(const hybrid_plan *plan, const hybrid_functions *functions,
 void hybrid_clear(hybrid_iterate *it);
 /* Copies numbers. */
 void hybrid_set(int count, const double *from, double *to);
+/* Copies an iterate with its arrays; w, where the copy has one, is given apart. */
+void hybrid_copy(const hybrid_plan *plan, const hybrid_iterate *from, const double *w,
+                 hybrid_iterate *to);
+/* Copies the numbers of an iterate alone; its arrays stay where they are. */
+void hybrid_copy_numbers(const hybrid_iterate *from, hybrid_iterate *to);
 
-/* --- cold.c ---------------------------------------------------------------------------------- */
+/* --- look.c ---------------------------------------------------------------------------------- */
 
 /* Looks at the iterate. Returns a status; where it is not HYBRID_SOLVED, what is handed over. */
 int hybrid_see(hybrid_cold *cold, hybrid_sight *sight);
@@ -234,16 +243,14 @@ int hybrid_see(hybrid_cold *cold, hybrid_sight *sight);
 int hybrid_record(hybrid_cold *cold, const hybrid_sight *sight);
 /* After the step, which has ended with a status. Returns HYBRID_PAUSED, or that. */
 int hybrid_went(hybrid_cold *cold, const hybrid_sight *sight, int status);
+/* Says in the state where the careful path goes on: at the iterate that was looked at, whose row is
+ * written again there. Returns the status. */
+int hybrid_hand_over(hybrid_cold *cold, int status);
 /* Completes the answer after a run that has ended with a status, which it returns. */
 int hybrid_ended(hybrid_cold *cold, int status);
 /* Residuals of an iterate as far as they count; sets the answer's multipliers. Returns the largest
  * one that nothing excuses, in units of its tolerance. */
 double hybrid_judge(hybrid_cold *cold, const hybrid_point *at, const hybrid_iterate *it,
-                 hybrid_residuals *found);
-/* Copies an iterate with its arrays; w, where the copy has one, is given apart. */
-void hybrid_copy(const hybrid_plan *plan, const hybrid_iterate *from, const double *w,
-                 hybrid_iterate *to);
-/* Copies the numbers of an iterate alone; its arrays stay where they are. */
-void hybrid_copy_numbers(const hybrid_iterate *from, hybrid_iterate *to);
+                    hybrid_residuals *found);
 
 #endif

@@ -29,19 +29,12 @@ static double outside(double value, double lower, double upper) {
     return most > 0.0 ? most : 0.0;
 }
 
-/* The sizes that the terms of each row are taken to have. */
-static void row_sizes(const hybrid_plan *plan, const hybrid_point *at, double *sizes) {
-    for (int i = 0; i < plan->n_g; i++) sizes[i] = fabs(at->raw_g[i]);
-    for (int k = 0; k < plan->nnz_J; k++)
-        sizes[plan->J_rows[k]] += fabs(at->raw_J[k]) * fabs(at->x[plan->J_cols[k]]);
-}
-
 /* The largest violation of a row that counts: rounding excuses 1e-2 of them at most. */
 static double of_rows(const hybrid_form *form, const hybrid_point *at, double *sizes) {
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;
     double limit = HYBRID_RESIDUALS_CONSTANT / HYBRID_RESIDUALS_ROUNDING, found = 0.0;
-    row_sizes(plan, at, sizes);
+    hybrid_sizes_of_rows(plan, at, sizes);
     for (int i = 0; i < plan->n_g; i++) {
         double entry = outside(at->raw_g[i], of->lbg[i], of->ubg[i]);
         widen(&found, counted(entry, smaller(sizes[i], limit)));
@@ -101,7 +94,7 @@ static double of_complementarity(const hybrid_form *form, const hybrid_point *at
     for (int k = 0; k < plan->nnz_J; k++)
         if (fabs(at->raw_J[k]) > steep[plan->J_rows[k]])
             steep[plan->J_rows[k]] = fabs(at->raw_J[k]);
-    row_sizes(plan, at, sizes);
+    hybrid_sizes_of_rows(plan, at, sizes);
     by_x = of_products(plan->n_x, at->x, of->lbx, of->ubx, lam_x, 0, 0, large_x);
     by_g = of_products(plan->n_g, at->raw_g, of->lbg, of->ubg, lam_g, steep, sizes, large_g);
     return by_x > by_g ? by_x : by_g;

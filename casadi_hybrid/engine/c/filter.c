@@ -16,7 +16,7 @@ static void look_outside(const hybrid_form *form, hybrid_spot *spot) {
     spot->outside = 0;
     spot->linear = 0.0;
     for (int from = 0; from < n; from += HYBRID_BLOCK) {
-        int size = n - from < HYBRID_BLOCK ? n - from : HYBRID_BLOCK;
+        int size = hybrid_block(from, n);
         for (int k = 0; k < size; k++) {
             int i = from + k;
             double has_lower = form->has_lower[i], has_upper = form->has_upper[i];

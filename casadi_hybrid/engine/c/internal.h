@@ -149,6 +149,14 @@ int hybrid_all_finite(int count, const double *v);
 /* slope = gradient + A'y, of f + y'c. */
 void hybrid_slope_of_L(const hybrid_plan *plan, const hybrid_point *at, const double *y,
                        double *slope);
+/* The mean size of entries with this sum in units of s_max, at least one. */
+static inline double hybrid_excess_mean(double sum, int count) {
+    double many = count > 1 ? count : 1, s_max = HYBRID_ITERATE_S_MAX;
+    if (sum <= 0.99 * s_max * many) return 1.0;
+    return (sum / many > s_max ? sum / many : s_max) / s_max;
+}
+/* Of each row |g| + |J||x|: what its rounding goes with. */
+void hybrid_sizes_of_rows(const hybrid_plan *plan, const hybrid_point *at, double *sizes);
 /* The largest |gradient + A'y - z_lower + z_upper|, slacks apart, and |c|. */
 typedef struct {
     double slope, c;

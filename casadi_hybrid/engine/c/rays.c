@@ -25,9 +25,7 @@ static int is_met(const hybrid_cold *cold) {
     const hybrid_point *at = &cold->at->of;
     double *sizes = cold->sizes;
     if (hybrid_excess(plan->n_x, at->x, of->lbx, of->ubx) > HYBRID_KKT_MET) return 0;
-    for (int i = 0; i < plan->n_g; i++) sizes[i] = fabs(at->raw_g[i]);
-    for (int k = 0; k < plan->nnz_J; k++)
-        sizes[plan->J_rows[k]] += fabs(at->raw_J[k]) * fabs(at->x[plan->J_cols[k]]);
+    hybrid_sizes_of_rows(plan, at, sizes);
     for (int i = 0; i < plan->n_g; i++) {
         double room = hybrid_between(HYBRID_KKT_FAR * sizes[i], HYBRID_KKT_MET, HYBRID_KKT_CAP);
         double over = larger(at->raw_g[i] - of->ubg[i], of->lbg[i] - at->raw_g[i]);

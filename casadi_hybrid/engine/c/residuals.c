@@ -4,10 +4,10 @@
 
 #include "internal.h"
 
-static double excess_mean(double sum, int count) {
-    double many = count > 1 ? count : 1;
-    if (sum <= 99.0 * many) return 1.0;
-    return (sum / many > 100.0 ? sum / many : 100.0) / 100.0;
+void hybrid_sizes_of_rows(const hybrid_plan *plan, const hybrid_point *at, double *sizes) {
+    for (int i = 0; i < plan->n_g; i++) sizes[i] = fabs(at->raw_g[i]);
+    for (int k = 0; k < plan->nnz_J; k++)
+        sizes[plan->J_rows[k]] += fabs(at->raw_J[k]) * fabs(at->x[plan->J_cols[k]]);
 }
 
 double hybrid_scaled_error(const hybrid_form *form, const hybrid_point *at, double *slope,
@@ -32,10 +32,10 @@ double hybrid_scaled_error(const hybrid_form *form, const hybrid_point *at, doub
     of_slacks = hybrid_largest(plan->n - plan->n_free, slope + plan->n_free);
     for (int k = 0; k < held->count; k++) slope[held->at[k]] = work[k];
     if (!(of_slacks <= error)) error = of_slacks;
-    error /= excess_mean(hybrid_sum(plan->m, y) + sum_z, plan->m + form->bounds);
+    error /= hybrid_excess_mean(hybrid_sum(plan->m, y) + sum_z, plan->m + form->bounds);
     sizes->c = hybrid_largest(plan->m, at->c);
     if (!(sizes->c <= error)) error = sizes->c;
-    products /= excess_mean(sum_z, form->bounds);
+    products /= hybrid_excess_mean(sum_z, form->bounds);
     if (!(products <= error)) error = products;
     return error;
 }

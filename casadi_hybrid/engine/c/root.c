@@ -112,7 +112,7 @@ static int closer(hybrid_cold *cold, const double *units) {
     }
     if (!(root->nu > HYBRID_RESTORATION_LEAST_NU * size * (size < 1.0 ? size : 1.0)))
         return HYBRID_BLOCKED;
-    if (violation > 1e-6) return HYBRID_BLOCKED; /* it may be proved to be stationary */
+    if (violation > HYBRID_PACE_FEASIBLE) return HYBRID_BLOCKED; /* maybe a stationary one */
     hybrid_set(plan->n, units, root->units);
     root->nu *= 0.03;
     return HYBRID_SOLVED;

@@ -27,8 +27,9 @@ def number(value: float) -> str:
     return repr(value)
 
 
-def braced(words: Iterable[str], indent: str = "    ") -> str:
+def braced(words: Iterable[str]) -> str:
     """An initializer in lines of a readable width; ``{0}`` for none."""
+    indent = " " * 4
     lines, line = [], indent
     for word in words:
         if len(line) + len(word) + 2 > _WIDTH and line.strip():
