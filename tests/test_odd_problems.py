@@ -104,3 +104,16 @@ def test_an_iterate_within_tolerance_is_not_lost_at_the_limit(number: int) -> No
     stats = solved(nlp, {"max_iter": first}, x0=hs_problem(number).x0, **call).stats()
     assert stats["success"]
     assert stats["stop_reason"] == "ITERATION_LIMIT"
+
+
+def test_multipliers_of_dependent_rows_are_found_where_they_grew_without_bound() -> None:
+    """One feasible point, at which two rows and a bound are active, and a steep objective."""
+    nlp = {
+        "x": x,
+        "f": 3.2e7 * (2 * ca.exp(0.5 * x) + (x - 0.17) ** 2),
+        "g": ca.vertcat(x**2, x**2, ca.sin(2.55 * x), 2 * x**2 - 1),
+    }
+    sides = {"lbg": [0.09, -INF, -INF, -0.82], "ubg": [0.09, 0.09, np.sin(0.765), INF]}
+    solver = solved(nlp, x0=1.12, lbx=0.3, **sides)
+    assert solver.stats()["success"]
+    assert solver.stats()["iter_count"] <= 60

@@ -53,6 +53,7 @@ class Attempt:
         last: whether it only takes the best point further.
         beside: whether equations keep the values they have at the start.
         rescale: whether it ends where a restoration is due far from what the scales were made for.
+        least: whether it only looks for the least multipliers on the active set of its start.
     """
 
     start: Vector
@@ -70,6 +71,7 @@ class Attempt:
     last: bool = False
     beside: bool = False
     rescale: bool = False
+    least: bool = False
 
 
 def warm_attempt(x0: Vector, warm: WarmStart) -> Attempt:
@@ -87,9 +89,9 @@ def composite_attempt(x0: Vector) -> Attempt:
 
 
 def remultiplied(result: Result) -> Attempt:
-    """At a solution with huge multipliers: the least ones on its active set, the hot mode alone."""
+    """At a point with huge multipliers: the least ones on its active set, the hot mode alone."""
     none = WarmStart(np.zeros_like(result.lam_x), np.zeros_like(result.lam_g), result.working_set)
-    return Attempt(result.x, 1, warm=none)
+    return Attempt(result.x, 1, warm=none, least=True)
 
 
 def first_attempt(program: Problem, x0: Vector, overdetermined: bool) -> Attempt:
@@ -115,7 +117,8 @@ def next_attempt(
 ) -> Attempt | None:
     """What to try after ``done``, which came from ``tried``; None where there is no hope.
 
-    - No multipliers: a KKT point beside it, where the tolerances allow one.
+    - No multipliers: where gradients depend there may be some all the same, the least ones; else a
+      KKT point beside it, where the tolerances allow one.
     - Blocked where rows are far less steep than at the start: on from there, with its scales.
     - Newton steps find no feasible point, and any would do (there is no objective, or there is
       ``no_choice`` for it because there are as many equations as unknowns): a root by
@@ -132,11 +135,11 @@ def next_attempt(
     - A root from there, after which the steps for the objective left the feasible points for good:
       on from the feasible point, with scales taken there.
     """
-    onward = _onward(tried[-1], done[-1])
+    # Where there are no multipliers at the point, nor at one beside it, nothing was learned.
+    useful = [k for k, one in enumerate(tried) if not (one.beside or one.least)]
+    onward = _onward(tried[useful[-1]], done[useful[-1]], tried[useful[-1] + 1 :])
     if onward is not None:
         return onward
-    # Where there is none beside the point, nothing was learned.
-    useful = [k for k, one in enumerate(tried) if not one.beside]
     tried, done = [tried[k] for k in useful], [done[k] for k in useful]
     attempt, result = tried[-1], done[-1]
     if attempt.last:
@@ -192,12 +195,19 @@ def best(done: Sequence[Result], tolerances: Tolerances) -> Result:
     return min(done, key=rank)
 
 
-def _onward(attempt: Attempt, result: Result) -> Attempt | None:
-    """What takes a result further from where it is, before anything begins anew."""
-    if result.beside is not None and not attempt.beside:
+def _onward(attempt: Attempt, result: Result, since: Sequence[Attempt]) -> Attempt | None:
+    """What takes a result further from where it is, before anything begins anew.
+
+    Args:
+        since: what has been tried there.
+    """
+    degenerate = result.beside is not None or result.point is PointStatus.FRITZ_JOHN_POINT
+    if degenerate and not since:
+        return remultiplied(result)
+    if result.beside is not None and not any(one.beside for one in since):
         start, warm = result.beside
         return Attempt(start, _BESIDE_STEPS, BESIDE, scaled=False, warm=warm, beside=True)
-    if attempt.rescale and result.stop is StopReason.STALLED and _eased(result):
+    if not since and attempt.rescale and result.stop is StopReason.STALLED and _eased(result):
         return Attempt(result.x, PATIENCE)
     return None
 

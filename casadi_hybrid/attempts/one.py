@@ -51,6 +51,8 @@ def run_attempt(
     before: int,
 ) -> Result:
     """One attempt: on the engine in C where it takes it, from where that stops in Python."""
+    if attempt.least:
+        options = changed(options, max_iter=min(attempt.max_iter, options.max_iter))
     settings = settings_of(attempt, options)
     handed: Handed | None = None
     if not takes(attempt):

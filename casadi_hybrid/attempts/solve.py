@@ -191,7 +191,8 @@ def solve_problem(
             done[ahead:],
             no_choice=equations >= free,
         )
-    chosen = _blamed(best(done, tolerances), done[-1])
+    points = [one for of, one in zip(tried, done, strict=True) if one.success or not of.least]
+    chosen = _blamed(best(points, tolerances), done[-1])
     cut = iterations >= options.max_iter or elapsed >= options.max_time
     ended = done[-1].stop in (StopReason.ITERATION_LIMIT, StopReason.TIME_LIMIT)
     if cut and ended and not chosen.success:
@@ -284,6 +285,5 @@ def _remultiplied(
     restart = remultiplied(result)
     again = restart_on_engine(program, numbers, limits, restart) if quiet else None
     if again is None:
-        left = changed(limits, max_iter=restart.max_iter)
-        again = Again.of(run_attempt(program, numbers, left, None, (), (), restart, before))
+        again = Again.of(run_attempt(program, numbers, limits, None, (), (), restart, before))
     return again
