@@ -177,6 +177,8 @@ int hybrid_polish(hybrid_cold *cold, hybrid_iterate *it, int *spent);
 
 /* --- excuse.c -------------------------------------------------------------------------------- */
 
+/* Of each row |g| + |J||x|: what its rounding goes with. */
+void hybrid_sizes_of_rows(const hybrid_plan *plan, const hybrid_point *at, double *sizes);
 /* Leaves out of *found, the residuals as they are, what rounding explains. `slope`: as
  * hybrid_residuals_at leaves it, and overwritten; in it and in `sizes` there is room for as many
  * numbers as there are rows, or variables. */

@@ -29,6 +29,12 @@ static double outside(double value, double lower, double upper) {
     return most > 0.0 ? most : 0.0;
 }
 
+void hybrid_sizes_of_rows(const hybrid_plan *plan, const hybrid_point *at, double *sizes) {
+    for (int i = 0; i < plan->n_g; i++) sizes[i] = fabs(at->raw_g[i]);
+    for (int k = 0; k < plan->nnz_J; k++)
+        sizes[plan->J_rows[k]] += fabs(at->raw_J[k]) * fabs(at->x[plan->J_cols[k]]);
+}
+
 /* The largest violation of a row that counts: rounding excuses 1e-2 of them at most. */
 static double of_rows(const hybrid_form *form, const hybrid_point *at, double *sizes) {
     const hybrid_plan *plan = form->plan;

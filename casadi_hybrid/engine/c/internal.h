@@ -155,8 +155,6 @@ static inline double hybrid_excess_mean(double sum, int count) {
     if (sum <= 0.99 * s_max * many) return 1.0;
     return (sum / many > s_max ? sum / many : s_max) / s_max;
 }
-/* Of each row |g| + |J||x|: what its rounding goes with. */
-void hybrid_sizes_of_rows(const hybrid_plan *plan, const hybrid_point *at, double *sizes);
 /* The largest |gradient + A'y - z_lower + z_upper|, slacks apart, and |c|. */
 typedef struct {
     double slope, c;

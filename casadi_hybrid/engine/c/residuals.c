@@ -4,12 +4,6 @@
 
 #include "internal.h"
 
-void hybrid_sizes_of_rows(const hybrid_plan *plan, const hybrid_point *at, double *sizes) {
-    for (int i = 0; i < plan->n_g; i++) sizes[i] = fabs(at->raw_g[i]);
-    for (int k = 0; k < plan->nnz_J; k++)
-        sizes[plan->J_rows[k]] += fabs(at->raw_J[k]) * fabs(at->x[plan->J_cols[k]]);
-}
-
 double hybrid_scaled_error(const hybrid_form *form, const hybrid_point *at, double *slope,
                            const double *y, const hybrid_held *held, double *work,
                            hybrid_sizes *sizes) {
