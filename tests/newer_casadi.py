@@ -21,7 +21,7 @@ NEEDS_3_8 = {
         "CasADi 3.7 has no abs(…) of a vector",
     "test_solvers_end_to_end[uno filtersqp]": "the wheel of CasADi 3.7 has no Uno",
 }  # fmt: skip
-"""Why a test is left out before CasADi 3.8, by its name, or of all cases by that of the function."""
+"""Why a test is left out before CasADi 3.8, by its name, or that of its function for all cases."""
 PEERS_NEED_3_8 = ("fatrop", "piqp", "hpipm")
 """Solvers whose options the benchmark knows as of CasADi 3.8, whose wheel has all of them."""
 _PEERS = {
