@@ -359,7 +359,7 @@ def test_where_limits_cannot_be_kept_the_softened_problem_is_first_until_they_ca
         assert step.record.iterations < 10
     assert mpc.step([0.9, -0.3]).status == "solved"
     assert mpc.step([0.87, -0.4]).record.iterations < 10
-    assert not mpc._strained
+    assert not mpc._answers._strained
 
 
 def test_a_limit_that_is_soft_by_itself_is_no_reason_for_the_softened_problem():
@@ -369,7 +369,7 @@ def test_a_limit_that_is_soft_by_itself_is_no_reason_for_the_softened_problem():
     mpc = MPC(ocp)
     assert mpc.step([1.2, -1.2]).status == "softened"
     step = mpc.step([0.9, -1.2])
-    assert (step.status, mpc._strained) == ("solved", False)
+    assert (step.status, mpc._answers._strained) == ("solved", False)
     assert step.plan["v"].min() < -1.0
 
 
@@ -378,16 +378,16 @@ def test_a_problem_that_took_all_the_time_is_not_asked_again_before_the_softened
     ocp.path("room", ocp.model.symbol("x"), upper=1.0)
     mpc = MPC(ocp, deadline=60.0)
     mpc.step([0.9, 0.0])
-    hard = mpc._search.run
+    hard = mpc._answers.search.run
     late = Found(
         reason="the deadline came before the solution", told={"warm": True, "iterations": 0}
     )
-    mpc._search.run = lambda *_, **__: late
+    mpc._answers.search.run = lambda *_, **__: late
     assert mpc.step([1.2, 0.0]).status == "last plan"
     assert mpc.step([1.2, 0.0]).status == "softened"
     step = mpc.step([0.9, 0.0])
     assert (step.status, step.violated) == ("softened", {})
-    mpc._search.run = hard
+    mpc._answers.search.run = hard
     assert mpc.step([0.9, 0.0]).status == "solved"
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,40 +13,21 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import count, is_callable, positive
 from casadi_hybrid.control.joint.joint import JointSolution
 from casadi_hybrid.control.predictive import step as words
+from casadi_hybrid.control.predictive.answer import Answer, Answers, Question
 from casadi_hybrid.control.predictive.collecting import CollectingLater
 from casadi_hybrid.control.predictive.measured import limited, measured
 from casadi_hybrid.control.predictive.plan import Plan
 from casadi_hybrid.control.predictive.problem import Problem, nominal, refuse
-from casadi_hybrid.control.predictive.search import Found, Search
-from casadi_hybrid.control.predictive.softening import said, softened, violated
+from casadi_hybrid.control.predictive.search import Found
 from casadi_hybrid.control.predictive.spare import Fallback, Spare
 from casadi_hybrid.control.predictive.step import Record, Step
 from casadi_hybrid.control.predictive.telemetry import arrays, table
-from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Array, moment
 from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.terms import Soft
 
 _LEAST_RESERVE, _MOST_RESERVE, _FADING = 0.05, 0.25, 0.98
 _NEARER = 0.9
-
-
-@dataclass(frozen=True)
-class _Answer:
-    """What the solves of a step have come to; without a status there is nothing to apply."""
-
-    all_found: Sequence[Found] = ()
-    status: str = ""
-    reason: str = ""
-    violated: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def told(self) -> dict[str, Any]:
-        """For the record: of the last solve, with the iterations of all."""
-        if not self.all_found:
-            return {"warm": False, "iterations": 0}
-        total = sum(found.told["iterations"] for found in self.all_found)
-        return {**self.all_found[-1].told, "iterations": total}
 
 
 class MPC:
@@ -130,18 +111,12 @@ class MPC:
         self.records: list[Record] = []
         self._one = nominal(ocp)
         self._spare, self._tolerance, self._period = Spare(self._one, fallback), tolerance, period
-        self._soft = _soft(soften)
-        self._soft_before = {
-            *self._one.softened,
-            *(c.name for c in self._one.constraints if c.soft),
-        }
+        self._answers = Answers(ocp, _soft(soften), tolerance)
         self._places = ocp.model.places("control")
-        self._search = Search(ocp, tolerance)
-        self._aid: Search | None = None
         self._later = CollectingLater(deadline is not None)
         self._prepared = Found()
-        if self._soft is not None and (deadline is not None or iterations is not None):
-            self._first_aid()  # made now: later there is no time for it
+        if deadline is not None or iterations is not None:
+            _ = self._answers.aid  # made now: later there is no time for it
         self.reset()
 
     @property
@@ -162,7 +137,7 @@ class MPC:
         self._keep(self._prepared)
         self._time: float | None = None
         self._applied: Array | None = None
-        self._strained = False
+        self._answers.reset()
         self._reserve = _LEAST_RESERVE * (self.deadline or 0.0)
 
     def prepare(
@@ -179,15 +154,15 @@ class MPC:
             InputError: for wrong shapes and unknown names.
         """
         at = moment(time)
-        state, program, flaw, _ = self._numbers(x, at, parameters)
+        question, flaw = self._question(x, at, parameters)
         if flaw:
             raise InputError(f"{flaw}; prepare(…) needs a state")
-        found = self._search.run(program, state, at, parameters, None)
+        search, aid = self._answers.search, self._answers.aid
+        found = question.put_to(search, question.program, None)
         self._prepared = found
         self._keep(found)
-        if self._soft is not None:  # what it makes at its first solve is there then
-            aid = self._first_aid()
-            aid.run(aid.numbers(state, at, parameters), state, at, parameters, None)
+        if aid is not None:  # what it makes at its first solve is there then
+            question.put_to(aid, aid.numbers(question.state, at, parameters), None)
         return None if found.plan is None else found.plan.solution(found.stats)
 
     def step(self, x: Any, time: float | None = None, **parameters: Any) -> Step:
@@ -210,11 +185,16 @@ class MPC:
         until = np.inf if self.deadline is None else began + self.deadline
         at = self._next() if time is None else moment(time)
         parameters = {**self._before(), **parameters}
-        state, program, flaw, far = self._numbers(x, at, parameters)
+        question, flaw = self._question(x, at, parameters)
         self._time = at
-        answer = _Answer(reason=flaw)
+        answer = Answer(reason=flaw)
         if not flaw:
-            answer = self._solved(program, state, far, at, parameters, until)
+            # From a point that was no plan a few steps a time need not come to one, ever.
+            few = self.iterations if self._latest is self._plan else None
+            answer = self._answers.to(
+                replace(question, before=self._latest, until=until, reserve=self._reserve,
+                        iterations=few)
+            )  # fmt: skip
         solver_done = clock.perf_counter()
         for found in answer.all_found:
             self._keep(found)
@@ -224,7 +204,7 @@ class MPC:
             control = None if self._plan is None else self._plan.control(at)
             status = words.LAST_PLAN
         if control is None:
-            known = np.full(state.size, np.nan) if flaw else state
+            known = np.full(question.state.size, np.nan) if flaw else question.state
             control, status, failed = self._spare.control(known, at)
             reason += f"; {failed}" if failed else ""
         control = self._applied = self._spare.clipped(control)
@@ -261,86 +241,18 @@ class MPC:
             return {}
         return {name: self._applied[self._places[of]] for name, of in self._one.lagged.items()}
 
-    def _numbers(
-        self, x: Any, at: float, parameters: Mapping[str, Any]
-    ) -> tuple[Any, Any, str, dict[str, float]]:
-        """The state, the program with the numbers, what is wrong with them, and how far out it is.
+    def _question(self, x: Any, at: float, parameters: Mapping[str, Any]) -> tuple[Question, str]:
+        """What a step asks, and what is wrong with its numbers, if anything is.
 
         Raises:
             InputError: for wrong shapes and unknown names.
         """
         state, given, flaw = measured(self._one, x, parameters)
         state, far = limited(self._one, state, self._tolerance)
-        return state, self._search.numbers(state, at, given), flaw, far
+        program = self._answers.search.numbers(state, at, given)
+        return Question(program, state, at, parameters, far), flaw
 
     # --- plans --------------------------------------------------------------------------------
-
-    def _solved(
-        self,
-        program: Program,
-        state: Array,
-        far: Mapping[str, float],
-        at: float,
-        parameters: Mapping[str, Any],
-        until: float,
-    ) -> _Answer:
-        """Solve the problem, and the softened one where that has no feasible point.
-
-        The softened one is first where the state is outside its limits, or the problem came to
-        nothing a step before: to find that out again may take all the time there is.
-        """
-        # From a point that was no plan a few steps a time need not come to one, ever.
-        few = self.iterations if self._latest is self._plan else None
-
-        def run(search: Search, program: Program, before: Plan | None) -> Found:
-            return search.run(
-                program, state, at, parameters, before, until=until, reserve=self._reserve,
-                iterations=few,
-            )  # fmt: skip
-
-        def soften(why: str) -> _Answer:
-            aid = self._first_aid()
-            numbers = aid.numbers(state, at, parameters)
-            found = run(aid, numbers, self._latest)
-            why = f"{why}; {found.reason}" if found.reason else why
-            if not found.usable or found.plan is None:
-                return _Answer([found], "", why)
-            over = violated(aid.problem, numbers, found.plan.x, self._tolerance)
-            why += f"; limits exceeded: {said(over, self._one)}" if over else ""
-            return _Answer([found], words.SOFTENED, why, over)
-
-        soft, eased = self._soft is not None, _Answer()
-        if soft and far:
-            eased = soften(f"the state is outside its limits ({said(far, self._one)})")
-        elif soft and self._strained:
-            eased = soften("a step before no plan was found that keeps all limits")
-        over = eased.violated.keys() - self._soft_before
-        if (soft and far) or over:
-            if eased.status:
-                self._strained = not over <= far.keys()
-            return eased
-        near = eased.all_found[0].plan if eased.status else self._latest
-        found = run(self._search, program, near)
-        # Where there is no feasible point one within the tolerance is any, the best of none.
-        if found.usable and not (found.infeasible and soft):
-            self._strained = False
-            status = words.SOLVED if found.solved else words.FEASIBLE
-            return _Answer([*eased.all_found, found], status, found.reason)
-        # Where neither has come to a plan they take turns.
-        turn = bool(eased.status) or not eased.all_found
-        self._strained = turn and (found.infeasible or few is None)
-        if soft and found.infeasible and not eased.all_found:
-            eased = soften(found.reason)
-        if eased.status:
-            return replace(eased, all_found=[found, *eased.all_found])
-        status = words.FEASIBLE if found.usable else ""
-        return _Answer([*eased.all_found, found], status, eased.reason or found.reason)
-
-    def _first_aid(self) -> Search:
-        if self._aid is None:
-            assert self._soft is not None
-            self._aid = Search(softened(self.ocp, self._soft), self._tolerance)
-        return self._aid
 
     def _keep(self, found: Found) -> None:
         if found.usable:

@@ -1,0 +1,151 @@
+"""What a controller's step comes to: by its problem, or by the softened one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from casadi_hybrid.control.predictive import step as words
+from casadi_hybrid.control.predictive.plan import Plan
+from casadi_hybrid.control.predictive.problem import Problem, nominal
+from casadi_hybrid.control.predictive.search import Found, Search
+from casadi_hybrid.control.predictive.softening import said, softened, violated
+from casadi_hybrid.control.program import Program
+from casadi_hybrid.control.signals import Array
+from casadi_hybrid.control.terms import Soft
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a step asks.
+
+    Attributes:
+        program: the problem with the numbers of the step.
+        state, at, parameters: as measured and given.
+        far: by how much the state exceeds its hard limits, by name.
+        before: the plan that a solve begins at.
+        until, reserve: when it has to end, and how much before for what comes after.
+        iterations: its most, None for no limit.
+    """
+
+    program: Program
+    state: Array
+    at: float
+    parameters: Mapping[str, Any]
+    far: Mapping[str, float]
+    before: Plan | None = None
+    until: float = np.inf
+    reserve: float = 0.0
+    iterations: int | None = None
+
+    def put_to(self, search: Search, program: Program, before: Plan | None) -> Found:
+        """The solve of a problem that is asked so."""
+        return search.run(
+            program, self.state, self.at, self.parameters, before, until=self.until,
+            reserve=self.reserve, iterations=self.iterations,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the solves of a step have come to; without a status there is nothing to apply."""
+
+    all_found: Sequence[Found] = ()
+    status: str = ""
+    reason: str = ""
+    violated: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """For the record: of the last solve, with the iterations of all."""
+        if not self.all_found:
+            return {"warm": False, "iterations": 0}
+        total = sum(found.told["iterations"] for found in self.all_found)
+        return {**self.all_found[-1].told, "iterations": total}
+
+
+class Answers:
+    """Solves a problem, and the softened one where limits cannot be kept.
+
+    The softened one is first where the state is outside its limits, or where limits could not be
+    kept a step before, for to find that out again may take all the time there is. What exceeds no
+    limit there is where the solve of the problem itself begins.
+
+    Args:
+        ocp: the problem.
+        soft: the price of violations, None for no softened problem.
+        tolerance: the largest violation of a plan that is used, in scaled units.
+    """
+
+    def __init__(self, ocp: Problem, soft: Soft | None, tolerance: float) -> None:
+        self.search = Search(ocp, tolerance)
+        self._ocp, self._soft, self._tolerance = ocp, soft, tolerance
+        self._one = nominal(ocp)
+        self._soft_before = {
+            *self._one.softened,
+            *(c.name for c in self._one.constraints if c.soft),
+        }
+        self._aid: Search | None = None
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget what the steps before have come to."""
+        self._strained = False
+
+    @property
+    def aid(self) -> Search | None:
+        """For the softened problem, made when first asked for; None where there is none."""
+        if self._aid is None and self._soft is not None:
+            self._aid = Search(softened(self._ocp, self._soft), self._tolerance)
+        return self._aid
+
+    def to(self, question: Question) -> Answer:
+        """The answer to a step's question."""
+        eased = Answer()
+        if self._soft is not None and (question.far or self._strained):
+            why = "a step before no plan was found that keeps all limits"
+            if question.far:
+                why = f"the state is outside its limits ({said(question.far, self._one)})"
+            eased = self._softened(question, why)
+            over = eased.violated.keys() - self._soft_before
+            if over or question.far:
+                if eased.status:
+                    self._strained = not over <= question.far.keys()
+                return eased
+        return self._kept(question, eased)
+
+    def _kept(self, question: Question, eased: Answer) -> Answer:
+        """By a plan that keeps all limits; else the softened answer, which may be there."""
+        near = eased.all_found[0].plan if eased.status else question.before
+        found = question.put_to(self.search, question.program, near)
+        # Where there is no feasible point one within the tolerance is any, the best of none.
+        given_up = found.infeasible and self._soft is not None
+        if found.usable and not given_up:
+            self._strained = False
+            status = words.SOLVED if found.solved else words.FEASIBLE
+            return Answer([*eased.all_found, found], status, found.reason)
+        # A few iterations say nothing. Where neither problem has come to a plan they take turns.
+        in_vain = bool(eased.all_found) and not eased.status
+        self._strained = not in_vain and (found.infeasible or question.iterations is None)
+        if given_up and not eased.all_found:
+            eased = self._softened(question, found.reason)
+        if eased.status:
+            return replace(eased, all_found=[found, *eased.all_found])
+        status = words.FEASIBLE if found.usable else ""
+        return Answer([*eased.all_found, found], status, eased.reason or found.reason)
+
+    def _softened(self, question: Question, why: str) -> Answer:
+        """By a plan that may exceed limits, and says by how much."""
+        aid = self.aid
+        assert aid is not None
+        program = aid.numbers(question.state, question.at, question.parameters)
+        found = question.put_to(aid, program, question.before)
+        why = f"{why}; {found.reason}" if found.reason else why
+        if not found.usable or found.plan is None:
+            return Answer([found], "", why)
+        over = violated(aid.problem, program, found.plan.x, self._tolerance)
+        why += f"; limits exceeded: {said(over, self._one)}" if over else ""
+        return Answer([found], words.SOFTENED, why, over)
