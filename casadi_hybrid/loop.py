@@ -133,7 +133,7 @@ def iterate(
                 observe(last)
             for test in tests:
                 reason = test(last)
-                if reason is StopReason.CONVERGED and not iteration.settled(state, at):
+                if reason is StopReason.CONVERGED and (leaves or not iteration.settled(state, at)):
                     continue
                 if reason is not None:
                     return outcome(reason)

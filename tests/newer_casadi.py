@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-import casadi as ca
+from casadi_hybrid.problem.directions import BEFORE_3_8
 
+_PEERS = ("fatrop", "piqp", "hpipm")
+"""Solvers whose options the benchmark knows as of CasADi 3.8, whose wheel has all of them."""
+_OPTIONS = "the options of this solver are those of CasADi 3.8"
 NEEDS_3_8 = {
     "test_a_keyboard_interrupt_of_the_model": "CasADi 3.7 loses an interrupt of its callbacks",
     "test_the_listed_options_are_casadis_own": "CasADi 3.7 has fewer options",
@@ -19,23 +22,18 @@ NEEDS_3_8 = {
     "test_where_ipopt_ends[HS55]": "the IPOPT of that wheel ends elsewhere",
     "test_the_blocks_of_a_page_run_in_order_and_print_what_stands_below[docs/from_ipopt.md]":
         "CasADi 3.7 has no abs(…) of a vector",
+    "test_fatrop_takes_a_mapped_program_and_finds_the_answer_of_ipopt": _OPTIONS,
+    "test_point_and_multipliers_are_those_of_ipopt": _OPTIONS,
     "test_solvers_end_to_end[uno filtersqp]": "the wheel of CasADi 3.7 has no Uno",
 }  # fmt: skip
 """Why a test is left out before CasADi 3.8, by its name, or that of its function for all cases."""
-PEERS_NEED_3_8 = ("fatrop", "piqp", "hpipm")
-"""Solvers whose options the benchmark knows as of CasADi 3.8, whose wheel has all of them."""
-_PEERS = {
-    "test_a_plugin_accepts_its_options_and_solves_a_step": PEERS_NEED_3_8,
-    "test_fatrop_takes_a_mapped_program_and_finds_the_answer_of_ipopt": ("",),
-    "test_point_and_multipliers_are_those_of_ipopt": ("",),
-}
 
 
 def left_out(name: str) -> str | None:
     """Why the test of this name, "function[case]", does not run with this CasADi."""
-    if tuple(map(int, ca.CasadiMeta.version().split(".")[:2])) >= (3, 8):
+    if not BEFORE_3_8:
         return None
     function, _, case = name.partition("[")
-    if any(peer in case for peer in _PEERS.get(function, ())):
-        return "the options of this solver are those of CasADi 3.8"
+    if function == "test_a_plugin_accepts_its_options_and_solves_a_step":
+        return _OPTIONS if any(peer in case for peer in _PEERS) else None
     return NEEDS_3_8.get(name, NEEDS_3_8.get(function))

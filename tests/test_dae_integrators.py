@@ -67,7 +67,7 @@ def test_such_a_problem_takes_the_steps_of_the_one_without_them() -> None:
 
 
 def test_what_this_release_gets_wrong_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(directions, "_BEFORE_3_8", True)
+    monkeypatch.setattr(directions, "BEFORE_3_8", True)
     with pytest.raises(InputError, match=r"uses the algebraic states zf .* update CasADi"):
         _ = Problem.from_nlp(chain(True, of_z=True)).functions
     assert Problem.from_nlp(chain(True)).functions is not None

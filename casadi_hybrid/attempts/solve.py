@@ -201,11 +201,11 @@ def solve_problem(
         # The limit was that of one attempt, not the caller's.
         detail = f"none of {len(done)} attempts came further in its share of the iterations"
         chosen = altered(chosen, stop=agreed(StopReason.STALLED, chosen.point), detail=detail)
-    left = changed(
-        options, max_iter=options.max_iter - iterations, max_time=options.max_time - elapsed
-    )
-    more = chosen.success and left.max_iter > 0 and not _is_beside(chosen, tried, done)
-    if more and has_huge_multipliers(chosen):
+    more = chosen.success and iterations < options.max_iter
+    if more and not _is_beside(chosen, tried, done) and has_huge_multipliers(chosen):
+        left = changed(
+            options, max_iter=options.max_iter - iterations, max_time=options.max_time - elapsed
+        )
         again = _remultiplied(program, numbers, left, chosen, iterations, watch is not None)
         iterations, elapsed = iterations + again.iterations, elapsed + again.elapsed
         spent.add(again)

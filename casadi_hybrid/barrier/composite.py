@@ -105,12 +105,8 @@ class Composite(Barrier):
         at = self.form.point(self.form.start)
         return self._guarded(at, self._step.begin(_evaluated(at)), 0)
 
-    def settled(self, state: State, at: Point) -> bool:
-        """Also not at a saddle point, which the next step leaves."""
-        return super().settled(state, at) and not self.leaves(state, at)
-
     def leaves(self, state: State, at: Point) -> bool:
-        """A saddle point or maximizer."""
+        """A saddle point or maximizer, from which the next step leads away."""
         it: Guarded = state.carry
         return not self._step.at_rest(self._second(it), it.guards)
 

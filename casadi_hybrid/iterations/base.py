@@ -54,7 +54,7 @@ class Iteration(Protocol):
         ...
 
     def settled(self, state: State, at: At) -> bool:
-        """Whether small KKT residuals may end the solve here (a saddle point may not)."""
+        """Whether what the method itself measures is small too, so that the solve may end here."""
         ...
 
     def leaves(self, state: State, at: At) -> bool:

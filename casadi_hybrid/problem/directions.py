@@ -23,7 +23,7 @@ from casadi_hybrid.basics.errors import InputError
 
 # Inputs by which an integrator, or a map of it, is known.
 _INPUTS = ["x0", "z0", "p", "u", "adj_xf"]
-_BEFORE_3_8 = tuple(map(int, ca.CasadiMeta.version().split(".")[:2])) < (3, 8)
+BEFORE_3_8 = tuple(map(int, ca.CasadiMeta.version().split(".")[:2])) < (3, 8)
 
 
 @contextmanager
@@ -52,7 +52,7 @@ def jacobian(g: Any, x: Any, graph: ca.Function) -> Any:
     """
     called = graph.find_functions()
     forward = bool(called) and any(map(_uses_algebraic_states, (graph, *called)))
-    if forward and _BEFORE_3_8:
+    if forward and BEFORE_3_8:
         raise InputError(
             "f or g uses the algebraic states zf at the end of an integrator, and CasADi "
             f"{ca.CasadiMeta.version()} differentiates that wrongly: update CasADi to 3.8, or use "

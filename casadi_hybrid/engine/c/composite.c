@@ -153,7 +153,6 @@ static int advance(hybrid_cold *cold) {
     cold->state->guards = hybrid_composite_of(cold)->of;
     status = hybrid_see(cold, &sight);
     if (!status && sight.merit <= 1.0) sight.leaves = !hybrid_at_rest(cold, &status);
-    if (sight.leaves) sight.settled = 0;
     if (status) return status;
     status = hybrid_record(cold, &sight);
     if (status != HYBRID_PAUSED) return status;

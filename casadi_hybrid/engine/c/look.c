@@ -119,7 +119,8 @@ int hybrid_record(hybrid_cold *cold, const hybrid_sight *sight) {
     const double merit = sight->merit;
     write_row(cold, &sight->of);
     keep(cold, &sight->of, sight->leaves ? INFINITY : merit);
-    if (merit <= 1.0 && sight->settled && !(attempt->alone && hybrid_runs_away(cold, sight->reach))) {
+    if (merit <= 1.0 && sight->settled && !sight->leaves &&
+        !(attempt->alone && hybrid_runs_away(cold, sight->reach))) {
         cold->answer->end = sight->of;
         hybrid_deliver(&cold->form, &cold->at->of);
         return HYBRID_SOLVED;
