@@ -94,23 +94,22 @@ _TABLE: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
         ),
     ),
     (leap, ("_FROM",)),
-    (trust_region, ("_MAX_ITERATIONS", "_ACCURACY", "_EQUAL", "_TURN")),
-    (composite, ("_NORMAL_SHARE", "_UNLIMITED", "FEW", "_CLEAR", "_NOISE")),
-    (safeguards, ("_PATIENCE", "_PROMISING", "_LONG_PATIENCE", "_HARDLY", "_RAISE", "_DEEP")),
     (
-        violation,
+        trust_region,
         (
-            *("_NEGLIGIBLE", "_FAR", "_FLAT", "_MEDIOCRE", "_BEND", "_ACCEPT"),
-            *("_SHRINK_BELOW", "_GROW_ABOVE", "_REFUSED", "_POOR", "_LONG", "_GROWTH"),
+            *("_MAX_ITERATIONS", "_ACCURACY", "_EQUAL", "_TURN"),
+            *("ACCEPT", "SHRINK_BELOW", "GROW_ABOVE", "REFUSED", "POOR", "GROWTH", "LONG"),
         ),
     ),
+    (composite, ("_NORMAL_SHARE", "_UNLIMITED", "FEW", "_CLEAR", "_NOISE")),
+    (safeguards, ("_PATIENCE", "_PROMISING", "_LONG_PATIENCE", "_HARDLY", "_RAISE", "_DEEP")),
+    (violation, ("_NEGLIGIBLE", "_FAR", "_FLAT", "_MEDIOCRE", "_BEND")),
     (
         lookahead,
         (
-            *("_ACCEPT", "_SHRINK_BELOW", "_GROW_ABOVE", "_DARING", "_DARED", "_SHARE"),
+            *("_DARING", "_DARED", "_SHARE"),
             *("_STATIONARY", "_CERTIFIED", "_CURVED", "_MAX_SADDLES"),
-            *("_LEAST_RADIUS", "_LONG", "_GROWTH", "_POOR", "_REFUSED"),
-            *("_CORRECTED", "_RAISE", "_LEVEL"),
+            *("_LEAST_RADIUS", "_CORRECTED", "_RAISE", "_LEVEL"),
             *("LookAhead.rank_tolerance", "LookAhead.tol_feasibility"),
         ),
     ),
@@ -127,7 +126,7 @@ _TABLE: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
         residuals,
         ("HUGE_MULTIPLIER", "ROUNDING", "HALF_DIGIT", "_NEGLIGIBLE", "_PULL", "_CONSTANT", "_FLAT"),
     ),
-    (kernel, ("REFINEMENTS", "_EXACT")),
+    (kernel, ("REFINEMENTS", "EXACT")),
 )
 
 

@@ -43,6 +43,15 @@ from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.iterations.base import Equalities, Start
 from casadi_hybrid.iterations.composite import Merit, composite_step, kkt_error, newton_step
 from casadi_hybrid.iterations.safeguards import Safeguards
+from casadi_hybrid.iterations.trust_region import (
+    ACCEPT,
+    GROW_ABOVE,
+    GROWTH,
+    LONG,
+    POOR,
+    REFUSED,
+    SHRINK_BELOW,
+)
 from casadi_hybrid.iterations.violation import damped_gauss_newton, escape, reduce_violation
 from casadi_hybrid.law import State
 from casadi_hybrid.point.residuals import violation_is_stationary
@@ -51,17 +60,13 @@ from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.rules.spectra import Jacobian, LocalModel
 
 _EPS = float(np.finfo(float).eps)
-_ACCEPT = 1e-4
-_SHRINK_BELOW, _GROW_ABOVE = 0.25, 0.75
 # How far beyond its radius a Newton step is tried, and the ratio that such a step has to reach.
 _DARING, _DARED = 10.0, 0.5
 # See residuals.violation_is_stationary: when the reduction of the violation takes over, and what
 # is called stationary in the end.
 _STATIONARY, _CERTIFIED = 1e-9, 1e-6
 _MAX_SADDLES = 5
-# The radius: the least, of ‖x‖₂; the part of it that a long step has; what it grows by after one,
-# and what is left of it after a poor step and after one that is refused.
-_LEAST_RADIUS, _LONG, _GROWTH, _POOR, _REFUSED = 1e-15, 0.7, 3.0, 0.5, 0.25
+_LEAST_RADIUS = 1e-15  # of ‖x‖₂
 _CORRECTED = 0.1  # the ratio that a correction has to reach
 _RAISE = 1.5  # of ν over the least that serves
 _LEVEL = 1e-12  # |∇fᵀd| that counts as zero at a saddle
@@ -216,7 +221,7 @@ class LookAhead(Equalities):
                 penalty = _RAISE * q / (_SHARE * gain)
             merit = Merit(at, penalty, penalty * gain - q)
             plain = taken = merit.measure(oracle, d)
-            if plain.ratio < _GROW_ABOVE and plain.new is not None and step.normal_damping == 0.0:
+            if plain.ratio < GROW_ABOVE and plain.new is not None and step.normal_damping == 0.0:
                 # Second-order correction: the curvature of h spoilt a full step, or some of it.
                 back, _ = damped_gauss_newton(guards.jacobian, plain.new.h, radius)
                 corrected = merit.measure(oracle, d + back)
@@ -228,7 +233,7 @@ class LookAhead(Equalities):
                     penalty = guards.penalty
                     continue
                 radius = whole
-            if taken.ratio < _SHRINK_BELOW and step.is_newton and plain.new is not None:
+            if taken.ratio < SHRINK_BELOW and step.is_newton and plain.new is not None:
                 # Where ν is large, only tiny steps please the merit function. A Newton step that
                 # halves the least KKT error so far is as good: that can happen only finitely
                 # often before the error is zero.
@@ -236,11 +241,11 @@ class LookAhead(Equalities):
                 if error <= 0.5 * min(guards.error, kkt_error(at, guards.jacobian)):
                     return plain.new, changed(guards, penalty=penalty, error=error, promised=1.0)
             size = norm(taken.d)
-            if taken.ratio >= _GROW_ABOVE and size > _LONG * radius:
-                radius *= _GROWTH
-            elif taken.ratio < _SHRINK_BELOW:
-                radius = (_POOR if taken.ratio >= _ACCEPT else _REFUSED) * min(size, radius)
-            if taken.new is not None and taken.ratio >= _ACCEPT:
+            if taken.ratio >= GROW_ABOVE and size > LONG * radius:
+                radius *= GROWTH
+            elif taken.ratio < SHRINK_BELOW:
+                radius = (POOR if taken.ratio >= ACCEPT else REFUSED) * min(size, radius)
+            if taken.new is not None and taken.ratio >= ACCEPT:
                 flat = h_norm <= self.tol_feasibility and abs(float(at.gradient @ d)) <= _LEVEL
                 saddles = guards.saddles + (flat and step.tangential_damping > 0.0)
                 promised = gain / h_norm if h_norm else 0.0

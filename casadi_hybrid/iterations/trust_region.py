@@ -13,6 +13,11 @@ _ACCURACY = 1e-10
 # one they are equal to it.
 _EQUAL = 1e-14
 _TURN = 1.4142135623730951  # that no two entries of a direction have weights in simple proportion
+# The ratio of gain to prediction of a step that is taken, and those below and above which the
+# radius changes; what is left of it after a step that is refused and after a poor one, and what it
+# grows by after a good one that has that part of it.
+ACCEPT, SHRINK_BELOW, GROW_ABOVE = 1e-4, 0.25, 0.75
+REFUSED, POOR, GROWTH, LONG = 0.25, 0.5, 3.0, 0.7
 
 
 def oriented(directions: Matrix) -> Matrix:

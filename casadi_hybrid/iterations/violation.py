@@ -18,7 +18,17 @@ import numpy as np
 from casadi_hybrid.basics.arrays import norm
 from casadi_hybrid.basics.errors import EvaluationError
 from casadi_hybrid.basics.inputs import Matrix, Vector
-from casadi_hybrid.iterations.trust_region import oriented, trust_region_step
+from casadi_hybrid.iterations.trust_region import (
+    ACCEPT,
+    GROW_ABOVE,
+    GROWTH,
+    LONG,
+    POOR,
+    REFUSED,
+    SHRINK_BELOW,
+    oriented,
+    trust_region_step,
+)
 from casadi_hybrid.point.residuals import violation_is_stationary
 from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.problem.oracle import Oracle
@@ -36,10 +46,6 @@ _FAR = 1e5
 _FLAT = 1e-12
 # Steps with a worse ratio are bent, if the bend is at most this part of the step.
 _MEDIOCRE, _BEND = 0.9, 0.75
-# The ratio of a step that is taken, below and above which the radius changes, and what it becomes
-# then: of the step's length after one that is refused or poor, of itself after one nearly as long.
-_ACCEPT, _SHRINK_BELOW, _GROW_ABOVE = 1e-4, 0.25, 0.75
-_REFUSED, _POOR, _LONG, _GROWTH = 0.25, 0.5, 0.7, 3.0
 
 
 def reduce_violation(
@@ -93,11 +99,11 @@ def reduce_violation(
                 bent, better = _measure(oracle, at, step - W @ c, predicted)
                 if better > ratio:
                     new, ratio = bent, better
-        if ratio < _SHRINK_BELOW:
-            radius = (_REFUSED if ratio < _ACCEPT else _POOR) * size
-        elif ratio > _GROW_ABOVE and size > _LONG * radius:
-            radius *= _GROWTH
-        if new is not None and ratio >= _ACCEPT:
+        if ratio < SHRINK_BELOW:
+            radius = (REFUSED if ratio < ACCEPT else POOR) * size
+        elif ratio > GROW_ABOVE and size > LONG * radius:
+            radius *= GROWTH
+        if new is not None and ratio >= ACCEPT:
             return new, radius
     return None
 

@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from casadi_hybrid.basics.inputs import Matrix, Vector
+from casadi_hybrid.kernel.kernel import EXACT, REFINEMENTS
 
 SINGULAR = 1e-12
 """Relative distance to a singular matrix below which a matrix counts as one.
@@ -21,8 +22,6 @@ SINGULAR = 1e-12
 What rounding leaves of a zero eigenvalue is 1e-16 times the growth in the elimination: up to 1e-12
 was seen. A matrix this close to a singular one keeps four digits of a solution at best.
 """
-ACCURATE = 1e-13
-REFINEMENTS = 3
 _INVERSE_STEPS = 2
 
 
@@ -107,7 +106,7 @@ class SymmetricFactor:
         residual = b - self._matrix @ x
         error = _sizes(residual)
         for _ in range(REFINEMENTS):
-            if np.all(error <= ACCURATE * _sizes(b)):
+            if np.all(error <= EXACT * _sizes(b)):
                 break
             moved = x + self._solver.solve(residual)
             left = b - self._matrix @ moved

@@ -34,7 +34,7 @@ Operator = Any  # numpy.ndarray or Sparse
 
 REFINEMENTS = 3
 _BLOCK = 32  # columns at a time in LAPACK; without the room for it, it takes one at a time
-_EXACT = 1e-13  # of ‖b‖_∞: a residual that is not refined any more
+EXACT = 1e-13  # of ‖b‖_∞: a residual that is not refined any more
 _ROUNDING = 1e-14  # a pivot of the equilibrated K as small as this has no sign
 
 
@@ -102,7 +102,7 @@ class DenseKernel:
     def solve(self, b: Vector) -> Vector:
         """Solve K x = b with iterative refinement."""
         x, _ = lapack.dsytrs(self._ldl, self._pivots, b, lower=1)
-        target = _EXACT * largest(b)
+        target = EXACT * largest(b)
         for _ in range(REFINEMENTS):
             r = b - self._K.dot(x)
             if largest(r) <= target:
@@ -226,7 +226,7 @@ class SparseKernel:
         for _ in range(REFINEMENTS):
             r = b - self._K.symv(x)
             now = largest(r)
-            if now <= _EXACT * size or now > 0.5 * error:
+            if now <= EXACT * size or now > 0.5 * error:
                 break
             error = now
             x = x + self._solver.solve(r)

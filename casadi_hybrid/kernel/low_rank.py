@@ -16,7 +16,7 @@ import numpy as np
 
 from casadi_hybrid.basics.arrays import largest
 from casadi_hybrid.basics.inputs import Matrix, Vector
-from casadi_hybrid.kernel.kernel import REFINEMENTS, Kernel, Operator
+from casadi_hybrid.kernel.kernel import EXACT, REFINEMENTS, Kernel, Operator
 from casadi_hybrid.kernel.sparse import Sparse
 
 _ROUNDING = 1e-14
@@ -89,7 +89,7 @@ class LowRankKernel:
         for _ in range(REFINEMENTS):
             dw, dy = x[:n], x[n:]
             r = b - np.concatenate((self._W @ dw + D * dw + A.T @ dy, A @ dw - E * dy))
-            if largest(r) <= 1e-13 * largest(b):
+            if largest(r) <= EXACT * largest(b):
                 break
             x = x + self._once(r)
         return x

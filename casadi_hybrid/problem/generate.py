@@ -162,8 +162,16 @@ def _scalar_form(graph: ca.Function) -> ca.Function | None:
     """
     if graph.is_a("SXFunction"):
         return graph
-    every = [one for one in (graph, *graph.find_functions()) if one.is_a("MXFunction")]
-    if any(map(_asserts, every)) or sum(map(_multiplications, every)) >= LARGE_PRODUCTS:
+    products = 0
+    for one in (graph, *graph.find_functions()):
+        if not one.is_a("MXFunction"):
+            continue
+        operations = [one.instruction_id(k) for k in range(one.n_instructions())]
+        if ca.OP_ASSERTION in operations:
+            return None
+        places = [k for k, operation in enumerate(operations) if operation == ca.OP_MTIMES]
+        products += sum(map(_multiplications, map(one.instruction_MX, places)))
+    if products >= LARGE_PRODUCTS:
         return None
     try:
         return graph.expand()
@@ -171,15 +179,6 @@ def _scalar_form(graph: ca.Function) -> ca.Function | None:
         return None
 
 
-def _asserts(function: ca.Function) -> bool:
-    ids = map(function.instruction_id, range(function.n_instructions()))
-    return any(operation == ca.OP_ASSERTION for operation in ids)
-
-
-def _multiplications(function: ca.Function) -> int:
-    """Those in products of matrices."""
-    every = range(function.n_instructions())
-    products = [
-        function.instruction_MX(k) for k in every if function.instruction_id(k) == ca.OP_MTIMES
-    ]
-    return sum(one.dep(1).nnz() * one.dep(2).shape[1] for one in products)
+def _multiplications(product: ca.MX) -> int:
+    """Those of Z + X Y."""
+    return int(product.dep(1).nnz() * product.dep(2).shape[1])

@@ -114,13 +114,13 @@ static int follow(hybrid_cold *cold, const hybrid_iterate *it, int *spent) {
     if (most > HYBRID_POLISH_STEPS) most = HYBRID_POLISH_STEPS;
     for (*spent = 1; *spent <= most; ++*spent) {
         hybrid_spot *to = cold->trial;
-        double now;
+        double now, most_left;
         int status = step(cold, from, to);
         if (status) return status;
         now = error_of(cold, &to->of, &cold->next);
         if (is_solved(cold, &to->of, now)) return HYBRID_SOLVED;
-        error *= HYBRID_POLISH_BETTER;
-        if (now > (error > HYBRID_POLISH_ENOUGH ? error : HYBRID_POLISH_ENOUGH))
+        most_left = HYBRID_POLISH_BETTER * error;
+        if (now > (most_left > HYBRID_POLISH_ENOUGH ? most_left : HYBRID_POLISH_ENOUGH))
             return HYBRID_NO_SET;
         error = now;
         /* The next step leads from here to the other place. */

@@ -216,7 +216,7 @@ int hybrid_look_ahead(hybrid_cold *cold) {
         along = promised(cold, step->d, &gain, &is);
         measure(cold, &is, step->d, cold->trial, &plain);
         taken = plain;
-        if (plain.ratio < HYBRID_LOOKAHEAD_GROW_ABOVE && plain.spot && step->normal == 0.0) {
+        if (plain.ratio < HYBRID_TRUST_REGION_GROW_ABOVE && plain.spot && step->normal == 0.0) {
             /* Second-order correction: the curvature of c spoilt a full step, or some of it. */
             tried corrected;
             double least = plain.ratio;
@@ -234,7 +234,7 @@ int hybrid_look_ahead(hybrid_cold *cold) {
             }
             radius = whole;
         }
-        if (taken.ratio < HYBRID_LOOKAHEAD_SHRINK_BELOW && is_newton && plain.spot &&
+        if (taken.ratio < HYBRID_TRUST_REGION_SHRINK_BELOW && is_newton && plain.spot &&
             is_halved(cold, plain.spot)) {
             of->penalty = is.penalty;
             of->promised = 1.0;
@@ -242,13 +242,13 @@ int hybrid_look_ahead(hybrid_cold *cold) {
             return HYBRID_SOLVED;
         }
         length = hybrid_norm(plan->n, taken.d);
-        if (taken.ratio >= HYBRID_LOOKAHEAD_GROW_ABOVE && length > HYBRID_LOOKAHEAD_LONG * radius)
-            radius *= HYBRID_LOOKAHEAD_GROWTH;
-        else if (taken.ratio < HYBRID_LOOKAHEAD_SHRINK_BELOW)
-            radius = (taken.ratio >= HYBRID_LOOKAHEAD_ACCEPT ? HYBRID_LOOKAHEAD_POOR
-                                                             : HYBRID_LOOKAHEAD_REFUSED) *
+        if (taken.ratio >= HYBRID_TRUST_REGION_GROW_ABOVE && length > HYBRID_TRUST_REGION_LONG * radius)
+            radius *= HYBRID_TRUST_REGION_GROWTH;
+        else if (taken.ratio < HYBRID_TRUST_REGION_SHRINK_BELOW)
+            radius = (taken.ratio >= HYBRID_TRUST_REGION_ACCEPT ? HYBRID_TRUST_REGION_POOR
+                                                             : HYBRID_TRUST_REGION_REFUSED) *
                      (length < radius ? length : radius);
-        if (taken.spot && taken.ratio >= HYBRID_LOOKAHEAD_ACCEPT) {
+        if (taken.spot && taken.ratio >= HYBRID_TRUST_REGION_ACCEPT) {
             int flat = size <= HYBRID_LOOKAHEAD_TOL_FEASIBILITY &&
                        fabs(along) <= HYBRID_LOOKAHEAD_LEVEL;
             of->radius = radius;

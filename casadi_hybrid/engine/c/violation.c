@@ -145,12 +145,12 @@ static int reduce(hybrid_cold *cold, double *D) {
             ratio = better;
             new = cold->bent;
         }
-        if (ratio < HYBRID_VIOLATION_SHRINK_BELOW)
-            radius = size * (ratio < HYBRID_VIOLATION_ACCEPT ? HYBRID_VIOLATION_REFUSED
-                                                             : HYBRID_VIOLATION_POOR);
-        else if (ratio > HYBRID_VIOLATION_GROW_ABOVE && size > HYBRID_VIOLATION_LONG * radius)
-            radius *= HYBRID_VIOLATION_GROWTH;
-        if (ratio >= HYBRID_VIOLATION_ACCEPT) {
+        if (ratio < HYBRID_TRUST_REGION_SHRINK_BELOW)
+            radius = size * (ratio < HYBRID_TRUST_REGION_ACCEPT ? HYBRID_TRUST_REGION_REFUSED
+                                                             : HYBRID_TRUST_REGION_POOR);
+        else if (ratio > HYBRID_TRUST_REGION_GROW_ABOVE && size > HYBRID_TRUST_REGION_LONG * radius)
+            radius *= HYBRID_TRUST_REGION_GROWTH;
+        if (ratio >= HYBRID_TRUST_REGION_ACCEPT) {
             one->of.reach = radius;
             hybrid_go_to(cold, new, 0);
             return HYBRID_SOLVED;

@@ -215,14 +215,15 @@ def write(
 
     plan = plan_of(library, problem, stored.bounds)
     generated = generate(functions, name, loops)
-    core = {**core_of(*(ENTRIES if cold else ENTRIES[:1])), "mark.c": _MARK.format(mark())}
+    own = mark()
+    core = {**core_of(*(ENTRIES if cold else ENTRIES[:1])), "mark.c": _MARK.format(own)}
     text = PlanText(plan, name)
     space = Space.of(library, plan, cold.first) if cold else None
     layout = Layout(plan, generated, space)
     words = layout.words(name, text.size, core)
     if cold and space:
         words |= {"first": attempt_text(cold.first), "near": attempt_text(cold.near)}
-    words["MARK"] = mark()
+    words["MARK"] = own
     words["VERSION"], words["CASADI"] = casadi_hybrid.__version__, ca.CasadiMeta.version()
     files = {f"core/{file}": content for file, content in core.items()}
     for template in sorted(_TEMPLATES.iterdir()):
