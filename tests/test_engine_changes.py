@@ -138,3 +138,20 @@ def test_the_clock_is_asked_before_every_factorization_of_a_step() -> None:
             assert space.answer.moved == 0.0
         seen.append(space.answer.factors)
     assert sorted(set(seen)) == list(range(whole + 1))
+
+
+def test_a_step_in_vain_leaves_no_trace() -> None:
+    """The first step leads a little past a kink of the slope; a second one on the same
+    factorization is expected to solve it, and the curvature is another one there."""
+    x = ca.SX.sym("x", 2)
+    f = (x[0] - 1e-6) ** 2 + 10 * ca.fmax(0, x[0]) ** 2 + (x[1] - 1) ** 2
+    problem = Problem(x=x, f=f, g=x[0] + x[1])
+    numbers = problem.numbers(x0=[-1, 1], lam_g0=[1e-14], lbg=-5, ubg=5)
+    space = Twins(problem, numbers).space
+    space.limit(replace(Limits(), max_iter=2))
+    assert space.warm(None) == LIMIT
+    assert (space.answer.steps, space.answer.firsts, space.answer.factors) == (2, 3, 1)
+    x0, end = space.outputs["x"][0], space.answer.end
+    assert x0 == pytest.approx(1e-6)
+    assert end.f == pytest.approx(10 * x0**2, rel=1e-6, abs=0)
+    assert end.stationarity == pytest.approx(20 * x0, rel=1e-6)

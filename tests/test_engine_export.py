@@ -582,6 +582,26 @@ def test_files_hold_what_the_page_lists(which, request):
     assert "4 free variables and 1 fixed ones, 1 equations, 5 inequalities and 1 rows" in page
 
 
+def test_a_core_of_another_version_goes(rows, tmp_path):
+    """What is compiled by ``core/*.c`` is of one version, and what another export needs stays."""
+    folder = shutil.copytree(rows.folder, tmp_path / "folder")
+    solver = nlpsol("small", "hybrid", {"x": (x := ca.SX.sym("x")), "f": (x - 1) ** 2})
+    (folder / "core" / "own.txt").write_text("mine")
+    (folder / "core" / "older.c").write_text("int older;")
+    there = set(rows.files) - {"core/older.c"}
+    solver.export(folder, x0=0, cold=False)
+    assert (folder / "core" / "older.c").exists()  # the mark is the same: not ours to take away
+    assert all((folder / file).exists() for file in there)
+    for mark in ("int another;", None):
+        (folder / "core" / "older.c").write_text("int older;")
+        (folder / "core" / "mark.c").unlink()
+        if mark:
+            (folder / "core" / "mark.c").write_text(mark)
+        made = solver.export(folder, x0=0, cold=False)
+        left = {f"core/{file.name}" for file in (folder / "core").iterdir()}
+        assert left == {file for file in made.files if file.startswith("core/")} | {"core/own.txt"}
+
+
 def test_straight_code_and_loops(oscillator, tmp_path):
     nlp, _, arguments = van_der_pol(3)
     straight = nlpsol("few", "hybrid", nlp).export(tmp_path, **arguments)

@@ -104,7 +104,7 @@ def test_a_map_over_threads_needs_no_python(by_python: list[int]) -> None:
     alone = [solver(**{**case.numbers, "p": p[:, k].copy()}) for k in range(12)]
     given = full(solver, case.numbers)
     given = {k: p if k == "p" else ca.repmat(v, 1, 12) for k, v in given.items()}
-    for how in (("serial",), ("thread",), ("thread", 2)):
+    for how in (("serial",), ("thread",), ("thread", 2), ("unroll",), ("inline",)):
         found = solver.map(12, *how)(**given)
         for name in OUTPUTS:
             side_by_side = np.hstack([np.array(one[name]) for one in alone])

@@ -322,7 +322,12 @@ class NlpSolver(Signature):
         return name in LISTED
 
     def map(self, *arguments: Any) -> ca.Function:
-        """``ca.Function.map``; what it makes can be pickled as the solver can."""
+        """``ca.Function.map``; what it makes can be pickled as the solver can.
+
+        Of a solver, ``"inline"`` inlines nothing, as with CasADi's own: it is ``"unroll"``.
+        """
+        if len(arguments) > 1 and arguments[1] == "inline":
+            arguments = (arguments[0], "unroll", *arguments[2:])
         return Made(self, "map", arguments)
 
     def mapaccum(self, *arguments: Any) -> ca.Function:
@@ -356,7 +361,8 @@ class NlpSolver(Signature):
         :mod:`casadi_hybrid.engine.export.measure` compiles it and counts memory and instructions.
 
         Args:
-            folder: where, made where it is missing; files of the same names are replaced.
+            folder: where, made where it is missing; files of the same names are replaced, and so
+                is the core of another version.
             name: what names begin with; the solver's by default.
             loop: solves to compare and to count by, as changes of the arguments, each from the
                 solution before. A generator may look at :attr:`result` for its next change.

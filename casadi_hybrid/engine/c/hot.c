@@ -186,11 +186,13 @@ static int follow(hot *h, double before, hybrid_residuals *residuals) {
             return now <= HYBRID_HOT_EXACT && within ? HYBRID_SOLVED : HYBRID_NOT_NEARER;
         }
         if (answer->steps < most && HYBRID_HOT_SURE * now * now <= numbers->tol * before) {
+            const hybrid_residuals here = *residuals;
             answer->steps++;
             if (!again(h) && !move(h)) {
                 status = judge(h, error_at(h), residuals);
                 if (status != HYBRID_NOT_NEARER) return status;
                 back(h);
+                *residuals = here;
             }
         }
         before = now;

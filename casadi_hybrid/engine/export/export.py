@@ -189,7 +189,7 @@ def write(
         problem: with second derivatives.
         limits: the tolerances of the stored start.
         cases: the stored start with its answer, then others of the same kinds of bounds.
-        folder: where. Files of the same names are replaced.
+        folder: where. Files of the same names are replaced, and so is the core of another version.
         name: what names begin with, see :func:`check_name`.
         loops: whether what repeats stays loops in the functions; None: where straight code is
             long.
@@ -236,12 +236,22 @@ def write(
     files[f"{name}_functions.c"] = generated.text
     files[f"{name}_stored.c"] = _stored(cases[0], limits, name, cold is not None)
     (folder / "core").mkdir(parents=True, exist_ok=True)
+    _leave(folder / "core", core["mark.c"])
     for file, content in files.items():
         (folder / file).write_text(content, encoding="utf-8")
     return Export(
         folder, name, tuple(sorted(files)), layout.memory, layout.input, layout.output,
         text.size, generated.form, tuple(cases), cold.case if cold else None,
     )  # fmt: skip
+
+
+def _leave(core: Path, mark: str) -> None:
+    """Remove the core that another version has written there: its files, ``core/*.c`` in the
+    command that compiles them, would be compiled too."""
+    there = core / "mark.c"
+    if (core / "hybrid.h").exists() and not (there.exists() and there.read_text("utf-8") == mark):
+        for file in (*core.glob("*.c"), *core.glob("*.h")):
+            file.unlink()
 
 
 def _filled(template: str, words: Mapping[str, Any]) -> str:

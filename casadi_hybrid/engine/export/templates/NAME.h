@@ -76,8 +76,9 @@ typedef struct {
 } @NAME@_in;
 
 @if cold@
-/* What a solve found. At another status than @UPPER@_SOLVED x is the best point that was seen, with its
- * f and residuals, and no solution; g and the multipliers are then of no use. */
+/* What a solve found. At another status than @UPPER@_SOLVED x is the best point that was seen, where a
+ * limit ends the warm mode the last one, with its f and residuals, and no solution; g and the
+ * multipliers are then of no use. */
 @end@
 @if warm@
 /* What a solve found. At another status than @UPPER@_SOLVED x is the last point, not a solution. */
