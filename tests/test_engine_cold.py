@@ -15,9 +15,11 @@ from engine_cases import FormData, PointData, WorthData, assert_same_course, sol
 
 from casadi_hybrid import nlpsol
 from casadi_hybrid.attempts import compiled
+from casadi_hybrid.barrier import barrier
 from casadi_hybrid.barrier.filter import Filter
 from casadi_hybrid.barrier.iterate import Settings, interior, safe_duals, share_to_zero
 from casadi_hybrid.barrier.merit import Merit
+from casadi_hybrid.barrier.pace import Mark, mark_of
 from casadi_hybrid.engine.cold import IterateData
 from casadi_hybrid.engine.library import engine
 from casadi_hybrid.engine.structures import PlanData
@@ -248,6 +250,41 @@ def test_python_goes_on_where_c_stops(
     assert stats["engine"] == "python"
     assert_same_course(stats, twin)
     assert stats["n_call_nlp_hess_l"] == twin["n_call_nlp_hess_l"]
+
+
+def test_the_error_of_a_saddle_is_no_mark_in_both(
+    library: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What C hands over after each step is what Python has there."""
+    seen: dict[int, Mark | None] = {}
+
+    def noted(old: Mark | None, *others: Any, bent: bool) -> Mark:
+        seen.setdefault(others[-1], old)
+        return mark_of(old, *others, bent=bent)
+
+    monkeypatch.setattr(barrier, "mark_of", noted)
+    solved(monkeypatch, saddle, "python")
+    whole, limit = dict(seen), Workspace.limit
+    forgotten = 0
+    for steps in range(1, len(whole)):
+
+        def shorter(self: Any, limits: Any, steps: int = steps) -> None:
+            limit(self, limits)
+            self._numbers.max_iter = steps
+
+        monkeypatch.setattr(Workspace, "limit", shorter)
+        seen.clear()
+        solved(monkeypatch, saddle, "c")
+        if not seen:
+            continue
+        first = min(seen)
+        ours, other = seen[first], whole[first]
+        assert ours is not None
+        assert other is not None
+        assert (ours.t, ours.rounds) == (other.t, other.rounds)
+        np.testing.assert_allclose(ours.error, other.error, rtol=1e-5, atol=1e-12)
+        forgotten += ours.error == np.inf
+    assert forgotten
 
 
 def test_that_f_falls_without_bound_is_for_python_to_prove(

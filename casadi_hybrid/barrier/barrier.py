@@ -280,7 +280,7 @@ class Barrier:
             of_nu = error.at(nu)
         kept = it if floor == it.floor else changed(it, floor=floor)
         lowered = kept.with_barrier(nu)
-        mark = mark_of(lowered.mark, nu, lowered.at.theta, lowered.at.f, of_nu, t)
+        mark = mark_of(lowered.mark, nu, lowered.at.theta, lowered.at.f, of_nu, t, bent=it.bent > 0)
         return lowered if mark is lowered.mark else changed(lowered, mark=mark)
 
     def _off_saddle(self, it: Iterate) -> Iterate:

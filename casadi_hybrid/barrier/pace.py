@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import inf
 
 FEASIBLE = 1e-6
 CRAWL, STALL, ROUNDS = 20, 50, 5
 _THETA, _F, _ERROR = 0.99, 1e-3, 0.9
+_BELOW = 1e-9  # of |f|: so far below a saddle the objective is on its way from there
 CONVERGING = 0.5  # residuals that fall by more from step to step converge
 # How far, relative to max(1, |bound|), constraints without multipliers are moved to have some. The
 # gradients of rows that touch grow with the root of it, and multipliers fall with that: here
@@ -22,7 +24,8 @@ class Mark:
 
     Attributes:
         nu: barrier parameter; another one is another problem.
-        theta, f, error: ‖c‖₁, the scaled objective and the optimality error E_ν.
+        theta, f, error: ‖c‖₁, the scaled objective and the optimality error E_ν, infinite where
+            any error is an improvement.
         t: the step, or that of the end of the last restoration.
         rounds: restorations since the last improvement.
     """
@@ -39,15 +42,22 @@ class Mark:
         return replace(self, t=t, rounds=self.rounds + 1)
 
 
-def mark_of(old: Mark | None, nu: float, theta: float, f: float, error: float, t: int) -> Mark:
+def mark_of(
+    old: Mark | None, nu: float, theta: float, f: float, error: float, t: int, *, bent: bool
+) -> Mark:
     """The mark after step t: a new one where something has improved.
 
     An improvement is a violation that fell by 1 % (as long as it is one), an objective that fell
-    by a thousandth of its size, or an error that fell by a tenth.
+    by a thousandth of its size, or an error that fell by a tenth. Where f bends downwards
+    (``bent``) a small error is that of a saddle, which the way from there will not match for long:
+    it counts for nothing, nor does that of before as soon as the objective falls.
     """
+    if bent:
+        error = inf
     if old is not None and old.nu == nu:
         nearer = max(old.theta, theta) > FEASIBLE and theta < _THETA * old.theta
         lower = f < old.f - _F * abs(f)
         if not (nearer or lower or error < _ERROR * old.error):
-            return old
+            leaves = bent and f < old.f - _BELOW * abs(f) and old.error < inf
+            return replace(old, error=inf) if leaves else old
     return Mark(nu, theta, f, error, t)

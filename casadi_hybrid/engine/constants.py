@@ -70,7 +70,7 @@ _TABLE: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
     (
         pace,
         (
-            *("FEASIBLE", "CRAWL", "STALL", "ROUNDS", "_THETA", "_F", "_ERROR"),
+            *("FEASIBLE", "CRAWL", "STALL", "ROUNDS", "_THETA", "_F", "_ERROR", "_BELOW"),
             *("CONVERGING", "BESIDE", "OUTSIDE", "FITS"),
         ),
     ),

@@ -157,14 +157,19 @@ void hybrid_with_barrier(hybrid_iterate *it, double nu) {
     it->fresh = 1;
 }
 
-/* A new mark where the violation, the objective or the error has improved. */
+/* A new mark where the violation, the objective or the error has improved; that of a saddle counts
+ * for nothing. */
 static void mark(hybrid_iterate *it, double theta, double f, double error, int t) {
-    const hybrid_mark *old = &it->mark;
+    hybrid_mark *old = &it->mark;
+    if (it->bent) error = INFINITY;
     if (old->made && old->nu == it->nu) {
         double larger = old->theta > theta ? old->theta : theta;
         int nearer = larger > HYBRID_PACE_FEASIBLE && theta < HYBRID_PACE_THETA * old->theta;
         int lower = f < old->f - HYBRID_PACE_F * fabs(f);
-        if (!(nearer || lower || error < HYBRID_PACE_ERROR * old->error)) return;
+        if (!(nearer || lower || error < HYBRID_PACE_ERROR * old->error)) {
+            if (it->bent && f < old->f - HYBRID_PACE_BELOW * fabs(f)) old->error = INFINITY;
+            return;
+        }
     }
     it->mark.nu = it->nu;
     it->mark.theta = theta;
