@@ -236,7 +236,7 @@ def write(
     files[f"{name}_functions.c"] = generated.text
     files[f"{name}_stored.c"] = _stored(cases[0], limits, name, cold is not None)
     (folder / "core").mkdir(parents=True, exist_ok=True)
-    _leave(folder / "core", core["mark.c"])
+    _remove_other(folder / "core", core["mark.c"])
     for file, content in files.items():
         (folder / file).write_text(content, encoding="utf-8")
     return Export(
@@ -245,7 +245,7 @@ def write(
     )  # fmt: skip
 
 
-def _leave(core: Path, mark: str) -> None:
+def _remove_other(core: Path, mark: str) -> None:
     """Remove the core that another version has written there: its files, ``core/*.c`` in the
     command that compiles them, would be compiled too."""
     there = core / "mark.c"
