@@ -252,10 +252,16 @@ def test_python_goes_on_where_c_stops(
     assert stats["n_call_nlp_hess_l"] == twin["n_call_nlp_hess_l"]
 
 
-def test_the_error_of_a_saddle_is_no_mark_in_both(
+def test_the_error_of_a_saddle_is_forgotten_in_both(
     library: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What C hands over after each step is what Python has there."""
+
+    def hill() -> tuple[dict[str, Any], dict[str, Any]]:
+        x = ca.SX.sym("x", 2)
+        f = 1e4 + (x[0] ** 2 - 1) ** 2 + (x[1] - x[0]) ** 2
+        return {"x": x, "f": f, "g": x[0] + x[1]}, {"x0": [1e-3, 0], "lbx": -2, "lbg": -9, "ubg": 9}
+
     seen: dict[int, Mark | None] = {}
 
     def noted(old: Mark | None, *others: Any, bent: bool) -> Mark:
@@ -263,7 +269,7 @@ def test_the_error_of_a_saddle_is_no_mark_in_both(
         return mark_of(old, *others, bent=bent)
 
     monkeypatch.setattr(barrier, "mark_of", noted)
-    solved(monkeypatch, saddle, "python")
+    solved(monkeypatch, hill, "python")
     whole, limit = dict(seen), Workspace.limit
     forgotten = 0
     for steps in range(1, len(whole)):
@@ -274,7 +280,7 @@ def test_the_error_of_a_saddle_is_no_mark_in_both(
 
         monkeypatch.setattr(Workspace, "limit", shorter)
         seen.clear()
-        solved(monkeypatch, saddle, "c")
+        solved(monkeypatch, hill, "c")
         if not seen:
             continue
         first = min(seen)

@@ -36,14 +36,16 @@ def test_a_trap_is_left_soon_and_by_the_right_door(name: str) -> None:
         assert float(found["f"]) == pytest.approx(entry.f_star, abs=1e-6)
 
 
-def test_the_error_of_a_saddle_is_nothing_to_beat() -> None:
+def test_the_error_of_a_saddle_is_nothing_to_beat_on_the_way_from_there() -> None:
     first = Mark(nu=1e-9, theta=1e-8, f=5.0, error=1e-4, t=3)
     saddle = mark_of(first, 1e-9, 1e-8, 5.0, 1e-7, 4, bent=True)
-    assert saddle == first  # a small error there is no improvement,
-    assert mark_of(first, 1e-9, 1e-8, 5.0, 1e-7, 4, bent=False).t == 4  # as it is at a minimum
-    leaving = mark_of(first, 1e-9, 1e-8, 5.0 - 1e-6, 1e-2, 5, bent=True)
-    assert (leaving.t, leaving.error) == (3, float("inf"))  # on the way, which does not last long
+    assert (saddle.t, saddle.error) == (4, 1e-7)
+    assert mark_of(saddle, 1e-9, 1e-8, 5.0, 1e-2, 5, bent=True) == saddle
+    assert mark_of(saddle, 1e-9, 1e-8, 5.0 - 1e-6, 1e-2, 5, bent=False) == saddle
+    leaving = mark_of(saddle, 1e-9, 1e-8, 5.0 - 1e-6, 1e-2, 5, bent=True)
+    assert (leaving.t, leaving.error) == (4, float("inf"))
+    # What comes on the way is no improvement: that must not last for long either.
+    assert mark_of(leaving, 1e-9, 1e-8, 5.0 - 2e-6, 1e-3, 6, bent=True) == leaving
     arrived = mark_of(leaving, 1e-9, 1e-8, 5.0 - 2e-6, 1e-3, 9, bent=False)
     assert (arrived.t, arrived.error) == (9, 1e-3)
     assert mark_of(arrived, 1e-9, 1e-8, 5.0 - 2e-6, 0.99e-3, 10, bent=False) == arrived
-    assert mark_of(None, 1e-9, 1e-8, 5.0, 1e-7, 0, bent=True).error == float("inf")

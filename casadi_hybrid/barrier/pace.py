@@ -25,7 +25,7 @@ class Mark:
     Attributes:
         nu: barrier parameter; another one is another problem.
         theta, f, error: ‖c‖₁, the scaled objective and the optimality error E_ν, infinite where
-            any error is an improvement.
+            it was that of a saddle that is left.
         t: the step, or that of the end of the last restoration.
         rounds: restorations since the last improvement.
     """
@@ -49,15 +49,14 @@ def mark_of(
 
     An improvement is a violation that fell by 1 % (as long as it is one), an objective that fell
     by a thousandth of its size, or an error that fell by a tenth. Where f bends downwards
-    (``bent``) a small error is that of a saddle, which the way from there will not match for long:
-    it counts for nothing, nor does that of before as soon as the objective falls.
+    (``bent``) and falls, the error of before was that of a saddle, which the way from there does
+    not match for long: it is forgotten, and any is better where f bends upwards again.
     """
-    if bent:
-        error = inf
     if old is not None and old.nu == nu:
         nearer = max(old.theta, theta) > FEASIBLE and theta < _THETA * old.theta
         lower = f < old.f - _F * abs(f)
-        if not (nearer or lower or error < _ERROR * old.error):
+        better = error < _ERROR * old.error and not (bent and old.error == inf)
+        if not (nearer or lower or better):
             leaves = bent and f < old.f - _BELOW * abs(f) and old.error < inf
             return replace(old, error=inf) if leaves else old
     return Mark(nu, theta, f, error, t)

@@ -157,16 +157,16 @@ void hybrid_with_barrier(hybrid_iterate *it, double nu) {
     it->fresh = 1;
 }
 
-/* A new mark where the violation, the objective or the error has improved; that of a saddle counts
- * for nothing. */
+/* A new mark where the violation, the objective or the error has improved; that of a saddle is
+ * forgotten on the way from there. */
 static void mark(hybrid_iterate *it, double theta, double f, double error, int t) {
     hybrid_mark *old = &it->mark;
-    if (it->bent) error = INFINITY;
     if (old->made && old->nu == it->nu) {
         double larger = old->theta > theta ? old->theta : theta;
         int nearer = larger > HYBRID_PACE_FEASIBLE && theta < HYBRID_PACE_THETA * old->theta;
         int lower = f < old->f - HYBRID_PACE_F * fabs(f);
-        if (!(nearer || lower || error < HYBRID_PACE_ERROR * old->error)) {
+        int better = error < HYBRID_PACE_ERROR * old->error && !(it->bent && isinf(old->error));
+        if (!(nearer || lower || better)) {
             if (it->bent && f < old->f - HYBRID_PACE_BELOW * fabs(f)) old->error = INFINITY;
             return;
         }
