@@ -17,7 +17,7 @@ from casadi_hybrid.casadi_api import runner
 from casadi_hybrid.engine.library import engine
 from casadi_hybrid.engine.workspace import Workspace
 from casadi_hybrid.iterations.composite import FEW
-from casadi_hybrid.iterations.trust_region import trust_region_step
+from casadi_hybrid.iterations.trust_region import next_radius, trust_region_step
 from casadi_hybrid.rules.spectra import Jacobian
 
 Made = tuple[dict[str, Any], dict[str, Any]]
@@ -35,6 +35,7 @@ def library() -> Any:
         "hybrid_singular": (None, [c_int, c_int, pointer, number, *[pointer] * 3]),
         "hybrid_symmetric": (c_int, [c_int, *[pointer] * 3]),
         "hybrid_trust_region": (c_int, [c_int, pointer, pointer, number, pointer, pointer]),
+        "hybrid_next_radius": (number, [number] * 3),
         "hybrid_dot": (number, [c_int, pointer, pointer]),
     }
     for name, (result, arguments) in signatures.items():
@@ -150,6 +151,19 @@ def test_the_trust_region_like_its_twin(library: Any) -> None:
         np.testing.assert_allclose(t[:n], wanted, rtol=1e-8, atol=1e-12 * radius)
         assert multiplier.value == pytest.approx(sigma, rel=1e-7, abs=1e-12)
     assert kinds == {"hard", "inside", "outside"}
+
+
+def test_the_radius_after_a_step(library: Any) -> None:
+    """At each threshold, beside it, and where nothing is known of the ratio."""
+    ratios = [-1.0, 0.0, 1e-4, 0.25, 0.75, 1.0]
+    ratios = [step * ratio for ratio in ratios for step in (1 - EPS, 1.0, 1 + EPS)]
+    found = set()
+    for ratio in (*ratios, np.inf, -np.inf, np.nan):
+        for size in (0.1, 1.4, np.nextafter(1.4, 2), 2.0):
+            new = next_radius(2.0, size, ratio)
+            assert library.hybrid_next_radius(2.0, size, ratio) == new
+            found.add(new / (size if ratio < 0.25 else 2.0))
+    assert found == {0.25, 0.5, 1.0, 3.0}
 
 
 # --- whole solves ---------------------------------------------------------------------------------

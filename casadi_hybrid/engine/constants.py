@@ -98,7 +98,7 @@ _TABLE: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
         trust_region,
         (
             *("_MAX_ITERATIONS", "_ACCURACY", "_EQUAL", "_TURN"),
-            *("ACCEPT", "SHRINK_BELOW", "GROW_ABOVE", "REFUSED", "POOR", "GROWTH", "LONG"),
+            *("ACCEPT", "SHRINK_BELOW", "GROW_ABOVE", "_REFUSED", "_POOR", "_GROWTH", "_LONG"),
         ),
     ),
     (composite, ("_NORMAL_SHARE", "_UNLIMITED", "FEW", "_CLEAR", "_NOISE")),

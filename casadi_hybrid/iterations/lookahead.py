@@ -43,15 +43,7 @@ from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.iterations.base import Equalities, Start
 from casadi_hybrid.iterations.composite import Merit, composite_step, kkt_error, newton_step
 from casadi_hybrid.iterations.safeguards import Safeguards
-from casadi_hybrid.iterations.trust_region import (
-    ACCEPT,
-    GROW_ABOVE,
-    GROWTH,
-    LONG,
-    POOR,
-    REFUSED,
-    SHRINK_BELOW,
-)
+from casadi_hybrid.iterations.trust_region import ACCEPT, GROW_ABOVE, SHRINK_BELOW, next_radius
 from casadi_hybrid.iterations.violation import damped_gauss_newton, escape, reduce_violation
 from casadi_hybrid.law import State
 from casadi_hybrid.point.residuals import violation_is_stationary
@@ -240,11 +232,7 @@ class LookAhead(Equalities):
                 error = kkt_error(plain.new, self._jacobian(plain.new))
                 if error <= 0.5 * min(guards.error, kkt_error(at, guards.jacobian)):
                     return plain.new, changed(guards, penalty=penalty, error=error, promised=1.0)
-            size = norm(taken.d)
-            if taken.ratio >= GROW_ABOVE and size > LONG * radius:
-                radius *= GROWTH
-            elif taken.ratio < SHRINK_BELOW:
-                radius = (POOR if taken.ratio >= ACCEPT else REFUSED) * min(size, radius)
+            radius = next_radius(radius, min(norm(taken.d), radius), taken.ratio)
             if taken.new is not None and taken.ratio >= ACCEPT:
                 flat = h_norm <= self.tol_feasibility and abs(float(at.gradient @ d)) <= _LEVEL
                 saddles = guards.saddles + (flat and step.tangential_damping > 0.0)

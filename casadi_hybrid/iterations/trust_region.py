@@ -17,7 +17,16 @@ _TURN = 1.4142135623730951  # that no two entries of a direction have weights in
 # radius changes; what is left of it after a step that is refused and after a poor one, and what it
 # grows by after a good one that has that part of it.
 ACCEPT, SHRINK_BELOW, GROW_ABOVE = 1e-4, 0.25, 0.75
-REFUSED, POOR, GROWTH, LONG = 0.25, 0.5, 3.0, 0.7
+_REFUSED, _POOR, _GROWTH, _LONG = 0.25, 0.5, 3.0, 0.7
+
+
+def next_radius(radius: float, size: float, ratio: float) -> float:
+    """The radius after a step of this size and ratio of gain to prediction."""
+    if ratio >= GROW_ABOVE and size > _LONG * radius:
+        return _GROWTH * radius
+    if ratio < SHRINK_BELOW:
+        return (_POOR if ratio >= ACCEPT else _REFUSED) * size
+    return radius
 
 
 def oriented(directions: Matrix) -> Matrix:

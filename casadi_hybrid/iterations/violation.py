@@ -20,12 +20,7 @@ from casadi_hybrid.basics.errors import EvaluationError
 from casadi_hybrid.basics.inputs import Matrix, Vector
 from casadi_hybrid.iterations.trust_region import (
     ACCEPT,
-    GROW_ABOVE,
-    GROWTH,
-    LONG,
-    POOR,
-    REFUSED,
-    SHRINK_BELOW,
+    next_radius,
     oriented,
     trust_region_step,
 )
@@ -99,10 +94,7 @@ def reduce_violation(
                 bent, better = _measure(oracle, at, step - W @ c, predicted)
                 if better > ratio:
                     new, ratio = bent, better
-        if ratio < SHRINK_BELOW:
-            radius = (REFUSED if ratio < ACCEPT else POOR) * size
-        elif ratio > GROW_ABOVE and size > LONG * radius:
-            radius *= GROWTH
+        radius = next_radius(radius, size, ratio)
         if new is not None and ratio >= ACCEPT:
             return new, radius
     return None

@@ -242,12 +242,7 @@ int hybrid_look_ahead(hybrid_cold *cold) {
             return HYBRID_SOLVED;
         }
         length = hybrid_norm(plan->n, taken.d);
-        if (taken.ratio >= HYBRID_TRUST_REGION_GROW_ABOVE && length > HYBRID_TRUST_REGION_LONG * radius)
-            radius *= HYBRID_TRUST_REGION_GROWTH;
-        else if (taken.ratio < HYBRID_TRUST_REGION_SHRINK_BELOW)
-            radius = (taken.ratio >= HYBRID_TRUST_REGION_ACCEPT ? HYBRID_TRUST_REGION_POOR
-                                                             : HYBRID_TRUST_REGION_REFUSED) *
-                     (length < radius ? length : radius);
+        radius = hybrid_next_radius(radius, length < radius ? length : radius, taken.ratio);
         if (taken.spot && taken.ratio >= HYBRID_TRUST_REGION_ACCEPT) {
             int flat = size <= HYBRID_LOOKAHEAD_TOL_FEASIBILITY &&
                        fabs(along) <= HYBRID_LOOKAHEAD_LEVEL;

@@ -22,5 +22,7 @@ int hybrid_symmetric(int n, double *A, double *values, double *work);
  * direction to leave, among how many eigenvectors the first was taken. */
 int hybrid_trust_region(int n, const double *e, const double *b, double radius, double *t,
                         double *multiplier);
+/* The radius after a step of this size and ratio of gain to prediction: as there. */
+double hybrid_next_radius(double radius, double size, double ratio);
 
 #endif

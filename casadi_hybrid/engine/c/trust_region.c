@@ -84,3 +84,12 @@ int hybrid_trust_region(int n, const double *e, const double *b, double radius, 
     *multiplier = sigma > 0.0 ? sigma : 0.0;
     return 0;
 }
+
+double hybrid_next_radius(double radius, double size, double ratio) {
+    if (ratio >= HYBRID_TRUST_REGION_GROW_ABOVE && size > HYBRID_TRUST_REGION_LONG * radius)
+        return HYBRID_TRUST_REGION_GROWTH * radius;
+    if (ratio < HYBRID_TRUST_REGION_SHRINK_BELOW)
+        return size * (ratio >= HYBRID_TRUST_REGION_ACCEPT ? HYBRID_TRUST_REGION_POOR
+                                                           : HYBRID_TRUST_REGION_REFUSED);
+    return radius;
+}

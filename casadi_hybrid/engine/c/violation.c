@@ -145,11 +145,7 @@ static int reduce(hybrid_cold *cold, double *D) {
             ratio = better;
             new = cold->bent;
         }
-        if (ratio < HYBRID_TRUST_REGION_SHRINK_BELOW)
-            radius = size * (ratio < HYBRID_TRUST_REGION_ACCEPT ? HYBRID_TRUST_REGION_REFUSED
-                                                             : HYBRID_TRUST_REGION_POOR);
-        else if (ratio > HYBRID_TRUST_REGION_GROW_ABOVE && size > HYBRID_TRUST_REGION_LONG * radius)
-            radius *= HYBRID_TRUST_REGION_GROWTH;
+        radius = hybrid_next_radius(radius, size, ratio);
         if (ratio >= HYBRID_TRUST_REGION_ACCEPT) {
             one->of.reach = radius;
             hybrid_go_to(cold, new, 0);
