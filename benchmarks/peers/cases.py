@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+import casadi as ca
 import numpy as np
 from problems.control import FAMILIES
 from problems.hopeless import TRAPS
@@ -17,8 +21,15 @@ from problems.squares import SQUARES
 from problems.systems import SYSTEMS, System
 
 SETS = ("hs", "more", "systems", "squares")
-ROOTS, HOPELESS = "roots", "hopeless"  # groups, but no sets
-CONTROL = "control"  # a group, but no set: compared by a command of its own
+# Groups, but no sets: those below are compared by commands of their own.
+ROOTS, HOPELESS, CONTROL, TRUTH = "roots", "hopeless", "control", "truth"
+TESTS = Path(__file__).parents[2] / "tests"
+TEST_CASES = {
+    "nlp_verdict_cases": ("INFEASIBLE", "UNBOUNDED", "UNDEFINED"),
+    "nlp_degenerate_cases": ("RANK", "NO_INTERIOR", "COMPLEMENTARITY", "DOMAIN"),
+    "nlp_edge_cases": ("ALL",),
+    "nlp_ordinary_cases": ("PARTS", "STARTS", "SCALES", "ONE"),
+}
 
 
 @dataclass(frozen=True)
@@ -27,7 +38,7 @@ class Case:
 
     Attributes:
         name: name in its collection, with the number of the start behind "#" where that is moved.
-        group: one of ``SETS``, or ``ROOTS``, ``HOPELESS`` or ``CONTROL``.
+        group: one of ``SETS``, or ``ROOTS``, ``HOPELESS``, ``CONTROL`` or ``TRUTH``.
         build: makes x, f, g (SX or MX) and the lists lbx, ubx, lbg, ubg.
         x0: start; empty where ``build`` makes the list x0 too.
         f_star: published least value, None where there is none.
@@ -68,6 +79,35 @@ def of_system(entry: System, group: str) -> Case:
     return Case(entry.name, group, build, entry.x0, 0.0 if entry.consistent else None, truth)
 
 
+def of_test(name: str, nlp: dict[str, Any], call: dict[str, Any], truth: str) -> Case:
+    """A case of the tests, its parameters put into its functions."""
+    x = nlp["x"]
+    f, g = nlp.get("f", 0), nlp.get("g", type(x)(0, 1))
+    if "p" in nlp:
+        f, g = ca.substitute([f, g], [nlp["p"]], [ca.DM(call["p"])])
+    sizes = {"x": x.numel(), "g": ca.vertcat(g).numel()}
+    data = {"x": x, "f": type(x)(f), "g": ca.vec(g)}
+    for kind, size in sizes.items():
+        for side, none in (("lb", -np.inf), ("ub", np.inf)):
+            entries = np.broadcast_to(np.ravel(call.get(side + kind, none)).astype(float), size)
+            data[side + kind] = entries.tolist()
+    x0 = np.broadcast_to(np.ravel(call.get("x0", 0.0)).astype(float), sizes["x"])
+    return Case(name, TRUTH, lambda: data, tuple(x0.tolist()), None, truth)
+
+
+def of_tests() -> tuple[Case, ...]:
+    """The small cases of known truth that the tests go through."""
+    if str(TESTS) not in sys.path:
+        sys.path.insert(0, str(TESTS))
+    found = []
+    for module, groups in TEST_CASES.items():
+        for group in groups:
+            truth = group.lower() if group in {"INFEASIBLE", "UNBOUNDED"} else "solvable"
+            for name, entry in getattr(import_module(module), group).items():
+                found.append(of_test(f"{group} {name}", entry.nlp, entry.call, truth))
+    return tuple(found)
+
+
 def of_control(name: str, N: int) -> Case:
     """A control problem with N intervals, named by both; its start comes with ``build``."""
     return Case(f"{name}-{N}", CONTROL, partial(FAMILIES[name].build, N), (), None)
@@ -79,8 +119,14 @@ def cases(group: str) -> tuple[Case, ...]:
 
     "hs" and "more" are the two collections of Schittkowski, "systems" the over-determined systems,
     "squares" the least-squares problems of "more" as systems of equations, ``ROOTS`` the square
-    systems up to a thousand unknowns, ``HOPELESS`` the traps.
+    systems up to a thousand unknowns, ``HOPELESS`` the traps, ``CONTROL`` the control problems of
+    all sizes, ``TRUTH`` the small cases that the tests know the answer of.
     """
+    if group == CONTROL:
+        sizes = [(name, N) for name, family in FAMILIES.items() for N in family.all_sizes]
+        return tuple(of_control(name, N) for name, N in sizes)
+    if group == TRUTH:
+        return of_tests()
     if group == ROOTS:
         return tuple(Case(s.name, group, s.build, s.x0, 0.0) for s in SQUARES)
     if group == HOPELESS:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from problems.chains import chain_disc, chain_ground
 from problems.control_base import SIZES, Family
-from problems.control_dae import distillation, pendulum
+from problems.control_dae import cart_pendulum, distillation, pendulum
 from problems.control_pde import elliptic
 from problems.control_shooting import scenarios, van_der_pol
 from problems.control_singular import catalyst, goddard
 from problems.control_time import cart_pole, race_car, robot_arm
 
 __all__ = ["FAMILIES", "SIZES", "Family"]
+
+SWINGS = (10, 12, 14, 16), (18, 20, 22, 25, 28), (32, 36, 40, 50)
+LINKS = (5, 10, 15, 20), (30, 40, 50, 60, 70), (80, 100, 120, 160)
 
 FAMILIES: dict[str, Family] = {
     family.name: family
@@ -19,6 +23,11 @@ FAMILIES: dict[str, Family] = {
         Family("robot_arm", robot_arm, (25,), (50,), (100,)),
         Family("cart_pole", cart_pole, (30,), (60,), (120,)),
         Family("pendulum", pendulum, (20,), (40,), (80,)),
+        Family(
+            "cart_pendulum", cart_pendulum, (10, 12, 14, 16), (18, 20, 22, 25, 28), (32, 36, 40, 50)
+        ),
+        Family("chain_ground", chain_ground, *LINKS),
+        Family("chain_disc", chain_disc, *LINKS),
         Family("distillation", distillation, (4,), (8,), (16,)),
         Family("scenarios", scenarios, (8,), (16,), (32,)),
         Family("van_der_pol", van_der_pol, (50,), (100,), (200,)),

@@ -37,6 +37,11 @@ class Family:
         """The values of N of one of ``SIZES``."""
         return {"small": self.small, "medium": self.medium, "large": self.large}[size]
 
+    @property
+    def all_sizes(self) -> tuple[int, ...]:
+        """The values of N."""
+        return (*self.small, *self.medium, *self.large)
+
 
 class Program:
     """Collects variables, rows and costs, in the order in which they are named.

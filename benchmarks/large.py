@@ -1,0 +1,113 @@
+"""Large problems, each solved twice in a process of its own: this package beside IPOPT with MUMPS.
+
+    python benchmarks/large.py [--only FAMILY:SIZE ...] [--solvers NAME ...] [--limit S]
+
+Problems: ``problems/large.py``, at sizes of any number. Seconds of processor time: building the
+solver, its first call, a second one from the same start; peak memory of the process in MiB above
+what it had before building. "ok" where the KKT residual, recomputed from the problem's own
+functions, is at most 1e-6 (``peers/judge.py``). Settings: ``peers/solvers.py``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import time
+from collections.abc import Sequence
+from itertools import pairwise
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from typing import Any
+
+from peers.judge import TOLERANCE, Judge
+from peers.solvers import SOLVERS
+from problems.large import LARGE
+
+SIZES = (
+    "distributed:200", "boundary:200", "parabolic:200", "torsion:300", "horizon:20000",
+    "network:500", "network:2000",
+)  # fmt: skip
+OURS, PEER = "hybrid", "ipopt"
+HEAD = ("problem", "n", "solver", "ok", "it.", "build", "first", "second", "MiB", "f")
+WIDTHS = (-16, 8, -12, 4, 6, 8, 8, 8, 7, 14)
+
+
+def measure(family: str, size: int, solver: str, pipe: Connection) -> None:
+    """Solve twice in this process and send what came of it."""
+    data = LARGE[family](size)
+    bounds = {key: data[key] for key in ("x0", "lbx", "ubx", "lbg", "ubg")}
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    marks = [time.process_time()]
+    run = SOLVERS[solver]({key: data[key] for key in ("x", "f", "g")})
+    marks.append(time.process_time())
+    for _ in range(2):
+        found = run(**bounds)
+        marks.append(time.process_time())
+    memory = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    stats = run.stats()
+    point = (found[key].full().ravel().tolist() for key in ("x", "lam_g", "lam_x"))
+    pipe.send({
+        "n": len(data["x0"]), "residual": Judge(data).residual(*point), "f": float(found["f"]),
+        "iterations": int(stats["iter_count"]), "status": stats["return_status"],
+        "times": [b - a for a, b in pairwise(marks)], "memory": memory,
+    })  # fmt: skip
+
+
+def run_alone(family: str, size: int, solver: str, limit: float) -> dict[str, Any] | None:
+    """What :func:`measure` sends, None where the limit has passed or the process has died."""
+    context = get_context("spawn")
+    pipe, child = context.Pipe()
+    process = context.Process(target=measure, args=(family, size, solver, child), daemon=True)
+    process.start()
+    child.close()
+    try:
+        return pipe.recv() if pipe.poll(limit) else None
+    except EOFError:
+        return None
+    finally:
+        process.kill()
+        process.join()
+
+
+def aligned(cells: Sequence[str]) -> str:
+    """One line of the table."""
+    return " ".join(
+        cell.ljust(-width) if width < 0 else cell.rjust(width)
+        for cell, width in zip(cells, WIDTHS, strict=True)
+    ).rstrip()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="+", default=SIZES, help="family:size")
+    parser.add_argument("--solvers", nargs="+", choices=SOLVERS, default=[OURS, PEER])
+    parser.add_argument("--limit", type=float, default=240.0, help="seconds for a process")
+    chosen = parser.parse_args()
+    wanted = [tuple(name.partition(":")[::2]) for name in chosen.only]
+    for family, size in wanted:
+        if family not in LARGE or not size.isdigit():
+            parser.error(f"no problem {family}:{size}; families are {', '.join(LARGE)}")
+    for library in ("OMP", "OPENBLAS"):  # one thread each, or processor time compares nothing
+        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+    print(aligned(HEAD), flush=True)
+    for family, size in wanted:
+        for solver in chosen.solvers:
+            found = run_alone(family, int(size), solver, chosen.limit)
+            name = f"{family}-{size}"
+            if found is None:
+                print(aligned([name, "", solver, "time", *[""] * 6]), flush=True)
+                continue
+            good = "yes" if found["residual"] <= TOLERANCE else "no"
+            times = [f"{seconds:.2f}" for seconds in found["times"]]
+            print(
+                aligned([
+                    name, str(found["n"]), solver, good, str(found["iterations"]), *times,
+                    f"{found['memory']:.0f}", f"{found['f']:.8g}",
+                ]),
+                flush=True,
+            )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
