@@ -36,7 +36,6 @@ from casadi_hybrid.result import Result
 from casadi_hybrid.stopping import Limits
 
 _LEFT_MOST = 31  # of solves before the next is tried
-_PATIENCE = 1.0  # seconds of the processor; what is not solved then is begun anew elsewhere
 
 
 @dataclass(frozen=True)
@@ -133,10 +132,9 @@ class ColdStart:
         cold = space.cold_mode(composite=composite)
         cold.set(attempt, 0 if warm is None else warm.steps)
         began, rows = time.perf_counter(), list[list[float]]()
-        over = time.thread_time() + _PATIENCE
         status = cold.begin()
         try:
-            while status == PAUSED and time.thread_time() < over:
+            while status == PAUSED:
                 status, more = cold.go_on()
                 rows += more
         except KeyboardInterrupt:

@@ -56,16 +56,18 @@ from casadi_hybrid.standard_form.certificate import STATIONARY_VIOLATION, violat
 from casadi_hybrid.standard_form.form import EASED, Point, StandardForm, eased
 
 _CLEAR, _LATE = 100.0, 1.1e-9  # at the second ν an active set is tried also if it is not clear
-# Where multipliers are far off a small ν holds the iterates to edges that are not the solution's:
-# on 155 such steps past obstacles 1e-3 takes a sixth more iterations than 0.3, to worse minima.
-_FAR_OFF, _NU_FAR_OFF = 1.0, 0.3
+# Where multipliers are far off a ν as small as that of a warm start holds the iterates to edges that
+# are not the solution's. Each tenfold more costs a convex problem another iteration or two, and one
+# that bends downwards has the ν of a cold start as soon as that is seen.
+_FAR_OFF, _NU_FAR_OFF = 1.0, 1e-3
 _AT_FLOOR, _LOWER = 1.001, 0.1  # so near the floor ν is on it, and how far the floor is lowered
 _SHARES = (1.0, 1e-2, 1e-4)  # of the push off bounds, until all functions are defined there
 _ROUNDED = 1e-11  # of ‖w‖_∞: a ‖c‖₁ as small is rounding
 _LEAST_Z, _LARGEST_Z = 1e-8, 1e3  # multipliers of bounds after a search for a root
 # As if it had been the last σ: where variables are flat, a larger one holds up every warm step.
 _SHIFT_NEARBY = 1e-10
-# Factorizations in a row after which what bends downwards is no wrong guess of the active set.
+# Factorizations in a row after which what bends downwards is no wrong guess of the active set, where
+# the given multipliers nearly solve the problem; where they are far off, one says it.
 _SADDLE = 8
 _LEAP = 10  # steps of iterates that run away before the first leap
 _UNDEFINED = 10  # steps without a second derivative
@@ -284,9 +286,10 @@ class Barrier:
         return lowered if mark is lowered.mark else changed(lowered, mark=mark)
 
     def _off_saddle(self, it: Iterate) -> Iterate:
-        """The ν of a cold start where the multipliers of a warm start were those of a saddle."""
-        waits = self.settings.near and it.nu == self.settings.nu_start
-        if not waits or it.bent < _SADDLE:
+        """The ν of a cold start where the Lagrangian bends downwards at a warm one."""
+        start = self.settings.nu_start
+        waits = _SADDLE if it.nu == start else 1
+        if not self.settings.near or it.bent < waits or it.nu not in (start, _NU_FAR_OFF):
             return it
         return _central(self.form, it.with_barrier(NU_START))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from casadi_hybrid.barrier.iterate import Iterate
+from casadi_hybrid.barrier.pace import FEASIBLE
 from casadi_hybrid.basics.arrays import all_finite, changed, largest
 from casadi_hybrid.basics.errors import StallError
 from casadi_hybrid.basics.inputs import Vector
@@ -16,7 +17,9 @@ from casadi_hybrid.problem.evaluator import Operator
 from casadi_hybrid.standard_form.form import Point, StandardForm
 
 lapack = LateModule("scipy.linalg.lapack")
-_FIRST, _LEAST, _LARGEST = 1e-4, 1e-20, 1e40
+_FIRST, _LEAST = 1e-4, 1e-20
+# Multipliers grow with σ: far from feasibility the restoration does better than a larger one.
+_LARGEST, _FAR_LARGEST = 1e40, 1e12
 _OFTEN = 3
 _FIRST_GROWTH, _GROWTH, _DECAY = 100.0, 8.0, 3.0  # of σ: before any has served, then, and after
 _STEEPER = 8.0
@@ -73,7 +76,7 @@ def factor_with_inertia(
             shift = _STEEPER * least if shift == least > 0.0 else shift
         else:
             shift *= _FIRST_GROWTH if it.shift == 0.0 else _GROWTH
-        if shift > _LARGEST:
+        if shift > (_FAR_LARGEST if it.at.theta > FEASIBLE else _LARGEST):
             raise StallError(StopReason.STALLED, "the kernel cannot be made quasi-definite")
 
 

@@ -93,6 +93,7 @@ class Iterate:
         bent: factorizations in a row in which K had too many negative eigenvalues without σ.
         tiny: tiny steps in a row.
         short: steps in a row that the line search cut to a small part.
+        theta_short: ‖c‖₁ before the first of them.
         watched: where to go back to if the full step taken unseen leads nowhere.
         fresh: whether ν has just fallen.
         guess: the active set as it was guessed when ν fell before.
@@ -118,6 +119,7 @@ class Iterate:
     bent: int = 0
     tiny: int = 0
     short: int = 0
+    theta_short: float = 0.0
     watched: Iterate | None = None
     fresh: bool = False
     guess: bytes = b""

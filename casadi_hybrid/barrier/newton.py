@@ -130,13 +130,15 @@ def _search(
     slope = float(merit.gradient @ d.dw)
     least = merit.smallest_step(slope)
     if it.short >= _MAX_SHORT and form.m:
-        # The filter lets the iterate crawl. Far from feasibility that is the restoration's
-        # work; close to it one full step is taken unseen. Where the next one finds nothing
-        # that the filter and this point accept, the iteration goes back here.
-        if merit.theta > FEASIBLE:
+        # The filter lets the iterate crawl. Far from feasibility that is the restoration's work
+        # where it has led away from there: short steps that come nearer get through by themselves,
+        # and keep the multipliers. Close to it one full step is taken unseen. Where the next one
+        # finds nothing that the filter and this point accept, the iteration goes back here.
+        far = merit.theta > FEASIBLE
+        if far and merit.theta > it.theta_short:
             return None
         it = changed(it, short=0)
-        new = form.point_or_none(at.w + alpha * d.dw)
+        new = None if far else form.point_or_none(at.w + alpha * d.dw)
         if new is not None and merit.theta_of(new) <= it.filter.theta_max:
             back = changed(it, short=-_REST)
             return _moved(form, it, new, alpha, d, filter=merit.extended(), watched=back)
@@ -154,8 +156,9 @@ def _search(
                 passed = merit.extended() if verdict == "h" else it.filter
                 short = it.short + 1 if alpha <= _SHORT * d.alpha else min(it.short, 0)
                 return _moved(
-                    form, it, new, alpha, d, filter=passed, tiny=0, short=short, watched=None
-                )
+                    form, it, new, alpha, d, filter=passed, tiny=0, short=short,
+                    theta_short=merit.theta if short == 1 else it.theta_short, watched=None,
+                )  # fmt: skip
         first = False
         alpha *= 0.5
     return None

@@ -56,7 +56,7 @@ class IterateData(ct.Structure):
     _fields_ = [
         *((name, c_void_p) for name in ("w", "y", "z_lower", "z_upper", "filter")),
         *((name, c_double) for name in (
-            "nu", "floor", "shift", "theta_start", "alpha", "alpha_z",
+            "nu", "floor", "shift", "theta_start", "theta_cut", "alpha", "alpha_z",
         )),
         ("mark", MarkData),
         *((name, c_int) for name in (
@@ -243,7 +243,8 @@ class Cold:
             at, _array(of.y, m), _array(of.z_lower, n), _array(of.z_upper, n), of.nu,
             Filter(of.theta_start, tuple((a, b) for a, b in pairs)),
             floor=of.floor, shift=of.shift, flat=of.flat, dependent=of.dependent,
-            bent=of.bent, tiny=of.tiny, short=of.cut, watched=watched, fresh=bool(of.fresh),
+            bent=of.bent, tiny=of.tiny, short=of.cut,
+            theta_short=of.theta_cut, watched=watched, fresh=bool(of.fresh),
             guess=self._sides() if of.guessed else b"", mark=known,
             taken=(at, of.alpha, of.alpha_z) if of.stepped else None,
             crossed=at if of.crossed else None,

@@ -63,7 +63,7 @@ _TABLE: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
     (
         inertia,
         (
-            *("_FIRST", "_LEAST", "_LARGEST", "_OFTEN", "_STEEPER", "_IMPLAUSIBLE"),
+            *("_FIRST", "_LEAST", "_LARGEST", "_FAR_LARGEST", "_OFTEN", "_STEEPER", "_IMPLAUSIBLE"),
             *("_FIRST_GROWTH", "_GROWTH", "_DECAY", "_SMALL", "_POWER", "_RANK", "_LEAST_SQUARES"),
         ),
     ),

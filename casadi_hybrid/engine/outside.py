@@ -52,8 +52,6 @@ class Outside:
     def __init__(self, layout: Layout, *, dense: bool) -> None:
         raised: list[BaseException] = []
         self.raised = raised
-        if not dense:
-            SparseKernel(layout)  # the order is chosen now, and not in the step that is in doubt
         entries, size = layout.pattern.rows.size, layout.size
 
         def factor(_: Any, values: Any, negative: Any) -> int:

@@ -180,12 +180,13 @@ static void mark(hybrid_iterate *it, double theta, double f, double error, int t
     it->mark.rounds = 0;
 }
 
-/* The nu of a cold start where the multipliers of a warm start were those of a saddle. */
+/* The nu of a cold start where the Lagrangian bends downwards at a warm one. */
 static void off_saddle(hybrid_cold *cold, hybrid_iterate *it) {
     const hybrid_form *form = &cold->form;
     const hybrid_point *at = &cold->at->of;
-    if (!cold->attempt->near || it->nu != cold->attempt->nu) return;
-    if (it->bent < HYBRID_BARRIER_SADDLE) return;
+    double start = cold->attempt->nu;
+    if (!cold->attempt->near || (it->nu != start && it->nu != HYBRID_BARRIER_NU_FAR_OFF)) return;
+    if (it->bent < (it->nu == start ? HYBRID_BARRIER_SADDLE : 1)) return;
     hybrid_with_barrier(it, HYBRID_ITERATE_NU_START);
     hybrid_central(form, at, it);
     hybrid_measure(form, at, it, cold->pull, &cold->error);

@@ -186,6 +186,7 @@ typedef struct {
     double *filter;                    /* 2 HYBRID_FILTER: pairs (theta, phi) */
     double nu, floor, shift;
     double theta_start;    /* theta that set the filter's scale */
+    double theta_cut;      /* theta before the first of the steps that were cut */
     double alpha, alpha_z; /* the parts of the last Newton step taken, if it was one */
     hybrid_mark mark;
     int entries;           /* of the filter */

@@ -84,6 +84,8 @@ int hybrid_factor_with_inertia(hybrid_cold *cold, hybrid_iterate *it, double lea
     const hybrid_point *at = &cold->at->of;
     double small = HYBRID_INERTIA_SMALL * pow(it->nu, HYBRID_INERTIA_POWER);
     double shift = least, first, epsilon, plain_epsilon;
+    double largest = cold->at->theta > HYBRID_PACE_FEASIBLE ? HYBRID_INERTIA_FAR_LARGEST
+                                                              : HYBRID_INERTIA_LARGEST;
     int singular = 0;
     if (it->flat >= HYBRID_INERTIA_OFTEN && lower(it->shift) > least) shift = lower(it->shift);
     first = shift;
@@ -112,7 +114,7 @@ int hybrid_factor_with_inertia(hybrid_cold *cold, hybrid_iterate *it, double lea
         }
         if (shift == least && found == 2) epsilon = plain_epsilon; /* rows were not to blame */
         shift = larger(it, shift, least);
-        if (!(shift <= HYBRID_INERTIA_LARGEST)) return HYBRID_NOT_NEARER;
+        if (!(shift <= largest)) return HYBRID_NOT_NEARER;
     }
 }
 

@@ -128,10 +128,11 @@ static int search(hybrid_cold *cold, const hybrid_iterate *it) {
     for (int i = 0; i < plan->n; i++) slope += worth->gradient[i] * cold->direction.dw[i];
     least = hybrid_smallest_step(worth, it->theta_start, slope);
     if (it->cut >= HYBRID_NEWTON_MAX_SHORT && plan->m) {
-        /* The filter lets the iterate crawl: far from feasibility the restoration's work. */
-        int found;
-        if (worth->theta > HYBRID_PACE_FEASIBLE) return NONE;
-        found = watched_step(cold, it);
+        /* The filter lets the iterate crawl: far from feasibility the restoration's work, where
+         * it has led away from there. */
+        int far = worth->theta > HYBRID_PACE_FEASIBLE, found;
+        if (far && worth->theta > it->theta_cut) return NONE;
+        found = far ? NONE : watched_step(cold, it);
         if (found != NONE) return found;
         cut = 0;
     }
@@ -155,6 +156,7 @@ static int search(hybrid_cold *cold, const hybrid_iterate *it) {
         cold->next.cut = alpha <= HYBRID_NEWTON_SHORT * cold->direction.alpha ? cut + 1
                          : cut < 0                                             ? cut
                                                                                : 0;
+        if (cold->next.cut == 1) cold->next.theta_cut = worth->theta;
         return verdict == 'h' && hybrid_extend(worth, &cold->next) ? HYBRID_FULL
                                                                     : HYBRID_SOLVED;
     }
