@@ -56,9 +56,9 @@ from casadi_hybrid.standard_form.certificate import STATIONARY_VIOLATION, violat
 from casadi_hybrid.standard_form.form import EASED, Point, StandardForm, eased
 
 _CLEAR, _LATE = 100.0, 1.1e-9  # at the second ν an active set is tried also if it is not clear
-# Where multipliers are far off a ν as small as that of a warm start holds the iterates to edges that
-# are not the solution's. Each tenfold more costs a convex problem another iteration or two, and one
-# that bends downwards has the ν of a cold start as soon as that is seen.
+# Where multipliers are far off a ν as small as that of a warm start holds the iterates to edges
+# that are not the solution's. Each tenfold more costs a convex problem another iteration or two,
+# and one that bends downwards has the ν of a cold start as soon as that is seen.
 _FAR_OFF, _NU_FAR_OFF = 1.0, 1e-3
 _AT_FLOOR, _LOWER = 1.001, 0.1  # so near the floor ν is on it, and how far the floor is lowered
 _SHARES = (1.0, 1e-2, 1e-4)  # of the push off bounds, until all functions are defined there
@@ -66,8 +66,8 @@ _ROUNDED = 1e-11  # of ‖w‖_∞: a ‖c‖₁ as small is rounding
 _LEAST_Z, _LARGEST_Z = 1e-8, 1e3  # multipliers of bounds after a search for a root
 # As if it had been the last σ: where variables are flat, a larger one holds up every warm step.
 _SHIFT_NEARBY = 1e-10
-# Factorizations in a row after which what bends downwards is no wrong guess of the active set, where
-# the given multipliers nearly solve the problem; where they are far off, one says it.
+# Factorizations in a row after which what bends downwards is no wrong guess of the active set,
+# where the given multipliers nearly solve the problem. Where they are far off, one says it.
 _SADDLE = 8
 _LEAP = 10  # steps of iterates that run away before the first leap
 _UNDEFINED = 10  # steps without a second derivative
