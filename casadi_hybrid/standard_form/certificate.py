@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from casadi_hybrid.basics.arrays import largest
 from casadi_hybrid.basics.errors import EvaluationError, OutOfTimeError
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.kernel.sparse import largest_entry, row_norms
+from casadi_hybrid.kernel.sparse import magnitudes, row_norms
 from casadi_hybrid.point.kkt import violations
 from casadi_hybrid.standard_form.form import Point, StandardForm
 
@@ -34,9 +35,7 @@ def violation_slope(form: StandardForm, at: Point, y: Vector | None = None) -> f
     rows = np.flatnonzero(pull)
     lengths = np.maximum(row_norms(at.raw_J, rows), row_norms(form.at_start.J, rows))
     reach = np.maximum(1.0, np.abs(at.x))
-    size = max(
-        float(np.abs(pull[rows]) @ lengths), _bend(form, at, pull) * float(reach.max(initial=0.0))
-    )
+    size = max(float(np.abs(pull[rows]) @ lengths), _bend(form, at, pull))
     # A bound blocks where x is on it, or where moving onto it gains nothing. Of a small variable
     # that is near its bound in size alone, what moving onto it gains says more than the distance.
     all_of_it, steep = float(pull @ v), np.maximum(np.abs(slope), 1e-300)
@@ -55,9 +54,12 @@ def _subgradient(form: StandardForm, v: Vector, y: Vector) -> bool:
 
 
 def _bend(form: StandardForm, at: Point, pull: Vector) -> float:
-    """The largest entry of Σ pull_i ∇²g_i; 0 where it is not defined or too late."""
+    """The slope after a move of the size of w, |Σ pull_i ∇²g_i| max(1, |w|), its largest entry.
+
+    0 where it is not defined or too late.
+    """
     try:
         bend = form.hessian(at, pull[form.rows] / form.scale_c, objective=0.0)
     except (EvaluationError, OutOfTimeError):
         return 0.0
-    return largest_entry(bend)
+    return largest(magnitudes(bend) @ np.maximum(1.0, np.abs(at.w)))
