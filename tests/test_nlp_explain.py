@@ -78,7 +78,7 @@ def test_a_row_in_small_units_is_no_certificate() -> None:
 
 
 def test_a_variable_far_away_is_no_certificate_for_others() -> None:
-    """x₀² ≤ 1 is violated with a slope at x₀ = 2, however large x₂ is, on which it does not bend."""
+    """x₀² ≤ 1 is violated with a slope at x₀ = 2, however large x₂ is, which is not in it."""
     result = solved(0 * X[0], X[0] ** 2, {"x0": [2, 0, 1e8], "ubg": 1}, max_iter=0)
     assert result.certificate == pytest.approx(1.0)
     assert result.point.name != "INFEASIBLE_STATIONARY"
