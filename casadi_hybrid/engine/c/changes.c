@@ -70,7 +70,7 @@ static int column_of(const hybrid_plan *plan, hybrid_model *model, const hybrid_
         if (changes->of[k] == j) return k;
     if (changes->known == HYBRID_CHANGES) return -1;
     changes->of[changes->known] = j;
-    column = changes->columns + (long)changes->known * plan->n;
+    column = changes->columns + (long long)changes->known * plan->n;
     answer_to(plan, model, at, j, column);
     changes->sizes[changes->known] = hybrid_largest(plan->n, column);
     return changes->known++;
@@ -111,7 +111,7 @@ static int weigh(const hybrid_plan *plan, hybrid_changes *changes, int added) {
         double size = changes->sizes[changes->used[r]], pivot;
         t[r] *= sign;
         for (int c = 0; c <= r; c++) {
-            double entry = changes->columns[(long)changes->used[c] * plan->n + row];
+            double entry = changes->columns[(long long)changes->used[c] * plan->n + row];
             L[r * count + c] = sign * entry;
         }
         for (int c = 0; c < r; c++) {
@@ -145,7 +145,7 @@ int hybrid_changed(hybrid_model *model, const hybrid_form *form, const hybrid_po
     if (added < 0 || weigh(plan, changes, added)) return 1;
     memcpy(u, changes->base, (size_t)plan->n * sizeof(double));
     for (int k = 0; k < changes->count; k++) {
-        const double *column = changes->columns + (long)changes->used[k] * plan->n;
+        const double *column = changes->columns + (long long)changes->used[k] * plan->n;
         const double by = changes->units[k];
         for (int i = 0; i < plan->n; i++) u[i] += by * column[i];
     }

@@ -30,6 +30,7 @@ typedef long long hybrid_bits __attribute__((vector_size(LANES_BYTES)));
 #define LANE(a, k) ((a).of[(k) / LANES_TOGETHER][(k) % LANES_TOGETHER])
 #define REGISTER_ZERO ((hybrid_register){0.0})
 #define REGISTER_LOAD(from) (*(const hybrid_unaligned *)(from))
+#define REGISTER_STORE(to, x) (*(hybrid_unaligned *)(to) = (x))
 #define REGISTER_SIZE(x) ((hybrid_register)((hybrid_bits)(x)&LANES_NO_SIGN))
 
 static inline hybrid_register hybrid_larger(hybrid_register a, hybrid_register x) {
@@ -49,6 +50,7 @@ typedef double hybrid_register;
 #define LANE(a, k) ((a).of[k])
 #define REGISTER_ZERO 0.0
 #define REGISTER_LOAD(from) (*(from))
+#define REGISTER_STORE(to, x) (*(to) = (x))
 #define REGISTER_SIZE(x) fabs(x)
 
 static inline double hybrid_larger(double a, double x) { return x > a ? x : a; }

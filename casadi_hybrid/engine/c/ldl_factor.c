@@ -57,12 +57,12 @@ static void extend(const int *restrict local, int below, const double *restrict 
     const int outer = f->height - inner, shift = inner - own;
     int i, j;
     for (j = 0; j < below && local[j] < own; j++, from += tall) {
-        double *restrict to = f->panel + (long)local[j] * f->height;
+        double *restrict to = f->panel + (long long)local[j] * f->height;
         for (i = j; i < below && local[i] < own; i++) to[local[i]] += from[i];
         for (to += shift; i < below; i++) to[local[i]] += from[i];
     }
     for (; j < below; j++, from += tall) {
-        double *restrict to = f->block + (long)(local[j] - own) * outer - own;
+        double *restrict to = f->block + (long long)(local[j] - own) * outer - own;
         for (i = j; i < below; i++) to[local[i]] += from[i];
     }
 }
@@ -77,13 +77,13 @@ static void receive(const hybrid_ldl *s, int child, const double *factor, const 
     const double *panel = factor + s->panel[child] + 2 * places;
     int i, j;
     for (j = taken; j < all; j++, at++) {
-        const double *from = panel + (long)j * height;
-        double *to = f->panel + (long)at * f->height;
+        const double *from = panel + (long long)j * height;
+        double *to = f->panel + (long long)at * f->height;
         f->order[at] = order[j];
         for (i = j; i < all; i++) to[at + i - j] = from[i];
         from += inner;
         for (i = 0; i < below && local[i] < own; i++)
-            f->panel[(long)local[i] * f->height + at] = from[i];
+            f->panel[(long long)local[i] * f->height + at] = from[i];
         for (to += HYBRID_LDL_FOUR(f->candidates) - own; i < below; i++) to[local[i]] = from[i];
     }
 }
@@ -97,7 +97,7 @@ static void assemble(const hybrid_ldl *s, int number, const double *scaled, cons
     memset(f->panel, 0, sizeof(double) * (size_t)f->height * (size_t)f->candidates);
     memset(f->block, 0, sizeof(double) * (size_t)f->below * (size_t)HYBRID_LDL_FOUR(f->below));
     for (j = 0; j < own; j++) {
-        double *column = f->panel + (long)j * f->height;
+        double *column = f->panel + (long long)j * f->height;
         f->order[j] = first + j;
         for (k = s->assembled[first + j]; k < s->assembled[first + j + 1]; k++) {
             const int row = s->home[k];

@@ -21,23 +21,23 @@ typedef struct choice {
    come from row c. Reads from the last multiple of four, where the rows above mean nothing. */
 static void fetch(const hybrid_front *f, int from, int batch, int c, double *column) {
     const int height = f->height, low = from & ~3;
-    const double *own = f->panel + (long)c * height, *L = f->panel + (long)batch * height;
+    const double *own = f->panel + (long long)c * height, *L = f->panel + (long long)batch * height;
     const double *D = f->scaled + c;
     int i, k, count = from - batch;
     for (i = low; i < height; i++) column[i] = own[i];
-    for (i = from; i < c; i++) column[i] = f->panel[c + (long)i * height];
+    for (i = from; i < c; i++) column[i] = f->panel[c + (long long)i * height];
     for (k = 0; k + 4 <= count; k += 4) {
-        const double *restrict l0 = L + (long)k * height, *restrict l1 = l0 + height,
+        const double *restrict l0 = L + (long long)k * height, *restrict l1 = l0 + height,
                      *restrict l2 = l1 + height, *restrict l3 = l2 + height;
-        const double d0 = D[(long)k * height], d1 = D[(long)(k + 1) * height],
-                     d2 = D[(long)(k + 2) * height], d3 = D[(long)(k + 3) * height];
+        const double d0 = D[(long long)k * height], d1 = D[(long long)(k + 1) * height],
+                     d2 = D[(long long)(k + 2) * height], d3 = D[(long long)(k + 3) * height];
         double *restrict x = column;
         for (i = low; i < height; i++)
             x[i] -= (l0[i] * d0 + l1[i] * d1) + (l2[i] * d2 + l3[i] * d3);
     }
     for (; k < count; k++) {
-        const double *restrict l = L + (long)k * height;
-        const double d = D[(long)k * height];
+        const double *restrict l = L + (long long)k * height;
+        const double d = D[(long long)k * height];
         double *restrict x = column;
         for (i = low; i < height; i++) x[i] -= l[i] * d;
     }
@@ -109,7 +109,7 @@ static void exchange(double *x, double *y, int n, long step) {
 
 /* Exchanges the rows and columns k <= q of what is left; `one` and `two` are columns in hand. */
 static void swap(const hybrid_front *f, int k, int q, int batch, double *one, double *two) {
-    const long height = f->height;
+    const long long height = f->height;
     double *panel = f->panel;
     int row;
     if (k == q) return;
@@ -133,8 +133,8 @@ static void count(double d, hybrid_inertia *found) {
 
 /* Column k of L and of L D for the pivot column[k] alone. */
 static void single(const hybrid_front *f, int k, int batch, const double *column, double inverse) {
-    double *restrict L = f->panel + (long)k * f->height;
-    double *restrict D = f->scaled + (long)(k - batch) * f->height;
+    double *restrict L = f->panel + (long long)k * f->height;
+    double *restrict D = f->scaled + (long long)(k - batch) * f->height;
     int i;
     for (i = k & ~3; i < f->height; i++) {
         D[i] = column[i];
@@ -147,8 +147,8 @@ static void single(const hybrid_front *f, int k, int batch, const double *column
 /* Columns k and k + 1 for the pivot of the two columns in hand. */
 static void pair(const hybrid_front *f, int k, int batch, const double *one, const double *two,
                  hybrid_inertia *found) {
-    double *restrict L = f->panel + (long)k * f->height, *restrict M = L + f->height;
-    double *restrict D = f->scaled + (long)(k - batch) * f->height, *restrict E = D + f->height;
+    double *restrict L = f->panel + (long long)k * f->height, *restrict M = L + f->height;
+    double *restrict D = f->scaled + (long long)(k - batch) * f->height, *restrict E = D + f->height;
     const double C = one[k + 1], p = one[k] / C, q = two[k + 1] / C;
     const double scale = 1 / ((p * q - 1) * C), a = q * scale, b = p * scale, c = -scale;
     int i;
@@ -209,7 +209,7 @@ static choice choose(const hybrid_front *f, int k, int batch, double *one, doubl
 /* Takes one pivot, of one or two rows, after those before k; returns how many. None where no pivot
    passes the test and the parent can have what is left. */
 static int take(const hybrid_front *f, int k, int batch, hybrid_inertia *found) {
-    double *one = f->scaled + (long)HYBRID_LDL_BATCH * f->height, *two = one + f->height;
+    double *one = f->scaled + (long long)HYBRID_LDL_BATCH * f->height, *two = one + f->height;
     choice made = choose(f, k, batch, one, two, &found->growth);
     int doubtful = made.growth > FAIR && !(made.change <= DOUBT);
     if (made.growth > FAIR && f->candidates - k <= f->delays) return 0;
@@ -245,7 +245,7 @@ int hybrid_ldl_eliminate(const hybrid_front *f, hybrid_inertia *found) {
     const int all = f->candidates, inner = HYBRID_LDL_FOUR(all), outer = f->height - inner;
     int k = 0, batch = 0, taken = 1;
     for (; taken && k < all; batch = k) {
-        const double *L = f->panel + (long)batch * f->height;
+        const double *L = f->panel + (long long)batch * f->height;
         while (k < all && k + 2 <= batch + HYBRID_LDL_BATCH) {
             taken = take(f, k, batch, found);
             if (!taken) break;
@@ -254,7 +254,7 @@ int hybrid_ldl_eliminate(const hybrid_front *f, hybrid_inertia *found) {
         if (k == batch) break;
         if (k < all)
             hybrid_ldl_update(f->height, all - k, k - batch, k, L, f->height, f->scaled + k,
-                              f->height, f->panel + (long)k * f->height, f->height);
+                              f->height, f->panel + (long long)k * f->height, f->height);
         if (f->below)
             hybrid_ldl_update(outer, f->below, k - batch, 0, L + inner, f->height,
                               f->scaled + inner, f->height, f->block, outer);

@@ -3,7 +3,6 @@
    A matching along alternating paths (Duff's MC21), first with entries that are large in their row
    alone, then with smaller ones as well, at last with all that are not zero. */
 #include <math.h>
-#include <stddef.h>
 #include "ldl.h"
 
 static const double levels[] = {0.5, 0.05, 0.0}; /* of the largest entry of the row */

@@ -6,7 +6,7 @@
 static void subtract(int rows, int height, int columns, const double *panel, const double *x,
                      double *restrict y) {
     int i, k;
-    for (k = 0; k + 4 <= columns; k += 4, panel += 4 * (long)height) {
+    for (k = 0; k + 4 <= columns; k += 4, panel += 4 * (long long)height) {
         const double *restrict a = panel, *restrict b = a + height, *restrict c = b + height,
                      *restrict d = c + height;
         const double p = x[k], q = x[k + 1], r = x[k + 2], t = x[k + 3];
@@ -58,7 +58,7 @@ static void down(const hybrid_ldl *s, const double *factor, const int *pivots, d
         for (i = 0; i < f.candidates; i++) y[i] = x[f.order[i]];
         for (; i < f.height; i++) y[i] = 0;
         for (k = 0; k < f.taken; k++) {
-            const double *restrict column = f.panel + (long)k * f.height;
+            const double *restrict column = f.panel + (long long)k * f.height;
             const double pivot = y[k];
             for (i = k & ~3; i < f.inner; i++) y[i] -= column[i] * pivot;
         }
@@ -85,7 +85,7 @@ static void up(const hybrid_ldl *s, const double *factor, const int *pivots, dou
         for (i += f.inner; i < f.height; i++) y[i] = 0;
         for (k = f.taken - 1; k >= 0; k--) {
             const int low = k & ~3;
-            y[k] -= dot(f.height - low, f.panel + (long)k * f.height + low, y + low);
+            y[k] -= dot(f.height - low, f.panel + (long long)k * f.height + low, y + low);
         }
         for (i = 0; i < f.taken; i++) x[f.order[i]] = y[i];
     }

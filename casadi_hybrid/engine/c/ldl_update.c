@@ -2,28 +2,29 @@
 
    Tiles small enough for the registers; the order of the sums is the same in all of them, and does
    not depend on how wide the processor's vectors are. */
+#include "lanes.h"
 #include "ldl_dense.h"
 
-#ifdef __AVX__
-#define TALL 8
-#else
-#define TALL 4
-#endif
+#define TALL (LANES_TOGETHER == 4 ? 8 : 4)
 #define WIDE 4
 
-/* One tile of tall x wide; called with constants, so that the sums stay in registers. */
+/* One tile of tall x wide, of whole registers: a compiler that has to find them by itself gathers
+   entries one by one. Called with constants, so that the sums stay where they are. */
 static inline void tile(const int tall, const int wide, int depth, const double *restrict left,
                         int left_height, const double *restrict right, int right_height,
                         double *restrict target, int target_height) {
-    double sum[WIDE][TALL] = {{0}};
-    int i, j, k;
-    for (k = 0; k < depth; k++) {
-        for (j = 0; j < wide; j++)
-            for (i = 0; i < tall; i++) sum[j][i] += left[i] * right[j];
+    hybrid_register sum[WIDE][TALL / LANES_TOGETHER] = {{REGISTER_ZERO}};
+    const int registers = tall / LANES_TOGETHER;
+    for (int k = 0; k < depth; k++) {
+        for (int j = 0; j < wide; j++)
+            for (int i = 0; i < registers; i++)
+                sum[j][i] += REGISTER_LOAD(left + LANES_TOGETHER * i) * right[j];
         left += left_height, right += right_height;
     }
-    for (j = 0; j < wide; j++)
-        for (i = 0; i < tall; i++) target[i + (long)j * target_height] -= sum[j][i];
+    for (int j = 0; j < wide; j++, target += target_height)
+        for (int i = 0; i < registers; i++)
+            REGISTER_STORE(target + LANES_TOGETHER * i,
+                           REGISTER_LOAD(target + LANES_TOGETHER * i) - sum[j][i]);
 }
 
 void hybrid_ldl_update(int rows, int columns, int depth, int offset, const double *left,
@@ -32,7 +33,7 @@ void hybrid_ldl_update(int rows, int columns, int depth, int offset, const doubl
     int i, j;
     for (j = 0; j < columns; j += WIDE) {
         const double *r = right + j;
-        double *t = target + (long)j * target_height;
+        double *t = target + (long long)j * target_height;
         const int wide = columns - j < WIDE ? columns - j : WIDE;
         i = (offset + j) & ~3;
         if (wide == WIDE) {
