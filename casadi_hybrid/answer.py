@@ -69,8 +69,8 @@ class Answer:
             and 1: v are the violations of the rows, ω the scales of the solve, P leaves out what
             bounds on x block, and ‖∇g_i‖ is the larger of those at the start and at x. Where
             |Σω_i v_i ∇²g_i|·max(1, |x|), the slope after a move of the size of x, has an entry
-            larger than the parts it takes their place. Where it is small (1e-5) no small step reduces
-            the violation: the constraints are inconsistent, or x is a local minimum of their
+            larger than the parts it takes their place. Where it is small (1e-5) no small step
+            reduces the violation: the constraints are inconsistent, or x is a local minimum of the
             violation. None at a feasible point, and for methods that do not compute it.
         start, end: first derivatives at the first point (of the last attempt, where there were
             several) and at the returned one, None where undefined.
