@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -19,10 +20,11 @@ from hypothesis import strategies as st
 from casadi_hybrid import InputError, Problem, Solver, nlpsol
 from casadi_hybrid.basics.errors import CompilerWarning
 from casadi_hybrid.engine.blocks import code, compiled, forms, library, partition
+from casadi_hybrid.engine.blocks import library as of_blocks
 from casadi_hybrid.engine.blocks.compiled import Compiled, forms_of
 from casadi_hybrid.engine.blocks.forms import Code, Form, Lists
 from casadi_hybrid.engine.blocks.library import UntranslatedError, graph_of
-from casadi_hybrid.engine.blocks.operations import FORMULAS, name_of
+from casadi_hybrid.engine.blocks.operations import FORMULAS, NUMBER, cases, translated
 from casadi_hybrid.engine.building.compiler import BuildError
 from casadi_hybrid.engine.in_graph import Pool
 from casadi_hybrid.engine.workspace import Workspace
@@ -120,9 +122,14 @@ def test_cuts_and_chunks_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(staged.operations < 400 for staged in pieces.staged)
 
 
+def test_the_committed_operations_are_those_of_the_table() -> None:
+    path = Path(of_blocks.__file__).with_name("c") / "operations.h"
+    assert path.read_text("utf-8") == cases()
+
+
 def test_each_operation_is_casadis() -> None:
     x, p, lam = ca.SX.sym("x", 2), ca.SX.sym("p", 0), ca.SX.sym("lam", 0)
-    names = [name_of(operation) for operation in FORMULAS]
+    names = [name.lower() for name in NUMBER if not name.endswith(("_FIRST", "_SECOND"))]
     made = {
         "pow": x[0] ** x[1], "constpow": ca.constpow(x[0], 3.5), "fmin": ca.fmin(x[0], x[1]),
         "fmax": ca.fmax(x[0], x[1]), "fmod": ca.fmod(x[0], x[1]), "hypot": ca.hypot(x[0], x[1]),
@@ -138,8 +145,9 @@ def test_each_operation_is_casadis() -> None:
     rows = [made[name] if name in made else getattr(ca, name)(x[0]) for name in names]
     first = ca.Function("first", [x, p], [ca.vertcat(*rows)])
     second = ca.Function("second", [x, lam, p], [ca.vertcat(*reversed(rows))])
-    met = set(map(first.instruction_id, range(first.n_instructions())))
-    assert len(met & set(FORMULAS)) >= len(FORMULAS) - 2  # lift and assign may be left out
+    read = np.array([first.instruction_id(k) for k in range(first.n_instructions())], np.int32)
+    met = set(translated(read).tolist()) & set(range(len(FORMULAS)))
+    assert len(met) >= len(names) - 2  # lift and assign may be left out
     code_of_all = Code(first, second)
     draws = np.random.default_rng(4)
     points = [(a, b) for a in SPECIAL for b in SPECIAL]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casadi_hybrid.engine.blocks.library import Graph, Ints, graph_of
-from casadi_hybrid.engine.blocks.operations import ADD
+from casadi_hybrid.engine.blocks.operations import NUMBER
 from casadi_hybrid.engine.blocks.tables import InParts, Lines, Run
 from casadi_hybrid.problem.elements.assembly import LONGEST, Assembly, Piece
 
@@ -160,7 +160,7 @@ class Composed(InParts):
             read = np.hstack([read, np.tile(nothing, (len(group), more))])
         n = read.shape[1]
         shape = np.zeros((n - 1, 4), np.int32)
-        shape[:, 0] = ADD
+        shape[:, 0] = NUMBER["ADD"]
         shape[:, 1], shape[:, 2] = np.arange(n - 1) - 1, -3 - np.arange(n - 1)
         shape[0, 1] = -2
         outs, summed = self._outs[numbers], self._summed[numbers]

@@ -25,6 +25,7 @@ from casadi_hybrid.engine.blocks.library import (
     power_of_two,
     tools,
 )
+from casadi_hybrid.engine.blocks.operations import NUMBER, number_in_casadi
 from casadi_hybrid.engine.blocks.partition import SHORTEST_SUM, behind_hubs, wide_inputs
 from casadi_hybrid.engine.building.compiler import BuildError
 from casadi_hybrid.engine.library import engine
@@ -48,7 +49,7 @@ class _LinearData(ct.Structure):
 
 
 _LINEAR = _LinearData(
-    ca.OP_ADD, ca.OP_SUB, ca.OP_NEG, ca.OP_MUL, ca.OP_TWICE, ca.OP_DIV, SHORTEST_SUM
+    *(NUMBER[name] for name in ("ADD", "SUB", "NEG", "MUL", "TWICE", "DIV")), SHORTEST_SUM
 )
 
 
@@ -106,7 +107,7 @@ class _Search:
         plain = (graph.op[roots] < 0) | (early[roots] > 0)
         added = np.unique(roots[plain])
         extra = added.size
-        op = np.concatenate([graph.op, np.full(extra, ca.OP_ASSIGN, np.int32)])
+        op = np.concatenate([graph.op, np.full(extra, NUMBER["ASSIGN"], np.int32)])
         a = np.concatenate([graph.a, added])
         b = np.concatenate([graph.b, np.full(extra, -1, np.int32)])
         early = np.concatenate([early, np.zeros(extra, np.uint8)])
@@ -189,7 +190,7 @@ class _Search:
     def _alike(self, shape: Ints, through: Ints) -> list[Any]:
         """Which elements of a shape have the same types of leaves, and the same exponents."""
         types = self._type(through)
-        power = (shape[:, 0] == ca.OP_POW) | (shape[:, 0] == ca.OP_CONSTPOW)
+        power = (shape[:, 0] == NUMBER["POW"]) | (shape[:, 0] == NUMBER["CONSTPOW"])
         exponents = {-2 - int(w) for w in shape[power, 2] if w < -1}
         if not exponents and (types == types[0]).all():
             return [np.arange(len(through))]
@@ -237,10 +238,11 @@ class _Search:
         of_rows, of_terms = self._by_value
         for i, (operation, a, b, leaves) in enumerate(shape.tolist()):
             x = values[a] if a >= 0 else coming[-2 - a]
+            casadis = number_in_casadi(operation)
             if b == -1:
-                value = ca.SX.unary(operation, x)
+                value = ca.SX.unary(casadis, x)
             else:
-                value = ca.SX.binary(operation, x, values[b] if b >= 0 else coming[-2 - b])
+                value = ca.SX.binary(casadis, x, values[b] if b >= 0 else coming[-2 - b])
             values.append(value)
             if leaves:
                 how_many = (leaves - 1) // 2

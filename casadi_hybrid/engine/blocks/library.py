@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.engine.blocks.operations import (
     CONSTANT,
-    FORMULAS,
     INPUT,
     OUTPUT,
     SAME_BITS,
-    cases,
     name_of,
+    translated,
 )
 from casadi_hybrid.engine.building.build import Sources, load
 from casadi_hybrid.engine.building.lock import Lock
@@ -58,6 +57,7 @@ class _SpecialData(ct.Structure):
 
 
 _SPECIAL = _SpecialData(CONSTANT, INPUT, OUTPUT)
+_AS_READ = _SpecialData(ca.OP_CONST, ca.OP_INPUT, ca.OP_OUTPUT)
 
 
 class _Tools:
@@ -71,7 +71,6 @@ class _Tools:
         with self._lock.held:
             if self._found is None:
                 files = {path.name: path.read_text("utf-8") for path in _FOLDER.glob("*.[ch]")}
-                files["operations.h"] = cases()
                 self._found = load(Sources("hybrid_blocks", files, SAME_BITS))[0]
                 for name in ("values", "kinds", "lines", "terms", "elements", "closed"):
                     getattr(self._found, f"blocks_{name}").restype = c_longlong
@@ -127,11 +126,11 @@ def graph_of(function: ca.Function) -> Graph:
     """
     if not function.is_a("SXFunction"):
         raise UntranslatedError(f"the function {function.name()!r} has no scalar form")
-    read = _read(function)
-    operation = read[0]
-    for found in np.unique(operation).tolist():
-        if found not in FORMULAS and found not in (CONSTANT, INPUT, OUTPUT):
-            raise UntranslatedError(f"the operation {name_of(found)} is left to CasADi")
+    as_read, *places = _read(function)
+    operation = translated(as_read)
+    if (operation < 0).any():
+        name = name_of(int(as_read[operation < 0][0]))
+        raise UntranslatedError(f"the operation {name} is left to CasADi")
     n = max(1, operation.size)
     sizes = [function.nnz_in(i) for i in range(function.n_in())]
     outputs = [function.nnz_out(i) for i in range(function.n_out())]
@@ -140,8 +139,8 @@ def graph_of(function: ca.Function) -> Graph:
     pool, count = np.zeros(n), c_int()
     table = power_of_two(2 * n)
     values = call(
-        tools().blocks_values, int(operation.size), *read, ct.byref(_SPECIAL), _begins(sizes),
-        _begins(outputs), np.zeros(max(1, function.sz_w()), np.int32), table,
+        tools().blocks_values, int(operation.size), operation, *places, ct.byref(_SPECIAL),
+        _begins(sizes), _begins(outputs), np.zeros(max(1, function.sz_w()), np.int32), table,
         np.empty(2 * table, np.int32), op, a, b, pool, ct.byref(count), result,
     )  # fmt: skip
     call(tools().blocks_uses, values, op, a, b, int(result.size), result, uses)
@@ -181,7 +180,7 @@ def _by_c(function: ca.Function, data: _CasadiData, n: int) -> tuple[NDArray[Any
     constant = np.empty(n)
     call(
         tools().blocks_read, ct.byref(data), c_void_p(int(function.this)), n,
-        ct.byref(_SPECIAL), *arrays, constant,
+        ct.byref(_AS_READ), *arrays, constant,
     )  # fmt: skip
     return (*arrays, constant)
 
@@ -196,7 +195,7 @@ def _by_python(function: ca.Function, n: int) -> tuple[NDArray[Any], ...]:
     for k in range(n):
         operation = function.instruction_id(k)
         rows[k, 0], rows[k, 3:] = operation, two(function.instruction_output(k))
-        if operation == CONSTANT:
+        if operation == ca.OP_CONST:
             constant[k] = function.instruction_constant(k)
         else:
             rows[k, 1:3] = two(function.instruction_input(k))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
 from math import copysign
 
 import casadi as ca
+import numpy as np
+from numpy.typing import NDArray
 
 _PREFIX = "OP_"
 _INFIX = {"ADD": "+", "SUB": "-", "MUL": "*", "DIV": "/"}
@@ -16,25 +19,15 @@ _OF_ONE = (
 _OF_TWO = ("POW", "FMOD", "REMAINDER", "COPYSIGN", "ATAN2", "HYPOT")
 
 
-def _extreme(name: str, sign: str) -> str:
-    """The C of the smaller or the larger of two numbers.
-
-    Of 0 and -0, which are equal, it may be the first, the second, or one of the two whatever their
-    order: that hangs on the compiler of CasADi, which is asked.
-    """
-    x, y = ca.SX.sym("x"), ca.SX.sym("y")
-    ask = ca.Function("ask", [x, y], [getattr(ca, name)(x, y)])
-    negative = copysign(1.0, float(ask(0.0, -0.0))) < 0, copysign(1.0, float(ask(-0.0, 0.0))) < 0
-    if negative == (False, True):
-        return f"{{1}} {sign} {{0}} || {{0}} != {{0}} ? {{1}} : {{0}}"
-    if negative == (True, False):
-        return f"{{0}} {sign} {{1}} || {{1}} != {{1}} ? {{0}} : {{1}}"
-    return f"{name}({{0}}, {{1}})"
-
-
+# Of 0 and -0, which are equal, the smaller and the larger may be the first, the second, or one of
+# the two whatever their order: that hangs on the compiler of CasADi, which is asked (`_extreme`).
 _FORMULAS = {
-    "FMIN": _extreme("fmin", "<"),
-    "FMAX": _extreme("fmax", ">"),
+    "FMIN": "fmin({0}, {1})",
+    "FMIN_FIRST": "{1} < {0} || {0} != {0} ? {1} : {0}",
+    "FMIN_SECOND": "{0} < {1} || {1} != {1} ? {0} : {1}",
+    "FMAX": "fmax({0}, {1})",
+    "FMAX_FIRST": "{1} > {0} || {0} != {0} ? {1} : {0}",
+    "FMAX_SECOND": "{0} > {1} || {1} != {1} ? {0} : {1}",
     "ASSIGN": "{0}",
     "LIFT": "{0}",
     "NEG": "-{0}",
@@ -50,18 +43,51 @@ _FORMULAS = {
     **{name: f"{name.lower()}({{0}})" for name in _OF_ONE},
     **{name: f"{name.lower()}({{0}}, {{1}})" for name in _OF_TWO},
 }
-
-FORMULAS: dict[int, str] = {
-    getattr(ca, _PREFIX + name): formula
-    for name, formula in _FORMULAS.items()
-    if hasattr(ca, _PREFIX + name)
-}
-"""The C of an operation by CasADi's number of it, {0} and {1} its operands.
+NUMBER: dict[str, int] = {name: number for number, name in enumerate(_FORMULAS)}
+"""The operations by names like CasADi's, numbered here: its own numbers differ between versions,
+and what is compiled once serves all of them."""
+FORMULAS: tuple[str, ...] = tuple(_FORMULAS.values())
+"""The C of an operation by its number, {0} and {1} its operands.
 
 What is missing (``erfinv``, calls of other functions, printing) is left to the interpreter.
 """
-ADD, SUBTRACT = ca.OP_ADD, ca.OP_SUB
-CONSTANT, INPUT, OUTPUT = ca.OP_CONST, ca.OP_INPUT, ca.OP_OUTPUT
+CONSTANT, INPUT, OUTPUT = range(len(FORMULAS), len(FORMULAS) + 3)
+"""Instructions that are no operation, by numbers as these."""
+
+
+def _extreme(name: str) -> str:
+    """The formula by which CasADi's fmin or fmax goes, in the words of the table above."""
+    x, y = ca.SX.sym("x"), ca.SX.sym("y")
+    ask = ca.Function("ask", [x, y], [getattr(ca, name.lower())(x, y)])
+    negative = copysign(1.0, float(ask(0.0, -0.0))) < 0, copysign(1.0, float(ask(-0.0, 0.0))) < 0
+    return name + {(False, True): "_FIRST", (True, False): "_SECOND"}.get(negative, "")
+
+
+@cache
+def _translation() -> NDArray[np.int32]:
+    """By CasADi's number of an operation that of this file, -1 where it has none."""
+    named = {name: NUMBER[name] for name in NUMBER if hasattr(ca, _PREFIX + name)}
+    named |= {name: NUMBER[_extreme(name)] for name in ("FMIN", "FMAX")}
+    named |= {"CONST": CONSTANT, "INPUT": INPUT, "OUTPUT": OUTPUT}
+    table = np.full(1 + max(getattr(ca, _PREFIX + name) for name in named), -1, np.int32)
+    for name, number in named.items():
+        table[getattr(ca, _PREFIX + name)] = number
+    return table
+
+
+def translated(operations: NDArray[np.int32]) -> NDArray[np.int32]:
+    """CasADi's numbers as those of this file, -1 for operations without a formula."""
+    table = _translation()
+    known = (operations >= 0) & (operations < table.size)
+    return np.where(known, table[np.where(known, operations, 0)], np.int32(-1))
+
+
+@cache
+def number_in_casadi(number: int) -> int:
+    """CasADi's number of an operation of this file."""
+    name = list(NUMBER)[number].removesuffix("_FIRST").removesuffix("_SECOND")
+    return int(getattr(ca, _PREFIX + name))
+
 
 _LONG = 200_000  # characters of C
 SAME_BITS = (
@@ -73,12 +99,13 @@ SAME_BITS = (
 
 
 def cases() -> str:
-    """What ``c/lanes.c`` does for each operation: the same formulas, for many numbers at once."""
-    lines = []
-    for number, formula in sorted(FORMULAS.items()):
+    """``c/operations.h``: the same formulas as cases of ``c/lanes.c``, for many numbers at once."""
+    lines = ["/* Written by operations.py, `cases`: a test holds the two together. */"]
+    for number, formula in enumerate(FORMULAS):
         made = formula.format("x[i]", "y[i]")
-        lines.append(f"case {number}:\nfor (i = 0; i < width; i++) z[i] = {made};\nbreak;\n")
-    return "".join(lines)
+        loop = f"    for (i = 0; i < width; i++) z[i] = {made};"
+        lines += [f"case {number}:", loop, "    break;"]
+    return "\n".join([*lines, ""])
 
 
 def flags(size: int) -> tuple[str, ...]:

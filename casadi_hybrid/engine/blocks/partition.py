@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casadi_hybrid.engine.blocks.library import Flags, Graph, Ints, call, power_of_two, tools
-from casadi_hybrid.engine.blocks.operations import ADD, SUBTRACT
+from casadi_hybrid.engine.blocks.operations import NUMBER
 
 LARGE = 300
 """Operations of a part that are looked into where it does not repeat."""
@@ -96,8 +96,8 @@ def partition(graph: Graph) -> Partition:
 def _cut_sums(graph: Graph, mode: Flags, cut: Flags) -> None:
     n = graph.op.size
     call(
-        tools().blocks_sums, n, graph.op, graph.a, graph.b, graph.uses, mode, c_int(ADD),
-        c_int(SUBTRACT), c_int(SHORTEST_SUM), c_int(_PIECE), np.empty(n, np.int32),
+        tools().blocks_sums, n, graph.op, graph.a, graph.b, graph.uses, mode, c_int(NUMBER["ADD"]),
+        c_int(NUMBER["SUB"]), c_int(SHORTEST_SUM), c_int(_PIECE), np.empty(n, np.int32),
         np.empty(n, np.int32), cut,
     )  # fmt: skip
 

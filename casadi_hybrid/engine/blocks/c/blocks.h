@@ -25,7 +25,8 @@ typedef struct {
     void (*release)(void *memory);
 } blocks_casadi;
 
-/* Operations that are no computation, by CasADi's numbers. */
+/* Instructions that are no operation: by CasADi's numbers where they are read, else by those of
+ * operations.py, as all operations. */
 typedef struct {
     int constant, input, output;
 } blocks_special;
@@ -102,7 +103,7 @@ long long blocks_kinds(long long n, const int *op, const int *a, const int *b, l
 
 /* --- elements.c: what shares no value with the rest ------------------------------------------- */
 
-/* CasADi's numbers of what is linear, and from how many terms on a sum is that of all stages. */
+/* The numbers of what is linear, and from how many terms on a sum is that of all stages. */
 typedef struct {
     int add, subtract, negate, multiply, twice, divide, longest;
 } blocks_linear;

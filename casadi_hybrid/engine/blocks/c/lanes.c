@@ -8,7 +8,7 @@ static void operate(int operation, int width, const double *restrict x, const do
                     double *restrict z) {
     int i;
     switch (operation) {
-#include "operations.h" /* written from blocks/operations.py */
+#include "operations.h"
     default:
         break;
     }
