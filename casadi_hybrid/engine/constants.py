@@ -1,15 +1,16 @@
 """The header of the core's constants, written from those of the Python code.
 
-A constant is stated once, where the Python code uses it. The core takes it from ``constants.h``,
-which is written when the core is built: HYBRID_, the name of the module or the dataclass, the
-constant's name. A tuple is an initializer of an array, and its length has the same name with _COUNT
-behind it.
+A constant is stated once, where the Python code uses it. The core takes it from ``c/constants.h``,
+which ``python -m casadi_hybrid.engine.constants`` writes: HYBRID_, the name of the module or the
+dataclass, the constant's name. A tuple is an initializer of an array, and its length has the same
+name with _COUNT behind it.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import MISSING, fields
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -149,7 +150,7 @@ def constants() -> dict[str, Any]:
 def header() -> str:
     """The text of ``constants.h``."""
     lines = [
-        "/* Written from the constants of the Python code; do not edit. */",
+        "/* Written by constants.py from the constants of the Python code; do not edit. */",
         "#ifndef HYBRID_CONSTANTS_H",
         "#define HYBRID_CONSTANTS_H",
     ]
@@ -190,3 +191,7 @@ def _default(kind: Any, name: str) -> Any:
         if known.name == name and known.default is not MISSING:
             return known.default
     raise AttributeError(f"{kind.__name__} has no field {name!r} with a default")
+
+
+if __name__ == "__main__":
+    Path(__file__).with_name("c").joinpath("constants.h").write_text(header(), encoding="utf-8")

@@ -18,7 +18,6 @@ from casadi_hybrid.engine.building import cache
 from casadi_hybrid.engine.building.build import Library, Sources, load
 from casadi_hybrid.engine.building.compiler import BuildError
 from casadi_hybrid.engine.building.lock import Lock
-from casadi_hybrid.engine.constants import header
 from casadi_hybrid.engine.structures import INTERFACE, declare
 
 VARIABLE = "CASADI_HYBRID_ENGINE"
@@ -169,7 +168,7 @@ def _warn_if_not_kept() -> None:
 
 
 def core_sources() -> Sources:
-    """The files of the core: those of the folder ``c``, and the constants of the Python code.
+    """The files of the core: those of the folder ``c``.
 
     Raises:
         BuildError: where the package was installed without them.
@@ -183,13 +182,12 @@ def core_sources() -> Sources:
         raise BuildError(
             f"the C sources of the core are not in {_FOLDER}; install the package anew"
         )
-    return Sources("hybrid", {**files, "constants.h": header()})
+    return Sources("hybrid", files)
 
 
 def core_headers(*names: str) -> dict[str, str]:
     """Headers of the core, and the one with the constants, for what is compiled beside it."""
-    files = {name: (_FOLDER / name).read_text(encoding="utf-8") for name in names}
-    return {**files, "constants.h": header()}
+    return {name: (_FOLDER / name).read_text(encoding="utf-8") for name in (*names, "constants.h")}
 
 
 def _mode(given: str | None) -> str:
