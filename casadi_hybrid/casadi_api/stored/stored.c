@@ -5,7 +5,14 @@
  * solving, reads it. One library serves all texts, and CasADi asks for the signature right after it
  * has configured, in the same thread. Which solver a call means is told by its last argument. */
 #define _GNU_SOURCE /* RTLD_DEFAULT */
+#ifdef _WIN32
+#define PSAPI_VERSION 2 /* EnumProcessModules is of the kernel's library */
+#include <windows.h>
+
+#include <psapi.h>
+#else
 #include <dlfcn.h>
+#endif
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,7 +34,22 @@ typedef struct hybrid_stored_hooks {
 hybrid_stored_hooks hybrid_stored_entries;
 static __thread casadi_int shapes[SHAPE * (INPUTS + OUTPUTS)];
 
+/* What any library of this process has under a name, or NULL. */
+#ifdef _WIN32
+static void *there(const char *name) {
+    HMODULE modules[1024];
+    DWORD size = 0;
+    if (!EnumProcessModules(GetCurrentProcess(), modules, sizeof modules, &size)) return 0;
+    if (size > sizeof modules) size = sizeof modules;
+    for (DWORD i = 0; i < size / sizeof modules[0]; i++) {
+        FARPROC found = GetProcAddress(modules[i], name);
+        if (found) return (void *)(uintptr_t)found;
+    }
+    return 0;
+}
+#else
 static void *there(const char *name) { return dlsym(RTLD_DEFAULT, name); }
+#endif
 
 /* Let the Python of this process fill the hooks. */
 static int attach(void) {

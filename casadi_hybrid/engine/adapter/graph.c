@@ -8,7 +8,11 @@
 #include "graph.h"
 
 #include <math.h>
+#ifdef _WIN32 /* not windows.h, which makes `near` an empty word */
+__declspec(dllimport) unsigned long __stdcall GetCurrentThreadId(void);
+#else
 #include <pthread.h>
+#endif
 #include <string.h>
 
 enum { ANSWER = 0, BRANCH = 1, ZERO = 2, STARTS = 3 };
@@ -124,6 +128,15 @@ static void read_in(const hybrid_pool *pool, hybrid_slot *slot, const double *in
     if (!pool->warm_starts) memset(slot->in + (all - sides), 0, sides * sizeof(double));
 }
 
+/* The number that Python's threading.get_ident gives this thread. */
+static unsigned long long this_thread(void) {
+#ifdef _WIN32
+    return GetCurrentThreadId();
+#else
+    return (unsigned long long)pthread_self();
+#endif
+}
+
 /* The record of this thread, or else the oldest. */
 static hybrid_record *record_of(const hybrid_pool *pool, unsigned long long me) {
     hybrid_record *oldest = 0;
@@ -144,7 +157,7 @@ static hybrid_record *record_of(const hybrid_pool *pool, unsigned long long me) 
 /* Remembers what this thread has solved. A record that another thread takes meanwhile is left to
  * it, and another one looked for. */
 static void remember(hybrid_pool *pool, const double *in) {
-    unsigned long long me = (unsigned long long)pthread_self();
+    unsigned long long me = this_thread();
     for (int tries = 0; tries < pool->records; tries++) {
         hybrid_record *one = record_of(pool, me);
         unsigned long long was = one ? __atomic_load_n(&one->thread, __ATOMIC_SEQ_CST) : 0;

@@ -1,4 +1,19 @@
 /* The one thing that C99 has no word for. */
+#ifdef _WIN32
+
+#include "hybrid.h" /* first: windows.h makes `near` an empty word */
+
+#include <windows.h>
+
+double hybrid_now(void) {
+    LARGE_INTEGER now, second;
+    QueryPerformanceCounter(&now);
+    QueryPerformanceFrequency(&second);
+    return (double)now.QuadPart / (double)second.QuadPart;
+}
+
+#else
+
 #define _POSIX_C_SOURCE 199309L
 #include <time.h>
 
@@ -9,3 +24,5 @@ double hybrid_now(void) {
     if (clock_gettime(CLOCK_MONOTONIC, &now)) return 0.0;
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
+
+#endif
