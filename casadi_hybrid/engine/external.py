@@ -17,9 +17,10 @@ import numpy as np
 
 from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.matrices import MatrixData, is_known
-from casadi_hybrid.engine.building.build import Library, Sources, load
+from casadi_hybrid.engine.building.build import Library, Sources
 from casadi_hybrid.engine.building.compiler import BuildError
 from casadi_hybrid.engine.building.lock import Lock
+from casadi_hybrid.engine.installed import obtain
 from casadi_hybrid.engine.library import core_headers
 from casadi_hybrid.engine.structures import pointer_of_capsule
 from casadi_hybrid.engine.workspace import INPUTS, OUTPUTS, Workspace
@@ -142,7 +143,7 @@ class _Adapter:
             if self._found is None:
                 files = {path.name: path.read_text("utf-8") for path in _FOLDER.glob("*.[ch]")}
                 headers = core_headers("hybrid.h", "ldl.h")
-                self._found = load(Sources("hybrid_adapter", {**files, **headers}))[1]
+                self._found = obtain(Sources("hybrid_adapter", {**files, **headers}))[1]
             return self._found.path
 
 

@@ -15,9 +15,10 @@ from pathlib import Path
 
 from casadi_hybrid.basics.errors import CacheWarning, CompilerWarning, InputError, suggest
 from casadi_hybrid.engine.building import cache
-from casadi_hybrid.engine.building.build import Library, Sources, load
+from casadi_hybrid.engine.building.build import Library, Sources
 from casadi_hybrid.engine.building.compiler import BuildError
 from casadi_hybrid.engine.building.lock import Lock
+from casadi_hybrid.engine.installed import COMPILER, obtain
 from casadi_hybrid.engine.structures import INTERFACE, declare
 
 VARIABLE = "CASADI_HYBRID_ENGINE"
@@ -52,6 +53,8 @@ class EngineStatus:
     def __str__(self) -> str:
         if not self.available:
             return f"Python: {self.reason}"
+        if self.compiler == COMPILER:
+            return f"C, installed with the package ({self.path.name if self.path else ''})"
         how = "from the cache" if self.cached else "compiled just now"
         return f"C, {how}, in {self.seconds:.1f} s by {self.compiler}"
 
@@ -78,7 +81,7 @@ class _Core:
 
     def _load(self) -> None:
         try:
-            loaded, library = load(core_sources())
+            loaded, library = obtain(core_sources())
         except BuildError as error:
             self.reason = str(error)
             return

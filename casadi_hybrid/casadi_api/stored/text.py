@@ -28,8 +28,9 @@ from casadi_hybrid.basics.errors import InputError, last_line
 from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS
 from casadi_hybrid.casadi_api.graphs.function import columns_of, make_function
 from casadi_hybrid.casadi_api.runner import Runner
-from casadi_hybrid.engine.building.build import Sources, load
+from casadi_hybrid.engine.building.build import Sources
 from casadi_hybrid.engine.building.compiler import BuildError
+from casadi_hybrid.engine.installed import obtain
 
 _NAME = "hybrid_stored"
 _SOURCE = Path(__file__).with_name("stored.c")
@@ -128,7 +129,7 @@ def _packed(runner: Runner) -> str:
 def _function(runner: Runner, word: str) -> ca.Function | None:
     """The Function that CasADi can write down; None where the library cannot be had."""
     try:
-        library, found = load(SOURCES)
+        library, found = obtain(SOURCES)
     except BuildError:
         return None
     attach(ct.addressof(_Hooks.in_dll(library, f"{_NAME}_entries")))

@@ -23,8 +23,9 @@ from casadi_hybrid.engine.blocks.operations import (
     name_of,
     translated,
 )
-from casadi_hybrid.engine.building.build import Sources, load
+from casadi_hybrid.engine.building.build import Sources
 from casadi_hybrid.engine.building.lock import Lock
+from casadi_hybrid.engine.installed import obtain
 
 _FOLDER = Path(__file__).with_name("c")
 _CHECKED = 40  # instructions that are read both ways
@@ -71,7 +72,7 @@ class _Tools:
         with self._lock.held:
             if self._found is None:
                 files = {path.name: path.read_text("utf-8") for path in _FOLDER.glob("*.[ch]")}
-                self._found = load(Sources("hybrid_blocks", files, SAME_BITS))[0]
+                self._found = obtain(Sources("hybrid_blocks", files, SAME_BITS))[0]
                 for name in ("values", "kinds", "lines", "terms", "elements", "closed"):
                     getattr(self._found, f"blocks_{name}").restype = c_longlong
             return self._found

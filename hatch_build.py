@@ -1,0 +1,124 @@
+"""Hatchling's hook: the C of the package is compiled when a wheel is made, not where it is used.
+
+The compiler is the one that ``CC`` names, else the system's, else clang out of the wheel
+``ziglang``, which pip fetches for that. With ``CASADI_HYBRID_TARGET``, one of :data:`TARGETS`, it
+is always the latter, for that platform. Nothing of the building machine is in the libraries: the
+core comes for any processor and, on x86-64, for x86-64-v3 too, and which one is loaded is decided
+where it runs (``casadi_hybrid/engine/installed.py``). An editable installation is left as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+ZIG = "ziglang==0.17.1"
+PACKAGE = Path(__file__).resolve().parent / "casadi_hybrid"
+# As casadi_hybrid/engine/building/compiler.py has them: results must not hang on the processor.
+FLAGS = ("-std=c99", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-s")
+V3 = ("-mavx2", "-mfma", "-mbmi", "-mbmi2", "-mf16c", "-mlzcnt", "-mmovbe")
+SAME_BITS = tuple(f"-fno-builtin-{name}" for name in ("sin", "cos", "pow", "exp", "log"))
+LIBRARIES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "hybrid": ("engine/c", ()),
+    "hybrid_adapter": ("engine/adapter", (f"-I{PACKAGE / 'engine/c'}",)),
+    "hybrid_blocks": ("engine/blocks/c", SAME_BITS),
+    "hybrid_stored": ("casadi_api/stored", ()),
+}
+# By the platform tag of a wheel: what zig compiles for, and the ending of a library's name.
+TARGETS = {
+    "manylinux_2_17_x86_64.manylinux2014_x86_64": ("x86_64-linux-gnu.2.17", ".so"),
+    "manylinux_2_17_aarch64.manylinux2014_aarch64": ("aarch64-linux-gnu.2.17", ".so"),
+    "macosx_11_0_x86_64": ("x86_64-macos.11.0", ".dylib"),
+    "macosx_11_0_arm64": ("aarch64-macos.11.0", ".dylib"),
+    "win_amd64": ("x86_64-windows-gnu", ".dll"),
+}
+
+
+def given_compiler() -> list[str]:
+    """The words that call the compiler of the environment or the system; empty for zig."""
+    if os.environ.get("CASADI_HYBRID_TARGET"):
+        return []
+    words = shlex.split(os.environ.get("CC", ""))
+    found = words[0] if words else next(filter(shutil.which, ("cc", "gcc", "clang")), "")
+    return [found, *words[1:]] if found else []
+
+
+def tag_of(compiler: list[str]) -> str:
+    """The platform tag of the wheel: the target's, else this machine's."""
+    target = os.environ.get("CASADI_HYBRID_TARGET", "")
+    if target or compiler:
+        return target or sysconfig.get_platform().replace("-", "_").replace(".", "_")
+    system = {"linux": "manylinux", "darwin": "macosx", "win32": "win"}[sys.platform]
+    machine = platform.machine().lower()
+    names = {"aarch64", "arm64"} if machine in {"aarch64", "arm64"} else {"x86_64", "amd64"}
+    return next(tag for tag in TARGETS if tag.startswith(system) and any(n in tag for n in names))
+
+
+def build(out: Path, compiler: list[str], tag: str) -> list[Path]:
+    """Compile all libraries into a folder; their paths."""
+    target, suffix = TARGETS.get(tag, ("", ".dylib" if sys.platform == "darwin" else ".so"))
+    plain: list[str] = []
+    if not compiler:
+        compiler = [sys.executable, "-m", "ziglang", "cc", "-target", target]
+        plain = ["-mcpu=baseline", "-fno-sanitize=undefined"]
+    v3 = "x86_64" in tag or "amd64" in tag
+    jobs = []
+    for name, (folder, flags) in LIBRARIES.items():
+        for level in ("", ".v3") if name == "hybrid" and v3 else ("",):
+            path = out / f"{name}{level}{suffix}"
+            command = [*compiler, *plain, *FLAGS, *(V3 if level else ()), *flags, "-shared"]
+            if suffix != ".dll":
+                command += ["-fPIC"]
+            if suffix == ".dylib":
+                command += [f"-Wl,-install_name,@rpath/{path.name}"]
+            files = sorted(str(file) for file in (PACKAGE / folder).glob("*.c"))
+            command += ["-o", str(path), *files, *([] if suffix == ".dll" else ["-lm"])]
+            jobs.append((path, command))
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(run, [command for _, command in jobs]))
+    return [path for path, _ in jobs]  # and not the import libraries that a linker leaves
+
+
+def run(command: list[str]) -> None:
+    """Run a compiler.
+
+    Raises:
+        RuntimeError: with its words where it fails.
+    """
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{shlex.join(command)}\n{done.stderr}")
+
+
+class Hook(BuildHookInterface):  # type: ignore[misc]
+    """What hatchling calls."""
+
+    def dependencies(self) -> list[str]:
+        """Zig where nothing else compiles."""
+        return [] if self.target_name != "wheel" or given_compiler() else [ZIG]
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Compile, and have the wheel named and filled."""
+        if self.target_name != "wheel" or version == "editable":
+            return
+        compiler = given_compiler()
+        tag = tag_of(compiler)
+        build_data["pure_python"], build_data["tag"] = False, f"py3-none-{tag}"
+        self._folder = Path(tempfile.mkdtemp())
+        for path in build(self._folder, compiler, tag):
+            build_data["force_include"][str(path)] = f"casadi_hybrid/_lib/{path.name}"
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Leave nothing behind."""
+        shutil.rmtree(getattr(self, "_folder", ""), ignore_errors=True)
