@@ -693,7 +693,7 @@ def test_the_engine_is_loaded_once_by_all_threads(compiler, monkeypatch):
         calls.append(sources.name)
         return real(sources)
 
-    monkeypatch.setattr(library, "load", counted)
+    monkeypatch.setattr(library, "obtain", counted)
     found = []
     threads = [threading.Thread(target=lambda: found.append(engine())) for _ in range(4)]
     for thread in threads:

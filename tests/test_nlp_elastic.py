@@ -169,3 +169,17 @@ def test_chains_around_a_disc_are_not_lost() -> None:
         solver(**{key: made[key] for key in ("x0", "lbx", "ubx", "lbg", "ubg")})
         solved += solver.stats()["success"]
     assert solved >= 3
+
+
+def test_a_relaxation_is_never_wider_than_the_tolerance_allows() -> None:
+    """A row of slope 10⁵ is scaled by 10⁻³: 10⁻⁸ of its scaled bounds were 10⁻⁵ of its own."""
+    program = Problem.from_nlp({"x": X, "f": X[0], "g": ca.vertcat(1e5 * X[0], X[1])})
+    bounds = Bounds(np.full(3, -1e4), np.full(3, 1e4), np.array([-1, -1]), np.array([1, 1]))
+    plain, wide = (
+        StandardForm(program, bounds, np.zeros(0), np.ones(3), *relaxation)
+        for relaxation in ((), (1e-8, 5e-7))
+    )
+    scale = np.array([1, 1, 1, 1e-3, 1])  # three variables, two slacks
+    np.testing.assert_allclose(plain.scale_c, scale[3:])
+    for moved in (plain.lower - wide.lower, wide.upper - plain.upper):
+        np.testing.assert_allclose(moved / scale, [5e-7] * 4 + [1e-8], rtol=1e-4)

@@ -326,7 +326,7 @@ def test_without_a_compiler_the_text_is_for_this_class(
     def refuse(*_: Any) -> None:
         raise BuildError("no compiler")
 
-    monkeypatch.setattr(stored, "load", refuse)
+    monkeypatch.setattr(stored, "obtain", refuse)
     expected = solvers[0](**GIVEN)["x"].full().tolist()
     solvers[0].save(str(tmp_path / "solver.txt"))
     for read in (

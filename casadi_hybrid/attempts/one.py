@@ -24,7 +24,7 @@ from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
-from casadi_hybrid.standard_form.form import StandardForm
+from casadi_hybrid.standard_form.form import WIDEST, StandardForm
 from casadi_hybrid.stopping import KKTTest, Limits, LimitTest, StoppingTest
 
 Observer = Callable[..., None]
@@ -95,7 +95,7 @@ def go_on(
     x0, p, bounds, tolerances = attempt.start, numbers.p, numbers.bounds, options.tolerances
     try:
         form = StandardForm(
-            program, bounds, p, x0, attempt.relaxation,
+            program, bounds, p, x0, attempt.relaxation, WIDEST * tolerances.feasibility,
             scaled=attempt.scaled, even=attempt.composite, beside=attempt.beside,
             dense=attempt.composite,
         )  # fmt: skip

@@ -117,7 +117,7 @@ _TABLE: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
     (
         form,
         (
-            *("SCALE_GOAL", "_EVEN", "_OFF", "EASED", "ROOM"),
+            *("SCALE_GOAL", "_EVEN", "_OFF", "EASED", "ROOM", "WIDEST"),
             *("_BEYOND", "_LEAST_SCALE", "_PART", "TINY"),
         ),
     ),

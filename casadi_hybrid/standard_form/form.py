@@ -9,6 +9,7 @@ at the start exceeds 100.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,7 @@ _EVEN = 10.0  # rows steeper than this have other units
 EASED = 1e4  # so much less steep than at the start, a row is all but left out by its scale
 _EPS = float(np.finfo(float).eps)
 ROOM = 4.0 * _EPS
+WIDEST = 0.5  # of the tolerance of the violation: what a relaxation moves a bound by at most
 _BEYOND = 2.0  # so many times that far out, a point is outside and not at its bound
 _LEAST_SCALE = 1e-8
 _PART = 0.25  # of the way from bound to bound, which no start is moved further in
@@ -120,8 +122,9 @@ class Point:
 class StandardForm:
     """Maps between the user's problem and the standard form, and evaluates the latter.
 
-    A relaxation widens every bound by that fraction of max(1, |bound|): problems without an
-    interior (complementarity conditions, inequalities that meet) get one. Rows that are not
+    A relaxation widens every bound by that fraction of max(1, |bound|), scaled as it is, and by no
+    more than ``widest`` in the user's units: problems without an interior (complementarity
+    conditions, inequalities that meet) get one. Rows that are not
     ``scaled`` have their violation measured in the user's units; ``even`` scales make the largest
     entry of a gradient one where it is much larger, whatever the units of its row. With
     ``beside`` equations ask for the values that their rows have at the start, which is next to a
@@ -143,6 +146,7 @@ class StandardForm:
         p: Vector,
         x0: Vector,
         relaxation: float = 0.0,
+        widest: float = inf,
         *,
         scaled: bool = True,
         even: bool = False,
@@ -183,8 +187,9 @@ class StandardForm:
             self.lower, self.upper = self.lower * scale, self.upper * scale
             slacks = slacks * self.scale_c[self._slack_rows]
         if relaxation:
-            self.lower = self.lower - relaxation * np.maximum(1.0, np.abs(self.lower))
-            self.upper = self.upper + relaxation * np.maximum(1.0, np.abs(self.upper))
+            most = np.concatenate((np.ones(self.n_free), self.scale_c[self._slack_rows])) * widest
+            self.lower = self.lower - _widening(self.lower, relaxation, most)
+            self.upper = self.upper + _widening(self.upper, relaxation, most)
         self._room = ROOM * np.maximum(1.0, _smaller(self.lower, self.upper))
         self._most_room = largest(self._room)
         # On a side without bounds the distances are always the same.
@@ -467,6 +472,11 @@ def eased(bounds: Bounds, start: Operator, now: Operator) -> float:
     counts = np.isfinite(bounds.lbg) | np.isfinite(bounds.ubg)
     old, new = (np.maximum(row_maxima(J)[counts], SCALE_GOAL) for J in (start, now))
     return largest(old / new)
+
+
+def _widening(bounds: Vector, relaxation: float, most: Vector) -> Vector:
+    """How far a relaxation moves bounds."""
+    return np.minimum(relaxation * np.maximum(1.0, np.abs(bounds)), most)
 
 
 def _row_scales(steep: Vector, *, even: bool) -> Vector:

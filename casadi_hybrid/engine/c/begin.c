@@ -83,6 +83,12 @@ static void make_scales(hybrid_form *form, const hybrid_point *start) {
     }
 }
 
+/* How far a relaxation moves a bound. */
+static double widening(double bound, double relaxation, double most) {
+    double size = fabs(bound), wide = relaxation * (size > 1.0 ? size : 1.0);
+    return wide < most ? wide : most;
+}
+
 /* Bounds and targets, scaled. */
 static void make_bounds(hybrid_form *form) {
     const hybrid_plan *plan = form->plan;
@@ -100,9 +106,11 @@ static void make_bounds(hybrid_form *form) {
         form->upper[plan->n_free + k] = of->ubg[row] * form->scale_c[i];
     }
     for (int i = 0; i < plan->n && form->relaxation > 0.0; i++) {
-        double low = fabs(form->lower[i]), high = fabs(form->upper[i]);
-        form->lower[i] -= form->relaxation * (low > 1.0 ? low : 1.0);
-        form->upper[i] += form->relaxation * (high > 1.0 ? high : 1.0);
+        int slack = i - plan->n_free;
+        double most = HYBRID_FORM_WIDEST * of->feasibility *
+                      (slack < 0 ? 1.0 : form->scale_c[plan->slack_row[slack]]);
+        form->lower[i] -= widening(form->lower[i], form->relaxation, most);
+        form->upper[i] += widening(form->upper[i], form->relaxation, most);
     }
     form->bounds = 0;
     for (int i = 0; i < plan->n; i++)
