@@ -48,13 +48,12 @@ def solve_all(groups: Sequence[str], limit: float) -> list[dict[str, Any]]:
     """One row a problem."""
     rows: list[dict[str, Any]] = []
     for group in groups:
-        judges: dict[str, Judge] = {}
+        judged_name, judge = "", None
         with Worker("hybrid", limit) as worker:
             for case in problems(group):
                 name = case.name.partition("#")[0]
-                judge = judges.setdefault(name, Judge(case.build()))
-                if group == CONTROL:
-                    judges.clear()
+                if judge is None or name != judged_name:  # the starts of a problem are in a row
+                    judged_name, judge = name, Judge(case.build())
                 found = judged(case, judge, worker.solve(case))
                 answer = found.answer
                 rows.append({

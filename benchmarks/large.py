@@ -49,7 +49,7 @@ def measure(family: str, size: int, solver: str, pipe: Connection) -> None:
     point = (found[key].full().ravel().tolist() for key in ("x", "lam_g", "lam_x"))
     pipe.send({
         "n": len(data["x0"]), "residual": Judge(data).residual(*point), "f": float(found["f"]),
-        "iterations": int(stats["iter_count"]), "status": stats["return_status"],
+        "iterations": int(stats["iter_count"]),
         "times": [b - a for a, b in pairwise(marks)], "memory": memory,
     })  # fmt: skip
 

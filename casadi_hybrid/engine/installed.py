@@ -21,19 +21,20 @@ def obtain(sources: Sources) -> tuple[ctypes.CDLL, Library]:
     Raises:
         BuildError: where there is neither.
     """
-    for path in _paths(sources.name):
-        try:
-            return ctypes.CDLL(str(path)), Library(path, COMPILER, 0.0, cached=True)
-        except OSError as error:
-            raise BuildError(f"{path} cannot be loaded ({error})") from None
-    return load(sources)
+    path = _path(sources.name)
+    if path is None:
+        return load(sources)
+    try:
+        return ctypes.CDLL(str(path)), Library(path, COMPILER, 0.0, cached=True)
+    except OSError as error:
+        raise BuildError(f"{path} cannot be loaded ({error})") from None
 
 
-def _paths(name: str) -> list[Path]:
-    """The files of that name, the one for most of this processor's instructions first."""
+def _path(name: str) -> Path | None:
+    """The file of that name, the one for most of this processor's instructions."""
     levels = (".v3", "") if name == "hybrid" and _level() >= 3 else ("",)
     paths = (_FOLDER / f"{name}{level}{_SUFFIX}" for level in levels)
-    return [path for path in paths if path.is_file()]
+    return next((path for path in paths if path.is_file()), None)
 
 
 @cache
