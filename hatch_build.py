@@ -4,7 +4,10 @@ The compiler is the one that ``CC`` names, else the system's, else clang out of 
 ``ziglang``, which pip fetches for that. With ``CASADI_HYBRID_TARGET``, one of :data:`TARGETS`, it
 is always the latter, for that platform. Nothing of the building machine is in the libraries: the
 core comes for any processor and, on x86-64, for x86-64-v3 too, and which one is loaded is decided
-where it runs (``casadi_hybrid/engine/installed.py``). An editable installation is left as it is.
+where it runs (``casadi_hybrid/engine/installed.py``).
+
+In a checkout, as an editable installation has it, they lie in ``casadi_hybrid/_lib``. Where a
+source is newer than they are, the package runs this file, which makes them anew.
 """
 
 from __future__ import annotations
@@ -18,19 +21,24 @@ import sys
 import sysconfig
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+try:
+    from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+except ImportError:  # a checkout whose libraries are made anew
+    BuildHookInterface = object
 
 ZIG = "ziglang==0.17.1"
 PACKAGE = Path(__file__).resolve().parent / "casadi_hybrid"
-# As casadi_hybrid/engine/building/compiler.py has them: results must not hang on the processor.
+CHECKOUT = PACKAGE / "_lib"
+# As casadi_hybrid/building/compiler.py has them: results must not hang on the processor.
 FLAGS = ("-std=c99", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-s")
 V3 = ("-mavx2", "-mfma", "-mbmi", "-mbmi2", "-mf16c", "-mlzcnt", "-mmovbe")
 SAME_BITS = tuple(f"-fno-builtin-{name}" for name in ("sin", "cos", "pow", "exp", "log"))
 LIBRARIES: dict[str, tuple[str, tuple[str, ...]]] = {
-    "hybrid": ("engine/c", ()),
+    "hybrid": ("engine/c", ("-fvisibility=hidden",)),
     "hybrid_adapter": ("engine/adapter", (f"-I{PACKAGE / 'engine/c'}",)),
     "hybrid_blocks": ("engine/blocks/c", SAME_BITS),
     "hybrid_stored": ("casadi_api/stored", ()),
@@ -90,6 +98,23 @@ def build(out: Path, compiler: list[str], tag: str) -> list[Path]:
     return [path for path, _ in jobs]  # and not the import libraries that a linker leaves
 
 
+def build_in_checkout() -> None:
+    """Compile into the checkout; two processes may do so at once.
+
+    Raises:
+        RuntimeError: where there is no compiler, or it fails.
+    """
+    compiler = given_compiler()
+    if not compiler and find_spec("ziglang") is None:
+        raise RuntimeError("no C compiler was found; install one, or pip install ziglang")
+    CHECKOUT.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=CHECKOUT) as folder:
+        stamp = Path(folder, "stamp")  # as old as what the compiler reads, and moved last
+        stamp.touch()
+        for path in (*build(Path(folder), compiler, tag_of(compiler)), stamp):
+            path.replace(CHECKOUT / path.name)
+
+
 def run(command: list[str]) -> None:
     """Run a compiler.
 
@@ -110,7 +135,10 @@ class Hook(BuildHookInterface):  # type: ignore[misc]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile, and have the wheel named and filled."""
-        if self.target_name != "wheel" or version == "editable":
+        if self.target_name != "wheel":
+            return
+        if version == "editable":
+            build_in_checkout()
             return
         compiler = given_compiler()
         tag = tag_of(compiler)
@@ -122,3 +150,10 @@ class Hook(BuildHookInterface):  # type: ignore[misc]
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Leave nothing behind."""
         shutil.rmtree(getattr(self, "_folder", ""), ignore_errors=True)
+
+
+if __name__ == "__main__":
+    try:
+        build_in_checkout()
+    except (RuntimeError, OSError) as error:
+        sys.exit(str(error))

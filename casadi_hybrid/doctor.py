@@ -8,8 +8,9 @@ import os
 import platform
 import re
 import stat
+import sys
 import time
-import warnings
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,12 @@ from typing import Any
 import casadi as ca
 
 from casadi_hybrid import __version__
-from casadi_hybrid.basics.errors import CacheWarning
-from casadi_hybrid.engine.building import cache
-from casadi_hybrid.engine.building.compiler import find_compiler
-from casadi_hybrid.engine.building.processor import processor
+from casadi_hybrid.building import cache
+from casadi_hybrid.building.compiler import find_compiler, nothing_found
+from casadi_hybrid.building.processor import processor
 from casadi_hybrid.engine.library import engine, engine_status
 from casadi_hybrid.engine.self_test import self_test
+from casadi_hybrid.kernel.kernel import WITHOUT_FERAL, has_feral
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.solver import Solver
 
@@ -55,7 +56,7 @@ class Examination:
 
 
 def examine() -> Examination:
-    """Look at everything; the core in C is built where it was not yet.
+    """Look at everything.
 
     Raises:
         InputError: where ``CASADI_HYBRID_ENGINE`` is none of the modes.
@@ -72,7 +73,8 @@ def _versions(found: Examination) -> None:
     rows["casadi_hybrid"] = __version__
     rows["Python"] = f"{platform.python_version()}, {platform.system()} {platform.release()}"
     for name in _PACKAGES:
-        rows[name] = importlib.metadata.version(name)
+        with suppress(importlib.metadata.PackageNotFoundError):
+            rows[name] = importlib.metadata.version(name)
     here = processor()
     telling = " ".join(name for name in _TELLING if name in here.features)
     rows["processor"] = f"{here.name or 'unnamed'}, {here.machine}, {os.cpu_count()} cores"
@@ -84,24 +86,22 @@ def _engine(found: Examination) -> None:
     rows = found.rows
     compiler = find_compiler()
     rows["compiler"] = "none" if compiler is None else f"{compiler}, {compiler.target}"
-    status = engine_status()
     rows["cache"] = _cache()
+    status = engine_status()
     rows["engine"] = str(status)
-    for number, note in enumerate(status.notes, 1):
-        rows[f"note {number}"] = note
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CacheWarning)  # its notes are in the table
-        core = engine()
-    if core is None:
-        rows["self-test"] = "none: Python does all the work"
-        # What was asked for is missing, or a compiler is there and its library is not.
-        if status.mode == "c" or (status.mode == "auto" and compiler is not None):
-            found.broken.append(f"the engine in C cannot be had: {status.reason}")
-        return
-    fault = self_test(core)
+    core = engine() if status.available else None
+    fault = "none: Python does all the work" if core is None else self_test(core)
     rows["self-test"] = fault or "passed"
-    if fault:
+    if core is not None and fault:
         found.broken.append(f"the engine in C fails its self-test: {fault}")
+    if core is None and status.mode == "c":
+        found.broken.append(f"the engine in C cannot be had: {status.reason}")
+    lacking = {
+        "compile=True, and what an export costs": "" if compiler else nothing_found(),
+        "verification, derivatives": "" if has_feral() else WITHOUT_FERAL,
+    }
+    said = "; ".join(f"{what}: {why}" for what, why in lacking.items() if why)
+    rows["not available"] = said or "nothing"
 
 
 def _solver(found: Examination) -> None:
@@ -135,9 +135,11 @@ def _cache() -> str:
 
 
 def _owner(folder: Path) -> str:
+    if sys.platform == "win32":
+        return "not known"
     try:
         return folder.owner()
-    except (KeyError, NotImplementedError):  # a number without a name, as in containers
+    except KeyError:  # a number without a name, as in containers
         return f"user {folder.stat().st_uid}"
 
 

@@ -15,7 +15,7 @@ from engine_cases import python_only
 from hypothesis import settings
 from newer_casadi import left_out
 
-from casadi_hybrid.problem.functions import COMPILERS
+from casadi_hybrid.building.compiler import PROGRAMS
 
 # The default run is the same on every machine and every day; `--hypothesis-profile=explore` draws
 # new examples each time.
@@ -42,7 +42,9 @@ NOT_NUMERICAL = {
     "test_elements",
     "test_control_versus",
     "test_documentation",
-    "test_engine_build",
+    "test_building",
+    "test_constants",
+    "test_installed",
     "test_functions_that_raise",
     "test_gallery",
     "test_inputs",
@@ -101,7 +103,7 @@ def both_engines(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def compiler() -> str:
     """The path of a C compiler; the test is skipped where there is none."""
-    found = next((path for name in COMPILERS if (path := shutil.which(name))), None)
+    found = next((path for name in PROGRAMS if (path := shutil.which(name))), None)
     if found is None:
         pytest.skip("no C compiler on this machine")
     return found

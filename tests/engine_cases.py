@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import casadi as ca
@@ -16,7 +17,10 @@ import numpy as np
 import pytest
 
 from casadi_hybrid import Problem, nlpsol
-from casadi_hybrid.engine.library import VARIABLE, engine
+from casadi_hybrid.building.build import load
+from casadi_hybrid.building.compiler import BuildError
+from casadi_hybrid.engine.library import VARIABLE, core_sources, engine
+from casadi_hybrid.engine.structures import declare
 
 Numbers = dict[str, Any]
 
@@ -35,8 +39,19 @@ class Case:
 
 def needs_engine() -> None:
     """Skip where there is no core on this machine."""
-    if engine("auto") is None:
+    if engine() is None:
         pytest.skip("no core in C on this machine")
+
+
+@cache
+def core_in_pieces() -> Any:
+    """The core with what the installed one hides; the test is skipped without a compiler."""
+    try:
+        found = load(core_sources())
+    except BuildError as error:
+        pytest.skip(str(error))
+    declare(found)
+    return found
 
 
 @contextmanager

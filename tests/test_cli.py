@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from casadi_hybrid.cli import main
-from casadi_hybrid.engine import library
 
 
 @pytest.mark.parametrize("command", [[], ["run"], ["reproduce"], ["claims"], ["benchmark"]])
@@ -54,17 +53,6 @@ def test_a_scenario_gets_its_arguments_and_gives_the_exit_code(tmp_path):
     script += "\nsys.exit(main(sys.argv[1:]))\n"
     (tmp_path / "tank.py").write_text(script)
     assert main(["run", "tank", "--scenarios", str(tmp_path), "--short"]) == 3
-
-
-@pytest.mark.parametrize("cached", [True, False])
-def test_the_engine_is_compiled_before_a_scenario_times_anything(
-    tmp_path, capsys, monkeypatch, cached
-):
-    status = library.EngineStatus(True, "auto", compiler="cc", seconds=8.0, cached=cached)
-    monkeypatch.setattr(library, "engine_status", lambda: status)
-    (tmp_path / "tank.py").write_text("SUMMARY = 'a tank'\n")
-    assert main(["run", "tank", "--scenarios", str(tmp_path)]) == 0
-    assert ("compiled just now, in 8.0 s by cc" in capsys.readouterr().err) != cached
 
 
 def test_scenarios_are_listed(tmp_path, capsys):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import pickle
-from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import casadi as ca
@@ -13,11 +13,11 @@ import pytest
 from engine_cases import needs_engine
 
 from casadi_hybrid import Problem, nlpsol
+from casadi_hybrid.building.build import Sources, load
 from casadi_hybrid.casadi_api.quick import QuickRun
 from casadi_hybrid.casadi_api.solver import NlpSolver
 from casadi_hybrid.engine import external
-from casadi_hybrid.engine.building.build import Sources, load
-from casadi_hybrid.engine.library import core_headers
+from casadi_hybrid.engine.library import core_sources
 
 
 @pytest.fixture(autouse=True)
@@ -79,10 +79,12 @@ def test_matrices_of_another_shape_go_through_the_other_function() -> None:
 
 
 def test_the_adapter_is_clean_c99() -> None:
-    files = {path.name: path.read_text("utf-8") for path in external._FOLDER.glob("adapter.[ch]")}
-    sources = Sources("hybrid_adapter", {**files, **core_headers("hybrid.h", "ldl.h")})
+    folder = Path(external.__file__).with_name("adapter")
+    files = {path.name: path.read_text("utf-8") for path in folder.glob("adapter.[ch]")}
+    core = core_sources().files
+    headers = {name: core[name] for name in core if name.endswith(".h")}
     strict = ("-O3", "-Wall", "-Wextra", "-Werror", "-pedantic", "-Wmissing-prototypes")
-    loaded, _ = load(replace(sources, flags=strict))
+    loaded = load(Sources("hybrid_adapter", {**files, **headers}, strict))
     assert loaded.hybrid_slots() >= 1
 
 

@@ -11,7 +11,14 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
-from engine_cases import FormData, PointData, WorthData, assert_same_course, solved
+from engine_cases import (
+    FormData,
+    PointData,
+    WorthData,
+    assert_same_course,
+    core_in_pieces,
+    solved,
+)
 
 from casadi_hybrid import nlpsol
 from casadi_hybrid.attempts import compiled
@@ -21,7 +28,6 @@ from casadi_hybrid.barrier.iterate import Settings, interior, safe_duals, share_
 from casadi_hybrid.barrier.merit import Merit
 from casadi_hybrid.barrier.pace import Mark, mark_of
 from casadi_hybrid.engine.cold import IterateData
-from casadi_hybrid.engine.library import engine
 from casadi_hybrid.engine.structures import PlanData
 from casadi_hybrid.engine.workspace import Workspace
 from casadi_hybrid.standard_form.selection import Walls
@@ -31,9 +37,7 @@ INF = np.inf
 
 @pytest.fixture(scope="module")
 def library() -> Any:
-    found = engine("auto")
-    if found is None:
-        pytest.skip("there is no C compiler on this machine")
+    found = core_in_pieces()
     number = c_double
     signatures = {
         "hybrid_next_nu": (number, [number, number]),

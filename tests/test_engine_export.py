@@ -17,9 +17,9 @@ import pytest
 from engine_cases import CASES, Case
 
 from casadi_hybrid import InputError, nlpsol
+from casadi_hybrid.building.compiler import compiler_of
 from casadi_hybrid.cli import main
 from casadi_hybrid.engine import cold
-from casadi_hybrid.engine.building.compiler import compiler_of
 from casadi_hybrid.engine.export import measure as measuring
 from casadi_hybrid.engine.export.core import core_of, statuses
 from casadi_hybrid.engine.export.measure import Build, measure, spoken

@@ -15,8 +15,8 @@ from casadi_hybrid import InputError, Problem, nlpsol
 from casadi_hybrid.benchmark.families import FAMILIES
 from casadi_hybrid.benchmark.loop import Loop
 from casadi_hybrid.benchmark.stages import program
+from casadi_hybrid.building.compiler import compiler_of
 from casadi_hybrid.engine.blocks.forms import Form
-from casadi_hybrid.engine.building.compiler import compiler_of
 from casadi_hybrid.engine.export import functions as choosing
 from casadi_hybrid.engine.export.functions import LOOPS, PARTS, STRAIGHT, generate
 from casadi_hybrid.engine.export.measure import STRICT, measure

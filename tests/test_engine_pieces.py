@@ -25,7 +25,7 @@ from engine_cases import (
     PointData,
     SpotData,
     WorthData,
-    needs_engine,
+    core_in_pieces,
     problem_of,
 )
 
@@ -36,7 +36,6 @@ from casadi_hybrid.barrier.iterate import Iterate, interior, scaled_error
 from casadi_hybrid.barrier.merit import Merit
 from casadi_hybrid.barrier.polish import active_guess
 from casadi_hybrid.basics.arrays import largest
-from casadi_hybrid.engine import library
 from casadi_hybrid.engine.plan import plan_of
 from casadi_hybrid.engine.structures import NOT_NEARER, ResidualsData
 from casadi_hybrid.engine.warm import why_not
@@ -52,9 +51,7 @@ class Twins:
     """The standard form of one problem in C and in Python, at the same numbers."""
 
     def __init__(self, problem: Problem, numbers: Numbers) -> None:
-        needs_engine()
-        core = library.engine("auto")
-        assert core is not None
+        core = core_in_pieces()
         assert not why_not(problem)
         self.core, self.numbers = core, numbers
         functions, bounds = problem.functions, numbers.bounds

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from engine_cases import needs_engine
 
-from casadi_hybrid.engine.blocks.library import _FOLDER as BLOCKS
+from casadi_hybrid.engine import blocks
 from casadi_hybrid.engine.blocks.operations import SAME_BITS, cases
 from casadi_hybrid.engine.library import core_sources
 
@@ -69,7 +69,7 @@ def run(script: str, library: Path, compiler: str, count: int) -> str:
         # Python's own objects are not freed at its end.
         "ASAN_OPTIONS": "detect_leaks=0:handle_segv=1",
         "UBSAN_OPTIONS": "print_stacktrace=1",
-        "CASADI_HYBRID_ENGINE": "auto",
+        "CASADI_HYBRID_ENGINE": "c",
     }
     done = subprocess.run(
         [sys.executable, str(Path(__file__).with_name(script)), str(library), str(count)],
@@ -97,6 +97,9 @@ def test_random_solves_touch_nothing_that_is_not_theirs(tmp_path, compiler) -> N
 
 def test_random_functions_in_parts_touch_nothing_that_is_not_theirs(tmp_path, compiler) -> None:
     needs_engine()
-    files = {path.name: path.read_text("utf-8") for path in BLOCKS.glob("*.[ch]")}
+    files = {
+        path.name: path.read_text("utf-8")
+        for path in (Path(blocks.__file__).parent / "c").glob("*.[ch]")
+    }
     library = sanitized(tmp_path, compiler, {**files, "operations.h": cases()})
     assert run("engine_blocks_fuzz.py", library, compiler, 300) == "all have the same bits\n"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from engine_cases import NUMBER, POINTER, needs_engine
 
-from casadi_hybrid.engine.building.compiler import compiler_of
+from casadi_hybrid.building.compiler import compiler_of
 from casadi_hybrid.engine.library import core_sources
 
 INFINITE = (np.nan, np.inf, -np.inf)

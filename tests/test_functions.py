@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from casadi_hybrid import PointStatus, Problem, Solver, StopReason
 from casadi_hybrid.basics.errors import CompilerWarning, EvaluationError
+from casadi_hybrid.building import compiler
 from casadi_hybrid.problem import functions, generate
 from casadi_hybrid.problem.oracle import Oracle
 
@@ -198,7 +199,8 @@ def test_several_compiled_problems_live_side_by_side(compiler: str) -> None:
 
 
 def test_no_compiler_is_a_warning_and_the_same_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("casadi_hybrid.problem.functions.shutil.which", lambda name: None)
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(compiler, "WHEEL", "casadi_hybrid_no_such_wheel")
     problem = chain(ca.SX, compiled=True)
     with pytest.warns(CompilerWarning, match="no C compiler was found"):
         functions = problem.functions
@@ -220,7 +222,8 @@ def test_a_broken_compiler_is_a_warning(
     fake = tmp_path / "cc"
     fake.write_text(f"#!/bin/sh\n{script}\n")
     fake.chmod(0o755)
-    monkeypatch.setattr("casadi_hybrid.problem.functions.shutil.which", lambda name: str(fake))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(compiler, "WHEEL", "casadi_hybrid_no_such_wheel")
     with pytest.warns(CompilerWarning):
         assert chain(ca.SX, compiled=True).functions.backend == "interpreted"
 

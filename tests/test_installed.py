@@ -1,46 +1,69 @@
-"""What a wheel brings compiled: the same core for any processor and for x86-64-v3."""
+"""The libraries that come compiled: how they are made, chosen, made anew and done without."""
 
 from __future__ import annotations
 
 import ctypes
+import json
+import os
 import platform
+import shutil
+import subprocess
 import sys
+import threading
+import time
+import warnings
+from dataclasses import replace
 from pathlib import Path
 
+import casadi as ca
 import numpy as np
 import pytest
 from engine_ldl_kernel import LdlKernel
 
-from casadi_hybrid.engine import installed, ldl
+from casadi_hybrid import InputError, Problem, Solver, doctor
+from casadi_hybrid.basics.errors import CompilerWarning
+from casadi_hybrid.building import cache, compiler
+from casadi_hybrid.building.build import Sources, load
+from casadi_hybrid.building.compiler import BuildError
+from casadi_hybrid.cli import main
+from casadi_hybrid.engine import installed, ldl, library
 from casadi_hybrid.engine.blocks.operations import SAME_BITS
-from casadi_hybrid.engine.building.build import Sources
-from casadi_hybrid.engine.building.compiler import FLAGS
-from casadi_hybrid.engine.library import core_sources
+from casadi_hybrid.engine.library import engine, engine_status
+from casadi_hybrid.engine.self_test import self_test
 from casadi_hybrid.kernel.kernel import Layout
 from casadi_hybrid.kernel.sparse import Pattern, Sparse
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-hatch_build = pytest.importorskip("hatch_build", reason="hatchling is not installed")
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+import hatch_build  # noqa: E402 - beside the package, not in it
+
 V3 = {"avx", "avx2", "fma", "bmi1", "bmi2", "f16c", "abm", "movbe"}
+
+
+@pytest.fixture(autouse=True)
+def _new_process(monkeypatch):
+    """Nothing has been loaded yet."""
+    monkeypatch.delenv("CASADI_HYBRID_TARGET", raising=False)
+    monkeypatch.delenv(library.VARIABLE, raising=False)
+    monkeypatch.setattr(library, "_core", library._Core())
+    yield
+    forget()
+
+
+def forget():
+    for one in (installed._level, installed._brought_up_to_date):
+        one.cache_clear()
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """The libraries, as the hook makes them for a wheel of this machine."""
-    compiler = hatch_build.given_compiler()
-    if not compiler:
+    given = hatch_build.given_compiler()
+    if not given:
         pytest.skip("there is no C compiler here")
     out = tmp_path_factory.mktemp("_lib")
-    hatch_build.build(out, compiler, hatch_build.tag_of(compiler))
+    hatch_build.build(out, given, hatch_build.tag_of(given))
     return out
-
-
-@pytest.fixture
-def from_folder(folder, monkeypatch):
-    monkeypatch.setattr(installed, "_FOLDER", folder)
-    installed._level.cache_clear()
-    yield folder
-    installed._level.cache_clear()
 
 
 def features() -> set[str]:
@@ -50,26 +73,15 @@ def features() -> set[str]:
     return set(next((line for line in lines if line.startswith("flags")), "").split())
 
 
-def test_the_library_for_this_processor_is_loaded(from_folder):
-    loaded, found = installed.obtain(core_sources())
-    assert found.path.parent == from_folder
-    assert found.cached
-    assert found.compiler == installed.COMPILER
-    assert loaded.hybrid_interface_version() > 0
+# --- wheels --------------------------------------------------------------------------------------
+
+
+def test_the_library_for_this_processor_is_loaded():
+    path = installed.path_of("hybrid")
+    assert installed.load("hybrid").hybrid_interface_version() > 0
     if platform.machine() == "x86_64" and features():
-        assert (".v3." in found.path.name) == (features() >= V3)
-
-
-def test_a_wheel_is_compiled_as_a_checkout_is():
-    assert {*hatch_build.FLAGS, "-fPIC"} == {*FLAGS, "-s"}
-    assert hatch_build.SAME_BITS == SAME_BITS
-
-
-def test_what_is_not_installed_is_built(from_folder, monkeypatch):
-    asked = []
-    monkeypatch.setattr(installed, "load", lambda sources: asked.append(sources.name) or (0, 0))
-    installed.obtain(Sources("another", {"another.c": "int another;"}))
-    assert asked == ["another"]
+        assert (".v3." in path.name) == (features() >= V3)
+        assert ("x86-64-v3" in str(engine_status())) == (features() >= V3)
 
 
 def test_both_cores_have_the_same_bits(folder):
@@ -91,8 +103,20 @@ def full(matrix: np.ndarray) -> Sparse:
     return Sparse(Pattern(matrix.shape, rows, columns), matrix[rows, columns])
 
 
+def test_no_piece_of_the_core_is_seen_from_outside(folder):
+    core = ctypes.CDLL(folder / f"hybrid{compiler.suffix()}")
+    assert core.hybrid_warm
+    assert core.hybrid_ldl_factor
+    assert not hasattr(core, "hybrid_next_nu")
+
+
+def test_the_flags_of_a_wheel_keep_bits_as_those_of_a_problem_do():
+    assert set(hatch_build.FLAGS) == {*compiler.FLAGS, "-s"}
+    assert hatch_build.SAME_BITS == SAME_BITS
+    assert {folder for folder, _ in hatch_build.LIBRARIES.values()} == set(installed.SOURCES)
+
+
 def test_a_wheel_is_named_after_what_it_is_for(monkeypatch):
-    monkeypatch.delenv("CASADI_HYBRID_TARGET", raising=False)
     assert hatch_build.tag_of([]) in hatch_build.TARGETS  # by zig: for any such machine
     assert hatch_build.tag_of(["cc"]).endswith(("x86_64", "aarch64", "arm64", "amd64"))
     monkeypatch.setenv("CASADI_HYBRID_TARGET", "win_amd64")
@@ -107,3 +131,210 @@ class Wheel:
 def test_what_cannot_be_compiled_says_why():
     with pytest.raises(RuntimeError, match="nothing-like-this"):
         hatch_build.run([sys.executable, "-c", "import sys; sys.exit('nothing-like-this')"])
+
+
+def test_the_core_is_clean_c99():
+    strict = ("-O3", "-Wall", "-Wextra", "-Werror", "-pedantic")
+    try:
+        assert self_test(load(replace(library.core_sources(), flags=strict))) == ""
+    except BuildError as error:
+        if "no C compiler" not in str(error):
+            raise
+        pytest.skip(str(error))
+    stored = ROOT / "casadi_hybrid" / "casadi_api" / "stored" / "stored.c"
+    load(Sources("stored", {"stored.c": stored.read_text("utf-8")}, strict))
+
+
+# --- a checkout ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def checkout(tmp_path, folder, monkeypatch):
+    """One whose libraries are as old as its sources, with the hook that makes them."""
+    package = tmp_path / "with spaces and é" / "casadi_hybrid"
+    for name in installed.SOURCES:
+        shutil.copytree(ROOT / "casadi_hybrid" / name, package / name)
+    shutil.copy(ROOT / "hatch_build.py", package.parent)
+    shutil.copytree(folder, package / "_lib")
+    (package / "_lib" / "stamp").touch()
+    monkeypatch.setattr(installed, "_PACKAGE", package)
+    monkeypatch.setattr(installed, "_FOLDER", package / "_lib")
+    forget()
+    return package
+
+
+def change(package, text):
+    """Another interface; as if it had been saved a while later."""
+    header = package / "engine" / "c" / "hybrid.h"
+    header.write_text(header.read_text("utf-8") + text, encoding="utf-8")
+    os.utime(header, (time.time() + 9, time.time() + 9))
+
+
+def test_what_is_up_to_date_is_not_compiled(checkout, monkeypatch):
+    monkeypatch.setattr(subprocess, "run", None)
+    assert installed.path_of("hybrid").parent == checkout / "_lib"
+
+
+def test_a_change_of_a_source_is_compiled(checkout):
+    change(checkout, "#undef HYBRID_INTERFACE_VERSION\n#define HYBRID_INTERFACE_VERSION 99\n")
+    assert installed.load("hybrid").hybrid_interface_version() == 99
+    assert sorted(path.name for path in (checkout / "_lib").iterdir()) == sorted(
+        path.name for path in (*ROOT.glob("casadi_hybrid/_lib/*"),) or (checkout / "_lib").iterdir()
+    )
+
+
+def test_a_change_that_cannot_be_compiled_is_said(checkout):
+    change(checkout, "nonsense\n")
+    with pytest.warns(CompilerWarning, match=r"have changed.*are those of before(.|\n)*nonsense"):
+        assert installed.load("hybrid").hybrid_interface_version() == library.INTERFACE
+
+
+def test_a_checkout_that_was_never_compiled(checkout, monkeypatch):
+    shutil.rmtree(checkout / "_lib")
+    assert installed.path_of("hybrid_stored").is_file()
+    forget()
+    shutil.rmtree(checkout / "_lib")
+    monkeypatch.setenv("CC", "no-such-compiler")
+    with pytest.raises(BuildError, match=r"has no library 'hybrid'; .*no-such-compiler"):
+        installed.path_of("hybrid")
+
+
+# --- a core that cannot be had -------------------------------------------------------------------
+
+
+@pytest.fixture
+def no_core(tmp_path, monkeypatch):
+    monkeypatch.setattr(installed, "_PACKAGE", tmp_path / "casadi_hybrid")
+    monkeypatch.setattr(installed, "_FOLDER", tmp_path)
+    forget()
+
+
+def test_without_the_core_python_runs_and_says_so_once(no_core, tmp_path):
+    x = ca.SX.sym("x")
+    with pytest.warns(CompilerWarning, match="install the package anew; Python runs instead"):
+        found = Solver(Problem(x=x, f=(x - 1) ** 2, lbx=2)).solve([3])
+    assert found.x == pytest.approx(2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert engine() is None
+    status = engine_status()
+    assert not status.available
+    assert status.path is None
+    assert str(status).startswith(f"Python: {tmp_path} has no library 'hybrid'")
+
+
+def test_a_core_of_another_interface_is_not_used(monkeypatch):
+    monkeypatch.setattr(library, "INTERFACE", library.INTERFACE + 1)
+    with pytest.warns(CompilerWarning):
+        assert engine() is None
+    assert f"calls interface {library.INTERFACE}" in engine_status().reason
+
+
+def test_a_file_that_is_no_library(no_core, tmp_path):
+    (tmp_path / f"hybrid{compiler.suffix()}").write_text("no library")
+    with pytest.raises(BuildError, match="cannot be loaded"):
+        installed.load("hybrid")
+
+
+def test_the_engine_is_loaded_once_by_all_threads(monkeypatch):
+    calls = []
+
+    def counted(name, real=installed.load):
+        calls.append(name)
+        return real(name)
+
+    monkeypatch.setattr(library, "load", counted)
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(engine())) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert calls == ["hybrid"]
+    assert found == [engine()] * 4
+    status = engine_status()
+    assert status.available
+    assert status.reason == ""
+    assert status.path.is_file()
+    assert self_test(engine()) == ""
+
+
+def test_the_switch(monkeypatch):
+    monkeypatch.setenv(library.VARIABLE, "python")
+    assert engine() is None
+    assert not engine_status().available
+    assert engine("c") is not None  # what is said in the call counts
+    monkeypatch.setenv(library.VARIABLE, "c")
+    assert engine() is engine()
+    assert engine("python") is None
+    monkeypatch.setenv(library.VARIABLE, "pyhton")
+    for ask in (engine, engine_status):
+        with pytest.raises(InputError, match="did you mean 'python'"):
+            ask()
+    with pytest.raises(InputError, match="engine is 'fortran'"):
+        engine("fortran")
+
+
+def test_the_self_test_sees_fused_products():
+    every = library.core_sources().files
+    headers = {name: every[name] for name in every if name.endswith(".h")}
+    text = '#include <math.h>\n#include "hybrid.h"\n'
+    text += "int hybrid_interface_version(void) { return HYBRID_INTERFACE_VERSION; }\n"
+    text += "double hybrid_rounded_difference(double a, double b, double c)"
+    source = f"{text} {{ return fma(a, b, -c); }}\n"
+    loaded = load(Sources("fused", {**headers, "fused.c": source}))
+    assert "fused products" in self_test(loaded)
+
+
+# --- the doctor ----------------------------------------------------------------------------------
+
+
+def rows_of(said):
+    return dict(line.split(maxsplit=1) for line in said.splitlines() if "  " in line)
+
+
+def test_the_doctor(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
+    assert main(["doctor"]) == 0
+    said = capsys.readouterr().out
+    rows = rows_of(said)
+    assert rows["engine"].startswith("C, for ")
+    assert rows["self-test"] == "passed"
+    assert rows["casadi"] == ca.CasadiMeta.version()
+    assert rows["cache"].startswith(f"{tmp_path / 'cache'}, owner ")
+    assert "right" in rows["solver"]
+    assert said.endswith("everything works\n")
+    (tmp_path / "cache").chmod(0o777)
+    assert main(["doctor"]) == 0
+    assert "0777" in rows_of(capsys.readouterr().out)["cache"]
+
+
+def test_the_doctor_says_what_is_not_available(monkeypatch, capsys):
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setattr(compiler, "WHEEL", "casadi_hybrid_no_such_wheel")
+    monkeypatch.setattr(doctor, "has_feral", lambda: False)
+    assert main(["doctor", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["broken"] == []
+    assert found["found"]["compiler"] == "none"
+    lacking = found["found"]["not available"]
+    assert "compile=True" in lacking
+    assert "casadi_hybrid[compiler]" in lacking
+    assert "no verification" in lacking
+
+
+def test_the_doctor_says_what_is_broken(no_core, capsys, monkeypatch):
+    assert main(["doctor"]) == 1
+    assert "broken: the engine in C cannot be had: " in capsys.readouterr().out
+    monkeypatch.setenv(library.VARIABLE, "python")
+    assert main(["doctor"]) == 0
+    monkeypatch.setenv(library.VARIABLE, "C")
+    assert main(["doctor"]) == 2
+    assert "the environment variable CASADI_HYBRID_ENGINE is 'C'" in capsys.readouterr().err
+
+
+def test_the_doctor_tests_the_core(capsys, monkeypatch):
+    monkeypatch.setattr(doctor, "self_test", lambda core: "it cannot add")
+    assert main(["doctor"]) == 1
+    assert "broken: the engine in C fails its self-test: it cannot add" in capsys.readouterr().out

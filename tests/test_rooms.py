@@ -11,9 +11,9 @@ import casadi_hybrid
 ROOT = Path(casadi_hybrid.__file__).parent
 # Each may import those before it, and itself.
 ROOMS = (
-    "basics", "kernel", "problem", "point", "law", "rules", "iterations", "stopping", "course",
-    "loop", "standard_form", "barrier", "answer", "explain", "report", "result", "call", "engine",
-    "equations", "attempts", "methods", "solver", "verify", "casadi_api", "plotting",
+    "basics", "building", "kernel", "problem", "point", "law", "rules", "iterations", "stopping",
+    "course", "loop", "standard_form", "barrier", "answer", "explain", "report", "result", "call",
+    "engine", "equations", "attempts", "methods", "solver", "verify", "casadi_api", "plotting",
     "control", "paper", "claims", "study", "doctor", "benchmark", "embedded", "scripts",
     "cli",
 )  # fmt: skip

@@ -18,10 +18,10 @@ import pytest
 from casadi.tools import entry, struct_symSX
 
 from casadi_hybrid import InputError, Problem, nlpsol
+from casadi_hybrid.building.compiler import BuildError
 from casadi_hybrid.casadi_api.solver import NlpSolver
 from casadi_hybrid.casadi_api.stored import text as stored
-from casadi_hybrid.engine.building.build import load
-from casadi_hybrid.engine.building.compiler import BuildError
+from casadi_hybrid.engine.installed import path_of
 
 QUIET = {"print_time": False, "ipopt.print_level": 0, "ipopt.sb": "yes", "ipopt.tol": 1e-11}
 GIVEN = {"p": [1, 2], "ubg": [1, 0.5], "x0": [0.1, 0.2]}
@@ -296,9 +296,9 @@ def test_a_stored_solver_that_fails_says_why(
     with pytest.raises(RuntimeError, match="Evaluation failed"):
         read(lbx=2, ubx=1)
     assert "lbx[0] = 2" in capfd.readouterr().err
-    _, library = load(stored.SOURCES)
+    library = path_of("hybrid_stored")
     with pytest.raises(RuntimeError, match="config failed"):
-        ca.external("hybrid_stored", str(library.path), {"config_args": ["no solver"]})
+        ca.external("hybrid_stored", str(library), {"config_args": ["no solver"]})
     assert "no text of NlpSolver.serialize" in capfd.readouterr().err
 
 
@@ -326,7 +326,7 @@ def test_without_a_compiler_the_text_is_for_this_class(
     def refuse(*_: Any) -> None:
         raise BuildError("no compiler")
 
-    monkeypatch.setattr(stored, "obtain", refuse)
+    monkeypatch.setattr(stored, "load", refuse)
     expected = solvers[0](**GIVEN)["x"].full().tolist()
     solvers[0].save(str(tmp_path / "solver.txt"))
     for read in (

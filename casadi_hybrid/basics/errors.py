@@ -166,11 +166,7 @@ def interrupted_inside(function: str, error: BaseException) -> InterruptedInside
 
 
 class CompilerWarning(UserWarning):
-    """A compiled problem was asked for and the interpreted one is used instead."""
-
-
-class CacheWarning(UserWarning):
-    """What was compiled cannot be kept, so that every process compiles it anew."""
+    """Compiled functions or the core in C cannot be had, and slower code gives the same results."""
 
 
 def suggest(word: str, known: Iterable[str]) -> str:

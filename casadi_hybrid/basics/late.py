@@ -29,13 +29,18 @@ class LateModule:
 
     Args:
         name: of the module, as ``import`` takes it.
+        lacking: the sentence where it is not installed.
     """
 
-    def __init__(self, name: str) -> None:
-        self._module = name
+    def __init__(self, name: str, lacking: str = "") -> None:
+        self._module, self._lacking = name, lacking
 
     def __getattr__(self, name: str) -> Any:
-        value = getattr(import_module(self._module), name)
+        try:
+            module = import_module(self._module)
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError(self._lacking or str(error)) from None
+        value = getattr(module, name)
         setattr(self, name, value)
         return value
 

@@ -19,11 +19,11 @@ from casadi_hybrid.attempts.solved import Outline, observe, outline_of, rows_of,
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import PointStatus, StopReason
+from casadi_hybrid.building.compiler import BuildError
 from casadi_hybrid.casadi_api.graphs.function import defaults_of
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.stats import casadi_stats
 from casadi_hybrid.course.record import Watch, lists_of
-from casadi_hybrid.engine.building.compiler import BuildError
 from casadi_hybrid.engine.external import OTHER_SHAPE, OUTPUTS_OF_CASADI, External
 from casadi_hybrid.engine.solved import Solved
 from casadi_hybrid.engine.structures import (

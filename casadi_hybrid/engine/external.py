@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ctypes as ct
 import shutil
+import sys
 import tempfile
-from _ctypes import dlclose
+from contextlib import suppress
 from ctypes import c_int, c_longlong, c_void_p
 from functools import cached_property
 from pathlib import Path
@@ -16,16 +17,19 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.arrays import address
+from casadi_hybrid.basics.lock import Lock
 from casadi_hybrid.basics.matrices import MatrixData, is_known
-from casadi_hybrid.engine.building.build import Library, Sources
-from casadi_hybrid.engine.building.compiler import BuildError
-from casadi_hybrid.engine.building.lock import Lock
-from casadi_hybrid.engine.installed import obtain
-from casadi_hybrid.engine.library import core_headers
+from casadi_hybrid.building.compiler import BuildError
+from casadi_hybrid.engine.installed import path_of
 from casadi_hybrid.engine.structures import pointer_of_capsule
 from casadi_hybrid.engine.workspace import INPUTS, OUTPUTS, Workspace
 
-_FOLDER = Path(__file__).with_name("adapter")
+if sys.platform == "win32":
+    from _ctypes import FreeLibrary as dlclose
+else:
+    from _ctypes import dlclose
+
+_LIBRARY = "hybrid_adapter"
 OUTPUTS_OF_CASADI = OUTPUTS[:6]
 
 OTHER_SHAPE = -1
@@ -71,7 +75,7 @@ class External:
     After a call of either :attr:`status` says whether its outputs mean anything.
 
     Raises:
-        BuildError: where the adapter cannot be built or loaded.
+        BuildError: where the adapter cannot be loaded.
     """
 
     def __init__(self, space: Workspace, gradient: ca.Function | None, evaluate: int) -> None:
@@ -131,25 +135,6 @@ class External:
         data.raw = pointer_of_capsule(self._buffer._self(), None)
 
 
-class _Adapter:
-    """The adapter's library, built at the first use."""
-
-    def __init__(self) -> None:
-        self._found: Library | None = None
-        self._lock = Lock()
-
-    def path(self) -> Path:
-        with self._lock.held:
-            if self._found is None:
-                files = {path.name: path.read_text("utf-8") for path in _FOLDER.glob("*.[ch]")}
-                headers = core_headers("hybrid.h", "ldl.h")
-                self._found = obtain(Sources("hybrid_adapter", {**files, **headers}))[1]
-            return self._found.path
-
-
-_adapter = _Adapter()
-
-
 class _Slot:
     """A place for one solver in a loaded library.
 
@@ -185,7 +170,7 @@ class _Slots:
         """A slot for one solver.
 
         Raises:
-            BuildError: where the adapter cannot be built or loaded.
+            BuildError: where the adapter cannot be loaded.
         """
         with self._lock.held:
             if not self._free:
@@ -197,7 +182,7 @@ class _Slots:
         self._free.append(slot)  # without the lock: whoever drops a solver may hold it
 
     def _more(self) -> list[_Slot]:
-        path = _own_copy() if self._copied else _adapter.path()
+        path = _own_copy() if self._copied else path_of(_LIBRARY)
         try:
             library = ct.CDLL(str(path))
             importer = ca.Importer(str(path), "dll")
@@ -205,7 +190,7 @@ class _Slots:
             raise BuildError(f"the adapter of the engine cannot be loaded: {error}") from None
         finally:
             if self._copied:
-                path.unlink()  # it stays loaded
+                _unlink(path)
         self._copied = True
         return [_Slot(library, importer, k) for k in reversed(range(library.hybrid_slots()))]
 
@@ -222,7 +207,7 @@ def function_of(name: str, attach: str, data: int, options: dict[str, Any]) -> c
         options: CasADi's.
 
     Raises:
-        BuildError: where the adapter cannot be built or loaded.
+        BuildError: where the adapter cannot be loaded.
     """
     path = _own_copy()
     try:
@@ -235,14 +220,20 @@ def function_of(name: str, attach: str, data: int, options: dict[str, Any]) -> c
     except (OSError, RuntimeError) as error:
         raise BuildError(f"the adapter of the engine cannot be loaded: {error}") from None
     finally:
-        path.unlink()  # it stays loaded
+        _unlink(path)
     return found
 
 
 def _own_copy() -> Path:
     """A copy of the adapter: a library is loaded once for each file."""
-    source = _adapter.path()
+    source = path_of(_LIBRARY)
     with tempfile.NamedTemporaryFile(suffix=source.suffix, delete=False) as target:
         path = Path(target.name)
     shutil.copyfile(source, path)
     return path
+
+
+def _unlink(path: Path) -> None:
+    """Remove the file of a library, which stays loaded. Windows keeps it, and the temp folder."""
+    with suppress(PermissionError):
+        path.unlink()

@@ -16,7 +16,7 @@ import numpy as np
 
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.engine.structures import OutsideData
-from casadi_hybrid.kernel.kernel import DenseKernel, Layout, SparseKernel
+from casadi_hybrid.kernel.kernel import DenseKernel, Layout, SparseKernel, has_feral
 
 _NUMBERS = POINTER(c_double)
 _FACTOR = ct.CFUNCTYPE(c_int, c_void_p, _NUMBERS, POINTER(c_int))
@@ -87,7 +87,7 @@ class Outside:
 def _factor(layout: Layout, dense: bool, entries: Vector, negative: Any) -> int:
     n = layout.n
     _held.kernel = None  # so that a new one may take what this has used
-    kernel = DenseKernel(layout.size - n, n) if dense else SparseKernel(layout)
+    kernel = DenseKernel(layout.size - n, n) if dense or not has_feral() else SparseKernel(layout)
     kernel.factor_entries(layout, entries.copy())
     _held.kernel = kernel
     negative[0] = kernel.negative

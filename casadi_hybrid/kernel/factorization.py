@@ -9,12 +9,11 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import feral
 import numpy as np
 import scipy.sparse as sp
 
 from casadi_hybrid.basics.inputs import Matrix, Vector
-from casadi_hybrid.kernel.kernel import EXACT, REFINEMENTS
+from casadi_hybrid.kernel.kernel import EXACT, REFINEMENTS, feral
 
 SINGULAR = 1e-12
 """Relative distance to a singular matrix below which a matrix counts as one.

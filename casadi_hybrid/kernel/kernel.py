@@ -18,10 +18,11 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
 from typing import Any, Protocol
 from weakref import finalize, ref
 
-import feral
 import numpy as np
 
 from casadi_hybrid.basics.arrays import all_finite, largest
@@ -29,6 +30,11 @@ from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.late import LateModule
 from casadi_hybrid.kernel.sparse import Pattern
 
+WITHOUT_FERAL = (
+    "feral-solver is not installed; without it there is no verification and no derivative of a "
+    "solution, and large systems that Python factors are dense"
+)
+feral = LateModule("feral", WITHOUT_FERAL)
 lapack = LateModule("scipy.linalg.lapack")
 Operator = Any  # numpy.ndarray or Sparse
 
@@ -36,6 +42,12 @@ REFINEMENTS = 3
 _BLOCK = 32  # columns at a time in LAPACK; without the room for it, it takes one at a time
 EXACT = 1e-13  # of ‖b‖_∞: a residual that is not refined any more
 _ROUNDING = 1e-14  # a pivot of the equilibrated K as small as this has no sign
+
+
+@cache
+def has_feral() -> bool:
+    """Whether the sparse kernel can be had."""
+    return find_spec("feral") is not None
 
 
 class Kernel(Protocol):
@@ -132,11 +144,11 @@ class Layout:
         self._starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
         self._rows = self.pattern.rows.astype(np.int64)
 
-    def matrix(self, values: Vector) -> feral.CscMatrix:
+    def matrix(self, values: Vector) -> Any:
         """The symmetric matrix with these entries."""
         return feral.CscMatrix(self.size, self._starts, self._rows, values)
 
-    def factorization(self) -> feral.Solver:
+    def factorization(self) -> Any:
         """A new factorization object, its elimination order chosen.
 
         FERAL chooses it by the first numbers it sees. Those are the same for all objects of this
@@ -154,7 +166,7 @@ class Layout:
 class _Lease:
     """A factorization object of one thread, and whether a kernel uses it."""
 
-    solver: feral.Solver
+    solver: Any
     free: bool = True
 
     def end(self) -> None:

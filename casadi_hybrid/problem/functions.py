@@ -7,15 +7,11 @@ CasADi call that fills one contiguous buffer with all of them, with no conversio
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
-from pathlib import Path
-from subprocess import PIPE, STDOUT, run
 
 import casadi as ca
 import numpy as np
@@ -29,11 +25,11 @@ from casadi_hybrid.basics.errors import (
     interrupted_inside,
 )
 from casadi_hybrid.basics.inputs import Matrix, Vector
+from casadi_hybrid.building.build import Sources, library
 from casadi_hybrid.problem.derivatives import EXACT
 from casadi_hybrid.problem.elements.assembly import Assemblies
 from casadi_hybrid.problem.hessian.blocks import Blocks
 
-COMPILERS = ("cc", "gcc", "clang")
 EXPANSION_LIMIT = 8_000_000
 """Scalar operations of one function up to which MX is turned into SX: seconds to build."""
 _SHOWN = 8  # numbers of a point in a sentence
@@ -397,29 +393,16 @@ def named_values(names: Sequence[str], values: Vector) -> str:
 
 def _compile(functions: Sequence[ca.Function]) -> tuple[list[ca.Function], str]:
     """Compile to one shared library; on any failure warn and return the interpreted functions."""
-    compiler = next((found for name in COMPILERS if (found := shutil.which(name))), None)
-    if compiler is None:
-        message = f"no C compiler was found (looked for {', '.join(COMPILERS)})"
-    else:
-        # The library stays loaded after its file is gone, so nothing is left behind.
-        with tempfile.TemporaryDirectory(prefix="casadi_hybrid_") as folder:
-            generator = ca.CodeGenerator("functions.c")
-            for function in functions:
-                generator.add(function)
-            generator.generate(folder + "/")
-            library = Path(folder) / "functions.so"
-            command = [compiler, "-O2", "-shared", "-fPIC", "-o", str(library)]
-            command += [f"{folder}/functions.c", "-lm"]
-            done = run(command, stdout=PIPE, stderr=STDOUT, text=True, check=False)
-            message = f"{compiler} failed: {' '.join(done.stdout.splitlines()[-1:])}"
-            if done.returncode == 0:
-                try:
-                    return [ca.external(fn.name(), str(library)) for fn in functions], "compiled"
-                except RuntimeError:
-                    message = f"the library made by {compiler} in {folder} cannot be loaded"
-    warnings.warn(
-        f"{message}; the interpreted functions are used instead, with the same results",
-        CompilerWarning,
-        stacklevel=3,
-    )
-    return list(functions), "interpreted"
+    generator = ca.CodeGenerator("functions.c")
+    for function in functions:
+        generator.add(function)
+    try:
+        path = library(Sources("functions", {"functions.c": generator.dump()}))
+        return [ca.external(function.name(), str(path)) for function in functions], "compiled"
+    except RuntimeError as error:
+        warnings.warn(
+            f"{error}; the interpreted functions are used instead, with the same results",
+            CompilerWarning,
+            stacklevel=3,
+        )
+        return list(functions), "interpreted"

@@ -46,8 +46,6 @@ def run(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
     name = arguments.scenario
     if name not in names:
         raise InputError(f"no scenario {name!r} in {folder}{suggest(name, names)}")
-    if not arguments.help:
-        _compile_first()
     # A scenario is a plain script and runs as one. Its matrices are small: one BLAS thread is
     # fastest, by far on a busy machine.
     environment = {"OPENBLAS_NUM_THREADS": "1", **os.environ}
@@ -55,15 +53,6 @@ def run(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
     return subprocess.run(
         command + ["--help"] * arguments.help, env=environment, check=False
     ).returncode
-
-
-def _compile_first() -> None:
-    """Have the engine, which is compiled once a machine, before a scenario times what it builds."""
-    from casadi_hybrid.engine.library import engine_status  # noqa: PLC0415 - only for this
-
-    status = engine_status()
-    if status.available and not status.cached:
-        print(f"the engine, once on this machine: {status}", file=sys.stderr, flush=True)
 
 
 def scenario_summaries(folder: Path) -> dict[str, str]:

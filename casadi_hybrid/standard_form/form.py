@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from casadi_hybrid.basics.arrays import Lazy, anywhere, largest, sum_of_sizes, total
 from casadi_hybrid.basics.errors import BrokenFunctionError, EvaluationError
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.kernel.kernel import DenseKernel, Kernel, SparseKernel
+from casadi_hybrid.kernel.kernel import DenseKernel, Kernel, SparseKernel, has_feral
 from casadi_hybrid.kernel.low_rank import LowRank, LowRankKernel
 from casadi_hybrid.kernel.sparse import Index, Sparse, row_maxima
 from casadi_hybrid.point.working_set import LOWER, UPPER, WorkingSet
@@ -155,7 +155,7 @@ class StandardForm:
     ) -> None:
         self.program, self.bounds = program, bounds
         self.undefined: EvaluationError | None = None
-        self.dense = dense or program.n + program.m <= DENSE_LIMIT
+        self.dense = dense or program.n + program.m <= DENSE_LIMIT or not has_feral()
         self.evaluator = Evaluator(program, p, dense=self.dense)
         self._learned = self._memory()
         self._selection = known = selection_of(bounds)

@@ -199,7 +199,7 @@ class Cluster:
             nanny.auto_restart = False
             if nanny.pid:
                 with suppress(ProcessLookupError):
-                    os.kill(nanny.pid, signal.SIGKILL)
+                    os.kill(nanny.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
         for part in self._own:
             with suppress(Exception):
                 part.close(timeout=1)

@@ -54,7 +54,7 @@ def deaf_children() -> Iterator[None]:
     It is this process's to answer: what reaches it meanwhile waits until the end. Children inherit
     the mask, from their first instruction on.
     """
-    if not hasattr(signal, "pthread_sigmask"):
+    if sys.platform == "win32":
         yield
         return
     # These set the mask themselves, and open it, where they start with the first child.

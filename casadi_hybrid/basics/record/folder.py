@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 from pathlib import Path
 from types import TracebackType
+from typing import IO
 
 from casadi_hybrid.basics.errors import InputError
 
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
 _LOCK = ".lock"
+_FAR = 1 << 30  # on Windows nobody else can read what is locked: a byte beyond the file's end
 
 
 def writable(folder: Path) -> Path:
@@ -39,11 +47,7 @@ class Lock:
     def __init__(self, folder: Path) -> None:
         self._file = (folder / _LOCK).open("a+", encoding="utf-8")
         try:
-            import fcntl  # noqa: PLC0415 - there is none on Windows
-        except ImportError:
-            return
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(self._file)
         except OSError:
             self._file.seek(0)
             holder = self._file.read().strip() or "another process"
@@ -65,3 +69,12 @@ class Lock:
         trace: TracebackType | None,
     ) -> None:
         self._file.close()
+
+
+def _lock(file: IO[str]) -> None:
+    """Raises OSError where another process has it."""
+    if sys.platform == "win32":
+        file.seek(_FAR)
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+    else:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

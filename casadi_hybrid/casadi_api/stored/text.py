@@ -25,17 +25,13 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError, last_line
+from casadi_hybrid.building.compiler import BuildError
 from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS
 from casadi_hybrid.casadi_api.graphs.function import columns_of, make_function
 from casadi_hybrid.casadi_api.runner import Runner
-from casadi_hybrid.engine.building.build import Sources
-from casadi_hybrid.engine.building.compiler import BuildError
-from casadi_hybrid.engine.installed import obtain
+from casadi_hybrid.engine.installed import load
 
 _NAME = "hybrid_stored"
-_SOURCE = Path(__file__).with_name("stored.c")
-SOURCES = Sources(_NAME, {_SOURCE.name: _SOURCE.read_text("utf-8")})
-"""The library that all texts name."""
 _FAILED, _DONE, _INTERRUPTED = range(3)  # what the hooks return
 _BEGIN, _END = "casadi-hybrid-solver:", ";"
 _Pointers = ct.POINTER(ct.POINTER(ct.c_double))
@@ -129,11 +125,11 @@ def _packed(runner: Runner) -> str:
 def _function(runner: Runner, word: str) -> ca.Function | None:
     """The Function that CasADi can write down; None where the library cannot be had."""
     try:
-        library, found = obtain(SOURCES)
+        library = load(_NAME)
     except BuildError:
         return None
     attach(ct.addressof(_Hooks.in_dll(library, f"{_NAME}_entries")))
-    inner = ca.external(_NAME, str(found.path), {"config_args": [word]})
+    inner = ca.external(_NAME, library._name, {"config_args": [word]})
     key = ca.DM(_key(word))
 
     def solved(columns: Sequence[ca.MX]) -> list[ca.MX]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from typing import Any
 
-from casadi_hybrid.engine.building.lock import Lock
+from casadi_hybrid.basics.lock import Lock
 
 _lock = Lock()
 _off: list[bool] = []

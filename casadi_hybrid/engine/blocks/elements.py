@@ -15,6 +15,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
+from casadi_hybrid.building.compiler import BuildError
 from casadi_hybrid.engine.blocks.library import (
     Flags,
     Graph,
@@ -27,7 +28,6 @@ from casadi_hybrid.engine.blocks.library import (
 )
 from casadi_hybrid.engine.blocks.operations import NUMBER, number_in_casadi
 from casadi_hybrid.engine.blocks.partition import SHORTEST_SUM, behind_hubs, wide_inputs
-from casadi_hybrid.engine.building.compiler import BuildError
 from casadi_hybrid.engine.library import engine
 from casadi_hybrid.problem.elements.element import Elements, Kind, together, total
 

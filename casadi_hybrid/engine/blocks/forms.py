@@ -12,15 +12,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.arrays import address
+from casadi_hybrid.building.build import Sources, load
+from casadi_hybrid.engine.blocks.code import ENTRY
 from casadi_hybrid.engine.blocks.composed import Composed
 from casadi_hybrid.engine.blocks.library import UntranslatedError, tools
 from casadi_hybrid.engine.blocks.operations import flags
 from casadi_hybrid.engine.blocks.partition import MOST
 from casadi_hybrid.engine.blocks.tables import FunctionData, InParts, Staged
-from casadi_hybrid.engine.building.build import Sources, load
 from casadi_hybrid.problem.elements.assembly import Assemblies
 from casadi_hybrid.problem.functions import instructions_of
 
+_HEAD = """#include <math.h>
+#ifdef _WIN32
+#define EXPORT __declspec(dllexport)
+#else
+#define EXPORT
+#endif
+"""
 _FILE = 2_000_000  # characters of one C file
 _INSTRUCTION = 2.5  # nanoseconds that CasADi's interpreter takes over one
 _WORTH = 0.7  # of its time is what lists may take
@@ -82,7 +90,6 @@ class Code(Form):
     """They are machine code.
 
     Attributes:
-        library: what was built, or found in the cache.
         seconds: what all of it took.
 
     Raises:
@@ -101,9 +108,7 @@ class Code(Form):
                 f"{2 * MOST} are compiled"
             )
         texts = sorted(set().union(*(staged.texts for staged in self.staged)))
-        self._loaded, self.library = load(
-            Sources("functions", _files(texts), flags(sum(map(len, texts))))
-        )
+        self._loaded = load(Sources("functions", _files(texts), flags(sum(map(len, texts)))))
         self._addresses = {
             text: ct.cast(getattr(self._loaded, f"part_{k}"), c_void_p).value or 0
             for k, text in enumerate(texts)
@@ -142,11 +147,11 @@ def _files(texts: list[str]) -> dict[str, str]:
     size = 0
 
     def write() -> None:
-        files[f"parts_{len(files)}.c"] = "#include <math.h>\n" + "".join(lines)
+        files[f"parts_{len(files)}.c"] = _HEAD + "".join(lines)
         lines.clear()
 
     for k, text in enumerate(texts):
-        lines.append(text.replace("@", f"part_{k}"))
+        lines.append(text.replace(ENTRY, f"EXPORT {ENTRY}").replace("@", f"part_{k}"))
         size += len(text)
         if size > _FILE:
             write()

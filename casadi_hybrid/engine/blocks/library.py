@@ -1,13 +1,13 @@
-"""The C of this room, built once a machine, and the graph of a Function as arrays."""
+"""The C of this room, and the graph of a Function as arrays."""
 
 from __future__ import annotations
 
 import ctypes as ct
+import sys
 from ctypes import c_int, c_longlong, c_void_p
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
-from pathlib import Path
 from typing import Any
 
 import casadi as ca
@@ -15,19 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.arrays import address
+from casadi_hybrid.basics.lock import Lock
 from casadi_hybrid.engine.blocks.operations import (
     CONSTANT,
     INPUT,
     OUTPUT,
-    SAME_BITS,
     name_of,
     translated,
 )
-from casadi_hybrid.engine.building.build import Sources
-from casadi_hybrid.engine.building.lock import Lock
-from casadi_hybrid.engine.installed import obtain
+from casadi_hybrid.engine.installed import load
 
-_FOLDER = Path(__file__).with_name("c")
 _CHECKED = 40  # instructions that are read both ways
 _METHODS = (
     "_ZNK6casadi8Function14instruction_idEx",
@@ -62,7 +59,7 @@ _AS_READ = _SpecialData(ca.OP_CONST, ca.OP_INPUT, ca.OP_OUTPUT)
 
 
 class _Tools:
-    """The library of this process, built or found in the cache at its first use."""
+    """The library of this process, loaded at its first use."""
 
     def __init__(self) -> None:
         self._found: Any = None
@@ -71,15 +68,14 @@ class _Tools:
     def __call__(self) -> Any:
         with self._lock.held:
             if self._found is None:
-                files = {path.name: path.read_text("utf-8") for path in _FOLDER.glob("*.[ch]")}
-                self._found = obtain(Sources("hybrid_blocks", files, SAME_BITS))[0]
+                self._found = load("hybrid_blocks")
                 for name in ("values", "kinds", "lines", "terms", "elements", "closed"):
                     getattr(self._found, f"blocks_{name}").restype = c_longlong
             return self._found
 
 
 tools = _Tools()
-"""The loaded library. Raises BuildError where it cannot be built."""
+"""The loaded library. Raises BuildError where it cannot be had."""
 
 
 def call(function: Any, *arguments: Any) -> int:
@@ -123,7 +119,7 @@ def graph_of(function: ca.Function) -> Graph:
 
     Raises:
         UntranslatedError: where it has none, or one without C.
-        BuildError: where the C of this room cannot be built.
+        BuildError: where the C of this room cannot be had.
     """
     if not function.is_a("SXFunction"):
         raise UntranslatedError(f"the function {function.name()!r} has no scalar form")
@@ -206,6 +202,8 @@ def _by_python(function: ca.Function, n: int) -> tuple[NDArray[Any], ...]:
 @lru_cache(maxsize=1)
 def _methods() -> _CasadiData | None:
     """The methods of CasADi's Function, None where they have other names."""
+    if sys.platform == "win32":  # whose C++ nobody has tried
+        return None
     try:
         library = ct.CDLL(ca._casadi.__file__)
         addresses = [ct.cast(getattr(library, name), c_void_p).value for name in _METHODS]

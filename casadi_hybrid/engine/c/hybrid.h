@@ -13,6 +13,10 @@
 
 #include "ldl.h"
 
+#ifdef __GNUC__ /* the rest of the core is hidden where it is compiled with -fvisibility=hidden */
+#pragma GCC visibility push(default)
+#endif
+
 /* Raised whenever a structure or the meaning of a field changes. */
 #define HYBRID_INTERFACE_VERSION 8
 
@@ -321,5 +325,9 @@ double hybrid_rounded_difference(double a, double b, double c);
 
 /* Seconds of a clock that only goes forward. */
 double hybrid_now(void);
+
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
 
 #endif

@@ -23,6 +23,10 @@
 #ifndef HYBRID_LDL_H
 #define HYBRID_LDL_H
 
+#ifdef __GNUC__ /* the rest of the core is hidden where it is compiled with -fvisibility=hidden */
+#pragma GCC visibility push(default)
+#endif
+
 /* The analysis of a pattern. Rows are numbered by position: the order in which they would be
    eliminated if none were delayed. A front is what is eliminated together: its own rows, and those
    of its children that were delayed; below them the rows that they act on. */
@@ -141,5 +145,9 @@ void hybrid_fixed_solve(const hybrid_fixed *s, const double *factor, double *b, 
 
 /* y = K x for the lower triangle given. */
 void hybrid_ldl_product(const hybrid_ldl *s, const double *values, const double *x, double *y);
+
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
 
 #endif

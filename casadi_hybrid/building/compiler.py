@@ -1,8 +1,9 @@
 """The C compiler of a machine: the user's, the system's, or the one that a wheel brings.
 
-``CC`` comes first where it is set, then ``cc``, ``gcc`` and ``clang``, then clang out of the wheel
-``ziglang``, which the extra ``compiler`` of this package installs. A compiler counts when it says
-its version; one that cannot compile after all (a system without headers) gives way to the next.
+``CC`` comes first where it is set, then ``cc``, ``gcc``, ``clang`` and, on Windows, Microsoft's
+``cl``, then clang out of the wheel ``ziglang``, which the extra ``compiler`` of this package
+installs. A compiler counts when it says its version; one that cannot compile after all (a system
+without headers) gives way to the next.
 """
 
 from __future__ import annotations
@@ -18,16 +19,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
+from pathlib import Path
 
-from casadi_hybrid.engine.building.processor import processor
+from casadi_hybrid.building.processor import processor
 
-PROGRAMS = ("cc", "gcc", "clang")
+PROGRAMS = ("cc", "gcc", "clang", "cl") if sys.platform == "win32" else ("cc", "gcc", "clang")
 WHEEL = "ziglang"
 REMEDY = "install a C compiler, or pip install 'casadi_hybrid[compiler]', which brings one"
 # Products are never fused with sums, so that results do not hang on the processor. Nobody reads
 # errno after a square root, and asking for it costs a call each time; nor the flags of exceptions,
 # which forbid to choose between two numbers without a branch.
-FLAGS = ("-std=c99", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fPIC")
+FLAGS = ("-std=c99", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math")
+_FLAGS_OF_MICROSOFT = ("/nologo", "/std:c11", "/O2", "/fp:precise", "/LD")
 # Vectors of four numbers, where the processor has them: a quarter less time in large fronts of the
 # sparse factorization under GCC, with the same bits. -march=native gives no more than that, and
 # under clang takes four times as long, since it gathers entries one by one.
@@ -57,10 +60,11 @@ class Compiler:
     target: str
     flags: tuple[str, ...]
 
-    @property
-    def has_options(self) -> bool:
-        """Whether the user's command has words of its own behind the program."""
-        return len(self.command) > 1 and not _is_wheel(self.command)
+    def words(self, flags: tuple[str, ...], made: str, units: list[str]) -> list[str]:
+        """The command that makes a library of C files, with flags as GCC and clang know them."""
+        if _is_microsofts(self.command):
+            return [*self.command, *self.flags, f"/Fe:{made}", *units]
+        return [*self.command, *self.flags, *flags, "-o", made, *units, "-lm"]
 
     def __str__(self) -> str:
         return f"{self.version} ({shlex.join(self.command)})"
@@ -68,7 +72,7 @@ class Compiler:
 
 def suffix() -> str:
     """The ending of a shared library's name."""
-    return ".dylib" if sys.platform == "darwin" else ".so"
+    return {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")
 
 
 def commands() -> Iterator[tuple[str, ...]]:
@@ -104,14 +108,12 @@ def compiler_of(command: tuple[str, ...]) -> Compiler:
         BuildError: where nothing answers as a C compiler does.
     """
     version, target = _version(command)
-    shared = "-dynamiclib" if sys.platform == "darwin" else "-shared"
+    if _is_microsofts(command):
+        return Compiler(command, version, target, _FLAGS_OF_MICROSOFT)
+    shared = {"darwin": ("-fPIC", "-dynamiclib"), "win32": ("-shared",)}
     special = _FLAGS_OF_THE_WHEEL if _is_wheel(command) else ()
-    return Compiler(command, version, target, (*FLAGS, *special, *_wide(target), shared))
-
-
-def base_flags() -> tuple[str, ...]:
-    """The flags that every library is made with, whatever the compiler."""
-    return FLAGS
+    as_library = shared.get(sys.platform, ("-fPIC", "-shared"))
+    return Compiler(command, version, target, (*FLAGS, *special, *_wide(target), *as_library))
 
 
 def _wide(target: str) -> tuple[str, ...]:
@@ -157,7 +159,7 @@ def _version(command: tuple[str, ...]) -> tuple[str, str]:
     try:
         # GCC and clang both name version and target under -v, and need no file for it.
         done = subprocess.run(
-            [*command, "-v"],
+            [*command, *([] if _is_microsofts(command) else ["-v"])],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -171,7 +173,7 @@ def _version(command: tuple[str, ...]) -> tuple[str, str]:
         raise BuildError(f"{called} cannot be run ({error.strerror})") from None
     except subprocess.TimeoutExpired:
         raise BuildError(f"{called} did not say its version within {_SECONDS:g} s") from None
-    version = re.search(r"^(?!Configured).*\bversion \d.*$", done.stdout, re.MULTILINE)
+    version = re.search(r"^(?!Configured).*\b[Vv]ersion \d.*$", done.stdout, re.MULTILINE)
     if done.returncode or version is None:
         raise BuildError(f"{called} does not answer as a C compiler")
     target = re.search(r"^Target: (.+)$", done.stdout, re.MULTILINE)
@@ -181,6 +183,10 @@ def _version(command: tuple[str, ...]) -> tuple[str, str]:
 def environment() -> dict[str, str]:
     """The variables a compiler runs under: the user's, and messages in English."""
     return {**os.environ, "LC_ALL": "C"}
+
+
+def _is_microsofts(command: tuple[str, ...]) -> bool:
+    return Path(command[0]).stem.lower() == "cl"
 
 
 def _is_wheel(command: tuple[str, ...]) -> bool:

@@ -16,9 +16,7 @@ import stat
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -30,19 +28,6 @@ _WORK = ".work-"
 # What a killed process left is removed after an hour, and a library that nobody used for long:
 # each version of the package, of CasADi and of a compiler leaves one of its own.
 _LEFT, _UNUSED = 3600.0, 90 * 86400.0
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A library that is in a cache, whole.
-
-    Attributes:
-        path: the library.
-        record: what was written down when it was made.
-    """
-
-    path: Path
-    record: dict[str, Any]
 
 
 def default_folder() -> Path:
@@ -60,6 +45,8 @@ def default_folder() -> Path:
         raise OSError("no home folder is known") from None
     if sys.platform == "darwin":
         return home / "Library" / "Caches" / _NAME
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local") / _NAME
     # The standard for such folders takes no heed of a relative one.
     base = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(base) if os.path.isabs(base) else home / ".cache") / _NAME
@@ -89,6 +76,8 @@ def distrust(folder: Path) -> str:
     found = folder.stat()
     if not stat.S_ISDIR(found.st_mode):
         return "is no folder"
+    if sys.platform == "win32":  # where a mode does not say who may write
+        return ""
     if found.st_uid != os.geteuid():
         return f"belongs to user {found.st_uid}, not to this one ({os.geteuid()})"
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
@@ -109,7 +98,12 @@ def _make(folder: Path) -> None:
         missing.append(above)
         above = above.parent
     # The superuser with another user's HOME, as sudo leaves it, would lock that user out.
-    if os.geteuid() == 0 and above.stat().st_uid != 0 and not os.environ.get(VARIABLE):
+    if (
+        sys.platform != "win32"
+        and os.geteuid() == 0
+        and above.stat().st_uid != 0
+        and not os.environ.get(VARIABLE)
+    ):
         raise OSError(f"{above} belongs to another user")
     for path in reversed(missing):
         with suppress(FileExistsError):  # another process was faster
@@ -133,43 +127,21 @@ def has_private_folder() -> bool:
     return private_folder.cache_info().currsize > 0
 
 
-def is_private(path: Path) -> bool:
-    """Whether a file is in the folder of this process, and goes with it."""
-    return has_private_folder() and path.is_relative_to(private_folder())
-
-
-def take(folder: Path, key: str) -> Entry | None:
-    """The entry of that name; None where there is none, or where it is not what was put there."""
+def take(folder: Path, key: str) -> Path | None:
+    """The library of an entry; None where there is none, or where it is not what was put there."""
     place = folder / key
     try:
         if distrust(place):
             return None
         record = json.loads((place / _RECORD).read_text(encoding="utf-8"))
-        path = place / record["file"]
+        path = place / str(record["file"])
         if record["sha256"] != checksum(path):
             return None
         with suppress(OSError):  # a folder that can be read alone serves as well
             os.utime(place)
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return Entry(path, record)
-
-
-def find(folder: Path, name: str, fits: Callable[[dict[str, Any]], bool]) -> Entry | None:
-    """The entry of a library whose record fits, the one used last first; None where there is none.
-
-    It is looked at as by :func:`take`.
-    """
-    found: list[tuple[float, str]] = []
-    for place in folder.glob(f"{name}-*"):
-        with suppress(OSError, ValueError, AttributeError):  # of a damaged one
-            if fits(json.loads((place / _RECORD).read_text(encoding="utf-8"))):
-                found.append((place.stat().st_mtime, place.name))
-    for _, key in sorted(found, reverse=True):
-        entry = take(folder, key)
-        if entry is not None and fits(entry.record):
-            return entry
-    return None
+    return path
 
 
 def workplace(folder: Path) -> Path:
@@ -182,7 +154,7 @@ def workplace(folder: Path) -> Path:
     return Path(tempfile.mkdtemp(prefix=_WORK, dir=folder))
 
 
-def put(folder: Path, key: str, library: Path, record: dict[str, Any]) -> Entry:
+def put(folder: Path, key: str, library: Path, record: dict[str, Any]) -> Path:
     """Move a library out of a workplace into the cache, or take the one another process made.
 
     Raises:
@@ -204,7 +176,7 @@ def put(folder: Path, key: str, library: Path, record: dict[str, Any]) -> Entry:
             if last:
                 raise
             _clear(folder / key, library.parent / "damaged")
-    return Entry(folder / key / library.name, record)
+    return folder / key / library.name
 
 
 def _clear(place: Path, aside: Path) -> None:

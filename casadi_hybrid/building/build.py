@@ -2,9 +2,8 @@
 
 An entry of the cache is named by a checksum of all that its code depends on: the sources, the
 compiler with its version, its target and its flags, the processor's instructions, the C library,
-CasADi's version. A home folder may be shared by machines that are unlike in any of these. Where no
-compiler is left, as in a container that was built with one, an entry serves that one made of the
-same sources. Nothing here knows of the core: the C code of one problem is built the same way.
+CasADi's version. A home folder may be shared by machines that are unlike in any of these. What is
+built here are the functions of problems; the libraries of the package come with it.
 """
 
 from __future__ import annotations
@@ -19,27 +18,26 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import casadi as ca
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.engine.building import cache
-from casadi_hybrid.engine.building.compiler import (
+from casadi_hybrid.building import cache
+from casadi_hybrid.building.compiler import (
     BuildError,
     Compiler,
-    base_flags,
     commands,
     compiler_of,
     environment,
     nothing_found,
     suffix,
 )
-from casadi_hybrid.engine.building.processor import processor
+from casadi_hybrid.building.processor import processor
 
 # Seconds a compilation may take. The wheel's compiler builds parts of itself at its first use,
 # which takes it some fifteen.
@@ -78,60 +76,11 @@ class Sources:
         return sorted(name for name in self.files if name.endswith(".c"))
 
 
-@dataclass(frozen=True, slots=True)
-class Library:
-    """A library that was built, now or earlier.
-
-    Attributes:
-        path: the file.
-        compiler: what built it, name, version and command.
-        seconds: what the compilation took.
-        cached: whether it was found, not built now.
-        notes: sentences about what did not go as it should: a compiler that failed, a cache that
-            is not trusted. Empty as a rule.
-    """
-
-    path: Path
-    compiler: str
-    seconds: float
-    cached: bool
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(slots=True)
-class _Places:
-    """The folders a library may be in, the user's cache first, and what is to be said of it."""
-
-    alone: bool
-    folders: list[Path] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        folder, why = (None, "") if self.alone else cache.own_folder()
-        if why:
-            self.notes.append(f"{why}; the library is built for this process alone")
-        if folder is not None:
-            self.folders.append(folder)
-        if cache.has_private_folder() or folder is None:
-            self.folders.append(cache.private_folder())
-
-    def give_up(self, folder: Path, error: OSError) -> None:
-        """Go on without a folder that cannot be written to."""
-        self.folders.remove(folder)
-        if folder == cache.private_folder():
-            raise BuildError(f"{folder} cannot be written to ({error.strerror})") from None
-        self.notes.append(
-            f"the cache folder {folder} cannot be written to ({error.strerror}); the library is "
-            "built for this process alone"
-        )
-        if not self.folders:
-            self.folders.append(cache.private_folder())
-
-
-def library(sources: Sources, *, limit: float = LIMIT, alone: bool = False) -> Library:
+def library(sources: Sources, *, limit: float = LIMIT, alone: bool = False) -> Path:
     """Find a library in the cache, or build it; the first compiler that can has it.
 
-    Where no compiler answers, one that was built before serves, see :func:`_built_before`.
+    Where the user's cache cannot be had or is not to be trusted, the library is built for this
+    process alone.
 
     Args:
         sources: what it is made of.
@@ -141,26 +90,16 @@ def library(sources: Sources, *, limit: float = LIMIT, alone: bool = False) -> L
     Raises:
         BuildError: where there is no compiler, or none that can compile these sources.
     """
-    if sys.platform == "win32":
-        raise BuildError("the core in C is built on Linux and macOS alone")
     faults: list[str] = []
     answered = False
     try:
-        places = _Places(alone)
         for command in commands():
             try:
                 compiler = compiler_of(command)
                 answered = True
-                found, cached = _through_cache(sources, compiler, places, limit)
+                return _through_cache(sources, compiler, limit, alone=alone)
             except BuildError as error:
                 faults.append(str(error))
-                continue
-            notes = *faults, *places.notes
-            return _library(found, cached=cached, compiler=str(compiler), notes=notes)
-        before = None if answered else _built_before(sources, places)
-        if before is not None:
-            made_by = str(before.record["compiler"])
-            return _library(before, cached=True, compiler=made_by, notes=tuple(faults))
     except OSError as error:  # not even a folder for temporary files
         raise BuildError(f"no folder to build in can be made ({error.strerror or error})") from None
     if not answered:
@@ -168,11 +107,7 @@ def library(sources: Sources, *, limit: float = LIMIT, alone: bool = False) -> L
     raise BuildError("; ".join(faults))
 
 
-def _library(found: cache.Entry, *, cached: bool, compiler: str, notes: tuple[str, ...]) -> Library:
-    return Library(found.path, compiler, float(found.record.get("seconds", 0.0)), cached, notes)
-
-
-def load(sources: Sources, *, limit: float = LIMIT) -> tuple[ctypes.CDLL, Library]:
+def load(sources: Sources) -> ctypes.CDLL:
     """Find or build a library, as :func:`library` does, and load it.
 
     A library that cannot be loaded from the cache, as from a disk whose files may not be run, is
@@ -181,22 +116,14 @@ def load(sources: Sources, *, limit: float = LIMIT) -> tuple[ctypes.CDLL, Librar
     Raises:
         BuildError: where it cannot be built or loaded.
     """
-    found = library(sources, limit=limit)
     try:
-        return ctypes.CDLL(str(found.path)), found
+        return ctypes.CDLL(str(library(sources)))
+    except OSError:
+        path = library(sources, alone=True)
+    try:
+        return ctypes.CDLL(str(path))
     except OSError as error:
-        note = f"{found.path} cannot be loaded ({error})"
-    try:
-        found = library(sources, limit=limit, alone=True)
-    except BuildError as error:
-        raise BuildError(f"{note}; {error}") from None
-    try:
-        loaded = ctypes.CDLL(str(found.path))
-    except OSError as error:
-        raise BuildError(f"{note}, and neither can {found.path} ({error})") from None
-    return loaded, Library(
-        found.path, found.compiler, found.seconds, found.cached, (note, *found.notes)
-    )
+        raise BuildError(f"{path} cannot be loaded ({error})") from None
 
 
 def key_of(sources: Sources, compiler: Compiler) -> str:
@@ -212,35 +139,8 @@ def key_of(sources: Sources, compiler: Compiler) -> str:
     )
 
 
-def _content_of(sources: Sources) -> str:
-    """A checksum of what code hangs on, but for the compiler and the processor's instructions."""
-    return _checksum(
-        _FORMAT,
-        [sources.name, sorted(sources.files.items()), sources.flags],
-        base_flags(),
-        [sys.platform, processor().machine, _c_library()],
-        ca.CasadiMeta.version(),
-    )
-
-
 def _checksum(*parts: Any) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:40]
-
-
-def _built_before(sources: Sources, places: _Places) -> cache.Entry | None:
-    """What any compiler made of the same sources; the one used last, where there are several.
-
-    This processor has to have every instruction of the one it was made on: a compiler may have
-    used any of them unasked.
-    """
-    content, here = _content_of(sources), set(processor().features)
-
-    def fits(record: dict[str, Any]) -> bool:
-        made_on = record.get("features", [])
-        return record.get("content") == content and bool(made_on) and here.issuperset(made_on)
-
-    found = (cache.find(folder, sources.name, fits) for folder in places.folders)
-    return next((entry for entry in found if entry is not None), None)
 
 
 def _c_library() -> str:
@@ -250,43 +150,32 @@ def _c_library() -> str:
     return " ".join(platform.libc_ver())
 
 
-def _through_cache(
-    sources: Sources, compiler: Compiler, places: _Places, limit: float
-) -> tuple[cache.Entry, bool]:
-    """The entry of a library, and whether it was there."""
+def _through_cache(sources: Sources, compiler: Compiler, limit: float, *, alone: bool) -> Path:
     key = key_of(sources, compiler)
-    for folder in places.folders:
+    own = None if alone else cache.own_folder()[0]
+    private = cache.private_folder() if own is None or cache.has_private_folder() else None
+    for folder in filter(None, (own, private)):
         found = cache.take(folder, key)
         if found is not None:
-            return found, True
-    while True:
-        folder = places.folders[0]
-        try:
-            return _build(sources, compiler, folder, key, limit), False
-        except OSError as error:
-            places.give_up(folder, error)
+            return found
+    if own is not None:
+        with suppress(OSError):  # of one that can only be read
+            return _build(sources, compiler, own, key, limit)
+    return _build(sources, compiler, cache.private_folder(), key, limit)
 
 
-def _build(
-    sources: Sources, compiler: Compiler, folder: Path, key: str, limit: float
-) -> cache.Entry:
+def _build(sources: Sources, compiler: Compiler, folder: Path, key: str, limit: float) -> Path:
     """Compile in a workplace of the cache and put the library into it."""
     work = cache.workplace(folder)
     try:
         for name, text in sources.files.items():
             (work / name).write_text(text, encoding="utf-8")
         made = work / f"{sources.name}{suffix()}"
-        command = [*compiler.command, *compiler.flags, *sources.flags]
-        command += ["-o", made.name, *sources.units(), "-lm"]
-        began = time.perf_counter()
+        command = compiler.words(sources.flags, made.name, sources.units())
         code, said = _run(command, work, folder, limit)
-        seconds = time.perf_counter() - began
         if code or not made.is_file():
             raise BuildError(f"{compiler} cannot compile {sources.name}: {_complaint(said, code)}")
-        record = {"seconds": round(seconds, 3), "compiler": str(compiler), "command": command}
-        if not compiler.has_options:  # whose effect on the code nobody knows
-            record |= {"content": _content_of(sources), "features": processor().features}
-        return cache.put(folder, key, made, record)
+        return cache.put(folder, key, made, {"compiler": str(compiler), "command": command})
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
@@ -322,7 +211,10 @@ def _run(command: list[str], work: Path, folder: Path, limit: float) -> tuple[in
             raise BuildError(f"{command[0]} did not end within {limit:g} s") from None
         finally:
             if process.returncode is None:
-                os.killpg(process.pid, signal.SIGKILL)
+                if sys.platform == "win32":
+                    process.kill()
+                else:
+                    os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
         output.seek(0)
         return code, output.read()
