@@ -13,6 +13,7 @@ import threading
 import time
 import warnings
 from dataclasses import replace
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import casadi as ca
@@ -34,9 +35,9 @@ from casadi_hybrid.kernel.kernel import Layout
 from casadi_hybrid.kernel.sparse import Pattern, Sparse
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
-import hatch_build  # noqa: E402 - beside the package, not in it
-
+_spec = spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+hatch_build = module_from_spec(_spec)
+_spec.loader.exec_module(hatch_build)
 V3 = {"avx", "avx2", "fma", "bmi1", "bmi2", "f16c", "abm", "movbe"}
 
 

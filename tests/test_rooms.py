@@ -8,7 +8,7 @@ from pathlib import Path
 
 import casadi_hybrid
 
-ROOT = Path(casadi_hybrid.__file__).parent
+ROOT = Path(__file__).parents[1] / "casadi_hybrid"
 # Each may import those before it, and itself.
 ROOMS = (
     "basics", "building", "kernel", "problem", "point", "law", "rules", "iterations", "stopping",
