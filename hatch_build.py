@@ -45,8 +45,8 @@ LIBRARIES: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 # By the platform tag of a wheel: what zig compiles for, and the ending of a library's name.
 TARGETS = {
-    "manylinux_2_17_x86_64.manylinux2014_x86_64": ("x86_64-linux-gnu.2.17", ".so"),
-    "manylinux_2_17_aarch64.manylinux2014_aarch64": ("aarch64-linux-gnu.2.17", ".so"),
+    "manylinux2014_x86_64.manylinux_2_17_x86_64": ("x86_64-linux-gnu.2.17", ".so"),
+    "manylinux2014_aarch64.manylinux_2_17_aarch64": ("aarch64-linux-gnu.2.17", ".so"),
     "macosx_11_0_x86_64": ("x86_64-macos.11.0", ".dylib"),
     "macosx_11_0_arm64": ("aarch64-macos.11.0", ".dylib"),
     "win_amd64": ("x86_64-windows-gnu", ".dll"),

@@ -175,7 +175,7 @@ def work(
                 "calls": each.calls,
             }
         )
-    target.write_text(json.dumps({"end": end, "loops": records}))
+    target.write_text(json.dumps({"end": end, "loops": records}), encoding="utf-8")
 
 
 def run(folder: Path, solver: str, chosen: argparse.Namespace) -> dict[str, Any]:

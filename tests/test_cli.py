@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import sys
+
 import pytest
 
 from casadi_hybrid.cli import main
@@ -68,3 +71,12 @@ def test_unknown_options_are_refused():
     with pytest.raises(SystemExit) as stop:
         main(["reproduce", "--instancs", "3"])
     assert stop.value.code == 2
+
+
+def test_a_pipe_without_greek_gets_question_marks(tmp_path, monkeypatch):
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="cp1252"))
+    (tmp_path / "tank.py").write_text('SUMMARY = "‖M‖ of a tank"\n', encoding="utf-8")
+    assert main(["run", "--help", "--scenarios", str(tmp_path)]) == 0
+    sys.stdout.flush()
+    assert b"tank  ?M? of a tank" in written.getvalue()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from io import TextIOWrapper
 from typing import Any
 
 from casadi_hybrid import embedded
@@ -30,6 +31,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     0 is done, 1 a check that failed, 2 wrong input, 130 Ctrl-C; ``verify`` has more, see its help.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a file on Windows takes no Greek
     parser = make_parser()
     arguments, rest = parser.parse_known_args(argv)
     if rest and arguments.command != "run":

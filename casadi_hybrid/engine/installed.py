@@ -1,4 +1,4 @@
-"""The libraries of the package, compiled when it was installed."""
+"""The libraries of the package, compiled when it was installed, and CasADi's own."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import sys
 import warnings
 from functools import cache
 from pathlib import Path
+
+import casadi as ca
 
 from casadi_hybrid.basics.errors import CompilerWarning
 from casadi_hybrid.building.compiler import BuildError, suffix
@@ -50,6 +52,16 @@ def load(name: str) -> ctypes.CDLL:
         return ctypes.CDLL(str(path))
     except OSError as error:
         raise BuildError(f"{path} cannot be loaded ({error})") from None
+
+
+def of_casadi(name: str = "libcasadi") -> ctypes.CDLL:
+    """CasADi's C++: what Python has loaded, or, on Windows, a library beside that.
+
+    Raises:
+        OSError: where there is none.
+    """
+    path = Path(ca._casadi.__file__)
+    return ctypes.CDLL(str(path.with_name(f"{name}.dll") if sys.platform == "win32" else path))
 
 
 @cache

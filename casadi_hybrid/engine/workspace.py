@@ -20,6 +20,7 @@ from casadi_hybrid.engine.blocks.compiled import (
     Compiled,
 )
 from casadi_hybrid.engine.cold import Cold
+from casadi_hybrid.engine.installed import of_casadi
 from casadi_hybrid.engine.outside import Outside
 from casadi_hybrid.engine.plan import Plan
 from casadi_hybrid.engine.solved import Solved
@@ -51,7 +52,7 @@ def trigger() -> int | None:
     It is C++, under the name that all compilers but Microsoft's give it.
     """
     try:
-        found = ct.CDLL(ca._casadi.__file__)._ZN6casadi21_function_buffer_evalEPv
+        found = of_casadi()._ZN6casadi21_function_buffer_evalEPv
     except (AttributeError, OSError):
         return None
     return ct.cast(found, ct.c_void_p).value

@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
         raise InputError(f"no scenario {name!r} in {folder}{suggest(name, names)}")
     # A scenario is a plain script and runs as one. Its matrices are small: one BLAS thread is
     # fastest, by far on a busy machine.
-    environment = {"OPENBLAS_NUM_THREADS": "1", **os.environ}
+    environment = {"OPENBLAS_NUM_THREADS": "1", "PYTHONUTF8": "1", **os.environ}
     command = [sys.executable, str(folder / f"{name}.py"), *rest]
     return subprocess.run(
         command + ["--help"] * arguments.help, env=environment, check=False

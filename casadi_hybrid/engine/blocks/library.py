@@ -23,7 +23,7 @@ from casadi_hybrid.engine.blocks.operations import (
     name_of,
     translated,
 )
-from casadi_hybrid.engine.installed import load
+from casadi_hybrid.engine.installed import load, of_casadi
 
 _CHECKED = 40  # instructions that are read both ways
 _METHODS = (
@@ -202,13 +202,13 @@ def _by_python(function: ca.Function, n: int) -> tuple[NDArray[Any], ...]:
 @lru_cache(maxsize=1)
 def _methods() -> _CasadiData | None:
     """The methods of CasADi's Function, None where they have other names."""
-    if sys.platform == "win32":  # whose C++ nobody has tried
-        return None
     try:
-        library = ct.CDLL(ca._casadi.__file__)
+        library = of_casadi()
         addresses = [ct.cast(getattr(library, name), c_void_p).value for name in _METHODS]
-        # As the loader resolves it: another allocator of the whole process comes first.
-        release = getattr(ct.CDLL(None), _RELEASE, None) or getattr(library, _RELEASE)
+        if sys.platform == "win32":
+            release = getattr(of_casadi("libstdc++-6"), _RELEASE)
+        else:  # as the loader resolves it: another allocator of the whole process comes first
+            release = getattr(ct.CDLL(None), _RELEASE, None) or getattr(library, _RELEASE)
         addresses.append(ct.cast(release, c_void_p).value)
     except (AttributeError, OSError):
         return None
