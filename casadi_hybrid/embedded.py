@@ -15,7 +15,7 @@ from typing import Any
 
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.basics.record.folder import writable
-from casadi_hybrid.building.compiler import BuildError
+from casadi_hybrid.building import BuildError
 from casadi_hybrid.casadi_api.interface import nlpsol
 from casadi_hybrid.casadi_api.solver import NlpSolver
 from casadi_hybrid.engine.export.export import Export, check_name

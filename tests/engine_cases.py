@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 from casadi_hybrid import Problem, nlpsol
+from casadi_hybrid.building import BuildError
 from casadi_hybrid.building.build import load
-from casadi_hybrid.building.compiler import BuildError
 from casadi_hybrid.engine.library import VARIABLE, core_sources, engine
 from casadi_hybrid.engine.structures import declare
 

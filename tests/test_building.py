@@ -17,10 +17,10 @@ import casadi as ca
 import pytest
 
 from casadi_hybrid import InputError
-from casadi_hybrid.building import build, cache
+from casadi_hybrid.building import BuildError, build, cache, suffix
 from casadi_hybrid.building import compiler as compilers
 from casadi_hybrid.building.build import Sources, key_of, load
-from casadi_hybrid.building.compiler import BuildError, Compiler, compiler_of
+from casadi_hybrid.building.compiler import Compiler, compiler_of
 from casadi_hybrid.building.processor import Processor, processor
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="its compilers are scripts")
@@ -271,7 +271,7 @@ def test_two_processes_at_once(compiler, folder, tmp_path):
     started = processes(2, folder, tmp_path / "start")
     assert [process.communicate()[0] for process in started] == ["42 True\n"] * 2
     (entry,) = folder.iterdir()
-    assert sorted(path.suffix for path in entry.iterdir()) == [".json", compilers.suffix()]
+    assert sorted(path.suffix for path in entry.iterdir()) == [".json", suffix()]
 
 
 def test_a_process_that_is_killed_while_it_builds(compiler, folder, tmp_path):

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from casadi_hybrid import InputError, Problem, Solver, nlpsol
 from casadi_hybrid.basics.errors import CompilerWarning
-from casadi_hybrid.building.compiler import BuildError
+from casadi_hybrid.building import BuildError, build
 from casadi_hybrid.engine.blocks import code, compiled, forms, library, partition
 from casadi_hybrid.engine.blocks import library as of_blocks
 from casadi_hybrid.engine.blocks.compiled import Compiled, forms_of
@@ -345,7 +345,7 @@ def test_without_a_compiler_the_interpreted_ones_serve(monkeypatch: pytest.Monke
     def nothing(*_: Any) -> Any:
         raise BuildError("no C compiler was found")
 
-    monkeypatch.setattr(forms, "load", nothing)
+    monkeypatch.setattr(build, "load", nothing)
     case = van_der_pol(5)
     with pytest.warns(CompilerWarning, match="are not compiled: no C compiler was found; the int"):
         solver = nlpsol("s", "hybrid", case.nlp, {"compile": True})

@@ -23,9 +23,8 @@ from engine_ldl_kernel import LdlKernel
 
 from casadi_hybrid import InputError, Problem, Solver, doctor
 from casadi_hybrid.basics.errors import CompilerWarning
-from casadi_hybrid.building import cache, compiler
+from casadi_hybrid.building import BuildError, cache, compiler, suffix
 from casadi_hybrid.building.build import Sources, load
-from casadi_hybrid.building.compiler import BuildError
 from casadi_hybrid.cli import main
 from casadi_hybrid.engine import installed, ldl, library
 from casadi_hybrid.engine.blocks.operations import SAME_BITS
@@ -105,7 +104,7 @@ def full(matrix: np.ndarray) -> Sparse:
 
 
 def test_no_piece_of_the_core_is_seen_from_outside(folder):
-    core = ctypes.CDLL(folder / f"hybrid{compiler.suffix()}")
+    core = ctypes.CDLL(folder / f"hybrid{suffix()}")
     assert core.hybrid_warm
     assert core.hybrid_ldl_factor
     assert not hasattr(core, "hybrid_next_nu")
@@ -232,7 +231,7 @@ def test_a_core_of_another_interface_is_not_used(monkeypatch):
 
 
 def test_a_file_that_is_no_library(no_core, tmp_path):
-    (tmp_path / f"hybrid{compiler.suffix()}").write_text("no library")
+    (tmp_path / f"hybrid{suffix()}").write_text("no library")
     with pytest.raises(BuildError, match="cannot be loaded"):
         installed.load("hybrid")
 

@@ -18,7 +18,7 @@ import pytest
 from casadi.tools import entry, struct_symSX
 
 from casadi_hybrid import InputError, Problem, nlpsol
-from casadi_hybrid.building.compiler import BuildError
+from casadi_hybrid.building import BuildError
 from casadi_hybrid.casadi_api.solver import NlpSolver
 from casadi_hybrid.casadi_api.stored import text as stored
 from casadi_hybrid.engine.installed import path_of

@@ -27,15 +27,13 @@ from typing import Any
 import casadi as ca
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.building import cache
+from casadi_hybrid.building import BuildError, cache, suffix
 from casadi_hybrid.building.compiler import (
-    BuildError,
     Compiler,
     commands,
     compiler_of,
     environment,
     nothing_found,
-    suffix,
 )
 from casadi_hybrid.building.processor import processor
 

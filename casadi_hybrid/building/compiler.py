@@ -21,6 +21,7 @@ from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from casadi_hybrid.building import BuildError
 from casadi_hybrid.building.processor import processor
 
 PROGRAMS = ("cc", "gcc", "clang", "cl") if sys.platform == "win32" else ("cc", "gcc", "clang")
@@ -38,10 +39,6 @@ _WIDE = "-mavx"
 # Without a word this compiler makes code for this very processor, and checks undefined behaviour.
 _FLAGS_OF_THE_WHEEL = ("-mcpu=baseline", "-fno-sanitize=undefined")
 _SECONDS = 20.0
-
-
-class BuildError(RuntimeError):
-    """A library could not be built or loaded; the message is a sentence that says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +65,6 @@ class Compiler:
 
     def __str__(self) -> str:
         return f"{self.version} ({shlex.join(self.command)})"
-
-
-def suffix() -> str:
-    """The ending of a shared library's name."""
-    return {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")
 
 
 def commands() -> Iterator[tuple[str, ...]]:

@@ -19,7 +19,7 @@ from casadi_hybrid.attempts.solved import Outline, observe, outline_of, rows_of,
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import PointStatus, StopReason
-from casadi_hybrid.building.compiler import BuildError
+from casadi_hybrid.building import BuildError
 from casadi_hybrid.casadi_api.graphs.function import defaults_of
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.stats import casadi_stats

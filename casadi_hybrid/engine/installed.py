@@ -12,7 +12,7 @@ from pathlib import Path
 import casadi as ca
 
 from casadi_hybrid.basics.errors import CompilerWarning
-from casadi_hybrid.building.compiler import BuildError, suffix
+from casadi_hybrid.building import BuildError, suffix
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _FOLDER = _PACKAGE / "_lib"

@@ -11,13 +11,16 @@ import os
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from casadi_hybrid.basics.errors import CompilerWarning, InputError, suggest
 from casadi_hybrid.basics.lock import Lock
-from casadi_hybrid.building.build import Sources
-from casadi_hybrid.building.compiler import BuildError
+from casadi_hybrid.building import BuildError
 from casadi_hybrid.engine.installed import load
 from casadi_hybrid.engine.structures import INTERFACE, declare
+
+if TYPE_CHECKING:
+    from casadi_hybrid.building.build import Sources
 
 VARIABLE = "CASADI_HYBRID_ENGINE"
 MODES = ("c", "python")
@@ -134,6 +137,8 @@ def core_sources() -> Sources:
     Raises:
         BuildError: where the package was installed without them.
     """
+    from casadi_hybrid.building.build import Sources  # noqa: PLC0415 - large, and of exports alone
+
     files = {
         path.name: path.read_text(encoding="utf-8")
         for path in sorted(_FOLDER.glob("*"))

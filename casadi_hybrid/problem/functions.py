@@ -25,7 +25,6 @@ from casadi_hybrid.basics.errors import (
     interrupted_inside,
 )
 from casadi_hybrid.basics.inputs import Matrix, Vector
-from casadi_hybrid.building.build import Sources, library
 from casadi_hybrid.problem.derivatives import EXACT
 from casadi_hybrid.problem.elements.assembly import Assemblies
 from casadi_hybrid.problem.hessian.blocks import Blocks
@@ -393,6 +392,8 @@ def named_values(names: Sequence[str], values: Vector) -> str:
 
 def _compile(functions: Sequence[ca.Function]) -> tuple[list[ca.Function], str]:
     """Compile to one shared library; on any failure warn and return the interpreted functions."""
+    from casadi_hybrid.building.build import Sources, library  # noqa: PLC0415 - large, and rare
+
     generator = ca.CodeGenerator("functions.c")
     for function in functions:
         generator.add(function)

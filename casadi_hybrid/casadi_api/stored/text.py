@@ -25,7 +25,7 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError, last_line
-from casadi_hybrid.building.compiler import BuildError
+from casadi_hybrid.building import BuildError
 from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS
 from casadi_hybrid.casadi_api.graphs.function import columns_of, make_function
 from casadi_hybrid.casadi_api.runner import Runner

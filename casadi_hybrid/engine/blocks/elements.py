@@ -15,7 +15,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from casadi_hybrid.building.compiler import BuildError
+from casadi_hybrid.building import BuildError
 from casadi_hybrid.engine.blocks.library import (
     Flags,
     Graph,

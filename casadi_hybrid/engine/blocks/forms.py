@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.arrays import address
-from casadi_hybrid.building.build import Sources, load
 from casadi_hybrid.engine.blocks.code import ENTRY
 from casadi_hybrid.engine.blocks.composed import Composed
 from casadi_hybrid.engine.blocks.library import UntranslatedError, tools
@@ -107,6 +106,8 @@ class Code(Form):
                 f"the functions have {operations} operations that do not repeat, and at most "
                 f"{2 * MOST} are compiled"
             )
+        from casadi_hybrid.building.build import Sources, load  # noqa: PLC0415 - large, and rare
+
         texts = sorted(set().union(*(staged.texts for staged in self.staged)))
         self._loaded = load(Sources("functions", _files(texts), flags(sum(map(len, texts)))))
         self._addresses = {

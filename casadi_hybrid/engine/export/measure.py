@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.building.compiler import BuildError, Compiler, environment, find_compiler
+from casadi_hybrid.building import BuildError
+from casadi_hybrid.building.compiler import Compiler, environment, find_compiler
 from casadi_hybrid.engine.export.export import Case, Export
 from casadi_hybrid.engine.export.search import words_of
 from casadi_hybrid.engine.export.stack import deepest

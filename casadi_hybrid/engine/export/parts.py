@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from casadi_hybrid.building.compiler import BuildError
+from casadi_hybrid.building import BuildError
 from casadi_hybrid.engine.blocks.code import ENTRY
 from casadi_hybrid.engine.blocks.forms import Form
 from casadi_hybrid.engine.blocks.library import Ints, UntranslatedError
