@@ -66,7 +66,9 @@ def tag_of(compiler: list[str]) -> str:
     """The platform tag of the wheel: the target's, else this machine's."""
     target = os.environ.get("CASADI_HYBRID_TARGET", "")
     if target or compiler:
-        return target or sysconfig.get_platform().replace("-", "_").replace(".", "_")
+        here = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+        # Apple's Python may run on two processors; what is compiled here is for one of them.
+        return target or here.replace("universal2", platform.machine())
     system = {"linux": "manylinux", "darwin": "macosx", "win32": "win"}[sys.platform]
     machine = platform.machine().lower()
     names = {"aarch64", "arm64"} if machine in {"aarch64", "arm64"} else {"x86_64", "amd64"}

@@ -119,6 +119,10 @@ def test_the_flags_of_a_wheel_keep_bits_as_those_of_a_problem_do():
 def test_a_wheel_is_named_after_what_it_is_for(monkeypatch):
     assert hatch_build.tag_of([]) in hatch_build.TARGETS  # by zig: for any such machine
     assert hatch_build.tag_of(["cc"]).endswith(("x86_64", "aarch64", "arm64", "amd64"))
+    with monkeypatch.context() as patch:
+        patch.setattr(hatch_build.sysconfig, "get_platform", lambda: "macosx-11.0-universal2")
+        patch.setattr(hatch_build.platform, "machine", lambda: "arm64")
+        assert hatch_build.tag_of(["cc"]) == "macosx_11_0_arm64"
     monkeypatch.setenv("CASADI_HYBRID_TARGET", "win_amd64")
     assert hatch_build.tag_of(hatch_build.given_compiler()) == "win_amd64"
     assert hatch_build.Hook.dependencies.__get__(Wheel())() == [hatch_build.ZIG]
