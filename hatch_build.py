@@ -111,8 +111,13 @@ def build_in_checkout() -> None:
         raise RuntimeError("no C compiler was found; install one, or pip install ziglang")
     CHECKOUT.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=CHECKOUT) as folder:
-        stamp = Path(folder, "stamp")  # as old as what the compiler reads, and moved last
+        stamp = Path(folder, "stamp")  # as old as the newest source, and moved last
         stamp.touch()
+        sources = (
+            file for name, _ in LIBRARIES.values() for file in (PACKAGE / name).glob("*.[ch]")
+        )
+        newest = max(file.stat().st_mtime for file in (Path(__file__), *sources))
+        os.utime(stamp, (newest, newest))
         for path in (*build(Path(folder), compiler, tag_of(compiler)), stamp):
             path.replace(CHECKOUT / path.name)
 

@@ -179,12 +179,12 @@ def test_what_is_up_to_date_is_not_compiled(checkout, monkeypatch):
     assert installed.path_of("hybrid").parent == checkout / "_lib"
 
 
-def test_a_change_of_a_source_is_compiled(checkout):
+def test_a_change_of_a_source_is_compiled(checkout, monkeypatch):
     change(checkout, "#undef HYBRID_INTERFACE_VERSION\n#define HYBRID_INTERFACE_VERSION 99\n")
     assert installed.load("hybrid").hybrid_interface_version() == 99
-    assert sorted(path.name for path in (checkout / "_lib").iterdir()) == sorted(
-        path.name for path in (*ROOT.glob("casadi_hybrid/_lib/*"),) or (checkout / "_lib").iterdir()
-    )
+    forget()
+    monkeypatch.setattr(subprocess, "run", None)  # though the file is of a time to come
+    assert installed.path_of("hybrid").is_file()
 
 
 def test_a_change_that_cannot_be_compiled_is_said(checkout):
