@@ -73,7 +73,9 @@ _STEP = "tau += (size**2 / float(-t @ _shifted(t, gaps, tau))) * (size - radius)
 BREAKS = (
     Break("M_max is 3,000", "rules/design.py", "budget: float = 300.0", "budget: float = 3000.0"),
     Break("budget of 150 iterations", "paper/experiment.py", "BUDGET = 200\n", "BUDGET = 150\n"),
-    Break("PDHG with σ = 5", "iterations/pdhg.py", "sigma: float = 20.0", "sigma: float = 5.0"),
+    Break(
+        "PDHG with σ = 5", "iterations/baselines.py", "sigma: float = 20.0", "sigma: float = 5.0"
+    ),
     Break(
         "a printed success count altered",
         "paper/printed.py",

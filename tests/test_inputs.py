@@ -180,6 +180,9 @@ def test_numbers_with_other_ranges() -> None:
             Solver(PLAIN, "given-theta", theta=bad)
     with pytest.raises(InputError, match=r"^penalty must be zero or a positive number"):
         Solver(PLAIN, "linearized-al", penalty=-1)
+    for bad in (0, -1, nan, "c"):
+        with pytest.raises(InputError, match=r"^dual_step must be a positive number"):
+            Solver(PLAIN, "linearized-al", dual_step=bad)
     with pytest.raises(InputError, match=r"^alpha"):
         GivenStrength(-1)
     Solver(PLAIN, "linearized-al", penalty=0, max_iter=np.int64(3))
