@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from casadi_hybrid.basics.late import late_names
 
 if TYPE_CHECKING:
+    from casadi_hybrid.rules.algorithm1 import algorithm_1
     from casadi_hybrid.rules.cancellations import (
         AbsoluteCancellation,
         BoundedCancellation,
@@ -44,6 +45,7 @@ else:
     __getattr__, __dir__ = late_names(
         __name__,
         {
+            "algorithm1": "algorithm_1",
             "cancellations": (
                 "AbsoluteCancellation BoundedCancellation Cancellation FloorCancellation "
                 "FullCancellation LeastNormCancellation NegativeCancellation NoCancellation "
@@ -100,5 +102,6 @@ __all__ = [
     "Strength",
     "TargetCurvature",
     "WhitenedRule",
+    "algorithm_1",
     "least_restriction",
 ]
