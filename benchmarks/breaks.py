@@ -71,7 +71,7 @@ _RECORDED = "float(np.nanmax(course.norms)) if"
 _STEP = "tau += (size**2 / float(-t @ _shifted(t, gaps, tau))) * (size - radius) / radius"
 
 BREAKS = (
-    Break("M_max is 3,000", "rules/design.py", "budget: float = 300.0", "budget: float = 3000.0"),
+    Break("M_max is 3,000", "rules/design.py", "M_max: float = 300.0", "M_max: float = 3000.0"),
     Break("budget of 150 iterations", "paper/experiment.py", "BUDGET = 200\n", "BUDGET = 150\n"),
     Break(
         "PDHG with σ = 5", "iterations/baselines.py", "sigma: float = 20.0", "sigma: float = 5.0"

@@ -76,7 +76,7 @@ cancellations = {
 
 def designed(local, **parts):
     """The design without a norm budget."""
-    return DesignRule(budget=1e9, **parts).design(local)
+    return DesignRule(M_max=1e9, **parts).design(local)
 
 
 def cancelled():

@@ -52,7 +52,7 @@ def test_the_method_is_the_page(n: int, m: int, condition: float, seed: int, sta
     one = make_instance(condition, seed, n=n, m=m)
     oracle = Oracle(one.problem.functions, np.zeros(0))
     x_prev = one.x0 if start == "x_0" else one.x0 + 0.1
-    solver = Solver(one.problem, "algorithm-1", tol=1e-300, max_iter=25, divergence=1e2, budget=1e9)
+    solver = Solver(one.problem, "algorithm-1", tol=1e-300, max_iter=25, divergence=1e2, M_max=1e9)
     given = None if start == "x_0" else x_prev
     history = solver.solve(one.x0, lam_g0=one.multipliers0, x_prev=given, history=True).history
     assert np.array_equal(history.mu[0], one.multipliers0)
@@ -85,7 +85,7 @@ def test_the_rule_is_the_page_for_any_metric_and_constants(seed: int) -> None:
     page = algorithm_1(Evaluation(x, 0.0, g, h, B, H, h), h, h, R, R, **numbers)
     strength = TargetCurvature(numbers.pop("delta"))
     rule = DesignRule(FullCancellation(), FixedMetric(R), strength, steps=StepRule(**numbers))
-    design = replace(rule, budget=1e12).design(LocalModel(H, B))
+    design = replace(rule, M_max=1e12).design(LocalModel(H, B))
     for name in CHOSEN:
         assert close(getattr(design, name), getattr(page, name)), name
 

@@ -145,7 +145,7 @@ def test_every_method_takes_its_options_and_no_other(method: str) -> None:
 
 
 POSITIVE = {
-    "closed-form": ["kappa_x", "kappa_p", "kappa_omega", "delta", "budget"],
+    "closed-form": ["kappa_x", "kappa_p", "kappa_omega", "delta", "M_max"],
     "constant": ["eta_x", "eta_d"],
     "gda": ["eta_x", "eta_d"],
     "ogda": ["eta"],

@@ -56,7 +56,7 @@ class LocalCase:
         """The rule's design with its own constants, without a norm budget; R = I if plain."""
         R = np.eye(self.model.m) if plain else self.R
         chosen = ClosedFormSplit() if split is None else split
-        rule = DesignRule(metric=FixedMetric(R), split=chosen, budget=1e12, kernel_floor=0.5)
+        rule = DesignRule(metric=FixedMetric(R), split=chosen, M_max=1e12, kernel_floor=0.5)
         return rule.design(self.model)
 
 

@@ -53,7 +53,7 @@ class DesignRule:
         strength: chooses α.
         split: divides M.
         steps: chooses η_x and η_d.
-        budget: M_max, the largest admissible ‖M‖₂ (paper: 300).
+        M_max: the largest admissible ‖M‖₂ (paper: 300).
         kernel_floor: what to do where H has curvature ≤ 0 on ker B, which no M can mend: None
             stops with "not augmentable" and the direction; δ > 0 designs for the model with that
             curvature lifted to δ.
@@ -64,13 +64,13 @@ class DesignRule:
     strength: Strength = field(default_factory=TargetCurvature)
     split: Split = field(default_factory=ClosedFormSplit)
     steps: StepRule = field(default_factory=StepRule)
-    budget: float = 300.0
+    M_max: float = 300.0
     kernel_floor: float | None = None
 
     needs_hessian = True
 
     def __post_init__(self) -> None:
-        positive(self.budget, "budget")
+        positive(self.M_max, "M_max")
         if self.kernel_floor is not None:
             positive(self.kernel_floor, "kernel_floor")
         for name, does in (("cancellation", "cancel"), ("metric", "matrix"), ("strength", "alpha")):
@@ -104,7 +104,7 @@ class DesignRule:
             if target is None or target.alpha != candidate.alpha:
                 target = self._target(model, candidate)
                 smallest_norm = min(smallest_norm, target.norm_M)
-            if target.norm_M > self.budget:
+            if target.norm_M > self.M_max:
                 continue
             steps = self.steps.steps(model, candidate, target.a_x, target.a_d)
             if best is None or steps.margin > best[1].margin * (1 + TIE):
@@ -112,7 +112,7 @@ class DesignRule:
         if best is None:
             raise DesignError(
                 f"the correction needs ‖M‖ = {smallest_norm:.4g}, above the norm budget "
-                f"{self.budget:.4g}; raise the budget or use a partial correction"
+                f"M_max = {self.M_max:.4g}; raise it or use a partial correction"
             )
         candidate, steps, target = best
         return Design(
@@ -134,7 +134,7 @@ class DesignRule:
         norm_M = symmetric_norm(M)
         A = model.curvature(M)
         smallest = float(symmetric_eigenvalues(A)[0])
-        if norm_M > self.budget:
+        if norm_M > self.M_max:
             return _Target(candidate.alpha, norm_M, smallest, 1.0, 1.0)
         if smallest <= 0:
             raise DesignError(
