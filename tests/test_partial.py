@@ -83,7 +83,7 @@ def test_a_bound_is_met_by_less_than_full_cancellation_somewhere() -> None:
 @pytest.mark.parametrize(("condition", "seed"), CASES)
 def test_the_balance_is_the_papers_under_full_cancellation(condition: float, seed: int) -> None:
     local = model(condition, seed)
-    kappa = DesignRule().steps.constants
+    kappa = DesignRule().steps
     C, deficit = FullCancellation().cancel(local, DELTA)
     alpha = TargetCurvature(DELTA).alpha(local, np.eye(5), deficit)
     (ours,) = BalancedSplit().candidates(local, C, alpha, np.eye(5), kappa)
@@ -97,7 +97,7 @@ def test_the_balance_allows_the_largest_primal_step(
     condition: float, seed: int, gamma: float
 ) -> None:
     local = model(condition, seed)
-    kappa = DesignRule().steps.constants
+    kappa = DesignRule().steps
     C, deficit = PartialCancellation(gamma).cancel(local, DELTA)
     alpha = TargetCurvature(DELTA).alpha(local, np.eye(5), deficit)
 

@@ -27,12 +27,12 @@ from casadi_hybrid.rules import (
     LocalModel,
     OptimalSplit,
     Split,
+    StepRule,
     least_restriction,
 )
-from casadi_hybrid.rules.splits import SafetyConstants
 
 # The paper, "Implementation constants".
-DELTA, KAPPA = 0.35, SafetyConstants(0.08, 0.20, 8.0)
+DELTA, KAPPA = 0.35, StepRule(0.08, 0.20, 8.0)
 CONDITIONS = (1.0, 2.0, 3.0, 5.0, 8.0, 13.0)
 # Not one, so that a square of ‖B‖ that is missing shows.
 NORM_B = 1.7

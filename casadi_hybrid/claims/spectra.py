@@ -178,7 +178,7 @@ def target_curvature(
     metric = (IdentityMetric() if R is None else FixedMetric(R)).matrix(model)
     alpha = TargetCurvature(delta).alpha(model, metric, deficit)
     M = C_can + alpha * metric
-    kappa = StepRule().constants
+    kappa = StepRule()
     splits: list[Split] = [*(GivenSplit(theta) for theta in thetas), ClosedFormSplit()]
     candidates = [
         candidate

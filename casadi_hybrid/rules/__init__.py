@@ -17,30 +17,27 @@ if TYPE_CHECKING:
         NoCancellation,
         PartialCancellation,
     )
-    from casadi_hybrid.rules.constant import ConstantRule, ScheduleRule
     from casadi_hybrid.rules.design import Design, DesignRule
-    from casadi_hybrid.rules.matrix import MatrixRule, WhitenedRule
     from casadi_hybrid.rules.optimal import ClippedSplit, OptimalSplit, least_restriction
+    from casadi_hybrid.rules.others import ConstantRule, MatrixRule, ScheduleRule, WhitenedRule
     from casadi_hybrid.rules.partial import BalancedSplit, BoundedShare, LeastShare
-    from casadi_hybrid.rules.pieces import (
+    from casadi_hybrid.rules.parts import (
+        ClosedFormSplit,
         FixedMetric,
+        GivenSplit,
         GivenStrength,
         GramMetric,
+        GridSplit,
         IdentityMetric,
         Metric,
+        PureAugmented,
+        PureOptimistic,
+        Split,
+        StepRule,
         Strength,
         TargetCurvature,
     )
     from casadi_hybrid.rules.spectra import LocalModel
-    from casadi_hybrid.rules.splits import (
-        ClosedFormSplit,
-        GivenSplit,
-        GridSplit,
-        PureAugmented,
-        PureOptimistic,
-        Split,
-    )
-    from casadi_hybrid.rules.steps import StepRule
 else:
     __getattr__, __dir__ = late_names(
         __name__,
@@ -51,18 +48,16 @@ else:
                 "FullCancellation LeastNormCancellation NegativeCancellation NoCancellation "
                 "PartialCancellation"
             ),
-            "constant": "ConstantRule ScheduleRule",
             "design": "Design DesignRule",
-            "matrix": "MatrixRule WhitenedRule",
             "optimal": "ClippedSplit OptimalSplit least_restriction",
+            "others": "ConstantRule MatrixRule ScheduleRule WhitenedRule",
             "partial": "BalancedSplit BoundedShare LeastShare",
-            "pieces": (
-                "FixedMetric GivenStrength GramMetric IdentityMetric Metric Strength "
+            "parts": (
+                "ClosedFormSplit FixedMetric GivenSplit GivenStrength GramMetric GridSplit "
+                "IdentityMetric Metric PureAugmented PureOptimistic Split StepRule Strength "
                 "TargetCurvature"
             ),
             "spectra": "LocalModel",
-            "splits": "ClosedFormSplit GivenSplit GridSplit PureAugmented PureOptimistic Split",
-            "steps": "StepRule",
         },
     )
 
