@@ -20,6 +20,7 @@ from casadi_hybrid.rules.parts import (
     Steps,
     Strength,
     TargetCurvature,
+    Undivided,
 )
 from casadi_hybrid.rules.spectra import LocalModel, symmetric_eigenvalues, symmetric_norm
 
@@ -118,7 +119,8 @@ class DesignRule:
         best: tuple[Candidate, Steps, _Target] | None = None
         target: _Target | None = None
         least = float("inf")
-        for candidate in self.split.candidates(model, C_can, alpha, R, self.steps):
+        undivided = Undivided(model, C_can, alpha, R, self.steps)
+        for candidate in self.split.candidates(undivided):
             # Candidates of one strength share M, so its spectra are computed once.
             if target is None or target.alpha != candidate.alpha:
                 target = self._target(model, candidate)

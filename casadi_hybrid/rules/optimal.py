@@ -25,7 +25,7 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import DesignError
 from casadi_hybrid.basics.inputs import Matrix, Vector, positive
-from casadi_hybrid.rules.parts import Candidate, StepRule
+from casadi_hybrid.rules.parts import Candidate, StepRule, Undivided
 from casadi_hybrid.rules.spectra import LocalModel, symmetric_eigen, symmetric_norm
 
 _MOST_NEWTON = 500
@@ -105,13 +105,11 @@ class OptimalSplit:
     def __post_init__(self) -> None:
         positive(self.accuracy, "accuracy")
 
-    def candidates(
-        self, model: LocalModel, C_can: Matrix, alpha: float, R: Matrix, kappa: StepRule
-    ) -> Iterator[Candidate]:
+    def candidates(self, of: Undivided) -> Iterator[Candidate]:
         """Yield the one candidate."""
-        M = C_can + alpha * R
-        C = least_restriction(model, M, kappa, self.accuracy).C
-        yield Candidate(alpha, np.nan, M - C, C)
+        M = of.M
+        C = least_restriction(of.model, M, of.kappa, self.accuracy).C
+        yield Candidate(of.alpha, np.nan, M - C, C)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,26 +120,24 @@ class ClippedSplit:
     the largest, where the closed form scales αR as a whole. For R = I they are the same.
     """
 
-    def candidates(
-        self, model: LocalModel, C_can: Matrix, alpha: float, R: Matrix, kappa: StepRule
-    ) -> Iterator[Candidate]:
+    def candidates(self, of: Undivided) -> Iterator[Candidate]:
         """Yield the one candidate."""
-        e, W = symmetric_eigen(alpha * R)
+        e, W = symmetric_eigen(of.alpha * of.R)
         low, high = 0.0, float(e[-1])
 
         def cut(c: float) -> Matrix:
             return np.asarray((W * np.minimum(e, c)) @ W.T)
 
-        per_c = model.norm_B**2 / (kappa.kappa_p * kappa.kappa_omega)
+        kappa, per_c = of.kappa, of.model.norm_B**2 / (of.kappa.kappa_p * of.kappa.kappa_omega)
         for _ in range(60):
             c = 0.5 * (low + high)
-            kept = model.curvature(C_can + alpha * R - cut(c))
+            kept = of.model.curvature(of.M - cut(c))
             if symmetric_norm(kept) / kappa.kappa_x > c * per_c:
                 low = c
             else:
                 high = c
         C = cut(high)
-        yield Candidate(alpha, np.nan, C_can + alpha * R - C, C)
+        yield Candidate(of.alpha, np.nan, of.M - C, C)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

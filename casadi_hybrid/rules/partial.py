@@ -20,7 +20,7 @@ import numpy as np
 
 from casadi_hybrid.basics.inputs import Matrix, positive
 from casadi_hybrid.rules.cancellations import Cancelled, schur_eigen
-from casadi_hybrid.rules.parts import Candidate, IdentityMetric, Metric, StepRule, divide
+from casadi_hybrid.rules.parts import Candidate, IdentityMetric, Metric, Undivided
 from casadi_hybrid.rules.spectra import LocalModel, symmetric_eigen, symmetric_norm
 
 # γ and θ to 1e-10: what is left of a curve's slope there is rounding.
@@ -81,20 +81,19 @@ class BalancedSplit:
     (:class:`~casadi_hybrid.rules.parts.ClosedFormSplit`), which assumes that.
     """
 
-    def candidates(
-        self, model: LocalModel, C_can: Matrix, alpha: float, R: Matrix, kappa: StepRule
-    ) -> Iterator[Candidate]:
+    def candidates(self, of: Undivided) -> Iterator[Candidate]:
         """Yield the one candidate."""
-        left = model.curvature(C_can)
-        added = alpha * (model.B.T @ R @ model.B)
-        memory = kappa.kappa_x * alpha * symmetric_norm(R) * model.norm_B**2
+        B, R, kappa = of.model.B, of.R, of.kappa
+        left = of.model.curvature(of.C_can)
+        added = of.alpha * (B.T @ R @ B)
+        memory = kappa.kappa_x * of.alpha * symmetric_norm(R) * of.model.norm_B**2
         product = kappa.kappa_p * kappa.kappa_omega
 
         def falling(theta: float) -> bool:
             curvature, slope = _norm_and_slope(left, added, theta)
             return memory * (1.0 - theta) > product * curvature or slope < 0.0
 
-        yield divide(C_can, alpha, _bisect(falling, 0.0, 1.0), R)
+        yield of.divided(_bisect(falling))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +120,7 @@ class _Family:
         return symmetric_norm(self.start + gamma * self.slope)
 
     def least(self) -> float:
-        return _bisect(lambda g: _norm_and_slope(self.start, self.slope, g)[1] < 0.0, 0.0, 1.0)
+        return _bisect(lambda g: _norm_and_slope(self.start, self.slope, g)[1] < 0.0)
 
     def within(self, limit: float) -> float:
         if self.norm(1.0) <= limit:
@@ -129,7 +128,7 @@ class _Family:
         least = self.least()
         if self.norm(least) > limit:
             return least
-        return _bisect(lambda g: self.norm(g) <= limit, least, 1.0)
+        return _bisect(lambda g: self.norm(g) <= limit, least)
 
     def cancelled(self, gamma: float) -> Cancelled:
         return Cancelled(gamma * self.full, self.delta + (1.0 - gamma) * self.lowest)
@@ -146,7 +145,7 @@ def _norm_and_slope(A: Matrix, D: Matrix, s: float) -> tuple[float, float]:
     return (float(e[-1]), slope) if upper else (-float(e[0]), -slope)
 
 
-def _bisect(below: Callable[[float], bool], low: float, high: float) -> float:
+def _bisect(below: Callable[[float], bool], low: float = 0.0, high: float = 1.0) -> float:
     """Return the end of the part of [low, high] where ``below`` is true, which comes first."""
     if below(high):
         return high

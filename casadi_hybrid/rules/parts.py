@@ -184,41 +184,50 @@ class StepRule:
         return Steps(eta_x, eta_d, min(a_x * eta_x, a_d * eta_d), active)
 
 
-class Split(Protocol):
-    """Divides C_can + αR between the channels, for the κ of a step rule."""
+class Undivided(NamedTuple):
+    """What a split divides: M = C_can + αR on a local model, for the κ of a step rule."""
 
-    def candidates(
-        self, model: LocalModel, C_can: Matrix, alpha: float, R: Matrix, kappa: StepRule
-    ) -> Iterator[Candidate]:
+    model: LocalModel
+    C_can: Matrix
+    alpha: float
+    R: Matrix
+    kappa: StepRule
+
+    @property
+    def M(self) -> Matrix:
+        """C_can + αR."""
+        return self.C_can + self.alpha * self.R
+
+    def divided(self, theta: float, times: float = 1.0) -> Candidate:
+        """C_aug = C_can + θαR, C_opt = (1 − θ)αR, with a multiple of α."""
+        alpha, C_can, R = times * self.alpha, self.C_can, self.R
+        return Candidate(alpha, theta, C_can + (theta * alpha) * R, ((1 - theta) * alpha) * R)
+
+
+class Split(Protocol):
+    """Divides a correction between the channels."""
+
+    def candidates(self, of: Undivided) -> Iterator[Candidate]:
         """Yield candidates; the design keeps the first of those with the largest margin."""
         ...
-
-
-def divide(C_can: Matrix, alpha: float, theta: float, R: Matrix) -> Candidate:
-    """C_aug = C_can + θαR, C_opt = (1 − θ)αR."""
-    return Candidate(alpha, theta, C_can + (theta * alpha) * R, ((1 - theta) * alpha) * R)
 
 
 @dataclass(frozen=True, slots=True)
 class PureAugmented:
     """C_aug = M, C_opt = 0: the augmented Lagrangian endpoint."""
 
-    def candidates(
-        self, model: LocalModel, C_can: Matrix, alpha: float, R: Matrix, kappa: StepRule
-    ) -> Iterator[Candidate]:
+    def candidates(self, of: Undivided) -> Iterator[Candidate]:
         """Yield the one candidate."""
-        yield Candidate(alpha, np.nan, C_can + alpha * R, np.zeros_like(R))
+        yield Candidate(of.alpha, np.nan, of.M, np.zeros_like(of.R))
 
 
 @dataclass(frozen=True, slots=True)
 class PureOptimistic:
     """C_aug = 0, C_opt = M: the optimistic endpoint."""
 
-    def candidates(
-        self, model: LocalModel, C_can: Matrix, alpha: float, R: Matrix, kappa: StepRule
-    ) -> Iterator[Candidate]:
+    def candidates(self, of: Undivided) -> Iterator[Candidate]:
         """Yield the one candidate."""
-        yield Candidate(alpha, np.nan, np.zeros_like(R), C_can + alpha * R)
+        yield Candidate(of.alpha, np.nan, np.zeros_like(of.R), of.M)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,24 +240,21 @@ class GivenSplit:
         if positive(self.theta, "theta", allow_zero=True) > 1:
             raise InputError(f"theta must lie in [0, 1], got {self.theta!r}")
 
-    def candidates(
-        self, model: LocalModel, C_can: Matrix, alpha: float, R: Matrix, kappa: StepRule
-    ) -> Iterator[Candidate]:
+    def candidates(self, of: Undivided) -> Iterator[Candidate]:
         """Yield the one candidate."""
-        yield divide(C_can, alpha, self.theta, R)
+        yield of.divided(self.theta)
 
 
 @dataclass(frozen=True, slots=True)
 class ClosedFormSplit:
     """The balance of S1 against S3: θ = κ_x‖R‖β / (κ_x‖R‖β + κ_p κ_ω ‖BᵀRB‖)."""
 
-    def candidates(
-        self, model: LocalModel, C_can: Matrix, alpha: float, R: Matrix, kappa: StepRule
-    ) -> Iterator[Candidate]:
+    def candidates(self, of: Undivided) -> Iterator[Candidate]:
         """Yield the one candidate."""
-        augmented = kappa.kappa_x * symmetric_norm(R) * model.norm_B**2
-        optimistic = kappa.kappa_p * kappa.kappa_omega * symmetric_norm(model.B.T @ R @ model.B)
-        yield divide(C_can, alpha, augmented / (augmented + optimistic), R)
+        B, R, kappa = of.model.B, of.R, of.kappa
+        augmented = kappa.kappa_x * symmetric_norm(R) * of.model.norm_B**2
+        optimistic = kappa.kappa_p * kappa.kappa_omega * symmetric_norm(B.T @ R @ B)
+        yield of.divided(augmented / (augmented + optimistic))
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,10 +268,6 @@ class GridSplit:
     strengths: tuple[float, ...] = (4.0, 2.0, 1.0)
     thetas: tuple[float, ...] = tuple(i / 10 for i in range(11))
 
-    def candidates(
-        self, model: LocalModel, C_can: Matrix, alpha: float, R: Matrix, kappa: StepRule
-    ) -> Iterator[Candidate]:
+    def candidates(self, of: Undivided) -> Iterator[Candidate]:
         """Yield every pair, strengths outermost."""
-        for factor in self.strengths:
-            for theta in self.thetas:
-                yield divide(C_can, factor * alpha, theta, R)
+        return (of.divided(theta, times) for times in self.strengths for theta in self.thetas)
