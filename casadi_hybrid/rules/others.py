@@ -142,9 +142,8 @@ class MatrixRule:
         jacobian = model.jacobian
         PY = jacobian.Y.T @ P @ jacobian.Y
         if self.regularization == 0.0:
-            return model.lift(
-                np.asarray(np.linalg.inv(PY), dtype=np.float64)
-            )  # σ outside the inverse: cond(B)² stays out
+            # σ outside the inverse: cond(B)² stays out.
+            return model.lift(np.asarray(np.linalg.inv(PY), dtype=np.float64))
         core = jacobian.sigma[:, None] * PY * jacobian.sigma
         core += self.regularization * np.eye(model.rank)
         return np.asarray(jacobian.U @ np.linalg.solve(core, jacobian.U.T))
