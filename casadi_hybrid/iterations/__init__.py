@@ -15,19 +15,6 @@ if TYPE_CHECKING:
     )
     from casadi_hybrid.iterations.hybrid import Hybrid, Rule
     from casadi_hybrid.iterations.lookahead import LookAhead
-else:
-    __getattr__, __dir__ = late_names(
-        __name__,
-        {
-            "base": "Iteration Start",
-            "baselines": (
-                "Extragradient GradientDescentAscent LinearizedAugmentedLagrangian "
-                "OptimisticGradient PrimalDualHybridGradient"
-            ),
-            "hybrid": "Hybrid Rule",
-            "lookahead": "LookAhead",
-        },
-    )
 
 __all__ = [
     "Extragradient",
@@ -41,3 +28,9 @@ __all__ = [
     "Rule",
     "Start",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = late_names(
+        __name__,
+        {"base hybrid baselines lookahead": " ".join(__all__)},
+    )

@@ -38,28 +38,6 @@ if TYPE_CHECKING:
         TargetCurvature,
     )
     from casadi_hybrid.rules.spectra import LocalModel
-else:
-    __getattr__, __dir__ = late_names(
-        __name__,
-        {
-            "algorithm1": "algorithm_1",
-            "cancellations": (
-                "AbsoluteCancellation BoundedCancellation Cancellation FloorCancellation "
-                "FullCancellation LeastNormCancellation NegativeCancellation NoCancellation "
-                "PartialCancellation"
-            ),
-            "design": "Design DesignRule",
-            "optimal": "ClippedSplit OptimalSplit least_restriction",
-            "others": "ConstantRule MatrixRule ScheduleRule WhitenedRule",
-            "partial": "BalancedSplit BoundedShare LeastShare",
-            "parts": (
-                "ClosedFormSplit FixedMetric GivenSplit GivenStrength GramMetric GridSplit "
-                "IdentityMetric Metric PureAugmented PureOptimistic Split StepRule Strength "
-                "TargetCurvature"
-            ),
-            "spectra": "LocalModel",
-        },
-    )
 
 __all__ = [
     "AbsoluteCancellation",
@@ -100,3 +78,9 @@ __all__ = [
     "algorithm_1",
     "least_restriction",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = late_names(
+        __name__,
+        {"spectra parts cancellations design others partial optimal algorithm1": " ".join(__all__)},
+    )
