@@ -130,7 +130,7 @@ class LinearizedAugmentedLagrangian(_Baseline):
     label: str = "Lin. AL"
 
     def __post_init__(self) -> None:
-        positive(self.eta, "eta")
+        super().__post_init__()
         positive(self.penalty, "penalty", allow_zero=True)
         if self.dual_step is not None:
             positive(self.dual_step, "dual_step")
