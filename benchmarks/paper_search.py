@@ -54,9 +54,9 @@ SHORT = 150
 class KeepsS1(StepRule):
     """S1 also where C_aug = 0, as the paper prints it."""
 
-    def steps(self, model: Any, candidate: Any, a_x: float, a_d: float) -> Any:
+    def choose(self, model: Any, candidate: Any, a_x: float, a_d: float) -> Any:
         """Return the steps of the rule, no longer than S1 allows."""
-        found = StepRule.steps(self, model, candidate, a_x, a_d)
+        found = StepRule.choose(self, model, candidate, a_x, a_d)
         eta_x = min(found.eta_x, self.kappa_x / symmetric_norm(model.curvature(candidate.C_aug)))
         eta_d = self.kappa_p / (eta_x * model.norm_B**2)
         return found._replace(eta_x=eta_x, eta_d=eta_d, margin=min(a_x * eta_x, a_d * eta_d))

@@ -185,7 +185,9 @@ def design_is_infeasible(problem: Problem, result: Result, last: Progress) -> bo
     if stated := re.search(r"has curvature (\S+) along", result.detail):
         least = float(np.linalg.eigvalsh(Z.T @ H @ Z)[0])
         return least <= 0 and bool(np.isclose(least, float(stated[1]), rtol=1e-2))
-    if stated := re.search(r"needs ‖M‖ = (\S+), above the norm budget (\S+);", result.detail):
+    if stated := re.search(
+        r"needs ‖M‖ = (\S+), above the norm budget M_max = (\S+);", result.detail
+    ):
         whitened = result.method == "whitened"
         size = correction_norm(H, whiten(B) if whitened else B, 3.0 if whitened else 0.35)
         return size > float(stated[2]) and bool(np.isclose(size, float(stated[1]), rtol=1e-2))

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -41,9 +42,8 @@ _FAILURES = (ArithmeticError, np.linalg.LinAlgError)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the loop hands back: why it stopped, the last and the best progress (None if the
-    functions failed at the very start), the steps taken, the seconds they took, and the
-    evaluation error where one ended it.
+    """Why the loop stopped, the last and the best progress (None if the functions failed at the
+    very start), the steps taken, their seconds, and the evaluation error where one ended it.
     """
 
     reason: StopReason
@@ -55,13 +55,9 @@ class Outcome:
     error: EvaluationError | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Earlier:
-    """What was found before a loop that goes on with an iteration begun elsewhere.
-
-    Attributes:
-        best: the iterate with the least merit.
-        began: the time at the start (:func:`time.perf_counter`).
+class Earlier(NamedTuple):
+    """Of an iteration begun elsewhere: its iterate of least merit, and when it began
+    (:func:`time.perf_counter`).
     """
 
     best: Progress | None
@@ -99,6 +95,9 @@ def iterate(
         return Outcome(reason, detail, last, point, t, time.perf_counter() - began, error)
 
     def failed(error: Exception) -> Outcome:
+        nonlocal last, best
+        if last is None:
+            last = best = _start_point(oracle, start)
         known = error if isinstance(error, EvaluationError) else None
         return outcome(_reason(error), f"iteration {t}: {_sentence(error, oracle)}", known)
 
@@ -108,7 +107,6 @@ def iterate(
         try:
             state = iteration.init(oracle, start)
         except _FAILURES as error:
-            last = best = _start_point(oracle, start)
             return failed(error)
         while True:
             t = state.t
@@ -120,8 +118,6 @@ def iterate(
                 merit = tolerances.merit(residuals)
                 leaves = merit <= 1 and iteration.leaves(state, at)
             except _FAILURES as error:
-                if last is None:
-                    last = best = _start_point(oracle, start)
                 return failed(error)
             elapsed = time.perf_counter() - began
             last = Progress(state, at, residuals, correction, elapsed, before)

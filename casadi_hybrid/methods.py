@@ -37,10 +37,11 @@ from casadi_hybrid.rules import (
 )
 
 _STEP = {"kappa_x", "kappa_p", "kappa_omega", "margin", "s1"}
-_RULE = {"cancellation", "metric", "strength", "budget", "kernel_floor"}
+_RULE = {"cancellation", "metric", "strength", "M_max", "kernel_floor"}
 _MATRIX = {"cancellation", "delta", "optimistic_share", "regularization"}
 _ITERATION = {"hessian_at", "dual_start", "memory", "disturb", "label"}
 _CONSTANT = {"C", "Omega", "eta_x", "eta_d"}
+_AS_PRINTED = {"hessian_at": "printed", "dual_start": "multipliers", "s1": "printed"}
 
 
 def _designed(
@@ -70,6 +71,13 @@ def _designed(
     return _STEP | _RULE | _ITERATION | {"delta"} | extra, make
 
 
+def _as_printed() -> tuple[set[str], Callable[..., Iteration]]:
+    """Algorithm 1 with nothing of it to choose but its constants and R, and the margin."""
+    known, make = _designed("algorithm-1", ClosedFormSplit)
+    closed = {*_AS_PRINTED, "memory", "cancellation", "strength", "kernel_floor"}
+    return known - closed, lambda **options: make(**options, **_AS_PRINTED)
+
+
 def _matrix(name: str, drive: str) -> tuple[set[str], Callable[..., Iteration]]:
     def make(**options: Any) -> Iteration:
         parts = {key: options.pop(key) for key in _MATRIX if key in options}
@@ -90,6 +98,7 @@ def _baseline(cls: type) -> tuple[set[str], Callable[..., Any]]:
 METHODS: dict[str, tuple[set[str], Callable[..., Iteration | Automatic]]] = {
     "auto": _baseline(Automatic),
     "look-ahead": _baseline(LookAhead),
+    "algorithm-1": _as_printed(),
     "closed-form": _designed("closed-form", ClosedFormSplit),
     "pure-augmented": _designed("pure-augmented", PureAugmented),
     "pure-optimistic": _designed("pure-optimistic", PureOptimistic),

@@ -76,7 +76,7 @@ cancellations = {
 
 def designed(local, **parts):
     """The design without a norm budget."""
-    return DesignRule(budget=1e9, **parts).design(local)
+    return DesignRule(M_max=1e9, **parts).design(local)
 
 
 def cancelled():
@@ -175,7 +175,7 @@ strengthened()
 # %%
 def limits(local, found):
     """Return η_x of S1, the product of S2, and η_d of S3."""
-    kappa = StepRule().constants
+    kappa = StepRule()
     aug, opt = np.linalg.norm(local.curvature(found.C_aug), 2), np.linalg.norm(found.C_opt, 2)
     wall = kappa.kappa_x / aug if found.C_aug.any() else np.inf
     return wall, kappa.kappa_p / local.norm_B**2, opt / kappa.kappa_omega
@@ -227,7 +227,7 @@ for label, split in splits.items():
     found = designed(three, split=split)
     print(f"{label:16} η_x = {found.eta_x:.4f}, the closed form's is ", end="")
     print(f"{closed.eta_x / found.eta_x:.2f} times as long")
-kappa = StepRule().constants
+kappa = StepRule()
 constant = kappa.kappa_x / (kappa.kappa_x + kappa.kappa_p * kappa.kappa_omega)
 print(f"κ_x/(κ_x + κ_p κ_ω) = {constant:.4f}")
 

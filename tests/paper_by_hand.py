@@ -279,9 +279,11 @@ def pdhg(problem: ByHand, tau: float, sigma: float, x: Array, mu: Array) -> Traj
         x, mu = new, mu + sigma * problem.h(2 * new - x)
 
 
-def linearized_al(problem: ByHand, eta: float, c: float, x: Array, mu: Array) -> Trajectory:
-    """x⁺ = x − η∇ₓ(L + c‖h‖²/2), μ⁺ = μ + ηh(x⁺)."""
+def linearized_al(
+    problem: ByHand, eta: float, c: float, s: float, x: Array, mu: Array
+) -> Trajectory:
+    """x⁺ = x − η∇ₓ(L + c‖h‖²/2), μ⁺ = μ + sh(x⁺)."""
     while True:
         yield x, mu
         x = x - eta * saddle(problem, x, mu + c * problem.h(x))[0]
-        mu = mu + eta * problem.h(x)
+        mu = mu + s * problem.h(x)

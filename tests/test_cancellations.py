@@ -93,7 +93,7 @@ def test_every_cancellation_reaches_the_curvature_it_can(
     H, B, _, Z = random_model(seed, *shape)
     n, m, _ = shape
     reachable = min([delta, *(0.5 * eig(Z.T @ H @ Z))])
-    rule = DesignRule(CANCELLATIONS[name], strength=TargetCurvature(delta), budget=1e12)
+    rule = DesignRule(CANCELLATIONS[name], strength=TargetCurvature(delta), M_max=1e12)
     nothing = np.full(m, np.nan)
     d = rule.decide(Evaluation(np.zeros(n), np.nan, np.zeros(n), nothing, B, H, nothing), 0)
     smallest = eig(H + B.T @ d.M @ B)[0]

@@ -29,7 +29,7 @@ from casadi_hybrid.rules import (
 )
 from casadi_hybrid.rules.optimal import restriction
 
-KAPPA = StepRule().constants
+KAPPA = StepRule()
 
 
 # --- the claims -------------------------------------------------------------------------------

@@ -98,6 +98,22 @@ def test_the_page_on_the_paper_names_tests_files_and_breaks_that_exist():
         assert item in places
 
 
+def test_the_notation_names_what_its_files_have():
+    page = (ROOT / "docs" / "mathematics.md").read_text(encoding="utf-8")
+    (table,) = re.findall(r"^## Notation\n(.*?)^## ", page, re.DOTALL | re.MULTILINE)
+    rows = [row.strip("| ").split(" | ") for row in table.splitlines() if row.startswith("| ")]
+    assert len(rows[1:]) > 15
+    for symbol, names, files, _ in rows[1:]:
+        paths = [PACKAGE / name for name in re.findall(r"`([\w/]+\.py)`", files)]
+        assert paths, symbol
+        text = "\n".join(path.read_text(encoding="utf-8") for path in paths)
+        for name in re.findall(r"`(\w+)`", names):
+            assert re.search(rf"\b{name}\b", text), f"{symbol}: {files} has no {name}"
+    symbols = " ".join(row[0] for row in rows)
+    for symbol in (r"\nu_t", "Ω", "$U_x$", "$L_d$", "β", r"M_{\max}", r"\widehat h_t"):
+        assert symbol in symbols
+
+
 def test_every_part_has_an_example_that_says_what_comes_out():
     with_code = [title for title, blocks in SECTIONS.items() if blocks]
     assert with_code == [

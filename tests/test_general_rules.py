@@ -59,7 +59,7 @@ CANCELLATIONS = {
     "bounded least norm": BoundedCancellation(0.4, LeastNormCancellation()),
     "bounded twice": BoundedCancellation(0.1, BoundedCancellation(0.4, NegativeCancellation())),
 }
-WHITENED = WhitenedRule(replace(WhitenedRule().inner, budget=FREE))
+WHITENED = WhitenedRule(replace(WhitenedRule().inner, M_max=FREE))
 METRICS = ["identity", "gram", "fixed"]
 
 
@@ -141,7 +141,7 @@ def test_target_curvature_for_every_rule_metric_and_split(
         metric=metric_of(metric, len(model.B)),
         strength=TargetCurvature(delta),
         split=PureOptimistic() if optimistic else PureAugmented(),
-        budget=FREE,
+        M_max=FREE,
     )
     d = rule.decide(at(model.H, model.B), 0)
     rounding = 1e-13 * (norm(model.H, 2) + norm(model.B, 2) ** 2 * norm(d.M, 2))
@@ -324,7 +324,7 @@ def test_curvature_on_the_kernel_is_named(
     seed: int, shape: Any, condition: float, kernel: float, name: str
 ) -> None:
     model = random_model(seed, *shape, condition, kernel - 1e-9)
-    for rule in (DesignRule(CANCELLATIONS[name], budget=FREE), WhitenedRule()):
+    for rule in (DesignRule(CANCELLATIONS[name], M_max=FREE), WhitenedRule()):
         with pytest.raises(NotAugmentableError) as caught:
             rule.decide(at(model.H, model.B), 0)
         direction = caught.value.direction
@@ -344,7 +344,7 @@ def test_a_kernel_floor_goes_on_with_the_convexified_metric(
     model = random_model(seed, *shape, condition, kernel)
     floor = 0.6
     rule = DesignRule(
-        CANCELLATIONS[name], strength=TargetCurvature(delta), budget=FREE, kernel_floor=floor
+        CANCELLATIONS[name], strength=TargetCurvature(delta), M_max=FREE, kernel_floor=floor
     )
     d = rule.decide(at(model.H, model.B), 0)
     e, W = np.linalg.eigh(model.Z.T @ model.H @ model.Z)
@@ -359,8 +359,8 @@ def test_a_kernel_floor_goes_on_with_the_convexified_metric(
 
 @given(models)
 def test_a_floor_below_the_curvature_changes_nothing(model: Model) -> None:
-    plain = DesignRule(budget=FREE).decide(at(model.H, model.B), 0)
-    rule = DesignRule(budget=FREE, kernel_floor=1e-3)
+    plain = DesignRule(M_max=FREE).decide(at(model.H, model.B), 0)
+    rule = DesignRule(M_max=FREE, kernel_floor=1e-3)
     floored = rule.decide(at(model.H, model.B), 0)
     assert np.array_equal(plain.M, floored.M)
     assert plain.eta_x == floored.eta_x
@@ -397,7 +397,7 @@ def test_rotated_variables_give_the_same_design(
     """x = Qx′: H′ = QᵀHQ, B′ = BQ, M′ = M and the same steps."""
     Q = orthogonal(seed, len(model.H))
     extra = {"split": GridSplit()} if split == "grid" else {}
-    rule = DesignRule(CANCELLATIONS[name], budget=FREE, **extra)
+    rule = DesignRule(CANCELLATIONS[name], M_max=FREE, **extra)
     a = rule.decide(at(model.H, model.B), 0)
     b = rule.decide(at(Q.T @ model.H @ Q, model.B @ Q), 0)
     scale = 1e-8 * (1 + norm(a.M))
@@ -410,7 +410,7 @@ def test_rotated_variables_give_the_same_design(
 def test_rotated_constraints_rotate_the_correction(model: Model, seed: int, name: str) -> None:
     """h = Qh′: B′ = QᵀB, M′ = QᵀMQ and the same steps."""
     Q = orthogonal(seed, len(model.B))
-    rule = DesignRule(CANCELLATIONS[name], budget=FREE)
+    rule = DesignRule(CANCELLATIONS[name], M_max=FREE)
     a = rule.decide(at(model.H, model.B), 0)
     b = rule.decide(at(model.H, Q.T @ model.B), 0)
     assert pytest.approx(Q.T @ a.M @ Q, abs=1e-8 * (1 + norm(a.M))) == b.M
@@ -424,7 +424,7 @@ def test_with_the_gram_metric_it_does_not_matter_how_constraints_are_written(
     """h′ = Lh with any invertible L: A_M stays what it is, although M and cond(B) change."""
     m = len(model.B)
     L = orthogonal(seed, m) @ np.diag(np.geomspace(1, 50, m)) @ orthogonal(seed + 1, m)
-    rule = DesignRule(CANCELLATIONS[name], metric=GramMetric(), budget=FREE)
+    rule = DesignRule(CANCELLATIONS[name], metric=GramMetric(), M_max=FREE)
     a = rule.decide(at(model.H, model.B), 0)
     b = rule.decide(at(model.H, L @ model.B), 0)
     effect = model.B.T @ a.M @ model.B

@@ -145,7 +145,7 @@ def test_every_method_takes_its_options_and_no_other(method: str) -> None:
 
 
 POSITIVE = {
-    "closed-form": ["kappa_x", "kappa_p", "kappa_omega", "delta", "budget"],
+    "closed-form": ["kappa_x", "kappa_p", "kappa_omega", "delta", "M_max"],
     "constant": ["eta_x", "eta_d"],
     "gda": ["eta_x", "eta_d"],
     "ogda": ["eta"],
@@ -180,6 +180,9 @@ def test_numbers_with_other_ranges() -> None:
             Solver(PLAIN, "given-theta", theta=bad)
     with pytest.raises(InputError, match=r"^penalty must be zero or a positive number"):
         Solver(PLAIN, "linearized-al", penalty=-1)
+    for bad in (0, -1, nan, "c"):
+        with pytest.raises(InputError, match=r"^dual_step must be a positive number"):
+            Solver(PLAIN, "linearized-al", dual_step=bad)
     with pytest.raises(InputError, match=r"^alpha"):
         GivenStrength(-1)
     Solver(PLAIN, "linearized-al", penalty=0, max_iter=np.int64(3))

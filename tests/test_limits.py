@@ -244,8 +244,8 @@ def test_uniform_scaling_of_h(case: tuple[Any, ...], method: str, s: float) -> N
     """h' = sh with R' = R/s²: C' = C/s², η_d' = η_d/s², λ' = λ/s and the same x_t."""
     _, made, x0, lam = case
     scaled = transformed(made, np.eye(3), s * np.eye(5))
-    a = run(made, method, x0, lam, metric=FixedMetric(np.eye(5)), budget=1e9)
-    b = run(scaled, method, x0, lam / s, metric=FixedMetric(np.eye(5) / s**2), budget=1e9)
+    a = run(made, method, x0, lam, metric=FixedMetric(np.eye(5)), M_max=1e9)
+    b = run(scaled, method, x0, lam / s, metric=FixedMetric(np.eye(5) / s**2), M_max=1e9)
     factors = {"eta_d": s**-2, "a_d": s**2, "norm_M": s**-2}
     same_decisions(a, b, factors, 1e-8)
     assert close(b.x, a.x, 1e-10)
@@ -258,8 +258,8 @@ def test_scaling_of_f(case: tuple[Any, ...], method: str) -> None:
     _, made, x0, lam = case
     c = 20.0
     scaled = transformed(made, np.eye(3), np.eye(5), c)
-    a = run(made, method, x0, lam, delta=0.3, budget=1e9)
-    b = run(scaled, method, x0, c * lam, delta=0.3 * c, budget=1e9)
+    a = run(made, method, x0, lam, delta=0.3, M_max=1e9)
+    b = run(scaled, method, x0, c * lam, delta=0.3 * c, M_max=1e9)
     factors = {
         "eta_x": 1 / c, "eta_d": c, "alpha": c, "a_x": c, "a_d": 1 / c, "min_eig_A": c, "norm_M": c
     }  # fmt: skip
@@ -282,7 +282,7 @@ def test_scaling_of_constraints_with_their_metric() -> None:
     scaled = transformed(problem, np.eye(3), S)
     x0, lam = rng.normal(size=3), rng.normal(size=3)
     a, b = (
-        run(made, "closed-form", x0, start, metric=FixedMetric(metric), budget=1e9).corrections[0]
+        run(made, "closed-form", x0, start, metric=FixedMetric(metric), M_max=1e9).corrections[0]
         for made, start, metric in (
             (problem, lam, R),
             (scaled, inverse.T @ lam, inverse.T @ R @ inverse),

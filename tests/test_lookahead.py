@@ -83,7 +83,7 @@ RULES = {
     "look-ahead, full": MatrixRule(FullCancellation()),
     "regularized": MatrixRule(NegativeCancellation(), regularization=1e-2),
     "whitened": WhitenedRule(),
-    "scalar steps": DesignRule(kernel_floor=0.5, budget=1e9),
+    "scalar steps": DesignRule(kernel_floor=0.5, M_max=1e9),
 }
 
 

@@ -102,7 +102,7 @@ def test_the_default_rule_by_hand() -> None:
 
 def test_the_default_norm_budget_is_300() -> None:
     DesignRule().design(LocalModel(-299.6 * np.eye(2), np.eye(2)))
-    with pytest.raises(DesignError, match=r"‖M‖ = 300\.1, above the norm budget 300;"):
+    with pytest.raises(DesignError, match=r"‖M‖ = 300\.1, above the norm budget M_max = 300;"):
         DesignRule().design(LocalModel(-299.71 * np.eye(2), np.eye(2)))
 
 

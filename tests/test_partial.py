@@ -21,6 +21,7 @@ from casadi_hybrid.rules import (
     PartialCancellation,
     TargetCurvature,
 )
+from casadi_hybrid.rules.parts import Undivided
 
 DELTA = 0.35
 SCAN = np.linspace(0.0, 1.0, 401)
@@ -83,11 +84,11 @@ def test_a_bound_is_met_by_less_than_full_cancellation_somewhere() -> None:
 @pytest.mark.parametrize(("condition", "seed"), CASES)
 def test_the_balance_is_the_papers_under_full_cancellation(condition: float, seed: int) -> None:
     local = model(condition, seed)
-    kappa = DesignRule().steps.constants
+    kappa = DesignRule().steps
     C, deficit = FullCancellation().cancel(local, DELTA)
     alpha = TargetCurvature(DELTA).alpha(local, np.eye(5), deficit)
-    (ours,) = BalancedSplit().candidates(local, C, alpha, np.eye(5), kappa)
-    (papers,) = ClosedFormSplit().candidates(local, C, alpha, np.eye(5), kappa)
+    (ours,) = BalancedSplit().candidates(Undivided(local, C, alpha, np.eye(5), kappa))
+    (papers,) = ClosedFormSplit().candidates(Undivided(local, C, alpha, np.eye(5), kappa))
     assert ours.theta == pytest.approx(papers.theta, abs=1e-8)
 
 
@@ -97,7 +98,7 @@ def test_the_balance_allows_the_largest_primal_step(
     condition: float, seed: int, gamma: float
 ) -> None:
     local = model(condition, seed)
-    kappa = DesignRule().steps.constants
+    kappa = DesignRule().steps
     C, deficit = PartialCancellation(gamma).cancel(local, DELTA)
     alpha = TargetCurvature(DELTA).alpha(local, np.eye(5), deficit)
 
@@ -107,7 +108,7 @@ def test_the_balance_allows_the_largest_primal_step(
         s3 = kappa.kappa_p * kappa.kappa_omega / memory if memory else np.inf
         return float(min(kappa.kappa_x / primal, s3))
 
-    (found,) = BalancedSplit().candidates(local, C, alpha, np.eye(5), kappa)
+    (found,) = BalancedSplit().candidates(Undivided(local, C, alpha, np.eye(5), kappa))
     assert found.C_aug + found.C_opt == pytest.approx(C + alpha * np.eye(5))
     assert allowed(found.theta) >= max(map(allowed, SCAN)) * (1 - 1e-7)
 

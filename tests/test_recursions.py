@@ -208,11 +208,14 @@ def test_pdhg(case: tuple[Any, ...], tau: float, sigma: float) -> None:
     same(case, by_hand.pdhg(problem, tau, sigma, x0, mu0), "pdhg", tau=tau, sigma=sigma)
 
 
-@pytest.mark.parametrize("penalty", [0.0, 1.0, 3.5])
-def test_linearized_augmented_lagrangian(case: tuple[Any, ...], penalty: float) -> None:
+@pytest.mark.parametrize(("penalty", "dual_step"), [(0.0, None), (1.0, None), (3.5, 3.5), (5, 2)])
+def test_linearized_augmented_lagrangian(
+    case: tuple[Any, ...], penalty: float, dual_step: float | None
+) -> None:
+    """With the multiplier step η, that of Hestenes and Powell, and one of its own."""
     problem, _, x0, mu0 = case
-    expected = by_hand.linearized_al(problem, 0.06, penalty, x0, mu0)
-    same(case, expected, "linearized-al", eta=0.06, penalty=penalty)
+    expected = by_hand.linearized_al(problem, 0.06, penalty, dual_step or 0.06, x0, mu0)
+    same(case, expected, "linearized-al", eta=0.06, penalty=penalty, dual_step=dual_step)
 
 
 @pytest.mark.parametrize("kind", [ca.SX, ca.MX])

@@ -72,7 +72,7 @@ def test_every_design_keeps_s1_s2_s3_and_the_limiting_one_is_tight(
     H, B, R = local_model(seed, *shape, condition)
     metric = IdentityMetric() if plain else FixedMetric(R)
     R = np.eye(len(B)) if plain else R
-    rule = DesignRule(metric=metric, split=split, steps=StepRule(*kappa, margin), budget=FREE)
+    rule = DesignRule(metric=metric, split=split, steps=StepRule(*kappa, margin), M_max=FREE)
     d = rule.decide(at(H, B), 0)
     kappa_x, kappa_p, kappa_omega = kappa
     near = 1 + 1e-9
@@ -108,7 +108,7 @@ def test_target_curvature(
     """H + BᵀMB ⪰ δI (Theorem "Target curvature"), and δ itself where α is the rule's own."""
     H, B, R = local_model(seed, *shape, condition)
     metric = IdentityMetric() if plain else FixedMetric(R)
-    rule = DesignRule(metric=metric, strength=TargetCurvature(delta), split=split, budget=FREE)
+    rule = DesignRule(metric=metric, strength=TargetCurvature(delta), split=split, M_max=FREE)
     d = rule.decide(at(H, B), 0)
     rounding = 1e-13 * norm(H, 2) * condition**2
     assert eig(H + B.T @ d.M @ B)[0] >= delta * (1 - 1e-9) - rounding
@@ -126,7 +126,7 @@ def test_the_weighted_margin_does_not_depend_on_the_strength(
     margins_found = []
     for alpha in (0.1, 1.0, 50.0):
         rule = DesignRule(
-            metric=FixedMetric(R), strength=GivenStrength(alpha), split=split, budget=FREE
+            metric=FixedMetric(R), strength=GivenStrength(alpha), split=split, M_max=FREE
         )
         d = rule.decide(at(0 * H, B), 0)  # H = 0: no cancellation error in A_M
         margins_found.append(min(d.a_x * d.eta_x, d.a_d * d.eta_d))
@@ -140,7 +140,7 @@ def test_the_closed_form_theta_makes_s1_and_s3_equal(
 ) -> None:
     H, B, R = local_model(seed, *shape, condition)
     metric = IdentityMetric() if plain else FixedMetric(R)
-    d = DesignRule(metric=metric, steps=StepRule(*kappa), budget=FREE).decide(at(H, B), 0)
+    d = DesignRule(metric=metric, steps=StepRule(*kappa), M_max=FREE).decide(at(H, B), 0)
     R = np.eye(len(B)) if plain else R
     assert 0 < d.theta < 1
     assert pytest.approx((1 - d.theta) * d.alpha * R, rel=1e-12) == d.C_opt
@@ -160,7 +160,7 @@ def test_no_admissible_steps_have_a_larger_margin(
     """The closed form solves the two-variable problem: a search over the steps finds no better."""
     H, B, _ = local_model(seed, *shape, condition)
     steps = StepRule(margin=margin)
-    d = DesignRule(split=split, steps=steps, budget=FREE).decide(at(H, B), 0)
+    d = DesignRule(split=split, steps=steps, M_max=FREE).decide(at(H, B), 0)
     curvature = norm(H + B.T @ d.C_aug @ B, 2) if d.C_aug.any() else 1e-300
     tries = np.geomspace(1e-3, 1e3, 301)
     eta_x, eta_d = np.meshgrid(d.eta_x * tries, d.eta_d * tries)
@@ -179,7 +179,7 @@ def test_the_grid_is_at_least_as_good_as_each_of_its_candidates(
     seed: int, shape: Any, condition: float, margin: str
 ) -> None:
     H, B, _ = local_model(seed, *shape, condition)
-    grid = DesignRule(split=GridSplit(), steps=StepRule(margin=margin), budget=FREE)
+    grid = DesignRule(split=GridSplit(), steps=StepRule(margin=margin), M_max=FREE)
     best = grid.decide(at(H, B), 0)
     value = min(best.a_x * best.eta_x, best.a_d * best.eta_d)
     base = 0.35 / eig(B.T @ B)[0]
@@ -189,7 +189,7 @@ def test_the_grid_is_at_least_as_good_as_each_of_its_candidates(
                 strength=GivenStrength(factor * base),
                 split=GivenSplit(theta),
                 steps=StepRule(margin=margin),
-                budget=FREE,
+                M_max=FREE,
             )
             one = rule.decide(at(H, B), 0)
             assert min(one.a_x * one.eta_x, one.a_d * one.eta_d) <= value * (1 + 2e-9)
@@ -202,13 +202,13 @@ def test_the_grid_takes_the_largest_strength_that_the_budget_allows() -> None:
     norms = {}
     base = 0.35 / eig(B.T @ B)[0]
     for factor in (4.0, 2.0, 1.0):
-        rule = DesignRule(strength=GivenStrength(factor * base), budget=FREE)
+        rule = DesignRule(strength=GivenStrength(factor * base), M_max=FREE)
         norms[factor] = rule.decide(at(H, B), 0).norm_M
     assert norms[1.0] < norms[2.0] < norms[4.0]
-    for factor, budget in ((4.0, FREE), (2.0, 0.999 * norms[4.0]), (1.0, 0.999 * norms[2.0])):
-        d = DesignRule(split=GridSplit(), budget=budget).decide(at(H, B), 0)
+    for factor, M_max in ((4.0, FREE), (2.0, 0.999 * norms[4.0]), (1.0, 0.999 * norms[2.0])):
+        d = DesignRule(split=GridSplit(), M_max=M_max).decide(at(H, B), 0)
         assert d.alpha == pytest.approx(factor * base)
-        assert d.norm_M <= budget
+        assert d.norm_M <= M_max
 
 
 # --- where no design exists ---------------------------------------------------------------------
@@ -227,7 +227,7 @@ def test_rank_loss_with_curvature_that_no_correction_reaches() -> None:
     H = H - 20 * np.eye(3)
     for rank_deficient in (B, B[:2], B[:1], 0 * B):
         with pytest.raises(NotAugmentableError, match="not augmentable") as caught:
-            DesignRule(budget=FREE).decide(at(H, rank_deficient), 0)
+            DesignRule(M_max=FREE).decide(at(H, rank_deficient), 0)
         direction = caught.value.direction
         assert norm(direction) == pytest.approx(1)
         assert norm(rank_deficient @ direction) == pytest.approx(0, abs=1e-12)
@@ -239,11 +239,11 @@ def test_rank_loss_with_curvature_that_no_correction_reaches() -> None:
 def test_the_norm_budget_says_what_would_be_needed() -> None:
     H, B, _ = local_model(0, 3, 5, 30.0)
     H = -H @ H  # C_can ⪰ 0, so that the least α needs the least ‖M‖
-    needed = DesignRule(budget=FREE).decide(at(H, B), 0).norm_M
+    needed = DesignRule(M_max=FREE).decide(at(H, B), 0).norm_M
     for split in (ClosedFormSplit(), PureAugmented(), PureOptimistic(), GridSplit()):
-        message = refused(H, B, split=split, budget=0.99 * needed)
-        assert f"‖M‖ = {needed:.4g}, above the norm budget {0.99 * needed:.4g}" in message
-    DesignRule(budget=1.01 * needed).decide(at(H, B), 0)
+        message = refused(H, B, split=split, M_max=0.99 * needed)
+        assert f"‖M‖ = {needed:.4g}, above the norm budget M_max = {0.99 * needed:.4g}" in message
+    DesignRule(M_max=1.01 * needed).decide(at(H, B), 0)
 
 
 def test_a_penalty_too_weak_for_the_curvature() -> None:
@@ -255,13 +255,13 @@ def test_a_penalty_too_weak_for_the_curvature() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scale", "budget"),
+    ("scale", "M_max"),
     [(1e-3, 300.0), (1e-160, 300.0), (1e-200, 300.0), (1.0, 0.1)],
 )
-def test_a_solve_without_a_design_ends_with_a_sentence(scale: float, budget: float) -> None:
+def test_a_solve_without_a_design_ends_with_a_sentence(scale: float, M_max: float) -> None:
     x = ca.SX.sym("x", 2)
     problem = Problem(x=x, f=ca.sumsqr(x), h=scale * (x - 1))
-    result = Solver(problem, "closed-form", budget=budget).solve([0.5, 0.3])
+    result = Solver(problem, "closed-form", M_max=M_max).solve([0.5, 0.3])
     assert result.stop is StopReason.DESIGN_INFEASIBLE
     assert result.point is not PointStatus.UNDEFINED
     assert result.detail.startswith("iteration 0: ")

@@ -39,7 +39,7 @@ STOPS: dict[StopReason, dict[str, Any]] = {
     StopReason.DIVERGED: {"divergence": 1e-6},
     StopReason.TARGET_REACHED: {"stopping": [DistanceTest(np.zeros(2), 1e3)]},
     StopReason.STOPPED_BY_USER: {"callback": lambda progress: True},
-    StopReason.DESIGN_INFEASIBLE: {"method": "closed-form", "budget": 1e-9},
+    StopReason.DESIGN_INFEASIBLE: {"method": "closed-form", "M_max": 1e-9},
     StopReason.EVALUATION_ERROR: {"method": "constant", "eta_x": 1e4, "eta_d": 10.0},
 }
 

@@ -52,18 +52,18 @@ def late_names(
 
     Args:
         package: its ``__name__``.
-        homes: late names, parted by blanks, by the module of the package that defines them.
+        homes: late names, parted by blanks, by the module of the package that defines them, or by
+            several, parted by blanks, that are imported one after the other until one has it.
     """
-    home = {
-        name: f"{package}.{module}" for module, names in homes.items() for name in names.split()
-    }
+    home = {name: modules for modules, names in homes.items() for name in names.split()}
 
     def find(name: str) -> Any:
-        if name not in home:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(home[name]), name)
-        setattr(sys.modules[package], name, value)
-        return value
+        for module in home.get(name, "").split():
+            value = getattr(import_module(f"{package}.{module}"), name, None)
+            if value is not None:
+                setattr(sys.modules[package], name, value)
+                return value
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     def names() -> list[str]:
         return sorted({*vars(sys.modules[package]), *home})

@@ -27,12 +27,12 @@ from casadi_hybrid.rules import (
     LocalModel,
     OptimalSplit,
     Split,
+    StepRule,
     least_restriction,
 )
-from casadi_hybrid.rules.splits import SafetyConstants
 
 # The paper, "Implementation constants".
-DELTA, KAPPA = 0.35, SafetyConstants(0.08, 0.20, 8.0)
+DELTA, KAPPA = 0.35, StepRule(0.08, 0.20, 8.0)
 CONDITIONS = (1.0, 2.0, 3.0, 5.0, 8.0, 13.0)
 # Not one, so that a square of ‖B‖ that is missing shows.
 NORM_B = 1.7
@@ -56,7 +56,7 @@ class LocalCase:
         """The rule's design with its own constants, without a norm budget; R = I if plain."""
         R = np.eye(self.model.m) if plain else self.R
         chosen = ClosedFormSplit() if split is None else split
-        rule = DesignRule(metric=FixedMetric(R), split=chosen, budget=1e12, kernel_floor=0.5)
+        rule = DesignRule(metric=FixedMetric(R), split=chosen, M_max=1e12, kernel_floor=0.5)
         return rule.design(self.model)
 
 

@@ -45,6 +45,7 @@ from casadi_hybrid.rules import (
     StepRule,
     TargetCurvature,
 )
+from casadi_hybrid.rules.parts import Undivided
 
 VARIABLES = ("staggered", "aligned", "effective")
 # Central differences of steps d and d/2 with one extrapolation: truncation O(d⁴) = 1e-12 and
@@ -178,13 +179,9 @@ def target_curvature(
     metric = (IdentityMetric() if R is None else FixedMetric(R)).matrix(model)
     alpha = TargetCurvature(delta).alpha(model, metric, deficit)
     M = C_can + alpha * metric
-    kappa = StepRule().constants
+    undivided = Undivided(model, C_can, alpha, metric, StepRule())
     splits: list[Split] = [*(GivenSplit(theta) for theta in thetas), ClosedFormSplit()]
-    candidates = [
-        candidate
-        for split in splits
-        for candidate in split.candidates(model, C_can, alpha, metric, kappa)
-    ]
+    candidates = [candidate for split in splits for candidate in split.candidates(undivided)]
     scale = max(1.0, _norm(H) + _norm(B) ** 2 * _norm(M))
     smallest = _smallest_eigenvalue(H + B.T @ M @ B)
     sums = [_norm(candidate.C_aug + candidate.C_opt - M) for candidate in candidates]

@@ -41,8 +41,7 @@ from casadi_hybrid.rules import (
     ScheduleRule,
     StepRule,
 )
-from casadi_hybrid.rules.splits import Candidate
-from casadi_hybrid.rules.steps import Steps
+from casadi_hybrid.rules.parts import Candidate, Steps
 
 Channel = Matrix | Callable[[int], Matrix]
 Pair = tuple[Channel, Channel]
@@ -217,10 +216,10 @@ def look_ahead(theta: float) -> Rule:
 class _OneStep(StepRule):
     """The steps of the realization C_aug = M, whatever the split of the candidate."""
 
-    def steps(self, model: LocalModel, candidate: Candidate, a_x: float, a_d: float) -> Steps:
+    def choose(self, model: LocalModel, candidate: Candidate, a_x: float, a_d: float) -> Steps:
         M = candidate.C_aug + candidate.C_opt
         pure = Candidate(candidate.alpha, 1.0, M, np.zeros_like(M))
-        return StepRule.steps(self, model, pure, a_x, a_d)
+        return StepRule.choose(self, model, pure, a_x, a_d)
 
 
 def _design_runs(

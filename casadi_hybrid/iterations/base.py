@@ -1,11 +1,9 @@
-"""What an iteration is: how x and μ move. One small file a method."""
+"""What an iteration is: how x and μ move."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Protocol
-
-import numpy as np
 
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.law import Correction, State
@@ -88,19 +86,6 @@ class Quiet(Equalities):
     def remarks(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[str, ...]:
         """Return nothing."""
         return ()
-
-
-class FirstOrder(Quiet):
-    """Shared by the methods that need f, ∇f, h and B only and carry no correction memory."""
-
-    def init(self, oracle: Oracle, start: Start) -> State:
-        """Start at (x_0, λ_0) with nothing remembered."""
-        nothing = np.zeros_like(start.multipliers)
-        return State(start.x0, start.multipliers, nothing, start.multipliers)
-
-    def evaluate(self, oracle: Oracle, state: State) -> Evaluation:
-        """Evaluate f, ∇f, h, B at x_t."""
-        return oracle.first(state.x)
 
 
 def moved(state: State, x: Vector, mu: Vector, carry: tuple[Vector, ...] = ()) -> State:

@@ -40,8 +40,9 @@ class Hybrid(Quiet):
             trajectory depend on the split.
         dual_start: what the given λ_0 is. ``"memory_free"``: π_0, with an empty memory, so all
             splits start alike. ``"effective"``: ν_0 = μ_0 + C_aug h_{−1}, as in the paper's
-            theorems. ``"multipliers"``: μ_0 itself, the same for every split, hence unmatched.
-            The last two take C_opt,−1 from the rule at (x_0, λ_0).
+            theorems. ``"multipliers"``: μ_0 itself, as Algorithm 1 is printed, the same for every
+            split, hence unmatched. The last two need h_{−1} and C_opt,−1, which the paper leaves
+            open: h(x_{−1}), or h_0, and what the rule chooses at (x_0, λ_0).
         memory: ``"telescoped"`` (the law), or ``"untelescoped"``, C_opt,t(h_t − h_{t−1}), which
             is the same for a constant C_opt only; it exists to show that the difference matters.
         disturb: noise, (t, evaluation) → evaluation, applied to what the step sees, never to
@@ -71,8 +72,8 @@ class Hybrid(Quiet):
         at = self.evaluate(oracle, state)
         before = at if start.x_prev is None else oracle.first(start.x_prev)
         h_prev = self._seen(-1, before).measured
-        first = self.rule.decide(at, 0)
-        augmented, kept = first.C_aug @ h_prev, first.C_opt @ h_prev
+        chosen = self.rule.decide(at, 0)
+        augmented, kept = chosen.C_aug @ h_prev, chosen.C_opt @ h_prev
         mu = given
         if self.dual_start == "memory_free":
             mu = given + kept

@@ -35,7 +35,7 @@ def printed_constants() -> tuple[Constant, ...]:
     return (
         Constant("δ", f"{rule.strength.delta:g}"),
         Constant("κ_x, κ_p, κ_ω", f"{steps.kappa_x:g}, {steps.kappa_p:g}, {steps.kappa_omega:g}"),
-        Constant("M_max", f"{rule.budget:g}"),
+        Constant("M_max", f"{rule.M_max:g}"),
         Constant("Σ", "diag(1, κ^−½, κ^−1)"),
         Constant("R", "I"),
     )

@@ -67,7 +67,7 @@ def growth(
 def _level(condition: float, seeds: Sequence[int], shape: tuple[int, int]) -> Growth:
     found = np.array([_norms(condition, seed, shape) for seed in seeds])
     C, bound, closed, least, share, partial = (float(v) for v in np.median(found, axis=0))
-    limit = DesignRule().budget
+    limit = DesignRule().M_max
     return Growth(
         condition,
         C,

@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.basics.inputs import Matrix, positive
+from casadi_hybrid.basics.inputs import Matrix, Vector, positive
 from casadi_hybrid.rules.spectra import LocalModel, symmetric_eigen, symmetric_norm
 
 
@@ -33,6 +33,12 @@ class Cancellation(Protocol):
     def cancel(self, model: LocalModel, delta: float) -> Cancelled:
         """Return C_can for the target curvature δ."""
         ...
+
+
+def schur_eigen(model: LocalModel, delta: float) -> tuple[Vector, Matrix, float]:
+    """Return e and W of S = W diag(e) Wᵀ, and ℓ = max(0, −e_min)."""
+    e, W = symmetric_eigen(model.schur(model.reachable(delta)))
+    return e, W, max(0.0, -float(e[0])) if e.size else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +60,7 @@ class NegativeCancellation:
 
     def cancel(self, model: LocalModel, delta: float) -> Cancelled:
         """Return C_can."""
-        e, W = symmetric_eigen(model.schur(model.reachable(delta)))
+        e, W, _ = schur_eigen(model, delta)
         return Cancelled(model.lift((W * np.maximum(-e, 0.0)) @ W.T), delta)
 
 
@@ -68,7 +74,7 @@ class FloorCancellation:
 
     def cancel(self, model: LocalModel, delta: float) -> Cancelled:
         """Return C_can."""
-        e, W = symmetric_eigen(model.schur(model.reachable(delta)))
+        e, W, _ = schur_eigen(model, delta)
         return Cancelled(model.lift((W * (np.maximum(e, delta) - e)) @ W.T), 0.0)
 
 
@@ -98,7 +104,7 @@ class AbsoluteCancellation:
 
     def cancel(self, model: LocalModel, delta: float) -> Cancelled:
         """Return C_can."""
-        e, W = symmetric_eigen(model.schur(model.reachable(delta)))
+        e, W, _ = schur_eigen(model, delta)
         return Cancelled(model.lift((W * (np.maximum(np.abs(e), delta) - e)) @ W.T), 0.0)
 
 
@@ -118,8 +124,7 @@ class PartialCancellation:
     def cancel(self, model: LocalModel, delta: float) -> Cancelled:
         """Return C_can."""
         S = model.schur(model.reachable(delta))
-        e, _ = symmetric_eigen(S)
-        lowest = max(0.0, -float(e[0])) if e.size else 0.0
+        _, _, lowest = schur_eigen(model, delta)
         return Cancelled(model.lift(-self.gamma * S), delta + (1.0 - self.gamma) * lowest)
 
 
@@ -161,7 +166,6 @@ class BoundedCancellation:
         if size <= self.limit:
             return full
         gamma = self.limit / size
-        e, _ = symmetric_eigen(model.schur(model.reachable(delta)))
-        lowest = max(0.0, -float(e[0]))
+        _, _, lowest = schur_eigen(model, delta)
         deficit = gamma * full.deficit + (1.0 - gamma) * (delta + lowest)
         return Cancelled(gamma * full.C, deficit)

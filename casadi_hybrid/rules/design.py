@@ -1,18 +1,28 @@
-"""The design rule: cancellation + strength + split + steps, under a norm budget."""
+"""The design rule: cancellation + strength + split + steps, under the norm budget M_max."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from casadi_hybrid.basics.errors import DesignError
 from casadi_hybrid.basics.inputs import has_method, positive
 from casadi_hybrid.law import Correction
 from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.rules.cancellations import Cancellation, FullCancellation
-from casadi_hybrid.rules.pieces import IdentityMetric, Metric, Strength, TargetCurvature
+from casadi_hybrid.rules.parts import (
+    Candidate,
+    ClosedFormSplit,
+    IdentityMetric,
+    Metric,
+    Split,
+    StepRule,
+    Steps,
+    Strength,
+    TargetCurvature,
+    Undivided,
+)
 from casadi_hybrid.rules.spectra import LocalModel, symmetric_eigenvalues, symmetric_norm
-from casadi_hybrid.rules.splits import Candidate, ClosedFormSplit, Split
-from casadi_hybrid.rules.steps import StepRule, Steps
 
 # A later candidate replaces an earlier one only by more than rounding: margins that are equal in
 # exact arithmetic must not be ordered by the last bit.
@@ -40,12 +50,22 @@ class Design(Correction):
     norm_M: float
 
 
+class _Target(NamedTuple):
+    """The spectra of one total correction."""
+
+    alpha: float
+    norm_M: float
+    min_eig_A: float
+    a_x: float
+    a_d: float
+
+
 @dataclass(frozen=True)
 class DesignRule:
-    """The paper's Algorithm 1: M = C_can + αR, split between two channels, steps by S1–S3.
+    """The paper's Algorithm 1 by parts: M = C_can + αR, split between two channels, steps by S1–S3.
 
     With the defaults this is the closed-form weighted hybrid. Every part is a small piece that
-    can be exchanged.
+    can be exchanged; :func:`~casadi_hybrid.rules.algorithm1.algorithm_1` is the whole in one.
 
     Args:
         cancellation: builds C_can.
@@ -53,7 +73,7 @@ class DesignRule:
         strength: chooses α.
         split: divides M.
         steps: chooses η_x and η_d.
-        budget: M_max, the largest admissible ‖M‖₂ (paper: 300).
+        M_max: the largest admissible ‖M‖₂ (paper: 300).
         kernel_floor: what to do where H has curvature ≤ 0 on ker B, which no M can mend: None
             stops with "not augmentable" and the direction; δ > 0 designs for the model with that
             curvature lifted to δ.
@@ -64,13 +84,13 @@ class DesignRule:
     strength: Strength = field(default_factory=TargetCurvature)
     split: Split = field(default_factory=ClosedFormSplit)
     steps: StepRule = field(default_factory=StepRule)
-    budget: float = 300.0
+    M_max: float = 300.0
     kernel_floor: float | None = None
 
     needs_hessian = True
 
     def __post_init__(self) -> None:
-        positive(self.budget, "budget")
+        positive(self.M_max, "M_max")
         if self.kernel_floor is not None:
             positive(self.kernel_floor, "kernel_floor")
         for name, does in (("cancellation", "cancel"), ("metric", "matrix"), ("strength", "alpha")):
@@ -80,8 +100,8 @@ class DesignRule:
         """Return the design at H = ``at.hessian`` and B = ``at.B``.
 
         Raises:
-            DesignError: negative curvature on ker B, an indefinite A_M, or no candidate within
-                the norm budget.
+            DesignError: negative curvature on ker B, an indefinite A_M, or no candidate with
+                ‖M‖ ≤ M_max.
         """
         assert at.hessian is not None
         return self.design(LocalModel(at.hessian, at.B, self.kernel_floor))
@@ -98,21 +118,22 @@ class DesignRule:
         alpha = self.strength.alpha(model, R, deficit)
         best: tuple[Candidate, Steps, _Target] | None = None
         target: _Target | None = None
-        smallest_norm = float("inf")
-        for candidate in self.split.candidates(model, C_can, alpha, R, self.steps.constants):
+        least = float("inf")
+        undivided = Undivided(model, C_can, alpha, R, self.steps)
+        for candidate in self.split.candidates(undivided):
             # Candidates of one strength share M, so its spectra are computed once.
             if target is None or target.alpha != candidate.alpha:
                 target = self._target(model, candidate)
-                smallest_norm = min(smallest_norm, target.norm_M)
-            if target.norm_M > self.budget:
+                least = min(least, target.norm_M)
+            if target.norm_M > self.M_max:
                 continue
-            steps = self.steps.steps(model, candidate, target.a_x, target.a_d)
+            steps = self.steps.choose(model, candidate, target.a_x, target.a_d)
             if best is None or steps.margin > best[1].margin * (1 + TIE):
                 best = (candidate, steps, target)
         if best is None:
             raise DesignError(
-                f"the correction needs ‖M‖ = {smallest_norm:.4g}, above the norm budget "
-                f"{self.budget:.4g}; raise the budget or use a partial correction"
+                f"the correction needs ‖M‖ = {least:.4g}, above the norm budget "
+                f"M_max = {self.M_max:.4g}; raise it or use a partial correction"
             )
         candidate, steps, target = best
         return Design(
@@ -120,13 +141,9 @@ class DesignRule:
             C_opt=candidate.C_opt,
             eta_x=steps.eta_x,
             eta_d=steps.eta_d,
-            alpha=candidate.alpha,
             theta=candidate.theta,
-            a_x=target.a_x,
-            a_d=target.a_d,
             active=steps.active,
-            min_eig_A=target.min_eig_A,
-            norm_M=target.norm_M,
+            **target._asdict(),
         )
 
     def _target(self, model: LocalModel, candidate: Candidate) -> _Target:
@@ -134,25 +151,12 @@ class DesignRule:
         norm_M = symmetric_norm(M)
         A = model.curvature(M)
         smallest = float(symmetric_eigenvalues(A)[0])
-        if norm_M > self.budget:
-            return _Target(candidate.alpha, norm_M, smallest, 1.0, 1.0)
-        if smallest <= 0:
+        if norm_M <= self.M_max and smallest <= 0:
             raise DesignError(
                 f"H + BᵀMB has the eigenvalue {smallest:.3g}: the correction does not reach "
                 "a direction of negative curvature"
             )
-        if self.steps.margin == "unit":
+        if norm_M > self.M_max or self.steps.margin == "unit":
             return _Target(candidate.alpha, norm_M, smallest, 1.0, 1.0)
         a_d = model.smallest_dual_curvature(A)
         return _Target(candidate.alpha, norm_M, smallest, 0.5 * smallest, a_d)
-
-
-@dataclass(frozen=True, slots=True)
-class _Target:
-    """The spectra of one total correction."""
-
-    alpha: float
-    norm_M: float
-    min_eig_A: float
-    a_x: float
-    a_d: float

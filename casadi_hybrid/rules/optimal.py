@@ -25,8 +25,8 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import DesignError
 from casadi_hybrid.basics.inputs import Matrix, Vector, positive
+from casadi_hybrid.rules.parts import Candidate, StepRule, Undivided
 from casadi_hybrid.rules.spectra import LocalModel, symmetric_eigen, symmetric_norm
-from casadi_hybrid.rules.splits import Candidate, SafetyConstants
 
 _MOST_NEWTON = 500
 _CENTERED = 1e-3
@@ -41,7 +41,7 @@ class Channel(NamedTuple):
     least: float
 
 
-def restriction(model: LocalModel, M: Matrix, C: Matrix, kappa: SafetyConstants) -> float:
+def restriction(model: LocalModel, M: Matrix, C: Matrix, kappa: StepRule) -> float:
     """s(C): S1 and S3 together allow η_x ≤ 1/s for C_opt = C and C_aug = M − C."""
     primal = symmetric_norm(model.curvature(M - C)) / kappa.kappa_x
     memory = symmetric_norm(C) * model.norm_B**2 / (kappa.kappa_p * kappa.kappa_omega)
@@ -49,14 +49,14 @@ def restriction(model: LocalModel, M: Matrix, C: Matrix, kappa: SafetyConstants)
 
 
 def least_restriction(
-    model: LocalModel, M: Matrix, kappa: SafetyConstants, accuracy: float = 1e-5
+    model: LocalModel, M: Matrix, kappa: StepRule, accuracy: float = 1e-5
 ) -> Channel:
     """Return the C_opt with the least s, to the given part of s.
 
     Args:
         model: H and B; rank B ≥ 1.
         M: m×m, symmetric, the correction that is divided.
-        kappa: κ_x, κ_p, κ_ω.
+        kappa: the step rule, for its κ_x, κ_p, κ_ω.
         accuracy: s − least ≤ accuracy · s. Below 1e-6 rounding has its say.
 
     Raises:
@@ -105,13 +105,11 @@ class OptimalSplit:
     def __post_init__(self) -> None:
         positive(self.accuracy, "accuracy")
 
-    def candidates(
-        self, model: LocalModel, C_can: Matrix, alpha: float, R: Matrix, kappa: SafetyConstants
-    ) -> Iterator[Candidate]:
+    def candidates(self, of: Undivided) -> Iterator[Candidate]:
         """Yield the one candidate."""
-        M = C_can + alpha * R
-        C = least_restriction(model, M, kappa, self.accuracy).C
-        yield Candidate(alpha, np.nan, M - C, C)
+        M = of.M
+        C = least_restriction(of.model, M, of.kappa, self.accuracy).C
+        yield Candidate(of.alpha, np.nan, M - C, C)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,26 +120,24 @@ class ClippedSplit:
     the largest, where the closed form scales αR as a whole. For R = I they are the same.
     """
 
-    def candidates(
-        self, model: LocalModel, C_can: Matrix, alpha: float, R: Matrix, kappa: SafetyConstants
-    ) -> Iterator[Candidate]:
+    def candidates(self, of: Undivided) -> Iterator[Candidate]:
         """Yield the one candidate."""
-        e, W = symmetric_eigen(alpha * R)
+        e, W = symmetric_eigen(of.alpha * of.R)
         low, high = 0.0, float(e[-1])
 
         def cut(c: float) -> Matrix:
             return np.asarray((W * np.minimum(e, c)) @ W.T)
 
-        per_c = model.norm_B**2 / (kappa.kappa_p * kappa.kappa_omega)
+        kappa, per_c = of.kappa, of.model.norm_B**2 / (of.kappa.kappa_p * of.kappa.kappa_omega)
         for _ in range(60):
             c = 0.5 * (low + high)
-            kept = model.curvature(C_can + alpha * R - cut(c))
+            kept = of.model.curvature(of.M - cut(c))
             if symmetric_norm(kept) / kappa.kappa_x > c * per_c:
                 low = c
             else:
                 high = c
         C = cut(high)
-        yield Candidate(alpha, np.nan, C_can + alpha * R - C, C)
+        yield Candidate(of.alpha, np.nan, of.M - C, C)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -159,7 +155,7 @@ class _Inequalities:
     parts: tuple[Matrix, ...]
 
     @classmethod
-    def of(cls, model: LocalModel, M: Matrix, kappa: SafetyConstants) -> _Inequalities:
+    def of(cls, model: LocalModel, M: Matrix, kappa: StepRule) -> _Inequalities:
         r, G = model.rank, model.jacobian.U.T @ model.B
         rows, cols = np.triu_indices(r)
         basis = np.zeros((rows.size, r, r))

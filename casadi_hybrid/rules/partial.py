@@ -19,17 +19,30 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from casadi_hybrid.basics.inputs import Matrix, positive
-from casadi_hybrid.rules.cancellations import Cancelled
-from casadi_hybrid.rules.pieces import IdentityMetric, Metric
+from casadi_hybrid.rules.cancellations import Cancelled, schur_eigen
+from casadi_hybrid.rules.parts import Candidate, IdentityMetric, Metric, Undivided
 from casadi_hybrid.rules.spectra import LocalModel, symmetric_eigen, symmetric_norm
-from casadi_hybrid.rules.splits import Candidate, SafetyConstants, divide
 
 # γ and θ to 1e-10: what is left of a curve's slope there is rounding.
 HALVINGS = 34
 
 
-@dataclass(frozen=True, slots=True)
-class LeastShare:
+class _Share:
+    limit: float
+    metric: Metric
+
+    def share(self, model: LocalModel, delta: float) -> float:
+        """Return γ_t."""
+        return _Family.of(model, delta, self.metric).within(self.limit)
+
+    def cancel(self, model: LocalModel, delta: float) -> Cancelled:
+        """Return C_can."""
+        family = _Family.of(model, delta, self.metric)
+        return family.cancelled(family.within(self.limit))
+
+
+@dataclass(frozen=True)
+class LeastShare(_Share):
     """T = −γ_t S with the γ_t ∈ [0, 1] that makes ‖M‖₂ least. Deficit δ + (1 − γ_t)ℓ.
 
     Args:
@@ -37,23 +50,15 @@ class LeastShare:
     """
 
     metric: Metric = field(default_factory=IdentityMetric)
-
-    def share(self, model: LocalModel, delta: float) -> float:
-        """Return γ_t."""
-        return _Family.of(model, delta, self.metric).least()
-
-    def cancel(self, model: LocalModel, delta: float) -> Cancelled:
-        """Return C_can."""
-        family = _Family.of(model, delta, self.metric)
-        return family.cancelled(family.least())
+    limit: float = field(default=-np.inf, init=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class BoundedShare:
+@dataclass(frozen=True)
+class BoundedShare(_Share):
     """T = −γ_t S with the largest γ_t ∈ [0, 1] for which ‖M‖₂ ≤ ``limit``.
 
-    Where no γ meets the bound, that of the least ‖M‖₂; the rule's norm budget then decides whether
-    the run goes on.
+    Where no γ meets the bound, that of the least ‖M‖₂; whether the run goes on is then up to the
+    rule's M_max.
 
     Args:
         limit: bound on ‖M‖₂.
@@ -66,15 +71,6 @@ class BoundedShare:
     def __post_init__(self) -> None:
         positive(self.limit, "limit")
 
-    def share(self, model: LocalModel, delta: float) -> float:
-        """Return γ_t."""
-        return _Family.of(model, delta, self.metric).within(self.limit)
-
-    def cancel(self, model: LocalModel, delta: float) -> Cancelled:
-        """Return C_can."""
-        family = _Family.of(model, delta, self.metric)
-        return family.cancelled(family.within(self.limit))
-
 
 @dataclass(frozen=True, slots=True)
 class BalancedSplit:
@@ -82,23 +78,22 @@ class BalancedSplit:
 
     S1 allows κ_x/‖K + θαBᵀRB‖ with K = H + BᵀC_canB, S3 allows κ_pκ_ω/((1 − θ)α‖R‖‖B‖²). The
     larger of the two reciprocals is convex in θ; where K = 0 its least is at the paper's θ
-    (:class:`~casadi_hybrid.rules.splits.ClosedFormSplit`), which assumes that.
+    (:class:`~casadi_hybrid.rules.parts.ClosedFormSplit`), which assumes that.
     """
 
-    def candidates(
-        self, model: LocalModel, C_can: Matrix, alpha: float, R: Matrix, kappa: SafetyConstants
-    ) -> Iterator[Candidate]:
+    def candidates(self, of: Undivided) -> Iterator[Candidate]:
         """Yield the one candidate."""
-        left = model.curvature(C_can)
-        added = alpha * (model.B.T @ R @ model.B)
-        memory = kappa.kappa_x * alpha * symmetric_norm(R) * model.norm_B**2
+        B, R, kappa = of.model.B, of.R, of.kappa
+        left = of.model.curvature(of.C_can)
+        added = of.alpha * (B.T @ R @ B)
+        memory = kappa.kappa_x * of.alpha * symmetric_norm(R) * of.model.norm_B**2
         product = kappa.kappa_p * kappa.kappa_omega
 
         def falling(theta: float) -> bool:
             curvature, slope = _norm_and_slope(left, added, theta)
             return memory * (1.0 - theta) > product * curvature or slope < 0.0
 
-        yield divide(C_can, alpha, _bisect(falling, 0.0, 1.0), R)
+        yield of.divided(_bisect(falling))
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +108,8 @@ class _Family:
 
     @classmethod
     def of(cls, model: LocalModel, delta: float, metric: Metric) -> _Family:
-        S = model.schur(model.reachable(delta))
-        e, _ = symmetric_eigen(S)
-        lowest = max(0.0, -float(e[0])) if e.size else 0.0
-        full = model.lift(-S)
+        _, _, lowest = schur_eigen(model, delta)
+        full = model.lift(-model.schur(model.reachable(delta)))
         R = metric.matrix(model)
         weakest = model.metric_curvature(R) if model.rank else 0.0
         # A metric that sees nothing in a direction is refused by the strength, with a sentence.
@@ -127,7 +120,7 @@ class _Family:
         return symmetric_norm(self.start + gamma * self.slope)
 
     def least(self) -> float:
-        return _bisect(lambda g: _norm_and_slope(self.start, self.slope, g)[1] < 0.0, 0.0, 1.0)
+        return _bisect(lambda g: _norm_and_slope(self.start, self.slope, g)[1] < 0.0)
 
     def within(self, limit: float) -> float:
         if self.norm(1.0) <= limit:
@@ -135,7 +128,7 @@ class _Family:
         least = self.least()
         if self.norm(least) > limit:
             return least
-        return _bisect(lambda g: self.norm(g) <= limit, least, 1.0)
+        return _bisect(lambda g: self.norm(g) <= limit, least)
 
     def cancelled(self, gamma: float) -> Cancelled:
         return Cancelled(gamma * self.full, self.delta + (1.0 - gamma) * self.lowest)
@@ -152,7 +145,7 @@ def _norm_and_slope(A: Matrix, D: Matrix, s: float) -> tuple[float, float]:
     return (float(e[-1]), slope) if upper else (-float(e[0]), -slope)
 
 
-def _bisect(below: Callable[[float], bool], low: float, high: float) -> float:
+def _bisect(below: Callable[[float], bool], low: float = 0.0, high: float = 1.0) -> float:
     """Return the end of the part of [low, high] where ``below`` is true, which comes first."""
     if below(high):
         return high

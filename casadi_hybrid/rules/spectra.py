@@ -22,33 +22,29 @@ blas, lapack = LateModule("scipy.linalg.blas"), LateModule("scipy.linalg.lapack"
 RANK_TOLERANCE = 1e-10
 
 
-def symmetric_eigenvalues(A: Matrix) -> Vector:
-    """Eigenvalues of a symmetric matrix, ascending.
+def symmetric_eigen(A: Matrix, vectors: bool = True) -> tuple[Vector, Matrix]:
+    """Eigenvalues, ascending, and eigenvectors of a symmetric matrix.
 
     Straight to LAPACK: on the small matrices of a design rule NumPy's wrapper costs several times
     the computation, and a design needs half a dozen of these.
     """
-    return _eigen(A, vectors=0)[0]
-
-
-def symmetric_eigen(A: Matrix) -> tuple[Vector, Matrix]:
-    """Eigenvalues, ascending, and eigenvectors of a symmetric matrix."""
-    return _eigen(A, vectors=1)
-
-
-def symmetric_norm(A: Matrix) -> float:
-    """‖A‖₂ of a symmetric matrix."""
-    values = symmetric_eigenvalues(A)
-    return float(max(-values[0], values[-1]))
-
-
-def _eigen(A: Matrix, vectors: int) -> tuple[Vector, Matrix]:
     if A.shape[0] == 0:
         return np.zeros(0), np.zeros((0, 0))
     values, W, info = lapack.dsyevd(A, compute_v=vectors)
     if info != 0:
         raise DesignError("an eigenvalue computation did not converge; the model is badly scaled")
     return values, W
+
+
+def symmetric_eigenvalues(A: Matrix) -> Vector:
+    """Eigenvalues of a symmetric matrix, ascending."""
+    return symmetric_eigen(A, vectors=False)[0]
+
+
+def symmetric_norm(A: Matrix) -> float:
+    """‖A‖₂ of a symmetric matrix."""
+    values = symmetric_eigenvalues(A)
+    return float(max(-values[0], values[-1]))
 
 
 class Jacobian:
@@ -104,6 +100,9 @@ class LocalModel:
             (:class:`~casadi_hybrid.basics.errors.NotAugmentableError`); a number δ > 0 lifts its
             eigenvalues to at least δ, which is the convexified metric
             A = H + BᵀMB + Z(H_zz₊ − H_zz)Zᵀ.
+
+    Attributes:
+        rank, norm_B: numerical rank and ‖B‖₂.
     """
 
     def __init__(self, H: Matrix, B: Matrix | Jacobian, kernel_floor: float | None = None) -> None:
@@ -111,17 +110,8 @@ class LocalModel:
         self.jacobian = B if isinstance(B, Jacobian) else Jacobian(B)
         self.B = self.jacobian.B
         self.m, self.n = self.B.shape
+        self.rank, self.norm_B = self.jacobian.rank, self.jacobian.norm
         self.kernel_floor = kernel_floor
-
-    @property
-    def rank(self) -> int:
-        """Numerical rank of B."""
-        return self.jacobian.rank
-
-    @property
-    def norm_B(self) -> float:
-        """‖B‖₂."""
-        return self.jacobian.norm
 
     @property
     def pinv(self) -> Matrix:

@@ -1,22 +1,82 @@
-"""Rules with matrix-valued steps, and the first-order rule in whitened residuals."""
+"""Rules besides the paper's design: given channels, matrix steps, and whitened residuals."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from casadi_hybrid.basics.errors import DesignError, InputError
-from casadi_hybrid.basics.inputs import Matrix, one_of, positive
+from casadi_hybrid.basics.inputs import Matrix, as_matrix, one_of, positive
 from casadi_hybrid.law import Correction
 from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.rules.cancellations import Cancellation, FloorCancellation
 from casadi_hybrid.rules.design import Design, DesignRule
-from casadi_hybrid.rules.pieces import TargetCurvature
+from casadi_hybrid.rules.parts import StepRule, TargetCurvature
 from casadi_hybrid.rules.spectra import Jacobian, LocalModel, symmetric_eigen, symmetric_norm
-from casadi_hybrid.rules.steps import StepRule
 
 _EPS = float(np.finfo(float).eps)
+
+
+@dataclass(frozen=True, eq=False)
+class ConstantRule:
+    """ALG(C, Ω) of the paper: constant matrices and constant steps.
+
+    Args:
+        C: augmented channel, m×m, or a number c for cI.
+        Omega: optimistic channel, m×m, or a number ω for ωI.
+        eta_x: primal step η_x > 0, or a primal metric P, n×n.
+        eta_d: dual step η_d > 0, or a dual metric D, m×m.
+    """
+
+    C: Any = 0.0
+    Omega: Any = 0.0
+    eta_x: Any = 0.01
+    eta_d: Any = 0.01
+
+    needs_hessian = False
+
+    def __post_init__(self) -> None:
+        for name in ("eta_x", "eta_d"):
+            if np.ndim(getattr(self, name)) == 0:
+                positive(getattr(self, name), name)
+
+    def decide(self, at: Evaluation, t: int) -> Correction:
+        """Return the constant correction, checked against the shape of B."""
+        return _checked(self, *at.B.shape)
+
+
+@lru_cache(maxsize=16)
+def _checked(rule: ConstantRule, m: int, n: int) -> Correction:
+    """The correction of a rule for one shape, checked once: a check costs as much as a step."""
+
+    def step(name: str, size: int) -> float | Matrix:
+        value = getattr(rule, name)
+        return float(value) if np.ndim(value) == 0 else as_matrix(value, (size, size), name)
+
+    C, Omega = as_matrix(rule.C, (m, m), "C"), as_matrix(rule.Omega, (m, m), "Omega")
+    return Correction(C, Omega, step("eta_x", n), step("eta_d", m))
+
+
+@dataclass(frozen=True)
+class ScheduleRule:
+    """A correction of its own for each iteration: ``schedule(at, t)`` for t = 0, 1, 2, ….
+
+    Args:
+        schedule: receives the problem's functions at x_t and the iteration t. The trajectory is
+            independent of the split as long as M_t and the steps depend on split-invariant data.
+        needs_hessian: whether ``at.hessian`` is needed.
+    """
+
+    schedule: Callable[[Evaluation, int], Correction]
+    needs_hessian: bool = False
+
+    def decide(self, at: Evaluation, t: int) -> Correction:
+        """Return the correction of iteration t."""
+        return self.schedule(at, t)
 
 
 @dataclass(frozen=True)
@@ -82,9 +142,8 @@ class MatrixRule:
         jacobian = model.jacobian
         PY = jacobian.Y.T @ P @ jacobian.Y
         if self.regularization == 0.0:
-            return model.lift(
-                np.asarray(np.linalg.inv(PY), dtype=np.float64)
-            )  # σ outside the inverse: cond(B)² stays out
+            # σ outside the inverse: cond(B)² stays out.
+            return model.lift(np.asarray(np.linalg.inv(PY), dtype=np.float64))
         core = jacobian.sigma[:, None] * PY * jacobian.sigma
         core += self.regularization * np.eye(model.rank)
         return np.asarray(jacobian.U @ np.linalg.solve(core, jacobian.U.T))
