@@ -6,7 +6,7 @@ claim; it holds when every deviation exceeds its bound, that is, when the hypoth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from functools import partial, wraps
 from typing import Any, ParamSpec
@@ -217,21 +217,3 @@ def deviation(a: Matrix, b: Matrix) -> float:
     """max_t ‖a_t − b_t‖_∞ relative to max(1, max_t ‖a_t‖_∞, max_t ‖b_t‖_∞)."""
     scale = max(1.0, float(np.abs(a).max()), float(np.abs(b).max()))
     return float(np.abs(a - b).max()) / scale
-
-
-def same(runs: Sequence[History]) -> dict[str, float]:
-    """The largest deviation of a further run from the first, in x_t and in ν_t."""
-    names = {"x": "x", "nu": "effective_multipliers"}
-    return {what: max(_from_the_first(runs, name)) for what, name in names.items()}
-
-
-def different(runs: Sequence[History]) -> dict[str, float]:
-    """The least deviation of a further run from the first, in x_t."""
-    return {"x": min(_from_the_first(runs, "x"))}
-
-
-def _from_the_first(runs: Sequence[History], name: str) -> list[float]:
-    if len(runs) < 2:
-        raise InputError("a comparison needs at least two runs; give two splits or more")
-    first, *others = (getattr(run, name) for run in runs)
-    return [deviation(first, other) for other in others]

@@ -16,16 +16,15 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Matrix
-from casadi_hybrid.claims.claim import (
-    Measured,
-    Setup,
-    claim,
-    counterexample,
-    deviation,
+from casadi_hybrid.claims.claim import Measured, Setup, claim, counterexample, deviation
+from casadi_hybrid.claims.trajectories import (
+    Pair,
     different,
+    require_one_sum,
+    run_of,
+    runs_of,
     same,
 )
-from casadi_hybrid.claims.trajectories import Pair, require_one_sum, run_of, runs_of
 from casadi_hybrid.course.history import History
 from casadi_hybrid.problem.functions import Evaluation
 
@@ -54,12 +53,7 @@ def memory_noise(
     setup: Setup, noisy: Sequence[int], seed: int, *, at_start: bool = True
 ) -> Disturbance:
     """ĥ_t = h(x_t) + P_n ε_t in the dual channel; the augmented channel reads h(x_t) exactly.
-
-    Args:
-        setup: how many steps, of how many constraints.
-        noisy: the residual coordinates that P_n projects on.
-        seed: of the realization.
-        at_start: whether ε_{−1} ≠ 0.
+    ``noisy`` are the residual coordinates that P_n projects on; ε_{−1} = 0 unless ``at_start``.
     """
     epsilon = np.zeros((setup.iterations + 2, setup.problem.m))
     drawn = np.random.default_rng(seed).standard_normal((len(epsilon), len(noisy)))
@@ -79,9 +73,6 @@ def additivity_under_shared_noise(
     """Theorem "Additivity under shared oracle noise": one realization, one trajectory.
 
     The setup's ``dual`` is ν_0 = μ_0 + C Y_{−1}(x_{−1}). Deviations: x and ν_t, over all splits.
-
-    Raises:
-        InputError: fewer than two splits, or splits whose sums differ.
     """
     noise = shared_noise(setup, seed)
     return setup.case(f"{len(splits)} splits"), same(runs_of(setup, splits, disturb=noise))
@@ -89,11 +80,7 @@ def additivity_under_shared_noise(
 
 @counterexample("Unshared oracle noise")
 def unshared_noise(setup: Setup, splits: Sequence[Pair], *, seed: int = 0) -> Measured:
-    """Counter-example: a realization of its own for each split.
-
-    Raises:
-        InputError: as :func:`additivity_under_shared_noise`.
-    """
+    """Counter-example: a realization of its own for each split."""
     require_one_sum(setup, splits)
     runs = [
         run_of(setup, split, disturb=shared_noise(setup, seed + i))
@@ -111,15 +98,7 @@ def equivalence_under_memory_noise(
     ALG(C₁, C₂) from μ_0 = λ_0 + C₂h(x_{−1}) is ALG(C₁ + C₂, 0) from λ_0, the setup's ``dual``,
     when C₂P_n = 0. Deviations: x; dual, μ_t^H against λ_t^A + C₂h(x_{t−1}^A) as the theorem
     states it, with the exact h.
-
-    Args:
-        setup: what the runs have in common.
-        C1, C2: augmented and optimistic channel of the hybrid.
-        noisy: the residual coordinates that P_n projects on.
-        seed: realization of ε.
-
-    Raises:
-        InputError: when C₂P_n ≠ 0.
+    ``noisy`` are the residual coordinates that P_n projects on. C₂P_n ≠ 0 is an ``InputError``.
     """
     C1, C2 = setup.square(C1, "C1"), setup.square(C2, "C2")
     if C2[:, list(noisy)].any():
@@ -139,8 +118,7 @@ def visible_memory_noise(
 ) -> Measured:
     """Counter-example: with C₂P_n ≠ 0 the optimistic memory feeds ε back, augmentation does not.
 
-    ε_{−1} = 0, so that the start stays matched and the feedback alone is seen. Arguments as for
-    :func:`equivalence_under_memory_noise`.
+    ε_{−1} = 0, so that the start stays matched and the feedback alone is seen.
     """
     noise = memory_noise(setup, noisy, seed, at_start=False)
     full, hybrid = _memory_pair(setup, setup.square(C1, "C1"), setup.square(C2, "C2"), noise)

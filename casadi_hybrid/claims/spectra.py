@@ -39,7 +39,6 @@ from casadi_hybrid.point.residuals import residuals_at
 from casadi_hybrid.rules import ConstantRule, LocalModel
 
 Array = NDArray[np.float64]
-
 VARIABLES = ("staggered", "aligned", "effective")
 # Central differences of steps d and d/2 with one extrapolation: truncation O(d⁴) = 1e-12 and
 # rounding 1e-16/d = 1e-13 on entries of size 1.
@@ -47,12 +46,9 @@ DIFFERENCE = 1e-3
 DIFFERENCE_ERROR = 1e-9
 KKT = 1e-9
 # The example of the paper: min −½‖x‖² s.t. diag(1000, 1)x = 0, and what it prints.
-STIFF_H = -1.0
-STIFF_B = np.array([1000.0, 1.0])
-STIFF_C = np.array([8.96e-6, 8.96])
-PRINTED_GAPS = (1e-6, 2e-3)
+STIFF_H, STIFF_B, STIFF_C = -1.0, np.array([1000.0, 1.0]), np.array([8.96e-6, 8.96])
+PRINTED_GAPS, PRINTED_CURVATURE, PRINTED_WEIGHT = (1e-6, 2e-3), 7.96, 8.96
 PRINTED_SCALAR_CURVATURE = (999999.0, 0.0)
-PRINTED_WEIGHT, PRINTED_CURVATURE = 8.96, 7.96
 STIFF_ETAS = np.logspace(-8, 0, 81)
 STIFF_STRENGTHS = np.unique(np.concatenate([np.logspace(0, 3, 31), np.arange(1.0, 11.0)]))
 
@@ -82,11 +78,8 @@ def local_gap(H: Matrix, B: Matrix, M: Matrix, eta_x: float, eta_d: float) -> fl
 def law_jacobian(setup: Setup, C: Matrix, Omega: Matrix, variables: str = "staggered") -> Matrix:
     """The Jacobian of the law itself, by differences of the solver's loop around a KKT point.
 
-    Args:
-        setup: ``x0`` and ``dual`` are the KKT point; the steps must be numbers.
-        C, Omega: the split that is run.
-        variables: ``"staggered"`` (x_t, π_{t+1}), ``"aligned"`` (x_t, π_t) or ``"effective"``
-            (x_t, ν_{t+1}).
+    The point is (``x0``, ``dual``) of the setup, the variables are ``"staggered"`` (x_t, π_{t+1}),
+    ``"aligned"`` (x_t, π_t) or ``"effective"`` (x_t, ν_{t+1}).
 
     Raises:
         InputError: for other variables, or steps that are not numbers.
@@ -345,13 +338,14 @@ def _apart(A: Matrix, B: Matrix | float) -> float:
 
 def _gap_over_formula(a: float, b: float, s: Array) -> Array:
     eta_x = 1e-9 / positive(a, "a")
-    eta_d = s * a * a / positive(b, "b") ** 2 * eta_x
+    eta_d = s * (a / positive(b, "b")) ** 2 * eta_x
     return np.asarray(mode_gap(a, b, eta_x, eta_d) / margin_formula(a, b, eta_x, eta_d))
 
 
 def _order(a: float, b: float, s: float) -> float:
+    """The order of |gap − η_x α_M(r)| at r = s a²/b²."""
     eta_x = np.array([1e-3, 5e-4]) / positive(a, "a")
-    r = s * a * a / positive(b, "b") ** 2
+    r = s * (a / positive(b, "b")) ** 2
     error = np.abs(mode_gap(a, b, eta_x, r * eta_x) - eta_x * margin_rate(a, b, r))
     return float(np.log2(error[0] / error[1]))
 

@@ -20,16 +20,7 @@ import numpy as np
 from casadi_hybrid import rules
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Matrix
-from casadi_hybrid.claims.claim import (
-    Measured,
-    Setup,
-    claim,
-    counterexample,
-    deviation,
-    different,
-    follow,
-    same,
-)
+from casadi_hybrid.claims.claim import Measured, Setup, claim, counterexample, deviation, follow
 from casadi_hybrid.course.history import History
 from casadi_hybrid.iterations import Hybrid, Rule
 from casadi_hybrid.law import Correction, apply
@@ -62,13 +53,27 @@ def run_of(setup: Setup, split: Pair, **options: Any) -> History:
 
 
 def runs_of(setup: Setup, splits: Sequence[Pair], **options: Any) -> list[History]:
-    """Run splits of one correction.
-
-    Raises:
-        InputError: fewer than two splits, or splits whose sums differ.
-    """
+    """Run splits of one correction."""
     require_one_sum(setup, splits)
     return [run_of(setup, split, **options) for split in splits]
+
+
+def same(runs: Sequence[History]) -> dict[str, float]:
+    """The largest deviation of a further run from the first, in x_t and in ν_t."""
+    names = {"x": "x", "nu": "effective_multipliers"}
+    return {what: max(_from_the_first(runs, name)) for what, name in names.items()}
+
+
+def different(runs: Sequence[History]) -> dict[str, float]:
+    """The least deviation of a further run from the first, in x_t."""
+    return {"x": min(_from_the_first(runs, "x"))}
+
+
+def _from_the_first(runs: Sequence[History], name: str) -> list[float]:
+    if len(runs) < 2:
+        raise InputError("a comparison needs at least two runs; give two splits or more")
+    first, *others = (getattr(run, name) for run in runs)
+    return [deviation(first, other) for other in others]
 
 
 @claim("Theorem 1: ALG(C,Ω) = ALG(0,C+Ω)")
@@ -95,10 +100,8 @@ def theorem_equivalence(setup: Setup, C: Matrix, Omega: Matrix) -> Measured:
 def additivity(setup: Setup, splits: Sequence[Pair]) -> Measured:
     """Corollary: splits (C_i, Ω_i) with one sum M have one x_t and one ν_t.
 
-    The setup's ``dual`` is ν_0. Channels are matrices or functions of t.
-
-    Raises:
-        InputError: fewer than two splits, or splits whose sums differ.
+    The setup's ``dual`` is ν_0. Channels are matrices or functions of t. Here and below, fewer than
+    two splits, and splits whose sums differ, are an :class:`InputError`.
     """
     varying = any(callable(part) for pair in splits for part in (*pair, setup.eta_x, setup.eta_d))
     case = setup.case(f"{len(splits)} splits, {'M_t' if varying else 'M'}")
@@ -109,10 +112,8 @@ def additivity(setup: Setup, splits: Sequence[Pair]) -> Measured:
 def telescoped(setup: Setup, splits: Sequence[Pair]) -> Measured:
     """The memory C_opt,t h_t − C_opt,t−1 h_{t−1} of Algorithm 1 keeps additivity as C_opt varies.
 
-    The same statement as :func:`additivity`, for splits in which it says something.
-
-    Raises:
-        InputError: as :func:`additivity`, and when no C_opt varies over the iterations.
+    The same statement as :func:`additivity`, for splits in which it says something: some C_opt
+    has to vary over the iterations.
     """
     case = _varying_memory(setup, splits)
     return case, same(runs_of(setup, splits))
@@ -120,11 +121,7 @@ def telescoped(setup: Setup, splits: Sequence[Pair]) -> Measured:
 
 @counterexample("Untelescoped memory")
 def untelescoped(setup: Setup, splits: Sequence[Pair]) -> Measured:
-    """Counter-example: with the memory C_opt,t(h_t − h_{t−1}) the split changes the trajectory.
-
-    Raises:
-        InputError: as :func:`telescoped`.
-    """
+    """Counter-example: with the memory C_opt,t(h_t − h_{t−1}) the split changes the trajectory."""
     case = _varying_memory(setup, splits)
     return case, different(runs_of(setup, splits, memory="untelescoped"))
 
@@ -138,11 +135,7 @@ def constant_memory(setup: Setup, splits: Sequence[Pair]) -> Measured:
 
 @counterexample("Unmatched start")
 def unmatched_start(setup: Setup, splits: Sequence[Pair]) -> Measured:
-    """Counter-example: one μ_0 for all splits starts them at different ν_0.
-
-    Raises:
-        InputError: as :func:`additivity`.
-    """
+    """Counter-example: one μ_0 for all splits starts them at different ν_0."""
     runs = runs_of(setup, splits, dual_start="multipliers")
     return setup.case(f"{len(splits)} splits, one μ_0"), different(runs)
 
@@ -191,47 +184,6 @@ def gradient_run(setup: Setup, C: Matrix) -> tuple[Matrix, Matrix]:
     return np.array(points), np.array(duals)
 
 
-@claim("Design rule, H at π_t")
-def design_additivity(
-    setup: Setup, thetas: Sequence[float], family: Family | None = None
-) -> Measured:
-    """A rule that reads H_t and B_t, with H_t at the memory-free π_t: every θ is one trajectory.
-
-    This is the last sentence of Theorem "Target curvature and additive realization": θ = 1 is the
-    pure realization C_aug = M_t. The setup's ``dual`` is ν_0; its steps are not used.
-
-    Args:
-        setup: what the runs have in common.
-        thetas: the splits in [0, 1]; θ = 1 is C_aug = M_t, C_opt = 0.
-        family: θ → rule; :func:`closed_form` by default, or :func:`look_ahead`.
-    """
-    chosen = closed_form if family is None else family
-    case, runs = _design_runs(setup, thetas, chosen)
-    return case, same(runs)
-
-
-@claim("Design rule, H learned", 1e-8)
-def learned_hessian(setup: Setup, thetas: Sequence[float]) -> Measured:
-    """:func:`design_additivity` with H_t learned from first derivatives along the run.
-
-    What is learned depends on x_0 … x_t and is asked for at π_t, so no split can change it. The
-    bound leaves room for differences of gradients a short step apart.
-    """
-    problem = setup.problem.with_derivatives(Derivatives("limited-memory"))
-    case, runs = _design_runs(replace(setup, problem=problem), thetas, closed_form)
-    return case, same(runs)
-
-
-@counterexample("Design rule, H at μ_t")
-def printed_hessian(setup: Setup, thetas: Sequence[float]) -> Measured:
-    """Counter-example: with H at μ_t, as Algorithm 1 is printed, θ changes M_t and the trajectory.
-
-    Arguments as for :func:`design_additivity`.
-    """
-    case, runs = _design_runs(setup, thetas, closed_form, "printed")
-    return case, different(runs)
-
-
 def closed_form(theta: float) -> Rule:
     """The paper's closed-form rule at a given θ, with the steps it gives to θ = 1.
 
@@ -255,6 +207,42 @@ class _OneStep(rules.StepRule):
         M = candidate.C_aug + candidate.C_opt
         pure = Candidate(candidate.alpha, 1.0, M, np.zeros_like(M))
         return rules.StepRule.steps(self, model, pure, a_x, a_d)
+
+
+@claim("Design rule, H at π_t")
+def design_additivity(
+    setup: Setup, thetas: Sequence[float], family: Family = closed_form
+) -> Measured:
+    """A rule that reads H_t and B_t, with H_t at the memory-free π_t: every θ is one trajectory.
+
+    This is the last sentence of Theorem "Target curvature and additive realization": θ = 1 is the
+    pure realization C_aug = M_t. The setup's ``dual`` is ν_0; its steps are not used.
+    ``family`` gives the rule of a θ in [0, 1]: :func:`closed_form`, or :func:`look_ahead`.
+    """
+    case, runs = _design_runs(setup, thetas, family)
+    return case, same(runs)
+
+
+@claim("Design rule, H learned", 1e-8)
+def learned_hessian(setup: Setup, thetas: Sequence[float]) -> Measured:
+    """:func:`design_additivity` with H_t learned from first derivatives along the run.
+
+    What is learned depends on x_0 … x_t and is asked for at π_t, so no split can change it. The
+    bound leaves room for differences of gradients a short step apart.
+    """
+    problem = setup.problem.with_derivatives(Derivatives("limited-memory"))
+    case, runs = _design_runs(replace(setup, problem=problem), thetas, closed_form)
+    return case, same(runs)
+
+
+@counterexample("Design rule, H at μ_t")
+def printed_hessian(setup: Setup, thetas: Sequence[float]) -> Measured:
+    """Counter-example: with H at μ_t, as Algorithm 1 is printed, θ changes M_t and the trajectory.
+
+    Arguments as for :func:`design_additivity`.
+    """
+    case, runs = _design_runs(setup, thetas, closed_form, "printed")
+    return case, different(runs)
 
 
 def _design_runs(
