@@ -4,7 +4,8 @@ Zhao, "Matrix-Valued Optimism is Matrix-Valued Augmentation", sections "Closed-F
 Correction Design" and "Failure under ill-conditioning", appendices "Proof of the Closed-Form Design
 Guarantee", "Step-Size Design Constraints" and "Local Spectral Margin". Every claim asks the
 package's own rule for designs on random local models (H, B) and holds them against formulas that
-are written here once more, with the paper's constants.
+are written here once more, with the paper's constants. A claim on a :class:`LocalCase` is called
+with (n, m, models, seed), as :func:`local_cases` is.
 """
 
 from __future__ import annotations
@@ -94,13 +95,7 @@ def target_curvature(H: Matrix, B: Matrix, delta: float, R: Matrix | None = None
     M and the splits come from the pieces of the design rule. Deviations, relative to
     max(1, ‖H‖₂ + ‖B‖₂²‖M‖₂): short, by how much λ_min(H + BᵀMB) misses δ; least, its distance
     from δ (α is the least of its family); cancel, ‖H + BᵀC_can B‖. Relative to max(1, ‖M‖₂): sum,
-    ‖C_aug + C_opt − M‖ over θ = 0, 0.3, 1 and the closed-form θ.
-
-    Args:
-        H: n×n, symmetric.
-        B: m×n, full column rank.
-        delta: target curvature δ > 0.
-        R: residual metric, symmetric positive definite; I by default.
+    ‖C_aug + C_opt − M‖ over θ = 0, 0.3, 1 and the closed-form θ. R = I by default.
 
     Raises:
         InputError: when rank B < n, or R is not symmetric positive definite.
@@ -304,20 +299,17 @@ def _bound(model: rules.LocalModel, design: rules.Design) -> float:
     least = rules.least_restriction(model, design.M, KAPPA).least
     balance = np.sqrt(design.a_d * KAPPA.kappa_p / design.a_x) / model.norm_B
     eta_x = min(balance, 1.0 / least)
-    eta_d = KAPPA.kappa_p / (eta_x * model.norm_B**2)
-    return float(min(design.a_x * eta_x, design.a_d * eta_d))
+    return float(min(design.a_x * eta_x, design.a_d * KAPPA.kappa_p / (eta_x * model.norm_B**2)))
 
 
 def _rate_over_margin(case: LocalCase, design: rules.Design) -> list[float]:
     """α_M(r)/min{a_x, a_d r} over r; on x-space × range(B), as x sees no more of μ."""
-    A = case.model.curvature(design.M)
-    B = case.model.jacobian.U.T @ case.model.B
+    A, B = case.model.curvature(design.M), case.model.jacobian.U.T @ case.model.B
     ratios = []
     for s in np.geomspace(1e-3, 1e3, 25):
         r = s * design.a_x / design.a_d
         S = np.block([[-A, -B.T], [r * B, np.zeros((len(B), len(B)))]])
-        rate = -float(np.linalg.eigvals(S).real.max())
-        ratios.append(rate / min(design.a_x, design.a_d * r))
+        ratios.append(-float(np.linalg.eigvals(S).real.max()) / min(design.a_x, design.a_d * r))
     return ratios
 
 

@@ -48,7 +48,6 @@ KKT = 1e-9
 # The example of the paper: min −½‖x‖² s.t. diag(1000, 1)x = 0, and what it prints.
 STIFF_H, STIFF_B, STIFF_C = -1.0, np.array([1000.0, 1.0]), np.array([8.96e-6, 8.96])
 PRINTED_GAPS, PRINTED_CURVATURE, PRINTED_WEIGHT = (1e-6, 2e-3), 7.96, 8.96
-PRINTED_SCALAR_CURVATURE = (999999.0, 0.0)
 STIFF_ETAS = np.logspace(-8, 0, 81)
 STIFF_STRENGTHS = np.unique(np.concatenate([np.logspace(0, 3, 31), np.arange(1.0, 11.0)]))
 
@@ -78,7 +77,7 @@ def local_gap(H: Matrix, B: Matrix, M: Matrix, eta_x: float, eta_d: float) -> fl
 def law_jacobian(setup: Setup, C: Matrix, Omega: Matrix, variables: str = "staggered") -> Matrix:
     """The Jacobian of the law itself, by differences of the solver's loop around a KKT point.
 
-    The point is (``x0``, ``dual``) of the setup, the variables are ``"staggered"`` (x_t, π_{t+1}),
+    The point is the setup's (``x0``, ``dual``), the variables are ``"staggered"`` (x_t, π_{t+1}),
     ``"aligned"`` (x_t, π_t) or ``"effective"`` (x_t, ν_{t+1}).
 
     Raises:
@@ -232,15 +231,12 @@ class BestGap(NamedTuple):
 def stiffness_example(
     etas: Array = STIFF_ETAS, strengths: Array = STIFF_STRENGTHS
 ) -> tuple[BestGap, BestGap]:
-    """Best gaps with C = cI and with c times the paper's matrix on its stiff example.
+    """Best gaps with C = cI and with the paper's matrix (c = 1) on its stiff example.
 
     No finer grid does much better: ρ² ≥ |det J_AL| limits the gap of the weak mode to about
     ½a η_x, and the strong mode is stable only for η_x a + ½η_xη_d b² < 2. For C = cI that is a
     gap of at most (c − 1)/(10⁶c − 1) < 1e-6, whatever the steps; for the matrix, 2.0e-3.
-
-    Args:
-        etas: values of both η_x and η_d.
-        strengths: values of c for C = cI; the matrix has c = 1.
+    ``etas`` are the values of both η_x and η_d, ``strengths`` those of c in cI.
     """
 
     def best(C: Array, c: Array) -> BestGap:
@@ -276,11 +272,11 @@ def stiffness_curvature() -> Measured:
         c = 0.5 * (low + high)
         stable = np.linalg.eigvalsh(H + c * B.T @ B)[0] >= 0
         low, high = (low, c) if stable else (c, high)
-    scalar, weight = np.diag(PRINTED_SCALAR_CURVATURE), B.T @ C @ B
+    scalar, weight = np.diag([999999.0, 0.0]), B.T @ C @ B
     at_threshold = _two_modes(1.0, 1.0, STIFF_ETAS[:, None], STIFF_ETAS[None, :])
     return "as printed", {
         "threshold": abs(high - 1.0),
-        "scalar": _apart(H + B.T @ B, scalar) / PRINTED_SCALAR_CURVATURE[0],
+        "scalar": _apart(H + B.T @ B, scalar) / 999999.0,
         "weight": _apart(weight, PRINTED_WEIGHT * np.eye(2)),
         "matrix": _apart(H + weight, PRINTED_CURVATURE * np.eye(2)),
         "gap": max(0.0, float(at_threshold.max())),

@@ -27,25 +27,6 @@ class Block(NamedTuple):
         kind = "" if self.kind == REGULAR else f", rank lost at x* ({self.kind})"
         return f"n = {self.n}, m = {self.m}{kind}, start radius {self.radius:g}"
 
-    @property
-    def success(self) -> str:
-        """What counts as a success, in words."""
-        if self.kind != REGULAR:
-            return (
-                f"Success where rank is lost: ‖h‖_∞ ≤ {TOL:g} and ‖∇f + J_hᵀλ‖_∞ ≤ "
-                f"{TOL_STATIONARITY_DEFICIENT:g}, unscaled, with multipliers fitted by the "
-                "verifier; iterations of the run."
-            )
-        if self.m < self.n:
-            return (
-                f"Success for m < n: a KKT point, ‖h‖_∞ ≤ {TOL:g} and ‖∇f + J_hᵀλ‖_∞ ≤ {TOL:g}, "
-                "unscaled, evaluated anew; iterations of the run."
-            )
-        return (
-            f"Success for m ≥ n: ‖x_t − x*‖₂ ≤ {HIT:g} within the budget; iterations to the "
-            "first such t."
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Rate:
@@ -94,7 +75,24 @@ def caption(summary: Summary, budget: int) -> str:
         "Per rule: successes in % of the runs, and median iterations (n = successes behind it).",
         f"Budget: {budget} iterations. A rule that does not apply to a problem fails on it.",
     ]
-    return "\n".join([*lines, *dict.fromkeys(block.success for block in summary)])
+    full = [block for block in summary if block.kind == REGULAR]
+    if any(block.m >= block.n for block in full):
+        lines.append(
+            f"Success for m ≥ n: ‖x_t − x*‖₂ ≤ {HIT:g} within the budget; iterations to the "
+            "first such t."
+        )
+    if any(block.m < block.n for block in full):
+        lines.append(
+            f"Success for m < n: a KKT point, ‖h‖_∞ ≤ {TOL:g} and ‖∇f + J_hᵀλ‖_∞ ≤ {TOL:g}, "
+            "unscaled, evaluated anew; iterations of the run."
+        )
+    if len(full) < len(summary):
+        lines.append(
+            f"Success where rank is lost: ‖h‖_∞ ≤ {TOL:g} and ‖∇f + J_hᵀλ‖_∞ ≤ "
+            f"{TOL_STATIONARITY_DEFICIENT:g}, unscaled, with multipliers fitted by the verifier; "
+            "iterations of the run."
+        )
+    return "\n".join(lines)
 
 
 def text_table(summary: Summary) -> str:

@@ -18,7 +18,7 @@ A rule that raises, or whose process ends, is a trial as well: a failure with it
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -96,9 +96,8 @@ class Settings:
     def to_dict(self) -> dict[str, Any]:
         """Every number a unit's results depend on, ready for JSON."""
         return {
+            **asdict(self),
             "rules": list(self.rules),
-            "budget": self.budget,
-            "rank_deficient": self.rank_deficient,
             "hit": HIT,
             "tol": TOL,
             "tol_stationarity_rank_deficient": TOL_STATIONARITY_DEFICIENT,
