@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from casadi_hybrid import claims, law
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.claims import noise, spectra, suite, trajectories
+from casadi_hybrid.claims import design, noise, spectra, suite, trajectories
 from casadi_hybrid.claims.claim import deviation
 from casadi_hybrid.cli import main
 from casadi_hybrid.iterations import hybrid
@@ -188,6 +189,11 @@ def test_hypotheses_are_checked_before_anything_runs():
         trajectories.additivity(setup, [pair, (M, lambda t: (t == 7) * M)])
     with pytest.raises(InputError, match="1 given"):
         trajectories.additivity(setup, [pair])
+    for claim in (noise.additivity_under_shared_noise, noise.unshared_noise):
+        with pytest.raises(InputError, match="sums to another M"):
+            claim(setup, [pair, (M, M)])
+    with pytest.raises(InputError, match="two runs"):
+        trajectories.design_additivity(setup, [1.0])
     with pytest.raises(InputError, match="C_opt is the same"):
         trajectories.telescoped(setup, [pair, (0 * M, M)])
     with pytest.raises(InputError, match="C₂P_n ≠ 0"):
@@ -198,6 +204,26 @@ def test_hypotheses_are_checked_before_anything_runs():
         replace(setup, iterations=0)
     with pytest.raises(InputError, match="dual"):
         replace(setup, dual=np.zeros(3))
+
+
+def test_the_worst_of_the_further_runs_decides():
+    runs = [
+        SimpleNamespace(x=np.array([[x]]), effective_multipliers=np.array([[nu]]))
+        for x, nu in ((0.0, 0.0), (0.25, 0.5), (0.125, 0.75), (0.5, 0.0))
+    ]
+    assert trajectories.same(runs) == {"x": 0.5, "nu": 0.75}
+    assert trajectories.different(runs) == {"x": 0.125}
+    assert deviation(np.array([[8.0, 0.0]]), np.array([[6.0, 0.0]])) == 0.25
+
+
+def test_the_worst_of_the_local_models_decides():
+    def measured(*found):
+        left = iter(found)
+        return design.over_models(lambda case: {"off": next(left)})(3, 5, len(found))
+
+    assert measured(-1.0, -2.0) == ("n=3 m=5 2 models", {"off": 0.0})
+    assert measured(0.5, 2.0, 1.0)[1] == {"off": 2.0}
+    assert np.isnan(measured(0.5, np.nan, 1.0)[1]["off"])
 
 
 def test_records_are_plain_and_aligned(checked):
