@@ -93,19 +93,19 @@ BREAKS = (
     Break(
         "no noise on the gradient",
         "claims/noise.py",
-        "gradient=at.gradient + self.xi[t + 1]",
+        "gradient=at.gradient + xi[t + 1]",
         "gradient=at.gradient",
     ),
     Break(
         "no noise on the residual",
         "claims/noise.py",
-        "seen = at.h + self.zeta[t + 1] * (1 + at.h)",
+        "seen = at.h + zeta[t + 1] * (1 + at.h)",
         "seen = at.h",
     ),
     Break(
         "no noise on the memory",
         "claims/noise.py",
-        "measured=at.h + self.epsilon[t + 1]",
+        "measured=at.h + epsilon[t + 1]",
         "measured=at.h",
     ),
     Break(
@@ -206,14 +206,14 @@ BREAKS = (
     ),
     Break(
         "L_C with C where sym(C) belongs",
-        "claims/lagrangian.py",
-        "trial, C, 0.5 * (C + C.T), tolerance",
-        "trial, C, C, tolerance",
+        "claims/trajectories.py",
+        "run_with=0.5 * (C + C.T)",
+        "run_with=C",
         (CLAIMS,),
     ),
     Break(
         "a failing claim stops the others",
-        "claims/record.py",
+        "claims/claim.py",
         "    except Exception as error:",
         "    except KeyboardInterrupt as error:",
         (CLAIMS,),

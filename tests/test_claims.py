@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,19 +15,19 @@ from hypothesis import strategies as st
 
 from casadi_hybrid import claims, law
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.claims import suite
-from casadi_hybrid.claims.__main__ import main
-from casadi_hybrid.claims.trajectories import rule_for
-from casadi_hybrid.iterations import Hybrid, hybrid
+from casadi_hybrid.claims import design, noise, spectra, suite, trajectories
+from casadi_hybrid.claims.claim import deviation
+from casadi_hybrid.cli import main
+from casadi_hybrid.iterations import hybrid
 from casadi_hybrid.paper import make_instance
 
 SHAPES = suite.SHAPES
 
 
-def setup(n, m, seed=0, iterations=200):
+def made(n, m, seed=0, iterations=200):
     rng = np.random.default_rng((seed, n, m))
     instance = make_instance(2.0, seed, n=n, m=m)
-    return instance, suite.trial_of(instance, rng, iterations), suite.random_correction(m, rng), rng
+    return instance, suite.setup_of(instance, rng, iterations), suite.random_correction(m, rng), rng
 
 
 @pytest.fixture(scope="module")
@@ -70,16 +71,13 @@ def test_other_seeds(seed):
 @pytest.mark.parametrize(("n", "m"), SHAPES)
 def test_the_compared_runs_move_and_differ_in_mu(n, m):
     # Otherwise equality of x would say nothing.
-    _, trial, M, _ = setup(n, m)
-    runs = [
-        claims.follow(trial, Hybrid(rule_for(trial, split), dual_start="effective"))
-        for split in ((M, 0 * M), (0 * M, M))
-    ]
+    _, setup, M, _ = made(n, m)
+    runs = trajectories.runs_of(setup, [(M, 0 * M), (0 * M, M)])
     assert runs[0].x.shape == (201, n)
     assert np.abs(runs[0].x[-1] - runs[0].x[0]).max() > 0.05
     assert np.abs(runs[0].x[-1] - runs[0].x[-2]).max() > 1e-9
-    assert claims.deviation(runs[0].mu, runs[1].mu) > 1e-2
-    assert claims.deviation(runs[0].multipliers, runs[1].multipliers) <= 1e-12
+    assert deviation(runs[0].mu, runs[1].mu) > 1e-2
+    assert deviation(runs[0].multipliers, runs[1].multipliers) <= 1e-12
 
 
 finite = st.floats(-20, 20, allow_nan=False, width=32)
@@ -88,10 +86,10 @@ finite = st.floats(-20, 20, allow_nan=False, width=32)
 @settings(max_examples=10, deadline=None)
 @given(shape=st.sampled_from(SHAPES), seed=st.integers(0, 50), data=st.data())
 def test_any_split_is_the_same_method(shape, seed, data):
-    _, trial, M, _ = setup(*shape, seed)
+    _, setup, M, _ = made(*shape, seed)
     size = M.size
     C = np.array(data.draw(st.lists(finite, min_size=size, max_size=size))).reshape(M.shape)
-    claim = claims.theorem_equivalence(trial, C, M - C)
+    claim = trajectories.theorem_equivalence(setup, C, M - C)
     assert claim.held, str(claim)
 
 
@@ -102,12 +100,12 @@ def test_any_split_is_the_same_method(shape, seed, data):
     shares=st.lists(st.floats(-2, 3, allow_nan=False), min_size=2, max_size=4),
 )
 def test_any_share_that_varies_is_the_same_method(shape, seed, shares):
-    _, trial, M, rng = setup(*shape, seed)
-    trial = suite.varying_metrics(trial, rng)
+    _, setup, M, rng = made(*shape, seed)
+    setup = suite.varying_metrics(setup, rng)
     splits = [
         (lambda t, s=s: s * np.cos(t) * M, lambda t, s=s: M - s * np.cos(t) * M) for s in shares
     ]
-    claim = claims.additivity(trial, splits)
+    claim = trajectories.additivity(setup, splits)
     assert claim.held, str(claim)
 
 
@@ -169,10 +167,13 @@ def test_a_broken_law_is_noticed(monkeypatch, kind, noticed_by):
 
 
 def test_a_diverging_run_never_counts():
-    _, trial, M, _ = setup(4, 4)
-    fast = replace(trial, eta_x=1.0)
+    _, setup, M, _ = made(4, 4)
+    fast = replace(setup, eta_x=1.0)
     splits = [(M, 0 * M), (0 * M, M)]
-    for claim in (claims.additivity(fast, splits), claims.unmatched_start(fast, splits)):
+    for claim in (
+        trajectories.additivity(fast, splits),
+        trajectories.unmatched_start(fast, splits),
+    ):
         assert not claim.held
         assert np.isnan(claim.worst)
         assert "grew without bound" in claim.detail
@@ -180,24 +181,49 @@ def test_a_diverging_run_never_counts():
 
 
 def test_hypotheses_are_checked_before_anything_runs():
-    _, trial, M, _ = setup(4, 4, iterations=10)
+    _, setup, M, _ = made(4, 4, iterations=10)
     pair = (M, 0 * M)
     with pytest.raises(InputError, match="split 1 sums to another M than split 0 at iteration 0"):
-        claims.additivity(trial, [pair, (M, M)])
+        trajectories.additivity(setup, [pair, (M, M)])
     with pytest.raises(InputError, match="sums to another M than split 0 at iteration 7"):
-        claims.additivity(trial, [pair, (M, lambda t: (t == 7) * M)])
+        trajectories.additivity(setup, [pair, (M, lambda t: (t == 7) * M)])
     with pytest.raises(InputError, match="1 given"):
-        claims.additivity(trial, [pair])
+        trajectories.additivity(setup, [pair])
+    for claim in (noise.additivity_under_shared_noise, noise.unshared_noise):
+        with pytest.raises(InputError, match="sums to another M"):
+            claim(setup, [pair, (M, M)])
+    with pytest.raises(InputError, match="two runs"):
+        trajectories.design_additivity(setup, [1.0])
     with pytest.raises(InputError, match="C_opt is the same"):
-        claims.telescoped(trial, [pair, (0 * M, M)])
+        trajectories.telescoped(setup, [pair, (0 * M, M)])
     with pytest.raises(InputError, match="C₂P_n ≠ 0"):
-        claims.equivalence_under_memory_noise(trial, M, M, [1])
+        noise.equivalence_under_memory_noise(setup, M, M, [1])
     with pytest.raises(InputError, match="KKT residual"):
-        claims.jacobian_of_the_law(trial, M, M)
+        spectra.jacobian_of_the_law(setup, M, M)
     with pytest.raises(InputError, match="iterations"):
-        replace(trial, iterations=0)
+        replace(setup, iterations=0)
     with pytest.raises(InputError, match="dual"):
-        trial.from_dual(np.zeros(3))
+        replace(setup, dual=np.zeros(3))
+
+
+def test_the_worst_of_the_further_runs_decides():
+    runs = [
+        SimpleNamespace(x=np.array([[x]]), effective_multipliers=np.array([[nu]]))
+        for x, nu in ((0.0, 0.0), (0.25, 0.5), (0.125, 0.75), (0.5, 0.0))
+    ]
+    assert trajectories.same(runs) == {"x": 0.5, "nu": 0.75}
+    assert trajectories.different(runs) == {"x": 0.125}
+    assert deviation(np.array([[8.0, 0.0]]), np.array([[6.0, 0.0]])) == 0.25
+
+
+def test_the_worst_of_the_local_models_decides():
+    def measured(*found):
+        left = iter(found)
+        return design.over_models(lambda case: {"off": next(left)})(3, 5, len(found))
+
+    assert measured(-1.0, -2.0) == ("n=3 m=5 2 models", {"off": 0.0})
+    assert measured(0.5, 2.0, 1.0)[1] == {"off": 2.0}
+    assert np.isnan(measured(0.5, np.nan, 1.0)[1]["off"])
 
 
 def test_records_are_plain_and_aligned(checked):
@@ -211,19 +237,20 @@ def test_records_are_plain_and_aligned(checked):
         len({line.index(" <= ") if " <= " in line else line.index(" >  ") for line in lines}) == 1
     )
     assert claims.table(checked).endswith(f"{len(checked)} of {len(checked)} hold")
-    json.dumps(claims.stiffness_example().to_dict())
-    assert "best gap" in str(claims.stiffness_example())
 
 
 def test_the_command(capsys, monkeypatch):
-    few = [claims.stiffness(), claims.margin_equality()]
+    few = [spectra.stiffness(), spectra.margin_equality()]
     asked = []
-    monkeypatch.setattr(
-        "casadi_hybrid.claims.__main__.check_all", lambda *given: asked.append(given) or few
-    )
-    assert main(["--seed", "3", "--iterations", "12"]) == 0
+    monkeypatch.setattr(claims, "check_all", lambda *given: asked.append(given) or few)
+    assert main(["claims", "--seed", "3", "--iterations", "12"]) == 0
     assert asked == [(3, 12, 6)]
     assert "2 of 2 hold" in capsys.readouterr().out
     few[0] = replace(few[0], bound=1e-9)
-    assert main([]) == 1
+    assert main(["claims"]) == 1
     assert "FAILS  Stiffness" in capsys.readouterr().out
+    assert main(["claims", "--json"]) == 1
+    assert [claim["held"] for claim in json.loads(capsys.readouterr().out)] == [False, True]
+    monkeypatch.undo()
+    assert main(["claims", "--models", "0"]) == 2
+    assert "models" in capsys.readouterr().err

@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 from casadi_hybrid import Derivatives, DesignError, InputError, Problem, Solver, claims
-from casadi_hybrid.claims import design, lagrangian, record, suite
+from casadi_hybrid.claims import design, spectra, suite, trajectories
+from casadi_hybrid.claims.claim import attempted
 from casadi_hybrid.iterations import Hybrid
 from casadi_hybrid.paper import make_instance
 from casadi_hybrid.rules import (
@@ -44,61 +45,61 @@ def test_every_claim_on_the_rule_comes_out(n: int, m: int, seed: int) -> None:
 
 def test_the_claims_need_their_hypotheses() -> None:
     """Where B has a kernel θ does not balance, and the closed form is not the optimum of (P)."""
-    balance = dict(claims.theta_balances(5, 3, 4).deviations)
+    balance = dict(design.theta_balances(5, 3, 4).deviations)
     assert balance["balance"] > 0.1
-    assert not claims.optimal_split(5, 3, 4).held
+    assert not design.optimal_split(5, 3, 4).held
 
 
 def test_a_margin_can_be_far_below_the_rate() -> None:
-    claim = claims.weights_of_other_metrics()
+    claim = design.weights_of_other_metrics()
     assert claim.held
     assert claim.worst > 10
 
 
 def test_thresholds_of_the_stiff_example() -> None:
-    assert claims.stiffness_curvature().held
-    assert claims.unstable_penalty().held
-    assert not claims.unstable_penalty(1.001).held
+    assert spectra.stiffness_curvature().held
+    assert spectra.unstable_penalty().held
+    assert not spectra.unstable_penalty(1.001).held
 
 
 @pytest.mark.parametrize(("n", "m"), suite.SHAPES)
 def test_the_augmented_method_follows_the_gradient_of_its_lagrangian(n: int, m: int) -> None:
     rng = np.random.default_rng((n, m))
-    trial = suite.trial_of(make_instance(2, 1, n=n, m=m), rng, 25)
+    setup = suite.setup_of(make_instance(2, 1, n=n, m=m), rng, 25)
     M = suite.random_correction(m, rng)
-    same = [claims.descent_ascent(trial, C) for C in (M, M + M.T)]
+    same = [trajectories.descent_ascent(setup, C) for C in (M, M + M.T)]
     assert all(claim.held for claim in same)
     assert [claim.case.split("T=25 ")[1] for claim in same] == ["C ≠ Cᵀ, sym(C)", "C = Cᵀ"]
-    assert claims.unsymmetrized(trial, M).held
-    x, _ = lagrangian.gradient_run(trial, M)
+    assert trajectories.unsymmetrized(setup, M).held
+    x, _ = trajectories.gradient_run(setup, M)
     assert np.abs(x[-1] - x[0]).max() > 0.05
 
 
 def test_steps_that_vary_are_refused_where_the_law_takes_constant_ones() -> None:
-    trial = suite.trial_of(make_instance(2, 1), np.random.default_rng(0), 10)
+    setup = suite.setup_of(make_instance(2, 1), np.random.default_rng(0), 10)
     with pytest.raises(InputError, match="function of t"):
-        claims.descent_ascent(replace(trial, eta_x=lambda t: 0.03), np.eye(5))
+        trajectories.descent_ascent(replace(setup, eta_x=lambda t: 0.03), np.eye(5))
 
 
 # --- a claim that cannot be computed ----------------------------------------------------------
 
 
 def test_a_claim_that_raises_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    def growth(*given: Any) -> Any:
+    def cancellation_norm(*given: Any) -> Any:
         raise DesignError("the sentence of what went wrong")
 
-    monkeypatch.setattr(design, "growth", growth)
+    monkeypatch.setattr(design, "cancellation_norm", cancellation_norm)
     found = list(suite.check_designs(3, 5, 1))
     lines = claims.table(found).splitlines()
     (line,) = [line for line in lines if line.startswith("FAILS")]
-    assert line.startswith("FAILS  growth")
+    assert line.startswith("FAILS  cancellation norm")
     assert line.endswith("failed nan  (DesignError: the sentence of what went wrong)")
     assert len(found) == 6
     assert lines[-1] == "5 of 6 hold"
 
 
 def test_a_claim_that_failed_is_written_for_programs() -> None:
-    failed = record.attempted(claims.descent_ascent, None, np.eye(2))
+    failed = attempted(trajectories.descent_ascent, None, np.eye(2))
     assert not failed.held
     assert failed.name == "descent ascent"
     known = json.loads(json.dumps(failed.to_dict(), allow_nan=False))
@@ -112,7 +113,7 @@ def test_ctrl_c_is_no_failing_claim() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        record.attempted(interrupted)
+        attempted(interrupted)
 
 
 # --- problem (P) ------------------------------------------------------------------------------
@@ -161,7 +162,7 @@ def test_splits_of_problem_p_are_splits_of_the_rule() -> None:
             assert np.linalg.norm(d.C_opt, 2) <= KAPPA.kappa_omega * d.eta_d * (1 + 1e-9)
         assert closed.eta_x <= clipped.eta_x * (1 + 1e-9)
         assert clipped.eta_x <= best.eta_x * (1 + 1e-4)
-    gains, clips = claims.problem_p(3, 5, 6)
+    gains, clips = design.problem_p(3, 5, 6)
     assert max(clips) > 0.1
     assert max(gains) > 0.1
 

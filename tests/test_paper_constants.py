@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from casadi_hybrid import DesignError, Solver
-from casadi_hybrid.claims import MemoryNoise, SharedNoise, Trial
+from casadi_hybrid.claims import Setup
+from casadi_hybrid.claims.noise import memory_noise, shared_noise
 from casadi_hybrid.paper import CONDITIONS, make_instance, printed
 from casadi_hybrid.paper.cells import summarize
 from casadi_hybrid.paper.experiment import (
@@ -187,20 +188,25 @@ def test_the_largest_norm_of_the_correction_is_recorded() -> None:
 def test_each_part_of_the_noise_reaches_the_step() -> None:
     """ξ the gradient, ζ both readings of h, ε what the dual channel reads, and nothing else."""
     instance = make_instance(2, 0)
-    trial = Trial(instance.problem, instance.x0, instance.multipliers0, iterations=5)
+    setup = Setup(instance.problem, instance.x0, instance.multipliers0, iterations=5)
     zero = np.zeros(5)
     at = Evaluation(np.zeros(3), 0.0, np.zeros(3), zero, np.zeros((5, 3)), None, zero)
-    shared = SharedNoise.draw(trial, 0)
-    seen = shared(2, at)
-    assert np.array_equal(seen.gradient, shared.xi[3])
-    assert np.array_equal(seen.h, shared.zeta[3])
-    assert np.array_equal(seen.measured, shared.zeta[3])
-    memory = MemoryNoise.draw(trial, [1, 4], 0)
-    seen = memory(2, at)
-    assert np.array_equal(seen.measured, memory.epsilon[3])
-    assert np.array_equal(seen.h, zero)
-    assert np.flatnonzero(seen.measured).tolist() == [1, 4]
-    assert min(np.abs(part).max() for part in (shared.xi, shared.zeta, memory.epsilon)) > 1e-3
+    seen = [shared_noise(setup, 0)(t, at) for t in (2, 3)]
+    for one in seen:
+        assert np.abs(one.gradient).min() > 1e-5
+        assert np.abs(one.h).min() > 1e-5
+        assert np.array_equal(one.h, one.measured)
+    assert not np.isclose(seen[0].gradient, seen[1].gradient).any()
+    assert not np.isclose(seen[0].h, seen[1].h).any()
+    heard = memory_noise(setup, [1, 4], 0)(2, at)
+    assert np.array_equal(heard.h, zero)
+    assert np.array_equal(heard.gradient, at.gradient)
+    assert np.flatnonzero(heard.measured).tolist() == [1, 4]
+    sizes = [np.abs(part).max() for part in (seen[0].gradient, seen[0].h, heard.measured)]
+    assert min(sizes) > 1e-3
+    # ε_−1 is what a start may be matched without.
+    assert memory_noise(setup, [1], 0)(-1, at).measured[1] != 0
+    assert not memory_noise(setup, [1], 0, at_start=False)(-1, at).measured.any()
 
 
 def test_the_levels_and_the_thresholds_are_the_papers() -> None:

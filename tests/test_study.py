@@ -20,6 +20,7 @@ from casadi_hybrid.basics.record import record as records
 from casadi_hybrid.cli import main
 from casadi_hybrid.cli.parser import make_parser
 from casadi_hybrid.methods import METHODS
+from casadi_hybrid.paper.fitted import SEEDS
 from casadi_hybrid.point.residuals import Residuals
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.study import (
@@ -310,7 +311,7 @@ def test_a_larger_plan_adds_to_the_record(finished, tmp_path, monkeypatch):
     ran = counting(monkeypatch)
     larger = Plan(PLAN.shapes, PLAN.conditions, PLAN.radii, seeds=3)
     run_study(larger, SETTINGS, tmp_path, workers=1, progress=False)
-    assert [unit.seed for unit in ran] == [1002] * 4
+    assert [unit.seed for unit in ran] == [PLAN.first_seed + 2] * 4
 
 
 @pytest.mark.parametrize(
@@ -543,6 +544,16 @@ def test_rank_deficient_plans_take_every_kind_a_shape_admits():
     kinds = {(n, m): [u.kind for u in units if (u.n, u.m) == (n, m)] for _, n, m, *_ in units}
     assert kinds[3, 5] == ["dependent", "isolated"]
     assert kinds[5, 3] == kinds[20, 12] == list(KINDS)
+
+
+def test_the_study_begins_at_draws_that_no_fit_has_seen():
+    """Constants were chosen on numbers below 100, and the class draws from 1000κ + number."""
+    plan = Plan()
+    drawn = {round(1000 * u.condition) + u.seed for u in plan.units(rank_deficient=False)}
+    fitted = {1000 * level + seed for level in range(1, 10_001) for seed in range(100)}
+    assert len(drawn) == plan.seeds * len(plan.conditions)
+    assert not drawn & fitted
+    assert set(SEEDS) < set(range(100))
 
 
 def test_the_command_line_names_the_defaults_of_the_plan():

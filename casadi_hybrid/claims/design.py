@@ -1,38 +1,29 @@
-r"""What the closed-form rule decides: θ, the steps, the weights, and the growth of the correction.
+r"""What the closed-form rule decides: the correction, θ, the steps, the weights, and their limits.
 
 Zhao, "Matrix-Valued Optimism is Matrix-Valued Augmentation", sections "Closed-Form Hybrid
-Correction Design" and "Failure under ill-conditioning", appendices "Step-Size Design Constraints"
-and "Local Spectral Margin". Every claim asks the package's own rule for designs on random local
-models (H, B) and holds them against formulas that are written here once more, with the paper's
-constants.
+Correction Design" and "Failure under ill-conditioning", appendices "Proof of the Closed-Form Design
+Guarantee", "Step-Size Design Constraints" and "Local Spectral Margin". Every claim asks the
+package's own rule for designs on random local models (H, B) and holds them against formulas that
+are written here once more, with the paper's constants. A claim on a :class:`LocalCase` is called
+with (n, m, models, seed), as :func:`local_cases` is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import wraps
 
 import numpy as np
 
+from casadi_hybrid import rules
+from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Matrix, count
-from casadi_hybrid.claims.record import DIFFERENT, Claim
-from casadi_hybrid.rules import (
-    ClippedSplit,
-    ClosedFormSplit,
-    Design,
-    DesignRule,
-    FixedMetric,
-    FullCancellation,
-    GivenSplit,
-    LocalModel,
-    OptimalSplit,
-    Split,
-    StepRule,
-    least_restriction,
-)
+from casadi_hybrid.claims.claim import Measured, claim, counterexample
+from casadi_hybrid.rules.parts import Undivided
 
 # The paper, "Implementation constants".
-DELTA, KAPPA = 0.35, StepRule(0.08, 0.20, 8.0)
+DELTA, KAPPA = 0.35, rules.StepRule(0.08, 0.20, 8.0)
 CONDITIONS = (1.0, 2.0, 3.0, 5.0, 8.0, 13.0)
 # Not one, so that a square of ‖B‖ that is missing shows.
 NORM_B = 1.7
@@ -49,19 +40,22 @@ class LocalCase:
     Where rank B < n, the model lifts the curvature of H on ker B to at least ½.
     """
 
-    model: LocalModel
+    model: rules.LocalModel
+    condition: float
     R: Matrix
 
-    def design(self, split: Split | None = None, *, plain: bool = False) -> Design:
+    def design(self, split: rules.Split | None = None, *, plain: bool = False) -> rules.Design:
         """The rule's design with its own constants, without a norm budget; R = I if plain."""
         R = np.eye(self.model.m) if plain else self.R
-        chosen = ClosedFormSplit() if split is None else split
-        rule = DesignRule(metric=FixedMetric(R), split=chosen, M_max=1e12, kernel_floor=0.5)
+        chosen = rules.ClosedFormSplit() if split is None else split
+        rule = rules.DesignRule(
+            metric=rules.FixedMetric(R), split=chosen, M_max=1e12, kernel_floor=0.5
+        )
         return rule.design(self.model)
 
 
 def local_cases(n: int, m: int, models: int = 12, seed: int = 0) -> Iterator[LocalCase]:
-    """Draw local models of n variables and m constraints, the paper's condition levels in turn.
+    """Return local models of n variables and m constraints, the paper's condition levels in turn.
 
     Raises:
         InputError: for a number below 1.
@@ -71,62 +65,123 @@ def local_cases(n: int, m: int, models: int = 12, seed: int = 0) -> Iterator[Loc
     rng = np.random.default_rng((seed, n, m))
     r = min(n, m)
     for k in range(models):
+        condition = CONDITIONS[k % len(CONDITIONS)]
         U = np.linalg.qr(rng.standard_normal((m, r)))[0]
         V = np.linalg.qr(rng.standard_normal((n, r)))[0]
-        B = NORM_B * (U * CONDITIONS[k % len(CONDITIONS)] ** -np.linspace(0.0, 1.0, r)) @ V.T
+        B = NORM_B * (U * condition ** -np.linspace(0.0, 1.0, r)) @ V.T
         S, W = rng.standard_normal((n, n)), rng.standard_normal((m, m))
-        yield LocalCase(LocalModel(S + S.T, B, 0.5), W @ W.T / m + 0.1 * np.eye(m))
+        R = W @ W.T / m + 0.1 * np.eye(m)
+        yield LocalCase(rules.LocalModel(S + S.T, B, 0.5), condition, R)
 
 
-def theta_balances(
-    n: int = 3, m: int = 5, models: int = 12, seed: int = 0, *, tolerance: float = ROUNDED
-) -> Claim:
+def over_models(
+    measure: Callable[[LocalCase], dict[str, float]],
+) -> Callable[[int, int, int, int], Measured]:
+    """The largest of each deviation over :func:`local_cases`, at least 0."""
+
+    @wraps(measure)
+    def measured(n: int = 3, m: int = 5, models: int = 12, seed: int = 0) -> Measured:
+        found = [measure(case) for case in local_cases(n, m, models, seed)]
+        largest = {what: float(np.max([0.0, *(one[what] for one in found)])) for what in found[0]}
+        return f"n={n} m={m} {models} models", largest
+
+    return measured
+
+
+@claim("Target curvature H+BᵀMB ⪰ δI")
+def target_curvature(H: Matrix, B: Matrix, delta: float, R: Matrix | None = None) -> Measured:
+    """Theorem: H + BᵀMB ⪰ δI with M = C_can + αR, and C_aug + C_opt = M for every θ.
+
+    M and the splits come from the pieces of the design rule. Deviations, relative to
+    max(1, ‖H‖₂ + ‖B‖₂²‖M‖₂): short, by how much λ_min(H + BᵀMB) misses δ; least, its distance
+    from δ (α is the least of its family); cancel, ‖H + BᵀC_can B‖. Relative to max(1, ‖M‖₂): sum,
+    ‖C_aug + C_opt − M‖ over θ = 0, 0.3, 1 and the closed-form θ. R = I by default.
+
+    Raises:
+        InputError: when rank B < n, or R is not symmetric positive definite.
+    """
+    model = rules.LocalModel(H, B)
+    if model.rank < model.n:
+        raise InputError(
+            f"B has rank {model.rank} < n = {model.n}; the theorem assumes full column rank, and "
+            "no M changes the curvature on ker B"
+        )
+    C_can, deficit = rules.FullCancellation().cancel(model, delta)
+    metric = (rules.IdentityMetric() if R is None else rules.FixedMetric(R)).matrix(model)
+    alpha = rules.TargetCurvature(delta).alpha(model, metric, deficit)
+    M = C_can + alpha * metric
+    undivided = Undivided(model, C_can, alpha, metric, rules.StepRule())
+    splits: list[rules.Split] = [*map(rules.GivenSplit, (0.0, 0.3, 1.0)), rules.ClosedFormSplit()]
+    sums = [
+        _norm(candidate.C_aug + candidate.C_opt - M)
+        for split in splits
+        for candidate in split.candidates(undivided)
+    ]
+    scale = max(1.0, _norm(H) + _norm(B) ** 2 * _norm(M))
+    smallest = _smallest_eigenvalue(H + B.T @ M @ B)
+    return f"n={model.n} m={model.m} δ={delta:g} ‖M‖={_norm(M):.3g}", {
+        "short": max(0.0, delta - smallest) / scale,
+        "least": abs(smallest - delta) / scale,
+        "cancel": _norm(H + B.T @ C_can @ B) / scale,
+        "sum": max(sums) / max(1.0, _norm(M)),
+    }
+
+
+@counterexample("Target curvature, rank B < n")
+def unreachable_curvature(H: Matrix, B: Matrix, delta: float) -> Measured:
+    """Counter-example: without full column rank no M lifts H on ker B.
+
+    For z ∈ ker B, zᵀ(H + BᵀMB)z = zᵀHz whatever M is. Deviations: δ − λ_min(H + BᵀMB) for
+    M = −B†ᵀHB† + α(BBᵀ)⁺ with α = 1, 100, 10,000.
+    """
+    model = rules.LocalModel(H, B)
+    missing = {}
+    for alpha in (1.0, 1e2, 1e4):
+        M = model.pinv.T @ (alpha * np.eye(model.n) - H) @ model.pinv
+        missing[f"α={alpha:g}"] = delta - _smallest_eigenvalue(H + B.T @ M @ B)
+    return f"n={model.n} m={model.m} δ={delta:g} rank={model.rank}", missing
+
+
+@claim("θ makes S1 and S3 equal", ROUNDED)
+@over_models
+def theta_balances(case: LocalCase) -> dict[str, float]:
     """The closed-form θ makes S1 and S3 equal, and no other θ allows a larger η_x.
 
     Full cancellation, R ≠ I, so n ≤ m. Deviations: balance, |S1/S3 − 1|; better, the relative gain
     of the best of θ = 0, 0.05, …, 1.
     """
-    balance = better = 0.0
-    for case in local_cases(n, m, models, seed):
-        design = case.design()
-        s1, s3 = _limits(case.model, design)
-        balance = max(balance, abs(s1 / s3 - 1))
-        tried = [_numbers(case.design(GivenSplit(theta)))[0] for theta in np.linspace(0, 1, 21)]
-        better = max(better, max(tried) / _numbers(design)[0] - 1)
-    measured = (("balance", balance), ("better", better))
-    return Claim("θ makes S1 and S3 equal", _case(n, m, models), measured, tolerance)
+    design = case.design()
+    s1, s3 = _limits(case.model, design)
+    tried = [_eta(case.design(rules.GivenSplit(theta)))[0] for theta in np.linspace(0, 1, 21)]
+    return {"balance": abs(s1 / s3 - 1), "better": max(tried) / _eta(design)[0] - 1}
 
 
-def step_rule(
-    n: int = 3, m: int = 5, models: int = 12, seed: int = 0, *, tolerance: float = ROUNDED
-) -> Claim:
+@claim("Steps: best margin under S1-S3", ROUNDED)
+@over_models
+def step_rule(case: LocalCase) -> dict[str, float]:
     """The steps keep S1–S3, make S2 an equality, and no admissible steps have a larger margin.
 
     For the closed-form θ, θ = 0.3 and θ = 1. Deviations: over, the relative excess over S1 and S3;
     product, |η_xη_d‖B‖²/κ_p − 1|; better, the relative gain of the best of 61×61 pairs of steps.
     """
-    over = product = better = 0.0
-    factors = np.geomspace(1e-2, 1e2, 61)
-    for case in local_cases(n, m, models, seed):
-        beta = _norm(case.model.B) ** 2
-        for split in (ClosedFormSplit(), GivenSplit(0.3), GivenSplit(1.0)):
-            d = case.design(split)
-            eta_x, eta_d = _numbers(d)
-            s1, s3 = _limits(case.model, d)
-            over = max(over, eta_x / s1 - 1, eta_x / s3 - 1)
-            product = max(product, abs(eta_x * eta_d * beta / KAPPA.kappa_p - 1))
-            X, D = eta_x * factors[:, None], eta_d * factors[None, :]
-            kept = _norm(d.C_opt) <= KAPPA.kappa_omega * D
-            allowed = (s1 >= X) & (beta * X * D <= KAPPA.kappa_p) & kept
-            most = float(np.minimum(d.a_x * X, d.a_d * D)[allowed].max(initial=0.0))
-            better = max(better, most / min(d.a_x * eta_x, d.a_d * eta_d) - 1)
-    measured = (("over", over), ("product", product), ("better", better))
-    return Claim("Steps: best margin under S1-S3", _case(n, m, models), measured, tolerance)
+    beta, factors = _norm(case.model.B) ** 2, np.geomspace(1e-2, 1e2, 61)
+    found: dict[str, list[float]] = {"over": [], "product": [], "better": []}
+    for split in (rules.ClosedFormSplit(), rules.GivenSplit(0.3), rules.GivenSplit(1.0)):
+        d = case.design(split)
+        (eta_x, eta_d), (s1, s3) = _eta(d), _limits(case.model, d)
+        X, D = eta_x * factors[:, None], eta_d * factors[None, :]
+        kept = _norm(d.C_opt) <= KAPPA.kappa_omega * D
+        allowed = (s1 >= X) & (beta * X * D <= KAPPA.kappa_p) & kept
+        most = float(np.minimum(d.a_x * X, d.a_d * D)[allowed].max(initial=0.0))
+        found["over"].append(eta_x / min(s1, s3) - 1)
+        found["product"].append(abs(eta_x * eta_d * beta / KAPPA.kappa_p - 1))
+        found["better"].append(most / _margin(d) - 1)
+    return {what: max(each) for what, each in found.items()}
 
 
-def weights(
-    n: int = 3, m: int = 5, models: int = 12, seed: int = 0, *, tolerance: float = ROUNDED
-) -> Claim:
+@claim("Weights: τ ≤ rate, R = I: ≤ 2τ", ROUNDED)
+@over_models
+def weights(case: LocalCase) -> dict[str, float]:
     """τ = min{a_x η_x, a_d η_d} is a lower bound of the rate to first order, for any R, n and m.
 
     With A = A_M the rate η_x α_M(r), r = η_d/η_x, is that of λ²x + λAx + rBᵀBx = 0. A complex λ
@@ -137,20 +192,16 @@ def weights(
     Deviations over r a_d/a_x from 1e-3 to 1e3: below, 1 − rate/τ; curvature, |λ_min(A_M)/δ − 1|
     (without a kernel of B); twice, rate/(2τ) − 1 for R = I (n ≤ m).
     """
-    below = twice = curvature = 0.0
-    for case in local_cases(n, m, models, seed):
-        below = max(below, *(1 - ratio for ratio in _rate_over_margin(case, case.design())))
-        if n <= m:
-            plain = case.design(plain=True)
-            twice = max(twice, *(0.5 * ratio - 1 for ratio in _rate_over_margin(case, plain)))
-            curvature = max(curvature, abs(plain.min_eig_A / DELTA - 1))
-    measured: tuple[tuple[str, float], ...] = (("below", below),)
-    if n <= m:
-        measured += (("twice", twice), ("curvature", curvature))
-    return Claim("Weights: τ ≤ rate, R = I: ≤ 2τ", _case(n, m, models), measured, tolerance)
+    found = {"below": 1 - min(_rate_over_margin(case, case.design()))}
+    if case.model.n <= case.model.m:
+        plain = case.design(plain=True)
+        found["twice"] = 0.5 * max(_rate_over_margin(case, plain)) - 1
+        found["curvature"] = abs(plain.min_eig_A / DELTA - 1)
+    return found
 
 
-def weights_of_other_metrics() -> Claim:
+@counterexample("Weights: rate ≤ 2τ, R ≠ I")
+def weights_of_other_metrics() -> Measured:
     """Counter-example: for R ≠ I the rate can be far more than 2τ.
 
     A_M = 0.35 diag(1, 100) and B = diag(1, ⅓)Qᵀ, Q a rotation by 45°: the slow direction of A_M is
@@ -160,56 +211,50 @@ def weights_of_other_metrics() -> Claim:
     B = np.diag([1.0, 1.0 / 3.0]) @ Q.T
     inverse = np.linalg.inv(B)
     R = inverse.T @ np.diag([1.0, 100.0]) @ inverse
-    case = LocalCase(LocalModel(np.zeros((2, 2)), B), 0.5 * (R + R.T))
-    measured = (("twice", 0.5 * max(_rate_over_margin(case, case.design())) - 1),)
-    return Claim("Weights: rate ≤ 2τ, R ≠ I", "n=2 m=2", measured, DIFFERENT, True)
+    case = LocalCase(rules.LocalModel(np.zeros((2, 2)), B), 3.0, 0.5 * (R + R.T))
+    return "n=2 m=2", {"twice": 0.5 * max(_rate_over_margin(case, case.design())) - 1}
 
 
-def growth(
-    n: int = 3, m: int = 5, models: int = 12, seed: int = 0, *, tolerance: float = ROUNDED
-) -> Claim:
+@claim("Growth ‖C_can‖ ≤ ‖H‖‖B†‖²", ROUNDED)
+def cancellation_norm(n: int = 3, m: int = 5, models: int = 12, seed: int = 0) -> Measured:
     """‖C_can‖ ≤ ‖H‖‖B†‖², attained for H = I and for H = −vvᵀ with v the weakest direction of B.
 
     Full column rank, so n ≤ m. Deviations: over, max ‖C_can‖/(‖H‖‖B†‖²) − 1; attained, the largest
     distance of that ratio from 1 for the two H; square, the distance of the exponent of κ_B in
     ‖C_can‖ from 2 for H = I, over the condition levels.
     """
-    over = attained = 0.0
+    over, attained = [0.0], [0.0]
     sizes: dict[float, float] = {}
-    for k, case in enumerate(local_cases(n, m, models, seed)):
-        B = case.model.B
-        pinv = _norm(case.model.pinv) ** 2
+    for case in local_cases(n, m, models, seed):
+        H, B, pinv = case.model.H, case.model.B, _norm(case.model.pinv) ** 2
         weakest = np.linalg.svd(B)[2][-1]
-        over = max(over, _cancelled(case.model.H, B) / (_norm(case.model.H) * pinv) - 1)
-        sizes[CONDITIONS[k % len(CONDITIONS)]] = _cancelled(np.eye(n), B)
-        for ratio in (_cancelled(np.eye(n), B), _cancelled(-np.outer(weakest, weakest), B)):
-            attained = max(attained, abs(ratio / pinv - 1))
-    measured: tuple[tuple[str, float], ...] = (("over", over), ("attained", attained))
+        sizes[case.condition] = _cancelled(np.eye(n), B)
+        over.append(_cancelled(H, B) / (_norm(H) * pinv) - 1)
+        for size in (sizes[case.condition], _cancelled(-np.outer(weakest, weakest), B)):
+            attained.append(abs(size / pinv - 1))
+    found = {"over": max(over), "attained": max(attained)}
     if len(sizes) > 1 and n > 1:
         exponent = np.polyfit(np.log(list(sizes)), np.log(list(sizes.values())), 1)[0]
-        measured += (("square", abs(float(exponent) - 2)),)
-    return Claim("Growth ‖C_can‖ ≤ ‖H‖‖B†‖²", _case(n, m, models), measured, tolerance)
+        found["square"] = abs(float(exponent) - 2)
+    return f"n={n} m={m} {models} models", found
 
 
-def optimal_split(
-    n: int = 3, m: int = 5, models: int = 12, seed: int = 0, *, tolerance: float = CERTIFIED
-) -> Claim:
+@claim("Problem (P), R = I: closed form best", CERTIFIED)
+@over_models
+def optimal_split(case: LocalCase) -> dict[str, float]:
     """Problem (P), R = I, full column rank: no C_opt whatever allows a larger margin.
 
     Deviation: gain, by how much the margin could be larger, at most, than the closed form's; the
     optimum is known by the gap of the barrier method that solves (P).
     """
-    gain = 0.0
-    for case in local_cases(n, m, models, seed):
-        d = case.design(plain=True)
-        gain = max(gain, _bound(case.model, d) / _margin(d) - 1)
-    case_text = _case(n, m, models)
-    return Claim("Problem (P), R = I: closed form best", case_text, (("gain", gain),), tolerance)
+    d = case.design(plain=True)
+    return {"gain": _bound(case.model, d) / _margin(d) - 1}
 
 
+@counterexample("Problem (P), R ≠ I")
 def optimal_split_of_other_metrics(
     n: int = 3, m: int = 5, models: int = 12, seed: int = 0
-) -> Claim:
+) -> Measured:
     """Counter-example: for R ≠ I, problem (P) has better splits than the closed form.
 
     Deviations: share, part of the models where the best margin is more than 1 % larger; best, the
@@ -218,8 +263,8 @@ def optimal_split_of_other_metrics(
     """
     gains, clipped = problem_p(n, m, models, seed)
     share = sum(gain > 0.01 for gain in gains) / len(gains)
-    measured = (("share", share), ("best", max(gains)), ("clip", max(clipped)))
-    return Claim("Problem (P), R ≠ I", _case(n, m, models), measured, DIFFERENT, True)
+    found = {"share": share, "best": max(gains), "clip": max(clipped)}
+    return f"n={n} m={m} {models} models", found
 
 
 def problem_p(
@@ -229,49 +274,43 @@ def problem_p(
     gains, clipped = [], []
     for case in local_cases(n, m, models, seed):
         closed = _margin(case.design())
-        gains.append(_margin(case.design(OptimalSplit())) / closed - 1)
-        clipped.append(_margin(case.design(ClippedSplit())) / closed - 1)
+        gains.append(_margin(case.design(rules.OptimalSplit())) / closed - 1)
+        clipped.append(_margin(case.design(rules.ClippedSplit())) / closed - 1)
     return gains, clipped
 
 
-def _limits(model: LocalModel, design: Design) -> tuple[float, float]:
+def _limits(model: rules.LocalModel, design: rules.Design) -> tuple[float, float]:
     """What S1 and, with S2, S3 allow η_x, from the paper's formulas and constants."""
-    beta = _norm(model.B) ** 2
-    kept = _norm(design.C_opt) * beta
+    kept = _norm(design.C_opt) * _norm(model.B) ** 2
     s1 = KAPPA.kappa_x / _norm(model.curvature(design.C_aug))
-    s3 = KAPPA.kappa_p * KAPPA.kappa_omega / kept if kept else np.inf
-    return s1, s3
+    return s1, KAPPA.kappa_p * KAPPA.kappa_omega / kept if kept else np.inf
 
 
-def _numbers(design: Design) -> tuple[float, float]:
+def _eta(design: rules.Design) -> tuple[float, float]:
     return float(np.asarray(design.eta_x)), float(np.asarray(design.eta_d))
 
 
-def _margin(design: Design) -> float:
-    eta_x, eta_d = _numbers(design)
+def _margin(design: rules.Design) -> float:
+    eta_x, eta_d = _eta(design)
     return min(design.a_x * eta_x, design.a_d * eta_d)
 
 
-def _bound(model: LocalModel, design: Design) -> float:
+def _bound(model: rules.LocalModel, design: rules.Design) -> float:
     """No split of the design's M has a larger margin than this."""
-    least = least_restriction(model, design.M, KAPPA).least
+    least = rules.least_restriction(model, design.M, KAPPA).least
     balance = np.sqrt(design.a_d * KAPPA.kappa_p / design.a_x) / model.norm_B
     eta_x = min(balance, 1.0 / least)
-    eta_d = KAPPA.kappa_p / (eta_x * model.norm_B**2)
-    return float(min(design.a_x * eta_x, design.a_d * eta_d))
+    return float(min(design.a_x * eta_x, design.a_d * KAPPA.kappa_p / (eta_x * model.norm_B**2)))
 
 
-def _rate_over_margin(case: LocalCase, design: Design) -> list[float]:
+def _rate_over_margin(case: LocalCase, design: rules.Design) -> list[float]:
     """α_M(r)/min{a_x, a_d r} over r; on x-space × range(B), as x sees no more of μ."""
-    model = case.model
-    A = model.curvature(design.M)
-    B = model.jacobian.U.T @ model.B
+    A, B = case.model.curvature(design.M), case.model.jacobian.U.T @ case.model.B
     ratios = []
     for s in np.geomspace(1e-3, 1e3, 25):
         r = s * design.a_x / design.a_d
         S = np.block([[-A, -B.T], [r * B, np.zeros((len(B), len(B)))]])
-        rate = -float(np.linalg.eigvals(S).real.max())
-        ratios.append(rate / min(design.a_x, design.a_d * r))
+        ratios.append(-float(np.linalg.eigvals(S).real.max()) / min(design.a_x, design.a_d * r))
     return ratios
 
 
@@ -279,9 +318,9 @@ def _norm(A: Matrix) -> float:
     return float(np.linalg.norm(A, 2))
 
 
+def _smallest_eigenvalue(A: Matrix) -> float:
+    return float(np.linalg.eigvalsh(0.5 * (A + A.T))[0])
+
+
 def _cancelled(H: Matrix, B: Matrix) -> float:
-    return _norm(FullCancellation().cancel(LocalModel(H, B), DELTA).C)
-
-
-def _case(n: int, m: int, models: int) -> str:
-    return f"n={n} m={m} {models} models"
+    return _norm(rules.FullCancellation().cancel(rules.LocalModel(H, B), DELTA).C)

@@ -1,7 +1,8 @@
-r"""Local spectra: the Jacobian J_AL of the iteration, its gap, and the target curvature.
+r"""Local spectra: the Jacobian J_AL of the iteration, one mode of it, and the stiffness example.
 
 Zhao, "Matrix-Valued Optimism is Matrix-Valued Augmentation", appendices "Local Spectral Margin"
-and "Proof of the Closed-Form Design Guarantee". With A_M = H + BᵀMB the printed Jacobian is
+and "Stiffness Example: Scalar versus Matrix-Valued Augmentation". With A_M = H + BᵀMB the printed
+Jacobian is
 
 .. math::
 
@@ -17,42 +18,38 @@ It is neither the one in (x_t, π_t), which is
 nor, unless M = 0, the one in (x_t, ν_{t+1}) with the effective dual. The three are similar, by
 π_{t+1} = π_t + η_d B x_t and ν_{t+1} = π_{t+1} + M B x_t, so they share ρ and the gap 1 − ρ, and
 so does every split of M.
+
+**One mode.** With A_M = a and B = b, J_AL = I + E where tr E = −p, det E = q, q = η_xη_d b² and
+p = η_x a + q: all follows from λ² + pλ + q = 0, solved without cancellation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.basics.inputs import Matrix, Vector, one_of
-from casadi_hybrid.claims.compare import Trial, follow
-from casadi_hybrid.claims.record import DIFFERENT, EQUAL, Claim
+from casadi_hybrid.basics.inputs import Matrix, Vector, one_of, positive
+from casadi_hybrid.claims.claim import Measured, Setup, claim, counterexample, follow
 from casadi_hybrid.iterations import Hybrid
 from casadi_hybrid.point.residuals import residuals_at
-from casadi_hybrid.problem.oracle import Oracle
-from casadi_hybrid.rules import (
-    ClosedFormSplit,
-    ConstantRule,
-    FixedMetric,
-    FullCancellation,
-    GivenSplit,
-    IdentityMetric,
-    LocalModel,
-    Split,
-    StepRule,
-    TargetCurvature,
-)
-from casadi_hybrid.rules.parts import Undivided
+from casadi_hybrid.rules import ConstantRule, LocalModel
 
+Array = NDArray[np.float64]
 VARIABLES = ("staggered", "aligned", "effective")
 # Central differences of steps d and d/2 with one extrapolation: truncation O(d⁴) = 1e-12 and
 # rounding 1e-16/d = 1e-13 on entries of size 1.
 DIFFERENCE = 1e-3
 DIFFERENCE_ERROR = 1e-9
 KKT = 1e-9
+# The example of the paper: min −½‖x‖² s.t. diag(1000, 1)x = 0, and what it prints.
+STIFF_H, STIFF_B, STIFF_C = -1.0, np.array([1000.0, 1.0]), np.array([8.96e-6, 8.96])
+PRINTED_GAPS, PRINTED_CURVATURE, PRINTED_WEIGHT = (1e-6, 2e-3), 7.96, 8.96
+STIFF_ETAS = np.logspace(-8, 0, 81)
+STIFF_STRENGTHS = np.unique(np.concatenate([np.logspace(0, 3, 31), np.arange(1.0, 11.0)]))
 
 
 def local_jacobian(H: Matrix, B: Matrix, M: Matrix, eta_x: float, eta_d: float) -> Matrix:
@@ -73,29 +70,36 @@ def local_gap(H: Matrix, B: Matrix, M: Matrix, eta_x: float, eta_d: float) -> fl
     J_AL has the eigenvalue 1 for every direction with Bᵀδ = 0, m − rank(B) of them, so its own
     gap is never positive when m > n: there the multiplier is not unique, and x never meets it.
     """
-    model = LocalModel(H, B)
-    U = model.jacobian.U
+    U = LocalModel(H, B).jacobian.U
     return spectral_gap(local_jacobian(H, U.T @ B, U.T @ M @ U, eta_x, eta_d))
 
 
-def law_jacobian(trial: Trial, C: Matrix, Omega: Matrix, variables: str = "staggered") -> Matrix:
+def law_jacobian(setup: Setup, C: Matrix, Omega: Matrix, variables: str = "staggered") -> Matrix:
     """The Jacobian of the law itself, by differences of the solver's loop around a KKT point.
 
-    Args:
-        trial: ``x0`` and ``dual`` are the KKT point; the steps must be numbers.
-        C, Omega: the split that is run.
-        variables: ``"staggered"`` (x_t, π_{t+1}), ``"aligned"`` (x_t, π_t) or ``"effective"``
-            (x_t, ν_{t+1}).
+    The point is the setup's (``x0``, ``dual``), the variables are ``"staggered"`` (x_t, π_{t+1}),
+    ``"aligned"`` (x_t, π_t) or ``"effective"`` (x_t, ν_{t+1}).
 
     Raises:
         InputError: for other variables, or steps that are not numbers.
     """
     one_of(variables, "variables", VARIABLES)
-    n = trial.problem.n
-    point = np.concatenate([trial.x0, trial.dual])
+    eta_x, eta_d = _numbers(setup)
+    n, point = setup.problem.n, np.concatenate([setup.x0, setup.dual])
+    rule = ConstantRule(C, Omega, eta_x, eta_d)
 
     def step(z: Vector) -> Vector:
-        return _one_step(trial, C, Omega, variables, z[:n], z[n:])
+        x, dual = z[:n], z[n:]
+        h = setup.oracle().residual(x)
+        # The loop starts from (x_t, π_t); the variables that look ahead need one step more of the
+        # multiplier, so two steps are run and x_{t+1} is read from the first.
+        if variables != "aligned":
+            dual = dual - eta_d * h
+        if variables == "effective":
+            dual = dual - (C + Omega) @ h
+        run = follow(replace(setup, x0=x, dual=dual, x_prev=None, iterations=2), Hybrid(rule))
+        duals = run.effective_multipliers if variables == "effective" else run.multipliers
+        return np.concatenate([run.x[1], duals[1 if variables == "aligned" else 2]])
 
     columns = []
     for e in np.eye(point.size):
@@ -107,9 +111,8 @@ def law_jacobian(trial: Trial, C: Matrix, Omega: Matrix, variables: str = "stagg
     return np.array(columns).T
 
 
-def jacobian_of_the_law(
-    trial: Trial, C: Matrix, Omega: Matrix, *, tolerance: float = DIFFERENCE_ERROR
-) -> Claim:
+@claim("J_AL is the law's Jacobian", DIFFERENCE_ERROR)
+def jacobian_of_the_law(setup: Setup, C: Matrix, Omega: Matrix) -> Measured:
     """The printed J_AL is the linearization of ALG(C, Ω) in the variables (x_t, π_{t+1}).
 
     Deviations: J, the largest entry of the difference; aligned and effective, the same for the
@@ -118,132 +121,192 @@ def jacobian_of_the_law(
     Raises:
         InputError: when (``x0``, ``dual``) is not a KKT point, or a step is not a number.
     """
-    gap, forms = _similar_forms(trial, C + Omega)
-    measured = tuple(
-        ("J" if name == "staggered" else name, float(np.abs(found - forms[name]).max()))
-        for name in VARIABLES
-        for found in [law_jacobian(trial, C, Omega, name)]
-    )
-    case = f"n={trial.problem.n} m={trial.problem.m} gap={gap:.3f}"
-    return Claim("J_AL is the law's Jacobian", case, measured, tolerance)
+    gap, forms = _similar_forms(setup, C + Omega)
+    return f"n={setup.problem.n} m={setup.problem.m} gap={gap:.3f}", {
+        "J" if name == "staggered" else name: _apart(law_jacobian(setup, C, Omega, name), form)
+        for name, form in forms.items()
+    }
 
 
-def jacobian_in_other_variables(trial: Trial, C: Matrix, Omega: Matrix) -> Claim:
+@counterexample("J_AL in other variables")
+def jacobian_in_other_variables(setup: Setup, C: Matrix, Omega: Matrix) -> Measured:
     """Counter-example: in (x_t, π_t) or (x_t, ν_{t+1}) the law's Jacobian is another matrix.
 
     Arguments as for :func:`jacobian_of_the_law`.
     """
-    J = _similar_forms(trial, C + Omega)[1]["staggered"]
-    measured = tuple(
-        (name, float(np.abs(law_jacobian(trial, C, Omega, name) - J).max()))
-        for name in VARIABLES[1:]
-    )
-    case = f"n={trial.problem.n} m={trial.problem.m}"
-    return Claim("J_AL in other variables", case, measured, DIFFERENT, True)
+    J = _similar_forms(setup, C + Omega)[1]["staggered"]
+    return f"n={setup.problem.n} m={setup.problem.m}", {
+        name: _apart(law_jacobian(setup, C, Omega, name), J) for name in VARIABLES[1:]
+    }
 
 
-def target_curvature(
-    H: Matrix,
-    B: Matrix,
-    delta: float,
-    R: Matrix | None = None,
-    *,
-    thetas: Sequence[float] = (0.0, 0.3, 1.0),
-    tolerance: float = EQUAL,
-) -> Claim:
-    """Theorem: H + BᵀMB ⪰ δI with M = C_can + αR, and C_aug + C_opt = M for every θ.
+def mode_gap(a: ArrayLike, b: ArrayLike, eta_x: ArrayLike, eta_d: ArrayLike) -> Array:
+    """1 − ρ(J_AL) of the mode A_M = a, B = b; the arguments broadcast.
 
-    M and the splits come from the pieces of the design rule. Deviations, relative to
-    max(1, ‖H‖₂ + ‖B‖₂²‖M‖₂): short, by how much λ_min(H + BᵀMB) misses δ; least, its distance
-    from δ (α is the least of its family); cancel, ‖H + BᵀC_can B‖. Relative to max(1, ‖M‖₂): sum,
-    ‖C_aug + C_opt − M‖ over the given θ and the closed-form θ.
-
-    Args:
-        H: n×n, symmetric.
-        B: m×n, full column rank.
-        delta: target curvature δ > 0.
-        R: residual metric, symmetric positive definite; I by default.
-        thetas: splits in [0, 1].
-        tolerance: bound of the deviations.
-
-    Raises:
-        InputError: when rank B < n, or R is not symmetric positive definite.
+    Accurate to rounding also where the gap is tiny, unlike 1 − max|eigvals|. For b ≠ 0 it is
+    positive exactly for η_x a > 0, η_xη_d > 0 and η_x a + ½η_xη_d b² < 2.
     """
-    model = LocalModel(H, B)
-    if model.rank < model.n:
-        raise InputError(
-            f"B has rank {model.rank} < n = {model.n}; the theorem assumes full column rank, and "
-            "no M changes the curvature on ker B"
-        )
-    C_can, deficit = FullCancellation().cancel(model, delta)
-    metric = (IdentityMetric() if R is None else FixedMetric(R)).matrix(model)
-    alpha = TargetCurvature(delta).alpha(model, metric, deficit)
-    M = C_can + alpha * metric
-    undivided = Undivided(model, C_can, alpha, metric, StepRule())
-    splits: list[Split] = [*(GivenSplit(theta) for theta in thetas), ClosedFormSplit()]
-    candidates = [candidate for split in splits for candidate in split.candidates(undivided)]
-    scale = max(1.0, _norm(H) + _norm(B) ** 2 * _norm(M))
-    smallest = _smallest_eigenvalue(H + B.T @ M @ B)
-    sums = [_norm(candidate.C_aug + candidate.C_opt - M) for candidate in candidates]
-    measured = (
-        ("short", max(0.0, delta - smallest) / scale),
-        ("least", abs(smallest - delta) / scale),
-        ("cancel", _norm(H + B.T @ C_can @ B) / scale),
-        ("sum", max(sums) / max(1.0, _norm(M))),
-    )
-    case = f"n={model.n} m={model.m} δ={delta:g} ‖M‖={_norm(M):.3g}"
-    return Claim("Target curvature H+BᵀMB ⪰ δI", case, measured, tolerance)
+    primal = np.multiply(eta_x, a)
+    q = np.multiply(eta_x, eta_d) * np.square(b)
+    p = primal + q
+    discriminant = p * p - 4 * q
+    root = np.sqrt(np.maximum(discriminant, 0.0))
+    fast = -0.5 * (p + np.where(p < 0, -root, root))
+    slow = np.divide(q, fast, out=np.zeros_like(fast), where=fast != 0)
+    real = np.minimum(1 - np.abs(1 + fast), np.where(slow > -1, -slow, 2 + slow))
+    # A complex pair has |λ|² = det J_AL = 1 − η_x a.
+    pair = primal / (1 + np.sqrt(np.maximum(1 - primal, 0.0)))
+    return np.asarray(np.where(discriminant < 0, pair, real))
 
 
-def unreachable_curvature(
-    H: Matrix, B: Matrix, delta: float, strengths: Sequence[float] = (1.0, 1e2, 1e4)
-) -> Claim:
-    """Counter-example: without full column rank no M lifts H on ker B.
+def margin_rate(a: ArrayLike, b: ArrayLike, r: ArrayLike) -> Array:
+    """α_M(r) = −max Re spec [−a, −b; rb, 0] of one mode, for a > 0 and r = η_d/η_x > 0."""
+    a, s = np.broadcast_arrays(np.asarray(a, dtype=np.float64), np.multiply(r, np.square(b)))
+    root = np.sqrt(np.maximum(a * a - 4 * s, 0.0))
+    return np.asarray(np.where(a * a > 4 * s, 2 * s / (a + root), 0.5 * a))
 
-    For z ∈ ker B, zᵀ(H + BᵀMB)z = zᵀHz whatever M is. Deviations: δ − λ_min(H + BᵀMB) for
-    M = −B†ᵀHB† + α(BBᵀ)⁺ with each strength α.
+
+def margin_formula(a: ArrayLike, b: ArrayLike, eta_x: ArrayLike, eta_d: ArrayLike) -> Array:
+    """The paper's min{½a η_x, (b²/a) η_d}."""
+    dual = np.multiply(np.square(b) / np.asarray(a), eta_d)
+    return np.asarray(np.minimum(0.5 * np.multiply(a, eta_x), dual))
+
+
+@claim("Margin formula: gap/formula in [1, 2]", 1e-3)
+def margin_bounds(a: float = 1.0, b: float = 1.0) -> Measured:
+    """The margin formula is a lower bound of the gap, never less than half, exact at both ends.
+
+    For small steps gap/formula lies in [1, 2]. It tends to 1 for r → 0, is 1 for r ≥ a²/(2b²) and
+    2 at r = a²/(4b²), where the two real eigenvalues meet. Deviations of gap/formula at
+    η_x a = 1e-9 over r b²/a² from 1e-5 to 1e5: below, under 1; above, over 2; ends, from 1 at the
+    two ends.
     """
-    model = LocalModel(H, B)
-    pinv = model.pinv
-    corrections = [pinv.T @ (alpha * np.eye(model.n) - H) @ pinv for alpha in strengths]
-    measured = tuple(
-        (f"α={alpha:g}", delta - _smallest_eigenvalue(H + B.T @ M @ B))
-        for alpha, M in zip(strengths, corrections, strict=True)
-    )
-    case = f"n={model.n} m={model.m} δ={delta:g} rank={model.rank}"
-    return Claim("Target curvature, rank B < n", case, measured, DIFFERENT, True)
+    ratio = _gap_over_formula(a, b, np.logspace(-5, 5, 401))
+    return f"a={a:g} b={b:g}", {
+        "below": max(0.0, 1 - float(ratio.min())),
+        "above": max(0.0, float(ratio.max()) - 2),
+        "ends": _apart(ratio[[0, -1]], 1),
+    }
 
 
-def _one_step(
-    trial: Trial, C: Matrix, Omega: Matrix, variables: str, x: Vector, dual: Vector
-) -> Vector:
-    """One step of the law from (x_t, dual), in the given variables."""
-    h = trial.residual(x)
-    # The loop starts from (x_t, π_t); the variables that look ahead need one step more of the
-    # multiplier, so two steps are run and x_{t+1} is read from the first.
-    if variables != "aligned":
-        dual = dual - _numbers(trial)[1] * h
-    if variables == "effective":
-        dual = dual - (C + Omega) @ h
-    start = replace(trial, x0=x, dual=dual, x_prev=None, iterations=2)
-    run = follow(start, Hybrid(ConstantRule(C, Omega, trial.eta_x, trial.eta_d)))
-    duals = run.effective if variables == "effective" else run.multipliers
-    return np.concatenate([run.x[1], duals[1 if variables == "aligned" else 2]])
+@counterexample("Margin formula as an equality")
+def margin_equality(a: float = 1.0, b: float = 1.0) -> Measured:
+    """Counter-example: the formula is not the gap where the eigenvalues meet, r = a²/(4b²).
+
+    Deviation: |gap/formula − 1| at η_x a = 1e-9.
+    """
+    ratio = _gap_over_formula(a, b, np.array([0.25]))
+    return f"a={a:g} b={b:g} r=a²/4b²", {"ratio": _apart(ratio, 1)}
 
 
-def _numbers(trial: Trial) -> tuple[float, float]:
+@claim("ρ = 1 − η_x α_M + O(η_x²)", 0.05)
+def margin_expansion(a: float = 1.0, b: float = 1.0) -> Measured:
+    """ρ = 1 − η_x α_M(r) + O(η_x²) where the dominant eigenvalue of S_M(r) is simple.
+
+    Deviations: the order of |gap − η_x α_M| from 2, measured between η_x a = 1e-3 and 5e-4, for
+    r b²/a² = 0.1 (real eigenvalues) and 1 (a complex pair).
+    """
+    orders = {"real": _order(a, b, 0.1), "complex": _order(a, b, 1.0)}
+    return f"a={a:g} b={b:g}", {what: abs(order - 2) for what, order in orders.items()}
+
+
+@counterexample("ρ = 1 − η_x α_M + O(η_x²), double root", bound=0.25)
+def margin_double_root(a: float = 1.0, b: float = 1.0) -> Measured:
+    """Counter-example: at the double root r = a²/(4b²) the error is of order 3/2, not 2.
+
+    The bound is a quarter: half of the loss of order.
+    """
+    return f"a={a:g} b={b:g} r=a²/4b²", {"order": 2 - _order(a, b, 0.25)}
+
+
+class BestGap(NamedTuple):
+    """The largest gap over a grid, and the numbers c, η_x and η_d that it was found at."""
+
+    gap: float
+    c: float
+    eta_x: float
+    eta_d: float
+
+
+def stiffness_example(
+    etas: Array = STIFF_ETAS, strengths: Array = STIFF_STRENGTHS
+) -> tuple[BestGap, BestGap]:
+    """Best gaps with C = cI and with the paper's matrix (c = 1) on its stiff example.
+
+    No finer grid does much better: ρ² ≥ |det J_AL| limits the gap of the weak mode to about
+    ½a η_x, and the strong mode is stable only for η_x a + ½η_xη_d b² < 2. For C = cI that is a
+    gap of at most (c − 1)/(10⁶c − 1) < 1e-6, whatever the steps; for the matrix, 2.0e-3.
+    ``etas`` are the values of both η_x and η_d, ``strengths`` those of c in cI.
+    """
+
+    def best(C: Array, c: Array) -> BestGap:
+        strong, weak = (entry * c[:, None, None] for entry in C)
+        gaps = _two_modes(strong, weak, etas[:, None], etas[None, :])
+        k, i, j = np.unravel_index(np.argmax(gaps), gaps.shape)
+        return BestGap(*(float(value) for value in (gaps[k, i, j], c[k], etas[i], etas[j])))
+
+    return best(np.ones(2), strengths), best(STIFF_C, np.ones(1))
+
+
+@claim("Stiffness: gaps 1e-6 and 2e-3", 0.05)
+def stiffness(etas: Array = STIFF_ETAS) -> Measured:
+    """The gaps are the printed 1e-6 (scalar) and 2e-3 (matrix). Deviations: relative."""
+    scalar, matrix = (found.gap for found in stiffness_example(etas))
+    return f"gaps {scalar:.2e}, {matrix:.2e}", {
+        "scalar": abs(scalar / PRINTED_GAPS[0] - 1),
+        "matrix": abs(matrix / PRINTED_GAPS[1] - 1),
+    }
+
+
+@claim("Stiffness: c ≥ 1, 999999, 8.96, 7.96")
+def stiffness_curvature() -> Measured:
+    """The thresholds printed for the stiff example: c ≥ 1, diag(999999, 0), 8.96 I and 7.96 I.
+
+    Deviations: threshold, |c − 1| for the least c with −I + cBᵀB ⪰ 0; scalar, −I + BᵀB from
+    diag(999999, 0), relative; weight, BᵀC_mat B from 8.96 I; matrix, −I + BᵀC_mat B from 7.96 I;
+    gap, the best 1 − ρ(J_AL) at c = 1, which no steps make positive.
+    """
+    B, C, H = np.diag(STIFF_B), np.diag(STIFF_C), STIFF_H * np.eye(2)
+    low, high = 0.0, 1e3
+    while high - low > 1e-14 * high:
+        c = 0.5 * (low + high)
+        stable = np.linalg.eigvalsh(H + c * B.T @ B)[0] >= 0
+        low, high = (low, c) if stable else (c, high)
+    scalar, weight = np.diag([999999.0, 0.0]), B.T @ C @ B
+    at_threshold = _two_modes(1.0, 1.0, STIFF_ETAS[:, None], STIFF_ETAS[None, :])
+    return "as printed", {
+        "threshold": abs(high - 1.0),
+        "scalar": _apart(H + B.T @ B, scalar) / 999999.0,
+        "weight": _apart(weight, PRINTED_WEIGHT * np.eye(2)),
+        "matrix": _apart(H + weight, PRINTED_CURVATURE * np.eye(2)),
+        "gap": max(0.0, float(at_threshold.max())),
+    }
+
+
+@counterexample("Stiffness: a penalty c < 1")
+def unstable_penalty(strength: float = 0.999) -> Measured:
+    """Counter-example: with c < 1 every pair of steps is unstable. Deviation: ρ(J_AL) − 1, least.
+
+    Over η_x, η_d from 1e-8 to 1, on the weak mode; in units of η_x.
+    """
+    eta_x, b = STIFF_ETAS[:, None], STIFF_B[1]
+    gap = mode_gap(STIFF_H + b**2 * strength, b, eta_x, STIFF_ETAS[None, :])
+    return f"c={strength:g}", {"growth": float((-gap / eta_x).min())}
+
+
+def _numbers(setup: Setup) -> tuple[float, float]:
     """The steps, which J_AL needs to be numbers."""
-    if not isinstance(trial.eta_x, float | int) or not isinstance(trial.eta_d, float | int):
+    if not isinstance(setup.eta_x, float | int) or not isinstance(setup.eta_d, float | int):
         raise InputError("eta_x and eta_d must be numbers here; J_AL is printed for those")
-    return float(trial.eta_x), float(trial.eta_d)
+    return float(setup.eta_x), float(setup.eta_d)
 
 
-def _similar_forms(trial: Trial, M: Matrix) -> tuple[float, dict[str, Matrix]]:
-    """The gap at the trial's KKT point, and J_AL in each choice of variables."""
-    eta_x, eta_d = _numbers(trial)
-    at = Oracle(trial.problem.functions, trial.p).second(trial.x0, trial.dual)
+def _similar_forms(setup: Setup, M: Matrix) -> tuple[float, dict[str, Matrix]]:
+    """The gap at the setup's KKT point, and J_AL in each choice of variables."""
+    eta_x, eta_d = _numbers(setup)
+    at = setup.oracle().second(setup.x0, setup.dual)
     assert at.hessian is not None
-    residuals = residuals_at(at, trial.dual)
+    residuals = residuals_at(at, setup.dual)
     worst = max(residuals.feasibility, residuals.stationarity)
     if worst > KKT:
         raise InputError(
@@ -264,9 +327,28 @@ def _shear(block: Matrix) -> Matrix:
     return np.block([[np.eye(n), np.zeros((n, m))], [block, np.eye(m)]])
 
 
-def _norm(A: Matrix) -> float:
-    return float(np.linalg.norm(A, 2))
+def _apart(A: Matrix, B: Matrix | float) -> float:
+    """The largest entry of a difference."""
+    return float(np.abs(A - B).max())
 
 
-def _smallest_eigenvalue(A: Matrix) -> float:
-    return float(np.linalg.eigvalsh(0.5 * (A + A.T))[0])
+def _gap_over_formula(a: float, b: float, s: Array) -> Array:
+    eta_x = 1e-9 / positive(a, "a")
+    eta_d = s * (a / positive(b, "b")) ** 2 * eta_x
+    return np.asarray(mode_gap(a, b, eta_x, eta_d) / margin_formula(a, b, eta_x, eta_d))
+
+
+def _order(a: float, b: float, s: float) -> float:
+    """The order of |gap − η_x α_M(r)| at r = s a²/b²."""
+    eta_x = np.array([1e-3, 5e-4]) / positive(a, "a")
+    r = s * (a / positive(b, "b")) ** 2
+    error = np.abs(mode_gap(a, b, eta_x, r * eta_x) - eta_x * margin_rate(a, b, r))
+    return float(np.log2(error[0] / error[1]))
+
+
+def _two_modes(strong: ArrayLike, weak: ArrayLike, eta_x: Array, eta_d: Array) -> Array:
+    gaps = [
+        mode_gap(STIFF_H + b * b * np.asarray(c), b, eta_x, eta_d)
+        for c, b in zip((strong, weak), STIFF_B, strict=True)
+    ]
+    return np.minimum(*gaps)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from casadi_hybrid.basics.inputs import Matrix, count
-from casadi_hybrid.claims import design, lagrangian, modes, noise, spectra, trajectories
-from casadi_hybrid.claims.compare import Trial
-from casadi_hybrid.claims.record import Claim, attempted
+from casadi_hybrid.claims import design, noise, spectra, trajectories
+from casadi_hybrid.claims.claim import Claim, Setup, attempted
 from casadi_hybrid.claims.trajectories import Pair
 from casadi_hybrid.paper import Instance, make_instance
 
@@ -23,6 +22,17 @@ STRENGTH, ETA_X, ETA_D = 10.0, 0.03, 0.5
 # steps that tell a counter-example, or the gradient of L_C, which takes CasADi a while.
 LEARNING, SHORT = 20, 60
 THETAS = (1.0, 0.0, 0.3, 0.7)
+# Claims without a problem of the class, of one mode and of the paper's two small examples.
+ALONE: tuple[Callable[..., Claim], ...] = (
+    spectra.margin_bounds,
+    spectra.margin_equality,
+    spectra.margin_expansion,
+    spectra.margin_double_root,
+    spectra.stiffness,
+    spectra.stiffness_curvature,
+    spectra.unstable_penalty,
+    design.weights_of_other_metrics,
+)
 
 
 def check_all(seed: int = 0, iterations: int = 200, models: int = 6) -> tuple[Claim, ...]:
@@ -40,20 +50,7 @@ def check_all(seed: int = 0, iterations: int = 200, models: int = 6) -> tuple[Cl
         InputError: for a negative seed or too few iterations.
     """
     found = [claim for n, m in SHAPES for claim in check_shape(n, m, seed, iterations, models)]
-    found += [
-        attempted(claim)
-        for claim in (
-            modes.margin_bounds,
-            modes.margin_equality,
-            modes.margin_expansion,
-            modes.margin_double_root,
-            modes.stiffness,
-            modes.stiffness_curvature,
-            modes.unstable_penalty,
-            design.weights_of_other_metrics,
-        )
-    ]
-    return tuple(found)
+    return (*found, *map(attempted, ALONE))
 
 
 def check_shape(
@@ -69,26 +66,20 @@ def check_shape(
     rng = np.random.default_rng((seed, n, m))
     instance = make_instance(CONDITION, seed, n=n, m=m)
     M = random_correction(m, rng)
-    trial = trial_of(instance, rng, iterations)
+    setup = setup_of(instance, rng, iterations)
     return (
-        *_trajectories(trial, M, rng),
-        *_noise(trial, M, rng, seed),
+        *_trajectories(setup, M, rng),
+        *_noise(setup, M, rng, seed),
         *_spectra(instance, M, rng),
         *check_designs(n, m, models, seed),
     )
 
 
-def trial_of(instance: Instance, rng: np.random.Generator, iterations: int = 200) -> Trial:
-    """Return a trial from the instance's start, with x_{−1} ≠ x_0."""
-    return Trial(
-        instance.problem,
-        instance.x0,
-        instance.multipliers0,
-        instance.x0 + 0.05 * rng.standard_normal(instance.problem.n),
-        ETA_X,
-        ETA_D,
-        iterations,
-    )
+def setup_of(instance: Instance, rng: np.random.Generator, iterations: int = 200) -> Setup:
+    """Return a setup from the instance's start, with x_{−1} ≠ x_0."""
+    x_prev = instance.x0 + 0.05 * rng.standard_normal(instance.problem.n)
+    start = (instance.x0, instance.multipliers0, x_prev)
+    return Setup(instance.problem, *start, ETA_X, ETA_D, iterations)
 
 
 def random_correction(m: int, rng: np.random.Generator) -> Matrix:
@@ -99,11 +90,9 @@ def random_correction(m: int, rng: np.random.Generator) -> Matrix:
 
 def random_splits(M: Matrix, rng: np.random.Generator) -> list[Pair]:
     """Seven splits of M: both ends, of no symmetry, diagonal, beyond an end, symmetric, half."""
-    m = M.shape[0]
-    W = rng.standard_normal((m, m))
-    diagonal = np.diag(rng.uniform(0, STRENGTH, m))
-    augmented = (M, 0 * M, W, diagonal, 2 * M, W + W.T, 0.5 * M)
-    return [(C, M - C) for C in augmented]
+    W = rng.standard_normal(M.shape)
+    diagonal = np.diag(rng.uniform(0, STRENGTH, len(M)))
+    return [(C, M - C) for C in (M, 0 * M, W, diagonal, 2 * M, W + W.T, 0.5 * M)]
 
 
 def varying_splits(M: Matrix, rng: np.random.Generator) -> list[Pair]:
@@ -116,56 +105,52 @@ def varying_splits(M: Matrix, rng: np.random.Generator) -> list[Pair]:
     def total(t: int) -> Matrix:
         return np.asarray((1 + 0.2 * np.sin(0.3 * t)) * M)
 
-    def optimistic(N0: Matrix, N1: Matrix, omega: float) -> Pair:
-        def channel(t: int) -> Matrix:
+    def split(omega: float) -> Pair:
+        N0, N1 = rng.standard_normal(M.shape), rng.standard_normal(M.shape)
+
+        def optimistic(t: int) -> Matrix:
             return np.asarray(N0 + 0.3 * np.sin(omega * t) * N1)
 
-        return (lambda t: total(t) - channel(t)), channel
+        return (lambda t: total(t) - optimistic(t)), optimistic
 
-    m = M.shape[0]
-    drawn = [
-        optimistic(rng.standard_normal((m, m)), rng.standard_normal((m, m)), omega)
-        for omega in rng.uniform(0.5, 1.5, 4)
-    ]
-    nothing = np.zeros((m, m))
-    return [(total, nothing), (nothing, total), *drawn]
+    return [(total, 0 * M), (0 * M, total), *map(split, rng.uniform(0.5, 1.5, 4))]
 
 
-def varying_metrics(trial: Trial, rng: np.random.Generator) -> Trial:
-    """Return the trial with matrix steps P_t and D_t that vary around its numbers."""
-    n, m = trial.problem.n, trial.problem.m
-    P, D = (np.diag(rng.uniform(0.7, 1.3, size)) + 0.05 for size in (n, m))
+def varying_metrics(setup: Setup, rng: np.random.Generator) -> Setup:
+    """Return the setup with matrix steps P_t and D_t that vary around its numbers."""
+    sizes = setup.problem.n, setup.problem.m
+    P, D = (np.diag(rng.uniform(0.7, 1.3, size)) + 0.05 for size in sizes)
     return replace(
-        trial,
+        setup,
         eta_x=lambda t: ETA_X * (1 + 0.2 * np.sin(t)) * P,
         eta_d=lambda t: ETA_D * (1 + 0.2 * np.cos(t)) * D,
     )
 
 
-def _trajectories(trial: Trial, M: Matrix, rng: np.random.Generator) -> Iterator[Claim]:
+def _trajectories(setup: Setup, M: Matrix, rng: np.random.Generator) -> Iterator[Claim]:
     C = rng.standard_normal(M.shape)
     splits, varying = random_splits(M, rng), varying_splits(M, rng)
-    few, short = (_shorter(trial, most) for most in (LEARNING, SHORT))
+    few, short = (_shorter(setup, most) for most in (LEARNING, SHORT))
 
-    yield attempted(trajectories.theorem_equivalence, trial, C + C.T, M - C - C.T)
-    yield attempted(trajectories.theorem_equivalence, trial, C, M - C)
-    yield attempted(trajectories.additivity, trial, splits)
-    yield attempted(trajectories.additivity, varying_metrics(trial, rng), varying)
-    yield attempted(trajectories.telescoped, trial, varying)
-    yield attempted(trajectories.constant_memory, trial, splits[:4])
-    yield attempted(trajectories.design_additivity, trial, THETAS)
-    yield attempted(trajectories.design_additivity, trial, THETAS, trajectories.look_ahead)
+    yield attempted(trajectories.theorem_equivalence, setup, C + C.T, M - C - C.T)
+    yield attempted(trajectories.theorem_equivalence, setup, C, M - C)
+    yield attempted(trajectories.additivity, setup, splits)
+    yield attempted(trajectories.additivity, varying_metrics(setup, rng), varying)
+    yield attempted(trajectories.telescoped, setup, varying)
+    yield attempted(trajectories.constant_memory, setup, splits[:4])
+    yield attempted(trajectories.design_additivity, setup, THETAS)
+    yield attempted(trajectories.design_additivity, setup, THETAS, trajectories.look_ahead)
     yield attempted(trajectories.learned_hessian, few, THETAS[:3])
-    yield attempted(lagrangian.descent_ascent, short, 0.5 * (M + M.T))
-    yield attempted(lagrangian.descent_ascent, short, M)
-    yield attempted(lagrangian.unsymmetrized, short, M)
+    yield attempted(trajectories.descent_ascent, short, 0.5 * (M + M.T))
+    yield attempted(trajectories.descent_ascent, short, M)
+    yield attempted(trajectories.unsymmetrized, short, M)
     yield attempted(trajectories.printed_hessian, short, THETAS)
     yield attempted(trajectories.untelescoped, short, varying[:4])
     yield attempted(trajectories.unmatched_start, short, splits[:4])
 
 
-def _shorter(trial: Trial, most: int) -> Trial:
-    return replace(trial, iterations=min(most, trial.iterations))
+def _shorter(setup: Setup, most: int) -> Setup:
+    return replace(setup, iterations=min(most, setup.iterations))
 
 
 def check_designs(n: int, m: int, models: int = 6, seed: int = 0) -> Iterator[Claim]:
@@ -173,35 +158,33 @@ def check_designs(n: int, m: int, models: int = 6, seed: int = 0) -> Iterator[Cl
 
     Arguments as for :func:`check_all`.
     """
-    drawn = (n, m, models, seed)
-    yield attempted(design.step_rule, *drawn)
-    yield attempted(design.weights, *drawn)
+    yield attempted(design.step_rule, n, m, models, seed)
+    yield attempted(design.weights, n, m, models, seed)
     # Of one or two models the closed form may split all as well as can be.
     yield attempted(design.optimal_split_of_other_metrics, n, m, max(models, 6), seed)
     if n <= m:
-        yield attempted(design.theta_balances, *drawn)
-        yield attempted(design.growth, *drawn)
-        yield attempted(design.optimal_split, *drawn)
+        yield attempted(design.theta_balances, n, m, models, seed)
+        yield attempted(design.cancellation_norm, n, m, models, seed)
+        yield attempted(design.optimal_split, n, m, models, seed)
 
 
-def _noise(trial: Trial, M: Matrix, rng: np.random.Generator, seed: int) -> Iterator[Claim]:
+def _noise(setup: Setup, M: Matrix, rng: np.random.Generator, seed: int) -> Iterator[Claim]:
     splits, varying = random_splits(M, rng), varying_splits(M, rng)
-    yield attempted(noise.additivity_under_shared_noise, trial, splits[:5], seed=seed)
-    yield attempted(noise.additivity_under_shared_noise, trial, varying, seed=seed)
-    yield attempted(noise.unshared_noise, _shorter(trial, SHORT), splits[:4], seed=seed)
-    noisy = range(M.shape[0] // 2)
+    yield attempted(noise.additivity_under_shared_noise, setup, splits[:5], seed=seed)
+    yield attempted(noise.additivity_under_shared_noise, setup, varying, seed=seed)
+    yield attempted(noise.unshared_noise, _shorter(setup, SHORT), splits[:4], seed=seed)
+    noisy = range(len(M) // 2)
     visible = rng.standard_normal(M.shape)
     blind = visible.copy()
     blind[:, noisy] = 0
-    yield attempted(noise.equivalence_under_memory_noise, trial, M - blind, blind, noisy, seed=seed)
-    yield attempted(noise.visible_memory_noise, trial, M - visible, visible, noisy, seed=seed)
+    yield attempted(noise.equivalence_under_memory_noise, setup, M - blind, blind, noisy, seed=seed)
+    yield attempted(noise.visible_memory_noise, setup, M - visible, visible, noisy, seed=seed)
 
 
 def _spectra(instance: Instance, M: Matrix, rng: np.random.Generator) -> Iterator[Claim]:
-    m, n = instance.B_star.shape
-    at_solution = Trial(
-        instance.problem, instance.x_star, instance.multipliers_star, eta_x=ETA_X, eta_d=ETA_D
-    )
+    B, star = instance.B_star, (instance.x_star, instance.multipliers_star)
+    m, n = B.shape
+    at_solution = Setup(instance.problem, *star, eta_x=ETA_X, eta_d=ETA_D)
     C = rng.standard_normal((m, m))
     yield attempted(spectra.jacobian_of_the_law, at_solution, C, M - C)
     yield attempted(spectra.jacobian_in_other_variables, at_solution, C, M - C)
@@ -209,8 +192,8 @@ def _spectra(instance: Instance, M: Matrix, rng: np.random.Generator) -> Iterato
     H = S + S.T - 2 * np.eye(n)
     W = rng.standard_normal((m, m))
     if m >= n:
-        yield attempted(spectra.target_curvature, H, instance.B_star, 0.35)
-        yield attempted(spectra.target_curvature, H, instance.B_star, 0.35, np.eye(m) + W @ W.T)
+        yield attempted(design.target_curvature, H, B, 0.35)
+        yield attempted(design.target_curvature, H, B, 0.35, np.eye(m) + W @ W.T)
     else:
         # −I is negative on every kernel; a random H need not be.
-        yield attempted(spectra.unreachable_curvature, -np.eye(n), instance.B_star, 0.35)
+        yield attempted(design.unreachable_curvature, -np.eye(n), B, 0.35)

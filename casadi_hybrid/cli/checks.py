@@ -14,6 +14,15 @@ def add_arguments(commands: Any) -> None:
         help="the paper's theorems, checked by running them",
         description="Run every theorem's claim and the counter-example to each hypothesis.",
     )
+    claims.add_argument(
+        "--seed", type=int, default=0, metavar="S", help="of instances, matrices and noise (0)"
+    )
+    claims.add_argument(
+        "--iterations", type=int, default=200, metavar="T", help="steps of every trajectory (200)"
+    )
+    claims.add_argument(
+        "--models", type=int, default=6, metavar="K", help="local models of each design claim (6)"
+    )
     claims.add_argument("--json", action="store_true", help="print the claims as JSON")
     doctor = commands.add_parser(
         "doctor",
@@ -28,7 +37,7 @@ def claims(arguments: argparse.Namespace) -> int:
     """Run the claims; 1 where one does not hold."""
     from casadi_hybrid.claims import check_all, table  # noqa: PLC0415 - only for this command
 
-    found = check_all()
+    found = check_all(arguments.seed, arguments.iterations, arguments.models)
     if arguments.json:
         print(json.dumps([claim.to_dict() for claim in found]))
     else:

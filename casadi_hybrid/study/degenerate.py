@@ -6,23 +6,22 @@ have orthonormal columns with UᵀN = 0 and VᵀZ = 0. With Σ from 1 down to 1/
     h(x) = U g(u) + N q(u),   g(u) = ΣVᵀu + ε_nl A φ(u),   φ(u) = (u_i², u_i u_{i+1}),
 
 where q and its gradient vanish at u = 0. So J_h(x*) = UΣVᵀ has rank r, and h = 0 means g = 0 and
-q = 0: the constraints are consistent at x* however many they are. Three kinds of q:
+q = 0: the constraints are consistent at x* however many they are. Multipliers exist by
+construction. Three kinds of q:
 
 ``"dependent"``
-    q(u) = ½(wᵀg)²: the m constraints are functions of the r numbers g, linear ones (U has more
-    rows than columns) and nonlinear ones. J_h has rank ≤ r everywhere and the feasible set is
-    g = 0, a manifold of dimension n − r near x*. Well-posed: x* is a strict local minimizer with
-    second-order sufficiency; its multipliers exist and fill an affine space of dimension m − r.
+    q(u) = ½(wᵀg)²: the m constraints are functions of the r numbers g. J_h has rank ≤ r everywhere
+    and the feasible set is g = 0, a manifold of dimension n − r near x*. x* is a strict local
+    minimizer with second-order sufficiency; its multipliers fill an affine space of dimension
+    m − r.
 ``"isolated"``
-    q(u) = ½uᵀQu, Q ≻ 0: x* is the only feasible point. As a problem it is well-posed (x* solves
-    it for any f, and multipliers exist by construction), as a system h = 0 it is singular:
-    Newton's method converges linearly with factor ½, and ‖u‖ ≤ (2‖h‖/λ_min(Q))^½, so that
-    ‖h‖ = 1e-8 places x only within 2e-4 of x*.
+    q(u) = ½uᵀQu, Q ≻ 0: x* is the only feasible point, and solves the problem for any f. The
+    system h = 0 is singular: Newton's method converges linearly with factor ½, and
+    ‖u‖ ≤ (2‖h‖/λ_min(Q))^½, so that ‖h‖ = 1e-8 places x only within 2e-4 of x*.
 ``"crossing"``
     q(u) = ½uᵀQu, Q with both signs on ker J_h(x*) (one such row, and n − r ≥ 2): the feasible set
-    is a cone through x* to first order, smooth elsewhere. Well-posed: multipliers exist by
-    construction and x* is a strict local minimizer. There may be others, at which J_h has full
-    rank, and one of these may be nearer to the start.
+    is a cone through x* to first order, smooth elsewhere, and x* is a strict local minimizer. There
+    may be others, at which J_h has full rank, and one of these may be nearer to the start.
 
 The objective f = aᵀu + ½uᵀH₀u + c₁ Σ_i sin(u_i + u_{i+1}) + c₂ Σ_i u_i⁴ is bounded below on ℝⁿ;
 a makes (x*, μ*) a KKT point, and H₀ is shifted on ker J_h(x*) so that ZᵀHZ ⪰ ½I there for the
@@ -60,7 +59,6 @@ def make_rank_deficient(
     rank: int | None = None,
     kind: str = "dependent",
     radius: float = 1.0,
-    multiplier_radius: float = 0.2,
 ) -> Instance:
     """Return a problem with rank J_h(x*) = ``rank`` < min(n, m) and a known KKT point (x*, μ*).
 
@@ -71,7 +69,7 @@ def make_rank_deficient(
         n, m: numbers of variables and constraints, each at least 2.
         rank: r ≥ 1; min(n, m) − 1 by default.
         kind: ``"dependent"``, ``"isolated"`` or ``"crossing"`` (see the module's docstring).
-        radius, multiplier_radius: distance of the start from (x*, μ*).
+        radius: distance of the start from x*; that of the multipliers from μ* is 0.2.
 
     Raises:
         InputError: for a number out of range, or a kind that this shape and rank do not admit.
@@ -110,7 +108,7 @@ def make_rank_deficient(
         Problem(x=x, f=f, h=h, name=f"{kind} n={n} m={m} rank={r} cond={condition:g} #{seed}"),
         (x_star, mu_star),
         B_star,
-        (radius * dx / np.linalg.norm(dx), multiplier_radius * dm / np.linalg.norm(dm)),
+        (radius * dx / np.linalg.norm(dx), 0.2 * dm / np.linalg.norm(dm)),
         float(condition),
         seed,
     )

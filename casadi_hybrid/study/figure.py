@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from casadi_hybrid.plotting import WIDTH, figure, legend_below, line_style
-from casadi_hybrid.study.tables import Block, Cell, Summary, span
+from casadi_hybrid.study.tables import Block, Rate, Summary, span
 from casadi_hybrid.study.trial import REGULAR
 
 # With more blocks than this in one column of the page, two stand side by side.
@@ -27,8 +27,8 @@ def draw(summary: Summary) -> Figure:
         row, column = divmod(i, across)
         _panels((axes[row, 2 * column], axes[row, 2 * column + 1]), block, levels)
     # One range of iterations for all panels, so that they can be compared by eye.
-    cells = [c for levels in summary.values() for row in levels.values() for c in row.values()]
-    most = max((c.median_iterations or 0.0 for c in cells), default=0.0)
+    rates = [r for levels in summary.values() for row in levels.values() for r in row.values()]
+    most = max((rate.median_iterations or 0.0 for rate in rates), default=0.0)
     for ax in axes[:, 1::2].flat:
         ax.set_ylim(_LEAST, 2.0 * max(most, 10.0))
     for ax in axes.flat[2 * len(summary) :]:
@@ -41,22 +41,22 @@ def draw(summary: Summary) -> Figure:
         axes[lowest, k].tick_params(labelbottom=True)
     legend_below(fig, axes[0, 0], columns=5 if across == 1 else 8)
     fig.suptitle(
-        f"{span(cell.runs for cell in cells)} instances a point; medians are of the successes",
+        f"{span(rate.runs for rate in rates)} instances a point; medians are of the successes",
         fontsize=10,
     )
     return fig
 
 
-def _panels(pair: tuple[Axes, Axes], block: Block, levels: dict[float, dict[str, Cell]]) -> None:
+def _panels(pair: tuple[Axes, Axes], block: Block, levels: dict[float, dict[str, Rate]]) -> None:
     success, iterations = pair
     conditions = sorted(levels)
     for i, rule in enumerate(next(iter(levels.values()))):
-        cells = [levels[c][rule] for c in conditions]
-        medians = [np.nan if c.median_iterations is None else c.median_iterations for c in cells]
+        rates = [levels[c][rule] for c in conditions]
+        medians = [np.nan if r.median_iterations is None else r.median_iterations for r in rates]
         style = {**line_style(i, len(conditions)), "linewidth": 1.2, "markersize": 4.0}
         # Many curves lie on 100 %: hollow markers, and the first rule on top, keep them apart.
         style |= {"markevery": 1, "markerfacecolor": "none", "zorder": 10.0 - i}
-        success.plot(conditions, [c.percent for c in cells], label=rule, **style)
+        success.plot(conditions, [r.percent for r in rates], label=rule, **style)
         # A median of zero, starts that are solved already, is drawn at the axis's lower end.
         iterations.plot(conditions, np.maximum(medians, _LEAST), label=rule, **style)
     kind = "" if block.kind == REGULAR else f", {block.kind}"

@@ -9,14 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from casadi_hybrid.study.trial import (
-    HIT,
-    REGULAR,
-    TOL,
-    TOL_STATIONARITY_DEFICIENT,
-    Trial,
-    Unit,
-)
+from casadi_hybrid.paper.tables import aligned
+from casadi_hybrid.study.trial import HIT, REGULAR, TOL, TOL_STATIONARITY_DEFICIENT, Trial, Unit
 
 
 class Block(NamedTuple):
@@ -35,7 +29,7 @@ class Block(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class Rate:
     """One rule at one condition level of a block.
 
     Attributes:
@@ -55,35 +49,24 @@ class Cell:
         return 100.0 * self.successes / self.runs
 
 
-Summary = dict[Block, dict[float, dict[str, Cell]]]
-
-
-def block_of(unit: Unit) -> Block:
-    """Return the block a unit belongs to."""
-    return Block(unit.kind, unit.n, unit.m, unit.radius)
+Summary = dict[Block, dict[float, dict[str, Rate]]]
 
 
 def summarize(units: Mapping[Unit, Iterable[Trial]]) -> Summary:
     """Summarize by block, condition level and rule, in the order of the units."""
-    groups: dict[Block, dict[float, dict[str, list[Trial]]]] = {}
+    groups: dict[tuple[Block, float, str], list[Trial]] = {}
     for unit, trials in units.items():
-        level = groups.setdefault(block_of(unit), {}).setdefault(unit.condition, {})
+        block = Block(unit.kind, unit.n, unit.m, unit.radius)
         for trial in trials:
-            level.setdefault(trial.rule, []).append(trial)
-    return {
-        block: {
-            condition: {rule: _cell(trials) for rule, trials in rules.items()}
-            for condition, rules in levels.items()
-        }
-        for block, levels in groups.items()
-    }
-
-
-def _cell(trials: list[Trial]) -> Cell:
-    hits = [trial.iterations for trial in trials if trial.success]
-    failures = Counter(f"{t.stop}/{t.point}" for t in trials if not t.success)
-    median = float(np.median(hits)) if hits else None
-    return Cell(len(trials), len(hits), median, dict(failures.most_common()))
+            groups.setdefault((block, unit.condition, trial.rule), []).append(trial)
+    summary: Summary = {}
+    for (block, condition, rule), group in groups.items():
+        hits = [trial.iterations for trial in group if trial.success]
+        ends = Counter(f"{t.stop}/{t.point}" for t in group if not t.success)
+        median = float(np.median(hits)) if hits else None
+        rate = Rate(len(group), len(hits), median, dict(ends.most_common()))
+        summary.setdefault(block, {}).setdefault(condition, {})[rule] = rate
+    return summary
 
 
 def caption(summary: Summary, budget: int) -> str:
@@ -113,19 +96,23 @@ def caption(summary: Summary, budget: int) -> str:
 
 
 def text_table(summary: Summary) -> str:
-    """Aligned text: a block each, condition levels down, rules across."""
-    parts = []
+    """Aligned text: a block each, condition levels down, rules across, and how failures ended."""
+    lines: list[str] = []
     for block, levels in summary.items():
         rules = list(next(iter(levels.values())))
-        count = span(cell.runs for cells in levels.values() for cell in cells.values())
+        count = span(rate.runs for rates in levels.values() for rate in rates.values())
         rows = [["cond", *rules]]
-        rows += [[f"{c:g}", *(_text(cells[r]) for r in rules)] for c, cells in levels.items()]
-        widths = [max(len(row[i]) for row in rows) for i in range(len(rules) + 1)]
-        lines = ["  ".join(f"{v:>{w}}" for v, w in zip(r, widths, strict=True)) for r in rows]
-        title = f"{block.title}: {count} runs a cell"
-        parts.append("\n".join([title, lines[0], "-" * len(lines[0]), *lines[1:]]))
-        parts.append(_failures(levels, rules))
-    return "\n".join(parts)
+        rows += [[f"{c:g}", *(_text(rates[r]) for r in rules)] for c, rates in levels.items()]
+        lines += aligned(f"{block.title}: {count} runs a cell", rows)[:-1]
+        for rule in rules:
+            ends: Counter[str] = Counter()
+            for rates in levels.values():
+                ends.update(rates[rule].failures)
+            if ends:
+                told = ", ".join(f"{end} {number}" for end, number in ends.most_common())
+                lines.append(f"  failures of {rule}: {told}")
+        lines.append("")
+    return "\n".join(lines)
 
 
 def span(counts: Iterable[int]) -> str:
@@ -134,29 +121,16 @@ def span(counts: Iterable[int]) -> str:
     return " to ".join(dict.fromkeys((f"{found[0]}", f"{found[-1]}")))
 
 
-def _text(cell: Cell) -> str:
-    median = "–" if cell.median_iterations is None else f"{cell.median_iterations:g}"
-    return f"{cell.percent:.3g}% {median:>5} (n={cell.successes:>3})"
-
-
-def _failures(levels: Mapping[float, Mapping[str, Cell]], rules: list[str]) -> str:
-    """How the failures of a block ended, all its condition levels together."""
-    lines = []
-    for rule in rules:
-        total: Counter[str] = Counter()
-        for cells in levels.values():
-            total.update(cells[rule].failures)
-        if total:
-            ends = ", ".join(f"{end} {number}" for end, number in total.most_common())
-            lines.append(f"  failures of {rule}: {ends}")
-    return "\n".join([*lines, ""])
+def _text(rate: Rate) -> str:
+    median = "–" if rate.median_iterations is None else f"{rate.median_iterations:g}"
+    return f"{rate.percent:.3g}% {median:>5} (n={rate.successes:>3})"
 
 
 def as_cells(summary: Summary) -> list[dict[str, Any]]:
-    """One flat record a cell, ready for JSON."""
+    """One flat record a cell of the table, ready for JSON."""
     return [
-        {**block._asdict(), "condition": condition, "rule": rule, **asdict(cell)}
+        {**block._asdict(), "condition": condition, "rule": rule, **asdict(rate)}
         for block, levels in summary.items()
-        for condition, cells in levels.items()
-        for rule, cell in cells.items()
+        for condition, rates in levels.items()
+        for rule, rate in rates.items()
     ]

@@ -18,13 +18,13 @@ A rule that raises, or whose process ends, is a trial as well: a failure with it
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from casadi_hybrid.basics.errors import EvaluationError, InputError, in_a_sentence
-from casadi_hybrid.basics.inputs import Vector, count
+from casadi_hybrid.basics.inputs import count
 from casadi_hybrid.methods import METHODS, make_method
 from casadi_hybrid.paper.generator import Instance, make_instance
 from casadi_hybrid.point.residuals import Residuals, residuals_at
@@ -96,9 +96,8 @@ class Settings:
     def to_dict(self) -> dict[str, Any]:
         """Every number a unit's results depend on, ready for JSON."""
         return {
+            **asdict(self),
             "rules": list(self.rules),
-            "budget": self.budget,
-            "rank_deficient": self.rank_deficient,
             "hit": HIT,
             "tol": TOL,
             "tol_stationarity_rank_deficient": TOL_STATIONARITY_DEFICIENT,
@@ -124,76 +123,41 @@ class Trial:
     """
 
     rule: str
-    success: bool
-    iterations: int
-    stop: str
-    point: str
-    feasibility: float
-    stationarity: float
-    distance: float
-    first: int
-    second: int
-    elapsed: float = field(compare=False)
+    success: bool = False
+    iterations: int = 0
+    stop: str = "RAISED"
+    point: str = "NONE"
+    feasibility: float = np.nan
+    stationarity: float = np.nan
+    distance: float = np.nan
+    first: int = 0
+    second: int = 0
+    elapsed: float = field(default=np.nan, compare=False)
     error: str = ""
 
 
 def run_unit(settings: Settings, unit: Unit) -> tuple[Trial, ...]:
     """Run every rule of the settings on the unit's instance; what raises is a failed trial."""
-    try:
-        instance = unit.instance()
-    except Exception as error:  # noqa: BLE001, whatever it is belongs into the row
-        return failed(settings, "RAISED", in_a_sentence(error))
-    return tuple(_tried(rule, settings, unit, instance) for rule in settings.rules)
-
-
-def failed(settings: Settings, stop: str, error: str) -> tuple[Trial, ...]:
-    """The trials of a unit that came to no end, for all rules."""
-    return tuple(_failed(rule, stop, error) for rule in settings.rules)
-
-
-def _failed(rule: str, stop: str, error: str) -> Trial:
-    nothing = float("nan")
-    return Trial(rule, False, 0, stop, "NONE", nothing, nothing, nothing, 0, 0, nothing, error)
-
-
-def _tried(rule: str, settings: Settings, unit: Unit, instance: Instance) -> Trial:
-    try:
-        return _run(rule, settings, unit, instance)
-    except Exception as error:  # noqa: BLE001, as above
-        return _failed(rule, "RAISED", in_a_sentence(error))
+    trials = []
+    instance = None
+    for rule in settings.rules:
+        try:
+            instance = unit.instance() if instance is None else instance
+            trials.append(_run(rule, settings, unit, instance))
+        except Exception as error:  # noqa: BLE001, whatever it is belongs into the row
+            trials.append(Trial(rule, error=in_a_sentence(error)))
+    return tuple(trials)
 
 
 def succeeded(unit: Unit, hit: int | None, residuals: Residuals) -> bool:
     """Say whether a run succeeded (see the module's docstring); NaN never does.
 
-    Args:
-        unit: what was run.
-        hit: first iteration within :data:`HIT` of x*, None without one.
-        residuals: of the returned point.
+    ``hit`` is the first iteration within :data:`HIT` of x*, ``residuals`` are of the end.
     """
     if unit.by_distance:
         return hit is not None
     limit = TOL if unit.kind == REGULAR else TOL_STATIONARITY_DEFICIENT
     return residuals.feasibility <= TOL and residuals.stationarity <= limit
-
-
-def options_of(rule: str, unit: Unit) -> dict[str, Any]:
-    """Options of a rule: rules that know ``kernel_floor`` get it where x* leaves a kernel."""
-    lifts = not unit.by_distance and "kernel_floor" in METHODS[rule][0]
-    return {"kernel_floor": KERNEL_FLOOR} if lifts else {}
-
-
-@dataclass
-class _FirstHit:
-    """Remembers the first iteration within :data:`HIT` of x*."""
-
-    target: Vector
-    iteration: int | None = None
-
-    def __call__(self, progress: Progress) -> None:
-        if self.iteration is None:
-            distance = float(np.linalg.norm(progress.x - self.target))
-            self.iteration = progress.t if distance <= HIT else None
 
 
 def _run(rule: str, settings: Settings, unit: Unit, instance: Instance) -> Trial:
@@ -204,6 +168,7 @@ def _run(rule: str, settings: Settings, unit: Unit, instance: Instance) -> Trial
         # σ_min = 1/κ: at a larger residual the run could end before the distance is reached.
         tol = min(TOL, 0.1 * HIT / unit.condition)
     deficient = unit.kind != REGULAR
+    lifts = not unit.by_distance and "kernel_floor" in METHODS[rule][0]
     solver = Solver(
         instance.problem,
         rule,
@@ -211,18 +176,23 @@ def _run(rule: str, settings: Settings, unit: Unit, instance: Instance) -> Trial
         tol_stationarity=TOL_STATIONARITY_DEFICIENT / np.sqrt(unit.n) if deficient else tol,
         max_iter=settings.budget,
         stopping=tests,
-        **options_of(rule, unit),
+        **({"kernel_floor": KERNEL_FLOOR} if lifts else {}),
     )
-    hit = _FirstHit(instance.x_star)
+    hits: list[int] = []
+
+    def watch(progress: Progress) -> None:
+        if not hits and np.linalg.norm(progress.x - instance.x_star) <= HIT:
+            hits.append(progress.t)
+
     # Under the default method multipliers that are given are those of a solution nearby.
     multipliers = None if rule == "auto" else instance.multipliers0
-    result = solver.solve(instance.x0, lam_g0=multipliers, callback=hit)
+    result = solver.solve(instance.x0, lam_g0=multipliers, callback=watch)
     residuals = _residuals(result, instance, fitted=deficient)
-    reached = hit.iteration if unit.by_distance else None
+    hit = hits[0] if hits and unit.by_distance else None
     return Trial(
         rule=rule,
-        success=succeeded(unit, reached, residuals),
-        iterations=result.iterations if reached is None else reached,
+        success=succeeded(unit, hit, residuals),
+        iterations=result.iterations if hit is None else hit,
         stop=result.stop.name,
         point=result.point.name,
         feasibility=residuals.feasibility,

@@ -1,0 +1,219 @@
+"""What a checked claim is, and the runs that claims compare.
+
+A claim holds when no deviation exceeds its bound. A counter-example drops one hypothesis of a
+claim; it holds when every deviation exceeds its bound, that is, when the hypothesis is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, replace
+from functools import partial, wraps
+from typing import Any, ParamSpec
+
+import numpy as np
+
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.inputs import Matrix, Vector, as_matrix, as_vector, count
+from casadi_hybrid.basics.status import StopReason
+from casadi_hybrid.course.history import History, Recorder
+from casadi_hybrid.iterations import Iteration, Start
+from casadi_hybrid.loop import iterate
+from casadi_hybrid.point.residuals import Tolerances
+from casadi_hybrid.problem.oracle import Oracle
+from casadi_hybrid.problem.problem import Problem
+from casadi_hybrid.stopping import DivergenceTest, LimitTest, StoppingTest
+
+EQUAL = 1e-12
+DIFFERENT = 1e-6
+# Beyond this a run says nothing about a claim: rounding errors have grown with it.
+DIVERGED = 1e8
+
+Step = float | Matrix | Callable[[int], float | Matrix]
+Measured = tuple[str, dict[str, float]]
+"""What was measured: on what case, and the deviations by what was compared."""
+P = ParamSpec("P")
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One claim, or one counter-example, with what was measured.
+
+    Attributes:
+        name: what is claimed.
+        case: on what: shape, steps, splits.
+        deviations: pairs (what was compared, deviation). Those of runs are
+            max_t ‖a_t − b_t‖_∞ / max(1, max_t ‖a_t‖_∞, max_t ‖b_t‖_∞); each function that makes a
+            claim says what its other numbers are. NaN where a run ended early.
+        bound: what the deviations are held against.
+        counterexample: whether the deviations must exceed the bound instead.
+        detail: what went wrong, or empty.
+    """
+
+    name: str
+    case: str
+    deviations: tuple[tuple[str, float], ...]
+    bound: float
+    counterexample: bool = False
+    detail: str = ""
+
+    @property
+    def worst(self) -> float:
+        """The deviation that decides: the largest, or for a counter-example the smallest."""
+        values = [value for _, value in self.deviations]
+        return float(np.min(values) if self.counterexample else np.max(values))
+
+    @property
+    def held(self) -> bool:
+        """Whether the claim, or the counter-example, came out as stated (never with a NaN)."""
+        return self.worst > self.bound if self.counterexample else self.worst <= self.bound
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers and text, ready for JSON; None for a number that is not finite."""
+        numbers = {what: value if np.isfinite(value) else None for what, value in self.deviations}
+        return {**asdict(self), "deviations": numbers, "held": self.held}
+
+    def __str__(self) -> str:
+        verdict = "holds" if self.held else "FAILS"
+        sign = "> " if self.counterexample else "<="
+        measured = "  ".join(f"{what} {value:.1e}" for what, value in self.deviations)
+        line = f"{verdict}  {self.name:<38} {self.case:<32} {sign} {self.bound:<6.2g} {measured}"
+        return f"{line}  ({self.detail})" if self.detail else line
+
+
+def table(claims: Iterable[Claim]) -> str:
+    """Return the claims, then the counter-examples, one aligned line each, and the count."""
+    known = tuple(claims)
+    lines: list[str] = []
+    for title, kind in (
+        ("Claims: no deviation may exceed the bound", False),
+        ("Counter-examples, one hypothesis dropped: every deviation must exceed the bound", True),
+    ):
+        chosen = [str(claim) for claim in known if claim.counterexample is kind]
+        lines += [title, *chosen, ""] if chosen else []
+    held = sum(claim.held for claim in known)
+    return "\n".join([*lines, f"{held} of {len(known)} hold"])
+
+
+class EndedEarly(Exception):
+    """A run did not take all its steps: ``case`` says which, the text says why."""
+
+    def __init__(self, case: str, reason: str) -> None:
+        self.case = case
+        super().__init__(reason)
+
+
+def claim(
+    name: str, bound: float = EQUAL, *, counterexample: bool = False
+) -> Callable[[Callable[P, Measured]], Callable[P, Claim]]:
+    """Make a function that measures one that returns a :class:`Claim`.
+
+    A run that ends early makes a claim that fails, with NaN.
+    """
+
+    def decorate(measure: Callable[P, Measured]) -> Callable[P, Claim]:
+        @wraps(measure)
+        def made(*given: P.args, **options: P.kwargs) -> Claim:
+            try:
+                case, found = measure(*given, **options)
+            except EndedEarly as ended:
+                nothing = (("x", np.nan),)
+                return Claim(name, ended.case, nothing, bound, counterexample, str(ended))
+            return Claim(name, case, tuple(found.items()), bound, counterexample)
+
+        return made
+
+    return decorate
+
+
+counterexample = partial(claim, bound=DIFFERENT, counterexample=True)
+
+
+def attempted(make: Callable[..., Claim], *given: Any, **options: Any) -> Claim:
+    """Return the claim that a function makes, or one that fails with the sentence it raised."""
+    try:
+        return make(*given, **options)
+    except Exception as error:  # noqa: BLE001 (whatever it is, the other claims still run)
+        name = make.__name__.replace("_", " ")
+        against = (make.__doc__ or "").startswith("Counter-example")
+        detail = f"{type(error).__name__}: {error}"
+        return Claim(name, "not computed", (("failed", np.nan),), 0.0, against, detail)
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """What the compared runs have in common: all but the split of the correction.
+
+    Args:
+        problem: the problem, without parameters.
+        x0, x_prev: x_0 and x_{−1} (None: x_{−1} = x_0).
+        dual: the start of the dual variable; each claim says which one (μ_0, ν_0, π_0 or λ_0).
+        eta_x: primal step, or metric P (n×n), or a function of t that returns either.
+        eta_d: dual step, or metric D (m×m), or a function of t that returns either.
+        iterations: number of steps T ≥ 1; no residual test ends a run earlier.
+
+    Raises:
+        InputError: for a wrong shape, non-finite numbers, or ``iterations`` < 1.
+    """
+
+    problem: Problem
+    x0: Vector
+    dual: Vector
+    x_prev: Vector | None = None
+    eta_x: Step = 0.03
+    eta_d: Step = 0.5
+    iterations: int = 200
+
+    def __post_init__(self) -> None:
+        count(self.iterations, "iterations", at_least=1)
+        x_prev = self.x0 if self.x_prev is None else self.x_prev
+        object.__setattr__(self, "x0", as_vector(self.x0, self.problem.n, "x0"))
+        object.__setattr__(self, "x_prev", as_vector(x_prev, self.problem.n, "x_prev"))
+        object.__setattr__(self, "dual", as_vector(self.dual, self.problem.m, "dual"))
+
+    def case(self, rest: str) -> str:
+        """Return the shape and the number of steps as text."""
+        return f"n={self.problem.n} m={self.problem.m} T={self.iterations} {rest}"
+
+    def oracle(self) -> Oracle:
+        """Return what evaluates the problem's functions."""
+        return Oracle(self.problem.functions, np.zeros(0))
+
+    def square(self, value: Any, name: str) -> Matrix:
+        """Return an m×m matrix, checked."""
+        return as_matrix(value, (self.problem.m, self.problem.m), name)
+
+    def start_moved(self, C: Matrix) -> Setup:
+        """Return the setup with the start of the dual variable moved by C h(x_{−1})."""
+        assert self.x_prev is not None
+        return replace(self, dual=self.dual + C @ self.oracle().residual(self.x_prev))
+
+    def residuals_before(self, run: History) -> Matrix:
+        """Return h(x_{t−1}), t = 0 … T, of a run, without noise."""
+        assert self.x_prev is not None
+        return np.array([self.oracle().residual(self.x_prev), *run.h[:-1]])
+
+
+def follow(setup: Setup, iteration: Iteration) -> History:
+    """Run the solver's loop for exactly T steps; one row an iterate, t = 0 … T.
+
+    Raises:
+        InputError: when the problem's functions or the rule fail at the start.
+        EndedEarly: when the run ends before T.
+    """
+    recorder = Recorder()
+    start = Start(setup.x0, setup.dual, setup.x_prev)
+    tests: list[StoppingTest] = [DivergenceTest(DIVERGED), LimitTest(setup.iterations, np.inf)]
+    outcome = iterate(setup.oracle(), iteration, start, tests, Tolerances(), [recorder])
+    if not recorder.rows:
+        raise InputError(f"the run cannot start at x0: {outcome.detail}")
+    if outcome.reason is not StopReason.ITERATION_LIMIT:
+        reason = f"{outcome.reason.value}, iteration {outcome.iterations}"
+        raise EndedEarly(setup.case("not completed"), reason)
+    return recorder.history()
+
+
+def deviation(a: Matrix, b: Matrix) -> float:
+    """max_t ‖a_t − b_t‖_∞ relative to max(1, max_t ‖a_t‖_∞, max_t ‖b_t‖_∞)."""
+    scale = max(1.0, float(np.abs(a).max()), float(np.abs(b).max()))
+    return float(np.abs(a - b).max()) / scale
