@@ -37,7 +37,7 @@ def subproblem(G: Array, b: Array, radius: float) -> tuple[Array, float]:
         low = max(0.0, -e[0])
         near = low + 1e-12 * (low + norm(s) / radius)
         assert size(near) > radius, "the hard case"
-        far = low + norm(s) / radius
+        far = low + (1 + 1e-9) * norm(s) / radius  # beyond the root, whatever the last bit
         sigma = float(brentq(lambda at: 1 / size(at) - 1 / radius, near, far, rtol=1e-14))
     return -W @ (s / (e + sigma)), sigma
 
