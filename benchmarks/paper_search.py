@@ -30,7 +30,6 @@ import numpy as np
 from casadi_hybrid.basics.parallel import in_parallel
 from casadi_hybrid.iterations import Hybrid
 from casadi_hybrid.paper import CONDITIONS, printed
-from casadi_hybrid.paper.cells import Cell, cell_of
 from casadi_hybrid.paper.experiment import (
     AS_PRINTED,
     BUDGET,
@@ -41,6 +40,7 @@ from casadi_hybrid.paper.experiment import (
 )
 from casadi_hybrid.paper.fitted import SEEDS
 from casadi_hybrid.paper.generator import FITTED, Recipe, make_instance
+from casadi_hybrid.paper.tables import Cell, cell_of
 from casadi_hybrid.rules import DesignRule, GridSplit, PureOptimistic, StepRule
 from casadi_hybrid.rules.spectra import symmetric_norm
 
