@@ -351,7 +351,7 @@ BREAKS = (
         (REPORTING,),
     ),
     Break(
-        "distances at the hit for those at 200",
+        "residuals at 200 for those at the hit",
         "paper/files.py",
         "for t in (r.hit, -1)",
         "for t in (-1, r.hit)",
@@ -388,7 +388,7 @@ BREAKS = (
     Break(
         "bands of all runs",
         "paper/files.py",
-        "np.quantile(errors, [0.1, 0.9]",
+        "np.quantile(errors, [0.25, 0.75]",
         "np.quantile(errors, [0.0, 1.0]",
         (REPORTING,),
     ),

@@ -94,8 +94,8 @@ SIDES = [
     ),
     (
         "Partial cancellation", "> 0", CONDITIONS,
-        [({"closed-w": (4, 9), "half": (0, 9), "bounded": (5, 9)}, (9,))],
-        [({"closed-w": (4, 9), "half": (4, 9), "bounded": (1, 9)}, (9,))],
+        [({"closed-w": (4, 9), "half": (0, 9), "least": (5, 9)}, (9,))],
+        [({"closed-w": (4, 9), "half": (9, 9), "least": (4, 9)}, (9,))],
     ),
 ]  # fmt: skip
 
@@ -250,7 +250,7 @@ PRINTED = (
 def test_every_printed_number_stands_beside_its_own_cell() -> None:
     """In brackets, with its chance where there is a number of either side."""
     runs = [
-        replace(r, norm_M=10.0 + 7 * r.seed)
+        replace(r, norm_M=10.0 + 7 * r.seed, **({"errors": run().errors} if r.seed > 14 else {}))
         for r in every_run({key: 40 for key in KEYS if key != "eg"}, CONDITIONS, range(20))
         if r.seed >= 8 or r.method != "pdhg"
     ]
@@ -406,8 +406,10 @@ def test_trajectories_are_medians_and_runs_that_broke_off_do_not_stagnate() -> N
     many = files.trajectories(figure_runs(files.ENOUGH)).axes[0]
     assert len(many.collections) == len(files.SHOWN)
     assert not [line for line in many.get_lines() if line.get_linewidth() == 0.5]
-    low, high = many.collections[1].get_datalim(many.transData).get_points()[:, 1]
-    assert (low, high) == (5e-4, 0.1)
+    # At 27 four of twenty are below, a fifth: the lower quartile of the grid is still above.
+    corners = many.collections[1].get_paths()[0].vertices
+    assert set(corners[corners[:, 0] == 27, 1]) == {0.1}
+    assert set(corners[corners[:, 0] == 60, 1]) == {5e-4, 0.1}
 
 
 def test_settling_is_the_share_below_and_a_broken_run_is_not() -> None:

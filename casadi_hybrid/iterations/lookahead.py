@@ -11,8 +11,8 @@ M: in y = range(Bᵀ), z = ker B it is
     d_y = −B⁺h,   d_z = −H_zz₊⁻¹(g_z + H_zy d_y),
 
 which is the Newton–KKT step, that is sequential quadratic programming with the reduced Hessian
-made positive definite. The paper's family contains SQP as this member, and ‖M‖ ~ cond(B)² is no
-limit to it. :class:`~casadi_hybrid.rules.matrix.MatrixRule` runs the same step through the law
+made positive definite. That drive is this project's extension, not the paper's; with it the step is
+one of SQP, and ‖M‖ ~ cond(B)² is no limit to it. :class:`~casadi_hybrid.rules.matrix.MatrixRule` runs the same step through the law
 with an explicit M; a test holds the two against each other.
 
 **The safeguards** act on split-invariant data only, so the trajectory stays that of M alone.

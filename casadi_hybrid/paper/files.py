@@ -28,7 +28,7 @@ SHOWN = ("closed-w", "grid-w", "opt-w", "aug-w", "pdhg")
 FLOOR, TOP = 1e-9, 3.0
 """Between these errors are drawn; what is less is drawn at the least."""
 ENOUGH = 20
-"""Runs of which the middle 80 % are a band; of fewer each is a thin line."""
+"""Runs of which the middle half is a band; of fewer each is a thin line."""
 
 
 def write(reproduction: Reproduction, folder: Path, form: str = "png") -> list[Path]:
@@ -138,7 +138,7 @@ def trajectories(runs: Sequence[Run]) -> Figure:
             ax.plot(np.median(errors, axis=0), label=LABELS[key], **style)
             if len(group) >= ENOUGH:
                 # Quantiles that are a run's value: between a number and ∞ there is no other.
-                band = np.quantile(errors, [0.1, 0.9], axis=0, method="inverted_cdf")
+                band = np.quantile(errors, [0.25, 0.75], axis=0, method="inverted_cdf")
                 low, high = np.minimum(band, TOP)
                 t = np.arange(BUDGET + 1)
                 ax.fill_between(t, low, high, alpha=0.12, linewidth=0, color=style["color"])
@@ -153,7 +153,7 @@ def trajectories(runs: Sequence[Run]) -> Figure:
         ax.set_ylim(FLOOR, TOP)
         ax.set_title(f"cond = {condition:g}")
     axes[0, 0].set_ylabel("$\\|x_t - x^*\\|_2$ (units of $x$)")
-    spread = "band: the middle 80 %" if len(group) >= ENOUGH else "thin: each run"
+    spread = "band: the middle half" if len(group) >= ENOUGH else "thin: each run"
     title = (
         f"median of n = {len(group)} runs; {spread}; dotted: 1e-3; lowest: {FLOOR:g} and less\n"
         "×: a run broke off (norm budget, divergence) and counts as ∞ from there on"
