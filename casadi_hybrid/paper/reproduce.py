@@ -39,7 +39,7 @@ What else to know
 - Under partial cancellation a larger α keeps the target curvature δ, so a smaller γ need not make
   M smaller: where H bends downwards in the weakest direction of B, it does not.
 - The sources of the last baseline, Hestenes and Powell, step the multipliers by the penalty c; it
-  is tied to η = 0.05 in the fitted table. With c it crosses about as often as PDHG.
+  is tied to η = 0.05 in the fitted table. With c = 20 it crosses about as often as PDHG.
 - OGDA crosses at none of eight η from 0.01 to 1, extragradient in 3 of 240 runs.
 - With m = 5 > n = 3 the feasible set is the one point x*: f has no say in the answer, μ* is not
   unique, and Gauss–Newton on h alone would do. Other shapes: --shape N M."""
