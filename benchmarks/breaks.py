@@ -281,7 +281,7 @@ BREAKS = (
         (REPORTING,),
     ),
     Break(
-        "one method counted by seeds that differ",
+        "one method by seeds that differ",
         "paper/verdicts.py",
         "{weighted.runs - differ} of",
         "{differ} of",
@@ -309,7 +309,7 @@ BREAKS = (
         (REPORTING,),
     ),
     Break(
-        "chances of one cell for another's print",
+        "chances of another count",
         "paper/tables.py",
         "count_chance(says, cell.successes, cell.runs):.2f",
         "count_chance(says, cell.below_at_200, cell.runs):.2f",
@@ -337,7 +337,7 @@ BREAKS = (
         (SETTLING,),
     ),
     Break(
-        "below after 1,500 steps of all that cross",
+        "all that cross arrive",
         "paper/tables.py",
         "below_at_1500=sum(run.arrives for run in group)",
         "below_at_1500=sum(run.hit is not None for run in group)",
@@ -400,7 +400,7 @@ BREAKS = (
         (REPORTING,),
     ),
     Break(
-        "the power of growth from the end levels",
+        "growth from the end levels",
         "paper/norms.py",
         "np.polyfit(np.log(conditions), np.log(values), 1)[0]",
         "np.log(values[-1] / values[0]) / np.log(conditions[-1] / conditions[0])",

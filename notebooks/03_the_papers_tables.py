@@ -157,7 +157,8 @@ def baselines():
     fig, axes = figure(1, 1, height=2.8)
     for i, (key, name) in enumerate(zip(BASELINES, NAMES, strict=True)):
         axes[0, 0].plot(range(len(LEVELS)), reached[key], label=name, **line_style(i, len(LEVELS)))
-    axes[0, 0].set_xticks(range(len(LEVELS)), [f"cond {level}" for level in LEVELS])
+    axes[0, 0].set_xticks(range(len(LEVELS)), [str(level) for level in LEVELS])
+    axes[0, 0].set_xlabel("condition level κ")
     axes[0, 0].set_ylabel("runs of 5 that cross")
     legend_below(fig, axes[0, 0], columns=2)
     return fig
