@@ -210,7 +210,7 @@ def by_level(summary: Summary, *, is_paper: bool) -> Figure:
         color, label = line_style(keys.index(key))["color"], f"{LABELS[key]}, printed"
         growing.plot(list(known), list(known.values()), "x", color=color, label=label)
     n = max(cell.runs for cell in summary["closed-w"].values())
-    title = f"n = {n} runs a point, or the small number; in the middle half of the runs at least"
+    title = f"n = {n} runs a point, fewer where a number says so; a median step needs half of them"
     return _finished(fig, axes, title, "cond $J_h(x^*)$")
 
 
