@@ -326,8 +326,9 @@ against_units()
 # already filled by h_{−1} = h_0, starts each of them at another π_0 = μ_0 − Ωh_{−1}.
 
 # %%
+started = {}
 for start in ("multipliers", "effective", "memory_free"):
-    found = [
+    found = started[start] = [
         Solver(problem, "constant", C=C, Omega=one - C, dual_start=start, **steps).solve(
             x0, history=True
         )
@@ -337,9 +338,31 @@ for start in ("multipliers", "effective", "memory_free"):
     ends = max(np.abs(run.x - solution.x).max() for run in found)
     print(f"{start:12} apart by {worst:.1e}; all end within {ends:.0e} of x*")
 
+
+# %%
+def starts():
+    """Draw the distance to the solution of three splits, from a start that is matched or not."""
+    fig, axes = figure(1, 2, height=3.0, sharey=True)
+    names = ("C = M, Ω = 0", "C = 0, Ω = M", "C = Ω = M/2")
+    for ax, start in zip(axes[0], ("multipliers", "memory_free"), strict=True):
+        for i, (name, run) in enumerate(zip(names, started[start], strict=True)):
+            away = np.linalg.norm(run.history.x[:80] - solution.x, axis=1)
+            ax.plot(away, label=name, **line_style(i, 80) | {"fillstyle": "none"})
+        ax.set(yscale="log", xlabel="iteration $t$")
+    axes[0, 0].set_title("the same μ: three trajectories", fontsize=10)
+    axes[0, 1].set_title("the same π: one", fontsize=10)
+    axes[0, 0].set_ylabel("distance to the solution (m)")
+    legend_below(fig, axes[0, 0])
+    return fig
+
+
+starts()
+
 # %% [markdown]
 # Unmatched starts are different trajectories; they still end in the same solution here, because
-# it attracts all of them.
+# it attracts all of them. The paper's Algorithm 1 leaves its first step open: it needs h_{−1} and
+# C_{opt,−1}. `dual_start="multipliers"` is the start of the left picture, by which the paper's
+# tables are reproduced; the solver's methods start as in the right one.
 #
 # ## Is it a solution?
 #

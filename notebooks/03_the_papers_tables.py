@@ -11,7 +11,7 @@ import numpy as np
 
 from casadi_hybrid import Solver
 from casadi_hybrid.paper import printed
-from casadi_hybrid.paper.experiment import BUDGET, PAPER_METHODS, run_method
+from casadi_hybrid.paper.experiment import ALL_METHODS, BUDGET, PaperMethod, run_method
 from casadi_hybrid.paper.fitted import listing
 from casadi_hybrid.paper.generator import make_instance
 from casadi_hybrid.plotting import PALETTE, figure, legend_below, line_style
@@ -20,7 +20,8 @@ from casadi_hybrid.plotting import PALETTE, figure, legend_below, line_style
 # ## What was fitted
 #
 # The paper prints the form of the problems and few of the constants. All that it leaves open was
-# fitted to its tables (many settings were tried). The list is read from the code that uses them:
+# fitted to its tables (228 settings were tried, and not kept). The list is read from the code that
+# uses them:
 
 # %%
 print(listing())
@@ -35,7 +36,7 @@ print(listing())
 # %%
 LEVELS = (1, 5, 8, 13)
 FITTED, OTHERS = range(5), range(5, 10)
-METHODS = {method.key: method for method in PAPER_METHODS}
+METHODS = {method.key: method for method in ALL_METHODS}
 CHOSEN = ("opt-w", "closed-w", "pdhg")
 THRESHOLD = 1e-3
 
@@ -82,6 +83,133 @@ for level in LEVELS:
 for level in (8, 13):
     counted, median = printed.SUCCESS["closed-w"][level], printed.HITS["closed-w"][level]
     print(f"level {level:2}: {counted} successes, median step of the successes {median}")
+
+# %% [markdown]
+# ## One method, printed as two
+#
+# The closed form is printed with weighted and with unit margins. Its step η_x is the least of three
+# numbers, and the margin is in only one of them. At levels 5, 8 and 13 the other two are smaller:
+# the two variants take the same steps. The paper prints different medians for them.
+
+# %%
+pairs = {
+    (level, key): run_method(METHODS[key], make_instance(level, 0))
+    for level in (5, 8, 13)
+    for key in ("closed-w", "closed-u")
+}
+
+
+def one_method():
+    """Draw the error of both variants on one instance of three levels, and the printed medians."""
+    fig, axes = figure(1, 3, height=3.0, sharey=True)
+    for ax, level in zip(axes[0], (5, 8, 13), strict=True):
+        for i, key in enumerate(("closed-w", "closed-u")):
+            look = (
+                {"linestyle": "", "marker": "o", "markevery": 8, "fillstyle": "none"} if i else {}
+            )
+            ax.plot(pairs[level, key].errors, color=PALETTE[i], label=METHODS[key].label, **look)
+            median = printed.HITS[key][level]
+            if median is not None:
+                label = f"printed median, {METHODS[key].label[-1]}"
+                ax.axvline(median, color=PALETTE[i], linestyle="-:"[i], alpha=0.5, label=label)
+        ax.axhline(THRESHOLD, color="#000000", linewidth=0.9, linestyle=":")
+        ax.set(yscale="log", xlabel="step $t$", title=f"cond {level}")
+    axes[0, 0].set_ylabel("$\\|x_t - x^*\\|_2$")
+    legend_below(fig, axes[0, 0], columns=4)
+    return fig
+
+
+one_method()
+
+# %%
+for level in (5, 8, 13):
+    apart = np.abs(pairs[level, "closed-w"].errors - pairs[level, "closed-u"].errors).max()
+    medians = [printed.HITS[key][level] for key in ("closed-w", "closed-u")]
+    print(f"level {level:2}: the errors differ by {apart:.0e} at most; printed {medians}")
+
+# %% [markdown]
+# ## A baseline and its step
+#
+# The linearized augmented Lagrangian reaches nothing in the paper. With the multiplier step tied to
+# η = 0.05 it reaches nothing here either. Hestenes and Powell, whom the paper cites for it, step
+# the multipliers by the penalty c. With that step it reaches something, and with c = 20 as much as
+# PDHG.
+
+# %%
+BASELINES = ("lin-al", "lin-al-10", "lin-al-20", "pdhg")
+reached = {
+    key: [
+        sum(run_method(METHODS[key], make_instance(level, s)).hit is not None for s in FITTED)
+        for level in LEVELS
+    ]
+    for key in BASELINES
+}
+NAMES = (
+    "linearized AL, η",
+    "linearized AL, c = 10",
+    "linearized AL, c = 20",
+    "PDHG",
+)
+
+
+def baselines():
+    """Draw how many of five runs cross against the level."""
+    fig, axes = figure(1, 1, height=2.8)
+    for i, (key, name) in enumerate(zip(BASELINES, NAMES, strict=True)):
+        axes[0, 0].plot(range(len(LEVELS)), reached[key], label=name, **line_style(i, len(LEVELS)))
+    axes[0, 0].set_xticks(range(len(LEVELS)), [str(level) for level in LEVELS])
+    axes[0, 0].set_xlabel("condition level κ")
+    axes[0, 0].set_ylabel("runs of 5 that cross")
+    legend_below(fig, axes[0, 0], columns=2)
+    return fig
+
+
+baselines()
+
+# %% [markdown]
+# ## Algorithm 1, as printed and as read
+#
+# Printed, the algorithm takes H at μ_t, which depends on how M is split, and does not say what its
+# memory holds at the first step. The tables follow the print. The solver's `"closed-form"` takes H
+# at the multiplier that no split changes and starts with an empty memory: the better reading.
+
+# %%
+AS_READ = PaperMethod("read", "as read", "closed-form")
+read = {
+    (level, s): run_method(AS_READ, make_instance(level, s))
+    for level in LEVELS
+    for s in (*FITTED, *OTHERS)
+}
+
+
+def readings():
+    """Draw the median error of ten runs under both readings, a run that broke off as infinite."""
+    fig, axes = figure(1, len(LEVELS), height=2.8, sharey=True)
+    for ax, level in zip(axes[0], LEVELS, strict=True):
+        seeds = (*FITTED, *OTHERS)
+        groups = {
+            "as printed": [runs["closed-w", level, s] for s in seeds],
+            "as read": [read[level, s] for s in seeds],
+        }
+        for i, (name, group) in enumerate(groups.items()):
+            errors = np.array([run.errors for run in group])
+            for row, run in zip(errors, group, strict=True):
+                row[run.steps + 1 :] = np.inf if run.broke_off else row[-1]
+            ax.plot(np.median(errors, axis=0), label=f"{name}, median of 10", **line_style(i))
+        ax.axhline(THRESHOLD, color="#000000", linewidth=0.9, linestyle=":")
+        ax.set(yscale="log", ylim=(1e-9, 2), xlabel="step $t$", title=f"cond {level}")
+    axes[0, 0].set_ylabel("$\\|x_t - x^*\\|_2$")
+    legend_below(fig, axes[0, 0], columns=2)
+    return fig
+
+
+readings()
+
+# %%
+for level in LEVELS:
+    as_printed = count("closed-w", level, (*FITTED, *OTHERS), crossed)
+    as_read = sum(crossed(read[level, s]) for s in (*FITTED, *OTHERS))
+    print(f"level {level:2}: of 10 cross {as_printed} as printed, {as_read} as read")
 
 # %% [markdown]
 # ## Settling

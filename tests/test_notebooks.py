@@ -275,6 +275,15 @@ def test_the_third_shows_that_crossing_is_not_settling(ran):
     assert sorted(medians) == medians
     assert run.text.count("CONVERGED in") == len(run["LEVELS"])
     assert listing() in run.text
+    apart = numbers(run.text, r"the errors differ by (\S+) at most")
+    assert len(apart) == 3
+    assert max(apart) < 1e-9
+    reached = run["reached"]
+    assert not any(reached["lin-al"])
+    assert reached["lin-al-20"] == reached["pdhg"]
+    pairs = re.findall(r"cross (\d+) as printed, (\d+) as read", run.text)
+    assert len(pairs) == len(run["LEVELS"])
+    assert all(int(read) >= int(as_printed) for as_printed, read in pairs)
 
 
 def test_the_fourth_shows_who_hears_the_noise(ran):

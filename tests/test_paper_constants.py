@@ -15,7 +15,6 @@ from casadi_hybrid import DesignError, Solver
 from casadi_hybrid.claims import Setup
 from casadi_hybrid.claims.noise import memory_noise, shared_noise
 from casadi_hybrid.paper import CONDITIONS, make_instance, printed
-from casadi_hybrid.paper.cells import summarize
 from casadi_hybrid.paper.experiment import (
     BUDGET,
     PAPER_METHODS,
@@ -23,6 +22,7 @@ from casadi_hybrid.paper.experiment import (
     PaperMethod,
     run_method,
 )
+from casadi_hybrid.paper.tables import summarize
 from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.rules import (
     DesignRule,

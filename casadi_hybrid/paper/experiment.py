@@ -19,10 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.iterations import Hybrid, Iteration
 from casadi_hybrid.law import State
-from casadi_hybrid.paper.course import Course, first, padded
 from casadi_hybrid.paper.generator import Instance, make_instance
+from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.rules import (
     BalancedSplit,
@@ -33,12 +35,18 @@ from casadi_hybrid.rules import (
     PartialCancellation,
 )
 from casadi_hybrid.solver import Solver
+from casadi_hybrid.stopping import Progress
 
 BUDGET = 200
 LONG = 1500
 FOLLOWED = 15
 THRESHOLDS = (1e-2, 1e-3, 1e-4)
 AT = THRESHOLDS.index(1e-3)
+# Below this distance, for so many steps in a row, a run tells nothing new; it ends there. In a row:
+# a run may pass by x* while its multipliers are still on their way.
+SETTLED = 1e-9
+IN_A_ROW = 10
+SETTLED_STOPS = ("TARGET_REACHED", "CONVERGED")
 
 AS_PRINTED: dict[str, Any] = {"hessian_at": "printed", "dual_start": "multipliers"}
 
@@ -70,7 +78,6 @@ PAPER_METHODS: tuple[PaperMethod, ...] = (
     PaperMethod("pdhg", "PDHG", "pdhg"),
     PaperMethod("lin-al", "Lin. AL", "linearized-al"),
 )
-LABELS = {method.key: method.label for method in PAPER_METHODS}
 # The paper names unit variants of the others too, but prints nothing of them.
 PRINTED = tuple(m.key for m in PAPER_METHODS if not m.key.endswith("-u") or m.key == "closed-u")
 # By the norm that the closed form needs where it begins to fail, a third of the paper's M_max.
@@ -88,8 +95,13 @@ PARTIAL_METHODS: tuple[PaperMethod, ...] = (
     _partial("least", "γ least ‖M‖", LeastShare()),
     _partial("bounded", f"γ ‖M‖ ≤ {NORM_LIMIT:g}", BoundedShare(NORM_LIMIT)),
 )
-ALL_METHODS = (*PAPER_METHODS, *PARTIAL_METHODS)
-LABELS |= {method.key: method.label for method in PARTIAL_METHODS}
+# The paper's last baseline with the multiplier step that its sources have: the penalty c itself.
+TEXTBOOK_METHODS: tuple[PaperMethod, ...] = tuple(
+    PaperMethod(f"lin-al-{c}", f"Lin. AL {c}", "linearized-al", {"penalty": c, "dual_step": c})
+    for c in (10, 20)
+)
+ALL_METHODS = (*PAPER_METHODS, *PARTIAL_METHODS, *TEXTBOOK_METHODS)
+LABELS = {method.key: method.label for method in ALL_METHODS}
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -134,10 +146,14 @@ class Run:
         return self.hits[AT]
 
     @property
+    def broke_off(self) -> bool:
+        """Whether it ended within the budget without having settled."""
+        return self.steps < BUDGET and self.stop not in SETTLED_STOPS
+
+    @property
     def at_end(self) -> bool:
         """Whether ‖x_t − x*‖ ≤ 1e-3 at t = 200, whatever was between; a run that broke off: no."""
-        ended = self.steps >= BUDGET or self.stop in SETTLED_STOPS
-        return ended and bool(self.errors[-1] <= THRESHOLDS[AT])
+        return not self.broke_off and bool(self.errors[-1] <= THRESHOLDS[AT])
 
     @property
     def stays(self) -> bool:
@@ -151,7 +167,49 @@ class Run:
         return self.longest is not None and bool(self.longest <= THRESHOLDS[AT])
 
 
-SETTLED_STOPS = ("TARGET_REACHED", "CONVERGED")
+@dataclass
+class _Watch:
+    """What is kept of a run, and when it ends.
+
+    Attributes:
+        rows: ‖x_t − x*‖, ‖h(x_t)‖, ‖∇f + J_hᵀμ_t‖ with the paper's dual, which depends on the
+            split, and the same with ν_t, the dual that the step to x_t used; for t = 0 … 200.
+        norms: ‖M_t‖₂ of these steps, NaN for methods without a design.
+        distance: the last ‖x_t − x*‖.
+        near: for how many steps in a row it was below :data:`SETTLED`.
+    """
+
+    target: Vector
+    longest: int
+    rows: list[tuple[float, ...]] = field(default_factory=list)
+    norms: list[float] = field(default_factory=list)
+    distance: float = np.nan
+    near: int = 0
+
+    @property
+    def crossed(self) -> bool:
+        return any(row[0] <= THRESHOLDS[AT] for row in self.rows)
+
+    def watch(self, progress: Progress) -> None:
+        self.take(progress.state, progress.at)
+        if progress.correction is not None and progress.t <= BUDGET:
+            self.norms.append(float(getattr(progress.correction, "norm_M", np.nan)))
+
+    def take(self, state: State, at: Evaluation) -> None:
+        self.distance = float(np.linalg.norm(state.x - self.target))
+        self.near = self.near + 1 if self.distance <= SETTLED else 0
+        if len(self.rows) <= BUDGET:
+            slopes = (at.gradient + at.B.T @ dual for dual in (state.mu, state.effective))
+            sizes = (float(np.linalg.norm(each)) for each in (at.h, *slopes))
+            self.rows.append((self.distance, *sizes))
+
+    def ends(self, progress: Progress) -> StopReason | None:
+        if self.near >= IN_A_ROW:
+            return StopReason.TARGET_REACHED
+        t = progress.t
+        if t >= self.longest or (t == BUDGET and not self.crossed):
+            return StopReason.ITERATION_LIMIT
+        return None
 
 
 def run_method(method: PaperMethod, instance: Instance, *, follow: bool = False) -> Run:
@@ -164,61 +222,51 @@ def run_method(method: PaperMethod, instance: Instance, *, follow: bool = False)
     try:
         return _run(method, instance, follow)
     except Exception as error:  # noqa: BLE001 - one cell may fail, the tables may not
-        return failed(method.key, instance.condition, instance.seed, error)
+        return _failed(method.key, instance.condition, instance.seed, error)
 
 
-def failed(key: str, condition: float, seed: int, error: Exception) -> Run:
-    """The run of a computation that raised."""
-    nothing = np.full(BUDGET + 1, np.nan)
+def _failed(key: str, condition: float, seed: int, error: Exception) -> Run:
+    nan, none = np.full(BUDGET + 1, np.nan), (None,) * len(THRESHOLDS)
+    text = f"{type(error).__name__}: {error}"
     return Run(
-        key,
-        condition,
-        seed,
-        hits=(None,) * len(THRESHOLDS),
-        norm_M=np.nan,
-        stop="FAILED",
-        errors=nothing,
-        feasibility=nothing,
-        stationarity=nothing,
-        effective=nothing,
-        steps=0,
-        over_budget=False,
-        longest=None,
-        failure=f"{type(error).__name__}: {error}",
+        key, condition, seed, none, np.nan, "FAILED", nan, nan, nan, nan, 0, False, None, text
     )
 
 
 def _run(method: PaperMethod, instance: Instance, follow: bool) -> Run:
-    course = Course(instance.x_star, THRESHOLDS[AT], BUDGET, LONG if follow else BUDGET)
+    watch = _Watch(instance.x_star, LONG if follow else BUDGET)
     solver = Solver(
         instance.problem,
         method.method,
         # The paper stops at nothing but the budget; so do these runs, short of settled ones.
         tol=1e-300,
         max_iter=LONG,
-        stopping=[course.ends],
+        stopping=[watch.ends],
         **method.options,
     )
-    result = solver.solve(instance.x0, lam_g0=instance.multipliers0, callback=course.watch)
-    if not course.distances:  # the rule failed at the start
+    result = solver.solve(instance.x0, lam_g0=instance.multipliers0, callback=watch.watch)
+    if not watch.rows:  # the rule failed at the start
         at = Oracle(instance.problem.functions, np.zeros(0)).first(instance.x0)
         dual = instance.multipliers0
-        course.take(State(instance.x0, dual, np.zeros_like(dual), dual), at)
-    errors = padded(course.distances, BUDGET + 1)
+        watch.take(State(instance.x0, dual, np.zeros_like(dual), dual), at)
+    rows = watch.rows + watch.rows[-1:] * (BUDGET + 1 - len(watch.rows))
+    errors, feasibility, stationarity, effective = np.array(rows).T
+    within = result.iterations < BUDGET
+    reached = [np.flatnonzero(errors <= threshold) for threshold in THRESHOLDS]
     return Run(
         method.key,
         instance.condition,
         instance.seed,
-        tuple(first(errors <= threshold) for threshold in THRESHOLDS),
-        float(np.nanmax(course.norms)) if np.isfinite(course.norms).any() else np.nan,
-        result.stop.name if result.iterations < BUDGET else "ITERATION_LIMIT",
+        tuple(int(at[0]) if at.size else None for at in reached),
+        float(np.nanmax(watch.norms)) if np.isfinite(watch.norms).any() else np.nan,
+        result.stop.name if within else "ITERATION_LIMIT",
         errors,
-        padded(course.feasibility, BUDGET + 1),
-        padded(course.stationarity, BUDGET + 1),
-        padded(course.effective, BUDGET + 1),
+        feasibility,
+        stationarity,
+        effective,
         result.iterations,
-        result.iterations < BUDGET and "norm budget" in result.detail,
-        (course.distances[-1] if course.crossed else np.nan) if follow else None,
+        within and "norm budget" in result.detail,
+        (watch.distance if watch.crossed else np.nan) if follow else None,
     )
 
 
@@ -228,7 +276,7 @@ def run_instance(key: tuple[float, int, int, int]) -> list[Run]:
     try:
         instance = make_instance(condition, seed, n=n, m=m)
     except Exception as error:  # noqa: BLE001 - as above
-        return [failed(method.key, condition, seed, error) for method in ALL_METHODS]
+        return [_failed(method.key, condition, seed, error) for method in ALL_METHODS]
     return [
         run_method(method, instance, follow=seed < FOLLOWED and method.key in PRINTED)
         for method in ALL_METHODS

@@ -1,19 +1,34 @@
-"""The files of a reproduction: runs.csv, residuals.csv, tables.txt and the figures."""
+"""The files of a reproduction: runs.csv, residuals.csv, tables.txt and the figures.
+
+Medians and quantiles over runs count one that broke off (the norm budget, divergence) as +∞ from
+there on: its last value would look like stagnation.
+"""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
-from casadi_hybrid.paper.experiment import BUDGET, THRESHOLDS, Run
-from casadi_hybrid.paper.figures import draw
+from casadi_hybrid.paper import printed
+from casadi_hybrid.paper.experiment import AT, BUDGET, LABELS, THRESHOLDS, Run
+from casadi_hybrid.paper.fitted import SEEDS
 from casadi_hybrid.paper.reproduce import Reproduction
+from casadi_hybrid.paper.tables import Cell, Summary
+from casadi_hybrid.plotting import figure, legend_below, line_style, save
 
 EVERY = 10
 """Steps between two rows of residuals.csv."""
+SHOWN = ("closed-w", "grid-w", "opt-w", "aug-w", "pdhg")
+FLOOR, TOP = 1e-9, 3.0
+"""Between these errors are drawn; what is less is drawn at the least."""
+ENOUGH = 20
+"""Runs of which the middle half is a band; of fewer each is a thin line."""
 
 
 def write(reproduction: Reproduction, folder: Path, form: str = "png") -> list[Path]:
@@ -34,43 +49,185 @@ def write_runs(runs: Iterable[Run], path: Path) -> None:
     ends = ["max_norm_M", "below_at_200", "never_left", "distance_200", "distance_1500"]
     residuals = [f"{name}_{at}" for name in ("feasibility", "stationarity") for at in ("hit", 200)]
     hits = [f"hit_{threshold:g}" for threshold in THRESHOLDS]
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        head = ["method", "condition", "seed", *hits, *ends, *residuals, "stop", "failure"]
-        writer.writerow(head)
-        for r in sorted(runs, key=lambda r: (r.method, r.condition, r.seed)):
-            times = ["" if hit is None else hit for hit in r.hits]
-            last = (r.errors[-1], np.nan if r.longest is None else r.longest)
-            at = [
-                np.nan if t is None else series[t]
-                for series in (r.feasibility, r.stationarity)
-                for t in (r.hit, -1)
+    lines = [["method", "condition", "seed", *hits, *ends, *residuals, "stop", "failure"]]
+    for r in sorted(runs, key=lambda r: (r.method, r.condition, r.seed)):
+        times = ["" if hit is None else f"{hit}" for hit in r.hits]
+        last = (r.errors[-1], np.nan if r.longest is None else r.longest)
+        at = [
+            np.nan if t is None else series[t]
+            for series in (r.feasibility, r.stationarity)
+            for t in (r.hit, -1)
+        ]
+        lines.append(
+            [
+                *(r.method, f"{r.condition:g}", f"{r.seed}", *times, _number(r.norm_M)),
+                *(f"{int(r.at_end)}", f"{int(r.stays)}", *map(_number, (*last, *at))),
+                *(r.stop, r.failure),
             ]
-            name = [r.method, f"{r.condition:g}", r.seed, *times, _number(r.norm_M)]
-            ending = [int(r.at_end), int(r.stays), *map(_number, last), *map(_number, at)]
-            writer.writerow([*name, *ending, r.stop, r.failure])
+        )
+    _write(path, lines)
 
 
 def write_residuals(runs: Sequence[Run], path: Path) -> None:
     """Medians over the instances along the runs, every tenth step, by method and level."""
-    groups: dict[tuple[str, float], list[Run]] = {}
-    for run in runs:
-        if not run.failure:
-            groups.setdefault((run.method, run.condition), []).append(run)
+    groups, _ = _groups([run for run in runs if not run.failure])
     names = ("distance", "feasibility", "stationarity_mu", "stationarity_nu")
+    lines = [["method", "condition", "instances", "t", *names]]
+    for (method, condition), group in groups.items():
+        series = [
+            np.median(courses(group, name), axis=0)
+            for name in ("errors", "feasibility", "stationarity", "effective")
+        ]
+        for t in range(0, BUDGET + 1, EVERY):
+            values = [_number(each[t]) for each in series]
+            lines.append([method, f"{condition:g}", f"{len(group)}", f"{t}", *values])
+    _write(path, lines)
+
+
+def courses(runs: Sequence[Run], name: str) -> NDArray[np.float64]:
+    """A series of each run, a row a run; +∞ after the end of one that broke off."""
+    found = np.array([getattr(run, name) for run in runs])
+    for row, run in zip(found, runs, strict=True):
+        if run.broke_off:
+            row[run.steps + 1 :] = np.inf
+    return found
+
+
+def _write(path: Path, lines: Sequence[Sequence[str]]) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["method", "condition", "instances", "t", *names])
-        for (method, condition), group in groups.items():
-            series = [
-                [getattr(run, name) for run in group]
-                for name in ("errors", "feasibility", "stationarity", "effective")
-            ]
-            medians = np.median(np.array(series), axis=1)
-            for t in range(0, BUDGET + 1, EVERY):
-                values = [_number(value) for value in medians[:, t]]
-                writer.writerow([method, f"{condition:g}", len(group), t, *values])
+        csv.writer(file).writerows(lines)
 
 
 def _number(value: float) -> str:
     return "" if np.isnan(value) else f"{value:.6g}"
+
+
+def draw(reproduction: Reproduction, folder: Path, form: str = "png") -> list[Path]:
+    """Write the figures in a format of matplotlib's and return their paths.
+
+    One that fails is named on stderr.
+    """
+    summary = reproduction.population or reproduction.fitted
+    runs = [
+        run
+        for run in reproduction.runs
+        if not run.failure and (reproduction.population is None or run.seed not in SEEDS)
+    ]
+    figures: dict[str, Callable[[], Figure]] = {
+        "trajectories": lambda: trajectories(runs),
+        "settling": lambda: settling(runs),
+        "levels": lambda: by_level(summary, is_paper=reproduction.is_paper),
+    }
+    written = []
+    for name, make in figures.items():
+        try:
+            written.append(save(make(), folder / f"{name}.{form}"))
+        except Exception as error:  # noqa: BLE001 - the tables and the other figures remain
+            print(f"figure {name} FAILS: {type(error).__name__}: {error}", file=sys.stderr)
+    return written
+
+
+def trajectories(runs: Sequence[Run]) -> Figure:
+    """‖x_t − x*‖ against t, a panel a level: median, spread, and where runs broke off."""
+    groups, levels = _groups(runs)
+    fig, axes = figure(-(-len(levels) // 3), 3, height=2.4, sharex=True, sharey=True)
+    for ax, condition in zip(axes.flat, levels, strict=False):
+        for i, key in enumerate(SHOWN):
+            group, style = groups[key, condition], line_style(i)
+            errors = np.maximum(courses(group, "errors"), FLOOR)
+            ax.plot(np.median(errors, axis=0), label=LABELS[key], **style)
+            if len(group) >= ENOUGH:
+                # Quantiles that are a run's value: between a number and ∞ there is no other.
+                band = np.quantile(errors, [0.25, 0.75], axis=0, method="inverted_cdf")
+                low, high = np.minimum(band, TOP)
+                t = np.arange(BUDGET + 1)
+                ax.fill_between(t, low, high, alpha=0.12, linewidth=0, color=style["color"])
+            else:
+                ax.plot(errors.T, linewidth=0.5, alpha=0.5, color=style["color"])
+            for run in group:
+                if run.broke_off:
+                    last = np.clip(run.errors[-1], FLOOR, TOP)
+                    ax.plot(run.steps, last, "x", color=style["color"], clip_on=False)
+        ax.axhline(THRESHOLDS[AT], color="#000000", linewidth=0.8, linestyle=":")
+        ax.set_yscale("log")
+        ax.set_ylim(FLOOR, TOP)
+        ax.set_title(f"cond = {condition:g}")
+    axes[0, 0].set_ylabel("$\\|x_t - x^*\\|_2$ (units of $x$)")
+    spread = "band: the middle half" if len(group) >= ENOUGH else "thin: each run"
+    title = (
+        f"median of n = {len(group)} runs; {spread}; dotted: 1e-3; lowest: {FLOOR:g} and less\n"
+        "×: a run broke off (norm budget, divergence) and counts as ∞ from there on"
+    )
+    return _finished(fig, axes, title)
+
+
+def settling(runs: Sequence[Run]) -> Figure:
+    """The share of runs that are below 1e-3 at step t: who crosses, leaves, and comes back."""
+    groups, levels = _groups(runs)
+    keys = ("closed-w", "grid-w", "pdhg")
+    fig, axes = figure(1, len(keys), height=3.0, sharex=True, sharey=True)
+    for ax, key in zip(axes.flat, keys, strict=True):
+        for i, condition in enumerate(levels):
+            below = courses(groups[key, condition], "errors") <= THRESHOLDS[AT]
+            share = 100.0 * np.mean(below, axis=0)
+            ax.plot(share, label=f"cond = {condition:g}", **line_style(i))
+        ax.set_title(LABELS[key])
+        ax.set_ylim(-4, 104)
+    axes[0, 0].set_ylabel("runs with\n$\\|x_t - x^*\\|_2 \\leq$ 1e-3 (%)")
+    return _finished(fig, axes, f"n = {len(below)} runs a line")
+
+
+def by_level(summary: Summary, *, is_paper: bool) -> Figure:
+    """Runs that cross, median hit and median max‖M‖₂ against the condition level.
+
+    Small numbers are the runs behind a median where these are not all; a median of hits needs half.
+    """
+    panels: dict[str, Callable[[Cell], tuple[float | None, int]]] = {
+        "runs that cross (%)": lambda cell: (100.0 * cell.successes / cell.runs, 0),
+        "median step of the first crossing": lambda cell: (cell.printed_hit, cell.successes),
+        "median $\\max_t \\|M_t\\|_2$": lambda cell: (cell.median_norm_M, len(cell.norms)),
+    }
+    fig, axes = figure(1, 3, height=3.6)
+    keys = (*SHOWN, "closed-u")
+    for ax, (label, shown) in zip(axes[0], panels.items(), strict=True):
+        for i, key in enumerate(keys):
+            found = {c: shown(cell) for c, cell in summary[key].items()}
+            points = {c: (value, n) for c, (value, n) in found.items() if value is not None}
+            style, levels = line_style(i, len(found)), [float(c) for c in found]
+            ax.plot(list(points), [v for v, _ in points.values()], label=LABELS[key], **style)
+            for c, (value, n) in points.items():
+                if 0 < n < summary[key][c].runs:
+                    ax.annotate(f"{n}", (c, value), (3, 3), textcoords="offset points", fontsize=6)
+        ax.set_xscale("log")
+        ax.set_xticks(levels, [f"{c:g}" for c in levels])
+        ax.minorticks_off()
+        ax.set_title(label, fontsize=9)
+    growing = axes[0, 2]
+    growing.set_yscale("log")
+    growing.axhline(printed.M_MAX, color="#7F7F7F", linewidth=0.9, label="norm budget")
+    for key in ("closed-u", "grid-w") if is_paper else ():
+        known = {c: v for c, v in printed.NORM_M[key].items() if v is not None}
+        color, label = line_style(keys.index(key))["color"], f"{LABELS[key]}, printed"
+        growing.plot(list(known), list(known.values()), "x", color=color, label=label)
+    n = max(cell.runs for cell in summary["closed-w"].values())
+    title = f"n = {n} runs a point, fewer where a number says so; a median step needs half of them"
+    return _finished(fig, axes, title, "cond $J_h(x^*)$")
+
+
+def _groups(runs: Sequence[Run]) -> tuple[dict[tuple[str, float], list[Run]], list[float]]:
+    """The runs by method and level, and the levels."""
+    found: dict[tuple[str, float], list[Run]] = {}
+    for run in runs:
+        found.setdefault((run.method, run.condition), []).append(run)
+    return found, sorted({run.condition for run in runs})
+
+
+def _finished(
+    fig: Figure, axes: NDArray[np.object_], title: str, across: str = "iteration $t$"
+) -> Figure:
+    """Label the last row of panels, and add the title and the legend of the last panel."""
+    for ax in axes[-1]:
+        ax.set_xlabel(across)
+    legend_below(fig, axes[0, -1], columns=4)
+    fig.suptitle(title, fontsize=9)
+    return fig

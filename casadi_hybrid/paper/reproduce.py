@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from casadi_hybrid.basics.record.collect import Collected, Unfinished, collect
-from casadi_hybrid.paper.cells import Summary, as_dict, summarize
-from casadi_hybrid.paper.differences import contradictions, differences, readings
-from casadi_hybrid.paper.experiment import FOLLOWED, LONG, Run, run_instance
+from casadi_hybrid.basics.record.cells import Columns, Row, packed, unpacked
+from casadi_hybrid.basics.record.collect import Collected, Keeping, Unfinished, collect
+from casadi_hybrid.paper import experiment
+from casadi_hybrid.paper.experiment import ALL_METHODS, FOLLOWED, LONG, Run, run_instance
 from casadi_hybrid.paper.fitted import SEEDS, listing
 from casadi_hybrid.paper.generator import CONDITIONS
-from casadi_hybrid.paper.growth import Growth, growth, growth_rows
-from casadi_hybrid.paper.keeping import keeping
+from casadi_hybrid.paper.norms import Norms, norm_rows, norms_at_solutions
 from casadi_hybrid.paper.tables import (
     FAILS,
+    Summary,
     aligned,
-    partial_table,
-    settling_table,
+    as_dict,
+    distances,
+    summarize,
     text_tables,
 )
-from casadi_hybrid.paper.verdicts import Verdict, verdicts
+from casadi_hybrid.paper.verdicts import Verdict, contradictions, verdicts
 
 NOTES = """\
 What else to know
@@ -30,12 +32,15 @@ What else to know
   local condition exceeds 2.66 (weighted) and 3.28 (unit): there the two variants are one method.
 - With equal steps every split has the same iterates. What the hybrid gains is only the larger
   step that S1–S3 allow it. Where they cap η_x, η_d is not unique; the largest is taken.
-- S1 is dropped for C_aug = 0, as the paper drops S3 for C_opt = 0; otherwise the pure optimistic
-  method almost never succeeds.
+- S1 is dropped for C_aug = 0, as the paper drops S3 for C_opt = 0. With S1 as printed the pure
+  optimistic method does not have the five successes of table 1 at 1, 2 and 3.
 - Algorithm 1 as printed evaluates H at μ_t, which depends on the split. These tables follow it;
   the solver's default evaluates H at the split-invariant multiplier.
 - Under partial cancellation a larger α keeps the target curvature δ, so a smaller γ need not make
   M smaller: where H bends downwards in the weakest direction of B, it does not.
+- The sources of the last baseline, Hestenes and Powell, step the multipliers by the penalty c; it
+  is tied to η = 0.05 in the fitted table. With c = 20 it crosses about as often as PDHG.
+- OGDA crosses at none of eight η from 0.01 to 1, extragradient in 3 of 240 runs.
 - With m = 5 > n = 3 the feasible set is the one point x*: f has no say in the answer, μ* is not
   unique, and Gauss–Newton on h alone would do. Other shapes: --shape N M."""
 
@@ -50,7 +55,7 @@ class Reproduction:
         population: summary of the seeds that played no part in that, None without any.
         instances: of both, by condition level.
         shape: (n, m).
-        growth: norms at x* by level, empty where they could not be computed.
+        norms: at x* by level, empty where they could not be computed.
         unwritten: why runs could not be written to the record; empty where all are.
     """
 
@@ -59,7 +64,7 @@ class Reproduction:
     population: Summary | None
     instances: int
     shape: tuple[int, int]
-    growth: tuple[Growth, ...]
+    norms: Norms
     unwritten: str = ""
 
     @property
@@ -70,46 +75,49 @@ class Reproduction:
     @property
     def judged(self) -> tuple[Verdict, ...]:
         """The verdicts on what the paper says in words, over the population where there is one."""
-        chosen = [run for run in self.runs if self.population is None or run.seed not in SEEDS]
-        return verdicts(chosen, self.population or self.fitted, self.growth)
+        return verdicts(self.population or self.fitted, self.norms)
 
     def __str__(self) -> str:
-        title = f"{self.shape[0]} variables, {self.shape[1]} constraints"
+        title = f"of each condition level, {self.shape[0]} variables, {self.shape[1]} constraints"
         first = min(self.instances, len(SEEDS))
-        parts = [_or_fails(lambda: findings(self.runs, is_paper=self.is_paper)), ""]
         name = f"{first} fitted seeds" if self.is_paper else f"first {first} instances"
-        parts += [f"=== The {name} of each condition level, {title} ===", ""]
-        if self.is_paper:
-            parts += [_or_fails(lambda: settling_table(self.fitted, compare=True))]
-        parts.append(_or_fails(lambda: text_tables(self.fitted, compare=self.is_paper)))
+        parts: list[Callable[[], str]] = [
+            lambda: findings(self.runs, is_paper=self.is_paper),
+            *self._part(f"The {name} {title}", self.fitted, chances=False),
+        ]
         if self.population is not None:
-            others = self.instances - first
-            parts += [f"=== {others} other instances of each condition level, {title} ===", ""]
-            population = self.population
-            parts += [_or_fails(lambda: settling_table(population, compare=self.is_paper))]
-            parts += [_or_fails(lambda: text_tables(population, compare=self.is_paper))]
-        parts.append(_or_fails(lambda: partial_table(self.population or self.fitted)))
-        if self.growth:
-            rows = growth_rows(self.growth, compare=self.is_paper)
-            of = "the population" if self.population is not None else "these instances"
-            title = f"Medians of {of} at (x*, μ*), and how many are beyond M_max"
-            parts += aligned(title, rows)
-        else:
-            parts += [f"Norms at (x*, μ*): {FAILS}, they could not be computed", ""]
+            name = f"{self.instances - first} other instances {title}"
+            parts += self._part(name, self.population, chances=True)
+        parts.append(self._norms)
         if self.is_paper:
-            parts += ["What the paper says in words", *(f"- {v}" for v in self.judged), ""]
-            parts += ["Contradictions in print", *(f"- {line}" for line in contradictions()), ""]
-            parts += ["Cells that differ from print", _or_fails(self._differences), ""]
-            parts += [listing(), "", NOTES]
-        return "\n".join(parts)
+            parts += [self._words, listing, lambda: f"\n{NOTES}"]
+        return "\n".join(_or_fails(part) for part in parts)
 
-    def _differences(self) -> str:
-        seeds = [s for s in range(self.instances) if s not in SEEDS]
-        found = differences(self.runs, self.fitted, self.population, seeds)
-        return "\n".join(f"- {line}" for line in (*readings(self.fitted), *found))
+    def _part(self, title: str, summary: Summary, *, chances: bool) -> list[Callable[[], str]]:
+        return [
+            lambda: f"\n=== {title} ===\n",
+            lambda: text_tables(summary, compare=self.is_paper, chances=chances),
+        ]
+
+    def _norms(self) -> str:
+        if not self.norms:
+            return f"Norms at (x*, μ*): {FAILS}, they could not be computed\n"
+        of = "these instances" if self.population is None else "the population"
+        title = f"Medians of {of} at (x*, μ*), and how many are beyond M_max"
+        return "\n".join(aligned(title, norm_rows(self.norms, compare=self.is_paper)))
+
+    def _words(self) -> str:
+        lines = ["What the paper says in words, and by which statistic it is judged"]
+        lines += [f"- {verdict}" for verdict in self.judged]
+        lines += ["", "Contradictions of the print"]
+        lines += [
+            f"- {line}" for line in contradictions(self.population or self.fitted, self.norms)
+        ]
+        return "\n".join([*lines, "", distances(self.fitted), ""])
 
     def to_dict(self) -> dict[str, Any]:
         """All that the tables show, by method and condition level."""
+        of = self.population or self.fitted
         return {
             "shape": {"n": self.shape[0], "m": self.shape[1]},
             "instances": self.instances,
@@ -117,9 +125,9 @@ class Reproduction:
             "fitted_seeds": list(SEEDS),
             "fitted": as_dict(self.fitted),
             "population": None if self.population is None else as_dict(self.population),
-            "growth": [asdict(row) for row in self.growth],
-            "verdicts": [asdict(verdict) for verdict in self.judged] if self.is_paper else [],
-            "contradictions": contradictions() if self.is_paper else [],
+            "norms": [{"condition": c, **row} for c, row in self.norms.items()],
+            "verdicts": [verdict.to_dict() for verdict in self.judged] if self.is_paper else [],
+            "contradictions": contradictions(of, self.norms) if self.is_paper else [],
         }
 
 
@@ -134,23 +142,22 @@ def findings(runs: Sequence[Run], *, is_paper: bool) -> str:
         "instances of each condition level:",
     ]
     for condition, cell in row.items():
-        if cell.failure:
-            lines.append(f"  {condition:>2g}: {FAILS}, {cell.failure}")
-            continue
         text = (
             f"  {condition:>2g}: {cell.successes:>2} of {cell.runs} cross; {cell.below_at_200:>2} "
             f"are still below at step 200, {cell.never_left:>2} never left"
         )
         if cell.followed:
             text += f"; {cell.below_at_1500:>2} are below after {LONG:,} steps"
-        lines.append(text)
+        lines.append(f"  {condition:>2g}: {FAILS}, {cell.failure}" if cell.failure else text)
     if is_paper:
         lines += [
             "The first five instances are fitted seeds, not the paper's five: their distributions "
             "and the constants",
             "listed below were fitted on them to the printed tables, so agreement there is partly "
             "by construction.",
-            "The population leaves them out.",
+            "The population leaves them out. Instance s of level κ is drawn with the number "
+            "1000κ + s: at 1,000",
+            "instances and more the draws of one level are those of the next.",
         ]
     return "\n".join(lines)
 
@@ -161,6 +168,31 @@ def _or_fails(text: Callable[[], str]) -> str:
         return text()
     except Exception as error:  # noqa: BLE001 - whatever it is, the rest is printed
         return f"{FAILS}: {type(error).__name__}: {error}\n"
+
+
+_UNIT: Columns = {"condition": float, "seed": int, "n": int, "m": int}
+
+
+def _keeping(folder: Path, fresh: bool) -> Keeping[tuple[float, int, int, int], list[Run]]:
+    """How instances are kept: a row for each method, its :class:`Run` in one cell.
+
+    The constants of the experiment count as settings by a digest of the module that has them.
+    """
+
+    def rows(unit: tuple[float, int, int, int], runs: Sequence[Run]) -> list[Row]:
+        head = dict(zip(_UNIT, unit, strict=True))
+        values = ({f.name: getattr(run, f.name) for f in fields(run)} for run in runs)
+        return [{**head, "method": each["method"], "run": packed(each)} for each in values]
+
+    def back(kept: Sequence[Row]) -> list[Run]:
+        found = ({**unpacked(row["run"])} for row in kept)
+        return [Run(**(each | {"hits": tuple(each["hits"])})) for each in found]
+
+    digest = hashlib.sha256(Path(experiment.__file__).read_bytes()).hexdigest()[:16]
+    return Keeping(
+        folder, "reproduce", {"experiment": digest}, {**_UNIT, "method": str, "run": str}, tuple,
+        rows, back, size=len(_UNIT), count=len(ALL_METHODS), fresh=fresh,
+    )  # fmt: skip
 
 
 def reproduce(
@@ -174,7 +206,7 @@ def reproduce(
     fresh: bool = False,
     progress: bool = True,
 ) -> Reproduction:
-    """Run the paper's twelve variants, and three of its extension, on problems of every level.
+    """Run the paper's twelve variants, and what stands beside them, on problems of every level.
 
     Args:
         instances: problems per level; the first five are the fitted seeds, the rest the population.
@@ -194,27 +226,30 @@ def reproduce(
     keys = [(float(c), seed, *shape) for seed in range(instances) for c in conditions]
     others = range(len(SEEDS), instances)
 
-    def reproduction(found: Collected[Any, list[Run]], grown: tuple[Growth, ...]) -> Reproduction:
+    def reproduction(found: Collected[Any, list[Run]], norms: Norms) -> Reproduction:
         runs = [run for group in found.values.values() for run in group]
         runs.sort(key=lambda r: (r.method, r.condition, r.seed))
+        population = summarize(runs, others) if others else None
         return Reproduction(
             tuple(runs),
             summarize(runs, SEEDS),
-            summarize(runs, others) if others else None,
+            population,
             instances,
             shape,
-            grown,
+            norms,
             found.unwritten,
         )
 
-    kept = None if folder is None else keeping(folder, fresh=fresh)
+    kept = None if folder is None else _keeping(folder, fresh)
     label = "reproduce" if progress else ""
     try:
         found = collect(run_instance, keys, kept, workers=workers, cluster=cluster, label=label)
     except Unfinished as stop:
-        raise Unfinished(reproduction(stop.found, ()), stop.done, stop.total) from None
+        raise Unfinished(reproduction(stop.found, {}), stop.done, stop.total) from None
     try:
-        grown = growth(sorted(map(float, conditions)), others or range(instances), shape)
+        norms = norms_at_solutions(
+            sorted(map(float, conditions)), others or range(instances), shape
+        )
     except Exception:  # noqa: BLE001 - its table and the verdict that needs it say so
-        grown = ()
-    return reproduction(found, grown)
+        norms = {}
+    return reproduction(found, norms)

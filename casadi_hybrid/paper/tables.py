@@ -1,16 +1,266 @@
-"""The paper's tables as text, with what it does not tell beside it."""
+"""From runs to the paper's tables: cells, the printed numbers beside them, and their chances.
+
+Five instances say little. So beside the population each printed number stands with the chance that
+five of its instances give a number as unusual: a count by drawing without replacement, a median by
+the medians of many fives. Where the chance is small, the fitted class is not the paper's, or the
+paper counts something else.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import comb
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from casadi_hybrid.paper import printed
-from casadi_hybrid.paper.cells import Summary
-from casadi_hybrid.paper.experiment import LABELS, LONG, PAPER_METHODS, PARTIAL_METHODS
+from casadi_hybrid.paper.experiment import (
+    ALL_METHODS,
+    LABELS,
+    LONG,
+    PARTIAL_METHODS,
+    TEXTBOOK_METHODS,
+    Run,
+)
 
 FAILS = "FAILS"
-SETTLING = ("aug-w", "opt-w", "grid-w", "closed-w", "closed-u", "pdhg")
+FIVE = 5
+DRAWS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One method at one condition level.
+
+    Attributes:
+        runs: instances run.
+        hits: by seed, the first t ≤ 200 with ‖x_t − x*‖ ≤ 1e-3, of the runs that have one.
+        norms: max_t ‖M_t‖₂ of the runs that designed at least once.
+        over_budget: seeds of the runs that ended because ‖M_t‖₂ had to exceed M_max.
+        below_at_200: runs with ‖x_t − x*‖ ≤ 1e-3 at t = 200.
+        never_left: those that crossed and had ‖x_t − x*‖ ≤ 1e-3 from there to t = 200.
+        followed: those that were to be followed to 1,500 steps where they crossed.
+        below_at_1500: of these, those that crossed and end with ‖x − x*‖ ≤ 1e-3.
+        failure: the error where a run could not be computed, else empty; the other numbers are
+            then those of the runs that could.
+    """
+
+    runs: int
+    hits: Mapping[int, float]
+    norms: tuple[float, ...] = ()
+    over_budget: tuple[int, ...] = ()
+    below_at_200: int = 0
+    never_left: int = 0
+    followed: int = 0
+    below_at_1500: int = 0
+    failure: str = ""
+
+    @property
+    def successes(self) -> int:
+        """Runs that cross: ‖x_t − x*‖ ≤ 1e-3 for some t ≤ 200. The paper's measure."""
+        return len(self.hits)
+
+    @property
+    def median_hit(self) -> float | None:
+        """Median hitting time among the successes, None without any."""
+        return _median(list(self.hits.values()))
+
+    @property
+    def printed_hit(self) -> float | None:
+        """The same by the caption of table 2: None, a dash, where fewer than half cross."""
+        return self.median_hit if 2 * self.successes >= self.runs else None
+
+    @property
+    def median_norm_M(self) -> float | None:
+        """Median of max_t ‖M_t‖₂, None where no run designed."""
+        return _median(self.norms)
+
+
+Summary = dict[str, dict[float, Cell]]
+
+
+def cell_of(group: Sequence[Run]) -> Cell:
+    """The cell of some runs of one method at one level."""
+    return Cell(
+        runs=len(group),
+        hits={run.seed: run.hit for run in group if run.hit is not None},
+        norms=tuple(run.norm_M for run in group if np.isfinite(run.norm_M)),
+        over_budget=tuple(run.seed for run in group if run.over_budget),
+        below_at_200=sum(run.at_end for run in group),
+        never_left=sum(run.stays for run in group),
+        followed=sum(run.longest is not None for run in group),
+        below_at_1500=sum(run.arrives for run in group),
+        failure=next((run.failure for run in group if run.failure), ""),
+    )
+
+
+def summarize(runs: Iterable[Run], seeds: Iterable[int]) -> Summary:
+    """Summarize the runs of some seeds, by method and condition level."""
+    chosen = set(seeds)
+    groups: dict[tuple[str, float], list[Run]] = {}
+    for run in runs:
+        if run.seed in chosen:
+            groups.setdefault((run.method, run.condition), []).append(run)
+    found: Summary = {method.key: {} for method in ALL_METHODS}
+    for key, condition in sorted(groups):
+        found[key][condition] = cell_of(groups[key, condition])
+    return found
+
+
+def as_dict(summary: Summary) -> dict[str, dict[str, dict[str, Any]]]:
+    """The summary with the paper's numbers, ready for JSON."""
+    names = (
+        "runs", "successes", "below_at_200", "never_left", "followed", "below_at_1500",
+        "median_hit", "median_norm_M", "failure",
+    )  # fmt: skip
+    paper: dict[str, Mapping[str, Mapping[int, Any]]] = {
+        "paper_successes_of_5": printed.SUCCESS,
+        "paper_median_hit": printed.HITS,
+        "paper_median_norm_M": printed.NORM_M,
+    }
+    return {
+        key: {
+            f"{condition:g}": {
+                **{name: getattr(cell, name) for name in names},
+                "over_budget": len(cell.over_budget),
+                **{name: table.get(key, {}).get(int(condition)) for name, table in paper.items()},
+            }
+            for condition, cell in row.items()
+        }
+        for key, row in summary.items()
+    }
+
+
+def count_chance(says: int, successes: int, runs: int) -> float:
+    """The chance that five of ``runs`` have a count no likelier than ``says``."""
+    ways = [comb(successes, k) * comb(runs - successes, FIVE - k) for k in range(FIVE + 1)]
+    return sum(way for way in ways if way <= ways[says]) / comb(runs, FIVE)
+
+
+def median_chance(says: float, numbers: Sequence[float]) -> float:
+    """Twice the chance that the median of five draws is on the far side of ``says``, at most 1."""
+    draws = np.random.default_rng(0).choice(np.asarray(numbers), size=(DRAWS, FIVE))
+    medians = np.median(draws, axis=1)
+    return float(min(1.0, 2.0 * min(np.mean(medians <= says), np.mean(medians >= says))))
+
+
+class _Table(NamedTuple):
+    """A table: its title, its columns, the text of a cell, the print, and what its medians are of.
+
+    Without ``numbers`` a printed number is a count.
+    """
+
+    title: str
+    keys: Sequence[str]
+    text: Callable[[Cell], str]
+    print: Mapping[str, Mapping[int, Any]] = {}
+    numbers: Callable[[Cell], Sequence[float]] | None = None
+
+    def shown(self, cell: Cell | None, key: str, c: float, compare: bool, chances: bool) -> str:
+        """A cell's text with the print, and its chance among five instances of the cell's."""
+        if cell is None or cell.failure:
+            return "–" if cell is None else FAILS
+        if not compare or int(c) not in self.print.get(key, {}):
+            return self.text(cell)
+        says, chance = self.print[key][int(c)], ""
+        if says is not None and chances and cell.runs >= FIVE:
+            numbers = None if self.numbers is None else self.numbers(cell)
+            if numbers is None:
+                chance = f"; {count_chance(says, cell.successes, cell.runs):.2f}"
+            elif numbers:
+                chance = f"; {median_chance(says, numbers):.2f}"
+        return f"{self.text(cell)} [{_text(says)}{chance}]"
+
+
+_SETTLING = ("aug-w", "opt-w", "grid-w", "closed-w", "closed-u", "pdhg")
+_UNIT = ("aug-u", "opt-u", "grid-u", "closed-u")
+_PARTIAL = [method.key for method in PARTIAL_METHODS]
+_BESIDE = [*_UNIT, *(method.key for method in TEXTBOOK_METHODS), *_PARTIAL]
+_TABLES = (
+    _Table(
+        "Runs of {n} that cross 1e-3 within 200 steps",
+        ("aug-w", "opt-w", "grid-w", "closed-w", "ogda", "eg", "pdhg", "lin-al"),
+        lambda cell: f"{cell.successes}",
+        printed.SUCCESS,
+    ),
+    _Table("Of these, still below at step 200", _SETTLING, lambda cell: f"{cell.below_at_200}"),
+    _Table("Of these, never left once below", _SETTLING, lambda cell: f"{cell.never_left}"),
+    _Table(
+        f"Of those that were followed, below after {LONG:,} steps",
+        _SETTLING,
+        lambda cell: f"{cell.below_at_1500} of {cell.followed}" if cell.followed else "–",
+    ),
+    _Table(
+        "Runs of {n} that cross, not printed: unit margins; linearized AL with the multiplier step "
+        "of Hestenes\nand Powell, the penalty c = 10 and 20 itself; partial cancellation",
+        _BESIDE,
+        lambda cell: f"{cell.successes}",
+    ),
+    _Table(
+        "Median hitting time of 1e-3, n = runs behind it, a dash where fewer than half cross",
+        ("grid-w", "closed-w", "closed-u", "pdhg", *_PARTIAL),
+        lambda cell: f"{_text(cell.printed_hit)} (n={cell.successes})",
+        printed.HITS,
+        lambda cell: list(cell.hits.values()),
+    ),
+    _Table(
+        "Median of max‖M‖₂",
+        ("closed-u", "grid-w", "closed-w", *_PARTIAL),
+        lambda cell: _text(cell.median_norm_M, ".2f"),
+        printed.NORM_M,
+        lambda cell: cell.norms,
+    ),
+    _Table(
+        "Runs of {n} that the norm budget ended",
+        ("closed-u", "grid-w", "closed-w", *_PARTIAL),
+        lambda cell: f"{len(cell.over_budget)}",
+    ),
+)
+
+
+def text_tables(summary: Summary, *, compare: bool, chances: bool = False) -> str:
+    """The paper's three tables as aligned text, with what they leave out.
+
+    Args:
+        summary: the cells.
+        compare: add the printed number in brackets.
+        chances: and the chance that five of these instances give one as unusual.
+    """
+    n = max(cell.runs for row in summary.values() for cell in row.values())
+    levels = sorted({c for row in summary.values() for c in row})
+    lines: list[str] = []
+    for table in _TABLES:
+        rows = [["cond", *(LABELS[key] for key in table.keys)]]
+        for c in levels:
+            cells = ((key, summary[key].get(c)) for key in table.keys)
+            rows.append([f"{c:g}", *(table.shown(x, key, c, compare, chances) for key, x in cells)])
+        title = table.title.format(n=n)
+        if compare and table.print:
+            title += " [paper; the chance of it among five of these]" if chances else " [paper]"
+        lines += aligned(title, rows)
+    return "\n".join(lines)
+
+
+def distances(fitted: Summary) -> str:
+    """How far table 1 is from print as a whole, by what is counted."""
+    names = {
+        "successes": "that cross",
+        "below_at_200": "still below at 200",
+        "never_left": "that never left",
+    }
+    pairs = [
+        (fitted[key][condition], says)
+        for key, row in printed.SUCCESS.items()
+        for condition, says in row.items()
+        if condition in fitted[key] and fitted[key][condition].runs == FIVE
+    ]
+    return "\n".join(
+        f"- table 1 as a count of runs {text}: off by "
+        f"{sum(abs(getattr(cell, name) - says) for cell, says in pairs)} of {FIVE * len(pairs)}"
+        for name, text in names.items()
+    )
 
 
 def aligned(title: str, rows: Sequence[Sequence[str]]) -> list[str]:
@@ -20,102 +270,9 @@ def aligned(title: str, rows: Sequence[Sequence[str]]) -> list[str]:
     return [title, lines[0], "-" * len(lines[0]), *lines[1:], ""]
 
 
-def text_tables(summary: Summary, *, compare: bool) -> str:
-    """The paper's three tables as aligned text; ``compare`` adds its numbers in brackets."""
-    conditions = levels(summary)
-    n = max(cell.runs for row in summary.values() for cell in row.values())
-
-    def table(title: str, keys: Sequence[str], show: Callable[[str, float], str]) -> list[str]:
-        rows = [["cond", *(LABELS[key] for key in keys)]]
-        rows += [[f"{c:g}", *(_safe(show, summary, key, c) for key in keys)] for c in conditions]
-        return aligned(title, rows)
-
-    def success(key: str, c: float) -> str:
-        return f"{summary[key][c].successes}{_printed(printed.SUCCESS, key, c, compare)}"
-
-    def hit(key: str, c: float) -> str:
-        here = summary[key][c]
-        value = "–" if here.median_hit is None else f"{here.median_hit:g}"
-        return f"{value} (n={here.successes}){_printed(printed.HITS, key, c, compare)}"
-
-    def norm(key: str, c: float) -> str:
-        value = summary[key][c].median_norm_M
-        text = "–" if value is None else f"{value:.2f}"
-        return f"{text}{_printed(printed.NORM_M, key, c, compare)}"
-
-    bracket = " [paper, of 5]" if compare else ""
-    every = [m.key for m in PAPER_METHODS]
-    weighted = [key for key in every if not key.endswith("-u")]
-    unit = [key for key in every if key.endswith("-u")]
-    blocks = [
-        table(f"Runs of {n} that cross 1e-3 within 200 steps{bracket}", weighted, success),
-        table(f"Runs of {n} that cross, unit margin", unit, success),
-        table(
-            "Median hitting time of 1e-3, n = runs behind it" + (" [paper]" if compare else ""),
-            ["grid-w", "closed-w", "closed-u", "pdhg"],
-            hit,
-        ),
-        table(
-            "Median of max‖M‖₂" + (" [paper]" if compare else ""),
-            ["closed-u", "grid-w", "closed-w"],
-            norm,
-        ),
-    ]
-    return "\n".join(line for block in blocks for line in block)
+def _median(values: Sequence[float]) -> float | None:
+    return float(np.median(values)) if values else None
 
 
-def settling_table(summary: Summary, *, compare: bool) -> str:
-    """Beside the paper's count: who is still below at 200, never left, and is there after 1,500."""
-    after = f"after {LONG:,} steps"
-    paper = ["paper, of 5"] if compare else []
-    rows = [["method", "cond", *paper, "crossed", "still below at 200", "never left", after]]
-    for key in SETTLING:
-        for condition, cell in summary[key].items():
-            count = printed.SUCCESS.get(key, {}).get(int(condition), "not printed")
-            numbers = [cell.successes, cell.below_at_200, cell.never_left]
-            texts = [f"{number} of {cell.runs}" for number in numbers]
-            texts.append(f"{cell.below_at_1500} of {cell.followed}" if cell.followed else "–")
-            shown = [FAILS] * len(texts) if cell.failure else texts
-            rows.append([LABELS[key], f"{condition:g}", *([f"{count}"] if compare else []), *shown])
-    return "\n".join(aligned("Crossing 1e-3 within 200 steps, and settling below it", rows))
-
-
-def partial_table(summary: Summary) -> str:
-    """The paper's extension beside its closed form: crossed, still below, ‖M‖, budget."""
-    keys = ("closed-w", *(method.key for method in PARTIAL_METHODS))
-    rows = [["cond", *(LABELS[key] for key in keys)]]
-
-    def show(key: str, c: float) -> str:
-        cell = summary[key][c]
-        norm = "–" if cell.median_norm_M is None else f"{cell.median_norm_M:.1f}"
-        hit = "–" if cell.median_hit is None else f"{cell.median_hit:g}"
-        counts = f"{cell.successes}, {cell.below_at_200} of {cell.runs}"
-        return f"{counts}; {hit}; {norm}; {cell.over_budget}"
-
-    for c in levels(summary):
-        rows.append([f"{c:g}", *(_safe(show, summary, key, c) for key in keys)])
-    title = (
-        "Partial cancellation γ_tC_can with its own balance of S1 and S3: crossed, still below at\n"
-        "200; median hit; median max‖M‖; runs that the norm budget ended"
-    )
-    return "\n".join(aligned(title, rows))
-
-
-def levels(summary: Summary) -> list[float]:
-    """The condition levels of a summary."""
-    return sorted({c for row in summary.values() for c in row})
-
-
-def _safe(show: Callable[[str, float], str], summary: Summary, key: str, c: float) -> str:
-    """A cell's text, or FAILS where a run behind it could not be computed."""
-    cell = summary[key].get(c)
-    if cell is None:
-        return "–"
-    return FAILS if cell.failure else show(key, c)
-
-
-def _printed(table: dict[str, Any], key: str, condition: float, compare: bool) -> str:
-    if not compare or key not in table or condition not in table[key]:
-        return ""
-    value = table[key][int(condition)]
-    return " [–]" if value is None else f" [{value:g}]"
+def _text(value: float | None, form: str = "g") -> str:
+    return "–" if value is None else f"{value:{form}}"
