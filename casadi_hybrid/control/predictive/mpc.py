@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time as clock
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -15,8 +16,9 @@ from casadi_hybrid.control.joint.joint import JointSolution
 from casadi_hybrid.control.predictive import step as words
 from casadi_hybrid.control.predictive.answer import Answer, Answers, Question
 from casadi_hybrid.control.predictive.collecting import CollectingLater
+from casadi_hybrid.control.predictive.first_use import use_once
 from casadi_hybrid.control.predictive.measured import limited, measured
-from casadi_hybrid.control.predictive.plan import Plan
+from casadi_hybrid.control.predictive.plan import Plan, beginning
 from casadi_hybrid.control.predictive.problem import Problem, nominal, refuse
 from casadi_hybrid.control.predictive.search import Found
 from casadi_hybrid.control.predictive.spare import Fallback, Spare
@@ -35,9 +37,10 @@ class MPC:
 
     A solve begins at the last plan, moved on in time, with its multipliers. What is not a solution
     is used only where it holds the dynamics and all limits, which is computed anew. Else the input
-    comes from, in this order, the last plan that was used, ``fallback``, and zero (the middle of
-    limits without it). A step never raises for what numbers do: NaN in a measurement, a failed
-    solve, an exception in the model. The status of the :class:`Step` says what happened.
+    comes from, in this order, the last plan that was used, ``fallback``, and ``default``. A step
+    never raises for what numbers do: NaN in a measurement, a failed solve, an exception in the
+    model. The status of the :class:`Step` says what happened. ``print(mpc)`` says what is applied
+    without a plan.
 
     Args:
         ocp: an :class:`OptimalControl` with all states fixed at the start (:meth:`initial`), or
@@ -46,12 +49,18 @@ class MPC:
             takes no longer than that and one evaluation, beside the linear algebra of one
             iteration. Python's collection of garbage waits until the step has answered; what is due
             when it is called may come first (``gc.collect(1)`` before it prevents that). None: no
-            limit. Let :meth:`prepare` make the first solve.
+            limit. With one, the functions, the solver's memory and its code are used once at the
+            construction, at the declared start; a warning says where that came to nothing. Let
+            :meth:`prepare` make the first solve.
         iterations: of a solve that begins at a plan, as 1 for the real-time iteration of Diehl et
             al. (2005); None: until it has converged. A point that they come to is used where
             ``tolerance`` says so, which may have to be larger than it is by default; where it is
             not, the next solve has no such limit.
         fallback: a function of the measured state and the time that returns all controls.
+        default: what is applied without a plan and a fallback: controls by name or as a column, a
+            number for all, or a :class:`Steady`. By default zero (the middle of limits without it)
+            where the model rests at that, else the control of :func:`steady` near the end of the
+            plan; under a deadline a warning then asks for a choice.
         soften: what exceeding a limit costs in the softened problem, in units of its scale: a
             weight or a :class:`Soft`. That problem is solved where the measured state is outside
             its limits or the solver finds no feasible point: limits of states and all constraints
@@ -94,6 +103,7 @@ class MPC:
         deadline: float | None = None,
         iterations: int | None = None,
         fallback: Fallback | None = None,
+        default: Any = None,
         soften: Soft | float | None = 1e4,
         tolerance: float = 1e-4,
         period: float | None = None,
@@ -110,7 +120,8 @@ class MPC:
         self.ocp, self.deadline, self.iterations = ocp, deadline, iterations
         self.records: list[Record] = []
         self._one = nominal(ocp)
-        self._spare, self._tolerance, self._period = Spare(self._one, fallback), tolerance, period
+        self._spare = Spare(self._one, fallback, default)
+        self._tolerance, self._period = tolerance, period
         self._answers = Answers(ocp, _soft(soften), tolerance)
         self._places = ocp.model.places("control")
         self._later = CollectingLater(deadline is not None)
@@ -118,6 +129,16 @@ class MPC:
         if deadline is not None or iterations is not None:
             _ = self._answers.aid  # made now: later there is no time for it
         self.reset()
+        if deadline is not None:
+            flaw = use_once(self._answers, self._spare, asked=fallback is None)
+            if flaw:
+                warnings.warn(f"MPC of {ocp.name}: {flaw}", stacklevel=2)
+
+    def __repr__(self) -> str:
+        """What it does without a plan."""
+        limit = "" if self.deadline is None else f", deadline {self.deadline:g} s"
+        said = self._spare.said or "not decided before it is needed, or default= says it"
+        return f"<MPC of {self.ocp.name!r}{limit}; without a plan: {said}>"
 
     @property
     def control_names(self) -> list[str]:
@@ -205,8 +226,11 @@ class MPC:
             status = words.LAST_PLAN
         if control is None:
             known = np.full(question.state.size, np.nan) if flaw else question.state
-            control, status, failed = self._spare.control(known, at)
-            reason += f"; {failed}" if failed else ""
+            if not self._spare.settled:
+                start = None if flaw else known
+                self._spare.settle(self._plan or beginning(self.ocp, start, at, parameters))
+            control, status, said = self._spare.control(known, at)
+            reason += f"; {said}" if said else ""
         control = self._applied = self._spare.clipped(control)
         now = clock.perf_counter()
         self._reserve = self._margin(now - solver_done, now - until)

@@ -78,10 +78,23 @@ class Search:
         """
         return self.problem.with_numbers(x0, time, parameters)
 
+    def used_once(self, until: float) -> Found:
+        """Solve from the declared start, and from what that comes to; return the former.
+
+        Args:
+            until: as in :meth:`run`.
+        """
+        program = self.problem.numbers()
+        found = self.run(program, None, 0.0, {}, None, until=until)
+        if found.plan is not None:
+            later = float(found.plan.times[1])
+            self.run(program, found.plan.state(later), later, {}, found.plan, until=until)
+        return found
+
     def run(
         self,
         program: Program,
-        x0: Array,
+        x0: Array | None,
         time: float,
         parameters: Mapping[str, Any],
         before: Plan | None,
@@ -94,7 +107,8 @@ class Search:
 
         Args:
             program: of :meth:`numbers`.
-            x0, time, parameters: the same numbers.
+            x0, time, parameters: the same numbers; without x0, which takes no earlier plan, the
+                declared ones.
             before: the plan to begin at.
             until: moment of ``time.perf_counter`` after which no evaluation begins.
             reserve: seconds of it that the solver leaves.
@@ -116,9 +130,9 @@ class Search:
         return self._judged(program, time, result, told, until - reserve / 2)
 
     def _start(
-        self, x0: Array, time: float, parameters: Mapping[str, Any], before: Plan | None
+        self, x0: Array | None, time: float, parameters: Mapping[str, Any], before: Plan | None
     ) -> dict[str, Array]:
-        if before is None:
+        if before is None or x0 is None:
             return {"x0": self.problem.numbers(x0, time=time, **parameters).x0}
         plan = transferred(before, self.problem)
         start = plan.moved(time)
