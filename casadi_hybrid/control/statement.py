@@ -262,6 +262,11 @@ class Statement:
         signal = known(name, self.model.signals["parameter"], "parameter")
         if signal.varying:
             raise InputError(f"{name!r} is a reference; only a parameter can be free")
+        if self.model.limiting[0] and ca.depends_on(
+            ca.vertcat(*self.model.limiting[1](self.model.stacked("parameter"))),
+            self.model.symbol(name),
+        ):
+            raise InputError(f"{name!r} is in a limit of the model; it cannot be free")
         self.freed[name] = Signal.of(name, signal.size, lower, upper, scale, guess, signal.unit)
 
     def guess(self, values: Mapping[str, Guess] | None = None, /, **named: Guess) -> None:
@@ -275,6 +280,18 @@ class Statement:
             signals = {k: v for kind in kinds for k, v in self.model.signals[kind].items()}
             known(name, {**signals, **self.freed, "duration": None}, "state, control or free one")
             self.guesses[name] = value
+
+    def limited(self, limits: Mapping[str, Any]) -> Self:
+        """Return the problem as it is with other limits (lower, upper), to read a solution by."""
+        if not limits:
+            return self
+        made = copy(self)
+        made.model = self.model.limited(limits)
+        made.constraints = [
+            replace(c, lower=limits[c.name][0], upper=limits[c.name][1]) if c.name in limits else c
+            for c in self.constraints
+        ]
+        return made
 
     def on_mesh(self, fractions: Any) -> Self:
         """Return the same problem on another mesh; this one stays as it is.
