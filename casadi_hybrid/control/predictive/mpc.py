@@ -24,7 +24,7 @@ from casadi_hybrid.control.predictive.search import Found
 from casadi_hybrid.control.predictive.spare import Fallback, Spare
 from casadi_hybrid.control.predictive.step import Record, Step
 from casadi_hybrid.control.predictive.telemetry import arrays, table
-from casadi_hybrid.control.signals import Array, moment
+from casadi_hybrid.control.signals import Array, by_name, moment
 from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.terms import Soft
 
@@ -231,7 +231,8 @@ class MPC:
                 self._spare.settle(self._plan or beginning(self.ocp, start, at, parameters))
             control, status, said = self._spare.control(known, at)
             reason += f"; {said}" if said else ""
-        control = self._applied = self._spare.clipped(control)
+        sides = self._answers.limits.of("control", question.program)
+        control = self._applied = np.clip(control, *sides)
         now = clock.perf_counter()
         self._reserve = self._margin(now - solver_done, now - until)
         record = Record(time=at, status=status, reason=reason, seconds=now - began,
@@ -240,6 +241,24 @@ class MPC:
         planned = status in (words.SOLVED, words.FEASIBLE, words.SOFTENED, words.LAST_PLAN)
         plan, stats = (self._plan, self._stats) if planned else (None, {})
         return Step(control, status, reason, answer.violated, record, plan, stats, self._places)
+
+    def limits(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
+        """Change limits for the steps from now on, without rebuilding: they are numbers.
+
+        ``mpc.limits(speed=(-1, 0.5), force=(None, 3))``; a dictionary for names that are no Python
+        words. None in a pair is no limit on that side, None in place of a pair the limits as
+        declared. :meth:`reset` leaves them.
+
+        Args:
+            values: pairs (lower, upper) by the name of a state, algebraic state, control or
+                constraint, a number or one an entry on each side.
+            **named: the same.
+
+        Raises:
+            InputError: for unknown names, wrong shapes, a lower limit above the upper one, and a
+                side that was declared without a limit; nothing is changed then.
+        """
+        self._answers.limits.change({**by_name(values, "limits"), **named})
 
     def telemetry(self) -> dict[str, Any]:
         """Return the fields of all records as arrays, one entry a step."""
@@ -272,8 +291,11 @@ class MPC:
             InputError: for wrong shapes and unknown names.
         """
         state, given, flaw = measured(self._one, x, parameters)
-        state, far = limited(self._one, state, self._tolerance)
         program = self._answers.search.numbers(state, at, given)
+        sides = self._answers.limits.of("state", program)
+        inside, far = limited(self._one, state, sides, self._tolerance)
+        if (inside != state).any():
+            state, program = inside, self._answers.search.numbers(inside, at, given)
         return Question(program, state, at, parameters, far), flaw
 
     # --- plans --------------------------------------------------------------------------------

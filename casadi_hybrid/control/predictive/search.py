@@ -13,6 +13,7 @@ from casadi_hybrid.basics.status import PointStatus, StopReason
 from casadi_hybrid.casadi_api.runs import SolveError
 from casadi_hybrid.casadi_api.stats import return_status
 from casadi_hybrid.control.predictive.check import Check
+from casadi_hybrid.control.predictive.limits import Limits
 from casadi_hybrid.control.predictive.plan import Plan, transferred
 from casadi_hybrid.control.predictive.problem import Problem
 from casadi_hybrid.control.program import Program
@@ -63,10 +64,11 @@ class Search:
     Args:
         problem: its program and solver are made here.
         tolerance: the largest violation of a point that is used, in scaled units.
+        limits: those that are not as declared.
     """
 
-    def __init__(self, problem: Problem, tolerance: float) -> None:
-        self.problem, self.tolerance = problem, tolerance
+    def __init__(self, problem: Problem, tolerance: float, limits: Limits) -> None:
+        self.problem, self.tolerance, self._limits = problem, tolerance, limits
         self._solver = problem.solver
         self._check = Check(problem.program)
 
@@ -76,7 +78,7 @@ class Search:
         Raises:
             InputError: for wrong shapes and unknown names.
         """
-        return self.problem.with_numbers(x0, time, parameters)
+        return self._limits.put_into(self.problem.with_numbers(x0, time, parameters))
 
     def used_once(self, until: float) -> Found:
         """Solve from the declared start, and from what that comes to; return the former.

@@ -52,10 +52,6 @@ class Spare:
             self._default = self._chosen(default)
         self.said = f"{self._words()}, as given" if self.settled else ""
 
-    def clipped(self, control: Array) -> Array:
-        """Return controls within their limits."""
-        return np.clip(control, self._lower, self._upper)
-
     def control(self, state: Array, time: float) -> tuple[Array, str, str]:
         """Return the controls, their status, and what there is to say of them."""
         said = []
@@ -116,9 +112,10 @@ class Spare:
         elif np.ndim(default) == 0 and not isinstance(default, dict):
             default = np.full(self._lower.size, default)
         chosen: Array = self._model.vector("control", default, "default")
+        inside = np.clip(chosen, self._lower, self._upper)
         for name, where in self._model.places("control").items():
             own = chosen[where]
-            if not np.isfinite(own).all() or (own != self.clipped(chosen)[where]).any():
+            if not np.isfinite(own).all() or (own != inside[where]).any():
                 raise InputError(
                     f"default of {name!r} is {', '.join(f'{value:g}' for value in own)}; it must "
                     f"be within its limits, {self._lower[where]} to {self._upper[where]}"
