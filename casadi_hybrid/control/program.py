@@ -191,13 +191,23 @@ class Program:
         limits = {**self.limits, f"{prefix}{name}": (lower, upper)}
         return replace(self, **changed, limits=limits)
 
-    def shifted(self, x: Any, lam_x: Any, lam_g: Any) -> dict[str, Array]:
-        """Return ``x0, lam_x0, lam_g0`` one interval later: columns move left, the last is kept."""
-        return {
-            "x0": _shifted(x, self.variables),
-            "lam_x0": _shifted(lam_x, self.variables),
-            "lam_g0": _shifted(lam_g, self.constraints),
-        }
+    def shifted(self, x: Any, lam_x: Any, lam_g: Any, intervals: int = 1) -> dict[str, Array]:
+        """Return ``x0, lam_x0, lam_g0`` so many intervals later, to begin the next solve at.
+
+        Columns of every block move left by the intervals, and the last is kept. That is right on an
+        even grid of a fixed duration.
+
+        Args:
+            x, lam_x, lam_g: of a solution, in the program's own unknowns.
+            intervals: how many have gone by.
+        """
+        start = {"x0": x, "lam_x0": lam_x, "lam_g0": lam_g}
+        for _ in range(intervals):
+            start = {
+                key: _shifted(value, self.constraints if key == "lam_g0" else self.variables)
+                for key, value in start.items()
+            }
+        return {key: np.array(value, dtype=float).ravel() for key, value in start.items()}
 
 
 def _entries(blocks: Mapping[str, Block], total: int) -> list[str]:

@@ -16,14 +16,16 @@ from casadi_hybrid.control.joint.joint import JointSolution
 from casadi_hybrid.control.predictive import step as words
 from casadi_hybrid.control.predictive.answer import Answer, Answers, Question
 from casadi_hybrid.control.predictive.collecting import CollectingLater
-from casadi_hybrid.control.predictive.first_use import use_once
+from casadi_hybrid.control.predictive.delay import Delay
+from casadi_hybrid.control.predictive.gain import Gain, Gains
 from casadi_hybrid.control.predictive.measured import limited, measured
 from casadi_hybrid.control.predictive.plan import Plan, beginning
-from casadi_hybrid.control.predictive.problem import Problem, nominal, refuse
+from casadi_hybrid.control.predictive.problem import Problem, nominal, parts, refuse
 from casadi_hybrid.control.predictive.search import Found
-from casadi_hybrid.control.predictive.spare import Fallback, Spare
+from casadi_hybrid.control.predictive.spare import Fallback, Spare, use_once
 from casadi_hybrid.control.predictive.step import Record, Step
 from casadi_hybrid.control.predictive.telemetry import arrays, table
+from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Array, by_name, moment
 from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.terms import Soft
@@ -69,6 +71,10 @@ class MPC:
             that exceeds its limits by no more than that counts as at them.
         period: from one step to the next where the time is not given; the first interval of the
             last plan by default.
+        delay: from a measurement until its control acts: seconds, or as an ``int`` a number of
+            periods, as :func:`simulate` has it. The model predicts the state until then from the
+            controls already sent; plans, parameters and references begin there, and a fallback
+            gets that state and that time.
 
     Attributes:
         ocp, deadline, iterations: as given.
@@ -107,6 +113,7 @@ class MPC:
         soften: Soft | float | None = 1e4,
         tolerance: float = 1e-4,
         period: float | None = None,
+        delay: float | int = 0,
     ) -> None:
         refuse(ocp)
         for value, name in ((deadline, "deadline"), (period, "period")):
@@ -122,10 +129,12 @@ class MPC:
         self._one = nominal(ocp)
         self._spare = Spare(self._one, fallback, default)
         self._tolerance, self._period = tolerance, period
+        self._delay = Delay(self._one, delay, period)
         self._answers = Answers(ocp, _soft(soften), tolerance)
         self._places = ocp.model.places("control")
         self._later = CollectingLater(deadline is not None)
         self._prepared = Found()
+        self._gains = Gains()
         if deadline is not None or iterations is not None:
             _ = self._answers.aid  # made now: later there is no time for it
         self.reset()
@@ -159,6 +168,7 @@ class MPC:
         self._time: float | None = None
         self._applied: Array | None = None
         self._answers.reset()
+        self._delay.reset()
         self._reserve = _LEAST_RESERVE * (self.deadline or 0.0)
 
     def prepare(
@@ -207,7 +217,7 @@ class MPC:
         at = self._next() if time is None else moment(time)
         parameters = {**self._before(), **parameters}
         question, flaw = self._question(x, at, parameters)
-        self._time = at
+        self._time, acts = at, question.at
         answer = Answer(reason=flaw)
         if not flaw:
             # From a point that was no plan a few steps a time need not come to one, ever.
@@ -220,19 +230,20 @@ class MPC:
         for found in answer.all_found:
             self._keep(found)
         status, reason = answer.status, answer.reason
-        control = None if not status or self._plan is None else self._plan.control(at)
+        control = None if not status or self._plan is None else self._plan.control(acts)
         if control is None:
-            control = None if self._plan is None else self._plan.control(at)
+            control = None if self._plan is None else self._plan.control(acts)
             status = words.LAST_PLAN
         if control is None:
             known = np.full(question.state.size, np.nan) if flaw else question.state
             if not self._spare.settled:
                 start = None if flaw else known
-                self._spare.settle(self._plan or beginning(self.ocp, start, at, parameters))
-            control, status, said = self._spare.control(known, at)
+                self._spare.settle(self._plan or beginning(self.ocp, start, acts, parameters))
+            control, status, said = self._spare.control(known, acts)
             reason += f"; {said}" if said else ""
         sides = self._answers.limits.of("control", question.program)
         control = self._applied = np.clip(control, *sides)
+        self._delay.note(at, control)
         now = clock.perf_counter()
         self._reserve = self._margin(now - solver_done, now - until)
         record = Record(time=at, status=status, reason=reason, seconds=now - began,
@@ -259,6 +270,22 @@ class MPC:
                 side that was declared without a limit; nothing is changed then.
         """
         self._answers.limits.change({**by_name(values, "limits"), **named})
+
+    def gain(self) -> Gain:
+        """Return ∂u₀/∂x of the control law at the last step, by name and in units.
+
+        With a delay x is the predicted state at which the control acts. A controller that is linear
+        around a set point, u = u₀ + gain·(x − x₀), costs a product instead of a solve.
+
+        Raises:
+            InputError: where the last step has no plan of its own.
+            SensitivityError: where its plan is no solution, or has no derivative: limits change
+                between active and not.
+        """
+        last = self.records[-1].status if self.records else "not made"
+        if last not in (words.SOLVED, words.FEASIBLE, words.SOFTENED) or self._plan is None:
+            raise InputError(f"gain() is that of a step with a plan; the last step was {last}")
+        return self._gains.at(self._plan)
 
     def telemetry(self) -> dict[str, Any]:
         """Return the fields of all records as arrays, one entry a step."""
@@ -291,12 +318,24 @@ class MPC:
             InputError: for wrong shapes and unknown names.
         """
         state, given, flaw = measured(self._one, x, parameters)
-        program = self._answers.search.numbers(state, at, given)
+        at += self._delay.seconds
+        numbers = self._answers.search.numbers
+        program = numbers(state, at, given)
+        if self._delay.seconds and not flaw:
+            try:
+                state = self._delay.ahead(state, at - self._delay.seconds, self._first(program))
+            except Exception as error:  # noqa: BLE001, a controller goes on, and says so
+                flaw = f"the delay could not be predicted: {error}"
+            program = numbers(state, at, given)
         sides = self._answers.limits.of("state", program)
         inside, far = limited(self._one, state, sides, self._tolerance)
         if (inside != state).any():
-            state, program = inside, self._answers.search.numbers(inside, at, given)
+            state, program = inside, numbers(inside, at, given)
         return Question(program, state, at, parameters, far), flaw
+
+    def _first(self, program: Program) -> Program:
+        """The program itself, or its nominal scenario."""
+        return program.part(next(iter(parts(self.ocp))))
 
     # --- plans --------------------------------------------------------------------------------
 

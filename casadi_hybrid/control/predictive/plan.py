@@ -121,9 +121,7 @@ class Plan:
         whole = round(gone / dt[0])
         even = self.ocp.free_duration is None and float(np.ptp(dt)) <= _SAME * dt[0]
         if even and whole >= 1 and abs(gone - whole * dt[0]) <= _SAME * dt[0]:
-            for _ in range(min(whole, dt.size)):
-                start = self.program.shifted(*start.values())
-            return start
+            return self.program.shifted(self.x, self.lam_x, self.lam_g, min(whole, dt.size))
         return self._resampled(time)
 
     def _resampled(self, time: float) -> dict[str, Array]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time as clock
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,8 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.ocp import OptimalControl
-from casadi_hybrid.control.predictive.plan import Plan
+from casadi_hybrid.control.predictive.answer import Answers
+from casadi_hybrid.control.predictive.plan import Plan, beginning
 from casadi_hybrid.control.predictive.problem import parts
 from casadi_hybrid.control.predictive.step import DEFAULT, FALLBACK
 from casadi_hybrid.control.signals import Array
@@ -18,6 +20,8 @@ from casadi_hybrid.control.steady import Steady, steady
 Fallback = Callable[[Array, float], Any]
 _REST = 1e-6
 """How near to zero, in its scale, a control at rest counts as zero."""
+_FIRST_USE = 10.0
+"""Seconds that the solves before the first step may take."""
 
 
 class Spare:
@@ -132,3 +136,34 @@ class Spare:
         if not np.isfinite(control).all():
             raise InputError("its answer is not finite")
         return control
+
+
+def use_once(answers: Answers, spare: Spare, *, asked: bool) -> str:
+    """Solve from the declared start, then from there; return what there is to say of it.
+
+    Functions, the solver's memory and its code are there then. What the solves come to is not kept:
+    nobody measured that state.
+
+    Args:
+        answers: whose problems these are.
+        spare: whose default is decided.
+        asked: whether the user is to choose what is applied without a plan.
+    """
+    until = clock.perf_counter() + _FIRST_USE
+    first, *_ = [
+        search.used_once(until) for search in (answers.search, answers.aid) if search is not None
+    ]
+    flaws = []
+    if not np.isfinite(first.told.get("feasibility", np.nan)):
+        flaws.append(
+            f"it could not prepare itself at its declared start ({first.reason}); call prepare(x) "
+            "before the loop"
+        )
+    if not spare.settled:
+        spare.settle(first.plan or beginning(answers.search.problem))
+        if asked and spare.flaw:
+            flaws.append(
+                f"{spare.flaw}: without a plan, as after a missed deadline, it applies "
+                f"{spare.said}. Choose with default= or fallback="
+            )
+    return ". ".join(flaws)
