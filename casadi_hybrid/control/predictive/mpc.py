@@ -6,12 +6,14 @@ import time as clock
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import count, is_callable, positive
+from casadi_hybrid.control.controller.loop import exported
 from casadi_hybrid.control.joint.joint import JointSolution
 from casadi_hybrid.control.predictive import step as words
 from casadi_hybrid.control.predictive.answer import Answer, Answers, Question
@@ -29,6 +31,9 @@ from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Array, by_name, moment
 from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.terms import Soft
+
+if TYPE_CHECKING:
+    from casadi_hybrid.engine.export.export import Export
 
 _LEAST_RESERVE, _MOST_RESERVE, _FADING = 0.05, 0.25, 0.98
 _NEARER = 0.9
@@ -286,6 +291,47 @@ class MPC:
         if last not in (words.SOLVED, words.FEASIBLE, words.SOFTENED) or self._plan is None:
             raise InputError(f"gain() is that of a step with a plan; the last step was {last}")
         return self._gains.at(self._plan)
+
+    def export(
+        self,
+        folder: str | Path,
+        x: Any = None,
+        name: str | None = None,
+        *,
+        steps: int = 10,
+        cold: bool = True,
+        **parameters: Any,
+    ) -> Export:
+        """Write the controller as C99 that needs no library: measured state in, control out.
+
+        Names, units and scales, the shift of the plan, the last plan, a fallback and the default
+        are in C too, in ``NAME_control.h`` and ``.c``; the folder's README has a table of names and
+        the memory. ``print(measure(mpc.export(…)))`` of
+        :mod:`casadi_hybrid.engine.export.measure` compiles, compares and counts. Not in C are the
+        softened problem, a delay and a deadline (``controller.in.now`` and ``in.max_time`` are the
+        solver's).
+
+        Args:
+            folder: where.
+            x: state of the solve that is stored; the declared one by default.
+            name: what names in C begin with; the problem's by default.
+            steps: of the loop, as the model goes, that is stored to compare and count by.
+            cold: whether the search from any start is written too.
+            **parameters: of these solves, and what the C begins with.
+
+        Raises:
+            InputError: where the duration is free or the intervals are uneven, for a delay and a
+                period that is no interval, and as :meth:`NlpSolver.export`.
+            OSError: where the folder cannot be written to.
+        """
+        if self._delay.seconds:
+            raise InputError("a delay is not exported; predict the state before the step in C")
+        if not self._spare.settled:
+            self._spare.settle(beginning(self.ocp, x, 0.0, parameters))
+        return exported(
+            self.ocp, self._spare, self._tolerance, self._period, folder, x, name, steps=steps,
+            cold=cold, parameters=parameters, limits=self._answers.limits,
+        )  # fmt: skip
 
     def telemetry(self) -> dict[str, Any]:
         """Return the fields of all records as arrays, one entry a step."""

@@ -37,6 +37,7 @@ class Spare:
             for all of them; None for no choice.
 
     Attributes:
+        default: the controls.
         said: the default in words.
         settled: whether it is known what the default is.
         flaw: why there was a choice to make, which the user has not made; else empty.
@@ -50,10 +51,10 @@ class Spare:
         bounded = np.isfinite(self._lower) & np.isfinite(self._upper)
         with np.errstate(invalid="ignore"):
             middle = np.where(bounded, (self._lower + self._upper) / 2, none)
-        self._default = np.where(inside, none, middle)
+        self.default = np.where(inside, none, middle)
         self.settled, self.flaw = default is not None, ""
         if default is not None:
-            self._default = self._chosen(default)
+            self.default = self._chosen(default)
         self.said = f"{self._words()}, as given" if self.settled else ""
 
     def control(self, state: Array, time: float) -> tuple[Array, str, str]:
@@ -64,7 +65,7 @@ class Spare:
                 return self._asked(self._fallback(state, time)), FALLBACK, ""
             except Exception as error:  # noqa: BLE001, the loop goes on without it
                 said.append(f"the fallback failed: {type(error).__name__}: {error}")
-        return self._default, DEFAULT, "; ".join([*said, f"applied: {self.said}"])
+        return self.default, DEFAULT, "; ".join([*said, f"applied: {self.said}"])
 
     def settle(self, plan: Plan) -> None:
         """Find out what the default is: where the model rests near the end of a plan, or a guess.
@@ -89,18 +90,18 @@ class Spare:
             self.flaw = (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
             return
         found = np.concatenate([np.ravel(rest[name]) for name in model.signals["control"]])
-        if (np.abs(found - self._default) <= _REST * scale).all():
+        if (np.abs(found - self.default) <= _REST * scale).all():
             self.said = f"{self._words()}, at which {model.name} rests"
             return
         self.flaw = f"{model.name} does not rest at {self._words()}"
-        self._default = found
+        self.default = found
         self.said = f"{self._words()}, at which {model.name} rests"
 
     def _words(self) -> str:
         signals = self._model.signals["control"]
         parts = []
         for name, where in self._model.places("control").items():
-            numbers = ", ".join(f"{value:.4g}" for value in self._default[where])
+            numbers = ", ".join(f"{value:.4g}" for value in self.default[where])
             unit = f" {signals[name].unit}" if signals[name].unit else ""
             parts.append(f"{name} = {numbers}{unit}")
         return ", ".join(parts)
