@@ -8,6 +8,7 @@ import pytest
 
 from casadi_hybrid import InputError
 from casadi_hybrid.building.compiler import find_compiler
+from casadi_hybrid.cli import main
 from casadi_hybrid.control import (
     MPC,
     Collocation,
@@ -231,3 +232,36 @@ def test_what_cannot_be_written_is_refused(tmp_path):
     twice.minimize("u", sum=model.symbol("u") ** 2)
     with pytest.raises(InputError, match="'a_b' and 'a b' are both 'a_b' in C"):
         MPC(twice).export(tmp_path)
+
+
+PLANT = """
+from casadi_hybrid.control import MPC, Model, OptimalControl
+
+model = Model("lift")
+height, pull = model.state("height", unit="m"), model.control("pull", lower=-1, upper=1, unit="N")
+drag = model.parameter("drag", 0.5)
+model.rates(height=pull - drag * height)
+ocp = OptimalControl(model, duration=1.0, intervals=5)
+ocp.initial(height=1.0)
+ocp.minimize("distance", integral=height**2 + 0.1 * pull**2)
+mpc = MPC(ocp)
+
+
+def heavy():
+    return mpc, {"x": [0.5], "drag": 0.6}
+"""
+
+
+@pytest.mark.parametrize(("name", "drag"), [("mpc", 0.5), ("ocp", 0.5), ("heavy", 0.6)])
+def test_a_command_exports_it(name, drag, tmp_path, capsys):
+    (tmp_path / "lift.py").write_text(PLANT)
+    place = f"{tmp_path / 'lift.py'}:{name}"
+    assert main(["export", place, "--out", str(tmp_path / "c"), "--warm-only"]) == 0
+    assert "the warm mode alone" in capsys.readouterr().out
+    assert f".drag = {drag}" in (tmp_path / "c" / "lift_control.c").read_text()
+
+
+def test_a_command_says_what_there_is(tmp_path, capsys):
+    (tmp_path / "lift.py").write_text(PLANT)
+    assert main(["export", f"{tmp_path / 'lift.py'}:mpcc", "--out", str(tmp_path / "c")]) != 0
+    assert "'mpc'" in capsys.readouterr().err

@@ -136,6 +136,7 @@ class OptimalControl(Statement):
         x0: Any = None,
         name: str | None = None,
         *,
+        loops: bool | None = None,
         cold: bool = True,
         **parameters: Any,
     ) -> Export:
@@ -149,7 +150,7 @@ class OptimalControl(Statement):
             folder: where.
             x0: state of the solve that is stored; :meth:`initial`'s numbers by default.
             name: what names in C begin with; the problem's by default.
-            cold: whether the search from any start is written too.
+            loops, cold: see :meth:`NlpSolver.export`.
             **parameters: of that solve.
 
         Raises:
@@ -165,7 +166,7 @@ class OptimalControl(Statement):
         sides = (self.model.limits("control", side) for side in ("lower", "upper"))
         none = np.clip(np.zeros(self.model.size("control")), *sides)
         law = Law(self, program, {"": {}}, none, "zero, within the limits", none, 1e-4, False)
-        return export_law(self.solver, law, folder, name, cold=cold)
+        return export_law(self.solver, law, folder, name, loops=loops, cold=cold)
 
     def solution(
         self, program: Program, found: Mapping[str, Any], stats: Any, explanation: str = ""

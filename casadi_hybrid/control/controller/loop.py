@@ -33,6 +33,7 @@ def exported(
     name: str | None,
     *,
     steps: int,
+    loops: bool | None,
     cold: bool,
     parameters: Mapping[str, Any],
     limits: Limits,
@@ -64,7 +65,7 @@ def exported(
         tolerance, shifted=True,
     )  # fmt: skip
     loop = _steps(problem, limits, float(lengths[0]), steps, parameters)
-    return export_law(problem.solver, law, folder, name, loop=loop, cold=cold)
+    return export_law(problem.solver, law, folder, name, loop=loop, loops=loops, cold=cold)
 
 
 def _steps(

@@ -299,6 +299,7 @@ class MPC:
         name: str | None = None,
         *,
         steps: int = 10,
+        loops: bool | None = None,
         cold: bool = True,
         **parameters: Any,
     ) -> Export:
@@ -316,7 +317,7 @@ class MPC:
             x: state of the solve that is stored; the declared one by default.
             name: what names in C begin with; the problem's by default.
             steps: of the loop, as the model goes, that is stored to compare and count by.
-            cold: whether the search from any start is written too.
+            loops, cold: see :meth:`NlpSolver.export`.
             **parameters: of these solves, and what the C begins with.
 
         Raises:
@@ -330,7 +331,7 @@ class MPC:
             self._spare.settle(beginning(self.ocp, x, 0.0, parameters))
         return exported(
             self.ocp, self._spare, self._tolerance, self._period, folder, x, name, steps=steps,
-            cold=cold, parameters=parameters, limits=self._answers.limits,
+            loops=loops, cold=cold, parameters=parameters, limits=self._answers.limits,
         )  # fmt: skip
 
     def telemetry(self) -> dict[str, Any]:
