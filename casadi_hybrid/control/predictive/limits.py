@@ -31,6 +31,10 @@ class Limits:
             **{name: s for kind in kinds for name, s in ocp.model.signals[kind].items()},
         }
         self._changed: dict[str, Sides] = {}
+        self._sides: dict[str, Sides] = {
+            kind: (ocp.model.limits(kind, "lower"), ocp.model.limits(kind, "upper"))
+            for kind in kinds
+        }
 
     def change(self, given: Mapping[str, Any]) -> None:
         """Take pairs by name; see :meth:`MPC.limits`."""
@@ -54,7 +58,9 @@ class Limits:
 
     def of(self, kind: str, program: Program) -> Sides:
         """Return lower and upper of all of a kind as a program has them, one below the other."""
-        lower, upper = (self._model.limits(kind, side).copy() for side in ("lower", "upper"))
+        if not program.limits:
+            return self._sides[kind]
+        lower, upper = (side.copy() for side in self._sides[kind])
         for name, where in self._model.places(kind).items():
             sides = program.limits.get(f"{self._prefixes[0]}{name}")
             if sides is not None:
