@@ -34,7 +34,7 @@ class Given:
 
     Attributes:
         name: of the function.
-        problem: an nlp dictionary, a Problem or a solver.
+        problem: an nlp dictionary, a Problem, a solver, an OptimalControl or an MPC.
         arguments: of the first solve.
         loop: changes of the arguments for the solves after it.
     """
@@ -52,14 +52,15 @@ def add_arguments(commands: Any) -> None:
         help="a solver as C99 without dependencies, for machines without Python",
         description="Write a solver as C99, compile it with all warnings as "
         "errors, compare it with Python, and print its memory, stack and instructions. PROBLEM is "
-        "a function of a module or a file that returns an nlp dictionary, a Problem or a solver; "
-        "or, in a tuple, one of these, a dictionary of arguments (p, lbx, …) of the first solve, "
-        "and a list of changes of them, solved one after another.",
+        "an MPC or an OptimalControl in a module or a file, or a function there that returns one, "
+        "an nlp dictionary, a Problem or a solver; or, in a tuple, one of these, a dictionary of "
+        "arguments (p, lbx, …; of an MPC x and parameters) of the first solve, and a list of "
+        "changes of them, solved one after another.",
     )
     parser.add_argument(
         "problem",
         metavar="PROBLEM",
-        help=f"MODULE:FUNCTION or FILE.py:FUNCTION; without FUNCTION it is {FUNCTION!r}",
+        help=f"MODULE:NAME or FILE.py:NAME; without NAME it is {FUNCTION!r}",
     )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="for the files")
     parser.add_argument(
@@ -117,22 +118,23 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def read(place: str) -> Given:
-    """Call the function that ``MODULE:FUNCTION`` or ``FILE.py:FUNCTION`` names.
+    """Return what ``MODULE:NAME`` or ``FILE.py:NAME`` names, or the function of that name returns.
 
     Raises:
-        InputError: where there is no such function, or it returns something else than an nlp
-            dictionary, a Problem or a solver, with arguments and a list of changes of them beside
-            it or not.
+        InputError: where there is none, or it is something else than an nlp dictionary, a Problem,
+            a solver, an OptimalControl or an MPC, with arguments and a list of changes of them
+            beside it or not.
     """
     where, colon, name = place.rpartition(":")
     if not colon or name.endswith(".py"):  # a path may have a colon of its own
         where, name = place, FUNCTION
     module = module_at(where)
-    function = getattr(module, name, None)
-    if not callable(function):
-        known = [word for word, value in vars(module).items() if callable(value)]
-        raise InputError(f"{where} has no function {name!r}{suggest(name, known)}")
-    found = function()
+    found = getattr(module, name, None)
+    if not _named(found):
+        if not callable(found):
+            known = [word for word, v in vars(module).items() if callable(v) or _named(v)]
+            raise InputError(f"{where} has no function {name!r}{suggest(name, known)}")
+        found = found()
     parts = found if isinstance(found, tuple) else (found,)
     problem, arguments, loop = (*parts, {}, ())[:_PARTS] if len(parts) < _PARTS else parts[:_PARTS]
     if len(parts) > _PARTS or not isinstance(arguments, Mapping):
@@ -140,10 +142,10 @@ def read(place: str) -> Given:
             f"{place} must return a problem, or a tuple of it, a dictionary of arguments and a "
             f"list of changes of them; it returned {found!r}"
         )
-    if not isinstance(problem, Mapping | Problem | NlpSolver):
+    if not isinstance(problem, Mapping | Problem | NlpSolver) and not _named(problem):
         raise InputError(
-            f"{place} must return an nlp dictionary, a Problem or a solver of nlpsol, not "
-            f"{type(problem).__name__}"
+            f"{place} must return an nlp dictionary, a Problem, a solver of nlpsol, an "
+            f"OptimalControl or an MPC, not {type(problem).__name__}"
         )
     return Given(name, problem, arguments, loop)
 
@@ -163,9 +165,22 @@ def export(
         OSError: as there.
     """
     solver = given.problem
+    if _named(solver):
+        if given.loop:
+            raise InputError("the loop of a controller is its own; give no list of changes")
+        written = solver.export(folder, name=name, loops=loops, cold=cold, **given.arguments)
+        assert isinstance(written, Export)
+        return written
     if not isinstance(solver, NlpSolver):
         solver = nlpsol(check_name(given.name if name is None else name), "hybrid", solver)
     return solver.export(folder, name, loop=given.loop, loops=loops, cold=cold, **given.arguments)
+
+
+def _named(value: Any) -> bool:
+    """Whether it is an optimal control problem or a controller, which are exported by name."""
+    from casadi_hybrid.control import MPC, OptimalControl  # noqa: PLC0415 - only for this
+
+    return isinstance(value, MPC | OptimalControl)
 
 
 def module_at(where: str) -> ModuleType:

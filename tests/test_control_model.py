@@ -95,7 +95,7 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "limit None": (declared(lambda m: m.state("y", upper=None)), "must be numbers, got None"),
     "limit a symbol": (
         declared(lambda m: m.state("y", upper=m.symbol("x"))),
-        "upper of 'y' must be numbers, got the expression x; limit the difference"),
+        "upper of 'y' has 'x', which is no parameter of cart; declare it before, or limit"),
     "value of a parameter": (
         declared(lambda m: m.parameter("y", None)), "value of 'y' must be numbers, got None"),
     "rates in a list": (declared(lambda m: m.rates([0, 0])), "rates must be a dictionary by name"),

@@ -642,10 +642,14 @@ def test_the_page_says_what_works(tmp_path, monkeypatch, capsys):
     for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
         exec(compile(block, "docs/embedded.md", "exec"), names)
     assert "memory of a solve" in capsys.readouterr().out
-    header = (tmp_path / "embedded" / "oscillator.h").read_text()
-    (used,) = re.findall(r"```c\n(.*?)```", page, re.DOTALL)
-    for name in re.findall(r"\b(?:oscillator|OSCILLATOR)_\w+", used):
-        assert re.search(rf"\b{name}\b", header), name
+    for c, word, folder in zip(
+        re.findall(r"```c\n(.*?)```", page, re.DOTALL), ("oscillator", "lift"),
+        ("embedded", "lift"), strict=True,
+    ):  # fmt: skip
+        used = re.sub("#include.*", "", c)
+        header = "".join(path.read_text() for path in (tmp_path / folder).glob("*.h"))
+        for name in re.findall(rf"\b(?:{word}|{word.upper()})_\w+", used):
+            assert re.search(rf"\b{name}\b", header), name
 
 
 # --- what is refused -----------------------------------------------------------------------------

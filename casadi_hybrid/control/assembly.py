@@ -111,7 +111,7 @@ class Assembly:
             z, q = ca.MX.sym("x", x.numel()), ca.MX.sym("p", p.numel())
             f, g = graph.call(self._pieces(z, q), True, False)
             nlp = {"x": z, "p": q, "f": f, "g": g[order["g"]]}
-        numbers = {
+        numbers: dict[str, Any] = {
             key: (np.concatenate(part) if part else np.zeros(0))[order[_home(key)]]
             for key, part in self._numbers.items()
         }

@@ -115,6 +115,8 @@ def where(horizon: Horizon, constraint: Constraint) -> list[tuple[str, list[Any]
         return [("", points, h.stages(points=True))]
     begins = [h.X[:, :N], Z[:, :N], h.U, h.P[:, :N], h.T[:, :N]]
     ends = [h.X[:, 1:], _last(h), h.V, h.P[:, :N], h.T[:, 1:]]
+    if constraint.at == "intervals":
+        return [("", begins, h.stages())]
     if constraint.at == "ends":
         return [(" at begin", begins, h.stages()), (" at end", ends, h.stages())]
     places = [("", points, h.stages(points=True))]

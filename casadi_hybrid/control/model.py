@@ -35,7 +35,8 @@ class Model:
 
     Quantities are declared first; each call returns the symbols to write the model with, a column
     of ``size`` entries. What is declared here (limits, scale, unit, guess) is what an optimal
-    control problem of the model begins with.
+    control problem of the model begins with. A limit may be an expression of parameters that were
+    declared before: it follows their values without rebuilding.
 
     Args:
         name: of the model, for messages.
@@ -87,7 +88,7 @@ class Model:
         unit: str = "",
     ) -> Any:
         """Declare a state, with limits at every grid point; see :class:`Signal`."""
-        return self._declare("state", Signal.of(name, size, lower, upper, scale, guess, unit))
+        return self._declare("state", self._signal(name, size, lower, upper, scale, guess, unit))
 
     def algebraic(
         self,
@@ -101,7 +102,9 @@ class Model:
         unit: str = "",
     ) -> Any:
         """Declare an algebraic state; as many rows of :meth:`equations` determine them."""
-        return self._declare("algebraic", Signal.of(name, size, lower, upper, scale, guess, unit))
+        return self._declare(
+            "algebraic", self._signal(name, size, lower, upper, scale, guess, unit)
+        )
 
     def control(
         self,
@@ -116,7 +119,7 @@ class Model:
         linear: bool = False,
     ) -> Any:
         """Declare a control: held over an interval, or ``linear`` between the grid points."""
-        signal = Signal.of(name, size, lower, upper, scale, guess, unit, linear=bool(linear))
+        signal = self._signal(name, size, lower, upper, scale, guess, unit, linear=bool(linear))
         return self._declare("control", signal)
 
     def parameter(self, name: str, value: Any = 0.0, *, unit: str = "", scale: Any = 1.0) -> Any:
@@ -201,17 +204,38 @@ class Model:
         """Return the symbols, or of an output the expression, by name."""
         return known(name, {**self._symbols, **self._outputs}, "quantity")
 
-    def unlimited(self, names: Collection[str]) -> Model:
-        """Return the same model, with the same symbols, without the limits of these states."""
-        if not names:
+    def limited(self, limits: Mapping[str, tuple[Any, Any]]) -> Model:
+        """Return the same model, with the same symbols, with other limits (lower, upper)."""
+        if not limits:
             return self
         other = copy.copy(self)
-        states = dict(self.signals["state"])
-        for name in names:
-            none = np.full(states[name].size, np.inf)
-            states[name] = replace(states[name], lower=-none, upper=none)
-        other.signals = {**self.signals, "state": states}
+        other.signals = {
+            kind: {
+                name: replace(s, lower=limits[name][0], upper=limits[name][1], moved=(None, None))
+                if name in limits
+                else s
+                for name, s in signals.items()
+            }
+            for kind, signals in self.signals.items()
+        }
         return other
+
+    def unlimited(self, names: Collection[str]) -> Model:
+        """Return the same model, with the same symbols, without the limits of these states."""
+        sizes = {name: np.full(self.signals["state"][name].size, np.inf) for name in names}
+        return self.limited({name: (-none, none) for name, none in sizes.items()})
+
+    @cached_property
+    def limiting(self) -> tuple[dict[str, Signal], ca.Function]:
+        """What has expressions as limits, and (p) → lower and upper of each in turn."""
+        moving = {name: signal for signals in self.signals.values()
+                  for name, signal in signals.items() if signal.moved != (None, None)}  # fmt: skip
+        columns = [
+            ca.DM(numbers) if given is None else ca.repmat(given, signal.size // given.numel(), 1)
+            for signal in moving.values()
+            for given, numbers in zip(signal.moved, (signal.lower, signal.upper), strict=True)
+        ]
+        return moving, ca.Function("limits", [self.stacked("parameter")], columns)
 
     def vector(self, kind: str, values: Any, what: str, default: Any = None) -> Any:
         """Return one column of numbers for all of a kind, from a column or from names.
@@ -281,6 +305,28 @@ class Model:
         self._forget()
         return self._symbols[signal.name]
 
+    def _signal(self, name: str, size: int, lower: Any, upper: Any, *rest: Any, **more: Any) -> Any:
+        """A signal whose limits may be expressions of parameters, which are evaluated as declared.
+
+        Raises:
+            InputError: for symbols that are no parameters of the model, and as :meth:`Signal.of`.
+        """
+        values: list[Any] = [lower, upper]
+        moved: list[Any] = [None, None]
+        for k, (side, given) in enumerate((("lower", lower), ("upper", upper))):
+            if isinstance(given, ca.SX) and not given.is_constant():
+                own = {n: s for n, s in self.signals["parameter"].items() if not s.varying}
+                symbols = ca.vertcat(ca.SX(0, 1), *(self._symbols[n] for n in own))
+                unknown = (
+                    f"is no parameter of {self.name}; declare it before, or limit the difference "
+                    "of the two instead"
+                )
+                moved[k] = ca.vec(expression(given, f"{side} of {name!r}", [symbols], unknown))
+                p = np.concatenate([np.zeros(0), *(self.values[n] for n in own)])
+                values[k] = ca.Function("limit", [symbols], [ca.densify(moved[k])])(p).full()
+        signal = Signal.of(name, size, *values, *rest, **more)
+        return replace(signal, moved=(moved[0], moved[1]))
+
     def _new(self, name: str) -> None:
         if name in self._symbols or name in self._outputs or name == "time":
             raise InputError(f"{self.name} has {name!r} already; give each its own name")
@@ -305,4 +351,5 @@ class Model:
 
     def _forget(self) -> None:
         self.__dict__.pop("moves", None)
+        self.__dict__.pop("limiting", None)
         self._places = {}

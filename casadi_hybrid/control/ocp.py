@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
@@ -19,6 +20,9 @@ from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.starting import start_values, with_numbers
 from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.control.steps import Free
+
+if TYPE_CHECKING:
+    from casadi_hybrid.engine.export.export import Export
 
 
 class OptimalControl(Statement):
@@ -125,6 +129,44 @@ class OptimalControl(Statement):
         program = self.numbers(x0, time=time, guess=guess, **parameters)
         known = guess if isinstance(guess, Solution) else None
         return self.solution(program, *solved(self.solver, program, known))
+
+    def export(
+        self,
+        folder: str | Path,
+        x0: Any = None,
+        name: str | None = None,
+        *,
+        loops: bool | None = None,
+        cold: bool = True,
+        **parameters: Any,
+    ) -> Export:
+        """Write the problem with its solver as C99: measured state in, control out, by name.
+
+        ``NAME_control.h`` has structures in physical units, and reads trajectories of the answer;
+        the folder's README has a table of them. Where steps follow one another by an interval,
+        :meth:`MPC.export` writes the loop too.
+
+        Args:
+            folder: where.
+            x0: state of the solve that is stored; :meth:`initial`'s numbers by default.
+            name: what names in C begin with; the problem's by default.
+            loops, cold: see :meth:`NlpSolver.export`.
+            **parameters: of that solve.
+
+        Raises:
+            InputError: as :meth:`NlpSolver.export`, and where a state is free at the start.
+            OSError: where the folder cannot be written to.
+        """
+        from casadi_hybrid.control.controller.writing import (  # noqa: PLC0415 - only for this
+            Law,
+            export_law,
+        )
+
+        program = self.numbers(x0, **parameters)
+        sides = (self.model.limits("control", side) for side in ("lower", "upper"))
+        none = np.clip(np.zeros(self.model.size("control")), *sides)
+        law = Law(self, program, {"": {}}, none, "zero, within the limits", none, 1e-4, False)
+        return export_law(self.solver, law, folder, name, loops=loops, cold=cold)
 
     def solution(
         self, program: Program, found: Mapping[str, Any], stats: Any, explanation: str = ""

@@ -5,11 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from casadi_hybrid.control.signals import Array, known, matrix
+
+
+class Limited(Protocol):
+    """What has limits, one number an entry."""
+
+    @property
+    def lower(self) -> Array:
+        """The least."""
+
+    @property
+    def upper(self) -> Array:
+        """The most."""
+
+
+_PLACES = "", " inside", " at begin", " at end"
+"""What the names of the blocks of one quantity end with."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +74,8 @@ class Program:
         x0, lbx, ubx, lbg, ubg, p: numbers, in the program's own (scaled) unknowns.
         variables, parameters, constraints: blocks by name.
         stages: for ``x`` and ``g`` the stage of each entry; −1 for what belongs to none.
+        limits: those that are not as declared, lower and upper in physical units, by the name of a
+            state, a control or a constraint.
     """
 
     name: str
@@ -72,6 +90,7 @@ class Program:
     parameters: Mapping[str, Block] = field(repr=False)
     constraints: Mapping[str, Block] = field(repr=False)
     stages: Mapping[str, np.ndarray] = field(repr=False, default_factory=dict)
+    limits: Mapping[str, tuple[Array, Array]] = field(repr=False, default_factory=dict)
 
     def __str__(self) -> str:
         parts = [f"{self.name}: {self.n} unknowns, {self.lbg.size} rows, {self.p.size} parameters"]
@@ -116,7 +135,7 @@ class Program:
     def part(self, prefix: str) -> Program:
         """Return the program as one of its parts sees it: the blocks whose names begin so."""
 
-        def own(blocks: Mapping[str, Block]) -> dict[str, Block]:
+        def own(blocks: Mapping[str, Any]) -> dict[str, Any]:
             return {name.removeprefix(prefix): block for name, block in blocks.items()
                     if name.startswith(prefix)}  # fmt: skip
 
@@ -125,6 +144,7 @@ class Program:
             variables=own(self.variables),
             parameters=own(self.parameters),
             constraints=own(self.constraints),
+            limits=own(self.limits),
         )
 
     def with_x0(self, x0: Any) -> Program:
@@ -135,13 +155,59 @@ class Program:
         """Return the program with other values of the named parameters."""
         return replace(self, p=_written(self.p, self.parameters, values, "parameter"))
 
-    def shifted(self, x: Any, lam_x: Any, lam_g: Any) -> dict[str, Array]:
-        """Return ``x0, lam_x0, lam_g0`` one interval later: columns move left, the last is kept."""
-        return {
-            "x0": _shifted(x, self.variables),
-            "lam_x0": _shifted(lam_x, self.variables),
-            "lam_g0": _shifted(lam_g, self.constraints),
+    def with_limits(
+        self, name: str, declared: Limited, lower: Array, upper: Array, prefix: str = ""
+    ) -> Program:
+        """Return the program with other limits of a state, a control or a constraint.
+
+        A side that was not declared keeps none, and so does a bound that another one makes
+        superfluous.
+
+        Args:
+            name: of it.
+            declared: what the program was laid out with.
+            lower, upper: one number an entry, in physical units.
+            prefix: of the part of the program that it is in.
+        """
+        changed: dict[str, Any] = {
+            key: getattr(self, key).copy() for key in ("lbx", "ubx", "lbg", "ubg")
         }
+        sides = ("lower", lower, declared.lower), ("upper", upper, declared.upper)
+        for k, (side, limit, was) in enumerate(sides):
+            known = np.isfinite(was)
+            for place in _PLACES:
+                label = f"{prefix}{name}{place}"
+                softened = f"{prefix}limits of {name}{place}"
+                for block, key, values in (
+                    (self.variables.get(label), ("lbx", "ubx")[k], limit),
+                    (self.constraints.get(label), ("lbg", "ubg")[k], limit),
+                    (self.constraints.get(f"{label}, {side}"), ("lbg", "ubg")[k], limit[known]),
+                    (self.constraints.get(f"{softened}, {side}"), ("lbg", "ubg")[k], limit[known]),
+                ):
+                    if block is not None:
+                        wanted = (values[:, None] / block.scale).ravel(order="F")
+                        old = changed[key][block.where]
+                        changed[key][block.where] = np.where(np.isfinite(old), wanted, old)
+        limits = {**self.limits, f"{prefix}{name}": (lower, upper)}
+        return replace(self, **changed, limits=limits)
+
+    def shifted(self, x: Any, lam_x: Any, lam_g: Any, intervals: int = 1) -> dict[str, Array]:
+        """Return ``x0, lam_x0, lam_g0`` so many intervals later, to begin the next solve at.
+
+        Columns of every block move left by the intervals, and the last is kept. That is right on an
+        even grid of a fixed duration.
+
+        Args:
+            x, lam_x, lam_g: of a solution, in the program's own unknowns.
+            intervals: how many have gone by.
+        """
+        start = {"x0": x, "lam_x0": lam_x, "lam_g0": lam_g}
+        for _ in range(intervals):
+            start = {
+                key: _shifted(value, self.constraints if key == "lam_g0" else self.variables)
+                for key, value in start.items()
+            }
+        return {key: np.array(value, dtype=float).ravel() for key, value in start.items()}
 
 
 def _entries(blocks: Mapping[str, Block], total: int) -> list[str]:

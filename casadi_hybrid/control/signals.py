@@ -30,6 +30,8 @@ class Signal:
         unit: for axes and tables, as ``"m/s"``.
         linear: of controls, whether they run linearly between grid points instead of being held.
         varying: of parameters, whether they have a value at each grid point.
+        moved: expressions of the model's parameters in the place of lower and of upper; None for
+            one that is a number.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Signal:
     unit: str = ""
     linear: bool = False
     varying: bool = False
+    moved: tuple[Any, Any] = (None, None)
 
     @classmethod
     def of(

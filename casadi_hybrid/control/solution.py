@@ -95,6 +95,7 @@ class Solution(Ended):
         X, Z, U, _, P, T, costs = (
             np.asarray(part.full(), dtype=float) for part in laid.trajectories(x, program.p)
         )
+        ocp = ocp.limited(program.limits)
         model = ocp.model
         values: dict[str, Array] = {}
         for kind, rows in (("state", X), ("algebraic", Z), ("control", U)):

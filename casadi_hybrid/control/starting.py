@@ -52,7 +52,28 @@ def with_numbers(
     if x0 is not None:
         initial |= _initial(ocp, x0)
     values |= {f"initial {name}": value for name, value in initial.items()}
-    return program.with_parameters(values), initial
+    return _limited(ocp, program.with_parameters(values)), initial
+
+
+def _limited(ocp: Statement, program: Program) -> Program:
+    """The program with the limits that are expressions of parameters, as these are now."""
+    model = ocp.model
+    moving, function = model.limiting
+    if moving:
+        p = [
+            program.parameters[name].read(program.p)[:, 0]
+            if name in program.parameters
+            else np.zeros(signal.size)  # a free one, which is in no limit
+            for name, signal in model.signals["parameter"].items()
+        ]
+        sides = [side.full().ravel() for side in function.call([np.concatenate(p)])]
+        for (name, signal), lower, upper in zip(
+            moving.items(), sides[::2], sides[1::2], strict=True
+        ):
+            if (lower > upper).any():
+                raise InputError(f"lower of {name!r} is {lower}, above its upper, {upper}")
+            program = program.with_limits(name, signal, lower, upper)
+    return program
 
 
 def _initial(ocp: Statement, x0: Any) -> dict[str, Array]:

@@ -13,7 +13,16 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.methods import Method, MultipleShooting
 from casadi_hybrid.control.model import Model
-from casadi_hybrid.control.signals import Guess, Signal, by_name, expression, known, numbers, spread
+from casadi_hybrid.control.signals import (
+    Guess,
+    Signal,
+    by_name,
+    column,
+    expression,
+    known,
+    numbers,
+    spread,
+)
 from casadi_hybrid.control.steps import Free
 from casadi_hybrid.control.terms import Constraint, Cost, Soft
 
@@ -33,6 +42,7 @@ class Statement:
         guesses: by name.
         softened: states whose limits are soft.
         lagged: of what :meth:`previous` returned, by name, the control's name.
+        slewed: constraints that limit moves of controls.
         closed: whether the program exists, so that nothing may be added.
     """
 
@@ -85,6 +95,7 @@ class Statement:
         self.freed: dict[str, Signal] = {}
         self.guesses: dict[str, Guess] = {}
         self.lagged: dict[str, str] = {}
+        self.slewed: list[str] = []
         self.softened: list[str] = []
         self._symbols: dict[str, Any] = {}
         self.closed = False
@@ -131,6 +142,37 @@ class Statement:
         value = spread(signal.guess, signal.size, np.zeros(1), f"guess of {control!r}")[:, 0]
         self.lagged[name] = control
         return self._declare(replace(signal, name=name, scale=np.ones(signal.size)), value)
+
+    def moves(self, control: str, *, price: Any = None, limit: Any = None) -> None:
+        """Price or limit how far a control moves from one interval to the next.
+
+        Adds Σₖ price·(uₖ − uₖ₋₁)² over the intervals, and |uₖ − uₖ₋₁| ≤ limit on each, with u₋₁ as
+        in :meth:`previous`. A rate of r a second is a limit of r times the length of an interval.
+        Cost and constraint are called ``moves of …``.
+
+        Args:
+            control: its name; one that is held.
+            price, limit: a number, or one an entry, in the control's unit.
+
+        Raises:
+            InputError: as :meth:`previous`, and for numbers that are not positive.
+        """
+        change = self.model.symbol(control) - self.previous(control)
+        signal, label = self.model.signals["control"][control], f"moves of {control}"
+        given = {"price": price, "limit": limit}
+        if price is None and limit is None:
+            raise InputError(f"moves({control!r}) does nothing; give price, limit or both")
+        for what, value in given.items():
+            if value is not None:
+                given[what] = column(value, signal.size, f"{what} of {label}")
+                if not (given[what] > 0).all():
+                    raise InputError(f"{what} of {label} must be positive, got {value!r}")
+        if price is not None:
+            self.minimize(label, sum=ca.dot(ca.DM(given["price"]), change**2))
+        if limit is not None:
+            self.path(label, change, lower=-given["limit"], upper=given["limit"],
+                      scale=signal.scale, at="intervals")  # fmt: skip
+            self.slewed.append(label)
 
     def initial(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
         """Fix states at the start; without any, all of them.
@@ -262,6 +304,11 @@ class Statement:
         signal = known(name, self.model.signals["parameter"], "parameter")
         if signal.varying:
             raise InputError(f"{name!r} is a reference; only a parameter can be free")
+        if self.model.limiting[0] and ca.depends_on(
+            ca.vertcat(*self.model.limiting[1](self.model.stacked("parameter"))),
+            self.model.symbol(name),
+        ):
+            raise InputError(f"{name!r} is in a limit of the model; it cannot be free")
         self.freed[name] = Signal.of(name, signal.size, lower, upper, scale, guess, signal.unit)
 
     def guess(self, values: Mapping[str, Guess] | None = None, /, **named: Guess) -> None:
@@ -275,6 +322,18 @@ class Statement:
             signals = {k: v for kind in kinds for k, v in self.model.signals[kind].items()}
             known(name, {**signals, **self.freed, "duration": None}, "state, control or free one")
             self.guesses[name] = value
+
+    def limited(self, limits: Mapping[str, Any]) -> Self:
+        """Return the problem as it is with other limits (lower, upper), to read a solution by."""
+        if not limits:
+            return self
+        made = copy(self)
+        made.model = self.model.limited(limits)
+        made.constraints = [
+            replace(c, lower=limits[c.name][0], upper=limits[c.name][1]) if c.name in limits else c
+            for c in self.constraints
+        ]
+        return made
 
     def on_mesh(self, fractions: Any) -> Self:
         """Return the same problem on another mesh; this one stays as it is.

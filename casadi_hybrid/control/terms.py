@@ -10,7 +10,7 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.signals import Array, column
 
-AT = ("points", "ends", "inside")
+AT = ("points", "ends", "inside", "intervals")
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,8 @@ class Constraint:
         soft: the price of a violation; None for a hard limit.
         at: of a path: at all grid ``points`` 0 … N, at both ``ends`` of each interval (with the
             control that is held on it), or at the grid points, at the points ``inside`` of each
-            interval (of a collocation), and at its end where held controls make a second value.
+            interval (of a collocation), and at its end where held controls make a second value; or
+            once for each of the ``intervals``, at its beginning.
     """
 
     name: str

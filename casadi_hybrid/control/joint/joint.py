@@ -259,7 +259,11 @@ class Joint:
             laid = replace(self.laid[label], program=program.part(f"{label}/"))
             begin = x0 if self._begins(label) else None
             found = write(label, laid, begin, self._parameters(label, parameters))
-            program = replace(program, x0=found.x0, p=found.p)
+            limits = {f"{label}/{name}": pair for name, pair in found.limits.items()}
+            program = replace(
+                program, x0=found.x0, p=found.p, lbx=found.lbx, ubx=found.ubx, lbg=found.lbg,
+                ubg=found.ubg, limits={**program.limits, **limits},
+            )  # fmt: skip
         return program
 
     def _lay(self, assembly: Assembly) -> dict[str, tuple[Horizon, Any]]:

@@ -77,17 +77,18 @@ class Plant:
         """Forget where the algebraic states were last."""
         self._z = first_guess(self.model, "algebraic")
 
-    def step(self, x: Any, u: Any, time: float = 0.0) -> Array:
+    def step(self, x: Any, u: Any, time: float = 0.0, *, period: float | None = None) -> Array:
         """Return the state one period after ``time``.
 
         Args:
             x: state at ``time``, a column or by name.
             u: control over the period, a column or by name.
             time: at the beginning.
+            period: another one than the plant's, which does not matter to a discrete model.
         """
         x, u, p = self._arguments(x, u, time)
         z = self._solved(x, u, p, time)
-        return _column(self._step(x, z, u, u, p, time, self.period)[0])
+        return _column(self._step(x, z, u, u, p, time, period or self.period)[0])
 
     def motion(self, x0: Any, controls: Any, time: float = 0.0) -> Array:
         """Return the states under controls that are known before, without feedback.

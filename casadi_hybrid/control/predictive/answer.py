@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from casadi_hybrid.control.predictive import step as words
+from casadi_hybrid.control.predictive.limits import Limits
 from casadi_hybrid.control.predictive.plan import Plan
 from casadi_hybrid.control.predictive.problem import Problem, nominal
 from casadi_hybrid.control.predictive.search import Found, Search
@@ -78,10 +79,14 @@ class Answers:
         ocp: the problem.
         soft: the price of violations, None for no softened problem.
         tolerance: the largest violation of a plan that is used, in scaled units.
+
+    Attributes:
+        limits: those that are not as declared.
     """
 
     def __init__(self, ocp: Problem, soft: Soft | None, tolerance: float) -> None:
-        self.search = Search(ocp, tolerance)
+        self.limits = Limits(ocp)
+        self.search = Search(ocp, tolerance, self.limits)
         self._ocp, self._soft, self._tolerance = ocp, soft, tolerance
         self._one = nominal(ocp)
         self._soft_before = {
@@ -99,7 +104,7 @@ class Answers:
     def aid(self) -> Search | None:
         """For the softened problem, made when first asked for; None where there is none."""
         if self._aid is None and self._soft is not None:
-            self._aid = Search(softened(self._ocp, self._soft), self._tolerance)
+            self._aid = Search(softened(self._ocp, self._soft), self._tolerance, self.limits)
         return self._aid
 
     def to(self, question: Question) -> Answer:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from casadi_hybrid.control.ocp import OptimalControl
+from casadi_hybrid.control.predictive.limits import Sides
 from casadi_hybrid.control.signals import Array
 
 
@@ -33,7 +34,9 @@ def measured(
     return state, given, "; ".join(flaws)
 
 
-def limited(ocp: OptimalControl, state: Array, tolerance: float) -> tuple[Array, dict[str, float]]:
+def limited(
+    ocp: OptimalControl, state: Array, limits: Sides, tolerance: float
+) -> tuple[Array, dict[str, float]]:
     """Return the state, and by how much it exceeds each of its hard limits that it does.
 
     What exceeds a limit by no more than the tolerance begins at the limit. Of a problem that has no
@@ -44,11 +47,12 @@ def limited(ocp: OptimalControl, state: Array, tolerance: float) -> tuple[Array,
         if name in ocp.softened:
             continue
         signal, values = ocp.model.signals["state"][name], state[where]
-        over = np.maximum(signal.lower - values, values - signal.upper)
+        lower, upper = (side[where] for side in limits)
+        over = np.maximum(lower - values, values - upper)
         if (over > tolerance * signal.scale).any():
             amounts[name] = float(over.max())
         else:
-            state[where] = np.clip(values, signal.lower, signal.upper)
+            state[where] = np.clip(values, lower, upper)
     return state, amounts
 
 

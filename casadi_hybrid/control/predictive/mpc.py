@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 import time as clock
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import count, is_callable, positive
+from casadi_hybrid.control.controller.loop import exported
 from casadi_hybrid.control.joint.joint import JointSolution
 from casadi_hybrid.control.predictive import step as words
 from casadi_hybrid.control.predictive.answer import Answer, Answers, Question
 from casadi_hybrid.control.predictive.collecting import CollectingLater
+from casadi_hybrid.control.predictive.delay import Delay
+from casadi_hybrid.control.predictive.gain import Gain, Gains
 from casadi_hybrid.control.predictive.measured import limited, measured
-from casadi_hybrid.control.predictive.plan import Plan
-from casadi_hybrid.control.predictive.problem import Problem, nominal, refuse
+from casadi_hybrid.control.predictive.plan import Plan, beginning
+from casadi_hybrid.control.predictive.problem import Problem, nominal, parts, refuse
 from casadi_hybrid.control.predictive.search import Found
-from casadi_hybrid.control.predictive.spare import Fallback, Spare
+from casadi_hybrid.control.predictive.spare import Fallback, Spare, use_once
 from casadi_hybrid.control.predictive.step import Record, Step
 from casadi_hybrid.control.predictive.telemetry import arrays, table
-from casadi_hybrid.control.signals import Array, moment
+from casadi_hybrid.control.program import Program
+from casadi_hybrid.control.signals import Array, by_name, moment
 from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.terms import Soft
+
+if TYPE_CHECKING:
+    from casadi_hybrid.engine.export.export import Export
 
 _LEAST_RESERVE, _MOST_RESERVE, _FADING = 0.05, 0.25, 0.98
 _NEARER = 0.9
@@ -35,9 +44,10 @@ class MPC:
 
     A solve begins at the last plan, moved on in time, with its multipliers. What is not a solution
     is used only where it holds the dynamics and all limits, which is computed anew. Else the input
-    comes from, in this order, the last plan that was used, ``fallback``, and zero (the middle of
-    limits without it). A step never raises for what numbers do: NaN in a measurement, a failed
-    solve, an exception in the model. The status of the :class:`Step` says what happened.
+    comes from, in this order, the last plan that was used, ``fallback``, and ``default``. A step
+    never raises for what numbers do: NaN in a measurement, a failed solve, an exception in the
+    model. The status of the :class:`Step` says what happened. ``print(mpc)`` says what is applied
+    without a plan.
 
     Args:
         ocp: an :class:`OptimalControl` with all states fixed at the start (:meth:`initial`), or
@@ -46,12 +56,18 @@ class MPC:
             takes no longer than that and one evaluation, beside the linear algebra of one
             iteration. Python's collection of garbage waits until the step has answered; what is due
             when it is called may come first (``gc.collect(1)`` before it prevents that). None: no
-            limit. Let :meth:`prepare` make the first solve.
+            limit. With one, the functions, the solver's memory and its code are used once at the
+            construction, at the declared start; a warning says where that came to nothing. Let
+            :meth:`prepare` make the first solve.
         iterations: of a solve that begins at a plan, as 1 for the real-time iteration of Diehl et
             al. (2005); None: until it has converged. A point that they come to is used where
             ``tolerance`` says so, which may have to be larger than it is by default; where it is
             not, the next solve has no such limit.
         fallback: a function of the measured state and the time that returns all controls.
+        default: what is applied without a plan and a fallback: controls by name or as a column, a
+            number for all, or a :class:`Steady`. By default zero (the middle of limits without it)
+            where the model rests at that, else the control of :func:`steady` near the end of the
+            plan; under a deadline a warning then asks for a choice.
         soften: what exceeding a limit costs in the softened problem, in units of its scale: a
             weight or a :class:`Soft`. That problem is solved where the measured state is outside
             its limits or the solver finds no feasible point: limits of states and all constraints
@@ -60,6 +76,10 @@ class MPC:
             that exceeds its limits by no more than that counts as at them.
         period: from one step to the next where the time is not given; the first interval of the
             last plan by default.
+        delay: from a measurement until its control acts: seconds, or as an ``int`` a number of
+            periods, as :func:`simulate` has it. The model predicts the state until then from the
+            controls already sent; plans, parameters and references begin there, and a fallback
+            gets that state and that time.
 
     Attributes:
         ocp, deadline, iterations: as given.
@@ -94,9 +114,11 @@ class MPC:
         deadline: float | None = None,
         iterations: int | None = None,
         fallback: Fallback | None = None,
+        default: Any = None,
         soften: Soft | float | None = 1e4,
         tolerance: float = 1e-4,
         period: float | None = None,
+        delay: float | int = 0,
     ) -> None:
         refuse(ocp)
         for value, name in ((deadline, "deadline"), (period, "period")):
@@ -110,14 +132,27 @@ class MPC:
         self.ocp, self.deadline, self.iterations = ocp, deadline, iterations
         self.records: list[Record] = []
         self._one = nominal(ocp)
-        self._spare, self._tolerance, self._period = Spare(self._one, fallback), tolerance, period
+        self._spare = Spare(self._one, fallback, default)
+        self._tolerance, self._period = tolerance, period
+        self._delay = Delay(self._one, delay, period)
         self._answers = Answers(ocp, _soft(soften), tolerance)
         self._places = ocp.model.places("control")
         self._later = CollectingLater(deadline is not None)
         self._prepared = Found()
+        self._gains = Gains()
         if deadline is not None or iterations is not None:
             _ = self._answers.aid  # made now: later there is no time for it
         self.reset()
+        if deadline is not None:
+            flaw = use_once(self._answers, self._spare, asked=fallback is None)
+            if flaw:
+                warnings.warn(f"MPC of {ocp.name}: {flaw}", stacklevel=2)
+
+    def __repr__(self) -> str:
+        """What it does without a plan."""
+        limit = "" if self.deadline is None else f", deadline {self.deadline:g} s"
+        said = self._spare.said or "not decided before it is needed, or default= says it"
+        return f"<MPC of {self.ocp.name!r}{limit}; without a plan: {said}>"
 
     @property
     def control_names(self) -> list[str]:
@@ -138,6 +173,7 @@ class MPC:
         self._time: float | None = None
         self._applied: Array | None = None
         self._answers.reset()
+        self._delay.reset()
         self._reserve = _LEAST_RESERVE * (self.deadline or 0.0)
 
     def prepare(
@@ -186,7 +222,7 @@ class MPC:
         at = self._next() if time is None else moment(time)
         parameters = {**self._before(), **parameters}
         question, flaw = self._question(x, at, parameters)
-        self._time = at
+        self._time, acts = at, question.at
         answer = Answer(reason=flaw)
         if not flaw:
             # From a point that was no plan a few steps a time need not come to one, ever.
@@ -199,15 +235,20 @@ class MPC:
         for found in answer.all_found:
             self._keep(found)
         status, reason = answer.status, answer.reason
-        control = None if not status or self._plan is None else self._plan.control(at)
+        control = None if not status or self._plan is None else self._plan.control(acts)
         if control is None:
-            control = None if self._plan is None else self._plan.control(at)
+            control = None if self._plan is None else self._plan.control(acts)
             status = words.LAST_PLAN
         if control is None:
             known = np.full(question.state.size, np.nan) if flaw else question.state
-            control, status, failed = self._spare.control(known, at)
-            reason += f"; {failed}" if failed else ""
-        control = self._applied = self._spare.clipped(control)
+            if not self._spare.settled:
+                start = None if flaw else known
+                self._spare.settle(self._plan or beginning(self.ocp, start, acts, parameters))
+            control, status, said = self._spare.control(known, acts)
+            reason += f"; {said}" if said else ""
+        sides = self._answers.limits.of("control", question.program)
+        control = self._applied = np.clip(control, *sides)
+        self._delay.note(at, control)
         now = clock.perf_counter()
         self._reserve = self._margin(now - solver_done, now - until)
         record = Record(time=at, status=status, reason=reason, seconds=now - began,
@@ -216,6 +257,82 @@ class MPC:
         planned = status in (words.SOLVED, words.FEASIBLE, words.SOFTENED, words.LAST_PLAN)
         plan, stats = (self._plan, self._stats) if planned else (None, {})
         return Step(control, status, reason, answer.violated, record, plan, stats, self._places)
+
+    def limits(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
+        """Change limits for the steps from now on, without rebuilding: they are numbers.
+
+        ``mpc.limits(speed=(-1, 0.5), force=(None, 3))``; a dictionary for names that are no Python
+        words. None in a pair is no limit on that side, None in place of a pair the limits as
+        declared. :meth:`reset` leaves them.
+
+        Args:
+            values: pairs (lower, upper) by the name of a state, algebraic state, control or
+                constraint, a number or one an entry on each side.
+            **named: the same.
+
+        Raises:
+            InputError: for unknown names, wrong shapes, a lower limit above the upper one, and a
+                side that was declared without a limit; nothing is changed then.
+        """
+        self._answers.limits.change({**by_name(values, "limits"), **named})
+
+    def gain(self) -> Gain:
+        """Return ∂u₀/∂x of the control law at the last step, by name and in units.
+
+        With a delay x is the predicted state at which the control acts. A controller that is linear
+        around a set point, u = u₀ + gain·(x − x₀), costs a product instead of a solve.
+
+        Raises:
+            InputError: where the last step has no plan of its own.
+            SensitivityError: where its plan is no solution, or has no derivative: limits change
+                between active and not.
+        """
+        last = self.records[-1].status if self.records else "not made"
+        if last not in (words.SOLVED, words.FEASIBLE, words.SOFTENED) or self._plan is None:
+            raise InputError(f"gain() is that of a step with a plan; the last step was {last}")
+        return self._gains.at(self._plan)
+
+    def export(
+        self,
+        folder: str | Path,
+        x: Any = None,
+        name: str | None = None,
+        *,
+        steps: int = 10,
+        loops: bool | None = None,
+        cold: bool = True,
+        **parameters: Any,
+    ) -> Export:
+        """Write the controller as C99 that needs no library: measured state in, control out.
+
+        Names, units and scales, the shift of the plan, the last plan, a fallback and the default
+        are in C too, in ``NAME_control.h`` and ``.c``; the folder's README has a table of names and
+        the memory. ``print(measure(mpc.export(…)))`` of
+        :mod:`casadi_hybrid.engine.export.measure` compiles, compares and counts. Not in C are the
+        softened problem, a delay and a deadline (``controller.in.now`` and ``in.max_time`` are the
+        solver's).
+
+        Args:
+            folder: where.
+            x: state of the solve that is stored; the declared one by default.
+            name: what names in C begin with; the problem's by default.
+            steps: of the loop, as the model goes, that is stored to compare and count by.
+            loops, cold: see :meth:`NlpSolver.export`.
+            **parameters: of these solves, and what the C begins with.
+
+        Raises:
+            InputError: where the duration is free or the intervals are uneven, for a delay and a
+                period that is no interval, and as :meth:`NlpSolver.export`.
+            OSError: where the folder cannot be written to.
+        """
+        if self._delay.seconds:
+            raise InputError("a delay is not exported; predict the state before the step in C")
+        if not self._spare.settled:
+            self._spare.settle(beginning(self.ocp, x, 0.0, parameters))
+        return exported(
+            self.ocp, self._spare, self._tolerance, self._period, folder, x, name, steps=steps,
+            loops=loops, cold=cold, parameters=parameters, limits=self._answers.limits,
+        )  # fmt: skip
 
     def telemetry(self) -> dict[str, Any]:
         """Return the fields of all records as arrays, one entry a step."""
@@ -248,9 +365,24 @@ class MPC:
             InputError: for wrong shapes and unknown names.
         """
         state, given, flaw = measured(self._one, x, parameters)
-        state, far = limited(self._one, state, self._tolerance)
-        program = self._answers.search.numbers(state, at, given)
+        at += self._delay.seconds
+        numbers = self._answers.search.numbers
+        program = numbers(state, at, given)
+        if self._delay.seconds and not flaw:
+            try:
+                state = self._delay.ahead(state, at - self._delay.seconds, self._first(program))
+            except Exception as error:  # noqa: BLE001, a controller goes on, and says so
+                flaw = f"the delay could not be predicted: {error}"
+            program = numbers(state, at, given)
+        sides = self._answers.limits.of("state", program)
+        inside, far = limited(self._one, state, sides, self._tolerance)
+        if (inside != state).any():
+            state, program = inside, numbers(inside, at, given)
         return Question(program, state, at, parameters, far), flaw
+
+    def _first(self, program: Program) -> Program:
+        """The program itself, or its nominal scenario."""
+        return program.part(next(iter(parts(self.ocp))))
 
     # --- plans --------------------------------------------------------------------------------
 

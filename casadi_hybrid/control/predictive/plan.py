@@ -73,6 +73,12 @@ class Plan:
                 begin[block.where[: block.shape[0]]] = state[where] / block.scale[:, 0]
         return begin
 
+    def state(self, time: float) -> Array:
+        """Return all states with which the plan, moved on to a later time, begins."""
+        x, prefix = self.moved(time)["x0"], next(iter(parts(self.problem)))
+        return np.concatenate([self.program.variables[prefix + name].read(x)[:, 0]
+                               for name in self.ocp.model.signals["state"]])  # fmt: skip
+
     def covers(self, time: float) -> bool:
         """Whether it has a control for a time."""
         times = self.times
@@ -115,9 +121,7 @@ class Plan:
         whole = round(gone / dt[0])
         even = self.ocp.free_duration is None and float(np.ptp(dt)) <= _SAME * dt[0]
         if even and whole >= 1 and abs(gone - whole * dt[0]) <= _SAME * dt[0]:
-            for _ in range(min(whole, dt.size)):
-                start = self.program.shifted(*start.values())
-            return start
+            return self.program.shifted(self.x, self.lam_x, self.lam_g, min(whole, dt.size))
         return self._resampled(time)
 
     def _resampled(self, time: float) -> dict[str, Array]:
@@ -172,6 +176,14 @@ def _interval(edges: Array, times: Array, *, first: bool = False) -> Array:
     """Between which edges times lie; with ``first`` there is one more before the first edge."""
     found = np.searchsorted(edges, times, side="right") - (0 if first else 1)
     return np.clip(found, 0, edges.size - (0 if first else 2))
+
+
+def beginning(
+    problem: Problem, x: Any = None, time: float = 0.0, parameters: Mapping[str, Any] | None = None
+) -> Plan:
+    """Return where a solve without a plan begins, as a plan."""
+    program = problem.numbers(x, time=time, **(parameters or {}))
+    return Plan(problem, program, program.x0, np.zeros(program.n), np.zeros(program.m), time)
 
 
 def transferred(plan: Plan, problem: Problem) -> Plan:

@@ -13,6 +13,7 @@ from casadi_hybrid.basics.status import PointStatus, StopReason
 from casadi_hybrid.casadi_api.runs import SolveError
 from casadi_hybrid.casadi_api.stats import return_status
 from casadi_hybrid.control.predictive.check import Check
+from casadi_hybrid.control.predictive.limits import Limits
 from casadi_hybrid.control.predictive.plan import Plan, transferred
 from casadi_hybrid.control.predictive.problem import Problem
 from casadi_hybrid.control.program import Program
@@ -63,10 +64,11 @@ class Search:
     Args:
         problem: its program and solver are made here.
         tolerance: the largest violation of a point that is used, in scaled units.
+        limits: those that are not as declared.
     """
 
-    def __init__(self, problem: Problem, tolerance: float) -> None:
-        self.problem, self.tolerance = problem, tolerance
+    def __init__(self, problem: Problem, tolerance: float, limits: Limits) -> None:
+        self.problem, self.tolerance, self._limits = problem, tolerance, limits
         self._solver = problem.solver
         self._check = Check(problem.program)
 
@@ -76,12 +78,25 @@ class Search:
         Raises:
             InputError: for wrong shapes and unknown names.
         """
-        return self.problem.with_numbers(x0, time, parameters)
+        return self._limits.put_into(self.problem.with_numbers(x0, time, parameters))
+
+    def used_once(self, until: float) -> Found:
+        """Solve from the declared start, and from what that comes to; return the former.
+
+        Args:
+            until: as in :meth:`run`.
+        """
+        program = self.problem.numbers()
+        found = self.run(program, None, 0.0, {}, None, until=until)
+        if found.plan is not None:
+            later = float(found.plan.times[1])
+            self.run(program, found.plan.state(later), later, {}, found.plan, until=until)
+        return found
 
     def run(
         self,
         program: Program,
-        x0: Array,
+        x0: Array | None,
         time: float,
         parameters: Mapping[str, Any],
         before: Plan | None,
@@ -94,7 +109,8 @@ class Search:
 
         Args:
             program: of :meth:`numbers`.
-            x0, time, parameters: the same numbers.
+            x0, time, parameters: the same numbers; without x0, which takes no earlier plan, the
+                declared ones.
             before: the plan to begin at.
             until: moment of ``time.perf_counter`` after which no evaluation begins.
             reserve: seconds of it that the solver leaves.
@@ -116,9 +132,9 @@ class Search:
         return self._judged(program, time, result, told, until - reserve / 2)
 
     def _start(
-        self, x0: Array, time: float, parameters: Mapping[str, Any], before: Plan | None
+        self, x0: Array | None, time: float, parameters: Mapping[str, Any], before: Plan | None
     ) -> dict[str, Array]:
-        if before is None:
+        if before is None or x0 is None:
             return {"x0": self.problem.numbers(x0, time=time, **parameters).x0}
         plan = transferred(before, self.problem)
         start = plan.moved(time)

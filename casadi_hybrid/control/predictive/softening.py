@@ -20,7 +20,9 @@ _PREFIX, _LIMITS = "violation of ", "limits of "
 
 
 def softened(problem: Problem, soft: Soft) -> Problem:
-    """Return the problem with limits of states and all constraints soft; the controls' stay hard.
+    """Return the problem with limits of states and all constraints soft.
+
+    Limits of controls and of their moves stay hard.
 
     Args:
         problem: constraints that are soft already keep their price. In scenarios the price counts
@@ -47,7 +49,9 @@ def _softened(ocp: OptimalControl, soft: Soft) -> OptimalControl:
     other.name = f"{ocp.name}, softened"
     other.softened = list(ocp.softened)
     other.constraints = [
-        constraint if constraint.soft else replace(constraint, soft=_priced(soft, constraint.scale))
+        constraint
+        if constraint.soft or constraint.name in ocp.slewed
+        else replace(constraint, soft=_priced(soft, constraint.scale))
         for constraint in ocp.constraints
     ]
     for name, signal in ocp.model.signals["state"].items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time as clock
 from collections.abc import Callable
 from typing import Any
 
@@ -9,42 +10,122 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.ocp import OptimalControl
+from casadi_hybrid.control.predictive.answer import Answers
+from casadi_hybrid.control.predictive.plan import Plan, beginning
+from casadi_hybrid.control.predictive.problem import parts
 from casadi_hybrid.control.predictive.step import DEFAULT, FALLBACK
 from casadi_hybrid.control.signals import Array
+from casadi_hybrid.control.steady import Steady, steady
 
 Fallback = Callable[[Array, float], Any]
+_REST = 1e-6
+"""How near to zero, in its scale, a control at rest counts as zero."""
+_FIRST_USE = 10.0
+"""Seconds that the solves before the first step may take."""
 
 
 class Spare:
-    """A user's function, then zero.
+    """A user's function, then the default.
+
+    The default is what the user chose. Without a choice it is zero (the middle of limits that do
+    not contain it) where the model rests under that, else the control at which it does.
 
     Args:
         ocp: the problem, whose controls these are.
         fallback: a function (x, time) → controls; None where there is none.
+        default: the user's choice: a :class:`Steady`, controls by name or as a column, a number
+            for all of them; None for no choice.
+
+    Attributes:
+        default: the controls.
+        said: the default in words.
+        settled: whether it is known what the default is.
+        flaw: why there was a choice to make, which the user has not made; else empty.
     """
 
-    def __init__(self, ocp: OptimalControl, fallback: Fallback | None) -> None:
+    def __init__(self, ocp: OptimalControl, fallback: Fallback | None, default: Any = None) -> None:
         self._model, self._fallback = ocp.model, fallback
         self._lower, self._upper = (ocp.model.limits("control", w) for w in ("lower", "upper"))
-
-    def clipped(self, control: Array) -> Array:
-        """Return controls within their limits."""
-        return np.clip(control, self._lower, self._upper)
-
-    def control(self, state: Array, time: float) -> tuple[Array, str, str]:
-        """Return the controls, their status, and how the function has failed where it has."""
-        failed = ""
-        if self._fallback is not None:
-            try:
-                return self._asked(self._fallback(state, time)), FALLBACK, ""
-            except Exception as error:  # noqa: BLE001, the loop goes on without it
-                failed = f"the fallback failed: {type(error).__name__}: {error}"
         none = np.zeros(self._lower.size)
         inside = (self._lower <= 0.0) & (self._upper >= 0.0)
         bounded = np.isfinite(self._lower) & np.isfinite(self._upper)
         with np.errstate(invalid="ignore"):
             middle = np.where(bounded, (self._lower + self._upper) / 2, none)
-        return np.where(inside, none, middle), DEFAULT, failed
+        self.default = np.where(inside, none, middle)
+        self.settled, self.flaw = default is not None, ""
+        if default is not None:
+            self.default = self._chosen(default)
+        self.said = f"{self._words()}, as given" if self.settled else ""
+
+    def control(self, state: Array, time: float) -> tuple[Array, str, str]:
+        """Return the controls, their status, and what there is to say of them."""
+        said = []
+        if self._fallback is not None:
+            try:
+                return self._asked(self._fallback(state, time)), FALLBACK, ""
+            except Exception as error:  # noqa: BLE001, the loop goes on without it
+                said.append(f"the fallback failed: {type(error).__name__}: {error}")
+        return self.default, DEFAULT, "; ".join([*said, f"applied: {self.said}"])
+
+    def settle(self, plan: Plan) -> None:
+        """Find out what the default is: where the model rests near the end of a plan, or a guess.
+
+        Args:
+            plan: or what a solve would begin at.
+        """
+        program, model = plan.program.part(next(iter(parts(plan.problem)))), self._model
+        read = {name: block.read(plan.x) for name, block in program.variables.items()}
+        guess = {name: read[name][:, -1] for name in model.signals["state"]}
+        guess |= {
+            name: read[name][:, read[name].shape[1] // 2] for name in model.signals["control"]
+        }
+        values = {name: program.parameters[name].read(program.p)[:, 0]
+                  for name in model.signals["parameter"] if name in program.parameters}  # fmt: skip
+        scale = model.limits("control", "scale")
+        self.settled = True
+        try:
+            rest = steady(model, guess=guess, parameters=values, time=float(plan.times[-1]))
+        except Exception as error:  # noqa: BLE001, a controller goes on, and says so
+            self.said = f"{self._words()}, for no steady state was found"
+            self.flaw = (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
+            return
+        found = np.concatenate([np.ravel(rest[name]) for name in model.signals["control"]])
+        if (np.abs(found - self.default) <= _REST * scale).all():
+            self.said = f"{self._words()}, at which {model.name} rests"
+            return
+        self.flaw = f"{model.name} does not rest at {self._words()}"
+        self.default = found
+        self.said = f"{self._words()}, at which {model.name} rests"
+
+    def _words(self) -> str:
+        signals = self._model.signals["control"]
+        parts = []
+        for name, where in self._model.places("control").items():
+            numbers = ", ".join(f"{value:.4g}" for value in self.default[where])
+            unit = f" {signals[name].unit}" if signals[name].unit else ""
+            parts.append(f"{name} = {numbers}{unit}")
+        return ", ".join(parts)
+
+    def _chosen(self, default: Any) -> Array:
+        """The controls that the user chose.
+
+        Raises:
+            InputError: where they are no finite numbers of the right shape within their limits.
+        """
+        if isinstance(default, Steady):
+            default = default.controls
+        elif np.ndim(default) == 0 and not isinstance(default, dict):
+            default = np.full(self._lower.size, default)
+        chosen: Array = self._model.vector("control", default, "default")
+        inside = np.clip(chosen, self._lower, self._upper)
+        for name, where in self._model.places("control").items():
+            own = chosen[where]
+            if not np.isfinite(own).all() or (own != inside[where]).any():
+                raise InputError(
+                    f"default of {name!r} is {', '.join(f'{value:g}' for value in own)}; it must "
+                    f"be within its limits, {self._lower[where]} to {self._upper[where]}"
+                )
+        return chosen
 
     def _asked(self, value: Any) -> Array:
         """The controls that a fallback returned.
@@ -56,3 +137,34 @@ class Spare:
         if not np.isfinite(control).all():
             raise InputError("its answer is not finite")
         return control
+
+
+def use_once(answers: Answers, spare: Spare, *, asked: bool) -> str:
+    """Solve from the declared start, then from there; return what there is to say of it.
+
+    Functions, the solver's memory and its code are there then. What the solves come to is not kept:
+    nobody measured that state.
+
+    Args:
+        answers: whose problems these are.
+        spare: whose default is decided.
+        asked: whether the user is to choose what is applied without a plan.
+    """
+    until = clock.perf_counter() + _FIRST_USE
+    first, *_ = [
+        search.used_once(until) for search in (answers.search, answers.aid) if search is not None
+    ]
+    flaws = []
+    if not np.isfinite(first.told.get("feasibility", np.nan)):
+        flaws.append(
+            f"it could not prepare itself at its declared start ({first.reason}); call prepare(x) "
+            "before the loop"
+        )
+    if not spare.settled:
+        spare.settle(first.plan or beginning(answers.search.problem))
+        if asked and spare.flaw:
+            flaws.append(
+                f"{spare.flaw}: without a plan, as after a missed deadline, it applies "
+                f"{spare.said}. Choose with default= or fallback="
+            )
+    return ". ".join(flaws)

@@ -72,7 +72,7 @@ class Step:
       their price demands; none where it needs to violate none after all,
     - ``"last plan"``: the input that the last of these plans has for this time,
     - ``"fallback"``: what the user's function says,
-    - ``"default"``: zero, or the middle of limits that do not contain it.
+    - ``"default"``: the controller's ``default``; the reason says which numbers.
 
     Attributes:
         control: all controls, one below the other.

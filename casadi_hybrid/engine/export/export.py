@@ -231,7 +231,9 @@ def write(
         if template.name == SEARCH and not cold:
             (folder / file).unlink(missing_ok=True)  # of an export before, it would not compile
             continue
-        files[file] = _filled(template.read_text("utf-8"), words)
+        files[file] = filled(template.read_text("utf-8"), words)
+    for file in (f"{name}_control.c", f"{name}_control.h"):  # of a controller before
+        (folder / file).unlink(missing_ok=True)
     files[f"{name}_plan.c"] = text.text
     files[f"{name}_functions.c"] = generated.text
     files[f"{name}_stored.c"] = _stored(cases[0], limits, name, cold is not None)
@@ -254,7 +256,7 @@ def _remove_other(core: Path, mark: str) -> None:
             file.unlink()
 
 
-def _filled(template: str, words: Mapping[str, Any]) -> str:
+def filled(template: str, words: Mapping[str, Any]) -> str:
     """The template with its words.
 
     What stands between ``@if WORD@`` and ``@end@`` is there where the word is on.

@@ -1,0 +1,92 @@
+"""A controller is written as C99."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.control.joint.scenarios import Scenarios
+from casadi_hybrid.control.loop.plant import first_guess
+from casadi_hybrid.control.predictive.limits import Limits
+from casadi_hybrid.control.predictive.plan import Plan
+from casadi_hybrid.control.predictive.problem import Problem, nominal, parts
+from casadi_hybrid.control.predictive.spare import Spare
+from casadi_hybrid.control.program import Program
+
+if TYPE_CHECKING:
+    from casadi_hybrid.engine.export.export import Export
+
+_EVEN = 1e-9
+
+
+def exported(
+    problem: Problem,
+    spare: Spare,
+    tolerance: float,
+    period: float | None,
+    folder: str | Path,
+    x: Any,
+    name: str | None,
+    *,
+    steps: int,
+    loops: bool | None,
+    cold: bool,
+    parameters: Mapping[str, Any],
+    limits: Limits,
+) -> Export:
+    """See :meth:`MPC.export`."""
+    from casadi_hybrid.control.controller.writing import (  # noqa: PLC0415 - only for this
+        Law,
+        export_law,
+    )
+
+    ocp = nominal(problem)
+    lengths = ocp.length * np.diff(ocp.fractions)
+    if ocp.free_duration is not None or float(np.ptp(lengths)) > _EVEN * lengths[0]:
+        raise InputError(
+            f"{problem.name} has a free duration or uneven intervals; the plan of an exported "
+            "controller moves on by one interval a step. Export the problem itself: ocp.export(…)"
+        )
+    if period is not None and abs(period - lengths[0]) > _EVEN * lengths[0]:
+        raise InputError(
+            f"period is {period:g}, an interval {lengths[0]:g}; an exported controller makes a "
+            "step an interval"
+        )
+    fixed: Mapping[str, Any] = {"": {}}
+    if isinstance(problem, Scenarios):
+        fixed = {f"{label}/": problem.scenarios[label] for label in problem.parts}
+    program = limits.put_into(problem.numbers(x, **parameters))
+    law = Law(
+        ocp, program, fixed, spare.default, spare.said, first_guess(ocp.model, "control"),
+        tolerance, shifted=True,
+    )  # fmt: skip
+    loop = _steps(problem, limits, float(lengths[0]), steps, parameters)
+    return export_law(problem.solver, law, folder, name, loop=loop, loops=loops, cold=cold)
+
+
+def _steps(
+    problem: Problem, limits: Limits, length: float, steps: int, parameters: Mapping[str, Any]
+) -> Iterator[dict[str, Any]]:
+    """The changes of a loop in which the plant is the model, each from the plan moved on."""
+    ocp, prefix = nominal(problem), next(iter(parts(problem)))
+    states, places = ocp.model.signals["state"], ocp.model.places("control")
+    program: Program = problem.program
+    if any(program.variables[prefix + name].shape[1] == 1 for name in states):
+        return  # single shooting: the state after an interval is no unknown
+    for k in range(1, steps + 1):
+        found = problem.solver.result
+        plan = Plan(problem, program, found.x, found.lam_x, found.lam_g, 0.0)
+        control = plan.control(0.0)
+        assert control is not None
+        before = {name: control[places[of]] for name, of in ocp.lagged.items()}
+        state = plan.state(length)
+        program = limits.put_into(
+            problem.numbers(state, time=k * length, **{**parameters, **before})
+        )
+        start = program.shifted(found.x, found.lam_x, found.lam_g)
+        start["x0"] = plan.begun(start["x0"], state)
+        yield {"p": program.p, **start}

@@ -1,0 +1,102 @@
+"""From the measurement to the moment at which the control acts, by the controls that were sent."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.inputs import count, positive
+from casadi_hybrid.control.loop.plant import Plant
+from casadi_hybrid.control.ocp import OptimalControl
+from casadi_hybrid.control.program import Program
+from casadi_hybrid.control.signals import Array
+from casadi_hybrid.control.steps import RungeKutta
+
+_SAME = 1e-9
+"""Part of the delay by which times may differ and still be the same."""
+_FINER = 4
+"""Steps of the prediction for one of the problem's."""
+
+
+class Delay:
+    """Predicts the state at which a control takes effect.
+
+    A control that is sent at t acts from t + d on, until the next one does. So the state at t + d
+    follows from that at t and the controls sent before; of none it is the model's guess.
+
+    Args:
+        ocp: the problem.
+        delay: d in seconds; a whole number (of type int) counts periods.
+        period: of the steps; the first interval of the problem by default.
+
+    Attributes:
+        seconds: d.
+
+    Raises:
+        InputError: for a delay that is no such number, that is not shorter than the horizon, or
+            of a discrete model no whole number of its steps.
+    """
+
+    def __init__(self, ocp: OptimalControl, delay: float | int, period: float | None) -> None:
+        step = float(ocp.length * ocp.fractions[1])
+        whole = isinstance(delay, int | np.integer) and not isinstance(delay, bool)
+        if whole:
+            self.seconds = count(delay, "delay") * (period or step)
+        else:
+            self.seconds = positive(delay, "delay")
+        if self.seconds >= ocp.length:
+            raise InputError(
+                f"delay is {self.seconds:g} s, the horizon of {ocp.name} {ocp.length:g} s; a plan "
+                "has to last until its first control acts"
+            )
+        self._step = step
+        if ocp.model.discrete and abs(self.seconds / step - round(self.seconds / step)) > _SAME:
+            raise InputError(
+                f"delay is {self.seconds:g} s; {ocp.model.name} is discrete and moves by steps of "
+                f"{step:g} s"
+            )
+        self._plant = None
+        if self.seconds:
+            own = getattr(ocp.method, "step", None)
+            finer = RungeKutta(_FINER * own.steps) if isinstance(own, RungeKutta) else None
+            self._plant = Plant(ocp.model, step, step=finer)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget what was sent."""
+        self._sent: list[tuple[float, Array]] = []
+
+    def note(self, time: float, control: Array) -> None:
+        """Remember what was sent at a time."""
+        if self.seconds:
+            self._sent.append((time + self.seconds, control))
+            while len(self._sent) > 1 and self._sent[1][0] <= time:
+                del self._sent[0]  # another one acts already
+
+    def ahead(self, x: Array, time: float, program: Program) -> Array:
+        """Return the state one delay after ``time``.
+
+        Args:
+            x: the state at ``time``.
+            time: of the measurement.
+            program: with the parameters of the model, which are held over the delay.
+        """
+        if self._plant is None:
+            return x
+        for name in self._plant.model.signals["parameter"]:
+            if name in program.parameters:
+                values = program.parameters[name].read(program.p)
+                self._plant.parameters[name] = values[:, 0]
+        slack = _SAME * self.seconds
+        if self._plant.model.discrete:
+            times = time + self._step * np.arange(round(self.seconds / self._step) + 1)
+        else:
+            edges = [t for t, _ in self._sent if slack < t - time < self.seconds - slack]
+            times = np.array([time, *edges, time + self.seconds])
+        for begin, end in pairwise(times.tolist()):
+            acting = [control for t, control in self._sent if t <= begin + slack]
+            u = acting[-1] if acting else self._plant.start()
+            x = self._plant.step(x, u, begin, period=end - begin)
+        return x

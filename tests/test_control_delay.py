@@ -1,0 +1,125 @@
+"""A control that acts later: predicted by the model from the controls that are on their way."""
+
+import numpy as np
+import pytest
+
+from casadi_hybrid import InputError
+from casadi_hybrid.control import MPC, Collocation, Model, OptimalControl, Plant, simulate
+
+STEPS = 12
+
+
+def counter(**more):
+    """y⁺ = growth·y + v + 0.1 y², to follow a goal."""
+    model = Model("counter")
+    y, growth = model.state("y"), model.parameter("growth", 1.05)
+    v = model.control("v", lower=-1, upper=1, guess=0.1)
+    goal = model.reference("goal")
+    model.next(y=growth * y + v + 0.1 * y**2)
+    ocp = OptimalControl(model, duration=4.0, intervals=8, **more)
+    ocp.initial()
+    ocp.minimize("distance", sum=(y - goal) ** 2 + 0.1 * v**2, end=4 * (y - goal) ** 2)
+    return ocp
+
+
+def goal(t):
+    """It jumps."""
+    return 0.5 if t >= 2.4 else 0.0
+
+
+@pytest.mark.parametrize("delay", [2, 1.0])
+def test_it_is_the_recursion_by_hand(delay):
+    ocp = counter()
+    mpc = MPC(ocp, delay=delay)
+    y, waiting = 0.8, [0.1, 0.1]  # the guess, before anything was sent
+    for k in range(STEPS):
+        time = 0.5 * k
+        ahead = y
+        for v in waiting:
+            ahead = 1.2 * ahead + v + 0.1 * ahead**2
+        by_hand = ocp.solve([ahead], time=time + 1.0, goal=goal, growth=1.2)
+        step = mpc.step([y], time=time, goal=goal, growth=1.2)
+        assert step.status == "solved"
+        assert step["v"] == pytest.approx(by_hand["v"][0], abs=1e-6)
+        assert step.plan.times[0] == time + 1.0
+        y = 1.2 * y + waiting.pop(0) + 0.1 * y**2
+        waiting.append(step["v"])
+
+
+def test_with_it_the_late_loop_is_the_punctual_one_later():
+    ocp = counter()
+    plant = Plant(ocp.model, 0.5)
+    late = simulate(plant, MPC(ocp, delay=3), steps=STEPS + 3, x0=[0.8], delay=3)
+    # Until the first control acts simulate applies the guess.
+    start = late["y"][3]
+    punctual = simulate(plant, MPC(ocp), steps=STEPS, x0=[start])
+    np.testing.assert_allclose(late["y"][3:], punctual["y"], atol=1e-5)
+    blind = simulate(plant, MPC(ocp), steps=STEPS + 3, x0=[0.8], delay=3)
+    assert np.abs(blind["y"][-5:]).max() > 10 * np.abs(late["y"][-5:]).max()
+
+
+@pytest.mark.parametrize("method", [None, Collocation()], ids=str)
+def test_a_delay_that_is_no_whole_number_of_periods(method):
+    """x'' = v with v constant in pieces, by hand."""
+    model = Model("cart")
+    x, w = model.state("x"), model.state("w")
+    v = model.control("v", lower=-1, upper=1)
+    model.rates(x=w, w=v)
+    ocp = OptimalControl(model, duration=2.0, intervals=20, method=method)
+    ocp.initial()
+    ocp.minimize("distance", integral=x**2 + 0.1 * w**2 + 0.1 * v**2)
+    mpc = MPC(ocp, delay=0.15)
+
+    def moved(at, v, dt):
+        return np.array([at[0] + dt * at[1] + dt**2 / 2 * v, at[1] + dt * v])
+
+    at, sent = np.array([1.0, 0.0]), [0.0, 0.0]
+    for _ in range(5):
+        # Of two controls the older acts for half a period, the newer for one.
+        ahead = moved(moved(at, sent[-2], 0.05), sent[-1], 0.1)
+        step = mpc.step(at)
+        np.testing.assert_allclose(step.plan.states[:, 0], ahead, atol=1e-8)
+        at = moved(moved(at, sent[-2], 0.05), sent[-1], 0.05)
+        sent.append(step["v"])
+
+
+def test_reset_forgets_what_was_sent():
+    mpc = MPC(counter(), delay=1)
+    first = [mpc.step([0.8])["v"] for _ in range(3)]
+    mpc.reset()
+    assert [mpc.step([0.8])["v"] for _ in range(3)] == pytest.approx(first, abs=1e-7)
+
+
+def test_a_model_that_fails_in_the_prediction_is_a_status():
+    model = Model("m")
+    y, v = model.state("y"), model.control("v", lower=-1, upper=1)
+    model.rates(y=v)
+    ocp = OptimalControl(model, duration=1.0, intervals=4)
+    ocp.initial()
+    ocp.minimize("distance", integral=y**2 + v**2)
+    mpc = MPC(ocp, delay=1, default=0)
+    mpc._delay._plant.step = lambda *_, **__: 1 / 0
+    step = mpc.step([1.0])
+    assert step.status == "default"
+    assert "the delay could not be predicted: division by zero" in step.reason
+
+
+@pytest.mark.parametrize(
+    ("delay", "said"),
+    [
+        (-1, "delay must be a whole number"),
+        (-0.5, "delay must be a positive number"),
+        (8, r"delay is 4 s, the horizon of counter 4 s"),
+        (0.7, r"counter is discrete and moves by steps of 0.5 s"),
+        ("long", "delay must be a positive number"),
+        (True, "delay must be"),
+    ],
+)
+def test_a_delay_that_does_not_fit_is_refused(delay, said):
+    with pytest.raises(InputError, match=said):
+        MPC(counter(), delay=delay)
+
+
+def test_no_delay_is_none():
+    ocp = counter()
+    assert MPC(ocp, delay=0).step([0.8])["v"] == MPC(ocp).step([0.8])["v"]
