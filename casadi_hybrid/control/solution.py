@@ -13,7 +13,7 @@ import numpy as np
 
 from casadi_hybrid.control.laying import Laid
 from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.reading import checking, storing
+from casadi_hybrid.control.reading import checking, measures, storing
 from casadi_hybrid.control.reading.dense import Dense, Samples
 from casadi_hybrid.control.signals import Array, known
 from casadi_hybrid.control.statement import Statement
@@ -73,11 +73,16 @@ class Solution(Ended):
     explanation: str = ""
 
     def __str__(self) -> str:
-        """Whether it is a solution, what it costs, and what is wrong where it is none."""
+        """Whether it is a solution, what it costs, and what is wrong with it between grid points.
+
+        Where it is no solution, what is wrong with it at all.
+        """
         parts = ", ".join(f"{name} {value:.6g}" for name, value in self.costs.items())
         said = f"{'Solved' if self.success else 'Not solved'} in {self.iterations} iterations"
         said += f": {self.ocp.name}, duration {self.duration:.6g}, objective {self.objective:.6g}"
-        return "\n".join(filter(None, (f"{said} ({parts})" if parts else said, self.explanation)))
+        said = f"{said} ({parts})" if parts else said
+        wrong = measures.warning(self.exceeded) if self.success else self.explanation
+        return "\n".join(filter(None, (said, wrong)))
 
     @classmethod
     def of(
@@ -216,8 +221,8 @@ class Solution(Ended):
 
     def error(
         self, n: int = 4, *, whole: bool = False, integrator: str | None = None
-    ) -> checking.Errors:
-        """Return the distance from an independent and accurate integration of the model.
+    ) -> measures.Errors:
+        """Return the distance from an accurate integration; printed, the largest and when.
 
         Args:
             n: number of times inside of each interval, besides its end.
@@ -232,15 +237,21 @@ class Solution(Ended):
         """
         return checking.error(self.dense, checking.points(n), whole=whole, integrator=integrator)
 
-    def violation(self, n: int = 10) -> dict[str, Array]:
-        """Return by how much hard limits are exceeded in between, divided by the scale.
+    def violation(self, n: int = 10) -> measures.Violations:
+        """Return by how much hard limits are exceeded in between; printed, the largest and when.
 
-        By the name of the quantity or of the path constraint, the largest of each interval.
+        By the name of the quantity or of the path constraint, the largest of each interval,
+        divided by the scale.
 
         Args:
             n: number of times an interval, the midpoints of equal parts.
         """
         return checking.violation(self.dense, checking.points(n))
+
+    @cached_property
+    def exceeded(self) -> tuple[measures.Excess, ...]:
+        """The limits that are exceeded between grid points by over 1e-4 of the scale."""
+        return measures.exceeded(self.violation())
 
     def active(self, tol: float = 1e-6, *, side: str = "either") -> dict[str, Array]:
         """Return by name where a limit holds with equality, as booleans over time.
@@ -258,7 +269,7 @@ class Solution(Ended):
         names: Sequence[str] | None = None,
         *,
         path: str | Path | None = None,
-        label: str = "time",
+        label: str | None = None,
         tol: float = 1e-6,
     ) -> Figure:
         """Return a figure fit to publish, a panel for each quantity.
@@ -270,7 +281,7 @@ class Solution(Ended):
             names: of quantities and path constraints; by default all states, algebraic states,
                 controls and path constraints.
             path: file to write; its suffix chooses the format: ``.pdf``, ``.svg``, ``.png``.
-            label: of the time axis, such as ``"time (s)"``.
+            label: of the time axis; by default with the model's ``time_unit``.
             tol: distance from a limit, divided by the scale, up to which it counts as active.
 
         Raises:

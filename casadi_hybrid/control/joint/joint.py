@@ -16,7 +16,7 @@ from casadi_hybrid.control.horizon import Horizon
 from casadi_hybrid.control.laying import Laid, read
 from casadi_hybrid.control.ocp import OptimalControl, point_of, solved, solver_of
 from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.reading import storing
+from casadi_hybrid.control.reading import measures, storing
 from casadi_hybrid.control.signals import Array, by_name, known
 from casadi_hybrid.control.solution import Ended, Solution
 from casadi_hybrid.control.starting import start_values, with_numbers
@@ -53,7 +53,11 @@ class JointSolution(Ended):
         parts = ", ".join(f"{name} {part.objective:.6g}" for name, part in self.parts.items())
         said = f"{'Solved' if self.success else 'Not solved'} in {self.iterations} iterations"
         said += f": objective {self.objective:.6g} ({parts})"
-        return "\n".join(filter(None, (said, self.explanation)))
+        wrong = [self.explanation]
+        if self.success:
+            noted = {name: measures.warning(part.exceeded) for name, part in self.parts.items()}
+            wrong = [f"{name}: {text}" for name, text in noted.items() if text]
+        return "\n".join(filter(None, (said, *wrong)))
 
     def __getitem__(self, name: str) -> Solution:
         part: Solution = known(name, self.parts, "part")
@@ -90,7 +94,7 @@ class JointSolution(Ended):
         names: Sequence[str] | None = None,
         *,
         path: str | Path | None = None,
-        label: str = "time",
+        label: str | None = None,
         tol: float = 1e-6,
     ) -> Figure:
         """Return a figure with a colour for each part; see :meth:`Solution.plot`.
