@@ -8,6 +8,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
+from casadi_hybrid import verify
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control import (
     Collocation,
@@ -21,6 +22,7 @@ from casadi_hybrid.control import (
     SingleShooting,
     Solution,
 )
+from casadi_hybrid.verify import Rejection
 
 RADIUS = 0.4
 MAKE: dict[str, Any] = {
@@ -158,6 +160,49 @@ def test_a_solution_within_its_limits_is_silent_and_one_line_says_the_error() ->
     )
 
 
+@pytest.mark.parametrize("unit_less", [False, True])
+def test_a_verifier_judges_the_trajectory_between_grid_points_too(unit_less: bool) -> None:
+    ocp = detour(MultipleShooting())
+    found = ocp.solve()
+    report = verify(ocp, found.x if unit_less else found, ipopt=False)
+    assert report.categories == (Rejection.EXCEEDED_BETWEEN,)
+    assert report.reasons == (f"Between the grid points {found.exceeded[0]}.",)
+    assert verify(ocp.program.nlp, found.x, **bounds(ocp), ipopt=False).accepted
+    kept = detour(MultipleShooting(inner=40))
+    report = verify(kept, kept.solve())
+    assert report.accepted
+    assert report.reference is not None  # the start is known
+
+
+def bounds(ocp: OptimalControl) -> dict[str, Any]:
+    return {key: value for key, value in ocp.program.arguments.items() if key != "x0"}
+
+
+def test_a_verifier_names_rows_with_units_and_scales_and_takes_the_numbers_of_the_solve() -> None:
+    model = Model("cart")
+    x, v = model.state("x", unit="m"), model.state("v", upper=3, scale=2.0, unit="m/s")
+    mass = model.parameter("mass", 1.0)
+    model.rates(x=v, v=model.control("u", scale=10.0, unit="N") / mass)
+    ocp = OptimalControl(model, duration=1.0, intervals=4)
+    ocp.initial(x=0, v=0)
+    ocp.final(x=1, v=0)
+    ocp.path("right", x, lower=-1, unit="m", scale=0.5)
+    ocp.minimize("effort", integral=model.symbol("u") ** 2)
+    found = ocp.solve(mass=2.0)
+    assert verify(ocp, found, ipopt=False).accepted
+    at_first = verify(ocp, found.x, ipopt=False)  # numbers of the declarations: another mass
+    assert not at_first.accepted
+    point = found.x.copy()
+    point[ocp.program.variables["x"].where[:]] -= 9.0
+    report = verify(ocp, point, ipopt=False)
+    assert "right[0] (in 0.5 m) ≥ -2 is violated by 1.60e+01, above 1e-06." in report.reasons
+    problem = ocp.to_verify(found).problem
+    assert {"final x (in m)", "initial v (in 2 m/s)", "dynamics[0,0]"} <= {
+        *problem.constraint_names
+    }
+    assert {"v[3] (in 2 m/s)", "u[0] (in 10 N)", "x[0] (in m)"} <= {*problem.variable_names}
+
+
 def test_phases_say_it_of_each_part() -> None:
     there, back = detour(MultipleShooting()), detour(MultipleShooting())
     back.initial(p=[2, 0])
@@ -165,6 +210,9 @@ def test_phases_say_it_of_each_part() -> None:
     back.constraints[:] = [c for c in back.constraints if not c.name.startswith("final")]
     found = Phases({"there": there, "back": back}).solve()
     assert "there: But between the grid points" in str(found)
+    joint = Phases({"there": there, "back": back})
+    reasons = verify(joint, joint.solve(), ipopt=False).reasons
+    assert any(reason.startswith("Between the grid points there/clearance") for reason in reasons)
 
 
 def test_what_is_refused() -> None:
@@ -181,7 +229,8 @@ def test_what_is_refused() -> None:
 
 def test_a_free_duration_scales_the_inner_points() -> None:
     model = Model("cart")
-    x, v = model.state("x"), model.state("v", upper=0.8)
+    model.state("x")
+    v = model.state("v", upper=0.8)
     model.rates(x=v, v=model.control("u", lower=-1, upper=1))
     for method in (MultipleShooting(inner=3), Collocation(2, inner=3)):
         ocp = OptimalControl(model, duration=Free(4.0), intervals=5, method=method)
@@ -189,6 +238,6 @@ def test_a_free_duration_scales_the_inner_points() -> None:
         ocp.final(x=1, v=0)
         ocp.minimize("time", end=ocp.duration)
         solution = ocp.solve()
-        # With |u| ≤ 1 and v ≤ 0.8 the exact time is 1/0.8 + 0.8; a held control takes a little more.
+        # With |u| ≤ 1 and v ≤ 0.8 the least time is 1/0.8 + 0.8; held controls take a little more.
         assert 2.05 - 1e-6 < solution.duration < 2.2
         assert solution.sample(20)["v"].max() < 0.8 + 1e-6

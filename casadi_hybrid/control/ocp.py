@@ -14,6 +14,7 @@ from casadi_hybrid.control.laying import Laid, lay_out
 from casadi_hybrid.control.methods import Method
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.program import Program
+from casadi_hybrid.control.reading.judging import stated
 from casadi_hybrid.control.signals import Array, by_name
 from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.starting import start_values, with_numbers
@@ -125,6 +126,15 @@ class OptimalControl(Statement):
         program = self.numbers(x0, time=time, guess=guess, **parameters)
         known = guess if isinstance(guess, Solution) else None
         return self.solution(program, *solved(self.solver, program, known))
+
+    def to_verify(self, answer: Any) -> Any:
+        """Return what :func:`casadi_hybrid.verify.verify` judges, with names and units.
+
+        Args:
+            answer: a :class:`Solution`, whose numbers are taken; else those given so far.
+        """
+        program = answer.program if isinstance(answer, Solution) else self.program
+        return stated(program, {"": (self, self.laid)})
 
     def solution(
         self, program: Program, found: Mapping[str, Any], stats: Any, explanation: str = ""

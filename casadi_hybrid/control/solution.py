@@ -237,7 +237,7 @@ class Solution(Ended):
         """
         return checking.error(self.dense, checking.points(n), whole=whole, integrator=integrator)
 
-    def violation(self, n: int = 10) -> measures.Violations:
+    def violation(self, n: int = checking.POINTS) -> measures.Violations:
         """Return by how much hard limits are exceeded in between; printed, the largest and when.
 
         By the name of the quantity or of the path constraint, the largest of each interval,

@@ -17,6 +17,7 @@ from casadi_hybrid.control.laying import Laid, read
 from casadi_hybrid.control.ocp import OptimalControl, point_of, solved, solver_of
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading import measures, storing
+from casadi_hybrid.control.reading.judging import stated
 from casadi_hybrid.control.signals import Array, by_name, known
 from casadi_hybrid.control.solution import Ended, Solution
 from casadi_hybrid.control.starting import start_values, with_numbers
@@ -237,6 +238,12 @@ class Joint:
         program = self.numbers(x0, time=time, guess=guess, **parameters)
         known = guess if isinstance(guess, JointSolution) else None
         return self.solution(program, *solved(self.solver, program, known))
+
+    def to_verify(self, answer: Any) -> Any:
+        """Return what a verifier judges; see :meth:`OptimalControl.to_verify`."""
+        program = answer.program if isinstance(answer, JointSolution) else self.program
+        parts = {f"{label}/": (part, self.laid[label]) for label, part in self.parts.items()}
+        return stated(program, parts)
 
     def solution(
         self, program: Program, found: Mapping[str, Any], stats: Any, explanation: str = ""

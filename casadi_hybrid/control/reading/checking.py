@@ -18,6 +18,9 @@ from casadi_hybrid.control.terms import Constraint
 TOLERANCE = 1e-11
 """Of the independent integrations, relative and in units of the scale."""
 
+POINTS = 11
+"""Times in an interval at which limits are looked at by default, its middle among them."""
+
 _EVALUATIONS = 20_000
 INTEGRATORS = ("DOP853", "cvodes", "idas")
 
