@@ -253,6 +253,11 @@ class Solution(Ended):
         """The limits that are exceeded between grid points by over 1e-4 of the scale."""
         return measures.exceeded(self.violation())
 
+    @property
+    def unmet(self) -> list[measures.Excess]:
+        """What is violated most where it should hold, the worst first; nothing of a solution."""
+        return checking.unmet(self.program, self.x, self._rows(self.x), self.ocp, self.times)
+
     def active(self, tol: float = 1e-6, *, side: str = "either") -> dict[str, Array]:
         """Return by name where a limit holds with equality, as booleans over time.
 

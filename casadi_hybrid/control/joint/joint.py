@@ -236,7 +236,9 @@ class Joint:
     ) -> JointSolution:
         """Solve with these numbers; see :meth:`numbers`. A solution as the guess starts it warm."""
         program = self.numbers(x0, time=time, guess=guess, **parameters)
-        known = guess if isinstance(guess, JointSolution) else None
+        known = {}
+        if isinstance(guess, JointSolution):
+            known = {"lam_x0": guess.lam_x, "lam_g0": guess.lam_g}
         return self.solution(program, *solved(self.solver, program, known))
 
     def to_verify(self, answer: Any) -> Any:

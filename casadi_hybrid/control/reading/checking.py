@@ -13,10 +13,14 @@ from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading.dense import Dense, Samples
 from casadi_hybrid.control.reading.measures import Errors, Excess, Violations, entry_name
 from casadi_hybrid.control.signals import Array, Signal
+from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.control.terms import Constraint
 
 TOLERANCE = 1e-11
 """Of the independent integrations, relative and in units of the scale."""
+
+FEASIBLE = 1e-6
+"""Violation of a row or a bound, in units of the scale, that counts as none."""
 
 POINTS = 11
 """Times in an interval at which limits are looked at by default, its middle among them."""
@@ -109,6 +113,48 @@ def violation(dense: Dense, n: int) -> Violations:
         if c.place == "path" and c.soft is None:
             note(c.name, dense.expression(c.expression, at), c)
     return Violations(found, tuple(sorted(worst, key=lambda excess: -excess.scaled)))
+
+
+def unmet(program: Program, x: Array, g: Array, ocp: Statement, times: Array) -> list[Excess]:
+    """Return the largest violation of each limit and end condition at a point, the worst first.
+
+    The rows of the dynamics are left out: what a solver cannot meet is something that was stated.
+    """
+    units, found = units_of(ocp), []
+    for key, blocks, at, lower, upper in (
+        ("x", program.variables, x, program.lbx, program.ubx),
+        ("g", program.constraints, g, program.lbg, program.ubg),
+    ):
+        beyond = np.maximum(lower - at, at - upper)
+        for name, block in blocks.items():
+            if name not in units or not block.where.size:
+                continue
+            j = int(np.argmax(beyond[block.where]))
+            place = block.where[j]
+            if beyond[place] > FEASIBLE:
+                side = "lower" if at[place] < lower[place] else "upper"
+                side = "equal" if lower[place] == upper[place] else side
+                scale = float(block.scale.ravel(order="F")[j])
+                limit = float((lower if side == "lower" else upper)[place]) * scale
+                label = f"{name}[{j % block.shape[0]}]" if block.shape[0] > 1 else name
+                time = float(times[max(min(program.stages[key][place], times.size - 1), 0)])
+                scaled = float(beyond[place])
+                found.append(Excess(label, scaled * scale, scaled, limit, side, time, units[name],
+                                    ocp.model.time_unit))  # fmt: skip
+    return sorted(found, key=lambda excess: -excess.scaled)
+
+
+def units_of(ocp: Statement) -> dict[str, str]:
+    """The unit of each block of a program that is of one quantity, by name."""
+    found = {"duration": ocp.model.time_unit}
+    for signals in ocp.model.signals.values():
+        for name, signal in signals.items():
+            blocks = (name, f"{name} inside", f"{name} between", f"initial {name}")
+            found |= dict.fromkeys(blocks, signal.unit)
+    for constraint in ocp.constraints:
+        for suffix in ("", " inside", " at begin", " at end", ", lower", ", upper"):
+            found[f"{constraint.name}{suffix}"] = constraint.unit
+    return found
 
 
 def active(program: Program, x: Array, g: Array, tol: float, side: str) -> dict[str, Array]:

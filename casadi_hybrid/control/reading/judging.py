@@ -23,7 +23,7 @@ def stated(program: Program, parts: Mapping[str, tuple[Statement, Laid]]) -> Sta
         parts: each statement and its functions, by the prefix of its names.
     """
     units = {f"{prefix}{name}": unit for prefix, (ocp, _) in parts.items()
-             for name, unit in _units(ocp).items()}  # fmt: skip
+             for name, unit in checking.units_of(ocp).items()}  # fmt: skip
 
     def exceeded(x: Array, p: Array) -> list[str]:
         found = []
@@ -39,19 +39,6 @@ def stated(program: Program, parts: Mapping[str, tuple[Statement, Laid]]) -> Sta
         variable_names=_labels(program.variable_names, program.variables, units),
     )
     return Stated(problem, program.arguments, exceeded)
-
-
-def _units(ocp: Statement) -> dict[str, str]:
-    """The unit of each block that has one."""
-    found = {"duration": ocp.model.time_unit}
-    for signals in ocp.model.signals.values():
-        for name, signal in signals.items():
-            blocks = (name, f"{name} inside", f"{name} between", f"initial {name}")
-            found |= dict.fromkeys(blocks, signal.unit)
-    for constraint in ocp.constraints:
-        for suffix in ("", " inside", " at begin", " at end", ", lower", ", upper"):
-            found[f"{constraint.name}{suffix}"] = constraint.unit
-    return found
 
 
 def _labels(names: list[str], blocks: Mapping[str, Block], units: Mapping[str, str]) -> list[str]:

@@ -81,14 +81,14 @@ class Errors(ByName):
 
 @dataclass(frozen=True)
 class Excess:
-    """The largest excess over a limit between the grid points.
+    """The largest excess over a limit, between the grid points or where it should hold.
 
     Attributes:
         name: of the quantity or constraint, with the number of its entry.
         amount: in its unit.
         scaled: divided by the scale.
         limit: that is exceeded.
-        side: ``"lower"`` or ``"upper"``.
+        side: ``"lower"``, ``"upper"``, or of an equation ``"equal"``.
         time: when.
         unit: of amount and limit.
         time_unit: of the time.
@@ -104,6 +104,9 @@ class Excess:
     time_unit: str
 
     def __str__(self) -> str:
+        if self.side == "equal":
+            there = f"{in_unit(self.amount, self.unit)} away from {in_unit(self.limit, self.unit)}"
+            return f"{self.name} is {there} at {in_unit(self.time, self.time_unit)}"
         there = "below" if self.side == "lower" else "above"
         return (
             f"{self.name} is {in_unit(self.amount, self.unit)} {there} its limit "
