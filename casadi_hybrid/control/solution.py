@@ -21,6 +21,8 @@ from casadi_hybrid.control.statement import Statement
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from casadi_hybrid.control.reading.sensing import Slopes
+
 
 class Ended:
     """How a solve ended, as the solver's ``stats`` say."""
@@ -269,6 +271,27 @@ class Solution(Ended):
         """
         return checking.active(self.program, self.x, self._rows(self.x), tol, side)
 
+    def sensitivity(self, name: str, *, weak: float = 1e-4) -> Slopes:
+        """Return d(trajectory)/d(parameter) by name, in units, at the solution.
+
+        By the implicit function theorem, with the active limits as they are: see
+        :func:`casadi_hybrid.solution_sensitivity`. To first order the solution for a parameter
+        that is larger by d is ``found["angle"] + d * found.sensitivity("load")["angle"]``.
+
+        Args:
+            name: of a parameter or reference, ``"initial angle"`` of a state that is given at the
+                start, or ``"time"``.
+            weak: a limit whose multiplier and whose distance are both at most this counts as
+                weakly active: a kink, of which a ``SensitivityWarning`` speaks.
+
+        Raises:
+            InputError: for a name that is none.
+            SensitivityError: where the solution has no derivative.
+        """
+        from casadi_hybrid.control.reading.sensing import slopes  # noqa: PLC0415 (SciPy)
+
+        return slopes(self, name, weak)
+
     def plot(
         self,
         names: Sequence[str] | None = None,
@@ -339,15 +362,11 @@ class Solution(Ended):
 
     def _output(self, name: str) -> Array:
         model = self.ocp.model
-        X, Z, _, _, P, T, _ = self.laid.trajectories(self.x, self.program.p)
-        U = self.controls
-        U = np.hstack((U, U[:, -1:]))
-        for control, where in model.places("control").items():
-            if model.signals["control"][control].linear:
-                U[where] = self.values[control]
+        X, Z, U, V, P, T, _ = self.laid.trajectories(self.x, self.program.p)
+        W = ca.horzcat(U, V[:, -1])
         Z = Z if Z.shape[0] else np.full((model.size("algebraic"), self.times.size), np.nan)
         own = P[: model.size("parameter"), :]
-        rows = np.asarray(model.moves.outputs.map(self.times.size)(X, Z, U, own, T).full())
+        rows = np.asarray(model.moves.outputs.map(self.times.size)(X, Z, W, own, T).full())
         return rows[model.places("output")[name]]
 
 
