@@ -228,7 +228,7 @@ def _why(
     if best is None:
         return stop
     text = f"{stop} The best mesh has {best.round.intervals} intervals."
-    return " ".join(filter(None, (text, warning(best.solution.exceeded))))
+    return " ".join(filter(None, (text, warning(best.solution.exceeded, best.ocp.method))))
 
 
 def _elsewhere(old: _Mesh, new: _Mesh) -> str:

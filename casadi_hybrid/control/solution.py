@@ -31,7 +31,7 @@ class Ended:
 
     @property
     def success(self) -> bool:
-        """Whether the solver says that the point is a solution."""
+        """Whether the solver says that the point is a solution, where limits are asked to hold."""
         return bool(self.stats["success"])
 
     @property
@@ -83,7 +83,9 @@ class Solution(Ended):
         said = f"{'Solved' if self.success else 'Not solved'} in {self.iterations} iterations"
         said += f": {self.ocp.name}, duration {self.duration:.6g}, objective {self.objective:.6g}"
         said = f"{said} ({parts})" if parts else said
-        wrong = measures.warning(self.exceeded) if self.success else self.explanation
+        wrong = (
+            measures.warning(self.exceeded, self.ocp.method) if self.success else self.explanation
+        )
         return "\n".join(filter(None, (said, wrong)))
 
     @classmethod

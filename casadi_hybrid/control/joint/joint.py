@@ -56,7 +56,10 @@ class JointSolution(Ended):
         said += f": objective {self.objective:.6g} ({parts})"
         wrong = [self.explanation]
         if self.success:
-            noted = {name: measures.warning(part.exceeded) for name, part in self.parts.items()}
+            noted = {
+                name: measures.warning(part.exceeded, part.ocp.method)
+                for name, part in self.parts.items()
+            }
             wrong = [f"{name}: {text}" for name, text in noted.items() if text]
         return "\n".join(filter(None, (said, *wrong)))
 

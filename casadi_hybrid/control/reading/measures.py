@@ -155,15 +155,15 @@ def exceeded(violations: Violations) -> tuple[Excess, ...]:
     return tuple(excess for excess in violations.worst if excess.scaled > NOTED)
 
 
-def warning(found: Sequence[Excess]) -> str:
+def warning(found: Sequence[Excess], method: object) -> str:
     """Return what is exceeded between grid points and what to do, in sentences; else nothing."""
     if not found:
         return ""
     more = f", and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     return (
         f"But between the grid points {', '.join(map(str, found[:SHOWN]))}{more}. Ask for inner "
-        "points, as in MultipleShooting(inner=4) or Collocation(inner=4), or for a finer mesh, "
-        "refine(ocp, tolerance=…); past an obstacle begin with a guess that goes around it."
+        f"points, {type(method).__name__}(inner=4), or for a finer mesh, refine(ocp, tolerance=…); "
+        "past an obstacle begin with a guess that goes around it."
     )
 
 
