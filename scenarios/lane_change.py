@@ -54,7 +54,7 @@ def corridor(s):
 
 def lane_change(intervals: int) -> OptimalControl:
     """Return the double lane change; the way along the road is the independent variable."""
-    car, most = Model(NAME), 1.5 * LANE - ROOM
+    car, most = Model(NAME, time_unit="m"), 1.5 * LANE - ROOM
     y = car.state("y", upper=most, unit="m")
     heading = car.state("psi", scale=0.1, unit="rad")
     steering = car.state("delta", lower=-0.1, upper=0.1, scale=0.1, unit="rad")

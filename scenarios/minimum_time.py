@@ -62,7 +62,7 @@ def places(offset: np.ndarray) -> np.ndarray:
 
 def lap(intervals: int) -> OptimalControl:
     """Return the lap, of which the way along the centre line is the independent variable."""
-    car = Model(NAME)
+    car = Model(NAME, time_unit="m")
     n = car.state("n", lower=-HALF_WIDTH, upper=HALF_WIDTH, unit="m")
     chi = car.state("chi", lower=-1.2, upper=1.2, scale=0.5, unit="rad")
     # The lower limit is not reached; far below it one step of the integrator would turn time back.

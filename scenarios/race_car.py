@@ -105,7 +105,7 @@ USED, SLIP = 0.95, np.radians(9)
 
 def car(circuit: Circuit) -> Model:
     """Return the car along the circuit."""
-    model = Model(NAME)
+    model = Model(NAME, time_unit="m")
     n = model.state("offset", lower=-circuit.half_width, upper=circuit.half_width, unit="m")
     chi = model.state("heading", lower=-1.0, upper=1.0, scale=0.3, unit="rad")
     vx = model.state("speed", lower=5.0, scale=10.0, guess=15.0, unit="m/s")

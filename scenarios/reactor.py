@@ -53,7 +53,7 @@ def steady(T: float) -> dict[str, float]:
 
 def change(intervals: int) -> OptimalControl:
     """Return the change of the set point in 6 min."""
-    tank, goal = Model(NAME), steady(350.0)
+    tank, goal = Model(NAME, time_unit="min"), steady(350.0)
     c = tank.state("c", lower=0, upper=FEED, scale=0.1, unit="mol/l")
     T = tank.state("T", lower=273, upper=HOTTEST, scale=10, unit="K")
     jacket = tank.state("Tc", lower=285, upper=310, scale=10, unit="K")

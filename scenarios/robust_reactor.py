@@ -85,7 +85,7 @@ NEAR = 1e-3
 
 def nominal(intervals: int = 20) -> OptimalControl:
     """Return the problem of the nominal controller."""
-    tank, goal = Model(NAME), steady(350.0)
+    tank, goal = Model(NAME, time_unit="min"), steady(350.0)
     c = tank.state("c", lower=0, upper=FEED, scale=0.1, unit="mol/l")
     T = tank.state("T", upper=HOTTEST, scale=10, unit="K")
     jacket = tank.state("Tc", lower=COLDEST, upper=320, scale=10, unit="K")

@@ -244,6 +244,11 @@ def finish_answers(
     def name(answer: Answer) -> str:
         return answer.label if alone else f"{answer.solution.ocp.name}: {answer.label}"
 
+    for group in groups:
+        solution = group[0].solution
+        parts = getattr(solution, "parts", {"" if alone else solution.ocp.name: solution})
+        for part, of_part in parts.items():
+            facts[f"{part} between the grid points".strip()] = str(of_part.violation())
     program = max((group[0].solution.program for group in groups), key=lambda program: program.n)
     bars = [no_worse_than(*group[:2]) for group in groups]
     if not alone:

@@ -127,6 +127,39 @@ def problem():
 )
 
 
+BALL = """
+from casadi_hybrid.control import *
+
+def ball(inner):
+    model = Model("ball")
+    model.state("height", upper=1, unit="m")
+    push = model.control("push", lower=-5, upper=5)
+    model.rates(height=model.state("speed"), speed=push - 9.81)
+    ocp = OptimalControl(model, duration=1, intervals=1, method=MultipleShooting(inner=inner))
+    ocp.initial(height=0)
+    ocp.final(height=0)
+    ocp.minimize("effort", integral=push**2)
+    return ocp
+
+def low():
+    return ball(1)
+
+ocp = ball(0)
+"""
+
+
+def test_an_optimal_control_problem_is_judged_between_its_grid_points_too(written, capsys):
+    """Thrown up to come down after a second without a push, a ball rises by g/8 = 1.226 m."""
+    path = written(BALL)
+    code, found = judged(path, capsys)
+    assert code == 1
+    (reason,) = found["report"]["reasons"]
+    assert reason["category"] == "EXCEEDED_BETWEEN"
+    assert "height is 0.226 m above its limit 1 m" in reason["sentence"]
+    assert main(["verify", path + ":low"]) == 0
+    assert "ACCEPTED" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("name", ["", ":solver"])
 def test_numbers_are_read_from_a_dictionary_where_p_is_the_symbol(written, capsys, name):
     path = written(
@@ -213,7 +246,7 @@ def test_no_solution_has_a_code_of_its_own_and_is_explained(written, capsys):
 @pytest.mark.parametrize(
     ("text", "name", "message"),
     [
-        ("x = 1\n", "", "has no problem, nlp or opti; name what states it"),
+        ("x = 1\n", "", "has no problem, nlp, opti or ocp; name what states it"),
         (NLP, ":nlpp", "has no 'nlpp'; did you mean 'nlp'"),
         (NLP, ":x", "must be a Problem, CasADi's dictionary, a ca.Opti"),
         (NLP + "a = nlp, {'ubgs': 1}\n", ":a", "'ubgs' is no number of a solve; did you mean"),

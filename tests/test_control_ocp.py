@@ -246,7 +246,8 @@ def test_the_answer_does_not_depend_on_the_scales(method: Any) -> None:
     found = []
     for scale in (1.0, 0.05, 30.0):
         ocp = rest_to_rest(method, scale=scale)
-        ocp.path("speed", ocp.model.symbol("v"), upper=1.2, scale=scale)
+        # At the grid points alone: at more, multipliers of a level arc are not unique.
+        ocp.path("speed", ocp.model.symbol("v"), upper=1.2, scale=scale, at="points")
         found.append(ocp.solve())
     for other in found[1:]:
         for name in ("x", "v", "u"):

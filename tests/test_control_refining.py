@@ -126,12 +126,81 @@ def test_a_refinement_that_cannot_succeed_says_so() -> None:
     assert few.status.startswith("The tolerance is not met: the next mesh would have")
     short = refine(bead(), tolerance=1e-9, rounds=1)
     assert not short.success
-    assert short.status == "The tolerance is not met after 1 rounds."
+    assert short.status.startswith("The tolerance is not met after 1 rounds.")
     ocp = detour()
     ocp.path("impossible", ocp.model.symbol("p")[0], upper=1.5)
     unsolved = refine(ocp, tolerance=1e-3)
     assert not unsolved.success
-    assert "The solver found no solution" in unsolved.status
+    assert [one.note for one in unsolved.rounds] == ["not solved"] * 2
+    assert "intervals the solver found no solution" in unsolved.status
+    # Named are what was stated and cannot be met, with where and by how much.
+    assert "In the way: final p[0] is" in unsolved.status
+    assert "impossible is" in unsolved.status
+    assert "above its limit 1.5 at 3 s" in unsolved.status
+
+
+def crane(intervals: int, method: Any) -> OptimalControl:
+    """A two-link crane in minimum time, its tip around a disc of half a metre."""
+    model = Model("two-link crane")
+    q = model.state("q", 2, unit="rad")
+    w = model.state("w", 2, lower=-3, upper=3, scale=2.0, unit="rad/s")
+    torque = model.control("torque", 2, lower=[-60, -25], upper=[60, 25], scale=[50, 20])
+    c, s = ca.cos(q[1]), ca.sin(q[1])
+    m11, m12, m22 = 10 / 3 + 3 * c + 0.5, 4 / 3 + 1.5 * c, 4 / 3
+    first = torque[0] + 1.5 * s * (2 * w[0] * w[1] + w[1] ** 2)
+    first -= 9.81 * (2.5 * ca.cos(q[0]) + 1.5 * ca.cos(q[0] + q[1]))
+    second = torque[1] - 1.5 * s * w[0] ** 2 - 9.81 * 1.5 * ca.cos(q[0] + q[1])
+    determinant = m11 * m22 - m12**2
+    rates = [m22 * first - m12 * second, m11 * second - m12 * first]
+    model.rates(q=w, w=ca.vertcat(*rates) / determinant)
+    tip = ca.vertcat(ca.cos(q[0]) + ca.cos(q[0] + q[1]), ca.sin(q[0]) + ca.sin(q[0] + q[1]))
+    duration = Free(1.5, 0.3, 20)
+    ocp = OptimalControl(model, duration=duration, intervals=intervals, method=method)
+    ocp.initial(q=[0.1, -0.5], w=0)
+    ocp.final(q=[2.2, 0.5], w=0)
+    ocp.minimize("time", end=ocp.duration)
+    ocp.path("tip clear", ca.sumsqr(tip - ca.DM([0.3, 1.7])), lower=0.25, unit="m²")
+    return ocp
+
+
+@pytest.mark.parametrize("method", [MultipleShooting(), Collocation()], ids=str)
+def test_a_trajectory_through_an_obstacle_is_not_changed_for_a_slower_one(method: Any) -> None:
+    """It jumps the disc from one grid point to the next; on finer meshes it would wait to do so."""
+    ocp = crane(10, method)
+    coarse, found = ocp.solve(), refine(ocp, tolerance=1e-3)
+    assert coarse.success
+    assert not found.success
+    assert found.solution.objective == coarse.objective
+    assert found.ocp.intervals == 10
+    assert {one.note for one in found.rounds[1:]} <= {"another trajectory", "not solved"}
+    assert "another trajectory" in {one.note for one in found.rounds}
+    assert "tip clear is" in found.status
+    followed = refine(ocp, tolerance=1e-3, rounds=2, follow=True)
+    assert followed.rounds[1].objective > 1.5 * coarse.objective
+    assert "another trajectory" not in str(followed)
+
+
+def test_a_trajectory_around_the_obstacle_is_refined_from_solution_to_solution() -> None:
+    ocp = crane(20, Collocation())
+    ocp.guess(q=lambda s: [0.1 + 2.1 * s, -0.5 + s + 1.8 * np.sin(np.pi * s)])
+    found = refine(ocp, tolerance=1e-3)
+    assert found.success
+    first, last = found.rounds[0], found.rounds[-1]
+    assert last.objective == pytest.approx(first.objective, rel=0.03)
+    assert last.iterations < first.iterations / 2  # warm
+    cold = found.ocp.solve()
+    assert found.solution.iterations < cold.iterations
+
+
+def test_a_solution_of_another_mesh_is_a_warm_guess_and_that_of_another_problem_is_none() -> None:
+    for method in (MultipleShooting(inner=1), Collocation(3)):
+        coarse = detour(method)
+        fine = coarse.on_mesh(np.linspace(0, 1, 17))
+        warm, cold = fine.solve(guess=coarse.solve()), fine.solve()
+        assert warm.iterations < cold.iterations
+        assert warm.objective == pytest.approx(cold.objective, rel=1e-6)
+    with pytest.raises(InputError, match="not those of the same problem on another mesh"):
+        bead().solve(guess=warm)
 
 
 def test_guesses_and_references_go_along_to_another_mesh() -> None:

@@ -251,7 +251,7 @@ def test_what_is_refused(swung: Solution) -> None:
 
 def test_active_limits_and_violations(swung: Solution) -> None:
     active = swung.active()
-    assert set(active) == {"angle", "angle inside", "torque", "both"}
+    assert set(active) == {"angle", "angle inside", "torque", "both", "both inside"}
     for name in ("torque", "both"):
         multiplier = abs(swung.multipliers[name])
         assert active[name].dtype == bool

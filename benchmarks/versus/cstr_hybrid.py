@@ -29,5 +29,5 @@ def controller():
     ocp.minimize("product", sum=(C_b - 0.6) ** 2, end=(C_b - 0.6) ** 2)
     ocp.minimize("change of F", sum=0.1 * ((F - ocp.previous("F")) / 100) ** 2)
     ocp.minimize("change of Q", sum=1e-3 * ((Q - ocp.previous("Q")) / 2000) ** 2)
-    ocp.path("reactor", T_R, upper=140, soft=100, at="inside")
+    ocp.path("reactor", T_R, upper=140, soft=100)
     return MPC(ocp)

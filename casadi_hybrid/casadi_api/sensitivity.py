@@ -205,7 +205,7 @@ class Sensitivities:
 
 def solution_sensitivity(
     program_or_nlp: Problem | Mapping[str, Any],
-    result: Result,
+    result: Result | Any,
     p: Any = None,
     bounds: Bounds | None = None,
     *,
@@ -215,8 +215,9 @@ def solution_sensitivity(
     """Derivatives of a solve's outputs with respect to its parameters and bounds.
 
     Args:
-        program_or_nlp: the problem solved, or CasADi's dictionary of it.
-        result: its solution.
+        program_or_nlp: the problem solved, CasADi's dictionary of it, or an ``OptimalControl``.
+        result: its solution: a result, or that of an ``OptimalControl``, whose own method
+            ``sensitivity`` has names and units.
         p, bounds: parameters and bounds of that solve; where not given, those of the result.
         wrt: the inputs wanted, of ``p``, ``lbx``, ``ubx``, ``lbg``, ``ubg``.
         weak: see :class:`Sensitivities`.
@@ -232,12 +233,24 @@ def solution_sensitivity(
     for name in wrt:
         if name not in INPUTS:
             raise InputError(f"unknown input {name!r} in wrt{suggest(name, INPUTS)}")
-    program = (
-        program_or_nlp if isinstance(program_or_nlp, Problem) else Problem.from_nlp(program_or_nlp)
-    )
-    p = checked(result.p if p is None else p, program.n_p, "p")
+    stated = program_or_nlp
+    if hasattr(stated, "to_verify"):  # an optimal control problem, and what knows its numbers
+        stated = stated.to_verify(result).problem
+    program = stated if isinstance(stated, Problem) else Problem.from_nlp(stated)
+    numbers: Any = getattr(result, "program", result)
+    missing = [name for name in ("x", "lam_x", "lam_g") if not hasattr(result, name)]
+    if missing or not hasattr(numbers, "p"):
+        raise InputError(
+            "result must be what a Solver returned (solver.result of nlpsol), or the solution of "
+            f"an OptimalControl, got {type(result).__name__}"
+        )
+    p = checked(numbers.p if p is None else p, program.n_p, "p")
+    if bounds is None:
+        bounds = getattr(numbers, "bounds", None) or Bounds(
+            numbers.lbx, numbers.ubx, numbers.lbg, numbers.ubg
+        )
     solution = Solution(result.x, result.lam_x, result.lam_g)
-    return Sensitivities(program, weak=weak)(solution, p, bounds or result.bounds, wrt)
+    return Sensitivities(program, weak=weak)(solution, p, bounds, wrt)
 
 
 def _parameter_derivatives(program: Problem) -> ca.Function:

@@ -14,7 +14,7 @@ from casadi_hybrid.casadi_api.solver import NlpSolver
 from casadi_hybrid.embedded import module_at
 from casadi_hybrid.problem.problem import Problem
 
-NAMES = ("problem", "nlp", "opti")
+NAMES = ("problem", "nlp", "opti", "ocp")
 """What is looked for in a file where nothing is named."""
 NUMBERS = ("x0", "p", "lbx", "ubx", "lbg", "ubg", "lam_x0", "lam_g0")
 ANSWER = "answer"
@@ -31,12 +31,14 @@ class Own:
         problem: it, with its default numbers.
         numbers: those of the solve that stand beside it, by nlpsol's names.
         answer: a point that stands in the file to be judged; None without one.
+        stated: the optimal control problem that it is the program of; None without one.
     """
 
     name: str
     problem: Problem
     numbers: dict[str, Any] = field(default_factory=dict)
     answer: Any = None
+    stated: Any = None
 
 
 def read(place: str) -> Own:
@@ -85,7 +87,8 @@ def read(place: str) -> Own:
     for word in numbers:
         if word not in NUMBERS:
             raise InputError(f"{place}: {word!r} is no number of a solve{suggest(word, NUMBERS)}")
-    return Own(name, problem, {**beside, **numbers}, there.get(ANSWER))
+    stated = parts[0] if hasattr(parts[0], "to_verify") else None
+    return Own(name, problem, {**beside, **numbers}, there.get(ANSWER), stated)
 
 
 def _numeric(value: Any) -> bool:
@@ -97,6 +100,9 @@ def _problem(found: Any, place: str, name: str) -> tuple[Problem, dict[str, Any]
     """The problem, and the numbers that it brings."""
     if isinstance(found, Problem):
         return found, {}
+    if hasattr(found, "to_verify"):  # an optimal control problem, or several in one
+        stated = found.to_verify(None)
+        return stated.problem, dict(stated.numbers)
     if isinstance(found, NlpSolver):
         return Problem.from_nlp(found.oracle(), name=name), {}
     if isinstance(found, Mapping):
@@ -104,8 +110,8 @@ def _problem(found: Any, place: str, name: str) -> tuple[Problem, dict[str, Any]
     if isinstance(found, ca.Opti):
         return _of_opti(found, name)
     raise InputError(
-        f"{place} must be a Problem, CasADi's dictionary, a ca.Opti, a solver of nlpsol, or a "
-        f"function that returns one, not {type(found).__name__}"
+        f"{place} must be a Problem, CasADi's dictionary, a ca.Opti, an OptimalControl, a solver "
+        f"of nlpsol, or a function that returns one, not {type(found).__name__}"
     )
 
 

@@ -27,7 +27,8 @@ def add_arguments(commands: Any) -> None:
         help="solve and judge a problem of one's own, and hold it against IPOPT",
         description="Solve the problem that a file states, judge the answer by the problem's own "
         "functions, and run IPOPT from the answer and from the start. FILE.py has a Problem, "
-        "CasADi's dictionary, a ca.Opti, a solver of nlpsol, or a function that returns one, by "
+        "CasADi's dictionary, a ca.Opti, an OptimalControl, a solver of nlpsol, or a function that "
+        "returns one, by "
         f"the name of {', '.join(NAMES[:-1])} or {NAMES[-1]}, or by NAME; beside a dictionary or a "
         "solver its variables x0, p, lbx, ubx, lbg and ubg are read too, or a dictionary of them "
         f"called {TOGETHER}. Where it has {ANSWER} (a point, or "
@@ -89,7 +90,7 @@ def _judged(own: Own, answer: Any, arguments: argparse.Namespace) -> Report:
     numbers = {k: v for k, v in own.numbers.items() if not k.startswith("lam_")}
     start = own.problem.numbers(numbers.pop("x0", None), numbers.get("p")).x0
     return verify(
-        own.problem, answer, x0=start, tol=arguments.tol or 1e-6,
+        own.stated or own.problem, answer, x0=start, tol=arguments.tol or 1e-6,
         ipopt=not arguments.no_ipopt, **numbers,
     )  # fmt: skip
 

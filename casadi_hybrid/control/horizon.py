@@ -34,8 +34,9 @@ class Horizon:
         U, V: controls at the beginning and at the end of each interval.
         W: controls at the grid points; at the last that of the end of the last interval.
         P: parameters at the grid points, the model's first.
-        inside: times in [0, 1], states, algebraic states at points between the grid points, as
-            (fractions of an interval, X, Z) with one column a point, interval by interval.
+        inside: states and algebraic states at the points of a collocation that are unknowns.
+        between: fractions of an interval, states, algebraic states where limits hold between the
+            grid points, the last two with one column a point, interval by interval.
     """
 
     assembly: Assembly
@@ -54,7 +55,8 @@ class Horizon:
     V: Any = None
     W: Any = None
     P: Any = None
-    inside: tuple[Array, Any, Any] | None = None
+    inside: tuple[Any, Any] | None = None
+    between: tuple[Array, Any, Any] | None = None
 
     @property
     def N(self) -> int:
@@ -120,46 +122,45 @@ def where(horizon: Horizon, constraint: Constraint) -> list[tuple[str, list[Any]
     if constraint.at == "ends":
         return [(" at begin", begins, h.stages()), (" at end", ends, h.stages())]
     places = [("", points, h.stages(points=True))]
-    if N > 1 and _jumps(h, constraint):
+    moves, jumps = _moves(h, constraint)
+    if not moves:
+        return places
+    if N > 1 and jumps:
         # That of the last interval is the value at the last grid point already.
         before = [column[:, : N - 1] for column in ends]
         places.append((" at end", before, h.stages()[:-1]))
-    if h.inside is not None and h.inside[0].size:
-        taus, X, Z = h.inside
-        count = taus.size // N
-        times = [column[:, np.repeat(np.arange(N), count).tolist()]
-                 for column in (h.T[:, :N], h.dt, h.U, h.V, h.P[:, :N])]  # fmt: skip
-        t, dt, u, v, p = times
-        tau = h.assembly.kind(ca.DM(taus).T)
+    if h.between is not None:
+        taus, X, Z = h.between
+        each_interval = np.repeat(np.arange(N), taus.size).tolist()
+        t, dt, u, v, p = (column[:, each_interval]
+                          for column in (h.T[:, :N], h.dt, h.U, h.V, h.P[:, :N]))  # fmt: skip
+        tau = h.assembly.kind(ca.DM(np.tile(taus, N)).T)
         w = u + (v - u) * ca.repmat(tau, u.shape[0], 1)
-        z = Z[:, : taus.size] if Z.shape[1] == taus.size else _inner(Z, N, count)
-        stages = np.repeat(h.stages(), count).tolist()
-        places.append((" inside", [X, z, w, p, t + tau * dt], stages))
+        stages = np.repeat(h.stages(), taus.size).tolist()
+        places.append((" inside", [X, Z, w, p, t + tau * dt], stages))
     return places
 
 
-def _jumps(horizon: Horizon, constraint: Constraint) -> bool:
-    """Whether the expression has two values at a grid point, that of the interval before it too."""
+def _moves(horizon: Horizon, constraint: Constraint) -> tuple[bool, bool]:
+    """Whether the expression changes within an interval, and whether it jumps at its end."""
     model = horizon.model
-    held = [model.symbol(name) for name, signal in model.signals["control"].items()
-            if not signal.linear]  # fmt: skip
-    jumping = ca.vertcat(ca.SX(0, 1), *held, *([model.arguments[1]] if held else []))
-    return bool(ca.depends_on(constraint.expression, jumping))
+    x, z, _, _, t = model.arguments
+    controls = model.signals["control"].items()
+    held = [model.symbol(name) for name, signal in controls if not signal.linear]
+    linear = [model.symbol(name) for name, signal in controls if signal.linear]
+    moving = ca.vertcat(x, z, t, *linear)
+    jumping = ca.vertcat(ca.SX(0, 1), *held, *([z] if held else []))
+    return (
+        not model.discrete and bool(ca.depends_on(constraint.expression, moving)),
+        bool(ca.depends_on(constraint.expression, jumping)),
+    )
 
 
 def _last(horizon: Horizon) -> Any:
     """The algebraic states at the end of each interval: those of its own control where known."""
-    Z, N = horizon.Z, horizon.N
-    if Z.shape[0] and horizon.inside is not None:
-        taus, _, inner = horizon.inside
-        each_interval = int(inner.shape[1]) // N
-        if each_interval > taus.size // N:
-            return inner[:, each_interval - 1 :: each_interval]
-    return Z[:, 1:]
-
-
-def _inner(Z: Any, N: int, count: int) -> Any:
-    """The algebraic states at the inner points alone, of those at all points of an interval."""
-    each_interval = int(Z.shape[1]) // N
-    keep = [k * each_interval + j for k in range(N) for j in range(count)]
-    return Z[:, keep]
+    if horizon.inside is not None and horizon.Z.shape[0]:
+        X, Z = horizon.inside
+        if Z.shape[1] > X.shape[1]:  # the last point of an interval is its end
+            each_interval = int(Z.shape[1]) // horizon.N
+            return Z[:, each_interval - 1 :: each_interval]
+    return horizon.Z[:, 1:]

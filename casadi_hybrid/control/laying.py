@@ -25,13 +25,11 @@ class Laid:
         program: with the numbers of the declarations.
         trajectories: (x, p) → states, algebraic states, controls at the beginning and at the end
             of each interval, parameters, times, the costs one below the other.
-        inside: fractions of the intervals at which :attr:`points` are.
         points: (x, p) → states and algebraic states between the grid points, where there are any.
     """
 
     program: Program
     trajectories: ca.Function
-    inside: Array
     points: ca.Function
 
 
@@ -45,10 +43,10 @@ def lay_out(ocp: Statement) -> Laid:
 
 def read(assembly: Assembly, program: Program, horizon: Horizon, costs: Any) -> Laid:
     """Return the built program with the functions that read a horizon from it."""
-    inside, X, Z = horizon.inside or (np.zeros(0), assembly.kind(0, 0), assembly.kind(0, 0))
     outputs = [horizon.X, horizon.Z, horizon.U, horizon.V, horizon.P, horizon.T, costs]
     trajectories = assembly.reader("trajectories", program, outputs)
-    return Laid(program, trajectories, inside, assembly.reader("points", program, [X, Z]))
+    inside = horizon.inside or (assembly.kind(0, 0), assembly.kind(0, 0))
+    return Laid(program, trajectories, assembly.reader("points", program, inside))
 
 
 def lay_phase(

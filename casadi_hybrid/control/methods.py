@@ -1,7 +1,8 @@
 """How a horizon becomes unknowns and rows: multiple shooting, single shooting, collocation.
 
 A method is an immutable object with two calls: ``begin`` adds the unknown states, ``connect`` the
-rows of the dynamics, and returns the integrals of the costs.
+rows of the dynamics, and returns the integrals of the costs. ``inner`` of any method is a number of
+equally spaced points inside of each interval at which limits and path constraints hold too.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.horizon import Horizon, each
 from casadi_hybrid.control.model import Model
-from casadi_hybrid.control.signals import Array, between
+from casadi_hybrid.control.signals import Array, between, lagrange
 from casadi_hybrid.control.steps import DiscreteMap, Integrator, RungeKutta
 
 Step = RungeKutta | Integrator | DiscreteMap
@@ -43,12 +44,17 @@ class MultipleShooting:
 
     Attributes:
         step: :class:`RungeKutta` or :class:`Integrator`; a discrete model has its own.
+        inner: number of points inside of an interval where limits hold too.
 
     Source: H. G. Bock, K. J. Plitt, "A multiple shooting algorithm for direct solution of optimal
     control problems", IFAC World Congress 1984.
     """
 
     step: RungeKutta | Integrator = field(default_factory=RungeKutta)
+    inner: int = 0
+
+    def __post_init__(self) -> None:
+        _count(self.inner)
 
     def graphs(self, model: Model) -> Any:
         """See :class:`Method`."""
@@ -60,13 +66,18 @@ class MultipleShooting:
 
     def connect(self, horizon: Horizon) -> Any:
         """See :class:`Method`."""
-        ends, integrals = _ends(self.step, horizon, horizon.X[:, :-1])
+        ends, integrals = each(
+            _step(self.step, horizon.model).function(horizon.model, horizon.integrand),
+            horizon.assembly.kind,
+            [horizon.X[:, :-1], *_columns(horizon)],
+        )[:2]
         horizon.assembly.constrain(
             horizon.name("dynamics"),
             horizon.X[:, 1:] - ends,
             horizon.stages(),
             scale=horizon.model.limits("state", "scale"),
         )
+        _limit_between(horizon, *_shot(self.step, horizon, self.inner))
         return ca.sum2(integrals)
 
 
@@ -78,13 +89,17 @@ class SingleShooting:
     fifty :class:`MultipleShooting` is the better choice.
 
     Attributes:
-        step: see :class:`MultipleShooting`.
+        step, inner: see :class:`MultipleShooting`.
         unrolled: number of intervals up to which the graph is unrolled by default: the Hessian of
             steps within steps grows faster than that of the step as a function.
     """
 
     step: RungeKutta | Integrator = field(default_factory=RungeKutta)
+    inner: int = 0
     unrolled: ClassVar[int] = 30
+
+    def __post_init__(self) -> None:
+        _count(self.inner)
 
     def graphs(self, model: Model) -> Any:
         """See :class:`Method`."""
@@ -101,7 +116,7 @@ class SingleShooting:
         for k in range(horizon.N):
             after, integral = step.call(
                 [states[-1], *(column[:, k] for column in _columns(horizon))], False, False
-            )
+            )[:2]
             states.append(after)
             total = total + integral
         horizon.X = ca.horzcat(*states)
@@ -116,6 +131,7 @@ class SingleShooting:
                     signal.upper,
                     scale=signal.scale,
                 )
+        _limit_between(horizon, *_shot(self.step, horizon, self.inner))
         return total
 
 
@@ -131,12 +147,14 @@ class Collocation:
         degree: number of points an interval.
         points: ``"radau"``, of order 2·degree − 1, the last point being the end of the interval,
             or ``"legendre"``, of order 2·degree.
+        inner: number of points inside of an interval, besides those, where limits hold too.
 
     Source: L. T. Biegler, "Nonlinear Programming", SIAM 2010, chapter 10.
     """
 
     degree: int = 3
     points: str = "radau"
+    inner: int = 0
     coefficients: tuple[Array, Array, Array, Array] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -144,6 +162,7 @@ class Collocation:
             raise InputError(f"degree must be an integer from 1 to 9, got {self.degree!r}")
         if self.points not in ("radau", "legendre"):
             raise InputError(f"points must be 'radau' or 'legendre', got {self.points!r}")
+        _count(self.inner)
         object.__setattr__(self, "coefficients", _coefficients(self.degree, self.points))
 
     def graphs(self, model: Model) -> Any:
@@ -193,8 +212,29 @@ class Collocation:
                 stride=degree,
             )  # fmt: skip
         if inner or nz:
-            horizon.inside = (np.tile(taus[:inner], N), X, Z)
+            horizon.inside = X, Z
+        self._between(horizon, X, Z, inner)
         return ca.sum2(integrals)
+
+    def _between(self, horizon: Horizon, X: Any, Z: Any, inner: int) -> None:
+        """The values of the polynomials at the inner points, and where constraints hold."""
+        taus = self.coefficients[0]
+        at_x = [horizon.X[:, :-1], *(X[:, j::inner] for j in range(inner)), horizon.X[:, 1:]]
+        at_z = [Z[:, j :: self.degree] for j in range(self.degree)]
+        own = (taus[:inner], at_x[1 : inner + 1], at_z[:inner])
+        z_taus = taus
+        if horizon.Z.shape[0]:
+            z_taus, at_z = np.append(0.0, taus), [horizon.Z[:, :-1], *at_z]
+        s = _inner(self.inner)
+
+        def values(nodes: Array, at: list[Any]) -> list[Any]:
+            return [
+                sum((w * part for w, part in zip(row, at, strict=False)), horizon.assembly.kind(0))
+                for row in lagrange(nodes, s).tolist()
+            ]
+
+        added = (s, values(np.append(0.0, taus), at_x), values(z_taus, at_z))
+        _limit_between(horizon, *added, own)
 
     def _interval(self, model: Model, integrand: ca.Function, inner: int) -> ca.Function:
         taus, slopes, weights, ends = self.coefficients
@@ -238,9 +278,74 @@ def _step(step: Step, model: Model) -> Step:
     return DiscreteMap() if model.discrete else step
 
 
-def _ends(step: Step, horizon: Horizon, starts: Any) -> list[Any]:
-    function = _step(step, horizon.model).function(horizon.model, horizon.integrand)
-    return each(function, horizon.assembly.kind, [starts, *_columns(horizon)])
+def _inner(count: int) -> Array:
+    """Fractions of an interval of that many equally spaced points inside of it."""
+    return np.arange(1, count + 1) / (count + 1)
+
+
+def _shot(step: Step, horizon: Horizon, inner: int) -> tuple[Array, list[Any], list[Any]]:
+    """Fractions, states and algebraic states at the inner points, each of all intervals."""
+    model, taus = horizon.model, _inner(inner)
+    if inner and model.discrete:
+        raise InputError(f"{model.name} is discrete; there are no inner points between its steps")
+    function = _step(step, model).function(model, ca.Function("none", model.arguments, [ca.SX()]))
+    z, u, v, p, t, dt = _columns(horizon)
+    own = p[: model.size("parameter"), :]
+    found = [
+        each(function, horizon.assembly.kind,
+             [horizon.X[:, :-1], z, u, u + s * (v - u), own, t, s * dt])
+        for s in taus.tolist()
+    ]  # fmt: skip
+    return taus, [x for x, _, _ in found], [z for _, _, z in found]
+
+
+def _limit_between(
+    horizon: Horizon,
+    taus: Array,
+    X: list[Any],
+    Z: list[Any],
+    points: tuple[Array, list[Any], list[Any]] | None = None,
+) -> None:
+    """Add the rows of the declared limits at inner points, and say where constraints hold.
+
+    Args:
+        horizon: with its unknowns.
+        taus, X, Z: fractions, states and algebraic states there, each of all intervals.
+        points: the same where the limits are those of unknowns.
+    """
+    model = horizon.model
+    count = taus.size
+    stages = np.repeat(horizon.stages(), count).tolist()
+    for of, parts in (("state", X), ("algebraic", Z)):
+        rows = _by_interval(parts, horizon, model.size(of))
+        for name, where in model.places(of).items():
+            signal = model.signals[of][name]
+            if count and np.isfinite(np.append(signal.lower, signal.upper)).any():
+                horizon.assembly.constrain(
+                    horizon.name(f"{name} between"), rows[where, :], stages, signal.lower,
+                    signal.upper, scale=signal.scale, stride=count,
+                )  # fmt: skip
+    if points is not None:
+        taus, X, Z = np.append(points[0], taus), points[1] + X, points[2] + Z
+    if taus.size:
+        horizon.between = (
+            taus,
+            _by_interval(X, horizon, model.size("state")),
+            _by_interval(Z, horizon, model.size("algebraic")),
+        )
+
+
+def _by_interval(parts: list[Any], horizon: Horizon, size: int) -> Any:
+    """Columns of all intervals, one point after the other, as interval by interval."""
+    count, N = len(parts), horizon.N
+    if not size or not count:
+        return horizon.assembly.kind(size, count * N)
+    return ca.horzcat(*parts)[:, [j * N + k for k in range(N) for j in range(count)]]
+
+
+def _count(inner: Any) -> None:
+    if isinstance(inner, bool) or not isinstance(inner, int) or inner < 0:
+        raise InputError(f"inner must be a number of points, 0 or more, got {inner!r}")
 
 
 def _points(horizon: Horizon, kind: str, at: Array, each_interval: int) -> Any:

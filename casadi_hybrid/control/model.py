@@ -40,6 +40,7 @@ class Model:
 
     Args:
         name: of the model, for messages.
+        time_unit: of time, or of what stands in its place, for messages and axes.
 
     Raises:
         InputError: for a name used twice, bad limits, free symbols, a missing rate: by the
@@ -53,10 +54,11 @@ class Model:
         >>> model.rates(position=v, speed=u)
     """
 
-    def __init__(self, name: str = "model") -> None:
+    def __init__(self, name: str = "model", *, time_unit: str = "s") -> None:
         if not isinstance(name, str) or not name:
             raise InputError(f"name must be a non-empty text, got {name!r}")
         self.name = name
+        self.time_unit = time_unit
         self.time: Any = ca.SX.sym("time")
         self.signals: dict[str, dict[str, Signal]] = {
             kind: {} for kind in ("state", "algebraic", "control", "parameter", "output")
@@ -87,7 +89,7 @@ class Model:
         guess: Guess = 0.0,
         unit: str = "",
     ) -> Any:
-        """Declare a state, with limits at every grid point; see :class:`Signal`."""
+        """Declare a state; see :class:`Signal`, and :class:`Method` for where limits hold."""
         return self._declare("state", self._signal(name, size, lower, upper, scale, guess, unit))
 
     def algebraic(

@@ -15,6 +15,8 @@ from casadi_hybrid.control.laying import Laid, lay_out
 from casadi_hybrid.control.methods import Method
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.program import Program
+from casadi_hybrid.control.reading.judging import stated
+from casadi_hybrid.control.reading.moving import start_of
 from casadi_hybrid.control.signals import Array, by_name
 from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.starting import start_values, with_numbers
@@ -110,7 +112,8 @@ class OptimalControl(Statement):
         Args:
             x0: state at the start, a column or by name; :meth:`initial`'s numbers by default.
             time: at the start.
-            guess: where to begin: by name, or a :class:`Solution`; :meth:`guess`'s by default.
+            guess: where to begin: by name, or a :class:`Solution`, of another mesh too;
+                :meth:`guess`'s by default.
             **parameters: of the model and of the problem, by name.
         """
         return start_values(self, self.laid, x0, time, guess, parameters)
@@ -127,7 +130,7 @@ class OptimalControl(Statement):
         A solution as the guess brings its multipliers along: the solver starts warm from them.
         """
         program = self.numbers(x0, time=time, guess=guess, **parameters)
-        known = guess if isinstance(guess, Solution) else None
+        known = start_of(self, program, guess) if isinstance(guess, Solution) else {}
         return self.solution(program, *solved(self.solver, program, known))
 
     def export(
@@ -168,6 +171,15 @@ class OptimalControl(Statement):
         law = Law(self, program, {"": {}}, none, "zero, within the limits", none, 1e-4, False)
         return export_law(self.solver, law, folder, name, loops=loops, cold=cold)
 
+    def to_verify(self, answer: Any) -> Any:
+        """Return what :func:`casadi_hybrid.verify.verify` judges, with names and units.
+
+        Args:
+            answer: a :class:`Solution`, whose numbers are taken; else those given so far.
+        """
+        program = answer.program if isinstance(answer, Solution) else self.program
+        return stated(program, {"": (self, self.laid)})
+
     def solution(
         self, program: Program, found: Mapping[str, Any], stats: Any, explanation: str = ""
     ) -> Solution:
@@ -185,22 +197,19 @@ def solver_of(program: Program, options: Mapping[str, Any]) -> Any:
 
 
 def solved(
-    solver: Any, program: Program, known: Any = None
+    solver: Any, program: Program, known: Mapping[str, Array]
 ) -> tuple[Mapping[str, Any], Mapping[str, Any], str]:
     """Solve with the program's numbers.
 
     Args:
         solver: of :func:`solver_of`.
         program: with the numbers.
-        known: a solution whose multipliers the solve begins with.
+        known: ``lam_x0`` and ``lam_g0`` of a solution, with which the solve begins warm.
 
     Returns:
         CasADi's outputs, the statistics, and an explanation where the point is no solution.
     """
-    arguments = dict(program.arguments)
-    if known is not None:
-        arguments |= {"lam_x0": known.lam_x, "lam_g0": known.lam_g}
-    found = solver(**arguments)
+    found = solver(**{**known, **program.arguments})
     stats = solver.stats()
     return found, stats, "" if stats["success"] else str(solver.explain())
 

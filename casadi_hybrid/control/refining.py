@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,8 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.methods import Collocation
 from casadi_hybrid.control.ocp import OptimalControl
+from casadi_hybrid.control.reading.measures import entry_name, in_unit, warning
+from casadi_hybrid.control.reading.moving import sampled
 from casadi_hybrid.control.signals import Array
 from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.statement import Statement, moved_to
@@ -20,6 +21,13 @@ _PIECES = 4
 
 _AIM = 0.5
 """The next round aims at this part of the tolerance."""
+
+
+_APART = 2.0
+"""By how many times what an interval changes a state two trajectories of one kind may differ."""
+
+_TRIES = 2
+"""Meshes in a row that lead nowhere, before it stops."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +41,7 @@ class Round:
         iterations: of the solver.
         success: whether the solver found a solution.
         objective: what it cost.
+        note: what is wrong with it, where it was left: no solution, or another trajectory.
     """
 
     intervals: int
@@ -41,6 +50,12 @@ class Round:
     iterations: int
     success: bool
     objective: float
+    note: str = ""
+
+    @property
+    def worst(self) -> float:
+        """The larger of error and violation."""
+        return max(self.error, self.violation)
 
 
 @dataclass(frozen=True)
@@ -48,8 +63,8 @@ class Refined:
     """What a refinement came to; ``str()`` of it is a table of the rounds.
 
     Attributes:
-        ocp: the problem on the last mesh.
-        solution: of it.
+        ocp: the problem on the best mesh.
+        solution: of it: of all meshes with a solution the one with the least error and violation.
         rounds: one for each solve.
         status: a sentence: why it stopped.
         success: whether error and violation are within the tolerance and the solver succeeded.
@@ -65,10 +80,21 @@ class Refined:
         lines = ["intervals      error  violation  iterations  objective"]
         lines += [
             f"{one.intervals:9d}  {one.error:9.2e}  {one.violation:9.2e}  {one.iterations:10d}"
-            f"  {one.objective:.8g}{'' if one.success else '  not solved'}"
+            f"  {one.objective:.8g}{one.note and f'  {one.note}'}"
             for one in self.rounds
         ]
         return "\n".join([*lines, self.status])
+
+
+@dataclass(frozen=True)
+class _Mesh:
+    """A problem on a mesh, what was found, and the error and excess of each interval."""
+
+    ocp: OptimalControl
+    solution: Solution
+    error: Array
+    beyond: Array
+    round: Round
 
 
 def refine(
@@ -82,6 +108,7 @@ def refine(
     time: float = 0.0,
     guess: Any = None,
     integrator: str | None = None,
+    follow: bool = False,
     **parameters: Any,
 ) -> Refined:
     """Solve on finer and finer meshes until the solution holds between the grid points too.
@@ -89,8 +116,14 @@ def refine(
     In each round an independent integration (:meth:`Solution.error`) says how far each interval is
     from the model, and :meth:`Solution.violation` by how much hard limits are exceeded in between.
     Of an error e and a method of order q an interval is cut into (e / (tolerance / 2))^(1/q) parts,
-    four at most; of a violation, of order 2, likewise. The next solve begins at the last
-    solution.
+    four at most; of a violation, of order 2, likewise. The next solve begins warm, at the last
+    solution read at the new points.
+
+    A finer mesh moves a trajectory by what its error and its mesh leave open. Where a state moves
+    by more than ten times the estimated error and twice what an interval of the coarser mesh
+    changes it, together, the solver went to another trajectory, such as one on the other side of an
+    obstacle: the one before is kept, and once its intervals are halved instead. Of all meshes the
+    best is returned.
 
     Args:
         ocp: the problem on its first mesh; it stays as it is.
@@ -101,9 +134,10 @@ def refine(
         rounds: number of solves.
         n: number of times inside of an interval at which both are measured.
         integrator: see :meth:`Solution.error`.
+        follow: whether another trajectory is taken for the next round instead of the one before.
 
     Returns:
-        The problem on the last mesh and its solution, also where the tolerance is not met: see
+        The problem on the best mesh and its solution, also where the tolerance is not met: see
         ``success`` and ``status``.
 
     Raises:
@@ -127,50 +161,125 @@ def refine(
     Programming", SIAM 2010, section 4.7, which estimates the errors and cuts likewise.
     """
     _check(ocp, tolerance, most, rounds)
-    fractions = ocp.fractions
+    fractions, now = ocp.fractions, ocp
     done: list[Round] = []
+    last = best = None
+    lost = 0
     while True:
-        given = {name: _held(ocp, name, value, fractions) for name, value in parameters.items()}
-        solution = ocp.solve(x0, time=time, guess=guess, **given)
-        error = solution.error(n, integrator=integrator).by_interval
-        beyond = _worst(solution.violation(2 * n), ocp.intervals)
-        done.append(Round(
-            ocp.intervals, float(error.max()), float(beyond.max()), solution.iterations,
-            solution.success, solution.objective,
-        ))  # fmt: skip
-        met = max(done[-1].error, done[-1].violation) <= tolerance
-        mesh = _finer(ocp, error, beyond, tolerance)
-        status = _why(done, solution, met, mesh.size - 1, most, rounds)
+        given = {name: _held(now, name, value, fractions) for name, value in parameters.items()}
+        new = _measured(now, now.solve(x0, time=time, guess=guess, **given), n, integrator)
+        reason = _in_the_way(new.solution) if not new.round.success else ""
+        if not reason and last is not None and last.round.success and not follow:
+            reason = _elsewhere(last, new)
+        note = ("another trajectory" if new.round.success else "not solved") if reason else ""
+        done.append(replace(new.round, note=note))
+        lost = lost + 1 if reason else 0
+        if not reason and (best is None or new.round.worst <= best.round.worst):
+            best = new
+        if not reason or last is None or not last.round.success:
+            last = new
+        mesh = (
+            _halved(last.ocp.fractions) if reason and last is not new else _finer(last, tolerance)
+        )
+        status = _why(best, done, reason, lost, tolerance, mesh.size - 1, most, rounds)
         if status:
-            return Refined(ocp, solution, tuple(done), status, met and solution.success)
-        guess = _start(ocp, solution, mesh)
-        ocp = ocp.on_mesh(mesh)
+            kept = best or last
+            met = best is not None and best.round.worst <= tolerance
+            return Refined(kept.ocp, kept.solution, tuple(done), status, met)
+        guess, now = last.solution, ocp.on_mesh(mesh)
+
+
+def _measured(ocp: OptimalControl, solution: Solution, n: int, integrator: str | None) -> _Mesh:
+    error = solution.error(n, integrator=integrator).by_interval
+    beyond = solution.violation(2 * n + 1).by_interval
+    beyond = beyond if beyond.size else np.zeros(ocp.intervals)
+    one = Round(
+        ocp.intervals, float(error.max()), float(beyond.max()), solution.iterations,
+        solution.success, solution.objective,
+    )  # fmt: skip
+    return _Mesh(ocp, solution, error, beyond, one)
 
 
 def _why(
-    done: list[Round], solution: Solution, met: bool, following: int, most: int, rounds: int
+    best: _Mesh | None,
+    done: list[Round],
+    reason: str,
+    lost: int,
+    tolerance: float,
+    following: int,
+    most: int,
+    rounds: int,
 ) -> str:
     """Why to stop after this round; empty where there is another."""
-    last = done[-1]
-    if met and solution.success:
+    if not reason and best is not None and best.round.worst <= tolerance:
         return (
-            f"The error and the violation are within the tolerance with {last.intervals} intervals."
+            "The error and the violation are within the tolerance with "
+            f"{best.round.intervals} intervals."
         )
-    if not solution.success:
-        # A finer mesh may be what it lacks: a coarse one can be infeasible where limits are tight.
-        if len(done) >= 2 and not done[-2].success:
-            return "The solver found no solution on two meshes in a row: " + _first(solution)
-        if met:
-            return "The solver found no solution: " + _first(solution)
-    if len(done) >= rounds:
-        return f"The tolerance is not met after {rounds} rounds."
-    if following > most:
-        return f"The tolerance is not met: the next mesh would have {following} intervals."
-    return ""
+    # A finer mesh may be what it lacks: a coarse one can be infeasible where limits are tight.
+    if lost >= _TRIES:
+        stop = f"On {' and '.join(str(one.intervals) for one in done[-lost:])} intervals {reason}"
+    elif len(done) >= rounds:
+        stop = f"The tolerance is not met after {rounds} rounds."
+    elif following > most:
+        stop = f"The tolerance is not met: the next mesh would have {following} intervals."
+    else:
+        return ""
+    if best is None:
+        return stop
+    text = f"{stop} The best mesh has {best.round.intervals} intervals."
+    return " ".join(filter(None, (text, warning(best.solution.exceeded, best.ocp.method))))
 
 
-def _finer(ocp: Statement, error: Array, beyond: Array, tolerance: float) -> Array:
+def _elsewhere(old: _Mesh, new: _Mesh) -> str:
+    """Where the new trajectory is one of another kind, by which state and when; else nothing.
+
+    Compared at equal fractions of the duration, at the grid points of both; a free duration counts
+    as a state.
+    """
+    at = np.union1d(old.ocp.fractions, new.ocp.fractions)
+    before, after = (sampled(mesh.solution, at) for mesh in (old, new))
+    states, model = old.solution.rows, old.ocp.model
+    compared = [
+        (name, np.abs(after[name] - before[name]), states[name], signal.scale, signal.unit)
+        for name, signal in model.signals["state"].items()
+    ]
+    if old.ocp.free_duration is not None:
+        gap = np.full((1, at.size), abs(new.solution.duration - old.solution.duration))
+        times = old.solution.times[None]
+        scale = np.atleast_1d(old.ocp.free_duration.guess)
+        compared.append(("duration", gap, times, scale, model.time_unit))
+    worst, said = 1.0, ""
+    for name, gap, rows, scale, unit in compared:
+        allowed = _APART * np.abs(np.diff(rows)).max() + 10.0 * old.round.error * scale[:, None]
+        far = gap / allowed
+        entry, k = np.unravel_index(int(np.argmax(far)), far.shape)
+        if far[entry, k] > worst:
+            worst = far[entry, k]
+            when = old.solution.times[0] + at[k] * old.solution.duration
+            said = (
+                f"the solver went to another trajectory: {entry_name(name, int(entry), gap)} is "
+                f"{in_unit(gap[entry, k], unit)} away at {in_unit(when, model.time_unit)}, the "
+                f"objective {new.round.objective:.6g} instead of {old.round.objective:.6g}. The "
+                "one before is kept; follow=True takes the other."
+            )
+    return said
+
+
+def _in_the_way(solution: Solution) -> str:
+    """Why there is no solution, with the limit that is violated most where it ended."""
+    said = "the solver found no solution: " + solution.explanation.split("\n", 1)[0]
+    worst = ", ".join(map(str, solution.unmet[:2]))
+    return f"{said} In the way: {worst}." if worst else said
+
+
+def _halved(fractions: Array) -> Array:
+    return np.union1d(fractions, (fractions[:-1] + fractions[1:]) / 2)
+
+
+def _finer(mesh: _Mesh, tolerance: float) -> Array:
     """Cut the intervals whose error or violation is too large."""
+    ocp, error, beyond = mesh.ocp, mesh.error, mesh.beyond
     order = ocp.method.degree + 1 if isinstance(ocp.method, Collocation) else 5
     pieces = np.ones(error.size)
     for values, q in ((error, order), (beyond, 2)):
@@ -183,36 +292,11 @@ def _finer(ocp: Statement, error: Array, beyond: Array, tolerance: float) -> Arr
     return np.append(np.concatenate(parts), 1.0)
 
 
-def _start(ocp: Statement, solution: Solution, mesh: Array) -> dict[str, Any]:
-    """The solution at the new grid points, to begin with."""
-    times = solution.times[0] + mesh * solution.duration
-    samples = solution.dense.samples(
-        *solution.dense.locate(np.clip(times, times[0], solution.times[-1]))
-    )
-    signals = ocp.model.signals
-    found: dict[str, Any] = {
-        name: samples.rows[name] for kind in ("state", "algebraic", "control")
-        for name in signals[kind]
-    }  # fmt: skip
-    found |= {name: samples.rows[name][:, 0] for name in ocp.freed}
-    if ocp.free_duration is not None:
-        found["duration"] = solution.duration
-    return found
-
-
-def _worst(violation: Mapping[str, Array], intervals: int) -> Array:
-    return np.asarray(np.max([np.zeros(intervals), *violation.values()], axis=0))
-
-
 def _held(ocp: Statement, name: str, value: Any, fractions: Array) -> Any:
     signal = {**ocp.model.signals["parameter"], **ocp.signals}.get(name)
     if signal is None or not signal.varying:
         return value
     return moved_to(value, signal.size, fractions, ocp.fractions, held=True)
-
-
-def _first(solution: Solution) -> str:
-    return solution.explanation.split("\n", 1)[0]
 
 
 def _check(ocp: Any, tolerance: Any, most: Any, rounds: Any) -> None:

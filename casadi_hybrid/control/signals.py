@@ -231,6 +231,16 @@ def expression(value: Any, what: str, arguments: Sequence[Any], unknown: str) ->
     return value
 
 
+def lagrange(nodes: Array, s: Array) -> Array:
+    """Return the Lagrange polynomials on the nodes at s, one row a point."""
+    rows = np.ones((s.size, nodes.size))
+    for i in range(nodes.size):
+        for j in range(nodes.size):
+            if j != i:
+                rows[:, i] *= (s - nodes[j]) / (nodes[i] - nodes[j])
+    return rows
+
+
 def between(fractions: Array, taus: Array) -> Array:
     """Return where points at fractions ``taus`` of each interval lie, interval by interval."""
     points: Array = (fractions[:-1, None] + np.diff(fractions)[:, None] * taus).ravel()

@@ -13,13 +13,15 @@ import numpy as np
 
 from casadi_hybrid.control.laying import Laid
 from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.reading import checking, storing
+from casadi_hybrid.control.reading import checking, measures, storing
 from casadi_hybrid.control.reading.dense import Dense, Samples
 from casadi_hybrid.control.signals import Array, known
 from casadi_hybrid.control.statement import Statement
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from casadi_hybrid.control.reading.sensing import Slopes
 
 
 class Ended:
@@ -29,7 +31,7 @@ class Ended:
 
     @property
     def success(self) -> bool:
-        """Whether the solver says that the point is a solution."""
+        """Whether the solver says that the point is a solution, where limits are asked to hold."""
         return bool(self.stats["success"])
 
     @property
@@ -73,11 +75,18 @@ class Solution(Ended):
     explanation: str = ""
 
     def __str__(self) -> str:
-        """Whether it is a solution, what it costs, and what is wrong where it is none."""
+        """Whether it is a solution, what it costs, and what is wrong with it between grid points.
+
+        Where it is no solution, what is wrong with it at all.
+        """
         parts = ", ".join(f"{name} {value:.6g}" for name, value in self.costs.items())
         said = f"{'Solved' if self.success else 'Not solved'} in {self.iterations} iterations"
         said += f": {self.ocp.name}, duration {self.duration:.6g}, objective {self.objective:.6g}"
-        return "\n".join(filter(None, (f"{said} ({parts})" if parts else said, self.explanation)))
+        said = f"{said} ({parts})" if parts else said
+        wrong = (
+            measures.warning(self.exceeded, self.ocp.method) if self.success else self.explanation
+        )
+        return "\n".join(filter(None, (said, wrong)))
 
     @classmethod
     def of(
@@ -217,8 +226,8 @@ class Solution(Ended):
 
     def error(
         self, n: int = 4, *, whole: bool = False, integrator: str | None = None
-    ) -> checking.Errors:
-        """Return the distance from an independent and accurate integration of the model.
+    ) -> measures.Errors:
+        """Return the distance from an accurate integration; printed, the largest and when.
 
         Args:
             n: number of times inside of each interval, besides its end.
@@ -233,15 +242,26 @@ class Solution(Ended):
         """
         return checking.error(self.dense, checking.points(n), whole=whole, integrator=integrator)
 
-    def violation(self, n: int = 10) -> dict[str, Array]:
-        """Return by how much hard limits are exceeded in between, divided by the scale.
+    def violation(self, n: int = checking.POINTS) -> measures.Violations:
+        """Return by how much hard limits are exceeded in between; printed, the largest and when.
 
-        By the name of the quantity or of the path constraint, the largest of each interval.
+        By the name of the quantity or of the path constraint, the largest of each interval,
+        divided by the scale.
 
         Args:
             n: number of times an interval, the midpoints of equal parts.
         """
         return checking.violation(self.dense, checking.points(n))
+
+    @cached_property
+    def exceeded(self) -> tuple[measures.Excess, ...]:
+        """The limits that are exceeded between grid points by over 1e-4 of the scale."""
+        return measures.exceeded(self.violation())
+
+    @property
+    def unmet(self) -> list[measures.Excess]:
+        """What is violated most where it should hold, the worst first; nothing of a solution."""
+        return checking.unmet(self.program, self.x, self._rows(self.x), self.ocp, self.times)
 
     def active(self, tol: float = 1e-6, *, side: str = "either") -> dict[str, Array]:
         """Return by name where a limit holds with equality, as booleans over time.
@@ -254,12 +274,33 @@ class Solution(Ended):
         """
         return checking.active(self.program, self.x, self._rows(self.x), tol, side)
 
+    def sensitivity(self, name: str, *, weak: float = 1e-4) -> Slopes:
+        """Return d(trajectory)/d(parameter) by name, in units, at the solution.
+
+        By the implicit function theorem, with the active limits as they are: see
+        :func:`casadi_hybrid.solution_sensitivity`. To first order the solution for a parameter
+        that is larger by d is ``found["angle"] + d * found.sensitivity("load")["angle"]``.
+
+        Args:
+            name: of a parameter or reference, ``"initial angle"`` of a state that is given at the
+                start, or ``"time"``.
+            weak: a limit whose multiplier and whose distance are both at most this counts as
+                weakly active: a kink, of which a ``SensitivityWarning`` speaks.
+
+        Raises:
+            InputError: for a name that is none.
+            SensitivityError: where the solution has no derivative.
+        """
+        from casadi_hybrid.control.reading.sensing import slopes  # noqa: PLC0415 (SciPy)
+
+        return slopes(self, name, weak)
+
     def plot(
         self,
         names: Sequence[str] | None = None,
         *,
         path: str | Path | None = None,
-        label: str = "time",
+        label: str | None = None,
         tol: float = 1e-6,
     ) -> Figure:
         """Return a figure fit to publish, a panel for each quantity.
@@ -271,7 +312,7 @@ class Solution(Ended):
             names: of quantities and path constraints; by default all states, algebraic states,
                 controls and path constraints.
             path: file to write; its suffix chooses the format: ``.pdf``, ``.svg``, ``.png``.
-            label: of the time axis, such as ``"time (s)"``.
+            label: of the time axis; by default with the model's ``time_unit``.
             tol: distance from a limit, divided by the scale, up to which it counts as active.
 
         Raises:
@@ -324,15 +365,11 @@ class Solution(Ended):
 
     def _output(self, name: str) -> Array:
         model = self.ocp.model
-        X, Z, _, _, P, T, _ = self.laid.trajectories(self.x, self.program.p)
-        U = self.controls
-        U = np.hstack((U, U[:, -1:]))
-        for control, where in model.places("control").items():
-            if model.signals["control"][control].linear:
-                U[where] = self.values[control]
+        X, Z, U, V, P, T, _ = self.laid.trajectories(self.x, self.program.p)
+        W = ca.horzcat(U, V[:, -1])
         Z = Z if Z.shape[0] else np.full((model.size("algebraic"), self.times.size), np.nan)
         own = P[: model.size("parameter"), :]
-        rows = np.asarray(model.moves.outputs.map(self.times.size)(X, Z, U, own, T).full())
+        rows = np.asarray(model.moves.outputs.map(self.times.size)(X, Z, W, own, T).full())
         return rows[model.places("output")[name]]
 
 

@@ -11,6 +11,7 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.laying import Laid
 from casadi_hybrid.control.methods import points_of
 from casadi_hybrid.control.program import Program
+from casadi_hybrid.control.reading.moving import start_of
 from casadi_hybrid.control.signals import Array, between, by_name, column, known, matrix, spread
 from casadi_hybrid.control.solution import Solution
 from casadi_hybrid.control.statement import Statement
@@ -27,11 +28,7 @@ def start_values(
     """Return the program with these numbers; see :meth:`OptimalControl.numbers`."""
     program, initial = with_numbers(ocp, laid, x0, time, parameters)
     if isinstance(guess, Solution):
-        if guess.x.size != program.n:
-            raise InputError(
-                f"guess is a solution of {guess.x.size} unknowns; {ocp.name} has {program.n}"
-            )
-        return program.with_x0(guess.x)
+        return program.with_x0(start_of(ocp, program, guess)["x0"])
     return program.with_start(_guess(ocp, program, initial, guess))
 
 

@@ -191,7 +191,9 @@ class Statement:
         for name, value in {**by_name(values, "final"), **named}.items():
             signal = known(name, self.model.signals["state"], "state")
             difference = self.model.symbol(name) - self._expression(value, f"final {name!r}")
-            self.at_end(f"final {name}", difference, equal=0.0, scale=signal.scale)
+            self.at_end(
+                f"final {name}", difference, equal=0.0, scale=signal.scale, unit=signal.unit
+            )
 
     def periodic(self, *names: str) -> None:
         """Let states end as they began, whatever that is; without names all of them."""
@@ -244,10 +246,15 @@ class Statement:
         equal: Any = None,
         soft: Soft | float | None = None,
         scale: Any = 1.0,
-        at: str = "points",
+        unit: str = "",
+        at: str = "inside",
     ) -> None:
-        """Add lower ≤ expression ≤ upper along the horizon; see :class:`Constraint`."""
-        self._constrain(name, "path", expression, lower, upper, equal, scale, soft, at)
+        """Add lower ≤ expression ≤ upper along the horizon, where declared limits hold.
+
+        These are the grid points, the points of a collocation, and the ``inner`` points of the
+        method; ``at`` asks for fewer, see :class:`Constraint`.
+        """
+        self._constrain(name, "path", expression, lower, upper, equal, scale, soft, unit, at)
 
     def at_start(
         self,
@@ -259,9 +266,10 @@ class Statement:
         equal: Any = None,
         soft: Soft | float | None = None,
         scale: Any = 1.0,
+        unit: str = "",
     ) -> None:
         """Add lower ≤ expression ≤ upper at the start."""
-        self._constrain(name, "start", expression, lower, upper, equal, scale, soft, "points")
+        self._constrain(name, "start", expression, lower, upper, equal, scale, soft, unit)
 
     def at_end(
         self,
@@ -273,21 +281,22 @@ class Statement:
         equal: Any = None,
         soft: Soft | float | None = None,
         scale: Any = 1.0,
+        unit: str = "",
     ) -> None:
         """Add lower ≤ expression ≤ upper at the end."""
-        self._constrain(name, "end", expression, lower, upper, equal, scale, soft, "points")
+        self._constrain(name, "end", expression, lower, upper, equal, scale, soft, unit)
 
     def soften(self, name: str, soft: Soft | float) -> None:
         """Make the declared limits of a state soft: they may be exceeded at a price.
 
-        At the grid points, and at the points between them that are unknowns.
+        They hold where hard limits do.
         """
         signal = known(name, self.model.signals["state"], "state")
         if not np.isfinite([signal.lower, signal.upper]).any():
             raise InputError(f"{name!r} has no limit that could be soft; give the state one")
         label = f"limits of {name}"
         self._constrain(label, "path", self.model.symbol(name), signal.lower, signal.upper,
-                        None, signal.scale, soft, "inside")  # fmt: skip
+                        None, signal.scale, soft, signal.unit)  # fmt: skip
         self.softened.append(name)
 
     def free(

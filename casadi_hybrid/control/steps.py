@@ -1,8 +1,8 @@
 """From one grid point to the next: Runge–Kutta, CasADi's integrators, the step of a discrete model.
 
-A step is a function (x, z, u, v, p, t, dt) → (x at the end, ∫ integrand dt), in which the control
-runs linearly from u to v over the interval; for one that is held v = u. The first entries of p are
-the model's parameters; those after them are for the integrand alone.
+A step is a function (x, z, u, v, p, t, dt) → (x at the end, ∫ integrand dt, z at the end), in which
+the control runs linearly from u to v over the interval; for one that is held v = u. The first
+entries of p are the model's parameters; those after them are for the integrand alone.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class RungeKutta:
             c = slope(y + h / 2 * b, s + h / 2)
             d = slope(y + h * c, s + h)
             y = y + h / 6 * (a + 2 * b + 2 * c + d)
-        return ca.Function("step", symbols, [y[:n], y[n:]])
+        return ca.Function("step", symbols, [y[:n], y[n:], z])
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class Integrator:
         solve = ca.integrator("integrate", self.plugin, dae, 0.0, 1.0, dict(self.options))
         at = [ca.MX.sym("at", *symbol.shape) for symbol in symbols]
         found = solve(x0=at[0], z0=at[1], p=ca.vertcat(*at[2:]))
-        return ca.Function("step", at, [found["xf"], found["qf"]])
+        return ca.Function("step", at, [found["xf"], found["qf"], found["zf"]])
 
 
 class DiscreteMap:
@@ -132,7 +132,7 @@ class DiscreteMap:
         symbols = _symbols(model, integrand)
         x, z, u, _, p, t, _ = symbols
         after = _own(model, model.moves.rate, (x, z, u, p, t))
-        return ca.Function("step", symbols, [after, ca.SX(0, 1)])
+        return ca.Function("step", symbols, [after, ca.SX(0, 1), z])
 
 
 def _symbols(model: Model, integrand: ca.Function) -> list[Any]:

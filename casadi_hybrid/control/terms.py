@@ -68,10 +68,12 @@ class Constraint:
         expression: a column.
         lower, upper, scale: one an entry.
         soft: the price of a violation; None for a hard limit.
-        at: of a path: at all grid ``points`` 0 … N, at both ``ends`` of each interval (with the
-            control that is held on it), or at the grid points, at the points ``inside`` of each
-            interval (of a collocation), and at its end where held controls make a second value; or
-            once for each of the ``intervals``, at its beginning.
+        at: of a path: ``inside``, at the grid points, at the points of a collocation and the
+            ``inner`` points of the method, and at the end of an interval where held controls make
+            a second value; at all grid ``points`` 0 … N alone; or at both ``ends`` of each interval
+            (with the control that is held on it); or once for each of the ``intervals``, at its
+            beginning.
+        unit: of the expression, for messages.
     """
 
     name: str
@@ -81,7 +83,8 @@ class Constraint:
     upper: Array
     scale: Array
     soft: Soft | None = None
-    at: str = "points"
+    at: str = "inside"
+    unit: str = ""
 
     @classmethod
     def of(
@@ -94,7 +97,8 @@ class Constraint:
         equal: Any,
         scale: Any,
         soft: Any,
-        at: str,
+        unit: str,
+        at: str = "inside",
     ) -> Constraint:
         """Check the numbers and spread them over the entries.
 
@@ -132,4 +136,4 @@ class Constraint:
                 raise InputError(
                     f"soft of {name!r} must be a Soft(…) or a linear weight, got {soft!r}"
                 ) from None
-        return cls(name, place, expression, least, most, typical, soft, at)
+        return cls(name, place, expression, least, most, typical, soft, at, unit)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def verify(
-    problem: Problem | Mapping[str, Any],
+    problem: Problem | Mapping[str, Any] | Any,
     answer: Any,
     *,
     p: Any = None,
@@ -36,16 +36,19 @@ def verify(
     does not refute a minimum, and when IPOPT started at the point stays there. Multipliers that
     come with the point must satisfy the conditions too (L = f + lam_gᵀg + lam_xᵀx). At an
     infeasible point the report says whether the violation is stationary, which confirms or refutes
-    a solver's verdict of local infeasibility.
+    a solver's verdict of local infeasibility. Of an optimal control problem the trajectory between
+    the grid points counts too: no limit may be exceeded there by more than 1e-4 of its scale.
 
     What is None is taken from the answer where it is a result that knows it, else from the
     problem: g has no bounds in CasADi's dictionary, and the equations of a Problem are zero.
 
     Args:
         problem: a :class:`~casadi_hybrid.Problem`, or CasADi's dictionary with ``x``, ``f`` and,
-            where there are any, ``g`` and ``p``.
-        answer: a :class:`~casadi_hybrid.Result`, what a CasADi solver returns (a mapping, or an
-            object, with ``x`` and, if there, ``lam_x`` and ``lam_g``), or the n numbers of a point.
+            where there are any, ``g`` and ``p``; or an ``OptimalControl``, ``Phases`` or
+            ``Scenarios`` of :mod:`casadi_hybrid.control`.
+        answer: a :class:`~casadi_hybrid.Result`, a solution of an optimal control problem, what a
+            CasADi solver returns (a mapping, or an object, with ``x`` and, if there, ``lam_x`` and
+            ``lam_g``), or the n numbers of a point.
         p, lbx, ubx, lbg, ubg: the instance, as ``nlpsol`` takes it.
         multipliers: m numbers lam_g to judge in place of those that come with the answer.
         x0: start of the solve, from which IPOPT is run for comparison. Where it gets to from there
@@ -83,6 +86,16 @@ def verify(
     from casadi_hybrid.verify.judging import judge  # noqa: PLC0415
     from casadi_hybrid.verify.point import read_candidate, read_problem  # noqa: PLC0415
 
+    numbers = {"x0": x0, "p": p, "lbx": lbx, "ubx": ubx, "lbg": lbg, "ubg": ubg}
+    stated = problem.to_verify(answer) if hasattr(problem, "to_verify") else None
+    if stated is not None:
+        problem = stated.problem
+        given = {key: value for key, value in numbers.items() if value is not None}
+        numbers = {**stated.numbers, **given}
     problem = read_problem(problem, constraint_names, variable_names)
-    candidate = read_candidate(problem, answer, p, (lbx, ubx, lbg, ubg), multipliers, x0)
-    return judge(problem, candidate, tol, scaled=scaled, ipopt=ipopt)
+    limits = tuple(numbers[key] for key in ("lbx", "ubx", "lbg", "ubg"))
+    candidate = read_candidate(problem, answer, numbers["p"], limits, multipliers, numbers["x0"])
+    report = judge(problem, candidate, tol, scaled=scaled, ipopt=ipopt)
+    if stated is None:
+        return report
+    return report.exceeded(stated.exceeded(candidate.x, candidate.p))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -44,6 +44,21 @@ def read_problem(
     if variable_names is not None:
         found = replace(found, variable_names=variable_names)
     return found.exact()
+
+
+@dataclass(frozen=True, eq=False)
+class Stated:
+    """A problem that was stated as more than a program, such as an optimal control problem.
+
+    Attributes:
+        problem: the program.
+        numbers: ``x0``, ``p`` and the bounds of its solve.
+        exceeded: (x, p) → by how much limits are exceeded where the program has no row.
+    """
+
+    problem: Problem
+    numbers: Mapping[str, Any]
+    exceeded: Callable[[Vector, Vector], Sequence[str]]
 
 
 @dataclass(frozen=True, eq=False)

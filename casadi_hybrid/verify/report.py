@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -133,6 +134,12 @@ class Report:
     def comparison(self) -> Comparison | None:
         """IPOPT from the start of the solve where that is known, else from x."""
         return self.restart if self.reference is None else self.reference
+
+    def exceeded(self, sentences: Sequence[str]) -> Report:
+        """Return the report with limits that are exceeded between grid points as reasons more."""
+        category = Rejection.EXCEEDED_BETWEEN
+        found = [Finding(category, f"Between the grid points {text}.") for text in sentences]
+        return replace(self, findings=(*self.findings, *found))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain Python values, ready for JSON (NaN and Inf become None)."""

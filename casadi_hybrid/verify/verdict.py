@@ -15,6 +15,7 @@ class Rejection(Enum):
     UNDEFINED = "the point, or a function of the problem there, is not finite"
     INFEASIBLE = "a constraint is violated"
     INFEASIBLE_STATIONARY = "no small step reduces the violation"
+    EXCEEDED_BETWEEN = "a limit is exceeded between the grid points"
     NOT_STATIONARY = "no multipliers satisfy the first-order condition"
     NOT_COMPLEMENTARY = "a constraint needs a multiplier though x is off its bound"
     WRONG_SIGN = "an active inequality would need a multiplier of the wrong sign"

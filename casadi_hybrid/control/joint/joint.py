@@ -16,7 +16,8 @@ from casadi_hybrid.control.horizon import Horizon
 from casadi_hybrid.control.laying import Laid, read
 from casadi_hybrid.control.ocp import OptimalControl, point_of, solved, solver_of
 from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.reading import storing
+from casadi_hybrid.control.reading import measures, storing
+from casadi_hybrid.control.reading.judging import stated
 from casadi_hybrid.control.signals import Array, by_name, known
 from casadi_hybrid.control.solution import Ended, Solution
 from casadi_hybrid.control.starting import start_values, with_numbers
@@ -53,7 +54,14 @@ class JointSolution(Ended):
         parts = ", ".join(f"{name} {part.objective:.6g}" for name, part in self.parts.items())
         said = f"{'Solved' if self.success else 'Not solved'} in {self.iterations} iterations"
         said += f": objective {self.objective:.6g} ({parts})"
-        return "\n".join(filter(None, (said, self.explanation)))
+        wrong = [self.explanation]
+        if self.success:
+            noted = {
+                name: measures.warning(part.exceeded, part.ocp.method)
+                for name, part in self.parts.items()
+            }
+            wrong = [f"{name}: {text}" for name, text in noted.items() if text]
+        return "\n".join(filter(None, (said, *wrong)))
 
     def __getitem__(self, name: str) -> Solution:
         part: Solution = known(name, self.parts, "part")
@@ -90,7 +98,7 @@ class JointSolution(Ended):
         names: Sequence[str] | None = None,
         *,
         path: str | Path | None = None,
-        label: str = "time",
+        label: str | None = None,
         tol: float = 1e-6,
     ) -> Figure:
         """Return a figure with a colour for each part; see :meth:`Solution.plot`.
@@ -231,8 +239,16 @@ class Joint:
     ) -> JointSolution:
         """Solve with these numbers; see :meth:`numbers`. A solution as the guess starts it warm."""
         program = self.numbers(x0, time=time, guess=guess, **parameters)
-        known = guess if isinstance(guess, JointSolution) else None
+        known = {}
+        if isinstance(guess, JointSolution):
+            known = {"lam_x0": guess.lam_x, "lam_g0": guess.lam_g}
         return self.solution(program, *solved(self.solver, program, known))
+
+    def to_verify(self, answer: Any) -> Any:
+        """Return what a verifier judges; see :meth:`OptimalControl.to_verify`."""
+        program = answer.program if isinstance(answer, JointSolution) else self.program
+        parts = {f"{label}/": (part, self.laid[label]) for label, part in self.parts.items()}
+        return stated(program, parts)
 
     def solution(
         self, program: Program, found: Mapping[str, Any], stats: Any, explanation: str = ""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import casadi as ca
@@ -13,51 +11,22 @@ from scipy.integrate import solve_ivp
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.reading.dense import Dense, Samples
-from casadi_hybrid.control.signals import Array, known
+from casadi_hybrid.control.reading.measures import Errors, Excess, Violations, entry_name
+from casadi_hybrid.control.signals import Array, Signal
+from casadi_hybrid.control.statement import Statement
+from casadi_hybrid.control.terms import Constraint
 
 TOLERANCE = 1e-11
 """Of the independent integrations, relative and in units of the scale."""
 
+FEASIBLE = 1e-6
+"""Violation of a row or a bound, in units of the scale, that counts as none."""
+
+POINTS = 11
+"""Times in an interval at which limits are looked at by default, its middle among them."""
+
 _EVALUATIONS = 20_000
 INTEGRATORS = ("DOP853", "cvodes", "idas")
-
-
-@dataclass(frozen=True)
-class Errors(Mapping[str, Array]):
-    """Distance of a trajectory from an independent integration of the model.
-
-    ``errors["speed"]`` is the largest distance in each interval, in the state's unit. Infinite
-    where the integration broke down.
-
-    Attributes:
-        ends: distance at the end of each interval, states × intervals, divided by the scale.
-        between: the largest distance inside of each interval, likewise.
-        rows: the larger of both by name, in physical units.
-    """
-
-    ends: Array
-    between: Array
-    rows: Mapping[str, Array] = field(repr=False)
-
-    def __getitem__(self, name: str) -> Array:
-        rows: Array = known(name, self.rows, "state")
-        return np.asarray(rows[0] if rows.shape[0] == 1 else rows)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    @property
-    def by_interval(self) -> Array:
-        """The largest distance in each interval over all states, divided by their scale."""
-        return np.asarray(np.maximum(self.ends, self.between).max(axis=0))
-
-    @property
-    def largest(self) -> float:
-        """The largest distance of all, divided by the scale."""
-        return float(self.by_interval.max())
 
 
 def residual(dense: Dense, n: int) -> Samples:
@@ -104,33 +73,87 @@ def error(dense: Dense, n: int, *, whole: bool, integrator: str | None) -> Error
     ends, between = gaps[:, :, -1], gaps[:, :, :-1].max(axis=2, initial=0.0)
     rows = np.maximum(ends, between)
     by_name = {name: rows[where] for name, where in model.places("state").items()}
-    return Errors(ends / scale[:, None], between / scale[:, None], by_name)
+    units = {name: signal.unit for name, signal in model.signals["state"].items()}
+    units["time"] = model.time_unit
+    return Errors(ends / scale[:, None], between / scale[:, None], by_name, dense.times, units)
 
 
-def violation(dense: Dense, n: int) -> dict[str, Array]:
-    """Return by how much hard limits are exceeded at n points an interval, divided by the scale.
-
-    By the name of the quantity or of the path constraint, the largest of each interval.
-    """
+def violation(dense: Dense, n: int) -> Violations:
+    """Return by how much hard limits are exceeded at n points an interval."""
     ocp, model = dense.ocp, dense.ocp.model
     k, s = _inside(dense, n)
     at = dense.columns(k, s)
     soft = {c.name.removeprefix("limits of ") for c in ocp.constraints if c.soft is not None}
     found: dict[str, Array] = {}
+    worst: list[Excess] = []
 
-    def note(name: str, rows: Array, lower: Array, upper: Array, scale: Array) -> None:
-        if np.isfinite(lower).any() or np.isfinite(upper).any():
-            beyond = np.maximum(lower[:, None] - rows, rows - upper[:, None]) / scale[:, None]
-            found[name] = np.maximum(beyond, 0.0).max(axis=0).reshape(dense.N, n).max(axis=1)
+    def note(name: str, rows: Array, limited: Signal | Constraint) -> None:
+        lower, upper, scale = (
+            part[:, None] for part in (limited.lower, limited.upper, limited.scale)
+        )
+        if not (np.isfinite(lower).any() or np.isfinite(upper).any()):
+            return
+        below, above = (lower - rows) / scale, (rows - upper) / scale
+        beyond = np.maximum(np.maximum(below, above), 0.0)
+        found[name] = beyond.max(axis=0).reshape(dense.N, n).max(axis=1)
+        i, j = np.unravel_index(int(np.argmax(beyond)), beyond.shape)
+        scaled = float(beyond[i, j])
+        if scaled > 0.0:
+            side = "lower" if below[i, j] > above[i, j] else "upper"
+            limit = float((lower if side == "lower" else upper)[i, 0])
+            label, amount = entry_name(name, int(i), rows), scaled * float(scale[i, 0])
+            time, unit = float(at.t[j]), limited.unit
+            worst.append(Excess(label, amount, scaled, limit, side, time, unit, model.time_unit))
 
     for kind, rows in (("state", at.x), ("algebraic", at.z), ("control", at.u)):
         for name, where in model.places(kind).items():
-            signal = model.signals[kind][name]
             if name not in soft:
-                note(name, rows[where], signal.lower, signal.upper, signal.scale)
+                note(name, rows[where], model.signals[kind][name])
     for c in ocp.constraints:
         if c.place == "path" and c.soft is None:
-            note(c.name, dense.expression(c.expression, at), c.lower, c.upper, c.scale)
+            note(c.name, dense.expression(c.expression, at), c)
+    return Violations(found, tuple(sorted(worst, key=lambda excess: -excess.scaled)))
+
+
+def unmet(program: Program, x: Array, g: Array, ocp: Statement, times: Array) -> list[Excess]:
+    """Return the largest violation of each limit and end condition at a point, the worst first.
+
+    The rows of the dynamics are left out: what a solver cannot meet is something that was stated.
+    """
+    units, found = units_of(ocp), []
+    for key, blocks, at, lower, upper in (
+        ("x", program.variables, x, program.lbx, program.ubx),
+        ("g", program.constraints, g, program.lbg, program.ubg),
+    ):
+        beyond = np.maximum(lower - at, at - upper)
+        for name, block in blocks.items():
+            if name not in units or not block.where.size:
+                continue
+            j = int(np.argmax(beyond[block.where]))
+            place = block.where[j]
+            if beyond[place] > FEASIBLE:
+                side = "lower" if at[place] < lower[place] else "upper"
+                side = "equal" if lower[place] == upper[place] else side
+                scale = float(block.scale.ravel(order="F")[j])
+                limit = float((lower if side == "lower" else upper)[place]) * scale
+                label = f"{name}[{j % block.shape[0]}]" if block.shape[0] > 1 else name
+                time = float(times[max(min(program.stages[key][place], times.size - 1), 0)])
+                scaled = float(beyond[place])
+                found.append(Excess(label, scaled * scale, scaled, limit, side, time, units[name],
+                                    ocp.model.time_unit))  # fmt: skip
+    return sorted(found, key=lambda excess: -excess.scaled)
+
+
+def units_of(ocp: Statement) -> dict[str, str]:
+    """The unit of each block of a program that is of one quantity, by name."""
+    found = {"duration": ocp.model.time_unit}
+    for signals in ocp.model.signals.values():
+        for name, signal in signals.items():
+            blocks = (name, f"{name} inside", f"{name} between", f"initial {name}")
+            found |= dict.fromkeys(blocks, signal.unit)
+    for constraint in ocp.constraints:
+        for suffix in ("", " inside", " at begin", " at end", ", lower", ", upper"):
+            found[f"{constraint.name}{suffix}"] = constraint.unit
     return found
 
 

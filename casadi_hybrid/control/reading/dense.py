@@ -13,7 +13,7 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.laying import Laid
 from casadi_hybrid.control.methods import Collocation, points_of
-from casadi_hybrid.control.signals import Array, known
+from casadi_hybrid.control.signals import Array, known, lagrange
 from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.control.steps import RungeKutta
 
@@ -66,9 +66,8 @@ class Dense:
 
     - collocation: the polynomial through the beginning and the points of the interval; of an
       algebraic state that through the points (and the beginning, where it is an unknown there);
-    - shooting by Runge–Kutta: the scheme's own steps, the last one only as long as it must be; it
-      meets the grid points at both ends;
-    - shooting by an integrator: the integrator, for so long; algebraic states solve the equations;
+    - shooting: the scheme's steps, or the integrator, for so long; it meets the grid points at both
+      ends; algebraic states solve the equations;
     - a discrete model: the value at the grid point before.
 
     Controls are held or linear; a reference has the value of the grid point before.
@@ -222,33 +221,22 @@ class Dense:
 
     @cached_property
     def _partial(self) -> ca.Function:
-        """(x, u, v, p, t, dt, length) → the state after that part of a step, and its slope."""
+        """(x, u, v, p, t, dt, s) → the state after the part s of an interval, and its slope."""
         model = self.ocp.model
-        step = RungeKutta(1).function(model, _nothing(model))
         kinds = ("state", "control", "control", "parameter")
         x, u, v, p = (
             ca.SX.sym(name, model.size(kind)) for name, kind in zip("xuvp", kinds, strict=True)
         )
         t, dt, s = (ca.SX.sym(name) for name in ("t", "dt", "s"))
-        end = step(x, ca.SX(0, 1), u, u + s * (v - u), p, t, s * dt)[0]
+        end = self._flow(x, ca.SX(0, 1), u, u + s * (v - u), p, t, s * dt)[0]
         return ca.Function("partial", [x, u, v, p, t, dt, s], [end, ca.jacobian(end, s) / dt])
 
-    def _runge_kutta(self, k: Whole, s: Array) -> tuple[Array, Array]:
-        x, slope = self.X[:, k], np.zeros((self.X.shape[0], s.size))
+    def _runge_kutta(self, k: Whole, s: Array) -> list[Array]:
         if not s.size:
-            return x, slope
-        dt, own = np.diff(self.times)[k], self.P[: self.ocp.model.size("parameter"), k]
-        partial, h = self._partial.map(s.size), 1.0 / self._step.steps
-        whole = self._controls(k, np.zeros(s.size)), self._controls(k, np.ones(s.size))
-        for i in range(self._step.steps):
-            length = np.clip(s - i * h, 0.0, h)
-            u = whole[0] + i * h * (whole[1] - whole[0])
-            v = u + whole[1] - whole[0]
-            t = self.times[k] + i * h * dt
-            x, now = (np.asarray(part.full()) for part in
-                      partial(x, u, v, own, t[None], dt[None], length[None]))  # fmt: skip
-            slope = np.where((length > 0) | (i == 0), now, slope)
-        return x, slope
+            return [self.X[:, k]] * 2
+        own, dt = self.P[: self.ocp.model.size("parameter"), k], np.diff(self.times)[k]
+        here = [self.X[:, k], self.U[:, k], self.V[:, k], own, self.times[k][None], dt[None]]
+        return [np.asarray(part.full()) for part in self._partial.map(s.size)(*here, s[None])]
 
     @cached_property
     def _flow(self) -> ca.Function:
@@ -273,16 +261,6 @@ class Dense:
         x, z, u, p, t = self.ocp.model.arguments
         rows = self.ocp.model.moves.equations(x, z, u, p, t)
         return ca.rootfinder("root", "newton", ca.Function("rows", [z, x, u, p, t], [rows]))
-
-
-def lagrange(nodes: Array, s: Array) -> Array:
-    """Return the Lagrange polynomials on the nodes at s, one row a point."""
-    rows = np.ones((s.size, nodes.size))
-    for i in range(nodes.size):
-        for j in range(nodes.size):
-            if j != i:
-                rows[:, i] *= (s - nodes[j]) / (nodes[i] - nodes[j])
-    return rows
 
 
 def lagrange_slopes(nodes: Array, s: Array) -> Array:

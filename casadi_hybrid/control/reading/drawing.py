@@ -55,7 +55,7 @@ class Panel:
 def draw(
     parts: Mapping[str, Dense],
     names: Sequence[str] | None,
-    label: str,
+    label: str | None,
     tol: float,
     path: str | Path | None,
 ) -> Figure:
@@ -77,7 +77,7 @@ def draw(
         ax.set_axis_off()
     for j in range(columns):
         last = min(rows, len(panels) - j * rows) - 1
-        axes[last, j].set_xlabel(label)
+        axes[last, j].set_xlabel(label or _time_label(parts))
         axes[last, j].tick_params(labelbottom=True)
     fig.align_ylabels()
     _explain(flat[0], [panel for of_parts in panels for panel in of_parts.values()])
@@ -87,6 +87,11 @@ def draw(
     if path is not None:
         save(fig, path)
     return fig
+
+
+def _time_label(parts: Mapping[str, Dense]) -> str:
+    unit = next(iter(parts.values())).ocp.model.time_unit
+    return f"time ({unit})" if unit else "time"
 
 
 def _all(dense: Dense) -> list[str]:
@@ -137,7 +142,7 @@ def _panel(dense: Dense, name: str, tol: float) -> Panel:
         scale = signal.scale
     else:
         constraint = known(name, {**constraints, **dict.fromkeys(quantities)}, "quantity")
-        held, unit = False, ""
+        held, unit = False, constraint.unit
         lower, upper, scale = constraint.lower, constraint.upper, constraint.scale
         fine_at, grid_at = dense.columns(k, s), dense.columns(grid_k, grid_s)
         times, rows = _broken(fine_at.t, dense.expression(constraint.expression, fine_at))

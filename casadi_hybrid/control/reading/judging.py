@@ -1,0 +1,55 @@
+"""What a verifier is told of an optimal control problem: its program with names and units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from casadi_hybrid.control.laying import Laid
+from casadi_hybrid.control.program import Block, Program
+from casadi_hybrid.control.reading import checking, measures
+from casadi_hybrid.control.reading.dense import Dense
+from casadi_hybrid.control.signals import Array
+from casadi_hybrid.control.statement import Statement
+from casadi_hybrid.problem.problem import Problem
+from casadi_hybrid.verify.point import Stated
+
+
+def stated(program: Program, parts: Mapping[str, tuple[Statement, Laid]]) -> Stated:
+    """Return a program to judge; its entries are named with what they are divided by.
+
+    Args:
+        program: with the numbers of a solve.
+        parts: each statement and its functions, by the prefix of its names.
+    """
+    units = {f"{prefix}{name}": unit for prefix, (ocp, _) in parts.items()
+             for name, unit in checking.units_of(ocp).items()}  # fmt: skip
+
+    def exceeded(x: Array, p: Array) -> list[str]:
+        found = []
+        for prefix, (ocp, laid) in parts.items():
+            beyond = checking.violation(Dense(ocp, laid, x, p), checking.POINTS)
+            found += [f"{prefix}{excess}" for excess in measures.exceeded(beyond)]
+        return found
+
+    problem = Problem.from_nlp(
+        dict(program.nlp),
+        name=program.name,
+        constraint_names=_labels(program.constraint_names, program.constraints, units),
+        variable_names=_labels(program.variable_names, program.variables, units),
+    )
+    return Stated(problem, program.arguments, exceeded)
+
+
+def _labels(names: list[str], blocks: Mapping[str, Block], units: Mapping[str, str]) -> list[str]:
+    """The names of entries, each with its unit and with what it is divided by."""
+    found = list(names)
+    for name, block in blocks.items():
+        if name not in units:  # of rows of several quantities
+            continue
+        scales: Any = block.scale.ravel(order="F")
+        for place, scale in zip(block.where.tolist(), scales.tolist(), strict=True):
+            size = "" if scale == 1.0 else f"{scale:g}"
+            unit = " ".join(filter(None, (size, units[name])))
+            found[place] = f"{found[place]} (in {unit})" if unit else found[place]
+    return found

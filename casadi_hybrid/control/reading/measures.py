@@ -1,0 +1,177 @@
+"""What is wrong between the grid points: arrays on request, one line when printed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from casadi_hybrid.control.signals import Array, known
+
+NOTED = 1e-4
+"""Excess between grid points, in units of the scale, that a solution speaks of."""
+
+SHOWN = 3
+
+
+class ByName(Mapping[str, Array]):
+    """Numbers by name, a row an entry and a column an interval; printed they are one line."""
+
+    rows: Mapping[str, Array]
+
+    def __getitem__(self, name: str) -> Array:
+        rows: Array = known(name, self.rows, "quantity")
+        return np.asarray(rows[0] if rows.shape[0] == 1 else rows)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+@dataclass(frozen=True, repr=False)
+class Errors(ByName):
+    """Distance of a trajectory from an independent integration of the model.
+
+    ``print(errors)`` says the largest, where and when. ``errors["speed"]`` is the largest distance
+    in each interval, in the state's unit. Infinite where the integration broke down.
+
+    Attributes:
+        ends: distance at the end of each interval, states × intervals, divided by the scale.
+        between: the largest distance inside of each interval, likewise.
+        rows: the larger of both by name, in physical units.
+        times: of the grid points.
+        units: of the states by name, and of ``time``.
+    """
+
+    ends: Array
+    between: Array
+    rows: Mapping[str, Array]
+    times: Array
+    units: Mapping[str, str]
+
+    def __str__(self) -> str:
+        """The largest error, of which state, and in which interval."""
+        of_entry = np.maximum(self.ends, self.between)
+        entry, k = np.unravel_index(int(np.argmax(of_entry)), of_entry.shape)
+        labels = [(name, i) for name, rows in self.rows.items() for i in range(rows.shape[0])]
+        name, i = labels[entry]
+        amount = in_unit(self.rows[name][i, k], self.units[name])
+        return (
+            f"largest error {self.largest:.2g} of the scale: {entry_name(name, i, self.rows[name])}"
+            f" by {amount}, from {in_unit(self.times[k], self.units['time'])} to "
+            f"{in_unit(self.times[k + 1], self.units['time'])}"
+        )
+
+    @property
+    def by_interval(self) -> Array:
+        """The largest distance in each interval over all states, divided by their scale."""
+        return np.asarray(np.maximum(self.ends, self.between).max(axis=0))
+
+    @property
+    def largest(self) -> float:
+        """The largest distance of all, divided by the scale."""
+        return float(self.by_interval.max())
+
+
+@dataclass(frozen=True)
+class Excess:
+    """The largest excess over a limit, between the grid points or where it should hold.
+
+    Attributes:
+        name: of the quantity or constraint, with the number of its entry.
+        amount: in its unit.
+        scaled: divided by the scale.
+        limit: that is exceeded.
+        side: ``"lower"``, ``"upper"``, or of an equation ``"equal"``.
+        time: when.
+        unit: of amount and limit.
+        time_unit: of the time.
+    """
+
+    name: str
+    amount: float
+    scaled: float
+    limit: float
+    side: str
+    time: float
+    unit: str
+    time_unit: str
+
+    def __str__(self) -> str:
+        if self.side == "equal":
+            there = f"{in_unit(self.amount, self.unit)} away from {in_unit(self.limit, self.unit)}"
+            return f"{self.name} is {there} at {in_unit(self.time, self.time_unit)}"
+        there = "below" if self.side == "lower" else "above"
+        return (
+            f"{self.name} is {in_unit(self.amount, self.unit)} {there} its limit "
+            f"{in_unit(self.limit, self.unit)} at {in_unit(self.time, self.time_unit)}"
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class Violations(ByName):
+    """By how much hard limits are exceeded between the grid points.
+
+    ``print(violations)`` says the largest, of what and when. ``violations["speed"]`` is the largest
+    in each interval, divided by the scale.
+
+    Attributes:
+        rows: by the name of the quantity or of the path constraint.
+        worst: the largest excess of each that is exceeded, the worst first.
+    """
+
+    rows: Mapping[str, Array]
+    worst: tuple[Excess, ...]
+
+    def __getitem__(self, name: str) -> Array:
+        rows: Array = known(name, self.rows, "limit")
+        return rows
+
+    @property
+    def by_interval(self) -> Array:
+        """The largest excess in each interval over all limits, divided by their scale."""
+        return np.asarray(np.max([*self.rows.values()], axis=0)) if self.rows else np.zeros(0)
+
+    @property
+    def largest(self) -> float:
+        """The largest excess of all, divided by the scale."""
+        return self.worst[0].scaled if self.worst else 0.0
+
+    def __str__(self) -> str:
+        """The largest excess, of what and when."""
+        if not self.worst:
+            return "no limit is exceeded between the grid points"
+        return f"largest violation {self.largest:.2g} of the scale: {self.worst[0]}"
+
+
+def exceeded(violations: Violations) -> tuple[Excess, ...]:
+    """Return what is worth a warning: above :data:`NOTED` of the scale."""
+    return tuple(excess for excess in violations.worst if excess.scaled > NOTED)
+
+
+def warning(found: Sequence[Excess], method: object) -> str:
+    """Return what is exceeded between grid points and what to do, in sentences; else nothing."""
+    if not found:
+        return ""
+    more = f", and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    return (
+        f"But between the grid points {', '.join(map(str, found[:SHOWN]))}{more}. Ask for inner "
+        f"points, {type(method).__name__}(inner=4), or for a finer mesh, refine(ocp, tolerance=…); "
+        "past an obstacle begin with a guess that goes around it."
+    )
+
+
+def in_unit(value: float, unit: str) -> str:
+    """Return a number with its unit."""
+    return f"{value:.3g} {unit}".rstrip()
+
+
+def entry_name(name: str, i: int, rows: Array) -> str:
+    """Return the name of an entry of a quantity."""
+    return f"{name}[{i}]" if rows.shape[0] > 1 else name

@@ -1,0 +1,90 @@
+"""Functions of MX within a model: a network, a B-spline and a table of lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from casadi_hybrid.building.compiler import compiler_of
+from casadi_hybrid.control import Collocation, Model, MultipleShooting, OptimalControl, Solution
+from casadi_hybrid.engine.export.measure import measure
+
+GRID = np.linspace(-2, 2, 21)
+RNG = np.random.default_rng(0)
+WEIGHTS = RNG.normal(size=(8, 2)), RNG.normal(size=8), 0.3 * RNG.normal(size=(1, 8))
+
+
+def table(plugin: str) -> ca.Function:
+    return ca.interpolant("table", plugin, [GRID.tolist()], np.tanh(GRID).tolist())
+
+
+def network() -> ca.Function:
+    """One hidden layer, as a graph of matrices."""
+    x = ca.MX.sym("x", 2)
+    inner, bias, outer = WEIGHTS
+    return ca.Function("network", [x], [ca.mtimes(outer, ca.tanh(ca.mtimes(inner, x) + bias))])
+
+
+def written(x: Any) -> float:
+    inner, bias, outer = WEIGHTS
+    return float((outer @ np.tanh(inner @ x + bias)).item())
+
+
+MODELS: dict[str, tuple[Any, Any, float]] = {
+    "network": (lambda p, v: network()(ca.vertcat(p, v)), written, 1e-6),
+    "bspline": (
+        lambda p, v: table("bspline")(v), lambda x: float(table("bspline")(x[1])), 1e-6,
+    ),
+    "linear": (
+        lambda p, v: table("linear")(v), lambda x: np.interp(x[1], GRID, np.tanh(GRID)), 1e-4,
+    ),
+}  # fmt: skip
+
+
+def cart(drag: Any, method: Any, *, unroll: bool = True) -> OptimalControl:
+    model = Model("cart")
+    p, v = model.state("p"), model.state("v")
+    u = model.control("u", lower=-3, upper=3)
+    model.rates(p=v, v=u - drag(p, v))
+    ocp = OptimalControl(model, duration=2.0, intervals=20, method=method, unroll=unroll)
+    ocp.initial(p=0, v=0)
+    ocp.final(p=1, v=0)
+    ocp.minimize("effort", integral=u**2)
+    return ocp
+
+
+def reached(solution: Solution, drag: Any) -> np.ndarray:
+    """Where the controls lead by SciPy, with the function evaluated by NumPy or by itself."""
+    x = np.zeros(2)
+    for k, u in enumerate(solution["u"]):
+        span = solution.times[k : k + 2]
+        motion = solve_ivp(lambda t, y, u=u: [y[1], u - drag(y)], span, x, rtol=1e-9, atol=1e-10)
+        x = motion.y[:, -1]
+    return x
+
+
+@pytest.mark.parametrize("unroll", [True, False], ids=["unrolled", "mapped"])
+@pytest.mark.parametrize("method", [MultipleShooting(), Collocation()], ids=str)
+@pytest.mark.parametrize("name", MODELS)
+def test_a_function_of_mx_stands_in_a_model(name: str, method: Any, unroll: bool) -> None:
+    drag, alone, near = MODELS[name]
+    solution = cart(drag, method, unroll=unroll).solve()
+    assert solution.success
+    assert reached(solution, alone) == pytest.approx([1, 0], abs=near)
+    assert solution.error().largest < near
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_its_solver_is_exported_and_answers_as_python_does(
+    name: str, tmp_path: Path, compiler: str
+) -> None:
+    ocp = cart(MODELS[name][0], MultipleShooting())
+    export = ocp.solver.export(tmp_path, **ocp.numbers().arguments)
+    measured = measure(export, compiler_of((compiler,)), count=False)
+    assert measured.solved == (1, 1)
+    assert measured.difference < 1e-6
