@@ -9,6 +9,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from casadi_hybrid.basics.calls import told_calls
 from casadi_hybrid.casadi_api.interface import nlpsol
 from casadi_hybrid.control.laying import Laid, lay_out
 from casadi_hybrid.control.methods import Method
@@ -21,6 +22,7 @@ from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.control.steps import Free
 
 
+@told_calls
 class OptimalControl(Statement):
     """min Σ costs over a horizon of a model, subject to its dynamics, limits and constraints.
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from casadi_hybrid.basics.calls import told_call
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.methods import Collocation
 from casadi_hybrid.control.ocp import OptimalControl
@@ -71,6 +72,7 @@ class Refined:
         return "\n".join([*lines, self.status])
 
 
+@told_call
 def refine(
     ocp: OptimalControl,
     x0: Any = None,
