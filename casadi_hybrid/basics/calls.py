@@ -62,4 +62,5 @@ def _sentence(function: Callable[..., Any], args: Any, kwargs: Any) -> str:
     ]
     plain = signature.replace(parameters=shown, return_annotation=inspect.Signature.empty)
     name = function.__qualname__.removesuffix(".__init__").split(".")[-1]
-    return f"{reason}. The call is {name}{plain}"
+    stop = "" if reason.endswith("?") else "."
+    return f"{reason}{stop} The call is {name}{plain}"
