@@ -115,9 +115,9 @@ def _section(name: str, data: dict[str, Any] | None, folder: Path) -> list[str]:
     lines += [f"- {_fact(key, value)}" for key, value in data["facts"].items()
               if not isinstance(value, list | dict)]  # fmt: skip
     for check in data["checks"]:
-        value = "none" if check["value"] is None else f"{check['value']:.2e}"
+        value = "none" if check["value"] is None else f"{check['value']:.3g}"
         passed = "" if check["passed"] else " **failed**"
-        lines.append(f"- {check['name']}: {value} (limit {check['limit']:.0e}){passed}")
+        lines.append(f"- {check['name']}: {value} (limit {check['limit']:g}){passed}")
     lines.append("")
     pictures = [Path(file).name for file in data["files"] if not file.endswith(".json")]
     for file in pictures:

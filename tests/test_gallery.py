@@ -24,7 +24,10 @@ def written(folder: Path, name: str, **changes: object) -> None:
         "problem": {"name": name, "n": 7, "m": 3},
         "tables": {"first": "a  b\n1  2", "": "method  iter\nhybrid     5"},
         "facts": {"largest force (N)": 8.0, "rows": [1, 2]},
-        "checks": [{"name": "gap", "value": 1e-9, "limit": 1e-6, "passed": True}],
+        "checks": [
+            {"name": "gap", "value": 1e-9, "limit": 1e-6, "passed": True},
+            {"name": "ratio", "value": 1.05, "limit": 1.1, "passed": True},
+        ],
         "files": [f"{name}/picture.png", f"{name}/report.json"],
     }
     (folder / name).mkdir(parents=True)
@@ -45,7 +48,7 @@ def test_the_page_shows_tables_facts_checks_and_pictures(tmp_path):
     assert "first:\n\n```text\na  b\n1  2\n```" in text
     assert "- largest force (N): 8" in text
     assert "rows" not in text.split("## cartpole")[1].split("## reactor")[0]
-    assert "- gap: 1.00e-09 (limit 1e-06)\n" in text
+    assert "- gap: 1e-09 (limit 1e-06)\n- ratio: 1.05 (limit 1.1)\n" in text
     assert "](gallery/cartpole/picture.png)" in text
     assert "failed" not in text
     assert "Not run yet." in text.split("## reactor")[1]

@@ -128,6 +128,36 @@ def test_a_budget_that_is_too_small_fails_and_says_why(load, tmp_path, capsys):
 
 
 @pytest.mark.usefixtures("no_pictures")
+def test_a_run_says_first_what_it_is_and_at_last_what_it_came_to(load, tmp_path, capsys):
+    scenario = load("van_der_pol")
+    said = {}
+    for option in ([], ["--verbose"]):
+        assert scenario.main(["--short", "--output", str(tmp_path), *option]) == 0
+        said[bool(option)] = capsys.readouterr().out
+    lines = said[False].splitlines()
+    assert lines[0] == f"van_der_pol: {scenario.SUMMARY}"
+    verdict, written, advice = lines[-3:]
+    assert verdict == "Accepted: the verifier accepts the answer of hybrid, and 2 of 2 checks hold."
+    assert written.startswith("Written: ")
+    assert str(tmp_path / "trajectory.png") in written
+    assert "casadi-hybrid new mine --from van_der_pol" in advice
+    assert "ACCEPTED " not in said[False]
+    assert "ACCEPTED " in said[True]
+    assert "(limit 1e-06) ok" in said[True]
+
+
+def test_a_limit_is_printed_as_it_is(load, tmp_path, capsys):
+    reporting = load("reporting")
+    arguments = reporting.parser("any", "").parse_args(["--output", str(tmp_path)])
+    checks = [reporting.Check("ratio", 1.25, 1.1), reporting.Check("gap", 0.0, 1e-6)]
+    assert reporting.finish(arguments, (1, 1), [], {}, checks=checks) == 1
+    out = capsys.readouterr().out
+    assert "ratio: 1.25 (limit 1.1) FAILED" in out
+    assert "gap" not in out
+    assert "FAILED: ratio is above its limit." in out
+
+
+@pytest.mark.usefixtures("no_pictures")
 @pytest.mark.parametrize(("name", "module"), [("pendulum", "common"), ("cartpole", "solving")])
 def test_an_answer_that_is_off_by_a_little_fails(name, module, load, tmp_path, capsys, monkeypatch):
     scenario = load(name)
