@@ -33,7 +33,7 @@ PAGES = {
 # Their Python is run by other tests: this file's neighbours, and test_engine_export.
 ELSEWHERE = {
     "README.md", "scenarios/README.md", "docs/control.md", "docs/maintainers.md",
-    "docs/do_mpc.md", "docs/embedded.md", "docs/report.md", "docs/studies.md",
+    "docs/clients.md", "docs/do_mpc.md", "docs/embedded.md", "docs/report.md", "docs/studies.md",
 }  # fmt: skip
 MADE = {"index.md", "changelog.md", "scenarios.md", "notebooks.md"}
 """Pages that the site makes from files elsewhere (docs/building/hooks.py)."""
