@@ -111,6 +111,7 @@ COLUMNS: tuple[Column, ...] = (
     ("complementarity", "complem.", "{:.1e}".format),
     ("iterations", "iter", str),
     ("seconds", "time (s)", "{:.3f}".format),
+    ("first", "first (s)", "{:.2f}".format),
     ("build", "build (s)", "{:.2f}".format),
     ("verdict", "verdict", str),
 )

@@ -89,6 +89,14 @@ def test_what_is_required_is_accepted_and_within_tolerance(outcome):
     assert all(check["passed"] for check in data["checks"])
 
 
+def test_what_our_solver_comes_to_has_not_drifted(outcome, load):
+    """Verdicts, costs and iterations are kept; scatter from machine to machine is allowed."""
+    gallery = load("gallery")
+    known = json.loads((gallery.DOCS / "gallery" / gallery.SHORT).read_text(encoding="utf-8"))
+    assert sorted(known) == NAMES
+    assert gallery.drift(known[outcome[0]], gallery.outcome(json.loads(outcome[1].stdout))) == []
+
+
 def test_ipopt_is_in_the_table(outcome):
     data = json.loads(outcome[1].stdout)
     assert any("IPOPT" in row["method"] for row in data["methods"])
