@@ -68,12 +68,19 @@ Outcome = Mapping[str, Mapping[str, Any]]
 
 
 def outcome(data: Mapping[str, Any]) -> Outcome:
-    """Return what our solver came to in a report, by method that was accepted."""
-    return {
+    """Return what our solver came to in a report, by method that was accepted.
+
+    How many plans of a loop beside the table are solved is not kept: where a controller runs into
+    states without a solution, that differs from machine to machine.
+    """
+    found = {
         row["method"]: {key: row[key] for key in (*WORDS, *SCATTER) if key in row}
         for row in data["methods"]
         if "hybrid" in row["method"] and row.get("accepted", True)
     }
+    for row in data.get("facts", {}).get("loops", ()):  # loops beside the table, all of ours
+        found[f"loop: {row['method']}"] = {key: row[key] for key in SCATTER if key in row}
+    return found
 
 
 def drift(known: Outcome, now: Outcome) -> list[str]:
