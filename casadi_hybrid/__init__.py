@@ -21,6 +21,7 @@ from casadi_hybrid.stopping import Progress
 from casadi_hybrid.verify.check import verify
 
 if TYPE_CHECKING:
+    from casadi_hybrid.casadi_api.optistack.in_place import in_place
     from casadi_hybrid.casadi_api.optistack.opti import Opti
     from casadi_hybrid.casadi_api.sensitivity import solution_sensitivity
     from casadi_hybrid.methods import METHODS
@@ -29,6 +30,7 @@ else:
     __getattr__, __dir__ = late_names(
         __name__,
         {
+            "casadi_api.optistack.in_place": "in_place",
             "casadi_api.optistack.opti": "Opti",
             "casadi_api.sensitivity": "solution_sensitivity",
             "methods": "METHODS",
@@ -54,6 +56,7 @@ __all__ = [
     "SolveError",
     "Solver",
     "StopReason",
+    "in_place",
     "nlpsol",
     "solution_sensitivity",
     "verify",

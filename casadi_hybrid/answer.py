@@ -132,6 +132,12 @@ class Answer:
         """Whether x is a KKT point within tolerance."""
         return self.point is PointStatus.KKT_POINT
 
+    @property
+    def infeasible(self) -> bool:
+        """Whether the solve ended where no small step reduces the violation."""
+        stationary = self.point is PointStatus.INFEASIBLE_STATIONARY
+        return stationary or self.stop is StopReason.LOCALLY_INFEASIBLE
+
     @cached_property
     def working_set(self) -> WorkingSet:
         """Which bounds on x and g are active, and on which side."""

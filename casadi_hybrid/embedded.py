@@ -8,6 +8,7 @@ import importlib.util
 import json
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -212,12 +213,16 @@ def module_at(where: str) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(path.parent))
+    beside = str(path.resolve().parent)
+    sys.path.insert(0, beside)
     try:
-        spec.loader.exec_module(module)
+        with redirect_stdout(sys.stderr):  # what a command prints is its own
+            spec.loader.exec_module(module)
     except BaseException:
         sys.modules.pop(name, None)
         raise
     finally:
-        sys.path.remove(str(path.parent))
+        sys.path.remove(beside)
+    if beside not in sys.path:
+        sys.path.append(beside)  # for what the file's functions import when they are called
     return module

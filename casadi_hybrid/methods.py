@@ -42,6 +42,11 @@ _MATRIX = {"cancellation", "delta", "optimistic_share", "regularization"}
 _ITERATION = {"hessian_at", "dual_start", "memory", "disturb", "label"}
 _CONSTANT = {"C", "Omega", "eta_x", "eta_d"}
 _AS_PRINTED = {"hessian_at": "printed", "dual_start": "multipliers", "s1": "printed"}
+OF_SOLVERS = {
+    "tol", "tol_feasibility", "tol_stationarity", "tol_complementarity", "scaled_tol",
+    "max_iter", "max_time", "divergence", "stopping",
+}  # fmt: skip
+"""What :class:`casadi_hybrid.Solver` takes beside the options of a method."""
 
 
 def _designed(
@@ -135,6 +140,7 @@ def make_method(method: str | Iteration, options: dict[str, Any]) -> Method:
     known, make = METHODS[method]
     for option in options:
         if option not in known:
-            raise InputError(f"unknown option {option!r} for {method!r}{suggest(option, known)}")
+            near = suggest(option, known | OF_SOLVERS)
+            raise InputError(f"unknown option {option!r} for {method!r}{near}")
     made = make(**options)
     return made if isinstance(made, Automatic) else OnEquations(made, method)

@@ -25,7 +25,10 @@ class Result(Answer):
         return (*findings(self), *(f"Remark: {remark}." for remark in self.remarks))
 
     def explain(self) -> str:
-        """Say in sentences how the solve ended, what the point is, and what stood in the way."""
+        """Say in sentences how the solve ended, what the point is, and what stood in the way.
+
+        Of a point from which the violation cannot be reduced, what stands in the way comes first.
+        """
         worst = self.worst()
         kinds = []
         for kind in self._kinds():
@@ -34,9 +37,11 @@ class Result(Answer):
             kinds.append(
                 f"{kind} {getattr(self.residuals, kind):.2e}{place} (at most {tolerance:g})"
             )
-        lines = [
+        head = [
             f"Stopped after {self.iterations} iterations: {self.stop.value}.",
             f"The point: {self.point.value}.",
+        ]
+        lines = [
             f"The objective: f(x) = {self.f:.10g}."
             if np.isfinite(self.f)
             else "The objective is not known there.",
@@ -45,9 +50,11 @@ class Result(Answer):
         if self.hessian != EXACT:
             lines.append(f"The Hessian: {MEANING[self.hessian]}.")
         undefined = self._undefined_start()
-        if self.detail and not undefined:
+        if self.detail and not undefined and self.stop is not StopReason.LOCALLY_INFEASIBLE:
             lines.append(f"Detail: {self.detail}.")
-        return "\n".join([*lines, *undefined, *self.findings()])
+        if self.infeasible:
+            return "\n".join([*head, *self.findings(), *lines])
+        return "\n".join([*head, *lines, *undefined, *self.findings()])
 
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write one self-contained HTML page of the solve, and return its path.

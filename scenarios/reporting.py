@@ -65,9 +65,12 @@ class Check:
 def parser(name: str, summary: str, *, budget: bool = False) -> argparse.ArgumentParser:
     """Return the options that every scenario takes, and ``--max-iter`` where it has a budget."""
     made = _Parser(prog=name, description=summary)
-    made.set_defaults(name=name)
+    made.set_defaults(name=name, summary=summary)
     made.add_argument("--output", type=Path, default=Path("output") / name, metavar="DIR")
     made.add_argument("--json", action="store_true", help="print JSON only")
+    made.add_argument(
+        "--verbose", action="store_true", help="print every number, check and verdict in full"
+    )
     add_figures(made)
     made.add_argument("--short", action="store_true", help="a small problem and a small budget")
     if budget:
@@ -108,6 +111,7 @@ COLUMNS: tuple[Column, ...] = (
     ("complementarity", "complem.", "{:.1e}".format),
     ("iterations", "iter", str),
     ("seconds", "time (s)", "{:.3f}".format),
+    ("first", "first (s)", "{:.2f}".format),
     ("build", "build (s)", "{:.2f}".format),
     ("verdict", "verdict", str),
 )
@@ -180,6 +184,7 @@ def finish(
             failures.append(str(error))
     data = {
         "scenario": arguments.name,
+        "summary": arguments.summary,
         "short": arguments.short,
         "accepted": not failed and not broken,
         "problem": {"name": arguments.name, "n": size[0], "m": size[1]},
@@ -200,7 +205,7 @@ def finish(
     if arguments.json:
         print(text)
     else:
-        _print(data, failed or dict(list(reports.items())[:1]), checks)
+        _print(data, reports, checks, verbose=arguments.verbose)
     for failure in failures:
         print(f"not written: {failure}", file=sys.stderr)
     if failures:
@@ -217,27 +222,50 @@ def _print(
     data: Mapping[str, Any],
     reports: Mapping[str, Verdict],
     checks: Sequence[Check],
+    *,
+    verbose: bool,
 ) -> None:
-    problem = data["problem"]
-    print(f"{problem['name']}: {problem['n']} unknowns, {problem['m']} constraints, ", end="")
-    print(f"tolerance {TOL:.0e} on each KKT residual (largest entry, unscaled)\n")
+    """The problem in a line, the tables, and at the end what they come to and where to go on."""
+    name, problem = data["scenario"], data["problem"]
+    print(f"{name}: {data['summary']}")
+    print(f"{problem['n']} unknowns, {problem['m']} constraints, tolerance {TOL:.0e}\n")
     for title, shown in data["tables"].items():
         print(f"{title}:\n\n{shown}\n" if title else shown)
-    print(f"\nBLAS threads: {data['blas_threads']} (OPENBLAS_NUM_THREADS).", end=" ")
-    print("Where a solve did not converge, the row shows its best iterate.")
-    for row in data["methods"]:
-        if row.get("detail"):
-            print(f"\n{row['method']}: {row['detail']}")
     print()
     for key, value in data["facts"].items():
         if not isinstance(value, list | dict):
             print(f"{key}: {value:.6g}" if isinstance(value, float) else f"{key}: {value}")
+    if verbose:
+        print(f"BLAS threads: {data['blas_threads']} (OPENBLAS_NUM_THREADS)")
+    for row in data["methods"]:
+        if row.get("detail") and verbose:
+            print(f"\n{row['method']}: {row['detail']}\n")
     for check in checks:
-        verdict = "ok" if check.passed else "FAILED"
-        print(f"{check.name}: {check.value:.2e} (limit {check.limit:.0e}) {verdict}")
+        if verbose or not check.passed:
+            verdict = "ok" if check.passed else "FAILED"
+            print(f"{check.name}: {check.value:.3g} (limit {check.limit:g}) {verdict}")
     for label, report in reports.items():
-        print(f"\nverdict on {label}\n{report}")
-    print("\nwritten: " + ", ".join(data["files"]))
+        if verbose or not report.accepted:
+            print(f"\nverdict on {label}\n{report}")
+    print(f"\n{_sentence(reports, checks)}")
+    pictures = [file for file in data["files"] if not file.endswith(".json")]
+    print(f"Written: {', '.join(pictures or data['files'])}")
+    print(f"Next: casadi-hybrid new mine --from {name}, a copy to change"
+          + ("" if verbose else "; --verbose for all numbers"))  # fmt: skip
+
+
+def _sentence(reports: Mapping[str, Verdict], checks: Sequence[Check]) -> str:
+    """What the run comes to."""
+    wrong = [f"the answer of {label} is rejected" for label, report in reports.items()
+             if not report.accepted]  # fmt: skip
+    wrong += [f"{check.name} is above its limit" for check in checks if not check.passed]
+    if wrong:
+        return f"FAILED: {'; '.join(wrong)}."
+    first, *others = reports or [""]
+    more = f" and {len(others)} more" if others else ""
+    judged = f"the verifier accepts the answer of {first}{more}" if first else ""
+    kept = f"{len(checks)} of {len(checks)} checks hold" if checks else ""
+    return f"Accepted: {', and '.join(filter(None, (judged, kept)))}."
 
 
 def _plain(value: Any) -> Any:

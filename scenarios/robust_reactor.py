@@ -267,6 +267,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         facts={
             "hottest by plant, nominal (K)": unaware.hottest.tolist(),
             "hottest by plant, robust (K)": aware.hottest.tolist(),
+            "loops": [loop.row() for loop in loops],
         },
         tables={
             f"Closed loops of {len(plants)} plants": table(

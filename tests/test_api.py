@@ -7,6 +7,7 @@ import importlib
 import inspect
 import pkgutil
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -57,17 +58,26 @@ def members(module: ModuleType) -> list[tuple[str, object]]:
     return found
 
 
+class Finder(doctest.DocTestFinder):
+    """Finds the examples of decorated functions too."""
+
+    def _from_module(self, module: Any, thing: Any) -> bool:
+        return super()._from_module(module, inspect.unwrap(thing))
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_modules_are_documented_and_their_examples_run(name: str) -> None:
     module = importlib.import_module(name)
     assert module.__doc__, name
     for label, thing in members(module):
         assert inspect.getdoc(thing), f"{name}.{label}"
-    failures, _ = doctest.testmod(module)
-    assert failures == 0
+    runner = doctest.DocTestRunner()
+    for test in Finder().find(module):
+        runner.run(test)
+    assert runner.summarize(verbose=False).failed == 0
 
 
 def test_there_are_examples() -> None:
-    finder = doctest.DocTestFinder(exclude_empty=True)
+    finder = Finder(exclude_empty=True)
     modules = map(importlib.import_module, MODULES)
     assert sum(len(test.examples) for m in modules for test in finder.find(m)) >= 8

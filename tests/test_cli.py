@@ -67,10 +67,32 @@ def test_scenarios_are_listed(tmp_path, capsys):
     assert "  shared" not in out
 
 
-def test_unknown_options_are_refused():
+def test_an_unknown_option_shows_the_usage_of_its_command(capsys):
     with pytest.raises(SystemExit) as stop:
         main(["reproduce", "--instancs", "3"])
     assert stop.value.code == 2
+    err = capsys.readouterr().err
+    assert err.startswith("usage: casadi-hybrid reproduce [-h] [--instances N]")
+    assert err.endswith("casadi-hybrid reproduce: error: unrecognized arguments: --instancs 3\n")
+
+
+def test_the_bare_command_prints_the_help_by_groups(capsys):
+    assert main([]) == 0
+    out = capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert capsys.readouterr().out == out
+    titles = [line for line in out.splitlines() if line.endswith(":") and line[0] != " "]
+    assert titles == ["use:", "check:", "the paper:", "this machine:", "examples:"]
+    assert all(len(line) <= 100 for line in out.splitlines())
+
+
+@pytest.mark.parametrize("option", ["--solvers", "--family"])
+def test_names_are_listed_once(option, capsys):
+    assert main(["benchmark", option, "bogus"]) == 2
+    said = capsys.readouterr().err.rpartition("known: ")[2].strip().split(", ")
+    assert len(said) > 5
+    assert len(said) == len(set(said))
 
 
 def test_a_pipe_without_greek_gets_question_marks(tmp_path, monkeypatch):

@@ -67,3 +67,15 @@ def test_refusals(
     assert main(["new", *arguments]) == 2
     assert said in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+def test_a_start_file_is_verified_without_being_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "start.py"
+    assert main(["new", str(path), "--nlp"]) == 0
+    capsys.readouterr()
+    assert main(["verify", str(path)]) == 0
+    out, err = capsys.readouterr()
+    assert out.count("ACCEPTED") == 1
+    assert not err

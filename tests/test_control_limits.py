@@ -95,7 +95,8 @@ def test_a_controller_changes_limits_by_name_between_steps(method):
     mpc.limits({"force": None, "room": (0.5, 9)})
     plan = mpc.step([1.0, 0.0], time=0.0).plan
     assert (plan["x"] + 0.1 * plan["v"]).min() == pytest.approx(0.5, abs=1e-5)
-    assert 0.01 < plan.violation()["room"].max() < 0.1  # between the grid points, of the new limit
+    # Between the points where it holds, and of the new limit.
+    assert 1e-4 < plan.violation()["room"].max() < 0.1
     assert ocp.program is program
 
 

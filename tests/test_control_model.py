@@ -145,7 +145,7 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "options": (lambda: problem(solver="ipopt"), "solver must be a dictionary by name, got str"),
     "mesh": (lambda: problem(mesh=[0, 0.5, 0.4, 0.6, 1]), "increasing numbers from 0 to 1"),
     "mesh of three": (lambda: problem(mesh=[0, 0.5, 1]), "mesh must be 5 increasing"),
-    "cost of a name": (stated(lambda o: o.minimize("")), "name must be a non-empty text"),
+    "cost of a name": (stated(lambda o: o.minimize("")), "the first argument is the cost.s name"),
     "cost twice": (
         stated(lambda o: (o.minimize("a", end=1), o.minimize("a", end=1))), "a cost 'a' already"),
     "cost a vector": (

@@ -7,6 +7,7 @@ import importlib.util
 import re
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import breaks
 import casadi as ca
@@ -163,6 +164,57 @@ def test_a_page_runs_in_order_and_writes_what_it_says(page, least, written, monk
         exec(compile(block, f"docs/{page}.md, block {number}", "exec"), names)
     assert len(blocks) >= least
     assert sorted(path.name for path in tmp_path.iterdir()) == written
+
+
+def lines_of_control() -> list[str]:
+    """The lines of code in the table below the formulas that stand alone."""
+    page = (ROOT / "docs" / "control.md").read_text(encoding="utf-8")
+    table = page.partition("| in the formula |")[2].partition("\n\n")[0]
+    lines = [line for line in re.findall(r"`([^`]+)`", table) if "(" in line and "…" not in line]
+    return [line for line in lines if not line.startswith("duration=")]
+
+
+def test_the_lines_beside_the_formulas_run_and_their_problems_are_solved(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert len(lines_of_control()) > 18
+    for line in lines_of_control():
+        names: dict[str, Any] = {}
+        exec("from casadi_hybrid.control import *", names)
+        exec(PLANT, names)
+        if "top" in line and not line.startswith("top ="):
+            exec('top = ocp.parameter("top", 1.0)', names)
+        if "goal=" in line:
+            exec('goal = ocp.reference("goal")', names)
+        made = eval(line, names) if "=" not in line.partition("(")[0] else exec(line, names)
+        ocp = names["ocp"]
+        if line.startswith("MPC"):
+            made.prepare([0.5])  # a first step builds functions, in more than its deadline
+            assert made.step([0.5]).status == "solved", line
+        elif hasattr(made, "solve"):
+            assert made.solve().success, line
+        elif not ocp.closed:
+            assert ocp.solve().success, line
+        else:
+            assert getattr(made, "success", True), line
+    assert (tmp_path / "c" / "solver.h").is_file()
+
+
+PLANT = """
+def stated(x0=0.5):
+    model = Model("plant")
+    x = model.state("x", lower=-1, upper=1)
+    u = model.control("u", lower=-1, upper=1)
+    mass = model.parameter("mass", 1.0)
+    model.rates(x=u / mass)
+    ocp = OptimalControl(model, duration=Free(1.0, 0.1, 5), intervals=10)
+    ocp.initial(x=x0)
+    ocp.minimize("all", integral=x**2 + u**2, end=0.1 * ocp.duration)
+    return ocp, x, u
+
+ocp, x, u = stated()
+up, down = stated()[0], stated()[0]
+down.fixed.clear()
+"""
 
 
 @pytest.mark.parametrize(

@@ -703,6 +703,8 @@ nlp = {"x": x, "p": p, "f": ca.sumsqr(x - p), "g": x[0] + x[1]}
 def problem():
     return nlp, {"p": 1, "lbg": 0, "ubg": 1}, [{"p": 1.2}]
 def alone():
+    return {"x": x, "p": p, "f": ca.sumsqr(x - p)}
+def unbounded():
     return nlp
 def wrong():
     return 3
@@ -721,6 +723,9 @@ def test_the_command_writes_a_folder(tmp_path, capsys):
     words = ["export", f"{place}:alone", "--out", str(tmp_path / "b"), "--name", "small"]
     assert main([*words, "--no-measure"]) == 0
     assert (tmp_path / "b" / "small_plan.c").is_file()
+    capsys.readouterr()
+    assert main(["export", f"{place}:unbounded", "--out", str(tmp_path / "c"), "--no-measure"]) == 2
+    assert "was given no numbers of one" in capsys.readouterr().err  # rows of g, and no bound
 
 
 def test_the_command_says_why_it_fails(tmp_path, capsys, monkeypatch):

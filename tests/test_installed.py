@@ -6,6 +6,7 @@ import ctypes
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -307,6 +308,10 @@ def test_the_doctor(tmp_path, monkeypatch, capsys):
     assert rows["casadi"] == ca.CasadiMeta.version()
     assert rows["cache"].startswith(f"{tmp_path / 'cache'}, owner ")
     assert "right" in rows["solver"]
+    assert re.search(r"again \S+ ms \(without the engine in C \S+ ms, ", rows["solver"])
+    for part in ("export", "compiled functions", "verification", "IPOPT", "figures"):
+        assert part in rows["available"]
+    assert rows["not"] == "available  nothing"
     assert said.endswith("everything works\n")
     (tmp_path / "cache").chmod(0o777)
     assert main(["doctor"]) == 0
@@ -318,6 +323,8 @@ def test_the_doctor_says_what_is_not_available(monkeypatch, capsys):
     monkeypatch.delenv("CC", raising=False)
     monkeypatch.setattr(compiler, "WHEEL", "casadi_hybrid_no_such_wheel")
     monkeypatch.setattr(doctor, "has_feral", lambda: False)
+    monkeypatch.setattr(ca, "has_nlpsol", lambda name: name != "ipopt")
+    monkeypatch.setenv(library.VARIABLE, "python")
     assert main(["doctor", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["broken"] == []
@@ -326,6 +333,10 @@ def test_the_doctor_says_what_is_not_available(monkeypatch, capsys):
     assert "compile=True" in lacking
     assert "casadi_hybrid[compiler]" in lacking
     assert "no verification" in lacking
+    assert "IPOPT: CasADi cannot load" in lacking
+    assert "export: needs the engine in C" in lacking
+    assert found["found"]["available"] == "figures"
+    assert "where the engine in C takes a tenth or less" in found["found"]["solver"]
 
 
 def test_the_doctor_says_what_is_broken(no_core, capsys, monkeypatch):

@@ -89,6 +89,14 @@ def test_what_is_required_is_accepted_and_within_tolerance(outcome):
     assert all(check["passed"] for check in data["checks"])
 
 
+def test_what_our_solver_comes_to_has_not_drifted(outcome, load):
+    """Verdicts, costs and iterations are kept; scatter from machine to machine is allowed."""
+    gallery = load("gallery")
+    known = json.loads((gallery.DOCS / "gallery" / gallery.SHORT).read_text(encoding="utf-8"))
+    assert sorted(known) == NAMES
+    assert gallery.drift(known[outcome[0]], gallery.outcome(json.loads(outcome[1].stdout))) == []
+
+
 def test_ipopt_is_in_the_table(outcome):
     data = json.loads(outcome[1].stdout)
     assert any("IPOPT" in row["method"] for row in data["methods"])
@@ -125,6 +133,36 @@ def test_a_budget_that_is_too_small_fails_and_says_why(load, tmp_path, capsys):
     assert "rejected" in text
     assert "REJECTED" in text
     assert "ITERATION_LIMIT" in text
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_a_run_says_first_what_it_is_and_at_last_what_it_came_to(load, tmp_path, capsys):
+    scenario = load("van_der_pol")
+    said = {}
+    for option in ([], ["--verbose"]):
+        assert scenario.main(["--short", "--output", str(tmp_path), *option]) == 0
+        said[bool(option)] = capsys.readouterr().out
+    lines = said[False].splitlines()
+    assert lines[0] == f"van_der_pol: {scenario.SUMMARY}"
+    verdict, written, advice = lines[-3:]
+    assert verdict == "Accepted: the verifier accepts the answer of hybrid, and 2 of 2 checks hold."
+    assert written.startswith("Written: ")
+    assert str(tmp_path / "trajectory.png") in written
+    assert "casadi-hybrid new mine --from van_der_pol" in advice
+    assert "ACCEPTED " not in said[False]
+    assert "ACCEPTED " in said[True]
+    assert "(limit 1e-06) ok" in said[True]
+
+
+def test_a_limit_is_printed_as_it_is(load, tmp_path, capsys):
+    reporting = load("reporting")
+    arguments = reporting.parser("any", "").parse_args(["--output", str(tmp_path)])
+    checks = [reporting.Check("ratio", 1.25, 1.1), reporting.Check("gap", 0.0, 1e-6)]
+    assert reporting.finish(arguments, (1, 1), [], {}, checks=checks) == 1
+    out = capsys.readouterr().out
+    assert "ratio: 1.25 (limit 1.1) FAILED" in out
+    assert "gap" not in out
+    assert "FAILED: ratio is above its limit." in out
 
 
 @pytest.mark.usefixtures("no_pictures")

@@ -33,10 +33,11 @@ PAGES = {
 # Their Python is run by other tests: this file's neighbours, and test_engine_export.
 ELSEWHERE = {
     "README.md", "scenarios/README.md", "docs/control.md", "docs/maintainers.md",
-    "docs/do_mpc.md", "docs/embedded.md", "docs/report.md", "docs/studies.md",
+    "docs/clients.md", "docs/do_mpc.md", "docs/embedded.md", "docs/report.md", "docs/studies.md",
 }  # fmt: skip
 MADE = {"index.md", "changelog.md", "scenarios.md", "notebooks.md"}
 """Pages that the site makes from files elsewhere (docs/building/hooks.py)."""
+SEARCH = tomllib.loads((ROOT / "docs/building/search.toml").read_text(encoding="utf-8"))
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 TROUBLE = PAGES["docs/troubleshooting.md"]
 
@@ -210,6 +211,37 @@ def test_the_navigation_lists_every_page_once():
     listed = re.findall(r"^ +- [^:\n]+: (\S+\.md)$", text.partition("\nnav:\n")[2], re.MULTILINE)
     pages = [page.removeprefix("docs/") for page in PAGES if page.startswith("docs/")]
     assert sorted(listed) == sorted([*pages, *MADE])
+
+
+@pytest.mark.parametrize(
+    ("words", "page"),
+    [
+        ("infeasible", "infeasibility.md"),
+        ("export MPC", "embedded.md"),
+        ("scaling", "troubleshooting.md"),
+        ("thread", "from_ipopt.md"),
+        ("STM32", "embedded.md"),
+        ("RTI", "warm_starts.md"),
+        ("Windows", "tutorial.md"),
+        ("horizon", "control.md"),
+        ("collocation", "control.md"),
+        ("sensitivity", "reference/casadi.md"),
+        ("tolerance", "troubleshooting.md"),
+        ("deadline", "control.md"),
+    ],
+)
+def test_the_search_knows_what_a_page_is_about(words, page):
+    """Keywords go before titles, and titles before text; a page with one speaks of it too."""
+    for word in words.split():
+        assert word in SEARCH["keywords"][page]
+        assert word.lower() in PAGES[f"docs/{page}"].lower()
+
+
+def test_the_changelog_stands_behind_the_guides_in_the_search():
+    assert SEARCH["boost"]["changelog.md"] <= 0.1
+    assert "changelog.md" not in SEARCH["keywords"]
+    for page in (*SEARCH["keywords"], *SEARCH["boost"]):
+        assert page in MADE or f"docs/{page}" in PAGES, page
 
 
 def test_the_reference_has_every_public_name():

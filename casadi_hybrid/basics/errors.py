@@ -171,6 +171,6 @@ class CompilerWarning(UserWarning):
 
 def suggest(word: str, known: Iterable[str]) -> str:
     """Return ``"; did you mean 'x'?"``, or the list of what is known when nothing is close."""
-    names = sorted(known)
+    names = sorted(set(known))
     close = difflib.get_close_matches(word, names, n=1)
-    return f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(names)}"
+    return f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(names) or 'none'}"

@@ -155,8 +155,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _families(names: Sequence[str]) -> list[Family]:
     for name in names:
         if name not in FAMILIES:
-            near = suggest(name, FAMILIES)
-            raise InputError(f"no family {name!r}{near}; there are {', '.join(FAMILIES)}")
+            raise InputError(f"no family {name!r}{suggest(name, FAMILIES)}")
     return [FAMILIES[name] for name in dict.fromkeys(names)]
 
 

@@ -188,8 +188,7 @@ def chosen(words: Sequence[str]) -> list[Setting]:
     for word in words:
         of_peer = [setting for setting in SETTINGS if setting.peer == word]
         if not of_peer and word not in NAMES:
-            near = suggest(word, (*PEERS, *NAMES))
-            raise InputError(f"no solver {word!r}{near}; there are {', '.join(NAMES)}")
+            raise InputError(f"no solver {word!r}{suggest(word, (*PEERS, *NAMES))}")
         found += of_peer or [NAMES[word]]
     return list(dict.fromkeys(found))
 

@@ -342,5 +342,5 @@ def _warn(unused: list[str], of_ipopt: list[str]) -> None:
         __name__.partition(".")[0]
     ):
         depth, frame = depth + 1, frame.f_back
-    text = "; ".join([*parts, "see the docstring of nlpsol for what there is instead"])
+    text = "; ".join([*parts, "docs/from_ipopt.md has a table of all, with what there is instead"])
     warnings.warn(text, OptionWarning, stacklevel=depth)

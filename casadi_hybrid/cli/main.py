@@ -36,8 +36,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="replace")  # a file on Windows takes no Greek
     parser = make_parser()
     arguments, rest = parser.parse_known_args(argv)
+    if arguments.command is None:
+        if rest:
+            parser.error(f"unrecognized arguments: {' '.join(rest)}")
+        print(parser.format_help(), end="")
+        return 0
     if rest and arguments.command != "run":
-        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+        own = parser.commands.choices[arguments.command]
+        own.error(f"unrecognized arguments: {' '.join(rest)}")
     try:
         if arguments.command == "run":
             return running.run(arguments, rest)

@@ -40,6 +40,15 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
 }
 
 
+GROUPS = {
+    "use": ("run", "new", "export"),
+    "check": ("verify", "benchmark"),
+    "the paper": ("reproduce", "study", "claims"),
+    "this machine": ("doctor", "completion"),
+}
+"""The commands as the help lists them."""
+
+
 class Formatter(argparse.HelpFormatter):
     """Keeps the lines of the examples; all other text is filled as usual."""
 
@@ -49,17 +58,34 @@ class Formatter(argparse.HelpFormatter):
         return super()._fill_text(text, width, indent)
 
 
-def make_parser() -> argparse.ArgumentParser:
+class Parser(argparse.ArgumentParser):
+    """The parser of all commands: its help lists them by groups."""
+
+    commands: Any
+
+    def format_help(self) -> str:
+        """Return the help, the commands of a group below its name."""
+        said = {one.dest: one.help for one in self.commands._choices_actions}
+        width = max(map(len, said))
+        rows = [f"{self.format_usage()}\n{self.description}\n"]
+        for group, names in GROUPS.items():
+            rows += [f"{group}:", *(f"  {name:<{width}}  {said[name]}" for name in names), ""]
+        options = "options: --version; --help, also of every command: casadi-hybrid run --help"
+        return "\n".join([*rows, options, "", f"{self.epilog}\n"])
+
+
+def make_parser() -> Parser:
     """Return the parser; each command adds its own options."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="casadi-hybrid",
         description="Constrained optimization for control on CasADi graphs, from the command line.",
-        epilog="examples:\n  casadi-hybrid run pendulum\n  casadi-hybrid verify my_problem.py\n"
-        "  casadi-hybrid study --help",
-        formatter_class=Formatter,
+        epilog="examples:\n  casadi-hybrid run van_der_pol\n  casadi-hybrid new mine --ocp\n"
+        "  casadi-hybrid verify mine.py",
     )
     parser.add_argument("--version", action="version", version=__version__)
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    parser.commands = commands = parser.add_subparsers(
+        dest="command", metavar="COMMAND", parser_class=argparse.ArgumentParser
+    )
     for part in (running, new, verifying, studies, checks, benchmark, embedded, completion):
         part.add_arguments(commands)
     _add_examples(commands)

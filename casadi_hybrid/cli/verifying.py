@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from casadi_hybrid.verify import Report
 
 ACCEPTED, REJECTED, UNSOLVED = 0, 1, 3
-_HEADS = ("", "ended", "objective", "feasib.", "station.", "iterations", "time (s)", "verdict")
+_HEADS = ("", "ended", "objective", "feasib.", "station.", "iterations", "time (s)", "beside")
 _SOLVED = (PointStatus.KKT_POINT,)
 
 
@@ -112,7 +112,7 @@ def _show(result: Result, report: Report, given: Report | None) -> None:
     widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADS))]
     for row in rows:
         print("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip())
-    print(f"\n{result}\n\n{report}")
+    print(f"\n{report}")
     if given is not None:
         print(f"\nthe {ANSWER} of the file:\n{given}")
     if result.point not in _SOLVED:
@@ -126,6 +126,5 @@ def _row(
     return (
         name, ended, f"{report.f:.8g}", *("" if m is None else f"{m.value:.1e}" for m in residuals),
         "" if iterations is None else str(iterations),
-        "" if seconds is None else f"{seconds:.2g}",
-        "accepted" if report.accepted else "rejected",
+        "" if seconds is None else f"{seconds:.2g}", "",
     )  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from casadi_hybrid.basics.calls import told_call
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.methods import Collocation
 from casadi_hybrid.control.ocp import OptimalControl
@@ -97,6 +98,7 @@ class _Mesh:
     round: Round
 
 
+@told_call
 def refine(
     ocp: OptimalControl,
     x0: Any = None,

@@ -139,8 +139,12 @@ def column(value: Any, size: int, what: str) -> Array:
     if np.isnan(values).any():
         raise InputError(f"{what} has a NaN; give numbers, infinite ones for no limit")
     if values.size not in (1, size):
-        raise InputError(f"{what} has {values.size} entries; give one, or {size}")
+        raise InputError(f"{what} has {values.size} entries; give {_how_many(size)}")
     return values.copy() if values.size == size else np.full(size, values[0])
+
+
+def _how_many(size: int) -> str:
+    return "one" if size == 1 else f"one, or {size}"
 
 
 def matrix(value: Any, size: int, columns: int, what: str) -> Array:

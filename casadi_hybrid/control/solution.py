@@ -135,9 +135,10 @@ class Solution(Ended):
 
     def __getitem__(self, name: str) -> Array:
         """Return a trajectory by name."""
-        if name in self.ocp.model.signals["output"]:
+        outputs = self.ocp.model.signals["output"]
+        if name in outputs:
             return _plain(self._output(name))
-        return _plain(known(name, self.values, "trajectory"))
+        return _plain(known(name, {**outputs, **self.values}, "trajectory"))
 
     def __contains__(self, name: str) -> bool:
         return name in self.values or name in self.ocp.model.signals["output"]

@@ -103,6 +103,11 @@ def _parameters(
         if signal.varying and callable(declared[name]) and name not in given:
             values[name] = spread(declared[name], signal.size, times, f"value of {name!r}")
     for name, value in given.items():
+        if name in ("lbx", "ubx", "lbg", "ubg"):
+            raise InputError(
+                f"{name!r} is of nlpsol; here limits belong to quantities (lower=, upper=) and to "
+                f"path(…). Numbers of a solve: {', '.join(['x0', 'time', 'guess', *signals])}"
+            )
         signal = known(name, signals, "parameter")
         if name in ocp.freed:
             raise InputError(f"{name!r} is free: the solver chooses it. Give it as a guess")

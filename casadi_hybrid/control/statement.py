@@ -10,6 +10,7 @@ from typing import Any, Self
 import casadi as ca
 import numpy as np
 
+from casadi_hybrid.basics.calls import told_calls
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.methods import Method, MultipleShooting
 from casadi_hybrid.control.model import Model
@@ -27,6 +28,7 @@ from casadi_hybrid.control.steps import Free
 from casadi_hybrid.control.terms import Constraint, Cost, Soft
 
 
+@told_calls
 class Statement:
     """The declarations of an optimal control problem; see :class:`OptimalControl`.
 
@@ -183,7 +185,9 @@ class Statement:
         values = {**by_name(values, "initial"), **named}
         states = self.model.signals["state"]
         for name in values or states:
-            known(name, states, "state")
+            signal = known(name, states, "state")
+            if values.get(name) is not None:
+                column(values[name], signal.size, f"initial {name!r}")
             self.fixed[name] = values.get(name)
 
     def final(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
@@ -221,7 +225,10 @@ class Statement:
         """
         self._open()
         if not isinstance(name, str) or not name:
-            raise InputError(f"name must be a non-empty text, got {name!r}")
+            raise InputError(
+                f"the first argument is the cost's name, got {name!r}. The call is "
+                'minimize("effort", integral=expression), or sum=, start=, end='
+            )
         if any(cost.name == name for cost in self.costs):
             raise InputError(f"{self.name} has a cost {name!r} already; give each its own name")
         parts = {"integral": integral, "sum": sum, "start": start, "end": end}

@@ -31,7 +31,7 @@ WORDS = {
     7: "a limit was reached",
     8: "x or the multipliers are so large that they are looked at",
     9: "a number is not finite, or bounds cross",
-    12: "the filter accepted no step, and the restoration found no way",
+    12: "no feasible point found, or, where the feasibility is within tolerance, no better one",
     13: "the iterates run away",
     14: "the filter was full",
     15: "the step that was due is Python's",

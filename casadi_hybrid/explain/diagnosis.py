@@ -41,10 +41,13 @@ class Violation:
     excess: float
 
     def __str__(self) -> str:
-        side, bound = ("below", self.lower) if self.excess < 0 else ("above", self.upper)
-        which = "" if self.lower == self.upper else (" lower" if self.excess < 0 else " upper")
-        size = abs(self.excess)
-        return f"{self.name} = {self.value:.6g}, {side} its{which} bound {bound:.6g} by {size:.3g}"
+        size = f"{abs(self.excess):.3g}"
+        if self.lower == self.upper:
+            off = f" (off by {size})" if self.lower else ""
+            return f"{self.name} should be {self.lower + 0.0:.6g}, is {self.value:.6g}{off}"
+        low = self.excess < 0
+        side, bound = ("below its lower", self.lower) if low else ("above its upper", self.upper)
+        return f"{self.name} = {self.value:.6g}, {side} bound {bound:.6g} by {size}"
 
 
 def worst_violations(result: Answer, *, at_most: int = 5) -> tuple[Violation, ...]:

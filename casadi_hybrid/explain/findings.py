@@ -27,10 +27,12 @@ _UNFINISHED = (
 
 def findings(result: Answer) -> tuple[str, ...]:
     """What there is to say about the outcome; most of it only where the solve failed."""
-    said = [*_infeasibility(result), *_undefined(result), *_falling(result), *_ray(result)]
-    if result.end is not None:
+    conflict = _conflict(result)
+    said = [*conflict, *_infeasibility(result, told=bool(conflict))]
+    said += [*_undefined(result), *_falling(result), *_ray(result)]
+    if result.end is not None and not conflict:
         said += _dependence(result)
-    if not result.success and result.stop not in _RUNAWAY:
+    if not result.success and not conflict and result.stop not in _RUNAWAY:
         said += _scaling(result)
     fixed = fixed_variables(result)
     if fixed:
@@ -38,27 +40,34 @@ def findings(result: Answer) -> tuple[str, ...]:
     return tuple(said)
 
 
-def _infeasibility(result: Answer) -> list[str]:
+def _conflict(result: Answer) -> list[str]:
+    """What contradicts each other: with it, dependence and scales have nothing to add."""
+    if not result.infeasible or not worst_violations(result, at_most=1):
+        return []
+    conflict = conflicting_set(result)
+    return [] if conflict is None else conflict.sentences()
+
+
+def _infeasibility(result: Answer, *, told: bool) -> list[str]:
     worst = worst_violations(result, at_most=_MANY)
     if not worst:
         return []
     said = ["Worst violations:", *(f"  {one}" for one in worst)]
     slope = result.certificate
     if slope is not None and result.point is PointStatus.INFEASIBLE_STATIONARY:
-        said += [
-            f"Certificate: the slope of the violation is {slope:.2e}, so no small step reduces it.",
-            "Constraints contradict each other, or this is a local minimum of their violation: "
-            "relax one of them, or start elsewhere.",
-        ]
+        said.append(
+            f"Certificate: the slope of the violation is {slope:.2e}, so no small step reduces it."
+        )
+        if not told:
+            said.append(
+                "Constraints contradict each other, or this is a local minimum of their "
+                "violation: relax one of them, or start elsewhere."
+            )
     elif slope is not None:
         said.append(
             f"The slope of the violation is {slope:.2e}: a step from here can still reduce it, so "
             "this is no proof that the constraints are inconsistent."
         )
-    inconsistent = result.point is PointStatus.INFEASIBLE_STATIONARY
-    if inconsistent or result.stop is StopReason.LOCALLY_INFEASIBLE:
-        conflict = conflicting_set(result)
-        said += [] if conflict is None else conflict.sentences()
     violated = {one.name for one in worst}
     constant = [name for name in constant_constraints(result) if name in violated]
     if constant:

@@ -16,7 +16,7 @@ from casadi_hybrid.verify.first_order.face import Faces
 from casadi_hybrid.verify.first_order.infeasible import violation_slope
 from casadi_hybrid.verify.first_order.kkt import FirstOrder
 from casadi_hybrid.verify.ipopt import Asked, IpoptRun, ask_ipopt
-from casadi_hybrid.verify.notes import collect_notes
+from casadi_hybrid.verify.notes import collect_notes, on_bounds
 from casadi_hybrid.verify.point import Candidate
 from casadi_hybrid.verify.reasons import collect_findings, undefined
 from casadi_hybrid.verify.report import Report
@@ -64,7 +64,10 @@ def judge(
         findings=collect_findings(
             rows, first, qualification, violation, second, restart, tol, scaled=scaled
         ),
-        notes=collect_notes(first, qualification, second, reference, ipopt=ipopt),
+        notes=(
+            *on_bounds(problem.m, candidate.bounds),
+            *collect_notes(first, qualification, second, reference, ipopt=ipopt),
+        ),
         second=second,
         restart=restart,
         reference=reference,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.verify.first_order.active import Qualification
 from casadi_hybrid.verify.first_order.kkt import FirstOrder
 from casadi_hybrid.verify.second_order.curvature import Curvature, SecondOrder
@@ -22,6 +23,14 @@ UNKNOWN = (
     "The second order is not judged: a function of the problem has no second derivatives. That "
     "IPOPT stays at the point speaks for a minimum, and proves none."
 )
+
+
+def on_bounds(m: int, bounds: Bounds) -> tuple[str, ...]:
+    """Return that rows were given no bound at all, where there are m of them."""
+    if not m or np.isfinite(bounds.lbg).any() or np.isfinite(bounds.ubg).any():
+        return ()
+    said = "No row of g has a bound: where lbg and ubg are not given they are −∞ and ∞, as in "
+    return (f"{said}CasADi, so that g limits nothing.",)
 
 
 def collect_notes(

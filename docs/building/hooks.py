@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ PAGES = {
     "scenarios/README.md": "scenarios.md",
     "notebooks/README.md": "notebooks.md",
 }
+SEARCH = tomllib.loads(Path(__file__).with_name("search.toml").read_text(encoding="utf-8"))
 LINK = re.compile(r"(\]\()([^()\s]+)(\))")
 NORM = re.compile(r"(?<=[‖|])_(?=[∞₂F])")
 FENCE = re.compile(r"^(```.*?^```)", re.MULTILINE | re.DOTALL)
@@ -92,8 +94,10 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Turn links into those of the site, and formulas into MathML."""
+    """Turn links into those of the site, formulas into MathML; tell the search its keywords."""
     name = page.file.src_uri
+    page.meta["tags"] = SEARCH["keywords"].get(name, [])
+    page.meta["search"] = {"boost": SEARCH["boost"].get(name, 1.0)}
     known = targets(name, markdown)
     folder = posixpath.dirname(name) or "."
 

@@ -41,7 +41,17 @@ def gather(
     if cold and len(plain) < len(arguments):
         label = "the solve without multipliers, which an export with cold=False does without,"
         alone = _solved(solve, plain, label)
-    first = _solved(solve, arguments, "the solve with the given arguments")
+    if arguments:
+        first = _solved(solve, arguments, "the solve with the given arguments")
+    else:
+        first = solve()
+        b = first.bounds
+        rows = np.isfinite(b.lbg) | np.isfinite(b.ubg)
+        if not first.success or (rows.size and not rows.any()):
+            raise InputError(
+                "an export stores a solve, and was given no numbers of one: pass x0, p, lbx, ubx, "
+                "lbg, ubg by name, of an optimal control problem **ocp.numbers(x0).arguments"
+            )
     for push in _PUSHES:
         x0 = np.clip(first.x * (1.0 + push) + push, first.bounds.lbx, first.bounds.ubx)
         case = _warm(solve, {**arguments, "x0": x0}, first, "the solve from the stored start")

@@ -25,24 +25,25 @@ ocp.minimize("effort", integral=0.05 * change**2)
 # 3. The controller: warm starts, and an answer in every case (step.status says which).
 mpc = MPC(ocp, soften=1e3)
 
-# 4. The plant it meets: another outlet, noise, lost measurements, a splash after 30 s.
-plant = Plant(tank, period=1.0, parameters={"outlet": 0.13})
-run = simulate(
-    plant,
-    mpc,
-    steps=80,
-    x0={"level": 0.3, "pump": 0.3},
-    noise=[0.005, 0.0],
-    dropout=0.05,
-    push={30: [0.1, 0.0]},
-    parameters=lambda time: {"target": 1.0 if time < 50 else 0.6},
-)
-records = [step.record for step in run.steps if step is not None]
-print(f"{sum(r.status == 'solved' for r in records)} of {len(records)} steps solved, "
-      f"{sum(r.iterations for r in records) / len(records):.1f} iterations a step")  # fmt: skip
-print(f"level at 50 s: {run['level'][50]:.3f} m, at the end: {run['level'][-1]:.3f} m")
-print(mpc.table().splitlines()[0])
-print("\n".join(mpc.table().splitlines()[1:6]))
+if __name__ == "__main__":
+    # 4. The plant it meets: another outlet, noise, lost measurements, a splash after 30 s.
+    plant = Plant(tank, period=1.0, parameters={"outlet": 0.13})
+    run = simulate(
+        plant,
+        mpc,
+        steps=80,
+        x0={"level": 0.3, "pump": 0.3},
+        noise=[0.005, 0.0],
+        dropout=0.05,
+        push={30: [0.1, 0.0]},
+        parameters=lambda time: {"target": 1.0 if time < 50 else 0.6},
+    )
+    records = [step.record for step in run.steps if step is not None]
+    print(f"{sum(r.status == 'solved' for r in records)} of {len(records)} steps solved, "
+          f"{sum(r.iterations for r in records) / len(records):.1f} iterations a step")  # fmt: skip
+    print(f"level at 50 s: {run['level'][50]:.3f} m, at the end: {run['level'][-1]:.3f} m")
+    print(mpc.table().splitlines()[0])
+    print("\n".join(mpc.table().splitlines()[1:6]))
 
-# 5. Look at it: fit to publish as run.plot().savefig("run.pdf").
-run.plot().savefig("run.png", dpi=150)
+    # 5. Look at it: fit to publish as run.plot().savefig("run.pdf").
+    run.plot().savefig("run.png", dpi=150)

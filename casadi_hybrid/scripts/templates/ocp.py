@@ -31,15 +31,16 @@ ocp.minimize("time", end=ocp.duration)
 ocp.minimize("comfort", integral=0.01 * force**2)
 ocp.path("load ahead", position + rope * ca.sin(angle), upper=5.2)
 
-# 3. Solve it, and read it by name.
-found = ocp.solve()
-print(f"success: {found.success}, {found.iterations} iterations, {found.duration:.3f} s")
-print(f"costs: {found.costs}")
-print(f"largest angle: {abs(found['angle']).max():.3f} rad")
-print(f"multipliers of 'load ahead': {found.multipliers['load ahead'].max():.3g} at most")
-if not found.success:
-    print(found.explanation)
+if __name__ == "__main__":
+    # 3. Solve it, and read it by name.
+    found = ocp.solve()
+    print(f"success: {found.success}, {found.iterations} iterations, {found.duration:.3f} s")
+    print(f"costs: {found.costs}")
+    print(f"largest angle: {abs(found['angle']).max():.3f} rad")
+    print(f"multipliers of 'load ahead': {found.multipliers['load ahead'].max():.3g} at most")
+    if not found.success:
+        print(found.explanation)
 
-# 4. Another rope, warm from the answer: nothing is built anew.
-again = ocp.solve(guess=found, rope=4.0)
-print(f"with a rope of 4 m: {again.duration:.3f} s, {again.iterations} iterations")
+    # 4. Another rope, warm from the answer: nothing is built anew.
+    again = ocp.solve(guess=found, rope=4.0)
+    print(f"with a rope of 4 m: {again.duration:.3f} s, {again.iterations} iterations")
