@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.iterations import Hybrid, Iteration
 from casadi_hybrid.law import Correction, State
@@ -167,46 +166,6 @@ class Run:
         return self.longest is not None and bool(self.longest <= THRESHOLDS[AT])
 
 
-@dataclass
-class _Watch:
-    """What is kept of a run, and when it ends.
-
-    Attributes:
-        rows: ‖x_t − x*‖, ‖h(x_t)‖, ‖∇f + J_hᵀμ_t‖ with the paper's dual, which depends on the
-            split, the same with ν_t, the dual that the step to x_t used, and ‖M‖₂ of that step,
-            NaN for methods without a design; for t = 0 … 200.
-        distance: the last ‖x_t − x*‖.
-        near: for how many steps in a row it was below :data:`SETTLED`.
-    """
-
-    target: Vector
-    longest: int
-    rows: list[tuple[float, ...]] = field(default_factory=list)
-    distance: float = np.nan
-    near: int = 0
-
-    @property
-    def crossed(self) -> bool:
-        return any(row[0] <= THRESHOLDS[AT] for row in self.rows)
-
-    def take(self, state: State, at: Evaluation, correction: Correction | None) -> None:
-        self.distance = float(np.linalg.norm(state.x - self.target))
-        self.near = self.near + 1 if self.distance <= SETTLED else 0
-        if len(self.rows) <= BUDGET:
-            slopes = (at.gradient + at.B.T @ dual for dual in (state.mu, state.effective))
-            sizes = (float(np.linalg.norm(each)) for each in (at.h, *slopes))
-            norm_M = float(getattr(correction, "norm_M", np.nan))
-            self.rows.append((self.distance, *sizes, norm_M))
-
-    def ends(self, progress: Progress) -> StopReason | None:
-        if self.near >= IN_A_ROW:
-            return StopReason.TARGET_REACHED
-        t = progress.t
-        if t >= self.longest or (t == BUDGET and not self.crossed):
-            return StopReason.ITERATION_LIMIT
-        return None
-
-
 def run_method(method: PaperMethod, instance: Instance, *, follow: bool = False) -> Run:
     """Run one method on one instance; an error of any kind makes a run that says so.
 
@@ -225,24 +184,39 @@ def _failed(method: PaperMethod, condition: float, seed: int, error: Exception) 
 
 
 def _run(method: PaperMethod, instance: Instance, follow: bool) -> Run:
-    watch = _Watch(instance.x_star, LONG if follow else BUDGET)
-    solver = Solver(
-        instance.problem,
-        method.method,
-        # The paper stops at nothing but the budget; so do these runs, short of settled ones.
-        tol=1e-300,
-        max_iter=LONG,
-        stopping=[watch.ends],
-        **method.options,
-    )
     x0, dual = instance.x0, instance.multipliers0
+    distances: list[float] = []
+    rows: list[tuple[float, ...]] = []
+
+    def take(state: State, at: Evaluation, correction: Correction | None) -> None:
+        distances.append(float(np.linalg.norm(state.x - instance.x_star)))
+        if len(rows) <= BUDGET:
+            # μ, the paper's dual, depends on the split; with ν the step to this iterate was taken.
+            slopes = (at.gradient + at.B.T @ each for each in (state.mu, state.effective))
+            sizes = (float(np.linalg.norm(each)) for each in (at.h, *slopes))
+            rows.append((distances[-1], *sizes, float(getattr(correction, "norm_M", np.nan))))
+
+    def crossed() -> bool:
+        return min(distances[: BUDGET + 1]) <= THRESHOLDS[AT]
+
+    def ends(now: Progress) -> StopReason | None:
+        if len(distances) >= IN_A_ROW and max(distances[-IN_A_ROW:]) <= SETTLED:
+            return StopReason.TARGET_REACHED
+        goes_on = now.t < BUDGET or (follow and now.t < LONG and crossed())
+        return None if goes_on else StopReason.ITERATION_LIMIT
+
+    # The paper stops at nothing but the budget; so do these runs, short of settled ones.
+    solver = Solver(
+        instance.problem, method.method, tol=1e-300, max_iter=LONG, stopping=[ends],
+        **method.options,
+    )  # fmt: skip
     result = solver.solve(
-        x0, lam_g0=dual, callback=lambda now: watch.take(now.state, now.at, now.correction)
+        x0, lam_g0=dual, callback=lambda now: take(now.state, now.at, now.correction)
     )
-    if not watch.rows:  # the rule failed at the start
+    if not rows:  # the rule failed at the start
         at = Oracle(instance.problem.functions, np.zeros(0)).first(x0)
-        watch.take(State(x0, dual, np.zeros_like(dual), dual), at, None)
-    rows = watch.rows + watch.rows[-1:] * (BUDGET + 1 - len(watch.rows))
+        take(State(x0, dual, np.zeros_like(dual), dual), at, None)
+    rows += rows[-1:] * (BUDGET + 1 - len(rows))
     errors, feasibility, stationarity, effective, norms = np.array(rows).T
     within = result.iterations < BUDGET
     reached = [np.flatnonzero(errors <= threshold) for threshold in THRESHOLDS]
@@ -259,7 +233,7 @@ def _run(method: PaperMethod, instance: Instance, follow: bool) -> Run:
         effective,
         result.iterations,
         within and "norm budget" in result.detail,
-        (watch.distance if watch.crossed else np.nan) if follow else None,
+        (distances[-1] if crossed() else np.nan) if follow else None,
     )
 
 

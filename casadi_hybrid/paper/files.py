@@ -107,7 +107,6 @@ def draw(reproduction: Reproduction, folder: Path, form: str = "png") -> list[Pa
 
     One that fails is named on stderr.
     """
-    summary = reproduction.population or reproduction.fitted
     runs = [
         run
         for run in reproduction.runs
@@ -116,7 +115,7 @@ def draw(reproduction: Reproduction, folder: Path, form: str = "png") -> list[Pa
     figures: dict[str, Callable[[], Figure]] = {
         "trajectories": lambda: trajectories(runs),
         "settling": lambda: settling(runs),
-        "levels": lambda: by_level(summary, is_paper=reproduction.is_paper),
+        "levels": lambda: by_level(reproduction.summary, is_paper=reproduction.is_paper),
     }
     written = []
     for name, make in figures.items():
