@@ -12,7 +12,7 @@ from typing import Any, get_type_hints
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import count, positive
 from casadi_hybrid.basics.record.cells import Columns, Row
-from casadi_hybrid.basics.record.collect import Collected, Keeping, Unfinished, collect
+from casadi_hybrid.basics.record.collect import Keeping, Unfinished, collect
 from casadi_hybrid.basics.record.record import header
 from casadi_hybrid.paper.generator import checked
 from casadi_hybrid.study.degenerate import KINDS, admits
@@ -159,9 +159,6 @@ def run_study(
         Unfinished: by Ctrl-C, with the population of the units that are done.
     """
 
-    def population(found: Collected[Unit, tuple[Trial, ...]]) -> Population:
-        return Population(settings, found.values, found.unwritten)
-
     def lost(unit: Unit, sentence: str) -> tuple[Trial, ...]:
         return tuple(Trial(rule, stop="PROCESS_ENDED", error=sentence) for rule in settings.rules)
 
@@ -173,8 +170,9 @@ def run_study(
             label="study" if progress else "", lost=lost,
         )  # fmt: skip
     except Unfinished as stop:
-        raise Unfinished(population(stop.found), stop.done, stop.total) from None
-    return population(found)
+        there = Population(settings, stop.found.values, stop.found.unwritten)
+        raise Unfinished(there, stop.done, stop.total) from None
+    return Population(settings, found.values, found.unwritten)
 
 
 def write(population: Population, folder: Path, form: str = "png") -> list[Path]:

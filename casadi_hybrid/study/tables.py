@@ -56,9 +56,9 @@ def summarize(units: Mapping[Unit, Iterable[Trial]]) -> Summary:
     """Summarize by block, condition level and rule, in the order of the units."""
     groups: dict[tuple[Block, float, str], list[Trial]] = {}
     for unit, trials in units.items():
-        block = Block(unit.kind, unit.n, unit.m, unit.radius)
         for trial in trials:
-            groups.setdefault((block, unit.condition, trial.rule), []).append(trial)
+            place = Block(*unit[:4]), unit.condition, trial.rule
+            groups.setdefault(place, []).append(trial)
     summary: Summary = {}
     for (block, condition, rule), group in groups.items():
         hits = [trial.iterations for trial in group if trial.success]
@@ -105,10 +105,7 @@ def text_table(summary: Summary) -> str:
         rows += [[f"{c:g}", *(_text(rates[r]) for r in rules)] for c, rates in levels.items()]
         lines += aligned(f"{block.title}: {count} runs a cell", rows)[:-1]
         for rule in rules:
-            ends: Counter[str] = Counter()
-            for rates in levels.values():
-                ends.update(rates[rule].failures)
-            if ends:
+            if ends := sum((Counter(rates[rule].failures) for rates in levels.values()), Counter()):
                 told = ", ".join(f"{end} {number}" for end, number in ends.most_common())
                 lines.append(f"  failures of {rule}: {told}")
         lines.append("")
