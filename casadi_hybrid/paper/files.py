@@ -124,7 +124,8 @@ def draw(reproduction: Reproduction, folder: Path, form: str = "png") -> list[Pa
 
 def trajectories(runs: Sequence[Run]) -> Figure:
     """‖x_t − x*‖ against t, a panel a level: median, spread, and where runs broke off."""
-    groups, levels = grouped(runs), _levels(runs)
+    groups = grouped(runs)
+    levels = sorted({condition for _, condition in groups})
     fig, axes = figure(-(-len(levels) // 3), 3, height=2.4, sharex=True, sharey=True)
     for ax, condition in zip(axes.flat, levels, strict=False):
         for i, key in enumerate(SHOWN):
@@ -158,7 +159,8 @@ def trajectories(runs: Sequence[Run]) -> Figure:
 
 def settling(runs: Sequence[Run]) -> Figure:
     """The share of runs that are below 1e-3 at step t: who crosses, leaves, and comes back."""
-    groups, levels = grouped(runs), _levels(runs)
+    groups = grouped(runs)
+    levels = sorted({condition for _, condition in groups})
     keys = ("closed-w", "grid-w", "pdhg")
     fig, axes = figure(1, len(keys), height=3.0, sharex=True, sharey=True)
     for ax, key in zip(axes.flat, keys, strict=True):
@@ -207,10 +209,6 @@ def by_level(summary: Summary, *, is_paper: bool) -> Figure:
     n = max(cell.runs for cell in summary["closed-w"].values())
     title = f"n = {n} runs a point, fewer where a number says so; a median step needs half of them"
     return _finished(fig, axes, title, "cond $J_h(x^*)$")
-
-
-def _levels(runs: Iterable[Run]) -> list[float]:
-    return sorted({run.condition for run in runs})
 
 
 def _finished(
