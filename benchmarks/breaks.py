@@ -68,7 +68,7 @@ class Break:
 
 _TARGET = "return _Target(candidate.alpha, norm_M, smallest, 0.5 * smallest, a_d)"
 _SHARE = "return Candidate(alpha, theta, C_can + (theta * alpha) * R, ((1 - theta) * alpha) * R)"
-_RECORDED = "float(np.nanmax(watch.norms)) if"
+_RECORDED = "float(np.nanmax(norms)) if"
 _STEP = "tau += (size**2 / float(-t @ _shifted(t, gaps, tau))) * (size - radius) / radius"
 
 BREAKS = (
@@ -89,7 +89,7 @@ BREAKS = (
         "the last ‖M‖ for the largest",
         "paper/experiment.py",
         _RECORDED,
-        "float(watch.norms[-1]) if",
+        "float(norms[-1]) if",
     ),
     Break(
         "no noise on the gradient",

@@ -40,7 +40,7 @@ from casadi_hybrid.paper.experiment import (
 )
 from casadi_hybrid.paper.fitted import SEEDS
 from casadi_hybrid.paper.generator import FITTED, Recipe, make_instance
-from casadi_hybrid.paper.tables import Cell, cell_of
+from casadi_hybrid.paper.tables import Cell, cell_of, grouped
 from casadi_hybrid.rules import DesignRule, GridSplit
 
 DESIGNED = ("aug-w", "opt-w", "grid-w", "closed-w", "closed-u")
@@ -171,10 +171,7 @@ def score(cells: dict[tuple[str, float], Cell]) -> Score:
 
 def cells_of(runs: Sequence[Run]) -> dict[tuple[str, float], Cell]:
     """By method and level."""
-    groups: dict[tuple[str, float], list[Run]] = {}
-    for run in runs:
-        groups.setdefault((run.method, run.condition), []).append(run)
-    return {key: cell_of(group) for key, group in sorted(groups.items())}
+    return {key: cell_of(group) for key, group in sorted(grouped(runs).items())}
 
 
 def within(run: Run, budget: int) -> Run:

@@ -35,7 +35,7 @@ from casadi_hybrid.study import (
     write,
 )
 from casadi_hybrid.study.figure import draw
-from casadi_hybrid.study.rows import keeping
+from casadi_hybrid.study.population import keeping
 from casadi_hybrid.study.tables import Block, summarize
 from casadi_hybrid.study.trial import succeeded
 

@@ -1,14 +1,9 @@
 """The runs behind the paper's tables: twelve method variants on the synthetic class.
 
-The paper leaves constants open. The settings here were fitted to its tables: H at μ_t and
-λ_0 = μ_0 as Algorithm 1 is printed, the memory started with h_{−1} = h_0 and
-C_opt,−1 = C_opt,0, a budget of 200 iterations, and steps 0.05 (σ = 20 for PDHG, penalty 1 for the
-linearized augmented Lagrangian) for the baselines (:mod:`casadi_hybrid.paper.fitted` lists all).
-
-By the paper's measure a run succeeds when ‖x_t − x*‖ ≤ 1e-3 for some t within the budget: when it
+The constants that the paper leaves open were fitted to its tables; ``fitted.py`` lists them. A run
+succeeds, by the paper's measure, when ‖x_t − x*‖ ≤ 1e-3 for some t within the budget: when it
 *crosses*. Whether it stays there is another question. So on the first fifteen instances a run that
-has crossed is followed to 1,500 steps or until it has settled, under the methods that the paper
-prints.
+has crossed is followed to 1,500 steps or until it has settled, under the methods that are printed.
 """
 
 from __future__ import annotations
@@ -19,17 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.iterations import Hybrid, Iteration
-from casadi_hybrid.law import State
+from casadi_hybrid.law import Correction, State
 from casadi_hybrid.paper.generator import Instance, make_instance
 from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.rules import (
     BalancedSplit,
     BoundedShare,
-    Cancellation,
     DesignRule,
     LeastShare,
     PartialCancellation,
@@ -84,24 +77,29 @@ PRINTED = tuple(m.key for m in PAPER_METHODS if not m.key.endswith("-u") or m.ke
 NORM_LIMIT = 100.0
 
 
-def _partial(key: str, label: str, cancellation: Cancellation) -> PaperMethod:
-    rule = DesignRule(cancellation=cancellation, split=BalancedSplit())
-    return PaperMethod(key, label, Hybrid(rule, label=key, **AS_PRINTED))
-
-
 # The paper's "natural extension", with the weighted margin. None is in its tables.
-PARTIAL_METHODS: tuple[PaperMethod, ...] = (
-    _partial("half", "γ = ½", PartialCancellation(0.5)),
-    _partial("least", "γ least ‖M‖", LeastShare()),
-    _partial("bounded", f"γ ‖M‖ ≤ {NORM_LIMIT:g}", BoundedShare(NORM_LIMIT)),
+PARTIAL_METHODS = tuple(
+    PaperMethod(key, label, Hybrid(DesignRule(one, split=BalancedSplit()), label=key, **AS_PRINTED))
+    for key, label, one in (
+        ("half", "γ = ½", PartialCancellation(0.5)),
+        ("least", "γ least ‖M‖", LeastShare()),
+        ("bounded", f"γ ‖M‖ ≤ {NORM_LIMIT:g}", BoundedShare(NORM_LIMIT)),
+    )
 )
 # The paper's last baseline with the multiplier step that its sources have: the penalty c itself.
-TEXTBOOK_METHODS: tuple[PaperMethod, ...] = tuple(
+TEXTBOOK_METHODS = tuple(
     PaperMethod(f"lin-al-{c}", f"Lin. AL {c}", "linearized-al", {"penalty": c, "dual_step": c})
     for c in (10, 20)
 )
 ALL_METHODS = (*PAPER_METHODS, *PARTIAL_METHODS, *TEXTBOOK_METHODS)
 LABELS = {method.key: method.label for method in ALL_METHODS}
+
+
+Series = NDArray[np.float64]
+
+
+def _nothing() -> Series:
+    return np.full(BUDGET + 1, np.nan)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -122,22 +120,23 @@ class Run:
         over_budget: whether it ended within the budget because ‖M_t‖₂ had to exceed M_max.
         longest: ‖x_t − x*‖ at t = 1,500, or where the run had settled or ended before; NaN where it
             did not cross, None where it was not to be followed.
-        failure: the error where the computation itself failed, else empty.
+        failure: the error where the computation itself failed, which leaves all else as it is
+            by default; empty for the others.
     """
 
     method: str
     condition: float
     seed: int
-    hits: tuple[int | None, ...]
-    norm_M: float
-    stop: str
-    errors: NDArray[np.float64]
-    feasibility: NDArray[np.float64]
-    stationarity: NDArray[np.float64]
-    effective: NDArray[np.float64]
-    steps: int
-    over_budget: bool
-    longest: float | None
+    hits: tuple[int | None, ...] = (None,) * len(THRESHOLDS)
+    norm_M: float = np.nan
+    stop: str = "FAILED"
+    errors: Series = field(default_factory=_nothing)
+    feasibility: Series = field(default_factory=_nothing)
+    stationarity: Series = field(default_factory=_nothing)
+    effective: Series = field(default_factory=_nothing)
+    steps: int = 0
+    over_budget: bool = False
+    longest: float | None = None
     failure: str = ""
 
     @property
@@ -167,51 +166,6 @@ class Run:
         return self.longest is not None and bool(self.longest <= THRESHOLDS[AT])
 
 
-@dataclass
-class _Watch:
-    """What is kept of a run, and when it ends.
-
-    Attributes:
-        rows: ‖x_t − x*‖, ‖h(x_t)‖, ‖∇f + J_hᵀμ_t‖ with the paper's dual, which depends on the
-            split, and the same with ν_t, the dual that the step to x_t used; for t = 0 … 200.
-        norms: ‖M_t‖₂ of these steps, NaN for methods without a design.
-        distance: the last ‖x_t − x*‖.
-        near: for how many steps in a row it was below :data:`SETTLED`.
-    """
-
-    target: Vector
-    longest: int
-    rows: list[tuple[float, ...]] = field(default_factory=list)
-    norms: list[float] = field(default_factory=list)
-    distance: float = np.nan
-    near: int = 0
-
-    @property
-    def crossed(self) -> bool:
-        return any(row[0] <= THRESHOLDS[AT] for row in self.rows)
-
-    def watch(self, progress: Progress) -> None:
-        self.take(progress.state, progress.at)
-        if progress.correction is not None and progress.t <= BUDGET:
-            self.norms.append(float(getattr(progress.correction, "norm_M", np.nan)))
-
-    def take(self, state: State, at: Evaluation) -> None:
-        self.distance = float(np.linalg.norm(state.x - self.target))
-        self.near = self.near + 1 if self.distance <= SETTLED else 0
-        if len(self.rows) <= BUDGET:
-            slopes = (at.gradient + at.B.T @ dual for dual in (state.mu, state.effective))
-            sizes = (float(np.linalg.norm(each)) for each in (at.h, *slopes))
-            self.rows.append((self.distance, *sizes))
-
-    def ends(self, progress: Progress) -> StopReason | None:
-        if self.near >= IN_A_ROW:
-            return StopReason.TARGET_REACHED
-        t = progress.t
-        if t >= self.longest or (t == BUDGET and not self.crossed):
-            return StopReason.ITERATION_LIMIT
-        return None
-
-
 def run_method(method: PaperMethod, instance: Instance, *, follow: bool = False) -> Run:
     """Run one method on one instance; an error of any kind makes a run that says so.
 
@@ -222,35 +176,48 @@ def run_method(method: PaperMethod, instance: Instance, *, follow: bool = False)
     try:
         return _run(method, instance, follow)
     except Exception as error:  # noqa: BLE001 - one cell may fail, the tables may not
-        return _failed(method.key, instance.condition, instance.seed, error)
+        return _failed(method, instance.condition, instance.seed, error)
 
 
-def _failed(key: str, condition: float, seed: int, error: Exception) -> Run:
-    nan, none = np.full(BUDGET + 1, np.nan), (None,) * len(THRESHOLDS)
-    text = f"{type(error).__name__}: {error}"
-    return Run(
-        key, condition, seed, none, np.nan, "FAILED", nan, nan, nan, nan, 0, False, None, text
-    )
+def _failed(method: PaperMethod, condition: float, seed: int, error: Exception) -> Run:
+    return Run(method.key, condition, seed, failure=f"{type(error).__name__}: {error}")
 
 
 def _run(method: PaperMethod, instance: Instance, follow: bool) -> Run:
-    watch = _Watch(instance.x_star, LONG if follow else BUDGET)
+    x0, dual = instance.x0, instance.multipliers0
+    distances: list[float] = []
+    rows: list[tuple[float, ...]] = []
+
+    def take(state: State, at: Evaluation, correction: Correction | None) -> None:
+        distances.append(float(np.linalg.norm(state.x - instance.x_star)))
+        if len(rows) <= BUDGET:
+            # μ, the paper's dual, depends on the split; with ν the step to this iterate was taken.
+            slopes = (at.gradient + at.B.T @ each for each in (state.mu, state.effective))
+            sizes = (float(np.linalg.norm(each)) for each in (at.h, *slopes))
+            rows.append((distances[-1], *sizes, float(getattr(correction, "norm_M", np.nan))))
+
+    def crossed() -> bool:
+        return min(distances[: BUDGET + 1]) <= THRESHOLDS[AT]
+
+    def ends(now: Progress) -> StopReason | None:
+        if len(distances) >= IN_A_ROW and max(distances[-IN_A_ROW:]) <= SETTLED:
+            return StopReason.TARGET_REACHED
+        goes_on = now.t < BUDGET or (follow and now.t < LONG and crossed())
+        return None if goes_on else StopReason.ITERATION_LIMIT
+
+    # The paper stops at nothing but the budget; so do these runs, short of settled ones.
     solver = Solver(
-        instance.problem,
-        method.method,
-        # The paper stops at nothing but the budget; so do these runs, short of settled ones.
-        tol=1e-300,
-        max_iter=LONG,
-        stopping=[watch.ends],
+        instance.problem, method.method, tol=1e-300, max_iter=LONG, stopping=[ends],
         **method.options,
+    )  # fmt: skip
+    result = solver.solve(
+        x0, lam_g0=dual, callback=lambda now: take(now.state, now.at, now.correction)
     )
-    result = solver.solve(instance.x0, lam_g0=instance.multipliers0, callback=watch.watch)
-    if not watch.rows:  # the rule failed at the start
-        at = Oracle(instance.problem.functions, np.zeros(0)).first(instance.x0)
-        dual = instance.multipliers0
-        watch.take(State(instance.x0, dual, np.zeros_like(dual), dual), at)
-    rows = watch.rows + watch.rows[-1:] * (BUDGET + 1 - len(watch.rows))
-    errors, feasibility, stationarity, effective = np.array(rows).T
+    if not rows:  # the rule failed at the start
+        at = Oracle(instance.problem.functions, np.zeros(0)).first(x0)
+        take(State(x0, dual, np.zeros_like(dual), dual), at, None)
+    rows += rows[-1:] * (BUDGET + 1 - len(rows))
+    errors, feasibility, stationarity, effective, norms = np.array(rows).T
     within = result.iterations < BUDGET
     reached = [np.flatnonzero(errors <= threshold) for threshold in THRESHOLDS]
     return Run(
@@ -258,7 +225,7 @@ def _run(method: PaperMethod, instance: Instance, follow: bool) -> Run:
         instance.condition,
         instance.seed,
         tuple(int(at[0]) if at.size else None for at in reached),
-        float(np.nanmax(watch.norms)) if np.isfinite(watch.norms).any() else np.nan,
+        float(np.nanmax(norms)) if np.isfinite(norms).any() else np.nan,
         result.stop.name if within else "ITERATION_LIMIT",
         errors,
         feasibility,
@@ -266,7 +233,7 @@ def _run(method: PaperMethod, instance: Instance, follow: bool) -> Run:
         effective,
         result.iterations,
         within and "norm budget" in result.detail,
-        (watch.distance if watch.crossed else np.nan) if follow else None,
+        (distances[-1] if crossed() else np.nan) if follow else None,
     )
 
 
@@ -276,7 +243,7 @@ def run_instance(key: tuple[float, int, int, int]) -> list[Run]:
     try:
         instance = make_instance(condition, seed, n=n, m=m)
     except Exception as error:  # noqa: BLE001 - as above
-        return [_failed(method.key, condition, seed, error) for method in ALL_METHODS]
+        return [_failed(method, condition, seed, error) for method in ALL_METHODS]
     return [
         run_method(method, instance, follow=seed < FOLLOWED and method.key in PRINTED)
         for method in ALL_METHODS

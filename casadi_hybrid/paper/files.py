@@ -10,6 +10,7 @@ import csv
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -19,7 +20,7 @@ from casadi_hybrid.paper import printed
 from casadi_hybrid.paper.experiment import AT, BUDGET, LABELS, THRESHOLDS, Run
 from casadi_hybrid.paper.fitted import SEEDS
 from casadi_hybrid.paper.reproduce import Reproduction
-from casadi_hybrid.paper.tables import Cell, Summary
+from casadi_hybrid.paper.tables import Cell, Summary, grouped
 from casadi_hybrid.plotting import figure, legend_below, line_style, save
 
 EVERY = 10
@@ -49,38 +50,31 @@ def write_runs(runs: Iterable[Run], path: Path) -> None:
     ends = ["max_norm_M", "below_at_200", "never_left", "distance_200", "distance_1500"]
     residuals = [f"{name}_{at}" for name in ("feasibility", "stationarity") for at in ("hit", 200)]
     hits = [f"hit_{threshold:g}" for threshold in THRESHOLDS]
-    lines = [["method", "condition", "seed", *hits, *ends, *residuals, "stop", "failure"]]
+    lines: list[list[Any]] = [
+        ["method", "condition", "seed", *hits, *ends, *residuals, "stop", "failure"]
+    ]
     for r in sorted(runs, key=lambda r: (r.method, r.condition, r.seed)):
-        times = ["" if hit is None else f"{hit}" for hit in r.hits]
-        last = (r.errors[-1], np.nan if r.longest is None else r.longest)
         at = [
-            np.nan if t is None else series[t]
+            None if t is None else series[t]
             for series in (r.feasibility, r.stationarity)
             for t in (r.hit, -1)
         ]
-        lines.append(
-            [
-                *(r.method, f"{r.condition:g}", f"{r.seed}", *times, _number(r.norm_M)),
-                *(f"{int(r.at_end)}", f"{int(r.stays)}", *map(_number, (*last, *at))),
-                *(r.stop, r.failure),
-            ]
-        )
+        values = [*r.hits, r.norm_M, int(r.at_end), int(r.stays), r.errors[-1], r.longest, *at]
+        lines.append([r.method, r.condition, r.seed, *values, r.stop, r.failure])
     _write(path, lines)
 
 
-def write_residuals(runs: Sequence[Run], path: Path) -> None:
+def write_residuals(runs: Iterable[Run], path: Path) -> None:
     """Medians over the instances along the runs, every tenth step, by method and level."""
-    groups, _ = _groups([run for run in runs if not run.failure])
     names = ("distance", "feasibility", "stationarity_mu", "stationarity_nu")
-    lines = [["method", "condition", "instances", "t", *names]]
-    for (method, condition), group in groups.items():
+    lines: list[list[Any]] = [["method", "condition", "instances", "t", *names]]
+    for (method, condition), group in grouped(run for run in runs if not run.failure).items():
         series = [
             np.median(courses(group, name), axis=0)
             for name in ("errors", "feasibility", "stationarity", "effective")
         ]
         for t in range(0, BUDGET + 1, EVERY):
-            values = [_number(each[t]) for each in series]
-            lines.append([method, f"{condition:g}", f"{len(group)}", f"{t}", *values])
+            lines.append([method, condition, len(group), t, *(each[t] for each in series)])
     _write(path, lines)
 
 
@@ -93,12 +87,14 @@ def courses(runs: Sequence[Run], name: str) -> NDArray[np.float64]:
     return found
 
 
-def _write(path: Path, lines: Sequence[Sequence[str]]) -> None:
+def _write(path: Path, lines: Iterable[Sequence[Any]]) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows(lines)
+        csv.writer(file).writerows([_cell(value) for value in line] for line in lines)
 
 
-def _number(value: float) -> str:
+def _cell(value: Any) -> Any:
+    if not isinstance(value, float):
+        return value
     return "" if np.isnan(value) else f"{value:.6g}"
 
 
@@ -107,7 +103,6 @@ def draw(reproduction: Reproduction, folder: Path, form: str = "png") -> list[Pa
 
     One that fails is named on stderr.
     """
-    summary = reproduction.population or reproduction.fitted
     runs = [
         run
         for run in reproduction.runs
@@ -116,7 +111,7 @@ def draw(reproduction: Reproduction, folder: Path, form: str = "png") -> list[Pa
     figures: dict[str, Callable[[], Figure]] = {
         "trajectories": lambda: trajectories(runs),
         "settling": lambda: settling(runs),
-        "levels": lambda: by_level(summary, is_paper=reproduction.is_paper),
+        "levels": lambda: by_level(reproduction.summary, is_paper=reproduction.is_paper),
     }
     written = []
     for name, make in figures.items():
@@ -129,7 +124,8 @@ def draw(reproduction: Reproduction, folder: Path, form: str = "png") -> list[Pa
 
 def trajectories(runs: Sequence[Run]) -> Figure:
     """‖x_t − x*‖ against t, a panel a level: median, spread, and where runs broke off."""
-    groups, levels = _groups(runs)
+    groups = grouped(runs)
+    levels = sorted({condition for _, condition in groups})
     fig, axes = figure(-(-len(levels) // 3), 3, height=2.4, sharex=True, sharey=True)
     for ax, condition in zip(axes.flat, levels, strict=False):
         for i, key in enumerate(SHOWN):
@@ -163,7 +159,8 @@ def trajectories(runs: Sequence[Run]) -> Figure:
 
 def settling(runs: Sequence[Run]) -> Figure:
     """The share of runs that are below 1e-3 at step t: who crosses, leaves, and comes back."""
-    groups, levels = _groups(runs)
+    groups = grouped(runs)
+    levels = sorted({condition for _, condition in groups})
     keys = ("closed-w", "grid-w", "pdhg")
     fig, axes = figure(1, len(keys), height=3.0, sharex=True, sharey=True)
     for ax, key in zip(axes.flat, keys, strict=True):
@@ -212,14 +209,6 @@ def by_level(summary: Summary, *, is_paper: bool) -> Figure:
     n = max(cell.runs for cell in summary["closed-w"].values())
     title = f"n = {n} runs a point, fewer where a number says so; a median step needs half of them"
     return _finished(fig, axes, title, "cond $J_h(x^*)$")
-
-
-def _groups(runs: Sequence[Run]) -> tuple[dict[tuple[str, float], list[Run]], list[float]]:
-    """The runs by method and level, and the levels."""
-    found: dict[tuple[str, float], list[Run]] = {}
-    for run in runs:
-        found.setdefault((run.method, run.condition), []).append(run)
-    return found, sorted({run.condition for run in runs})
 
 
 def _finished(

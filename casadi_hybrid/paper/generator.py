@@ -50,7 +50,6 @@ class Recipe:
 
 
 FITTED = Recipe()
-EPS_NL = FITTED.eps_nl
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,19 +74,14 @@ class Instance:
     condition: float
     seed: int
 
-    @classmethod
-    def around(
-        cls,
-        problem: Problem,
-        star: tuple[Vector, Vector],
-        B_star: Matrix,
-        away: tuple[Vector, Vector],
-        condition: float,
-        seed: int,
-    ) -> Instance:
-        """The instance with solution (x*, μ*) = ``star`` that starts at ``star + away``."""
-        start = star[0] + away[0], star[1] + away[1]
-        return cls(problem, *star, B_star, *start, condition, seed)
+
+def checked(condition: float, **counts: tuple[int, int]) -> float:
+    """κ as a float; :class:`InputError` where κ < 1 or one of the (count, least) is too small."""
+    if positive(condition, "condition") < 1:
+        raise InputError(f"condition must be at least 1, got {condition!r}")
+    for name, (value, least) in counts.items():
+        count(value, name, at_least=least)
+    return float(condition)
 
 
 def singular_values(condition: float, r: int) -> Vector:
@@ -117,10 +111,7 @@ def make_instance(
     Raises:
         InputError: for a number out of range.
     """
-    if positive(condition, "condition") < 1:
-        raise InputError(f"condition must be at least 1, got {condition!r}")
-    for name, value, least in (("seed", seed, 0), ("n", n, 1), ("m", m, 1)):
-        count(value, name, at_least=least)
+    level = checked(condition, seed=(seed, 0), n=(n, 1), m=(m, 1))
     rng = np.random.default_rng(round(1000 * condition) + seed)
     r = min(m, n)
     U = np.linalg.qr(rng.standard_normal((m, r)))[0]
@@ -132,11 +123,10 @@ def make_instance(
     Q = np.linalg.qr(rng.standard_normal((n, n)))[0]
     rng.uniform(size=3)  # drawn by the fitted recipe and not used
     c = recipe.least + recipe.width * rng.uniform(size=4) ** recipe.power
-    dx = rng.standard_normal(n)
-    dm = rng.standard_normal(m)
-
     away = recipe.radius if radius is None else radius
     dual_away = recipe.multiplier_radius if multiplier_radius is None else multiplier_radius
+    x0, mu0 = start((x_star, mu_star), (away, dual_away), rng)
+
     B_star = (U * singular_values(condition, r)) @ V.T
     H0 = (Q * np.resize(recipe.curvature, n)) @ Q.T
     x = ca.SX.sym("x", n)
@@ -149,14 +139,19 @@ def make_instance(
         H0 = H0 + lift_on(null_space(B_star), H0 + curvature)
     q = -H0 @ x_star - value_at(ca.gradient(smooth, x), x, x_star).ravel() - B_star.T @ mu_star
     f = 0.5 * ca.dot(x, ca.mtimes(H0, x)) + ca.dot(q, x) + smooth
-    return Instance.around(
-        Problem(x=x, f=f, h=h, name=f"synthetic n={n} m={m} cond={condition:g} #{seed}"),
-        (x_star, mu_star),
-        B_star,
-        (away * dx / np.linalg.norm(dx), dual_away * dm / np.linalg.norm(dm)),
-        float(condition),
-        seed,
-    )
+    problem = Problem(x=x, f=f, h=h, name=f"synthetic n={n} m={m} cond={condition:g} #{seed}")
+    return Instance(problem, x_star, mu_star, B_star, x0, mu0, level, seed)
+
+
+def start(
+    star: tuple[Vector, Vector], away: tuple[float, float], rng: np.random.Generator
+) -> list[Vector]:
+    """Points at these distances from (x*, μ*), in random directions."""
+    directions = [rng.standard_normal(point.size) for point in star]
+    return [
+        point + distance * d / np.linalg.norm(d)
+        for point, distance, d in zip(star, away, directions, strict=True)
+    ]
 
 
 def phi(u: Any) -> Any:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -50,22 +51,29 @@ class Reproduction:
     """All runs, and their summaries over the five fitted seeds and over all others.
 
     Attributes:
-        runs: every run.
-        fitted: summary of the seeds that the constants were fitted on.
-        population: summary of the seeds that played no part in that, None without any.
-        instances: of both, by condition level.
+        runs: every run, by method, level and seed.
+        instances: of each condition level.
         shape: (n, m).
         norms: at x* by level, empty where they could not be computed.
         unwritten: why runs could not be written to the record; empty where all are.
     """
 
     runs: tuple[Run, ...]
-    fitted: Summary
-    population: Summary | None
     instances: int
     shape: tuple[int, int]
     norms: Norms
     unwritten: str = ""
+
+    @cached_property
+    def fitted(self) -> Summary:
+        """Summary of the seeds that the constants were fitted on."""
+        return summarize(self.runs, SEEDS)
+
+    @cached_property
+    def population(self) -> Summary | None:
+        """Summary of the seeds that played no part in that, None without any."""
+        others = range(len(SEEDS), self.instances)
+        return summarize(self.runs, others) if others else None
 
     @property
     def is_paper(self) -> bool:
@@ -73,9 +81,14 @@ class Reproduction:
         return self.shape == (3, 5)
 
     @property
+    def summary(self) -> Summary:
+        """What the paper's words are held against: the population where there is one."""
+        return self.population or self.fitted
+
+    @property
     def judged(self) -> tuple[Verdict, ...]:
-        """The verdicts on what the paper says in words, over the population where there is one."""
-        return verdicts(self.population or self.fitted, self.norms)
+        """The verdicts on what the paper says in words."""
+        return verdicts(self.summary, self.norms)
 
     def __str__(self) -> str:
         title = f"of each condition level, {self.shape[0]} variables, {self.shape[1]} constraints"
@@ -91,7 +104,7 @@ class Reproduction:
         parts.append(self._norms)
         if self.is_paper:
             parts += [self._words, listing, lambda: f"\n{NOTES}"]
-        return "\n".join(_or_fails(part) for part in parts)
+        return "\n".join(map(_or_fails, parts))
 
     def _part(self, title: str, summary: Summary, *, chances: bool) -> list[Callable[[], str]]:
         return [
@@ -110,14 +123,11 @@ class Reproduction:
         lines = ["What the paper says in words, and by which statistic it is judged"]
         lines += [f"- {verdict}" for verdict in self.judged]
         lines += ["", "Contradictions of the print"]
-        lines += [
-            f"- {line}" for line in contradictions(self.population or self.fitted, self.norms)
-        ]
+        lines += [f"- {line}" for line in contradictions(self.summary, self.norms)]
         return "\n".join([*lines, "", distances(self.fitted), ""])
 
     def to_dict(self) -> dict[str, Any]:
         """All that the tables show, by method and condition level."""
-        of = self.population or self.fitted
         return {
             "shape": {"n": self.shape[0], "m": self.shape[1]},
             "instances": self.instances,
@@ -127,7 +137,7 @@ class Reproduction:
             "population": None if self.population is None else as_dict(self.population),
             "norms": [{"condition": c, **row} for c, row in self.norms.items()],
             "verdicts": [verdict.to_dict() for verdict in self.judged] if self.is_paper else [],
-            "contradictions": contradictions(of, self.norms) if self.is_paper else [],
+            "contradictions": contradictions(self.summary, self.norms) if self.is_paper else [],
         }
 
 
@@ -181,12 +191,11 @@ def _keeping(folder: Path, fresh: bool) -> Keeping[tuple[float, int, int, int], 
 
     def rows(unit: tuple[float, int, int, int], runs: Sequence[Run]) -> list[Row]:
         head = dict(zip(_UNIT, unit, strict=True))
-        values = ({f.name: getattr(run, f.name) for f in fields(run)} for run in runs)
-        return [{**head, "method": each["method"], "run": packed(each)} for each in values]
+        return [{**head, "method": run.method, "run": packed(asdict(run))} for run in runs]
 
     def back(kept: Sequence[Row]) -> list[Run]:
-        found = ({**unpacked(row["run"])} for row in kept)
-        return [Run(**(each | {"hits": tuple(each["hits"])})) for each in found]
+        found = (unpacked(row["run"]) for row in kept)
+        return [Run(**{**each, "hits": tuple(each["hits"])}) for each in found]
 
     digest = hashlib.sha256(Path(experiment.__file__).read_bytes()).hexdigest()[:16]
     return Keeping(
@@ -224,21 +233,11 @@ def reproduce(
         Unfinished: by Ctrl-C, with the reproduction of the instances that are done.
     """
     keys = [(float(c), seed, *shape) for seed in range(instances) for c in conditions]
-    others = range(len(SEEDS), instances)
 
     def reproduction(found: Collected[Any, list[Run]], norms: Norms) -> Reproduction:
         runs = [run for group in found.values.values() for run in group]
         runs.sort(key=lambda r: (r.method, r.condition, r.seed))
-        population = summarize(runs, others) if others else None
-        return Reproduction(
-            tuple(runs),
-            summarize(runs, SEEDS),
-            population,
-            instances,
-            shape,
-            norms,
-            found.unwritten,
-        )
+        return Reproduction(tuple(runs), instances, shape, norms, found.unwritten)
 
     kept = None if folder is None else _keeping(folder, fresh)
     label = "reproduce" if progress else ""
@@ -247,9 +246,8 @@ def reproduce(
     except Unfinished as stop:
         raise Unfinished(reproduction(stop.found, {}), stop.done, stop.total) from None
     try:
-        norms = norms_at_solutions(
-            sorted(map(float, conditions)), others or range(instances), shape
-        )
+        seeds = range(len(SEEDS), instances) or range(instances)
+        norms = norms_at_solutions(sorted(map(float, conditions)), seeds, shape)
     except Exception:  # noqa: BLE001 - its table and the verdict that needs it say so
         norms = {}
     return reproduction(found, norms)

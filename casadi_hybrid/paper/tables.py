@@ -96,16 +96,20 @@ def cell_of(group: Sequence[Run]) -> Cell:
     )
 
 
+def grouped(runs: Iterable[Run]) -> dict[tuple[str, float], list[Run]]:
+    """The runs by method and condition level, in their order."""
+    found: dict[tuple[str, float], list[Run]] = {}
+    for run in runs:
+        found.setdefault((run.method, run.condition), []).append(run)
+    return found
+
+
 def summarize(runs: Iterable[Run], seeds: Iterable[int]) -> Summary:
     """Summarize the runs of some seeds, by method and condition level."""
     chosen = set(seeds)
-    groups: dict[tuple[str, float], list[Run]] = {}
-    for run in runs:
-        if run.seed in chosen:
-            groups.setdefault((run.method, run.condition), []).append(run)
     found: Summary = {method.key: {} for method in ALL_METHODS}
-    for key, condition in sorted(groups):
-        found[key][condition] = cell_of(groups[key, condition])
+    for (key, level), group in sorted(grouped(r for r in runs if r.seed in chosen).items()):
+        found[key][level] = cell_of(group)
     return found
 
 
@@ -265,9 +269,14 @@ def distances(fitted: Summary) -> str:
 
 def aligned(title: str, rows: Sequence[Sequence[str]]) -> list[str]:
     """A titled table, its first row above a rule, columns to the right."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = ["  ".join(f"{v:>{w}}" for v, w in zip(r, widths, strict=True)) for r in rows]
+    lines = columns(rows)
     return [title, lines[0], "-" * len(lines[0]), *lines[1:], ""]
+
+
+def columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The rows as lines of equal length."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(f"{v:>{w}}" for v, w in zip(r, widths, strict=True)) for r in rows]
 
 
 def _median(values: Sequence[float]) -> float | None:

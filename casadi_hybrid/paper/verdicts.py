@@ -44,14 +44,10 @@ def printed_cells() -> Summary:
     """
     found: Summary = {}
     for key in printed.SUCCESS | printed.HITS:
-        hits = printed.HITS.get(key, {})
-        counts = printed.SUCCESS.get(key) or {
-            c: FIVE * (hit is not None) for c, hit in hits.items()
-        }
-        found[key] = {
-            c: Cell(FIVE, dict.fromkeys(range(count), hits.get(c) or 0.0))
-            for c, count in counts.items()
-        }
+        row, hits = found.setdefault(key, {}), printed.HITS.get(key, {})
+        for c in CONDITIONS:
+            count = printed.SUCCESS.get(key, {}).get(c, FIVE * (hits.get(c) is not None))
+            row[c] = Cell(FIVE, dict.fromkeys(range(count), hits.get(c) or 0.0))
     return found
 
 
@@ -73,11 +69,6 @@ def ended(cell: Cell) -> float:
     """Of the runs that do not cross, the share that the norm budget ended; NaN without a design."""
     missed = cell.runs - cell.successes if cell.norms or cell.over_budget else 0
     return len(set(cell.over_budget) - cell.hits.keys()) / (missed or np.nan)
-
-
-def _partial(at: Level) -> float:
-    full = at("closed-w")
-    return share(at("least")) - share(full) if ended(full) > 0 else np.nan
 
 
 class Judged(NamedTuple):
@@ -131,17 +122,11 @@ class Statement(NamedTuple):
             return cell
 
         relation, _, number = self.threshold.rpartition(" ")
-        figures: dict[str, float] = {}
-        missed: list[str] = []
-        for c in self.levels:
-            value = float(self.measure(level(c), norms.get(c, {})))
-            if not np.isnan(value):
-                figures[f"{c}"] = value
-                missed += [] if RELATIONS[relation](value, float(number)) else [f"{c}"]
-        if not figures:
-            return Judged(SILENT, figures, missed)
+        measured = {f"{c}": float(self.measure(level(c), norms.get(c, {}))) for c in self.levels}
+        figures = {c: value for c, value in measured.items() if not np.isnan(value)}
+        missed = [c for c, v in figures.items() if not RELATIONS[relation](v, float(number))]
         outcome = HOLDS if not missed else REFUTED if len(missed) == len(figures) else IN_PART
-        return Judged(outcome, figures, missed)
+        return Judged(outcome if figures else SILENT, figures, missed)
 
 
 STATEMENTS = (
@@ -230,7 +215,9 @@ STATEMENTS = (
         "where the budget ends runs, share that cross, the γ of the least ‖M‖ less the closed form",
         "> 0",
         CONDITIONS,
-        lambda at, _: _partial(at),
+        lambda at, _: (
+            share(at("least")) - share(at("closed-w")) if ended(at("closed-w")) > 0 else np.nan
+        ),
     ),
 )
 
@@ -256,8 +243,8 @@ class Verdict(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """The row, ready for JSON."""
-        judged = {"here": self.here._asdict(), "in_print": self.in_print._asdict()}
-        return {**self._asdict(), **judged}
+        here, in_print = self.here._asdict(), self.in_print._asdict()
+        return {**self._asdict(), "here": here, "in_print": in_print}
 
 
 def verdicts(summary: Summary, norms: Norms) -> tuple[Verdict, ...]:
@@ -288,6 +275,9 @@ def contradictions(summary: Summary, norms: Norms) -> list[str]:
         if hit is not None and 2 * printed.SUCCESS.get(key, {}).get(c, FIVE) < FIVE
     ]
     pdhg, beyond = PrimalDualHybridGradient(), summary["grid-w"].get(13)
+    censored = (
+        f": here the budget ends {len(beyond.over_budget)} of {beyond.runs}" if beyond else ""
+    )
     zeros = int(min((row[ZEROS] for row in norms.values()), default=0))
     return [
         "Under the printed rule S1 and S3 bind at 5, 8 and 13, and the weighted and the unit "
@@ -298,10 +288,7 @@ def contradictions(summary: Summary, norms: Norms) -> list[str]:
         "At 8 the required ‖M‖ exceeds the norm budget, says the text; table 3 prints "
         f"{printed.NORM_M['closed-u'][8]:g} of {printed.M_MAX:g}.",
         f"At 13 table 3 prints {printed.NORM_M['grid-w'][13]:g}, which the cap of "
-        f"{printed.M_MAX:g} censors"
-        + (
-            f": here the budget ends {len(beyond.over_budget)} of {beyond.runs}." if beyond else "."
-        ),
+        f"{printed.M_MAX:g} censors{censored}.",
         f"PDHG has τσ‖B*‖² = {pdhg.tau * pdhg.sigma:g} with the steps fitted to the tables (‖B*‖ = "
         "1); the appendix prints < 1.",
         f"Appendix E assumes S_M Hurwitz. Where m > n it never is: at every x* at least {zeros} of "

@@ -36,13 +36,15 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.basics.inputs import Matrix, Vector, count, one_of, positive
+from casadi_hybrid.basics.inputs import Matrix, Vector, count, one_of
 from casadi_hybrid.paper.generator import (
-    EPS_NL,
+    FITTED,
     Instance,
+    checked,
     lift_on,
     phi,
     singular_values,
+    start,
     value_at,
 )
 from casadi_hybrid.problem.problem import Problem
@@ -75,10 +77,7 @@ def make_rank_deficient(
         InputError: for a number out of range, or a kind that this shape and rank do not admit.
     """
     one_of(kind, "kind", KINDS)
-    if positive(condition, "condition") < 1:
-        raise InputError(f"condition must be at least 1, got {condition!r}")
-    for name, value, least in (("seed", seed, 0), ("n", n, 2), ("m", m, 2)):
-        count(value, name, at_least=least)
+    level = checked(condition, seed=(seed, 0), n=(n, 2), m=(m, 2))
     r = min(n, m) - 1 if rank is None else count(rank, "rank", at_least=1)
     if r >= min(n, m):
         raise InputError(f"rank must be below min(n, m) = {min(n, m)}, got {r}")
@@ -95,23 +94,19 @@ def make_rank_deficient(
     A /= np.linalg.norm(A, 2)
     x_star = 0.5 * rng.standard_normal(n)
     mu_star = 0.5 * rng.standard_normal(m)
-    B_star = (U * singular_values(condition, r)) @ V.T
+    sigma = singular_values(condition, r)
+    B_star = (U * sigma) @ V.T
 
     x = ca.SX.sym("x", n)
     u = x - x_star
-    g = ca.mtimes((V * singular_values(condition, r)).T, u) + EPS_NL * ca.mtimes(A, phi(u))
+    g = ca.mtimes((V * sigma).T, u) + FITTED.eps_nl * ca.mtimes(A, phi(u))
     q = [_vanishing(kind, u, g, W, n - r, rng) for _ in range(m - r)]
     h = ca.mtimes(U, g) + ca.mtimes(N, ca.vertcat(*q))
     f = _objective(x, u, h, x_star, mu_star, Z, rng) - _dot(B_star.T @ mu_star, u)
-    dx, dm = rng.standard_normal(n), rng.standard_normal(m)
-    return Instance.around(
-        Problem(x=x, f=f, h=h, name=f"{kind} n={n} m={m} rank={r} cond={condition:g} #{seed}"),
-        (x_star, mu_star),
-        B_star,
-        (radius * dx / np.linalg.norm(dx), 0.2 * dm / np.linalg.norm(dm)),
-        float(condition),
-        seed,
-    )
+    x0, mu0 = start((x_star, mu_star), (radius, 0.2), rng)
+    name = f"{kind} n={n} m={m} rank={r} cond={condition:g} #{seed}"
+    problem = Problem(x=x, f=f, h=h, name=name)
+    return Instance(problem, x_star, mu_star, B_star, x0, mu0, level, seed)
 
 
 def admits(kind: str, n: int, m: int, rank: int) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 from casadi_hybrid.plotting import WIDTH, figure, legend_below, line_style
 from casadi_hybrid.study.tables import Block, Rate, Summary, span
@@ -23,22 +23,19 @@ def draw(summary: Summary) -> Figure:
     fig, axes = figure(
         rows, 2 * across, height=2.1, width=WIDTH if across == 1 else 1.7 * WIDTH, sharex=True
     )
-    for i, (block, levels) in enumerate(summary.items()):
-        row, column = divmod(i, across)
-        _panels((axes[row, 2 * column], axes[row, 2 * column + 1]), block, levels)
+    for pair, (block, levels) in zip(axes.reshape(-1, 2), summary.items(), strict=False):
+        _panels(pair, block, levels)
     # One range of iterations for all panels, so that they can be compared by eye.
     rates = [r for levels in summary.values() for row in levels.values() for r in row.values()]
     most = max((rate.median_iterations or 0.0 for rate in rates), default=0.0)
     for ax in axes[:, 1::2].flat:
         ax.set_ylim(_LEAST, 2.0 * max(most, 10.0))
-    for ax in axes.flat[2 * len(summary) :]:
+    used = 2 * len(summary)
+    for ax in axes.flat[used:]:
         ax.set_visible(False)
-    shown = min(len(summary), across)
-    for k in range(2 * shown):
-        # The lowest panel of each column that is in use carries the axis label.
-        lowest = rows - 1 if axes[rows - 1, k].get_visible() else rows - 2
-        axes[lowest, k].set_xlabel("condition number κ of $J_h(x^*)$")
-        axes[lowest, k].tick_params(labelbottom=True)
+    for ax in axes.flat[used - 2 * across : used]:  # the lowest of each column
+        ax.set_xlabel("condition number κ of $J_h(x^*)$")
+        ax.tick_params(labelbottom=True)
     legend_below(fig, axes[0, 0], columns=5 if across == 1 else 8)
     fig.suptitle(
         f"{span(rate.runs for rate in rates)} instances a point; medians are of the successes",
@@ -47,7 +44,7 @@ def draw(summary: Summary) -> Figure:
     return fig
 
 
-def _panels(pair: tuple[Axes, Axes], block: Block, levels: dict[float, dict[str, Rate]]) -> None:
+def _panels(pair: NDArray[np.object_], block: Block, levels: dict[float, dict[str, Rate]]) -> None:
     success, iterations = pair
     conditions = sorted(levels)
     for i, rule in enumerate(next(iter(levels.values()))):

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import count, positive
-from casadi_hybrid.basics.record.collect import Collected, Unfinished, collect
+from casadi_hybrid.basics.record.cells import Columns, Row
+from casadi_hybrid.basics.record.collect import Keeping, Unfinished, collect
 from casadi_hybrid.basics.record.record import header
+from casadi_hybrid.paper.generator import checked
 from casadi_hybrid.study.degenerate import KINDS, admits
-from casadi_hybrid.study.rows import STUDY, keeping
 from casadi_hybrid.study.tables import as_cells, caption, summarize, text_table
 from casadi_hybrid.study.trial import REGULAR, Settings, Trial, Unit, run_unit
 
 SHAPES = ((3, 5), (5, 3), (8, 5), (20, 12))
 CONDITIONS = (1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 30.0, 100.0, 1e3, 1e4)
 RADII = (0.1, 1.0)
+STUDY = "population"
 
 
 @dataclass(frozen=True)
@@ -54,8 +57,7 @@ class Plan:
             count(n, "n of a shape", at_least=1)
             count(m, "m of a shape", at_least=1)
         for condition in self.conditions:
-            if positive(condition, "condition") < 1:
-                raise InputError(f"condition must be at least 1, got {condition!r}")
+            checked(condition)
         for radius in self.radii:
             positive(radius, "radius")
         count(self.seeds, "seeds", at_least=1)
@@ -75,11 +77,10 @@ class Plan:
                 )
             rank = min(n, m) - 1
             kinds = [k for k in KINDS if admits(k, n, m, rank)] if rank_deficient else [REGULAR]
-            for kind in kinds:
-                for radius in dict.fromkeys(map(float, self.radii)):
-                    for condition in dict.fromkeys(map(float, self.conditions)):
-                        for seed in range(self.first_seed, self.first_seed + self.seeds):
-                            yield Unit(kind, n, m, radius, condition, seed)
+            radii, conditions = map(float, self.radii), map(float, self.conditions)
+            seeds = range(self.first_seed, self.first_seed + self.seeds)
+            for kind, *rest in product(kinds, *map(dict.fromkeys, (radii, conditions, seeds))):
+                yield Unit(kind, n, m, *rest)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +109,25 @@ class Population:
             "caption": caption(summary, self.settings.budget),
             "cells": as_cells(summary),
         }
+
+
+def keeping(
+    folder: Path, settings: Settings, *, table: str = "csv", fresh: bool = False
+) -> Keeping[Unit, tuple[Trial, ...]]:
+    """How a population is kept in a folder: a row for every unit and rule."""
+    unit, trial = get_type_hints(Unit), get_type_hints(Trial)
+    columns: Columns = {**unit, **trial}
+
+    def rows(of: Unit, trials: tuple[Trial, ...]) -> list[Row]:
+        return [{**of._asdict(), **asdict(trial)} for trial in trials]
+
+    def back(kept: Sequence[Row]) -> tuple[Trial, ...]:
+        return tuple(Trial(**{name: row[name] for name in trial}) for row in kept)
+
+    return Keeping(
+        folder, STUDY, settings.to_dict(), columns, tuple, rows, back, size=len(unit),
+        count=len(settings.rules), table=table, fresh=fresh,
+    )  # fmt: skip
 
 
 def run_study(
@@ -139,9 +159,6 @@ def run_study(
         Unfinished: by Ctrl-C, with the population of the units that are done.
     """
 
-    def population(found: Collected[Unit, tuple[Trial, ...]]) -> Population:
-        return Population(settings, found.values, found.unwritten)
-
     def lost(unit: Unit, sentence: str) -> tuple[Trial, ...]:
         return tuple(Trial(rule, stop="PROCESS_ENDED", error=sentence) for rule in settings.rules)
 
@@ -153,8 +170,9 @@ def run_study(
             label="study" if progress else "", lost=lost,
         )  # fmt: skip
     except Unfinished as stop:
-        raise Unfinished(population(stop.found), stop.done, stop.total) from None
-    return population(found)
+        there = Population(settings, stop.found.values, stop.found.unwritten)
+        raise Unfinished(there, stop.done, stop.total) from None
+    return Population(settings, found.values, found.unwritten)
 
 
 def write(population: Population, folder: Path, form: str = "png") -> list[Path]:

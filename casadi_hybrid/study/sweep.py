@@ -16,9 +16,9 @@ from casadi_hybrid.basics.errors import InputError, in_a_sentence
 from casadi_hybrid.basics.record.cells import Columns, Kind, Row
 from casadi_hybrid.basics.record.collect import Keeping, Unfinished, collect
 from casadi_hybrid.basics.record.software import function_digest
+from casadi_hybrid.paper.tables import columns
 
 Point = tuple[bool | int | float | str, ...]
-_KINDS: tuple[Kind, ...] = (bool, int, float, str)
 
 
 @dataclass(frozen=True)
@@ -52,11 +52,9 @@ class Sweep:
 
     def __str__(self) -> str:
         names = (*self.arguments, *self.results)
-        cells = [names, *(tuple(_shown(row[name]) for name in names) for row in self.rows)]
-        widths = [max(len(row[i]) for row in cells) for i in range(len(names))]
-        lines = ["  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in cells]
-        ends = [""] + [f"  {row['error']}" if row["error"] else "" for row in self.rows]
-        return "\n".join(line + end for line, end in zip(lines, ends, strict=True))
+        lines = columns([names, *([_shown(row[name]) for name in names] for row in self.rows)])
+        errors = ["", *(row["error"] for row in self.rows)]
+        return "\n".join(f"{one}  {e}" if e else one for one, e in zip(lines, errors, strict=True))
 
 
 def sweep(
@@ -104,8 +102,8 @@ def sweep(
         raise InputError(f"function must be callable, got {type(function).__name__}")
     kinds = {name: _kind(name, values) for name, values in over.items()}
     names, wanted = tuple(over), tuple(results)
-    columns: Columns = {**kinds, **dict.fromkeys(wanted, float), "error": str}
-    if not names or not wanted or len(columns) < len(names) + len(wanted) + 1:
+    kept: Columns = {**kinds, **dict.fromkeys(wanted, float), "error": str}
+    if not names or not wanted or len(kept) < len(names) + len(wanted) + 1:
         raise InputError(
             "over and results need at least one name each, all of them different, and none 'error'"
         )
@@ -117,12 +115,9 @@ def sweep(
     keeping = None
     if folder is not None:
         keeping = Keeping[Point, Row](
-            Path(folder), "sweep", about, columns, tuple, lambda point, row: [row],
+            Path(folder), "sweep", about, kept, tuple, lambda point, row: [row],
             lambda rows: rows[0], size=len(names), table=table, fresh=fresh,
         )  # fmt: skip
-
-    def finished(rows: Mapping[Point, Row]) -> Sweep:
-        return Sweep(names, wanted, tuple(rows.values()))
 
     try:
         found = collect(
@@ -131,18 +126,18 @@ def sweep(
             lost=partial(_nothing, names, wanted),
         )  # fmt: skip
     except Unfinished as stop:
-        raise Unfinished(finished(stop.found.values), stop.done, stop.total) from None
-    return finished(found.values)
+        there = Sweep(names, wanted, tuple(stop.found.values.values()))
+        raise Unfinished(there, stop.done, stop.total) from None
+    return Sweep(names, wanted, tuple(found.values.values()))
 
 
 def _kind(name: str, values: Sequence[Any]) -> Kind:
     """The kind of an argument's values; whole numbers beside others are numbers."""
     found = {type(value.item() if isinstance(value, np.generic) else value) for value in values}
-    for kind in _KINDS:
-        if found == {kind}:
+    kinds: tuple[Kind, ...] = (bool, int, float, str)
+    for kind in kinds:
+        if found == {kind} or (kind is float and found == {int, float}):
             return kind
-    if found == {int, float}:
-        return float
     raise InputError(
         f"the values of {name!r} must be numbers, words or truth values of one kind, got "
         f"{', '.join(sorted(kind.__name__ for kind in found)) or 'none'}"

@@ -21,12 +21,6 @@ class Block(NamedTuple):
     m: int
     radius: float
 
-    @property
-    def title(self) -> str:
-        """The block in words."""
-        kind = "" if self.kind == REGULAR else f", rank lost at x* ({self.kind})"
-        return f"n = {self.n}, m = {self.m}{kind}, start radius {self.radius:g}"
-
 
 @dataclass(frozen=True, slots=True)
 class Rate:
@@ -56,9 +50,9 @@ def summarize(units: Mapping[Unit, Iterable[Trial]]) -> Summary:
     """Summarize by block, condition level and rule, in the order of the units."""
     groups: dict[tuple[Block, float, str], list[Trial]] = {}
     for unit, trials in units.items():
-        block = Block(unit.kind, unit.n, unit.m, unit.radius)
         for trial in trials:
-            groups.setdefault((block, unit.condition, trial.rule), []).append(trial)
+            place = Block(*unit[:4]), unit.condition, trial.rule
+            groups.setdefault(place, []).append(trial)
     summary: Summary = {}
     for (block, condition, rule), group in groups.items():
         hits = [trial.iterations for trial in group if trial.success]
@@ -100,15 +94,14 @@ def text_table(summary: Summary) -> str:
     lines: list[str] = []
     for block, levels in summary.items():
         rules = list(next(iter(levels.values())))
+        kind = "" if block.kind == REGULAR else f", rank lost at x* ({block.kind})"
+        title = f"n = {block.n}, m = {block.m}{kind}, start radius {block.radius:g}"
         count = span(rate.runs for rates in levels.values() for rate in rates.values())
         rows = [["cond", *rules]]
         rows += [[f"{c:g}", *(_text(rates[r]) for r in rules)] for c, rates in levels.items()]
-        lines += aligned(f"{block.title}: {count} runs a cell", rows)[:-1]
+        lines += aligned(f"{title}: {count} runs a cell", rows)[:-1]
         for rule in rules:
-            ends: Counter[str] = Counter()
-            for rates in levels.values():
-                ends.update(rates[rule].failures)
-            if ends:
+            if ends := sum((Counter(rates[rule].failures) for rates in levels.values()), Counter()):
                 told = ", ".join(f"{end} {number}" for end, number in ends.most_common())
                 lines.append(f"  failures of {rule}: {told}")
         lines.append("")
