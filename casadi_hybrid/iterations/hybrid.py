@@ -74,11 +74,7 @@ class Hybrid(Quiet):
         h_prev = self._seen(-1, before).measured
         chosen = self.rule.decide(at, 0)
         augmented, kept = chosen.C_aug @ h_prev, chosen.C_opt @ h_prev
-        mu = given
-        if self.dual_start == "memory_free":
-            mu = given + kept
-        elif self.dual_start == "effective":
-            mu = given - augmented
+        mu = given + {"memory_free": kept, "effective": -augmented}.get(self.dual_start, 0.0)
         return State(start.x0, mu, kept, mu + augmented, 0, (h_prev,))
 
     def evaluate(self, oracle: Oracle, state: State) -> Evaluation:

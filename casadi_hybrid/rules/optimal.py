@@ -24,12 +24,13 @@ from typing import NamedTuple
 import numpy as np
 
 from casadi_hybrid.basics.errors import DesignError
-from casadi_hybrid.basics.inputs import Matrix, Vector, positive
+from casadi_hybrid.basics.inputs import Matrix, Vector
 from casadi_hybrid.rules.partial import bisect
 from casadi_hybrid.rules.parts import Candidate, StepRule, Undivided
 from casadi_hybrid.rules.spectra import LocalModel, symmetric_eigen, symmetric_norm
 
 _MOST_NEWTON = 500
+_ACCURACY = 1e-5  # below 1e-6 rounding has its say
 _CENTERED = 1e-3
 _FASTER = 20.0
 
@@ -51,16 +52,13 @@ def restriction(model: LocalModel, M: Matrix, C: Matrix, kappa: StepRule) -> flo
     return max(primal, memory)
 
 
-def least_restriction(
-    model: LocalModel, M: Matrix, kappa: StepRule, accuracy: float = 1e-5
-) -> Channel:
-    """Return the C_opt with the least s, to the given part of s.
+def least_restriction(model: LocalModel, M: Matrix, kappa: StepRule) -> Channel:
+    """Return the C_opt with the least s, to s − least ≤ 1e-5 s.
 
     Args:
         model: H and B; rank B ≥ 1.
         M: m×m, symmetric, the correction that is divided.
         kappa: the step rule, for its κ_x, κ_p, κ_ω.
-        accuracy: s − least ≤ accuracy · s. Below 1e-6 rounding has its say.
 
     Raises:
         DesignError: where rank B = 0, or the barrier method does not get there.
@@ -82,36 +80,26 @@ def least_restriction(
         if decrement > _CENTERED:
             continue
         gap = (rows + np.sqrt(rows) * decrement) / t
-        if gap <= accuracy * z[0]:
+        if gap <= _ACCURACY * z[0]:
             C = model.jacobian.U @ np.tensordot(z[1:], basis, 1) @ model.jacobian.U.T
             C = 0.5 * (C + C.T)
             return Channel(C, restriction(model, M, C, kappa), float(z[0] - gap))
         # Never further than is asked for: the equations lose the square of the gap.
-        t = min(_FASTER * t, 1.1 * (rows + np.sqrt(rows) * _CENTERED) / (accuracy * z[0]))
+        t = min(_FASTER * t, 1.1 * (rows + np.sqrt(rows) * _CENTERED) / (_ACCURACY * z[0]))
     raise DesignError(
-        f"the best split was not found to {accuracy:.0e} in {_MOST_NEWTON} Newton steps; ask for "
-        "less accuracy, or use the closed form"
+        f"the best split was not found to {_ACCURACY:.0e} in {_MOST_NEWTON} Newton steps; "
+        "use the closed form"
     )
 
 
 @dataclass(frozen=True, slots=True)
 class OptimalSplit:
-    """The C_opt of :func:`least_restriction`, whatever R and the rank of B are.
-
-    Args:
-        accuracy: of s, relative.
-    """
-
-    accuracy: float = 1e-5
-
-    def __post_init__(self) -> None:
-        positive(self.accuracy, "accuracy")
+    """The C_opt of :func:`least_restriction`, whatever R and the rank of B are."""
 
     def candidates(self, of: Undivided) -> Iterator[Candidate]:
         """Yield the one candidate."""
-        M = of.M
-        C = least_restriction(of.model, M, of.kappa, self.accuracy).C
-        yield Candidate(of.alpha, np.nan, M - C, C)
+        C = least_restriction(of.model, of.M, of.kappa).C
+        yield Candidate(of.alpha, np.nan, of.M - C, C)
 
 
 @dataclass(frozen=True, slots=True)

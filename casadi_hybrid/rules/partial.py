@@ -112,8 +112,6 @@ class BalancedSplit:
 def _norm_and_slope(A: Matrix, D: Matrix, s: float) -> tuple[float, float]:
     """‖A + sD‖₂ and a slope of it at s, both symmetric."""
     e, V = symmetric_eigen(A + s * D)
-    if not e.size:
-        return 0.0, 0.0
     upper = e[-1] >= -e[0]
     v = V[:, -1] if upper else V[:, 0]
     slope = float(v @ D @ v)
