@@ -241,8 +241,11 @@ def optimal_split(case: LocalCase) -> dict[str, float]:
     Deviation: gain, by how much the margin could be larger, at most, than the closed form's; the
     optimum is known by the gap of the barrier method that solves (P).
     """
-    d = case.design(plain=True)
-    return {"gain": _bound(case.model, d) / _margin(d) - 1}
+    d, norm_B = case.design(plain=True), case.model.norm_B
+    balance = np.sqrt(d.a_d * KAPPA.kappa_p / d.a_x) / norm_B
+    eta_x = min(balance, 1.0 / rules.least_restriction(case.model, d.M, KAPPA).least)
+    most = min(d.a_x * eta_x, d.a_d * KAPPA.kappa_p / (eta_x * norm_B**2))
+    return {"gain": most / _margin(d) - 1}
 
 
 @counterexample("Problem (P), R ≠ I")
@@ -287,14 +290,6 @@ def _eta(design: rules.Design) -> tuple[float, float]:
 def _margin(design: rules.Design) -> float:
     eta_x, eta_d = _eta(design)
     return min(design.a_x * eta_x, design.a_d * eta_d)
-
-
-def _bound(model: rules.LocalModel, design: rules.Design) -> float:
-    """No split of the design's M has a larger margin than this."""
-    least = rules.least_restriction(model, design.M, KAPPA).least
-    balance = np.sqrt(design.a_d * KAPPA.kappa_p / design.a_x) / model.norm_B
-    eta_x = min(balance, 1.0 / least)
-    return float(min(design.a_x * eta_x, design.a_d * KAPPA.kappa_p / (eta_x * model.norm_B**2)))
 
 
 def _rate_over_margin(case: LocalCase, design: rules.Design) -> list[float]:

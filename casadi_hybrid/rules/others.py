@@ -19,6 +19,7 @@ from casadi_hybrid.rules.parts import StepRule, TargetCurvature
 from casadi_hybrid.rules.spectra import Jacobian, LocalModel, symmetric_eigen, symmetric_norm
 
 _EPS = float(np.finfo(float).eps)
+_WHITE = DesignRule(strength=TargetCurvature(3.0), steps=StepRule(kappa_x=0.5))
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,11 +158,7 @@ class WhitenedRule:
             paper's δ loses starts, and its κ_x is four times slower where S1 binds.
     """
 
-    inner: DesignRule = field(
-        default_factory=lambda: DesignRule(
-            strength=TargetCurvature(3.0), steps=StepRule(kappa_x=0.5)
-        )
-    )
+    inner: DesignRule = _WHITE
 
     needs_hessian = True
 
