@@ -78,11 +78,7 @@ class Hybrid(Quiet):
         return State(start.x0, mu, kept, mu + augmented, 0, (h_prev,))
 
     def evaluate(self, oracle: Oracle, state: State) -> Evaluation:
-        """Evaluate at x_t, with H where the rule needs it.
-
-        H is the one that the problem's ``Derivatives`` ask for: exact, given, that of Gauss and
-        Newton, or learned from first derivatives along the run.
-        """
+        """Evaluate at x_t, with the H of the problem's ``Derivatives`` where the rule needs it."""
         if not self.rule.needs_hessian:
             return oracle.first(state.x)
         at_mu = self.hessian_at == "printed"
