@@ -38,7 +38,7 @@ from casadi_hybrid.rules import (
 
 _STEP = {"kappa_x", "kappa_p", "kappa_omega", "margin", "s1"}
 _RULE = {"cancellation", "metric", "strength", "M_max", "kernel_floor"}
-_MATRIX = {"cancellation", "delta", "optimistic_share", "regularization"}
+_MATRIX = {"cancellation", "delta", "optimistic_share"}
 _ITERATION = {"hessian_at", "dual_start", "memory", "disturb", "label"}
 _CONSTANT = {"C", "Omega", "eta_x", "eta_d"}
 _AS_PRINTED = {"hessian_at": "printed", "dual_start": "multipliers", "s1": "printed"}

@@ -81,7 +81,7 @@ RULES = {
     "memory": MatrixRule(drive="memory"),
     "look-ahead": MatrixRule(),
     "look-ahead, full": MatrixRule(FullCancellation()),
-    "regularized": MatrixRule(NegativeCancellation(), regularization=1e-2),
+    "look-ahead, negative": MatrixRule(NegativeCancellation()),
     "whitened": WhitenedRule(),
     "scalar steps": DesignRule(kernel_floor=0.5, M_max=1e9),
 }

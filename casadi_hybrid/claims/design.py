@@ -11,7 +11,7 @@ with (n, m, models, seed), as :func:`local_cases` is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 
 import numpy as np
@@ -20,11 +20,11 @@ from casadi_hybrid import rules
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Matrix, count
 from casadi_hybrid.claims.claim import Measured, claim, counterexample
-from casadi_hybrid.rules.parts import Undivided
 
 # The paper, "Implementation constants".
 DELTA, KAPPA = 0.35, rules.StepRule(0.08, 0.20, 8.0)
 CONDITIONS = (1.0, 2.0, 3.0, 5.0, 8.0, 13.0)
+FREE = 1e12
 # Not one, so that a square of ‖B‖ that is missing shows.
 NORM_B = 1.7
 # Cancellation of H loses cond(B)² of the sixteen digits.
@@ -46,11 +46,8 @@ class LocalCase:
 
     def design(self, split: rules.Split | None = None, *, plain: bool = False) -> rules.Design:
         """The rule's design with its own constants, without a norm budget; R = I if plain."""
-        R = np.eye(self.model.m) if plain else self.R
-        chosen = rules.ClosedFormSplit() if split is None else split
-        rule = rules.DesignRule(
-            metric=rules.FixedMetric(R), split=chosen, M_max=1e12, kernel_floor=0.5
-        )
+        metric = rules.IdentityMetric() if plain else rules.FixedMetric(self.R)
+        rule = rules.DesignRule(metric=metric, split=split or rules.ClosedFormSplit(), M_max=FREE)
         return rule.design(self.model)
 
 
@@ -92,7 +89,7 @@ def over_models(
 def target_curvature(H: Matrix, B: Matrix, delta: float, R: Matrix | None = None) -> Measured:
     """Theorem: H + BᵀMB ⪰ δI with M = C_can + αR, and C_aug + C_opt = M for every θ.
 
-    M and the splits come from the pieces of the design rule. Deviations, relative to
+    The splits are those of the design rule. Deviations, relative to
     max(1, ‖H‖₂ + ‖B‖₂²‖M‖₂): short, by how much λ_min(H + BᵀMB) misses δ; least, its distance
     from δ (α is the least of its family); cancel, ‖H + BᵀC_can B‖. Relative to max(1, ‖M‖₂): sum,
     ‖C_aug + C_opt − M‖ over θ = 0, 0.3, 1 and the closed-form θ. R = I by default.
@@ -106,17 +103,14 @@ def target_curvature(H: Matrix, B: Matrix, delta: float, R: Matrix | None = None
             f"B has rank {model.rank} < n = {model.n}; the theorem assumes full column rank, and "
             "no M changes the curvature on ker B"
         )
-    C_can, deficit = rules.FullCancellation().cancel(model, delta)
-    metric = (rules.IdentityMetric() if R is None else rules.FixedMetric(R)).matrix(model)
-    alpha = rules.TargetCurvature(delta).alpha(model, metric, deficit)
-    M = C_can + alpha * metric
-    undivided = Undivided(model, C_can, alpha, metric, rules.StepRule())
-    splits: list[rules.Split] = [*map(rules.GivenSplit, (0.0, 0.3, 1.0)), rules.ClosedFormSplit()]
-    sums = [
-        _norm(candidate.C_aug + candidate.C_opt - M)
-        for split in splits
-        for candidate in split.candidates(undivided)
-    ]
+    R = np.eye(model.m) if R is None else R
+    metric, strength = rules.FixedMetric(R), rules.TargetCurvature(delta)
+    rule = rules.DesignRule(metric=metric, strength=strength, M_max=FREE)
+    splits = *map(rules.GivenSplit, (0.0, 0.3, 1.0)), rule.split
+    designs = [replace(rule, split=split).design(model) for split in splits]
+    C_can = rules.FullCancellation().cancel(model, delta).C
+    M = C_can + designs[0].alpha * R
+    sums = [_norm(design.M - M) for design in designs]
     scale = max(1.0, _norm(H) + _norm(B) ** 2 * _norm(M))
     smallest = _smallest_eigenvalue(H + B.T @ M @ B)
     return f"n={model.n} m={model.m} δ={delta:g} ‖M‖={_norm(M):.3g}", {
@@ -247,8 +241,11 @@ def optimal_split(case: LocalCase) -> dict[str, float]:
     Deviation: gain, by how much the margin could be larger, at most, than the closed form's; the
     optimum is known by the gap of the barrier method that solves (P).
     """
-    d = case.design(plain=True)
-    return {"gain": _bound(case.model, d) / _margin(d) - 1}
+    d, norm_B = case.design(plain=True), case.model.norm_B
+    balance = np.sqrt(d.a_d * KAPPA.kappa_p / d.a_x) / norm_B
+    eta_x = min(balance, 1.0 / rules.least_restriction(case.model, d.M, KAPPA).least)
+    most = min(d.a_x * eta_x, d.a_d * KAPPA.kappa_p / (eta_x * norm_B**2))
+    return {"gain": most / _margin(d) - 1}
 
 
 @counterexample("Problem (P), R ≠ I")
@@ -293,14 +290,6 @@ def _eta(design: rules.Design) -> tuple[float, float]:
 def _margin(design: rules.Design) -> float:
     eta_x, eta_d = _eta(design)
     return min(design.a_x * eta_x, design.a_d * eta_d)
-
-
-def _bound(model: rules.LocalModel, design: rules.Design) -> float:
-    """No split of the design's M has a larger margin than this."""
-    least = rules.least_restriction(model, design.M, KAPPA).least
-    balance = np.sqrt(design.a_d * KAPPA.kappa_p / design.a_x) / model.norm_B
-    eta_x = min(balance, 1.0 / least)
-    return float(min(design.a_x * eta_x, design.a_d * KAPPA.kappa_p / (eta_x * model.norm_B**2)))
 
 
 def _rate_over_margin(case: LocalCase, design: rules.Design) -> list[float]:

@@ -1,20 +1,9 @@
 """Iterations: how x and μ move."""
+# ruff: noqa: F403, F405 (names are listed once; a type checker finds them in the modules)
 
 from typing import TYPE_CHECKING
 
 from casadi_hybrid.basics.late import late_names
-
-if TYPE_CHECKING:
-    from casadi_hybrid.iterations.base import Iteration, Start
-    from casadi_hybrid.iterations.baselines import (
-        Extragradient,
-        GradientDescentAscent,
-        LinearizedAugmentedLagrangian,
-        OptimisticGradient,
-        PrimalDualHybridGradient,
-    )
-    from casadi_hybrid.iterations.hybrid import Hybrid, Rule
-    from casadi_hybrid.iterations.lookahead import LookAhead
 
 __all__ = [
     "Extragradient",
@@ -29,8 +18,12 @@ __all__ = [
     "Start",
 ]
 
-if not TYPE_CHECKING:
+if TYPE_CHECKING:
+    from casadi_hybrid.iterations.base import *
+    from casadi_hybrid.iterations.baselines import *
+    from casadi_hybrid.iterations.hybrid import *
+    from casadi_hybrid.iterations.lookahead import *
+else:
     __getattr__, __dir__ = late_names(
-        __name__,
-        {"base hybrid baselines lookahead": " ".join(__all__)},
+        __name__, {"base hybrid baselines lookahead": " ".join(__all__)}
     )

@@ -74,19 +74,11 @@ class Hybrid(Quiet):
         h_prev = self._seen(-1, before).measured
         chosen = self.rule.decide(at, 0)
         augmented, kept = chosen.C_aug @ h_prev, chosen.C_opt @ h_prev
-        mu = given
-        if self.dual_start == "memory_free":
-            mu = given + kept
-        elif self.dual_start == "effective":
-            mu = given - augmented
+        mu = given + {"memory_free": kept, "effective": -augmented}.get(self.dual_start, 0.0)
         return State(start.x0, mu, kept, mu + augmented, 0, (h_prev,))
 
     def evaluate(self, oracle: Oracle, state: State) -> Evaluation:
-        """Evaluate at x_t, with H where the rule needs it.
-
-        H is the one that the problem's ``Derivatives`` ask for: exact, given, that of Gauss and
-        Newton, or learned from first derivatives along the run.
-        """
+        """Evaluate at x_t, with the H of the problem's ``Derivatives`` where the rule needs it."""
         if not self.rule.needs_hessian:
             return oracle.first(state.x)
         at_mu = self.hessian_at == "printed"

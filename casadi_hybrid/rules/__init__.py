@@ -1,43 +1,9 @@
 """Rules: how C_aug, C_opt and the steps are chosen at an iterate."""
+# ruff: noqa: F403, F405 (names are listed once; a type checker finds them in the modules)
 
 from typing import TYPE_CHECKING
 
 from casadi_hybrid.basics.late import late_names
-
-if TYPE_CHECKING:
-    from casadi_hybrid.rules.algorithm1 import algorithm_1
-    from casadi_hybrid.rules.cancellations import (
-        AbsoluteCancellation,
-        BoundedCancellation,
-        Cancellation,
-        FloorCancellation,
-        FullCancellation,
-        LeastNormCancellation,
-        NegativeCancellation,
-        NoCancellation,
-        PartialCancellation,
-    )
-    from casadi_hybrid.rules.design import Design, DesignRule
-    from casadi_hybrid.rules.optimal import ClippedSplit, OptimalSplit, least_restriction
-    from casadi_hybrid.rules.others import ConstantRule, MatrixRule, ScheduleRule, WhitenedRule
-    from casadi_hybrid.rules.partial import BalancedSplit, BoundedShare, LeastShare
-    from casadi_hybrid.rules.parts import (
-        ClosedFormSplit,
-        FixedMetric,
-        GivenSplit,
-        GivenStrength,
-        GramMetric,
-        GridSplit,
-        IdentityMetric,
-        Metric,
-        PureAugmented,
-        PureOptimistic,
-        Split,
-        StepRule,
-        Strength,
-        TargetCurvature,
-    )
-    from casadi_hybrid.rules.spectra import LocalModel
 
 __all__ = [
     "AbsoluteCancellation",
@@ -79,7 +45,16 @@ __all__ = [
     "least_restriction",
 ]
 
-if not TYPE_CHECKING:
+if TYPE_CHECKING:
+    from casadi_hybrid.rules.algorithm1 import *
+    from casadi_hybrid.rules.cancellations import *
+    from casadi_hybrid.rules.design import *
+    from casadi_hybrid.rules.optimal import *
+    from casadi_hybrid.rules.others import *
+    from casadi_hybrid.rules.partial import *
+    from casadi_hybrid.rules.parts import *
+    from casadi_hybrid.rules.spectra import *
+else:
     __getattr__, __dir__ = late_names(
         __name__,
         {"spectra parts cancellations design others partial optimal algorithm1": " ".join(__all__)},

@@ -17,7 +17,6 @@ from casadi_hybrid.rules.parts import (
     Metric,
     Split,
     StepRule,
-    Steps,
     Strength,
     TargetCurvature,
     Undivided,
@@ -116,9 +115,9 @@ class DesignRule:
             )
         R = self.metric.matrix(model)
         alpha = self.strength.alpha(model, R, deficit)
-        best: tuple[Candidate, Steps, _Target] | None = None
+        best: Design | None = None
         target: _Target | None = None
-        least = float("inf")
+        margin, least = 0.0, float("inf")
         undivided = Undivided(model, C_can, alpha, R, self.steps)
         for candidate in self.split.candidates(undivided):
             # Candidates of one strength share M, so its spectra are computed once.
@@ -128,23 +127,23 @@ class DesignRule:
             if target.norm_M > self.M_max:
                 continue
             steps = self.steps.choose(model, candidate, target.a_x, target.a_d)
-            if best is None or steps.margin > best[1].margin * (1 + TIE):
-                best = (candidate, steps, target)
+            if best is None or steps.margin > margin * (1 + TIE):
+                margin = steps.margin
+                best = Design(
+                    C_aug=candidate.C_aug,
+                    C_opt=candidate.C_opt,
+                    eta_x=steps.eta_x,
+                    eta_d=steps.eta_d,
+                    theta=candidate.theta,
+                    active=steps.active,
+                    **target._asdict(),
+                )
         if best is None:
             raise DesignError(
                 f"the correction needs ‖M‖ = {least:.4g}, above the norm budget "
                 f"M_max = {self.M_max:.4g}; raise it or use a partial correction"
             )
-        candidate, steps, target = best
-        return Design(
-            C_aug=candidate.C_aug,
-            C_opt=candidate.C_opt,
-            eta_x=steps.eta_x,
-            eta_d=steps.eta_d,
-            theta=candidate.theta,
-            active=steps.active,
-            **target._asdict(),
-        )
+        return best
 
     def _target(self, model: LocalModel, candidate: Candidate) -> _Target:
         M = candidate.C_aug + candidate.C_opt

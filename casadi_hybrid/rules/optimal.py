@@ -24,13 +24,17 @@ from typing import NamedTuple
 import numpy as np
 
 from casadi_hybrid.basics.errors import DesignError
-from casadi_hybrid.basics.inputs import Matrix, Vector, positive
+from casadi_hybrid.basics.inputs import Matrix, Vector
+from casadi_hybrid.rules.partial import bisect
 from casadi_hybrid.rules.parts import Candidate, StepRule, Undivided
 from casadi_hybrid.rules.spectra import LocalModel, symmetric_eigen, symmetric_norm
 
 _MOST_NEWTON = 500
+_ACCURACY = 1e-5  # below 1e-6 rounding has its say
 _CENTERED = 1e-3
 _FASTER = 20.0
+
+Block = tuple[Matrix, Matrix]
 
 
 class Channel(NamedTuple):
@@ -48,68 +52,54 @@ def restriction(model: LocalModel, M: Matrix, C: Matrix, kappa: StepRule) -> flo
     return max(primal, memory)
 
 
-def least_restriction(
-    model: LocalModel, M: Matrix, kappa: StepRule, accuracy: float = 1e-5
-) -> Channel:
-    """Return the C_opt with the least s, to the given part of s.
+def least_restriction(model: LocalModel, M: Matrix, kappa: StepRule) -> Channel:
+    """Return the C_opt with the least s, to s − least ≤ 1e-5 s.
 
     Args:
         model: H and B; rank B ≥ 1.
         M: m×m, symmetric, the correction that is divided.
         kappa: the step rule, for its κ_x, κ_p, κ_ω.
-        accuracy: s − least ≤ accuracy · s. Below 1e-6 rounding has its say.
 
     Raises:
         DesignError: where rank B = 0, or the barrier method does not get there.
     """
     if model.rank == 0:
         raise DesignError("the constraint Jacobian is zero; there is nothing to divide")
-    problem = _Inequalities.of(model, M, kappa)
-    size = symmetric_norm(problem.constant[0])
+    basis, blocks = _inequalities(model, M, kappa)
+    size = symmetric_norm(blocks[0][0])
     if size == 0.0:
         return Channel(np.zeros_like(M), 0.0, 0.0)
-    blocks = sum(len(one) for one in problem.constant)
-    z = np.zeros(1 + problem.basis.shape[0])
+    rows = sum(len(constant) for constant, _ in blocks)
+    z = np.zeros(1 + len(basis))
     z[0] = 2.0 * size
-    t = blocks / size
+    t = rows / size
     for _ in range(_MOST_NEWTON):
-        step, decrement = problem.newton(z, t)
+        step, decrement = _newton(blocks, z, t)
         # A step of this length stays inside: the barrier is self-concordant.
         z = z + (step if decrement < 0.25 else step / (1.0 + decrement))
         if decrement > _CENTERED:
             continue
-        gap = (blocks + np.sqrt(blocks) * decrement) / t
-        if gap <= accuracy * z[0]:
-            K = np.tensordot(z[1:], problem.basis, 1)
-            C = model.jacobian.U @ K @ model.jacobian.U.T
+        gap = (rows + np.sqrt(rows) * decrement) / t
+        if gap <= _ACCURACY * z[0]:
+            C = model.jacobian.U @ np.tensordot(z[1:], basis, 1) @ model.jacobian.U.T
             C = 0.5 * (C + C.T)
             return Channel(C, restriction(model, M, C, kappa), float(z[0] - gap))
         # Never further than is asked for: the equations lose the square of the gap.
-        t = min(_FASTER * t, 1.1 * (blocks + np.sqrt(blocks) * _CENTERED) / (accuracy * z[0]))
+        t = min(_FASTER * t, 1.1 * (rows + np.sqrt(rows) * _CENTERED) / (_ACCURACY * z[0]))
     raise DesignError(
-        f"the best split was not found to {accuracy:.0e} in {_MOST_NEWTON} Newton steps; ask for "
-        "less accuracy, or use the closed form"
+        f"the best split was not found to {_ACCURACY:.0e} in {_MOST_NEWTON} Newton steps; "
+        "use the closed form"
     )
 
 
 @dataclass(frozen=True, slots=True)
 class OptimalSplit:
-    """The C_opt of :func:`least_restriction`, whatever R and the rank of B are.
-
-    Args:
-        accuracy: of s, relative.
-    """
-
-    accuracy: float = 1e-5
-
-    def __post_init__(self) -> None:
-        positive(self.accuracy, "accuracy")
+    """The C_opt of :func:`least_restriction`, whatever R and the rank of B are."""
 
     def candidates(self, of: Undivided) -> Iterator[Candidate]:
         """Yield the one candidate."""
-        M = of.M
-        C = least_restriction(of.model, M, of.kappa, self.accuracy).C
-        yield Candidate(of.alpha, np.nan, M - C, C)
+        C = least_restriction(of.model, of.M, of.kappa).C
+        yield Candidate(of.alpha, np.nan, of.M - C, C)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,61 +113,44 @@ class ClippedSplit:
     def candidates(self, of: Undivided) -> Iterator[Candidate]:
         """Yield the one candidate."""
         e, W = symmetric_eigen(of.alpha * of.R)
-        low, high = 0.0, float(e[-1])
+        kappa, per_c = of.kappa, of.model.norm_B**2 / (of.kappa.kappa_p * of.kappa.kappa_omega)
 
         def cut(c: float) -> Matrix:
             return np.asarray((W * np.minimum(e, c)) @ W.T)
 
-        kappa, per_c = of.kappa, of.model.norm_B**2 / (of.kappa.kappa_p * of.kappa.kappa_omega)
-        for _ in range(60):
-            c = 0.5 * (low + high)
-            kept = of.model.curvature(of.M - cut(c))
-            if symmetric_norm(kept) / kappa.kappa_x > c * per_c:
-                low = c
-            else:
-                high = c
-        C = cut(high)
+        def restricts_more(c: float) -> bool:
+            return symmetric_norm(of.model.curvature(of.M - cut(c))) / kappa.kappa_x > c * per_c
+
+        C = cut(bisect(restricts_more, 0.0, float(e[-1])))
         yield Candidate(of.alpha, np.nan, of.M - C, C)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Inequalities:
+def _inequalities(model: LocalModel, M: Matrix, kappa: StepRule) -> tuple[Matrix, list[Block]]:
     """s I + Σ k_i D_i + D_0 ⪰ 0 in four blocks, for C = UKUᵀ and K = Σ k_i E_i.
 
-    Attributes:
-        basis: p×r×r, the E_i.
-        constant: D_0 of each block.
-        parts: (1 + p)×size×size for each block: I, and the D_i.
+    Returns the E_i (p×r×r) and, of each block, D_0 and the (1 + p)×size×size I, D_1, …, D_p.
     """
+    r, G = model.rank, model.jacobian.U.T @ model.B
+    rows, cols = np.triu_indices(r)
+    every = np.arange(rows.size)
+    basis = np.zeros((rows.size, r, r))
+    basis[every, rows, cols] = basis[every, cols, rows] = 1.0
+    A = model.curvature(M) / kappa.kappa_x
+    seen = G.T @ basis @ G / kappa.kappa_x
+    kept = basis * (model.norm_B**2 / (kappa.kappa_p * kappa.kappa_omega))
+    nothing = np.zeros((r, r))
+    signed = ((-A, seen), (A, -seen), (nothing, -kept), (nothing, kept))
+    return basis, [(D_0, np.concatenate([np.eye(len(D_0))[None], D])) for D_0, D in signed]
 
-    basis: Matrix
-    constant: tuple[Matrix, ...]
-    parts: tuple[Matrix, ...]
 
-    @classmethod
-    def of(cls, model: LocalModel, M: Matrix, kappa: StepRule) -> _Inequalities:
-        r, G = model.rank, model.jacobian.U.T @ model.B
-        rows, cols = np.triu_indices(r)
-        basis = np.zeros((rows.size, r, r))
-        every = np.arange(rows.size)
-        basis[every, rows, cols] = basis[every, cols, rows] = 1.0
-        A = model.curvature(M) / kappa.kappa_x
-        seen = G.T @ basis @ G / kappa.kappa_x
-        kept = basis * (model.norm_B**2 / (kappa.kappa_p * kappa.kappa_omega))
-        nothing = np.zeros((r, r))
-        constant = (-A, A, nothing, nothing)
-        signed = (seen, -seen, -kept, kept)
-        parts = tuple(np.concatenate([np.eye(D.shape[1])[None], D]) for D in signed)
-        return cls(basis, constant, parts)
-
-    def newton(self, z: Vector, t: float) -> tuple[Vector, float]:
-        """The Newton step on t s − Σ log det, and its decrement."""
-        gradient = np.zeros(z.size)
-        gradient[0] = t
-        hessian = np.zeros((z.size, z.size))
-        for D_0, D in zip(self.constant, self.parts, strict=True):
-            weighted = np.linalg.solve(D_0 + np.tensordot(z, D, 1), D)
-            gradient -= np.einsum("aii->a", weighted)
-            hessian += np.einsum("aij,bji->ab", weighted, weighted)
-        step = np.asarray(np.linalg.solve(hessian, -gradient), dtype=np.float64)
-        return step, float(np.sqrt(max(0.0, -float(gradient @ step))))
+def _newton(blocks: list[Block], z: Vector, t: float) -> tuple[Vector, float]:
+    """The Newton step on t s − Σ log det, and its decrement."""
+    gradient = np.zeros(z.size)
+    gradient[0] = t
+    hessian = np.zeros((z.size, z.size))
+    for D_0, D in blocks:
+        weighted = np.linalg.solve(D_0 + np.tensordot(z, D, 1), D)
+        gradient -= np.einsum("aii->a", weighted)
+        hessian += np.einsum("aij,bji->ab", weighted, weighted)
+    step = np.asarray(np.linalg.solve(hessian, -gradient), dtype=np.float64)
+    return step, float(np.sqrt(max(0.0, -float(gradient @ step))))

@@ -19,6 +19,7 @@ from casadi_hybrid.rules.parts import StepRule, TargetCurvature
 from casadi_hybrid.rules.spectra import Jacobian, LocalModel, symmetric_eigen, symmetric_norm
 
 _EPS = float(np.finfo(float).eps)
+_WHITE = DesignRule(strength=TargetCurvature(3.0), steps=StepRule(kappa_x=0.5))
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,9 +82,9 @@ class ScheduleRule:
 
 @dataclass(frozen=True)
 class MatrixRule:
-    """P = A_M⁻¹, D = (B P Bᵀ + ρI)⁺, for any shape and rank of B.
+    """P = A_M⁻¹, D = (B P Bᵀ)⁺ = B⁺ᵀ S₊ B⁺, for any shape and rank of B.
 
-    With ρ = 0, D = B⁺ᵀ S₊ B⁺ where S₊ is the Schur complement of the kernel block of A_M.
+    S₊ is the Schur complement of the kernel block of A_M.
 
     - ``drive="memory"`` (D1), v = D h: superlinear in two steps, overshoots far away.
     - ``drive="lookahead"`` (D2), v = D(h − Bw) with w = P(g + Bᵀ(π + M h)): the Newton–KKT step
@@ -97,21 +98,18 @@ class MatrixRule:
         delta: target curvature δ; also the floor of the kernel's curvature.
         drive: D1 or D2.
         optimistic_share: s in [0, 1], C_opt = sM and C_aug = (1 − s)M; no effect on the iterates.
-        regularization: ρ ≥ 0, for Jacobians that lose rank.
     """
 
     cancellation: Cancellation = field(default_factory=FloorCancellation)
     delta: float = 0.1
     drive: str = "lookahead"
     optimistic_share: float = 0.0
-    regularization: float = 0.0
 
     needs_hessian = True
 
     def __post_init__(self) -> None:
         positive(self.delta, "delta")
         one_of(self.drive, "drive", ("memory", "lookahead"))
-        positive(self.regularization, "regularization", allow_zero=True)
         if positive(self.optimistic_share, "optimistic_share", allow_zero=True) > 1:
             raise InputError(f"optimistic_share must lie in [0, 1], got {self.optimistic_share!r}")
 
@@ -134,19 +132,11 @@ class MatrixRule:
                 "without safeguards; start closer or use the default method"
             )
         P = (W / e) @ W.T
-        D = self._dual_metric(model, P)
+        # σ outside the inverse: cond(B)² stays out.
+        S = np.linalg.inv(model.jacobian.Y.T @ P @ model.jacobian.Y)
+        D = model.lift(np.asarray(S, dtype=np.float64))
         s = self.optimistic_share
         return Correction((1.0 - s) * M, s * M, P, D, lookahead=self.drive == "lookahead")
-
-    def _dual_metric(self, model: LocalModel, P: Matrix) -> Matrix:
-        jacobian = model.jacobian
-        PY = jacobian.Y.T @ P @ jacobian.Y
-        if self.regularization == 0.0:
-            # σ outside the inverse: cond(B)² stays out.
-            return model.lift(np.asarray(np.linalg.inv(PY), dtype=np.float64))
-        core = jacobian.sigma[:, None] * PY * jacobian.sigma
-        core += self.regularization * np.eye(model.rank)
-        return np.asarray(jacobian.U @ np.linalg.solve(core, jacobian.U.T))
 
 
 @dataclass(frozen=True)
@@ -168,11 +158,7 @@ class WhitenedRule:
             paper's δ loses starts, and its κ_x is four times slower where S1 binds.
     """
 
-    inner: DesignRule = field(
-        default_factory=lambda: DesignRule(
-            strength=TargetCurvature(3.0), steps=StepRule(kappa_x=0.5)
-        )
-    )
+    inner: DesignRule = _WHITE
 
     needs_hessian = True
 

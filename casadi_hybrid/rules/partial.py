@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from casadi_hybrid.basics.inputs import Matrix, positive
-from casadi_hybrid.rules.cancellations import Cancelled, schur_eigen
+from casadi_hybrid.rules.cancellations import Cancelled, PartialCancellation
 from casadi_hybrid.rules.parts import Candidate, IdentityMetric, Metric, Undivided
 from casadi_hybrid.rules.spectra import LocalModel, symmetric_eigen, symmetric_norm
 
@@ -33,12 +33,25 @@ class _Share:
 
     def share(self, model: LocalModel, delta: float) -> float:
         """Return γ_t."""
-        return _Family.of(model, delta, self.metric).within(self.limit)
+        none, full = (PartialCancellation(gamma).cancel(model, delta) for gamma in (0.0, 1.0))
+        R = self.metric.matrix(model)
+        weakest = model.metric_curvature(R) if model.rank else 0.0
+        # A metric that sees nothing in a direction is refused by the strength, with a sentence.
+        unit = R / weakest if weakest > 0 else np.zeros_like(R)
+        start = none.deficit * unit
+        slope = full.C + full.deficit * unit - start
+
+        def within(gamma: float) -> bool:
+            return symmetric_norm(start + gamma * slope) <= self.limit
+
+        if within(1.0):
+            return 1.0
+        least = bisect(lambda gamma: _norm_and_slope(start, slope, gamma)[1] < 0.0)
+        return bisect(within, least) if within(least) else least
 
     def cancel(self, model: LocalModel, delta: float) -> Cancelled:
         """Return C_can."""
-        family = _Family.of(model, delta, self.metric)
-        return family.cancelled(family.within(self.limit))
+        return PartialCancellation(self.share(model, delta)).cancel(model, delta)
 
 
 @dataclass(frozen=True)
@@ -93,59 +106,19 @@ class BalancedSplit:
             curvature, slope = _norm_and_slope(left, added, theta)
             return memory * (1.0 - theta) > product * curvature or slope < 0.0
 
-        yield of.divided(_bisect(falling))
-
-
-@dataclass(frozen=True, slots=True)
-class _Family:
-    """M(γ) = ``start`` + γ ``slope``, and the cancellation behind it."""
-
-    start: Matrix
-    slope: Matrix
-    full: Matrix
-    delta: float
-    lowest: float
-
-    @classmethod
-    def of(cls, model: LocalModel, delta: float, metric: Metric) -> _Family:
-        _, _, lowest = schur_eigen(model, delta)
-        full = model.lift(-model.schur(model.reachable(delta)))
-        R = metric.matrix(model)
-        weakest = model.metric_curvature(R) if model.rank else 0.0
-        # A metric that sees nothing in a direction is refused by the strength, with a sentence.
-        unit = R / weakest if weakest > 0 else np.zeros_like(R)
-        return cls((delta + lowest) * unit, full - lowest * unit, full, delta, lowest)
-
-    def norm(self, gamma: float) -> float:
-        return symmetric_norm(self.start + gamma * self.slope)
-
-    def least(self) -> float:
-        return _bisect(lambda g: _norm_and_slope(self.start, self.slope, g)[1] < 0.0)
-
-    def within(self, limit: float) -> float:
-        if self.norm(1.0) <= limit:
-            return 1.0
-        least = self.least()
-        if self.norm(least) > limit:
-            return least
-        return _bisect(lambda g: self.norm(g) <= limit, least)
-
-    def cancelled(self, gamma: float) -> Cancelled:
-        return Cancelled(gamma * self.full, self.delta + (1.0 - gamma) * self.lowest)
+        yield of.divided(bisect(falling))
 
 
 def _norm_and_slope(A: Matrix, D: Matrix, s: float) -> tuple[float, float]:
     """‖A + sD‖₂ and a slope of it at s, both symmetric."""
     e, V = symmetric_eigen(A + s * D)
-    if not e.size:
-        return 0.0, 0.0
     upper = e[-1] >= -e[0]
     v = V[:, -1] if upper else V[:, 0]
     slope = float(v @ D @ v)
     return (float(e[-1]), slope) if upper else (-float(e[0]), -slope)
 
 
-def _bisect(below: Callable[[float], bool], low: float = 0.0, high: float = 1.0) -> float:
+def bisect(below: Callable[[float], bool], low: float = 0.0, high: float = 1.0) -> float:
     """Return the end of the part of [low, high] where ``below`` is true, which comes first."""
     if below(high):
         return high
