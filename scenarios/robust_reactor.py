@@ -94,8 +94,11 @@ def nominal(intervals: int = 20) -> OptimalControl:
     reaction = frequency * speed(T) * c
     heating = EXCHANGE * (FEED_TEMPERATURE - T) + COOLING * (jacket - T)
     tank.rates(c=EXCHANGE * (FEED - c) - reaction, T=heating + heat * HEAT * reaction, Tc=u)
+    # Of every solve, also where the last one came to no plan and MPC(iterations=) has no limit:
+    # once the reaction has run away there is none, and a solve would take two thousand.
     ocp = OptimalControl(tank, duration=PERIOD * intervals, intervals=intervals,
-                         method=MultipleShooting(RungeKutta(2)))  # fmt: skip
+                         method=MultipleShooting(RungeKutta(2)),
+                         solver={"max_iter": ITERATIONS})  # fmt: skip
     ocp.initial(**steady(320.0))
     ocp.minimize("cost", integral=((c - goal["c"]) / 0.1) ** 2 + 0.1 * (u / RATE) ** 2)
     ocp.soften("T", Soft(linear=PRICE))
@@ -188,7 +191,7 @@ def controlled(label: str, problem: Problem, plants: Sequence[Mapping[str, float
                steps: int) -> Loops:  # fmt: skip
     """Close the loop around each plant, and recompute the residuals of every plan."""
     # The limit is soft already; the other limits are the jacket's and hold by themselves.
-    mpc = MPC(problem, iterations=ITERATIONS, soften=None)
+    mpc = MPC(problem, soften=None)
     runs: list[Run] = []
     residuals: list[float] = []
     cooled: list[float] = []
