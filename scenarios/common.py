@@ -259,9 +259,13 @@ def elastic(problem: Problem, x0: Any, p: Any) -> Reference:
 
 
 def references(problem: Problem, x0: Any, p: Any, *, refused: bool = False) -> list[Reference]:
-    """Return the answers of IPOPT and of SLEQP, between them IPOPT's where it has ``refused``."""
-    ipopt, sleqp = (solve_with_peer(problem, x0, p, peer) for peer in (IPOPT, SLEQP))
-    return [ipopt, elastic(problem, x0, p), sleqp] if refused else [ipopt, sleqp]
+    """Return the answers of IPOPT and of SLEQP, between them IPOPT's where it has ``refused``.
+
+    CasADi's wheel for Linux on aarch64 has no SLEQP.
+    """
+    peers = [peer for peer in (IPOPT, SLEQP) if ca.has_nlpsol(peer.plugin)]
+    ipopt, *others = (solve_with_peer(problem, x0, p, peer) for peer in peers)
+    return [ipopt, *([elastic(problem, x0, p)] if refused else []), *others]
 
 
 def conclude(

@@ -30,15 +30,15 @@ def subproblem(G: Array, b: Array, radius: float) -> tuple[Array, float]:
     s = W.T @ b
 
     def size(sigma: float) -> float:
-        return float(norm(s / (e + sigma)))
+        return float(norm(s / radius / (e + sigma)))  # of a radius whose square is no number, too
 
     sigma = 0.0
-    if e[0] <= 0 or size(0.0) > radius:
-        low = max(0.0, -e[0])
-        near = low + 1e-12 * (low + norm(s) / radius)
-        assert size(near) > radius, "the hard case"
-        far = low + (1 + 1e-9) * norm(s) / radius  # beyond the root, whatever the last bit
-        sigma = float(brentq(lambda at: 1 / size(at) - 1 / radius, near, far, rtol=1e-14))
+    if e[0] <= 0 or size(0.0) > 1:
+        low, least = max(0.0, -e[0]), norm(s / radius)
+        near = low + 1e-12 * (low + least)
+        assert size(near) > 1, "the hard case"
+        far = low + 2 * least + 1e-12 * low  # beyond the root, whatever is rounded
+        sigma = float(brentq(lambda at: 1 / size(at) - 1, near, far, rtol=1e-14))
     return -W @ (s / (e + sigma)), sigma
 
 

@@ -87,7 +87,8 @@ def test_every_option_of_ipopt_has_one_row() -> None:
     assert {name for name in names if row(name) is None} == set()
     used = {row(name) for name in names}
     casadis = {"sb", "suppress_all_output"}  # not documented by IPOPT itself
-    assert set(TABLE) - used == casadis
+    newer = {"file_append"}  # than the IPOPT of CasADi 3.7
+    assert casadis <= set(TABLE) - used <= casadis | newer
 
 
 def test_the_table_knows_what_the_code_knows() -> None:
