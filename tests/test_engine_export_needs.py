@@ -150,7 +150,7 @@ def test_the_inverse_of_the_error_function_is_written(compiler, tmp_path):
     written = nlpsol("s", "hybrid", nlp).export(tmp_path, p=1, ubg=[0.2, 0.8, 5])
     found = measure(written)
     assert found.solved[0]
-    assert found.difference == 0
+    assert found.difference < 1e-15  # log and exp of a C library differ in the last bit
 
 
 class Python(ca.Callback):
