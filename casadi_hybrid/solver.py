@@ -9,7 +9,7 @@ import numpy as np
 
 from casadi_hybrid.attempts.solve import Automatic
 from casadi_hybrid.attempts.warm import read_start
-from casadi_hybrid.basics.calls import told_calls
+from casadi_hybrid.basics.calls import checked_calls
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import as_vector, count, is_callable, positive
 from casadi_hybrid.call import Call, Method
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from casadi_hybrid.iterations.base import Iteration
 
 
-@told_calls
+@checked_calls
 class Solver:
     """Solves min f(x, p) s.t. h(x, p) = 0, lbg ≤ g(x, p) ≤ ubg, lbx ≤ x ≤ ubx.
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from casadi_hybrid import InputError, Problem, Solver, nlpsol, verify
-from casadi_hybrid.basics.calls import told_call
+from casadi_hybrid.basics.calls import checked_call
 from casadi_hybrid.cli import main
 from casadi_hybrid.control import MPC, Model, OptimalControl, Plant, refine, simulate, steady
 from casadi_hybrid.engine.cold import WORDS
@@ -67,7 +67,7 @@ def test_a_wrong_call_is_told_how_it_is_called(said: str, cart: Model) -> None:
 
 
 def test_a_type_error_from_inside_is_passed_on() -> None:
-    @told_call
+    @checked_call
     def half(value: Any) -> float:
         return value / 2
 

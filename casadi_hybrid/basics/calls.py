@@ -1,4 +1,4 @@
-"""A wrong call is told as an InputError that says how the function is called."""
+"""A wrong call raises an InputError that says how the function is called."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ R = TypeVar("R")
 C = TypeVar("C", bound=type)
 
 
-def told_call(function: Callable[P, R]) -> Callable[P, R]:
+def checked_call(function: Callable[P, R]) -> Callable[P, R]:
     """Let a function raise an InputError where its arguments do not fit its signature.
 
     The TypeError of a wrong call arises in the frame of the caller; one from inside of the
@@ -33,11 +33,11 @@ def told_call(function: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
-def told_calls(cls: C) -> C:
+def checked_calls(cls: C) -> C:
     """Do so for a class: for its making and for each public method of its own."""
     for name, value in list(vars(cls).items()):
         if inspect.isfunction(value) and (name == "__init__" or not name.startswith("_")):
-            setattr(cls, name, told_call(value))
+            setattr(cls, name, checked_call(value))
     return cls
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.basics.calls import told_calls
+from casadi_hybrid.basics.calls import checked_calls
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.signals import Guess, Signal, by_name, column, expression, known, numbers
 
@@ -31,7 +31,7 @@ class Moves:
     outputs: ca.Function
 
 
-@told_calls
+@checked_calls
 class Model:
     """A plant: dx/dt = rate(x, z, u, p, t) with 0 = equations(x, z, u, p, t), or x⁺ = next(…).
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.basics.calls import told_call
+from casadi_hybrid.basics.calls import checked_call
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.methods import Collocation
 from casadi_hybrid.control.ocp import OptimalControl
@@ -98,7 +98,7 @@ class _Mesh:
     round: Round
 
 
-@told_call
+@checked_call
 def refine(
     ocp: OptimalControl,
     x0: Any = None,

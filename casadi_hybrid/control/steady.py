@@ -9,7 +9,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.basics.calls import told_call
+from casadi_hybrid.basics.calls import checked_call
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.casadi_api.interface import nlpsol
 from casadi_hybrid.control.loop.plant import first_guess
@@ -36,7 +36,7 @@ class Steady:
         return known(name, {**self.states, **self.algebraic, **self.controls}, "quantity")
 
 
-@told_call
+@checked_call
 def steady(
     model: Model,
     *,

@@ -28,7 +28,7 @@ _UNFINISHED = (
 def findings(result: Answer) -> tuple[str, ...]:
     """What there is to say about the outcome; most of it only where the solve failed."""
     conflict = _conflict(result)
-    said = [*conflict, *_infeasibility(result, told=bool(conflict))]
+    said = [*conflict, *_infeasibility(result, beside_conflict=bool(conflict))]
     said += [*_undefined(result), *_falling(result), *_ray(result)]
     if result.end is not None and not conflict:
         said += _dependence(result)
@@ -48,7 +48,7 @@ def _conflict(result: Answer) -> list[str]:
     return [] if conflict is None else conflict.sentences()
 
 
-def _infeasibility(result: Answer, *, told: bool) -> list[str]:
+def _infeasibility(result: Answer, *, beside_conflict: bool) -> list[str]:
     worst = worst_violations(result, at_most=_MANY)
     if not worst:
         return []
@@ -58,7 +58,7 @@ def _infeasibility(result: Answer, *, told: bool) -> list[str]:
         said.append(
             f"Certificate: the slope of the violation is {slope:.2e}, so no small step reduces it."
         )
-        if not told:
+        if not beside_conflict:
             said.append(
                 "Constraints contradict each other, or this is a local minimum of their "
                 "violation: relax one of them, or start elsewhere."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from casadi_hybrid.basics.calls import told_call
+from casadi_hybrid.basics.calls import checked_call
 from casadi_hybrid.basics.inputs import positive
 from casadi_hybrid.problem.problem import Problem
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from casadi_hybrid.verify.report import Report
 
 
-@told_call
+@checked_call
 def verify(
     problem: Problem | Mapping[str, Any] | Any,
     answer: Any,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.basics.calls import told_call
+from casadi_hybrid.basics.calls import checked_call
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import count
 from casadi_hybrid.basics.parallel import Progress
@@ -21,7 +21,7 @@ from casadi_hybrid.control.loop.wiring import Wiring, costs_of, limits_of, wire
 from casadi_hybrid.control.signals import Array, by_name, column
 
 
-@told_call
+@checked_call
 def simulate(
     plant: Any,
     controller: Any,

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from casadi_hybrid.casadi_api.sensitivity import Sensitivities, Solution
+from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.predictive.plan import Plan
 from casadi_hybrid.control.predictive.problem import parts
-from casadi_hybrid.control.signals import Array, Signal, known
+from casadi_hybrid.control.signals import Array, known
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.problem import Problem
 
@@ -25,25 +25,25 @@ class Gain:
 
     Attributes:
         matrix: a row a control, a column a state, in the order of the model.
-        controls, states: their declarations by name.
+        model: whose these are.
     """
 
     matrix: Array
-    controls: Mapping[str, Signal] = field(repr=False)
-    states: Mapping[str, Signal] = field(repr=False)
+    model: Model = field(repr=False)
 
     def __getitem__(self, pair: tuple[str, str]) -> float | Array:
         control, state = pair
-        rows, columns = _places(self.controls), _places(self.states)
+        rows, columns = self.model.places("control"), self.model.places("state")
         part = self.matrix[known(control, rows, "control"), known(state, columns, "state")]
         return float(part[0, 0]) if part.size == 1 else part
 
     def __str__(self) -> str:
+        controls, states = self.model.signals["control"], self.model.signals["state"]
         lines = []
-        for control, row in _places(self.controls).items():
-            for state, column in _places(self.states).items():
+        for control, row in self.model.places("control").items():
+            for state, column in self.model.places("state").items():
                 numbers = ", ".join(f"{value:.4g}" for value in self.matrix[row, column].ravel())
-                units = self.controls[control].unit or "1", self.states[state].unit or "1"
+                units = controls[control].unit or "1", states[state].unit or "1"
                 lines.append(f"d {control} / d {state} = {numbers} {units[0]} / ({units[1]})")
         return "\n".join(lines)
 
@@ -79,10 +79,4 @@ class Gains:
         for name in model.signals["state"]:  # a measurement is the start of every scenario
             begins = [program.parameters[f"{prefix}initial {name}"].where for prefix in prefixes]
             columns.append(np.sum([du[:, where] for where in begins], axis=0))
-        return Gain(np.hstack(columns), model.signals["control"], model.signals["state"])
-
-
-def _places(signals: Mapping[str, Signal]) -> dict[str, slice]:
-    ends = np.cumsum([signal.size for signal in signals.values()])
-    return {name: slice(int(end) - signals[name].size, int(end))
-            for name, end in zip(signals, ends, strict=True)}  # fmt: skip
+        return Gain(np.hstack(columns), model)

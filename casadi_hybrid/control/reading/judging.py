@@ -1,4 +1,4 @@
-"""What a verifier is told of an optimal control problem: its program with names and units."""
+"""An optimal control problem for the verifier: its program with names and units."""
 
 from __future__ import annotations
 
