@@ -1,0 +1,243 @@
+/* What a run has come to: its best point, what that is, and how good it is beside others.
+ *
+ * The point of a run is its iterate with the least residuals r, each in units of its tolerance; of
+ * a proof of infeasibility that was contradicted by a feasible iterate, the feasible one with the
+ * least f. A feasible point is degenerate (Fritz John) where |lam| > 1e3 and
+ * |J'lam_g + lam_x| <= 1e-2 |lam|. */
+#include <math.h>
+#include <string.h>
+
+#include "runs.h"
+
+/* Multipliers of this size, all but this part of which cancels, are those of a degenerate point. */
+#define DEGENERATE_SIZE 1e3
+#define DEGENERATE_PULL 1e-2
+/* Lengths of a step down the slope of f that are tried one after another, by tens, and the largest
+ * violation that one may leave. */
+#define OUTSIDE_FROM 1e-8
+#define OUTSIDE_TO 2e-3
+#define OUTSIDE_MOST 1e-7
+/* A slope of the violation that counts as none. */
+#define STATIONARY_VIOLATION 1e-5
+
+static int stop_of(const hybrid_solver *solver, int status) {
+    switch (status) {
+    case HYBRID_SOLVED: return HYBRID_CONVERGED;
+    case HYBRID_LIMIT:
+        return solver->cold->elapsed >= solver->run.how.max_time ? HYBRID_TIME_LIMIT
+                                                                 : HYBRID_ITERATION_LIMIT;
+    case HYBRID_UNDEFINED: return HYBRID_EVALUATION_ERROR;
+    case HYBRID_FAR: return HYBRID_DIVERGED;
+    default: return HYBRID_STALLED;
+    }
+}
+
+/* |how far g is outside its bounds|_2. */
+static double violation_of(const hybrid_solver *solver) {
+    const hybrid_numbers *of = solver->given;
+    double largest = 0.0, sum = 0.0;
+    for (int pass = 0; pass < 2; pass++) {
+        for (int i = 0; i < solver->plan->n_g; i++) {
+            const double g = solver->found.g[i];
+            double over = hybrid_between(g, of->lbg[i], of->ubg[i]) - g;
+            if (!pass && fabs(over) > largest) largest = fabs(over);
+            if (pass && largest > 0.0) sum += (over / largest) * (over / largest);
+        }
+    }
+    return largest * sqrt(sum);
+}
+
+/* Whether multipliers without bound all but cancel: constraints degenerate there. */
+static int is_degenerate(const hybrid_solver *solver) {
+    const hybrid_plan *plan = solver->plan;
+    const hybrid_answer *found = &solver->found;
+    double *pull = solver->work, size;
+    hybrid_set(plan->n_x, found->lam_x, pull);
+    for (int k = 0; k < plan->nnz_J; k++)
+        pull[plan->J_cols[k]] += found->J[k] * found->lam_g[plan->J_rows[k]];
+    size = hypot(sqrt(hybrid_dot(plan->n_x, found->lam_x, found->lam_x)),
+                 sqrt(hybrid_dot(plan->n_g, found->lam_g, found->lam_g)));
+    return size > DEGENERATE_SIZE &&
+           sqrt(hybrid_dot(plan->n_x, pull, pull)) <= DEGENERATE_PULL * size;
+}
+
+static int point_of(const hybrid_solver *solver) {
+    const hybrid_numbers *of = solver->given;
+    const hybrid_residuals *r = &solver->found.end;
+    if (hybrid_merit(of, r) <= 1.0) return HYBRID_KKT_POINT;
+    if (r->feasibility <= of->feasibility)
+        return is_degenerate(solver) ? HYBRID_FRITZ_JOHN_POINT : HYBRID_FEASIBLE_NOT_STATIONARY;
+    if (solver->found.certificate <= STATIONARY_VIOLATION)
+        return HYBRID_INFEASIBLE_STATIONARY;
+    return r->stationarity <= of->stationarity && r->complementarity <= of->stationarity
+               ? HYBRID_STATIONARY_NOT_FEASIBLE
+               : HYBRID_NOT_CONVERGED;
+}
+
+int hybrid_borne_out(int stop, int point) {
+    if (stop == HYBRID_LOCALLY_INFEASIBLE && point != HYBRID_INFEASIBLE_STATIONARY)
+        return HYBRID_STALLED;
+    if (stop != HYBRID_STALLED) return stop;
+    if (point == HYBRID_KKT_POINT) return HYBRID_CONVERGED; /* no further progress was needed */
+    return point == HYBRID_FRITZ_JOHN_POINT ? HYBRID_NO_MULTIPLIERS : stop;
+}
+
+/* A point a little down the slope of f at which a row is violated, but within tolerance. */
+static int step_outside(hybrid_solver *solver, const hybrid_spot *from) {
+    hybrid_cold *cold = solver->cold;
+    const hybrid_plan *plan = solver->plan;
+    const hybrid_numbers *of = solver->given;
+    hybrid_spot *trial = cold->bent;
+    double steep = hybrid_largest(plan->n, from->of.gradient);
+    for (double length = OUTSIDE_FROM; length < OUTSIDE_TO; length *= 10.0) {
+        double violation;
+        for (int i = 0; i < plan->n; i++)
+            trial->of.w[i] = from->of.w[i] - length * (from->of.gradient[i] / (steep + 1e-300));
+        if (hybrid_visit_problem(cold, trial)) return 0;
+        violation = hybrid_excess(plan->n_g, trial->of.raw_g, of->lbg, of->ubg);
+        if (violation < HYBRID_PACE_OUTSIDE * HYBRID_PACE_BESIDE) continue;
+        hybrid_set(plan->n_x, trial->of.x, solver->near_x);
+        hybrid_set(plan->n_x, solver->none, solver->near_lam_x);
+        hybrid_set(plan->n_g, solver->none, solver->near_lam_g);
+        return violation <= OUTSIDE_MOST;
+    }
+    return 0;
+}
+
+/* An iterate next to the point whose multipliers fit, where there is one, or else one outside. */
+static int find_near(hybrid_solver *solver, const hybrid_spot *from) {
+    hybrid_cold *cold = solver->cold;
+    const hybrid_plan *plan = solver->plan;
+    const hybrid_iterate *near = &solver->state.beside;
+    if (near->t < 0) return step_outside(solver, from);
+    hybrid_set(plan->n, near->w, cold->bent->of.w);
+    if (hybrid_visit_problem(cold, cold->bent)) return 0;
+    hybrid_set(plan->n_x, cold->bent->of.x, solver->near_x);
+    hybrid_multipliers_out(&cold->form, &cold->bent->of, near->y, near->z_lower, near->z_upper,
+                           solver->near_lam_x, solver->near_lam_g);
+    return 1;
+}
+
+/* Where no function is defined at the first iterate there is nothing but its x. */
+static void nothing_known(hybrid_solver *solver, hybrid_outcome *outcome) {
+    const hybrid_plan *plan = solver->plan;
+    hybrid_answer *found = &solver->found;
+    hybrid_set(plan->n_x, solver->start, found->x);
+    hybrid_set(plan->n_x, solver->none, found->lam_x);
+    hybrid_set(plan->n_g, solver->none, found->lam_g);
+    for (int i = 0; i < plan->n_g; i++) found->g[i] = NAN;
+    found->end.f = NAN;
+    found->end.feasibility = found->end.stationarity = found->end.complementarity = INFINITY;
+    outcome->stop = HYBRID_EVALUATION_ERROR;
+    outcome->point = HYBRID_UNDEFINED_POINT;
+    outcome->violation = INFINITY;
+}
+
+void hybrid_conclude_at(hybrid_solver *solver, int status, hybrid_outcome *outcome) {
+    memset(outcome, 0, sizeof *outcome);
+    outcome->stop = status == HYBRID_LIMIT ? HYBRID_ITERATION_LIMIT : stop_of(solver, status);
+    outcome->steps = solver->found.steps;
+    solver->found.certificate = NAN;
+    outcome->point = status == HYBRID_SOLVED ? HYBRID_KKT_POINT : point_of(solver);
+    outcome->violation = violation_of(solver);
+}
+
+void hybrid_conclude(hybrid_solver *solver, int status, hybrid_outcome *outcome) {
+    hybrid_cold *cold = solver->cold;
+    hybrid_answer *found = &solver->found;
+    const hybrid_state *state = &solver->state;
+    const hybrid_iterate *best = &state->best;
+    hybrid_spot *spot = cold->trial;
+    memset(outcome, 0, sizeof *outcome);
+    outcome->stop = stop_of(solver, status);
+    outcome->steps = found->steps - solver->run.how.t0;
+    found->certificate = NAN;
+    if (status == HYBRID_SOLVED) {
+        outcome->point = HYBRID_KKT_POINT;
+        return;
+    }
+    if (outcome->stop == HYBRID_LOCALLY_INFEASIBLE && state->feasible.t >= 0) {
+        best = &state->feasible; /* the constraints can be met: that says nothing of them */
+        outcome->stop = HYBRID_STALLED;
+    }
+    if (best->t >= 0) hybrid_set(solver->plan->n, best->w, spot->of.w);
+    if (best->t < 0 || hybrid_visit_problem(cold, spot)) {
+        nothing_known(solver, outcome);
+        return;
+    }
+    hybrid_judge(cold, &spot->of, best, &found->end);
+    hybrid_deliver(&cold->form, &spot->of);
+    outcome->violation = violation_of(solver);
+    if (!(found->end.feasibility <= solver->given->feasibility))
+        found->certificate = hybrid_violation_slope(cold, &spot->of, 0);
+    outcome->point = outcome->stop == HYBRID_UNBOUNDED
+                         ? HYBRID_FEASIBLE_NOT_STATIONARY /* the ray is the proof */
+                         : point_of(solver);
+    if (outcome->point == HYBRID_FRITZ_JOHN_POINT ||
+        (outcome->stop == HYBRID_STALLED && outcome->point == HYBRID_FEASIBLE_NOT_STATIONARY &&
+         found->huge))
+        outcome->near = find_near(solver, spot);
+    outcome->stop = hybrid_borne_out(outcome->stop, outcome->point);
+    outcome->eased = hybrid_scales_ease(cold, found->J) >= HYBRID_FORM_EASED;
+}
+
+/* How good a point is: the class first, then the value, then whether it was run away from. */
+static hybrid_rank rank_of(const hybrid_solver *solver, const hybrid_outcome *outcome) {
+    const hybrid_residuals *r = &solver->found.end;
+    hybrid_rank rank = {4, outcome->stop == HYBRID_DIVERGED, 0.0};
+    double merit = hybrid_merit(solver->given, r);
+    if (outcome->point == HYBRID_KKT_POINT || outcome->stop == HYBRID_UNBOUNDED) {
+        rank.kind = outcome->point == HYBRID_KKT_POINT ? 0 : 1;
+        rank.diverged = 0;
+        return rank;
+    }
+    /* Of two points that are equally good to a percent or so, one that is not run away from. */
+    rank.value = isnan(merit) ? INFINITY : floor(100.0 * log10(merit) + 0.5);
+    if (r->feasibility <= solver->given->feasibility) {
+        rank.kind = 2;
+    } else if (outcome->stop == HYBRID_LOCALLY_INFEASIBLE) {
+        rank.kind = 3;
+        rank.diverged = 0;
+        rank.value = outcome->violation;
+    }
+    return rank;
+}
+
+static int is_better(const hybrid_rank *one, const hybrid_rank *other) {
+    if (one->kind != other->kind) return one->kind < other->kind;
+    if (one->value != other->value) return one->value < other->value;
+    return one->diverged < other->diverged;
+}
+
+void hybrid_keep_best(hybrid_solver *solver, const hybrid_outcome *outcome) {
+    const hybrid_rank rank = rank_of(solver, outcome);
+    if (!is_better(&rank, &solver->rank)) return;
+    solver->rank = rank;
+    solver->answer->stop = outcome->stop;
+    hybrid_take_found(solver, outcome);
+}
+
+void hybrid_take_found(hybrid_solver *solver, const hybrid_outcome *outcome) {
+    const hybrid_plan *plan = solver->plan;
+    const hybrid_answer *from = &solver->found;
+    hybrid_answer *to = solver->answer;
+    hybrid_set(plan->n_x, from->x, to->x);
+    hybrid_set(plan->n_g, from->g, to->g);
+    hybrid_set(plan->n_x, from->lam_x, to->lam_x);
+    hybrid_set(plan->n_g, from->lam_g, to->lam_g);
+    hybrid_set(plan->n_x, from->gradient, to->gradient);
+    hybrid_set(plan->nnz_J, from->J, to->J);
+    hybrid_set(plan->n_x, from->gradient0, to->gradient0);
+    hybrid_set(plan->nnz_J, from->J0, to->J0);
+    to->start = from->start;
+    to->end = from->end;
+    to->status = from->status;
+    to->point = outcome->point;
+    to->certificate = from->certificate;
+    to->largest_lam = from->largest_lam;
+    to->huge = from->huge;
+    to->placed = from->placed;
+    to->reach = from->reach;
+    to->moved = from->moved;
+    to->method = solver->run.method;
+}
