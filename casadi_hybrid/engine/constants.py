@@ -37,7 +37,7 @@ from casadi_hybrid.standard_form import form
 # By module: names of constants, or of a dataclass and a field of it whose default is meant.
 _TABLE: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
     (hot, ("CONVEX", "_STEPS", "_SETS", "_WALK", "_WAIT", "_SURE", "_EXACT", "_OUTSIDE", "_LEFT")),
-    (polish, ("FLAT", "REMEDIES", "_STEPS", "_BETTER", "_ENOUGH")),
+    (polish, ("FLAT", "PRECISE", "REMEDIES", "_STEPS", "_BETTER", "_ENOUGH")),
     (
         iterate,
         (

@@ -37,12 +37,41 @@ typedef struct {
     void *self;
 } hybrid_outside_kernel;
 
+/* Numbers of one row: iter, obj, inf_pr, inf_du, compl, mu, d_norm, alpha_pr, alpha_du,
+ * regularization_size, and the seconds since the start of the solve. */
+#define HYBRID_ROW 11
+
+/* One iterate as an observer sees it, in the user's units. */
+typedef struct {
+    const double *row, *x, *g, *lam_x, *lam_g;
+    int restoring; /* whether the violation alone is being reduced */
+} hybrid_view;
+
+/* Who looks on. Rows of iterates are written one after another; where there is no room for another
+ * one, `full` is called, which makes some, or says otherwise, and then they are not written.
+ *   look: called with each iterate. Returns 0, or another number to end the solve
+ *   interrupted: called every 0.1 s or so. Returns as look */
+typedef struct {
+    int (*look)(void *self, const hybrid_view *view); /* NULL: nobody asks */
+    int (*interrupted)(void *self);                   /* likewise */
+    int (*full)(void *self);                          /* likewise */
+    void *self;
+    double *rows;
+    int capacity, count;
+    int before;    /* steps of the solve before this run */
+    int last;      /* the step of the last row */
+    int ended;     /* whether the solve is to end */
+    double seconds; /* of the solve before this run */
+    double asked;   /* the clock when `interrupted` was called */
+} hybrid_observer;
+
 typedef struct {
     hybrid_first first;
     hybrid_second second;
     void *self;
     double (*now)(void); /* seconds, for the statistics; NULL: they are not measured */
     const hybrid_outside_kernel *outside; /* NULL: what is in doubt ends the solve */
+    hybrid_observer *observer;            /* NULL: nobody looks on */
 } hybrid_functions;
 
 /* What a row or a variable is: it decides the standard form's structure. */
@@ -92,7 +121,9 @@ typedef struct {
     double tol;                                        /* scaled error */
     double feasibility, stationarity, complementarity; /* unscaled residuals */
     int max_iter;
-    double max_time; /* seconds of the warm mode; 0: no limit */
+    double max_time; /* seconds; 0: no limit */
+    int perturbed;   /* steps of a search by active sets for a KKT point where equations keep the
+                      * values they have at x0; 0: they do not */
 } hybrid_numbers;
 
 /* How a solve ended. */
@@ -112,12 +143,51 @@ enum {
     HYBRID_BLOCKED = 12,        /* the filter accepts no step, or nothing improves any more */
     HYBRID_FAR = 13,            /* the iterates run away */
     HYBRID_FULL = 14,           /* the filter has no room for another pair */
-    HYBRID_ELSEWHERE = 15       /* the step that is due is the careful path's */
+    HYBRID_ELSEWHERE = 15,      /* the step that is due is the careful path's */
+    HYBRID_STOPPED = 16         /* who looks on has ended it */
 };
 
 typedef struct {
     double f, feasibility, stationarity, complementarity;
 } hybrid_residuals;
+
+/* Why a solve has stopped, and what its point is. */
+enum {
+    HYBRID_CONVERGED = 0,
+    HYBRID_ITERATION_LIMIT = 1,
+    HYBRID_TIME_LIMIT = 2,
+    HYBRID_DIVERGED = 3,
+    HYBRID_EVALUATION_ERROR = 4,
+    HYBRID_STOPPED_BY_USER = 5,
+    HYBRID_LOCALLY_INFEASIBLE = 6,
+    HYBRID_UNBOUNDED = 7,
+    HYBRID_NO_MULTIPLIERS = 8,
+    HYBRID_STALLED = 9
+};
+enum {
+    HYBRID_KKT_POINT = 0,
+    HYBRID_FRITZ_JOHN_POINT = 1,
+    HYBRID_FEASIBLE_NOT_STATIONARY = 2,
+    HYBRID_STATIONARY_NOT_FEASIBLE = 3,
+    HYBRID_INFEASIBLE_STATIONARY = 4,
+    HYBRID_NOT_CONVERGED = 5,
+    HYBRID_UNDEFINED_POINT = 6
+};
+
+/* Writes the row of an iterate, its steps counted through the solve, and asks who looks on. Returns
+ * whether the solve is to end. */
+int hybrid_observe(hybrid_observer *observer, const hybrid_view *view);
+/* Whether it is, as far as that is known without an iterate: asked now and then at a time. */
+int hybrid_is_interrupted(hybrid_observer *observer, double now);
+
+/* How a run moves. */
+enum {
+    HYBRID_INTERIOR = 0,   /* the interior-point method */
+    HYBRID_ACTIVE_SET = 1, /* SQP from given multipliers, then the interior-point method from them */
+    HYBRID_COMPOSITE_STEP = 2,
+    HYBRID_LEAST_MULTIPLIERS = 3, /* SQP on the active set of a point, from no multipliers */
+    HYBRID_PERTURBED = 4          /* SQP for equations that keep the values they have at the start */
+};
 
 /* The answer; the arrays are the caller's. */
 typedef struct {
@@ -138,6 +208,11 @@ typedef struct {
     double reach;   /* largest |x| of both */
     double largest_lam; /* the largest of |lam_x| and |lam_g| */
     int huge;           /* whether that is far more than the largest |gradient| at x asks for */
+    int stop, point;    /* why the solve has stopped, and what x is */
+    int method;         /* what has found it: HYBRID_INTERIOR, ... */
+    int runs;           /* that were made */
+    double certificate; /* the slope of the violation at x; NaN where x is feasible */
+    int undefined;      /* trial points where a function was not defined */
     int placed;         /* where the first point of a cold solve is: 0 as given; where a function is
                          * not defined there, 1 within the bounds, 2 a little off them */
 } hybrid_answer;
@@ -223,10 +298,6 @@ typedef struct {
     int composite;          /* whether it is by composite steps: for who begins it */
 } hybrid_attempt;
 
-/* Numbers of one row: iter, obj, inf_pr, inf_du, compl, mu, d_norm, alpha_pr, alpha_du,
- * regularization_size, and the seconds since the start. */
-#define HYBRID_ROW 11
-
 /* The search for a root, where one is under way: as barrier/restoration.py. */
 typedef struct {
     double *z_lower, *z_upper; /* n: its own multipliers of the bounds */
@@ -294,6 +365,24 @@ int hybrid_composite_begin(const hybrid_plan *plan, const hybrid_functions *func
                            void *bytes, double *doubles, int *ints, hybrid_state *state,
                            hybrid_answer *answer);
 int hybrid_composite_run(void *bytes);
+
+/* --- The solve: all runs, one after another --------------------------------------------------- */
+
+typedef struct {
+    hybrid_attempt first;     /* from x0 alone */
+    hybrid_attempt near;      /* from multipliers that did not lead on by active sets */
+    hybrid_attempt composite; /* by composite steps; .composite is 0 where they are not for this */
+    int linear;               /* whether g is affine */
+} hybrid_options;
+
+void hybrid_solve_memory(const hybrid_plan *plan, const hybrid_options *options, long long *bytes,
+                         long long *doubles, long long *ints);
+/* Solves, with the best point of all runs in the answer, whatever they have come to. Returns
+ * HYBRID_SOLVED where that is a KKT point; HYBRID_BAD_NUMBERS or HYBRID_OTHER_PATTERN where nothing
+ * was begun; else the status of the run that has found the point. */
+int hybrid_solve_nlp(const hybrid_plan *plan, const hybrid_functions *functions,
+                 const hybrid_numbers *numbers, const hybrid_options *options, void *bytes,
+                 double *doubles, int *ints, hybrid_answer *answer);
 
 /* Functions behind CasADi's buffers: inputs are copied to fixed places, `evaluate` is called on
  * `raw`, and the outputs lie in `out`. */

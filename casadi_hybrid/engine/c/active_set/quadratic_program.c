@@ -53,7 +53,12 @@ int hybrid_pinned_solution(hybrid_model *model, hybrid_form *form, const hybrid_
 /* (dw, dy) with the bounds pinned, by the first of the remedies for K that is of use, which is
  * kept. Returns a status. */
 static int remedied(hybrid_model *model, hybrid_form *form, const hybrid_point *at) {
-    static const double remedies[][2] = HYBRID_HOT_CONVEX; /* (epsilon, shift) */
+    static const double convex[][2] = HYBRID_HOT_CONVEX; /* (epsilon, shift) */
+    /* Next to a point without multipliers epsilon times their changes exceeds what is left of the
+     * rows. */
+    static const double precise[][2] = HYBRID_POLISH_PRECISE;
+    const double(*remedies)[2] = form->numbers->perturbed ? precise : convex;
+    const int many = form->numbers->perturbed ? HYBRID_POLISH_PRECISE_COUNT : HYBRID_HOT_CONVEX_COUNT;
     const hybrid_plan *plan = form->plan;
     hybrid_kernel *kernel = &model->kernel;
     const int n = plan->n;
@@ -61,7 +66,7 @@ static int remedied(hybrid_model *model, hybrid_form *form, const hybrid_point *
     int bent = 0;
     if (hybrid_late(form->functions, model->until)) return HYBRID_LIMIT; /* sets may be many */
     for (int i = 0; i < n; i++) kernel->pinned[i] = model->at_lower[i] | model->at_upper[i];
-    for (int remedy = model->remedy; remedy < HYBRID_HOT_CONVEX_COUNT; remedy++) {
+    for (int remedy = model->remedy; remedy < many; remedy++) {
         double epsilon = remedies[remedy][0], shift = remedies[remedy][1];
         int found;
         if (bent && shift <= HYBRID_POLISH_FLAT) continue;

@@ -200,6 +200,26 @@ static int follow(hot *h, double before, hybrid_residuals *residuals) {
     return answer->steps == numbers->max_iter ? HYBRID_LIMIT : HYBRID_NOT_NEARER;
 }
 
+/* The same where equations are perturbed: next to a double root steps get nearer by halves, and the
+ * way there may be long. */
+static int follow_perturbed(hot *h, hybrid_residuals *residuals) {
+    hybrid_answer *answer = h->form.answer;
+    const hybrid_numbers *numbers = h->form.numbers;
+    int most = numbers->max_iter < numbers->perturbed ? numbers->max_iter : numbers->perturbed;
+    while (answer->steps < most) {
+        double now;
+        int status = model_step(h);
+        if (status == HYBRID_LIMIT) return status;
+        answer->steps++;
+        if (status) return status;
+        now = error_at(h);
+        status = judge(h, now, residuals);
+        if (status != HYBRID_NOT_NEARER) return status;
+        if (now <= HYBRID_HOT_EXACT) break;
+    }
+    return HYBRID_NOT_NEARER;
+}
+
 /* Whether x or the multipliers are so large that more has to be asked. */
 static int looked_at(const hybrid_answer *answer) {
     return answer->huge || !(answer->reach < HYBRID_RAYS_LARGE);
@@ -258,7 +278,8 @@ int hybrid_warm(const hybrid_plan *plan, const hybrid_functions *functions,
     answer->end = answer->start;
     if (status == HYBRID_NOT_NEARER) {
         guess(&h);
-        status = follow(&h, error, &answer->end);
+        status = numbers->perturbed ? follow_perturbed(&h, &answer->end)
+                                    : follow(&h, error, &answer->end);
     }
     status = deliver(&h, status);
     answer->elapsed = hybrid_time(functions) - began;

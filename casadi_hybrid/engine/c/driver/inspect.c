@@ -5,8 +5,18 @@
 #include "feasibility/feasibility.h"
 #include "driver/driver.h"
 
-/* Writes what the lists and the log show of an iterate. */
-static void write_row(hybrid_cold *cold, const hybrid_residuals *r) {
+/* Hands a row on to who looks on; returns whether the solve is to end. */
+static int show(hybrid_cold *cold, double *row, int restoring) {
+    hybrid_observer *to = cold->form.functions->observer;
+    const hybrid_point *at = &cold->at->of;
+    const hybrid_view view = {row, at->x, at->raw_g, cold->answer->lam_x, cold->answer->lam_g,
+                              restoring};
+    return to && (hybrid_observe(to, &view) ||
+                  hybrid_is_interrupted(to, cold->began + cold->elapsed));
+}
+
+/* Writes what the lists and the log show of an iterate. Returns whether the solve is to end. */
+static int write_row(hybrid_cold *cold, const hybrid_residuals *r) {
     hybrid_state *state = cold->state;
     const hybrid_iterate *it = &cold->now;
     const hybrid_point *at = &cold->at->of;
@@ -28,6 +38,7 @@ static void write_row(hybrid_cold *cold, const hybrid_residuals *r) {
     row[8] = aside ? NAN : it->stepped ? it->alpha_z : whole;
     row[9] = it->shift;
     row[10] = cold->elapsed;
+    return show(cold, row, aside);
 }
 
 /* Keeps the iterates that a verdict may ask for: see attempts/verdict.py. */
@@ -106,7 +117,7 @@ int hybrid_see(hybrid_cold *cold, hybrid_sight *sight) {
 int hybrid_record(hybrid_cold *cold, const hybrid_sight *sight) {
     const hybrid_attempt *attempt = cold->attempt;
     const double merit = sight->merit;
-    write_row(cold, &sight->of);
+    const int end = write_row(cold, &sight->of);
     keep(cold, &sight->of, sight->leaves ? INFINITY : merit);
     if (merit <= 1.0 && sight->settled && !sight->leaves &&
         !(attempt->alone && hybrid_runs_away(cold, sight->reach))) {
@@ -114,6 +125,7 @@ int hybrid_record(hybrid_cold *cold, const hybrid_sight *sight) {
         hybrid_deliver(&cold->form, &cold->at->of);
         return HYBRID_SOLVED;
     }
+    if (end) return hybrid_went(cold, sight, HYBRID_STOPPED);
     if (cold->before.t >= cold->numbers->max_iter || cold->elapsed >= attempt->max_time ||
         (cold->before.t >= attempt->patience &&
          !(merit < HYBRID_PACE_CONVERGING * cold->merit_before)))

@@ -17,7 +17,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "runs.h"
+#include "driver/runs.h"
 
 static hybrid_run run_of(const hybrid_solver *solver, int patience) {
     hybrid_run run;

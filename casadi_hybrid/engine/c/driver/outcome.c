@@ -7,7 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "runs.h"
+#include "driver/runs.h"
+#include "feasibility/certificate.h"
 
 /* Multipliers of this size, all but this part of which cancels, are those of a degenerate point. */
 #define DEGENERATE_SIZE 1e3
@@ -28,6 +29,7 @@ static int stop_of(const hybrid_solver *solver, int status) {
                                                                  : HYBRID_ITERATION_LIMIT;
     case HYBRID_UNDEFINED: return HYBRID_EVALUATION_ERROR;
     case HYBRID_FAR: return HYBRID_DIVERGED;
+    case HYBRID_STOPPED: return HYBRID_STOPPED_BY_USER;
     default: return HYBRID_STALLED;
     }
 }
@@ -169,7 +171,7 @@ void hybrid_conclude(hybrid_solver *solver, int status, hybrid_outcome *outcome)
     hybrid_deliver(&cold->form, &spot->of);
     outcome->violation = violation_of(solver);
     if (!(found->end.feasibility <= solver->given->feasibility))
-        found->certificate = hybrid_violation_slope(cold, &spot->of, 0);
+        found->certificate = hybrid_violation_slope(&cold->form, &spot->of, found->J0, 0, cold->W, cold->slope_work);
     outcome->point = outcome->stop == HYBRID_UNBOUNDED
                          ? HYBRID_FEASIBLE_NOT_STATIONARY /* the ray is the proof */
                          : point_of(solver);

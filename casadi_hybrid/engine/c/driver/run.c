@@ -33,14 +33,13 @@ static void swap_iterates(hybrid_cold *cold) {
     cold->next = kept;
 }
 
-/* The largest factor by which a row would be scaled less with the scales of now. */
-static double eased(hybrid_cold *cold) {
+double hybrid_scales_ease(const hybrid_cold *cold, const double *J) {
     const hybrid_plan *plan = cold->plan;
     double *old = cold->residual, *now = cold->penalty, found = 0.0;
     for (int i = 0; i < plan->m; i++) old[i] = now[i] = HYBRID_FORM_SCALE_GOAL;
     for (int k = 0; k < plan->kept_A; k++) {
         int row = plan->A_rows[k], of_J = plan->A_of_J[k];
-        double before = fabs(cold->answer->J0[of_J]), size = fabs(cold->at->of.raw_J[of_J]);
+        double before = fabs(cold->answer->J0[of_J]), size = fabs(J[of_J]);
         if (before > old[row]) old[row] = before;
         if (size > now[row]) now[row] = size;
     }
@@ -86,7 +85,7 @@ static int block(hybrid_cold *cold, int t) {
     if (cold->at->theta <= HYBRID_BARRIER_ROUNDED * (size > 1.0 ? size : 1.0))
         return HYBRID_BLOCKED;
     if (plan->m > plan->n) return HYBRID_BLOCKED;
-    if (cold->attempt->rescale && eased(cold) >= HYBRID_FORM_EASED) return HYBRID_BLOCKED;
+    if (cold->attempt->rescale && hybrid_scales_ease(cold, cold->at->of.raw_J) >= HYBRID_FORM_EASED) return HYBRID_BLOCKED;
     hybrid_hand_over(cold, HYBRID_BLOCKED);
     hybrid_weigh(&cold->form, cold->at, it->nu, &cold->worth);
     if (hybrid_extend(&cold->worth, it)) return HYBRID_FULL;

@@ -2,7 +2,7 @@
 #ifndef HYBRID_RUNS_H
 #define HYBRID_RUNS_H
 
-#include "../cold.h"
+#include "driver/driver.h"
 
 /* Steps of a run, but for the first from x0: after so many without an answer another start does
  * better. Of 18 solves of public scripts that were not through after 200 steps from x0, 8 were after
@@ -21,15 +21,6 @@
 #define HYBRID_SAME_MINIMUM 1e-3
 /* Steps of the active-set method for perturbed equations. */
 #define HYBRID_PERTURBED_STEPS 20
-
-/* How a run moves. */
-enum {
-    HYBRID_INTERIOR = 0,   /* the interior-point method */
-    HYBRID_ACTIVE_SET = 1, /* SQP from given multipliers, then the interior-point method from them */
-    HYBRID_COMPOSITE_STEP = 2,
-    HYBRID_LEAST_MULTIPLIERS = 3, /* SQP on the active set of a point, from no multipliers */
-    HYBRID_PERTURBED = 4          /* SQP for equations that keep the values they have at the start */
-};
 
 /* What one run begins with; its x0 is the solver's `start`. */
 typedef struct {
@@ -67,6 +58,7 @@ typedef struct {
     hybrid_numbers numbers;      /* of the run */
     hybrid_cold *cold;
     hybrid_state state;
+    double row[HYBRID_ROW];
     double *doubles; /* of runs, one at a time */
     int *ints;
     double *start, *lam_x, *lam_g, *none; /* n_x, n_x, n_g, and the longer of both */

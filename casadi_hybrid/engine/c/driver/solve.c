@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "runs.h"
+#include "driver/runs.h"
 
 static long long aligned(long long bytes) { return (bytes + 15) / 16 * 16; }
 
@@ -74,6 +74,8 @@ static hybrid_solver *lay_out(const hybrid_plan *plan, const hybrid_options *opt
         (signed char *)bytes + aligned((long long)sizeof *solver) + aligned(of_run);
     solver->side_g = solver->side_x + plan->n_x;
     hybrid_state_attach(plan, doubles + arena.used_doubles, ints, &solver->state);
+    solver->state.rows = solver->row;
+    solver->state.capacity = 1;
     solver->doubles = doubles + arena.used_doubles + hybrid_state_doubles(plan);
     solver->ints = ints + plan->n;
     memset(solver->none, 0,
@@ -116,7 +118,7 @@ static int by_steps(hybrid_solver *solver) {
     int status = (composite ? hybrid_composite_begin : hybrid_cold_begin)(
         solver->plan, solver->functions, &solver->numbers, &solver->run.how, solver->cold,
         solver->doubles, solver->ints, &solver->state, &solver->found);
-    while (status == HYBRID_PAUSED)
+    while (status == HYBRID_PAUSED) /* after each iterate, for which there is room */
         status = (composite ? hybrid_composite_run : hybrid_cold_run)(solver->cold);
     spend(solver);
     return status;
@@ -312,7 +314,7 @@ static void begin(hybrid_solver *solver) {
         solver->equations += of->lbg[i] == of->ubg[i];
 }
 
-int hybrid_solve(const hybrid_plan *plan, const hybrid_functions *functions,
+int hybrid_solve_nlp(const hybrid_plan *plan, const hybrid_functions *functions,
                  const hybrid_numbers *numbers, const hybrid_options *options, void *bytes,
                  double *doubles, int *ints, hybrid_answer *answer) {
     hybrid_solver *solver = lay_out(plan, options, bytes, doubles, ints);
