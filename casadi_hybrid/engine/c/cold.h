@@ -2,6 +2,7 @@
 #ifndef HYBRID_COLD_H
 #define HYBRID_COLD_H
 
+#include "certificate.h"
 #include "internal.h"
 
 /* A point with what the filter asks of it. */
@@ -73,15 +74,19 @@ typedef struct hybrid_cold {
     const int *guess_before;
     /* The restoration, where one is under way: see elastic.c. `inner` has the problem as outer. */
     struct hybrid_cold *inner, *outer;
-    int restoring;
+    int restoring;                       /* 0, or which of the two of restoration.c it is */
     hybrid_plan lifted;
     int *lifted_rows, *lifted_cols, *lifted_starts;
     hybrid_spot bases[HYBRID_SPOTS], *parked;
-    double *reference, *proximity;       /* n */
+    double *reference, *proximity;       /* n: of both kinds of restoration */
     double *penalty, *reduced;           /* m, and the longer of n and m */
     double theta_began, shift;
     hybrid_root root;                    /* the search for a root: see root.c */
     double *root_units, *root_slope, *root_D; /* n */
+    double *w_now;                       /* n: w of the iterate whose step is due */
+    int has_least;                       /* whether |c|_1 was found to be stationary, */
+    double *least;                       /* n: and at which w */
+    double *slopes;                      /* work of hybrid_violation_slope */
 } hybrid_cold;
 
 /* What is seen of an iterate before its step. */
@@ -197,23 +202,35 @@ int hybrid_elastic_factor(hybrid_cold *inner, double shift, double epsilon);
 int hybrid_elastic_solve(hybrid_cold *inner, const double *force, const double *c, double *dw,
                          double *dy);
 /* Begins at the present point, with the best p and n for it. */
-void hybrid_begin_elastic(hybrid_cold *outer, double theta);
+void hybrid_begin_elastic(hybrid_cold *outer);
 /* One step: outer->at is the new point. Returns a status. */
 int hybrid_elastic_step(hybrid_cold *outer);
-/* Whether the point is good enough to go on from. */
-int hybrid_restored(const hybrid_cold *outer);
-/* Goes on with the barrier method from there, with new multipliers. */
-void hybrid_end_elastic(hybrid_cold *outer);
+/* Leaves it: outer->at is one of the points of the problem again, with the same numbers. */
+void hybrid_leave_elastic(hybrid_cold *outer);
 
 /* --- root.c ---------------------------------------------------------------------------------- */
 
 void hybrid_place_root(const hybrid_plan *plan, hybrid_arena *arena, hybrid_root *root);
 void hybrid_copy_root(const hybrid_plan *plan, const hybrid_root *from, hybrid_root *to);
-/* Begins near the present point. */
-void hybrid_begin_root(hybrid_cold *cold);
-/* One step: cold->at is the new point; at a root cold->next is the iterate there, and root.begun 0.
- * Returns a status; where it is not HYBRID_SOLVED nothing has changed. */
+/* Begins near the present point, with |c|_1 = theta where the search for a root begins, or the
+ * restoration, which ends where the filter takes a point again. */
+void hybrid_begin_root(hybrid_cold *cold, double theta);
+/* One step: cold->at is the new point; at its end cold->next is the iterate there, and root.begun 0.
+ * Returns a status, with state->cause where no step leads on (HYBRID_INFEASIBLE, HYBRID_STALLED);
+ * where it is not HYBRID_SOLVED nothing has changed. */
 int hybrid_root_step(hybrid_cold *cold);
+
+/* --- restoration.c --------------------------------------------------------------------------- */
+
+/* Reduces the violation alone from step t on: the first of its steps. Returns a status. */
+int hybrid_begin_restoration(hybrid_cold *cold, int t);
+/* A step of the restoration, or of the search for a root, that leads to step t; where it ends the
+ * barrier method goes on. Returns a status. */
+int hybrid_restore(hybrid_cold *cold, int t);
+/* Whether the filter takes this point of the restoration that is under way. */
+int hybrid_restored(const hybrid_cold *cold, const hybrid_spot *spot);
+/* Ends the run for this reason. Returns the status. */
+int hybrid_no_way_on(hybrid_cold *cold, int status, int cause);
 
 /* --- rays.c ---------------------------------------------------------------------------------- */
 

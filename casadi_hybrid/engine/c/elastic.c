@@ -152,7 +152,7 @@ int hybrid_elastic_solve(hybrid_cold *inner, const double *force, const double *
 
 static double at_most(double value, double most) { return value < most ? value : most; }
 
-void hybrid_begin_elastic(hybrid_cold *outer, double theta) {
+void hybrid_begin_elastic(hybrid_cold *outer) {
     const hybrid_plan *plan = outer->plan;
     hybrid_cold *inner = outer->inner;
     hybrid_iterate *it = &inner->now;
@@ -170,7 +170,6 @@ void hybrid_begin_elastic(hybrid_cold *outer, double theta) {
     *outer->at = kept;
     outer->parked = outer->at;
     outer->at = inner->at->base;
-    outer->theta_began = theta;
     if (outer->now.nu > nu) nu = outer->now.nu;
     hybrid_set(n, outer->at->of.w, outer->reference);
     set_proximity(outer, nu);
@@ -235,24 +234,9 @@ int hybrid_elastic_step(hybrid_cold *outer) {
     return HYBRID_SOLVED;
 }
 
-int hybrid_restored(const hybrid_cold *outer) {
-    const hybrid_iterate *it = &outer->now;
-    double phi = hybrid_phi(&outer->form, outer->at, it->nu);
-    return outer->at->theta <= HYBRID_ELASTIC_REDUCTION * outer->theta_began &&
-           !hybrid_blocks(it, outer->at->theta, phi, 1.0);
-}
-
-void hybrid_end_elastic(hybrid_cold *outer) {
-    const hybrid_form *form = &outer->form;
-    hybrid_iterate *it = &outer->now;
+void hybrid_leave_elastic(hybrid_cold *outer) {
     hybrid_spot *base = outer->at, kept = *outer->parked;
     *outer->parked = *base;
     *base = kept;
     outer->at = outer->parked;
-    for (int i = 0; i < outer->plan->n; i++) {
-        it->z_lower[i] = form->has_lower[i] ? 1.0 : 0.0;
-        it->z_upper[i] = form->has_upper[i] ? 1.0 : 0.0;
-    }
-    for (int i = 0; i < outer->plan->m; i++) it->y[i] = 0.0;
-    it->tiny = 0;
 }

@@ -92,7 +92,8 @@ static int corrected(hybrid_cold *cold, const hybrid_iterate *it, double slope) 
 /* A step of no more than rounding is taken as it is. */
 static int tiny_step(hybrid_cold *cold, const hybrid_iterate *it) {
     double alpha = cold->direction.alpha;
-    if (it->tiny >= HYBRID_NEWTON_TINY_STEPS && it->nu <= it->floor) return HYBRID_NOT_NEARER;
+    if (it->tiny >= HYBRID_NEWTON_TINY_STEPS && it->nu <= it->floor)
+        return hybrid_no_way_on(cold, HYBRID_NOT_NEARER, HYBRID_TINY_STEPS);
     if (try_at(cold, alpha, &cold->direction, cold->trial)) return HYBRID_UNDEFINED;
     move(cold, it, alpha);
     cold->next.tiny = it->tiny + 1;
