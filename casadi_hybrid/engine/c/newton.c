@@ -110,7 +110,7 @@ static int watched_step(hybrid_cold *cold, const hybrid_iterate *it) {
     if (!(cold->trial->theta <= HYBRID_FILTER_MOST * scale)) return NONE;
     move(cold, it, alpha);
     cold->next.cut = 0;
-    if (hybrid_extend(&cold->worth, &cold->next)) return HYBRID_FULL;
+    hybrid_extend(&cold->worth, &cold->next);
     hybrid_copy(cold->plan, it, 0, &cold->watched);
     cold->watched.cut = -HYBRID_NEWTON_REST;
     cold->watched.watching = 0;
@@ -158,8 +158,8 @@ static int search(hybrid_cold *cold, const hybrid_iterate *it) {
                          : cut < 0                                             ? cut
                                                                                : 0;
         if (cold->next.cut == 1) cold->next.theta_cut = worth->theta;
-        return verdict == 'h' && hybrid_extend(worth, &cold->next) ? HYBRID_FULL
-                                                                    : HYBRID_SOLVED;
+        if (verdict == 'h') hybrid_extend(worth, &cold->next);
+        return HYBRID_SOLVED;
     }
     return NONE;
 }

@@ -144,7 +144,7 @@ int hybrid_begin_restoration(hybrid_cold *cold, int t) {
         return hybrid_no_way_on(cold, HYBRID_STALLED, HYBRID_OTHER_SCALES);
     hybrid_hand_over(cold, HYBRID_BLOCKED); /* where the careful path begins, if it has to */
     hybrid_weigh(&cold->form, cold->at, it->nu, &cold->worth);
-    if (hybrid_extend(&cold->worth, it)) return HYBRID_FULL;
+    hybrid_extend(&cold->worth, it);
     it->cut = it->watching = 0;
     cold->has_least = 0;
     cold->theta_began = cold->worth.theta;
