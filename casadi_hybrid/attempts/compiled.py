@@ -12,7 +12,14 @@ from casadi_hybrid.answer import altered
 from casadi_hybrid.attempts.attempts import Attempt
 from casadi_hybrid.attempts.data import data_of
 from casadi_hybrid.attempts.patience import Patience
-from casadi_hybrid.attempts.solved import observe, observe_start, result_of, spent_in, warm_result
+from casadi_hybrid.attempts.solved import (
+    kernel_of,
+    observe,
+    observe_start,
+    result_of,
+    spent_in,
+    warm_result,
+)
 from casadi_hybrid.attempts.verdict import Trail
 from casadi_hybrid.barrier.barrier import Barrier, Begun
 from casadi_hybrid.barrier.composite import Composite, Guarded
@@ -22,13 +29,15 @@ from casadi_hybrid.basics.arrays import changed
 from casadi_hybrid.basics.errors import Interrupted
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.course.record import Watch
-from casadi_hybrid.engine.cold import WORDS, Cold, IterateData
+from casadi_hybrid.engine.cold import CAUSES, WORDS, Cold, IterateData
 from casadi_hybrid.engine.structures import (
+    INFEASIBLE,
     LIMIT,
     NO_SET,
     NOT_NEARER,
     PAUSED,
     SOLVED,
+    STALLED,
     AnswerData,
     ResidualsData,
 )
@@ -40,6 +49,8 @@ from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
 from casadi_hybrid.stopping import Limits, Progress
+
+_ENDED = {INFEASIBLE: StopReason.LOCALLY_INFEASIBLE, STALLED: StopReason.STALLED}
 
 
 @dataclass(frozen=True)
@@ -56,6 +67,8 @@ class Handed:
         interrupted: whether Ctrl-C has ended it; then no iterate is due.
         start_is_best: whether no iterate is nearer to a solution than the point given, at which
             only the warm mode has looked.
+        kernel: what has factored.
+        ended: why no step led on, where it has ended by itself and Python only judges.
         is_lottery: whether it began where a row has no slope, and ended by nothing but its own
             steps: the way from there hangs on rounding, and Python's is another.
     """
@@ -69,6 +82,8 @@ class Handed:
     interrupted: bool = False
     start_is_best: bool = False
     is_lottery: bool = False
+    kernel: str = ""
+    ended: StopReason | None = None
 
     def resume(
         self,
@@ -93,9 +108,12 @@ class Handed:
         if not self.interrupted:
             watched = cold.iterate(form, state.watched, None) if state.now.watching else None
             now = self._iterate(barrier, state.now, watched)
-            if not isinstance(barrier, Composite):
-                now = changed(now, restoration=cold.root(now.at))
-            watch.drop(before + max(1, state.now.t))  # a start is seen once
+            if self.ended is None:
+                if not isinstance(barrier, Composite):
+                    now = changed(now, restoration=cold.root(now.at))
+                watch.drop(before + max(1, state.now.t))  # a start is seen once
+            else:
+                now = changed(now, blame=cold.infeasibility())
             barrier.begun = Begun(now, state.now.t, bool(state.rows_dependent))
         undefined = cold.x_undefined()
         if undefined is not None:
@@ -107,6 +125,17 @@ class Handed:
         ray.seen, ray.size_before = state.seen, state.reach_before
         patience.before = state.merit_before
         return Earlier(self._progress(barrier, state.best, before), self.began)
+
+    def outcome(self, barrier: Barrier, earlier: Earlier, before: int) -> Outcome:
+        """That of an attempt which has ended by itself, at its last iterate."""
+        assert self.ended is not None
+        assert barrier.begun is not None
+        state = barrier.state_of(barrier.begun.iterate, barrier.begun.t)
+        at = state.carry.at
+        seconds = time.perf_counter() - self.began
+        last = Progress(state, at, barrier.residuals(state, at), None, seconds, before)
+        detail = f"iteration {state.t}: {CAUSES[self.cold.state.cause]}"
+        return Outcome(self.ended, detail, last, last, state.t, seconds)
 
     def _iterate(self, barrier: Barrier, of: IterateData, watched: Iterate | None) -> Iterate:
         """An iterate of the engine's with what the steps of this kind carry."""
@@ -192,7 +221,10 @@ def run_on_engine(
     best = np.inf if cold.state.best.t < 0 else _merit(cold.state.of_best, options)
     steps, no_nearer = space.answer.steps, not (interrupted or best <= at_start)
     lottery = not (interrupted or status == LIMIT or runs) and space.is_flat()
-    return Handed(cold, why, began, *spent, steps, interrupted, no_nearer, lottery)
+    kernel, ended = kernel_of(program, space.answer), None if interrupted else _ENDED.get(status)
+    return Handed(
+        cold, why, began, *spent, steps, interrupted, no_nearer, lottery, kernel, ended
+    )  # fmt: skip
 
 
 def _merit(at: ResidualsData, options: Limits) -> float:

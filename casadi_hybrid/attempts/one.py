@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from casadi_hybrid.answer import altered
 from casadi_hybrid.attempts.attempts import Attempt
 from casadi_hybrid.attempts.compiled import Handed, interrupted_on_engine, run_on_engine, takes
 from casadi_hybrid.attempts.patience import Patience
@@ -110,6 +111,10 @@ def go_on(
         assert isinstance(barrier, Barrier)
         assert watch is not None
         earlier = handed.resume(barrier, trail, watch, ray, patience, before)
+        if handed.ended is not None:
+            outcome = handed.outcome(barrier, earlier, before)
+            found = make_result(program, barrier, outcome, tolerances, x0, trail, "")
+            return altered(found, engine="c", kernel=handed.kernel)
     try:
         if handed is not None and handed.interrupted:
             raise interrupted_on_engine(handed, earlier)

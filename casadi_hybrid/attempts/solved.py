@@ -50,7 +50,7 @@ class Outline(NamedTuple):
 
 def outline_of(problem: Problem, said: AnswerData) -> Outline:
     """That of a solve with this answer."""
-    kernel, hessian = _kernel_of(problem, said), problem.functions.hessian
+    kernel, hessian = kernel_of(problem, said), problem.functions.hessian
     return Outline(said.steps, *spent_in(said), said.elapsed, hessian, kernel)
 
 
@@ -156,12 +156,12 @@ def result_of(
         tolerances=limits.tolerances,
         method=Composite.label if composite else Barrier.label,
         engine="c",
-        kernel=SVD if composite else _kernel_of(problem, said),
+        kernel=SVD if composite else kernel_of(problem, said),
         **context_of(problem, x0, numbers.p),
     )
 
 
-def _kernel_of(problem: Problem, said: AnswerData) -> str:
+def kernel_of(problem: Problem, said: AnswerData) -> str:
     """The kernel that had the last word at least once."""
     if said.outside:
         return "lapack" if problem.n + problem.m <= DENSE_LIMIT else "feral"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from casadi_hybrid.barrier.filter import Filter
 from casadi_hybrid.barrier.iterate import Iterate
 from casadi_hybrid.barrier.pace import Mark
-from casadi_hybrid.barrier.restoration import Restoration
+from casadi_hybrid.barrier.restoration import WATCH, Restoration
 from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.engine.plan import Plan
@@ -33,9 +33,24 @@ WORDS = {
     9: "a number is not finite, or bounds cross",
     12: "no feasible point found, or, where the feasibility is within tolerance, no better one",
     13: "the iterates run away",
-    14: "the filter was full",
     15: "the step that was due is Python's",
+    16: "the violation of the constraints is stationary: they are locally infeasible",
+    17: "no step leads on",
 }
+CAUSES = {
+    1: "the steps have become tiny",
+    2: "the kernel cannot be made quasi-definite",
+    3: "nothing improves any more",
+    4: "no step decreases the barrier function any more",
+    5: "the scales of the start do not fit any more",
+    6: f"the constraint violation fell by less than 1 % over {WATCH} steps",
+    7: "the violation is at the level of rounding",
+    8: "the constraint violation is stationary but not zero: the constraints are inconsistent, "
+    "or this is a local minimum of their violation",
+    9: "the sum of the violations is stationary but not zero: the constraints are inconsistent, "
+    "or this is a local minimum of their violation",
+}
+"""Why no step led on: ``state.cause``."""
 _ROW = 11  # HYBRID_ROW
 _ROWS = 64  # iterates from one look at the clock of the caller to the next
 _PAUSE = 0.1  # seconds after which Ctrl-C is looked for
@@ -124,8 +139,9 @@ class StateData(ct.Structure):
         ("looked", c_int),
         ("rows", c_void_p),
         *((name, c_int) for name in (
-            "capacity", "count", "stepped", "rows_dependent", "undefined",
+            "capacity", "count", "stepped", "rows_dependent", "undefined", "cause", "proved",
         )),
+        ("infeasibility", c_void_p),
     ]  # fmt: skip
 
 
@@ -269,6 +285,10 @@ class Cold:
             promised=of.promised, error=of.error, raised=bool(of.raised), saddles=of.saddles,
             goal=of.goal if of.goal >= 0.0 else None, reach=of.reach if of.reach >= 0.0 else None,
         )  # fmt: skip
+
+    def infeasibility(self) -> Vector | None:
+        """The infeasibility multipliers of the last iterate, None where it has none."""
+        return _array(self.state.infeasibility, self._m) if self.state.proved else None
 
     def x_before(self) -> Vector | None:
         """x of the iterate before, None at the first."""

@@ -32,7 +32,7 @@ from casadi_hybrid.barrier import (
 from casadi_hybrid.iterations import composite, lookahead, safeguards, trust_region, violation
 from casadi_hybrid.kernel import kernel
 from casadi_hybrid.point import kkt, residuals
-from casadi_hybrid.standard_form import form
+from casadi_hybrid.standard_form import certificate, form
 
 # By module: names of constants, or of a dataclass and a field of it whose default is meant.
 _TABLE: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
@@ -87,11 +87,13 @@ _TABLE: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
     (
         restoration,
         (
-            *("_ROOM", "_WATCH", "_SLOW", "_LEAST_NU", "_FORGET", "_FLAT", "_ROOT", "_ROUGH_ROOT"),
+            *("_ROOM", "WATCH", "_SLOW", "_LEAST_NU", "_FORGET", "_FLAT", "_ROOT", "_ROUGH_ROOT"),
             *("_FAST", "_DAMPING", "_CAUTIOUS", "_LEAST_DAMPING", "_LARGEST_DAMPING"),
             *("_NU_SHARE", "_NU_LOW", "_NU_HIGH", "_LESS_NU", "_PUSHED", "_UNIT", "_STILL"),
             *("_GAINED", "_REFUSED", "_GROWTH", "_FASTER"),
             *("_GOOD", "_LONG", "_BAD", "_LESS", "_MORE"),
+            *("_LET_GO", "_LAST_NU", "_PROOF", "_PROXIMITY", "_ROUNDED", "_POLISH"),
+            "_POLISH_LARGE",
         ),
     ),
     (leap, ("_FROM",)),
@@ -121,6 +123,7 @@ _TABLE: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
             *("_BEYOND", "_LEAST_SCALE", "_PART", "TINY"),
         ),
     ),
+    (certificate, ("STATIONARY_VIOLATION", "_BROKEN", "_NOTHING", "_ROUNDED", "_ON")),
     (kkt, ("_FAR", "_MET", "_CAP", "_TINY", "_HUGE", "_PRODUCTS", "_OTHERS")),
     (rays, ("_LARGE", "_FAR", "_LOST", "SLOPE", "_FURTHER")),
     (

@@ -16,8 +16,9 @@ pointer_of_capsule.restype, pointer_of_capsule.argtypes = c_void_p, [ct.py_objec
 # How a run ends, as in ``c/hybrid.h``, where it is said what each means.
 SOLVED, OTHER_PATTERN, NO_SET, NOT_NEARER, DOUBT = 0, 1, 3, 4, 5
 LIMIT, LARGE, COLD, PAUSED = 7, 8, 10, 11
+INFEASIBLE, STALLED = 16, 17
 
-INTERFACE = 8
+INTERFACE = 9
 """That of ``c/hybrid.h``; a library with another is not used."""
 
 
@@ -55,7 +56,9 @@ class OutsideData(ct.Structure):
 class FunctionsData(ct.Structure):
     """``hybrid_functions``."""
 
-    _fields_ = [(name, c_void_p) for name in ("first", "second", "self", "now", "outside")]
+    _fields_ = [
+        (name, c_void_p) for name in ("first", "second", "self", "now", "outside", "observer")
+    ]
 
 
 class NumbersData(ct.Structure):
@@ -70,6 +73,7 @@ class NumbersData(ct.Structure):
         )),
         ("max_iter", c_int),
         ("max_time", c_double),
+        ("perturbed", c_int),
     ]  # fmt: skip
 
 
@@ -97,8 +101,20 @@ class AnswerData(ct.Structure):
         *((name, c_double) for name in (
             "in_firsts", "in_seconds", "elapsed", "moved", "reach", "largest_lam",
         )),
-        *((name, c_int) for name in ("huge", "placed")),
+        *((name, c_int) for name in ("huge", "stop", "point", "method", "runs")),
+        ("certificate", c_double),
+        *((name, c_int) for name in ("undefined", "placed")),
     ]  # fmt: skip
+
+
+class ObserverData(ct.Structure):
+    """``hybrid_observer``."""
+
+    _fields_ = [
+        *((name, c_void_p) for name in ("look", "interrupted", "full", "self", "rows")),
+        *((name, c_int) for name in ("capacity", "count", "before", "last", "ended")),
+        *((name, c_double) for name in ("seconds", "asked")),
+    ]
 
 
 class BufferData(ct.Structure):
@@ -150,6 +166,10 @@ def declare(library: Any) -> None:
     library.hybrid_warm.argtypes = [pointer] * 6
     library.hybrid_warm_batch.restype = None
     library.hybrid_warm_batch.argtypes = [*[pointer] * 7, c_longlong, c_longlong]
+    library.hybrid_solve_nlp_memory.restype = None
+    library.hybrid_solve_nlp_memory.argtypes = [pointer] * 5
+    library.hybrid_solve_nlp.restype = c_int
+    library.hybrid_solve_nlp.argtypes = [pointer] * 8
     library.hybrid_cold_memory.restype = None
     library.hybrid_cold_memory.argtypes = [pointer, c_int, pointer, pointer, pointer]
     library.hybrid_state_doubles.restype = c_longlong

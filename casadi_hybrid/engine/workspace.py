@@ -175,6 +175,11 @@ class Workspace:
         data.complementarity = tolerances.complementarity
 
     @property
+    def functions_data(self) -> FunctionsData:
+        """What C calls."""
+        return self._functions
+
+    @property
     def awaited(self) -> Compiled | None:
         """The machine code that will serve as soon as it is there."""
         return self._awaited

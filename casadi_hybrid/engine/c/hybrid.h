@@ -18,7 +18,7 @@
 #endif
 
 /* Raised whenever a structure or the meaning of a field changes. */
-#define HYBRID_INTERFACE_VERSION 8
+#define HYBRID_INTERFACE_VERSION 9
 
 /* How one function of the problem is evaluated: numbers in, all nonzeros of its outputs out, one
  * output after the other. Returns 0, or another number where it could not be evaluated.
@@ -142,9 +142,23 @@ enum {
     HYBRID_PAUSED = 11,         /* not at the end: to be called again */
     HYBRID_BLOCKED = 12,        /* the filter accepts no step, or nothing improves any more */
     HYBRID_FAR = 13,            /* the iterates run away */
-    HYBRID_FULL = 14,           /* the filter has no room for another pair */
     HYBRID_ELSEWHERE = 15,      /* the step that is due is the careful path's */
-    HYBRID_STOPPED = 16         /* who looks on has ended it */
+    HYBRID_INFEASIBLE = 16,     /* the violation is stationary: at the last iterate of the run */
+    HYBRID_STALLED = 17,        /* no step leads on from the last iterate of the run */
+    HYBRID_STOPPED = 18         /* who looks on has ended it */
+};
+
+/* Why no step leads on, where a run ends with HYBRID_INFEASIBLE or HYBRID_STALLED. */
+enum {
+    HYBRID_TINY_STEPS = 1,      /* the steps have become tiny */
+    HYBRID_WRONG_INERTIA = 2,   /* no shift of the Hessian gives the kernel m negative eigenvalues */
+    HYBRID_NO_PROGRESS = 3,     /* nothing improves any more */
+    HYBRID_NO_DESCENT = 4,      /* no step decreases the barrier function */
+    HYBRID_OTHER_SCALES = 5,    /* the scales of the start do not fit any more */
+    HYBRID_SLOW_VIOLATION = 6,  /* the violation hardly falls any more */
+    HYBRID_ROUNDED_VIOLATION = 7, /* what is left of it is rounding */
+    HYBRID_LEAST_SQUARES = 8,   /* |c|_2 is stationary */
+    HYBRID_LEAST_SUM = 9        /* |c|_1 is */
 };
 
 typedef struct {
@@ -153,16 +167,16 @@ typedef struct {
 
 /* Why a solve has stopped, and what its point is. */
 enum {
-    HYBRID_CONVERGED = 0,
-    HYBRID_ITERATION_LIMIT = 1,
-    HYBRID_TIME_LIMIT = 2,
-    HYBRID_DIVERGED = 3,
-    HYBRID_EVALUATION_ERROR = 4,
-    HYBRID_STOPPED_BY_USER = 5,
-    HYBRID_LOCALLY_INFEASIBLE = 6,
-    HYBRID_UNBOUNDED = 7,
-    HYBRID_NO_MULTIPLIERS = 8,
-    HYBRID_STALLED = 9
+    HYBRID_STOP_CONVERGED = 0,
+    HYBRID_STOP_ITERATION_LIMIT = 1,
+    HYBRID_STOP_TIME_LIMIT = 2,
+    HYBRID_STOP_DIVERGED = 3,
+    HYBRID_STOP_EVALUATION_ERROR = 4,
+    HYBRID_STOP_STOPPED_BY_USER = 5,
+    HYBRID_STOP_LOCALLY_INFEASIBLE = 6,
+    HYBRID_STOP_UNBOUNDED = 7,
+    HYBRID_STOP_NO_MULTIPLIERS = 8,
+    HYBRID_STOP_STALLED = 9
 };
 enum {
     HYBRID_KKT_POINT = 0,
@@ -336,6 +350,9 @@ typedef struct {
     int stepped;                   /* whether last_step is one */
     int rows_dependent;
     int undefined;                 /* trial points where a function was not defined */
+    int cause;                     /* why no step led on, where that has ended the run */
+    int proved;                    /* whether |c|_1 is stationary at now: then */
+    double *infeasibility;         /* m: y, its subgradient there, with A'y = z_lower - z_upper */
 } hybrid_state;
 
 /* Bytes of its own, numbers and whole numbers of memory that an attempt needs; `dense`: whether
@@ -353,7 +370,8 @@ int hybrid_cold_begin(const hybrid_plan *plan, const hybrid_functions *functions
                       const hybrid_numbers *numbers, const hybrid_attempt *attempt, void *bytes,
                       double *doubles, int *ints, hybrid_state *state, hybrid_answer *answer);
 /* Goes on until it ends, rows are full or a pause is due (HYBRID_PAUSED). With HYBRID_SOLVED the
- * answer is complete; with any other status the state says where to go on. */
+ * answer is complete; with HYBRID_INFEASIBLE or HYBRID_STALLED state->now is the last iterate, and
+ * its row is written; with any other status the state says where to go on. */
 int hybrid_cold_run(void *bytes);
 
 /* The same by composite steps, for equations alone in variables without bounds; its memory will do
@@ -375,8 +393,8 @@ typedef struct {
     int linear;               /* whether g is affine */
 } hybrid_options;
 
-void hybrid_solve_memory(const hybrid_plan *plan, const hybrid_options *options, long long *bytes,
-                         long long *doubles, long long *ints);
+void hybrid_solve_nlp_memory(const hybrid_plan *plan, const hybrid_options *options,
+                             long long *bytes, long long *doubles, long long *ints);
 /* Solves, with the best point of all runs in the answer, whatever they have come to. Returns
  * HYBRID_SOLVED where that is a KKT point; HYBRID_BAD_NUMBERS or HYBRID_OTHER_PATTERN where nothing
  * was begun; else the status of the run that has found the point. */

@@ -65,6 +65,7 @@ int hybrid_factor_with_inertia(hybrid_cold *cold, hybrid_iterate *it, double lea
         }
         if (shift == least && found == 2) epsilon = plain_epsilon; /* rows were not to blame */
         shift = larger(it, shift, least);
-        if (!(shift <= largest)) return HYBRID_NOT_NEARER;
+        if (!(shift <= largest))
+            return hybrid_no_way_on(cold, HYBRID_NOT_NEARER, HYBRID_WRONG_INERTIA);
     }
 }

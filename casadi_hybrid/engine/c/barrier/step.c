@@ -91,7 +91,8 @@ static int corrected(hybrid_cold *cold, const hybrid_iterate *it, double slope) 
 /* A step of no more than rounding is taken as it is. */
 static int tiny_step(hybrid_cold *cold, const hybrid_iterate *it) {
     double alpha = cold->direction.alpha;
-    if (it->tiny >= HYBRID_NEWTON_TINY_STEPS && it->nu <= it->floor) return HYBRID_NOT_NEARER;
+    if (it->tiny >= HYBRID_NEWTON_TINY_STEPS && it->nu <= it->floor)
+        return hybrid_no_way_on(cold, HYBRID_NOT_NEARER, HYBRID_TINY_STEPS);
     if (try_at(cold, alpha, &cold->direction, cold->trial)) return HYBRID_UNDEFINED;
     move(cold, it, alpha);
     cold->next.tiny = it->tiny + 1;
@@ -108,7 +109,7 @@ static int watched_step(hybrid_cold *cold, const hybrid_iterate *it) {
     if (!(cold->trial->theta <= HYBRID_FILTER_MOST * scale)) return NONE;
     move(cold, it, alpha);
     cold->next.cut = 0;
-    if (hybrid_extend(&cold->worth, &cold->next)) return HYBRID_FULL;
+    hybrid_extend(&cold->worth, &cold->next);
     hybrid_copy(cold->plan, it, 0, &cold->watched);
     cold->watched.cut = -HYBRID_NEWTON_REST;
     cold->watched.watching = 0;
@@ -156,8 +157,8 @@ static int search(hybrid_cold *cold, const hybrid_iterate *it) {
                          : cut < 0                                             ? cut
                                                                                : 0;
         if (cold->next.cut == 1) cold->next.theta_cut = worth->theta;
-        return verdict == 'h' && hybrid_extend(worth, &cold->next) ? HYBRID_FULL
-                                                                    : HYBRID_SOLVED;
+        if (verdict == 'h') hybrid_extend(worth, &cold->next);
+        return HYBRID_SOLVED;
     }
     return NONE;
 }

@@ -40,8 +40,4 @@ int hybrid_ended(hybrid_cold *cold, int status);
 int hybrid_is_small(const hybrid_plan *plan);
 void hybrid_place_composite(const hybrid_plan *plan, hybrid_arena *arena, hybrid_composite *one);
 
-/* The largest factor by which a row would be scaled less with the scales of a J than with those of
- * the start. */
-double hybrid_scales_ease(const hybrid_cold *cold, const double *J);
-
 #endif

@@ -79,9 +79,9 @@ static void keep(hybrid_cold *cold, const hybrid_residuals *r, double merit) {
 int hybrid_hand_over(hybrid_cold *cold, int status) {
     hybrid_state *state = cold->state;
     const hybrid_plan *plan = cold->plan;
-    /* A restoration is begun again where it began. */
-    if (cold->restoring) return status;
-    hybrid_copy(plan, &cold->before, cold->at->of.w, &state->now);
+    /* A restoration is begun again where it began, unless it is what ends the run. */
+    if (cold->restoring && status != HYBRID_INFEASIBLE && status != HYBRID_STALLED) return status;
+    hybrid_copy(plan, &cold->before, cold->w_now, &state->now);
     memcpy(state->guess, cold->guess_before, (size_t)plan->n * sizeof(int));
     if (cold->before.watching)
         hybrid_copy(plan, &cold->watched, cold->kept->of.w, &state->watched);
@@ -100,6 +100,7 @@ int hybrid_see(hybrid_cold *cold, hybrid_sight *sight) {
     sight->reach = hybrid_largest(cold->plan->n_x, cold->at->of.x);
     cold->before = cold->now;
     cold->guess_before = cold->guess;
+    hybrid_set(cold->plan->n, cold->at->of.w, cold->w_now);
     cold->elapsed = hybrid_time(cold->form.functions) - cold->began;
     sight->merit = hybrid_merit(numbers, &sight->of);
     status = hybrid_beyond(cold, sight);
@@ -136,7 +137,7 @@ int hybrid_record(hybrid_cold *cold, const hybrid_sight *sight) {
 
 int hybrid_went(hybrid_cold *cold, const hybrid_sight *sight, int status) {
     if (status) {
-        cold->state->count--;
+        if (status != HYBRID_INFEASIBLE && status != HYBRID_STALLED) cold->state->count--;
         return hybrid_hand_over(cold, status);
     }
     hybrid_set(cold->plan->n_x, cold->x_now, cold->x_before);

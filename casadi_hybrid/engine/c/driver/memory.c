@@ -55,6 +55,9 @@ static void place_both(const hybrid_plan *plan, int dense, hybrid_arena *arena,
     cold->root_units = hybrid_take(arena, plan->n);
     cold->root_slope = hybrid_take(arena, plan->n);
     cold->root_D = hybrid_take(arena, plan->n);
+    cold->w_now = hybrid_take(arena, plan->n);
+    cold->least = hybrid_take(arena, plan->n);
+    cold->slopes = hybrid_take(arena, hybrid_violation_slope_doubles(plan));
     place(&cold->lifted, arena, inner);
     inner->kernel = cold->kernel;
     inner->W = cold->W;
@@ -83,6 +86,7 @@ static void place_state(const hybrid_plan *plan, hybrid_arena *arena, hybrid_sta
     state->x_before = hybrid_take(arena, plan->n_x);
     state->last_step = hybrid_take(arena, plan->n_x);
     state->x_undefined = hybrid_take(arena, plan->n_x);
+    state->infeasibility = hybrid_take(arena, plan->m);
 }
 
 long long hybrid_state_doubles(const hybrid_plan *plan) {
@@ -119,6 +123,7 @@ static void clear_state(const hybrid_plan *plan, hybrid_state *state) {
     state->seen = INFINITY;
     state->looked = state->count = state->stepped = 0;
     state->rows_dependent = state->undefined = state->root.begun = 0;
+    state->cause = state->proved = 0;
     memset(state->guess, 0, (size_t)plan->n * sizeof(int));
 }
 

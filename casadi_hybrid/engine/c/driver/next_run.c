@@ -85,7 +85,7 @@ static int found_twice(const hybrid_solver *solver) {
     const double now = solver->outcomes[solver->count - 1].violation;
     for (int k = 0; k < solver->count - 1; k++) {
         const hybrid_outcome *one = &solver->outcomes[k];
-        if (solver->runs[k].how.root && one->stop == HYBRID_LOCALLY_INFEASIBLE &&
+        if (solver->runs[k].how.root && one->stop == HYBRID_STOP_LOCALLY_INFEASIBLE &&
             fabs(one->violation - now) <= HYBRID_SAME_MINIMUM * now)
             return 1;
     }
@@ -145,7 +145,7 @@ static int go_on_there(hybrid_solver *solver, const hybrid_outcome *last) {
         return begin_at(solver, solver->near_x, run);
     }
     if (degenerate || !solver->before.how.rescale) return 0;
-    if (last->stop != HYBRID_STALLED || !last->eased) return 0;
+    if (last->stop != HYBRID_STOP_STALLED || !last->eased) return 0;
     return begin_at(solver, solver->x, run_of(solver, HYBRID_PATIENCE));
 }
 
@@ -159,7 +159,7 @@ static int after_root(hybrid_solver *solver, int most) {
     }
     if (solver->plan->n_g <= solver->plan->n_x && all_were_roots(solver))
         return begin_at_x0(solver, run_of(solver, HYBRID_PATIENCE));
-    if (solver->outcomes[solver->count - 1].stop == HYBRID_LOCALLY_INFEASIBLE) return 0;
+    if (solver->outcomes[solver->count - 1].stop == HYBRID_STOP_LOCALLY_INFEASIBLE) return 0;
     run.last = 1;
     run.at_x0 = 0;
     run.how.patience = most;
@@ -188,10 +188,10 @@ static int go_on_from_best(hybrid_solver *solver) {
 int hybrid_next_run(hybrid_solver *solver) {
     const hybrid_outcome *last = &solver->outcomes[solver->count - 1];
     const int stop = last->stop, any_root = any_root_will_do(solver);
-    const int unfinished = stop == HYBRID_STALLED || stop == HYBRID_ITERATION_LIMIT ||
-                           stop == HYBRID_DIVERGED;
+    const int unfinished = stop == HYBRID_STOP_STALLED || stop == HYBRID_STOP_ITERATION_LIMIT ||
+                           stop == HYBRID_STOP_DIVERGED;
     /* Where the iterate has left the domain of the functions; not where it began outside. */
-    const int left = stop == HYBRID_EVALUATION_ERROR && last->steps > 0;
+    const int left = stop == HYBRID_STOP_EVALUATION_ERROR && last->steps > 0;
     int most = solver->given->max_iter - HYBRID_PATIENCE_AT_FIRST - HYBRID_PATIENCE;
     if (most < HYBRID_PATIENCE) most = HYBRID_PATIENCE;
     if (solver->count >= HYBRID_RUNS) return 0;
@@ -199,17 +199,17 @@ int hybrid_next_run(hybrid_solver *solver) {
     if (solver->before.last) return 0;
     if (any_root && !a_run_was(solver, 0)) return begin_at_x0(solver, root_of(solver));
     if (after_root(solver, most)) return 1;
-    if (stop == HYBRID_LOCALLY_INFEASIBLE || solver->before.escapes) {
+    if (stop == HYBRID_STOP_LOCALLY_INFEASIBLE || solver->before.escapes) {
         int worth = any_root || (solver->plan->n_x <= HYBRID_ESCAPES_UP_TO &&
                                  !solver->options->linear);
         return escape(solver, worth ? HYBRID_ESCAPES : 0);
     }
-    if (stop == HYBRID_DIVERGED && !a_run_was(solver, 0)) {
+    if (stop == HYBRID_STOP_DIVERGED && !a_run_was(solver, 0)) {
         hybrid_run run = root_of(solver);
         run.how.unscaled = 0;
         return begin_at_x0(solver, run);
     }
-    if ((left || unfinished || stop == HYBRID_NO_MULTIPLIERS) && !a_run_was(solver, 1))
+    if ((left || unfinished || stop == HYBRID_STOP_NO_MULTIPLIERS) && !a_run_was(solver, 1))
         return widen(solver, most);
     return unfinished ? go_on_from_best(solver) : 0;
 }

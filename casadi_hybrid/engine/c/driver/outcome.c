@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "driver/runs.h"
-#include "feasibility/certificate.h"
+#include "feasibility/feasibility.h"
 
 /* Multipliers of this size, all but this part of which cancels, are those of a degenerate point. */
 #define DEGENERATE_SIZE 1e3
@@ -23,14 +23,15 @@
 
 static int stop_of(const hybrid_solver *solver, int status) {
     switch (status) {
-    case HYBRID_SOLVED: return HYBRID_CONVERGED;
+    case HYBRID_SOLVED: return HYBRID_STOP_CONVERGED;
     case HYBRID_LIMIT:
-        return solver->cold->elapsed >= solver->run.how.max_time ? HYBRID_TIME_LIMIT
-                                                                 : HYBRID_ITERATION_LIMIT;
-    case HYBRID_UNDEFINED: return HYBRID_EVALUATION_ERROR;
-    case HYBRID_FAR: return HYBRID_DIVERGED;
-    case HYBRID_STOPPED: return HYBRID_STOPPED_BY_USER;
-    default: return HYBRID_STALLED;
+        return solver->cold->elapsed >= solver->run.how.max_time ? HYBRID_STOP_TIME_LIMIT
+                                                                 : HYBRID_STOP_ITERATION_LIMIT;
+    case HYBRID_UNDEFINED: return HYBRID_STOP_EVALUATION_ERROR;
+    case HYBRID_FAR: return HYBRID_STOP_DIVERGED;
+    case HYBRID_INFEASIBLE: return HYBRID_STOP_LOCALLY_INFEASIBLE;
+    case HYBRID_STOPPED: return HYBRID_STOP_STOPPED_BY_USER;
+    default: return HYBRID_STOP_STALLED;
     }
 }
 
@@ -77,11 +78,11 @@ static int point_of(const hybrid_solver *solver) {
 }
 
 int hybrid_borne_out(int stop, int point) {
-    if (stop == HYBRID_LOCALLY_INFEASIBLE && point != HYBRID_INFEASIBLE_STATIONARY)
-        return HYBRID_STALLED;
-    if (stop != HYBRID_STALLED) return stop;
-    if (point == HYBRID_KKT_POINT) return HYBRID_CONVERGED; /* no further progress was needed */
-    return point == HYBRID_FRITZ_JOHN_POINT ? HYBRID_NO_MULTIPLIERS : stop;
+    if (stop == HYBRID_STOP_LOCALLY_INFEASIBLE && point != HYBRID_INFEASIBLE_STATIONARY)
+        return HYBRID_STOP_STALLED;
+    if (stop != HYBRID_STOP_STALLED) return stop;
+    if (point == HYBRID_KKT_POINT) return HYBRID_STOP_CONVERGED; /* no further progress was needed */
+    return point == HYBRID_FRITZ_JOHN_POINT ? HYBRID_STOP_NO_MULTIPLIERS : stop;
 }
 
 /* A point a little down the slope of f at which a row is violated, but within tolerance. */
@@ -130,18 +131,28 @@ static void nothing_known(hybrid_solver *solver, hybrid_outcome *outcome) {
     for (int i = 0; i < plan->n_g; i++) found->g[i] = NAN;
     found->end.f = NAN;
     found->end.feasibility = found->end.stationarity = found->end.complementarity = INFINITY;
-    outcome->stop = HYBRID_EVALUATION_ERROR;
+    outcome->stop = HYBRID_STOP_EVALUATION_ERROR;
     outcome->point = HYBRID_UNDEFINED_POINT;
     outcome->violation = INFINITY;
 }
 
 void hybrid_conclude_at(hybrid_solver *solver, int status, hybrid_outcome *outcome) {
     memset(outcome, 0, sizeof *outcome);
-    outcome->stop = status == HYBRID_LIMIT ? HYBRID_ITERATION_LIMIT : stop_of(solver, status);
+    outcome->stop = status == HYBRID_LIMIT ? HYBRID_STOP_ITERATION_LIMIT : stop_of(solver, status);
     outcome->steps = solver->found.steps;
     solver->found.certificate = NAN;
     outcome->point = status == HYBRID_SOLVED ? HYBRID_KKT_POINT : point_of(solver);
     outcome->violation = violation_of(solver);
+}
+
+/* The slope of the violation, of |c|_1 where a run has ended at a proof that it is stationary. */
+static double slope_at(hybrid_solver *solver, const hybrid_point *at, const hybrid_iterate *best) {
+    hybrid_cold *cold = solver->cold;
+    const hybrid_state *state = &solver->state;
+    const int proved = state->proved && !memcmp(best->w, state->now.w,
+                                                (size_t)solver->plan->n * sizeof(double));
+    return hybrid_violation_slope(&cold->form, at, solver->found.J0,
+                                  proved ? state->infeasibility : 0, cold->W, cold->slopes);
 }
 
 void hybrid_conclude(hybrid_solver *solver, int status, hybrid_outcome *outcome) {
@@ -158,9 +169,9 @@ void hybrid_conclude(hybrid_solver *solver, int status, hybrid_outcome *outcome)
         outcome->point = HYBRID_KKT_POINT;
         return;
     }
-    if (outcome->stop == HYBRID_LOCALLY_INFEASIBLE && state->feasible.t >= 0) {
+    if (outcome->stop == HYBRID_STOP_LOCALLY_INFEASIBLE && state->feasible.t >= 0) {
         best = &state->feasible; /* the constraints can be met: that says nothing of them */
-        outcome->stop = HYBRID_STALLED;
+        outcome->stop = HYBRID_STOP_STALLED;
     }
     if (best->t >= 0) hybrid_set(solver->plan->n, best->w, spot->of.w);
     if (best->t < 0 || hybrid_visit_problem(cold, spot)) {
@@ -171,24 +182,24 @@ void hybrid_conclude(hybrid_solver *solver, int status, hybrid_outcome *outcome)
     hybrid_deliver(&cold->form, &spot->of);
     outcome->violation = violation_of(solver);
     if (!(found->end.feasibility <= solver->given->feasibility))
-        found->certificate = hybrid_violation_slope(&cold->form, &spot->of, found->J0, 0, cold->W, cold->slope_work);
-    outcome->point = outcome->stop == HYBRID_UNBOUNDED
+        found->certificate = slope_at(solver, &spot->of, best);
+    outcome->point = outcome->stop == HYBRID_STOP_UNBOUNDED
                          ? HYBRID_FEASIBLE_NOT_STATIONARY /* the ray is the proof */
                          : point_of(solver);
     if (outcome->point == HYBRID_FRITZ_JOHN_POINT ||
-        (outcome->stop == HYBRID_STALLED && outcome->point == HYBRID_FEASIBLE_NOT_STATIONARY &&
+        (outcome->stop == HYBRID_STOP_STALLED && outcome->point == HYBRID_FEASIBLE_NOT_STATIONARY &&
          found->huge))
         outcome->near = find_near(solver, spot);
     outcome->stop = hybrid_borne_out(outcome->stop, outcome->point);
-    outcome->eased = hybrid_scales_ease(cold, found->J) >= HYBRID_FORM_EASED;
+    outcome->eased = status == HYBRID_STALLED && state->cause == HYBRID_OTHER_SCALES;
 }
 
 /* How good a point is: the class first, then the value, then whether it was run away from. */
 static hybrid_rank rank_of(const hybrid_solver *solver, const hybrid_outcome *outcome) {
     const hybrid_residuals *r = &solver->found.end;
-    hybrid_rank rank = {4, outcome->stop == HYBRID_DIVERGED, 0.0};
+    hybrid_rank rank = {4, outcome->stop == HYBRID_STOP_DIVERGED, 0.0};
     double merit = hybrid_merit(solver->given, r);
-    if (outcome->point == HYBRID_KKT_POINT || outcome->stop == HYBRID_UNBOUNDED) {
+    if (outcome->point == HYBRID_KKT_POINT || outcome->stop == HYBRID_STOP_UNBOUNDED) {
         rank.kind = outcome->point == HYBRID_KKT_POINT ? 0 : 1;
         rank.diverged = 0;
         return rank;
@@ -197,7 +208,7 @@ static hybrid_rank rank_of(const hybrid_solver *solver, const hybrid_outcome *ou
     rank.value = isnan(merit) ? INFINITY : floor(100.0 * log10(merit) + 0.5);
     if (r->feasibility <= solver->given->feasibility) {
         rank.kind = 2;
-    } else if (outcome->stop == HYBRID_LOCALLY_INFEASIBLE) {
+    } else if (outcome->stop == HYBRID_STOP_LOCALLY_INFEASIBLE) {
         rank.kind = 3;
         rank.diverged = 0;
         rank.value = outcome->violation;

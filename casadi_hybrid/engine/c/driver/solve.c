@@ -39,7 +39,7 @@ static void place(const hybrid_plan *plan, hybrid_arena *arena, hybrid_solver *s
     place_found(plan, arena, &solver->found);
 }
 
-void hybrid_solve_memory(const hybrid_plan *plan, const hybrid_options *options, long long *bytes,
+void hybrid_solve_nlp_memory(const hybrid_plan *plan, const hybrid_options *options, long long *bytes,
                          long long *doubles, long long *ints) {
     hybrid_arena arena = {0, 0, 0, 0};
     hybrid_solver solver;
@@ -198,8 +198,8 @@ static int make_run(hybrid_solver *solver, const hybrid_answer *at, hybrid_outco
 /* --- the solve -------------------------------------------------------------------------------- */
 
 static int is_final(int stop) {
-    return stop == HYBRID_CONVERGED || stop == HYBRID_UNBOUNDED || stop == HYBRID_TIME_LIMIT ||
-           stop == HYBRID_STOPPED_BY_USER;
+    return stop == HYBRID_STOP_CONVERGED || stop == HYBRID_STOP_UNBOUNDED || stop == HYBRID_STOP_TIME_LIMIT ||
+           stop == HYBRID_STOP_STOPPED_BY_USER;
 }
 
 static int any_nonzero(int count, const double *v) { return hybrid_sum(count, v) != 0.0; }
@@ -259,7 +259,7 @@ static int make_runs(hybrid_solver *solver, hybrid_outcome *outcome) {
         status = make_run(solver, &solver->found, outcome);
         solver->answer->runs++;
         if (is_refused(status)) return status;
-        if (method != HYBRID_LEAST_MULTIPLIERS || outcome->stop == HYBRID_CONVERGED)
+        if (method != HYBRID_LEAST_MULTIPLIERS || outcome->stop == HYBRID_STOP_CONVERGED)
             hybrid_keep_best(solver, outcome);
         if (is_final(outcome->stop) || solver->answer->steps >= solver->given->max_iter) return 0;
         if (made < ahead) continue;
@@ -278,7 +278,7 @@ static void lessen_multipliers(hybrid_solver *solver) {
     solver->run.method = HYBRID_LEAST_MULTIPLIERS;
     hybrid_set(solver->plan->n_x, answer->x, solver->start);
     make_run(solver, answer, &outcome);
-    if (outcome.stop == HYBRID_CONVERGED && solver->found.largest_lam < answer->largest_lam)
+    if (outcome.stop == HYBRID_STOP_CONVERGED && solver->found.largest_lam < answer->largest_lam)
         hybrid_take_found(solver, &outcome);
 }
 
@@ -292,10 +292,10 @@ static void complete(hybrid_solver *solver, const hybrid_outcome *last) {
             lessen_multipliers(solver);
         return;
     }
-    if (spent && (last->stop == HYBRID_ITERATION_LIMIT || last->stop == HYBRID_TIME_LIMIT))
+    if (spent && (last->stop == HYBRID_STOP_ITERATION_LIMIT || last->stop == HYBRID_STOP_TIME_LIMIT))
         answer->stop = last->stop;
-    else if (answer->stop == HYBRID_ITERATION_LIMIT && answer->steps < given->max_iter)
-        answer->stop = hybrid_borne_out(HYBRID_STALLED, answer->point); /* one run's limit alone */
+    else if (answer->stop == HYBRID_STOP_ITERATION_LIMIT && answer->steps < given->max_iter)
+        answer->stop = hybrid_borne_out(HYBRID_STOP_STALLED, answer->point); /* one run's limit alone */
 }
 
 /* What no run has said yet: the start, where it ends before there is anything else. */

@@ -1,8 +1,11 @@
-/* A root of the constraints before anything else, the least |c|_2: as barrier/restoration.py with
- * the goal zero.
+/* The least |c|_2 within the bounds, as barrier/restoration.py: a root before anything else, or the
+ * restoration, which ends where the filter takes a point again. It minimizes
  *
- * Damped steps of Gauss and Newton, or with the curvature of c where that is slow, by the kernel
- * with E = 1. What the careful path has to judge, a violation that falls no more, ends it. */
+ *     |c(w)|^2 / 2 + zeta/2 |R(w - w_R)|^2 - nu sum log(distances),    R = 1 / max(1, |w_R|),
+ *
+ * with zeta = 0 where a root is asked for, by damped steps of Gauss and Newton, or with the curvature
+ * of c where these are slow (Fletcher and Xu 1987), on the kernel with E = 1. The damping is that of
+ * Levenberg and Marquardt in the units of the columns of A (More 1978). */
 #include <math.h>
 #include <string.h>
 
@@ -49,19 +52,42 @@ static void go_to_trial(hybrid_cold *cold) {
     cold->at = new;
 }
 
-void hybrid_begin_root(hybrid_cold *cold) {
-    const hybrid_form *form = &cold->form;
+/* Whether the restoration goes on from the point that it leads to, and not a root is asked for. */
+static int is_restoration(const hybrid_cold *cold) { return cold->restoring != 0; }
+
+/* Slacks at the values of their rows, and w a little inside its bounds: next to them a barrier lets
+ * an entry leave by no more than twice its distance a step. */
+static void make_room(hybrid_cold *cold, double theta) {
     const hybrid_plan *plan = cold->plan;
     const hybrid_point *at = &cold->at->of;
-    hybrid_root *root = &cold->root;
-    double theta = cold->at->theta < 1.0 ? cold->at->theta : 1.0, nu = cold->now.nu;
-    /* Slacks at the values of their rows, and w a little inside its bounds. */
     hybrid_set(plan->n, at->w, cold->trial->of.w);
     for (int k = 0; k < plan->n_slack; k++)
         cold->trial->of.w[plan->n_free + k] += at->c[plan->slack_row[k]];
-    hybrid_interior(form, HYBRID_RESTORATION_ROOM * theta, cold->trial->of.w);
+    hybrid_interior(&cold->form, HYBRID_RESTORATION_ROOM * theta, cold->trial->of.w);
     if (!hybrid_visit_problem(cold, cold->trial)) go_to_trial(cold);
+}
+
+/* zeta R^2. */
+static void set_proximity(hybrid_cold *cold) {
+    double zeta = HYBRID_RESTORATION_PROXIMITY * sqrt(cold->root.nu);
+    if (!is_restoration(cold)) zeta = 0.0;
+    for (int i = 0; i < cold->plan->n; i++) {
+        double size = fabs(cold->reference[i]);
+        if (!(size > 1.0)) size = 1.0;
+        cold->proximity[i] = zeta / (size * size);
+    }
+}
+
+void hybrid_begin_root(hybrid_cold *cold, double theta) {
+    const hybrid_form *form = &cold->form;
+    const hybrid_plan *plan = cold->plan;
+    const hybrid_point *at;
+    hybrid_root *root = &cold->root;
+    double nu = cold->now.nu;
+    if (!(theta < 1.0)) theta = 1.0;
+    make_room(cold, theta);
     at = &cold->at->of;
+    hybrid_set(plan->n, at->w, cold->reference);
     nu = hybrid_between(nu, HYBRID_RESTORATION_NU_LOW, HYBRID_RESTORATION_NU_HIGH);
     nu *= HYBRID_RESTORATION_NU_SHARE;
     nu *= theta > HYBRID_RESTORATION_NU_LOW ? theta : HYBRID_RESTORATION_NU_LOW;
@@ -70,7 +96,7 @@ void hybrid_begin_root(hybrid_cold *cold) {
         root->z_lower[i] = form->has_lower[i] ? root->nu / at->below[i] : 0.0;
         root->z_upper[i] = form->has_upper[i] ? root->nu / at->above[i] : 0.0;
     }
-    root->cautious = cold->attempt->cautious;
+    root->cautious = !is_restoration(cold) && cold->attempt->cautious;
     root->damping = root->cautious ? HYBRID_RESTORATION_CAUTIOUS : HYBRID_RESTORATION_DAMPING;
     root->mark = INFINITY;
     root->curved = root->steps = 0;
@@ -78,7 +104,8 @@ void hybrid_begin_root(hybrid_cold *cold) {
     measure_units(plan, at, root->cautious, root->units);
 }
 
-/* The search ends at a root, whose multipliers are those of least squares: cold->next at `spot`. */
+/* The search ends at a point, whose multipliers are those of least squares: cold->next at `spot`. At
+ * a root no bound has to push: without an objective it is a solution as it is. */
 static void end(hybrid_cold *cold, const hybrid_spot *spot) {
     const hybrid_form *form = &cold->form;
     const hybrid_plan *plan = cold->plan;
@@ -86,12 +113,14 @@ static void end(hybrid_cold *cold, const hybrid_spot *spot) {
     hybrid_residuals residuals;
     cold->root.begun = 0;
     hybrid_copy(plan, &cold->now, 0, next);
-    memset(next->z_lower, 0, (size_t)plan->n * sizeof(double));
-    memset(next->z_upper, 0, (size_t)plan->n * sizeof(double));
-    hybrid_least_squares(cold, &spot->of, next->z_lower, next->z_upper, next->y);
-    next->tiny = 1;
-    hybrid_judge(cold, &spot->of, next, &residuals);
-    if (hybrid_merit(cold->numbers, &residuals) <= 1.0) return;
+    if (!is_restoration(cold)) {
+        memset(next->z_lower, 0, (size_t)plan->n * sizeof(double));
+        memset(next->z_upper, 0, (size_t)plan->n * sizeof(double));
+        hybrid_least_squares(cold, &spot->of, next->z_lower, next->z_upper, next->y);
+        next->tiny = 1;
+        hybrid_judge(cold, &spot->of, next, &residuals);
+        if (hybrid_merit(cold->numbers, &residuals) <= 1.0) return;
+    }
     for (int i = 0; i < plan->n; i++) {
         double lower = next->nu / spot->of.below[i], upper = next->nu / spot->of.above[i];
         lower = hybrid_between(lower, HYBRID_BARRIER_LEAST_Z, HYBRID_BARRIER_LARGEST_Z);
@@ -103,28 +132,42 @@ static void end(hybrid_cold *cold, const hybrid_spot *spot) {
     hybrid_least_squares(cold, &spot->of, next->z_lower, next->z_upper, next->y);
 }
 
-/* Where steps lead no further: at a root; with a smaller barrier; or for the careful path. */
+/* Where steps lead no further: at a root; with a smaller barrier; or nowhere. Where the verdict is
+ * clear the barrier has only to let go of the bounds. */
 static int closer(hybrid_cold *cold, const double *units) {
     hybrid_root *root = &cold->root;
     const hybrid_plan *plan = cold->plan;
     const hybrid_point *at = &cold->at->of;
     double violation = hybrid_largest(plan->m, at->c), size = sqrt(square(plan->m, at->c));
-    if (violation <= HYBRID_RESTORATION_ROUGH_ROOT) {
+    double least = HYBRID_RESTORATION_LEAST_NU * size * (size < 1.0 ? size : 1.0);
+    int proved;
+    if (!is_restoration(cold) && violation <= HYBRID_RESTORATION_ROUGH_ROOT) {
         end(cold, cold->at);
         return HYBRID_SOLVED;
     }
-    if (!(root->nu > HYBRID_RESTORATION_LEAST_NU * size * (size < 1.0 ? size : 1.0)))
-        return HYBRID_BLOCKED;
-    if (violation > HYBRID_PACE_FEASIBLE) return HYBRID_BLOCKED; /* maybe a stationary one */
+    if (!(root->nu > least))
+        return violation <= HYBRID_RESTORATION_ROUNDED
+                   ? hybrid_no_way_on(cold, HYBRID_STALLED, HYBRID_ROUNDED_VIOLATION)
+                   : hybrid_no_way_on(cold, HYBRID_INFEASIBLE, HYBRID_LEAST_SQUARES);
+    proved = violation > HYBRID_PACE_FEASIBLE &&
+             hybrid_violation_slope(&cold->form, at, cold->answer->J0, 0, cold->W, cold->slopes) <=
+                 HYBRID_RESTORATION_PROOF;
     hybrid_set(plan->n, units, root->units);
-    root->nu *= HYBRID_RESTORATION_LESS_NU;
+    root->nu *= proved ? HYBRID_RESTORATION_LET_GO : HYBRID_RESTORATION_LESS_NU;
+    if (proved && root->nu < HYBRID_RESTORATION_LAST_NU * least)
+        root->nu = HYBRID_RESTORATION_LAST_NU * least;
     return HYBRID_SOLVED;
 }
 
-/* |c|^2 / 2 with the barrier of the search. */
+/* |c|^2 / 2 with the barrier of the search, and what it has to do with the point of reference. */
 static double value_of(const hybrid_cold *cold, const hybrid_spot *spot) {
+    double away = 0.0;
     if (spot->outside) return INFINITY;
-    return 0.5 * square(cold->plan->m, spot->of.c) - cold->root.nu * spot->logs;
+    for (int i = 0; i < cold->plan->n; i++) {
+        double step = spot->of.w[i] - cold->reference[i];
+        away += step * cold->proximity[i] * step;
+    }
+    return 0.5 * square(cold->plan->m, spot->of.c) + 0.5 * away - cold->root.nu * spot->logs;
 }
 
 /* What the quadratic model says the step gains. `slope`: of the value; W: NULL for none. */
@@ -169,30 +212,55 @@ static void move_bounds(hybrid_cold *cold, double alpha) {
     hybrid_safe_duals(form, &cold->trial->of, root->nu, root->z_lower, root->z_upper);
 }
 
-/* Goes to the trial point. Returns HYBRID_BLOCKED, with nothing changed, where the violation hardly
- * falls any more. */
+/* Where the violation hardly falls any more it tends to a limit at infinity; and from a stationary
+ * |c|_1 to a stationary |c|_2 it is not far. Returns a status. */
+static int watch(hybrid_cold *cold, double now, const double *units) {
+    const hybrid_plan *plan = cold->plan;
+    const hybrid_root *root = &cold->root;
+    int steps = root->steps + 1, most = HYBRID_RESTORATION_POLISH_LARGE;
+    double largest = 1.0;
+    if (cold->attempt->dense) most = HYBRID_RESTORATION_POLISH;
+    if (is_restoration(cold) && cold->has_least && steps >= most)
+        return hybrid_no_way_on(cold, HYBRID_STALLED, HYBRID_LEAST_SUM);
+    if (steps % HYBRID_RESTORATION_WATCH || !(now > HYBRID_RESTORATION_SLOW * root->mark))
+        return HYBRID_SOLVED;
+    for (int i = 0; i < plan->n; i++)
+        if (units[i] > largest) largest = units[i];
+    hybrid_pull(plan, cold->trial->of.A, cold->trial->of.c, cold->work);
+    return hybrid_no_way_on(cold,
+                            hybrid_largest(plan->n, cold->work) <=
+                                    HYBRID_CERTIFICATE_STATIONARY_VIOLATION * sqrt(largest * now)
+                                ? HYBRID_INFEASIBLE
+                                : HYBRID_STALLED,
+                            HYBRID_SLOW_VIOLATION);
+}
+
+/* Goes to the trial point. Returns a status: where it is not HYBRID_SOLVED, nothing has changed. */
 static int take(hybrid_cold *cold, double alpha, double damping, const double *units) {
     const hybrid_plan *plan = cold->plan;
     hybrid_root *root = &cold->root;
     double before = square(plan->m, cold->at->of.c), now = square(plan->m, cold->trial->of.c);
-    int watched = (root->steps + 1) % HYBRID_RESTORATION_WATCH == 0;
-    if (hybrid_largest(plan->m, cold->trial->of.c) <= HYBRID_RESTORATION_ROOT) {
+    int status;
+    if (is_restoration(cold)
+            ? hybrid_restored(cold, cold->trial)
+            : hybrid_largest(plan->m, cold->trial->of.c) <= HYBRID_RESTORATION_ROOT) {
         end(cold, cold->trial);
         go_to_trial(cold);
         return HYBRID_SOLVED;
     }
-    if (watched && now > HYBRID_RESTORATION_SLOW * root->mark) return HYBRID_BLOCKED;
-    if (watched) root->mark = now;
+    status = watch(cold, now, units);
+    if (status) return status;
     move_bounds(cold, alpha);
     hybrid_set(plan->n, units, root->units);
     root->damping = damping;
     root->steps++;
+    if (root->steps % HYBRID_RESTORATION_WATCH == 0) root->mark = now;
     root->curved = !(now <= HYBRID_RESTORATION_FAST * before);
     go_to_trial(cold);
     return HYBRID_SOLVED;
 }
 
-/* What pulls at w: the barrier alone, in cold->force, and with A'c, in `slope`. Returns whether
+/* What pulls at w: the barrier and the reference, in cold->force, and with A'c, in `slope`. Returns whether
  * that is zero. */
 static int is_flat(hybrid_cold *cold, const double *units, double *slope) {
     const hybrid_form *form = &cold->form;
@@ -207,7 +275,7 @@ static int is_flat(hybrid_cold *cold, const double *units, double *slope) {
         double lower = form->has_lower[i] ? 1.0 / at->below[i] : 0.0;
         double least = HYBRID_RESTORATION_FLAT * sqrt(units[i]) * size;
         if (!(least > pushed)) least = pushed;
-        cold->force[i] = nu * (upper - lower);
+        cold->force[i] = cold->proximity[i] * (at->w[i] - cold->reference[i]) + nu * (upper - lower);
         slope[i] += cold->force[i];
         flat &= fabs(slope[i]) <= least;
     }
@@ -236,12 +304,16 @@ int hybrid_root_step(hybrid_cold *cold) {
     double *dw = cold->direction.dw, *step = cold->other.dw;
     double damping = root->damping, growth = HYBRID_RESTORATION_GROWTH;
     double least_unit = HYBRID_RESTORATION_UNIT * renew_units(cold, units);
-    double alpha = 0.0, gain = 0.0, gained = 0.0, value = value_of(cold, cold->at);
+    double alpha = 0.0, gain = 0.0, gained = 0.0, value;
     double reach = 1.0 + hybrid_largest(plan->n, at->w);
     int curved = root->curved;
+    set_proximity(cold);
+    value = value_of(cold, cold->at);
+    if (!isfinite(square(plan->m, at->c))) return HYBRID_LARGE; /* nothing is known of a slope */
     if (is_flat(cold, units, slope)) return closer(cold, units);
     if (curved && hybrid_curvature(&cold->form, at, at->c, cold->W)) return HYBRID_UNDEFINED;
     hybrid_stiffness(form, at, root->z_lower, root->z_upper, D);
+    for (int i = 0; i < plan->n; i++) D[i] += cold->proximity[i];
     for (;; growth *= HYBRID_RESTORATION_FASTER) {
         int found;
         for (int i = 0; i < plan->n; i++) {

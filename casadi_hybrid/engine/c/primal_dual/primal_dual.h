@@ -122,19 +122,29 @@ typedef struct hybrid_cold {
     int looked;                          /* iterates looked at */
     hybrid_iterate before;               /* the iterate whose step is due, and its guess */
     const int *guess_before;
-    /* The restoration, where one is under way: see barrier/elastic_problem.c. `inner` has the
-     * problem as outer. */
+    /* The restoration, where one is under way: see barrier/restoration.c, and elastic_problem.c.
+     * `inner` has the problem as outer. */
     struct hybrid_cold *inner, *outer;
-    int restoring;
+    int restoring;                       /* 0, or which of its two kinds it is */
     hybrid_plan lifted;
     int *lifted_rows, *lifted_cols, *lifted_starts;
     hybrid_spot bases[HYBRID_SPOTS], *parked;
-    double *reference, *proximity;       /* n */
+    double *reference, *proximity;       /* n: of both kinds */
     double *penalty, *reduced;           /* m, and the longer of n and m */
     double theta_began, shift;
     hybrid_root root;                    /* see feasibility/least_squares.c */
     double *root_units, *root_slope, *root_D; /* n */
+    double *w_now;                       /* n: w of the iterate whose step is due */
+    int has_least;                       /* whether |c|_1 was found to be stationary, */
+    double *least;                       /* n: and at which w */
+    double *slopes;                      /* work of hybrid_violation_slope */
 } hybrid_cold;
+
+/* Says why no step leads on. Returns the status. */
+static inline int hybrid_no_way_on(hybrid_cold *cold, int status, int cause) {
+    cold->state->cause = cause;
+    return status;
+}
 
 /* Moves w inside its bounds by push*max(1, |bound|), at most `push` of the interval. */
 void hybrid_interior(const hybrid_form *form, double push, double *w);
