@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -85,6 +86,12 @@ class Automatic:
             method = result.method if self.label == "auto" else self.label
             return altered(result, history=course, method=method, limits=limits)
 
+        if not seen and os.environ.get("HYB_CORE"):
+            from casadi_hybrid.attempts.whole import solve_by_core  # noqa: PLC0415
+
+            found = solve_by_core(problem, numbers, limits, call.warm, watch)
+            if not isinstance(found, str):
+                return whole(found)
         try:
             result = solve_problem(
                 problem, numbers, limits, warm=call.warm, watch=None if seen else watch,
