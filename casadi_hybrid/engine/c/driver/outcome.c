@@ -159,7 +159,9 @@ void hybrid_conclude(hybrid_solver *solver, int status, hybrid_outcome *outcome)
     hybrid_cold *cold = solver->cold;
     hybrid_answer *found = &solver->found;
     const hybrid_state *state = &solver->state;
-    const hybrid_iterate *best = &state->best;
+    /* A proof is one of the last point, and where no step leads on that is where it ends. */
+    const int is_last = status == HYBRID_INFEASIBLE || status == HYBRID_STALLED;
+    const hybrid_iterate *best = is_last ? &state->now : &state->best;
     hybrid_spot *spot = cold->trial;
     memset(outcome, 0, sizeof *outcome);
     outcome->stop = stop_of(solver, status);
