@@ -4,6 +4,7 @@
 
 #include "certificate.h"
 #include "internal.h"
+#include "ray.h"
 
 /* A point with what the filter asks of it. */
 typedef struct hybrid_spot {
@@ -67,7 +68,10 @@ typedef struct hybrid_cold {
     double first_size;                   /* |x0| */
     double best_merit;
     double began, elapsed;               /* the clock at the first call; seconds since then */
-    double merit_before, reach_before;   /* of the iterate before; its x is x_before, n_x */
+    double merit_before;                 /* of the iterate before; its x is x_before, n_x */
+    int outward, outward_limit;          /* steps of iterates that run away; when they are stretched */
+    int identity;                        /* whether the identity is in the place of W */
+    int without;                         /* steps without a second derivative */
     double *x_before;
     int looked;                          /* iterates looked at */
     hybrid_iterate before;               /* the iterate whose step is due, and its guess */
@@ -94,6 +98,7 @@ typedef struct {
     hybrid_residuals of;
     double reach, merit; /* |x|, and the largest residual in units of its tolerance */
     int settled;         /* whether it is a solution if its residuals say so */
+    int excused;         /* whether only what rounding explains makes it one */
     int leaves;          /* whether steps lead away from it if they do: from a saddle point */
 } hybrid_sight;
 
@@ -169,6 +174,9 @@ void hybrid_least_squares(hybrid_cold *cold, const hybrid_point *at, const doubl
 
 /* --- newton.c -------------------------------------------------------------------------------- */
 
+/* The Hessian of L at the iterate, into W. Where it is not defined W is zero, and cold->identity says that
+ * the identity is to be added to it: a few times in a run, then it returns HYBRID_UNDEFINED. */
+int hybrid_bend(hybrid_cold *cold);
 /* One step: cold->next at *cold->trial is the new iterate. Returns a status. */
 int hybrid_newton(hybrid_cold *cold, hybrid_iterate *it);
 
@@ -181,17 +189,9 @@ void hybrid_active_guess(const hybrid_form *form, const hybrid_point *at,
  * HYBRID_SOLVED with the solution in cold->next at *cold->trial, HYBRID_NO_SET where there is
  * none, or what stops the mode. */
 int hybrid_polish(hybrid_cold *cold, hybrid_iterate *it, int *spent);
-
-/* --- excuse.c -------------------------------------------------------------------------------- */
-
-/* Of each row |g| + |J||x|: what its rounding goes with. */
-void hybrid_sizes_of_rows(const hybrid_plan *plan, const hybrid_point *at, double *sizes);
-/* Leaves out of *found, the residuals as they are, what rounding explains. `slope`: as
- * hybrid_residuals_at leaves it, and overwritten; in it and in `sizes` there is room for as many
- * numbers as there are rows, or variables. */
-void hybrid_excuse(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
-                   const double *lam_g, double *slope, double *sizes,
-                   hybrid_residuals *found);
+/* Goes on from a solution, of which rounding explains a part of the residuals, by a step or two on its
+ * active set as long as these leave less to explain. */
+void hybrid_sharpen(hybrid_cold *cold);
 
 /* --- elastic.c ------------------------------------------------------------------------------- */
 
@@ -232,12 +232,11 @@ int hybrid_restored(const hybrid_cold *cold, const hybrid_spot *spot);
 /* Ends the run for this reason. Returns the status. */
 int hybrid_no_way_on(hybrid_cold *cold, int status, int cause);
 
-/* --- rays.c ---------------------------------------------------------------------------------- */
+/* --- ray.c ----------------------------------------------------------------------------------- */
 
-/* Whether the iterate is for the careful path to judge: a status, or 0. */
-int hybrid_beyond(hybrid_cold *cold, const hybrid_sight *sight);
-/* Whether residuals within the tolerances are those of iterates that run away. */
-int hybrid_runs_away(const hybrid_cold *cold, double reach);
+/* Where iterates have run away for some time: extrapolates along their ray. Returns 1 with the far end
+ * at cold->at where that proves that f falls without bound, else 0 with nothing changed. */
+int hybrid_extrapolate(hybrid_cold *cold);
 
 /* --- start.c --------------------------------------------------------------------------------- */
 
@@ -258,7 +257,7 @@ void hybrid_copy_numbers(const hybrid_iterate *from, hybrid_iterate *to);
 
 /* --- look.c ---------------------------------------------------------------------------------- */
 
-/* Looks at the iterate. Returns a status; where it is not HYBRID_SOLVED, what is handed over. */
+/* Looks at the iterate. Returns HYBRID_SOLVED, or HYBRID_DIVERGED where it is not finite. */
 int hybrid_see(hybrid_cold *cold, hybrid_sight *sight);
 /* Writes it down. Returns HYBRID_PAUSED where a step is due, else how the attempt has ended. */
 int hybrid_record(hybrid_cold *cold, const hybrid_sight *sight);

@@ -119,6 +119,21 @@ static void watch(hybrid_cold *cold, double size) {
     }
 }
 
+/* Begins at cold->at. */
+static void begin(hybrid_cold *cold) {
+    hybrid_composite *one = hybrid_composite_of(cold);
+    double size = 0.5 * hybrid_norm(cold->plan->n, cold->at->of.w);
+    one->of.radius = size > 1.0 ? size : 1.0;
+    one->of.penalty = 1.0;
+    one->of.promised = 0.0;
+    one->of.goal = one->of.reach = -1.0;
+    one->of.patience = HYBRID_SAFEGUARDS_PATIENCE;
+    one->of.mark = one->of.error = INFINITY;
+    one->of.raised = one->of.saddles = one->modelled = 0;
+    hybrid_decompose_A(cold, &cold->at->of, &one->here);
+    hybrid_fit(cold, &cold->at->of, &one->here, cold->now.y);
+}
+
 /* Takes a step of what is due. Returns a status. */
 static int step(hybrid_cold *cold) {
     const hybrid_point *at = &cold->at->of;
@@ -126,7 +141,12 @@ static int step(hybrid_cold *cold) {
     const double size = hybrid_norm(cold->plan->m, at->c);
     const double least = HYBRID_LOOKAHEAD_TOL_FEASIBILITY;
     const int violated = hybrid_largest(cold->plan->m, at->c) > least;
-    int status = hybrid_reduced_model(cold);
+    int status;
+    if (hybrid_extrapolate(cold)) {
+        begin(cold);
+        return HYBRID_SOLVED;
+    }
+    status = hybrid_reduced_model(cold);
     if (status) return status;
     if (violated && hybrid_is_stationary(cold, at, HYBRID_LOOKAHEAD_STATIONARY)) {
         begin_reducing(of, 0.5 * size);
@@ -153,7 +173,7 @@ static int advance(hybrid_cold *cold) {
     cold->state->guards = hybrid_composite_of(cold)->of;
     status = hybrid_see(cold, &sight);
     if (!status && sight.merit <= 1.0) sight.leaves = !hybrid_at_rest(cold, &status);
-    if (status) return status;
+    if (status) return hybrid_hand_over(cold, status);
     status = hybrid_record(cold, &sight);
     if (status != HYBRID_PAUSED) return status;
     status = step(cold);
@@ -191,7 +211,6 @@ int hybrid_composite_begin(const hybrid_plan *plan, const hybrid_functions *func
     hybrid_cold *cold = bytes;
     hybrid_composite *one = hybrid_composite_of(cold);
     hybrid_arena arena = {0, 0, 0, 0};
-    double size;
     int status;
     if (!is_small(plan)) return answer->status = HYBRID_ELSEWHERE;
     arena.doubles = doubles;
@@ -202,16 +221,9 @@ int hybrid_composite_begin(const hybrid_plan *plan, const hybrid_functions *func
     if (status) return answer->status = status;
     hybrid_set(plan->n, cold->work, cold->at->of.w);
     if (hybrid_visit_problem(cold, cold->at)) return answer->status = HYBRID_UNDEFINED;
-    size = 0.5 * hybrid_norm(plan->n, cold->at->of.w);
-    one->of.radius = size > 1.0 ? size : 1.0;
-    one->of.penalty = 1.0;
-    one->of.goal = one->of.reach = -1.0;
-    one->of.patience = HYBRID_SAFEGUARDS_PATIENCE;
-    one->of.mark = one->of.error = INFINITY;
     cold->now.theta_start = cold->at->theta;
     cold->now.t = attempt->t0;
-    hybrid_decompose_A(cold, &cold->at->of, &one->here);
-    hybrid_fit(cold, &cold->at->of, &one->here, cold->now.y);
+    begin(cold);
     memset(cold->now.z_lower, 0, (size_t)plan->n * sizeof(double));
     memset(cold->now.z_upper, 0, (size_t)plan->n * sizeof(double));
     return answer->status = HYBRID_PAUSED;

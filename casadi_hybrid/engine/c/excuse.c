@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cold.h"
+#include "internal.h"
 
 /* An entry as far as it counts, whose terms have this size. */
 static double counted(double entry, double size) {

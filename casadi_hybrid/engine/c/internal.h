@@ -179,6 +179,14 @@ int hybrid_residuals_at(const hybrid_form *form, const hybrid_point *at, const d
 int hybrid_residuals_of(const hybrid_form *form, const hybrid_point *at, const double *y,
                         const hybrid_held *held, const hybrid_sizes *sizes, double *work,
                         hybrid_residuals *found);
+/* Of each row |g| + |J||x|: what its rounding goes with. */
+void hybrid_sizes_of_rows(const hybrid_plan *plan, const hybrid_point *at, double *sizes);
+/* Leaves out of *found, the residuals as they are, what rounding explains. `slope`: as
+ * hybrid_residuals_at leaves it, and overwritten; in it and in `sizes` there is room for as many
+ * numbers as there are rows, or variables. */
+void hybrid_excuse(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
+                   const double *lam_g, double *slope, double *sizes,
+                   hybrid_residuals *found);
 /* What rounding may leave at most where terms cancel; 0 where no tolerance notices. */
 double hybrid_rounding(double product, double other);
 /* The largest residual in units of its tolerance. */
