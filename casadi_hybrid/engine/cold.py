@@ -30,7 +30,6 @@ WORDS = {
     7: "a limit was reached",
     9: "a number is not finite, or bounds cross",
     12: "no feasible point found, or, where the feasibility is within tolerance, no better one",
-    14: "the filter was full",
     15: "the step that was due is Python's",
     16: "the violation of the constraints is stationary: they are locally infeasible",
     17: "no step leads on",

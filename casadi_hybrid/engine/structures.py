@@ -20,7 +20,7 @@ INFEASIBLE, STALLED, UNBOUNDED, DIVERGED, LATE = 16, 17, 18, 19, 20
 IN_VAIN = UNDEFINED, NO_SET, NOT_NEARER
 """How the warm mode ends where the barrier method is to go on from its start."""
 
-INTERFACE = 9
+INTERFACE = 10
 """That of ``c/hybrid.h``; a library with another is not used."""
 
 

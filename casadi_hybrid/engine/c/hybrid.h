@@ -18,7 +18,7 @@
 #endif
 
 /* Raised whenever a structure or the meaning of a field changes. */
-#define HYBRID_INTERFACE_VERSION 9
+#define HYBRID_INTERFACE_VERSION 10
 
 /* How one function of the problem is evaluated: numbers in, all nonzeros of its outputs out, one
  * output after the other. Returns 0, or another number where it could not be evaluated.
@@ -109,7 +109,6 @@ enum {
     HYBRID_COLD = 10,           /* neither multipliers nor a working set to begin with */
     HYBRID_PAUSED = 11,         /* not at the end: to be called again */
     HYBRID_BLOCKED = 12,        /* the filter accepts no step, or nothing improves any more */
-    HYBRID_FULL = 14,           /* the filter has no room for another pair */
     HYBRID_ELSEWHERE = 15,      /* the step that is due is the careful path's */
     HYBRID_INFEASIBLE = 16,     /* the violation is stationary: at the last iterate of the run */
     HYBRID_STALLED = 17,        /* no step leads on from the last iterate of the run */

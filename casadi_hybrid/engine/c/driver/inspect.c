@@ -1,0 +1,161 @@
+/* What every cold search does with an iterate: it is looked at, written down, or handed over. */
+#include <math.h>
+#include <string.h>
+
+#include "feasibility/feasibility.h"
+#include "driver/driver.h"
+
+/* Writes what the lists and the log show of an iterate. */
+static void write_row(hybrid_cold *cold, const hybrid_residuals *r) {
+    hybrid_state *state = cold->state;
+    const hybrid_iterate *it = &cold->now;
+    const hybrid_point *at = &cold->at->of;
+    double *row = state->rows + (long long)HYBRID_ROW * state->count++;
+    double moved = 0.0, whole = cold->looked ? 1.0 : 0.0;
+    int aside = cold->restoring || cold->root.begun;
+    for (int i = 0; cold->looked && i < cold->plan->n_x; i++) {
+        double step = fabs(at->x[i] - cold->x_before[i]);
+        if (!(step <= moved)) moved = step;
+    }
+    row[0] = it->t;
+    row[1] = at->raw_f;
+    row[2] = r->feasibility;
+    row[3] = r->stationarity;
+    row[4] = r->complementarity;
+    row[5] = it->crossed ? 0.0 : it->nu;
+    row[6] = moved;
+    row[7] = aside ? NAN : it->stepped ? it->alpha : whole;
+    row[8] = aside ? NAN : it->stepped ? it->alpha_z : whole;
+    row[9] = it->shift;
+    row[10] = cold->elapsed;
+}
+
+/* Keeps the iterates that a verdict may ask for: see attempts/verdict.py. */
+static void keep(hybrid_cold *cold, const hybrid_residuals *r, double merit) {
+    hybrid_state *state = cold->state;
+    const hybrid_plan *plan = cold->plan;
+    const hybrid_point *at = &cold->at->of;
+    const hybrid_iterate *it = &cold->now;
+    double fits;
+    if (merit < cold->best_merit || state->best.t < 0) {
+        hybrid_copy(plan, it, at->w, &state->best);
+        state->of_best = *r;
+        cold->best_merit = merit;
+    }
+    if (cold->looked) {
+        int moved = 0;
+        for (int i = 0; !moved && i < plan->n_x; i++) moved = at->x[i] != cold->x_before[i];
+        for (int i = 0; moved && i < plan->n_x; i++)
+            state->last_step[i] = at->x[i] - cold->x_before[i];
+        state->stepped |= moved;
+    }
+    if (!(r->feasibility <= cold->numbers->feasibility)) return;
+    fits = hybrid_largest(plan->n_x, at->raw_gradient);
+    fits = HYBRID_PACE_FITS * (fits > 1.0 ? fits : 1.0);
+    if (fits < state->of_beside.stationarity) fits = state->of_beside.stationarity;
+    if (!cold->restoring && !cold->root.begun &&
+        r->feasibility >= HYBRID_PACE_OUTSIDE * HYBRID_PACE_BESIDE &&
+        (state->beside.t < 0 || r->stationarity <= fits)) {
+        hybrid_copy(plan, it, at->w, &state->beside);
+        state->of_beside = *r;
+    }
+    if (state->feasible.t < 0 || at->raw_f <= state->least_f) {
+        hybrid_copy(plan, it, at->w, &state->feasible);
+        state->least_f = at->raw_f;
+    }
+}
+
+/* Whether a run with this status has come to its end, and nobody goes on from there. */
+static int is_end(int status) {
+    switch (status) {
+    case HYBRID_UNDEFINED:
+    case HYBRID_LIMIT:
+    case HYBRID_INFEASIBLE:
+    case HYBRID_STALLED:
+    case HYBRID_UNBOUNDED:
+    case HYBRID_DIVERGED:
+    case HYBRID_LATE: return 1;
+    default: return 0;
+    }
+}
+
+int hybrid_hand_over(hybrid_cold *cold, int status) {
+    hybrid_state *state = cold->state;
+    const hybrid_plan *plan = cold->plan;
+    /* A restoration is begun again where it began, unless it is what ends the run. */
+    if (cold->restoring && !is_end(status)) return status;
+    hybrid_copy(plan, &cold->before, cold->w_now, &state->now);
+    memcpy(state->guess, cold->guess_before, (size_t)plan->n * sizeof(int));
+    if (cold->before.watching)
+        hybrid_copy(plan, &cold->watched, cold->kept->of.w, &state->watched);
+    hybrid_copy_root(plan, &cold->root, &state->root);
+    hybrid_set(plan->n_x, cold->x_before, state->x_before);
+    state->merit_before = cold->merit_before;
+    state->looked = cold->looked;
+    return status;
+}
+
+int hybrid_see(hybrid_cold *cold, hybrid_sight *sight) {
+    const hybrid_numbers *numbers = cold->numbers;
+    double plain = hybrid_judge(cold, &cold->at->of, &cold->now, &sight->of), error;
+    cold->before = cold->now;
+    cold->guess_before = cold->guess;
+    hybrid_set(cold->plan->n, cold->at->of.w, cold->w_now);
+    cold->elapsed = hybrid_time(cold->form.functions) - cold->began;
+    sight->merit = hybrid_merit(numbers, &sight->of);
+    hybrid_measure(&cold->form, &cold->at->of, &cold->now, cold->pull, &cold->error);
+    error = hybrid_error_at(&cold->error, 0.0);
+    sight->excused = plain > 1.0 && sight->merit <= 1.0 && error <= numbers->tol;
+    sight->leaves = 0;
+    sight->settled = sight->merit > 1.0 || cold->now.tiny > 0 || error <= numbers->tol;
+    if (hybrid_all_finite(cold->plan->n_x, cold->at->of.x) &&
+        hybrid_all_finite(cold->plan->m, cold->now.y))
+        return HYBRID_SOLVED;
+    return hybrid_hand_over(cold, HYBRID_DIVERGED);
+}
+
+/* The limits of steps and time. Returns HYBRID_SOLVED where none is reached. */
+static int limit_test(const hybrid_cold *cold, double merit) {
+    int t = cold->before.t, converging = merit < HYBRID_PACE_CONVERGING * cold->merit_before;
+    if (t >= cold->numbers->max_iter) return HYBRID_LIMIT;
+    if (cold->elapsed >= cold->attempt->max_time) return HYBRID_LATE;
+    return t >= cold->attempt->patience && !converging ? HYBRID_LIMIT : HYBRID_SOLVED;
+}
+
+int hybrid_record(hybrid_cold *cold, const hybrid_sight *sight) {
+    const hybrid_plan *plan = cold->plan;
+    const hybrid_point *at = &cold->at->of;
+    int status;
+    write_row(cold, &sight->of);
+    keep(cold, &sight->of, sight->leaves ? INFINITY : sight->merit);
+    status = hybrid_ray_test(plan, cold->numbers, at, sight->merit, cold->sizes, &cold->state->ray);
+    if (status) return hybrid_hand_over(cold, status);
+    if (sight->merit <= 1.0 && sight->settled && !sight->leaves) {
+        cold->answer->end = sight->of;
+        hybrid_deliver(&cold->form, at);
+        return HYBRID_SOLVED;
+    }
+    status = hybrid_divergence_test(plan, cold->numbers, at, cold->attempt->divergence,
+                                    cold->sizes);
+    if (!status) status = limit_test(cold, sight->merit);
+    if (status) return hybrid_hand_over(cold, status);
+    hybrid_set(plan->n_x, at->x, cold->x_now);
+    return HYBRID_PAUSED;
+}
+
+int hybrid_went(hybrid_cold *cold, const hybrid_sight *sight, int status) {
+    if (status) {
+        if (!is_end(status)) cold->state->count--;
+        return hybrid_hand_over(cold, status);
+    }
+    hybrid_set(cold->plan->n_x, cold->x_now, cold->x_before);
+    cold->merit_before = sight->merit;
+    cold->looked++;
+    return HYBRID_PAUSED;
+}
+
+int hybrid_ended(hybrid_cold *cold, int status) {
+    cold->answer->steps = cold->now.t;
+    cold->answer->elapsed = hybrid_time(cold->form.functions) - cold->began;
+    return cold->answer->status = status;
+}

@@ -1,0 +1,110 @@
+/* The cold mode: a primal-dual barrier method with a filter, as barrier/barrier.py and loop.py.
+ *
+ * A doubtful factorization or a full filter ends it with a status, and the state says where the careful
+ * path goes on: at the iterate whose step could not be taken. */
+#include <math.h>
+#include <string.h>
+
+#include "feasibility/feasibility.h"
+#include "active_set/active_set.h"
+#include "driver/driver.h"
+
+/* Without an objective a feasible point is a solution, whatever the barrier still wants. */
+static int at_root(hybrid_cold *cold) {
+    const hybrid_plan *plan = cold->plan;
+    const hybrid_point *at = &cold->at->of;
+    hybrid_iterate *root = &cold->next;
+    hybrid_residuals residuals;
+    if (!cold->attempt->feasibility) return 0;
+    if (!(hybrid_largest(plan->m, at->c) <= cold->numbers->tol)) return 0;
+    hybrid_copy(plan, &cold->now, 0, root);
+    memset(root->y, 0, (size_t)plan->m * sizeof(double));
+    memset(root->z_lower, 0, (size_t)plan->n * sizeof(double));
+    memset(root->z_upper, 0, (size_t)plan->n * sizeof(double));
+    root->tiny = 1;
+    hybrid_judge(cold, at, root, &residuals);
+    return hybrid_merit(cold->numbers, &residuals) <= 1.0;
+}
+
+static void swap_iterates(hybrid_cold *cold) {
+    hybrid_iterate kept = cold->now;
+    cold->now = cold->next;
+    cold->next = kept;
+}
+
+/* Reduces the violation alone from step t on; should the careful path have to, it begins here. */
+static int block(hybrid_cold *cold, int t) {
+    hybrid_hand_over(cold, HYBRID_BLOCKED);
+    return hybrid_begin_restoration(cold, t);
+}
+
+/* The step of the mode that is due. Returns a status; where it is not HYBRID_SOLVED, the state
+ * can be handed over. */
+static int step(hybrid_cold *cold) {
+    hybrid_iterate *it = &cold->now, plain;
+    hybrid_spot *new;
+    int spent, idle, status;
+    if (cold->restoring || cold->root.begun) return hybrid_restore(cold, it->t + 1);
+    if (hybrid_extrapolate(cold)) {
+        it->t++;
+        return HYBRID_SOLVED;
+    }
+    hybrid_lower_barrier(cold, it, it->t);
+    status = hybrid_polish(cold, it, &spent);
+    if (status == HYBRID_SOLVED) {
+        cold->next.t = it->t + spent;
+    } else {
+        if (status != HYBRID_NO_SET) return status;
+        if (spent && it->t + spent >= cold->numbers->max_iter) {
+            it->t += spent;
+            return HYBRID_SOLVED;
+        }
+        idle = it->t + spent - it->mark.t;
+        if (idle >= HYBRID_PACE_CRAWL && it->mark.theta > HYBRID_PACE_FEASIBLE)
+            return block(cold, it->t + spent);
+        if (idle >= HYBRID_PACE_STALL || it->mark.rounds >= HYBRID_PACE_ROUNDS)
+            return hybrid_no_way_on(cold, HYBRID_STALLED, HYBRID_NO_PROGRESS);
+        plain = *it;
+        status = hybrid_newton(cold, it);
+        if (status == HYBRID_NOT_NEARER && cold->at->theta <= cold->numbers->tol)
+            return HYBRID_STALLED;
+        if (status == HYBRID_BLOCKED || status == HYBRID_NOT_NEARER) {
+            *it = plain;
+            return block(cold, it->t + spent);
+        }
+        if (status) return status;
+        cold->next.t = it->t + spent + 1;
+    }
+    swap_iterates(cold);
+    new = cold->trial;
+    cold->trial = cold->at;
+    cold->at = new;
+    if (!cold->now.crossed && at_root(cold)) swap_iterates(cold);
+    return HYBRID_SOLVED;
+}
+
+/* Looks at the iterate and takes a step. Returns HYBRID_PAUSED to go on. */
+static int advance(hybrid_cold *cold) {
+    hybrid_sight sight;
+    int status = hybrid_see(cold, &sight);
+    if (status) return status;
+    if (sight.excused && cold->looked && !cold->restoring && !cold->root.begun) {
+        hybrid_sharpen(cold);
+        hybrid_see(cold, &sight);
+    }
+    status = hybrid_record(cold, &sight);
+    return status == HYBRID_PAUSED ? hybrid_went(cold, &sight, step(cold)) : status;
+}
+
+int hybrid_cold_run(void *bytes) {
+    hybrid_cold *cold = bytes;
+    hybrid_state *state = cold->state;
+    double began = hybrid_time(cold->form.functions);
+    int status = HYBRID_PAUSED;
+    state->count = 0;
+    while (status == HYBRID_PAUSED && state->count < state->capacity) {
+        status = advance(cold);
+        if (hybrid_time(cold->form.functions) - began >= cold->attempt->pause) break;
+    }
+    return hybrid_ended(cold, status);
+}

@@ -1,0 +1,29 @@
+/* The least violation of the rows, by least squares inside the bounds, and the proof that it is. */
+#ifndef HYBRID_FEASIBILITY_H
+#define HYBRID_FEASIBILITY_H
+
+#include "globalization/globalization.h"
+
+void hybrid_place_root(const hybrid_plan *plan, hybrid_arena *arena, hybrid_root *root);
+void hybrid_copy_root(const hybrid_plan *plan, const hybrid_root *from, hybrid_root *to);
+/* Begins near the present point, with |c|_1 = theta where the search for a root begins, or the
+ * restoration, which ends where the filter takes a point again. */
+void hybrid_begin_root(hybrid_cold *cold, double theta);
+/* One step: cold->at is the new point; at its end cold->next is the iterate there, and root.begun 0.
+ * Returns a status, with state->cause where no step leads on (HYBRID_INFEASIBLE, HYBRID_STALLED);
+ * where it is not HYBRID_SOLVED nothing has changed. */
+int hybrid_root_step(hybrid_cold *cold);
+
+/* Numbers of the work of hybrid_violation_slope. */
+long long hybrid_violation_slope_doubles(const hybrid_plan *plan);
+
+/* The slope of the violation at a point, between 0 (stationary) and 1.
+ *
+ * J0: the nonzeros of J at the start. y: NULL for the violation in the two-norm, or m infeasibility
+ * multipliers, for that in the one-norm, of which y has to be a subgradient: 1 where it is none.
+ * W: nnz_W numbers, which are overwritten. work: as many numbers as the function above says. The
+ * second function is called twice; where it is not defined curvature does not count. */
+double hybrid_violation_slope(hybrid_form *form, const hybrid_point *at, const double *J0,
+                              const double *y, double *W, double *work);
+
+#endif
