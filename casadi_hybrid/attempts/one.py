@@ -66,8 +66,8 @@ def run_attempt(
         if isinstance(done, Result):
             return done
         handed, why = (done, done.why) if isinstance(done, Handed) else (None, done)
-        if attempt.near and (handed is None or handed.start_is_best):
-            # The point given is the best of all, and the engine has not kept it.
+        if attempt.near and (handed is None or (handed.start_is_best and handed.ended is None)):
+            # The point given is the best of all, and Python goes on from there.
             watch.drop(before)
             handed = None
         elif handed is not None and handed.is_lottery:
@@ -114,7 +114,10 @@ def go_on(
         if handed.ended is not None:
             outcome = handed.outcome(barrier, earlier, before)
             found = make_result(program, barrier, outcome, tolerances, x0, trail, "")
-            return altered(found, engine="c", kernel=handed.kernel)
+            return altered(
+                found, engine="c", kernel=handed.kernel, evaluations=dict(handed.evaluations),
+                seconds=dict(handed.seconds),
+            )  # fmt: skip
     try:
         if handed is not None and handed.interrupted:
             raise interrupted_on_engine(handed, earlier)

@@ -72,8 +72,9 @@ def _row(t: int, at: Any, nu: float, moved: float = 0.0, *parts: float) -> tuple
 
 
 def observe_start(said: AnswerData, watch: Watch) -> None:
-    """Let a watch record the first iterate of the warm mode."""
-    watch.jump(_row(0, said.start, WARM_NU), None)
+    """Let a watch record the first iterate of the warm mode, where that is defined."""
+    if said.start.f == said.start.f:
+        watch.jump(_row(0, said.start, WARM_NU), None)
 
 
 def observe(said: AnswerData, watch: Watch) -> None:

@@ -27,15 +27,15 @@ WORDS = {
     2: "a function of the problem is not defined where the engine went",
     4: "the steps became tiny, or nothing improved any more",
     5: "the factorization of the engine was in doubt",
-    6: "rounding may excuse a residual",
     7: "a limit was reached",
-    8: "x or the multipliers are so large that they are looked at",
     9: "a number is not finite, or bounds cross",
     12: "no feasible point found, or, where the feasibility is within tolerance, no better one",
-    13: "the iterates run away",
     15: "the step that was due is Python's",
     16: "the violation of the constraints is stationary: they are locally infeasible",
     17: "no step leads on",
+    18: "the objective falls without bound",
+    19: "the iterates run away along points that prove nothing",
+    20: "the time was over",
 }
 CAUSES = {
     1: "the steps have become tiny",
@@ -90,7 +90,7 @@ class AttemptData(ct.Structure):
         )),
         *((name, c_int) for name in (
             "t0", "patience", "near", "dense", "feasibility", "unscaled", "root", "cautious",
-            "rescale", "alone", "composite",
+            "rescale", "composite",
         )),
     ]  # fmt: skip
 
@@ -125,6 +125,12 @@ class GuardsData(ct.Structure):
     ]
 
 
+class RayData(ct.Structure):
+    """``hybrid_ray``."""
+
+    _fields_ = [(name, c_double) for name in ("reach", "least")]
+
+
 class StateData(ct.Structure):
     """``hybrid_state``."""
 
@@ -133,9 +139,10 @@ class StateData(ct.Structure):
         ("root", RootData),
         ("guards", GuardsData),
         *((name, c_void_p) for name in ("guess", "x_before", "last_step", "x_undefined")),
-        *((name, c_double) for name in ("merit_before", "reach_before")),
+        ("merit_before", c_double),
+        ("ray", RayData),
         *((name, ResidualsData) for name in ("of_best", "of_beside")),
-        *((name, c_double) for name in ("least_f", "seen")),
+        ("least_f", c_double),
         ("looked", c_int),
         ("rows", c_void_p),
         *((name, c_int) for name in (
@@ -290,6 +297,13 @@ class Cold:
         """The infeasibility multipliers of the last iterate, None where it has none."""
         return _array(self.state.infeasibility, self._m) if self.state.proved else None
 
+    def is_finite(self) -> bool:
+        """Whether the last iterate is."""
+        now = self.state.now
+        return bool(
+            np.isfinite(_array(now.w, self._n)).all() and np.isfinite(_array(now.y, self._m)).all()
+        )
+
     def x_before(self) -> Vector | None:
         """x of the iterate before, None at the first."""
         return _array(self.state.x_before, self._n_x) if self.state.looked else None
@@ -299,9 +313,9 @@ class Cold:
         return _array(self.state.last_step, self._n_x) if self.state.stepped else None
 
     def x_undefined(self) -> Vector | None:
-        """The last trial point where a function was not defined."""
-        state = self.state
-        return _array(state.x_undefined, self._n_x) if state.undefined else None
+        """The last trial point where a function was not defined, None where there was none."""
+        x = _array(self.state.x_undefined, self._n_x)
+        return None if np.isnan(x).any() else x
 
     def _sides(self) -> bytes:
         guess = self._guess[: self._n]

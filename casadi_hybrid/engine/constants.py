@@ -37,7 +37,7 @@ from casadi_hybrid.standard_form import certificate, form
 # By module: names of constants, or of a dataclass and a field of it whose default is meant.
 _TABLE: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
     (hot, ("CONVEX", "_STEPS", "_SETS", "_WALK", "_WAIT", "_SURE", "_EXACT", "_OUTSIDE", "_LEFT")),
-    (polish, ("FLAT", "PRECISE", "REMEDIES", "_STEPS", "_BETTER", "_ENOUGH")),
+    (polish, ("FLAT", "PRECISE", "REMEDIES", "_STEPS", "_BETTER", "_ENOUGH", "_SHARPER")),
     (
         iterate,
         (
@@ -80,6 +80,7 @@ _TABLE: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
         (
             *("_CLEAR", "_LATE", "_FAR_OFF", "_NU_FAR_OFF", "_SHIFT_NEARBY", "_SADDLE"),
             *("_AT_FLOOR", "_LOWER", "_SHARES", "_ROUNDED", "_LEAST_Z", "_LARGEST_Z"),
+            *("_LEAP", "_UNDEFINED"),
         ),
     ),
     (filter, ("_MOST", "_LEAST")),
@@ -96,7 +97,7 @@ _TABLE: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
             "_POLISH_LARGE",
         ),
     ),
-    (leap, ("_FROM",)),
+    (leap, ("_FROM", "_LENGTHS", "_STEPS", "_EPSILON")),
     (
         trust_region,
         (

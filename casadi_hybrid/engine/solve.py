@@ -46,7 +46,6 @@ class Core:
         for one in (first, near, composite):
             if one is not None:
                 one.pause = one.max_time = np.inf
-                one.alone = 0
         self.options = OptionsData(first, near, composite or AttemptData(), problem.linear)
         sizes = [ct.c_longlong() for _ in range(3)]
         plan = space.plan

@@ -155,3 +155,30 @@ int hybrid_polish(hybrid_cold *cold, hybrid_iterate *it, int *spent) {
     }
     return status;
 }
+
+void hybrid_sharpen(hybrid_cold *cold) {
+    const hybrid_plan *plan = cold->plan;
+    hybrid_iterate *it = &cold->now;
+    hybrid_residuals residuals;
+    int most = cold->numbers->max_iter - it->t;
+    double least = hybrid_judge(cold, &cold->at->of, it, &residuals);
+    if (most > HYBRID_POLISH_SHARPER) most = HYBRID_POLISH_SHARPER;
+    hybrid_active_guess(&cold->form, &cold->at->of, it, cold->guess);
+    hybrid_copy(plan, it, 0, &cold->next);
+    while (most-- > 0 && least > 1.0) {
+        hybrid_spot *from = cold->at, *to = cold->trial;
+        const int t = ++it->t;
+        double plain;
+        if (step(cold, from, to)) return;
+        if (error_of(cold, &to->of, &cold->next) > cold->numbers->tol) return;
+        plain = hybrid_judge(cold, &to->of, &cold->next, &residuals);
+        if (!(hybrid_merit(cold->numbers, &residuals) <= 1.0 && plain < least)) return;
+        least = plain;
+        hybrid_copy(plan, &cold->next, 0, it);
+        it->t = t;
+        it->crossed = 1;
+        it->stepped = 0;
+        cold->at = to;
+        cold->trial = from;
+    }
+}

@@ -47,6 +47,7 @@ int hybrid_factor_with_inertia(hybrid_cold *cold, hybrid_iterate *it, double lea
     if (cold->state->rows_dependent && !cold->outer) epsilon = small;
     plain_epsilon = epsilon;
     hybrid_stiffness(form, at, it->z_lower, it->z_upper, cold->D);
+    for (int i = 0; i < plan->n && cold->identity; i++) cold->D[i] += 1.0;
     for (;;) {
         int found = cold->outer ? hybrid_elastic_factor(cold, shift, epsilon)
                                 : hybrid_factor(plan, cold->W, cold->D, shift, at->A, epsilon, 0,

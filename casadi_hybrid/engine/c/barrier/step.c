@@ -98,7 +98,10 @@ static int tiny_step(hybrid_cold *cold, const hybrid_iterate *it) {
     double alpha = cold->direction.alpha;
     if (it->tiny >= HYBRID_NEWTON_TINY_STEPS && it->nu <= it->floor)
         return hybrid_no_way_on(cold, HYBRID_NOT_NEARER, HYBRID_TINY_STEPS);
-    if (try_at(cold, alpha, &cold->direction, cold->trial)) return HYBRID_UNDEFINED;
+    /* Where a function is not defined there, w stays where it is. */
+    if (try_at(cold, alpha, &cold->direction, cold->trial) &&
+        try_at(cold, 0.0, &cold->direction, cold->trial))
+        return HYBRID_UNDEFINED;
     move(cold, it, alpha);
     cold->next.tiny = it->tiny + 1;
     /* At the end of the path for this nu, whatever the error there says. */
@@ -194,7 +197,7 @@ int hybrid_newton(hybrid_cold *cold, hybrid_iterate *it) {
     if (cold->outer
             ? hybrid_hessian(&cold->outer->form, &cold->at->base->of, it->y,
                              HYBRID_ELASTIC_CURVATURE_OF_F, cold->W)
-            : hybrid_hessian(&cold->form, at, it->y, 1.0, cold->W))
+            : hybrid_bend(cold))
         return HYBRID_UNDEFINED;
     hybrid_weigh(&cold->form, cold->at, it->nu, &cold->worth);
     for (int i = 0; i < plan->n; i++) cold->force[i] = cold->pull[i] + cold->worth.gradient[i];

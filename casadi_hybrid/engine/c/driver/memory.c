@@ -121,7 +121,8 @@ static double size_of_start(const hybrid_cold *cold, const hybrid_point *start) 
 static void clear_state(const hybrid_plan *plan, hybrid_state *state) {
     state->now.t = state->watched.t = state->best.t = -1;
     state->feasible.t = state->beside.t = -1;
-    state->seen = INFINITY;
+    state->ray.reach = state->ray.least = INFINITY;
+    for (int i = 0; i < plan->n_x; i++) state->x_undefined[i] = NAN;
     state->looked = state->count = state->stepped = 0;
     state->rows_dependent = state->undefined = state->root.begun = 0;
     state->cause = state->proved = 0;
@@ -148,7 +149,7 @@ int hybrid_begin(const hybrid_plan *plan, const hybrid_functions *functions,
     cold->state = state;
     cold->began = hybrid_time(functions);
     cold->best_merit = INFINITY;
-    cold->reach_before = INFINITY;
+    cold->outward_limit = HYBRID_BARRIER_LEAP;
     memset(cold->zero, 0, (size_t)longer(plan->n, plan->m) * sizeof(double));
     hybrid_clear(&cold->now);
     clear_state(plan, state);

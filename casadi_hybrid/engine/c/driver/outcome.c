@@ -21,14 +21,15 @@
 /* A slope of the violation that counts as none. */
 #define STATIONARY_VIOLATION 1e-5
 
-static int stop_of(const hybrid_solver *solver, int status) {
+static int stop_of(int status) {
     switch (status) {
     case HYBRID_SOLVED: return HYBRID_STOP_CONVERGED;
-    case HYBRID_LIMIT:
-        return solver->cold->elapsed >= solver->run.how.max_time ? HYBRID_STOP_TIME_LIMIT
-                                                                 : HYBRID_STOP_ITERATION_LIMIT;
+    case HYBRID_LARGE: return HYBRID_STOP_CONVERGED;
+    case HYBRID_LIMIT: return HYBRID_STOP_ITERATION_LIMIT;
+    case HYBRID_LATE: return HYBRID_STOP_TIME_LIMIT;
     case HYBRID_UNDEFINED: return HYBRID_STOP_EVALUATION_ERROR;
-    case HYBRID_FAR: return HYBRID_STOP_DIVERGED;
+    case HYBRID_UNBOUNDED: return HYBRID_STOP_UNBOUNDED;
+    case HYBRID_DIVERGED: return HYBRID_STOP_DIVERGED;
     case HYBRID_INFEASIBLE: return HYBRID_STOP_LOCALLY_INFEASIBLE;
     case HYBRID_STOPPED: return HYBRID_STOP_STOPPED_BY_USER;
     default: return HYBRID_STOP_STALLED;
@@ -138,11 +139,34 @@ static void nothing_known(hybrid_solver *solver, hybrid_outcome *outcome) {
 
 void hybrid_conclude_at(hybrid_solver *solver, int status, hybrid_outcome *outcome) {
     memset(outcome, 0, sizeof *outcome);
-    outcome->stop = status == HYBRID_LIMIT ? HYBRID_STOP_ITERATION_LIMIT : stop_of(solver, status);
+    outcome->stop = stop_of(status);
     outcome->steps = solver->found.steps;
     solver->found.certificate = NAN;
     outcome->point = status == HYBRID_SOLVED ? HYBRID_KKT_POINT : point_of(solver);
     outcome->violation = violation_of(solver);
+}
+
+/* Of a run from given multipliers, the start with these where that is nearer than its best iterate:
+ * then they are in *first, and its w in the spot. */
+static int is_start_best(hybrid_solver *solver, hybrid_iterate *first, hybrid_spot *spot) {
+    hybrid_cold *cold = solver->cold;
+    hybrid_form *form = &cold->form;
+    const hybrid_plan *plan = solver->plan;
+    const hybrid_state *state = &solver->state;
+    const double merit = hybrid_merit(solver->given, &solver->found.start);
+    if (solver->run.method != HYBRID_ACTIVE_SET) return 0;
+    if (state->best.t >= 0 && !(merit <= hybrid_merit(solver->given, &state->of_best))) return 0;
+    hybrid_gather(plan->n_free, plan->n_x, plan->free_at, form->clipped, spot->of.w);
+    if (hybrid_visit_problem(cold, spot)) return 0;
+    for (int k = 0; k < plan->n_slack; k++) {
+        const int i = plan->n_free + k, row = plan->slack_row[k];
+        spot->of.w[i] = hybrid_between(spot->of.raw_g[plan->row_at[row]] * form->scale_c[row],
+                                       form->lower[i], form->upper[i]);
+    }
+    hybrid_clear(first);
+    hybrid_multipliers_in(form, first->y, first->z_lower, first->z_upper, 0);
+    hybrid_set(plan->n, spot->of.w, first->w);
+    return 1;
 }
 
 /* The slope of the violation, of |c|_1 where a run has ended at a proof that it is stationary. */
@@ -160,11 +184,12 @@ void hybrid_conclude(hybrid_solver *solver, int status, hybrid_outcome *outcome)
     hybrid_answer *found = &solver->found;
     const hybrid_state *state = &solver->state;
     /* A proof is one of the last point, and where no step leads on that is where it ends. */
-    const int is_last = status == HYBRID_INFEASIBLE || status == HYBRID_STALLED;
+    const int is_last = status == HYBRID_INFEASIBLE || status == HYBRID_STALLED ||
+                        status == HYBRID_UNBOUNDED;
     const hybrid_iterate *best = is_last ? &state->now : &state->best;
     hybrid_spot *spot = cold->trial;
     memset(outcome, 0, sizeof *outcome);
-    outcome->stop = stop_of(solver, status);
+    outcome->stop = stop_of(status);
     outcome->steps = found->steps - solver->run.how.t0;
     found->certificate = NAN;
     if (status == HYBRID_SOLVED) {
@@ -175,6 +200,8 @@ void hybrid_conclude(hybrid_solver *solver, int status, hybrid_outcome *outcome)
         best = &state->feasible; /* the constraints can be met: that says nothing of them */
         outcome->stop = HYBRID_STOP_STALLED;
     }
+    if (!is_last && is_start_best(solver, &solver->state.watched, spot))
+        best = &solver->state.watched;
     if (best->t >= 0) hybrid_set(solver->plan->n, best->w, spot->of.w);
     if (best->t < 0 || hybrid_visit_problem(cold, spot)) {
         nothing_known(solver, outcome);

@@ -1,8 +1,7 @@
 /* The cold mode: a primal-dual barrier method with a filter, as barrier/barrier.py and loop.py.
  *
- * What it does not do itself (proofs of a stationary violation or of a ray, doubtful
- * factorizations, functions that are not defined) ends it with a status, and the state says where
- * the careful path goes on: at the iterate whose step could not be taken. */
+ * A doubtful factorization or a full filter ends it with a status, and the state says where the careful
+ * path goes on: at the iterate whose step could not be taken. */
 #include <math.h>
 #include <string.h>
 
@@ -46,6 +45,10 @@ static int step(hybrid_cold *cold) {
     hybrid_spot *new;
     int spent, idle, status;
     if (cold->restoring || cold->root.begun) return hybrid_restore(cold, it->t + 1);
+    if (hybrid_extrapolate(cold)) {
+        it->t++;
+        return HYBRID_SOLVED;
+    }
     hybrid_lower_barrier(cold, it, it->t);
     status = hybrid_polish(cold, it, &spent);
     if (status == HYBRID_SOLVED) {
@@ -85,6 +88,10 @@ static int advance(hybrid_cold *cold) {
     hybrid_sight sight;
     int status = hybrid_see(cold, &sight);
     if (status) return status;
+    if (sight.excused && cold->looked && !cold->restoring && !cold->root.begun) {
+        hybrid_sharpen(cold);
+        hybrid_see(cold, &sight);
+    }
     status = hybrid_record(cold, &sight);
     return status == HYBRID_PAUSED ? hybrid_went(cold, &sight, step(cold)) : status;
 }

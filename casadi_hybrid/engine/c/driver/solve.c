@@ -180,6 +180,18 @@ static int is_refused(int status) {
     return status == HYBRID_BAD_NUMBERS || status == HYBRID_OTHER_PATTERN;
 }
 
+/* Whether the active-set method has come to nothing, so that the interior-point method is due. */
+static int is_in_vain(int status) {
+    switch (status) {
+    case HYBRID_COLD:
+    case HYBRID_UNDEFINED:
+    case HYBRID_NO_SET:
+    case HYBRID_NOT_NEARER:
+    case HYBRID_DOUBT: return 1;
+    default: return 0;
+    }
+}
+
 /* Makes the run that is due; `at`: the point whose active set it takes, if it does. Returns a
  * status; `outcome` says what it has come to. */
 static int make_run(hybrid_solver *solver, const hybrid_answer *at, hybrid_outcome *outcome) {
@@ -190,8 +202,7 @@ static int make_run(hybrid_solver *solver, const hybrid_answer *at, hybrid_outco
     solver->run.how.t0 = 0;
     if (by_sets) {
         status = by_active_set(solver);
-        stepped = method == HYBRID_ACTIVE_SET && status != HYBRID_SOLVED &&
-                  status != HYBRID_LIMIT && !is_refused(status);
+        stepped = method == HYBRID_ACTIVE_SET && is_in_vain(status);
         solver->run.how.t0 = status == HYBRID_COLD ? 0 : solver->found.steps;
     }
     if (stepped) status = by_steps(solver);

@@ -117,7 +117,10 @@ typedef struct hybrid_cold {
     double first_size;                   /* |x0| */
     double best_merit;
     double began, elapsed;               /* the clock at the first call; seconds since then */
-    double merit_before, reach_before;   /* of the iterate before; its x is x_before, n_x */
+    double merit_before;                 /* of the iterate before; its x is x_before, n_x */
+    int outward, outward_limit;          /* steps of iterates that run away; when they are stretched */
+    int identity;                        /* whether the identity is to be added to W */
+    int without;                         /* steps without a second derivative */
     double *x_before;
     int looked;                          /* iterates looked at */
     hybrid_iterate before;               /* the iterate whose step is due, and its guess */
@@ -187,6 +190,9 @@ int hybrid_rows_are_dependent(const hybrid_plan *plan, const double *A, double *
  * doubt. */
 void hybrid_least_squares(hybrid_cold *cold, const hybrid_point *at, const double *z_lower,
                           const double *z_upper, double *y);
+/* The Hessian of L at the iterate, into W. Where it is not defined W is zero, and cold->identity says that
+ * the identity is to be added to it: a few times in a run, then it returns HYBRID_UNDEFINED. */
+int hybrid_bend(hybrid_cold *cold);
 /* Sets the numbers of an iterate to zero. */
 void hybrid_clear(hybrid_iterate *it);
 /* Copies an iterate with its arrays; w, where the copy has one, is given apart. */
