@@ -264,8 +264,10 @@ int hybrid_warm(const hybrid_plan *plan, const hybrid_functions *functions,
     h.form.numbers = numbers;
     h.form.answer = answer;
     h.model.until = numbers->max_time > 0.0 ? began + numbers->max_time : INFINITY;
-    h.form.relaxation = 0.0;
-    h.form.unscaled = h.form.even = h.form.placing = 0;
+    /* Where there are no multipliers inside, bounds too are moved to have some. */
+    h.form.relaxation = numbers->perturbed ? HYBRID_PACE_BESIDE : 0.0;
+    h.form.unscaled = numbers->perturbed > 0;
+    h.form.even = h.form.placing = 0;
     answer->in_firsts = answer->in_seconds = 0.0;
     answer->steps = answer->firsts = answer->seconds = 0;
     answer->factors = answer->chosen = answer->outside = answer->doubts = 0;
