@@ -26,7 +26,6 @@ WORDS = {
     1: "the bounds are of other kinds than those it was prepared for",
     2: "a function of the problem is not defined where the engine went",
     4: "the steps became tiny, or nothing improved any more",
-    5: "the factorization of the engine was in doubt",
     6: "rounding may excuse a residual",
     7: "a limit was reached",
     8: "x or the multipliers are so large that they are looked at",

@@ -142,18 +142,20 @@ int hybrid_extend(const hybrid_worth *worth, hybrid_iterate *it);
 /* --- inertia.c ------------------------------------------------------------------------------- */
 
 /* Factors K(D + shift, epsilon), or with a penalty of its own for each row; W may be NULL for none.
- * Returns 0 with m negative eigenvalues, 1 with another number, 2 where it is singular, 3 in
+ * Returns 0 with m negative eigenvalues, 1 with another number, 2 where it is singular or in
  * doubt. */
 int hybrid_factor(const hybrid_plan *plan, const double *W, const double *D, double shift,
                   const double *A, double epsilon, const double *penalty, hybrid_kernel *kernel);
-/* Solves K (dw, dy) = -(force, c), by the caller's kernel where it is in doubt. Returns 0, or 3 where
- * that has no answer. */
+/* Solves K (dw, dy) = -(force, c). Returns as hybrid_solve_pinned. */
 int hybrid_solve(const hybrid_plan *plan, const double *force, const double *c,
                  hybrid_kernel *kernel, double *dw, double *dy);
 /* D, the stiffness of the bounds; without a bound z is 0. */
 void hybrid_stiffness(const hybrid_form *form, const hybrid_point *at, const double *z_lower,
                       const double *z_upper, double *D);
-/* The least shift that leaves m negative eigenvalues; it is kept in the iterate. */
+/* The same for cold->force, of the elastic problem too. */
+int hybrid_direction_for(hybrid_cold *cold, const double *c, hybrid_direction *d);
+/* The least shift that leaves m negative eigenvalues and solves accurately for cold->direction; it
+ * is kept in the iterate. */
 int hybrid_factor_with_inertia(hybrid_cold *cold, hybrid_iterate *it, double least);
 /* Whether a full A has a rank below its number of rows, to rounding. */
 int hybrid_rows_are_dependent(const hybrid_plan *plan, const double *A, double *dense);

@@ -238,8 +238,8 @@ int hybrid_warm(const hybrid_plan *plan, const hybrid_functions *functions,
     h.form.unscaled = h.form.even = h.form.placing = 0;
     answer->in_firsts = answer->in_seconds = 0.0;
     answer->steps = answer->firsts = answer->seconds = 0;
-    answer->factors = answer->chosen = answer->outside = answer->doubts = 0;
-    hybrid_attend(&h.form, &h.model.kernel);
+    answer->factors = answer->chosen = answer->doubts = 0;
+    h.model.kernel.answer = answer;
     if (!numbers->side_x && hybrid_sum(plan->n_x, numbers->lam_x0) == 0.0 &&
         hybrid_sum(plan->n_g, numbers->lam_g0) == 0.0)
         return answer->status = HYBRID_COLD;

@@ -18,7 +18,7 @@
 #endif
 
 /* Raised whenever a structure or the meaning of a field changes. */
-#define HYBRID_INTERFACE_VERSION 8
+#define HYBRID_INTERFACE_VERSION 9
 
 /* How one function of the problem is evaluated: numbers in, all nonzeros of its outputs out, one
  * output after the other. Returns 0, or another number where it could not be evaluated.
@@ -27,22 +27,11 @@ typedef int (*hybrid_first)(void *self, const double *x, const double *p, double
 typedef int (*hybrid_second)(void *self, const double *x, const double *lam_g, const double *p,
                              double *out);
 
-/* A kernel of the caller's, asked where the engine's own are in doubt.
- *   factor: K's lower triangle -> how many of its eigenvalues are negative. Returns 0; 2 where K is
- *           singular; another number where it has no answer
- *   solve:  K x = b for the K that was factored last. Returns 0, or another number */
-typedef struct {
-    int (*factor)(void *self, const double *K, int *negative);
-    int (*solve)(void *self, const double *b, double *x);
-    void *self;
-} hybrid_outside_kernel;
-
 typedef struct {
     hybrid_first first;
     hybrid_second second;
     void *self;
     double (*now)(void); /* seconds, for the statistics; NULL: they are not measured */
-    const hybrid_outside_kernel *outside; /* NULL: what is in doubt ends the solve */
 } hybrid_functions;
 
 /* What a row or a variable is: it decides the standard form's structure. */
@@ -102,7 +91,6 @@ enum {
     HYBRID_UNDEFINED = 2,       /* a function is not defined where it was needed */
     HYBRID_NO_SET = 3,          /* no active set of the quadratic model was found */
     HYBRID_NOT_NEARER = 4,      /* steps did not get nearer */
-    HYBRID_DOUBT = 5,           /* the factorization is in doubt, by any kernel there is */
     HYBRID_EXCUSED = 6,         /* rounding may excuse a residual: for the careful path to judge */
     HYBRID_LIMIT = 7,           /* max_iter, or max_time */
     HYBRID_LARGE = 8,           /* x or multipliers of a size that has to be looked at */
@@ -131,8 +119,7 @@ typedef struct {
     int factors;
     int chosen;     /* of them those that chosen pivots have decided, where a solution asked for
                      * them too */
-    int outside;    /* those that the caller's kernel has decided */
-    int doubts;     /* those that were left in doubt */
+    int doubts;     /* factorizations and solutions in doubt, which counted as singular */
     double in_firsts, in_seconds, elapsed; /* seconds */
     double moved;   /* largest |x - x0| from the first iterate to the last */
     double reach;   /* largest |x| of both */

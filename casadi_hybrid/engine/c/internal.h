@@ -196,9 +196,7 @@ typedef struct {
     double *soft;           /* nnz_K: with pinned entries of w held by a weight, as is factored */
     double weight;          /* 0 where nothing is pinned */
     int chosen;             /* whether pivots were chosen */
-    int asked;              /* whether the last word is the caller's: its factor solves */
-    const hybrid_outside_kernel *outside; /* the caller's kernel; NULL for none */
-    hybrid_answer *answer;  /* counts what was decided by chosen pivots, and by the caller's */
+    hybrid_answer *answer;  /* counts what was decided by chosen pivots, and what was in doubt */
     double *factor, *room;
     int *pivots;
     double *right, *solution; /* n + m */
@@ -209,29 +207,28 @@ typedef struct {
 } hybrid_kernel;
 
 void hybrid_place_kernel(const hybrid_plan *plan, hybrid_arena *arena, hybrid_kernel *kernel);
-/* What of a solve the kernel has to know: the caller's own, and where is counted who decides. */
-void hybrid_attend(const hybrid_form *form, hybrid_kernel *kernel);
-/* Has the caller's kernel factor kernel->K; kernel->inertia says what it found. Returns 0 with m
- * negative eigenvalues, 1 with another number, 2 where it is singular, 3 where it has no answer. */
-int hybrid_ask(const hybrid_plan *plan, hybrid_kernel *kernel);
-/* kernel->solution of K for kernel->right by the caller's kernel, which is asked now where it was
- * not before. Returns as hybrid_ask. */
-int hybrid_ask_solution(const hybrid_plan *plan, hybrid_kernel *kernel);
+/* Whether the last factorization is singular, or its pivots are in doubt, which is counted. */
+int hybrid_in_doubt(hybrid_kernel *kernel);
 /* Factors kernel->K; where weight > 0, in a fixed order kernel->soft in its place. */
 void hybrid_decompose(const hybrid_plan *plan, hybrid_kernel *kernel, double weight);
 /* kernel->solution of K for kernel->right. Returns 0; where pivots had to be chosen, which says more
- * of K than the fixed order did: 1 with another inertia, 2 where it is singular; 3 in doubt. */
+ * of K than the fixed order did: 1 with another inertia, 2 where it is singular or in doubt; 3 where
+ * the solution is not accurate. */
 int hybrid_resolve(const hybrid_plan *plan, hybrid_kernel *kernel);
+/* Corrects such a solution by its residual until the backward error of every row is small. Returns
+ * 0, or 2 where it does not become so: then K counts as singular. */
+int hybrid_refine_rows(const hybrid_plan *plan, hybrid_kernel *kernel);
 /* Whether kernel->solution is accurate; `residual`: its own, relative to kernel->right. */
 int hybrid_refined(const hybrid_plan *plan, const hybrid_kernel *kernel, double residual);
 /* Factors K(shift, epsilon) with rows and columns of pinned entries those of the identity.
- * Returns 0 with m negative eigenvalues, 1 with another number, 2 where it is singular, 3 in
- * doubt: where the caller's kernel has no answer either. */
+ * Returns 0 with m negative eigenvalues, 1 with another number, 2 where it is singular or in
+ * doubt. */
 int hybrid_factor_pinned(const hybrid_plan *plan, const double *W, const double *A, double shift,
                          double epsilon, hybrid_kernel *kernel);
 /* kernel->right becomes K's answer to it, once and as accurate as the weight of what is pinned. */
 void hybrid_answer_to(const hybrid_plan *plan, hybrid_kernel *kernel);
-/* Solves K (dw, dy) = -(force, c) with dw = move where pinned. Returns as hybrid_resolve. */
+/* Solves K (dw, dy) = -(force, c) with dw = move where pinned. Returns 0, 1 with another inertia than
+ * was found before, or 2 where K is singular or in doubt. */
 int hybrid_solve_pinned(const hybrid_plan *plan, const double *W, const double *A,
                         const double *force, const double *c, hybrid_kernel *kernel, double *dw,
                         double *dy);
@@ -278,8 +275,9 @@ void hybrid_begin_changes(const hybrid_plan *plan, hybrid_model *model);
 /* dw and z of the set by the base. Returns 0, or 1 with nothing changed but z where it needs a
  * factorization of its own. */
 int hybrid_changed(hybrid_model *model, const hybrid_form *form, const hybrid_point *at);
-/* (dw, dy) by the last factorization for model->force and the c of an iterate. Returns a status. */
-int hybrid_pinned_solution(hybrid_model *model, hybrid_form *form, const hybrid_point *at);
+/* (dw, dy) by the last factorization for model->force and the c of an iterate. Returns as
+ * hybrid_solve_pinned. */
+int hybrid_pinned_solution(hybrid_model *model, const hybrid_form *form, const hybrid_point *at);
 /* Whether w + dw violates a bound by more than rounding; model->z is lost. */
 int hybrid_outside(const hybrid_model *model, const hybrid_form *form, const hybrid_point *at);
 
