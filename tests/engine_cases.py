@@ -19,6 +19,7 @@ import pytest
 from casadi_hybrid import Problem, nlpsol
 from casadi_hybrid.building import BuildError
 from casadi_hybrid.building.build import load
+from casadi_hybrid.engine.ldl import Found
 from casadi_hybrid.engine.library import VARIABLE, core_sources, engine
 from casadi_hybrid.engine.structures import declare
 
@@ -313,3 +314,15 @@ class WorthData(ct.Structure):
     """``hybrid_worth``."""
 
     _fields_ = [("theta", NUMBER), ("phi", NUMBER), ("gradient", POINTER)]
+
+
+class KernelData(ct.Structure):
+    """``hybrid_kernel``."""
+
+    _fields_ = [
+        ("K", POINTER), ("soft", POINTER), ("weight", NUMBER), ("chosen", WHOLE),
+        *((name, POINTER) for name in (
+            "answer", "factor", "room", "pivots", "right", "solution", "move", "pinned", "pins",
+        )),
+        ("n_pins", WHOLE), ("inertia", Found),
+    ]  # fmt: skip

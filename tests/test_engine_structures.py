@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_cases import Arena, FormData, PointData, SpectrumData, WorthData
+from engine_cases import Arena, FormData, KernelData, PointData, SpectrumData, WorthData
 
 from casadi_hybrid.basics import matrices
 from casadi_hybrid.engine import cold, external, ldl, library, structures
@@ -20,7 +20,6 @@ from casadi_hybrid.engine import cold, external, ldl, library, structures
 FOLDER = Path(library.__file__).parent
 MIRRORS = {
     "hybrid_plan": structures.PlanData,
-    "hybrid_outside_kernel": structures.OutsideData,
     "hybrid_functions": structures.FunctionsData,
     "hybrid_numbers": structures.NumbersData,
     "hybrid_residuals": structures.ResidualsData,
@@ -45,6 +44,7 @@ MIRRORS = {
     "hybrid_form": FormData,
     "hybrid_worth": WorthData,
     "hybrid_spectrum": SpectrumData,
+    "hybrid_kernel": KernelData,
 }
 POINTERS = ("hybrid_first", "hybrid_second")  # to functions
 PLAIN = {ct.c_void_p: "pointer", ct.c_double: "double", ct.c_int: "int", ct.c_longlong: "long long"}

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from casadi_hybrid.answer import altered
 from casadi_hybrid.attempts.attempts import Attempt
 from casadi_hybrid.attempts.data import data_of
 from casadi_hybrid.attempts.patience import Patience
@@ -215,7 +214,6 @@ def run_on_engine(
     space = engine.prepare(numbers.bounds)
     space.fill(numbers, attempt.warm)
     space.limit(options)
-    space.went_wrong()  # what is still there was not of this attempt
     t0, at_start = 0, np.inf
     if attempt.warm is not None:
         status, said = space.warm_once(attempt.warm), space.answer
@@ -223,10 +221,9 @@ def run_on_engine(
             status = LIMIT  # too late, in its last step: Python stops where the time was over
         if status in (SOLVED, LARGE):
             observe(said, watch)
-            found = warm_result(program, numbers, options, space.solved())
-            return _noted(found, space.went_wrong())
+            return warm_result(program, numbers, options, space.solved())
         if status not in IN_VAIN:
-            return _with(space.went_wrong(), HOT_WORDS[status])
+            return HOT_WORDS[status]
         observe_start(said, watch)
         at_start = _merit(said.start, options)
         runs.append(AnswerData.from_buffer_copy(said))
@@ -235,13 +232,12 @@ def run_on_engine(
     cold.set(data_of(attempt, settings, options, program), t0)
     status = cold.begin()
     if status != PAUSED:
-        return _with(space.went_wrong(), WORDS[status])
-    interrupted, wrong = False, ""
+        return WORDS[status]
+    interrupted = False
     try:
         while status == PAUSED:
             status, rows = cold.go_on()
             watch.take(rows, before, began_at)
-        wrong = space.went_wrong()
     except KeyboardInterrupt:
         if cold.state.best.t < 0:
             raise
@@ -250,11 +246,10 @@ def run_on_engine(
     spent = spent_in(*runs, space.answer, undefined=cold.state.undefined)
     if status == SOLVED and not interrupted:
         solved, step = space.solved(), cold.last_step()
-        found = result_of(
+        return result_of(
             program, numbers, options, solved, step, *spent, composite=attempt.composite
         )
-        return _noted(found, wrong)
-    why = _with(wrong, WORDS.get(status, "it was interrupted"))
+    why = WORDS.get(status, "it was interrupted")
     best = np.inf if cold.state.best.t < 0 else _merit(cold.state.of_best, options)
     steps, no_nearer = space.answer.steps, not (interrupted or best <= at_start)
     certain = interrupted or status in (LIMIT, LATE, UNBOUNDED) or bool(runs)
@@ -280,13 +275,3 @@ def interrupted_on_engine(handed: Handed, earlier: Earlier | None) -> Interrupte
     stop = StopReason.STOPPED_BY_USER
     halt.result = Outcome(stop, "interrupted", best, best, handed.steps, seconds)
     return halt
-
-
-def _noted(result: Result, wrong: str) -> Result:
-    """A solution of the engine's with what went wrong on the way."""
-    return altered(result, engine_note=wrong) if wrong else result
-
-
-def _with(wrong: str, why: str) -> str:
-    """Why the engine did not solve it, with what went wrong where Python's kernel was asked."""
-    return f"{why}; {wrong}" if wrong else why

@@ -12,7 +12,7 @@ from casadi_hybrid.answer import altered
 from casadi_hybrid.attempts.attempts import Attempt
 from casadi_hybrid.attempts.solved import spent_in, warm_result
 from casadi_hybrid.basics.arrays import changed, largest
-from casadi_hybrid.engine.structures import DOUBT, LARGE, NO_SET, NOT_NEARER, SOLVED
+from casadi_hybrid.engine.structures import LARGE, NO_SET, NOT_NEARER, SOLVED
 from casadi_hybrid.engine.warm import engine_of
 from casadi_hybrid.point.residuals import HUGE_MULTIPLIER
 from casadi_hybrid.problem.numbers import Numbers
@@ -21,8 +21,8 @@ from casadi_hybrid.result import Result
 from casadi_hybrid.stopping import Limits
 
 # Nothing is lost where the restart does not come to an end, so the engine has the last word where
-# its factorization is in doubt or the multipliers are as huge as before.
-_IN_VAIN = (NO_SET, NOT_NEARER, DOUBT, LARGE)
+# the multipliers are as huge as before.
+_IN_VAIN = (NO_SET, NOT_NEARER, LARGE)
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def restart_on_engine(
     begun, space = changed(numbers, x0=restart.start), engine.prepare(numbers.bounds)
     space.fill(begun, restart.warm)
     space.limit(limits)
-    status, said = space.warm(restart.warm.working_set, alone=True), space.answer
+    status, said = space.warm(restart.warm.working_set), space.answer
     if status == SOLVED:
         return Again.of(warm_result(program, begun, limits, space.solved()))
     if status not in _IN_VAIN:

@@ -21,7 +21,7 @@ from casadi_hybrid.problem.evaluator import patterns_of
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
-from casadi_hybrid.standard_form.form import DENSE_LIMIT, Linearization, inside_of
+from casadi_hybrid.standard_form.form import Linearization, inside_of
 from casadi_hybrid.stopping import Limits
 
 SVD = "svd"
@@ -50,7 +50,7 @@ class Outline(NamedTuple):
 
 def outline_of(problem: Problem, said: AnswerData) -> Outline:
     """That of a solve with this answer."""
-    kernel, hessian = kernel_of(problem, said), problem.functions.hessian
+    kernel, hessian = kernel_of(said), problem.functions.hessian
     return Outline(said.steps, *spent_in(said), said.elapsed, hessian, kernel)
 
 
@@ -157,13 +157,11 @@ def result_of(
         tolerances=limits.tolerances,
         method=Composite.label if composite else Barrier.label,
         engine="c",
-        kernel=SVD if composite else kernel_of(problem, said),
+        kernel=SVD if composite else kernel_of(said),
         **context_of(problem, x0, numbers.p),
     )
 
 
-def kernel_of(problem: Problem, said: AnswerData) -> str:
+def kernel_of(said: AnswerData) -> str:
     """The kernel that had the last word at least once."""
-    if said.outside:
-        return "lapack" if problem.n + problem.m <= DENSE_LIMIT else "feral"
     return "ldl" if said.chosen else "ldl-fixed"

@@ -144,8 +144,7 @@ class Quick:
             if outputs is not None and status in _LEFT and own is None:
                 cold = self._cold_start.solve(space, status)
                 outputs, status = None if cold is None else external.known(), external.status
-            failed = space.outside is not None and space.outside.raised
-            if outputs is not None and status in ends and not failed:
+            if outputs is not None and status in ends:
                 if engine.spaces[0] is not space:
                     engine.use(space)
                 inputs, found = space.numbers_in.copy(), space.solved()
@@ -155,7 +154,7 @@ class Quick:
                 )  # fmt: skip
                 return {name: outputs[name] for name in OUTPUTS_OF_CASADI}, run
             if outputs is None or status != OTHER_PATTERN:
-                in_vain = status in (NO_SET, NOT_NEARER) and sides is None and not failed
+                in_vain = status in (NO_SET, NOT_NEARER) and sides is None
                 if in_vain and own is not None:  # else the attempt after it has spoken there since
                     space.in_vain = status, space.numbers_in.copy()
                 return None

@@ -210,7 +210,7 @@ class Pool:
         if found is None:
             problem, evaluate = self._problem, self._evaluate
             forms = forms_of(problem)
-            space = Workspace(self._library, plan, problem.functions, evaluate, *forms, alone=True)
+            space = Workspace(self._library, plan, problem.functions, evaluate, *forms)
             slope, composite = problem.parameter_gradient, bool(self._data.composite.composite)
             found = _Space(self._library, space, slope, evaluate, composite=composite)
         spaces[:] = [found, *(one for one in spaces if one is not found)][:_KINDS]

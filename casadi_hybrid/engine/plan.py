@@ -18,7 +18,6 @@ from casadi_hybrid.kernel.sparse import Index
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.evaluator import patterns_of
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.standard_form.form import DENSE_LIMIT
 from casadi_hybrid.standard_form.selection import Selection, selection_of
 from casadi_hybrid.standard_form.structure import KEPT, structure_of
 
@@ -35,8 +34,6 @@ class Plan:
 
     Attributes:
         data: the structure that C reads.
-        layout: of K.
-        dense: whether the Python code has full matrices for the problem.
         doubles, ints: numbers and whole numbers of memory for one solve.
     """
 
@@ -46,7 +43,7 @@ class Plan:
         structure = structure_of(problem, selection.free, selection.rows, selection.slack_rows)
         first = problem.functions.first
         J, H = patterns_of(problem)
-        layout = self.layout = structure.layout
+        layout = structure.layout
         self.data = PlanData(
             n_x=problem.n, n_g=problem.m, n_p=problem.n_p,
             nnz_gradient=first.nnz_out(1), nnz_g=first.nnz_out(2), nnz_J=J.rows.size,
@@ -81,7 +78,6 @@ class Plan:
         partner = partners(library, K, values)
         curved = np.zeros(K.n, dtype=bool)
         curved[structure.W.rows[structure.W.rows == structure.W.cols]] = True
-        self.dense = problem.n + problem.m <= DENSE_LIMIT
         free, fixed = eliminations(K, partner, curved)
         self._tables, self._fixed = Tables.of(library, K, free), FixedTables.of(library, K, fixed)
         self.data.ldl, self.data.fixed = self._tables.analysis, self._fixed.analysis

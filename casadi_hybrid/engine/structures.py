@@ -14,13 +14,13 @@ pointer_of_capsule = ct.pythonapi.PyCapsule_GetPointer
 pointer_of_capsule.restype, pointer_of_capsule.argtypes = c_void_p, [ct.py_object, ct.c_char_p]
 
 # How a run ends, as in ``c/hybrid.h``, where it is said what each means.
-SOLVED, OTHER_PATTERN, UNDEFINED, NO_SET, NOT_NEARER, DOUBT = 0, 1, 2, 3, 4, 5
+SOLVED, OTHER_PATTERN, UNDEFINED, NO_SET, NOT_NEARER = 0, 1, 2, 3, 4
 LIMIT, LARGE, COLD, PAUSED = 7, 8, 10, 11
 INFEASIBLE, STALLED, UNBOUNDED, DIVERGED, LATE = 16, 17, 18, 19, 20
 IN_VAIN = UNDEFINED, NO_SET, NOT_NEARER
 """How the warm mode ends where the barrier method is to go on from its start."""
 
-INTERFACE = 10
+INTERFACE = 11
 """That of ``c/hybrid.h``; a library with another is not used."""
 
 
@@ -49,18 +49,10 @@ class PlanData(ct.Structure):
     ]  # fmt: skip
 
 
-class OutsideData(ct.Structure):
-    """``hybrid_outside_kernel``."""
-
-    _fields_ = [(name, c_void_p) for name in ("factor", "solve", "self")]
-
-
 class FunctionsData(ct.Structure):
     """``hybrid_functions``."""
 
-    _fields_ = [
-        (name, c_void_p) for name in ("first", "second", "self", "now", "outside", "observer")
-    ]
+    _fields_ = [(name, c_void_p) for name in ("first", "second", "self", "now", "observer")]
 
 
 class NumbersData(ct.Structure):
@@ -97,8 +89,7 @@ class AnswerData(ct.Structure):
         ("start", ResidualsData),
         ("end", ResidualsData),
         *((name, c_int) for name in (
-            "status", "steps", "firsts", "seconds", "factors", "chosen", "outside",
-            "doubts",
+            "status", "steps", "firsts", "seconds", "factors", "chosen", "doubts",
         )),
         *((name, c_double) for name in (
             "in_firsts", "in_seconds", "elapsed", "moved", "reach", "largest_lam",

@@ -21,7 +21,6 @@ from casadi_hybrid.engine.blocks.compiled import (
 )
 from casadi_hybrid.engine.cold import Cold
 from casadi_hybrid.engine.installed import of_casadi
-from casadi_hybrid.engine.outside import Outside
 from casadi_hybrid.engine.plan import Plan
 from casadi_hybrid.engine.solved import Solved
 from casadi_hybrid.engine.structures import (
@@ -68,8 +67,6 @@ class Workspace:
         evaluate: :func:`trigger`.
         lists: the same functions as lists; None for CasADi's interpreter.
         compiled: the same functions as machine code, which serve once they are there.
-        alone: whether no kernel of Python's may be asked, as where threads that are not Python's
-            use this.
 
     Attributes:
         plan: as given.
@@ -77,7 +74,6 @@ class Workspace:
         outputs: views by the names of :data:`OUTPUTS` into ``numbers_out``, one array. ``lam_p`` is
             for who computes it.
         answer: what C says beside them.
-        outside: the kernel of Python's that is asked where the engine's are in doubt, or None.
         in_vain: of a warm mode that has just solved nothing its status and its numbers: who takes
             the same numbers further need not run it again.
         addresses: of what a run of the warm mode is handed, and of it.
@@ -91,8 +87,6 @@ class Workspace:
         evaluate: int,
         lists: Lists | None = None,
         compiled: Compiled | None = None,
-        *,
-        alone: bool = False,
     ) -> None:
         data = plan.data
         n, m, J = data.n_x, data.n_g, data.nnz_J
@@ -111,13 +105,11 @@ class Workspace:
             self._buffer(functions.first, evaluate),
             self._buffer(functions.with_hessian("curvature"), evaluate),
         )
-        self.outside = None if alone else Outside(plan.layout, dense=plan.dense)
         self._functions = FunctionsData(
             ct.cast(library.hybrid_buffered_first, ct.c_void_p),
             ct.cast(library.hybrid_buffered_second, ct.c_void_p),
             ct.addressof(self._buffers),
             ct.cast(library.hybrid_now, ct.c_void_p),
-            None if self.outside is None else ct.addressof(self.outside.data),
         )
         self._awaited, self._called = compiled, INTERPRETED
         self._limits: Limits | None = None
@@ -209,19 +201,14 @@ class Workspace:
         data.side_x = None if sides is None else address(sides.x)
         data.side_g = None if sides is None else address(sides.g)
 
-    def warm(self, sides: WorkingSet | None, *, alone: bool = False) -> int:
+    def warm(self, sides: WorkingSet | None) -> int:
         """Run the warm mode on what ``inputs`` hold; the status of ``hybrid.h``.
 
         Args:
             sides: the working set to try first; None leaves it to the multipliers to name one.
-            alone: whether what is in doubt is to end the run, whoever else could be asked.
         """
         self.begin_with(sides)
-        asked = self._functions.outside
-        if alone:
-            self._functions.outside = None
         status: int = self._warm(*self._call)
-        self._functions.outside = asked
         self.numbers_out[self._place_of_f] = self.answer.end.f
         return status
 
@@ -243,10 +230,6 @@ class Workspace:
             np.maximum.at(steepest, rows, np.abs(J0))
         kept = (ct.c_int * data.m).from_address(data.row_at) if data.m else []
         return not steepest[list(kept)].all()
-
-    def went_wrong(self) -> str:
-        """What Python's kernel raised since this was last asked, see :meth:`Outside.end`."""
-        return "" if self.outside is None else self.outside.end()
 
     def solved(self) -> Solved:
         """What the last run found, copied."""

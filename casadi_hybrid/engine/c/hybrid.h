@@ -18,7 +18,7 @@
 #endif
 
 /* Raised whenever a structure or the meaning of a field changes. */
-#define HYBRID_INTERFACE_VERSION 10
+#define HYBRID_INTERFACE_VERSION 11
 
 /* How one function of the problem is evaluated: numbers in, all nonzeros of its outputs out, one
  * output after the other. Returns 0, or another number where it could not be evaluated.
@@ -26,16 +26,6 @@
 typedef int (*hybrid_first)(void *self, const double *x, const double *p, double *out);
 typedef int (*hybrid_second)(void *self, const double *x, const double *lam_g, const double *p,
                              double *out);
-
-/* A kernel of the caller's, asked where the engine's own are in doubt.
- *   factor: K's lower triangle -> how many of its eigenvalues are negative. Returns 0; 2 where K is
- *           singular; another number where it has no answer
- *   solve:  K x = b for the K that was factored last. Returns 0, or another number */
-typedef struct {
-    int (*factor)(void *self, const double *K, int *negative);
-    int (*solve)(void *self, const double *b, double *x);
-    void *self;
-} hybrid_outside_kernel;
 
 /* Numbers of one row: iter, obj, inf_pr, inf_du, compl, mu, d_norm, alpha_pr, alpha_du,
  * regularization_size, and the seconds since the start of the solve. */
@@ -70,8 +60,7 @@ typedef struct {
     hybrid_second second;
     void *self;
     double (*now)(void); /* seconds, for the statistics; NULL: they are not measured */
-    const hybrid_outside_kernel *outside; /* NULL: what is in doubt ends the solve */
-    hybrid_observer *observer;            /* NULL: nobody looks on */
+    hybrid_observer *observer; /* NULL: nobody looks on */
 } hybrid_functions;
 
 /* What a row or a variable is: it decides the standard form's structure. */
@@ -133,7 +122,6 @@ enum {
     HYBRID_UNDEFINED = 2,       /* a function is not defined where it was needed */
     HYBRID_NO_SET = 3,          /* no active set of the quadratic model was found */
     HYBRID_NOT_NEARER = 4,      /* steps did not get nearer */
-    HYBRID_DOUBT = 5,           /* the factorization is in doubt, by any kernel there is */
     HYBRID_LIMIT = 7,           /* max_iter, or patience; max_time too in the warm mode */
     HYBRID_LARGE = 8,           /* a solution, with multipliers so large that there may be less */
     HYBRID_BAD_NUMBERS = 9,     /* numbers that are not finite, or bounds that cross */
@@ -216,8 +204,7 @@ typedef struct {
     int factors;
     int chosen;     /* of them those that chosen pivots have decided, where a solution asked for
                      * them too */
-    int outside;    /* those that the caller's kernel has decided */
-    int doubts;     /* those that were left in doubt */
+    int doubts;     /* factorizations and solutions in doubt, which counted as singular */
     double in_firsts, in_seconds, elapsed; /* seconds */
     double moved;   /* largest |x - x0| from the first iterate to the last */
     double reach;   /* largest |x| of both */

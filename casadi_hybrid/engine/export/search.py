@@ -90,4 +90,4 @@ def words_of(search: bool) -> dict[int, str]:
         # What an attempt judges that is alone, what the search goes on from, or is not in it.
         others = {number: text for number, text in COLD_WORDS.items() if number not in _JUDGED}
         return {0: "it is solved", **others}
-    return dict(enumerate(WORDS))
+    return WORDS

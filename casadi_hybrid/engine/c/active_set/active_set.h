@@ -46,8 +46,9 @@ void hybrid_begin_changes(const hybrid_plan *plan, hybrid_model *model);
 /* dw and z of the set by the base. Returns 0, or 1 with nothing changed but z where it needs a
  * factorization of its own. */
 int hybrid_changed(hybrid_model *model, const hybrid_form *form, const hybrid_point *at);
-/* (dw, dy) by the last factorization for model->force and the c of an iterate. Returns a status. */
-int hybrid_pinned_solution(hybrid_model *model, hybrid_form *form, const hybrid_point *at);
+/* (dw, dy) by the last factorization for model->force and the c of an iterate. Returns as
+ * hybrid_solve_pinned. */
+int hybrid_pinned_solution(hybrid_model *model, const hybrid_form *form, const hybrid_point *at);
 /* Whether w + dw violates a bound by more than rounding; model->z is lost. */
 int hybrid_outside(const hybrid_model *model, const hybrid_form *form, const hybrid_point *at);
 

@@ -42,7 +42,6 @@ static int solved(hybrid_cold *cold, const hybrid_point *at, hybrid_direction *d
                                         &cold->kernel, d->dw, d->dy);
         cold->form.answer->factors++;
         if (found == 0) return HYBRID_SOLVED;
-        if (found == 3) return HYBRID_DOUBT;
         if (found == 1 && epsilon > 0.0) return HYBRID_NO_SET;
     }
     return HYBRID_NO_SET;

@@ -38,8 +38,7 @@ static double room_at(double w) {
     return HYBRID_FORM_ROOM * (size > 1.0 ? size : 1.0);
 }
 
-/* (dw, dy) by the last factorization. Returns as hybrid_resolve. */
-static int solve(hybrid_model *model, const hybrid_form *form, const hybrid_point *at) {
+int hybrid_pinned_solution(hybrid_model *model, const hybrid_form *form, const hybrid_point *at) {
     const hybrid_plan *plan = form->plan;
     for (int p = 0; p < model->kernel.n_pins; p++) {
         int i = model->kernel.pins[p];
@@ -47,12 +46,6 @@ static int solve(hybrid_model *model, const hybrid_form *form, const hybrid_poin
     }
     return hybrid_solve_pinned(plan, model->W, at->A, model->force, at->c, &model->kernel,
                                model->dw, model->dy);
-}
-
-int hybrid_pinned_solution(hybrid_model *model, hybrid_form *form, const hybrid_point *at) {
-    if (!solve(model, form, at)) return HYBRID_SOLVED;
-    form->answer->doubts++;
-    return HYBRID_DOUBT;
 }
 
 /* (dw, dy) with the bounds pinned, by the first of the remedies for K that is of use, which is
@@ -83,14 +76,10 @@ static int remedied(hybrid_model *model, hybrid_form *form, const hybrid_point *
         if (found == 0) {
             model->remedy = remedy;
             model->shift = shift * largest;
-            found = solve(model, form, at);
+            found = hybrid_pinned_solution(model, form, at);
         }
         form->answer->factors++;
         if (found == 0) return HYBRID_SOLVED;
-        if (found == 3) {
-            form->answer->doubts++;
-            return HYBRID_DOUBT;
-        }
         bent = bent || (found == 1 && epsilon > 0.0);
     }
     return HYBRID_NO_SET;

@@ -270,11 +270,13 @@ int hybrid_warm(const hybrid_plan *plan, const hybrid_functions *functions,
     h.form.even = h.form.placing = 0;
     answer->in_firsts = answer->in_seconds = 0.0;
     answer->steps = answer->firsts = answer->seconds = 0;
-    answer->factors = answer->chosen = answer->outside = answer->doubts = 0;
+    answer->factors = answer->chosen = answer->doubts = 0;
     answer->start.f = NAN; /* nothing is known of it yet */
     answer->start.feasibility = answer->start.stationarity = INFINITY;
     answer->start.complementarity = INFINITY;
-    hybrid_attend(&h.form, &h.model.kernel);
+    h.model.kernel.answer = answer;
+    /* Next to a point without multipliers what is left of a row is small beside its terms. */
+    h.model.kernel.precise = numbers->perturbed > 0;
     if (!numbers->side_x && hybrid_sum(plan->n_x, numbers->lam_x0) == 0.0 &&
         hybrid_sum(plan->n_g, numbers->lam_g0) == 0.0)
         return answer->status = HYBRID_COLD;

@@ -10,7 +10,10 @@ void hybrid_lower_barrier(hybrid_cold *cold, hybrid_iterate *it, int t);
 
 /* The functions at spot->of.w. Returns 0, or 1 where they are not defined. */
 int hybrid_visit(hybrid_cold *cold, hybrid_spot *spot);
-/* The least shift that leaves m negative eigenvalues; it is kept in the iterate. */
+/* hybrid_solve for cold->force, of the elastic problem too. */
+int hybrid_direction_for(hybrid_cold *cold, const double *c, hybrid_direction *d);
+/* The least shift that leaves m negative eigenvalues and solves for (dw, dy) of cold->direction
+ * accurately; it is kept in the iterate. */
 int hybrid_factor_with_inertia(hybrid_cold *cold, hybrid_iterate *it, double least);
 
 /* One step: cold->next at *cold->trial is the new iterate. Returns a status. */

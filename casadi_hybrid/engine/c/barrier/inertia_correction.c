@@ -32,6 +32,11 @@ static void keep(hybrid_iterate *it, double shift, double epsilon, int singular,
     it->bent = bent ? it->bent + 1 : 0;
 }
 
+int hybrid_direction_for(hybrid_cold *cold, const double *c, hybrid_direction *d) {
+    return cold->outer ? hybrid_elastic_solve(cold, cold->force, c, d->dw, d->dy)
+                       : hybrid_solve(cold->plan, cold->force, c, &cold->kernel, d->dw, d->dy);
+}
+
 int hybrid_factor_with_inertia(hybrid_cold *cold, hybrid_iterate *it, double least) {
     const hybrid_form *form = &cold->form;
     const hybrid_plan *plan = cold->plan;
@@ -53,14 +58,10 @@ int hybrid_factor_with_inertia(hybrid_cold *cold, hybrid_iterate *it, double lea
                                 : hybrid_factor(plan, cold->W, cold->D, shift, at->A, epsilon, 0,
                                                 &cold->kernel);
         form->answer->factors++;
-        if (found == 3) found = hybrid_ask(plan, &cold->kernel);
+        if (found == 0) found = hybrid_direction_for(cold, at->c, &cold->direction);
         if (found == 0) {
             keep(it, shift, epsilon, singular, plain_epsilon, shift > first && !singular);
             return HYBRID_SOLVED;
-        }
-        if (found == 3) {
-            form->answer->doubts++;
-            return HYBRID_DOUBT;
         }
         singular |= found == 2 && shift == least;
         if (epsilon == 0.0 && (found == 2 || cold->kernel.inertia.negative < plan->m)) {

@@ -19,20 +19,10 @@ static void swap_spots(hybrid_spot **a, hybrid_spot **b) {
     *b = kept;
 }
 
-/* Solves for the direction with these right-hand sides of both rows of the kernel. */
-static int solved(hybrid_cold *cold, const hybrid_iterate *it, const double *c,
-                  hybrid_direction *d) {
-    const hybrid_point *at = &cold->at->of;
-    int doubt = cold->outer
-                    ? hybrid_elastic_solve(cold, cold->force, c, d->dw, d->dy)
-                    : hybrid_solve(cold->plan, cold->force, c, &cold->kernel, d->dw, d->dy);
-    if (doubt) {
-        cold->form.answer->doubts++;
-        return HYBRID_DOUBT;
-    }
-    hybrid_dual_steps(&cold->form, at, it, d);
-    hybrid_lengths(&cold->form, at, it, d);
-    return HYBRID_SOLVED;
+/* The direction's dz and lengths, where (dw, dy) are known. */
+static void complete(hybrid_cold *cold, const hybrid_iterate *it, hybrid_direction *d) {
+    hybrid_dual_steps(&cold->form, &cold->at->of, it, d);
+    hybrid_lengths(&cold->form, &cold->at->of, it, d);
 }
 
 /* Evaluates at w + alpha dw. Returns 0, or 1 where a function is not defined. */
@@ -63,7 +53,7 @@ static void move(hybrid_cold *cold, const hybrid_iterate *it, double alpha) {
 }
 
 /* Second-order corrections on the same factor. Returns the filter's word, with the point and the
- * direction in place of those that were refused; NONE; or what stops the mode, negative. */
+ * direction in place of those that were refused, or NONE. */
 static int corrected(hybrid_cold *cold, const hybrid_iterate *it, double slope) {
     const hybrid_plan *plan = cold->plan;
     const hybrid_point *at = &cold->at->of;
@@ -74,7 +64,8 @@ static int corrected(hybrid_cold *cold, const hybrid_iterate *it, double slope) 
     for (int number = 0; number < HYBRID_NEWTON_MAX_CORRECTIONS; number++) {
         hybrid_direction *bent = &cold->other;
         int verdict;
-        if (solved(cold, it, residual, bent)) return -HYBRID_DOUBT;
+        if (hybrid_direction_for(cold, residual, bent)) return NONE;
+        complete(cold, it, bent);
         if (try_at(cold, bent->alpha, bent, cold->bent)) return NONE;
         verdict = hybrid_verdict(&cold->worth, it, size, cold->bent->theta,
                                  hybrid_phi(&cold->form, cold->bent, it->nu), alpha, slope);
@@ -151,7 +142,6 @@ static int search(hybrid_cold *cold, const hybrid_iterate *it) {
                                  hybrid_phi(&cold->form, cold->trial, it->nu), alpha, slope);
         if (!verdict && first && cold->trial->theta >= worth->theta) {
             int word = corrected(cold, it, slope);
-            if (word < NONE) return -word;
             if (word != NONE) {
                 verdict = word;
                 alpha = cold->direction.alpha;
@@ -191,7 +181,6 @@ static int back(hybrid_cold *cold) {
 
 int hybrid_newton(hybrid_cold *cold, hybrid_iterate *it) {
     const hybrid_plan *plan = cold->plan;
-    const hybrid_point *at = &cold->at->of;
     double least = 0.0;
     int found;
     if (cold->outer
@@ -204,8 +193,7 @@ int hybrid_newton(hybrid_cold *cold, hybrid_iterate *it) {
     for (;;) {
         int status = hybrid_factor_with_inertia(cold, it, least);
         if (status) return status;
-        status = solved(cold, it, at->c, &cold->direction);
-        if (status) return status;
+        complete(cold, it, &cold->direction);
         found = search(cold, it);
         if (found > 0) return found;
         if (found == HYBRID_SOLVED && least > 0.0 &&

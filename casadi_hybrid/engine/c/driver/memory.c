@@ -155,9 +155,8 @@ int hybrid_begin(const hybrid_plan *plan, const hybrid_functions *functions,
     clear_state(plan, state);
     answer->in_firsts = answer->in_seconds = 0.0;
     answer->steps = answer->firsts = answer->seconds = 0;
-    answer->factors = answer->chosen = answer->outside = answer->doubts = 0;
-    hybrid_attend(&cold->form, &cold->kernel);
-    hybrid_attend(&cold->form, &cold->inner->kernel);
+    answer->factors = answer->chosen = answer->doubts = 0;
+    cold->kernel.answer = cold->inner->kernel.answer = answer;
     start = &cold->trial->of;
     status = hybrid_make_form(&cold->form, start);
     if (status) return status;

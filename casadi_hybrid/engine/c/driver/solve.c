@@ -186,8 +186,7 @@ static int is_in_vain(int status) {
     case HYBRID_COLD:
     case HYBRID_UNDEFINED:
     case HYBRID_NO_SET:
-    case HYBRID_NOT_NEARER:
-    case HYBRID_DOUBT: return 1;
+    case HYBRID_NOT_NEARER: return 1;
     default: return 0;
     }
 }

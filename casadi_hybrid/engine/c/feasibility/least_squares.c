@@ -309,7 +309,8 @@ int hybrid_root_step(hybrid_cold *cold) {
     int curved = root->curved;
     set_proximity(cold);
     value = value_of(cold, cold->at);
-    if (!isfinite(square(plan->m, at->c))) return HYBRID_LARGE; /* nothing is known of a slope */
+    if (!isfinite(square(plan->m, at->c))) /* nothing is known of a slope */
+        return hybrid_no_way_on(cold, HYBRID_STALLED, HYBRID_NO_PROGRESS);
     if (is_flat(cold, units, slope)) return closer(cold, units);
     if (curved && hybrid_curvature(&cold->form, at, at->c, cold->W)) return HYBRID_UNDEFINED;
     hybrid_stiffness(form, at, root->z_lower, root->z_upper, D);
@@ -324,17 +325,15 @@ int hybrid_root_step(hybrid_cold *cold) {
                               &cold->kernel);
         form->answer->factors++;
         /* A doubtful pivot can only spoil a step, and what a step gains is looked at. */
-        if (found == 3 && cold->kernel.inertia.negative == plan->m) found = 0;
+        if (!cold->kernel.inertia.singular && cold->kernel.inertia.negative == plan->m) found = 0;
+        if (!found)
+            found = hybrid_solve(plan, cold->force, at->c, &cold->kernel, dw, cold->direction.dy);
         if (found && curved) { /* once more, without the curvature */
             curved = 0;
             growth /= HYBRID_RESTORATION_FASTER;
             continue;
         }
         if (!found) {
-            if (hybrid_solve(plan, cold->force, at->c, &cold->kernel, dw, cold->direction.dy)) {
-                form->answer->doubts++;
-                return HYBRID_DOUBT;
-            }
             alpha = share(form, at, dw);
             for (int i = 0; i < plan->n; i++) step[i] = alpha * dw[i];
             if (hybrid_largest(plan->n, step) <= HYBRID_RESTORATION_STILL * reach)

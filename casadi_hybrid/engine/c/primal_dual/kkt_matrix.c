@@ -1,6 +1,13 @@
-/* K = [W + D, A'; A, -E]: factored in a fixed order where that is accurate, else with pivots
- * chosen, and by the caller's own kernel where that is in doubt. With entries that are pinned:
- * where a bound is active, w moves onto it and nothing else. */
+/* The kernel: factored in a fixed order where that is accurate, else with pivots chosen; where
+ * those are in doubt it counts as singular. With entries that are pinned: where a bound is active, w
+ * moves onto it and nothing else.
+ *
+ * A solution x of K x = b is accurate where its residual r = b - K x is small beside b, or every row
+ * of it beside what that row is summed up from: max |r|_i / (|K| |x| + |b|)_i is the least relative
+ * change of the entries of K and b for which x is exact (Oettli and Prager, Numer. Math. 6, 1964).
+ * Corrections by r make this small by a stable factorization, however ill-conditioned K is (Skeel,
+ * Math. Comp. 35, 1980; Arioli, Demmel and Duff, SIAM J. Matrix Anal. Appl. 10, 1989), where the
+ * largest entry of r has long become rounding. */
 #include <math.h>
 #include <string.h>
 
@@ -22,14 +29,14 @@ void hybrid_place_kernel(const hybrid_plan *plan, hybrid_arena *arena, hybrid_ke
     kernel->pins = hybrid_take_ints(arena, plan->n);
 }
 
-int hybrid_refined(const hybrid_plan *plan, const hybrid_kernel *kernel, double residual) {
+/* The backward error of kernel->solution, row by row, and its residual in `left`; `sizes` has room
+ * for as many numbers. */
+static double backward_error(const hybrid_plan *plan, const hybrid_kernel *kernel, double *left,
+                             double *sizes) {
     const hybrid_ldl *ldl = &plan->ldl;
     const double *x = kernel->solution;
     int size = plan->n + plan->m;
-    double *left = kernel->room, *sizes = left + size;
-    if (residual <= HYBRID_REFINED) return 1;
-    if (!isfinite(residual)) return 0;
-    /* Where terms are large and cancel, a row has rounding of its own: each is judged by its own. */
+    double error = 0.0;
     for (int i = 0; i < size; i++) {
         left[i] = kernel->right[i];
         sizes[i] = fabs(kernel->right[i]);
@@ -45,9 +52,49 @@ int hybrid_refined(const hybrid_plan *plan, const hybrid_kernel *kernel, double 
             left[j] -= term;
             sizes[j] += fabs(term);
         }
-    for (int i = 0; i < size; i++)
-        if (!(fabs(left[i]) <= HYBRID_REFINED * sizes[i])) return 0;
-    return 1;
+    for (int i = 0; i < size; i++) {
+        double share = left[i] == 0.0 ? 0.0 : fabs(left[i]) / sizes[i];
+        if (isnan(share)) return INFINITY;
+        if (share > error) error = share;
+    }
+    return error;
+}
+
+int hybrid_refined(const hybrid_plan *plan, const hybrid_kernel *kernel, double residual) {
+    double *left = kernel->room;
+    if (residual <= HYBRID_REFINED) return 1;
+    if (!isfinite(residual)) return 0;
+    return backward_error(plan, kernel, left, left + plan->n + plan->m) <= HYBRID_REFINED;
+}
+
+int hybrid_serves(const hybrid_plan *plan, hybrid_kernel *kernel) {
+    int size = plan->n + plan->m;
+    double *left = kernel->room;
+    hybrid_ldl_product(&plan->ldl, kernel->K, kernel->solution, left);
+    for (int i = 0; i < size; i++) left[i] = kernel->right[i] - left[i];
+    return hybrid_largest(size, left) <= HYBRID_ROUGH * hybrid_largest(size, kernel->right);
+}
+
+/* Corrects kernel->solution by a factor with chosen pivots until its backward error is no larger, or
+ * does not halve any more. Returns whether it is no larger. */
+static int correct_rows(const hybrid_plan *plan, hybrid_kernel *kernel, double enough) {
+    double *left = kernel->room, *sizes = kernel->soft; /* which a fixed order alone asks for */
+    double before = INFINITY;
+    for (int corrections = 0; corrections <= HYBRID_CORRECTIONS; corrections++) {
+        double error = backward_error(plan, kernel, left, sizes);
+        if (error <= enough) return 1;
+        if (!(error <= 0.5 * before)) break;
+        before = error;
+        hybrid_ldl_correct(&plan->ldl, kernel->factor, kernel->pivots, left, kernel->solution,
+                           left + plan->n + plan->m);
+    }
+    return 0;
+}
+
+int hybrid_refine_rows(const hybrid_plan *plan, hybrid_kernel *kernel) {
+    if (correct_rows(plan, kernel, HYBRID_REFINED) || hybrid_serves(plan, kernel)) return 0;
+    kernel->answer->doubts++;
+    return 2;
 }
 
 static void choose(const hybrid_plan *plan, hybrid_kernel *kernel) {
@@ -58,7 +105,6 @@ static void choose(const hybrid_plan *plan, hybrid_kernel *kernel) {
 
 void hybrid_decompose(const hybrid_plan *plan, hybrid_kernel *kernel, double weight) {
     kernel->weight = weight;
-    kernel->asked = 0;
     kernel->chosen = plan->fixed.size == 0;
     if (!kernel->chosen)
         hybrid_fixed_factor(&plan->fixed, weight > 0.0 ? kernel->soft : kernel->K, kernel->factor,
@@ -68,32 +114,10 @@ void hybrid_decompose(const hybrid_plan *plan, hybrid_kernel *kernel, double wei
     kernel->answer->chosen++;
 }
 
-void hybrid_attend(const hybrid_form *form, hybrid_kernel *kernel) {
-    kernel->outside = form->functions->outside;
-    kernel->answer = form->answer;
-}
-
-int hybrid_ask(const hybrid_plan *plan, hybrid_kernel *kernel) {
-    const hybrid_outside_kernel *outside = kernel->outside;
-    int negative = -1, found;
-    if (!outside) return 3;
-    found = outside->factor(outside->self, kernel->K, &negative);
-    if (negative < 0 || (found != 0 && found != 2)) return 3;
-    kernel->asked = 1;
-    kernel->answer->outside++;
-    kernel->inertia.singular = found == 2;
-    kernel->inertia.negative = negative;
-    if (found) return found;
-    return negative == plan->m ? 0 : 1;
-}
-
-int hybrid_ask_solution(const hybrid_plan *plan, hybrid_kernel *kernel) {
-    const hybrid_outside_kernel *outside = kernel->outside;
-    int found = kernel->asked ? 0 : hybrid_ask(plan, kernel);
-    if (found) return found;
-    for (int i = 0; i < plan->n + plan->m; i++) kernel->solution[i] = NAN; /* until it is written */
-    if (outside->solve(outside->self, kernel->right, kernel->solution)) return 3;
-    return hybrid_all_finite(plan->n + plan->m, kernel->solution) ? 0 : 3;
+int hybrid_in_doubt(hybrid_kernel *kernel) {
+    if (kernel->inertia.singular) return 1;
+    kernel->answer->doubts += kernel->inertia.doubtful != 0;
+    return kernel->inertia.doubtful != 0;
 }
 
 /* Sets the entries of a step that are pinned to those of `to`, or to 0. */
@@ -154,17 +178,18 @@ int hybrid_resolve(const hybrid_plan *plan, hybrid_kernel *kernel) {
     if (!kernel->chosen) {
         int negative = kernel->inertia.negative;
         residual = refine(plan, kernel);
-        if (hybrid_refined(plan, kernel, residual)) return 0;
+        if (!kernel->precise && hybrid_refined(plan, kernel, residual)) return 0;
         choose(plan, kernel);
-        if (kernel->inertia.doubtful && !kernel->inertia.singular) return 3;
         kernel->answer->chosen++;
-        if (kernel->inertia.singular) return 2;
+        if (hybrid_in_doubt(kernel)) return 2;
         if (kernel->inertia.negative != negative) return 1;
     }
     residual = hybrid_ldl_solve(&plan->ldl, kernel->K, kernel->factor, kernel->pivots,
                                 kernel->right, kernel->solution, kernel->room,
                                 HYBRID_KERNEL_REFINEMENTS);
-    return hybrid_refined(plan, kernel, residual) ? 0 : 3;
+    if (!hybrid_refined(plan, kernel, residual)) return 3;
+    if (kernel->precise) correct_rows(plan, kernel, 0.0);
+    return 0;
 }
 
 /* That of frexp, for a finite number that is not 0. */
@@ -227,8 +252,7 @@ int hybrid_factor_pinned(const hybrid_plan *plan, const double *W, const double 
         }
     }
     hybrid_decompose(plan, kernel, weight);
-    if (kernel->inertia.singular) return 2;
-    if (kernel->inertia.doubtful) return hybrid_ask(plan, kernel);
+    if (hybrid_in_doubt(kernel)) return 2;
     return kernel->inertia.negative == plan->m ? 0 : 1;
 }
 
@@ -251,8 +275,8 @@ int hybrid_solve_pinned(const hybrid_plan *plan, const double *W, const double *
     for (int i = 0; i < plan->n; i++) right[i] = -(force[i] + right[i]);
     for (int i = 0; i < plan->m; i++) row[i] = -(c[i] + row[i]);
     for (int p = 0; p < kernel->n_pins; p++) right[kernel->pins[p]] = move[kernel->pins[p]];
-    found = kernel->asked ? 3 : hybrid_resolve(plan, kernel);
-    if (found == 3) found = hybrid_ask_solution(plan, kernel);
+    found = hybrid_resolve(plan, kernel);
+    if (found == 3) found = hybrid_refine_rows(plan, kernel);
     memcpy(dw, kernel->solution, (size_t)plan->n * sizeof(double));
     memcpy(dy, kernel->solution + plan->n, (size_t)plan->m * sizeof(double));
     return found;

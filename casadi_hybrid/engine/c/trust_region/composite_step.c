@@ -65,7 +65,7 @@ int hybrid_reduced_model(hybrid_cold *cold) {
         for (int i = 0; i < free; i++)
             one->reduced[(long long)j * free + i] = hybrid_dot(n, Z + (long long)i * n, one->left);
     }
-    if (hybrid_symmetric(free, one->reduced, one->values, one->t)) return HYBRID_DOUBT;
+    if (hybrid_symmetric(free, one->reduced, one->values, one->t)) return HYBRID_NOT_NEARER;
     for (int j = 0; j < free; j++)
         hybrid_combine(n, free, Z, one->reduced + (long long)j * free,
                        one->directions + (long long)j * n);

@@ -55,7 +55,7 @@ static int model(hybrid_cold *cold, double *D) {
         M[(long long)plan->W_cols[k] * n + plan->W_rows[k]] += cold->W[k];
     for (int j = 0; j < n; j++)
         for (int i = 0; i < n; i++) M[(long long)j * n + i] /= D[i] * D[j];
-    if (hybrid_symmetric(n, M, one->values, one->t)) return HYBRID_DOUBT;
+    if (hybrid_symmetric(n, M, one->values, one->t)) return HYBRID_NOT_NEARER;
     for (int j = 0; j < n; j++)
         for (int i = 0; i < n; i++) M[(long long)j * n + i] /= D[i];
     hybrid_orient(n, M);
