@@ -126,7 +126,7 @@ static int find_near(hybrid_solver *solver, const hybrid_spot *from) {
 static void nothing_known(hybrid_solver *solver, hybrid_outcome *outcome) {
     const hybrid_plan *plan = solver->plan;
     hybrid_answer *found = &solver->found;
-    hybrid_set(plan->n_x, solver->start, found->x);
+    hybrid_clip(plan->n_x, solver->start, solver->given->lbx, solver->given->ubx, found->x);
     hybrid_set(plan->n_x, solver->none, found->lam_x);
     hybrid_set(plan->n_g, solver->none, found->lam_g);
     for (int i = 0; i < plan->n_g; i++) found->g[i] = NAN;
