@@ -59,7 +59,7 @@ class Handed:
 
     Attributes:
         cold: its state.
-        why: a sentence.
+        why: a sentence; where it has ended by itself, what went wrong on the way.
         began: the time at its start.
         evaluations: so far.
         seconds: in them.
@@ -124,7 +124,8 @@ class Handed:
         watch.x_before = trail.x_before
         ray.seen, ray.size_before = state.seen, state.reach_before
         patience.before = state.merit_before
-        return Earlier(self._progress(barrier, state.best, before), self.began)
+        best = None if self.ended else self._progress(barrier, state.best, before)
+        return Earlier(best, self.began)
 
     def outcome(self, barrier: Barrier, earlier: Earlier, before: int) -> Outcome:
         """That of an attempt which has ended by itself, at its last iterate."""
@@ -179,7 +180,7 @@ def run_on_engine(
     space.fill(numbers, attempt.warm)
     space.limit(options)
     space.went_wrong()  # what is still there was not of this attempt
-    t0, at_start = 0, np.inf
+    t0, at_start, feasible = 0, np.inf, False
     if attempt.warm is not None:
         status, said = space.warm_once(attempt.warm), space.answer
         if status == SOLVED and said.steps and said.elapsed >= options.max_time:
@@ -192,6 +193,7 @@ def run_on_engine(
             return _with(space.went_wrong(), HOT_WORDS[status])
         observe_start(said, watch)
         at_start = _merit(said.start, options)
+        feasible = said.start.feasibility <= options.tolerances.feasibility
         runs.append(AnswerData.from_buffer_copy(said))
         t0 = said.steps
     cold = space.cold_mode(composite=attempt.composite)
@@ -217,13 +219,16 @@ def run_on_engine(
             program, numbers, options, solved, step, *spent, composite=attempt.composite
         )
         return _noted(found, wrong)
-    why = _with(wrong, WORDS.get(status, "it was interrupted"))
+    ended = None if interrupted else _ENDED.get(status)
+    why = wrong if ended else _with(wrong, WORDS.get(status, "it was interrupted"))
     best = np.inf if cold.state.best.t < 0 else _merit(cold.state.of_best, options)
-    steps, no_nearer = space.answer.steps, not (interrupted or best <= at_start)
-    lottery = not (interrupted or status == LIMIT or runs) and space.is_flat()
-    kernel, ended = kernel_of(program, space.answer), None if interrupted else _ENDED.get(status)
+    # What has ended by itself is judged at its end; of an infeasible one only a feasible start says
+    # something else.
+    no_nearer = not (interrupted or best <= at_start or (ended and not feasible))
+    lottery = not (interrupted or status == LIMIT or ended or runs) and space.is_flat()
     return Handed(
-        cold, why, began, *spent, steps, interrupted, no_nearer, lottery, kernel, ended
+        cold, why, began, *spent, space.answer.steps, interrupted, no_nearer, lottery,
+        kernel_of(program, space.answer), ended,
     )  # fmt: skip
 
 
