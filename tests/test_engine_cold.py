@@ -47,7 +47,7 @@ def library() -> Any:
         "hybrid_blocks": (c_int, [c_void_p, number, number, number]),
         "hybrid_verdict": (c_int, [c_void_p, c_void_p, *[number] * 5]),
         "hybrid_smallest_step": (number, [c_void_p, number, number]),
-        "hybrid_extend": (c_int, [c_void_p, c_void_p]),
+        "hybrid_extend": (None, [c_void_p, c_void_p]),
         "hybrid_interior": (None, [c_void_p, number, c_void_p]),
         "hybrid_safe_duals": (None, [c_void_p, c_void_p, number, c_void_p, c_void_p]),
         "hybrid_share_to_zero": (
@@ -101,21 +101,31 @@ def test_filter_decides_like_its_twin(library: Any) -> None:
         assert library.hybrid_blocks(ct.byref(it), theta, phi, 1.0) == filter_.blocks(theta, phi)
         step = library.hybrid_smallest_step(ct.byref(worth), start, slope)
         assert step == pytest.approx(merit.smallest_step(slope), rel=1e-14)
-        assert library.hybrid_extend(ct.byref(worth), ct.byref(it)) == 0
+        library.hybrid_extend(ct.byref(worth), ct.byref(it))
         kept = merit.extended().entries
         assert it.entries == len(kept)
         np.testing.assert_array_equal(room[: 2 * len(kept)].reshape(-1, 2), kept)
     assert seen == set(words)
 
 
-def test_filter_says_when_it_is_full(library: Any) -> None:
-    room = np.zeros(256)
-    it = IterateData(filter=room.ctypes.data, entries=0, theta_start=1.0)
-    for k in range(128):
-        # Each is better than those before in one of the two, so that all are kept.
-        assert library.hybrid_extend(ct.byref(WorthData(1.0 + k, -float(k))), ct.byref(it)) == 0
-    assert it.entries == 128
-    assert library.hybrid_extend(ct.byref(WorthData(200.0, -200.0)), ct.byref(it)) == 1
+def test_of_a_full_filter_the_pair_goes_that_alone_blocks_the_least(library: Any) -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        theta = np.sort(sizes(rng, 128))
+        pairs = np.column_stack([theta, np.sort(rng.normal(size=128))[::-1]])
+        areas = (theta[2:] - theta[1:-1]) * (pairs[:-2, 1] - pairs[1:-1, 1])
+        gone = pairs[1 + np.argmin(areas)]
+        pairs = rng.permutation(pairs)
+        room = pairs.ravel().copy()
+        it = IterateData(filter=room.ctypes.data, entries=128, theta_start=1.0)
+        worth = WorthData(0.5 * float(theta[0]), 9.0)
+        library.hybrid_extend(ct.byref(worth), ct.byref(it))
+        merit = AnyMerit(worth.theta, worth.phi, SimpleNamespace(filter=Filter(1.0)))
+        kept = pairs[(pairs != gone).any(axis=1)]
+        assert it.entries == 128
+        np.testing.assert_array_equal(
+            room.reshape(-1, 2), np.vstack([kept, *merit.extended().entries])
+        )
 
 
 def test_bounds_are_kept_like_by_their_twin(library: Any) -> None:
