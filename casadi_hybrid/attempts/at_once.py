@@ -21,8 +21,7 @@ from casadi_hybrid.engine.cold import AttemptData, Cold
 from casadi_hybrid.engine.solved import Solved
 from casadi_hybrid.engine.structures import (
     COLD,
-    NO_SET,
-    NOT_NEARER,
+    IN_VAIN,
     PAUSED,
     SOLVED,
     AnswerData,
@@ -121,7 +120,7 @@ class ColdStart:
             CutShort: by Ctrl-C, between two looks at the clock.
             KeyboardInterrupt: by Ctrl-C before the first iterate.
         """
-        near = status in (NO_SET, NOT_NEARER)
+        near = status in IN_VAIN
         if not near and (status != COLD or self._is_left()):
             return None
         attempt = self._near if near else self._begins_with(space.inputs)

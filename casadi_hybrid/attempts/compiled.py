@@ -11,34 +11,56 @@ import numpy as np
 from casadi_hybrid.attempts.attempts import Attempt
 from casadi_hybrid.attempts.data import data_of
 from casadi_hybrid.attempts.patience import Patience
-from casadi_hybrid.attempts.solved import observe, observe_start, result_of, spent_in, warm_result
+from casadi_hybrid.attempts.solved import (
+    SVD,
+    kernel_of,
+    observe,
+    observe_start,
+    result_of,
+    spent_in,
+    warm_result,
+)
 from casadi_hybrid.attempts.verdict import Trail
 from casadi_hybrid.barrier.barrier import Barrier, Begun
 from casadi_hybrid.barrier.composite import Composite, Guarded
 from casadi_hybrid.barrier.iterate import Iterate, Settings
 from casadi_hybrid.barrier.rays import RayTest
 from casadi_hybrid.basics.arrays import changed
-from casadi_hybrid.basics.errors import Interrupted
+from casadi_hybrid.basics.errors import EvaluationError, Interrupted
+from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.course.record import Watch
-from casadi_hybrid.engine.cold import WORDS, Cold, IterateData
+from casadi_hybrid.engine.cold import CAUSES, WORDS, Cold, IterateData
 from casadi_hybrid.engine.structures import (
+    DIVERGED,
+    IN_VAIN,
+    INFEASIBLE,
+    LARGE,
+    LATE,
     LIMIT,
-    NO_SET,
-    NOT_NEARER,
     PAUSED,
     SOLVED,
+    STALLED,
+    UNBOUNDED,
+    UNDEFINED,
     AnswerData,
     ResidualsData,
 )
 from casadi_hybrid.engine.warm import WORDS as HOT_WORDS
 from casadi_hybrid.engine.warm import engine_of
-from casadi_hybrid.loop import Earlier, Outcome
+from casadi_hybrid.loop import LAST_POINT, Earlier, Outcome
 from casadi_hybrid.point.residuals import Residuals
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
 from casadi_hybrid.stopping import Limits, Progress
+
+_ENDED = {
+    INFEASIBLE: StopReason.LOCALLY_INFEASIBLE, STALLED: StopReason.STALLED,
+    UNBOUNDED: StopReason.UNBOUNDED, DIVERGED: StopReason.DIVERGED,
+    UNDEFINED: StopReason.EVALUATION_ERROR, LIMIT: StopReason.ITERATION_LIMIT,
+    LATE: StopReason.TIME_LIMIT,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -47,7 +69,7 @@ class Handed:
 
     Attributes:
         cold: its state.
-        why: a sentence.
+        why: a sentence; empty where it has ended by itself.
         began: the time at its start.
         evaluations: so far.
         seconds: in them.
@@ -55,6 +77,8 @@ class Handed:
         interrupted: whether Ctrl-C has ended it; then no iterate is due.
         start_is_best: whether no iterate is nearer to a solution than the point given, at which
             only the warm mode has looked.
+        kernel: what has factored.
+        ended: why no step led on, where it has ended by itself and Python only judges.
         is_lottery: whether it began where a row has no slope, and ended by nothing but its own
             steps: the way from there hangs on rounding, and Python's is another.
     """
@@ -68,6 +92,8 @@ class Handed:
     interrupted: bool = False
     start_is_best: bool = False
     is_lottery: bool = False
+    kernel: str = ""
+    ended: StopReason | None = None
 
     def resume(
         self,
@@ -89,7 +115,7 @@ class Handed:
             form.evaluator.counts[key] += number
         for key, spent in self.seconds.items():
             form.evaluator.seconds[key] += spent
-        if not self.interrupted:
+        if not self.interrupted and self.ended is None:
             watched = cold.iterate(form, state.watched, None) if state.now.watching else None
             now = self._iterate(barrier, state.now, watched)
             if not isinstance(barrier, Composite):
@@ -99,13 +125,46 @@ class Handed:
         undefined = cold.x_undefined()
         if undefined is not None:
             form.remember_undefined(undefined)
+        start = barrier.given() if self.start_is_best else None
+        if start is not None:
+            trail(_seen(barrier, start, 0, before))
         trail.step, trail.x_before = cold.last_step(), cold.x_before()
-        trail.feasible = self._progress(barrier, state.feasible, before)
-        trail.beside = self._progress(barrier, state.beside, before)
+        feasible = self._progress(barrier, state.feasible, before)
+        if feasible is not None and (trail.feasible is None or feasible.f <= trail.feasible.f):
+            trail.feasible = feasible
+        trail.beside = self._progress(barrier, state.beside, before) or trail.beside
         watch.x_before = trail.x_before
-        ray.seen, ray.size_before = state.seen, state.reach_before
+        ray.seen, ray.size_before = state.ray.least, state.ray.reach
         patience.before = state.merit_before
+        if start is not None:
+            return Earlier(_seen(barrier, start, 0, before), self.began)
         return Earlier(self._progress(barrier, state.best, before), self.began)
+
+    def outcome(self, barrier: Barrier, earlier: Earlier, before: int) -> Outcome:
+        """That of an attempt which has ended by itself, at its last iterate."""
+        cold, reason, best = self.cold, self.ended, earlier.best
+        assert reason is not None
+        of, last, error, detail = cold.state.now, None, None, ""
+        if reason in LAST_POINT:
+            last = best = self._progress(barrier, of, before, cold.infeasibility())
+        if reason in (StopReason.STALLED, StopReason.LOCALLY_INFEASIBLE):
+            detail = f"iteration {of.t}: {CAUSES[cold.state.cause]}"
+        elif reason is StopReason.EVALUATION_ERROR:
+            error = self._undefined(barrier)
+            detail = f"iteration {of.t}: {error}"
+        elif reason is StopReason.DIVERGED and not cold.is_finite():
+            detail = f"not finite at iteration {of.t}"
+        return Outcome(reason, detail, last, best, of.t, time.perf_counter() - self.began, error)
+
+    def _undefined(self, barrier: Barrier) -> EvaluationError:
+        """What ended the attempt, found again at its last iterate."""
+        it = self._iterate(barrier, self.cold.state.now, None)
+        try:
+            barrier.form.hessian(it.at, it.y)
+        except EvaluationError as error:
+            return error
+        known = barrier.form.undefined
+        return known or EvaluationError("a function of the problem", "", np.nan)
 
     def _iterate(self, barrier: Barrier, of: IterateData, watched: Iterate | None) -> Iterate:
         """An iterate of the engine's with what the steps of this kind carry."""
@@ -114,12 +173,19 @@ class Handed:
             return it
         return Guarded(**vars(it), guards=self.cold.guards(barrier.jacobian(it.at)))
 
-    def _progress(self, barrier: Barrier, of: IterateData, before: int) -> Progress | None:
+    def _progress(
+        self, barrier: Barrier, of: IterateData, before: int, blame: Vector | None = None
+    ) -> Progress | None:
         if of.t < 0:
             return None
-        state = barrier.state_of(self._iterate(barrier, of, None), of.t)
-        at = state.carry.at
-        return Progress(state, at, barrier.residuals(state, at), None, 0.0, before)
+        it = self._iterate(barrier, of, None)
+        return _seen(barrier, it if blame is None else changed(it, blame=blame), of.t, before)
+
+
+def _seen(barrier: Barrier, it: Iterate, t: int, before: int) -> Progress:
+    """What the loop sees of an iterate."""
+    state = barrier.state_of(it, t)
+    return Progress(state, it.at, barrier.residuals(state, it.at), None, 0.0, before)
 
 
 def takes(attempt: Attempt) -> bool:
@@ -153,10 +219,10 @@ def run_on_engine(
         status, said = space.warm_once(attempt.warm), space.answer
         if status == SOLVED and said.steps and said.elapsed >= options.max_time:
             status = LIMIT  # too late, in its last step: Python stops where the time was over
-        if status == SOLVED:
+        if status in (SOLVED, LARGE):
             observe(said, watch)
             return warm_result(program, numbers, options, space.solved())
-        if status not in (NO_SET, NOT_NEARER):
+        if status not in IN_VAIN:
             return HOT_WORDS[status]
         observe_start(said, watch)
         at_start = _merit(said.start, options)
@@ -183,11 +249,16 @@ def run_on_engine(
         return result_of(
             program, numbers, options, solved, step, *spent, composite=attempt.composite
         )
-    why = WORDS.get(status, "it was interrupted")
+    ended = None if interrupted else _ENDED.get(status)
+    why = "" if ended else WORDS.get(status, "it was interrupted")
     best = np.inf if cold.state.best.t < 0 else _merit(cold.state.of_best, options)
-    steps, no_nearer = space.answer.steps, not (interrupted or best <= at_start)
-    lottery = not (interrupted or status == LIMIT or runs) and space.is_flat()
-    return Handed(cold, why, began, *spent, steps, interrupted, no_nearer, lottery)
+    no_nearer = not (interrupted or best <= at_start)
+    lottery = not (interrupted or ended or runs) and space.is_flat()
+    kernel = SVD if attempt.composite else kernel_of(space.answer)
+    return Handed(
+        cold, why, began, *spent, space.answer.steps, interrupted, no_nearer, lottery,
+        kernel, ended,
+    )  # fmt: skip
 
 
 def _merit(at: ResidualsData, options: Limits) -> float:

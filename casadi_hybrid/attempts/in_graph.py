@@ -58,7 +58,6 @@ def starts_of(problem: Problem, limits: Limits, bounds: Bounds) -> tuple[Attempt
     free = int(np.count_nonzero(bounds.lbx < bounds.ubx))
     first, near = _both(problem, limits, overdetermined=equations > free)
     first.rescale = near.rescale = 0  # what would go on with other scales is not there
-    first.alone = near.alone = 1
     first.max_time = near.max_time = np.inf  # a caller's clock says how much there is
     first.patience = min(limits.max_iter, _MOST)  # no other attempt waits
     return first, near

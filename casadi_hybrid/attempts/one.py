@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from casadi_hybrid.answer import altered
 from casadi_hybrid.attempts.attempts import Attempt
 from casadi_hybrid.attempts.compiled import Handed, interrupted_on_engine, run_on_engine, takes
 from casadi_hybrid.attempts.patience import Patience
@@ -65,8 +66,8 @@ def run_attempt(
         if isinstance(done, Result):
             return done
         handed, why = (done, done.why) if isinstance(done, Handed) else (None, done)
-        if attempt.near and (handed is None or handed.start_is_best):
-            # The point given is the best of all, and the engine has not kept it.
+        if attempt.near and (handed is None or (handed.start_is_best and handed.ended is None)):
+            # The point given is the best of all, and Python goes on from there.
             watch.drop(before)
             handed = None
         elif handed is not None and handed.is_lottery:
@@ -110,6 +111,13 @@ def go_on(
         assert isinstance(barrier, Barrier)
         assert watch is not None
         earlier = handed.resume(barrier, trail, watch, ray, patience, before)
+        if handed.ended is not None:
+            outcome = handed.outcome(barrier, earlier, before)
+            found = make_result(program, barrier, outcome, tolerances, x0, trail, handed.why)
+            return altered(
+                found, engine="c", kernel=handed.kernel, evaluations=dict(handed.evaluations),
+                seconds=dict(handed.seconds),
+            )  # fmt: skip
     try:
         if handed is not None and handed.interrupted:
             raise interrupted_on_engine(handed, earlier)

@@ -50,7 +50,7 @@ class Outline(NamedTuple):
 
 def outline_of(problem: Problem, said: AnswerData) -> Outline:
     """That of a solve with this answer."""
-    kernel, hessian = _kernel_of(said), problem.functions.hessian
+    kernel, hessian = kernel_of(said), problem.functions.hessian
     return Outline(said.steps, *spent_in(said), said.elapsed, hessian, kernel)
 
 
@@ -72,8 +72,9 @@ def _row(t: int, at: Any, nu: float, moved: float = 0.0, *parts: float) -> tuple
 
 
 def observe_start(said: AnswerData, watch: Watch) -> None:
-    """Let a watch record the first iterate of the warm mode."""
-    watch.jump(_row(0, said.start, WARM_NU), None)
+    """Let a watch record the first iterate of the warm mode, where that is defined."""
+    if said.start.f == said.start.f:
+        watch.jump(_row(0, said.start, WARM_NU), None)
 
 
 def observe(said: AnswerData, watch: Watch) -> None:
@@ -156,11 +157,11 @@ def result_of(
         tolerances=limits.tolerances,
         method=Composite.label if composite else Barrier.label,
         engine="c",
-        kernel=SVD if composite else _kernel_of(said),
+        kernel=SVD if composite else kernel_of(said),
         **context_of(problem, x0, numbers.p),
     )
 
 
-def _kernel_of(said: AnswerData) -> str:
+def kernel_of(said: AnswerData) -> str:
     """The kernel that had the last word at least once."""
     return "ldl" if said.chosen else "ldl-fixed"

@@ -121,8 +121,8 @@ class Barrier:
         """
         if self.begun is not None:
             self._dependent = self.begun.dependent
-            return self._sharpened(self.begun.iterate, self.begun.t)
-        given = None if self._warm is None else self._given(self._warm)
+            return self.state_of(self.begun.iterate, self.begun.t)
+        given = self.given()
         if given is None:
             return self.state_of(self._cold(), 0)
         self._warm_start_waits = True
@@ -164,9 +164,11 @@ class Barrier:
                 return at
         return form.point(interior(form, form.start, last * settings.push))
 
-    def _given(self, warm: WarmStart) -> Iterate | None:
-        """The start as it is, with the given multipliers; None where a function is undefined."""
-        form = self.form
+    def given(self) -> Iterate | None:
+        """The start as it is, with the given multipliers; None without, or undefined there."""
+        form, warm = self.form, self._warm
+        if warm is None:
+            return None
         at = form.point_or_none(np.clip(form.start, form.lower, form.upper))
         if at is None:
             return None
@@ -183,7 +185,7 @@ class Barrier:
             patience=self.settings.beside,
         )  # fmt: skip
         if hot is not None:
-            return self._sharpened(hot, t + spent)
+            return self.state_of(hot, t + spent)
         return self.state_of(self._cold(), t + spent)
 
     def _nearby(self, it: Iterate, warm: WarmStart) -> Iterate:

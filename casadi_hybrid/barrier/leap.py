@@ -25,6 +25,7 @@ from casadi_hybrid.standard_form.form import Point, StandardForm
 _LENGTHS = (1e7, 1e9, 1e11)
 _STEPS = 8
 _FROM = 1e3
+_EPSILON = 1e-8  # of K(0, D): dependent rows are met in the least squares
 
 
 def runs_away(at: Point, size: float) -> bool:
@@ -68,7 +69,7 @@ def _landed(form: StandardForm, kernel: Kernel, w: Vector) -> Point | None:
             return at
         room = np.minimum(at.below, at.above)
         free = np.where(form.has_lower | form.has_upper, np.minimum(room, 1.0), 1.0)
-        kernel.factor(form.zero_hessian(), free**-2, at.A, 1e-8)
+        kernel.factor(form.zero_hessian(), free**-2, at.A, _EPSILON)
         if kernel.singular:
             return None
         w = at.w + kernel.solve(np.concatenate((np.zeros(form.n), -at.c)))[: form.n]

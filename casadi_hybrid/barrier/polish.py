@@ -69,22 +69,19 @@ def sharpened(
 ) -> tuple[Iterate, int]:
     """Of a solution and what a few more steps on its active set lead to, the least by ``merit``.
 
-    The steps taken are the second, ``most`` or fewer; they end where the merit is within one, or
-    not solved any more.
+    The steps taken are the second, ``most`` or fewer; they end where the merit is within one, falls
+    no more, or not solved any more.
     """
     at_lower, at_upper = active_guess(form, it)
-    best, least, current, most = it, merit(it), it, min(_SHARPER, most)
+    least, most = merit(it), min(_SHARPER, most)
     for step in range(1, most + 1):
-        new = _newton(form, kernel, current, at_lower, at_upper)
-        if new is None or not solved(new):
-            return best, step
-        now = merit(new)
-        if now < least:
-            best, least = new, now
+        new = _newton(form, kernel, it, at_lower, at_upper)
+        if new is None or not solved(new) or not merit(new) < least:
+            return it, step
+        it, least = new, merit(new)
         if least <= 1.0:
-            return best, step
-        current = new
-    return best, most
+            return it, step
+    return it, most
 
 
 def active_guess(form: StandardForm, it: Iterate) -> tuple[Mask, Mask]:

@@ -35,13 +35,15 @@ from casadi_hybrid.standard_form.form import TINY, Point, StandardForm
 
 _REDUCTION = 0.9
 _ROOM = 1e-2
-_WATCH, _SLOW = 30, 0.98
+WATCH, _SLOW = 30, 0.98
 _LEAST_NU = 1e-12
 _NU_SHARE, _NU_LOW, _NU_HIGH = 1e-2, 1e-8, 0.1  # of the first ν: times θ ≤ 1, and its limits
 _LESS_NU, _PUSHED = 0.03, 10.0  # ν⁺ = 0.03ν where the slope is no steeper than 10ν
 _FORGET = 0.1  # what is left of D at the next step where columns shrink
 _PROOF = 0.01 * STATIONARY_VIOLATION
-_LET_GO = 1e-4
+_LET_GO, _LAST_NU = 1e-4, 0.99  # ν⁺ = 1e-4ν, or a little below the least one, where it is proved
+_PROXIMITY = 1e-4  # ζ = 1e-4 √ν
+_ROUNDED = 1e-7  # a violation as small is rounding
 _POLISH, _POLISH_LARGE = 20, 4  # steps from a stationary ‖c‖₁ to a stationary ‖c‖₂
 _FLAT = 1e-11  # cosine between c and a column of A that counts as zero
 _ROOT, _ROUGH_ROOT = 1e-11, 1e-6
@@ -211,15 +213,16 @@ def _watched(r: Restoration, at: Point, *, dense: bool) -> Restoration:
     """Give up where the violation hardly falls any more: it tends to a limit at infinity."""
     if r.least is not None and r.steps >= (_POLISH if dense else _POLISH_LARGE):
         raise StallError(StopReason.STALLED, "the sum of the violations is stationary")
-    if r.steps % _WATCH:
+    if r.steps % WATCH:
         return r
     now = float(at.c @ at.c)
     if now > _SLOW * r.mark:
         slope = np.abs(at.A.T @ at.c).max(initial=0.0)
-        flat = slope <= 1e-5 * np.sqrt(max(1.0, float(r.units.max(initial=0.0))) * now)
+        steepest = max(1.0, float(r.units.max(initial=0.0)))
+        flat = slope <= STATIONARY_VIOLATION * np.sqrt(steepest * now)
         raise StallError(
             StopReason.LOCALLY_INFEASIBLE if flat else StopReason.STALLED,
-            f"the constraint violation fell by less than 1 % over {_WATCH} steps",
+            f"the constraint violation fell by less than 1 % over {WATCH} steps",
         )
     return replace(r, mark=now)
 
@@ -233,7 +236,7 @@ def _expected(V: Operator, D: Vector, at: Point, step: Vector, gradient: Vector)
 
 def _proximity(r: Restoration) -> Vector:
     """ζU; none where a root is asked for."""
-    zeta = 1e-4 * np.sqrt(r.nu) if r.goal > 0.0 else 0.0
+    zeta = _PROXIMITY * np.sqrt(r.nu) if r.goal > 0.0 else 0.0
     return np.asarray(zeta / np.maximum(1.0, np.abs(r.reference)) ** 2)
 
 
@@ -247,8 +250,8 @@ def _closer(form: StandardForm, r: Restoration, at: Point) -> Restoration | None
     if r.nu > least:
         # Where the verdict is clear the barrier has only to let go of the bounds.
         proved = violation > FEASIBLE and violation_slope(form, at) <= _PROOF
-        return replace(r, nu=max(_LET_GO * r.nu, 0.99 * least) if proved else _LESS_NU * r.nu)
-    if violation <= 1e-7:
+        return replace(r, nu=max(_LET_GO * r.nu, _LAST_NU * least) if proved else _LESS_NU * r.nu)
+    if violation <= _ROUNDED:
         raise StallError(StopReason.STALLED, "the violation is at the level of rounding")
     raise StallError(
         StopReason.LOCALLY_INFEASIBLE,

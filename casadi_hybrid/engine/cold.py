@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from casadi_hybrid.barrier.filter import Filter
 from casadi_hybrid.barrier.iterate import Iterate
 from casadi_hybrid.barrier.pace import Mark
-from casadi_hybrid.barrier.restoration import Restoration
+from casadi_hybrid.barrier.restoration import WATCH, Restoration
 from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.engine.plan import Plan
@@ -26,15 +26,30 @@ WORDS = {
     1: "the bounds are of other kinds than those it was prepared for",
     2: "a function of the problem is not defined where the engine went",
     4: "the steps became tiny, or nothing improved any more",
-    6: "rounding may excuse a residual",
     7: "a limit was reached",
-    8: "x or the multipliers are so large that they are looked at",
     9: "a number is not finite, or bounds cross",
     12: "no feasible point found, or, where the feasibility is within tolerance, no better one",
-    13: "the iterates run away",
-    14: "the filter was full",
     15: "the step that was due is Python's",
+    16: "the violation of the constraints is stationary: they are locally infeasible",
+    17: "no step leads on",
+    18: "the objective falls without bound",
+    19: "the iterates run away along points that prove nothing",
+    20: "the time was over",
 }
+CAUSES = {
+    1: "the steps have become tiny",
+    2: "the kernel cannot be made quasi-definite",
+    3: "nothing improves any more",
+    4: "no step decreases the barrier function any more",
+    5: "the scales of the start do not fit any more",
+    6: f"the constraint violation fell by less than 1 % over {WATCH} steps",
+    7: "the violation is at the level of rounding",
+    8: "the constraint violation is stationary but not zero: the constraints are inconsistent, "
+    "or this is a local minimum of their violation",
+    9: "the sum of the violations is stationary but not zero: the constraints are inconsistent, "
+    "or this is a local minimum of their violation",
+}
+"""Why no step led on: ``state.cause``."""
 _ROW = 11  # HYBRID_ROW
 _ROWS = 64  # iterates from one look at the clock of the caller to the next
 _PAUSE = 0.1  # seconds after which Ctrl-C is looked for
@@ -74,7 +89,7 @@ class AttemptData(ct.Structure):
         )),
         *((name, c_int) for name in (
             "t0", "patience", "near", "dense", "feasibility", "unscaled", "root", "cautious",
-            "rescale", "alone", "composite",
+            "rescale", "composite",
         )),
     ]  # fmt: skip
 
@@ -109,6 +124,12 @@ class GuardsData(ct.Structure):
     ]
 
 
+class RayData(ct.Structure):
+    """``hybrid_ray``."""
+
+    _fields_ = [(name, c_double) for name in ("reach", "least")]
+
+
 class StateData(ct.Structure):
     """``hybrid_state``."""
 
@@ -117,14 +138,16 @@ class StateData(ct.Structure):
         ("root", RootData),
         ("guards", GuardsData),
         *((name, c_void_p) for name in ("guess", "x_before", "last_step", "x_undefined")),
-        *((name, c_double) for name in ("merit_before", "reach_before")),
+        ("merit_before", c_double),
+        ("ray", RayData),
         *((name, ResidualsData) for name in ("of_best", "of_beside")),
-        *((name, c_double) for name in ("least_f", "seen")),
+        ("least_f", c_double),
         ("looked", c_int),
         ("rows", c_void_p),
         *((name, c_int) for name in (
-            "capacity", "count", "stepped", "rows_dependent", "undefined",
+            "capacity", "count", "stepped", "rows_dependent", "undefined", "cause", "proved",
         )),
+        ("infeasibility", c_void_p),
     ]  # fmt: skip
 
 
@@ -269,6 +292,17 @@ class Cold:
             goal=of.goal if of.goal >= 0.0 else None, reach=of.reach if of.reach >= 0.0 else None,
         )  # fmt: skip
 
+    def infeasibility(self) -> Vector | None:
+        """The infeasibility multipliers of the last iterate, None where it has none."""
+        return _array(self.state.infeasibility, self._m) if self.state.proved else None
+
+    def is_finite(self) -> bool:
+        """Whether the last iterate is."""
+        now = self.state.now
+        return bool(
+            np.isfinite(_array(now.w, self._n)).all() and np.isfinite(_array(now.y, self._m)).all()
+        )
+
     def x_before(self) -> Vector | None:
         """x of the iterate before, None at the first."""
         return _array(self.state.x_before, self._n_x) if self.state.looked else None
@@ -278,9 +312,9 @@ class Cold:
         return _array(self.state.last_step, self._n_x) if self.state.stepped else None
 
     def x_undefined(self) -> Vector | None:
-        """The last trial point where a function was not defined."""
-        state = self.state
-        return _array(state.x_undefined, self._n_x) if state.undefined else None
+        """The last trial point where a function was not defined, None where there was none."""
+        x = _array(self.state.x_undefined, self._n_x)
+        return None if np.isnan(x).any() else x
 
     def _sides(self) -> bytes:
         guess = self._guess[: self._n]

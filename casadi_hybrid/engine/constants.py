@@ -32,12 +32,12 @@ from casadi_hybrid.barrier import (
 from casadi_hybrid.iterations import composite, lookahead, safeguards, trust_region, violation
 from casadi_hybrid.kernel import kernel
 from casadi_hybrid.point import kkt, residuals
-from casadi_hybrid.standard_form import form
+from casadi_hybrid.standard_form import certificate, form
 
 # By module: names of constants, or of a dataclass and a field of it whose default is meant.
 _TABLE: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
     (hot, ("CONVEX", "_STEPS", "_SETS", "_WALK", "_WAIT", "_SURE", "_EXACT", "_OUTSIDE", "_LEFT")),
-    (polish, ("FLAT", "REMEDIES", "_STEPS", "_BETTER", "_ENOUGH")),
+    (polish, ("FLAT", "REMEDIES", "_STEPS", "_BETTER", "_ENOUGH", "_SHARPER")),
     (
         iterate,
         (
@@ -80,6 +80,7 @@ _TABLE: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
         (
             *("_CLEAR", "_LATE", "_FAR_OFF", "_NU_FAR_OFF", "_SHIFT_NEARBY", "_SADDLE"),
             *("_AT_FLOOR", "_LOWER", "_SHARES", "_ROUNDED", "_LEAST_Z", "_LARGEST_Z"),
+            *("_LEAP", "_UNDEFINED"),
         ),
     ),
     (filter, ("_MOST", "_LEAST")),
@@ -87,14 +88,16 @@ _TABLE: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
     (
         restoration,
         (
-            *("_ROOM", "_WATCH", "_SLOW", "_LEAST_NU", "_FORGET", "_FLAT", "_ROOT", "_ROUGH_ROOT"),
+            *("_ROOM", "WATCH", "_SLOW", "_LEAST_NU", "_FORGET", "_FLAT", "_ROOT", "_ROUGH_ROOT"),
             *("_FAST", "_DAMPING", "_CAUTIOUS", "_LEAST_DAMPING", "_LARGEST_DAMPING"),
             *("_NU_SHARE", "_NU_LOW", "_NU_HIGH", "_LESS_NU", "_PUSHED", "_UNIT", "_STILL"),
             *("_GAINED", "_REFUSED", "_GROWTH", "_FASTER"),
             *("_GOOD", "_LONG", "_BAD", "_LESS", "_MORE"),
+            *("_LET_GO", "_LAST_NU", "_PROOF", "_PROXIMITY", "_ROUNDED", "_POLISH"),
+            "_POLISH_LARGE",
         ),
     ),
-    (leap, ("_FROM",)),
+    (leap, ("_FROM", "_LENGTHS", "_STEPS", "_EPSILON")),
     (
         trust_region,
         (
@@ -121,6 +124,7 @@ _TABLE: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
             *("_BEYOND", "_LEAST_SCALE", "_PART", "TINY"),
         ),
     ),
+    (certificate, ("STATIONARY_VIOLATION", "_BROKEN", "_NOTHING", "_ROUNDED", "_ON")),
     (kkt, ("_FAR", "_MET", "_CAP", "_TINY", "_HUGE", "_PRODUCTS", "_OTHERS")),
     (rays, ("_LARGE", "_FAR", "_LOST", "SLOPE", "_FURTHER")),
     (

@@ -14,10 +14,13 @@ pointer_of_capsule = ct.pythonapi.PyCapsule_GetPointer
 pointer_of_capsule.restype, pointer_of_capsule.argtypes = c_void_p, [ct.py_object, ct.c_char_p]
 
 # How a run ends, as in ``c/hybrid.h``, where it is said what each means.
-SOLVED, OTHER_PATTERN, NO_SET, NOT_NEARER = 0, 1, 3, 4
+SOLVED, OTHER_PATTERN, UNDEFINED, NO_SET, NOT_NEARER = 0, 1, 2, 3, 4
 LIMIT, LARGE, COLD, PAUSED = 7, 8, 10, 11
+INFEASIBLE, STALLED, UNBOUNDED, DIVERGED, LATE = 16, 17, 18, 19, 20
+IN_VAIN = UNDEFINED, NO_SET, NOT_NEARER
+"""How the warm mode ends where the barrier method is to go on from its start."""
 
-INTERFACE = 9
+INTERFACE = 11
 """That of ``c/hybrid.h``; a library with another is not used."""
 
 

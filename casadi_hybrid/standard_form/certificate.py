@@ -14,6 +14,8 @@ from casadi_hybrid.standard_form.form import Point, StandardForm
 STATIONARY_VIOLATION = 1e-5
 """A slope of the violation that counts as none."""
 _BROKEN = 1e-2
+_ROUNDED = 1e-10  # of the largest violation, beside which a smaller one is none
+_ON = 1e-6  # of max(1, |x|): so near a bound x is on it
 _NOTHING = 0.1  # of the violation, that moving onto a bound nearby may take away
 
 
@@ -26,7 +28,7 @@ def violation_slope(form: StandardForm, at: Point, y: Vector | None = None) -> f
     bounds = form.bounds
     v = violations(at.raw_g, bounds.lbg, bounds.ubg)
     # Rounding of a row that holds is no violation beside a row without a gradient.
-    v = np.where(np.abs(v) > 1e-10 * np.abs(v).max(initial=0.0), v, 0.0)
+    v = np.where(np.abs(v) > _ROUNDED * np.abs(v).max(initial=0.0), v, 0.0)
     pull = np.zeros(v.size)
     pull[form.rows] = form.scale_c**2 * v[form.rows] if y is None else form.scale_c * y
     if y is not None and not _subgradient(form, v, y):
@@ -39,7 +41,7 @@ def violation_slope(form: StandardForm, at: Point, y: Vector | None = None) -> f
     # A bound blocks where x is on it, or where moving onto it gains nothing. Of a small variable
     # that is near its bound in size alone, what moving onto it gains says more than the distance.
     all_of_it, steep = float(pull @ v), np.maximum(np.abs(slope), 1e-300)
-    room = np.clip(1e-6 * reach, 1e-6 * all_of_it / steep, _NOTHING * all_of_it / steep)
+    room = np.clip(_ON * reach, _ON * all_of_it / steep, _NOTHING * all_of_it / steep)
     blocked = np.where(slope > 0, at.x - bounds.lbx, bounds.ubx - at.x) <= room
     return float(np.linalg.norm(np.where(blocked, 0.0, slope))) / max(size, 1e-300)
 

@@ -18,7 +18,7 @@
 #endif
 
 /* Raised whenever a structure or the meaning of a field changes. */
-#define HYBRID_INTERFACE_VERSION 9
+#define HYBRID_INTERFACE_VERSION 11
 
 /* How one function of the problem is evaluated: numbers in, all nonzeros of its outputs out, one
  * output after the other. Returns 0, or another number where it could not be evaluated.
@@ -91,16 +91,31 @@ enum {
     HYBRID_UNDEFINED = 2,       /* a function is not defined where it was needed */
     HYBRID_NO_SET = 3,          /* no active set of the quadratic model was found */
     HYBRID_NOT_NEARER = 4,      /* steps did not get nearer */
-    HYBRID_EXCUSED = 6,         /* rounding may excuse a residual: for the careful path to judge */
-    HYBRID_LIMIT = 7,           /* max_iter, or max_time */
-    HYBRID_LARGE = 8,           /* x or multipliers of a size that has to be looked at */
+    HYBRID_LIMIT = 7,           /* max_iter, or patience; max_time too in the warm mode */
+    HYBRID_LARGE = 8,           /* a solution, with multipliers so large that there may be less */
     HYBRID_BAD_NUMBERS = 9,     /* numbers that are not finite, or bounds that cross */
     HYBRID_COLD = 10,           /* neither multipliers nor a working set to begin with */
     HYBRID_PAUSED = 11,         /* not at the end: to be called again */
     HYBRID_BLOCKED = 12,        /* the filter accepts no step, or nothing improves any more */
-    HYBRID_FAR = 13,            /* the iterates run away */
-    HYBRID_FULL = 14,           /* the filter has no room for another pair */
-    HYBRID_ELSEWHERE = 15       /* the step that is due is the careful path's */
+    HYBRID_ELSEWHERE = 15,      /* the step that is due is the careful path's */
+    HYBRID_INFEASIBLE = 16,     /* the violation is stationary: at the last iterate of the run */
+    HYBRID_STALLED = 17,        /* no step leads on from the last iterate of the run */
+    HYBRID_UNBOUNDED = 18,      /* f falls without bound: the last iterate of the run is the proof */
+    HYBRID_DIVERGED = 19,       /* the iterates go to infinity along points that prove nothing */
+    HYBRID_LATE = 20            /* max_time */
+};
+
+/* Why no step leads on, where a run ends with HYBRID_INFEASIBLE or HYBRID_STALLED. */
+enum {
+    HYBRID_TINY_STEPS = 1,      /* the steps have become tiny */
+    HYBRID_WRONG_INERTIA = 2,   /* no shift of the Hessian gives the kernel m negative eigenvalues */
+    HYBRID_NO_PROGRESS = 3,     /* nothing improves any more */
+    HYBRID_NO_DESCENT = 4,      /* no step decreases the barrier function */
+    HYBRID_OTHER_SCALES = 5,    /* the scales of the start do not fit any more */
+    HYBRID_SLOW_VIOLATION = 6,  /* the violation hardly falls any more */
+    HYBRID_ROUNDED_VIOLATION = 7, /* what is left of it is rounding */
+    HYBRID_LEAST_SQUARES = 8,   /* |c|_2 is stationary */
+    HYBRID_LEAST_SUM = 9        /* |c|_1 is */
 };
 
 typedef struct {
@@ -206,7 +221,6 @@ typedef struct {
     int unscaled;           /* whether rows are as they are */
     int root, cautious;     /* whether a root of the rows comes first, and that by short steps */
     int rescale;            /* whether it ends where rows ask for other scales */
-    int alone;              /* whether there is no careful path that goes on: it judges itself */
     int composite;          /* whether it is by composite steps: for who begins it */
 } hybrid_attempt;
 
@@ -231,6 +245,12 @@ typedef struct {
     int patience, raised, saddles;
 } hybrid_guards;
 
+/* What the ray test remembers of iterates, infinity at first: see ray.c. */
+typedef struct {
+    double reach; /* |x| of the last one */
+    double least; /* the least f < 0 of feasible ones that are large */
+} hybrid_ray;
+
 /* Where an attempt is: enough to go on from in Python. Arrays are the caller's. */
 typedef struct {
     /* now: the iterate whose step is due. watched: the one to go back to. best: that with the
@@ -241,17 +261,21 @@ typedef struct {
     hybrid_guards guards;          /* of now, where steps are composite */
     int *guess;                    /* n: the active set of now.guessed */
     double *x_before, *last_step;  /* n_x: x of the iterate before, and the last step not zero */
-    double *x_undefined;           /* n_x: the last trial point where a function was not defined */
-    double merit_before, reach_before;
+    double *x_undefined;           /* n_x: the last trial point where a function was not defined, NaN
+                                    * where there was none */
+    double merit_before;
+    hybrid_ray ray;
     hybrid_residuals of_best, of_beside;
     double least_f;                /* f of feasible */
-    double seen;                   /* the least f of feasible iterates that are large */
     int looked;                    /* iterates looked at */
     double *rows;                  /* HYBRID_ROW numbers for each iterate */
     int capacity, count;           /* rows there is room for, and written */
     int stepped;                   /* whether last_step is one */
     int rows_dependent;
     int undefined;                 /* trial points where a function was not defined */
+    int cause;                     /* why no step led on, where that has ended the run */
+    int proved;                    /* whether |c|_1 is stationary at now: then */
+    double *infeasibility;         /* m: y, its subgradient there, with A'y = z_lower - z_upper */
 } hybrid_state;
 
 /* Bytes of its own, numbers and whole numbers of memory that an attempt needs; `dense`: whether
@@ -269,7 +293,9 @@ int hybrid_cold_begin(const hybrid_plan *plan, const hybrid_functions *functions
                       const hybrid_numbers *numbers, const hybrid_attempt *attempt, void *bytes,
                       double *doubles, int *ints, hybrid_state *state, hybrid_answer *answer);
 /* Goes on until it ends, rows are full or a pause is due (HYBRID_PAUSED). With HYBRID_SOLVED the
- * answer is complete; with any other status the state says where to go on. */
+ * answer is complete; with HYBRID_INFEASIBLE, HYBRID_STALLED, HYBRID_UNBOUNDED, HYBRID_DIVERGED,
+ * HYBRID_UNDEFINED, HYBRID_LIMIT or HYBRID_LATE state->now is the last iterate, and its row is
+ * written unless it is not finite; with any other status the state says where to go on. */
 int hybrid_cold_run(void *bytes);
 
 /* The same by composite steps, for equations alone in variables without bounds; its memory will do

@@ -59,5 +59,8 @@ void hybrid_active_guess(const hybrid_form *form, const hybrid_point *at,
  * HYBRID_SOLVED with the solution in cold->next at *cold->trial, HYBRID_NO_SET where there is
  * none, or what stops the mode. */
 int hybrid_polish(hybrid_cold *cold, hybrid_iterate *it, int *spent);
+/* Goes on from a solution, of which rounding explains a part of the residuals, by a step or two on its
+ * active set as long as these leave less to explain. */
+void hybrid_sharpen(hybrid_cold *cold);
 
 #endif

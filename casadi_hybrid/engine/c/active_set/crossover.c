@@ -1,5 +1,6 @@
-/* Crossover: guess the active set and take Newton steps on its KKT equations, as
- * barrier/polish.py. */
+/* Crossover, as barrier/polish.py: the active set is guessed where z exceeds the distance to the
+ * bound, and Newton steps are taken on the KKT equations with these bounds met. They are kept where
+ * the error of the whole problem says that the guess was right. */
 
 #include "globalization/globalization.h"
 #include "active_set/active_set.h"
@@ -152,4 +153,31 @@ int hybrid_polish(hybrid_cold *cold, hybrid_iterate *it, int *spent) {
         cold->next.stepped = 0;
     }
     return status;
+}
+
+void hybrid_sharpen(hybrid_cold *cold) {
+    const hybrid_plan *plan = cold->plan;
+    hybrid_iterate *it = &cold->now;
+    hybrid_residuals residuals;
+    int most = cold->numbers->max_iter - it->t;
+    double least = hybrid_judge(cold, &cold->at->of, it, &residuals);
+    if (most > HYBRID_POLISH_SHARPER) most = HYBRID_POLISH_SHARPER;
+    hybrid_active_guess(&cold->form, &cold->at->of, it, cold->guess);
+    hybrid_copy(plan, it, 0, &cold->next);
+    while (most-- > 0 && least > 1.0) {
+        hybrid_spot *from = cold->at, *to = cold->trial;
+        const int t = ++it->t;
+        double plain;
+        if (step(cold, from, to)) return;
+        if (error_of(cold, &to->of, &cold->next) > cold->numbers->tol) return;
+        plain = hybrid_judge(cold, &to->of, &cold->next, &residuals);
+        if (!(hybrid_merit(cold->numbers, &residuals) <= 1.0 && plain < least)) return;
+        least = plain;
+        hybrid_copy(plan, &cold->next, 0, it);
+        it->t = t;
+        it->crossed = 1;
+        it->stepped = 0;
+        cold->at = to;
+        cold->trial = from;
+    }
 }

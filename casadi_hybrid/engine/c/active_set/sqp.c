@@ -1,5 +1,7 @@
-/* The warm mode: full Newton steps on an active set that is predicted anew at every step, as
- * barrier/hot.py. */
+/* The warm mode, as barrier/hot.py: full steps of sequential quadratic programming. Each takes the
+ * solution of the quadratic model at the iterate, whose active set is predicted anew. The scaled
+ * error has to fall, but not at once (the watchdog of Chamberlain, Powell, Lemarechal and Pedersen,
+ * Math. Program. Study 16, 1982). */
 #include <math.h>
 #include <string.h>
 
@@ -19,6 +21,7 @@ typedef struct {
     double *y, *y_before; /* y_before: before the last move */
     hybrid_held held;     /* the multipliers of bounds */
     double *slope, *work; /* the model's force; work: as long as w, x or g */
+    double *terms;        /* work: as long as x or g */
     hybrid_sizes sizes;   /* at the iterate */
     double *began;        /* x of the first iterate */
 } hot;
@@ -40,6 +43,7 @@ static void place(const hybrid_plan *plan, hybrid_arena *arena, hot *h) {
     h->held.at = hybrid_take_ints(arena, plan->n);
     h->slope = h->model.force;
     h->work = hybrid_take(arena, longer(longer(plan->n, plan->n_x), plan->n_g));
+    h->terms = hybrid_take(arena, longer(plan->n_x, plan->n_g));
     h->began = hybrid_take(arena, plan->n_x);
 }
 
@@ -131,15 +135,18 @@ static int model_step(hot *h) {
     return status ? status : move(h);
 }
 
-/* Judges h->at, of which error_at has found `error`: HYBRID_SOLVED, HYBRID_EXCUSED, or
- * HYBRID_NOT_NEARER where it is no solution. */
+/* Judges h->at, of which error_at has found `error`: HYBRID_SOLVED, or HYBRID_NOT_NEARER where it is
+ * no solution. Where rounding may explain a residual each of its entries is asked. */
 static int judge(hot *h, double error, hybrid_residuals *residuals) {
     const hybrid_form *form = &h->form;
-    int excused =
-        hybrid_residuals_of(form, h->at, h->y, &h->held, &h->sizes, h->work, residuals);
-    if (hybrid_merit(form->numbers, residuals) <= 1.0)
-        return error <= form->numbers->tol ? HYBRID_SOLVED : HYBRID_NOT_NEARER;
-    return excused ? HYBRID_EXCUSED : HYBRID_NOT_NEARER;
+    double *lam_x = form->answer->lam_x, *lam_g = form->answer->lam_g;
+    if (hybrid_residuals_of(form, h->at, h->y, &h->held, &h->sizes, h->work, residuals)) {
+        hybrid_multipliers_out(form, h->at, h->y, h->held.z_lower, h->held.z_upper, lam_x, lam_g);
+        hybrid_residuals_at(form, h->at, lam_x, lam_g, h->work, residuals);
+        hybrid_excuse(form, h->at, lam_x, lam_g, h->work, h->terms, residuals);
+    }
+    if (!(hybrid_merit(form->numbers, residuals) <= 1.0)) return HYBRID_NOT_NEARER;
+    return error <= form->numbers->tol ? HYBRID_SOLVED : HYBRID_NOT_NEARER;
 }
 
 static double error_at(hot *h) {
@@ -200,9 +207,11 @@ static int follow(hot *h, double before, hybrid_residuals *residuals) {
     return answer->steps == numbers->max_iter ? HYBRID_LIMIT : HYBRID_NOT_NEARER;
 }
 
-/* Whether x or the multipliers are so large that more has to be asked. */
-static int looked_at(const hybrid_answer *answer) {
-    return answer->huge || !(answer->reach < HYBRID_RAYS_LARGE);
+/* The ray test at h->at, of which answer->end has the residuals. */
+static int ray_test(hot *h, hybrid_ray *ray) {
+    const hybrid_numbers *numbers = h->form.numbers;
+    double merit = hybrid_merit(numbers, &h->form.answer->end);
+    return hybrid_ray_test(h->form.plan, numbers, h->at, merit, h->terms, ray);
 }
 
 /* Copies the point to the answer, and says how far it is from the first. Returns the status. */
@@ -216,7 +225,7 @@ static int deliver(hot *h, int status) {
     for (int i = 0; i < n_x; i++) h->work[i] = h->at->x[i] - h->began[i];
     answer->moved = hybrid_largest(n_x, h->work);
     if (began > answer->reach) answer->reach = began;
-    if (status == HYBRID_SOLVED && looked_at(answer)) status = HYBRID_LARGE;
+    if (status == HYBRID_SOLVED && answer->huge) status = HYBRID_LARGE;
     return answer->status = status;
 }
 
@@ -225,8 +234,9 @@ int hybrid_warm(const hybrid_plan *plan, const hybrid_functions *functions,
                 hybrid_answer *answer) {
     hybrid_arena arena = {0, 0, 0, 0};
     hot h;
+    hybrid_ray ray = {INFINITY, INFINITY};
     double error, began = hybrid_time(functions);
-    int status;
+    int status, proof;
     arena.doubles = doubles;
     arena.ints = ints;
     place(plan, &arena, &h);
@@ -239,6 +249,9 @@ int hybrid_warm(const hybrid_plan *plan, const hybrid_functions *functions,
     answer->in_firsts = answer->in_seconds = 0.0;
     answer->steps = answer->firsts = answer->seconds = 0;
     answer->factors = answer->chosen = answer->doubts = 0;
+    answer->start.f = NAN; /* nothing is known of it yet */
+    answer->start.feasibility = answer->start.stationarity = INFINITY;
+    answer->start.complementarity = INFINITY;
     h.model.kernel.answer = answer;
     if (!numbers->side_x && hybrid_sum(plan->n_x, numbers->lam_x0) == 0.0 &&
         hybrid_sum(plan->n_g, numbers->lam_g0) == 0.0)
@@ -256,11 +269,13 @@ int hybrid_warm(const hybrid_plan *plan, const hybrid_functions *functions,
     error = error_at(&h);
     status = judge(&h, error, &answer->start);
     answer->end = answer->start;
-    if (status == HYBRID_NOT_NEARER) {
+    proof = ray_test(&h, &ray);
+    if (!proof && status == HYBRID_NOT_NEARER) {
         guess(&h);
         status = follow(&h, error, &answer->end);
+        if (status == HYBRID_SOLVED) proof = ray_test(&h, &ray);
     }
-    status = deliver(&h, status);
+    status = deliver(&h, proof ? proof : status);
     answer->elapsed = hybrid_time(functions) - began;
     return status;
 }

@@ -1,4 +1,7 @@
-/* The kernel of a barrier step and its inertia: as barrier/inertia.py. */
+/* The least shift sigma with which the KKT matrix has n positive and m negative eigenvalues, so
+ * that the step descends: a third of the last one that served, then eight times as much each
+ * time, and epsilon = 1e-8 nu^(1/4) where rows are dependent (Waechter and Biegler, Math. Program.
+ * 106, 2006, section 3.1); as barrier/inertia.py. */
 #include <math.h>
 
 #include "barrier/barrier.h"
@@ -49,6 +52,7 @@ int hybrid_factor_with_inertia(hybrid_cold *cold, hybrid_iterate *it, double lea
     if (cold->state->rows_dependent && !cold->outer) epsilon = small;
     plain_epsilon = epsilon;
     hybrid_stiffness(form, at, it->z_lower, it->z_upper, cold->D);
+    for (int i = 0; i < plan->n && cold->identity; i++) cold->D[i] += 1.0;
     for (;;) {
         int found = cold->outer ? hybrid_elastic_factor(cold, shift, epsilon)
                                 : hybrid_factor(plan, cold->W, cold->D, shift, at->A, epsilon, 0,
@@ -66,6 +70,7 @@ int hybrid_factor_with_inertia(hybrid_cold *cold, hybrid_iterate *it, double lea
         }
         if (shift == least && found == 2) epsilon = plain_epsilon; /* rows were not to blame */
         shift = larger(it, shift, least);
-        if (!(shift <= largest)) return HYBRID_NOT_NEARER;
+        if (!(shift <= largest))
+            return hybrid_no_way_on(cold, HYBRID_NOT_NEARER, HYBRID_WRONG_INERTIA);
     }
 }

@@ -1,5 +1,10 @@
-/* One Newton step of the barrier method: the kernel, the filter line search, its remedies, as
- * barrier/newton.py. */
+/* One Newton step of the barrier method, as barrier/newton.py: the direction of the KKT system,
+ *
+ *     w + alpha dw,  y + alpha dy,  z + alpha_z dz,   alpha, alpha_z by the fraction to the bounds,
+ *
+ * and alpha halved until the filter accepts (Waechter and Biegler, Math. Program. 106, 2006,
+ * section 2.3), with second-order corrections of c (section 2.4), tiny steps (section 3.9) and a
+ * full step that is taken unseen where steps stay short, with the way back kept. */
 #include <math.h>
 #include <string.h>
 
@@ -82,8 +87,12 @@ static int corrected(hybrid_cold *cold, const hybrid_iterate *it, double slope) 
 /* A step of no more than rounding is taken as it is. */
 static int tiny_step(hybrid_cold *cold, const hybrid_iterate *it) {
     double alpha = cold->direction.alpha;
-    if (it->tiny >= HYBRID_NEWTON_TINY_STEPS && it->nu <= it->floor) return HYBRID_NOT_NEARER;
-    if (try_at(cold, alpha, &cold->direction, cold->trial)) return HYBRID_UNDEFINED;
+    if (it->tiny >= HYBRID_NEWTON_TINY_STEPS && it->nu <= it->floor)
+        return hybrid_no_way_on(cold, HYBRID_NOT_NEARER, HYBRID_TINY_STEPS);
+    /* Where a function is not defined there, w stays where it is. */
+    if (try_at(cold, alpha, &cold->direction, cold->trial) &&
+        try_at(cold, 0.0, &cold->direction, cold->trial))
+        return HYBRID_UNDEFINED;
     move(cold, it, alpha);
     cold->next.tiny = it->tiny + 1;
     /* At the end of the path for this nu, whatever the error there says. */
@@ -99,7 +108,7 @@ static int watched_step(hybrid_cold *cold, const hybrid_iterate *it) {
     if (!(cold->trial->theta <= HYBRID_FILTER_MOST * scale)) return NONE;
     move(cold, it, alpha);
     cold->next.cut = 0;
-    if (hybrid_extend(&cold->worth, &cold->next)) return HYBRID_FULL;
+    hybrid_extend(&cold->worth, &cold->next);
     hybrid_copy(cold->plan, it, 0, &cold->watched);
     cold->watched.cut = -HYBRID_NEWTON_REST;
     cold->watched.watching = 0;
@@ -146,8 +155,8 @@ static int search(hybrid_cold *cold, const hybrid_iterate *it) {
                          : cut < 0                                             ? cut
                                                                                : 0;
         if (cold->next.cut == 1) cold->next.theta_cut = worth->theta;
-        return verdict == 'h' && hybrid_extend(worth, &cold->next) ? HYBRID_FULL
-                                                                    : HYBRID_SOLVED;
+        if (verdict == 'h') hybrid_extend(worth, &cold->next);
+        return HYBRID_SOLVED;
     }
     return NONE;
 }
@@ -178,7 +187,7 @@ int hybrid_newton(hybrid_cold *cold, hybrid_iterate *it) {
     if (cold->outer
             ? hybrid_hessian(&cold->outer->form, &cold->at->base->of, it->y,
                              HYBRID_ELASTIC_CURVATURE_OF_F, cold->W)
-            : hybrid_hessian(&cold->form, at, it->y, 1.0, cold->W))
+            : hybrid_bend(cold))
         return HYBRID_UNDEFINED;
     hybrid_weigh(&cold->form, cold->at, it->nu, &cold->worth);
     for (int i = 0; i < plan->n; i++) cold->force[i] = cold->pull[i] + cold->worth.gradient[i];

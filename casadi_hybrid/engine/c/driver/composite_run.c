@@ -4,16 +4,36 @@
 
 #include "driver/driver.h"
 
+/* Begins at cold->at. */
+static void begin(hybrid_cold *cold) {
+    hybrid_composite *one = hybrid_composite_of(cold);
+    double size = 0.5 * hybrid_norm(cold->plan->n, cold->at->of.w);
+    one->of.radius = size > 1.0 ? size : 1.0;
+    one->of.penalty = 1.0;
+    one->of.promised = 0.0;
+    one->of.goal = one->of.reach = -1.0;
+    one->of.patience = HYBRID_SAFEGUARDS_PATIENCE;
+    one->of.mark = one->of.error = INFINITY;
+    one->of.raised = one->of.saddles = one->modelled = 0;
+    hybrid_decompose_A(cold, &cold->at->of, &one->here);
+    hybrid_fit(cold, &cold->at->of, &one->here, cold->now.y);
+}
+
 static int advance(hybrid_cold *cold) {
     hybrid_sight sight;
     int status;
     cold->state->guards = hybrid_composite_of(cold)->of;
     status = hybrid_see(cold, &sight);
     if (!status && sight.merit <= 1.0) sight.leaves = !hybrid_at_rest(cold, &status);
-    if (status) return status;
+    if (status) return hybrid_hand_over(cold, status);
     status = hybrid_record(cold, &sight);
     if (status != HYBRID_PAUSED) return status;
-    status = hybrid_composite_step(cold);
+    if (hybrid_extrapolate(cold)) {
+        begin(cold);
+        status = HYBRID_SOLVED;
+    } else {
+        status = hybrid_composite_step(cold);
+    }
     if (!status) cold->now.t++;
     return hybrid_went(cold, &sight, status == HYBRID_NOT_NEARER ? HYBRID_ELSEWHERE : status);
 }
@@ -37,7 +57,6 @@ int hybrid_composite_begin(const hybrid_plan *plan, const hybrid_functions *func
     hybrid_cold *cold = bytes;
     hybrid_composite *one = hybrid_composite_of(cold);
     hybrid_arena arena = {0, 0, 0, 0};
-    double size;
     int status;
     if (!hybrid_is_small(plan)) return answer->status = HYBRID_ELSEWHERE;
     arena.doubles = doubles;
@@ -48,16 +67,9 @@ int hybrid_composite_begin(const hybrid_plan *plan, const hybrid_functions *func
     if (status) return answer->status = status;
     hybrid_set(plan->n, cold->work, cold->at->of.w);
     if (hybrid_visit_problem(cold, cold->at)) return answer->status = HYBRID_UNDEFINED;
-    size = 0.5 * hybrid_norm(plan->n, cold->at->of.w);
-    one->of.radius = size > 1.0 ? size : 1.0;
-    one->of.penalty = 1.0;
-    one->of.goal = one->of.reach = -1.0;
-    one->of.patience = HYBRID_SAFEGUARDS_PATIENCE;
-    one->of.mark = one->of.error = INFINITY;
     cold->now.theta_start = cold->at->theta;
     cold->now.t = attempt->t0;
-    hybrid_decompose_A(cold, &cold->at->of, &one->here);
-    hybrid_fit(cold, &cold->at->of, &one->here, cold->now.y);
+    begin(cold);
     memset(cold->now.z_lower, 0, (size_t)plan->n * sizeof(double));
     memset(cold->now.z_upper, 0, (size_t)plan->n * sizeof(double));
     return answer->status = HYBRID_PAUSED;

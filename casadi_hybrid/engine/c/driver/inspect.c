@@ -1,4 +1,5 @@
-/* What every cold search does with an iterate: it is looked at, written down, or handed over. */
+/* What every cold search does with an iterate: residuals and error, a row of the record, the best
+ * iterates so far, whether it is a solution or a limit is met, or the run is handed over. */
 #include <math.h>
 #include <string.h>
 
@@ -65,19 +66,32 @@ static void keep(hybrid_cold *cold, const hybrid_residuals *r, double merit) {
     }
 }
 
+/* Whether a run with this status has come to its end, and nobody goes on from there. */
+static int is_end(int status) {
+    switch (status) {
+    case HYBRID_UNDEFINED:
+    case HYBRID_LIMIT:
+    case HYBRID_INFEASIBLE:
+    case HYBRID_STALLED:
+    case HYBRID_UNBOUNDED:
+    case HYBRID_DIVERGED:
+    case HYBRID_LATE: return 1;
+    default: return 0;
+    }
+}
+
 int hybrid_hand_over(hybrid_cold *cold, int status) {
     hybrid_state *state = cold->state;
     const hybrid_plan *plan = cold->plan;
-    /* A restoration is begun again where it began. */
-    if (cold->restoring) return status;
-    hybrid_copy(plan, &cold->before, cold->at->of.w, &state->now);
+    /* A restoration is begun again where it began, unless it is what ends the run. */
+    if (cold->restoring && !is_end(status)) return status;
+    hybrid_copy(plan, &cold->before, cold->w_now, &state->now);
     memcpy(state->guess, cold->guess_before, (size_t)plan->n * sizeof(int));
     if (cold->before.watching)
         hybrid_copy(plan, &cold->watched, cold->kept->of.w, &state->watched);
     hybrid_copy_root(plan, &cold->root, &state->root);
     hybrid_set(plan->n_x, cold->x_before, state->x_before);
     state->merit_before = cold->merit_before;
-    state->reach_before = cold->reach_before;
     state->looked = cold->looked;
     return status;
 }
@@ -85,51 +99,58 @@ int hybrid_hand_over(hybrid_cold *cold, int status) {
 int hybrid_see(hybrid_cold *cold, hybrid_sight *sight) {
     const hybrid_numbers *numbers = cold->numbers;
     double plain = hybrid_judge(cold, &cold->at->of, &cold->now, &sight->of), error;
-    int status;
-    sight->reach = hybrid_largest(cold->plan->n_x, cold->at->of.x);
     cold->before = cold->now;
     cold->guess_before = cold->guess;
+    hybrid_set(cold->plan->n, cold->at->of.w, cold->w_now);
     cold->elapsed = hybrid_time(cold->form.functions) - cold->began;
     sight->merit = hybrid_merit(numbers, &sight->of);
-    status = hybrid_beyond(cold, sight);
     hybrid_measure(&cold->form, &cold->at->of, &cold->now, cold->pull, &cold->error);
-    /* Where rounding alone excuses a solution a few more steps are taken there. */
     error = hybrid_error_at(&cold->error, 0.0);
-    if (!status && !cold->attempt->alone && plain > 1.0 && sight->merit <= 1.0 &&
-        error <= numbers->tol)
-        status = HYBRID_EXCUSED;
+    sight->excused = plain > 1.0 && sight->merit <= 1.0 && error <= numbers->tol;
     sight->leaves = 0;
     sight->settled = sight->merit > 1.0 || cold->now.tiny > 0 || error <= numbers->tol;
-    return status ? hybrid_hand_over(cold, status) : HYBRID_SOLVED;
+    if (hybrid_all_finite(cold->plan->n_x, cold->at->of.x) &&
+        hybrid_all_finite(cold->plan->m, cold->now.y))
+        return HYBRID_SOLVED;
+    return hybrid_hand_over(cold, HYBRID_DIVERGED);
+}
+
+/* The limits of steps and time. Returns HYBRID_SOLVED where none is reached. */
+static int limit_test(const hybrid_cold *cold, double merit) {
+    int t = cold->before.t, converging = merit < HYBRID_PACE_CONVERGING * cold->merit_before;
+    if (t >= cold->numbers->max_iter) return HYBRID_LIMIT;
+    if (cold->elapsed >= cold->attempt->max_time) return HYBRID_LATE;
+    return t >= cold->attempt->patience && !converging ? HYBRID_LIMIT : HYBRID_SOLVED;
 }
 
 int hybrid_record(hybrid_cold *cold, const hybrid_sight *sight) {
-    const hybrid_attempt *attempt = cold->attempt;
-    const double merit = sight->merit;
+    const hybrid_plan *plan = cold->plan;
+    const hybrid_point *at = &cold->at->of;
+    int status;
     write_row(cold, &sight->of);
-    keep(cold, &sight->of, sight->leaves ? INFINITY : merit);
-    if (merit <= 1.0 && sight->settled && !sight->leaves &&
-        !(attempt->alone && hybrid_runs_away(cold, sight->reach))) {
+    keep(cold, &sight->of, sight->leaves ? INFINITY : sight->merit);
+    status = hybrid_ray_test(plan, cold->numbers, at, sight->merit, cold->sizes, &cold->state->ray);
+    if (status) return hybrid_hand_over(cold, status);
+    if (sight->merit <= 1.0 && sight->settled && !sight->leaves) {
         cold->answer->end = sight->of;
-        hybrid_deliver(&cold->form, &cold->at->of);
+        hybrid_deliver(&cold->form, at);
         return HYBRID_SOLVED;
     }
-    if (cold->before.t >= cold->numbers->max_iter || cold->elapsed >= attempt->max_time ||
-        (cold->before.t >= attempt->patience &&
-         !(merit < HYBRID_PACE_CONVERGING * cold->merit_before)))
-        return hybrid_went(cold, sight, HYBRID_LIMIT);
-    hybrid_set(cold->plan->n_x, cold->at->of.x, cold->x_now);
+    status = hybrid_divergence_test(plan, cold->numbers, at, cold->attempt->divergence,
+                                    cold->sizes);
+    if (!status) status = limit_test(cold, sight->merit);
+    if (status) return hybrid_hand_over(cold, status);
+    hybrid_set(plan->n_x, at->x, cold->x_now);
     return HYBRID_PAUSED;
 }
 
 int hybrid_went(hybrid_cold *cold, const hybrid_sight *sight, int status) {
     if (status) {
-        cold->state->count--;
+        if (!is_end(status)) cold->state->count--;
         return hybrid_hand_over(cold, status);
     }
     hybrid_set(cold->plan->n_x, cold->x_now, cold->x_before);
     cold->merit_before = sight->merit;
-    cold->reach_before = sight->reach;
     cold->looked++;
     return HYBRID_PAUSED;
 }

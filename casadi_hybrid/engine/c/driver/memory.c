@@ -1,4 +1,5 @@
-/* The start of an attempt by the barrier method: its memory, and the first iterate. */
+/* The memory of an attempt, the same for the barrier method and its elastic problem, and what is
+ * made before the first iterate. The same functions count it and hand it out. */
 #include <math.h>
 #include <string.h>
 
@@ -55,6 +56,9 @@ static void place_both(const hybrid_plan *plan, int dense, hybrid_arena *arena,
     cold->root_units = hybrid_take(arena, plan->n);
     cold->root_slope = hybrid_take(arena, plan->n);
     cold->root_D = hybrid_take(arena, plan->n);
+    cold->w_now = hybrid_take(arena, plan->n);
+    cold->least = hybrid_take(arena, plan->n);
+    cold->slopes = hybrid_take(arena, hybrid_violation_slope_doubles(plan));
     place(&cold->lifted, arena, inner);
     inner->kernel = cold->kernel;
     inner->W = cold->W;
@@ -83,6 +87,7 @@ static void place_state(const hybrid_plan *plan, hybrid_arena *arena, hybrid_sta
     state->x_before = hybrid_take(arena, plan->n_x);
     state->last_step = hybrid_take(arena, plan->n_x);
     state->x_undefined = hybrid_take(arena, plan->n_x);
+    state->infeasibility = hybrid_take(arena, plan->m);
 }
 
 long long hybrid_state_doubles(const hybrid_plan *plan) {
@@ -116,9 +121,11 @@ static double size_of_start(const hybrid_cold *cold, const hybrid_point *start) 
 static void clear_state(const hybrid_plan *plan, hybrid_state *state) {
     state->now.t = state->watched.t = state->best.t = -1;
     state->feasible.t = state->beside.t = -1;
-    state->seen = INFINITY;
+    state->ray.reach = state->ray.least = INFINITY;
+    for (int i = 0; i < plan->n_x; i++) state->x_undefined[i] = NAN;
     state->looked = state->count = state->stepped = 0;
     state->rows_dependent = state->undefined = state->root.begun = 0;
+    state->cause = state->proved = 0;
     memset(state->guess, 0, (size_t)plan->n * sizeof(int));
 }
 
@@ -142,7 +149,7 @@ int hybrid_begin(const hybrid_plan *plan, const hybrid_functions *functions,
     cold->state = state;
     cold->began = hybrid_time(functions);
     cold->best_merit = INFINITY;
-    cold->reach_before = INFINITY;
+    cold->outward_limit = HYBRID_BARRIER_LEAP;
     memset(cold->zero, 0, (size_t)longer(plan->n, plan->m) * sizeof(double));
     hybrid_clear(&cold->now);
     clear_state(plan, state);

@@ -1,8 +1,7 @@
 /* The cold mode: a primal-dual barrier method with a filter, as barrier/barrier.py and loop.py.
  *
- * What it does not do itself (proofs of a stationary violation or of a ray, doubtful
- * factorizations, functions that are not defined) ends it with a status, and the state says where
- * the careful path goes on: at the iterate whose step could not be taken. */
+ * A doubtful factorization or a full filter ends it with a status, and the state says where the careful
+ * path goes on: at the iterate whose step could not be taken. */
 #include <math.h>
 #include <string.h>
 
@@ -33,67 +32,10 @@ static void swap_iterates(hybrid_cold *cold) {
     cold->next = kept;
 }
 
-/* The largest factor by which a row would be scaled less with the scales of now. */
-static double eased(hybrid_cold *cold) {
-    const hybrid_plan *plan = cold->plan;
-    double *old = cold->residual, *now = cold->penalty, found = 0.0;
-    for (int i = 0; i < plan->m; i++) old[i] = now[i] = HYBRID_FORM_SCALE_GOAL;
-    for (int k = 0; k < plan->kept_A; k++) {
-        int row = plan->A_rows[k], of_J = plan->A_of_J[k];
-        double before = fabs(cold->answer->J0[of_J]), size = fabs(cold->at->of.raw_J[of_J]);
-        if (before > old[row]) old[row] = before;
-        if (size > now[row]) now[row] = size;
-    }
-    for (int i = 0; i < plan->m; i++)
-        if (old[i] / now[i] > found) found = old[i] / now[i];
-    return found;
-}
-
-/* A step of the restoration; where it ends the barrier method goes on. */
-static int restore(hybrid_cold *cold, int t) {
-    int status = hybrid_elastic_step(cold);
-    if (status) return status;
-    cold->now.stepped = cold->now.crossed = 0;
-    cold->now.t = t;
-    if (hybrid_restored(cold)) {
-        hybrid_end_elastic(cold);
-        cold->restoring = 0;
-        cold->now.mark.t = t;
-        cold->now.mark.rounds++;
-    }
-    return HYBRID_SOLVED;
-}
-
-/* A step of the search for a root; where it ends the barrier method goes on. */
-static int seek(hybrid_cold *cold, int t) {
-    int status = hybrid_root_step(cold);
-    if (status) return status;
-    if (!cold->root.begun) {
-        swap_iterates(cold);
-        cold->now.mark.t = t;
-        cold->now.mark.rounds++;
-    }
-    cold->now.stepped = cold->now.crossed = 0;
-    cold->now.t = t;
-    return HYBRID_SOLVED;
-}
-
-/* Reduces the violation alone from step t on. */
+/* Reduces the violation alone from step t on; should the careful path have to, it begins here. */
 static int block(hybrid_cold *cold, int t) {
-    const hybrid_plan *plan = cold->plan;
-    hybrid_iterate *it = &cold->now;
-    double size = hybrid_largest(plan->n, cold->at->of.w);
-    if (cold->at->theta <= HYBRID_BARRIER_ROUNDED * (size > 1.0 ? size : 1.0))
-        return HYBRID_BLOCKED;
-    if (plan->m > plan->n) return HYBRID_BLOCKED;
-    if (cold->attempt->rescale && eased(cold) >= HYBRID_FORM_EASED) return HYBRID_BLOCKED;
     hybrid_hand_over(cold, HYBRID_BLOCKED);
-    hybrid_weigh(&cold->form, cold->at, it->nu, &cold->worth);
-    if (hybrid_extend(&cold->worth, it)) return HYBRID_FULL;
-    it->cut = it->watching = 0;
-    hybrid_begin_elastic(cold, cold->worth.theta);
-    cold->restoring = 1;
-    return restore(cold, t + 1);
+    return hybrid_begin_restoration(cold, t);
 }
 
 /* The step of the mode that is due. Returns a status; where it is not HYBRID_SOLVED, the state
@@ -102,8 +44,11 @@ static int step(hybrid_cold *cold) {
     hybrid_iterate *it = &cold->now, plain;
     hybrid_spot *new;
     int spent, idle, status;
-    if (cold->restoring) return restore(cold, it->t + 1);
-    if (cold->root.begun) return seek(cold, it->t + 1);
+    if (cold->restoring || cold->root.begun) return hybrid_restore(cold, it->t + 1);
+    if (hybrid_extrapolate(cold)) {
+        it->t++;
+        return HYBRID_SOLVED;
+    }
     hybrid_lower_barrier(cold, it, it->t);
     status = hybrid_polish(cold, it, &spent);
     if (status == HYBRID_SOLVED) {
@@ -118,10 +63,11 @@ static int step(hybrid_cold *cold) {
         if (idle >= HYBRID_PACE_CRAWL && it->mark.theta > HYBRID_PACE_FEASIBLE)
             return block(cold, it->t + spent);
         if (idle >= HYBRID_PACE_STALL || it->mark.rounds >= HYBRID_PACE_ROUNDS)
-            return HYBRID_NOT_NEARER;
+            return hybrid_no_way_on(cold, HYBRID_STALLED, HYBRID_NO_PROGRESS);
         plain = *it;
         status = hybrid_newton(cold, it);
-        if (status == HYBRID_NOT_NEARER && cold->at->theta <= cold->numbers->tol) return status;
+        if (status == HYBRID_NOT_NEARER && cold->at->theta <= cold->numbers->tol)
+            return HYBRID_STALLED;
         if (status == HYBRID_BLOCKED || status == HYBRID_NOT_NEARER) {
             *it = plain;
             return block(cold, it->t + spent);
@@ -142,6 +88,10 @@ static int advance(hybrid_cold *cold) {
     hybrid_sight sight;
     int status = hybrid_see(cold, &sight);
     if (status) return status;
+    if (sight.excused && cold->looked && !cold->restoring && !cold->root.begun) {
+        hybrid_sharpen(cold);
+        hybrid_see(cold, &sight);
+    }
     status = hybrid_record(cold, &sight);
     return status == HYBRID_PAUSED ? hybrid_went(cold, &sight, step(cold)) : status;
 }

@@ -49,6 +49,14 @@ void hybrid_stiffness(const hybrid_form *form, const hybrid_point *at, const dou
     for (int i = 0; i < form->plan->n; i++) D[i] = z_lower[i] / below[i] + z_upper[i] / above[i];
 }
 
+int hybrid_bend(hybrid_cold *cold) {
+    cold->identity = hybrid_hessian(&cold->form, &cold->at->of, cold->now.y, 1.0, cold->W);
+    if (!cold->identity) return HYBRID_SOLVED;
+    if (++cold->without > HYBRID_BARRIER_UNDEFINED) return HYBRID_UNDEFINED;
+    memset(cold->W, 0, (size_t)cold->plan->nnz_W * sizeof(double));
+    return HYBRID_SOLVED;
+}
+
 void hybrid_least_squares(hybrid_cold *cold, const hybrid_point *at, const double *z_lower,
                           const double *z_upper, double *y) {
     const hybrid_plan *plan = cold->plan;

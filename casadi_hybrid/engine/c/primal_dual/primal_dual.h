@@ -116,24 +116,37 @@ typedef struct hybrid_cold {
     double first_size;                   /* |x0| */
     double best_merit;
     double began, elapsed;               /* the clock at the first call; seconds since then */
-    double merit_before, reach_before;   /* of the iterate before; its x is x_before, n_x */
+    double merit_before;                 /* of the iterate before; its x is x_before, n_x */
+    int outward, outward_limit;          /* steps of iterates that run away; when they are stretched */
+    int identity;                        /* whether the identity is to be added to W */
+    int without;                         /* steps without a second derivative */
     double *x_before;
     int looked;                          /* iterates looked at */
     hybrid_iterate before;               /* the iterate whose step is due, and its guess */
     const int *guess_before;
-    /* The restoration, where one is under way: see barrier/elastic_problem.c. `inner` has the
-     * problem as outer. */
+    /* The restoration, where one is under way: see barrier/restoration.c, and elastic_problem.c.
+     * `inner` has the problem as outer. */
     struct hybrid_cold *inner, *outer;
-    int restoring;
+    int restoring;                       /* 0, or which of its two kinds it is */
     hybrid_plan lifted;
     int *lifted_rows, *lifted_cols, *lifted_starts;
     hybrid_spot bases[HYBRID_SPOTS], *parked;
-    double *reference, *proximity;       /* n */
+    double *reference, *proximity;       /* n: of both kinds */
     double *penalty, *reduced;           /* m, and the longer of n and m */
     double theta_began, shift;
     hybrid_root root;                    /* see feasibility/least_squares.c */
     double *root_units, *root_slope, *root_D; /* n */
+    double *w_now;                       /* n: w of the iterate whose step is due */
+    int has_least;                       /* whether |c|_1 was found to be stationary, */
+    double *least;                       /* n: and at which w */
+    double *slopes;                      /* work of hybrid_violation_slope */
 } hybrid_cold;
+
+/* Says why no step leads on. Returns the status. */
+static inline int hybrid_no_way_on(hybrid_cold *cold, int status, int cause) {
+    cold->state->cause = cause;
+    return status;
+}
 
 /* Moves w inside its bounds by push*max(1, |bound|), at most `push` of the interval. */
 void hybrid_interior(const hybrid_form *form, double push, double *w);
@@ -175,6 +188,9 @@ int hybrid_rows_are_dependent(const hybrid_plan *plan, const double *A, double *
  * doubt. */
 void hybrid_least_squares(hybrid_cold *cold, const hybrid_point *at, const double *z_lower,
                           const double *z_upper, double *y);
+/* The Hessian of L at the iterate, into W. Where it is not defined W is zero, and cold->identity says that
+ * the identity is to be added to it: a few times in a run, then it returns HYBRID_UNDEFINED. */
+int hybrid_bend(hybrid_cold *cold);
 /* Sets the numbers of an iterate to zero. */
 void hybrid_clear(hybrid_iterate *it);
 /* Copies an iterate with its arrays; w, where the copy has one, is given apart. */

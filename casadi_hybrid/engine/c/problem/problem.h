@@ -154,6 +154,14 @@ int hybrid_residuals_at(const hybrid_form *form, const hybrid_point *at, const d
 int hybrid_residuals_of(const hybrid_form *form, const hybrid_point *at, const double *y,
                         const hybrid_held *held, const hybrid_sizes *sizes, double *work,
                         hybrid_residuals *found);
+/* Of each row |g| + |J||x|: what its rounding goes with. */
+void hybrid_sizes_of_rows(const hybrid_plan *plan, const hybrid_point *at, double *sizes);
+/* Leaves out of *found, the residuals as they are, what rounding explains. `slope`: as
+ * hybrid_residuals_at leaves it, and overwritten; in it and in `sizes` there is room for as many
+ * numbers as there are rows, or variables. */
+void hybrid_excuse(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
+                   const double *lam_g, double *slope, double *sizes,
+                   hybrid_residuals *found);
 /* What rounding may leave at most where terms cancel; 0 where no tolerance notices. */
 double hybrid_rounding(double product, double other);
 /* The largest residual in units of its tolerance. */
@@ -169,5 +177,19 @@ void hybrid_sizes_of_rows(const hybrid_plan *plan, const hybrid_point *at, doubl
 void hybrid_excuse(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
                    const double *lam_g, double *slope, double *sizes,
                    hybrid_residuals *found);
+/* Whether all bounds are met to 1e-6, or to 1e-12 of the terms of a row up to `cap`: what can be
+ * known where x is large. `sizes`: work, n_g numbers. */
+int hybrid_is_met(const hybrid_plan *plan, const hybrid_numbers *of, const hybrid_point *at,
+                  double cap, double *sizes);
+/* Whether f falls in proportion to x: the slope of f along x is a part of f itself. */
+int hybrid_falls_outwards(const hybrid_plan *plan, const hybrid_point *at);
+/* The ray test at a point: HYBRID_UNBOUNDED, HYBRID_DIVERGED, or HYBRID_SOLVED where it says nothing.
+ * `merit`: the largest residual there in units of its tolerance. */
+int hybrid_ray_test(const hybrid_plan *plan, const hybrid_numbers *numbers, const hybrid_point *at,
+                    double merit, double *sizes, hybrid_ray *ray);
+/* Whether f < -limit at a feasible point, HYBRID_UNBOUNDED, or |x| > limit, HYBRID_DIVERGED; else
+ * HYBRID_SOLVED. */
+int hybrid_divergence_test(const hybrid_plan *plan, const hybrid_numbers *numbers,
+                           const hybrid_point *at, double limit, double *sizes);
 
 #endif

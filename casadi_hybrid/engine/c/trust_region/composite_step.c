@@ -1,4 +1,10 @@
-/* The composite step and its trust region: as iterations/lookahead.py and composite.py. */
+/* The composite step of Byrd and Omojokun (Nocedal and Wright, Numerical Optimization, 2nd ed.,
+ * section 18.5), as iterations/lookahead.py: with A = U Sigma Y' and Z spanning ker A
+ *
+ *     d_y = -Y (Sigma^2 + lambda)^-1 Sigma U'c,   |d_y| <= 0.8 Delta,
+ *     d_z = -Z (Z'WZ + sigma I)^-1 Z'(grad f + W d_y),   |d| <= Delta,
+ *
+ * accepted by the penalty function f + penalty |c|_2, with one second-order correction. */
 #include <float.h>
 #include <math.h>
 
@@ -36,16 +42,26 @@ static double error_at(hybrid_cold *cold, const hybrid_point *at, const hybrid_s
 
 /* --- the model -------------------------------------------------------------------------------- */
 
+/* out = W v. */
+static void bend_along(hybrid_cold *cold, const double *v, double *out) {
+    hybrid_times_W(cold->plan, cold->W, v, out);
+    for (int i = 0; i < cold->plan->n && cold->identity; i++) out[i] += v[i];
+}
+
+/* The norm of Frobenius. */
+static double size_of_W(const hybrid_cold *cold) {
+    return cold->identity ? sqrt(cold->plan->n) : hybrid_norm(cold->plan->nnz_W, cold->W);
+}
+
 int hybrid_reduced_model(hybrid_cold *cold) {
     hybrid_composite *one = hybrid_composite_of(cold);
     const hybrid_plan *plan = cold->plan;
     const int n = plan->n, rank = one->here.rank, free = n - rank;
     const double *Z = one->here.V + (long long)rank * n;
     if (one->modelled) return HYBRID_SOLVED;
-    if (hybrid_hessian(&cold->form, &cold->at->of, cold->now.y, 1.0, cold->W))
-        return HYBRID_UNDEFINED;
+    if (hybrid_bend(cold)) return HYBRID_UNDEFINED;
     for (int j = 0; j < free; j++) {
-        hybrid_times_W(plan, cold->W, Z + (long long)j * n, one->left);
+        bend_along(cold, Z + (long long)j * n, one->left);
         for (int i = 0; i < free; i++)
             one->reduced[(long long)j * free + i] = hybrid_dot(n, Z + (long long)i * n, one->left);
     }
@@ -106,13 +122,13 @@ static int compose(hybrid_cold *cold, double radius, composed *step) {
     double room, noise, *force = one->force, *clear = one->left;
     step->normal = gauss_newton(cold, at->c, HYBRID_COMPOSITE_NORMAL_SHARE * radius, step->d);
     room = radius * radius - hybrid_dot(n, step->d, step->d);
-    hybrid_times_W(plan, cold->W, step->d, force);
+    bend_along(cold, step->d, force);
     noise = HYBRID_COMPOSITE_CLEAR * (hybrid_norm(n, at->gradient) + hybrid_norm(n, force));
     for (int i = 0; i < n; i++) force[i] += at->gradient[i];
     for (int j = 0; j < free; j++)
         one->slope[j] = hybrid_dot(n, one->directions + (long long)j * n, force);
     beyond(free, noise, one->slope, one->slope);
-    beyond(free, HYBRID_COMPOSITE_CLEAR * hybrid_norm(plan->nnz_W, cold->W), one->values, clear);
+    beyond(free, HYBRID_COMPOSITE_CLEAR * size_of_W(cold), one->values, clear);
     if (hybrid_trust_region(free, clear, one->slope, sqrt(room > 0.0 ? room : 0.0), one->t,
                             &step->tangential) > 1)
         return HYBRID_ELSEWHERE; /* in which of several directions? */
@@ -165,7 +181,7 @@ static double promised(hybrid_cold *cold, const double *d, double *gain, promise
     const hybrid_plan *plan = cold->plan;
     const hybrid_point *at = &cold->at->of;
     double size = hybrid_norm(plan->m, at->c), along = hybrid_dot(plan->n, at->gradient, d), q;
-    hybrid_times_W(plan, cold->W, d, one->left);
+    bend_along(cold, d, one->left);
     q = along + 0.5 * hybrid_dot(plan->n, d, one->left);
     hybrid_times_A(plan, at->A, d, one->along);
     for (int i = 0; i < plan->m; i++) one->along[i] += at->c[i];
