@@ -213,7 +213,11 @@ ROWS = ("obj", "inf_pr", "mu", "alpha_pr", "alpha_du", "regularization_size")
 
 
 def solved(
-    monkeypatch: pytest.MonkeyPatch, made: Callable[[], Any], mode: str, **given: Any
+    monkeypatch: pytest.MonkeyPatch,
+    made: Callable[[], Any],
+    mode: str,
+    options: dict[str, Any] | None = None,
+    **given: Any,
 ) -> tuple[Numbers, dict[str, Any]]:
     """Outputs and statistics of one solve under a mode of the engine.
 
@@ -221,11 +225,12 @@ def solved(
         monkeypatch: pytest's.
         made: the dictionary of ``nlpsol`` and the numbers.
         mode: ``"c"`` or ``"python"``.
+        options: of the solver.
         **given: other numbers.
     """
     monkeypatch.setenv(VARIABLE, mode)
     problem, numbers = made()
-    solver = nlpsol("solver", "hybrid", problem)
+    solver = nlpsol("solver", "hybrid", problem, options or {})
     found = solver(**{**numbers, **given})
     return found, solver.stats()
 

@@ -66,7 +66,7 @@ def test_the_note_is_of_the_attempt_that_solved() -> None:
     learned = Solver(problem().with_derivatives(Derivatives("limited-memory")))
     assert said(learned.solve(**CASE.numbers)) == ("python", "the Hessian is learned on the way")
     limited = Solver(problem(), max_iter=2).solve(**CASE.numbers)
-    assert said(limited) == ("python", "a limit was reached")
+    assert said(limited) == ("c", "")
     nowhere = Solver(Problem(x=x, f=f + ca.log(x[0]))).solve([-1, 1])
     assert nowhere.error is not None
     word = "a function of the problem is not defined where the engine went"

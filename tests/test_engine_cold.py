@@ -19,17 +19,20 @@ from engine_cases import (
     core_in_pieces,
     solved,
 )
+from nlp_verdict_cases import INFEASIBLE
 
-from casadi_hybrid import nlpsol
+from casadi_hybrid import Problem, Solver, nlpsol
 from casadi_hybrid.attempts import compiled
 from casadi_hybrid.barrier import barrier
 from casadi_hybrid.barrier.filter import Filter
 from casadi_hybrid.barrier.iterate import Settings, interior, safe_duals, share_to_zero
 from casadi_hybrid.barrier.merit import Merit
 from casadi_hybrid.barrier.pace import Mark, mark_of
+from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.engine.cold import IterateData
+from casadi_hybrid.engine.library import VARIABLE
 from casadi_hybrid.engine.structures import PlanData
-from casadi_hybrid.engine.workspace import Workspace
+from casadi_hybrid.engine.warm import Engine, engine_of
 from casadi_hybrid.standard_form.selection import Walls
 
 INF = np.inf
@@ -44,7 +47,7 @@ def library() -> Any:
         "hybrid_blocks": (c_int, [c_void_p, number, number, number]),
         "hybrid_verdict": (c_int, [c_void_p, c_void_p, *[number] * 5]),
         "hybrid_smallest_step": (number, [c_void_p, number, number]),
-        "hybrid_extend": (c_int, [c_void_p, c_void_p]),
+        "hybrid_extend": (None, [c_void_p, c_void_p]),
         "hybrid_interior": (None, [c_void_p, number, c_void_p]),
         "hybrid_safe_duals": (None, [c_void_p, c_void_p, number, c_void_p, c_void_p]),
         "hybrid_share_to_zero": (
@@ -98,21 +101,31 @@ def test_filter_decides_like_its_twin(library: Any) -> None:
         assert library.hybrid_blocks(ct.byref(it), theta, phi, 1.0) == filter_.blocks(theta, phi)
         step = library.hybrid_smallest_step(ct.byref(worth), start, slope)
         assert step == pytest.approx(merit.smallest_step(slope), rel=1e-14)
-        assert library.hybrid_extend(ct.byref(worth), ct.byref(it)) == 0
+        library.hybrid_extend(ct.byref(worth), ct.byref(it))
         kept = merit.extended().entries
         assert it.entries == len(kept)
         np.testing.assert_array_equal(room[: 2 * len(kept)].reshape(-1, 2), kept)
     assert seen == set(words)
 
 
-def test_filter_says_when_it_is_full(library: Any) -> None:
-    room = np.zeros(256)
-    it = IterateData(filter=room.ctypes.data, entries=0, theta_start=1.0)
-    for k in range(128):
-        # Each is better than those before in one of the two, so that all are kept.
-        assert library.hybrid_extend(ct.byref(WorthData(1.0 + k, -float(k))), ct.byref(it)) == 0
-    assert it.entries == 128
-    assert library.hybrid_extend(ct.byref(WorthData(200.0, -200.0)), ct.byref(it)) == 1
+def test_of_a_full_filter_the_pair_goes_that_alone_blocks_the_least(library: Any) -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        theta = np.sort(sizes(rng, 128))
+        pairs = np.column_stack([theta, np.sort(rng.normal(size=128))[::-1]])
+        areas = (theta[2:] - theta[1:-1]) * (pairs[:-2, 1] - pairs[1:-1, 1])
+        gone = pairs[1 + np.argmin(areas)]
+        pairs = rng.permutation(pairs)
+        room = pairs.ravel().copy()
+        it = IterateData(filter=room.ctypes.data, entries=128, theta_start=1.0)
+        worth = WorthData(0.5 * float(theta[0]), 9.0)
+        library.hybrid_extend(ct.byref(worth), ct.byref(it))
+        merit = AnyMerit(worth.theta, worth.phi, SimpleNamespace(filter=Filter(1.0)))
+        kept = pairs[(pairs != gone).any(axis=1)]
+        assert it.entries == 128
+        np.testing.assert_array_equal(
+            room.reshape(-1, 2), np.vstack([kept, *merit.extended().entries])
+        )
 
 
 def test_bounds_are_kept_like_by_their_twin(library: Any) -> None:
@@ -236,36 +249,29 @@ def test_the_same_iterates(made: Any, library: Any, monkeypatch: pytest.MonkeyPa
         np.testing.assert_allclose(found[name], wanted[name], rtol=1e-7, atol=1e-7)
 
 
-@pytest.mark.parametrize("steps", [0, 1, 4, 6])
+@pytest.mark.parametrize("steps", [0, 4])
 @pytest.mark.parametrize("made", PROBLEMS)
-def test_python_goes_on_where_c_stops(
+def test_a_limit_ends_both_at_one_iterate(
     made: Any, steps: int, library: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, twin = solved(monkeypatch, made, "python")
-    space = Workspace
-    limit = space.limit
-
-    def shorter(self: Any, limits: Any) -> None:
-        limit(self, limits)
-        self._numbers.max_iter = steps
-
-    monkeypatch.setattr(space, "limit", shorter)
-    _, stats = solved(monkeypatch, made, "c")
-    assert stats["engine"] == "python"
+    found, stats = solved(monkeypatch, made, "c", {"max_iter": steps} if steps else {})
+    wanted, twin = solved(monkeypatch, made, "python", {"max_iter": steps} if steps else {})
+    assert (stats["engine"], twin["engine"]) == ("c", "python")
+    assert stats["stop_reason"] == ("ITERATION_LIMIT" if steps else "CONVERGED")
     assert_same_course(stats, twin)
-    assert stats["n_call_nlp_hess_l"] == twin["n_call_nlp_hess_l"]
+    if not steps:  # the verdict on a point that is none looks at its curvature
+        assert stats["n_call_nlp_hess_l"] == twin["n_call_nlp_hess_l"]
+    for name in ("x", "lam_x", "lam_g"):
+        np.testing.assert_allclose(found[name], wanted[name], rtol=1e-6, atol=1e-7)
 
 
 def test_the_error_of_a_saddle_is_forgotten_in_both(
     library: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What C hands over after each step is what Python has there."""
-
-    def hill() -> tuple[dict[str, Any], dict[str, Any]]:
-        x = ca.SX.sym("x", 2)
-        f = 1e4 + (x[0] ** 2 - 1) ** 2 + (x[1] - x[0]) ** 2
-        return {"x": x, "f": f, "g": x[0] + x[1]}, {"x0": [1e-3, 0], "lbx": -2, "lbg": -9, "ubg": 9}
-
+    """The reference of the progress test after each step of C is that of Python."""
+    x = ca.SX.sym("x", 2)
+    nlp = {"x": x, "f": 1e4 + (x[0] ** 2 - 1) ** 2 + (x[1] - x[0]) ** 2, "g": x[0] + x[1]}
+    numbers = {"x0": [1e-3, 0], "lbx": -2, "lbg": -9, "ubg": 9}
     seen: dict[int, Mark | None] = {}
 
     def noted(old: Mark | None, *others: Any, bent: bool) -> Mark:
@@ -273,23 +279,15 @@ def test_the_error_of_a_saddle_is_forgotten_in_both(
         return mark_of(old, *others, bent=bent)
 
     monkeypatch.setattr(barrier, "mark_of", noted)
-    solved(monkeypatch, hill, "python")
-    whole, limit = dict(seen), Workspace.limit
+    solved(monkeypatch, lambda: (nlp, numbers), "python")
+    monkeypatch.setenv(VARIABLE, "c")
     forgotten = 0
-    for steps in range(1, len(whole)):
-
-        def shorter(self: Any, limits: Any, steps: int = steps) -> None:
-            limit(self, limits)
-            self._numbers.max_iter = steps
-
-        monkeypatch.setattr(Workspace, "limit", shorter)
-        seen.clear()
-        solved(monkeypatch, hill, "c")
-        if not seen:
-            continue
-        first = min(seen)
-        ours, other = seen[first], whole[first]
-        assert ours is not None
+    for steps in range(1, len(seen)):
+        solver = Solver(Problem.from_nlp(nlp), max_iter=steps)
+        assert solver.solve(**numbers).engine == "c"
+        engine = engine_of(solver.problem)
+        assert isinstance(engine, Engine)
+        ours, other = engine.spaces[0].cold.state.now.mark, seen[steps]
         assert other is not None
         assert (ours.t, ours.rounds) == (other.t, other.rounds)
         np.testing.assert_allclose(ours.error, other.error, rtol=1e-5, atol=1e-12)
@@ -297,30 +295,90 @@ def test_the_error_of_a_saddle_is_forgotten_in_both(
     assert forgotten
 
 
-def test_that_f_falls_without_bound_is_for_python_to_prove(
+def strip() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Along which f falls, and rows that contradict each other only in what is lost in rounding."""
+    x = ca.SX.sym("x", 2)
+    numbers = {"x0": [2e5, 2e5], "lbx": 0, "lbg": -1, "ubg": 2}
+    return {"x": x, "f": x[1] - 2 * x[0], "g": x[0] - x[1]}, numbers
+
+
+def waves() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Along a row that bends ever on, where steps stay short: the ray has to be extrapolated."""
+    x = ca.SX.sym("x", 2)
+    return {"x": x, "f": -x[0] - x[1], "g": x[1] - x[0] - ca.sin(x[0])}, {"lbg": 0, "ubg": 0}
+
+
+@pytest.mark.parametrize("made", [strip, waves])
+def test_that_f_falls_without_bound_is_proved_in_c(
+    made: Any, library: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, stats = solved(monkeypatch, made, "c")
+    _, twin = solved(monkeypatch, made, "python")
+    assert (stats["engine"], stats["stop_reason"]) == ("c", "UNBOUNDED")
+    for name in ("return_status", "point_status", "detail"):
+        assert stats[name] == twin[name]
+    if made is strip:
+        assert_same_course(stats, twin)
+    nlp, numbers = made()
+    x = found["x"].full().ravel()
+    row = float(ca.Function("g", [nlp["x"]], [nlp["g"]])(x))
+    room = max(1e-2, 1e-11 * np.abs(x).max())
+    assert np.abs(x).max() > 1e10
+    assert float(found["f"]) < -1e10
+    assert numbers["lbg"] - room <= row <= numbers["ubg"] + room
+
+
+def test_iterates_that_prove_nothing_diverge(library: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second row asks for what the first one forbids, and f falls along both."""
+    case, stops = INFEASIBLE["an objective that falls without bound"], []
+    ends, go_on = dict(compiled._ENDED), compiled.Cold.go_on
+
+    def noted(self: Any) -> Any:
+        status, rows = go_on(self)
+        stops.append(ends.get(status))
+        return status, rows
+
+    monkeypatch.setattr(compiled.Cold, "go_on", noted)
+    _, stats = solved(monkeypatch, lambda: (case.nlp, case.call), "c")
+    assert StopReason.DIVERGED in stops
+    assert stats["stop_reason"] == "LOCALLY_INFEASIBLE"
+
+
+@pytest.mark.parametrize("power", [1.5, 1.25])
+def test_where_the_hessian_is_undefined_the_identity_is_in_its_place(
+    power: float, library: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """|x|^p has a minimum where its second derivative is not defined, and begins there."""
+
+    def made() -> tuple[dict[str, Any], dict[str, Any]]:
+        x = ca.SX.sym("x", 3)
+        f = ca.fabs(x[0]) ** power + (x[1] - 1) ** 2 + x[0] * x[1]
+        return {"x": x, "f": f, "g": x[1] + x[2]}, {"x0": 0, "lbx": -3, "lbg": 1, "ubg": 2}
+
+    found, stats = solved(monkeypatch, made, "c")
+    wanted, twin = solved(monkeypatch, made, "python")
+    assert (stats["engine"], twin["engine"]) == ("c", "python")
+    assert_same_course(stats, twin, rtol=1e-6)
+    np.testing.assert_allclose(found["x"], wanted["x"], rtol=1e-6, atol=1e-7)
+
+
+def test_a_hessian_that_is_never_defined_ends_it(
     library: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From the least f of feasible points far out that C has seen on the way."""
+    """After so many steps with the identity; the last ones are those of another attempt."""
 
-    def strip() -> tuple[dict[str, Any], dict[str, Any]]:
+    def made() -> tuple[dict[str, Any], dict[str, Any]]:
         x = ca.SX.sym("x", 2)
-        numbers = {"x0": [2e5, 2e5], "lbx": 0, "lbg": -1, "ubg": 2}
-        return {"x": x, "f": x[1] - 2 * x[0], "g": x[0] - x[1]}, numbers
+        f = (x[0] - 3) ** 4 + ca.fabs(x[1]) ** 1.5
+        fixed = {"lbx": [-INF, 0], "ubx": [INF, 0]}
+        return {"x": x, "f": f, "g": x[0] + x[1]}, {"x0": [5, 0], "lbg": 1, **fixed}
 
-    found: list[float] = []
-    resume = compiled.Handed.resume
-
-    def resumed(self: Any, *arguments: Any) -> Any:
-        earlier = resume(self, *arguments)
-        found.append(arguments[3].seen)
-        return earlier
-
-    monkeypatch.setattr(compiled.Handed, "resume", resumed)
-    _, stats = solved(monkeypatch, strip, "c")
-    _, twin = solved(monkeypatch, strip, "python")
-    assert stats["engine"] == "python"
-    assert stats["stop_reason"] == twin["stop_reason"] == "UNBOUNDED"
-    assert -np.inf < found[0] < -1e5
+    _, stats = solved(monkeypatch, made, "c")
+    _, twin = solved(monkeypatch, made, "python")
+    assert (stats["engine"], stats["stop_reason"]) == ("c", "EVALUATION_ERROR")
+    assert "d²/dx[1] dx[1]" in stats["detail"]
+    for name in ("point_status", "detail", "iter_count"):
+        assert stats[name] == twin[name]
 
 
 def test_a_start_nearby_goes_on_in_c(library: Any, monkeypatch: pytest.MonkeyPatch) -> None:

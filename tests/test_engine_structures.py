@@ -31,6 +31,7 @@ MIRRORS = {
     "hybrid_mark": cold.MarkData,
     "hybrid_root": cold.RootData,
     "hybrid_guards": cold.GuardsData,
+    "hybrid_ray": cold.RayData,
     "hybrid_iterate": cold.IterateData,
     "hybrid_attempt": cold.AttemptData,
     "hybrid_state": cold.StateData,

@@ -69,7 +69,7 @@ class Handed:
 
     Attributes:
         cold: its state.
-        why: a sentence.
+        why: a sentence; empty where it has ended by itself.
         began: the time at its start.
         evaluations: so far.
         seconds: in them.
@@ -249,15 +249,15 @@ def run_on_engine(
         return result_of(
             program, numbers, options, solved, step, *spent, composite=attempt.composite
         )
-    why = WORDS.get(status, "it was interrupted")
-    best = np.inf if cold.state.best.t < 0 else _merit(cold.state.of_best, options)
-    steps, no_nearer = space.answer.steps, not (interrupted or best <= at_start)
-    certain = interrupted or status in (LIMIT, LATE, UNBOUNDED) or bool(runs)
-    lottery = not certain and space.is_flat()
-    kernel = SVD if attempt.composite else kernel_of(program, space.answer)
     ended = None if interrupted else _ENDED.get(status)
+    why = "" if ended else WORDS.get(status, "it was interrupted")
+    best = np.inf if cold.state.best.t < 0 else _merit(cold.state.of_best, options)
+    no_nearer = not (interrupted or best <= at_start)
+    lottery = not (interrupted or ended or runs) and space.is_flat()
+    kernel = SVD if attempt.composite else kernel_of(space.answer)
     return Handed(
-        cold, why, began, *spent, steps, interrupted, no_nearer, lottery, kernel, ended
+        cold, why, began, *spent, space.answer.steps, interrupted, no_nearer, lottery,
+        kernel, ended,
     )  # fmt: skip
 
 

@@ -113,7 +113,7 @@ def go_on(
         earlier = handed.resume(barrier, trail, watch, ray, patience, before)
         if handed.ended is not None:
             outcome = handed.outcome(barrier, earlier, before)
-            found = make_result(program, barrier, outcome, tolerances, x0, trail, "")
+            found = make_result(program, barrier, outcome, tolerances, x0, trail, handed.why)
             return altered(
                 found, engine="c", kernel=handed.kernel, evaluations=dict(handed.evaluations),
                 seconds=dict(handed.seconds),

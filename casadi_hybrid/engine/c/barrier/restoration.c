@@ -1,7 +1,7 @@
 /* Restoration: the violation alone is reduced, until the filter takes a point again.
  *
- * First the least |c|_1 near the point, by steps of the barrier method on the elastic problem, whose
- * own parameter falls as that of the problem does. Where that leads no further, or there are more
+ * First the least |c|_1 near the point, by steps of the barrier method on the elastic problem,
+ * whose own parameter falls as that of the problem does. Where that leads no further, or there are more
  * equations than unknowns, the least |c|_2 (feasibility/least_squares.c). Where that leads no
  * further either, the run ends: |c|_2 is stationary, or |c|_1 was where the elastic problem ended,
  * with the elastic y as the proof; else it has stalled. */
@@ -131,8 +131,8 @@ static void go_on(hybrid_cold *cold, int t) {
     cold->now.mark.rounds++;
 }
 
-/* The elastic problem has led to a point that the filter takes: new multipliers, since the old ones
- * belong to another place. */
+/* The elastic problem has led to a point that the filter takes: new multipliers, since the old
+ * ones belong to another place. */
 static void end_elastic(hybrid_cold *cold) {
     const hybrid_form *form = &cold->form;
     hybrid_iterate *it = &cold->now;
@@ -145,14 +145,19 @@ static void end_elastic(hybrid_cold *cold) {
     it->tiny = 0;
 }
 
+/* Whether |c|_2 is, or with its subgradient y |c|_1. */
+static int is_stationary(hybrid_cold *cold, const double *y) {
+    return hybrid_violation_slope(&cold->form, &cold->at->of, cold->answer->J0, y, cold->W,
+                                  cold->slopes) <= HYBRID_CERTIFICATE_STATIONARY_VIOLATION;
+}
+
 /* Remembers the point where the elastic problem leads no further, if |c|_1 is stationary there. */
 static void look_for_proof(hybrid_cold *cold) {
     const hybrid_plan *plan = cold->plan;
     const hybrid_point *at = &cold->at->of;
     const double *y = cold->inner->now.y;
-    cold->has_least = hybrid_largest(plan->m, at->c) > HYBRID_PACE_FEASIBLE &&
-                      hybrid_violation_slope(&cold->form, at, cold->answer->J0, y, cold->W,
-                                             cold->slopes) <= HYBRID_CERTIFICATE_STATIONARY_VIOLATION;
+    cold->has_least =
+        hybrid_largest(plan->m, at->c) > HYBRID_PACE_FEASIBLE && is_stationary(cold, y);
     if (!cold->has_least) return;
     hybrid_set(plan->n, at->w, cold->least);
     hybrid_set(plan->m, y, cold->state->infeasibility);
@@ -169,13 +174,10 @@ static int elastic_step(hybrid_cold *cold, int t) {
     return status;
 }
 
-/* No step reduces |c|_2: the proof of that, or else the one of |c|_1, at which the run then ends. */
+/* No step reduces |c|_2: the proof of that, or else that of |c|_1, at which the run then ends. */
 static int no_fewer(hybrid_cold *cold, int status) {
-    const hybrid_point *at = &cold->at->of;
-    if (hybrid_largest(cold->plan->m, at->c) <= HYBRID_PACE_FEASIBLE) return status;
-    if (hybrid_violation_slope(&cold->form, at, cold->answer->J0, 0, cold->W, cold->slopes) <=
-        HYBRID_CERTIFICATE_STATIONARY_VIOLATION)
-        return HYBRID_INFEASIBLE;
+    if (hybrid_largest(cold->plan->m, cold->at->of.c) <= HYBRID_PACE_FEASIBLE) return status;
+    if (is_stationary(cold, 0)) return HYBRID_INFEASIBLE;
     if (!cold->has_least) return status;
     hybrid_set(cold->plan->n, cold->least, cold->at->of.w);
     if (hybrid_visit_problem(cold, cold->at)) return HYBRID_UNDEFINED;

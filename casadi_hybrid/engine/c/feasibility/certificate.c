@@ -70,8 +70,8 @@ static double bend_of_pulls(hybrid_form *form, const hybrid_point *at, const dou
 }
 
 /* The norm of the slope without what a bound blocks: x is on it, or moving onto it gains nothing.
- * Of a small variable that is near its bound in size alone, what moving onto it gains says more than
- * the distance. `all`: what moving all violated rows onto their bounds would gain. */
+ * Of a small variable that is near its bound in size alone, what moving onto it gains says more
+ * than the distance. `all`: what moving all violated rows onto their bounds would gain. */
 static double free_slope(const hybrid_form *form, const hybrid_point *at, const double *slope,
                          double all) {
     const hybrid_numbers *of = form->numbers;

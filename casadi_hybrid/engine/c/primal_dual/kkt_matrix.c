@@ -1,6 +1,6 @@
-/* The kernel: factored in a fixed order where that is accurate, else with pivots chosen; where
- * those are in doubt it counts as singular. With entries that are pinned: where a bound is active, w
- * moves onto it and nothing else.
+/* K = [W + D, A'; A, -E]: factored in a fixed order where that is accurate, else with pivots
+ * chosen; where those are in doubt it counts as singular. With entries that are pinned: where a
+ * bound is active, w moves onto it and nothing else.
  *
  * A solution x of K x = b is accurate where its residual r = b - K x is small beside b, or every row
  * of it beside what that row is summed up from: max |r|_i / (|K| |x| + |b|)_i is the least relative
