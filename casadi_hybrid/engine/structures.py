@@ -16,7 +16,7 @@ pointer_of_capsule.restype, pointer_of_capsule.argtypes = c_void_p, [ct.py_objec
 # How a run ends, as in ``c/hybrid.h``, where it is said what each means.
 SOLVED, OTHER_PATTERN, NO_SET, NOT_NEARER, DOUBT = 0, 1, 3, 4, 5
 LIMIT, LARGE, COLD, PAUSED = 7, 8, 10, 11
-INFEASIBLE, STALLED = 16, 17
+INFEASIBLE, STALLED = 15, 16
 
 INTERFACE = 9
 """That of ``c/hybrid.h``; a library with another is not used."""

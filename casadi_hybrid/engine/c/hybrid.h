@@ -111,9 +111,9 @@ enum {
     HYBRID_PAUSED = 11,         /* not at the end: to be called again */
     HYBRID_BLOCKED = 12,        /* the filter accepts no step, or nothing improves any more */
     HYBRID_FAR = 13,            /* the iterates run away */
-    HYBRID_ELSEWHERE = 15,      /* the step that is due is the careful path's */
-    HYBRID_INFEASIBLE = 16,     /* the violation is stationary: at the last iterate of the run */
-    HYBRID_STALLED = 17         /* no step leads on from the last iterate of the run */
+    HYBRID_ELSEWHERE = 14,      /* the step that is due is the careful path's */
+    HYBRID_INFEASIBLE = 15,     /* the violation is stationary: at the last iterate of the run */
+    HYBRID_STALLED = 16         /* no step leads on from the last iterate of the run */
 };
 
 /* Why no step leads on, where a run ends with HYBRID_INFEASIBLE or HYBRID_STALLED. */
