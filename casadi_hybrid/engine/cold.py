@@ -25,7 +25,6 @@ from casadi_hybrid.standard_form.form import DENSE_LIMIT, Point, StandardForm
 WORDS = {
     1: "the bounds are of other kinds than those it was prepared for",
     2: "a function of the problem is not defined where the engine went",
-    4: "the steps became tiny, or nothing improved any more",
     7: "a limit was reached",
     9: "a number is not finite, or bounds cross",
     12: "no feasible point found, or, where the feasibility is within tolerance, no better one",
