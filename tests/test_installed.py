@@ -31,8 +31,7 @@ from casadi_hybrid.engine import installed, ldl, library
 from casadi_hybrid.engine.blocks.operations import SAME_BITS
 from casadi_hybrid.engine.library import engine, engine_status
 from casadi_hybrid.engine.self_test import self_test
-from casadi_hybrid.kernel.kernel import Layout
-from casadi_hybrid.kernel.sparse import Pattern, Sparse
+from casadi_hybrid.kernel.sparse import Layout, Pattern, Sparse
 
 ROOT = Path(__file__).parents[1]
 _spec = spec_from_file_location("hatch_build", ROOT / "hatch_build.py")

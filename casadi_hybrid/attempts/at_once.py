@@ -28,12 +28,12 @@ from casadi_hybrid.engine.structures import (
     AnswerData,
 )
 from casadi_hybrid.engine.workspace import Workspace
+from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
-from casadi_hybrid.stopping import Limits
 
 _LEFT_MOST = 31  # of solves before the next is tried
 

@@ -35,11 +35,12 @@ from casadi_hybrid.engine.structures import (
 from casadi_hybrid.engine.warm import WORDS as HOT_WORDS
 from casadi_hybrid.engine.warm import engine_of
 from casadi_hybrid.loop import Earlier, Outcome
+from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.residuals import Residuals
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
-from casadi_hybrid.stopping import Limits, Progress
+from casadi_hybrid.stopping import Progress
 
 
 @dataclass(frozen=True)

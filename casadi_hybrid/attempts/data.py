@@ -7,9 +7,9 @@ import numpy as np
 from casadi_hybrid.attempts.attempts import Attempt
 from casadi_hybrid.barrier.iterate import Settings
 from casadi_hybrid.engine.cold import AttemptData
+from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.standard_form.form import DENSE_LIMIT
-from casadi_hybrid.stopping import Limits
+from casadi_hybrid.standard_form.structure import DENSE_LIMIT
 
 
 def data_of(attempt: Attempt, settings: Settings, limits: Limits, problem: Problem) -> AttemptData:

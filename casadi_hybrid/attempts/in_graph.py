@@ -11,10 +11,10 @@ from casadi_hybrid.barrier.composite import may_be_composite
 from casadi_hybrid.engine.cold import AttemptData
 from casadi_hybrid.engine.in_graph import Pool
 from casadi_hybrid.engine.warm import engine_of
+from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.stopping import Limits
 
 _MOST = 2**31 - 1  # of C's int
 

@@ -14,11 +14,11 @@ from casadi_hybrid.attempts.solved import spent_in, warm_result
 from casadi_hybrid.basics.arrays import changed, largest
 from casadi_hybrid.engine.structures import DOUBT, LARGE, NO_SET, NOT_NEARER, SOLVED
 from casadi_hybrid.engine.warm import engine_of
+from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.residuals import HUGE_MULTIPLIER
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
-from casadi_hybrid.stopping import Limits
 
 # Nothing is lost where the restart does not come to an end, so the engine has the last word where
 # its factorization is in doubt or the multipliers are as huge as before.

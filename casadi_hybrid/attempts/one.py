@@ -20,12 +20,13 @@ from casadi_hybrid.basics.errors import EvaluationError, Interrupted
 from casadi_hybrid.course.record import Watch
 from casadi_hybrid.iterations.base import Start
 from casadi_hybrid.loop import iterate
+from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
 from casadi_hybrid.standard_form.form import WIDEST, StandardForm
-from casadi_hybrid.stopping import KKTTest, Limits, LimitTest, StoppingTest
+from casadi_hybrid.stopping import KKTTest, LimitTest, StoppingTest
 
 Observer = Callable[..., None]
 

@@ -30,13 +30,14 @@ from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.call import Call
 from casadi_hybrid.course.history import Recorder
 from casadi_hybrid.course.record import Watch, nu_of
+from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.residuals import Tolerances
 from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
-from casadi_hybrid.stopping import Limits, Progress, StoppingTest
+from casadi_hybrid.stopping import Progress, StoppingTest
 
 # After a proof, or where there is no time or wish to go on, nothing else is tried.
 _FINAL = (

@@ -17,12 +17,13 @@ from casadi_hybrid.course.record import Watch, held
 from casadi_hybrid.engine.solved import Solved
 from casadi_hybrid.engine.structures import AnswerData
 from casadi_hybrid.kernel.sparse import Sparse
+from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.problem.evaluator import patterns_of
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
-from casadi_hybrid.standard_form.form import DENSE_LIMIT, Linearization, inside_of
-from casadi_hybrid.stopping import Limits
+from casadi_hybrid.standard_form.form import Linearization, inside_of
+from casadi_hybrid.standard_form.structure import DENSE_LIMIT
 
 SVD = "svd"
 """The kernel of composite steps: the engine's own singular values."""

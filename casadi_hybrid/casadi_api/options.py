@@ -15,9 +15,9 @@ from casadi_hybrid.basics.inputs import count, positive
 from casadi_hybrid.casadi_api.callbacks import RecordCallback, check_callback
 from casadi_hybrid.casadi_api.foreign import RESIDUAL_TOL, translate
 from casadi_hybrid.engine.blocks.serving import BACKGROUND
+from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.residuals import Tolerances
 from casadi_hybrid.problem.derivatives import Derivatives
-from casadi_hybrid.stopping import Limits
 
 _FLAGS = (
     "error_on_fail",

@@ -36,10 +36,10 @@ from casadi_hybrid.engine.structures import (
 )
 from casadi_hybrid.engine.warm import Engine, engine_of
 from casadi_hybrid.engine.workspace import INPUTS, Workspace
+from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.working_set import WorkingSet
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
-from casadi_hybrid.stopping import Limits
 
 _LEFT = (COLD, NO_SET, NOT_NEARER)  # to the barrier method
 _REAL = frozenset((float, int, np.float64))

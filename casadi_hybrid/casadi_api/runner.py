@@ -37,13 +37,13 @@ from casadi_hybrid.engine.batch import Crew
 from casadi_hybrid.engine.blocks.serving import functions_of, machine_code
 from casadi_hybrid.engine.in_graph import Pool
 from casadi_hybrid.explain.diagnosis import listed
+from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.working_set import WorkingSet
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.evaluator import evaluating_until
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
 from casadi_hybrid.solver import Solver
-from casadi_hybrid.stopping import Limits
 
 _SOLVING = 0.9
 """Part of the time of a call in which steps may begin; the rest is for the answer."""

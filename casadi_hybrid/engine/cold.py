@@ -20,7 +20,8 @@ from casadi_hybrid.engine.plan import Plan
 from casadi_hybrid.engine.structures import ResidualsData
 from casadi_hybrid.iterations.safeguards import Safeguards
 from casadi_hybrid.rules.spectra import Jacobian
-from casadi_hybrid.standard_form.form import DENSE_LIMIT, Point, StandardForm
+from casadi_hybrid.standard_form.form import Point, StandardForm
+from casadi_hybrid.standard_form.structure import DENSE_LIMIT
 
 WORDS = {
     1: "the bounds are of other kinds than those it was prepared for",

@@ -16,7 +16,8 @@ import numpy as np
 
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.engine.structures import OutsideData
-from casadi_hybrid.kernel.kernel import DenseKernel, Layout, SparseKernel, has_feral
+from casadi_hybrid.kernel.kernel import DenseKernel, SparseKernel, has_feral
+from casadi_hybrid.kernel.sparse import Layout
 
 _NUMBERS = POINTER(c_double)
 _FACTOR = ct.CFUNCTYPE(c_int, c_void_p, _NUMBERS, POINTER(c_int))

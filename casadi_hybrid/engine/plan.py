@@ -18,9 +18,8 @@ from casadi_hybrid.kernel.sparse import Index
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.evaluator import patterns_of
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.standard_form.form import DENSE_LIMIT
 from casadi_hybrid.standard_form.selection import Selection, selection_of
-from casadi_hybrid.standard_form.structure import KEPT, structure_of
+from casadi_hybrid.standard_form.structure import DENSE_LIMIT, KEPT, structure_of
 
 OPEN, EQUAL, ABSENT = 0, 1, 2
 

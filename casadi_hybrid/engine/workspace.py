@@ -32,10 +32,10 @@ from casadi_hybrid.engine.structures import (
     NumbersData,
     pointer_of_capsule,
 )
+from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.working_set import WarmStart, WorkingSet
 from casadi_hybrid.problem.functions import Functions
 from casadi_hybrid.problem.numbers import Numbers
-from casadi_hybrid.stopping import Limits
 
 if TYPE_CHECKING:
     from casadi_hybrid.engine.blocks.forms import Code, Lists

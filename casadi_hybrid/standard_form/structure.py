@@ -14,11 +14,12 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from casadi_hybrid.kernel.kernel import Layout
-from casadi_hybrid.kernel.sparse import Index, Pattern
+from casadi_hybrid.kernel.sparse import Index, Layout, Pattern
 from casadi_hybrid.problem.evaluator import patterns_of
 from casadi_hybrid.problem.problem import Problem
 
+DENSE_LIMIT = 150
+"""Up to this many variables and rows LAPACK on full matrices beats the sparse factorization."""
 KEPT = 8
 """Structures kept for a program."""
 
