@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from casadi_hybrid.answer import altered
-from casadi_hybrid.attempts.attempts import composite_attempt, first_attempt, warm_attempt
+from casadi_hybrid.attempts.attempt import composite_attempt, first_attempt, warm_attempt
 from casadi_hybrid.attempts.compiled import Handed
 from casadi_hybrid.attempts.in_graph import attempts_of
 from casadi_hybrid.attempts.one import go_on

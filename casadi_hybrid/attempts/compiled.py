@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from casadi_hybrid.answer import altered
-from casadi_hybrid.attempts.attempts import Attempt
+from casadi_hybrid.attempts.attempt import Attempt
 from casadi_hybrid.attempts.data import data_of
 from casadi_hybrid.attempts.patience import Patience
 from casadi_hybrid.attempts.solved import observe, observe_start, result_of, spent_in, warm_result
 from casadi_hybrid.attempts.verdict import Trail
 from casadi_hybrid.barrier.barrier import Barrier, Begun
 from casadi_hybrid.barrier.composite import Composite, Guarded
-from casadi_hybrid.barrier.iterate import Iterate, Settings
+from casadi_hybrid.barrier.iterate import Iterate
 from casadi_hybrid.barrier.rays import RayTest
 from casadi_hybrid.basics.arrays import changed
 from casadi_hybrid.basics.errors import Interrupted
@@ -134,7 +134,6 @@ def run_on_engine(
     numbers: Numbers,
     options: Limits,
     attempt: Attempt,
-    settings: Settings,
     watch: Watch,
     before: int,
 ) -> Result | Handed | str:
@@ -167,7 +166,7 @@ def run_on_engine(
         runs.append(AnswerData.from_buffer_copy(said))
         t0 = said.steps
     cold = space.cold_mode(composite=attempt.composite)
-    cold.set(data_of(attempt, settings, options, program), t0)
+    cold.set(data_of(attempt, options, program), t0)
     status = cold.begin()
     if status != PAUSED:
         return _with(space.went_wrong(), WORDS[status])

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from casadi_hybrid.attempts.attempts import Attempt
-from casadi_hybrid.barrier.iterate import Settings
+from casadi_hybrid.attempts.attempt import Attempt
 from casadi_hybrid.engine.cold import AttemptData
-from casadi_hybrid.point.limits import Limits
+from casadi_hybrid.point.limits import Limits, floor_of
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.standard_form.structure import DENSE_LIMIT
 
 
-def data_of(attempt: Attempt, settings: Settings, limits: Limits, problem: Problem) -> AttemptData:
+def data_of(attempt: Attempt, limits: Limits, problem: Problem) -> AttemptData:
     """The numbers of an attempt that no steps come before and that never pauses.
 
     Args:
-        attempt, settings: how it starts and ends, and its constants.
+        attempt: how it starts and ends.
         limits: of the solve.
         problem: what is solved.
     """
     return AttemptData(
-        nu=settings.nu_start, floor=settings.floor, push=settings.push,
+        nu=attempt.nu, floor=floor_of(limits.scaled_tol), push=attempt.push,
         divergence=limits.divergence, max_time=limits.max_time, pause=np.inf, t0=0,
         patience=attempt.max_iter, near=attempt.near, feasibility=problem.feasibility,
         relaxation=attempt.relaxation, unscaled=not attempt.scaled, root=attempt.root,

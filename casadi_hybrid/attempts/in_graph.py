@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from casadi_hybrid.attempts.attempts import composite_attempt, first_attempt, warm_attempt
+from casadi_hybrid.attempts.attempt import composite_attempt, first_attempt, warm_attempt
 from casadi_hybrid.attempts.data import data_of
-from casadi_hybrid.attempts.one import settings_of
-from casadi_hybrid.barrier.composite import may_be_composite
 from casadi_hybrid.engine.cold import AttemptData
 from casadi_hybrid.engine.in_graph import Pool
 from casadi_hybrid.engine.warm import engine_of
@@ -15,6 +13,7 @@ from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.problem import Problem
+from casadi_hybrid.standard_form.structure import may_be_composite
 
 _MOST = 2**31 - 1  # of C's int
 
@@ -33,7 +32,7 @@ def _composite(problem: Problem, limits: Limits) -> AttemptData | None:
     if not may_be_composite(problem):
         return None
     attempt = composite_attempt(np.zeros(problem.n))
-    return data_of(attempt, settings_of(attempt, limits), limits, problem)
+    return data_of(attempt, limits, problem)
 
 
 def pool_of(problem: Problem, limits: Limits, *, warm_starts: bool) -> Pool | None:
@@ -71,6 +70,6 @@ def _both(
     first = first_attempt(problem, start, overdetermined)
     near = warm_attempt(start, WarmStart(start, none))
     return (
-        data_of(first, settings_of(first, limits), limits, problem),
-        data_of(near, settings_of(near, limits), limits, problem),
+        data_of(first, limits, problem),
+        data_of(near, limits, problem),
     )

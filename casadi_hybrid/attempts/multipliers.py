@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from casadi_hybrid.answer import altered
-from casadi_hybrid.attempts.attempts import Attempt
+from casadi_hybrid.attempts.attempt import Attempt
 from casadi_hybrid.attempts.solved import spent_in, warm_result
 from casadi_hybrid.basics.arrays import changed, largest
 from casadi_hybrid.engine.structures import DOUBT, LARGE, NO_SET, NOT_NEARER, SOLVED

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from casadi_hybrid.attempts.attempts import Attempt
+from casadi_hybrid.attempts.attempt import Attempt
 from casadi_hybrid.attempts.compiled import Handed, interrupted_on_engine, run_on_engine, takes
 from casadi_hybrid.attempts.patience import Patience
 from casadi_hybrid.attempts.verdict import Trail, make_result, undefined_result
@@ -54,7 +54,6 @@ def run_attempt(
     """One attempt: on the engine in C where it takes it, from where that stops in Python."""
     if attempt.least:
         options = changed(options, max_iter=min(attempt.max_iter, options.max_iter))
-    settings = settings_of(attempt, options)
     handed: Handed | None = None
     if not takes(attempt):
         why = "attempts of this kind run in Python"
@@ -62,7 +61,7 @@ def run_attempt(
         why = "every iterate is looked at"
     else:
         begun = changed(numbers, x0=attempt.start)
-        done = run_on_engine(program, begun, options, attempt, settings, watch, before)
+        done = run_on_engine(program, begun, options, attempt, watch, before)
         if isinstance(done, Result):
             return done
         handed, why = (done, done.why) if isinstance(done, Handed) else (None, done)

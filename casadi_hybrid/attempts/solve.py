@@ -10,15 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from casadi_hybrid.answer import altered
-from casadi_hybrid.attempts.attempts import (
-    Attempt,
-    best,
-    composite_attempt,
-    first_attempt,
-    next_attempt,
-    remultiplied,
-    warm_attempt,
-)
+from casadi_hybrid.attempts.attempt import Attempt, composite_attempt, first_attempt, warm_attempt
+from casadi_hybrid.attempts.attempts import best, next_attempt, remultiplied
 from casadi_hybrid.attempts.multipliers import Again, has_huge_multipliers, restart_on_engine
 from casadi_hybrid.attempts.one import Observer, run_attempt
 from casadi_hybrid.attempts.verdict import agreed

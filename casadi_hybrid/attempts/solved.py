@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from casadi_hybrid.attempts.attempts import WARM_NU
+from casadi_hybrid.attempts.attempt import WARM_NU
 from casadi_hybrid.attempts.verdict import context_of
 from casadi_hybrid.barrier.barrier import Barrier
 from casadi_hybrid.barrier.composite import Composite

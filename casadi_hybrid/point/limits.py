@@ -9,6 +9,16 @@ import numpy as np
 from casadi_hybrid.basics.inputs import count, positive
 from casadi_hybrid.point.residuals import Tolerances
 
+NU_START = 0.1
+"""The first barrier parameter ν."""
+NU_LEAST = 1e-15
+"""The least."""
+
+
+def floor_of(scaled_tol: float, least: float = NU_LEAST) -> float:
+    """The least ν aimed at first: small enough for the scaled error to be met at it."""
+    return min(1e-9, max(0.1 * scaled_tol, least))
+
 
 @dataclass(frozen=True)
 class Limits:
