@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from casadi_hybrid.answer import altered
 from casadi_hybrid.attempts.attempt import composite_attempt, first_attempt, warm_attempt
-from casadi_hybrid.attempts.compiled import Handed
-from casadi_hybrid.attempts.in_graph import attempts_of
-from casadi_hybrid.attempts.one import go_on
-from casadi_hybrid.attempts.solved import observe_start, result_of, spent_in
+from casadi_hybrid.attempts.data import attempts_of
 from casadi_hybrid.basics.errors import Interrupted
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.course.record import Watch
 from casadi_hybrid.engine.cold import AttemptData, Cold
 from casadi_hybrid.engine.solved import Solved
 from casadi_hybrid.engine.structures import (
@@ -33,13 +28,15 @@ from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.result import Result
+
+if TYPE_CHECKING:
+    from casadi_hybrid.course.record import Watch
+    from casadi_hybrid.result import Result
 
 _LEFT_MOST = 31  # of solves before the next is tried
 
 
-@dataclass(frozen=True)
-class ColdSolve:
+class ColdSolve(NamedTuple):
     """What is known of an attempt that has solved, beside the workspace's outputs.
 
     Attributes:
@@ -60,6 +57,13 @@ class ColdSolve:
         self, problem: Problem, numbers: Numbers, limits: Limits, found: Solved, watch: Watch
     ) -> Result:
         """The result with its history, which the watch has then."""
+        from casadi_hybrid.answer import altered  # noqa: PLC0415 - not for the numbers alone
+        from casadi_hybrid.attempts.solved import (  # noqa: PLC0415
+            observe_start,
+            result_of,
+            spent_in,
+        )
+
         all_said = [found.said]
         if self.warm is not None:
             observe_start(self.warm, watch)
@@ -173,6 +177,12 @@ class ColdStart:
         began: float,
     ) -> CutShort:
         """What Ctrl-C becomes: it has the best iterate until then."""
+        from casadi_hybrid.answer import altered  # noqa: PLC0415 - seldom
+        from casadi_hybrid.attempts.compiled import Handed  # noqa: PLC0415
+        from casadi_hybrid.attempts.one import go_on  # noqa: PLC0415
+        from casadi_hybrid.attempts.solved import observe_start, spent_in  # noqa: PLC0415
+        from casadi_hybrid.course.record import Watch  # noqa: PLC0415
+
         numbers = numbers_of(space.inputs)
         watch, runs = Watch(numbers.bounds), [space.answer]
         if warm is not None:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from casadi_hybrid.answer import altered
 from casadi_hybrid.attempts.attempt import WARM_NU
 from casadi_hybrid.attempts.verdict import context_of
 from casadi_hybrid.barrier.barrier import Barrier
@@ -89,6 +90,17 @@ def warm_result(problem: Problem, numbers: Numbers, limits: Limits, found: Solve
     step = found.array("x") - np.clip(numbers.x0, bounds.lbx, bounds.ubx)
     last = step if step.any() else None
     return result_of(problem, numbers, limits, found, last, *spent_in(said))
+
+
+def cut_off(result: Result, limits: Limits) -> Result:
+    """The result of a warm mode that a limit has ended."""
+    late = result.elapsed >= limits.max_time
+    feasible = result.residuals.feasibility <= limits.tolerances.feasibility
+    return altered(
+        result,
+        stop=StopReason.TIME_LIMIT if late else StopReason.ITERATION_LIMIT,
+        point=PointStatus.FEASIBLE_NOT_STATIONARY if feasible else PointStatus.NOT_CONVERGED,
+    )
 
 
 def spent_in(*runs: AnswerData, undefined: int = 0) -> tuple[dict[str, int], dict[str, float]]:

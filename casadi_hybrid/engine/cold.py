@@ -5,24 +5,25 @@ from __future__ import annotations
 import ctypes as ct
 from collections.abc import Mapping
 from ctypes import c_double, c_int, c_void_p
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from casadi_hybrid.barrier.filter import Filter
-from casadi_hybrid.barrier.iterate import Iterate
-from casadi_hybrid.barrier.pace import Mark
-from casadi_hybrid.barrier.restoration import Restoration
 from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.engine.plan import Plan
 from casadi_hybrid.engine.structures import ResidualsData
-from casadi_hybrid.iterations.safeguards import Safeguards
-from casadi_hybrid.rules.spectra import Jacobian
-from casadi_hybrid.standard_form.form import Point, StandardForm
 from casadi_hybrid.standard_form.structure import DENSE_LIMIT
 
+if TYPE_CHECKING:
+    from casadi_hybrid.barrier.iterate import Iterate
+    from casadi_hybrid.barrier.restoration import Restoration
+    from casadi_hybrid.iterations.safeguards import Safeguards
+    from casadi_hybrid.rules.spectra import Jacobian
+    from casadi_hybrid.standard_form.form import Point, StandardForm
+
+# What is imported in functions here is for an attempt that Python goes on with.
 WORDS = {
     1: "the bounds are of other kinds than those it was prepared for",
     2: "a function of the problem is not defined where the engine went",
@@ -231,6 +232,10 @@ class Cold:
         Raises:
             EvaluationError: where a function is not defined there.
         """
+        from casadi_hybrid.barrier.filter import Filter  # noqa: PLC0415
+        from casadi_hybrid.barrier.iterate import Iterate  # noqa: PLC0415
+        from casadi_hybrid.barrier.pace import Mark  # noqa: PLC0415
+
         n, m = self._n, self._m
         at = form.point(form.within_given(_array(of.w, n)))  # C evaluates nowhere else
         pairs = _array(of.filter, 2 * of.entries).reshape(-1, 2).tolist()
@@ -253,6 +258,8 @@ class Cold:
 
     def root(self, at: Point) -> Restoration | None:
         """The search for a root that goes on at a point, None where there is none."""
+        from casadi_hybrid.barrier.restoration import Restoration  # noqa: PLC0415
+
         root, n = self.state.root, self._n
         if not root.begun:
             return None
@@ -264,6 +271,8 @@ class Cold:
 
     def guards(self, jacobian: Jacobian) -> Safeguards:
         """What composite steps carry at the point where A has this decomposition."""
+        from casadi_hybrid.iterations.safeguards import Safeguards  # noqa: PLC0415
+
         of = self.state.guards
         return Safeguards(
             of.radius, of.penalty, jacobian, patience=of.patience, mark=of.mark,

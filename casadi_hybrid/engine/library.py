@@ -9,9 +9,8 @@ from __future__ import annotations
 import ctypes
 import os
 import warnings
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from casadi_hybrid.basics.errors import CompilerWarning, InputError, suggest
 from casadi_hybrid.basics.lock import Lock
@@ -27,8 +26,7 @@ MODES = ("c", "python")
 _FOLDER = Path(__file__).with_name("c")
 
 
-@dataclass(frozen=True, slots=True)
-class EngineStatus:
+class EngineStatus(NamedTuple):
     """Which code runs, and why.
 
     Attributes:

@@ -10,14 +10,16 @@ import ctypes as ct
 import threading
 from collections.abc import Callable
 from ctypes import POINTER, c_double, c_int, c_void_p
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.engine.structures import OutsideData
-from casadi_hybrid.kernel.kernel import DenseKernel, SparseKernel, has_feral
 from casadi_hybrid.kernel.sparse import Layout
+
+if TYPE_CHECKING:
+    from casadi_hybrid.kernel.kernel import DenseKernel, SparseKernel
 
 _NUMBERS = POINTER(c_double)
 _FACTOR = ct.CFUNCTYPE(c_int, c_void_p, _NUMBERS, POINTER(c_int))
@@ -86,6 +88,9 @@ class Outside:
 
 
 def _factor(layout: Layout, dense: bool, entries: Vector, negative: Any) -> int:
+    # SciPy's LAPACK comes along, for a matrix in doubt alone.
+    from casadi_hybrid.kernel.kernel import DenseKernel, SparseKernel, has_feral  # noqa: PLC0415
+
     n = layout.n
     _held.kernel = None  # so that a new one may take what this has used
     kernel = DenseKernel(layout.size - n, n) if dense or not has_feral() else SparseKernel(layout)

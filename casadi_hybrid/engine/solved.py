@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.engine.structures import AnswerData
 from casadi_hybrid.point.residuals import Residuals
 
 
-@dataclass(frozen=True, slots=True)
-class Solved:
+class Solved(NamedTuple):
     """A solution as C wrote it; taken apart where it is asked for.
 
     Args:

@@ -9,6 +9,8 @@ import numpy as np
 from casadi_hybrid.basics.inputs import count, positive
 from casadi_hybrid.point.residuals import Tolerances
 
+RESIDUAL_TOL = 1e-6
+"""The tolerance of the unscaled residuals."""
 NU_START = 0.1
 """The first barrier parameter ν."""
 NU_LEAST = 1e-15
@@ -37,7 +39,7 @@ class Limits:
         InputError: for a value out of range.
     """
 
-    tolerances: Tolerances = Tolerances(1e-6, 1e-6, 1e-6)  # noqa: RUF009
+    tolerances: Tolerances = Tolerances(*[RESIDUAL_TOL] * 3)  # noqa: RUF009
     scaled_tol: float = 1e-8
     max_iter: int = 3000
     max_time: float = np.inf

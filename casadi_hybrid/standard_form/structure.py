@@ -22,8 +22,8 @@ from casadi_hybrid.problem.problem import Problem
 DENSE_LIMIT = 150
 """Up to this many variables and rows LAPACK on full matrices beats the sparse factorization."""
 COMPOSITE_LIMIT = 200
-"""Up to so many composite steps are taken: there one with its singular values takes two to three times
-as long as one of the barrier method, which needs a third more, or many where rows depend."""
+"""Up to so many composite steps are taken: there one with its singular values takes two to three
+times as long as one of the barrier method, which needs a third more, or many where rows depend."""
 KEPT = 8
 """Structures kept for a program."""
 
