@@ -11,8 +11,9 @@ import numpy as np
 from casadi_hybrid.answer import altered
 from casadi_hybrid.attempts.attempt import Attempt
 from casadi_hybrid.attempts.data import data_of
+from casadi_hybrid.attempts.outline import spent_in
 from casadi_hybrid.attempts.patience import Patience
-from casadi_hybrid.attempts.solved import observe, observe_start, result_of, spent_in, warm_result
+from casadi_hybrid.attempts.solved import observe, observe_start, result_of, warm_result
 from casadi_hybrid.attempts.verdict import Trail
 from casadi_hybrid.barrier.barrier import Barrier, Begun
 from casadi_hybrid.barrier.composite import Composite, Guarded

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from casadi_hybrid.answer import altered
 from casadi_hybrid.attempts.attempt import Attempt
-from casadi_hybrid.attempts.solved import spent_in, warm_result
+from casadi_hybrid.attempts.outline import spent_in
+from casadi_hybrid.attempts.solved import warm_result
 from casadi_hybrid.basics.arrays import changed, largest
 from casadi_hybrid.engine.structures import DOUBT, LARGE, NO_SET, NOT_NEARER, SOLVED
 from casadi_hybrid.engine.warm import engine_of

@@ -20,6 +20,7 @@ blas = LateModule("scipy.linalg.blas")  # the engine in C has its own
 Vector = NDArray[np.float64]
 _FEW = 7  # NumPy adds so many one after the other
 T = TypeVar("T")
+Whole = TypeVar("Whole", bound=np.integer[Any])
 Made = TypeVar("Made")
 
 
@@ -75,6 +76,17 @@ def address(array: NDArray[Any]) -> int:
         return addressof(c_char.from_buffer(cast(Any, array)))
     except (TypeError, ValueError):  # there are none, or they are not to be written to
         return int(array.ctypes.data)
+
+
+def without_repetition(numbers: NDArray[Whole]) -> NDArray[Whole]:
+    """The numbers without repetition, increasing.
+
+    As of ``numpy.unique``, which imports :mod:`numpy.ma` at its first call.
+    """
+    increasing = np.sort(numbers)
+    first = np.ones(numbers.size, dtype=bool)
+    np.not_equal(increasing[1:], increasing[:-1], out=first[1:])
+    return increasing[first]
 
 
 def distinct(numbers: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.attempts.at_once import ColdSolve, ColdStart, numbers_of
+from casadi_hybrid.attempts.at_once import ColdStart, numbers_of
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.building import BuildError
 from casadi_hybrid.casadi_api.graphs.function import defaults_of
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.engine.external import OTHER_SHAPE, OUTPUTS_OF_CASADI, External
-from casadi_hybrid.engine.solved import Solved
+from casadi_hybrid.engine.solved import ColdSolve, Solved
 from casadi_hybrid.engine.structures import (
     COLD,
     LIMIT,
@@ -36,7 +36,6 @@ from casadi_hybrid.point.working_set import WorkingSet
 from casadi_hybrid.problem.problem import Problem
 
 if TYPE_CHECKING:
-    from casadi_hybrid.attempts.solved import Outline
     from casadi_hybrid.result import Result
 
 _LEFT = (COLD, NO_SET, NOT_NEARER)  # to the barrier method
@@ -76,7 +75,7 @@ class QuickRun:
     def result(self) -> Result:
         """The result."""
         from casadi_hybrid.answer import altered  # noqa: PLC0415 - not for the numbers alone
-        from casadi_hybrid.attempts.solved import cut_off, observe, warm_result  # noqa: PLC0415
+        from casadi_hybrid.attempts.solved import cold_result, cut_off, observe, warm_result  # noqa: PLC0415
         from casadi_hybrid.course.record import Watch  # noqa: PLC0415
 
         numbers = numbers_of({name: self._inputs[place] for name, place in self._places.items()})
@@ -84,7 +83,7 @@ class QuickRun:
         problem, found = self._problem, self._found
         limits = self._own or self._options.limits
         if self._cold is not None:
-            return self._cold.result(problem, numbers, limits, found, watch)
+            return cold_result(problem, numbers, limits, found, self._cold, watch)
         observe(found.said, watch)
         made = warm_result(problem, numbers, limits, found)
         result = altered(made, history=watch.course(), limits=limits)
@@ -93,17 +92,16 @@ class QuickRun:
     @cached_property
     def stats(self) -> dict[str, Any]:
         """The statistics; processor time is wall time, since nothing else happens in C."""
-        from casadi_hybrid.attempts.solved import outline_of, rows_of  # noqa: PLC0415 - as above
+        from casadi_hybrid.attempts.outline import outline_of  # noqa: PLC0415 - as above
         from casadi_hybrid.casadi_api.stats import casadi_stats  # noqa: PLC0415
-        from casadi_hybrid.course.record import lists_of  # noqa: PLC0415
+        from casadi_hybrid.course.rows import lists_of  # noqa: PLC0415
 
-        said = self._found.said
-        result: Result | Outline
-        if self._cold is None and said.status == SOLVED:
-            result, lists = outline_of(self._problem, said), lists_of(rows_of(said))
-        else:
-            result, lists = self.result, self._watch.lists
-        return casadi_stats(result, lists, None, result.elapsed, self._functions)
+        said, functions = self._found.said, self._functions
+        if self._cold is None and said.status != SOLVED:
+            made = self.result
+            return casadi_stats(made, self._watch.lists, None, made.elapsed, functions)
+        outline, rows = outline_of(self._problem, said, self._cold)
+        return casadi_stats(outline, lists_of(rows), None, outline.elapsed, functions)
 
 
 class Quick:

@@ -6,7 +6,6 @@ import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import casadi as ca
@@ -25,6 +24,8 @@ from casadi_hybrid.problem.numbers import by_block
 from casadi_hybrid.problem.problem import Problem
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from casadi_hybrid.casadi_api.batch import Batch
     from casadi_hybrid.casadi_api.graphs import oracle as oracles
     from casadi_hybrid.casadi_api.stored import text as stored
@@ -383,11 +384,14 @@ class NlpSolver(Signature):
                 or where there is no engine in C.
             OSError: where the folder cannot be written to.
         """
+        import pathlib  # noqa: PLC0415
+
         from casadi_hybrid.attempts.in_graph import starts_of  # noqa: PLC0415 - as all of these,
         from casadi_hybrid.barrier.composite import is_composite  # noqa: PLC0415 - only for this
         from casadi_hybrid.engine.export.cases import gather  # noqa: PLC0415
         from casadi_hybrid.engine.export.export import Cold, check_name, write  # noqa: PLC0415
 
+        folder = pathlib.Path(folder)
         name = check_name(self._name if name is None else name)
 
         def solve(**given: Any) -> Result:
@@ -401,7 +405,7 @@ class NlpSolver(Signature):
             bounds = first.answer.bounds
             first = replace(first, elsewhere=is_composite(problem, bounds))
             search = Cold(first, *starts_of(problem, limits, bounds))
-        return write(problem, limits, cases, Path(folder), name, loops, search)
+        return write(problem, limits, cases, folder, name, loops, search)
 
     def serialize(self, options: Mapping[str, Any] | None = None) -> str:
         """The solver as text, a pickle in CasADi's form: for :meth:`deserialize`, and CasADi's.
@@ -441,7 +445,8 @@ class NlpSolver(Signature):
         Raises:
             InputError: for another file.
         """
-        return NlpSolver.deserialize(Path(fname).read_text(encoding="ascii", errors="replace"))
+        with open(fname, encoding="ascii", errors="replace") as file:
+            return NlpSolver.deserialize(file.read())
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_name": self._name, "_problem": self._problem, "_runner": self._runner}

@@ -303,4 +303,4 @@ def _array(address: int | None, size: int) -> NDArray[np.float64]:
     """A copy of numbers that C has written."""
     if not size or address is None:
         return np.zeros(0)
-    return np.ctypeslib.as_array((c_double * size).from_address(address)).copy()
+    return np.array((c_double * size).from_address(address))

@@ -40,3 +40,21 @@ class Solved(NamedTuple):
         """At x."""
         end = self.said.end
         return Residuals(end.feasibility, end.stationarity, end.complementarity)
+
+
+class ColdSolve(NamedTuple):
+    """What is known of an attempt that has solved, beside the workspace's outputs.
+
+    Attributes:
+        warm: of the warm mode before it, which was in vain; None where there was none.
+        rows: the numbers of all iterates, see :meth:`~casadi_hybrid.course.record.Watch.take`.
+        step: the last one before the solution; None where none was taken.
+        undefined: trial points at which a function was not defined.
+        composite: whether by composite steps.
+    """
+
+    warm: AnswerData | None
+    rows: list[list[float]]
+    step: Vector | None
+    undefined: int
+    composite: bool

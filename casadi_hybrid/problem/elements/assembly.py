@@ -10,6 +10,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
+from casadi_hybrid.basics.arrays import without_repetition
 from casadi_hybrid.problem.elements.element import Elements, Kind, Places
 
 LONGEST = 16
@@ -116,7 +117,7 @@ class Assembly:
             begin = np.flatnonzero(head & wanted)
             length = np.minimum(sizes[target[begin]] - rank[begin], LONGEST)
             groups, made = [], source.copy()
-            for n in np.unique(length[length > 1]).tolist():
+            for n in without_repetition(length[length > 1]).tolist():
                 mine = begin[length == n]
                 groups.append(source[mine[:, None] + np.arange(n)])
                 made[mine] = there + np.arange(mine.size)
