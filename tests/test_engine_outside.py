@@ -133,7 +133,7 @@ def test_what_it_raises_is_told(doubt: None, monkeypatch: pytest.MonkeyPatch, me
             raise MemoryError("no room for it")
 
     setattr(Failing, method, Failing.fail)
-    monkeypatch.setattr("casadi_hybrid.engine.outside.DenseKernel", Failing)
+    monkeypatch.setattr("casadi_hybrid.kernel.kernel.DenseKernel", Failing)
     nlp, numbers = coupled(SIZES["lapack"])
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CASADI_HYBRID_ENGINE", "python")
@@ -158,7 +158,7 @@ def test_ctrl_c_in_it_ends_the_solve(doubt: None, monkeypatch: pytest.MonkeyPatc
                 raise KeyboardInterrupt
             super().factor_entries(*given)
 
-    monkeypatch.setattr("casadi_hybrid.engine.outside.DenseKernel", Stopped)
+    monkeypatch.setattr("casadi_hybrid.kernel.kernel.DenseKernel", Stopped)
     nlp, numbers = coupled(SIZES["lapack"])
     with pytest.raises(KeyboardInterrupt) as caught:
         Solver(Problem.from_nlp(nlp)).solve(**numbers)
