@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import casadi as ca
 import numpy as np
@@ -45,8 +45,7 @@ class Piece:
         return int(self.function.size1_out(0))
 
 
-@dataclass(frozen=True, eq=False)
-class Level:
+class Level(NamedTuple):
     """Sums of numbers that are there: of each length one array, a line for each sum."""
 
     groups: tuple[Places, ...]
