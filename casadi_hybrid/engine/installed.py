@@ -79,8 +79,9 @@ def _brought_up_to_date() -> str:
     stamp = os.path.join(_FOLDER, "stamp")
     if not os.path.isfile(hook):
         return ""
-    folders = (os.scandir(os.path.join(_PACKAGE, name)) for name in SOURCES)
-    sources = (file.path for folder in folders for file in folder if file.name[-2:] in (".c", ".h"))
+    walks = (os.walk(os.path.join(_PACKAGE, name)) for name in SOURCES)
+    files = (os.path.join(at, file) for walk in walks for at, _, names in walk for file in names)
+    sources = (file for file in files if file.endswith((".c", ".h")))
     made = os.stat(stamp).st_mtime if os.path.isfile(stamp) else 0.0
     if all(os.stat(file).st_mtime <= made for file in (hook, *sources)):
         return ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import warnings
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -132,7 +133,7 @@ def engine_status(mode: str | None = None) -> EngineStatus:
 
 
 def core_sources() -> Sources:
-    """The files of the core: those of the folder ``c``.
+    """The files of the core: those of the folders in ``c``, side by side under their plain names.
 
     Raises:
         BuildError: where the package was installed without them.
@@ -143,9 +144,8 @@ def core_sources() -> Sources:
 
     folder = Path(__file__).with_name("c")
     files = {
-        path.name: path.read_text(encoding="utf-8")
-        for path in sorted(folder.glob("*"))
-        if path.suffix in {".c", ".h"}
+        path.name: re.sub(r'#include "\w+/', '#include "', path.read_text(encoding="utf-8"))
+        for path in sorted(folder.rglob("*.[ch]"))
     }
     if "hybrid.h" not in files:
         raise BuildError(f"the C sources of the core are not in {folder}; install the package anew")
