@@ -16,6 +16,7 @@ from casadi_hybrid.course.history import Recorder
 from casadi_hybrid.course.log import IterationLog
 from casadi_hybrid.iterations import Iteration, Start
 from casadi_hybrid.loop import Outcome, iterate
+from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.residuals import Residuals, Tolerances, judge
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.oracle import Oracle
@@ -26,7 +27,6 @@ from casadi_hybrid.stopping import (
     CallbackTest,
     DivergenceTest,
     KKTTest,
-    Limits,
     LimitTest,
     Progress,
     StoppingTest,

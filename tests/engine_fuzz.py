@@ -24,8 +24,8 @@ from casadi_hybrid.engine.blocks.compiled import forms_of
 from casadi_hybrid.engine.structures import PAUSED, declare
 from casadi_hybrid.engine.warm import engine_of
 from casadi_hybrid.engine.workspace import Workspace
+from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.working_set import WorkingSet
-from casadi_hybrid.stopping import Limits
 
 
 def put_in_place(path: str) -> None:

@@ -10,8 +10,8 @@ import numpy as np
 from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.engine import ldl
-from casadi_hybrid.kernel.kernel import REFINEMENTS, Layout, Operator
-from casadi_hybrid.kernel.sparse import is_sparse
+from casadi_hybrid.kernel.kernel import REFINEMENTS, Operator
+from casadi_hybrid.kernel.sparse import Layout, is_sparse
 
 
 class LdlKernel:

@@ -18,7 +18,7 @@ from casadi_hybrid.barrier import hot
 from casadi_hybrid.barrier.hot import CONVEX, _step
 from casadi_hybrid.barrier.polish import active_guess
 from casadi_hybrid.engine.structures import LIMIT
-from casadi_hybrid.stopping import Limits
+from casadi_hybrid.point.limits import Limits
 
 
 def dense(draws: np.random.Generator, n: int = 24, m: int = 6) -> dict[str, Any]:

@@ -15,8 +15,7 @@ from engine_ldl_kernel import LdlKernel
 
 import casadi_hybrid
 from casadi_hybrid.engine import ldl
-from casadi_hybrid.kernel.kernel import Layout
-from casadi_hybrid.kernel.sparse import Pattern, Sparse
+from casadi_hybrid.kernel.sparse import Layout, Pattern, Sparse
 
 SOURCES = Path(casadi_hybrid.__file__).parent / "engine" / "c"
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-ffp-contract=off")

@@ -14,7 +14,7 @@ from casadi_hybrid.attempts import solve
 from casadi_hybrid.attempts.attempts import remultiplied
 from casadi_hybrid.attempts.multipliers import has_huge_multipliers, restart_on_engine
 from casadi_hybrid.engine.library import engine
-from casadi_hybrid.stopping import Limits
+from casadi_hybrid.point.limits import Limits
 
 pytestmark = pytest.mark.skipif(engine() is None, reason="there is no core")
 

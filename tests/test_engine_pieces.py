@@ -42,10 +42,10 @@ from casadi_hybrid.engine.structures import NOT_NEARER, ResidualsData
 from casadi_hybrid.engine.warm import why_not
 from casadi_hybrid.engine.workspace import Workspace, trigger
 from casadi_hybrid.point.kkt import kkt_residuals
+from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.standard_form.form import StandardForm
-from casadi_hybrid.stopping import Limits
 
 
 class Twins:

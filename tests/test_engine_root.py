@@ -11,7 +11,7 @@ from engine_cases import assert_same_course, solved
 
 from casadi_hybrid import Problem
 from casadi_hybrid.attempts import compiled, one, solve
-from casadi_hybrid.attempts.attempts import Attempt
+from casadi_hybrid.attempts.attempt import Attempt
 from casadi_hybrid.basics.errors import EvaluationError
 from casadi_hybrid.casadi_api import runner
 from casadi_hybrid.engine.library import engine

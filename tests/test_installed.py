@@ -31,8 +31,7 @@ from casadi_hybrid.engine import installed, ldl, library
 from casadi_hybrid.engine.blocks.operations import SAME_BITS
 from casadi_hybrid.engine.library import engine, engine_status
 from casadi_hybrid.engine.self_test import self_test
-from casadi_hybrid.kernel.kernel import Layout
-from casadi_hybrid.kernel.sparse import Pattern, Sparse
+from casadi_hybrid.kernel.sparse import Layout, Pattern, Sparse
 
 ROOT = Path(__file__).parents[1]
 _spec = spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
@@ -78,7 +77,7 @@ def features() -> set[str]:
 
 
 def test_the_library_for_this_processor_is_loaded():
-    path = installed.path_of("hybrid")
+    path = Path(installed.path_of("hybrid"))
     assert installed.load("hybrid").hybrid_interface_version() > 0
     if platform.machine() == "x86_64" and features():
         assert (".v3." in path.name) == (features() >= V3)
@@ -177,7 +176,7 @@ def change(package, text):
 
 def test_what_is_up_to_date_is_not_compiled(checkout, monkeypatch):
     monkeypatch.setattr(subprocess, "run", None)
-    assert installed.path_of("hybrid").parent == checkout / "_lib"
+    assert Path(installed.path_of("hybrid")).parent == checkout / "_lib"
 
 
 def test_a_change_of_a_source_is_compiled(checkout, monkeypatch):
@@ -185,7 +184,7 @@ def test_a_change_of_a_source_is_compiled(checkout, monkeypatch):
     assert installed.load("hybrid").hybrid_interface_version() == 99
     forget()
     monkeypatch.setattr(subprocess, "run", None)  # though the file is of a time to come
-    assert installed.path_of("hybrid").is_file()
+    assert Path(installed.path_of("hybrid")).is_file()
 
 
 def test_a_change_that_cannot_be_compiled_is_said(checkout):
@@ -196,7 +195,7 @@ def test_a_change_that_cannot_be_compiled_is_said(checkout):
 
 def test_a_checkout_that_was_never_compiled(checkout, monkeypatch):
     shutil.rmtree(checkout / "_lib")
-    assert installed.path_of("hybrid_stored").is_file()
+    assert Path(installed.path_of("hybrid_stored")).is_file()
     forget()
     shutil.rmtree(checkout / "_lib")
     monkeypatch.setenv("CC", "no-such-compiler")

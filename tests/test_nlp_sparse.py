@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from casadi_hybrid import nlpsol
-from casadi_hybrid.kernel.kernel import DenseKernel, Layout, SparseKernel
+from casadi_hybrid.kernel.kernel import DenseKernel, SparseKernel
 from casadi_hybrid.kernel.sparse import (
+    Layout,
     Pattern,
     Sparse,
     column_squares,

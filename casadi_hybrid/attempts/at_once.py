@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from casadi_hybrid.answer import altered
-from casadi_hybrid.attempts.attempts import composite_attempt, first_attempt, warm_attempt
-from casadi_hybrid.attempts.compiled import Handed
-from casadi_hybrid.attempts.in_graph import attempts_of
-from casadi_hybrid.attempts.one import go_on
-from casadi_hybrid.attempts.solved import observe_start, result_of, spent_in
+from casadi_hybrid.attempts.attempt import composite_attempt, first_attempt, warm_attempt
+from casadi_hybrid.attempts.data import attempts_of
 from casadi_hybrid.basics.errors import Interrupted
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.course.record import Watch
 from casadi_hybrid.engine.cold import AttemptData, Cold
-from casadi_hybrid.engine.solved import Solved
+from casadi_hybrid.engine.solved import ColdSolve
 from casadi_hybrid.engine.structures import (
     COLD,
     IN_VAIN,
@@ -27,48 +22,17 @@ from casadi_hybrid.engine.structures import (
     AnswerData,
 )
 from casadi_hybrid.engine.workspace import Workspace
+from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.result import Result
-from casadi_hybrid.stopping import Limits
+
+if TYPE_CHECKING:
+    from casadi_hybrid.course.record import Watch
+    from casadi_hybrid.result import Result
 
 _LEFT_MOST = 31  # of solves before the next is tried
-
-
-@dataclass(frozen=True)
-class ColdSolve:
-    """What is known of an attempt that has solved, beside the workspace's outputs.
-
-    Attributes:
-        warm: of the warm mode before it, which was in vain; None where there was none.
-        rows: the numbers of all iterates, see :meth:`~casadi_hybrid.course.record.Watch.take`.
-        step: the last one before the solution; None where none was taken.
-        undefined: trial points at which a function was not defined.
-        composite: whether by composite steps.
-    """
-
-    warm: AnswerData | None
-    rows: list[list[float]]
-    step: Vector | None
-    undefined: int
-    composite: bool
-
-    def result(
-        self, problem: Problem, numbers: Numbers, limits: Limits, found: Solved, watch: Watch
-    ) -> Result:
-        """The result with its history, which the watch has then."""
-        all_said = [found.said]
-        if self.warm is not None:
-            observe_start(self.warm, watch)
-            all_said.insert(0, self.warm)
-        watch.take(self.rows, 0, 0.0)
-        spent = spent_in(*all_said, undefined=self.undefined)
-        made = result_of(
-            problem, numbers, limits, found, self.step, *spent, composite=self.composite
-        )
-        return altered(made, history=watch.course(), limits=limits)
 
 
 def numbers_of(inputs: Mapping[str, Vector]) -> Numbers:
@@ -172,6 +136,13 @@ class ColdStart:
         began: float,
     ) -> CutShort:
         """What Ctrl-C becomes: it has the best iterate until then."""
+        from casadi_hybrid.answer import altered  # noqa: PLC0415 - seldom
+        from casadi_hybrid.attempts.compiled import Handed  # noqa: PLC0415
+        from casadi_hybrid.attempts.one import go_on  # noqa: PLC0415
+        from casadi_hybrid.attempts.outline import spent_in  # noqa: PLC0415
+        from casadi_hybrid.attempts.solved import observe_start  # noqa: PLC0415
+        from casadi_hybrid.course.record import Watch  # noqa: PLC0415
+
         numbers = numbers_of(space.inputs)
         watch, runs = Watch(numbers.bounds), [space.answer]
         if warm is not None:

@@ -8,22 +8,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from casadi_hybrid.attempts.attempts import Attempt
+from casadi_hybrid.attempts.attempt import Attempt
 from casadi_hybrid.attempts.data import data_of
+from casadi_hybrid.attempts.outline import SVD, kernel_of, spent_in
 from casadi_hybrid.attempts.patience import Patience
-from casadi_hybrid.attempts.solved import (
-    SVD,
-    kernel_of,
-    observe,
-    observe_start,
-    result_of,
-    spent_in,
-    warm_result,
-)
+from casadi_hybrid.attempts.solved import observe, observe_start, result_of, warm_result
 from casadi_hybrid.attempts.verdict import Trail
 from casadi_hybrid.barrier.barrier import Barrier, Begun
 from casadi_hybrid.barrier.composite import Composite, Guarded
-from casadi_hybrid.barrier.iterate import Iterate, Settings
+from casadi_hybrid.barrier.iterate import Iterate
 from casadi_hybrid.barrier.rays import RayTest
 from casadi_hybrid.basics.arrays import changed
 from casadi_hybrid.basics.errors import EvaluationError, Interrupted
@@ -49,11 +42,12 @@ from casadi_hybrid.engine.structures import (
 from casadi_hybrid.engine.warm import WORDS as HOT_WORDS
 from casadi_hybrid.engine.warm import engine_of
 from casadi_hybrid.loop import LAST_POINT, Earlier, Outcome
+from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.residuals import Residuals
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
-from casadi_hybrid.stopping import Limits, Progress
+from casadi_hybrid.stopping import Progress
 
 _ENDED = {
     INFEASIBLE: StopReason.LOCALLY_INFEASIBLE, STALLED: StopReason.STALLED,
@@ -198,7 +192,6 @@ def run_on_engine(
     numbers: Numbers,
     options: Limits,
     attempt: Attempt,
-    settings: Settings,
     watch: Watch,
     before: int,
 ) -> Result | Handed | str:
@@ -229,7 +222,7 @@ def run_on_engine(
         runs.append(AnswerData.from_buffer_copy(said))
         t0 = said.steps
     cold = space.cold_mode(composite=attempt.composite)
-    cold.set(data_of(attempt, settings, options, program), t0)
+    cold.set(data_of(attempt, options, program), t0)
     status = cold.begin()
     if status != PAUSED:
         return WORDS[status]

@@ -4,36 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from casadi_hybrid.attempts.attempts import composite_attempt, first_attempt, warm_attempt
-from casadi_hybrid.attempts.data import data_of
-from casadi_hybrid.attempts.one import settings_of
-from casadi_hybrid.barrier.composite import may_be_composite
+from casadi_hybrid.attempts.data import both_attempts, composite_of
 from casadi_hybrid.engine.cold import AttemptData
 from casadi_hybrid.engine.in_graph import Pool
 from casadi_hybrid.engine.warm import engine_of
-from casadi_hybrid.point.working_set import WarmStart
+from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.stopping import Limits
 
 _MOST = 2**31 - 1  # of C's int
-
-
-def attempts_of(
-    problem: Problem, limits: Limits
-) -> tuple[AttemptData, AttemptData, AttemptData | None]:
-    """The attempts from x0 alone and from multipliers nearby.
-
-    And that by composite steps, with which equations alone begin; None where they do not.
-    """
-    return *_both(problem, limits, overdetermined=False), _composite(problem, limits)
-
-
-def _composite(problem: Problem, limits: Limits) -> AttemptData | None:
-    if not may_be_composite(problem):
-        return None
-    attempt = composite_attempt(np.zeros(problem.n))
-    return data_of(attempt, settings_of(attempt, limits), limits, problem)
 
 
 def pool_of(problem: Problem, limits: Limits, *, warm_starts: bool) -> Pool | None:
@@ -42,8 +21,8 @@ def pool_of(problem: Problem, limits: Limits, *, warm_starts: bool) -> Pool | No
     if isinstance(engine, str) or limits.max_time < np.inf:
         return None
     return Pool(
-        engine, problem, limits, *_both(problem, limits, overdetermined=False),
-        warm_starts=warm_starts, composite=_composite(problem, limits),
+        engine, problem, limits, *both_attempts(problem, limits, overdetermined=False),
+        warm_starts=warm_starts, composite=composite_of(problem, limits),
     )  # fmt: skip
 
 
@@ -56,20 +35,8 @@ def starts_of(problem: Problem, limits: Limits, bounds: Bounds) -> tuple[Attempt
     """
     equations = int(np.count_nonzero(bounds.lbg == bounds.ubg))
     free = int(np.count_nonzero(bounds.lbx < bounds.ubx))
-    first, near = _both(problem, limits, overdetermined=equations > free)
+    first, near = both_attempts(problem, limits, overdetermined=equations > free)
     first.rescale = near.rescale = 0  # what would go on with other scales is not there
     first.max_time = near.max_time = np.inf  # a caller's clock says how much there is
     first.patience = min(limits.max_iter, _MOST)  # no other attempt waits
     return first, near
-
-
-def _both(
-    problem: Problem, limits: Limits, *, overdetermined: bool
-) -> tuple[AttemptData, AttemptData]:
-    start, none = np.zeros(problem.n), np.zeros(problem.m)
-    first = first_attempt(problem, start, overdetermined)
-    near = warm_attempt(start, WarmStart(start, none))
-    return (
-        data_of(first, settings_of(first, limits), limits, problem),
-        data_of(near, settings_of(near, limits), limits, problem),
-    )

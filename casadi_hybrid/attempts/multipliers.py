@@ -9,16 +9,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from casadi_hybrid.answer import altered
-from casadi_hybrid.attempts.attempts import Attempt
-from casadi_hybrid.attempts.solved import spent_in, warm_result
+from casadi_hybrid.attempts.attempt import Attempt
+from casadi_hybrid.attempts.outline import spent_in
+from casadi_hybrid.attempts.solved import warm_result
 from casadi_hybrid.basics.arrays import changed, largest
 from casadi_hybrid.engine.structures import LARGE, NO_SET, NOT_NEARER, SOLVED
 from casadi_hybrid.engine.warm import engine_of
+from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.residuals import HUGE_MULTIPLIER
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
-from casadi_hybrid.stopping import Limits
 
 # Nothing is lost where the restart does not come to an end, so the engine has the last word where
 # the multipliers are as huge as before.

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from casadi_hybrid.answer import altered
-from casadi_hybrid.attempts.attempts import Attempt
+from casadi_hybrid.attempts.attempt import Attempt
 from casadi_hybrid.attempts.compiled import Handed, interrupted_on_engine, run_on_engine, takes
 from casadi_hybrid.attempts.patience import Patience
 from casadi_hybrid.attempts.verdict import Trail, make_result, undefined_result
@@ -21,12 +21,13 @@ from casadi_hybrid.basics.errors import EvaluationError, Interrupted
 from casadi_hybrid.course.record import Watch
 from casadi_hybrid.iterations.base import Start
 from casadi_hybrid.loop import iterate
+from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
 from casadi_hybrid.standard_form.form import WIDEST, StandardForm
-from casadi_hybrid.stopping import KKTTest, Limits, LimitTest, StoppingTest
+from casadi_hybrid.stopping import KKTTest, LimitTest, StoppingTest
 
 Observer = Callable[..., None]
 
@@ -54,7 +55,6 @@ def run_attempt(
     """One attempt: on the engine in C where it takes it, from where that stops in Python."""
     if attempt.least:
         options = changed(options, max_iter=min(attempt.max_iter, options.max_iter))
-    settings = settings_of(attempt, options)
     handed: Handed | None = None
     if not takes(attempt):
         why = "attempts of this kind run in Python"
@@ -62,7 +62,7 @@ def run_attempt(
         why = "every iterate is looked at"
     else:
         begun = changed(numbers, x0=attempt.start)
-        done = run_on_engine(program, begun, options, attempt, settings, watch, before)
+        done = run_on_engine(program, begun, options, attempt, watch, before)
         if isinstance(done, Result):
             return done
         handed, why = (done, done.why) if isinstance(done, Handed) else (None, done)

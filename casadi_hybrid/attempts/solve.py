@@ -11,15 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from casadi_hybrid.answer import altered
-from casadi_hybrid.attempts.attempts import (
-    Attempt,
-    best,
-    composite_attempt,
-    first_attempt,
-    next_attempt,
-    remultiplied,
-    warm_attempt,
-)
+from casadi_hybrid.attempts.attempt import Attempt, composite_attempt, first_attempt, warm_attempt
+from casadi_hybrid.attempts.attempts import best, next_attempt, remultiplied
 from casadi_hybrid.attempts.multipliers import Again, has_huge_multipliers, restart_on_engine
 from casadi_hybrid.attempts.one import Observer, run_attempt
 from casadi_hybrid.attempts.verdict import agreed
@@ -31,13 +24,14 @@ from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.call import Call
 from casadi_hybrid.course.history import Recorder
 from casadi_hybrid.course.record import Watch, nu_of
+from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.residuals import Tolerances
 from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
-from casadi_hybrid.stopping import Limits, Progress, StoppingTest
+from casadi_hybrid.stopping import Progress, StoppingTest
 
 # After a proof, or where there is no time or wish to go on, nothing else is tried.
 _FINAL = (

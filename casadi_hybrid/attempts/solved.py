@@ -3,78 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
 
 import numpy as np
 
-from casadi_hybrid.attempts.attempts import WARM_NU
+from casadi_hybrid.answer import altered
+from casadi_hybrid.attempts.outline import SVD, first_row, kernel_of, rows_of, spent_in
 from casadi_hybrid.attempts.verdict import context_of
 from casadi_hybrid.barrier.barrier import Barrier
 from casadi_hybrid.barrier.composite import Composite
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import PointStatus, StopReason
-from casadi_hybrid.course.record import Watch, held
-from casadi_hybrid.engine.solved import Solved
+from casadi_hybrid.course.record import Watch
+from casadi_hybrid.engine.solved import ColdSolve, Solved
 from casadi_hybrid.engine.structures import AnswerData
 from casadi_hybrid.kernel.sparse import Sparse
+from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.problem.evaluator import patterns_of
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
 from casadi_hybrid.standard_form.form import Linearization, inside_of
-from casadi_hybrid.stopping import Limits
-
-SVD = "svd"
-"""The kernel of composite steps: the engine's own singular values."""
-
-
-class Outline(NamedTuple):
-    """What statistics say of a solve by the warm mode, without its :class:`Result`: that takes as
-    long as a small problem is solved in, and most who ask for statistics ask for nothing else.
-    """
-
-    iterations: int
-    evaluations: Mapping[str, int]
-    seconds: Mapping[str, float]
-    elapsed: float
-    hessian: str
-    kernel: str
-    success: bool = True
-    stop: StopReason = StopReason.CONVERGED
-    point: PointStatus = PointStatus.KKT_POINT
-    error: Exception | None = None
-    detail: str = ""
-    engine: str = "c"
-    engine_note: str = ""
-
-
-def outline_of(problem: Problem, said: AnswerData) -> Outline:
-    """That of a solve with this answer."""
-    kernel, hessian = kernel_of(said), problem.functions.hessian
-    return Outline(said.steps, *spent_in(said), said.elapsed, hessian, kernel)
-
-
-def rows_of(said: AnswerData) -> list[tuple[Any, ...]]:
-    """The two iterates of a warm solve as they are recorded: the first, which stays until the last
-    step, and the last.
-    """
-    rows = [_row(0, said.start, WARM_NU)]
-    if said.steps:
-        for _ in range(said.steps - 1):
-            rows.append(held(rows[-1]))
-        rows.append(_row(said.steps, said.end, 0.0, said.moved, 1.0, 1.0))
-    return rows
-
-
-def _row(t: int, at: Any, nu: float, moved: float = 0.0, *parts: float) -> tuple[Any, ...]:
-    known = (at.f, at.feasibility, at.stationarity, at.complementarity)
-    return (t, *known, nu, moved, *(parts or (0.0, 0.0)), 0.0)
 
 
 def observe_start(said: AnswerData, watch: Watch) -> None:
-    """Let a watch record the first iterate of the warm mode, where that is defined."""
-    if said.start.f == said.start.f:
-        watch.jump(_row(0, said.start, WARM_NU), None)
+    """Let a watch record the first iterate of the warm mode."""
+    watch.jump(first_row(said), None)
 
 
 def observe(said: AnswerData, watch: Watch) -> None:
@@ -91,23 +44,34 @@ def warm_result(problem: Problem, numbers: Numbers, limits: Limits, found: Solve
     return result_of(problem, numbers, limits, found, last, *spent_in(said))
 
 
-def spent_in(*runs: AnswerData, undefined: int = 0) -> tuple[dict[str, int], dict[str, float]]:
-    """The evaluations of the problem's functions in runs on the engine, and their seconds, by kind.
+def cut_off(result: Result, limits: Limits) -> Result:
+    """The result of a warm mode that a limit has ended."""
+    late = result.elapsed >= limits.max_time
+    feasible = result.residuals.feasibility <= limits.tolerances.feasibility
+    return altered(
+        result,
+        stop=StopReason.TIME_LIMIT if late else StopReason.ITERATION_LIMIT,
+        point=PointStatus.FEASIBLE_NOT_STATIONARY if feasible else PointStatus.NOT_CONVERGED,
+    )
 
-    Args:
-        *runs: what C says of each.
-        undefined: trial points in them at which a function was not defined.
-    """
-    evaluations = {
-        "first": sum(said.firsts for said in runs),
-        "second": sum(said.seconds for said in runs),
-        "undefined": undefined,
-    }
-    seconds = {
-        "first": sum(said.in_firsts for said in runs),
-        "second": sum(said.in_seconds for said in runs),
-    }
-    return evaluations, seconds
+
+def cold_result(
+    problem: Problem,
+    numbers: Numbers,
+    limits: Limits,
+    found: Solved,
+    cold: ColdSolve,
+    watch: Watch,
+) -> Result:
+    """The result of a solve by an attempt after the warm mode, whose history the watch has then."""
+    runs = [found.said]
+    if cold.warm is not None:
+        observe_start(cold.warm, watch)
+        runs.insert(0, cold.warm)
+    watch.take(cold.rows, 0, 0.0)
+    spent = spent_in(*runs, undefined=cold.undefined)
+    made = result_of(problem, numbers, limits, found, cold.step, *spent, composite=cold.composite)
+    return altered(made, history=watch.course(), limits=limits)
 
 
 def result_of(
@@ -160,8 +124,3 @@ def result_of(
         kernel=SVD if composite else kernel_of(said),
         **context_of(problem, x0, numbers.p),
     )
-
-
-def kernel_of(said: AnswerData) -> str:
-    """The kernel that had the last word at least once."""
-    return "ldl" if said.chosen else "ldl-fixed"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from casadi_hybrid.basics.arrays import rough_sum
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.point.working_set import WarmStart
@@ -43,7 +42,7 @@ def _known_solution(warm: Result | None, lam_x0: Vector, lam_g0: Vector) -> Warm
     """What the solve tries first: a solution's working set, or what multipliers say; else None."""
     if warm is not None and warm.success:
         return WarmStart(lam_x0, lam_g0, warm.working_set)
-    return WarmStart(lam_x0, lam_g0) if rough_sum(lam_x0) or rough_sum(lam_g0) else None
+    return WarmStart(lam_x0, lam_g0) if lam_x0.any() or lam_g0.any() else None
 
 
 def read_start(

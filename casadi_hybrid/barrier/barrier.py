@@ -33,7 +33,7 @@ from casadi_hybrid.barrier.elastic import (
 from casadi_hybrid.barrier.filter import Filter
 from casadi_hybrid.barrier.hot import follow
 from casadi_hybrid.barrier.inertia import least_squares_multipliers, rows_are_dependent
-from casadi_hybrid.barrier.iterate import NU_START, Iterate, ScaledError, Settings, interior
+from casadi_hybrid.barrier.iterate import Iterate, ScaledError, Settings, interior
 from casadi_hybrid.barrier.leap import leap, runs_away
 from casadi_hybrid.barrier.merit import Merit
 from casadi_hybrid.barrier.newton import newton_step
@@ -48,6 +48,7 @@ from casadi_hybrid.iterations.base import Start
 from casadi_hybrid.kernel.kernel import Kernel
 from casadi_hybrid.law import State
 from casadi_hybrid.point.kkt import kkt_residuals
+from casadi_hybrid.point.limits import NU_START
 from casadi_hybrid.point.residuals import Residuals
 from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.evaluator import Operator

@@ -25,17 +25,13 @@ from casadi_hybrid.iterations.lookahead import LookAhead
 from casadi_hybrid.iterations.safeguards import Safeguards
 from casadi_hybrid.law import State
 from casadi_hybrid.problem.bounds import Bounds
-from casadi_hybrid.problem.derivatives import EXACT, GIVEN
 from casadi_hybrid.problem.evaluator import Operator
 from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.rules.spectra import Jacobian
 from casadi_hybrid.standard_form.form import Point, StandardForm
-
-# Up to this many variables and rows: there a step with its singular values takes two to three
-# times as long as one of the barrier method, which needs a third more, or many where rows depend.
-COMPOSITE_LIMIT = 200
+from casadi_hybrid.standard_form.structure import may_be_composite
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,14 +77,6 @@ def is_composite(program: Problem, bounds: Bounds) -> bool:
     _, lbg, ubg, _ = bounds.open_g
     bounded = any(anywhere(np.isfinite(side)) for side in (lbx, ubx, lbg, ubg))
     return not bounded and anywhere(np.isfinite(bounds.lbg)) and anywhere(bounds.lbx < bounds.ubx)
-
-
-def may_be_composite(program: Problem) -> bool:
-    """Whether it is so under bounds that leave equations alone in free variables."""
-    if program.feasibility or program.n + program.m > COMPOSITE_LIMIT or not program.m:
-        return False
-    # Its steps look for curvature that an approximation does not have.
-    return program.functions.hessian in (EXACT, GIVEN)
 
 
 class Composite(Barrier):

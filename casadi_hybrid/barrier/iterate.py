@@ -11,6 +11,7 @@ from casadi_hybrid.barrier.pace import Mark
 from casadi_hybrid.basics.arrays import changed, largest, rough_sum, sum_of_sizes
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.kernel.sparse import Index
+from casadi_hybrid.point.limits import NU_LEAST, NU_START, floor_of
 from casadi_hybrid.point.residuals import Tolerances
 from casadi_hybrid.standard_form.form import Point, StandardForm
 
@@ -18,7 +19,6 @@ _EPS = float(np.finfo(float).eps)
 _SPREAD = 1e10  # largest factor between z and ν/(distance to the bound)
 _CLOSE = 0.1 * _SPREAD  # closer than that whatever the rounding
 _S_MAX = 100.0  # multipliers of this mean size are not yet large
-NU_START = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Settings:
     tol: float = 1e-8
     tolerances: Tolerances = field(default_factory=lambda: Tolerances(1e-6, 1e-6, 1e-6))
     nu_start: float = NU_START
-    nu_least: float = 1e-15
+    nu_least: float = NU_LEAST
     kappa_nu: float = 0.2
     theta_nu: float = 1.5
     kappa_epsilon: float = 10.0
@@ -64,8 +64,8 @@ class Settings:
 
     @property
     def floor(self) -> float:
-        """The least ν aimed at first: small enough for ``tol`` to be met at it."""
-        return min(1e-9, max(0.1 * self.tol, self.nu_least))
+        """The least ν aimed at first, see :func:`~casadi_hybrid.point.limits.floor_of`."""
+        return floor_of(self.tol, self.nu_least)
 
     def next_nu(self, nu: float, floor: float) -> float:
         """The barrier parameter after ν."""

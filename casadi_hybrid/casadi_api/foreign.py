@@ -17,6 +17,7 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.basics.inputs import count, positive
+from casadi_hybrid.point.limits import RESIDUAL_TOL
 
 
 class OptionWarning(UserWarning):
@@ -137,7 +138,6 @@ _IPOPT_ONLY_OFF = {
 }
 
 
-RESIDUAL_TOL = 1e-6
 """The default of ``residual_tol``."""
 
 

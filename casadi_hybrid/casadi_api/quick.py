@@ -8,24 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.answer import altered
-from casadi_hybrid.attempts.at_once import ColdSolve, ColdStart, numbers_of
-from casadi_hybrid.attempts.solved import Outline, observe, outline_of, rows_of, warm_result
+from casadi_hybrid.attempts.at_once import ColdStart, numbers_of
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.basics.status import PointStatus, StopReason
 from casadi_hybrid.building import BuildError
 from casadi_hybrid.casadi_api.graphs.function import defaults_of
 from casadi_hybrid.casadi_api.options import NlpOptions
-from casadi_hybrid.casadi_api.stats import casadi_stats
-from casadi_hybrid.course.record import Watch, lists_of
 from casadi_hybrid.engine.external import OTHER_SHAPE, OUTPUTS_OF_CASADI, External
-from casadi_hybrid.engine.solved import Solved
+from casadi_hybrid.engine.solved import ColdSolve, Solved
 from casadi_hybrid.engine.structures import (
     COLD,
     LIMIT,
@@ -36,10 +31,12 @@ from casadi_hybrid.engine.structures import (
 )
 from casadi_hybrid.engine.warm import Engine, engine_of
 from casadi_hybrid.engine.workspace import INPUTS, Workspace
+from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.working_set import WorkingSet
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.result import Result
-from casadi_hybrid.stopping import Limits
+
+if TYPE_CHECKING:
+    from casadi_hybrid.result import Result
 
 _LEFT = (COLD, NO_SET, NOT_NEARER)  # to the barrier method
 _REAL = frozenset((float, int, np.float64))
@@ -77,27 +74,34 @@ class QuickRun:
     @cached_property
     def result(self) -> Result:
         """The result."""
+        from casadi_hybrid.answer import altered  # noqa: PLC0415 - not for the numbers alone
+        from casadi_hybrid.attempts.solved import cold_result, cut_off, observe, warm_result  # noqa: PLC0415
+        from casadi_hybrid.course.record import Watch  # noqa: PLC0415
+
         numbers = numbers_of({name: self._inputs[place] for name, place in self._places.items()})
         watch = self._watch = Watch(numbers.bounds)
         problem, found = self._problem, self._found
         limits = self._own or self._options.limits
         if self._cold is not None:
-            return self._cold.result(problem, numbers, limits, found, watch)
+            return cold_result(problem, numbers, limits, found, self._cold, watch)
         observe(found.said, watch)
         made = warm_result(problem, numbers, limits, found)
         result = altered(made, history=watch.course(), limits=limits)
-        return _cut(result, limits) if found.said.status == LIMIT else result
+        return cut_off(result, limits) if found.said.status == LIMIT else result
 
     @cached_property
     def stats(self) -> dict[str, Any]:
         """The statistics; processor time is wall time, since nothing else happens in C."""
-        said = self._found.said
-        result: Result | Outline
-        if self._cold is None and said.status == SOLVED:
-            result, lists = outline_of(self._problem, said), lists_of(rows_of(said))
-        else:
-            result, lists = self.result, self._watch.lists
-        return casadi_stats(result, lists, None, result.elapsed, self._functions)
+        from casadi_hybrid.attempts.outline import outline_of  # noqa: PLC0415 - as above
+        from casadi_hybrid.casadi_api.stats import casadi_stats  # noqa: PLC0415
+        from casadi_hybrid.course.rows import lists_of  # noqa: PLC0415
+
+        said, functions = self._found.said, self._functions
+        if self._cold is None and said.status != SOLVED:
+            made = self.result
+            return casadi_stats(made, self._watch.lists, None, made.elapsed, functions)
+        outline, rows = outline_of(self._problem, said, self._cold)
+        return casadi_stats(outline, lists_of(rows), None, outline.elapsed, functions)
 
 
 class Quick:
@@ -214,17 +218,6 @@ class Quick:
                 return None
             self._externals[space] = found
         return found
-
-
-def _cut(result: Result, limits: Limits) -> Result:
-    """The result of a warm mode that a limit has ended."""
-    late = result.elapsed >= limits.max_time
-    feasible = result.residuals.feasibility <= limits.tolerances.feasibility
-    return altered(
-        result,
-        stop=StopReason.TIME_LIMIT if late else StopReason.ITERATION_LIMIT,
-        point=PointStatus.FEASIBLE_NOT_STATIONARY if feasible else PointStatus.NOT_CONVERGED,
-    )
 
 
 def quick_of(problem: Problem, options: NlpOptions) -> Quick | None:

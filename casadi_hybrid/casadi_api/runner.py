@@ -8,42 +8,37 @@ import warnings
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.answer import altered
 from casadi_hybrid.attempts.at_once import CutShort
-from casadi_hybrid.attempts.in_graph import pool_of
-from casadi_hybrid.attempts.verdict import undefined_result
-from casadi_hybrid.attempts.warm import read_start
 from casadi_hybrid.basics.arrays import changed
-from casadi_hybrid.basics.errors import InputError, Interrupted, MissingNumberError, OutOfTimeError
+from casadi_hybrid.basics.errors import InputError, MissingNumberError, OutOfTimeError
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.basics.late import load_for_solves
+from casadi_hybrid.basics.late import LateModule
 from casadi_hybrid.basics.matrices import array_of
-from casadi_hybrid.basics.status import StopReason
-from casadi_hybrid.call import Call
-from casadi_hybrid.casadi_api.callbacks import StepCallback
 from casadi_hybrid.casadi_api.convention import INPUTS
 from casadi_hybrid.casadi_api.graphs.function import columns_of
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.quick import Quick, QuickRun, quick_of
 from casadi_hybrid.casadi_api.runs import Latest, Run, SolveError
-from casadi_hybrid.casadi_api.stats import casadi_stats
-from casadi_hybrid.course.record import Watch
-from casadi_hybrid.engine.batch import Crew
-from casadi_hybrid.engine.blocks.serving import functions_of, machine_code
-from casadi_hybrid.engine.in_graph import Pool
-from casadi_hybrid.explain.diagnosis import listed
+from casadi_hybrid.engine.blocks.serving import machine_code
+from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.working_set import WorkingSet
-from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.evaluator import evaluating_until
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.result import Result
-from casadi_hybrid.solver import Solver
-from casadi_hybrid.stopping import Limits
+
+if TYPE_CHECKING:
+    from casadi_hybrid import result as results
+    from casadi_hybrid.casadi_api import ordinary
+    from casadi_hybrid.engine.batch import Crew
+    from casadi_hybrid.engine.in_graph import Pool
+    from casadi_hybrid.result import Result
+else:
+    ordinary = LateModule("casadi_hybrid.casadi_api.ordinary")
+    results = LateModule("casadi_hybrid.result")
 
 _SOLVING = 0.9
 """Part of the time of a call in which steps may begin; the rest is for the answer."""
@@ -58,9 +53,10 @@ class Runner:
     """
 
     def __init__(self, name: str, problem: Problem, options: NlpOptions) -> None:
-        load_for_solves()
+        if options.max_time < np.inf:
+            ordinary.load_for_solves()
         self.name, self.problem, self.options = name, problem, options
-        self._solver, self._limits = Solver(problem), options.limits
+        self._limits = options.limits
         problem.functions  # noqa: B018  made now, not at the first call
         self._latest = Latest()
         self._of_thread = threading.local()
@@ -98,49 +94,19 @@ class Runner:
         Args:
             limits: of this solve, those of the options by default.
         """
-        problem, options = self.problem, self.options
-        if not options.warm:
-            lam_x0 = lam_g0 = None
-        numbers, warm = read_start(problem, warm_start, x0, lam_x0, lam_g0, **others)
-        x0, p, bounds = numbers.x0, numbers.p, numbers.bounds
-        if options.warn_initial_bounds and ((x0 < bounds.lbx) | (x0 > bounds.ubx)).any():
-            outside = np.flatnonzero((x0 < bounds.lbx) | (x0 > bounds.ubx))
-            names = listed([problem.functions.variable_names[i] for i in outside])
-            warnings.warn(f"x0 is outside its bounds at {names}", UserWarning, stacklevel=4)
-        callback = None
-        if options.iteration_callback is not None:
-            callback = StepCallback(
-                options.iteration_callback,
-                options.iteration_callback_step,
-                options.iteration_callback_ignore_errors,
-                problem.parameter_gradient,
-                p,
-            )
-        watch = Watch(bounds, callback, int(options.log), options.divergence)
-        began = time.process_time()
-        raised: BaseException | None = None
-        compiled = self.compiled
-        ready = compiled is not None and compiled.code is not None
         try:
-            result = self._solver.run(Call(numbers, limits or self._limits, warm, watch=watch))
-        except KeyboardInterrupt as error:
-            if not isinstance(error, Interrupted) or error.result is None:
-                self._latest.forget()
-                raise
-            result, raised = error.result, error
-        watch.hold(result.iterations)
-        said = functions_of(problem, result, bool(options.machine_code), compiled, ready)
-        stats = casadi_stats(result, watch.lists, callback, time.process_time() - began, said)
-        if raised is None and callback is not None:
-            raised = callback.raised
-        if raised is None and not result.success and result.error is not None:
-            raised = result.error.__cause__  # of a function that raised; None where it gave NaN
-        run = Run(result, stats, p, raised)
+            run = ordinary.solve(
+                self.problem, self.options, limits or self._limits, self.compiled,
+                (x0, lam_x0, lam_g0), warm_start, others,
+            )  # fmt: skip
+        except KeyboardInterrupt:  # before the first iterate
+            self._latest.forget()
+            raise
         self.note(run)
-        if isinstance(raised, KeyboardInterrupt):
-            raise raised
-        if options.print_time and raised is None:
-            print(_timing(self.name, stats))
+        if isinstance(run.raised, KeyboardInterrupt):
+            raise run.raised
+        if self.options.print_time and run.raised is None:
+            print(_timing(self.name, run.stats))
         return run
 
     def within(self, seconds: float, iterations: int | None, given: tuple[Any, ...]) -> Result:
@@ -173,8 +139,7 @@ class Runner:
                     "what all need",
                     None,
                 ) from None
-            best: Result = late.result
-            return altered(best, stop=StopReason.TIME_LIMIT, detail="")
+            return ordinary.out_of_time(late.result)
         return run.result
 
     def complain(self, run: Run | QuickRun) -> None:
@@ -202,6 +167,9 @@ class Runner:
     def pool_for_graphs(self) -> Pool | None:
         """The memory with which the engine solves in graphs; None where Python has to."""
         if self._latest.pool is None and self.options.silent:
+            # A graph has memory of its own.
+            from casadi_hybrid.attempts.in_graph import pool_of  # noqa: PLC0415
+
             self._latest.pool = pool_of(self.problem, self._limits, warm_starts=self.options.warm)
         return self._latest.pool
 
@@ -231,7 +199,7 @@ class Runner:
             return None
         sides = None
         if warm_start is not None:
-            if not isinstance(warm_start, Result) or not warm_start.success:
+            if not isinstance(warm_start, results.Result) or not warm_start.success:
                 return None
             if (warm_start.x.size, warm_start.g.size) != (self.problem.n, self.problem.m):
                 return None  # C would read its working set beyond the end
@@ -255,10 +223,7 @@ class Runner:
         try:
             return quick.solve(given, sides, own)
         except CutShort as cut:
-            stats = casadi_stats(
-                cut.result, cut.watch.lists, None, cut.result.elapsed, cut.functions
-            )
-            self.note(Run(cut.result, stats, cut.p, cut))
+            self.note(ordinary.cut_short(cut))
             raise
         except KeyboardInterrupt:
             self._latest.forget()
@@ -298,17 +263,10 @@ class Runner:
             missing = None if self.options.error_on_fail else _missing(row)
             if missing is None:
                 raise
-            self._note_missing(row, missing)
+            self.note(ordinary.without_numbers(self.problem, self._limits, row, missing))
             said = f"{self.name} in a graph: {missing.fault()}, so its outputs are NaN"
             warnings.warn(said, UserWarning, stacklevel=2)
         return [ca.DM.nan(rows) for rows in columns_of(self.problem)[1]]
-
-    def _note_missing(self, row: Sequence[Vector], missing: MissingNumberError) -> None:
-        x0, p, lbx, ubx, lbg, ubg, _, _ = row
-        bounds, tolerances, why = Bounds(lbx, ubx, lbg, ubg), self._limits.tolerances, "no numbers"
-        result = undefined_result(self.problem, bounds, p, x0, tolerances, missing, why)
-        stats = casadi_stats(result, Watch(bounds).lists, None, 0.0, ("interpreted", ""))
-        self.note(Run(result, stats, p))
 
     def _solve_row(self, row: Sequence[Vector]) -> tuple[Result, Vector]:
         x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0 = row

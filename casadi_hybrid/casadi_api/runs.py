@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.casadi_api.quick import QuickRun
-from casadi_hybrid.result import Result
 
 if TYPE_CHECKING:
     from casadi_hybrid.engine.in_graph import Pool
+    from casadi_hybrid.result import Result
 
 
 class SolveError(RuntimeError):
@@ -30,8 +29,7 @@ class SolveError(RuntimeError):
         return str(self.args[0])
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(NamedTuple):
     """What stays of one call."""
 
     result: Result

@@ -6,31 +6,34 @@ import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.attempts.in_graph import starts_of
-from casadi_hybrid.barrier.composite import is_composite
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.basics.inputs import count, positive
+from casadi_hybrid.basics.late import LateModule
 from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, solves_in, symbols_of
 from casadi_hybrid.casadi_api.graphs.function import callback, default_of, make_function
 from casadi_hybrid.casadi_api.options import NlpOptions
-from casadi_hybrid.casadi_api.oracle import LISTED, ProblemFunctions
 from casadi_hybrid.casadi_api.runner import Runner
 from casadi_hybrid.casadi_api.signature import Signature
-from casadi_hybrid.casadi_api.stored.text import runner_of, text_of, write_text
 from casadi_hybrid.problem.columns import as_column, in_shape
 from casadi_hybrid.problem.numbers import by_block
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.result import Result
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from casadi_hybrid.casadi_api.batch import Batch
+    from casadi_hybrid.casadi_api.graphs import oracle as oracles
+    from casadi_hybrid.casadi_api.stored import text as stored
     from casadi_hybrid.engine.export.export import Export
+    from casadi_hybrid.result import Result
+else:
+    oracles = LateModule("casadi_hybrid.casadi_api.graphs.oracle")
+    stored = LateModule("casadi_hybrid.casadi_api.stored.text")
 
 _SYMBOLS = (ca.MX, ca.SX)
 _BLOCKS = {"x0": "x", "lam_x0": "x", "lam_g0": "c"}
@@ -315,11 +318,11 @@ class NlpSolver(Signature):
         Raises:
             InputError: for another name.
         """
-        return list(LISTED) if name is None else self._of_problem[name]
+        return list(oracles.LISTED) if name is None else self._of_problem[name]
 
     def has_function(self, name: str) -> bool:
         """Whether :meth:`get_function` lists the name."""
-        return name in LISTED
+        return name in oracles.LISTED
 
     def map(self, *arguments: Any) -> ca.Function:
         """``ca.Function.map``; what it makes can be pickled as the solver can.
@@ -381,9 +384,14 @@ class NlpSolver(Signature):
                 or where there is no engine in C.
             OSError: where the folder cannot be written to.
         """
-        from casadi_hybrid.engine.export.cases import gather  # noqa: PLC0415 - only for this
+        import pathlib  # noqa: PLC0415
+
+        from casadi_hybrid.attempts.in_graph import starts_of  # noqa: PLC0415 - as all of these,
+        from casadi_hybrid.barrier.composite import is_composite  # noqa: PLC0415 - only for this
+        from casadi_hybrid.engine.export.cases import gather  # noqa: PLC0415
         from casadi_hybrid.engine.export.export import Cold, check_name, write  # noqa: PLC0415
 
+        folder = pathlib.Path(folder)
         name = check_name(self._name if name is None else name)
 
         def solve(**given: Any) -> Result:
@@ -397,7 +405,7 @@ class NlpSolver(Signature):
             bounds = first.answer.bounds
             first = replace(first, elsewhere=is_composite(problem, bounds))
             search = Cold(first, *starts_of(problem, limits, bounds))
-        return write(problem, limits, cases, Path(folder), name, loops, search)
+        return write(problem, limits, cases, folder, name, loops, search)
 
     def serialize(self, options: Mapping[str, Any] | None = None) -> str:
         """The solver as text, a pickle in CasADi's form: for :meth:`deserialize`, and CasADi's.
@@ -411,7 +419,7 @@ class NlpSolver(Signature):
         Raises:
             InputError: where a function of the problem is Python code, as a ``ca.Callback`` is.
         """
-        return text_of(self._runner, options)
+        return stored.text_of(self._runner, options)
 
     @staticmethod
     def deserialize(text: str) -> NlpSolver:
@@ -420,7 +428,7 @@ class NlpSolver(Signature):
         Raises:
             InputError: for other text.
         """
-        runner = runner_of(text) if isinstance(text, str) else None
+        runner = stored.runner_of(text) if isinstance(text, str) else None
         if runner is None:
             raise InputError("text must be what NlpSolver.serialize returned")
         kept = {"_name": runner.name, "_problem": runner.problem, "_runner": runner}
@@ -428,7 +436,7 @@ class NlpSolver(Signature):
 
     def save(self, fname: str, options: Mapping[str, Any] | None = None) -> None:
         """Write the solver to a file, for :meth:`load`, and CasADi's; see :meth:`serialize`."""
-        write_text(self._runner, fname, options)
+        stored.write_text(self._runner, fname, options)
 
     @staticmethod
     def load(fname: str) -> NlpSolver:
@@ -437,7 +445,8 @@ class NlpSolver(Signature):
         Raises:
             InputError: for another file.
         """
-        return NlpSolver.deserialize(Path(fname).read_text(encoding="ascii", errors="replace"))
+        with open(fname, encoding="ascii", errors="replace") as file:
+            return NlpSolver.deserialize(file.read())
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_name": self._name, "_problem": self._problem, "_runner": self._runner}
@@ -466,10 +475,10 @@ class NlpSolver(Signature):
         return f"NlpSolver({self._name!r}, 'hybrid', {sizes})"
 
     @cached_property
-    def _of_problem(self) -> ProblemFunctions:
+    def _of_problem(self) -> oracles.ProblemFunctions:
         # The derivatives first and scalar operations then, where both were asked for.
         scalar = self.options.expand and self.options.postpone_expand
-        return ProblemFunctions(self._problem, scalar=scalar)
+        return oracles.ProblemFunctions(self._problem, scalar=scalar)
 
     def _in_graph(self, given: dict[str, Any]) -> Any:
         """Call the Function with symbols; what is left out has the problem's default."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from casadi_hybrid.attempts.solved import Outline
 from casadi_hybrid.basics.status import PointStatus, StopReason
-from casadi_hybrid.casadi_api.callbacks import StepCallback
-from casadi_hybrid.result import Result
+
+if TYPE_CHECKING:
+    from casadi_hybrid.attempts.outline import Outline
+    from casadi_hybrid.casadi_api.callbacks import StepCallback
+    from casadi_hybrid.result import Result
 
 _UNIFIED = {
     StopReason.ITERATION_LIMIT: "SOLVER_RET_LIMITED",

@@ -14,6 +14,7 @@ from casadi_hybrid.basics.arrays import largest
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.course.history import Course
+from casadi_hybrid.course.rows import LISTED, held, lists_of, take
 from casadi_hybrid.law import State
 from casadi_hybrid.point.kkt import met_far_out
 from casadi_hybrid.problem.bounds import Bounds
@@ -59,13 +60,6 @@ class IterationRecord:
     lam_x: Vector
     lam_g: Vector
     elapsed: float
-
-
-# Kept per iteration for stats()["iterations"]; those with CasADi's names have CasADi's meaning.
-LISTED = (
-    "iter", "obj", "inf_pr", "inf_du", "compl", "mu", "d_norm", "alpha_pr", "alpha_du",
-    "regularization_size",
-)  # fmt: skip
 
 
 @dataclass
@@ -152,15 +146,7 @@ class Watch:
             before: steps taken in earlier attempts.
             began: :meth:`now` at the attempt's start.
         """
-        for t, *numbers, elapsed in rows:
-            step = before + int(t)
-            if not t and self._rows and step == self._rows[-1][0]:
-                continue  # the start of another attempt
-            while self._rows and self._rows[-1][0] < step - 1:
-                self._rows.append(held(self._rows[-1]))
-                self._times.append(began + elapsed)
-            self._rows.append((step, *numbers))
-            self._times.append(began + elapsed)
+        take(rows, self._rows, self._times, before, began)
 
     def drop(self, since: int) -> None:
         """Forget the iterates from step ``since`` on, which will be seen again."""
@@ -288,15 +274,3 @@ class IterationLog:
         shift = record.regularization_size
         cells.append(f"{shift:9.2e}" if shift else f"{'-':>9}")
         self.write(" ".join(cells))
-
-
-def lists_of(rows: Sequence[tuple[Any, ...]]) -> dict[str, list[Any]]:
-    """The numbers of iterates by the names of :data:`LISTED`, from a row for each."""
-    columns = map(list, zip(*rows, strict=True)) if rows else ([] for _ in LISTED)
-    return dict(zip(LISTED, columns, strict=True))
-
-
-def held(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The row of an iterate that stays for one more step."""
-    still = {"iter": row[0] + 1, "d_norm": 0.0, "alpha_pr": 0.0, "alpha_du": 0.0}
-    return tuple(still.get(name, number) for name, number in zip(LISTED, row, strict=True))

@@ -19,9 +19,9 @@ from casadi_hybrid.engine.solved import Solved
 from casadi_hybrid.engine.structures import SOLVED, AnswerData, BatchData, SlopeData
 from casadi_hybrid.engine.warm import Engine
 from casadi_hybrid.engine.workspace import Workspace, buffer_of
+from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.working_set import Sides
 from casadi_hybrid.problem.functions import Functions
-from casadi_hybrid.stopping import Limits
 
 if TYPE_CHECKING:
     from casadi_hybrid.engine.blocks.forms import Lists

@@ -5,23 +5,25 @@ from __future__ import annotations
 import ctypes as ct
 from collections.abc import Mapping
 from ctypes import c_double, c_int, c_void_p
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from casadi_hybrid.barrier.filter import Filter
-from casadi_hybrid.barrier.iterate import Iterate
-from casadi_hybrid.barrier.pace import Mark
-from casadi_hybrid.barrier.restoration import WATCH, Restoration
 from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.engine.plan import Plan
 from casadi_hybrid.engine.structures import ResidualsData
-from casadi_hybrid.iterations.safeguards import Safeguards
-from casadi_hybrid.rules.spectra import Jacobian
-from casadi_hybrid.standard_form.form import DENSE_LIMIT, Point, StandardForm
+from casadi_hybrid.standard_form.structure import DENSE_LIMIT
 
+if TYPE_CHECKING:
+    from casadi_hybrid.barrier.iterate import Iterate
+    from casadi_hybrid.barrier.restoration import Restoration
+    from casadi_hybrid.iterations.safeguards import Safeguards
+    from casadi_hybrid.rules.spectra import Jacobian
+    from casadi_hybrid.standard_form.form import Point, StandardForm
+
+# What is imported in functions here is for an attempt that Python goes on with.
 WORDS = {
     1: "the bounds are of other kinds than those it was prepared for",
     2: "a function of the problem is not defined where the engine went",
@@ -41,7 +43,7 @@ CAUSES = {
     3: "nothing improves any more",
     4: "no step decreases the barrier function any more",
     5: "the scales of the start do not fit any more",
-    6: f"the constraint violation fell by less than 1 % over {WATCH} steps",
+    6: "the constraint violation fell by less than 1 % over 30 steps",
     7: "the violation is at the level of rounding",
     8: "the constraint violation is stationary but not zero: the constraints are inconsistent, "
     "or this is a local minimum of their violation",
@@ -251,6 +253,10 @@ class Cold:
         Raises:
             EvaluationError: where a function is not defined there.
         """
+        from casadi_hybrid.barrier.filter import Filter  # noqa: PLC0415
+        from casadi_hybrid.barrier.iterate import Iterate  # noqa: PLC0415
+        from casadi_hybrid.barrier.pace import Mark  # noqa: PLC0415
+
         n, m = self._n, self._m
         at = form.point(form.within_given(_array(of.w, n)))  # C evaluates nowhere else
         pairs = _array(of.filter, 2 * of.entries).reshape(-1, 2).tolist()
@@ -273,6 +279,8 @@ class Cold:
 
     def root(self, at: Point) -> Restoration | None:
         """The search for a root that goes on at a point, None where there is none."""
+        from casadi_hybrid.barrier.restoration import Restoration  # noqa: PLC0415
+
         root, n = self.state.root, self._n
         if not root.begun:
             return None
@@ -284,6 +292,8 @@ class Cold:
 
     def guards(self, jacobian: Jacobian) -> Safeguards:
         """What composite steps carry at the point where A has this decomposition."""
+        from casadi_hybrid.iterations.safeguards import Safeguards  # noqa: PLC0415
+
         of = self.state.guards
         return Safeguards(
             of.radius, of.penalty, jacobian, patience=of.patience, mark=of.mark,
@@ -325,4 +335,4 @@ def _array(address: int | None, size: int) -> NDArray[np.float64]:
     """A copy of numbers that C has written."""
     if not size or address is None:
         return np.zeros(0)
-    return np.ctypeslib.as_array((c_double * size).from_address(address)).copy()
+    return np.array((c_double * size).from_address(address))

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import ctypes as ct
-import shutil
+import os
 import sys
-import tempfile
 from contextlib import suppress
 from ctypes import c_int, c_longlong, c_void_p
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 from weakref import finalize
 
@@ -19,7 +17,7 @@ import numpy as np
 from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.lock import Lock
 from casadi_hybrid.basics.matrices import MatrixData, is_known
-from casadi_hybrid.building import BuildError
+from casadi_hybrid.building import BuildError, suffix
 from casadi_hybrid.engine.installed import path_of
 from casadi_hybrid.engine.structures import pointer_of_capsule
 from casadi_hybrid.engine.workspace import INPUTS, OUTPUTS, Workspace
@@ -184,8 +182,8 @@ class _Slots:
     def _more(self) -> list[_Slot]:
         path = _own_copy() if self._copied else path_of(_LIBRARY)
         try:
-            library = ct.CDLL(str(path))
-            importer = ca.Importer(str(path), "dll")
+            library = ct.CDLL(path)
+            importer = ca.Importer(path, "dll")
         except (OSError, RuntimeError) as error:
             raise BuildError(f"the adapter of the engine cannot be loaded: {error}") from None
         finally:
@@ -211,11 +209,11 @@ def function_of(name: str, attach: str, data: int, options: dict[str, Any]) -> c
     """
     path = _own_copy()
     try:
-        library = ct.CDLL(str(path))
+        library = ct.CDLL(path)
         tell = getattr(library, attach)
         tell.argtypes = [c_void_p]
         tell(data)
-        found = ca.external(name, str(path), options)
+        found = ca.external(name, path, options)
         dlclose(library._handle)  # CasADi has it open, and closes it with the Function
     except (OSError, RuntimeError) as error:
         raise BuildError(f"the adapter of the engine cannot be loaded: {error}") from None
@@ -224,16 +222,19 @@ def function_of(name: str, attach: str, data: int, options: dict[str, Any]) -> c
     return found
 
 
-def _own_copy() -> Path:
+def _own_copy() -> str:
     """A copy of the adapter: a library is loaded once for each file."""
+    import shutil  # noqa: PLC0415 - for graphs, or for more solvers than a library has room for
+    import tempfile  # noqa: PLC0415
+
     source = path_of(_LIBRARY)
-    with tempfile.NamedTemporaryFile(suffix=source.suffix, delete=False) as target:
-        path = Path(target.name)
+    with tempfile.NamedTemporaryFile(suffix=suffix(), delete=False) as target:
+        path = target.name
     shutil.copyfile(source, path)
     return path
 
 
-def _unlink(path: Path) -> None:
+def _unlink(path: str) -> None:
     """Remove the file of a library, which stays loaded. Windows keeps it, and the temp folder."""
     with suppress(PermissionError):
-        path.unlink()
+        os.unlink(path)

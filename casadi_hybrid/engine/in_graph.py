@@ -19,9 +19,9 @@ from casadi_hybrid.engine.external import function_of
 from casadi_hybrid.engine.plan import plan_of
 from casadi_hybrid.engine.warm import Engine
 from casadi_hybrid.engine.workspace import Workspace, buffer_of
+from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.stopping import Limits
 
 DERIVATIVES = 2.0
 """The branch where the answer is a solution, and only its derivatives are asked for."""

@@ -10,9 +10,7 @@ import ctypes
 import os
 import re
 import warnings
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from casadi_hybrid.basics.errors import CompilerWarning, InputError, suggest
 from casadi_hybrid.basics.lock import Lock
@@ -21,16 +19,15 @@ from casadi_hybrid.engine.installed import load
 from casadi_hybrid.engine.structures import INTERFACE, declare
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from casadi_hybrid.building.build import Sources
 
 VARIABLE = "CASADI_HYBRID_ENGINE"
 MODES = ("c", "python")
-_FOLDER = Path(__file__).with_name("c")
-_INCLUDED = re.compile(r'#include "\w+/')
 
 
-@dataclass(frozen=True, slots=True)
-class EngineStatus:
+class EngineStatus(NamedTuple):
     """Which code runs, and why.
 
     Attributes:
@@ -57,7 +54,6 @@ class _Core:
 
     def __init__(self) -> None:
         self.loaded: ctypes.CDLL | None = None
-        self.path: Path | None = None
         self.reason = ""
         self.warned = False
         self._asked = False
@@ -87,7 +83,7 @@ class _Core:
             )
             return
         declare(loaded)
-        self.loaded, self.path = loaded, Path(loaded._name)
+        self.loaded = loaded
 
 
 _core = _Core()
@@ -129,8 +125,11 @@ def engine_status(mode: str | None = None) -> EngineStatus:
     mode = _mode(mode)
     if mode == "python":
         return EngineStatus(False, mode, reason="it was asked for")
-    _core.find()
-    return EngineStatus(_core.path is not None, mode, _core.path, _core.reason)
+    from pathlib import Path  # noqa: PLC0415 - a solve does without
+
+    found = _core.find()
+    path = None if found is None else Path(found._name)
+    return EngineStatus(found is not None, mode, path, _core.reason)
 
 
 def core_sources() -> Sources:
@@ -139,16 +138,17 @@ def core_sources() -> Sources:
     Raises:
         BuildError: where the package was installed without them.
     """
-    from casadi_hybrid.building.build import Sources  # noqa: PLC0415 - large, and of exports alone
+    from pathlib import Path  # noqa: PLC0415 - of exports alone, as the next
 
+    from casadi_hybrid.building.build import Sources  # noqa: PLC0415
+
+    folder = Path(__file__).with_name("c")
     files = {
-        path.name: _INCLUDED.sub('#include "', path.read_text(encoding="utf-8"))
-        for path in sorted(_FOLDER.rglob("*.[ch]"))
+        path.name: re.sub(r'#include "\w+/', '#include "', path.read_text(encoding="utf-8"))
+        for path in sorted(folder.rglob("*.[ch]"))
     }
     if "hybrid.h" not in files:
-        raise BuildError(
-            f"the C sources of the core are not in {_FOLDER}; install the package anew"
-        )
+        raise BuildError(f"the C sources of the core are not in {folder}; install the package anew")
     return Sources("hybrid", files)
 
 

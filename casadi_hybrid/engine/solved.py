@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.engine.structures import AnswerData
 from casadi_hybrid.point.residuals import Residuals
 
 
-@dataclass(frozen=True, slots=True)
-class Solved:
+class Solved(NamedTuple):
     """A solution as C wrote it; taken apart where it is asked for.
 
     Args:
@@ -41,3 +40,21 @@ class Solved:
         """At x."""
         end = self.said.end
         return Residuals(end.feasibility, end.stationarity, end.complementarity)
+
+
+class ColdSolve(NamedTuple):
+    """What is known of an attempt that has solved, beside the workspace's outputs.
+
+    Attributes:
+        warm: of the warm mode before it, which was in vain; None where there was none.
+        rows: the numbers of all iterates, see :meth:`~casadi_hybrid.course.record.Watch.take`.
+        step: the last one before the solution; None where none was taken.
+        undefined: trial points at which a function was not defined.
+        composite: whether by composite steps.
+    """
+
+    warm: AnswerData | None
+    rows: list[list[float]]
+    step: Vector | None
+    undefined: int
+    composite: bool

@@ -31,10 +31,10 @@ from casadi_hybrid.engine.structures import (
     NumbersData,
     pointer_of_capsule,
 )
+from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.working_set import WarmStart, WorkingSet
 from casadi_hybrid.problem.functions import Functions
 from casadi_hybrid.problem.numbers import Numbers
-from casadi_hybrid.stopping import Limits
 
 if TYPE_CHECKING:
     from casadi_hybrid.engine.blocks.forms import Code, Lists
@@ -226,7 +226,7 @@ class Workspace:
         data, J0 = self.plan.data, self.outputs["J0"]
         steepest = np.zeros(data.n_g)
         if J0.size:
-            rows = np.ctypeslib.as_array((ct.c_int * J0.size).from_address(data.J_rows))
+            rows = np.array((ct.c_int * J0.size).from_address(data.J_rows))
             np.maximum.at(steepest, rows, np.abs(J0))
         kept = (ct.c_int * data.m).from_address(data.row_at) if data.m else []
         return not steepest[list(kept)].all()

@@ -10,11 +10,12 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from casadi_hybrid.basics.inputs import Matrix, Vector
+from casadi_hybrid.basics.late import LateModule
 from casadi_hybrid.kernel.kernel import EXACT, REFINEMENTS, feral
 
+sp = LateModule("scipy.sparse")
 SINGULAR = 1e-12
 """Relative distance to a singular matrix below which a matrix counts as one.
 

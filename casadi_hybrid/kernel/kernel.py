@@ -28,7 +28,7 @@ import numpy as np
 from casadi_hybrid.basics.arrays import all_finite, largest
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.late import LateModule
-from casadi_hybrid.kernel.sparse import Pattern
+from casadi_hybrid.kernel.sparse import Layout
 
 WITHOUT_FERAL = (
     "feral-solver is not installed; without it there is no verification and no derivative of a "
@@ -123,43 +123,24 @@ class DenseKernel:
         return np.asarray(x)
 
 
-class Layout:
-    """Where the entries of W, D, A and E go in the lower triangle of the sparse K.
+def _matrix(layout: Layout, values: Vector) -> Any:
+    """The symmetric matrix with these entries."""
+    rows = layout.pattern.rows.astype(np.int64)
+    return feral.CscMatrix(layout.size, layout.starts, rows, values)
 
-    Made once for a pair of patterns and shared by all kernels on them, in all threads.
+
+def _factorization(layout: Layout) -> Any:
+    """A new factorization object, its elimination order chosen.
+
+    FERAL chooses it by the first numbers it sees. Those are the same for all objects of this
+    layout, so that a solve does not depend on what was solved before it.
     """
-
-    def __init__(self, W: Pattern, A: Pattern) -> None:
-        m, n = A.shape
-        self.n, self.size = n, n + m
-        self.of_W = np.flatnonzero(W.rows >= W.cols)
-        diagonal = np.arange(self.size)
-        rows = np.concatenate((W.rows[self.of_W], A.rows + n, diagonal))
-        cols = np.concatenate((W.cols[self.of_W], A.cols, diagonal))
-        self.pattern, where = Pattern.ordered((self.size, self.size), rows, cols)
-        of_W, of_A = self.of_W.size, A.rows.size
-        self.at_W, self.at_A = where[:of_W], where[of_W : of_W + of_A]
-        self.at_diagonal = where[of_W + of_A :]
-        counts = np.bincount(self.pattern.cols, minlength=self.size)
-        self._starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
-        self._rows = self.pattern.rows.astype(np.int64)
-
-    def matrix(self, values: Vector) -> Any:
-        """The symmetric matrix with these entries."""
-        return feral.CscMatrix(self.size, self._starts, self._rows, values)
-
-    def factorization(self) -> Any:
-        """A new factorization object, its elimination order chosen.
-
-        FERAL chooses it by the first numbers it sees. Those are the same for all objects of this
-        layout, so that a solve does not depend on what was solved before it.
-        """
-        solver = feral.Solver(parallel=False, scaling="inf_norm")
-        values = np.cos(np.arange(self.pattern.rows.size))
-        values[self.at_diagonal[: self.n]] = 1.0
-        values[self.at_diagonal[self.n :]] = 0.0
-        solver.factor(self.matrix(values))
-        return solver
+    solver = feral.Solver(parallel=False, scaling="inf_norm")
+    values = np.cos(np.arange(layout.pattern.rows.size))
+    values[layout.at_diagonal[: layout.n]] = 1.0
+    values[layout.at_diagonal[layout.n :]] = 0.0
+    solver.factor(_matrix(layout, values))
+    return solver
 
 
 @dataclass(eq=False)
@@ -186,7 +167,7 @@ class _Pool(threading.local):
         leases = self._kept.setdefault(id(layout), (ref(layout), []))[1]
         lease = next((one for one in leases if one.free), None)
         if lease is None:
-            lease = _Lease(layout.factorization())
+            lease = _Lease(_factorization(layout))
             leases.append(lease)
         lease.free = False
         return lease
@@ -203,7 +184,7 @@ class SparseKernel:
         lease = _pool.lease(layout)
         finalize(self, lease.end)
         self._solver = lease.solver
-        self._K = layout.matrix(np.zeros(layout.pattern.rows.size))
+        self._K = _matrix(layout, np.zeros(layout.pattern.rows.size))
         self.negative = 0
         self.singular = False
 

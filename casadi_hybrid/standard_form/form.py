@@ -26,10 +26,8 @@ from casadi_hybrid.problem.evaluator import Evaluator, Operator, patterns_of
 from casadi_hybrid.problem.hessian.quasi_newton import QuasiNewton
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.standard_form.selection import selection_of
-from casadi_hybrid.standard_form.structure import structure_of
+from casadi_hybrid.standard_form.structure import DENSE_LIMIT, structure_of
 
-# Up to this many variables and rows LAPACK on full matrices beats the sparse factorization.
-DENSE_LIMIT = 150
 SCALE_GOAL = 100.0
 _OFF = 1e-2  # how far off its bounds a start is where no function is defined on them
 _EVEN = 10.0  # rows steeper than this have other units

@@ -14,11 +14,16 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from casadi_hybrid.kernel.kernel import Layout
-from casadi_hybrid.kernel.sparse import Index, Pattern
+from casadi_hybrid.kernel.sparse import Index, Layout, Pattern
+from casadi_hybrid.problem.derivatives import EXACT, GIVEN
 from casadi_hybrid.problem.evaluator import patterns_of
 from casadi_hybrid.problem.problem import Problem
 
+DENSE_LIMIT = 150
+"""Up to this many variables and rows LAPACK on full matrices beats the sparse factorization."""
+COMPOSITE_LIMIT = 200
+"""Up to so many composite steps are taken: there one with its singular values takes two to three
+times as long as one of the barrier method, which needs a third more, or many where rows depend."""
 KEPT = 8
 """Structures kept for a program."""
 
@@ -78,3 +83,11 @@ def structure_of(program: Problem, free: Index, rows: Index, slack_rows: Index) 
                 kept.pop(next(iter(kept)))
             kept[key] = found
     return found
+
+
+def may_be_composite(program: Problem) -> bool:
+    """Whether composite steps come first under bounds that leave equations alone."""
+    if program.feasibility or program.n + program.m > COMPOSITE_LIMIT or not program.m:
+        return False
+    # Its steps look for curvature that an approximation does not have.
+    return program.functions.hessian in (EXACT, GIVEN)

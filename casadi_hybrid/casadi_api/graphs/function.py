@@ -11,11 +11,11 @@ import numpy as np
 
 from casadi_hybrid.building import BuildError
 from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, STARTS, Columns, Solve
-from casadi_hybrid.engine.in_graph import Pool
 from casadi_hybrid.problem.problem import Problem
 
 if TYPE_CHECKING:
     from casadi_hybrid.casadi_api.graphs.derivatives import Derivatives
+    from casadi_hybrid.engine.in_graph import Pool
 
 _FAR = {"lbx": -np.inf, "ubx": np.inf, "lbg": -np.inf, "ubg": np.inf}
 # CasADi holds no reference to a Python callback, and a graph in which one is dead raises. What has

@@ -15,6 +15,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
+from casadi_hybrid.basics.arrays import without_repetition
 from casadi_hybrid.building import BuildError
 from casadi_hybrid.engine.blocks.library import (
     Flags,
@@ -105,7 +106,7 @@ class _Search:
         # Of a root that is a leaf or early an element is made by an operation that does nothing.
         roots = np.concatenate([rows, terms]).astype(np.int32)
         plain = (graph.op[roots] < 0) | (early[roots] > 0)
-        added = np.unique(roots[plain])
+        added = without_repetition(roots[plain])
         extra = added.size
         op = np.concatenate([graph.op, np.full(extra, NUMBER["ASSIGN"], np.int32)])
         a = np.concatenate([graph.a, added])

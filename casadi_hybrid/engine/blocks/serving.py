@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from casadi_hybrid.basics.errors import CompilerWarning
@@ -18,7 +19,9 @@ from casadi_hybrid.engine.blocks.compiled import (
 from casadi_hybrid.engine.library import engine
 from casadi_hybrid.engine.warm import why_not
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.result import Result
+
+if TYPE_CHECKING:
+    from casadi_hybrid.result import Result
 
 BACKGROUND = "background"
 """The wish for what is compiled while interpreted functions serve."""

@@ -24,8 +24,8 @@ from casadi_hybrid.engine.export.search import ENTRIES, SEARCH, Space, attempt_t
 from casadi_hybrid.engine.export.tables import PlanText, structure
 from casadi_hybrid.engine.library import engine, engine_status
 from casadi_hybrid.engine.plan import plan_of
+from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.stopping import Limits
 
 _TEMPLATES = Path(__file__).with_name("templates")
 _PART = re.compile(r"^@if (\w+)@\n(.*?)^@end@\n", re.MULTILINE | re.DOTALL)
