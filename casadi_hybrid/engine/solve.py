@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.attempts.in_graph import attempts_of
+from casadi_hybrid.attempts.data import attempts_of
 from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.engine.cold import AttemptData
 from casadi_hybrid.engine.structures import ObserverData
