@@ -20,7 +20,7 @@ from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
 from casadi_hybrid.standard_form.form import Linearization, inside_of
-from casadi_hybrid.stopping import Limits
+from casadi_hybrid.point.limits import Limits
 
 STOPS = (
     StopReason.CONVERGED, StopReason.ITERATION_LIMIT, StopReason.TIME_LIMIT, StopReason.DIVERGED,

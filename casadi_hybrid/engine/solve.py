@@ -14,7 +14,7 @@ from casadi_hybrid.engine.cold import AttemptData
 from casadi_hybrid.engine.structures import ObserverData
 from casadi_hybrid.engine.workspace import Workspace
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.stopping import Limits
+from casadi_hybrid.point.limits import Limits
 
 _ROW = 11
 _ROWS = 256

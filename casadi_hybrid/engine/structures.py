@@ -84,7 +84,7 @@ class AnswerData(ct.Structure):
 
     _fields_ = [
         *((name, c_void_p) for name in (
-            "x", "g", "lam_x", "lam_g", "gradient", "J", "gradient0", "J0",
+            "x", "g", "lam_x", "lam_g", "gradient", "J", "gradient0", "J0", "step", "x_undefined",
         )),
         ("start", ResidualsData),
         ("end", ResidualsData),
@@ -94,7 +94,9 @@ class AnswerData(ct.Structure):
         *((name, c_double) for name in (
             "in_firsts", "in_seconds", "elapsed", "moved", "reach", "largest_lam",
         )),
-        *((name, c_int) for name in ("huge", "stop", "point", "method", "runs")),
+        *((name, c_int) for name in (
+            "huge", "stop", "point", "method", "runs", "cause", "stepped",
+        )),
         ("certificate", c_double),
         *((name, c_int) for name in ("undefined", "placed")),
     ]  # fmt: skip

@@ -197,6 +197,8 @@ typedef struct {
     double *x, *g, *lam_x, *lam_g; /* n_x, n_g, n_x, n_g */
     double *gradient, *J;          /* n_x, nnz_J: first derivatives at x */
     double *gradient0, *J0;        /* the same at the start */
+    double *step;                  /* n_x: the last step to x that was not zero; NULL: not asked for */
+    double *x_undefined;           /* n_x: a trial point where a function was not defined; likewise */
     hybrid_residuals start, end;
     int status;
     int steps;      /* Newton steps */
@@ -213,6 +215,8 @@ typedef struct {
     int stop, point;    /* why the solve has stopped, and what x is */
     int method;         /* what has found it: HYBRID_INTERIOR, ... */
     int runs;           /* that were made */
+    int cause;          /* why no step led on, where the run that has found x ended so */
+    int stepped;        /* whether `step` is one */
     double certificate; /* the slope of the violation at x; NaN where x is feasible */
     int undefined;      /* trial points where a function was not defined */
     int placed;         /* where the first point of a cold solve is: 0 as given; where a function is

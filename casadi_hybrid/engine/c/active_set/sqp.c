@@ -12,6 +12,9 @@
 #error "the engine needs infinity and NaN: compile it without -ffast-math and -ffinite-math-only"
 #endif
 
+/* The barrier parameter that goes with given multipliers. */
+#define HYBRID_WARM_NU 1e-6
+
 /* What the mode works on. */
 typedef struct {
     hybrid_form form;
@@ -24,6 +27,7 @@ typedef struct {
     double *terms;        /* work: as long as x or g */
     hybrid_sizes sizes;   /* at the iterate */
     double *began;        /* x of the first iterate */
+    double start;         /* the clock at the start */
 } hot;
 
 static int longer(int a, int b) { return a > b ? a : b; }
@@ -227,6 +231,21 @@ static int follow_perturbed(hot *h, hybrid_residuals *residuals) {
     return HYBRID_NOT_NEARER;
 }
 
+/* Shows h->at to who looks on, after the steps of the answer. */
+static void show(hot *h, const hybrid_residuals *at, double nu, double moved) {
+    const hybrid_answer *answer = h->form.answer;
+    hybrid_observer *observer = h->form.functions->observer;
+    const double part = answer->steps ? 1.0 : 0.0;
+    double row[HYBRID_ROW] = {answer->steps, at->f, at->feasibility, at->stationarity,
+                              at->complementarity, nu, moved, part, part, 0.0, 0.0};
+    const hybrid_view view = {row, h->at->x, h->at->raw_g, answer->lam_x, answer->lam_g, 0};
+    if (!observer) return;
+    row[HYBRID_ROW - 1] = hybrid_time(h->form.functions) - h->start;
+    hybrid_multipliers_out(&h->form, h->at, h->y, h->held.z_lower, h->held.z_upper,
+                           answer->lam_x, answer->lam_g);
+    hybrid_observe(observer, &view);
+}
+
 /* The ray test at h->at, of which answer->end has the residuals. */
 static int ray_test(hot *h, hybrid_ray *ray) {
     const hybrid_numbers *numbers = h->form.numbers;
@@ -255,15 +274,16 @@ int hybrid_warm(const hybrid_plan *plan, const hybrid_functions *functions,
     hybrid_arena arena = {0, 0, 0, 0};
     hot h;
     hybrid_ray ray = {INFINITY, INFINITY};
-    double error, began = hybrid_time(functions);
+    double error;
     int status, proof;
     arena.doubles = doubles;
     arena.ints = ints;
     place(plan, &arena, &h);
+    h.start = hybrid_time(functions);
     h.form.functions = functions;
     h.form.numbers = numbers;
     h.form.answer = answer;
-    h.model.until = numbers->max_time > 0.0 ? began + numbers->max_time : INFINITY;
+    h.model.until = numbers->max_time > 0.0 ? h.start + numbers->max_time : INFINITY;
     /* Where there are no multipliers inside, bounds too are moved to have some. */
     h.form.relaxation = numbers->perturbed ? HYBRID_PACE_BESIDE : 0.0;
     h.form.unscaled = numbers->perturbed > 0;
@@ -293,6 +313,7 @@ int hybrid_warm(const hybrid_plan *plan, const hybrid_functions *functions,
     error = error_at(&h);
     status = judge(&h, error, &answer->start);
     answer->end = answer->start;
+    show(&h, &answer->start, HYBRID_WARM_NU, 0.0);
     proof = ray_test(&h, &ray);
     if (!proof && status == HYBRID_NOT_NEARER) {
         guess(&h);
@@ -301,6 +322,8 @@ int hybrid_warm(const hybrid_plan *plan, const hybrid_functions *functions,
         if (status == HYBRID_SOLVED) proof = ray_test(&h, &ray);
     }
     status = deliver(&h, proof ? proof : status);
-    answer->elapsed = hybrid_time(functions) - began;
+    if (answer->steps && (status == HYBRID_SOLVED || status == HYBRID_LARGE))
+        show(&h, &answer->end, 0.0, answer->moved);
+    answer->elapsed = hybrid_time(functions) - h.start;
     return status;
 }

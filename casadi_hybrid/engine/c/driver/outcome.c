@@ -281,5 +281,8 @@ void hybrid_take_found(hybrid_solver *solver, const hybrid_outcome *outcome) {
     to->placed = from->placed;
     to->reach = from->reach;
     to->moved = from->moved;
+    to->cause = solver->stepped ? solver->state.cause : 0;
+    to->stepped = solver->stepped && solver->state.stepped;
+    if (to->step && to->stepped) hybrid_set(plan->n_x, solver->state.last_step, to->step);
     to->method = solver->run.method;
 }

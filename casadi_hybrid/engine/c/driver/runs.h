@@ -79,6 +79,7 @@ typedef struct {
     double *near_x, *near_lam_x, *near_lam_g; /* the KKT point next to it */
     int equations, free;
     int opening; /* whether the run is one */
+    int stepped; /* whether the state is that of the run: it was not by active sets alone */
     double began;
 } hybrid_solver;
 

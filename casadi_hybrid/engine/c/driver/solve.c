@@ -114,6 +114,15 @@ static int by_active_set(hybrid_solver *solver) {
     return status;
 }
 
+/* What was not defined on the way, the last of it. */
+static void note_undefined(hybrid_solver *solver) {
+    hybrid_answer *answer = solver->answer;
+    if (!solver->state.undefined) return;
+    answer->undefined += solver->state.undefined;
+    if (answer->x_undefined)
+        hybrid_set(solver->plan->n_x, solver->state.x_undefined, answer->x_undefined);
+}
+
 /* The interior-point method or composite steps. Returns a status. */
 static int by_steps(hybrid_solver *solver) {
     const int composite = solver->run.method == HYBRID_COMPOSITE_STEP;
@@ -123,6 +132,7 @@ static int by_steps(hybrid_solver *solver) {
     while (status == HYBRID_PAUSED) /* after each iterate, for which there is room */
         status = (composite ? hybrid_composite_run : hybrid_cold_run)(solver->cold);
     spend(solver);
+    note_undefined(solver);
     return status;
 }
 
@@ -205,6 +215,7 @@ static int make_run(hybrid_solver *solver, const hybrid_answer *at, hybrid_outco
         solver->run.how.t0 = status == HYBRID_COLD ? 0 : solver->found.steps;
     }
     if (stepped) status = by_steps(solver);
+    solver->stepped = stepped;
     solver->answer->steps += solver->found.steps;
     if (is_refused(status)) return status;
     if (stepped) hybrid_conclude(solver, status, outcome);
@@ -281,6 +292,7 @@ static int make_runs(hybrid_solver *solver, hybrid_outcome *outcome) {
         if (method != HYBRID_LEAST_MULTIPLIERS || outcome->stop == HYBRID_STOP_CONVERGED)
             hybrid_keep_best(solver, outcome);
         if (is_final(outcome->stop) || solver->answer->steps >= solver->given->max_iter) return 0;
+        if (solver->functions->observer && solver->functions->observer->ended) return 0;
         if (made < ahead) continue;
         if (method != HYBRID_LEAST_MULTIPLIERS && method != HYBRID_PERTURBED)
             remember(solver, outcome);

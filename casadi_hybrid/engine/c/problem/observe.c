@@ -1,7 +1,7 @@
 /* Who looks on a solve: rows of iterates, a function that sees each, and the wish to end it. */
 #include <string.h>
 
-#include "driver/driver.h"
+#include "problem/problem.h"
 
 /* Seconds after which it is asked again whether the solve is to end. */
 #define INTERVAL 0.1
