@@ -11,7 +11,7 @@ from casadi_hybrid.basics.errors import DesignError, EvaluationError, InputError
 from casadi_hybrid.basics.late import late_names
 from casadi_hybrid.basics.status import PointStatus, StopReason
 from casadi_hybrid.casadi_api.interface import nlpsol
-from casadi_hybrid.casadi_api.runs import SolveError
+from casadi_hybrid.casadi_api.runner import SolveError
 from casadi_hybrid.problem.derivatives import Derivatives
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.verify.check import verify

@@ -17,11 +17,11 @@ from casadi_hybrid.basics.status import PointStatus, StopReason
 from casadi_hybrid.course.history import Course
 from casadi_hybrid.point.kkt import violations
 from casadi_hybrid.point.limits import Limits
+from casadi_hybrid.point.linearization import Linearization
 from casadi_hybrid.point.residuals import Residuals, Tolerances
 from casadi_hybrid.point.working_set import WarmStart, WorkingSet, active_sides
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.derivatives import EXACT
-from casadi_hybrid.standard_form.form import Linearization
 
 Known = TypeVar("Known", bound="Answer")
 

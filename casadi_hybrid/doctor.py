@@ -24,7 +24,7 @@ from casadi_hybrid.building.compiler import find_compiler, nothing_found
 from casadi_hybrid.building.processor import processor
 from casadi_hybrid.engine.library import VARIABLE, engine, engine_status
 from casadi_hybrid.engine.self_test import self_test
-from casadi_hybrid.kernel.kernel import WITHOUT_FERAL, has_feral
+from casadi_hybrid.kernel.factorization import WITHOUT_FERAL, has_feral
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.solver import Solver
 

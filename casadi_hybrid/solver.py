@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from casadi_hybrid.attempts.solve import Automatic
-from casadi_hybrid.attempts.warm import read_start
 from casadi_hybrid.basics.calls import checked_calls
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import as_vector, count, is_callable, positive
@@ -19,6 +17,8 @@ from casadi_hybrid.point.residuals import Tolerances
 from casadi_hybrid.problem.numbers import refuse_stray_parameters
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
+from casadi_hybrid.session.solve import Automatic
+from casadi_hybrid.session.start import read_start
 from casadi_hybrid.stopping import Progress, StoppingTest
 
 if TYPE_CHECKING:

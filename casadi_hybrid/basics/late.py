@@ -2,8 +2,7 @@
 
 A script that solves once should not wait for what its solve never calls. Within a function a late
 import is an ordinary one, with a word on why; these are for what many functions of a module use,
-and for what a package offers. Where a solve has a deadline, as in a control loop, all is loaded
-before (:func:`casadi_hybrid.casadi_api.ordinary.load_for_solves`).
+and for what a package offers.
 """
 
 from __future__ import annotations

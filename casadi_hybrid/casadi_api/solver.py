@@ -19,7 +19,6 @@ from casadi_hybrid.casadi_api.graphs.function import callback, default_of, make_
 from casadi_hybrid.casadi_api.options import NlpOptions
 from casadi_hybrid.casadi_api.runner import Runner
 from casadi_hybrid.casadi_api.signature import Signature
-from casadi_hybrid.problem.columns import as_column, in_shape
 from casadi_hybrid.problem.numbers import by_block
 from casadi_hybrid.problem.problem import Problem
 
@@ -74,7 +73,7 @@ class NlpSolver(Signature):
     def this(self) -> Any:
         """CasADi's own object, by which its C++ code knows a Function; made at the first use."""
         runner = self._runner
-        solved = callback(self._name, self._problem, runner.evaluate, runner.pool_for_graphs())
+        solved = callback(self._name, self._problem, runner.evaluate)
         self._function = make_function(self._name, self._problem, solved)
         return self._function.this
 
@@ -133,9 +132,9 @@ class NlpSolver(Signature):
             SolveError: where the solve fails and ``error_on_fail`` is set.
         """
         if not (in_order or unknown):
-            quick = self._runner.quick((x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0), warm_start)
-            if quick is not None:
-                return quick
+            found = self._runner.plain((x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0), warm_start)
+            if found is not None:
+                return found
         given = {
             "x0": x0, "p": p, "lbx": lbx, "ubx": ubx, "lbg": lbg, "ubg": ubg, "lam_x0": lam_x0,
             "lam_g0": lam_g0,
@@ -161,16 +160,7 @@ class NlpSolver(Signature):
             batch = solve_many(self._runner, given, solves, [warm_start] * max(solves))
             complain(self._runner, batch)
             return batch.outputs()
-        runner = self._runner
-        problem = runner.problem
-        if p is None and problem.p0 is None:
-            p = 0.0
-        p = as_column(p, problem.shapes.get("p"))
-        result, p = runner.solve(
-            x0, lam_x0, lam_g0, warm_start, p=p, lbx=lbx, ubx=ubx, lbg=lbg, ubg=ubg
-        )
-        outputs = dict(zip(OUTPUTS, runner.outputs(result, p), strict=True))
-        return in_shape(outputs, problem.shapes)
+        return self._runner.solve((x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0), warm_start)
 
     def within(
         self,

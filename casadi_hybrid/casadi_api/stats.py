@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from casadi_hybrid.basics.status import PointStatus, StopReason
 
 if TYPE_CHECKING:
-    from casadi_hybrid.attempts.outline import Outline
     from casadi_hybrid.casadi_api.callbacks import StepCallback
     from casadi_hybrid.result import Result
 
@@ -34,7 +33,7 @@ _IPOPT = {
 _FUNCTIONS = ("nlp_f", "nlp_g", "nlp_grad", "nlp_grad_f", "nlp_hess_l", "nlp_jac_g")
 
 
-def unified_status(result: Result | Outline) -> str:
+def unified_status(result: Result) -> str:
     """CasADi's ``SOLVER_RET_*`` word. What has no word there is ``SOLVER_RET_UNKNOWN``."""
     if result.success:
         return "SOLVER_RET_SUCCESS"
@@ -46,7 +45,7 @@ def unified_status(result: Result | Outline) -> str:
     return _UNIFIED.get(result.stop, "SOLVER_RET_UNKNOWN")
 
 
-def return_status(result: Result | Outline) -> str:
+def return_status(result: Result) -> str:
     """IPOPT's word for how a solve ended, where it has one."""
     if result.success:
         return "Solve_Succeeded"
@@ -56,7 +55,7 @@ def return_status(result: Result | Outline) -> str:
 
 
 def casadi_stats(
-    result: Result | Outline,
+    result: Result,
     lists: dict[str, list[Any]],
     callback: StepCallback | None,
     process_time: float,

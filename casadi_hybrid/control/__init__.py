@@ -7,7 +7,7 @@ by a method (:class:`MultipleShooting`, :class:`SingleShooting`, :class:`Colloca
 :class:`Scenarios` side by side.
 """
 
-from casadi_hybrid.casadi_api.ordinary import load_for_solves
+import casadi_hybrid.session.solve as _solves  # noqa: F401 - no step of a loop may take the time of an import
 from casadi_hybrid.control.estimation import EKF, MHE
 from casadi_hybrid.control.joint.phases import Phases
 from casadi_hybrid.control.joint.scenarios import Scenarios, branches
@@ -61,4 +61,3 @@ __all__ = [
     "steady",
 ]
 
-load_for_solves()  # no step of a loop may take the time of an import

@@ -13,32 +13,20 @@ LISTED = (
 
 
 def take(
-    rows: Sequence[Sequence[float]],
-    known: list[tuple[Any, ...]],
-    times: list[float],
-    before: int = 0,
-    began: float = 0.0,
+    rows: Sequence[Sequence[float]], known: list[tuple[Any, ...]], times: list[float]
 ) -> None:
-    """Add the iterates of an attempt to those known.
-
-    The last one known is added again for the steps until the first of them.
+    """Add iterates to those known; the one before is added again for the steps between.
 
     Args:
-        rows: of each iterate the numbers of :data:`LISTED` and the seconds, both counted in the
-            attempt.
+        rows: of each iterate the numbers of :data:`LISTED` and the seconds.
         known, times: the iterates so far and their seconds.
-        before: steps taken in earlier attempts.
-        began: the seconds at the attempt's start.
     """
     for t, *numbers, elapsed in rows:
-        step = before + int(t)
-        if not t and known and step == known[-1][0]:
-            continue  # the start of another attempt
-        while known and known[-1][0] < step - 1:
+        while known and known[-1][0] < int(t) - 1:
             known.append(held(known[-1]))
-            times.append(began + elapsed)
-        known.append((step, *numbers))
-        times.append(began + elapsed)
+            times.append(elapsed)
+        known.append((int(t), *numbers))
+        times.append(elapsed)
 
 
 def lists_of(rows: Sequence[tuple[Any, ...]]) -> dict[str, list[Any]]:

@@ -19,8 +19,9 @@ from casadi_hybrid.basics.lock import Lock
 from casadi_hybrid.basics.matrices import MatrixData, is_known
 from casadi_hybrid.building import BuildError, suffix
 from casadi_hybrid.engine.installed import path_of
+from casadi_hybrid.engine.solve import Core
 from casadi_hybrid.engine.structures import pointer_of_capsule
-from casadi_hybrid.engine.workspace import INPUTS, OUTPUTS, Workspace
+from casadi_hybrid.engine.workspace import INPUTS, OUTPUTS
 
 if sys.platform == "win32":
     from _ctypes import FreeLibrary as dlclose
@@ -48,18 +49,18 @@ class AdapterData(ct.Structure):
         ("column", c_void_p * 8),
         ("out", c_void_p * 6),
         *((name, c_void_p) for name in (
-            "warm", "plan", "functions", "numbers", "doubles", "ints", "answer", "slope", "raw",
-            "slopes",
+            "solve", "plan", "functions", "numbers", "options", "bytes", "doubles", "ints",
+            "answer", "slope", "raw", "slopes",
         )),
         ("status", c_int),
     ]  # fmt: skip
 
 
 class External:
-    """A workspace behind a ``ca.Function`` with the signature of CasADi's solvers.
+    """A solver of the core behind a ``ca.Function`` with the signature of CasADi's solvers.
 
     Args:
-        space: the workspace, used by one thread.
+        core: the solver of one thread.
         gradient: (x, λ, p) → ∂L/∂p, all entries; None where there is no p.
         evaluate: the address of what evaluates a buffer.
 
@@ -76,9 +77,9 @@ class External:
         BuildError: where the adapter cannot be loaded.
     """
 
-    def __init__(self, space: Workspace, gradient: ca.Function | None, evaluate: int) -> None:
-        self._space = space
-        self._data = data = AdapterData(**space.addresses)
+    def __init__(self, core: Core, gradient: ca.Function | None, evaluate: int) -> None:
+        self._space = space = core.space
+        self._data = data = AdapterData(**core.addresses)
         if gradient is not None:
             self._differentiate(gradient, evaluate)
         inputs = [space.inputs[name] for name in INPUTS]
@@ -109,17 +110,6 @@ class External:
     def status(self) -> int:
         """How the last call ended, as in ``hybrid.h``."""
         return int(self._data.status)
-
-    def known(self) -> dict[str, ca.DM]:
-        """The outputs of what has been solved in the workspace by other means."""
-        data, warm = self._data, self._data.warm
-        data.warm = None
-        data.matrix[:] = [None] * len(INPUTS)
-        try:
-            outputs: dict[str, ca.DM] = self.ready.call({})
-        finally:
-            data.warm = warm
-        return outputs
 
     def _differentiate(self, gradient: ca.Function, evaluate: int) -> None:
         """Have lam_p computed, by a buffer on what a solve finds."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes as ct
 import threading
+from contextlib import suppress
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -13,15 +14,15 @@ from numpy.typing import NDArray
 from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.engine.ldl import Compressed, FixedTables, Tables, eliminations, partners
+from casadi_hybrid.engine.structure import Structure
 from casadi_hybrid.engine.structures import PlanData
 from casadi_hybrid.kernel.sparse import Index
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.evaluator import patterns_of
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.standard_form.selection import Selection, selection_of
-from casadi_hybrid.standard_form.structure import KEPT, structure_of
 
 OPEN, EQUAL, ABSENT = 0, 1, 2
+_KEPT = 8  # plans of a problem
 
 
 class Plan:
@@ -39,8 +40,7 @@ class Plan:
 
     def __init__(self, library: Any, problem: Problem, bounds: Bounds) -> None:
         self._kept: list[Any] = []
-        selection = selection_of(bounds)
-        structure = structure_of(problem, selection.free, selection.rows, selection.slack_rows)
+        structure = Structure.of(problem, bounds)
         first = problem.functions.first
         J, H = patterns_of(problem)
         layout = structure.layout
@@ -51,20 +51,20 @@ class Plan:
             gradient_at=self._ints(first.sparsity_out(1).row()),
             g_at=self._ints(first.sparsity_out(2).row()),
             J_rows=self._ints(J.rows), J_cols=self._ints(J.cols),
-            kind_x=self._bytes(_kinds_of_x(selection)), kind_g=self._bytes(_kinds_of_g(bounds)),
-            n_free=selection.n_free, n=selection.n, m=selection.m,
-            n_slack=selection.slack_rows.size,
-            free_at=self._ints(selection.free), row_at=self._ints(selection.rows),
-            slack_row=self._ints(selection.slack_rows),
+            kind_x=self._bytes(_kinds_of_x(bounds)), kind_g=self._bytes(_kinds_of_g(bounds)),
+            n_free=structure.free.size, n=structure.n, m=structure.m,
+            n_slack=structure.slack_rows.size,
+            free_at=self._ints(structure.free), row_at=self._ints(structure.rows),
+            slack_row=self._ints(structure.slack_rows),
             kept_A=structure.J_kept.size, nnz_A=structure.A.rows.size,
             A_of_J=self._ints(structure.J_kept),
             A_rows=self._ints(structure.A.rows), A_cols=self._ints(structure.A.cols),
-            A_starts=self._ints(_starts(structure.A.cols, selection.n)),
+            A_starts=self._ints(_starts(structure.A.cols, structure.n)),
             nnz_W=structure.W.rows.size, W_of_H=self._ints(structure.H_kept),
             W_rows=self._ints(structure.W.rows), W_cols=self._ints(structure.W.cols),
-            W_starts=self._ints(_starts(structure.W.cols, selection.n)),
+            W_starts=self._ints(_starts(structure.W.cols, structure.n)),
             W_by_row=self._ints(np.argsort(structure.W.rows, kind="stable")),
-            row_starts=self._ints(_starts(structure.W.rows, selection.n)),
+            row_starts=self._ints(_starts(structure.W.rows, structure.n)),
             nnz_K=layout.pattern.rows.size, lower_W=layout.of_W.size,
             lower_of_W=self._ints(layout.of_W), K_of_W=self._ints(layout.at_W),
             K_of_A=self._ints(layout.at_A), K_diagonal=self._ints(layout.at_diagonal),
@@ -103,11 +103,11 @@ class Plan:
 
 def kinds_of(bounds: Bounds) -> bytes:
     """The kinds of all bounds: solves whose bounds are of the same kinds share a plan."""
-    return _kinds_of_x(selection_of(bounds)).tobytes() + _kinds_of_g(bounds).tobytes()
+    return _kinds_of_x(bounds).tobytes() + _kinds_of_g(bounds).tobytes()
 
 
-def _kinds_of_x(selection: Selection) -> NDArray[np.int8]:
-    return np.where(selection.fixed, EQUAL, OPEN).astype(np.int8)
+def _kinds_of_x(bounds: Bounds) -> NDArray[np.int8]:
+    return np.where(bounds.lbx < bounds.ubx, OPEN, EQUAL).astype(np.int8)
 
 
 def _kinds_of_g(bounds: Bounds) -> NDArray[np.int8]:
@@ -134,7 +134,8 @@ def _sizes(problem: Problem) -> Vector:
         for i, numbers in enumerate(point):
             buffer.set_arg(i, numbers.data)
         buffer.set_res(3, values.data)
-        evaluate()
+        with suppress(RuntimeError):  # of a function of the problem that raises
+            evaluate()
     return np.where(np.isfinite(values), values, 1.0)
 
 
@@ -154,7 +155,7 @@ def plan_of(library: Any, problem: Problem, bounds: Bounds) -> Plan:
             # Another thread may have been first: one plan for all, for it decides the last bits.
             found = kept.get(key)
             if found is None:
-                while len(kept) >= KEPT:
+                while len(kept) >= _KEPT:
                     kept.pop(next(iter(kept)))
                 found = kept[key] = made
     return found

@@ -1,34 +1,40 @@
-"""One solve by the core: ``hybrid_solve_nlp`` on a workspace, and what it says."""
+"""One solve by the core: ``hybrid_solve_nlp`` on a workspace, and who looks on."""
 
 from __future__ import annotations
 
 import ctypes as ct
-from ctypes import c_int
+import time
+from collections.abc import Callable
+from ctypes import c_int, c_void_p
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from casadi_hybrid.attempts.data import attempts_of
 from casadi_hybrid.basics.arrays import address
-from casadi_hybrid.engine.cold import AttemptData
+from casadi_hybrid.course.view import View
+from casadi_hybrid.engine.options import options_of
 from casadi_hybrid.engine.structures import ObserverData
 from casadi_hybrid.engine.workspace import Workspace
-from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.point.limits import Limits
+from casadi_hybrid.problem.problem import Problem
 
-_ROW = 11
+ROW = 11  # HYBRID_ROW
 _ROWS = 256
 
 
-class OptionsData(ct.Structure):
-    """``hybrid_options``."""
+class _ViewData(ct.Structure):
+    """``hybrid_view``."""
 
     _fields_ = [
-        ("first", AttemptData),
-        ("near", AttemptData),
-        ("composite", AttemptData),
-        ("linear", c_int),
+        *((name, c_void_p) for name in ("row", "x", "g", "lam_x", "lam_g")),
+        ("restoring", c_int),
     ]
+
+
+Look = Callable[[View], bool]
+_Look = ct.CFUNCTYPE(c_int, c_void_p, ct.POINTER(_ViewData))
+_Ask = ct.CFUNCTYPE(c_int, c_void_p)
 
 
 class Core:
@@ -38,15 +44,23 @@ class Core:
         library: the core.
         problem, limits: what is solved, and to which tolerances.
         space: its numbers, functions and answer.
+
+    Attributes:
+        space, limits: as given.
+        busy: whether a solve is under way.
+        raised: what ended the last solve; None where nothing did.
+        rows: the numbers of its iterates.
     """
 
-    def __init__(self, library: Any, problem: Problem, limits: Limits, space: Workspace) -> None:
-        self.space = space
-        first, near, composite = attempts_of(problem, limits)
-        for one in (first, near, composite):
-            if one is not None:
-                one.pause = one.max_time = np.inf
-        self.options = OptionsData(first, near, composite or AttemptData(), problem.linear)
+    def __init__(
+        self,
+        library: Any,
+        problem: Problem,
+        limits: Limits,
+        space: Workspace,
+    ) -> None:
+        self.space, self.limits, self.busy = space, limits, False
+        self.options = options_of(problem, limits)
         sizes = [ct.c_longlong() for _ in range(3)]
         plan = space.plan
         library.hybrid_solve_nlp_memory(
@@ -55,21 +69,97 @@ class Core:
         size_bytes, doubles, ints = (one.value for one in sizes)
         self._bytes = np.zeros(size_bytes // 8 + 2)
         self._doubles, self._ints = np.empty(max(1, doubles)), np.empty(max(1, ints), np.int32)
-        self.rows = np.empty((_ROWS, _ROW))
-        self.observer = ObserverData(rows=address(self.rows), capacity=_ROWS)
-        known = space.addresses
-        self._solve = library.hybrid_solve_nlp
-        self._call = (
-            known["plan"], known["functions"], known["numbers"], ct.addressof(self.options),
-            address(self._bytes), address(self._doubles), address(self._ints), known["answer"],
+        self._buffer = np.empty((_ROWS, ROW))
+        self.rows: list[list[float]] = []
+        self.raised: BaseException | None = None
+        self._look: Look | None = None
+        self._sizes = plan.data.n_x, plan.data.n_g
+        self._seen, self._asked, self._full = _Look(self._see), _Ask(self._ask), _Ask(self._drain)
+        self._at_see = ct.cast(self._seen, c_void_p)
+        self.observer = ObserverData(
+            interrupted=ct.cast(self._asked, c_void_p), full=ct.cast(self._full, c_void_p),
+            rows=address(self._buffer), capacity=_ROWS,
         )  # fmt: skip
+        space.observe(ct.addressof(self.observer))
+        self.addresses = {
+            **space.addresses,
+            "options": ct.addressof(self.options),
+            "bytes": address(self._bytes),
+            "doubles": address(self._doubles),
+            "ints": address(self._ints),
+            "solve": ct.cast(library.hybrid_solve_nlp, c_void_p).value or 0,
+        }
+        at = self.addresses
+        self._call = tuple(at[name] for name in (
+            "plan", "functions", "numbers", "options", "bytes", "doubles", "ints", "answer",
+        ))  # fmt: skip
+        self._solve = library.hybrid_solve_nlp
+
+    def begin(self, look: Look | None = None, until: float = np.inf) -> None:
+        """Before a solve.
+
+        Args:
+            look: called with each iterate; True ends the solve.
+            until: the moment of :func:`time.perf_counter` from which on no function that runs
+                Python is evaluated.
+        """
+        observer, python = self.observer, self.space.python
+        observer.count = observer.ended = 0
+        observer.last = -1
+        observer.asked = time.perf_counter()
+        observer.look = None if look is None else self._at_see
+        self._look, self.rows, self.raised, self.busy = look, [], None, True
+        if python is not None:
+            python.begin(until, self._end)
 
     def solve(self) -> int:
         """Solve for what the workspace's inputs hold; the status of ``hybrid.h``."""
-        self.observer.count = self.observer.ended = 0
-        self.observer.last = -1
-        functions = self.space.functions_data
-        functions.observer = ct.addressof(self.observer)
         status: int = self._solve(*self._call)
-        functions.observer = None
         return status
+
+    def end(self) -> None:
+        """After it."""
+        self.busy = False
+        self._drain(None)
+        python = self.space.python
+        if python is not None and python.raised is not None:
+            self.raised = python.raised
+
+    def _end(self) -> None:
+        self.observer.ended = 1
+
+    def _see(self, _self: Any, view: Any) -> int:
+        try:
+            return bool(self._look is not None and self._look(self._view(view.contents)))
+        except BaseException as error:  # noqa: BLE001 - who called the solver gets it
+            self.raised = error
+            return 1
+
+    def _view(self, of: Any) -> View:
+        n, m = self._sizes
+        row: list[float] = _copied(of.row, ROW).tolist()
+        return View(
+            row, _copied(of.x, n), _copied(of.g, m), _copied(of.lam_x, n), _copied(of.lam_g, m),
+            bool(of.restoring),
+        )  # fmt: skip
+
+    def _ask(self, _self: Any) -> int:
+        """Let Ctrl-C in: a pending signal is handled where Python's code runs."""
+        try:
+            for _ in range(2):
+                pass
+        except KeyboardInterrupt as error:
+            self.raised = error
+            return 1
+        return 0
+
+    def _drain(self, _self: Any) -> int:
+        self.rows += self._buffer[: self.observer.count].tolist()
+        self.observer.count = 0
+        return 0
+
+
+def _copied(place: int | None, size: int) -> NDArray[np.float64]:
+    if not size or place is None:
+        return np.zeros(0)
+    return np.ctypeslib.as_array((ct.c_double * size).from_address(place)).copy()

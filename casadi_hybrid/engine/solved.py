@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+import numpy as np
+
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.engine.structures import AnswerData
 from casadi_hybrid.point.residuals import Residuals
@@ -18,11 +20,15 @@ class Solved(NamedTuple):
         places: which part of it has which name of
             :data:`~casadi_hybrid.engine.workspace.OUTPUTS`.
         said: what C says beside them.
+        step: the last step to x; None where none was taken.
+        x_undefined: a trial point where a function was not defined; None where all were.
     """
 
     numbers: Vector
     places: Mapping[str, slice]
     said: AnswerData
+    step: Vector | None = None
+    x_undefined: Vector | None = None
 
     def array(self, name: str) -> Vector:
         """``x, f, g, lam_x, lam_g`` in the user's units; first derivatives: ``gradient`` and the
@@ -42,19 +48,5 @@ class Solved(NamedTuple):
         return Residuals(end.feasibility, end.stationarity, end.complementarity)
 
 
-class ColdSolve(NamedTuple):
-    """What is known of an attempt that has solved, beside the workspace's outputs.
-
-    Attributes:
-        warm: of the warm mode before it, which was in vain; None where there was none.
-        rows: the numbers of all iterates, see :meth:`~casadi_hybrid.course.record.Watch.take`.
-        step: the last one before the solution; None where none was taken.
-        undefined: trial points at which a function was not defined.
-        composite: whether by composite steps.
-    """
-
-    warm: AnswerData | None
-    rows: list[list[float]]
-    step: Vector | None
-    undefined: int
-    composite: bool
+NOTHING = Solved(np.zeros(0), {}, AnswerData())
+"""Of a solve that was not begun."""

@@ -15,10 +15,34 @@ pointer_of_capsule.restype, pointer_of_capsule.argtypes = c_void_p, [ct.py_objec
 
 # How a run ends, as in ``c/hybrid.h``, where it is said what each means.
 SOLVED, OTHER_PATTERN, UNDEFINED, NO_SET, NOT_NEARER = 0, 1, 2, 3, 4
-LIMIT, LARGE, COLD, PAUSED = 7, 8, 10, 11
-INFEASIBLE, STALLED, UNBOUNDED, DIVERGED, LATE = 16, 17, 18, 19, 20
-IN_VAIN = UNDEFINED, NO_SET, NOT_NEARER
-"""How the warm mode ends where the barrier method is to go on from its start."""
+BAD_NUMBERS = 9
+WORDS = {
+    1: "the bounds are of other kinds than those it was prepared for",
+    2: "a function of the problem is not defined where the engine went",
+    7: "a limit was reached",
+    9: "a number is not finite, or bounds cross",
+    12: "no feasible point found, or, where the feasibility is within tolerance, no better one",
+    15: "the step that was due is not to be had",
+    16: "the violation of the constraints is stationary: they are locally infeasible",
+    17: "no step leads on",
+    18: "the objective falls without bound",
+    19: "the iterates run away along points that prove nothing",
+    20: "the time was over",
+}
+CAUSES = {
+    1: "the steps have become tiny",
+    2: "the kernel cannot be made quasi-definite",
+    3: "nothing improves any more",
+    4: "no step decreases the barrier function any more",
+    5: "the scales of the start do not fit any more",
+    6: "the constraint violation fell by less than 1 % over  steps",
+    7: "the violation is at the level of rounding",
+    8: "the constraint violation is stationary but not zero: the constraints are inconsistent, "
+    "or this is a local minimum of their violation",
+    9: "the sum of the violations is stationary but not zero: the constraints are inconsistent, "
+    "or this is a local minimum of their violation",
+}
+"""Why no step led on: ``hybrid_answer.cause``."""
 
 INTERFACE = 11
 """That of ``c/hybrid.h``; a library with another is not used."""
@@ -159,25 +183,9 @@ def declare(library: Any) -> None:
     library.hybrid_warm_memory.argtypes = [pointer, pointer, pointer]
     library.hybrid_warm.restype = c_int
     library.hybrid_warm.argtypes = [pointer] * 6
-    library.hybrid_warm_batch.restype = None
-    library.hybrid_warm_batch.argtypes = [*[pointer] * 7, c_longlong, c_longlong]
+    library.hybrid_solve_batch.restype = None
+    library.hybrid_solve_batch.argtypes = [*[pointer] * 9, c_longlong, c_longlong]
     library.hybrid_solve_nlp_memory.restype = None
     library.hybrid_solve_nlp_memory.argtypes = [pointer] * 5
     library.hybrid_solve_nlp.restype = c_int
     library.hybrid_solve_nlp.argtypes = [pointer] * 8
-    library.hybrid_cold_memory.restype = None
-    library.hybrid_cold_memory.argtypes = [pointer, c_int, pointer, pointer, pointer]
-    library.hybrid_state_doubles.restype = c_longlong
-    library.hybrid_state_doubles.argtypes = [pointer]
-    library.hybrid_state_attach.restype = None
-    library.hybrid_state_attach.argtypes = [pointer] * 4
-    library.hybrid_cold_begin.restype = c_int
-    library.hybrid_cold_begin.argtypes = [pointer] * 9
-    library.hybrid_cold_run.restype = c_int
-    library.hybrid_cold_run.argtypes = [pointer]
-    library.hybrid_composite_memory.restype = None
-    library.hybrid_composite_memory.argtypes = [pointer, c_int, pointer, pointer, pointer]
-    library.hybrid_composite_begin.restype = c_int
-    library.hybrid_composite_begin.argtypes = [pointer] * 9
-    library.hybrid_composite_run.restype = c_int
-    library.hybrid_composite_run.argtypes = [pointer]

@@ -19,7 +19,7 @@ from casadi_hybrid.engine.blocks.compiled import (
     STAGED,
     Compiled,
 )
-from casadi_hybrid.engine.cold import Cold
+from casadi_hybrid.engine.functions import PythonFunctions
 from casadi_hybrid.engine.installed import of_casadi
 from casadi_hybrid.engine.plan import Plan
 from casadi_hybrid.engine.solved import Solved
@@ -64,7 +64,7 @@ class Workspace:
         library: the engine.
         plan: of the problem, for bounds of certain kinds.
         functions: of the problem.
-        evaluate: :func:`trigger`.
+        evaluate: :func:`trigger`; None where functions may raise, and Python calls them.
         lists: the same functions as lists; None for CasADi's interpreter.
         compiled: the same functions as machine code, which serve once they are there.
 
@@ -74,9 +74,9 @@ class Workspace:
         outputs: views by the names of :data:`OUTPUTS` into ``numbers_out``, one array. ``lam_p`` is
             for who computes it.
         answer: what C says beside them.
-        in_vain: of a warm mode that has just solved nothing its status and its numbers: who takes
-            the same numbers further need not run it again.
-        addresses: of what a run of the warm mode is handed, and of it.
+        python: the functions that run Python, where there are such.
+        step, x_undefined: what C says of the last step, and of a point outside the domain.
+        addresses: of what C is handed.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Workspace:
         library: Any,
         plan: Plan,
         functions: Functions,
-        evaluate: int,
+        evaluate: int | None,
         lists: Lists | None = None,
         compiled: Compiled | None = None,
     ) -> None:
@@ -98,49 +98,36 @@ class Workspace:
         self.numbers_out, self.places_out, self.outputs = parts_of(OUTPUTS, sizes_out)
         self._place_of_f = n
         self._numbers = NumbersData(**{k: address(v) for k, v in self.inputs.items()})
+        self.step, self.x_undefined = np.zeros(n), np.zeros(n)
         self.answer = AnswerData(
-            **{k: address(v) for k, v in self.outputs.items() if k not in ("f", "lam_p")}
-        )
-        self._buffers = BuffersData(
-            self._buffer(functions.first, evaluate),
-            self._buffer(functions.with_hessian("curvature"), evaluate),
-        )
-        self._functions = FunctionsData(
-            ct.cast(library.hybrid_buffered_first, ct.c_void_p),
-            ct.cast(library.hybrid_buffered_second, ct.c_void_p),
-            ct.addressof(self._buffers),
-            ct.cast(library.hybrid_now, ct.c_void_p),
-        )
+            **{k: address(v) for k, v in self.outputs.items() if k not in ("f", "lam_p")},
+            step=address(self.step), x_undefined=address(self.x_undefined),
+        )  # fmt: skip
+        self.python: PythonFunctions | None = None
+        self._functions = FunctionsData(now=ct.cast(library.hybrid_now, ct.c_void_p))
+        if evaluate is None:
+            self.python = PythonFunctions(functions, (n, m, data.n_p))
+            self._functions.first = ct.cast(self.python.first, ct.c_void_p)
+            self._functions.second = ct.cast(self.python.second, ct.c_void_p)
+        else:
+            self._buffers = BuffersData(
+                self._buffer(functions.first, evaluate),
+                self._buffer(functions.with_hessian("curvature"), evaluate),
+            )
+            self._functions.first = ct.cast(library.hybrid_buffered_first, ct.c_void_p)
+            self._functions.second = ct.cast(library.hybrid_buffered_second, ct.c_void_p)
+            self._functions.self = ct.addressof(self._buffers)
         self._awaited, self._called = compiled, INTERPRETED
         self._limits: Limits | None = None
         self._sided = False
         if lists is not None:
             self._serve(lists, STAGED)
-        self._doubles = np.empty(max(1, plan.doubles))
-        self._ints = np.empty(max(1, plan.ints), dtype=np.int32)
-        self._warm, self._library = library.hybrid_warm, library
-        self.cold: Cold | None = None
-        self.in_vain: tuple[int, Vector] | None = None
         self.addresses = {
             "plan": ct.addressof(plan.data),
             "functions": ct.addressof(self._functions),
             "numbers": ct.addressof(self._numbers),
-            "doubles": address(self._doubles),
-            "ints": address(self._ints),
             "answer": ct.addressof(self.answer),
         }
-        self._call = tuple(self.addresses.values())
-        self.addresses["warm"] = ct.cast(self._warm, ct.c_void_p).value or 0
-
-    def cold_mode(self, *, composite: bool = False) -> Cold:
-        """The memory of the cold mode, made where it is asked for.
-
-        Args:
-            composite: whether composite steps are to find room in it.
-        """
-        if self.cold is None or (composite and not self.cold.composite):
-            self.cold = Cold(self._library, self.plan, self.addresses, composite=composite)
-        return self.cold
 
     def fill(self, numbers: Numbers, start: WarmStart | None) -> None:
         """Set the numbers of the next run, the multipliers of ``start`` too where it has one."""
@@ -166,10 +153,9 @@ class Workspace:
         data.stationarity = tolerances.stationarity
         data.complementarity = tolerances.complementarity
 
-    @property
-    def functions_data(self) -> FunctionsData:
-        """What C calls."""
-        return self._functions
+    def observe(self, observer: int) -> None:
+        """Have the core show iterates to this ``hybrid_observer``."""
+        self._functions.observer = observer
 
     @property
     def awaited(self) -> Compiled | None:
@@ -201,40 +187,13 @@ class Workspace:
         data.side_x = None if sides is None else address(sides.x)
         data.side_g = None if sides is None else address(sides.g)
 
-    def warm(self, sides: WorkingSet | None) -> int:
-        """Run the warm mode on what ``inputs`` hold; the status of ``hybrid.h``.
-
-        Args:
-            sides: the working set to try first; None leaves it to the multipliers to name one.
-        """
-        self.begin_with(sides)
-        status: int = self._warm(*self._call)
-        self.numbers_out[self._place_of_f] = self.answer.end.f
-        return status
-
-    def warm_once(self, start: WarmStart) -> int:
-        """The same, unless it has just been in vain on these numbers, which then is its status."""
-        before, self.in_vain = self.in_vain, None
-        if before is not None and start.working_set is None:
-            status, numbers = before
-            if np.array_equal(numbers, self.numbers_in):
-                return status
-        return self.warm(start.working_set)
-
-    def is_flat(self) -> bool:
-        """Whether a row of the last run had no slope at its start."""
-        data, J0 = self.plan.data, self.outputs["J0"]
-        steepest = np.zeros(data.n_g)
-        if J0.size:
-            rows = np.array((ct.c_int * J0.size).from_address(data.J_rows))
-            np.maximum.at(steepest, rows, np.abs(J0))
-        kept = (ct.c_int * data.m).from_address(data.row_at) if data.m else []
-        return not steepest[list(kept)].all()
-
     def solved(self) -> Solved:
         """What the last run found, copied."""
+        self.numbers_out[self._place_of_f] = self.answer.end.f
         said = AnswerData.from_buffer_copy(self.answer)
-        return Solved(self.numbers_out.copy(), self.places_out, said)
+        step = self.step.copy() if said.stepped else None
+        x_undefined = self.x_undefined.copy() if said.undefined else None
+        return Solved(self.numbers_out.copy(), self.places_out, said, step, x_undefined)
 
     def _buffer(self, function: ca.Function, evaluate: int) -> BufferData:
         data, kept = buffer_of(function, evaluate)

@@ -54,6 +54,11 @@ def evaluating_until(moment: float) -> Iterator[None]:
         _until.reset(token)
 
 
+def evaluating_until_when() -> float:
+    """That moment; infinity where there is none."""
+    return _until.get()
+
+
 class _Ready(threading.local):
     """The functions of one thread behind their buffers, for as long as their problems live."""
 

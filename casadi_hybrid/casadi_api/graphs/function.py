@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.building import BuildError
 from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, STARTS, Columns, Solve
 from casadi_hybrid.problem.problem import Problem
 
 if TYPE_CHECKING:
     from casadi_hybrid.casadi_api.graphs.derivatives import Derivatives
-    from casadi_hybrid.engine.in_graph import Pool
-
+    
 _FAR = {"lbx": -np.inf, "ubx": np.inf, "lbg": -np.inf, "ubg": np.inf}
 # CasADi holds no reference to a Python callback, and a graph in which one is dead raises. What has
 # become a Function may be in any graph, so it stays for as long as the process lives.
@@ -95,13 +93,11 @@ def shapes_of(problem: Problem) -> dict[str, tuple[int, int]]:
 
 
 def callback(
-    name: str, problem: Problem, solve: Solve, pool: Pool | None = None
+    name: str, problem: Problem, solve: Solve
 ) -> Callable[[list[ca.MX]], Sequence[ca.MX]]:
-    """What puts a solve in numbers, as of :class:`SolveCallback`, into a graph.
-
-    With ``pool`` the engine in C is asked first.
-    """
-    made = _in_columns(ca.Function.fix_name(name + "_solve"), problem, solve, pool)
+    """What puts a solve in numbers, as of :class:`SolveCallback`, into a graph."""
+    made = SolveCallback(ca.Function.fix_name(name + "_solve"), problem, solve)
+    _KEPT.append(made)
     call: Callable[[list[ca.MX]], Sequence[ca.MX]] = made.call
     return call
 
@@ -145,23 +141,6 @@ def make_function(
         # Not written out where it is called: so it may stand among SX too.
         {"default_in": defaults, "never_inline": True},
     )
-
-
-def _in_columns(name: str, problem: Problem, solve: Solve, pool: Pool | None) -> ca.Function:
-    if pool is not None:
-        # Derivatives come along.
-        from casadi_hybrid.casadi_api.graphs.engine_first import engine_first  # noqa: PLC0415
-
-        try:
-            found, by_python = engine_first(name, problem, pool, solve)
-        except BuildError:  # as where no folder for temporary files has any that may be run
-            pass
-        else:
-            _KEPT.append(by_python)
-            return found
-    callback = SolveCallback(name, problem, solve)
-    _KEPT.append(callback)
-    return callback
 
 
 def default_of(problem: Problem, label: str) -> np.ndarray:

@@ -11,7 +11,7 @@ import casadi as ca
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.casadi_api.optistack.program import Outcome, filled
-from casadi_hybrid.casadi_api.runs import SolveError
+from casadi_hybrid.casadi_api.runner import SolveError
 from casadi_hybrid.result import Result
 
 Text = str  # OptiSol has a method of that name

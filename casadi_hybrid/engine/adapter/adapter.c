@@ -33,15 +33,12 @@ static int work(casadi_int inputs, casadi_int *sz_arg, casadi_int *sz_res, casad
     return 0;
 }
 
-/* The solve (none where `warm` is NULL: what is known is handed out), the slope by the parameters,
- * the outputs. A solve that ends otherwise than solved leaves the outputs as they are: `status`
- * tells. */
+/* The solve, the slope by the parameters, the outputs. Where nothing was begun the outputs are left as
+ * they are: `status` tells. */
 static int solved(hybrid_adapter *self, double **res) {
-    self->status = self->answer->status;
-    if (self->warm)
-        self->status = self->warm(self->plan, self->functions, self->numbers, self->doubles,
-                                  self->ints, self->answer);
-    if (self->status) return 0;
+    self->status = self->solve(self->plan, self->functions, self->numbers, self->options,
+                               self->bytes, self->doubles, self->ints, self->answer);
+    if (self->status == HYBRID_BAD_NUMBERS || self->status == HYBRID_OTHER_PATTERN) return 0;
     *self->out[1] = self->answer->end.f;
     if (self->slope) self->slope(self->raw);
     for (casadi_int i = 0; i < self->size_out[5]; i++) self->out[5][i] = -self->slopes[i];

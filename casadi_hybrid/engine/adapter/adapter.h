@@ -29,11 +29,13 @@ typedef struct {
     const hybrid_matrix *matrix[HYBRID_INPUTS];
     const void *column[HYBRID_INPUTS];
     double *out[HYBRID_OUTPUTS];
-    int (*warm)(const hybrid_plan *, const hybrid_functions *, const hybrid_numbers *, double *,
-                int *, hybrid_answer *);
+    int (*solve)(const hybrid_plan *, const hybrid_functions *, const hybrid_numbers *,
+                 const hybrid_options *, void *, double *, int *, hybrid_answer *);
     const hybrid_plan *plan;
     const hybrid_functions *functions;
     const hybrid_numbers *numbers;
+    const hybrid_options *options;
+    void *bytes;
     double *doubles;
     int *ints;
     hybrid_answer *answer;

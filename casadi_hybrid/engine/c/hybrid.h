@@ -247,13 +247,6 @@ typedef struct {
     hybrid_answer *answers;
 } hybrid_batch;
 
-/* The warm mode for the solves from `begin` to before `end`, each as if it were alone: what it ends
- * with stands in its answer. `common` has the tolerances. Threads share a plan and a batch, and
- * each needs functions and memory of its own. */
-void hybrid_warm_batch(const hybrid_plan *plan, const hybrid_functions *functions,
-                       const hybrid_slope *slope, const hybrid_numbers *common, double *doubles,
-                       int *ints, const hybrid_batch *batch, long long begin, long long end);
-
 /* --- The cold mode: the barrier method ------------------------------------------------------- */
 
 /* Pairs that a filter holds at most. */
@@ -400,6 +393,14 @@ void hybrid_solve_nlp_memory(const hybrid_plan *plan, const hybrid_options *opti
 int hybrid_solve_nlp(const hybrid_plan *plan, const hybrid_functions *functions,
                  const hybrid_numbers *numbers, const hybrid_options *options, void *bytes,
                  double *doubles, int *ints, hybrid_answer *answer);
+
+/* The solves from `begin` to before `end`, each as if it were alone: what it ends with stands in its
+ * answer. `common` has the tolerances. Threads share a plan and a batch, and each needs functions and
+ * memory of its own. */
+void hybrid_solve_batch(const hybrid_plan *plan, const hybrid_functions *functions,
+                        const hybrid_slope *slope, const hybrid_numbers *common,
+                        const hybrid_options *options, void *bytes, double *doubles, int *ints,
+                        const hybrid_batch *batch, long long begin, long long end);
 
 /* Functions behind CasADi's buffers: inputs are copied to fixed places, `evaluate` is called on
  * `raw`, and the outputs lie in `out`. */

@@ -8,8 +8,6 @@
  * The solve ends with a solution, a proof, a limit, or where nothing is left to be tried. */
 #include <math.h>
 #include <string.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "driver/runs.h"
 
@@ -287,7 +285,6 @@ static int make_runs(hybrid_solver *solver, hybrid_outcome *outcome) {
         method = solver->run.method;
         status = make_run(solver, &solver->found, outcome);
         solver->answer->runs++;
-        if (getenv("DBG")) fprintf(stderr, "run method %d root %d caut %d relax %g esc %d last %d x0 %d: status %d cause %d steps %d stop %d point %d viol %g cert %g merit %g near %d\n", method, solver->run.how.root, solver->run.how.cautious, solver->run.how.relaxation, solver->run.escapes, solver->run.last, solver->run.at_x0, status, solver->state.cause, outcome->steps, outcome->stop, outcome->point, outcome->violation, solver->found.certificate, hybrid_merit(solver->given, &solver->found.end), outcome->near);
         if (is_refused(status)) return status;
         if (method != HYBRID_LEAST_MULTIPLIERS || outcome->stop == HYBRID_STOP_CONVERGED)
             hybrid_keep_best(solver, outcome);
