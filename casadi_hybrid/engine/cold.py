@@ -33,8 +33,8 @@ WORDS = {
     12: "the filter accepts no step",
     13: "the iterates run away",
     14: "the step that was due is Python's",
-    15: "the violation of the constraints is stationary: they are locally infeasible",
-    16: "no step leads on: they became tiny, or nothing improves any more",
+    15: "no feasible point found: the violation of the constraints is stationary",
+    16: "the steps became tiny, or nothing improved any more",
 }
 CAUSES = {
     1: "the steps have become tiny",
