@@ -229,6 +229,21 @@ def test_a_run_that_proves_infeasibility_ends_in_c(
         np.testing.assert_allclose(found[output], wanted[output], rtol=1e-6, atol=1e-6)
 
 
+def test_a_warm_start_of_an_infeasible_problem_ends_in_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where no iterate is nearer to a solution than the start: it is judged at its end."""
+    made = three_values
+    first, _ = solved(monkeypatch, made, "python")
+    start = {"x0": first["x"], "lam_x0": first["lam_x"], "lam_g0": 0.1 + first["lam_g"]}
+    ends = Ends(monkeypatch)
+    found, stats = solved(monkeypatch, made, "c", **start)
+    assert len(ends.causes) > 1
+    wanted, twin = solved(monkeypatch, made, "python", **start)
+    assert (stats["engine"], twin["engine"]) == ("c", "python")
+    assert stats["stop_reason"] == twin["stop_reason"] == "LOCALLY_INFEASIBLE"
+    assert abs(stats["iter_count"] - twin["iter_count"]) <= 2 * len(ends.causes)
+    np.testing.assert_allclose(found["x"], wanted["x"], rtol=1e-6, atol=1e-6)
+
+
 def test_the_multipliers_of_a_least_sum_of_violations_prove_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
