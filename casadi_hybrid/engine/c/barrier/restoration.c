@@ -175,7 +175,7 @@ static int elastic_step(hybrid_cold *cold, int t) {
 }
 
 /* No step reduces |c|_2: the proof of that, or else that of |c|_1, at which the run then ends. */
-static int no_fewer(hybrid_cold *cold, int status) {
+static int least_violation(hybrid_cold *cold, int status) {
     if (hybrid_largest(cold->plan->m, cold->at->of.c) <= HYBRID_PACE_FEASIBLE) return status;
     if (is_stationary(cold, 0)) return HYBRID_INFEASIBLE;
     if (!cold->has_least) return status;
@@ -188,7 +188,7 @@ static int no_fewer(hybrid_cold *cold, int status) {
 /* A step of the search for the least |c|_2. */
 static int squares_step(hybrid_cold *cold, int t) {
     int status = hybrid_root_step(cold);
-    if (status == HYBRID_INFEASIBLE || status == HYBRID_STALLED) return no_fewer(cold, status);
+    if (status == HYBRID_INFEASIBLE || status == HYBRID_STALLED) return least_violation(cold, status);
     if (!status && !cold->root.begun) {
         hybrid_iterate kept = cold->now;
         cold->now = cold->next;
