@@ -37,7 +37,6 @@ from casadi_hybrid.engine.structures import (
     IN_VAIN,
     INFEASIBLE,
     LARGE,
-    LATE,
     LIMIT,
     PAUSED,
     SOLVED,
@@ -60,7 +59,6 @@ _ENDED = {
     INFEASIBLE: StopReason.LOCALLY_INFEASIBLE, STALLED: StopReason.STALLED,
     UNBOUNDED: StopReason.UNBOUNDED, DIVERGED: StopReason.DIVERGED,
     UNDEFINED: StopReason.EVALUATION_ERROR, LIMIT: StopReason.ITERATION_LIMIT,
-    LATE: StopReason.TIME_LIMIT,
 }  # fmt: skip
 
 
@@ -255,6 +253,9 @@ def run_on_engine(
         )
         return _noted(found, wrong)
     ended = None if interrupted else _ENDED.get(status)
+    if ended is StopReason.ITERATION_LIMIT and cold.state.now.t < options.max_iter:
+        late = rows[-1][-1] >= options.max_time  # else its share of the steps is spent
+        ended = StopReason.TIME_LIMIT if late else ended
     why = wrong if ended else _with(wrong, WORDS.get(status, "it was interrupted"))
     best = np.inf if cold.state.best.t < 0 else _merit(cold.state.of_best, options)
     no_nearer = not (interrupted or best <= at_start)

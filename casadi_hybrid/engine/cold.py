@@ -35,7 +35,6 @@ WORDS = {
     17: "no step leads on",
     18: "the objective falls without bound",
     19: "the iterates run away along points that prove nothing",
-    20: "the time was over",
 }
 CAUSES = {
     1: "the steps have become tiny",

@@ -19,7 +19,7 @@ from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.evaluator import patterns_of
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.standard_form.form import DENSE_LIMIT
-from casadi_hybrid.standard_form.selection import Selection, selection_of
+from casadi_hybrid.standard_form.selection import selection_of
 from casadi_hybrid.standard_form.structure import KEPT, structure_of
 
 OPEN, EQUAL, ABSENT = 0, 1, 2
@@ -42,7 +42,7 @@ class Plan:
 
     def __init__(self, library: Any, problem: Problem, bounds: Bounds) -> None:
         self._kept: list[Any] = []
-        selection = selection_of(bounds)
+        selection = selection_of(problem, bounds)
         structure = structure_of(problem, selection.free, selection.rows, selection.slack_rows)
         first = problem.functions.first
         J, H = patterns_of(problem)
@@ -54,7 +54,7 @@ class Plan:
             gradient_at=self._ints(first.sparsity_out(1).row()),
             g_at=self._ints(first.sparsity_out(2).row()),
             J_rows=self._ints(J.rows), J_cols=self._ints(J.cols),
-            kind_x=self._bytes(_kinds_of_x(selection)), kind_g=self._bytes(_kinds_of_g(bounds)),
+            kind_x=self._bytes(_kinds_of_x(bounds)), kind_g=self._bytes(_kinds_of_g(bounds)),
             n_free=selection.n_free, n=selection.n, m=selection.m,
             n_slack=selection.slack_rows.size,
             free_at=self._ints(selection.free), row_at=self._ints(selection.rows),
@@ -107,11 +107,11 @@ class Plan:
 
 def kinds_of(bounds: Bounds) -> bytes:
     """The kinds of all bounds: solves whose bounds are of the same kinds share a plan."""
-    return _kinds_of_x(selection_of(bounds)).tobytes() + _kinds_of_g(bounds).tobytes()
+    return _kinds_of_x(bounds).tobytes() + _kinds_of_g(bounds).tobytes()
 
 
-def _kinds_of_x(selection: Selection) -> NDArray[np.int8]:
-    return np.where(selection.fixed, EQUAL, OPEN).astype(np.int8)
+def _kinds_of_x(bounds: Bounds) -> NDArray[np.int8]:
+    return np.where(bounds.lbx < bounds.ubx, OPEN, EQUAL).astype(np.int8)
 
 
 def _kinds_of_g(bounds: Bounds) -> NDArray[np.int8]:

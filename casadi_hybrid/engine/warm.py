@@ -14,19 +14,20 @@ from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.problem import Problem
 
 _KINDS = 4  # of bounds between which a solver may change without anything to be made
-WORDS = (
-    "the warm mode solved it",
-    "the bounds are of other kinds than those it was prepared for",
-    "a function of the problem is not defined where the warm mode went",
-    "the warm mode found no active set",
-    "the steps of the warm mode did not get nearer",
-    "the factorization of the engine was in doubt",
-    "rounding may excuse a residual",
-    "the limit of iterations was reached",
-    "x or the multipliers are so large that they are looked at",
-    "a number is not finite, or bounds cross",
-    "there is no warm start",
-)
+WORDS = {
+    0: "the warm mode solved it",
+    1: "the bounds are of other kinds than those it was prepared for",
+    2: "a function of the problem is not defined where the warm mode went",
+    3: "the warm mode found no active set",
+    4: "the steps of the warm mode did not get nearer",
+    5: "the factorization of the engine was in doubt",
+    7: "the limit of iterations was reached",
+    8: "it is solved, with multipliers so large that there may be smaller ones",
+    9: "a number is not finite, or bounds cross",
+    10: "there is no warm start",
+    18: "the objective falls without bound",
+    19: "the point given is beyond all bounds",
+}
 
 
 class Engine:

@@ -1,9 +1,9 @@
 """The standard form behind a solve: min f(w) s.t. c(w) = 0, lower ≤ w ≤ upper.
 
-w = (free variables, slacks of the inequality rows). Fixed variables are left out, rows without a
-bound are dropped, rows with lbg = ubg are equations, every other row g_i gets a slack s_i with
-lbg ≤ s_i ≤ ubg and the equation g_i − s_i = 0. Objective and rows are scaled so that no gradient
-at the start exceeds 100.
+w = (free variables, slacks of the inequality rows). Fixed variables, and those that stand in no row
+and not in the objective, are left out and stay where they are. Rows without a bound are dropped,
+rows with lbg = ubg are equations, every other row g_i gets a slack s_i with lbg ≤ s_i ≤ ubg and the
+equation g_i − s_i = 0. Objective and rows are scaled so that no gradient at the start exceeds 100.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class StandardForm:
         self.dense = dense or program.n + program.m <= DENSE_LIMIT or not has_feral()
         self.evaluator = Evaluator(program, p, dense=self.dense)
         self._learned = self._memory()
-        self._selection = known = selection_of(bounds)
+        self._selection = known = selection_of(program, bounds)
         self.free, self.rows, self._slack_rows = known.free, known.rows, known.slack_rows
         self.n_free, self.n, self.m = known.n_free, known.n, known.m
         # Most problems have no fixed variable and no row without a bound: nothing to pick then.
@@ -362,7 +362,7 @@ class StandardForm:
         lam_g = self._of_all_rows(of_rows)
         if self._all_free:
             return of_free, lam_g
-        lam_x = -(at.raw_gradient + at.raw_J.T @ lam_g)
+        lam_x = 0.0 - (at.raw_gradient + at.raw_J.T @ lam_g)  # no negative zero
         lam_x[self.free] = of_free
         return lam_x, lam_g
 

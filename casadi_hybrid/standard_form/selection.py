@@ -1,4 +1,6 @@
-"""What of the standard form follows from the bounds alone: made once for all their solves."""
+"""What of the standard form follows from the bounds and from where variables stand: made once for
+all their solves.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,8 @@ from casadi_hybrid.basics.arrays import Lazy, anywhere
 from casadi_hybrid.basics.inputs import Matrix
 from casadi_hybrid.kernel.sparse import Index
 from casadi_hybrid.problem.bounds import Bounds
+from casadi_hybrid.problem.evaluator import used_variables
+from casadi_hybrid.problem.problem import Problem
 
 Mask = NDArray[np.bool_]
 
@@ -41,7 +45,8 @@ class Selection:
     """Which variables and rows of a problem the standard form has, and their bounds unscaled.
 
     Attributes:
-        free: variables that are not fixed; ``fixed``: a mask of the others.
+        free: variables that are not fixed, and that stand in the objective or in a row: any other
+            stays where it is; ``fixed``: a mask of those whose bounds are equal.
         rows: rows with a bound, those of c.
         slack_rows: those of them that are inequalities, and have a slack.
         n_free, n, m: numbers of free variables, of w and of c.
@@ -53,9 +58,9 @@ class Selection:
         box, boxed: bounds of the free variables, and whether any is finite.
     """
 
-    def __init__(self, bounds: Bounds) -> None:
+    def __init__(self, bounds: Bounds, used: Mask) -> None:
         self.fixed = ~(bounds.lbx < bounds.ubx)
-        self.free: Index = np.flatnonzero(~self.fixed)
+        self.free: Index = np.flatnonzero(~self.fixed & used)
         self.rows: Index = np.flatnonzero(np.isfinite(bounds.lbg) | np.isfinite(bounds.ubg))
         lbg, ubg = bounds.lbg[self.rows], bounds.ubg[self.rows]
         self.equal = lbg == ubg
@@ -90,9 +95,10 @@ class Selection:
         return np.zeros(self.slack_rows.size)
 
 
-def selection_of(bounds: Bounds) -> Selection:
+def selection_of(problem: Problem, bounds: Bounds) -> Selection:
     """The selection of these bounds, made once."""
-    known: Selection | None = bounds.__dict__.get("_selection")
-    if known is None:
-        known = bounds.__dict__["_selection"] = Selection(bounds)
-    return known
+    used = used_variables(problem)
+    known: tuple[Mask, Selection] | None = bounds.__dict__.get("_selection")
+    if known is None or known[0] is not used:
+        known = bounds.__dict__["_selection"] = used, Selection(bounds, used)
+    return known[1]

@@ -58,7 +58,8 @@ typedef struct {
     const signed char *kind_x;     /* n_x: HYBRID_OPEN, or HYBRID_EQUAL where fixed */
     const signed char *kind_g;     /* n_g: also HYBRID_ABSENT where there is no bound */
 
-    /* The standard form: sizes of w and c; w = (free variables, slacks). */
+    /* The standard form: sizes of w and c; w = (free variables, slacks). A variable that stands in no row
+     * and not in f is none of them, and stays where it is. */
     int n_free, n, m, n_slack;
     const int *free_at;   /* n_free: the variable of each entry of w */
     const int *row_at;    /* m: the row of g of each row of c */
@@ -103,7 +104,7 @@ enum {
     HYBRID_NO_SET = 3,          /* no active set of the quadratic model was found */
     HYBRID_NOT_NEARER = 4,      /* steps did not get nearer */
     HYBRID_DOUBT = 5,           /* the factorization is in doubt, by any kernel there is */
-    HYBRID_LIMIT = 7,           /* max_iter, or patience; max_time too in the warm mode */
+    HYBRID_LIMIT = 7,           /* max_iter, max_time, or the patience of an attempt */
     HYBRID_LARGE = 8,           /* a solution, with multipliers so large that there may be less */
     HYBRID_BAD_NUMBERS = 9,     /* numbers that are not finite, or bounds that cross */
     HYBRID_COLD = 10,           /* neither multipliers nor a working set to begin with */
@@ -113,8 +114,7 @@ enum {
     HYBRID_INFEASIBLE = 16,     /* the violation is stationary: at the last iterate of the run */
     HYBRID_STALLED = 17,        /* no step leads on from the last iterate of the run */
     HYBRID_UNBOUNDED = 18,      /* f falls without bound: the last iterate of the run is the proof */
-    HYBRID_DIVERGED = 19,       /* the iterates go to infinity along points that prove nothing */
-    HYBRID_LATE = 20            /* max_time */
+    HYBRID_DIVERGED = 19        /* the iterates go to infinity along points that prove nothing */
 };
 
 /* Why no step leads on, where a run ends with HYBRID_INFEASIBLE or HYBRID_STALLED. */
@@ -306,8 +306,8 @@ int hybrid_cold_begin(const hybrid_plan *plan, const hybrid_functions *functions
                       const hybrid_numbers *numbers, const hybrid_attempt *attempt, void *bytes,
                       double *doubles, int *ints, hybrid_state *state, hybrid_answer *answer);
 /* Goes on until it ends, rows are full or a pause is due (HYBRID_PAUSED). With HYBRID_SOLVED the
- * answer is complete; with HYBRID_INFEASIBLE, HYBRID_STALLED, HYBRID_UNBOUNDED, HYBRID_DIVERGED,
- * HYBRID_UNDEFINED, HYBRID_LIMIT or HYBRID_LATE state->now is the last iterate, and its row is
+ * answer is complete, as with HYBRID_UNBOUNDED; with HYBRID_INFEASIBLE, HYBRID_STALLED, HYBRID_UNBOUNDED, HYBRID_DIVERGED,
+ * HYBRID_UNDEFINED or HYBRID_LIMIT state->now is the last iterate, and its row is
  * written unless it is not finite; with any other status the state says where to go on. */
 int hybrid_cold_run(void *bytes);
 

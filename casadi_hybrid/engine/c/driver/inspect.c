@@ -74,8 +74,7 @@ static int is_end(int status) {
     case HYBRID_INFEASIBLE:
     case HYBRID_STALLED:
     case HYBRID_UNBOUNDED:
-    case HYBRID_DIVERGED:
-    case HYBRID_LATE: return 1;
+    case HYBRID_DIVERGED: return 1;
     default: return 0;
     }
 }
@@ -115,12 +114,17 @@ int hybrid_see(hybrid_cold *cold, hybrid_sight *sight) {
     return hybrid_hand_over(cold, HYBRID_DIVERGED);
 }
 
-/* The limits of steps and time. Returns HYBRID_SOLVED where none is reached. */
-static int limit_test(const hybrid_cold *cold, double merit) {
+/* Whether a limit of steps or time is reached. */
+static int is_over(const hybrid_cold *cold, double merit) {
     int t = cold->before.t, converging = merit < HYBRID_PACE_CONVERGING * cold->merit_before;
-    if (t >= cold->numbers->max_iter) return HYBRID_LIMIT;
-    if (cold->elapsed >= cold->attempt->max_time) return HYBRID_LATE;
-    return t >= cold->attempt->patience && !converging ? HYBRID_LIMIT : HYBRID_SOLVED;
+    return t >= cold->numbers->max_iter || cold->elapsed >= cold->attempt->max_time ||
+           (t >= cold->attempt->patience && !converging);
+}
+
+/* The iterate becomes the answer. */
+static void deliver(hybrid_cold *cold, const hybrid_sight *sight) {
+    cold->answer->end = sight->of;
+    hybrid_deliver(&cold->form, &cold->at->of);
 }
 
 int hybrid_record(hybrid_cold *cold, const hybrid_sight *sight) {
@@ -130,15 +134,15 @@ int hybrid_record(hybrid_cold *cold, const hybrid_sight *sight) {
     write_row(cold, &sight->of);
     keep(cold, &sight->of, sight->leaves ? INFINITY : sight->merit);
     status = hybrid_ray_test(plan, cold->numbers, at, sight->merit, cold->sizes, &cold->state->ray);
-    if (status) return hybrid_hand_over(cold, status);
-    if (sight->merit <= 1.0 && sight->settled && !sight->leaves) {
-        cold->answer->end = sight->of;
-        hybrid_deliver(&cold->form, at);
+    if (!status && sight->merit <= 1.0 && sight->settled && !sight->leaves) {
+        deliver(cold, sight);
         return HYBRID_SOLVED;
     }
-    status = hybrid_divergence_test(plan, cold->numbers, at, cold->attempt->divergence,
+    if (!status)
+        status = hybrid_divergence_test(plan, cold->numbers, at, cold->attempt->divergence,
                                     cold->sizes);
-    if (!status) status = limit_test(cold, sight->merit);
+    if (!status && is_over(cold, sight->merit)) status = HYBRID_LIMIT;
+    if (status == HYBRID_UNBOUNDED) deliver(cold, sight);
     if (status) return hybrid_hand_over(cold, status);
     hybrid_set(plan->n_x, at->x, cold->x_now);
     return HYBRID_PAUSED;
