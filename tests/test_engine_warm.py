@@ -596,3 +596,24 @@ def test_what_rounding_explains_is_asked_row_by_row() -> None:
         states, controls = np.split(found["x"].full().ravel(), [21, 41])[:2]
         step = states[:-1] + 0.1 * (controls - states[:-1] ** 3)
         np.testing.assert_allclose(states[1:], step, atol=1e-6)
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+@pytest.mark.parametrize("name", CASES)
+def test_a_limit_of_steps_ends_both_at_one_iterate(name: str, steps: int) -> None:
+    case = CASES[name]()
+    outputs = made(case)(**case.numbers)
+    arguments = {**case.numbers, **warm(outputs)}
+    if "p" in arguments:
+        arguments["p"] = np.asarray(arguments["p"]) + 0.3
+    solver = made(case, max_iter=steps)
+    found, stats = solver(**arguments), solver.stats()
+    with python_only():
+        twin = made(case, max_iter=steps)
+        wanted = twin(**arguments)
+    assert stats["engine"] == "c"
+    for name in ("stop_reason", "point_status", "iter_count", "detail"):
+        assert stats[name] == twin.stats()[name]
+    assert stats["iterations"]["iter"] == twin.stats()["iterations"]["iter"]
+    for name in ("x", "f", "g"):
+        np.testing.assert_allclose(found[name], wanted[name], rtol=1e-6, atol=1e-7)

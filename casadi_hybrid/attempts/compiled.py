@@ -18,7 +18,9 @@ from casadi_hybrid.attempts.solved import (
     observe,
     observe_start,
     result_of,
+    seen,
     spent_in,
+    warm_end,
     warm_result,
 )
 from casadi_hybrid.attempts.verdict import Trail
@@ -48,8 +50,10 @@ from casadi_hybrid.engine.structures import (
 )
 from casadi_hybrid.engine.warm import WORDS as HOT_WORDS
 from casadi_hybrid.engine.warm import engine_of
+from casadi_hybrid.engine.workspace import Workspace
 from casadi_hybrid.loop import LAST_POINT, Earlier, Outcome
 from casadi_hybrid.point.residuals import Residuals
+from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
@@ -126,7 +130,7 @@ class Handed:
             form.remember_undefined(undefined)
         start = barrier.given() if self.start_is_best else None
         if start is not None:
-            trail(_seen(barrier, start, 0, before))
+            trail(seen(barrier, start, 0, before))
         trail.step, trail.x_before = cold.last_step(), cold.x_before()
         feasible = self._progress(barrier, state.feasible, before)
         if feasible is not None and (trail.feasible is None or feasible.f <= trail.feasible.f):
@@ -136,7 +140,7 @@ class Handed:
         ray.seen, ray.size_before = state.ray.least, state.ray.reach
         patience.before = state.merit_before
         if start is not None:
-            return Earlier(_seen(barrier, start, 0, before), self.began)
+            return Earlier(seen(barrier, start, 0, before), self.began)
         return Earlier(self._progress(barrier, state.best, before), self.began)
 
     def outcome(self, barrier: Barrier, earlier: Earlier, before: int) -> Outcome:
@@ -178,13 +182,7 @@ class Handed:
         if of.t < 0:
             return None
         it = self._iterate(barrier, of, None)
-        return _seen(barrier, it if blame is None else changed(it, blame=blame), of.t, before)
-
-
-def _seen(barrier: Barrier, it: Iterate, t: int, before: int) -> Progress:
-    """What the loop sees of an iterate."""
-    state = barrier.state_of(it, t)
-    return Progress(state, it.at, barrier.residuals(state, it.at), None, 0.0, before)
+        return seen(barrier, it if blame is None else changed(it, blame=blame), of.t, before)
 
 
 def takes(attempt: Attempt) -> bool:
@@ -216,19 +214,11 @@ def run_on_engine(
     space.went_wrong()  # what is still there was not of this attempt
     t0, at_start = 0, np.inf
     if attempt.warm is not None:
-        status, said = space.warm_once(attempt.warm), space.answer
-        if status == SOLVED and said.steps and said.elapsed >= options.max_time:
-            status = LIMIT  # too late, in its last step: Python stops where the time was over
-        if status in (SOLVED, LARGE):
-            observe(said, watch)
-            found = warm_result(program, numbers, options, space.solved())
-            return _noted(found, space.went_wrong())
-        if status not in IN_VAIN:
-            return _with(space.went_wrong(), HOT_WORDS[status])
-        observe_start(said, watch)
-        at_start = _merit(said.start, options)
-        runs.append(AnswerData.from_buffer_copy(said))
-        t0 = said.steps
+        done = _warm(program, numbers, options, attempt.warm, settings, space, watch)
+        if not isinstance(done, AnswerData):
+            return done
+        at_start, t0 = _merit(done.start, options), done.steps
+        runs.append(done)
     cold = space.cold_mode(composite=attempt.composite)
     cold.set(data_of(attempt, settings, options, program), t0)
     status = cold.begin()
@@ -252,10 +242,9 @@ def run_on_engine(
             program, numbers, options, solved, step, *spent, composite=attempt.composite
         )
         return _noted(found, wrong)
-    ended = None if interrupted else _ENDED.get(status)
-    if ended is StopReason.ITERATION_LIMIT and cold.state.now.t < options.max_iter:
-        late = rows[-1][-1] >= options.max_time  # else its share of the steps is spent
-        ended = StopReason.TIME_LIMIT if late else ended
+    ended = None
+    if not interrupted and status in _ENDED:
+        ended = _stop(status, space.answer.steps, rows[-1][-1] if rows else 0.0, options)
     why = wrong if ended else _with(wrong, WORDS.get(status, "it was interrupted"))
     best = np.inf if cold.state.best.t < 0 else _merit(cold.state.of_best, options)
     no_nearer = not (interrupted or best <= at_start)
@@ -265,6 +254,37 @@ def run_on_engine(
         cold, why, began, *spent, space.answer.steps, interrupted, no_nearer, lottery,
         kernel, ended,
     )  # fmt: skip
+
+
+def _warm(
+    program: Problem,
+    numbers: Numbers,
+    options: Limits,
+    start: WarmStart,
+    settings: Settings,
+    space: Workspace,
+    watch: Watch,
+) -> Result | AnswerData | str:
+    """The warm mode: its result, what it has spent in vain, or why it does not begin."""
+    status, said = space.warm_once(start), space.answer
+    if status in IN_VAIN:
+        observe_start(said, watch)
+        return AnswerData.from_buffer_copy(said)
+    if status in (SOLVED, LARGE):
+        observe(said, watch)
+        found = warm_result(program, numbers, options, space.solved())
+        return _noted(found, space.went_wrong())
+    if status in _ENDED:
+        observe(said, watch)
+        stop = _stop(status, said.steps, said.elapsed, options)
+        return warm_end(program, numbers, options, start, settings, space.solved(), stop)
+    return _with(space.went_wrong(), HOT_WORDS[status])
+
+
+def _stop(status: int, steps: int, elapsed: float, options: Limits) -> StopReason:
+    """Why a run has ended; where neither limit is reached its share of the steps is spent."""
+    late = status == LIMIT and steps < options.max_iter and elapsed >= options.max_time
+    return StopReason.TIME_LIMIT if late else _ENDED[status]
 
 
 def _merit(at: ResidualsData, options: Limits) -> float:

@@ -7,22 +7,27 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from casadi_hybrid.answer import altered
 from casadi_hybrid.attempts.attempts import WARM_NU
-from casadi_hybrid.attempts.verdict import context_of
+from casadi_hybrid.attempts.verdict import Trail, context_of, make_result
 from casadi_hybrid.barrier.barrier import Barrier
 from casadi_hybrid.barrier.composite import Composite
+from casadi_hybrid.barrier.iterate import Iterate, Settings
+from casadi_hybrid.basics.arrays import changed
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import PointStatus, StopReason
 from casadi_hybrid.course.record import Watch, held
 from casadi_hybrid.engine.solved import Solved
 from casadi_hybrid.engine.structures import AnswerData
 from casadi_hybrid.kernel.sparse import Sparse
+from casadi_hybrid.loop import LAST_POINT, Outcome
+from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.evaluator import patterns_of
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
-from casadi_hybrid.standard_form.form import DENSE_LIMIT, Linearization, inside_of
-from casadi_hybrid.stopping import Limits
+from casadi_hybrid.standard_form.form import DENSE_LIMIT, Linearization, StandardForm, inside_of
+from casadi_hybrid.stopping import Limits, Progress
 
 SVD = "svd"
 """The kernel of composite steps: the engine's own singular values."""
@@ -89,6 +94,52 @@ def warm_result(problem: Problem, numbers: Numbers, limits: Limits, found: Solve
     step = found.array("x") - np.clip(numbers.x0, bounds.lbx, bounds.ubx)
     last = step if step.any() else None
     return result_of(problem, numbers, limits, found, last, *spent_in(said))
+
+
+def seen(barrier: Barrier, it: Iterate, t: int, before: int) -> Progress:
+    """What the loop sees of an iterate."""
+    state = barrier.state_of(it, t)
+    return Progress(state, it.at, barrier.residuals(state, it.at), None, 0.0, before)
+
+
+def warm_end(
+    problem: Problem,
+    numbers: Numbers,
+    limits: Limits,
+    start: WarmStart,
+    settings: Settings,
+    found: Solved,
+    stop: StopReason,
+) -> Result:
+    """The result of the warm mode where that has ended without a solution for good.
+
+    Args:
+        problem, numbers, limits: what was solved, from where, and to which tolerances.
+        start: the multipliers.
+        settings: of the attempt.
+        found: the last iterate.
+        stop: why it has ended.
+    """
+    form = StandardForm(problem, numbers.bounds, numbers.p, numbers.x0)
+    barrier, trail = Barrier(form, settings, start), Trail(limits.tolerances.feasibility)
+    given, x = barrier.given(), found.array("x")
+    assert given is not None
+    rows = form.with_slacks(form.point(np.concatenate((x[form.free], form.start[form.n_free :]))))
+    at = form.point(np.clip(rows, form.lower, form.upper))
+    y, lower, upper = form.from_user_multipliers(found.array("lam_x"), found.array("lam_g"))
+    it = changed(given, at=at, y=y, z_lower=lower, z_upper=upper)
+    iterates = [seen(barrier, given, 0, 0), seen(barrier, it, found.steps, 0)]
+    for progress in iterates:
+        trail(progress)
+    last = iterates[-1]
+    best = last
+    if stop not in LAST_POINT:
+        best = min(iterates, key=lambda one: limits.tolerances.merit(one.residuals))
+    outcome = Outcome(stop, "", last, best, found.steps, found.said.elapsed)
+    made = make_result(problem, barrier, outcome, limits.tolerances, numbers.x0, trail, "")
+    evaluations, seconds = spent_in(found.said)
+    kernel = kernel_of(problem, found.said)
+    return altered(made, engine="c", kernel=kernel, evaluations=evaluations, seconds=seconds)
 
 
 def spent_in(*runs: AnswerData, undefined: int = 0) -> tuple[dict[str, int], dict[str, float]]:
