@@ -612,8 +612,8 @@ def test_a_limit_of_steps_ends_both_at_one_iterate(name: str, steps: int) -> Non
         twin = made(case, max_iter=steps)
         wanted = twin(**arguments)
     assert stats["engine"] == "c"
-    for name in ("stop_reason", "point_status", "iter_count", "detail"):
-        assert stats[name] == twin.stats()[name]
+    for key in ("stop_reason", "point_status", "iter_count", "detail"):
+        assert stats[key] == twin.stats()[key]
     assert stats["iterations"]["iter"] == twin.stats()["iterations"]["iter"]
-    for name in ("x", "f", "g"):
-        np.testing.assert_allclose(found[name], wanted[name], rtol=1e-6, atol=1e-7)
+    for key in ("x", "f", "g"):
+        np.testing.assert_allclose(found[key], wanted[key], rtol=1e-6, atol=1e-7)
