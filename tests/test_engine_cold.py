@@ -29,9 +29,9 @@ from casadi_hybrid.barrier.iterate import Settings, interior, safe_duals, share_
 from casadi_hybrid.barrier.merit import Merit
 from casadi_hybrid.barrier.pace import Mark, mark_of
 from casadi_hybrid.basics.status import StopReason
-from casadi_hybrid.engine.cold import IterateData
+from casadi_hybrid.engine.cold import IterateData, RayData
 from casadi_hybrid.engine.library import VARIABLE
-from casadi_hybrid.engine.structures import PlanData
+from casadi_hybrid.engine.structures import DIVERGED, UNBOUNDED, NumbersData, PlanData
 from casadi_hybrid.engine.warm import Engine, engine_of
 from casadi_hybrid.standard_form.selection import Walls
 
@@ -326,6 +326,43 @@ def test_that_f_falls_without_bound_is_proved_in_c(
     assert np.abs(x).max() > 1e10
     assert float(found["f"]) < -1e10
     assert numbers["lbg"] - room <= row <= numbers["ubg"] + room
+
+
+def test_the_ray_test_by_its_definition(library: Any) -> None:
+    """min f on 1 <= x_1 - x_2 <= 2, of iterates that go out by factors of ten."""
+    of = {name: np.array(numbers, float) for name, numbers in (
+        ("lbx", [-INF, -INF]), ("ubx", [INF, INF]), ("lbg", [1]), ("ubg", [2]),
+    )}  # fmt: skip
+    J_rows, J_cols, J = np.zeros(2, np.int32), np.arange(2, dtype=np.int32), np.array([1.0, -1.0])
+    plan = PlanData(n_x=2, n_g=1, nnz_J=2, J_rows=J_rows.ctypes.data, J_cols=J_cols.ctypes.data)
+    numbers = NumbersData(**{name: bounds.ctypes.data for name, bounds in of.items()})
+    work, ends = np.zeros(2), {0: None, UNBOUNDED: "unbounded", DIVERGED: "diverged"}
+    library.hybrid_ray_test.argtypes = [c_void_p, c_void_p, c_void_p, c_double, c_void_p, c_void_p]
+
+    def ended(row: float, slope: float, merit: float) -> list[str | None]:
+        """What it says of x = (t, t - row) and f = slope t for t = 1e4, 1e5, ..., 1e21."""
+        ray, said = RayData(INF, INF), []
+        for power in range(4, 22):
+            x = np.array([10.0**power, 10.0**power - row])
+            g, gradient = np.array([x[0] - x[1]]), np.array([slope, 0.0])
+            at = PointData(
+                raw_f=slope * x[0], x=x.ctypes.data, raw_gradient=gradient.ctypes.data,
+                raw_g=g.ctypes.data, raw_J=J.ctypes.data,
+            )  # fmt: skip
+            said.append(ends[library.hybrid_ray_test(
+                ct.byref(plan), ct.byref(numbers), ct.byref(at), merit, work.ctypes.data,
+                ct.byref(ray),
+            )])  # fmt: skip
+            if said[-1]:
+                break
+        return said
+
+    beyond = 12 - 4  # the first t that is larger than 1e10 is 1e11
+    for merit in (0.5, 2.0):  # f falls in proportion to x: such residuals are no argument
+        assert ended(1.5, -1.0, merit) == [None] * (beyond - 1) + ["unbounded"]
+    assert ended(1.5, 1.0, 2.0) == [None] * 17 + ["diverged"]
+    assert ended(1.5, 1.0, 0.5) == [None] * 18  # it does not fall: these are solutions
+    assert ended(3.0, -1.0, 2.0)[: beyond + 1] == [None] * (beyond + 1)  # the row is not met
 
 
 def test_iterates_that_prove_nothing_diverge(library: Any, monkeypatch: pytest.MonkeyPatch) -> None:

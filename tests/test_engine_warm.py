@@ -21,6 +21,7 @@ from engine_cases import CASES, Case, needs_engine, python_only, warm
 from casadi_hybrid import InputError, Problem, Solver, nlpsol
 from casadi_hybrid.casadi_api.quick import QuickRun
 from casadi_hybrid.casadi_api.solver import NlpSolver
+from casadi_hybrid.engine.library import VARIABLE
 
 OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
 
@@ -540,3 +541,79 @@ def test_nothing_is_left_behind() -> None:
     known = used()
     gc.collect()
     assert known() is None
+
+
+def chained(nowhere: bool, steep: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A chain; with variables that stand in no row, or with a row of its own for large numbers."""
+    x, u, p, e = ca.SX.sym("x", 21), ca.SX.sym("u", 20), ca.SX.sym("p"), ca.SX.sym("e", 3)
+    rows = [x[0] - p, x[1:] - x[:-1] - 0.1 * (u - x[:-1] ** 3), 1e4 * x[1:] + x[:-1]]
+    f = ca.sumsqr(x) + 0.1 * ca.sumsqr(u)
+    equal, inf = np.zeros(21), np.inf
+    low, high = [equal, np.full(20, -inf)], [equal, np.full(20, 9e3)]
+    if steep:
+        rows.append(1e3 * e - ca.vertcat(1, 2, 3) * 1e8)
+        low.append(np.zeros(3))
+        high.append(np.zeros(3))
+    nlp = {"x": ca.vertcat(x, u, e) if nowhere or steep else ca.vertcat(x, u), "p": p, "f": f}
+    bounds = np.concatenate((np.full(21, -inf), np.full(20, -1.0), np.zeros(3)))
+    upper = np.concatenate((np.full(21, inf), np.ones(20), np.full(3, inf)))
+    numbers = {"lbg": np.concatenate(low), "ubg": np.concatenate(high), "p": 0.5, "x0": 2.5}
+    size = nlp["x"].numel()
+    return {**nlp, "g": ca.vertcat(*rows)}, {**numbers, "lbx": bounds[:size], "ubx": upper[:size]}
+
+
+@pytest.mark.parametrize("mode", ["c", "python"])
+def test_a_variable_that_stands_nowhere_stays_where_it_is(
+    mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a barrier pushed it, it went as far as 1e5, and its size hid what rounding left."""
+    monkeypatch.setenv(VARIABLE, mode)
+    nlp, numbers = chained(nowhere=True, steep=False)
+    alone, fewer = chained(nowhere=False, steep=False)
+    solver, plain = nlpsol("solver", "hybrid", nlp), nlpsol("plain", "hybrid", alone)
+    found, wanted = solver(**numbers), plain(**fewer)
+    for p in (0.5, 0.6, 0.7):
+        arguments = {**numbers, **warm(found), "p": p}
+        found, wanted = solver(**arguments), plain(**{**fewer, **warm(wanted), "p": p})
+        stats = solver.stats()
+        assert (stats["engine"], stats["success"]) == (mode, True)
+        assert stats["iter_count"] == plain.stats()["iter_count"]
+        np.testing.assert_array_equal(found["x"][41:], np.full((3, 1), 2.5))
+        np.testing.assert_array_equal(found["lam_x"][41:], np.zeros((3, 1)))
+        np.testing.assert_allclose(found["x"][:41], wanted["x"], rtol=1e-9, atol=1e-9)
+
+
+def test_what_rounding_explains_is_asked_row_by_row() -> None:
+    """Large numbers in some rows say nothing of the others."""
+    nlp, numbers = chained(nowhere=False, steep=True)
+    solver = nlpsol("solver", "hybrid", nlp)
+    found = solver(**numbers)
+    for p in (0.6, 0.7):
+        found = solver(**{**numbers, **warm(found), "p": p})
+        stats = solver.stats()
+        assert (stats["engine"], stats["engine_note"], stats["success"]) == ("c", "", True)
+        assert stats["iter_count"] > 1
+        states, controls = np.split(found["x"].full().ravel(), [21, 41])[:2]
+        step = states[:-1] + 0.1 * (controls - states[:-1] ** 3)
+        np.testing.assert_allclose(states[1:], step, atol=1e-6)
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+@pytest.mark.parametrize("name", CASES)
+def test_a_limit_of_steps_ends_both_at_one_iterate(name: str, steps: int) -> None:
+    case = CASES[name]()
+    outputs = made(case)(**case.numbers)
+    arguments = {**case.numbers, **warm(outputs)}
+    if "p" in arguments:
+        arguments["p"] = np.asarray(arguments["p"]) + 0.3
+    solver = made(case, max_iter=steps)
+    found, stats = solver(**arguments), solver.stats()
+    with python_only():
+        twin = made(case, max_iter=steps)
+        wanted = twin(**arguments)
+    assert stats["engine"] == "c"
+    for key in ("stop_reason", "point_status", "iter_count", "detail"):
+        assert stats[key] == twin.stats()[key]
+    assert stats["iterations"]["iter"] == twin.stats()["iterations"]["iter"]
+    for key in ("x", "f", "g"):
+        np.testing.assert_allclose(found[key], wanted[key], rtol=1e-6, atol=1e-7)

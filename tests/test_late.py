@@ -56,11 +56,13 @@ assert opti.solve().value(y) > 0.9
     "many": "assert solver.batch(x0=1, p=[[1, 2, 3]], ubg=1).success.all()",
 }
 IN_PYTHON = """
+import os
 before = set(sys.modules)
 assert {"scipy.linalg", "scipy.sparse"} <= before
 x0, lam = [1.0, 2.0], 0.3
 for numbers in ({"lbg": 1, "ubg": 1, "lbx": 2}, {"p": 3, "lam_g0": 0.3}, {"x0": 1e7, "lbg": -1}):
     solver(**numbers)
+os.environ["CASADI_HYBRID_ENGINE"] = "python"
 solver(x0=[1, 2], p=2, lbg=3, ubg=1e3, lbx=-1, ubx=1)
 assert not solver.stats()["success"]
 assert solver.stats()["engine"] == "python"

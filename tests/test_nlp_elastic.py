@@ -173,7 +173,7 @@ def test_chains_around_a_disc_are_not_lost() -> None:
 
 def test_a_relaxation_is_never_wider_than_the_tolerance_allows() -> None:
     """A row of slope 10⁵ is scaled by 10⁻³: 10⁻⁸ of its scaled bounds were 10⁻⁵ of its own."""
-    program = Problem.from_nlp({"x": X, "f": X[0], "g": ca.vertcat(1e5 * X[0], X[1])})
+    program = Problem.from_nlp({"x": X, "f": X[0] + X[2], "g": ca.vertcat(1e5 * X[0], X[1])})
     bounds = Bounds(np.full(3, -1e4), np.full(3, 1e4), np.array([-1, -1]), np.array([1, 1]))
     plain, wide = (
         StandardForm(program, bounds, np.zeros(0), np.ones(3), *relaxation)

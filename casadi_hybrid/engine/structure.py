@@ -1,6 +1,7 @@
 """The standard form min f(w) s.t. c(w) = 0, lower ≤ w ≤ upper, as far as it follows from bounds.
 
-w = (free variables, slacks of the inequality rows). Fixed variables are left out, rows without a
+w = (free variables, slacks of the inequality rows). Fixed variables are left out, and those that
+stand nowhere, rows without a
 bound are dropped, rows with lbg = ubg are equations, every other row g_i gets a slack s_i with
 lbg ≤ s_i ≤ ubg and the equation g_i − s_i = 0.
 """
@@ -8,14 +9,13 @@ lbg ≤ s_i ≤ ubg and the equation g_i − s_i = 0.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from casadi_hybrid.kernel.sparse import Index, Layout, Pattern
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.derivatives import EXACT, GIVEN
-from casadi_hybrid.problem.evaluator import patterns_of
+from casadi_hybrid.problem.evaluator import patterns_of, used_variables
 from casadi_hybrid.problem.problem import Problem
 
 COMPOSITE_LIMIT = 200
@@ -28,7 +28,8 @@ class Structure:
     """Which variables and rows the standard form has, and its patterns.
 
     Attributes:
-        fixed: a mask of the variables that are left out; ``free``: the others.
+        free: variables that are not fixed, and that stand in the objective or in a row: any other
+            stays where it is.
         rows: rows with a bound, those of c; ``slack_rows``: those of them with a slack.
         n, m: numbers of entries of w and of rows of c.
         A: pattern of ∇c = [J −S]; its entries are J's at ``J_kept``, then one per slack.
@@ -38,7 +39,6 @@ class Structure:
         layout: where the entries go in K.
     """
 
-    fixed: Any
     free: Index
     rows: Index
     slack_rows: Index
@@ -55,7 +55,7 @@ class Structure:
         """That of a problem within bounds of these kinds."""
         J, H = patterns_of(problem)
         fixed = ~(bounds.lbx < bounds.ubx)
-        free = np.flatnonzero(~fixed)
+        free = np.flatnonzero(~fixed & used_variables(problem))
         rows = np.flatnonzero(np.isfinite(bounds.lbg) | np.isfinite(bounds.ubg))
         slack_rows = np.flatnonzero(bounds.lbg[rows] < bounds.ubg[rows])
         inner, J_kept = J.block(rows, free)
@@ -68,7 +68,7 @@ class Structure:
         )
         block, H_kept = H.block(free, free)
         W = Pattern((n, n), block.rows, block.cols)
-        return cls(fixed, free, rows, slack_rows, n, m, A, J_kept, W, H_kept, Layout(W, A))
+        return cls(free, rows, slack_rows, n, m, A, J_kept, W, H_kept, Layout(W, A))
 
 
 def may_be_composite(problem: Problem) -> bool:

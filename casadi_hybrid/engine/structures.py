@@ -35,7 +35,7 @@ CAUSES = {
     3: "nothing improves any more",
     4: "no step decreases the barrier function any more",
     5: "the scales of the start do not fit any more",
-    6: "the constraint violation fell by less than 1 % over  steps",
+    6: "the constraint violation fell by less than 1 % over 30 steps",
     7: "the violation is at the level of rounding",
     8: "the constraint violation is stationary but not zero: the constraints are inconsistent, "
     "or this is a local minimum of their violation",

@@ -76,7 +76,8 @@ typedef struct {
     const signed char *kind_x;     /* n_x: HYBRID_OPEN, or HYBRID_EQUAL where fixed */
     const signed char *kind_g;     /* n_g: also HYBRID_ABSENT where there is no bound */
 
-    /* The standard form: sizes of w and c; w = (free variables, slacks). */
+    /* The standard form: sizes of w and c; w = (free variables, slacks). A variable that stands in no row
+     * and not in f is none of them, and stays where it is. */
     int n_free, n, m, n_slack;
     const int *free_at;   /* n_free: the variable of each entry of w */
     const int *row_at;    /* m: the row of g of each row of c */
@@ -361,8 +362,8 @@ int hybrid_cold_begin(const hybrid_plan *plan, const hybrid_functions *functions
                       const hybrid_numbers *numbers, const hybrid_attempt *attempt, void *bytes,
                       double *doubles, int *ints, hybrid_state *state, hybrid_answer *answer);
 /* Goes on until it ends, rows are full or a pause is due (HYBRID_PAUSED). With HYBRID_SOLVED the
- * answer is complete; with HYBRID_INFEASIBLE, HYBRID_STALLED, HYBRID_UNBOUNDED, HYBRID_DIVERGED,
- * HYBRID_UNDEFINED, HYBRID_LIMIT or HYBRID_LATE state->now is the last iterate, and its row is
+ * answer is complete, as with HYBRID_UNBOUNDED; with HYBRID_INFEASIBLE, HYBRID_STALLED, HYBRID_UNBOUNDED, HYBRID_DIVERGED,
+ * HYBRID_UNDEFINED or HYBRID_LIMIT state->now is the last iterate, and its row is
  * written unless it is not finite; with any other status the state says where to go on. */
 int hybrid_cold_run(void *bytes);
 

@@ -135,6 +135,12 @@ static int limit_test(const hybrid_cold *cold, double merit) {
     return t >= cold->attempt->patience && !converging ? HYBRID_LIMIT : HYBRID_SOLVED;
 }
 
+/* The iterate becomes the answer. */
+static void deliver(hybrid_cold *cold, const hybrid_sight *sight) {
+    cold->answer->end = sight->of;
+    hybrid_deliver(&cold->form, &cold->at->of);
+}
+
 int hybrid_record(hybrid_cold *cold, const hybrid_sight *sight) {
     const hybrid_plan *plan = cold->plan;
     const hybrid_point *at = &cold->at->of;
@@ -142,13 +148,12 @@ int hybrid_record(hybrid_cold *cold, const hybrid_sight *sight) {
     int status;
     keep(cold, &sight->of, sight->leaves ? INFINITY : sight->merit);
     status = hybrid_ray_test(plan, cold->numbers, at, sight->merit, cold->sizes, &cold->state->ray);
-    if (status) return hybrid_hand_over(cold, status);
-    if (sight->merit <= 1.0 && sight->settled && !sight->leaves) {
-        cold->answer->end = sight->of;
-        hybrid_deliver(&cold->form, at);
+    if (!status && sight->merit <= 1.0 && sight->settled && !sight->leaves) {
+        deliver(cold, sight);
         return HYBRID_SOLVED;
     }
-    status = hybrid_divergence_test(plan, cold->numbers, at, cold->attempt->divergence,
+    if (!status)
+        status = hybrid_divergence_test(plan, cold->numbers, at, cold->attempt->divergence,
                                     cold->sizes);
     if (!status && end) status = HYBRID_STOPPED;
     if (!status) status = limit_test(cold, sight->merit);

@@ -208,7 +208,7 @@ void hybrid_multipliers_out(const hybrid_form *form, const hybrid_point *at, con
         lam_g[plan->row_at[i]] = y[i] * form->scale_c[i] / form->scale_f;
     if (plan->n_free < plan->n_x) {
         /* The multiplier of a fixed variable is what its stationarity needs. */
-        for (int i = 0; i < plan->n_x; i++) lam_x[i] = -at->raw_gradient[i];
+        for (int i = 0; i < plan->n_x; i++) lam_x[i] = 0.0 - at->raw_gradient[i];
         for (int k = 0; k < plan->nnz_J; k++)
             lam_x[plan->J_cols[k]] -= at->raw_J[k] * lam_g[plan->J_rows[k]];
     }

@@ -37,8 +37,8 @@ static double larger(double a, double b) { return a > b ? a : b; }
 
 /* Whether another way from the same start may solve what ended with this status. */
 static int may_go_on(int status) {
-    return status != HYBRID_SOLVED && status != HYBRID_BAD_NUMBERS &&
-           status != HYBRID_OTHER_PATTERN;
+    return status != HYBRID_SOLVED && status != HYBRID_UNBOUNDED &&
+           status != HYBRID_BAD_NUMBERS && status != HYBRID_OTHER_PATTERN;
 }
 
 /* Whether a bound at this distance is active: its multiplier exceeds it, or it is next to nothing. */
@@ -103,8 +103,10 @@ static void best_of(const hybrid_state *state, const hybrid_numbers *numbers,
     const hybrid_plan *plan = &@NAME@_plan;
     int i;
     if (state->best.t < 0 || !is_nearer(numbers, &state->of_best, &answer->end)) return;
-    /* where a variable is fixed */
-    memcpy(answer->x, numbers->lbx, (size_t)plan->n_x * sizeof(double));
+    for (i = 0; i < plan->n_x; i++) { /* where it is fixed, or stands in nothing, it stays */
+        double at_least = larger(numbers->x0[i], numbers->lbx[i]);
+        answer->x[i] = at_least < numbers->ubx[i] ? at_least : numbers->ubx[i];
+    }
     for (i = 0; i < plan->n_free; i++) answer->x[plan->free_at[i]] = state->best.w[i];
     answer->end = state->of_best;
 }
