@@ -29,7 +29,6 @@ WORDS = {
     7: "a limit was reached",
     9: "a number is not finite, or bounds cross",
     12: "no feasible point found, or, where the feasibility is within tolerance, no better one",
-    15: "the step that was due is Python's",
     16: "the violation of the constraints is stationary: they are locally infeasible",
     17: "no step leads on",
     18: "the objective falls without bound",
@@ -48,6 +47,7 @@ CAUSES = {
     "or this is a local minimum of their violation",
     9: "the sum of the violations is stationary but not zero: the constraints are inconsistent, "
     "or this is a local minimum of their violation",
+    10: "no step decreases the penalty function any more",
 }
 """Why no step led on: ``state.cause``."""
 _ROW = 11  # HYBRID_ROW
@@ -120,7 +120,7 @@ class GuardsData(ct.Structure):
                 "reach",
             )
         ),
-        *((name, c_int) for name in ("patience", "raised", "saddles")),
+        *((name, c_int) for name in ("patience", "raised", "escapes", "saddles")),
     ]
 
 
@@ -288,7 +288,8 @@ class Cold:
         of = self.state.guards
         return Safeguards(
             of.radius, of.penalty, jacobian, patience=of.patience, mark=of.mark,
-            promised=of.promised, error=of.error, raised=bool(of.raised), saddles=of.saddles,
+            promised=of.promised, error=of.error, raised=bool(of.raised),
+            escapes=of.escapes, saddles=of.saddles,
             goal=of.goal if of.goal >= 0.0 else None, reach=of.reach if of.reach >= 0.0 else None,
         )  # fmt: skip
 

@@ -101,20 +101,26 @@ _TABLE: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
     (
         trust_region,
         (
-            *("_MAX_ITERATIONS", "_ACCURACY", "_EQUAL", "_TURN"),
+            *("_MAX_ITERATIONS", "_ACCURACY", "_EQUAL", "_TURN", "_ALIKE", "_SEEN"),
             *("ACCEPT", "SHRINK_BELOW", "GROW_ABOVE", "_REFUSED", "_POOR", "_GROWTH", "_LONG"),
         ),
     ),
-    (composite, ("_NORMAL_SHARE", "_UNLIMITED", "FEW", "_CLEAR", "_NOISE")),
+    (composite, ("_NORMAL_SHARE", "_UNLIMITED", "_CLEAR", "_NOISE")),
     (safeguards, ("_PATIENCE", "_PROMISING", "_LONG_PATIENCE", "_HARDLY", "_RAISE", "_DEEP")),
-    (violation, ("_NEGLIGIBLE", "_FAR", "_FLAT", "_MEDIOCRE", "_BEND")),
+    (
+        violation,
+        (
+            *("_NEGLIGIBLE", "_FAR", "_FLAT", "_MEDIOCRE", "_BEND", "_OFF", "_BACK"),
+            *("_SCAN_DIRECTIONS", "_SCAN_DISTANCES", "_RESCUE_STEPS"),
+        ),
+    ),
     (
         lookahead,
         (
             *("_DARING", "_DARED", "_SHARE"),
             *("_STATIONARY", "_CERTIFIED", "_CURVED", "_MAX_SADDLES"),
             *("_LEAST_RADIUS", "_CORRECTED", "_RAISE", "_LEVEL"),
-            *("LookAhead.rank_tolerance", "LookAhead.tol_feasibility"),
+            *("LookAhead.rank_tolerance", "LookAhead.tol_feasibility", "LookAhead.max_escapes"),
         ),
     ),
     (
