@@ -129,7 +129,6 @@ enum {
     HYBRID_COLD = 10,           /* neither multipliers nor a working set to begin with */
     HYBRID_PAUSED = 11,         /* not at the end: to be called again */
     HYBRID_BLOCKED = 12,        /* the filter accepts no step, or nothing improves any more */
-    HYBRID_ELSEWHERE = 15,      /* the step that is due is the careful path's */
     HYBRID_INFEASIBLE = 16,     /* the violation is stationary: at the last iterate of the run */
     HYBRID_STALLED = 17,        /* no step leads on from the last iterate of the run */
     HYBRID_UNBOUNDED = 18,      /* f falls without bound: the last iterate of the run is the proof */
@@ -148,7 +147,8 @@ enum {
     HYBRID_SLOW_VIOLATION = 6,  /* the violation hardly falls any more */
     HYBRID_ROUNDED_VIOLATION = 7, /* what is left of it is rounding */
     HYBRID_LEAST_SQUARES = 8,   /* |c|_2 is stationary */
-    HYBRID_LEAST_SUM = 9        /* |c|_1 is */
+    HYBRID_LEAST_SUM = 9,       /* |c|_1 is */
+    HYBRID_NO_GAIN = 10         /* no step decreases the penalty function of composite steps */
 };
 
 typedef struct {
@@ -311,7 +311,7 @@ typedef struct {
 typedef struct {
     double radius, penalty, mark, promised, error;
     double goal, reach; /* of the reduction of the violation alone; negative for none */
-    int patience, raised, saddles;
+    int patience, raised, escapes, saddles;
 } hybrid_guards;
 
 /* What the ray test remembers of iterates, infinity at first: see ray.c. */

@@ -8,14 +8,9 @@
 static void begin(hybrid_cold *cold) {
     hybrid_composite *one = hybrid_composite_of(cold);
     double size = 0.5 * hybrid_norm(cold->plan->n, cold->at->of.w);
-    one->of.radius = size > 1.0 ? size : 1.0;
-    one->of.penalty = 1.0;
-    one->of.promised = 0.0;
-    one->of.goal = one->of.reach = -1.0;
-    one->of.patience = HYBRID_SAFEGUARDS_PATIENCE;
-    one->of.mark = one->of.error = INFINITY;
-    one->of.raised = one->of.saddles = one->modelled = 0;
-    hybrid_decompose_A(cold, &cold->at->of, &one->here);
+    hybrid_begin_guards(size > 1.0 ? size : 1.0, 0, &one->of);
+    one->modelled = 0;
+    hybrid_decompose_A(cold, &cold->at->of, HYBRID_LOOKAHEAD_RANK_TOLERANCE, &one->here);
     hybrid_fit(cold, &cold->at->of, &one->here, cold->now.y);
 }
 
@@ -35,7 +30,7 @@ static int advance(hybrid_cold *cold) {
         status = hybrid_composite_step(cold);
     }
     if (!status) cold->now.t++;
-    return hybrid_went(cold, &sight, status == HYBRID_NOT_NEARER ? HYBRID_ELSEWHERE : status);
+    return hybrid_went(cold, &sight, status);
 }
 
 int hybrid_composite_run(void *bytes) {
@@ -58,7 +53,6 @@ int hybrid_composite_begin(const hybrid_plan *plan, const hybrid_functions *func
     hybrid_composite *one = hybrid_composite_of(cold);
     hybrid_arena arena = {0, 0, 0, 0};
     int status;
-    if (!hybrid_is_small(plan)) return answer->status = HYBRID_ELSEWHERE;
     arena.doubles = doubles;
     arena.ints = ints;
     status = hybrid_begin(plan, functions, numbers, attempt, 1, bytes, &arena, state, answer);

@@ -36,8 +36,6 @@ int hybrid_hand_over(hybrid_cold *cold, int status);
 /* Completes the answer after a run that has ended with a status, which it returns. */
 int hybrid_ended(hybrid_cold *cold, int status);
 
-/* Whether singular values of a problem of this size are found sooner than by LAPACK. */
-int hybrid_is_small(const hybrid_plan *plan);
 void hybrid_place_composite(const hybrid_plan *plan, hybrid_arena *arena, hybrid_composite *one);
 
 #endif

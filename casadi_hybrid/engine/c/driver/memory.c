@@ -180,10 +180,6 @@ int hybrid_cold_begin(const hybrid_plan *plan, const hybrid_functions *functions
     return answer->status = status ? status : HYBRID_PAUSED;
 }
 
-int hybrid_is_small(const hybrid_plan *plan) {
-    return plan->n + plan->m <= HYBRID_COMPOSITE_FEW;
-}
-
 void hybrid_place_composite(const hybrid_plan *plan, hybrid_arena *arena, hybrid_composite *one) {
     long long n = plan->n, m = plan->m, fewer = n < m ? n : m;
     hybrid_spectrum *both[2];
@@ -220,7 +216,7 @@ void hybrid_composite_memory(const hybrid_plan *plan, int dense, long long *byte
     hybrid_arena arena = {0, 0, 0, 0};
     hybrid_composite one;
     hybrid_cold_memory(plan, dense, bytes, doubles, ints);
-    if (hybrid_is_small(plan)) hybrid_place_composite(plan, &arena, &one);
+    hybrid_place_composite(plan, &arena, &one);
     *bytes += (long long)sizeof one;
     *doubles += arena.used_doubles;
     *ints += arena.used_ints;
