@@ -234,7 +234,7 @@ static int is_composite(const hybrid_solver *solver) {
     const hybrid_plan *plan = solver->plan;
     const hybrid_numbers *of = solver->given;
     int bounded = 0;
-    if (!solver->options->composite.composite || !hybrid_is_small(plan)) return 0;
+    if (!solver->options->composite.composite) return 0;
     if (!solver->equations || !solver->free) return 0;
     for (int i = 0; i < plan->n_x; i++)
         if (of->lbx[i] < of->ubx[i]) bounded |= isfinite(of->lbx[i]) || isfinite(of->ubx[i]);
