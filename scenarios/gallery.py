@@ -16,6 +16,7 @@ import ast
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 import tempfile
@@ -137,14 +138,16 @@ def page(names: Sequence[str], folder: Path) -> str:
         "`docs/gallery`, and `python scenarios/gallery.py --check` is red where iterations, "
         "verdicts or costs drift.",
         "",
-        "| scenario | what it is | unknowns | constraints |",
-        "|---|---|---|---|",
+        "Of n unknowns and m constraints:",
+        "",
+        "| scenario | what it is | n | m |",
+        "|---|---|--:|--:|",
     ]
     reports = {name: _report(folder / name) for name in names}
     summaries = scenario_summaries(HERE)
     for name, data in reports.items():
         size = (data["problem"]["n"], data["problem"]["m"]) if data else ("", "")
-        lines.append(f"| [{name}](#{name}) | {summaries[name]} | {size[0]} | {size[1]} |")
+        lines.append(f"| [{_broken(name)}](#{name}) | {summaries[name]} | {size[0]} | {size[1]} |")
     for name, data in reports.items():
         lines += ["", *_section(name, data, folder)]
     return "\n".join(lines) + "\n"
@@ -161,7 +164,7 @@ def _section(name: str, data: dict[str, Any] | None, folder: Path) -> list[str]:
         lines += ["**This run failed.**", ""]
     for title, text in data["tables"].items():
         lines += [f"{title}:", ""] if title else []
-        lines += ["```text", text, "```", ""]
+        lines += ['<div class="runs" markdown>', "", *_columns(text), "", "</div>", ""]
     lines += [f"- {_fact(key, value)}" for key, value in data["facts"].items()
               if not isinstance(value, list | dict)]  # fmt: skip
     for check in data["checks"]:
@@ -175,6 +178,22 @@ def _section(name: str, data: dict[str, Any] | None, folder: Path) -> list[str]:
             title = f"{name}: {Path(file).stem.replace('_', ' ')}"
             lines.append(f"![{title}](gallery/{name}/{file})")
     return lines
+
+
+def _broken(text: str) -> str:
+    """Words that may break at their underscores, in Markdown."""
+    return text.replace("_", "\\_<wbr>")
+
+
+def _columns(text: str) -> list[str]:
+    """A table of :func:`reporting.table` in Markdown."""
+    head, rule, *rows = text.splitlines()
+    spans = [dash.span() for dash in re.finditer("-+", rule)]
+    cells = [[line[start:end] for start, end in spans] for line in (head, *rows)]
+    right = [any(cell.startswith(" ") for cell in column) for column in zip(*cells, strict=True)]
+    shown = [[_broken(cell.strip().replace("|", "\\|")) for cell in line] for line in cells]
+    shown.insert(1, ["--:" if numbers else "---" for numbers in right])
+    return [f"| {' | '.join(line)} |" for line in shown]
 
 
 def _fact(key: str, value: Any) -> str:
