@@ -1,8 +1,8 @@
 """What the documentation site has beside the pages of docs/: called by mkdocs.
 
-The README, the changelog, the guide to scenarios and the notebooks stand elsewhere in the repository
-and become pages; files that a page links to, such as a scenario's source, come along; formulas
-between dollars become MathML, which browsers set without a script.
+The README, the changelog, the guide to scenarios and the notebooks stand elsewhere in the
+repository and become pages; files that a page links to, such as a scenario's source, come along;
+formulas between dollars become MathML, which browsers set without a script.
 """
 
 from __future__ import annotations
