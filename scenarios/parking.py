@@ -142,15 +142,20 @@ def main(argv: list[str] | None = None) -> int:
     answers = solve_with_all(ocp, UNO, SLEQP, short=arguments.short)
     ours, ipopt = answers[:2]
     closest = float(clearances(ours, 10).min())
-    labels = {"v": "$v$", "delta": "$\\delta$", "omega": "$\\omega$", "a": "$a$"}
-    panels = [Panel(name, label) for name, label in labels.items()]
-    panels.append(Panel(clearances, "distance (m)", (CLEARANCE,)))
+    panels = [
+        Panel("v", "speed $v$"),
+        Panel("delta", "steering\nangle $\\delta$"),
+        Panel("omega", "steering\nrate $\\omega$"),
+        Panel("a", "acceleration\n$a$"),
+        Panel(clearances, "distance to\na car (m)", (CLEARANCE,)),
+    ]
     return finish_answers(
         arguments,
         answers,
         checks=[Check("overlap with a parked car, also between the times (m)", -closest, 0.0)],
         facts={
             "duration (s)": ours.solution.duration,
+            "least distance to a car, also between the times (m)": closest,
             "largest steering angle (rad)": float(np.abs(ours["delta"]).max()),
         },
         figures={
