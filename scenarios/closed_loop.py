@@ -173,13 +173,13 @@ class Course(Solves):
         """Return in words which limit was violated most, by how much and when."""
         run, said = self.run, []
         for name in run.violations:
-            over, limit = run.violations.rows(name), run.limits[name]
-            k = int(np.nanargmax(over.max(axis=0)))
-            by, unit = float(over[:, k].max()), limit.unit and f" {limit.unit}"
-            text = f"{name} is {by:.3g}{unit} outside at {run.violations.times[k]:.3g} s"
-            said.append((float((over[:, k] / limit.scale).max()), text))
-        worst = max(said, default=(0.0, ""))
-        return worst[1] if worst[0] > 0 else "no limit is violated"
+            over, limit = np.nan_to_num(run.violations.rows(name)).max(axis=0), run.limits[name]
+            k = int(over.argmax())
+            unit = limit.unit and f" {limit.unit}"
+            words = f"{name} is {over[k]:.3g}{unit} outside at {run.violations.times[k]:.3g} s"
+            said.append((over[k] / limit.scale.max(), words))
+        worst, words = max(said, default=(0.0, ""))
+        return words if worst > 0 else "no limit is violated"
 
 
 LOOP_COLUMNS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (

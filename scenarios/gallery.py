@@ -190,7 +190,11 @@ def _columns(text: str) -> list[str]:
     head, rule, *rows = text.splitlines()
     spans = [dash.span() for dash in re.finditer("-+", rule)]
     cells = [[line[start:end] for start, end in spans] for line in (head, *rows)]
-    right = [any(cell.startswith(" ") for cell in column) for column in zip(*cells, strict=True)]
+    right = [
+        any(cell.startswith(" ") for cell in column)
+        or all(cell.strip()[:1] in "+-.0123456789" for cell in column[1:])
+        for column in zip(*cells, strict=True)
+    ]
     shown = [[_broken(cell.strip().replace("|", "\\|")) for cell in line] for line in cells]
     shown.insert(1, ["--:" if numbers else "---" for numbers in right])
     return [f"| {' | '.join(line)} |" for line in shown]

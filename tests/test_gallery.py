@@ -48,7 +48,7 @@ def test_the_page_shows_tables_facts_checks_and_pictures(tmp_path):
     text = gallery.page(["cartpole", "reactor"], tmp_path)
     assert "| [cartpole](#cartpole) |" in text
     assert "| 7 | 3 |" in text
-    assert "\n| \\|a\\| | b |\n| --: | --- |\n| 1 | 2 |\n" in text.split("first:")[1]
+    assert "\n| \\|a\\| | b |\n| --: | --: |\n| 1 | 2 |\n" in text.split("first:")[1]
     assert "\n| method | iter |\n| --- | --: |\n| of\\_<wbr>us | 5 |\n" in text
     assert "- largest force (N): 8" in text
     assert "rows" not in text.split("## cartpole")[1].split("## reactor")[0]
