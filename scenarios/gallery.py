@@ -56,6 +56,9 @@ ORDER = (
 )
 """The page's order; others follow by name."""
 
+FIRST = {"method": 0, "verdict": 1, "iter": 2, "time (s)": 3, "stopped": 9}
+"""Where columns of a table stand on the page; others come between."""
+
 SHORT = "short.json"
 """What our solver came to in the short form of every scenario."""
 SCATTER = {
@@ -186,18 +189,18 @@ def _broken(text: str) -> str:
 
 
 def _columns(text: str) -> list[str]:
-    """A table of :func:`reporting.table` in Markdown."""
+    """A table of :func:`reporting.table` in Markdown; what a phone shows first stands first."""
     head, rule, *rows = text.splitlines()
     spans = [dash.span() for dash in re.finditer("-+", rule)]
-    cells = [[line[start:end] for start, end in spans] for line in (head, *rows)]
-    right = [
-        any(cell.startswith(" ") for cell in column)
-        or all(cell.strip()[:1] in "+-.0123456789" for cell in column[1:])
-        for column in zip(*cells, strict=True)
-    ]
-    shown = [[_broken(cell.strip().replace("|", "\\|")) for cell in line] for line in cells]
-    shown.insert(1, ["--:" if numbers else "---" for numbers in right])
-    return [f"| {' | '.join(line)} |" for line in shown]
+    columns = [[line[start:end] for line in (head, *rows)] for start, end in spans]
+    columns.sort(key=lambda column: FIRST.get(column[0].strip(), len(FIRST)))
+    shown = []
+    for column in columns:
+        name, *cells = (_broken(cell.strip().replace("|", "\\|")) for cell in column)
+        numbers = any(cell.startswith(" ") for cell in column)
+        numbers |= all(cell[:1] in "+-.0123456789" for cell in cells)
+        shown.append([name, "--:" if numbers else "---", *cells])
+    return [f"| {' | '.join(line)} |" for line in zip(*shown, strict=True)]
 
 
 def _fact(key: str, value: Any) -> str:

@@ -147,7 +147,7 @@ def main(argv: list[str] | None = None) -> int:
         Panel("delta", "steering\nangle $\\delta$"),
         Panel("omega", "steering\nrate $\\omega$"),
         Panel("a", "acceleration\n$a$"),
-        Panel(clearances, "distance to\na car (m)", (CLEARANCE,)),
+        Panel(clearances, "distance\nat least (m)", (CLEARANCE,)),
     ]
     return finish_answers(
         arguments,
@@ -155,7 +155,6 @@ def main(argv: list[str] | None = None) -> int:
         checks=[Check("overlap with a parked car, also between the times (m)", -closest, 0.0)],
         facts={
             "duration (s)": ours.solution.duration,
-            "least distance to a car, also between the times (m)": closest,
             "largest steering angle (rad)": float(np.abs(ours["delta"]).max()),
         },
         figures={
