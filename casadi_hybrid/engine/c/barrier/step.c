@@ -181,7 +181,6 @@ static int back(hybrid_cold *cold) {
 
 int hybrid_newton(hybrid_cold *cold, hybrid_iterate *it) {
     const hybrid_plan *plan = cold->plan;
-    const hybrid_point *at = &cold->at->of;
     double least = 0.0;
     int found;
     if (cold->outer

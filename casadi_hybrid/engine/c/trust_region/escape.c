@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "globalization/globalization.h"
 #include "trust_region/trust_region.h"
 
 static double violation(const hybrid_cold *cold, const hybrid_spot *spot) {
