@@ -102,7 +102,8 @@ def search(
 ) -> tuple[bool, int]:
     """An attempt without a warm start: whether by composite steps, and its status."""
     first, _, composite = attempts_of(problem, Limits())
-    data = first if composite is None or draws.random() < 0.4 else composite
+    bounded = np.isfinite(space.inputs["lbx"]).any()
+    data = first if bounded or composite is None or draws.random() < 0.4 else composite
     space.inputs["x0"][:] = x0
     cold = space.cold_mode(composite=bool(data.composite))
     cold.set(data, int(draws.integers(3)))
@@ -119,7 +120,8 @@ def searches(count: int, draws: np.random.Generator) -> Counter[str]:
         problem = equations(draws)
         engine = engine_of(problem)
         assert not isinstance(engine, str), engine
-        numbers = problem.numbers(x0=0.0)
+        bounds = {"lbx": -1.5, "ubx": 1.0} if draws.random() < 0.4 else {}
+        numbers = problem.numbers(x0=0.0, **bounds)
         space = engine.prepare(numbers.bounds)
         space.fill(numbers, None)
         space.limit(Limits())

@@ -539,8 +539,8 @@ def test_the_search_costs_memory_and_code(rows, searching):
     assert 3 * rows.memory < searching.memory < 10 * rows.memory
     cold = {"core/run.c", "core/restoration.c", "core/least_squares.c"}
     assert cold <= {*searching.files} - {*rows.files}
-    assert "BLOCKED" in (searching.folder / "found.h").read_text()
-    assert "BLOCKED" not in (rows.folder / "rows.h").read_text()
+    assert "INFEASIBLE" in (searching.folder / "found.h").read_text()
+    assert "INFEASIBLE" not in (rows.folder / "rows.h").read_text()
     assert ("warm and cold" in str(searching), "alone" in str(rows)) == (True, True)
 
 

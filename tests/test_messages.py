@@ -15,6 +15,7 @@ from casadi_hybrid.basics.calls import checked_call
 from casadi_hybrid.cli import main
 from casadi_hybrid.control import MPC, Model, OptimalControl, Plant, refine, simulate, steady
 from casadi_hybrid.engine.cold import WORDS
+from casadi_hybrid.engine.structures import INFEASIBLE
 from casadi_hybrid.methods import OF_SOLVERS
 
 X = ca.SX.sym("x", 2)
@@ -137,8 +138,8 @@ def test_an_export_without_numbers_says_which_to_pass(cart: Model, tmp_path: Any
     assert not list(tmp_path.iterdir())
 
 
-def test_the_word_of_a_blocked_search_in_c() -> None:
-    assert WORDS[12].startswith("no feasible point found")
+def test_the_word_of_an_infeasible_search_in_c() -> None:
+    assert WORDS[INFEASIBLE].startswith("no feasible point found")
 
 
 NEIGHBOUR = "import casadi as ca\nx = ca.SX.sym('x', 2)\nnlp = {'x': x, 'f': ca.sumsqr(x - 1)}\n"

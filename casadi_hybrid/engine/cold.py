@@ -25,16 +25,15 @@ from casadi_hybrid.standard_form.form import DENSE_LIMIT, Point, StandardForm
 WORDS = {
     1: "the bounds are of other kinds than those it was prepared for",
     2: "a function of the problem is not defined where the engine went",
-    4: "the steps became tiny, or nothing improved any more",
     5: "the factorization of the engine was in doubt",
+    6: "the iterates run away along points that prove nothing",
     7: "a limit was reached",
     9: "a number is not finite, or bounds cross",
-    12: "no feasible point found, or, where the feasibility is within tolerance, no better one",
-    15: "the step that was due is Python's",
-    16: "the violation of the constraints is stationary: they are locally infeasible",
-    17: "no step leads on",
-    18: "the objective falls without bound",
-    19: "the iterates run away along points that prove nothing",
+    12: "the filter accepts no step",
+    13: "the objective falls without bound",
+    14: "the step that was due is Python's",
+    15: "no feasible point found: the violation of the constraints is stationary",
+    16: "the steps became tiny, or nothing improved any more",
 }
 CAUSES = {
     1: "the steps have become tiny",

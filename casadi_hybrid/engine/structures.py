@@ -16,7 +16,7 @@ pointer_of_capsule.restype, pointer_of_capsule.argtypes = c_void_p, [ct.py_objec
 # How a run ends, as in ``c/hybrid.h``, where it is said what each means.
 SOLVED, OTHER_PATTERN, UNDEFINED, NO_SET, NOT_NEARER, DOUBT = 0, 1, 2, 3, 4, 5
 LIMIT, LARGE, COLD, PAUSED = 7, 8, 10, 11
-INFEASIBLE, STALLED, UNBOUNDED, DIVERGED = 16, 17, 18, 19
+DIVERGED, UNBOUNDED, INFEASIBLE, STALLED = 6, 13, 15, 16
 IN_VAIN = UNDEFINED, NO_SET, NOT_NEARER
 """How the warm mode ends where the barrier method is to go on from its start."""
 

@@ -21,12 +21,12 @@ WORDS = {
     3: "the warm mode found no active set",
     4: "the steps of the warm mode did not get nearer",
     5: "the factorization of the engine was in doubt",
+    6: "the point given is beyond all bounds",
     7: "the limit of iterations was reached",
     8: "it is solved, with multipliers so large that there may be smaller ones",
     9: "a number is not finite, or bounds cross",
     10: "there is no warm start",
-    18: "the objective falls without bound",
-    19: "the point given is beyond all bounds",
+    13: "the objective falls without bound",
 }
 
 

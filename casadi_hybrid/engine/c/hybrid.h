@@ -104,17 +104,17 @@ enum {
     HYBRID_NO_SET = 3,          /* no active set of the quadratic model was found */
     HYBRID_NOT_NEARER = 4,      /* steps did not get nearer */
     HYBRID_DOUBT = 5,           /* the factorization is in doubt, by any kernel there is */
+    HYBRID_DIVERGED = 6,        /* the iterates go to infinity along points that prove nothing */
     HYBRID_LIMIT = 7,           /* max_iter, max_time, or the patience of an attempt */
     HYBRID_LARGE = 8,           /* a solution, with multipliers so large that there may be less */
     HYBRID_BAD_NUMBERS = 9,     /* numbers that are not finite, or bounds that cross */
     HYBRID_COLD = 10,           /* neither multipliers nor a working set to begin with */
     HYBRID_PAUSED = 11,         /* not at the end: to be called again */
     HYBRID_BLOCKED = 12,        /* the filter accepts no step, or nothing improves any more */
-    HYBRID_ELSEWHERE = 15,      /* the step that is due is the careful path's */
-    HYBRID_INFEASIBLE = 16,     /* the violation is stationary: at the last iterate of the run */
-    HYBRID_STALLED = 17,        /* no step leads on from the last iterate of the run */
-    HYBRID_UNBOUNDED = 18,      /* f falls without bound: the last iterate of the run is the proof */
-    HYBRID_DIVERGED = 19        /* the iterates go to infinity along points that prove nothing */
+    HYBRID_UNBOUNDED = 13,      /* f falls without bound: the last iterate of the run is the proof */
+    HYBRID_ELSEWHERE = 14,      /* the step that is due is the careful path's */
+    HYBRID_INFEASIBLE = 15,     /* the violation is stationary: at the last iterate of the run */
+    HYBRID_STALLED = 16         /* no step leads on from the last iterate of the run */
 };
 
 /* Why no step leads on, where a run ends with HYBRID_INFEASIBLE or HYBRID_STALLED. */

@@ -16,7 +16,7 @@ ENTRIES = "hybrid_warm", "hybrid_cold_begin", "hybrid_cold_run", "hybrid_state_a
 """The functions of the core that are called; the first alone for the warm mode."""
 SEARCH = "NAME_search.c"
 """The template that has no place beside the warm mode alone."""
-_JUDGED = 8, 15  # HYBRID_LARGE, HYBRID_ELSEWHERE
+_JUDGED = 8, 12, 14  # HYBRID_LARGE, HYBRID_BLOCKED, HYBRID_ELSEWHERE
 _ROW = 11  # HYBRID_ROW
 
 
