@@ -118,7 +118,7 @@ int hybrid_root_step(hybrid_cold *cold) {
     int curved = root->curved;
     set_proximity(cold);
     value = value_of(cold, cold->at);
-    if (!isfinite(hybrid_dot(plan->m, at->c, at->c))) return HYBRID_DIVERGED; /* what is a slope? */
+    if (!isfinite(hybrid_dot(plan->m, at->c, at->c))) return HYBRID_ELSEWHERE; /* what is a slope? */
     if (is_flat(cold, units, slope)) return hybrid_root_closer(cold, units);
     if (curved && hybrid_curvature(&cold->form, at, at->c, cold->W)) return HYBRID_UNDEFINED;
     hybrid_stiffness(form, at, root->z_lower, root->z_upper, D);
