@@ -28,9 +28,8 @@ from casadi_hybrid.engine.external import OTHER_SHAPE, OUTPUTS_OF_CASADI, Extern
 from casadi_hybrid.engine.solved import Solved
 from casadi_hybrid.engine.structures import (
     COLD,
+    IN_VAIN,
     LIMIT,
-    NO_SET,
-    NOT_NEARER,
     OTHER_PATTERN,
     SOLVED,
 )
@@ -41,7 +40,7 @@ from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
 from casadi_hybrid.stopping import Limits
 
-_LEFT = (COLD, NO_SET, NOT_NEARER)  # to the barrier method
+_LEFT = (COLD, *IN_VAIN)  # to the barrier method
 _REAL = frozenset((float, int, np.float64))
 
 
@@ -155,7 +154,7 @@ class Quick:
                 )  # fmt: skip
                 return {name: outputs[name] for name in OUTPUTS_OF_CASADI}, run
             if outputs is None or status != OTHER_PATTERN:
-                in_vain = status in (NO_SET, NOT_NEARER) and sides is None and not failed
+                in_vain = status in IN_VAIN and sides is None and not failed
                 if in_vain and own is not None:  # else the attempt after it has spoken there since
                     space.in_vain = status, space.numbers_in.copy()
                 return None
