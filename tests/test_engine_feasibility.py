@@ -199,7 +199,7 @@ class Ends:
         outcome = compiled.Handed.outcome
 
         def noted(handed: Any, *arguments: Any) -> Any:
-            self.causes.append(CAUSES[handed.cold.state.cause])
+            self.causes.append(CAUSES.get(handed.cold.state.cause, "a limit"))
             self.multipliers.append(handed.cold.infeasibility())
             return outcome(handed, *arguments)
 

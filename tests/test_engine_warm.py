@@ -617,3 +617,30 @@ def test_a_limit_of_steps_ends_both_at_one_iterate(name: str, steps: int) -> Non
     assert stats["iterations"]["iter"] == twin.stats()["iterations"]["iter"]
     for key in ("x", "f", "g"):
         np.testing.assert_allclose(found[key], wanted[key], rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("begin", [2.0, 1e-3])
+def test_where_the_warm_mode_leaves_the_domain_the_barrier_goes_on_in_c(begin: float) -> None:
+    """A full step leads to where a logarithm is not defined; the start is listed, as in Python."""
+    x = ca.SX.sym("x", 2)
+    nlp = {"x": x, "f": 1e2 * x[0] - ca.log(x[0]) + x[1] ** 2, "g": x[0] + x[1]}
+    numbers = {"x0": [begin, 1], "lbg": 1, "lam_g0": -1.0}
+    solver = nlpsol("solver", "hybrid", nlp)
+    found, stats = solver(**numbers), solver.stats()
+    with python_only():
+        twin = nlpsol("twin", "hybrid", nlp)
+        wanted = twin(**numbers)
+    assert (stats["engine"], stats["success"]) == ("c", True)
+    assert stats["iterations"]["iter"] == twin.stats()["iterations"]["iter"]
+    np.testing.assert_allclose(found["x"], wanted["x"], rtol=1e-7)
+
+
+def test_a_hessian_that_is_not_defined_at_a_warm_start_is_no_end() -> None:
+    x = ca.SX.sym("x", 2)
+    f = ca.fabs(x[0]) ** 1.5 + (x[0] - 1) ** 2 + x[1] ** 2
+    solver = nlpsol("solver", "hybrid", {"x": x, "f": f, "g": x[0] + x[1]})
+    found = solver(x0=[0, 1], lbg=1, lam_g0=-1.0)
+    assert (solver.stats()["engine"], solver.stats()["success"]) == ("c", True)
+    first, second = found["x"].full().ravel()  # on the row, where both slopes are equal
+    assert first + second == pytest.approx(1.0, abs=1e-7)
+    assert 1.5 * np.sqrt(first) + 2 * (first - 1) == pytest.approx(2 * second, abs=1e-6)
