@@ -30,8 +30,9 @@ from casadi_hybrid.barrier import (
     restoration,
 )
 from casadi_hybrid.iterations import composite, lookahead, safeguards, trust_region, violation
-from casadi_hybrid.kernel import kernel
+from casadi_hybrid.kernel import kernel, low_rank
 from casadi_hybrid.point import kkt, residuals
+from casadi_hybrid.problem.hessian import quasi_newton
 from casadi_hybrid.standard_form import form
 
 # By module: names of constants, or of a dataclass and a field of it whose default is meant.
@@ -128,6 +129,8 @@ _TABLE: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
         ("HUGE_MULTIPLIER", "ROUNDING", "HALF_DIGIT", "_NEGLIGIBLE", "_PULL", "_CONSTANT", "_FLAT"),
     ),
     (kernel, ("REFINEMENTS", "EXACT")),
+    (low_rank, ("_ROUNDING",)),
+    (quasi_newton, ("MEMORY", "_SKIPPED", "_LEAST", "_LEAST_DIFFERENCED")),
 )
 
 

@@ -17,7 +17,7 @@ pointer_of_capsule.restype, pointer_of_capsule.argtypes = c_void_p, [ct.py_objec
 SOLVED, OTHER_PATTERN, NO_SET, NOT_NEARER, DOUBT = 0, 1, 3, 4, 5
 LIMIT, LARGE, COLD, PAUSED = 7, 8, 10, 11
 
-INTERFACE = 8
+INTERFACE = 9
 """That of ``c/hybrid.h``; a library with another is not used."""
 
 
@@ -41,6 +41,8 @@ class PlanData(ct.Structure):
         )),
         *((name, c_int) for name in ("nnz_K", "lower_W")),
         *((name, c_void_p) for name in ("lower_of_W", "K_of_W", "K_of_A", "K_diagonal")),
+        *((name, c_int) for name in ("limited_memory", "differenced", "n_blocks")),
+        *((name, c_void_p) for name in ("block_starts", "members", "H_starts")),
         ("ldl", Analysis),
         ("fixed", FixedAnalysis),
     ]  # fmt: skip
@@ -52,10 +54,18 @@ class OutsideData(ct.Structure):
     _fields_ = [(name, c_void_p) for name in ("factor", "solve", "self")]
 
 
+class SecantsData(ct.Structure):
+    """``hybrid_secants``."""
+
+    _fields_ = [("doubles", c_void_p), ("count", c_int), ("last", c_int)]
+
+
 class FunctionsData(ct.Structure):
     """``hybrid_functions``."""
 
-    _fields_ = [(name, c_void_p) for name in ("first", "second", "self", "now", "outside")]
+    _fields_ = [
+        (name, c_void_p) for name in ("first", "second", "self", "now", "outside", "secants")
+    ]
 
 
 class NumbersData(ct.Structure):
@@ -144,6 +154,8 @@ def declare(library: Any) -> None:
     library.hybrid_interface_version.argtypes = []
     library.hybrid_now.restype = c_double
     library.hybrid_now.argtypes = []
+    library.hybrid_secants_doubles.restype = c_longlong
+    library.hybrid_secants_doubles.argtypes = [pointer]
     library.hybrid_warm_memory.restype = None
     library.hybrid_warm_memory.argtypes = [pointer, pointer, pointer]
     library.hybrid_warm.restype = c_int

@@ -30,6 +30,7 @@ from casadi_hybrid.engine.structures import (
     BuffersData,
     FunctionsData,
     NumbersData,
+    SecantsData,
     pointer_of_capsule,
 )
 from casadi_hybrid.point.working_set import WarmStart, WorkingSet
@@ -107,10 +108,14 @@ class Workspace:
         self.answer = AnswerData(
             **{k: address(v) for k, v in self.outputs.items() if k not in ("f", "lam_p")}
         )
-        self._buffers = BuffersData(
-            self._buffer(functions.first, evaluate),
-            self._buffer(functions.with_hessian("curvature"), evaluate),
-        )
+        self._buffers = BuffersData(self._buffer(functions.first, evaluate))
+        self._secants = None
+        if functions.curvature is not None:
+            self._buffers.second = self._buffer(functions.curvature, evaluate)
+        else:
+            room = np.empty(library.hybrid_secants_doubles(ct.addressof(data)))
+            self._kept.append(room)
+            self._secants = SecantsData(address(room))
         self.outside = None if alone else Outside(plan.layout, dense=plan.dense)
         self._functions = FunctionsData(
             ct.cast(library.hybrid_buffered_first, ct.c_void_p),
@@ -118,6 +123,7 @@ class Workspace:
             ct.addressof(self._buffers),
             ct.cast(library.hybrid_now, ct.c_void_p),
             None if self.outside is None else ct.addressof(self.outside.data),
+            None if self._secants is None else ct.addressof(self._secants),
         )
         self._awaited, self._called = compiled, INTERPRETED
         self._limits: Limits | None = None

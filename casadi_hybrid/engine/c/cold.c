@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cold.h"
+#include "quasi_newton.h"
 
 /* Without an objective a feasible point is a solution, whatever the barrier still wants. */
 static int at_root(hybrid_cold *cold) {
@@ -119,6 +120,10 @@ static int step(hybrid_cold *cold) {
             return HYBRID_NOT_NEARER;
         plain = *it;
         status = hybrid_newton(cold, it);
+        if (status == HYBRID_BLOCKED && hybrid_forget(cold->form.functions->secants)) {
+            *it = plain; /* what points elsewhere have shown misleads here */
+            status = hybrid_newton(cold, it);
+        }
         if (status == HYBRID_NOT_NEARER && cold->at->theta <= cold->numbers->tol) return status;
         if (status == HYBRID_BLOCKED || status == HYBRID_NOT_NEARER) {
             *it = plain;

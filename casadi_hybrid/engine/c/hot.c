@@ -227,6 +227,7 @@ int hybrid_warm(const hybrid_plan *plan, const hybrid_functions *functions,
     hot h;
     double error, began = hybrid_time(functions);
     int status;
+    if (functions->secants) functions->secants->count = 0;
     arena.doubles = doubles;
     arena.ints = ints;
     place(plan, &arena, &h);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cold.h"
+#include "low_rank.h"
 
 int hybrid_factor(const hybrid_plan *plan, const double *W, const double *D, double shift,
                   const double *A, double epsilon, const double *penalty,
@@ -18,6 +19,8 @@ int hybrid_factor(const hybrid_plan *plan, const double *W, const double *D, dou
     for (int i = 0; i < plan->m; i++) 
         K[plan->K_diagonal[plan->n + i]] = penalty ? -penalty[i] : -epsilon;
     hybrid_decompose(plan, kernel, 0.0);
+    kernel->changed = W && kernel->low_rank->rank > 0;
+    if (kernel->changed) return hybrid_factor_low_rank(plan, kernel, 0);
     if (kernel->inertia.singular) return 2;
     right = kernel->inertia.negative == plan->m;
     /* A pivot against the test does no harm where nothing has grown: refinement sees to the rest. */
@@ -29,8 +32,7 @@ int hybrid_factor(const hybrid_plan *plan, const double *W, const double *D, dou
 static int serves(const hybrid_plan *plan, hybrid_kernel *kernel) {
     int size = plan->n + plan->m;
     double *left = kernel->room;
-    hybrid_ldl_product(&plan->ldl, kernel->K, kernel->solution, left);
-    for (int i = 0; i < size; i++) left[i] = kernel->right[i] - left[i];
+    hybrid_left_by(plan, kernel, kernel->right, kernel->solution, left);
     return hybrid_largest(size, left) <= HYBRID_ROUGH * hybrid_largest(size, kernel->right);
 }
 

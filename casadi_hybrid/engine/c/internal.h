@@ -36,6 +36,19 @@ typedef struct {
     double sum_J;  /* of the |entries| */
 } hybrid_point;
 
+/* What W has beside its nonzeros on the plan's pattern, U diag(w) U', and a factorization with it:
+ * see low_rank.c. There is room for nothing where all of W is on the pattern. */
+typedef struct {
+    int rank;              /* columns of U; 0: there is nothing else */
+    int negative;          /* negative eigenvalues of K without them */
+    double *U, *V;         /* n each: columns, and the same without what is pinned */
+    double *w;             /* their weights, none 0 */
+    double *Z;             /* n + m each: K^-1 V, for that K */
+    double *T, *values;    /* rank each, rank: eigenvectors and eigenvalues of diag(w)^-1 + V'Z */
+    double *along, *turned; /* rank: room */
+    double *right, *x, *left; /* n + m: room */
+} hybrid_low_rank;
+
 /* The standard form of one solve. */
 typedef struct {
     const hybrid_plan *plan;
@@ -49,6 +62,7 @@ typedef struct {
     double *clipped;          /* n_x: the start inside its bounds */
     double *lam, *H;          /* n_g, nnz_H: for the second function */
     double *has_lower, *has_upper; /* n: 1 where there is a bound, else 0 */
+    hybrid_low_rank low_rank; /* of the last Hessian */
     int bounds; /* how many there are */
     double relaxation; /* how far they are widened, relative */
     int unscaled;      /* whether rows are as they are */
@@ -198,6 +212,8 @@ typedef struct {
     int chosen;             /* whether pivots were chosen */
     int asked;              /* whether the last word is the caller's: its factor solves */
     const hybrid_outside_kernel *outside; /* the caller's kernel; NULL for none */
+    hybrid_low_rank *low_rank; /* of the Hessian */
+    int changed;            /* whether K has a change of low rank beside its nonzeros */
     hybrid_answer *answer;  /* counts what was decided by chosen pivots, and by the caller's */
     double *factor, *room;
     int *pivots;
@@ -210,7 +226,7 @@ typedef struct {
 
 void hybrid_place_kernel(const hybrid_plan *plan, hybrid_arena *arena, hybrid_kernel *kernel);
 /* What of a solve the kernel has to know: the caller's own, and where is counted who decides. */
-void hybrid_attend(const hybrid_form *form, hybrid_kernel *kernel);
+void hybrid_attend(hybrid_form *form, hybrid_kernel *kernel);
 /* Has the caller's kernel factor kernel->K; kernel->inertia says what it found. Returns 0 with m
  * negative eigenvalues, 1 with another number, 2 where it is singular, 3 where it has no answer. */
 int hybrid_ask(const hybrid_plan *plan, hybrid_kernel *kernel);
@@ -222,6 +238,8 @@ void hybrid_decompose(const hybrid_plan *plan, hybrid_kernel *kernel, double wei
 /* kernel->solution of K for kernel->right. Returns 0; where pivots had to be chosen, which says more
  * of K than the fixed order did: 1 with another inertia, 2 where it is singular; 3 in doubt. */
 int hybrid_resolve(const hybrid_plan *plan, hybrid_kernel *kernel);
+/* The same of K's nonzeros, without a change of low rank. */
+int hybrid_resolve_alone(const hybrid_plan *plan, hybrid_kernel *kernel);
 /* Whether kernel->solution is accurate; `residual`: its own, relative to kernel->right. */
 int hybrid_refined(const hybrid_plan *plan, const hybrid_kernel *kernel, double residual);
 /* Factors K(shift, epsilon) with rows and columns of pinned entries those of the identity.

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "internal.h"
+#include "low_rank.h"
 
 void hybrid_place_kernel(const hybrid_plan *plan, hybrid_arena *arena, hybrid_kernel *kernel) {
     const hybrid_ldl *ldl = &plan->ldl;
@@ -68,15 +68,16 @@ void hybrid_decompose(const hybrid_plan *plan, hybrid_kernel *kernel, double wei
     kernel->answer->chosen++;
 }
 
-void hybrid_attend(const hybrid_form *form, hybrid_kernel *kernel) {
+void hybrid_attend(hybrid_form *form, hybrid_kernel *kernel) {
     kernel->outside = form->functions->outside;
     kernel->answer = form->answer;
+    kernel->low_rank = &form->low_rank;
 }
 
 int hybrid_ask(const hybrid_plan *plan, hybrid_kernel *kernel) {
     const hybrid_outside_kernel *outside = kernel->outside;
     int negative = -1, found;
-    if (!outside) return 3;
+    if (!outside || kernel->changed) return 3;
     found = outside->factor(outside->self, kernel->K, &negative);
     if (negative < 0 || (found != 0 && found != 2)) return 3;
     kernel->asked = 1;
@@ -151,6 +152,11 @@ static double refine(const hybrid_plan *plan, hybrid_kernel *kernel) {
 }
 
 int hybrid_resolve(const hybrid_plan *plan, hybrid_kernel *kernel) {
+    return kernel->changed ? hybrid_resolve_low_rank(plan, kernel)
+                           : hybrid_resolve_alone(plan, kernel);
+}
+
+int hybrid_resolve_alone(const hybrid_plan *plan, hybrid_kernel *kernel) {
     double residual;
     if (!kernel->chosen) {
         int negative = kernel->inertia.negative;
@@ -228,6 +234,8 @@ int hybrid_factor_pinned(const hybrid_plan *plan, const double *W, const double 
         }
     }
     hybrid_decompose(plan, kernel, weight);
+    kernel->changed = kernel->low_rank->rank > 0;
+    if (kernel->changed) return hybrid_factor_low_rank(plan, kernel, pins);
     if (kernel->inertia.singular) return 2;
     if (kernel->inertia.doubtful) return hybrid_ask(plan, kernel);
     return kernel->inertia.negative == plan->m ? 0 : 1;
@@ -249,6 +257,8 @@ int hybrid_solve_pinned(const hybrid_plan *plan, const double *W, const double *
         for (int k = plan->A_starts[j]; k < plan->A_starts[j + 1]; k++)
             row[plan->A_rows[k]] += A[k] * move[j];
     }
+    if (kernel->changed)
+        hybrid_add_low_rank(plan, kernel->low_rank, move, kernel->n_pins, kernel->pins, right);
     for (int i = 0; i < plan->n; i++) right[i] = -(force[i] + right[i]);
     for (int i = 0; i < plan->m; i++) row[i] = -(c[i] + row[i]);
     for (int p = 0; p < kernel->n_pins; p++) right[kernel->pins[p]] = move[kernel->pins[p]];

@@ -238,6 +238,7 @@ int hybrid_begin(const hybrid_plan *plan, const hybrid_functions *functions,
     memset(cold->zero, 0, (size_t)longer(plan->n, plan->m) * sizeof(double));
     hybrid_clear(&cold->now);
     clear_state(plan, state);
+    if (functions->secants && !attempt->near) functions->secants->count = 0;
     answer->in_firsts = answer->in_seconds = 0.0;
     answer->steps = answer->firsts = answer->seconds = 0;
     answer->factors = answer->chosen = answer->outside = answer->doubts = 0;
