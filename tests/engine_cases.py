@@ -288,6 +288,17 @@ class HeldData(ct.Structure):
     ]  # fmt: skip
 
 
+class LowRankData(ct.Structure):
+    """``hybrid_low_rank``."""
+
+    _fields_ = [
+        ("rank", WHOLE), ("negative", WHOLE),
+        *((name, POINTER) for name in (
+            "U", "V", "w", "Z", "T", "values", "along", "turned", "right", "x", "left",
+        )),
+    ]  # fmt: skip
+
+
 class FormData(ct.Structure):
     """``hybrid_form``."""
 
@@ -298,7 +309,7 @@ class FormData(ct.Structure):
             "scale_c", "target", "lower", "upper", "room", "clipped", "lam", "H", "has_lower",
             "has_upper",
         )),
-        ("bounds", WHOLE), ("relaxation", NUMBER), ("unscaled", WHOLE),
+        ("low_rank", LowRankData), ("bounds", WHOLE), ("relaxation", NUMBER), ("unscaled", WHOLE),
         ("placing", WHOLE), ("even", WHOLE), ("plain", WHOLE),
     ]  # fmt: skip
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_cases import Arena, FormData, PointData, SpectrumData, WorthData
+from engine_cases import Arena, FormData, LowRankData, PointData, SpectrumData, WorthData
 
 from casadi_hybrid.basics import matrices
 from casadi_hybrid.engine import cold, external, ldl, library, structures
@@ -21,6 +21,7 @@ FOLDER = Path(library.__file__).parent
 MIRRORS = {
     "hybrid_plan": structures.PlanData,
     "hybrid_outside_kernel": structures.OutsideData,
+    "hybrid_secants": structures.SecantsData,
     "hybrid_functions": structures.FunctionsData,
     "hybrid_numbers": structures.NumbersData,
     "hybrid_residuals": structures.ResidualsData,
@@ -42,6 +43,7 @@ MIRRORS = {
     "hybrid_matrix": matrices.MatrixData,
     "hybrid_arena": Arena,
     "hybrid_point": PointData,
+    "hybrid_low_rank": LowRankData,
     "hybrid_form": FormData,
     "hybrid_worth": WorthData,
     "hybrid_spectrum": SpectrumData,
@@ -52,7 +54,7 @@ PLAIN = {ct.c_void_p: "pointer", ct.c_double: "double", ct.c_int: "int", ct.c_lo
 
 def in_header(name: str) -> list[tuple[str, str]]:
     """(field, kind) of a structure, in the order of the headers."""
-    texts = [path.read_text() for path in sorted(FOLDER.glob("*/*.h"))]
+    texts = [path.read_text() for path in sorted(FOLDER.rglob("*.h"))]
     text = re.sub(r"/\*.*?\*/", "", "\n".join(texts), flags=re.DOTALL)
     (body,) = re.findall(r"typedef struct(?: \w+)? \{([^{}]*)\} " + name + ";", text)
     found = []

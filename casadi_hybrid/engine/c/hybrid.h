@@ -38,7 +38,7 @@ typedef struct {
 } hybrid_outside_kernel;
 
 /* The last points of a solve with first derivatives, from whose differences, the secant pairs, a
- * Hessian is made where there are no second derivatives: see quasi_newton.c. Memory of the caller's,
+ * Hessian is made where there are no second derivatives: see problem/quasi_newton.c. Memory of the caller's,
  * between whose runs it is kept: hybrid_warm begins without points, and so does an attempt, but for
  * one from multipliers nearby, which goes on with those of the hybrid_warm before it. */
 typedef struct {
