@@ -19,6 +19,7 @@ import pytest
 from casadi_hybrid import Problem, nlpsol
 from casadi_hybrid.building import BuildError
 from casadi_hybrid.building.build import load
+from casadi_hybrid.engine.ldl import Found
 from casadi_hybrid.engine.library import VARIABLE, core_sources, engine
 from casadi_hybrid.engine.structures import declare
 
@@ -311,6 +312,19 @@ class FormData(ct.Structure):
         )),
         ("low_rank", LowRankData), ("bounds", WHOLE), ("relaxation", NUMBER), ("unscaled", WHOLE),
         ("placing", WHOLE), ("even", WHOLE), ("plain", WHOLE),
+    ]  # fmt: skip
+
+
+class KernelData(ct.Structure):
+    """``hybrid_kernel``."""
+
+    _fields_ = [
+        ("K", POINTER), ("soft", POINTER), ("weight", NUMBER), ("chosen", WHOLE), ("asked", WHOLE),
+        ("outside", POINTER), ("low_rank", POINTER), ("changed", WHOLE),
+        *((name, POINTER) for name in (
+            "answer", "factor", "room", "pivots", "right", "solution", "move", "pinned", "pins",
+        )),
+        ("n_pins", WHOLE), ("inertia", Found),
     ]  # fmt: skip
 
 

@@ -12,7 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_cases import Arena, FormData, LowRankData, PointData, SpectrumData, WorthData
+from engine_cases import (
+    Arena,
+    FormData,
+    KernelData,
+    LowRankData,
+    PointData,
+    SpectrumData,
+    WorthData,
+)
 
 from casadi_hybrid.basics import matrices
 from casadi_hybrid.engine import cold, external, ldl, library, structures
@@ -45,6 +53,7 @@ MIRRORS = {
     "hybrid_point": PointData,
     "hybrid_low_rank": LowRankData,
     "hybrid_form": FormData,
+    "hybrid_kernel": KernelData,
     "hybrid_worth": WorthData,
     "hybrid_spectrum": SpectrumData,
 }

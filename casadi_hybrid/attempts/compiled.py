@@ -90,6 +90,7 @@ class Handed:
             form.evaluator.counts[key] += number
         for key, spent in self.seconds.items():
             form.evaluator.seconds[key] += spent
+        form.remember(cold.points())
         if not self.interrupted:
             watched = cold.iterate(form, state.watched, None) if state.now.watching else None
             now = self._iterate(barrier, state.now, watched)

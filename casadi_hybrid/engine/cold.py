@@ -17,8 +17,9 @@ from casadi_hybrid.barrier.restoration import Restoration
 from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.engine.plan import Plan
-from casadi_hybrid.engine.structures import ResidualsData
+from casadi_hybrid.engine.structures import FunctionsData, ResidualsData, SecantsData
 from casadi_hybrid.iterations.safeguards import Safeguards
+from casadi_hybrid.problem.hessian.quasi_newton import MEMORY
 from casadi_hybrid.rules.spectra import Jacobian
 from casadi_hybrid.standard_form.form import DENSE_LIMIT, Point, StandardForm
 
@@ -37,6 +38,7 @@ WORDS = {
     15: "the step that was due is Python's",
 }
 _ROW = 11  # HYBRID_ROW
+_POINTS = MEMORY + 1  # of a Hessian without second derivatives
 _ROWS = 64  # iterates from one look at the clock of the caller to the next
 _PAUSE = 0.1  # seconds after which Ctrl-C is looked for
 
@@ -156,7 +158,7 @@ class Cold:
         composite: bool = False,
     ) -> None:
         data = plan.data
-        self._n, self._m, self._n_x = data.n, data.m, data.n_x
+        self._n, self._m, self._n_x, self._nnz_J = data.n, data.m, data.n_x, data.nnz_J
         self._dense = data.n_x + data.n_g <= DENSE_LIMIT
         numbers = [ct.c_longlong() for _ in range(3)]
         at = ct.addressof(data)
@@ -269,6 +271,20 @@ class Cold:
             promised=of.promised, error=of.error, raised=bool(of.raised), saddles=of.saddles,
             goal=of.goal if of.goal >= 0.0 else None, reach=of.reach if of.reach >= 0.0 else None,
         )  # fmt: skip
+
+    def points(self) -> list[tuple[Vector, Vector, Vector]]:
+        """What a Hessian without second derivatives is made from: x, ∇f and J's entries, in order.
+
+        None where there are second derivatives.
+        """
+        found = FunctionsData.from_address(self._call[1]).secants
+        if not found:
+            return []
+        secants, n, all_of_J = SecantsData.from_address(found), self._n_x, self._nnz_J
+        size = 2 * n + all_of_J
+        memory = _array(secants.doubles, _POINTS * size).reshape(_POINTS, size)
+        order = (secants.last + 1 - secants.count + np.arange(secants.count)) % _POINTS
+        return [(one[:n], one[n : 2 * n], one[2 * n :]) for one in memory[order]]
 
     def x_before(self) -> Vector | None:
         """x of the iterate before, None at the first."""

@@ -8,6 +8,7 @@ at the start exceeds 100.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import inf
 
@@ -308,6 +309,13 @@ class StandardForm:
     def forget(self) -> bool:
         """Drop what was learned of the Hessian; whether there was anything."""
         return self._learned is not None and self._learned.forget()
+
+    def remember(self, points: Iterable[tuple[Vector, Vector, Vector]]) -> None:
+        """Learn from points that were visited elsewhere: x, ∇f and the entries of J, in order."""
+        if self._learned is not None:
+            pattern = patterns_of(self.program)[0]
+            for x, gradient, data in points:
+                self._learned.see(x, gradient, Sparse(pattern, data))
 
     def _memory(self) -> QuasiNewton | None:
         """What learns the Hessian, where there are no second derivatives."""

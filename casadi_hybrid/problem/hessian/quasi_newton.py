@@ -126,10 +126,11 @@ class QuasiNewton:
         for one in self._large:
             R, w = _updates(s, y, one[None, :], least, self._skipped)
             used = np.flatnonzero(w[0])
+            # Of weight one: of as many sizes as the steps, they would look like a singular matrix.
             U = np.zeros((self._n, used.size))
-            U[one] = R[0, used].T
+            U[one] = R[0, used].T * np.sqrt(np.abs(w[0, used]))
             columns.append(U)
-            weights.append(w[0, used])
+            weights.append(np.sign(w[0, used]))
         return LowRank(H, np.hstack(columns), np.concatenate(weights))
 
     def _least(self, x: Vector) -> float:

@@ -155,18 +155,20 @@ static void fill(const hybrid_plan *plan, const updates *of, int pairs, int size
     }
 }
 
-/* The identity there, and the rest as a change of low rank. */
+/* The identity there, and the rest as a change of low rank, by columns of weight 1 or -1: r_k becomes
+ * as short as the steps, and numbers of many sizes side by side would look like a singular matrix. */
 static void add_columns(const hybrid_plan *plan, const updates *of, int pairs, int size,
                         const int *members, double *H, hybrid_low_rank *low) {
     for (int j = 0; j < size; j++) H[plan->H_starts[members[j]]] = 1.0;
     for (int k = 0; k < pairs; k++) {
+        const double *r = of->R + (long long)k * size, length = sqrt(fabs(of->w[k]));
         double *column = low->U + (long long)low->rank * plan->n;
         if (of->w[k] == 0.0) continue;
         memset(of->whole, 0, (size_t)plan->n_x * sizeof(double));
-        for (int i = 0; i < size; i++) of->whole[members[i]] = of->R[(long long)k * size + i];
+        for (int i = 0; i < size; i++) of->whole[members[i]] = length * r[i];
         for (int i = 0; i < plan->n_free; i++) column[i] = of->whole[plan->free_at[i]];
         for (int i = plan->n_free; i < plan->n; i++) column[i] = 0.0;
-        low->w[low->rank++] = of->w[k];
+        low->w[low->rank++] = of->w[k] > 0.0 ? 1.0 : -1.0;
     }
 }
 
