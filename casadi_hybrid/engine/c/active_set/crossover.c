@@ -1,5 +1,6 @@
-/* Crossover: guess the active set and take Newton steps on its KKT equations, as
- * barrier/polish.py. */
+/* Crossover, as barrier/polish.py: the active set is guessed where z exceeds the distance to the
+ * bound, and Newton steps are taken on the KKT equations with these bounds met. They are kept where
+ * the error of the whole problem says that the guess was right. */
 
 #include "globalization/globalization.h"
 #include "active_set/active_set.h"

@@ -1,6 +1,11 @@
-/* The quadratic model at one iterate and its active set, as barrier/hot.py: all that is wrong is
- * exchanged at once as long as it becomes less, and then one bound after the other on the line from
- * the iterate's data to the model's. */
+/* The quadratic model at one iterate, as barrier/hot.py:
+ *
+ *     min force'd + d'W d / 2  s.t.  c + A d = 0,  lower <= w + d <= upper.
+ *
+ * Bounds of the guessed set are met with equality; all that is wrong with it is exchanged at once
+ * as long as it becomes less (Hintermueller, Ito and Kunisch, SIAM J. Optim. 13, 2003), and then
+ * one bound after the other on the line from the iterate's data to the model's (Ferreau, Bock and
+ * Diehl, Int. J. Robust Nonlinear Control 18, 2008). */
 #include <math.h>
 #include <string.h>
 

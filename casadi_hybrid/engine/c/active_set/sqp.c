@@ -1,5 +1,7 @@
-/* The warm mode: full Newton steps on an active set that is predicted anew at every step, as
- * barrier/hot.py. */
+/* The warm mode, as barrier/hot.py: full steps of sequential quadratic programming. Each takes the
+ * solution of the quadratic model at the iterate, whose active set is predicted anew. The scaled
+ * error has to fall, but not at once (the watchdog of Chamberlain, Powell, Lemarechal and Pedersen,
+ * Math. Program. Study 16, 1982). */
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,7 @@
-/* The kernel of a barrier step and its inertia: as barrier/inertia.py. */
+/* The least shift sigma with which the KKT matrix has n positive and m negative eigenvalues, so
+ * that the step descends: a third of the last one that served, then eight times as much each
+ * time, and epsilon = 1e-8 nu^(1/4) where rows are dependent (Waechter and Biegler, Math. Program.
+ * 106, 2006, section 3.1); as barrier/inertia.py. */
 #include <math.h>
 
 #include "barrier/barrier.h"

@@ -1,5 +1,10 @@
-/* One Newton step of the barrier method: the kernel, the filter line search, its remedies, as
- * barrier/newton.py. */
+/* One Newton step of the barrier method, as barrier/newton.py: the direction of the KKT system,
+ *
+ *     w + alpha dw,  y + alpha dy,  z + alpha_z dz,   alpha, alpha_z by the fraction to the bounds,
+ *
+ * and alpha halved until the filter accepts (Waechter and Biegler, Math. Program. 106, 2006,
+ * section 2.3), with second-order corrections of c (section 2.4), tiny steps (section 3.9) and a
+ * full step that is taken unseen where steps stay short, with the way back kept. */
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* What every cold search does with an iterate: it is looked at, written down, or handed over. */
+/* What every cold search does with an iterate: residuals and error, a row of the record, the best
+ * iterates so far, whether it is a solution or a limit is met, or the run is handed over. */
 #include <math.h>
 #include <string.h>
 

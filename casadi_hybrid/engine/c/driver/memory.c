@@ -1,4 +1,5 @@
-/* The start of an attempt by the barrier method: its memory, and the first iterate. */
+/* The memory of an attempt, the same for the barrier method and its elastic problem, and what is
+ * made before the first iterate. The same functions count it and hand it out. */
 #include <math.h>
 #include <string.h>
 

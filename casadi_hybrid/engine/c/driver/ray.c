@@ -1,6 +1,6 @@
 /* Iterates that run away: as barrier/rays.py and barrier/leap.py, as far as they prove nothing.
- *
- * What may be a proof that f falls without bound is the careful path's to judge. */
+ * Where f falls in proportion to x, -grad f'x >= s |f|, at feasible points that are large, f may
+ * fall without bound; what may be a proof of that is the careful path's to judge. */
 #include <math.h>
 
 #include "driver/driver.h"

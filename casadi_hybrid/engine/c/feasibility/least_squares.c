@@ -1,8 +1,7 @@
-/* A root of the constraints before anything else, the least |c|_2: as barrier/restoration.py with
- * the goal zero.
- *
- * Damped steps of Gauss and Newton, or with the curvature of c where that is slow, by the kernel
- * with E = 1. What the careful path has to judge, a violation that falls no more, ends it. */
+/* The least |c|^2 / 2 inside the bounds, before anything else, as barrier/restoration.py with the
+ * goal zero: damped steps of Gauss and Newton, or with the curvature of c where that is slow, by
+ * the KKT matrix with E = I. What the careful path has to judge, a violation that falls no more,
+ * ends it. */
 #include <math.h>
 #include <string.h>
 

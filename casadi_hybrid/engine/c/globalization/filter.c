@@ -1,4 +1,11 @@
-/* theta, phi_nu and the filter: as barrier/merit.py and barrier/filter.py. */
+/* The filter (Waechter and Biegler 2006, section 2.3), as barrier/merit.py and barrier/filter.py:
+ * with slope = grad phi'dw, a step for which
+ *
+ *     alpha (-slope)^s_phi > delta theta^s_theta
+ *
+ * near feasibility has to decrease phi, phi(alpha) <= phi + eta alpha slope; any other one theta by
+ * gamma_theta theta or phi by gamma_phi theta. No pair (theta, phi) of the filter may be as good in
+ * both. */
 #include <math.h>
 
 #include "globalization/globalization.h"

@@ -1,4 +1,4 @@
-/* Vectors and matrices on the plan's patterns. */
+/* Vectors: sizes, sums and products in an order that is the same on every processor. */
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,6 @@
-/* The barrier parameter, the bounds and the optimality error: as barrier/iterate.py, pace.py. */
+/* Iterates between their bounds, as barrier/iterate.py: points that are strictly inside, dual steps
+ * dz = (nu - z dw)/(w - l) - z, the fraction to the boundary, alpha = max {alpha <= 1: v + alpha dv
+ * >= (1 - tau) v}, and z within a factor of nu/(w - l). */
 #include <math.h>
 
 #include "primal_dual/primal_dual.h"

@@ -1,6 +1,6 @@
-/* The kernel: factored in a fixed order where that is accurate, else with pivots chosen, and by the
- * caller's own kernel where that is in doubt. With entries that are pinned: where a bound is active,
- * w moves onto it and nothing else. */
+/* K = [W + D, A'; A, -E]: factored in a fixed order where that is accurate, else with pivots
+ * chosen, and by the caller's own kernel where that is in doubt. With entries that are pinned:
+ * where a bound is active, w moves onto it and nothing else. */
 #include <math.h>
 #include <string.h>
 

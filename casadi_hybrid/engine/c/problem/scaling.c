@@ -1,4 +1,6 @@
-/* How the standard form of a solve begins: what is checked, its scales, its bounds and its first w. */
+/* How the standard form of a solve begins: its numbers are checked, f and the rows scaled by
+ * min(1, 100/|largest derivative at the start|) (Waechter and Biegler 2006, section 3.8), bounds
+ * scaled and widened, and the first w made. */
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,9 @@
-/* The standard form: min f(w) s.t. c(w) = 0, lower <= w <= upper, as standard_form/form.py. */
+/* The standard form, as standard_form/form.py:
+ *
+ *     min f(w)  s.t.  c(w) = 0,  lower <= w <= upper,  w = (free variables, slacks),
+ *
+ * with f scaled, c = scale g - target for equations and scale g - slack for inequalities; its
+ * values, derivatives and multipliers out of the user's, and back. */
 #include <math.h>
 #include <string.h>
 

@@ -1,8 +1,7 @@
-/* Attempts by composite steps where there are equations alone: as barrier/composite.py, which has
- * the form, and iterations/lookahead.py and safeguards.py, which say which step is due.
- *
- * What leaves a stationary violation, or a saddle in one of several directions, is the careful
- * path's. */
+/* Which step is due where there are equations alone, as iterations/safeguards.py: a composite step;
+ * where |c| does not halve in some steps, the penalty is raised, and then the violation alone is
+ * reduced until |c| is down to a goal. What leaves a stationary violation, or a saddle in one of
+ * several directions, is the careful path's. */
 #include <math.h>
 
 #include "trust_region/trust_region.h"

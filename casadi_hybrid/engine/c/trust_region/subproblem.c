@@ -1,4 +1,9 @@
-/* The trust-region subproblem in the coordinates of eigenvectors: as iterations/trust_region.py. */
+/* The trust-region subproblem in the coordinates of eigenvectors, as iterations/trust_region.py:
+ *
+ *     min sum e_i t_i^2 / 2 + b't  s.t.  |t| <= radius:   t_i = -b_i / (e_i + sigma),
+ *
+ * sigma >= max(0, -e_1) by Newton's method on 1/|t(sigma)| = 1/radius (Nocedal and Wright,
+ * Numerical Optimization, 2nd ed., section 4.3). */
 #include <math.h>
 
 #include "trust_region/trust_region.h"

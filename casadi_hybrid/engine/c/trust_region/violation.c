@@ -1,5 +1,8 @@
-/* The violation alone: a Newton step on |c|^2 / 2 within a trust region, in units that follow the
- * rows, as iterations/violation.py. */
+/* The violation alone, as iterations/violation.py: the Newton step on |c|^2 / 2,
+ *
+ *     min d'G d / 2 + (A'c)'d  s.t.  |D d| <= Delta,   G = A'A + sum_i c_i grad^2 c_i,
+ *
+ * in units D that follow the rows. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
