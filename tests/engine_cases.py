@@ -294,6 +294,17 @@ class HeldData(ct.Structure):
     ]  # fmt: skip
 
 
+class LowRankData(ct.Structure):
+    """``hybrid_low_rank``."""
+
+    _fields_ = [
+        ("rank", WHOLE), ("negative", WHOLE),
+        *((name, POINTER) for name in (
+            "U", "V", "w", "Z", "T", "values", "along", "turned", "right", "x", "left",
+        )),
+    ]  # fmt: skip
+
+
 class FormData(ct.Structure):
     """``hybrid_form``."""
 
@@ -304,8 +315,21 @@ class FormData(ct.Structure):
             "scale_c", "target", "lower", "upper", "room", "clipped", "lam", "H", "has_lower",
             "has_upper",
         )),
-        ("bounds", WHOLE), ("relaxation", NUMBER), ("unscaled", WHOLE),
+        ("low_rank", LowRankData), ("bounds", WHOLE), ("relaxation", NUMBER), ("unscaled", WHOLE),
         ("placing", WHOLE), ("even", WHOLE), ("plain", WHOLE),
+    ]  # fmt: skip
+
+
+class KernelData(ct.Structure):
+    """``hybrid_kernel``."""
+
+    _fields_ = [
+        ("K", POINTER), ("soft", POINTER), ("weight", NUMBER), ("chosen", WHOLE), ("asked", WHOLE),
+        ("outside", POINTER), ("low_rank", POINTER), ("changed", WHOLE),
+        *((name, POINTER) for name in (
+            "answer", "factor", "room", "pivots", "right", "solution", "move", "pinned", "pins",
+        )),
+        ("n_pins", WHOLE), ("inertia", Found),
     ]  # fmt: skip
 
 

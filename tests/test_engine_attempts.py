@@ -62,9 +62,9 @@ def test_the_note_is_of_the_attempt_that_solved() -> None:
     assert said(composite) == ("c", "")
     empty = Solver(Problem(x=x, f=f, h=equation + 2)).solve([1, 1])
     assert empty.stop.name == "LOCALLY_INFEASIBLE"
-    assert said(empty) == ("c", "")
-    learned = Solver(problem().with_derivatives(Derivatives("limited-memory")))
-    assert said(learned.solve(**CASE.numbers)) == ("python", "the Hessian is learned on the way")
+    assert said(empty)[0] == "python"
+    approximated = Solver(problem().with_derivatives(Derivatives("limited-memory")))
+    assert said(approximated.solve(**CASE.numbers)) == ("c", "")
     limited = Solver(problem(), max_iter=2).solve(**CASE.numbers)
     assert said(limited) == ("c", "")
     nowhere = Solver(Problem(x=x, f=f + ca.log(x[0]))).solve([-1, 1])

@@ -100,6 +100,7 @@ class Run:
         self._inputs, self._places, self._found = inputs, places, found
         self._rows, self._functions, self._seconds = rows, functions, seconds
         self.raised, self.callback = raised, callback
+
     @property
     def p(self) -> Vector:
         """Parameter values."""

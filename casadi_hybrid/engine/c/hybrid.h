@@ -18,7 +18,7 @@
 #endif
 
 /* Raised whenever a structure or the meaning of a field changes. */
-#define HYBRID_INTERFACE_VERSION 11
+#define HYBRID_INTERFACE_VERSION 12
 
 /* How one function of the problem is evaluated: numbers in, all nonzeros of its outputs out, one
  * output after the other. Returns 0, or another number where it could not be evaluated.
@@ -55,12 +55,22 @@ typedef struct {
     double asked;   /* the clock when `interrupted` was called */
 } hybrid_observer;
 
+/* The last points of a solve with first derivatives, from whose differences, the secant pairs, a
+ * Hessian is made where there are no second derivatives: see problem/quasi_newton.c. Memory of the caller's,
+ * between whose runs it is kept: hybrid_warm begins without points, and so does an attempt, but for
+ * one from multipliers nearby, which goes on with those of the hybrid_warm before it. */
+typedef struct {
+    double *doubles; /* as many as hybrid_secants_doubles says */
+    int count, last; /* points that are known, and the place of the last */
+} hybrid_secants;
+
 typedef struct {
     hybrid_first first;
     hybrid_second second;
     void *self;
     double (*now)(void); /* seconds, for the statistics; NULL: they are not measured */
     hybrid_observer *observer; /* NULL: nobody looks on */
+    hybrid_secants *secants; /* where there are no second derivatives; NULL: `second` is called */
 } hybrid_functions;
 
 /* What a row or a variable is: it decides the standard form's structure. */
@@ -99,6 +109,13 @@ typedef struct {
     const int *lower_of_W, *K_of_W;  /* lower_W: which nonzero of W, and where it goes in K */
     const int *K_of_A;               /* nnz_A */
     const int *K_diagonal;           /* n + m */
+    /* Where there are no second derivatives: blocks of variables that the Lagrangian couples by more
+     * than a sum. Of most all entries are nonzeros of the Hessian, of large ones the diagonal. */
+    int limited_memory; /* whether there are none */
+    int differenced;    /* whether first derivatives are finite differences */
+    int n_blocks;
+    const int *block_starts, *members; /* n_blocks + 1; the variables of each, increasing */
+    const int *H_starts;               /* n_x + 1: where each column of the Hessian begins */
     hybrid_ldl ldl;     /* with pivots that are chosen */
     hybrid_fixed fixed; /* in a fixed order */
 } hybrid_plan;
@@ -223,6 +240,9 @@ typedef struct {
     int placed;         /* where the first point of a cold solve is: 0 as given; where a function is
                          * not defined there, 1 within the bounds, 2 a little off them */
 } hybrid_answer;
+
+/* Numbers of memory that secant pairs need; 0 where there are second derivatives. */
+long long hybrid_secants_doubles(const hybrid_plan *plan);
 
 /* Numbers and whole numbers of memory that a solve needs. */
 void hybrid_warm_memory(const hybrid_plan *plan, long long *doubles, long long *ints);

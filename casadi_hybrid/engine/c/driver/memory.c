@@ -153,10 +153,12 @@ int hybrid_begin(const hybrid_plan *plan, const hybrid_functions *functions,
     memset(cold->zero, 0, (size_t)longer(plan->n, plan->m) * sizeof(double));
     hybrid_clear(&cold->now);
     clear_state(plan, state);
+    if (functions->secants && !attempt->near) functions->secants->count = 0;
     answer->in_firsts = answer->in_seconds = 0.0;
     answer->steps = answer->firsts = answer->seconds = 0;
     answer->factors = answer->chosen = answer->doubts = 0;
     cold->kernel.answer = cold->inner->kernel.answer = answer;
+    cold->kernel.low_rank = cold->inner->kernel.low_rank = &cold->form.low_rank;
     start = &cold->trial->of;
     status = hybrid_make_form(&cold->form, start);
     if (status) return status;
