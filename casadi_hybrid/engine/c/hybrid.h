@@ -144,7 +144,7 @@ enum {
     HYBRID_LARGE = 8,           /* a solution, with multipliers so large that there may be less */
     HYBRID_BAD_NUMBERS = 9,     /* numbers that are not finite, or bounds that cross */
     HYBRID_COLD = 10,           /* neither multipliers nor a working set to begin with */
-    HYBRID_PAUSED = 11,         /* not at the end: to be called again */
+    HYBRID_PAUSED = 11,         /* of a run: a step is due */
     HYBRID_BLOCKED = 12,        /* the filter accepts no step, or nothing improves any more */
     HYBRID_INFEASIBLE = 16,     /* the violation is stationary: at the last iterate of the run */
     HYBRID_STALLED = 17,        /* no step leads on from the last iterate of the run */
@@ -305,7 +305,6 @@ typedef struct {
     double divergence;      /* largest |x| and -f */
     double relaxation;      /* how far bounds are widened, relative */
     double max_time;
-    double pause;           /* seconds after which to come back for a moment */
     int t0;                 /* steps that were taken before the first iterate */
     int patience;           /* steps of this attempt */
     int near;               /* whether the multipliers are those of a problem nearby */
@@ -340,25 +339,18 @@ typedef struct {
     double least; /* the least f < 0 of feasible ones that are large */
 } hybrid_ray;
 
-/* Where an attempt is: enough to go on from in Python. Arrays are the caller's. */
+/* What a run leaves behind. Arrays are the caller's. */
 typedef struct {
-    /* now: the iterate whose step is due. watched: the one to go back to. best: that with the
-     * least residuals; feasible: of the feasible ones that with the least f; beside: the one a
-     * little outside whose multipliers fit. t < 0 where there is none. */
-    hybrid_iterate now, watched, best, feasible, beside;
-    hybrid_root root;              /* of now */
-    hybrid_guards guards;          /* of now, where steps are composite */
-    int *guess;                    /* n: the active set of now.guessed */
-    double *x_before, *last_step;  /* n_x: x of the iterate before, and the last step not zero */
+    /* now: the last one, of a proof and where no step led on. best: that with the least residuals;
+     * feasible: of the feasible ones that with the least f; beside: the one a little outside whose
+     * multipliers fit. t < 0 where there is none. */
+    hybrid_iterate now, best, feasible, beside;
+    double *last_step;             /* n_x: the last step not zero */
     double *x_undefined;           /* n_x: the last trial point where a function was not defined, NaN
                                     * where there was none */
-    double merit_before;
     hybrid_ray ray;
     hybrid_residuals of_best, of_beside;
     double least_f;                /* f of feasible */
-    int looked;                    /* iterates looked at */
-    double *rows;                  /* HYBRID_ROW numbers for each iterate */
-    int capacity, count;           /* rows there is room for, and written */
     int stepped;                   /* whether last_step is one */
     int rows_dependent;
     int undefined;                 /* trial points where a function was not defined */
@@ -374,28 +366,23 @@ void hybrid_cold_memory(const hybrid_plan *plan, int dense, long long *bytes, lo
 
 /* The numbers of arrays that the state of an attempt needs; hybrid_state_attach puts them there. */
 long long hybrid_state_doubles(const hybrid_plan *plan);
-void hybrid_state_attach(const hybrid_plan *plan, double *doubles, int *guess,
-                         hybrid_state *state);
+void hybrid_state_attach(const hybrid_plan *plan, double *doubles, hybrid_state *state);
 
-/* Begins an attempt in memory that is kept until it ends. Returns HYBRID_PAUSED, or why not. */
-int hybrid_cold_begin(const hybrid_plan *plan, const hybrid_functions *functions,
-                      const hybrid_numbers *numbers, const hybrid_attempt *attempt, void *bytes,
-                      double *doubles, int *ints, hybrid_state *state, hybrid_answer *answer);
-/* Goes on until it ends, rows are full or a pause is due (HYBRID_PAUSED). With HYBRID_SOLVED the
- * answer is complete, as with HYBRID_UNBOUNDED; with HYBRID_INFEASIBLE, HYBRID_STALLED, HYBRID_UNBOUNDED, HYBRID_DIVERGED,
- * HYBRID_UNDEFINED or HYBRID_LIMIT state->now is the last iterate, and its row is
- * written unless it is not finite; with any other status the state says where to go on. */
-int hybrid_cold_run(void *bytes);
+/* A run by the interior-point method. With HYBRID_SOLVED the answer is complete; with
+ * HYBRID_INFEASIBLE, HYBRID_STALLED or HYBRID_UNBOUNDED state->now is the last iterate. */
+int hybrid_interior_point(const hybrid_plan *plan, const hybrid_functions *functions,
+                          const hybrid_numbers *numbers, const hybrid_attempt *attempt,
+                          void *bytes, double *doubles, int *ints, hybrid_state *state,
+                          hybrid_answer *answer);
 
 /* The same by composite steps, for equations alone in variables without bounds; its memory will do
- * for attempts by the barrier method too. */
+ * for runs by the interior-point method too. */
 void hybrid_composite_memory(const hybrid_plan *plan, int dense, long long *bytes,
                              long long *doubles, long long *ints);
-int hybrid_composite_begin(const hybrid_plan *plan, const hybrid_functions *functions,
+int hybrid_composite_steps(const hybrid_plan *plan, const hybrid_functions *functions,
                            const hybrid_numbers *numbers, const hybrid_attempt *attempt,
                            void *bytes, double *doubles, int *ints, hybrid_state *state,
                            hybrid_answer *answer);
-int hybrid_composite_run(void *bytes);
 
 /* --- The solve: all runs, one after another --------------------------------------------------- */
 

@@ -79,12 +79,9 @@ void hybrid_cold_memory(const hybrid_plan *plan, int dense, long long *bytes,
 
 static void place_state(const hybrid_plan *plan, hybrid_arena *arena, hybrid_state *state) {
     hybrid_place_iterate(plan, arena, &state->now);
-    hybrid_place_iterate(plan, arena, &state->watched);
     hybrid_place_iterate(plan, arena, &state->best);
     hybrid_place_iterate(plan, arena, &state->feasible);
     hybrid_place_iterate(plan, arena, &state->beside);
-    hybrid_place_root(plan, arena, &state->root);
-    state->x_before = hybrid_take(arena, plan->n_x);
     state->last_step = hybrid_take(arena, plan->n_x);
     state->x_undefined = hybrid_take(arena, plan->n_x);
     state->infeasibility = hybrid_take(arena, plan->m);
@@ -98,12 +95,10 @@ long long hybrid_state_doubles(const hybrid_plan *plan) {
     return arena.used_doubles;
 }
 
-void hybrid_state_attach(const hybrid_plan *plan, double *doubles, int *guess,
-                         hybrid_state *state) {
+void hybrid_state_attach(const hybrid_plan *plan, double *doubles, hybrid_state *state) {
     hybrid_arena arena = {0, 0, 0, 0};
     arena.doubles = doubles;
     place_state(plan, &arena, state);
-    state->guess = guess;
 }
 
 /* |start| with slacks where their rows are, inside or not. */
@@ -119,14 +114,12 @@ static double size_of_start(const hybrid_cold *cold, const hybrid_point *start) 
 }
 
 static void clear_state(const hybrid_plan *plan, hybrid_state *state) {
-    state->now.t = state->watched.t = state->best.t = -1;
+    state->now.t = state->best.t = -1;
     state->feasible.t = state->beside.t = -1;
     state->ray.reach = state->ray.least = INFINITY;
     for (int i = 0; i < plan->n_x; i++) state->x_undefined[i] = NAN;
-    state->looked = state->count = state->stepped = 0;
-    state->rows_dependent = state->undefined = state->root.begun = 0;
+    state->stepped = state->rows_dependent = state->undefined = 0;
     state->cause = state->proved = 0;
-    memset(state->guess, 0, (size_t)plan->n * sizeof(int));
 }
 
 int hybrid_begin(const hybrid_plan *plan, const hybrid_functions *functions,
@@ -168,58 +161,4 @@ int hybrid_begin(const hybrid_plan *plan, const hybrid_functions *functions,
     hybrid_set(plan->n, start->w, cold->work);
     cold->first_size = size_of_start(cold, start);
     return HYBRID_SOLVED;
-}
-
-int hybrid_cold_begin(const hybrid_plan *plan, const hybrid_functions *functions,
-                      const hybrid_numbers *numbers, const hybrid_attempt *attempt, void *bytes,
-                      double *doubles, int *ints, hybrid_state *state, hybrid_answer *answer) {
-    hybrid_arena arena = {0, 0, 0, 0};
-    int status;
-    arena.doubles = doubles;
-    arena.ints = ints;
-    status = hybrid_begin(plan, functions, numbers, attempt, 0, bytes, &arena, state, answer);
-    if (!status) status = hybrid_first_iterate(bytes);
-    return answer->status = status ? status : HYBRID_PAUSED;
-}
-
-void hybrid_place_composite(const hybrid_plan *plan, hybrid_arena *arena, hybrid_composite *one) {
-    long long n = plan->n, m = plan->m, fewer = n < m ? n : m;
-    hybrid_spectrum *both[2];
-    both[0] = &one->here;
-    both[1] = &one->there;
-    for (int k = 0; k < 2; k++) {
-        both[k]->U = hybrid_take(arena, m * fewer);
-        both[k]->V = hybrid_take(arena, n * n);
-        both[k]->sigma = hybrid_take(arena, fewer);
-    }
-    one->rows = hybrid_take(arena, n * m);
-    one->tau = hybrid_take(arena, n);
-    one->order = hybrid_take_ints(arena, m);
-    one->directions = hybrid_take(arena, n * n);
-    one->reduced = hybrid_take(arena, n * n);
-    one->values = hybrid_take(arena, n);
-    one->slope = hybrid_take(arena, n);
-    one->t = hybrid_take(arena, n);
-    one->newton = hybrid_take(arena, n);
-    one->step = hybrid_take(arena, n);
-    one->back = hybrid_take(arena, n);
-    one->force = hybrid_take(arena, n);
-    one->left = hybrid_take(arena, n);
-    one->units = hybrid_take(arena, n);
-    one->shares = hybrid_take(arena, fewer);
-    one->rising = hybrid_take(arena, 2 * fewer);
-    one->damped = hybrid_take(arena, fewer);
-    one->along = hybrid_take(arena, m);
-    one->y = hybrid_take(arena, m);
-}
-
-void hybrid_composite_memory(const hybrid_plan *plan, int dense, long long *bytes,
-                             long long *doubles, long long *ints) {
-    hybrid_arena arena = {0, 0, 0, 0};
-    hybrid_composite one;
-    hybrid_cold_memory(plan, dense, bytes, doubles, ints);
-    hybrid_place_composite(plan, &arena, &one);
-    *bytes += (long long)sizeof one;
-    *doubles += arena.used_doubles;
-    *ints += arena.used_ints;
 }

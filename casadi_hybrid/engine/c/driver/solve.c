@@ -52,7 +52,6 @@ void hybrid_solve_nlp_memory(const hybrid_plan *plan, const hybrid_options *opti
     if (of_warm > *doubles) *doubles = of_warm;
     if (ints_of_warm > *ints) *ints = ints_of_warm;
     *doubles += arena.used_doubles + hybrid_state_doubles(plan);
-    *ints += plan->n;
     *bytes = aligned((long long)sizeof solver) + aligned(*bytes) + plan->n_x + plan->n_g;
 }
 
@@ -73,11 +72,9 @@ static hybrid_solver *lay_out(const hybrid_plan *plan, const hybrid_options *opt
     solver->side_x =
         (signed char *)bytes + aligned((long long)sizeof *solver) + aligned(of_run);
     solver->side_g = solver->side_x + plan->n_x;
-    hybrid_state_attach(plan, doubles + arena.used_doubles, ints, &solver->state);
-    solver->state.rows = solver->row;
-    solver->state.capacity = 1;
+    hybrid_state_attach(plan, doubles + arena.used_doubles, &solver->state);
     solver->doubles = doubles + arena.used_doubles + hybrid_state_doubles(plan);
-    solver->ints = ints + plan->n;
+    solver->ints = ints;
     memset(solver->none, 0,
            (size_t)(plan->n_x > plan->n_g ? plan->n_x : plan->n_g) * sizeof(double));
     return solver;
@@ -124,11 +121,9 @@ static void note_undefined(hybrid_solver *solver) {
 /* The interior-point method or composite steps. Returns a status. */
 static int by_steps(hybrid_solver *solver) {
     const int composite = solver->run.method == HYBRID_COMPOSITE_STEP;
-    int status = (composite ? hybrid_composite_begin : hybrid_cold_begin)(
+    int status = (composite ? hybrid_composite_steps : hybrid_interior_point)(
         solver->plan, solver->functions, &solver->numbers, &solver->run.how, solver->cold,
         solver->doubles, solver->ints, &solver->state, &solver->found);
-    while (status == HYBRID_PAUSED) /* after each iterate, for which there is room */
-        status = (composite ? hybrid_composite_run : hybrid_cold_run)(solver->cold);
     spend(solver);
     note_undefined(solver);
     return status;

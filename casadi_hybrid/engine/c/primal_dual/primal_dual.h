@@ -133,8 +133,7 @@ typedef struct hybrid_cold {
     int without;                         /* steps without a second derivative */
     double *x_before;
     int looked;                          /* iterates looked at */
-    hybrid_iterate before;               /* the iterate whose step is due, and its guess */
-    const int *guess_before;
+    hybrid_iterate before;               /* the iterate whose step is due */
     /* The restoration, where one is under way: see barrier/restoration.c, and elastic_problem.c.
      * `inner` has the problem as outer. */
     struct hybrid_cold *inner, *outer;
