@@ -162,3 +162,45 @@ int hybrid_begin(const hybrid_plan *plan, const hybrid_functions *functions,
     cold->first_size = size_of_start(cold, start);
     return HYBRID_SOLVED;
 }
+
+void hybrid_place_composite(const hybrid_plan *plan, hybrid_arena *arena, hybrid_composite *one) {
+    long long n = plan->n, m = plan->m, fewer = n < m ? n : m;
+    hybrid_spectrum *both[2];
+    both[0] = &one->here;
+    both[1] = &one->there;
+    for (int k = 0; k < 2; k++) {
+        both[k]->U = hybrid_take(arena, m * fewer);
+        both[k]->V = hybrid_take(arena, n * n);
+        both[k]->sigma = hybrid_take(arena, fewer);
+    }
+    one->rows = hybrid_take(arena, n * m);
+    one->tau = hybrid_take(arena, n);
+    one->order = hybrid_take_ints(arena, m);
+    one->directions = hybrid_take(arena, n * n);
+    one->reduced = hybrid_take(arena, n * n);
+    one->values = hybrid_take(arena, n);
+    one->slope = hybrid_take(arena, n);
+    one->t = hybrid_take(arena, n);
+    one->newton = hybrid_take(arena, n);
+    one->step = hybrid_take(arena, n);
+    one->back = hybrid_take(arena, n);
+    one->force = hybrid_take(arena, n);
+    one->left = hybrid_take(arena, n);
+    one->units = hybrid_take(arena, n);
+    one->shares = hybrid_take(arena, fewer);
+    one->rising = hybrid_take(arena, 2 * fewer);
+    one->damped = hybrid_take(arena, fewer);
+    one->along = hybrid_take(arena, m);
+    one->y = hybrid_take(arena, m);
+}
+
+void hybrid_composite_memory(const hybrid_plan *plan, int dense, long long *bytes,
+                             long long *doubles, long long *ints) {
+    hybrid_arena arena = {0, 0, 0, 0};
+    hybrid_composite one;
+    hybrid_cold_memory(plan, dense, bytes, doubles, ints);
+    hybrid_place_composite(plan, &arena, &one);
+    *bytes += (long long)sizeof one;
+    *doubles += arena.used_doubles;
+    *ints += arena.used_ints;
+}
