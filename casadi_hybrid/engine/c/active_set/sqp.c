@@ -273,7 +273,7 @@ int hybrid_warm(const hybrid_plan *plan, const hybrid_functions *functions,
                 hybrid_answer *answer) {
     hybrid_arena arena = {0, 0, 0, 0};
     hot h;
-    hybrid_ray ray = {INFINITY, INFINITY};
+    hybrid_ray ray = {INFINITY, INFINITY, 0};
     double error;
     int status, proof;
     arena.doubles = doubles;

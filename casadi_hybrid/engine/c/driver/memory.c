@@ -117,6 +117,7 @@ static void clear_state(const hybrid_plan *plan, hybrid_state *state) {
     state->now.t = state->best.t = -1;
     state->feasible.t = state->beside.t = -1;
     state->ray.reach = state->ray.least = INFINITY;
+    state->ray.beyond = 0;
     for (int i = 0; i < plan->n_x; i++) state->x_undefined[i] = NAN;
     state->stepped = state->rows_dependent = state->undefined = 0;
     state->cause = state->proved = 0;
