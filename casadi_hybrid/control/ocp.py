@@ -166,11 +166,22 @@ class OptimalControl(Statement):
             Law,
             export_law,
         )
+        from casadi_hybrid.control.predictive.limits import Limits  # noqa: PLC0415
 
         program = self.numbers(x0, **parameters)
         sides = (self.model.limits("control", side) for side in ("lower", "upper"))
         none = np.clip(np.zeros(self.model.size("control")), *sides)
-        law = Law(self, program, {"": {}}, none, "zero, within the limits", none, 1e-4, False)
+        law = Law(
+            self,
+            program,
+            {"": {}},
+            Limits(self),
+            none,
+            "zero, within the limits",
+            none,
+            1e-4,
+            False,
+        )
         return export_law(self.solver, law, folder, name, loops=loops, cold=cold)
 
     def to_verify(self, answer: Any) -> Any:
