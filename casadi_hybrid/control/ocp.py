@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.basics.calls import checked_calls
 from casadi_hybrid.casadi_api.interface import nlpsol
 from casadi_hybrid.control.laying import Laid, lay_out
 from casadi_hybrid.control.methods import Method
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from casadi_hybrid.engine.export.export import Export
 
 
-@checked_calls
 class OptimalControl(Statement):
     """min Σ costs over a horizon of a model, subject to its dynamics, limits and constraints.
 

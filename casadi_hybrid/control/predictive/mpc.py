@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from casadi_hybrid.basics.calls import checked_calls
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import count, is_callable, positive
 from casadi_hybrid.control.controller.loop import exported
@@ -40,7 +39,6 @@ _LEAST_RESERVE, _MOST_RESERVE, _FADING = 0.05, 0.25, 0.98
 _NEARER = 0.9
 
 
-@checked_calls
 class MPC:
     """Solves an optimal control problem at every measurement, and applies the first input.
 
