@@ -15,7 +15,7 @@ from casadi_hybrid.control.laying import Laid, lay_out
 from casadi_hybrid.control.methods import Method
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.reading.judging import stated
+from casadi_hybrid.control.reading.judging import labels, stated
 from casadi_hybrid.control.reading.moving import start_of
 from casadi_hybrid.control.signals import Array, by_name
 from casadi_hybrid.control.solution import Solution
@@ -102,7 +102,7 @@ class OptimalControl(Statement):
     @cached_property
     def solver(self) -> Any:
         """The solver of the program, made at the first use."""
-        return solver_of(self.program, self.options)
+        return solver_of(self.program, self.options, {"": self})
 
     def numbers(
         self, x0: Any = None, *, time: float = 0.0, guess: Any = None, **parameters: Any
@@ -198,12 +198,15 @@ class OptimalControl(Statement):
         return Solution.of(self, self.laid, program, *point_of(found), dict(stats), explanation)
 
 
-def solver_of(program: Program, options: Mapping[str, Any]) -> Any:
-    """Return the solver of a program, with its names in messages."""
-    names = {
-        "constraint_names": program.constraint_names,
-        "variable_names": program.variable_names,
-    }
+def solver_of(program: Program, options: Mapping[str, Any], parts: Mapping[str, Statement]) -> Any:
+    """Return the solver of a program, with its names in messages.
+
+    Args:
+        program: what it solves.
+        options: of the solver.
+        parts: each statement of the program by the prefix of its names.
+    """
+    names = labels(program, parts, scaled=True)
     return nlpsol("solver", "hybrid", dict(program.nlp), {**names, **options})
 
 
