@@ -383,10 +383,12 @@ def heavy():
 """
 
 
-@pytest.mark.parametrize(("name", "drag"), [("mpc", 0.5), ("ocp", 0.5), ("heavy", 0.6)])
+@pytest.mark.parametrize(
+    ("name", "drag"), [("", 0.5), (":mpc", 0.5), (":ocp", 0.5), (":heavy", 0.6)]
+)
 def test_a_command_exports_it(name, drag, tmp_path, capsys):
     (tmp_path / "lift.py").write_text(PLANT)
-    place = f"{tmp_path / 'lift.py'}:{name}"
+    place = f"{tmp_path / 'lift.py'}{name}"
     assert main(["export", place, "--out", str(tmp_path / "c"), "--warm-only"]) == 0
     assert "the warm mode alone" in capsys.readouterr().out
     assert re.search(r"stack +\d+ bytes at most", (tmp_path / "c" / "README.md").read_text())
@@ -396,4 +398,6 @@ def test_a_command_exports_it(name, drag, tmp_path, capsys):
 def test_a_command_says_what_there_is(tmp_path, capsys):
     (tmp_path / "lift.py").write_text(PLANT)
     assert main(["export", f"{tmp_path / 'lift.py'}:mpcc", "--out", str(tmp_path / "c")]) != 0
-    assert "'mpc'" in capsys.readouterr().err
+    assert "did you mean 'mpc'?" in capsys.readouterr().err
+    assert main(["export", f"{tmp_path / 'lift.py'}:other", "--out", str(tmp_path / "c")]) != 0
+    assert "known: heavy, mpc, ocp" in capsys.readouterr().err  # what the file states, no imports
