@@ -38,7 +38,7 @@ FLAGS = ("-std=c99", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trappi
 V3 = ("-mavx2", "-mfma", "-mbmi", "-mbmi2", "-mf16c", "-mlzcnt", "-mmovbe")
 SAME_BITS = tuple(f"-fno-builtin-{name}" for name in ("sin", "cos", "pow", "exp", "log"))
 LIBRARIES: dict[str, tuple[str, tuple[str, ...]]] = {
-    "hybrid": ("engine/c", ("-fvisibility=hidden",)),
+    "hybrid": ("engine/c", ("-fvisibility=hidden", f"-I{PACKAGE / 'engine/c'}")),
     "hybrid_adapter": ("engine/adapter", (f"-I{PACKAGE / 'engine/c'}",)),
     "hybrid_blocks": ("engine/blocks/c", SAME_BITS),
     "hybrid_stored": ("casadi_api/stored", ()),
@@ -92,7 +92,7 @@ def build(out: Path, compiler: list[str], tag: str) -> list[Path]:
                 command += ["-fPIC"]
             if suffix == ".dylib":
                 command += [f"-Wl,-install_name,@rpath/{path.name}"]
-            files = sorted(str(file) for file in (PACKAGE / folder).glob("*.c"))
+            files = sorted(str(file) for file in (PACKAGE / folder).rglob("*.c"))
             command += ["-o", str(path), *files, *([] if suffix == ".dll" else ["-lm"])]
             jobs.append((path, command))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -114,7 +114,7 @@ def build_in_checkout() -> None:
         stamp = Path(folder, "stamp")  # as old as the newest source, and moved last
         stamp.touch()
         sources = (
-            file for name, _ in LIBRARIES.values() for file in (PACKAGE / name).glob("*.[ch]")
+            file for name, _ in LIBRARIES.values() for file in (PACKAGE / name).rglob("*.[ch]")
         )
         newest = max(file.stat().st_mtime for file in (Path(__file__), *sources))
         os.utime(stamp, (newest, newest))

@@ -40,7 +40,7 @@ _STEP = {"kappa_x", "kappa_p", "kappa_omega", "margin", "s1"}
 _RULE = {"cancellation", "metric", "strength", "M_max", "kernel_floor"}
 _MATRIX = {"cancellation", "delta", "optimistic_share"}
 _ITERATION = {"hessian_at", "dual_start", "memory", "disturb", "label"}
-_CONSTANT = {"C", "Omega", "eta_x", "eta_d"}
+_CONSTANT = {"C_aug", "C_opt", "eta_x", "eta_d"}
 _AS_PRINTED = {"hessian_at": "printed", "dual_start": "multipliers", "s1": "printed"}
 OF_SOLVERS = {
     "tol", "tol_feasibility", "tol_stationarity", "tol_complementarity", "scaled_tol",

@@ -8,7 +8,7 @@ that a print in black and white can be read too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Protocol
@@ -121,20 +121,16 @@ def legend(ax: Axes, **options: Any) -> None:
 
 
 def legend_below(fig: Figure, *axes: Axes, columns: int = 3) -> None:
-    """Put the legend of these panels below all panels, where it hides no curve."""
-    handles: list[Any] = []
-    labels: list[str] = []
+    """Put the legend of these panels below all panels, where it hides no curve; a label once."""
+    known: dict[str, Any] = {}
     for ax in axes:
-        own = ax.get_legend_handles_labels()
-        handles, labels = handles + own[0], labels + own[1]
-    fig.legend(
-        handles,
-        labels,
-        loc="outside lower center",
-        ncols=min(columns, max(1, len(labels))),
-        fontsize=9,
-        frameon=False,
-    )
+        handles, labels = ax.get_legend_handles_labels()
+        known |= {
+            text: drawn for text, drawn in zip(labels, handles, strict=True) if text not in known
+        }
+    across = min(columns, max(1, len(known)))
+    place: Any = {"loc": "outside lower center", "ncols": across, "fontsize": 9, "frameon": False}
+    fig.legend(list(known.values()), list(known), **place)
 
 
 def save(fig: Figure, path: str | Path, *, dpi: int = 150) -> Path:
@@ -163,6 +159,48 @@ def save(fig: Figure, path: str | Path, *, dpi: int = 150) -> Path:
     with rc_context({"svg.hashsalt": "casadi_hybrid"}):  # names of its parts, drawn by lot else
         fig.savefig(target, dpi=dpi, metadata={dated: None} if dated else None)
     return target
+
+
+def plot_curves(
+    panels: Mapping[str, Mapping[str, Any]],
+    *,
+    levels: Mapping[str, float] | None = None,
+    at: Mapping[str, float] | None = None,
+    ticks: Mapping[str, Sequence[float]] | None = None,
+    height: float = 3.0,
+    columns: int = 3,
+    **settings: Any,
+) -> Figure:
+    """Plot curves with labels in panels side by side on common axes, with one legend below them.
+
+    Args:
+        panels: by title the curves by label: values over 0, 1, …, or a pair (across, values), or a
+            triple whose last is a dictionary of arguments of ``Axes.plot``.
+        levels: by label a value of the vertical axis that every panel marks.
+        at: by label a value of the horizontal axis that every panel marks.
+        ticks: of the axes ``"x"`` and ``"y"``, written as plain numbers.
+        height: inches of the panels.
+        columns: of the legend.
+        **settings: of ``Axes.set``, such as ``xlabel`` and ``yscale``.
+    """
+    fig, axes = figure(1, len(panels), height=height, sharex=True, sharey=True)
+    for ax, (title, curves) in zip(axes[0], panels.items(), strict=True):
+        for i, (label, curve) in enumerate(curves.items()):
+            given = curve if isinstance(curve, tuple) else (np.arange(len(curve)), curve)
+            style = line_style(i, len(given[1])) | dict(*given[2:])
+            ax.plot(*given[:2], label=label, **style)
+        for label, value in (levels or {}).items():
+            ax.axhline(value, color="#000000", linewidth=0.9, linestyle=":", label=label)
+        for label, value in (at or {}).items():
+            ax.axvline(value, color="#000000", linewidth=0.9, linestyle="--", label=label)
+        ax.set(**settings)
+        ax.label_outer()
+        ax.set_title(title, fontsize=10)
+        for axis, values in (ticks or {}).items():
+            getattr(ax, f"set_{axis}ticks")(values, [f"{value:g}" for value in values])
+            getattr(ax, f"{axis}axis").minorticks_off()
+    legend_below(fig, *axes[0], columns=columns)
+    return fig
 
 
 def plot_convergence(
@@ -243,18 +281,16 @@ def plot_deviation(
         raise InputError(f"reference {reference!r} is none of {', '.join(trajectories)}")
     positive(floor, "floor")
     base = trajectories[reference]
-    fig, axes = figure(1, 1, height=2.8)
-    ax = axes[0, 0]
-    others = [label for label in trajectories if label != reference]
-    for i, label in enumerate(others):
-        values = np.maximum(deviation(trajectories[label], base), floor)
-        ax.plot(values, label=label, **line_style(i, values.size))
-    ax.set_yscale("log")
-    ax.set_xlabel("iteration $t$")
-    ax.set_ylabel("$\\|x_t - x_t^{ref}\\|_\\infty$ (units of $x$)")
-    ax.set_title(f"deviation from: {reference}", fontsize=10)
-    legend_below(fig, ax)
-    return fig
+    apart = {
+        label: np.maximum(deviation(trajectory, base), floor)
+        for label, trajectory in trajectories.items()
+        if label != reference
+    }
+    return plot_curves(
+        {f"deviation from: {reference}": apart},
+        height=2.8, yscale="log", xlabel="iteration $t$",
+        ylabel="$\\|x_t - x_t^{ref}\\|_\\infty$ (units of $x$)",
+    )  # fmt: skip
 
 
 def deviation(trajectory: Array, reference: Array) -> Array:

@@ -2,14 +2,17 @@
 # # 1. One correction, two channels
 #
 # An equality-constrained problem, min f(x) subject to h(x) = 0, has the Lagrangian
-# L(x, λ) = f(x) + λᵀh(x). Descent in x and ascent in λ is the simplest way to its saddle points,
-# and it turns in circles. There are two old cures:
+# $L(x, \lambda) = f(x) + \lambda^T h(x)$. Descent in x and ascent in λ is the simplest way to its
+# saddle points, and it turns in circles. There are two old cures:
 #
-# - *augmentation*: add ½ h(x)ᵀC h(x) to L, which gives the constraint directions curvature;
-# - *optimism*: add Ω(h_t − h_{t−1}) to the dual step, which damps the rotation by memory.
+# - *augmentation*: add $\tfrac12 h(x)^T C_{\mathrm{aug}} h(x)$ to L, which gives the constraint
+#   directions curvature;
+# - *optimism*: add $C_{\mathrm{opt}} (h_t - h_{t-1})$ to the dual step, which damps the rotation by
+#   memory.
 #
 # This notebook shows on three variables and two constraints that they are one correction,
-# M = C + Ω, that it pays to let M be a matrix, and what a different start does. The source is Zhao,
+# $M = C_{\mathrm{aug}} + C_{\mathrm{opt}}$ (the paper's C + Ω), that it pays to let M be a matrix,
+# and what a different start does. The source is Zhao,
 # *Matrix-Valued Optimism is Matrix-Valued Augmentation*. Every number below is computed by the cell
 # above it.
 
@@ -23,8 +26,8 @@ from casadi_hybrid.plotting import (
     deviation,
     figure,
     legend_below,
-    line_style,
     plot_convergence,
+    plot_curves,
 )
 from casadi_hybrid.problem.oracle import Oracle
 
@@ -67,66 +70,37 @@ def on_saddle(a, b):
     return f.map(points.shape[1])(points).full().reshape(np.shape(a))
 
 
-def seen_from_above(panels, steps=120):
-    """Draw the first iterates of each run over the feasible curve and f on the saddle."""
-    fig, axes = figure(1, len(panels), height=3.7, sharex=True, sharey=True)
-    a, b = np.meshgrid(np.linspace(-1.6, 2.8, 121), np.linspace(-1.8, 1.6, 121))
-    legend, number = {}, 0
-    for ax, (title, curves) in zip(axes[0], panels.items(), strict=True):
-        ax.contour(
-            a, b, on_saddle(a, b), levels=12, colors="#BBBBBB", linewidths=0.6, linestyles="-"
-        )
-        ax.contour(a, b, a**2 + b**2, levels=[2], colors="#000000", linewidths=1.2)
-        for i, (label, run) in enumerate(curves.items()):
-            path = run.history.x[: steps + 1, :2]
-            look = {"marker": "o", "markersize": 6, "fillstyle": "none"} if i else {"marker": "."}
-            style = {"color": PALETTE[number], "linestyle": "" if i else "-", "linewidth": 1.0}
-            ax.plot(*path.T, label=label, **style, **look)
-            number += 1
-        ax.plot(*x0[:2], "s", color="#000000", markersize=6, label="start")
-        ax.plot(*solution.x[:2], "*", color="#000000", markersize=13, label="solution")
-        ax.set(xlim=(-1.6, 2.8), ylim=(-1.8, 1.6), xlabel="$x_1$ (m)", aspect="equal")
-        ax.set_title(title, fontsize=10)
-        ax.grid(visible=False)
-        handles, labels = ax.get_legend_handles_labels()
-        legend |= dict(zip(labels, handles, strict=True))
-    axes[0, 0].set_ylabel("$x_2$ (m)")
-    fig.legend(
-        legend.values(), legend, loc="outside lower center", ncols=5, fontsize=9, frameon=False
-    )
-    return fig
-
-
-def along_the_curve():
-    """Draw f on the feasible curve against the angle on the cylinder."""
-    fig, axes = figure(1, 1, height=2.4)
-    ax = axes[0, 0]
-    phi = np.linspace(-180, 180, 361)
-    radians = np.radians(phi)
-    curve = on_saddle(np.sqrt(2) * np.cos(radians), np.sqrt(2) * np.sin(radians))
-    ax.plot(phi, curve, color=PALETTE[0])
-    there = np.degrees(np.arctan2(solution.x[1], solution.x[0]))
-    ax.plot(there, solution.f, "*", color="#000000", markersize=13, label="solution")
-    ax.set(xlabel="angle on the cylinder (°)", ylabel="$f$ on the feasible curve")
-    ax.set_xticks(range(-180, 181, 60))
-    ax.legend(fontsize=9)
-    return fig
-
-
-along_the_curve()
+angle = np.linspace(-180, 180, 361)
+around = np.sqrt(2) * np.array([np.cos(np.radians(angle)), np.sin(np.radians(angle))])
+there = np.degrees(np.arctan2(solution.x[1], solution.x[0]))
+star = {"marker": "*", "linestyle": "", "color": "#000000", "markersize": 13}
+plot_curves(
+    {
+        "": {
+            "on the feasible curve": (angle, on_saddle(*around), {"marker": ""}),
+            "solution": ([there], [solution.f], star),
+        }
+    },
+    xlabel="angle on the cylinder (°)",
+    ylabel="$f$",
+    ticks={"x": range(-180, 181, 60)},
+    height=2.6,
+)
 
 # %% [markdown]
 # Every point of this line is feasible; f says which one is the answer.
 #
 # ## The disease: rotation
 #
-# Plain gradient descent–ascent, with the steps η_x = η_d = 0.1 that all runs of this section use:
+# Plain gradient descent–ascent, with the steps $\eta_x = \eta_d = 0.1$ that all runs of this
+# section use:
 #
-#     x⁺ = x − η_x(∇f + Jᵀμ),   μ⁺ = μ + η_d h.
+# $$ x_{t+1} = x_t - \eta_x (\nabla f + J^T \mu_t), \qquad \mu_{t+1} = \mu_t + \eta_d h_t. $$
 #
-# It turns around the solution and never settles. Near the solution the step is linear, z⁺ = T z,
-# and the largest |eigenvalue| of T says whether errors shrink. The law below takes its dual step
-# first and uses μ⁺ = μ + η_d h in the primal step; that alone is a correction, of size η_d.
+# It turns around the solution and never settles. Near the solution the step is linear,
+# $z_{t+1} = T z_t$, and the largest |eigenvalue| of T says whether errors shrink. The law below
+# takes its dual step first and uses $\mu_{t+1}$ in the primal step; that alone is a correction, of
+# size $\eta_d$.
 
 # %%
 ETA = 0.1
@@ -159,27 +133,59 @@ for c in (0.0, 0.5, 1.0, 2.0, 4.0):
 
 # %% [markdown]
 # Above one errors grow, below one they shrink. Too little correction does not hold the hill. Too
-# much is slower again, because the primal step has to share η_x with more curvature.
+# much is slower again, because the primal step has to share $\eta_x$ with more curvature.
 #
 # ## Two cures
 #
 # The law with both channels, ALG(C, Ω) in the paper's "Equivalence and Additivity of
 # Matrix-Valued correction":
 #
-#     μ⁺ = μ + η_d h_t + Ω(h_t − h_{t−1})
-#     x⁺ = x − η_x[∇f + Jᵀ(μ⁺ + C h_t)].
+# $$ \begin{align*} \mu_{t+1} &= \mu_t + \eta_d h_t + C_{\mathrm{opt}} (h_t - h_{t-1}) \\
+# x_{t+1} &= x_t - \eta_x \left[ \nabla f + J^T (\mu_{t+1} + C_{\mathrm{aug}} h_t) \right]
+# \end{align*} $$
 #
-# Cure 1 is C = I, Ω = 0. Cure 2 is C = 0, Ω = I. Same steps, same start.
+# Cure 1 is $C_{\mathrm{aug}} = I$, $C_{\mathrm{opt}} = 0$, cure 2 the other way round. Same steps,
+# same start.
 
 # %%
 one = np.eye(2)
 cures = {
     "descent–ascent": plain,
-    "augmented, C = I": Solver(problem, "constant", C=one, **steps).solve(x0, history=True),
-    "optimistic, Ω = I": Solver(problem, "constant", Omega=one, **steps).solve(x0, history=True),
+    "augmented": Solver(problem, "constant", C_aug=one, **steps).solve(x0, history=True),
+    "optimistic": Solver(problem, "constant", C_opt=one, **steps).solve(x0, history=True),
 }
 for label, run in cures.items():
-    print(f"{label:18} {run.stop.name:16} {run.iterations:4d} steps, x = {run.x.round(6)}")
+    print(f"{label:14} {run.stop.name:16} {run.iterations:4d} steps, x = {run.x.round(6)}")
+
+# %% [markdown]
+# Of a run that does not converge the best iterate is returned. Of descent–ascent that is the start,
+# (0.5, 0.5, 0.5): no later iterate came closer to a KKT point.
+
+
+# %%
+def seen_from_above(panels, steps=120):
+    """Draw the first iterates of each run over the feasible curve and f on the saddle."""
+    fig, axes = figure(1, len(panels), height=3.7, sharex=True, sharey=True)
+    a, b = np.meshgrid(np.linspace(-1.6, 2.8, 121), np.linspace(-1.8, 1.6, 121))
+    number = 0
+    for ax, (title, runs) in zip(axes[0], panels.items(), strict=True):
+        ax.contour(a, b, on_saddle(a, b), levels=12, colors="#BBBBBB", linewidths=0.6)
+        ax.contour(a, b, a**2 + b**2, levels=[2], colors="#000000", linewidths=1.2)
+        for label, run in runs.items():
+            look = {"linestyle": "", "marker": "o", "fillstyle": "none"} if number > 1 else {}
+            path = run.history.x[: steps + 1, :2].T
+            ax.plot(*path, label=label, color=PALETTE[number], **{"marker": "."} | look)
+            number += 1
+        ax.plot(*x0[:2], "s", color="#000000", markersize=6, label="start")
+        ax.plot(*solution.x[:2], label="solution", **star)
+        ax.set(xlim=(-1.6, 2.8), ylim=(-1.8, 1.6), xlabel="$x_1$ (m)", aspect="equal")
+        ax.set_title(title, fontsize=10)
+        ax.grid(visible=False)
+    axes[0, 0].set_ylabel("$x_2$ (m)")
+    legend_below(fig, *axes[0], columns=5)
+    return fig
+
+
 names = list(cures)
 seen_from_above(
     {
@@ -199,46 +205,41 @@ plot_convergence({label: run.history for label, run in cures.items()}, tol=1e-8)
 # ## They are one
 #
 # The two cures took the same number of steps. They took the same *steps*: put
-# π_t = μ_t − Ω h_{t−1}. Then π_{t+1} = π_t + η_d h_t and
-# x_{t+1} = x_t − η_x[∇f + Jᵀ(π_{t+1} + (C + Ω) h_t)]: only M = C + Ω is left. So any split of the
-# same M gives the same trajectory, also an odd one.
+# $\pi_t = \mu_t - C_{\mathrm{opt}} h_{t-1}$. Then
+#
+# $$ \pi_{t+1} = \pi_t + \eta_d h_t, \qquad
+# x_{t+1} = x_t - \eta_x \left[ \nabla f + J^T (\pi_{t+1} + M h_t) \right]: $$
+#
+# only $M = C_{\mathrm{aug}} + C_{\mathrm{opt}}$ is left. So any split of the same M gives the same
+# trajectory, also an odd one.
 
 # %%
 odd = np.array([[0.7, -2.0], [5.0, -3.0]])
 splits = {
-    "C = M, Ω = 0": one,
-    "C = 0, Ω = M": 0 * one,
-    "C = Ω = M/2": one / 2,
-    "C = an odd matrix, Ω = M − C": odd,
+    "all augmented": one,
+    "all optimistic": 0 * one,
+    "half and half": one / 2,
+    "C_aug an odd matrix": odd,
 }
 runs = {
-    label: Solver(problem, "constant", C=C, Omega=one - C, **steps).solve(x0, history=True)
+    label: Solver(problem, "constant", C_aug=C, C_opt=one - C, **steps).solve(x0, history=True)
     for label, C in splits.items()
 }
 base = next(iter(runs.values())).history
 for label, run in runs.items():
     apart = deviation(run.history.x, base.x).max()
-    print(f"{label:30} {run.iterations} steps, largest deviation in x {apart:.1e}")
-
-
-# %%
-def overlay():
-    """Draw x_1 and the dual variable μ_1 of all splits."""
-    fig, axes = figure(1, 2, height=3.0)
-    for i, (label, run) in enumerate(runs.items()):
-        style = line_style(i, 60) | {"fillstyle": "none", "linewidth": 1.8 - 0.3 * i}
-        axes[0, 0].plot(run.history.x[:60, 0], label=label, **style)
-        axes[0, 1].plot(run.history.mu[:60, 0], **style)
-    for ax, text in zip(axes[0], ("$x_1$: one curve", "$\\mu_1$: one for each split"), strict=True):
-        ax.set_xlabel("iteration $t$")
-        ax.set_title(text, fontsize=10)
-    axes[0, 0].set_ylabel("$x_1$ (m)")
-    axes[0, 1].set_ylabel("$\\mu_1$ (units of $f/h_1$)")
-    legend_below(fig, axes[0, 0], columns=2)
-    return fig
-
-
-overlay()
+    print(f"{label:19} {run.iterations} steps, largest deviation in x {apart:.1e}")
+plot_curves(
+    {
+        "$x_1$ (m): one curve": {label: run.history.x[:60, 0] for label, run in runs.items()},
+        "$\\mu_1$ (units of $f/h_1$): one for each split": {
+            label: run.history.mu[:60, 0] for label, run in runs.items()
+        },
+    },
+    xlabel="iteration $t$",
+    ylabel="$x_1$ and $\\mu_1$",
+    columns=4,
+)
 
 # %% [markdown]
 # The primal trajectories agree to rounding. The dual variable μ differs from split to split,
@@ -251,9 +252,9 @@ overlay()
 # the best correction and the best steps are searched on a grid, by the radius of the local map, in
 # three families:
 #
-# - M = cI with numbers as steps;
-# - M = k(JJᵀ)⁻¹ with numbers as steps;
-# - M = k(JJᵀ)⁻¹, and the dual step in the same metric, η_d (JJᵀ)⁻¹.
+# - $M = c I$ with numbers as steps;
+# - $M = k (J J^T)^{-1}$ with numbers as steps;
+# - $M = k (J J^T)^{-1}$, and the dual step in the same metric, $\eta_d (J J^T)^{-1}$.
 
 
 # %%
@@ -284,7 +285,7 @@ for unit in units:
     gram = np.linalg.inv(local.B @ local.B.T)
     for label, metric, dual in zip(needed, (one, gram, gram), (one, one, gram), strict=True):
         rho, M, eta_x, eta_d = best(local.hessian, local.B, metric, dual)
-        run = Solver(there, "constant", C=M, eta_x=eta_x, eta_d=eta_d, max_iter=5000).solve(
+        run = Solver(there, "constant", C_aug=M, eta_x=eta_x, eta_d=eta_d, max_iter=5000).solve(
             solution.x + 0.05, lam_g0=lam
         )
         needed[label].append(run.iterations)
@@ -292,25 +293,14 @@ for unit in units:
             f"unit 1/{unit:<2g} m  {label:25} radius {rho:.4f}, {run.iterations:4d} steps, ", end=""
         )
         print(run.stop.name)
-
-
-# %%
-def against_units():
-    """Draw the steps needed by each family against the units of the second residual."""
-    fig, axes = figure(1, 1, height=3.0)
-    ax = axes[0, 0]
-    for i, (label, counts) in enumerate(needed.items()):
-        ax.plot(units, counts, label=label, **line_style(i, len(units)))
-    ax.set(xscale="log", yscale="log", ylabel="steps to $10^{-8}$")
-    ax.set_xlabel("parts of a metre in which the second residual is measured")
-    ax.set_xticks(units, [f"{unit:g}" for unit in units])
-    ax.minorticks_off()
-    ax.set_yticks((20, 50, 100, 200, 500, 1000), ("20", "50", "100", "200", "500", "1000"))
-    legend_below(fig, ax)
-    return fig
-
-
-against_units()
+plot_curves(
+    {"": {label: (units, counts) for label, counts in needed.items()}},
+    xlabel="parts of a metre in which the second residual is measured",
+    ylabel="steps to $10^{-8}$",
+    xscale="log",
+    yscale="log",
+    ticks={"x": units, "y": (20, 50, 100, 200, 500, 1000)},
+)
 
 # %% [markdown]
 # No number c serves both residuals when their units differ; a matrix does. With the dual step in
@@ -321,15 +311,16 @@ against_units()
 #
 # ## When the start is not matched
 #
-# "Any split gives the same trajectory" needs one thing: the same memory-free multiplier π_0. A
-# split with Ω ≠ 0 has a memory Ωh_{−1}. Handing the same number μ_0 to every split, with a memory
-# already filled by h_{−1} = h_0, starts each of them at another π_0 = μ_0 − Ωh_{−1}.
+# "Any split gives the same trajectory" needs one thing: the same memory-free multiplier $\pi_0$. A
+# split with $C_{\mathrm{opt}} \ne 0$ has a memory $C_{\mathrm{opt}} h_{-1}$. Handing the same
+# number $\mu_0$ to every split, with a memory already filled by $h_{-1} = h_0$, starts each of them
+# at another $\pi_0 = \mu_0 - C_{\mathrm{opt}} h_{-1}$.
 
 # %%
 started = {}
 for start in ("multipliers", "effective", "memory_free"):
     found = started[start] = [
-        Solver(problem, "constant", C=C, Omega=one - C, dual_start=start, **steps).solve(
+        Solver(problem, "constant", C_aug=C, C_opt=one - C, dual_start=start, **steps).solve(
             x0, history=True
         )
         for C in (one, 0 * one, one / 2)
@@ -337,32 +328,28 @@ for start in ("multipliers", "effective", "memory_free"):
     worst = max(deviation(run.history.x, found[0].history.x).max() for run in found[1:])
     ends = max(np.abs(run.x - solution.x).max() for run in found)
     print(f"{start:12} apart by {worst:.1e}; all end within {ends:.0e} of x*")
-
-
-# %%
-def starts():
-    """Draw the distance to the solution of three splits, from a start that is matched or not."""
-    fig, axes = figure(1, 2, height=3.0, sharey=True)
-    names = ("C = M, Ω = 0", "C = 0, Ω = M", "C = Ω = M/2")
-    for ax, start in zip(axes[0], ("multipliers", "memory_free"), strict=True):
-        for i, (name, run) in enumerate(zip(names, started[start], strict=True)):
-            away = np.linalg.norm(run.history.x[:80] - solution.x, axis=1)
-            ax.plot(away, label=name, **line_style(i, 80) | {"fillstyle": "none"})
-        ax.set(yscale="log", xlabel="iteration $t$")
-    axes[0, 0].set_title("the same μ: three trajectories", fontsize=10)
-    axes[0, 1].set_title("the same π: one", fontsize=10)
-    axes[0, 0].set_ylabel("distance to the solution (m)")
-    legend_below(fig, axes[0, 0])
-    return fig
-
-
-starts()
+names = ("all augmented", "all optimistic", "half and half")
+plot_curves(
+    {
+        title: {
+            name: np.linalg.norm(run.history.x[:80] - solution.x, axis=1)
+            for name, run in zip(names, started[start], strict=True)
+        }
+        for title, start in {
+            "the same μ: three trajectories": "multipliers",
+            "the same π: one": "memory_free",
+        }.items()
+    },
+    xlabel="iteration $t$",
+    ylabel="distance to the solution (m)",
+    yscale="log",
+)
 
 # %% [markdown]
-# Unmatched starts are different trajectories; they still end in the same solution here, because
-# it attracts all of them. The paper's Algorithm 1 leaves its first step open: it needs h_{−1} and
-# C_{opt,−1}. `dual_start="multipliers"` is the start of the left picture, by which the paper's
-# tables are reproduced; the solver's methods start as in the right one.
+# Unmatched starts are different trajectories; they still end in the same solution here, because it
+# attracts all of them. The paper's Algorithm 1 leaves its first step open: it needs $h_{-1}$ and
+# $C_{\mathrm{opt},-1}$. `dual_start="multipliers"` is the start of the left picture, by which the
+# paper's tables are reproduced; the solver's methods start as in the right one.
 #
 # ## Is it a solution?
 #
@@ -370,7 +357,7 @@ starts()
 # fits its own multipliers and asks IPOPT.
 
 # %%
-report = verify(problem, runs["C = Ω = M/2"], x0=x0)
+report = verify(problem, runs["half and half"], x0=x0)
 print(report)
 
 # %% [markdown]

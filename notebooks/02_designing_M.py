@@ -3,12 +3,13 @@
 #
 # [Notebook 1](01_one_correction_two_channels.ipynb) took M as given. The paper's rule
 # ("Closed-Form Hybrid Correction Design") chooses it at every step from two matrices, the Hessian
-# H = ∇²ₓₓL and the Jacobian B = J_h, in four decisions:
+# $H = \nabla^2_{xx} L$ and the Jacobian B of h, in four decisions:
 #
-# 1. *cancellation*: C_can takes away the curvature that B can see;
-# 2. *strength*: αR gives back as much as is wanted, δ;
-# 3. *split*: C_aug = C_can + θαR and C_opt = (1 − θ)αR;
-# 4. *steps*: η_x and η_d, as long as S1–S3 permit.
+# 1. *cancellation*: $C_{\mathrm{can}}$ takes away the curvature that B can see;
+# 2. *strength*: $\alpha R$ gives back as much as is wanted, δ;
+# 3. *split*: $C_{\mathrm{aug}} = C_{\mathrm{can}} + \theta \alpha R$ and
+#    $C_{\mathrm{opt}} = (1 - \theta) \alpha R$;
+# 4. *steps*: $\eta_x$ and $\eta_d$, as long as S1–S3 permit.
 #
 # Each is a small object that can be exchanged. One picture for each.
 
@@ -18,7 +19,7 @@ import numpy as np
 from casadi_hybrid import Solver
 from casadi_hybrid.claims.spectra import local_gap
 from casadi_hybrid.paper.generator import make_instance
-from casadi_hybrid.plotting import PALETTE, figure, legend_below, line_style
+from casadi_hybrid.plotting import PALETTE, figure, legend_below, line_style, plot_curves
 from casadi_hybrid.rules import (
     ClosedFormSplit,
     DesignRule,
@@ -60,9 +61,10 @@ print("singular values of B:", np.linalg.svd(three.B)[1].round(3))
 # %% [markdown]
 # ## 1. Cancellation
 #
-# In the direction d(φ) = (cos φ, sin φ) the corrected model has the curvature dᵀ(H + BᵀMB)d. Full
-# cancellation, the paper's C_can = −B†ᵀHB†, makes it zero in all directions before αR is added.
-# Others take away less: negative curvature only, a part of all, or just what is missing to δ.
+# In the direction $d = (\cos \varphi, \sin \varphi)$ the corrected model has the curvature
+# $d^T (H + B^T M B) d$. Full cancellation, the paper's $C_{\mathrm{can}} = -B^{+T} H B^{+}$, makes
+# it zero in all directions before $\alpha R$ is added. Others take away less: negative curvature
+# only, a part of all, or just what is missing to δ.
 
 # %%
 cancellations = {
@@ -79,32 +81,39 @@ def designed(local, **parts):
     return DesignRule(M_max=1e9, **parts).design(local)
 
 
-def cancelled():
-    """Draw the curvature by direction at cond B = 3, and the norm of M against cond B."""
-    fig, axes = figure(1, 2, height=3.7)
-    by_angle, by_condition = axes[0]
-    phi = np.linspace(0, 180, 181)
-    d = np.vstack((np.cos(np.radians(phi)), np.sin(np.radians(phi))))
-    by_angle.plot(phi, np.sum(d * (H @ d), axis=0), color="#000000", label="H alone")
-    conditions = np.geomspace(1, 30, 20)
-    for i, (label, cancellation) in enumerate(cancellations.items()):
-        A = three.curvature(designed(three, cancellation=cancellation).M)
-        by_angle.plot(phi, np.sum(d * (A @ d), axis=0), label=label, **line_style(i, 181))
-        norms = [designed(model(c), cancellation=cancellation).norm_M for c in conditions]
-        by_condition.plot(conditions, norms, **line_style(i, 20))
-    by_angle.axhline(DELTA, color="#000000", linewidth=0.9, linestyle=":", label="target δ")
-    by_angle.set(xlabel="direction φ (°)", ylabel="curvature $d^T(H + B^TMB)d$")
-    by_angle.set_xticks(range(0, 181, 45))
-    by_condition.axhline(300, color="#000000", linewidth=0.9, linestyle="--")
-    by_condition.text(1.05, 330, "the paper's budget", fontsize=9)
-    by_condition.set(xscale="log", yscale="log", xlabel="cond $B$", ylabel="$\\|M\\|_2$")
-    by_condition.set_xticks((1, 3, 10, 30), ("1", "3", "10", "30"))
-    by_condition.minorticks_off()
-    legend_below(fig, by_angle, columns=4)
-    return fig
+phi = np.linspace(0, 180, 181)
+d = np.vstack((np.cos(np.radians(phi)), np.sin(np.radians(phi))))
+curved = {"H alone": (phi, np.sum(d * (H @ d), axis=0), {"color": "#000000", "marker": ""})}
+for label, cancellation in cancellations.items():
+    A = three.curvature(designed(three, cancellation=cancellation).M)
+    curved[label] = (phi, np.sum(d * (A @ d), axis=0))
+plot_curves(
+    {"cond B = 3": curved},
+    levels={"target δ": DELTA},
+    xlabel="direction φ (°)",
+    ylabel="curvature $d^T(H + B^TMB)d$",
+    ticks={"x": range(0, 181, 45)},
+)
 
-
-cancelled()
+# %%
+conditions = np.geomspace(1, 30, 20)
+plot_curves(
+    {
+        "": {
+            label: (
+                conditions,
+                [designed(model(c), cancellation=kind).norm_M for c in conditions],
+            )
+            for label, kind in cancellations.items()
+        }
+    },
+    levels={"the paper's budget": 300},
+    xlabel="cond $B$",
+    ylabel="$\\|M\\|_2$",
+    xscale="log",
+    yscale="log",
+    ticks={"x": (1, 3, 10, 30)},
+)
 
 # %%
 print("the weak row sees positive curvature of H, as drawn; then negative:")
@@ -123,51 +132,48 @@ for label, cancellation in cancellations.items():
 #
 # ## 2. Strength
 #
-# α is the least that reaches δ: α = δ/λ_min(BᵀRB) under full cancellation. R says in which metric.
-# R = I is the paper's; R = (BBᵀ)⁻¹ does not feel how B is scaled.
+# α is the least that reaches δ: $\alpha = \delta / \lambda_{\min}(B^T R B)$ under full
+# cancellation. R says in which metric. $R = I$ is the paper's; $R = (B B^T)^{-1}$ does not feel how
+# B is scaled.
 
 # %%
 metrics = {"R = I": IdentityMetric(), "R = (BBᵀ)⁻¹": GramMetric()}
-
-
-def strengthened():
-    """Draw the smallest and the largest eigenvalue of A_M against α for both metrics."""
-    fig, axes = figure(1, 2, height=3.2, sharey=True)
-    C = FullCancellation().cancel(three, DELTA).C
-    for ax, (title, metric) in zip(axes[0], metrics.items(), strict=True):
-        R = metric.matrix(three)
-        chosen = TargetCurvature(DELTA).alpha(three, R, DELTA)
-        alphas = np.linspace(0, 2 * chosen, 21)
-        values = np.array([np.linalg.eigvalsh(three.curvature(C + a * R)) for a in alphas])
-        ax.plot(alphas, values[:, 1], label="largest eigenvalue of $A_M$", **line_style(1, 21))
-        ax.plot(alphas, values[:, 0], label="smallest", **line_style(0, 21))
-        ax.axhline(DELTA, color="#000000", linewidth=0.9, linestyle=":", label="target δ")
-        ax.axvline(chosen, color="#000000", linewidth=0.9, linestyle="--", label="chosen α")
-        ax.set_title(title, fontsize=10)
-        ax.set(xlabel="strength α")
-    axes[0, 0].set_ylabel("curvature")
-    legend_below(fig, axes[0, 0], columns=4)
-    return fig
-
-
+panels = {}
+C = FullCancellation().cancel(three, DELTA).C
+for title, metric in metrics.items():
+    R = metric.matrix(three)
+    chosen = TargetCurvature(DELTA).alpha(three, R, DELTA)
+    share = np.linspace(0, 2, 21)
+    eigenvalues = np.array([np.linalg.eigvalsh(three.curvature(C + s * chosen * R)) for s in share])
+    panels[f"{title}: chosen α = {chosen:.2f}"] = {
+        "smallest eigenvalue of $A_M$": (share, eigenvalues[:, 0]),
+        "largest": (share, eigenvalues[:, 1]),
+    }
 for title, metric in metrics.items():
     found = designed(three, metric=metric)
     spread = np.linalg.cond(three.curvature(found.M))
     print(f"{title:12} α = {found.alpha:.3f}, cond A_M = {spread:.2f}, ‖M‖ = {found.norm_M:.2f}")
-strengthened()
+plot_curves(
+    panels,
+    levels={"target δ": DELTA},
+    at={"chosen": 1.0},
+    xlabel="strength, parts of the chosen α",
+    ylabel="curvature",
+    columns=4,
+)
 
 # %% [markdown]
-# With R = I the weak direction decides α, and the strong one gets cond(B)² times as much curvature.
-# The largest eigenvalue is what limits the primal step next.
+# With $R = I$ the weak direction decides α, and the strong one gets cond(B)² times as much
+# curvature. The largest eigenvalue is what limits the primal step next.
 #
 # ## 3. Steps: S1, S2, S3
 #
 # The three restrictions of the paper ("Step-Size-Limited correction Design") bound a region of
-# (η_x, η_d):
+# $(\eta_x, \eta_d)$:
 #
-# - S1: η_x ≤ κ_x/‖H + BᵀC_aug B‖, a wall on the right;
-# - S2: η_x η_d ≤ κ_p/‖B‖², a diagonal;
-# - S3: η_d ≥ ‖C_opt‖/κ_ω, a floor.
+# - S1: $\eta_x \le \kappa_x / \|H + B^T C_{\mathrm{aug}} B\|$, a wall on the right;
+# - S2: $\eta_x \eta_d \le \kappa_p / \|B\|^2$, a diagonal;
+# - S3: $\eta_d \ge \|C_{\mathrm{opt}}\| / \kappa_\omega$, a floor.
 #
 # More θ moves correction from the floor to the wall.
 
@@ -209,7 +215,7 @@ region()
 
 # %% [markdown]
 # Splits of one M have one trajectory when their steps are equal. What a split gains is only the
-# longer step: the closed form puts θ where S1 and S3 let the same η_x pass.
+# longer step: the closed form puts θ where S1 and S3 let the same $\eta_x$ pass.
 
 # %%
 closed = designed(three)
@@ -231,37 +237,41 @@ kappa = StepRule()
 constant = kappa.kappa_x / (kappa.kappa_x + kappa.kappa_p * kappa.kappa_omega)
 print(f"κ_x/(κ_x + κ_p κ_ω) = {constant:.4f}")
 
-
 # %%
-def by_theta():
-    """Draw the primal step against θ, with what S1 and S3 allow."""
-    fig, axes = figure(1, 1, height=3.0)
-    ax = axes[0, 0]
-    thetas = np.geomspace(0.002, 0.998, 120)
-    found = [designed(three, split=GivenSplit(theta)) for theta in thetas]
-    bounds = [limits(three, one) for one in found]
-    ax.plot(thetas, [one.eta_x for one in found], color="#BBBBBB", linewidth=6, label="step taken")
-    ax.plot(thetas, [wall for wall, _, _ in bounds], **line_style(1), label="S1 (augmented)")
-    s3 = [product / floor for _, product, floor in bounds]
-    ax.plot(thetas, s3, **line_style(2), label="S3 (optimistic)")
-    ax.axvline(closed.theta, color="#000000", linewidth=0.9, linestyle=":", label="closed form")
-    ax.set(xscale="log", yscale="log", ylim=(0.01, 3))
-    ax.set(xlabel="share θ of the augmented channel", ylabel="primal step $\\eta_x$")
-    legend_below(fig, ax, columns=4)
-    return fig
-
-
-by_theta()
+thetas = np.geomspace(0.002, 0.998, 120)
+found = [designed(three, split=GivenSplit(theta)) for theta in thetas]
+bounds = [limits(three, one) for one in found]
+plain = {"marker": ""}
+plot_curves(
+    {
+        "": {
+            "S1 (augmented)": (thetas, [wall for wall, _, _ in bounds], plain),
+            "S3 (optimistic)": (thetas, [product / floor for _, product, floor in bounds], plain),
+            "step taken": (thetas, [one.eta_x for one in found], {"markevery": 8}),
+        }
+    },
+    at={"closed form": closed.theta},
+    xlabel="share θ of the augmented channel",
+    ylabel="primal step $\\eta_x$",
+    xscale="log",
+    yscale="log",
+    ylim=(0.01, 3),
+    columns=4,
+)
 
 # %% [markdown]
-# With R = I the closed form's θ is a number of the safety constants alone, whatever B is: the gain
-# over θ = 1 is large, that over θ = 0 is small. With another R it moves.
+# With $R = I$ the closed form's θ is a number of the safety constants alone, whatever B is: the
+# gain over θ = 1 is large, that over θ = 0 is small. With another R it moves.
 #
 # ## 4. Weights
 #
-# On the diagonal S2 a longer η_x costs dual step. Which is worth more? The rule maximizes
-# min(a_x η_x, a_d η_d): with a_x = ½λ_min(A_M) and a_d = λ⁺_min(B A_M⁻¹Bᵀ) in the weighted variant,
-# with a_x = a_d = 1 in the unit variant. The true judge is the gap 1 − ρ of the linearized step.
+# On the diagonal S2 a longer $\eta_x$ costs dual step. Which is worth more? The rule maximizes
+# $\min(a_x \eta_x, a_d \eta_d)$, in the weighted variant with
+#
+# $$ a_x = \tfrac12 \lambda_{\min}(A_M), \qquad a_d = \lambda^{+}_{\min}(B A_M^{-1} B^T), $$
+#
+# in the unit variant with $a_x = a_d = 1$. The true judge is the gap $1 - \rho$ of the linearized
+# step.
 
 # %%
 near_one = model(1.2)
@@ -280,28 +290,23 @@ for label, found in (("weighted", weighted), ("unit", unit)):
     print(f"{label:9} η_x = {found.eta_x:.3f}, η_d = {found.eta_d:.3f}, ", end="")
     print(f"gap {gap(found, found.eta_x):.4f}, bound by {bound(found)}")
 
-
 # %%
-def weights():
-    """Draw the gap along S2 with both margins and what they choose."""
-    fig, axes = figure(1, 1, height=3.2)
-    ax = axes[0, 0]
-    eta_x = np.geomspace(0.05, 2.5, 200)
-    eta_d = wide.kappa_p / (near_one.norm_B**2 * eta_x)
-    ax.plot(eta_x, [gap(weighted, e) for e in eta_x], color="#000000", label="gap $1 - \\rho$")
-    for i, (label, found) in enumerate({"weighted margin": weighted, "unit margin": unit}.items()):
-        margin = np.minimum(found.a_x * eta_x, found.a_d * eta_d)
-        ax.plot(eta_x, margin, label=label, **line_style(i, 200))
-        ax.plot(found.eta_x, gap(found, found.eta_x), "*", color=PALETTE[i], markersize=14)
-    ax.set(xscale="log", ylim=(0, 0.5), xlabel="primal step $\\eta_x$, with $\\eta_d$ on S2")
-    ax.set_ylabel("contraction of a step")
-    ax.set_xticks((0.05, 0.1, 0.2, 0.5, 1, 2), ("0.05", "0.1", "0.2", "0.5", "1", "2"))
-    ax.minorticks_off()
-    legend_below(fig, ax)
-    return fig
-
-
-weights()
+eta_x = np.geomspace(0.05, 2.5, 200)
+eta_d = wide.kappa_p / (near_one.norm_B**2 * eta_x)
+curves = {"gap $1 - \\rho$": (eta_x, [gap(weighted, e) for e in eta_x], {"marker": ""})}
+for i, (label, found) in enumerate({"weighted": weighted, "unit": unit}.items()):
+    margin = np.minimum(found.a_x * eta_x, found.a_d * eta_d)
+    curves[f"{label} margin"] = (eta_x, margin, line_style(i + 1))
+    star = {"marker": "*", "markersize": 14, "linestyle": "", "color": PALETTE[i + 1]}
+    curves[f"{label} choice"] = ([found.eta_x], [gap(found, found.eta_x)], star)
+plot_curves(
+    {"": curves},
+    xlabel="primal step $\\eta_x$, with $\\eta_d$ on S2",
+    ylabel="contraction of a step",
+    xscale="log",
+    ylim=(0, 0.5),
+    ticks={"x": (0.05, 0.1, 0.2, 0.5, 1, 2)},
+)
 
 # %% [markdown]
 # The stars are what each margin chooses, on the curve of the gap. The weights matter where S2 alone

@@ -14,7 +14,7 @@ from casadi_hybrid.paper import printed
 from casadi_hybrid.paper.experiment import ALL_METHODS, BUDGET, PaperMethod, run_method
 from casadi_hybrid.paper.fitted import listing
 from casadi_hybrid.paper.generator import make_instance
-from casadi_hybrid.plotting import PALETTE, figure, legend_below, line_style
+from casadi_hybrid.plotting import PALETTE, plot_curves
 
 # %% [markdown]
 # ## What was fitted
@@ -31,7 +31,8 @@ print(listing())
 # recipe, not the paper's problems, and agreement on them is partly by construction. Another five
 # that played no part stand beside them.
 #
-# In each of these problems J_h(x*) has singular values from 1 down to 1/κ, and x* is known.
+# In each of these problems the Jacobian of h at $x^*$ has singular values from 1 down to 1/κ, and
+# $x^*$ is known.
 
 # %%
 LEVELS = (1, 5, 8, 13)
@@ -51,8 +52,8 @@ print(len(runs), "runs of", BUDGET, "steps at most")
 # %% [markdown]
 # ## Crossing
 #
-# The paper counts a run as a success when ‖x_t − x*‖ ≤ 1e-3 at *some* step within the budget: the
-# error has crossed the line.
+# The paper counts a run as a success when $\|x_t - x^*\| \le 10^{-3}$ at *some* step within the
+# budget: the error has crossed the line.
 
 
 # %%
@@ -87,9 +88,9 @@ for level in (8, 13):
 # %% [markdown]
 # ## One method, printed as two
 #
-# The closed form is printed with weighted and with unit margins. Its step η_x is the least of three
-# numbers, and the margin is in only one of them. At levels 5, 8 and 13 the other two are smaller:
-# the two variants take the same steps. The paper prints different medians for them.
+# The closed form is printed with weighted and with unit margins. Its step $\eta_x$ is the least of
+# three numbers, and the margin is in only one of them. At levels 5, 8 and 13 the other two are
+# smaller: the two variants take the same steps. The paper prints different medians for them.
 
 # %%
 pairs = {
@@ -97,29 +98,21 @@ pairs = {
     for level in (5, 8, 13)
     for key in ("closed-w", "closed-u")
 }
-
-
-def one_method():
-    """Draw the error of both variants on one instance of three levels, and the printed medians."""
-    fig, axes = figure(1, 3, height=3.0, sharey=True)
-    for ax, level in zip(axes[0], (5, 8, 13), strict=True):
-        for i, key in enumerate(("closed-w", "closed-u")):
-            look = (
-                {"linestyle": "", "marker": "o", "markevery": 8, "fillstyle": "none"} if i else {}
-            )
-            ax.plot(pairs[level, key].errors, color=PALETTE[i], label=METHODS[key].label, **look)
-            median = printed.HITS[key][level]
-            if median is not None:
-                label = f"printed median, {METHODS[key].label[-1]}"
-                ax.axvline(median, color=PALETTE[i], linestyle="-:"[i], alpha=0.5, label=label)
-        ax.axhline(THRESHOLD, color="#000000", linewidth=0.9, linestyle=":")
-        ax.set(yscale="log", xlabel="step $t$", title=f"cond {level}")
-    axes[0, 0].set_ylabel("$\\|x_t - x^*\\|_2$")
-    legend_below(fig, axes[0, 0], columns=4)
-    return fig
-
-
-one_method()
+labels = {key: METHODS[key].label for key in ("closed-w", "closed-u")}
+circles = {"linestyle": "", "marker": "o", "markevery": 8, "fillstyle": "none"}
+plot_curves(
+    {
+        f"cond {level}": {
+            label: (range(BUDGET + 1), pairs[level, key].errors, circles if i else {"marker": ""})
+            for i, (key, label) in enumerate(labels.items())
+        }
+        for level in (5, 8, 13)
+    },
+    levels={"threshold": THRESHOLD},
+    xlabel="step $t$",
+    ylabel="$\\|x_t - x^*\\|_2$",
+    yscale="log",
+)
 
 # %%
 for level in (5, 8, 13):
@@ -150,28 +143,21 @@ NAMES = (
     "linearized AL, c = 20",
     "PDHG",
 )
-
-
-def baselines():
-    """Draw how many of five runs cross against the level."""
-    fig, axes = figure(1, 1, height=2.8)
-    for i, (key, name) in enumerate(zip(BASELINES, NAMES, strict=True)):
-        axes[0, 0].plot(range(len(LEVELS)), reached[key], label=name, **line_style(i, len(LEVELS)))
-    axes[0, 0].set_xticks(range(len(LEVELS)), [str(level) for level in LEVELS])
-    axes[0, 0].set_xlabel("condition level κ")
-    axes[0, 0].set_ylabel("runs of 5 that cross")
-    legend_below(fig, axes[0, 0], columns=2)
-    return fig
-
-
-baselines()
+plot_curves(
+    {"": {name: (LEVELS, reached[key]) for key, name in zip(BASELINES, NAMES, strict=True)}},
+    xlabel="condition level κ",
+    ylabel="runs of 5 that cross",
+    ticks={"x": LEVELS, "y": range(6)},
+    columns=4,
+)
 
 # %% [markdown]
 # ## Algorithm 1, as printed and as read
 #
-# Printed, the algorithm takes H at μ_t, which depends on how M is split, and does not say what its
-# memory holds at the first step. The tables follow the print. The solver's `"closed-form"` takes H
-# at the multiplier that no split changes and starts with an empty memory: the better reading.
+# Printed, the algorithm takes H at $\mu_t$, which depends on how M is split, and does not say what
+# its memory holds at the first step. The tables follow the print. The solver's `"closed-form"`
+# takes H at the multiplier that no split changes and starts with an empty memory: the better
+# reading.
 
 # %%
 AS_READ = PaperMethod("read", "as read", "closed-form")
@@ -180,30 +166,31 @@ read = {
     for level in LEVELS
     for s in (*FITTED, *OTHERS)
 }
+SEEDS = (*FITTED, *OTHERS)
 
 
-def readings():
-    """Draw the median error of ten runs under both readings, a run that broke off as infinite."""
-    fig, axes = figure(1, len(LEVELS), height=2.8, sharey=True)
-    for ax, level in zip(axes[0], LEVELS, strict=True):
-        seeds = (*FITTED, *OTHERS)
-        groups = {
-            "as printed": [runs["closed-w", level, s] for s in seeds],
-            "as read": [read[level, s] for s in seeds],
+def median(group):
+    """The median error of runs by step, where one that broke off has an infinite error."""
+    errors = np.array([run.errors for run in group])
+    for row, run in zip(errors, group, strict=True):
+        row[run.steps + 1 :] = np.inf if run.broke_off else row[-1]
+    return np.median(errors, axis=0)
+
+
+plot_curves(
+    {
+        f"cond {level}": {
+            "as printed, median of 10": median([runs["closed-w", level, s] for s in SEEDS]),
+            "as read, median of 10": median([read[level, s] for s in SEEDS]),
         }
-        for i, (name, group) in enumerate(groups.items()):
-            errors = np.array([run.errors for run in group])
-            for row, run in zip(errors, group, strict=True):
-                row[run.steps + 1 :] = np.inf if run.broke_off else row[-1]
-            ax.plot(np.median(errors, axis=0), label=f"{name}, median of 10", **line_style(i))
-        ax.axhline(THRESHOLD, color="#000000", linewidth=0.9, linestyle=":")
-        ax.set(yscale="log", ylim=(1e-9, 2), xlabel="step $t$", title=f"cond {level}")
-    axes[0, 0].set_ylabel("$\\|x_t - x^*\\|_2$")
-    legend_below(fig, axes[0, 0], columns=2)
-    return fig
-
-
-readings()
+        for level in LEVELS
+    },
+    levels={"threshold": THRESHOLD},
+    xlabel="step $t$",
+    ylabel="$\\|x_t - x^*\\|_2$",
+    yscale="log",
+    ylim=(1e-9, 2),
+)
 
 # %%
 for level in LEVELS:
@@ -258,31 +245,30 @@ def long_run(level, seed, steps=600):
 
 longer = {(level, 0): long_run(level, 0) for level in (3, 5, 8)}
 
-
 # %%
-def errors():
-    """Draw the error of the closed form on one instance of three levels."""
-    fig, axes = figure(1, 1, height=3.6)
-    ax = axes[0, 0]
-    for i, level in enumerate((3, 5, 8)):
-        error = longer[level, 0]
-        style = line_style(i, 0) | {"linewidth": 1.2}
-        ax.plot(error, label=f"cond {level}", **style)
-        first = int(np.argmax(error <= THRESHOLD))
-        above = np.flatnonzero(error > THRESHOLD)
-        last = int(above[-1]) + 1
-        ax.plot(first, error[first], "o", color=PALETTE[i], markersize=7)
-        if last < error.size:
-            ax.plot(last, error[last], "s", color=PALETTE[i], markersize=7)
-    ax.axhline(THRESHOLD, color="#000000", linewidth=0.9, linestyle=":", label="threshold")
-    ax.axvline(BUDGET, color="#7F7F7F", linewidth=1.0, linestyle="--", label="budget")
-    ax.set(yscale="log", xlim=(0, 600), ylim=(1e-9, 2), xlabel="step $t$")
-    ax.set_ylabel("$\\|x_t - x^*\\|_2$")
-    legend_below(fig, ax, columns=5)
-    return fig
-
-
-errors()
+curves = {}
+for i, level in enumerate((3, 5, 8)):
+    error = longer[level, 0]
+    first = int(np.argmax(error <= THRESHOLD))
+    last = int(np.flatnonzero(error > THRESHOLD)[-1]) + 1
+    line = {"color": PALETTE[i], "marker": ""}
+    curves[f"cond {level}"] = (range(error.size), error, line)
+    if last < error.size:
+        marks = {"color": PALETTE[i], "linestyle": "", "markersize": 7, "markevery": 1}
+        curves[f"crosses, {level}"] = ([first], error[[first]], marks | {"marker": "o"})
+        curves[f"stays, {level}"] = ([last], error[[last]], marks | {"marker": "s"})
+plot_curves(
+    {"": curves},
+    levels={"threshold": THRESHOLD},
+    at={"budget": BUDGET},
+    height=3.6,
+    columns=5,
+    xlabel="step $t$",
+    ylabel="$\\|x_t - x^*\\|_2$",
+    yscale="log",
+    xlim=(0, 600),
+    ylim=(1e-9, 2),
+)
 
 # %% [markdown]
 # Circle: the first crossing. Square: from here on below. The error oscillates as it shrinks, which
@@ -302,8 +288,8 @@ for (level, seed), error in longer.items():
 # %% [markdown]
 # ## Why it degrades
 #
-# The rule cancels curvature through the pseudo-inverse, so ‖M‖ grows as κ² and the steps shrink
-# with it. The norm budget of 300 ends a run where no design fits:
+# The rule cancels curvature through the pseudo-inverse, so $\|M\|$ grows as $\kappa^2$ and the
+# steps shrink with it. The norm budget of 300 ends a run where no design fits:
 
 # %%
 norms = {
@@ -317,30 +303,27 @@ for level, values in norms.items():
     print(f"level {level:2}: median of the largest ‖M‖ {np.median(known):6.1f}, ", end="")
     print(f"{stopped} of 10 runs ended without an admissible design")
 
-
 # %%
-def growth():
-    """Draw the largest ‖M‖ of each run against the level."""
-    fig, axes = figure(1, 1, height=3.0)
-    ax = axes[0, 0]
-    for seeds, name, i in ((FITTED, "fitted five", 0), (OTHERS, "another five", 1)):
-        spread = 0.97 if i == 0 else 1.03
-        points = [
-            (level * spread, runs["closed-w", level, s].norm_M) for level in LEVELS for s in seeds
-        ]
-        style = {"marker": "os"[i], "fillstyle": "none", "color": PALETTE[i], "linestyle": ""}
-        ax.plot(*np.array(points).T, label=name, **style)
-    square = np.array(LEVELS, dtype=float) ** 2
-    ax.plot(LEVELS, np.median(norms[1]) * square, color="#000000", linewidth=1.0, label="as κ²")
-    ax.axhline(300, color="#7F7F7F", linewidth=1.0, linestyle="--", label="norm budget")
-    ax.set(xscale="log", yscale="log", xlabel="condition level κ", ylabel="largest $\\|M_t\\|_2$")
-    ax.set_xticks(LEVELS, [str(level) for level in LEVELS])
-    ax.minorticks_off()
-    legend_below(fig, ax, columns=4)
-    return fig
-
-
-growth()
+dots = {"linestyle": "", "fillstyle": "none", "markevery": 1}
+curves = {
+    name: (
+        [level * spread for level in LEVELS for _ in seeds],
+        [runs["closed-w", level, s].norm_M for level in LEVELS for s in seeds],
+        dots,
+    )
+    for seeds, name, spread in ((FITTED, "fitted five", 0.97), (OTHERS, "another five", 1.03))
+}
+curves["as κ²"] = (LEVELS, np.median(norms[1]) * np.square(LEVELS), {"marker": ""})
+plot_curves(
+    {"": curves},
+    levels={"norm budget": 300},
+    columns=4,
+    xlabel="condition level κ",
+    ylabel="largest $\\|M_t\\|_2$",
+    xscale="log",
+    yscale="log",
+    ticks={"x": LEVELS},
+)
 
 # %% [markdown]
 # The outliers at level 1 are runs that were thrown far away at once: where B is best, the rule
@@ -348,7 +331,7 @@ growth()
 #
 # ## What else to know when reading the tables
 #
-# - m = 5 > n = 3: the feasible set is the one point x*, f has no say in the answer, and
+# - m = 5 > n = 3: the feasible set is the one point $x^*$, f has no say in the answer, and
 #   Gauss–Newton on h alone would find it. [Notebook 1](01_one_correction_two_channels.ipynb) has a
 #   problem with m < n.
 # - With equal steps all splits are one method; what separates the columns is the step that S1–S3

@@ -20,7 +20,7 @@ import numpy as np
 
 from casadi_hybrid import Problem, Solver
 from casadi_hybrid.control.feedback import HybridFeedback, design, measure, predict
-from casadi_hybrid.plotting import deviation, figure, legend_below, line_style
+from casadi_hybrid.plotting import deviation, line_style, plot_curves
 
 # %% [markdown]
 # ## The plant
@@ -55,7 +55,7 @@ STEPS = 60
 M = 1.5 * np.linalg.inv(B @ B.T)
 steps = {"eta_x": 0.25, "eta_d": 0.6 * np.linalg.inv(B @ B.T)}
 splits = {
-    "C = M, no memory": (M, 0 * M),
+    "no memory": (M, 0 * M),
     "half and half": (M / 2, M / 2),
     "all memory": (0 * M, M),
 }
@@ -65,10 +65,10 @@ epsilon[0] = 0.0
 
 
 def run(split, disturb):
-    """Sixty steps of ALG(C, Ω) from the solution, which nothing stops."""
-    C, Omega = split
+    """Sixty steps of one split from the solution, which nothing stops."""
+    C_aug, C_opt = split
     options = {"max_iter": STEPS, "tol": 1e-300, **steps}
-    solver = Solver(problem, "constant", C=C, Omega=Omega, disturb=disturb, **options)
+    solver = Solver(problem, "constant", C_aug=C_aug, C_opt=C_opt, disturb=disturb, **options)
     return solver.solve(best.x, lam_g0=best.lam_g, history=True).history
 
 
@@ -83,7 +83,7 @@ def sensed(t, at):
 
 
 both = {label: run(split, shared) for label, split in splits.items()}
-reference = both["C = M, no memory"].x
+reference = both["no memory"].x
 for label, found in both.items():
     print(f"{label:18} apart from the first by {deviation(found.x, reference).max():.1e}")
 
@@ -93,36 +93,32 @@ for label, found in both.items():
 # ## Second theorem: noise that only the sensors have
 #
 # Now the augmented channel reads the residual exactly, and a fourth split puts memory on the clean
-# sensor alone: the column of Ω that belongs to line 2 is zero, ΩP_n = 0.
+# sensor alone: the column of $C_{\mathrm{opt}}$ that belongs to line 2 is zero,
+# $C_{\mathrm{opt}} P_n = 0$ with the projector $P_n$ on the noisy sensors.
 
 # %%
 clean = np.diag([1.0, 0.0])
 splits["memory on the clean sensor"] = (M - M @ clean, M @ clean)
 heard = {label: run(split, sensed) for label, split in splits.items()}
-reference = heard["C = M, no memory"].x
+reference = heard["no memory"].x
 for label, found in heard.items():
     apart, flow = deviation(found.x, reference).max(), found.x @ B[1] - SET[1]
     print(f"{label:27} apart by {apart:.1e}; flow of line 2 off by {flow.std():.3f} L/s (std)")
 
-
 # %%
-def flows():
-    """Draw the second flow under each split."""
-    fig, axes = figure(1, 1, height=3.4)
-    ax = axes[0, 0]
-    for i, label in enumerate(heard):
-        flow = heard[label].x @ B[1]
-        style = line_style(i, flow.size, marks=15)
-        if label == "memory on the clean sensor":
-            style |= {"linestyle": "", "fillstyle": "none", "color": "#000000"}
-        ax.plot(flow, label=label, **style)
-    ax.axhline(SET[1], color="#000000", linewidth=0.9, linestyle=":", label="set point")
-    ax.set(xlabel="step $t$", ylabel="flow of line 2 (L/s)")
-    legend_below(fig, ax)
-    return fig
-
-
-flows()
+circles = {"linestyle": "", "fillstyle": "none", "color": "#000000"}
+plot_curves(
+    {
+        "": {
+            label: (range(STEPS + 1), run.x @ B[1], circles if "clean" in label else {})
+            for label, run in heard.items()
+        }
+    },
+    levels={"set point": SET[1]},
+    xlabel="step $t$",
+    ylabel="flow of line 2 (L/s)",
+    height=3.4,
+)
 
 # %% [markdown]
 # Memory on the clean sensor is, to rounding, full augmentation. Memory on the noisy one feeds the
@@ -178,27 +174,24 @@ for label, values in predicted.items():
     errors = [abs(m / p - 1) for m, p in zip(measured[label], values[::5], strict=True)]
     print(f"{'':24} measured within {100 * max(errors):.1f} % of the prediction")
 
-
 # %%
-def balance():
-    """Draw the deviation of the second flow against the share of memory."""
-    fig, axes = figure(1, 1, height=3.3)
-    ax = axes[0, 0]
-    for i, (label, values) in enumerate(predicted.items()):
-        style = line_style(i, shares.size)
-        ax.plot(shares, values, label=label, **(style | {"marker": ""}))
-        marks = {"linestyle": "", "marker": style["marker"], "color": style["color"]}
-        ax.plot(shares[::5], measured[label], label=f"measured: {label}", **marks, markersize=7)
-    ax.axhline(NOISE[1], color="#000000", linewidth=0.9, linestyle=":", label="the sensor's noise")
-    ax.set(ylim=(0, None), xlabel="share of M on the noisy sensor that is in the memory")
-    ax.set_ylabel("std of the flow of line 2 (L/s)")
-    legend_below(fig, ax, columns=2)
-    return fig
-
-
-balance()
+curves = {}
+for i, (label, values) in enumerate(predicted.items()):
+    style = line_style(i, 1)
+    marks = {"linestyle": "", "marker": style["marker"], "color": style["color"], "markevery": 1}
+    curves[label] = (shares, values, style | {"marker": ""})
+    curves[f"measured: {label}"] = (shares[::5], measured[label], marks)
+plot_curves(
+    {"": curves},
+    levels={"the sensor's noise": NOISE[1]},
+    xlabel="share of M on the noisy sensor that is in the memory",
+    ylabel="std of the flow of line 2 (L/s)",
+    ylim=(0, None),
+    height=3.4,
+    columns=2,
+)
 
 # %% [markdown]
 # With a quiet plant and a noisy sensor memory only does harm; with a plant that drifts it helps. A
 # designer who knows both variances reads the share from such a curve. What no split changes is the
-# noise that enters through η_d: the controller has to hear its sensors to hold the set point.
+# noise that enters through $\eta_d$: the controller has to hear its sensors to hold the set point.

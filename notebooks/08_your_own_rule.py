@@ -2,10 +2,10 @@
 # # 8. Your own rule
 #
 # A rule decides at every iterate what the correction is. It is one class with one attribute,
-# `needs_hessian`, and one method, `decide(at, t)`, which returns a `Correction`: C_aug, C_opt, the
-# primal and the dual step. The loop around it, the law, the stopping tests, history and diagnostics
-# are there already. This notebook writes one, tests it as the rules of the package are tested, and
-# holds it against them.
+# `needs_hessian`, and one method, `decide(at, t)`, which returns a `Correction`: `C_aug`, `C_opt`,
+# the primal and the dual step. The loop around it, the law, the stopping tests, history and
+# diagnostics are there already. This notebook writes one, tests it as the rules of the package are
+# tested, and holds it against them.
 
 # %%
 from dataclasses import dataclass
@@ -17,19 +17,20 @@ from casadi_hybrid import Problem, Solver, verify
 from casadi_hybrid.iterations import Hybrid
 from casadi_hybrid.law import Correction
 from casadi_hybrid.paper.generator import make_instance
-from casadi_hybrid.plotting import deviation, figure, legend_below, line_style
+from casadi_hybrid.plotting import deviation, plot_curves
 from casadi_hybrid.stopping import DistanceTest
 
 # %% [markdown]
 # ## The idea
 #
 # Practice often has one penalty for each constraint: M is diagonal, and a row of B that is ten
-# times as large gets a hundredth of the penalty. Let b_i be the rows of B and D = diag(1/‖b_i‖²).
+# times as large gets a hundredth of the penalty. Let $b_i$ be the rows of B and
+# $D = \mathrm{diag}(1 / \|b_i\|^2)$.
 # The rule is
 #
-# - M = cD, with the least c of 1, 2, 4, … for which H + cBᵀDB ⪰ δI;
-# - dual steps in the same metric, η_d = κD;
-# - η_x = κ/‖H + BᵀMB‖;
+# - $M = c D$, with the least c of 1, 2, 4, … for which $H + c B^T D B \succeq \delta I$;
+# - dual steps in the same metric, $\eta_d = \kappa D$;
+# - $\eta_x = \kappa / \|H + B^T M B\|$;
 # - a share s of M in the memory, the rest in the augmented channel.
 #
 # No row is given more than its own scale asks for, and nothing is inverted.
@@ -185,24 +186,17 @@ print(f"{'s':22}", *(f"{s:>6}" for s in SCALES))
 for label, counts in steps.items():
     print(f"{label:22}", *(f"{n:6.0f}" if np.isfinite(n) else "     –" for n in counts))
 
-
 # %%
-def units():
-    """Draw the steps needed against the scale of the first row."""
-    fig, axes = figure(1, 1, height=3.2)
-    ax = axes[0, 0]
-    for i, (label, counts) in enumerate(steps.items()):
-        ax.plot(SCALES, counts, label=label, **line_style(i, len(SCALES)))
-    ax.set(xscale="log", yscale="log", ylim=(15, MOST), xlabel="scale $s$ of the first row")
-    ax.set_ylabel("steps to $10^{-6}$ in $x$")
-    ax.set_xticks(SCALES, [f"{s:g}" for s in SCALES])
-    ax.set_yticks((20, 50, 100, 200, 500), ("20", "50", "100", "200", "500"))
-    ax.minorticks_off()
-    legend_below(fig, ax, columns=2)
-    return fig
-
-
-units()
+plot_curves(
+    {"": {label: (SCALES, counts) for label, counts in steps.items()}},
+    xlabel="scale $s$ of the first row",
+    ylabel="steps to $10^{-6}$ in $x$",
+    xscale="log",
+    yscale="log",
+    ylim=(15, MOST),
+    ticks={"x": SCALES, "y": (20, 50, 100, 200, 500)},
+    columns=2,
+)
 
 # %% [markdown]
 # Row by row does not notice the units; where all rows are alike anyway, the closed form is ahead

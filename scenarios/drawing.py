@@ -108,11 +108,10 @@ def compare(
     return fig
 
 
-def draw_panel(ax: Axes, panel: Panel, ours: Named, other: Named, time: str = "") -> None:
+def draw_panel(ax: Axes, panel: Panel, ours: Named, other: Named | None, time: str = "") -> None:
     """Draw one panel; each answer over its own times, entries with a legend of their own."""
     label, limits = panel.described(ours)
-    rows, circles = (np.atleast_2d(panel.read(answer)) for answer in (ours, other))
-    for i, row in enumerate(rows):
+    for i, row in enumerate(np.atleast_2d(panel.read(ours))):
         style = LINE | {"label": ours.label}
         if panel.entries:
             style |= ENTRIES[i] | {"label": panel.entries[i]}
@@ -120,11 +119,12 @@ def draw_panel(ax: Axes, panel: Panel, ours: Named, other: Named, time: str = ""
             ax.stairs(row, ours.times, baseline=None, **style)
         else:
             ax.plot(ours.times, row, **style)
-    at = other.times
-    at = (at[:-1] + at[1:]) / 2 if circles.shape[1] < at.size else at
     if panel.entries:
         ax.legend(fontsize=8, loc="upper right", bbox_to_anchor=(1.0, 0.92))
-    ax.plot(at, circles.T, **CIRCLES)[0].set_label(other.label)
+    if other is not None:
+        at, circles = other.times, np.atleast_2d(panel.read(other))
+        at = (at[:-1] + at[1:]) / 2 if circles.shape[1] < at.size else at
+        ax.plot(at, circles.T, **CIRCLES)[0].set_label(other.label)
     for i, limit in enumerate(limits):
         curve = np.broadcast_to(limit, ours.times.shape)
         ax.plot(ours.times, curve, **LIMIT, label=None if i else "limit")

@@ -16,6 +16,7 @@ import ast
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 import tempfile
@@ -54,6 +55,9 @@ ORDER = (
     "hydraulic_servo",
 )
 """The page's order; others follow by name."""
+
+FIRST = {"method": 0, "verdict": 1, "iter": 2, "time (s)": 3, "stopped": 9}
+"""Where columns of a table stand on the page; others come between."""
 
 SHORT = "short.json"
 """What our solver came to in the short form of every scenario."""
@@ -137,14 +141,16 @@ def page(names: Sequence[str], folder: Path) -> str:
         "`docs/gallery`, and `python scenarios/gallery.py --check` is red where iterations, "
         "verdicts or costs drift.",
         "",
-        "| scenario | what it is | unknowns | constraints |",
-        "|---|---|---|---|",
+        "Of n unknowns and m constraints:",
+        "",
+        "| scenario | what it is | n | m |",
+        "|---|---|--:|--:|",
     ]
     reports = {name: _report(folder / name) for name in names}
     summaries = scenario_summaries(HERE)
     for name, data in reports.items():
         size = (data["problem"]["n"], data["problem"]["m"]) if data else ("", "")
-        lines.append(f"| [{name}](#{name}) | {summaries[name]} | {size[0]} | {size[1]} |")
+        lines.append(f"| [{_broken(name)}](#{name}) | {summaries[name]} | {size[0]} | {size[1]} |")
     for name, data in reports.items():
         lines += ["", *_section(name, data, folder)]
     return "\n".join(lines) + "\n"
@@ -161,7 +167,7 @@ def _section(name: str, data: dict[str, Any] | None, folder: Path) -> list[str]:
         lines += ["**This run failed.**", ""]
     for title, text in data["tables"].items():
         lines += [f"{title}:", ""] if title else []
-        lines += ["```text", text, "```", ""]
+        lines += ['<div class="runs" markdown>', "", *_columns(text), "", "</div>", ""]
     lines += [f"- {_fact(key, value)}" for key, value in data["facts"].items()
               if not isinstance(value, list | dict)]  # fmt: skip
     for check in data["checks"]:
@@ -175,6 +181,26 @@ def _section(name: str, data: dict[str, Any] | None, folder: Path) -> list[str]:
             title = f"{name}: {Path(file).stem.replace('_', ' ')}"
             lines.append(f"![{title}](gallery/{name}/{file})")
     return lines
+
+
+def _broken(text: str) -> str:
+    """Words that may break at their underscores, in Markdown."""
+    return text.replace("_", "\\_<wbr>")
+
+
+def _columns(text: str) -> list[str]:
+    """A table of :func:`reporting.table` in Markdown; what a phone shows first stands first."""
+    head, rule, *rows = text.splitlines()
+    spans = [dash.span() for dash in re.finditer("-+", rule)]
+    columns = [[line[start:end] for line in (head, *rows)] for start, end in spans]
+    columns.sort(key=lambda column: FIRST.get(column[0].strip(), len(FIRST)))
+    shown = []
+    for column in columns:
+        name, *cells = (_broken(cell.strip().replace("|", "\\|")) for cell in column)
+        numbers = any(cell.startswith(" ") for cell in column)
+        numbers |= all(cell[:1] in "+-.0123456789" for cell in cells)
+        shown.append([name, "--:" if numbers else "---", *cells])
+    return [f"| {' | '.join(line)} |" for line in zip(*shown, strict=True)]
 
 
 def _fact(key: str, value: Any) -> str:

@@ -107,8 +107,8 @@ def methods(scalar: Best, matrix: Best) -> list[Method]:
         Method(LOOK_AHEAD, "look-ahead", required=True),
         Method("hybrid: matrix steps", "matrix-lookahead"),
         Method("hybrid: matrix M, scalar primal step", Hybrid(m_rule, label="M"), required=True),
-        Method("augmented Lagrangian cI", "constant", {"C": penalty, "Omega": 0.0, **steps}),
-        Method("optimistic cI", "constant", {"C": 0.0, "Omega": penalty, **steps}),
+        Method("augmented Lagrangian cI", "constant", {"C_aug": penalty, "C_opt": 0.0, **steps}),
+        Method("optimistic cI", "constant", {"C_aug": 0.0, "C_opt": penalty, **steps}),
     ]
 
 

@@ -123,11 +123,11 @@ def main(argv: list[str] | None = None) -> int:
     answers = solve_with_all(ocp, SQP, SLEQP, UNO, short=arguments.short)
     ours, ipopt = answers[:2]
     panels = (
-        Panel("y", "$y$", (corridor(ours.times), 1.5 * LANE - ROOM)),
-        Panel("delta", "$\\delta$"),
-        Panel("omega", "$\\omega$"),
-        Panel("lateral", "lateral", (-LATERAL, LATERAL)),
-        Panel("a", "$a$"),
+        Panel("y", "place $y$", (corridor(ours.times), 1.5 * LANE - ROOM)),
+        Panel("delta", "steering\nangle $\\delta$"),
+        Panel("omega", "steering\nrate $\\omega$"),
+        Panel("lateral", "lateral\nacceleration", (-LATERAL, LATERAL)),
+        Panel("a", "acceleration\n$a$"),
     )
     overlap = -gap(ours.times, ours["y"], ours["psi"])
     poses = zip(ours.times, ours["y"], ours["psi"], strict=True)
@@ -144,7 +144,7 @@ def main(argv: list[str] | None = None) -> int:
         },
         figures={
             "path": draw_way(road(1.9), ours, "", cars),
-            "trajectory": compare(ours, ipopt, panels, label=way, height=1.3),
+            "trajectory": compare(ours, ipopt, panels, label=way, height=1.5),
         },
         films={"motion": lambda path: animate(ours, path)},
     )

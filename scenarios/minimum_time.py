@@ -128,11 +128,11 @@ def main(argv: list[str] | None = None) -> int:
     answers = solve_with_all(ocp, UNO, SLEQP, short=arguments.short)
     ours, ipopt = answers[:2]
     panels = (
-        Panel("v", "$v$", ()),
-        Panel("n", "$n$"),
-        Panel("a", "$a$", (DRIVE,)),
-        Panel(grip_used, "grip used (m/s²)", (GRIP,)),
-        Panel(power_used, "$a v$ (W/kg)", (POWER,)),
+        Panel("v", "speed $v$", ()),
+        Panel("n", "offset $n$"),
+        Panel("a", "acceleration\n$a$", (DRIVE,)),
+        Panel(grip_used, "grip used\n(m/s²)", (GRIP,)),
+        Panel(power_used, "power $a v$\n(W/kg)", (POWER,)),
     )
     used = (grip_used(ours) / GRIP, ours["a"] / DRIVE, power_used(ours) / POWER)
     return finish_answers(

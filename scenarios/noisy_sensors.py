@@ -10,14 +10,15 @@ set points solve min ½ Σ c_i x_i² s.t. h(x) = T(x) − T_set = 0 (K): n = 6, 
 The hybrid law runs as a controller that never stops: every iteration applies new powers. The dual
 step reads the zones through their sensors, ĥ_t = h(x_t) + ε_t, and the sensors of two zones are
 noisy, ε_t = P_n ε_t. The augmented channel reads the model. The correction M = α(BBᵀ)⁻¹ is one
-and the same in every run; only its split M = C₁ + C₂ changes. Without noise all splits give one
-trajectory. With noise the law linearized at the solution is, with the memory-free multiplier π,
+and the same in every run; only its split M = C_aug + C_opt changes. Without noise all splits give
+one trajectory. With noise the law linearized at the solution is, with the memory-free multiplier π,
 
-    dπ⁺ = dπ + η_d(B dx + ε),    dx⁺ = dx − η_x[H dx + Bᵀ(dπ⁺ + M B dx + C₂ ε)],
+    dπ⁺ = dπ + η_d(B dx + ε),    dx⁺ = dx − η_x[H dx + Bᵀ(dπ⁺ + M B dx + C_opt ε)],
 
-so ε enters the powers through η_d + C₂, and its stationary covariance solves a Lyapunov equation.
-The split with C₂P_n = 0 (no optimism on noisy sensors) is the trajectory of full augmentation, as
-the paper's theorem "Hybrid–Aug-Lag equivalence under partial residual-memory noise" says.
+so ε enters the powers through η_d + C_opt, and its stationary covariance solves a Lyapunov
+equation. The split with C_opt P_n = 0 (no optimism on noisy sensors) is the trajectory of full
+augmentation, as the paper's theorem "Hybrid–Aug-Lag equivalence under partial residual-memory
+noise" says.
 """
 
 import sys
@@ -48,16 +49,16 @@ NOISY, NOISE = np.array([False, True, False, True]), 0.3
 ALPHA, ETA_X, ETA_D = 4.0, 0.2, 0.1
 """M = α(BBᵀ)⁻¹ at the solution in 1/K², steps η_x in kW² and η_d in 1/K²."""
 SPLITS = {
-    "augmentation only, C₂ = 0": np.zeros(4),
-    "optimism on clean sensors, C₂Pₙ = 0": (~NOISY).astype(float),
-    "half and half, C₂ = M/2": np.full(4, 0.5),
+    "augmentation only, C_opt = 0": np.zeros(4),
+    "optimism on clean sensors, C_opt Pn = 0": (~NOISY).astype(float),
+    "half and half, C_opt = M/2": np.full(4, 0.5),
     "optimism on noisy sensors only": NOISY.astype(float),
-    "optimism only, C₂ = M": np.ones(4),
+    "optimism only, C_opt = M": np.ones(4),
 }
-"""What the columns of C₂ carry of M, sensor by sensor."""
+"""What the columns of C_opt carry of M, sensor by sensor."""
 COLUMNS = (
     ("method", "split", str),
-    ("gain", "max |C2 Pn|", "{:.2g}".format),
+    ("gain", "max |C_opt Pn|", "{:.2g}".format),
     ("apart", "|x - x of row 1|", "{:.1e}".format),
     ("measured", "std (kW) measured", "{:.4f}".format),
     ("predicted", "predicted", "{:.4f}".format),
@@ -90,7 +91,7 @@ class Controller:
     """ĥ_t = h(x_t) + ε_t in all runs; rows are t = −1, 0, 1, …"""
 
     def method(self, label: str, share: np.ndarray, *, noisy: bool = False) -> Method:
-        """Return the law with C₂ = M·diag(share)."""
+        """Return the law with C_opt = M·diag(share)."""
         split = self.made.with_split(share).correction
         rule = ConstantRule(split.C_aug, split.C_opt, ETA_X, ETA_D)
         seen = (lambda t, at: replace(at, measured=at.h + self.epsilon[t + 1])) if noisy else None
@@ -112,7 +113,7 @@ class Controller:
 
 
 def draw(powers: dict[str, np.ndarray], best: np.ndarray, shares, sweep) -> Figure:
-    """Plot a noisy heater's power for three splits, and the deviation over the share of C₂."""
+    """Plot a noisy heater's power for three splits, and the deviation over the share of C_opt."""
     fig, ((left, right),) = figure(1, 2, height=3.2)
     labels, heater = list(powers), 3
     for i, color, width, dash in ((4, 1, 0.8, "-"), (0, 0, 2.2, "-"), (1, 7, 1.0, "--")):
@@ -161,9 +162,11 @@ def main(argv: list[str] | None = None) -> int:
         references(problem, start, []),
         checks=[
             Check("splits apart without noise (kW)", apart(runs), 1e-9),
-            Check("C2 Pn = 0 apart from full augmentation with noise (kW)", rows[1]["apart"], 1e-9),
+            Check(
+                "C_opt Pn = 0 apart from full augmentation with noise (kW)", rows[1]["apart"], 1e-9
+            ),
             Check("measured against predicted deviation, relative", error, 0.25),
-            Check("deviation with C2 Pn = 0 over that of optimism only", quiet, 0.5),
+            Check("deviation with C_opt Pn = 0 over that of optimism only", quiet, 0.5),
         ],
         tables={f"{T} iterations from the solution with noisy sensors": table(rows, COLUMNS)},
         facts={"noise": rows},

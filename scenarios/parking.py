@@ -142,9 +142,13 @@ def main(argv: list[str] | None = None) -> int:
     answers = solve_with_all(ocp, UNO, SLEQP, short=arguments.short)
     ours, ipopt = answers[:2]
     closest = float(clearances(ours, 10).min())
-    labels = {"v": "$v$", "delta": "$\\delta$", "omega": "$\\omega$", "a": "$a$"}
-    panels = [Panel(name, label) for name, label in labels.items()]
-    panels.append(Panel(clearances, "distance (m)", (CLEARANCE,)))
+    panels = [
+        Panel("v", "speed $v$"),
+        Panel("delta", "steering\nangle $\\delta$"),
+        Panel("omega", "steering\nrate $\\omega$"),
+        Panel("a", "acceleration\n$a$"),
+        Panel(clearances, "distance\nat least (m)", (CLEARANCE,)),
+    ]
     return finish_answers(
         arguments,
         answers,

@@ -82,7 +82,7 @@ def methods() -> list[Method]:
         Method("hybrid: matrix steps", "matrix-lookahead", {"optimistic_share": 0.5}),
         *(in_metric(f"hybrid: metric, {k}", theta, required=True) for k, theta in SPLITS.items()),
         Method("hybrid: closed form", "closed-form"),
-        Method("hybrid: scalar M", "constant", {"Omega": 3.0, "eta_x": 0.01, "eta_d": 10.0}),
+        Method("hybrid: scalar M", "constant", {"C_opt": 3.0, "eta_x": 0.01, "eta_d": 10.0}),
         Method("PDHG", "pdhg", {"tau": 0.005, "sigma": 20.0}),
         Method("linearized AL", "linearized-al", {"eta": 0.01, "penalty": 10.0}),
         Method("GDA", "gda", {"eta_x": 0.03, "eta_d": 0.003}),
@@ -94,7 +94,7 @@ def methods() -> list[Method]:
 HALVES = (0.003, 0.01, 0.03, 0.1, 0.3)
 GRIDS = {
     "metric": {"alpha": (5.0, 10.0, 20.0), "eta_x": (0.05, 0.1, 0.2), "eta_d": (1.0, 3.0, 10.0)},
-    "constant": {"Omega": (3.0, 10.0, 30.0), "eta_x": HALVES[:3], "eta_d": (1.0, 3.0, 10.0)},
+    "constant": {"C_opt": (3.0, 10.0, 30.0), "eta_x": HALVES[:3], "eta_d": (1.0, 3.0, 10.0)},
     "pdhg": {"tau": (0.002, 0.005, 0.01, 0.02, 0.05), "sigma": (2.0, 5.0, 10.0, 20.0, 50.0)},
     "linearized-al": {"eta": (0.001, *HALVES[:4]), "penalty": (1.0, 3.0, 10.0, 30.0, 100.0)},
     "gda": {"eta_x": HALVES, "eta_d": HALVES},

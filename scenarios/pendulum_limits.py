@@ -58,12 +58,12 @@ def swing_up(name: str, intervals: int, duration, torque: float = TORQUE) -> Opt
 
 
 def draw(answers: list[Answer], references: list[Answer]) -> Figure:
-    """Plot angle and torque of the least effort (left) and time (right), IPOPT's as circles."""
-    fig, axes = figure(2, 2, height=2.4, width=9.0)
+    """Plot angle and torque, a column each; an answer without a reference has no circles."""
+    fig, axes = figure(2, len(answers), height=2.4, width=4.0 * len(answers))
     panels = Panel("theta", "angle $\\theta$", target=np.pi), Panel("u", "torque $u$")
-    for column, (ours, ipopt) in enumerate(zip(answers, references, strict=True)):
+    for column, ours in enumerate(answers):
         for ax, panel in zip(axes[:, column], panels, strict=True):
-            draw_panel(ax, panel, ours, ipopt)
+            draw_panel(ax, panel, ours, references[column] if column < len(references) else None)
         axes[0, column].set_title(f"{ours.solution.ocp.name}, {ours.times[-1]:.2f} s")
         axes[1, column].set_xlabel("time (s)")
     axes[0, 0].annotate("upright", (0, np.pi), xytext=(3, -12), textcoords="offset points")
@@ -114,7 +114,7 @@ def main(argv: list[str] | None = None) -> int:
             "share of the least time at full torque": float(np.mean(full)),
             "torque of gravity m g l (N·m)": WEIGHT * LENGTH,
         },
-        figures={"trajectories": draw(ours, [efforts[1], times[1]])},
+        figures={"trajectories": draw([*ours, *hard[:1]], [efforts[1], times[1]])},
         films={"motion": lambda path: animate(ours, path)},
     )
 

@@ -31,7 +31,7 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from drawing import CIRCLES, LIMIT
+from drawing import CIRCLES, LIMIT, limits
 from matplotlib.figure import Figure
 from reporting import Check, parser
 from roads import draw_line
@@ -174,22 +174,24 @@ def draw(circuit: Circuit, ours: Solution, ipopt: Solution) -> Figure:
     for side in (-circuit.half_width, circuit.half_width):
         ax.plot(*circuit.points(np.linspace(0, circuit.length, 801), np.full(801, side)),
                 **LIMIT | {"linestyle": "-", "label": "edge" if side > 0 else None})  # fmt: skip
-    draw_line(ax, circuit.points(s, ours["offset"]), ours["speed"])
+    draw_line(ax, circuit.points(s, ours["offset"]), 3.6 * ours["speed"], "km/h")
     ax.plot(*circuit.points(s, ipopt["offset"])[:, ::3], **CIRCLES | {"markersize": 3},
             label="IPOPT")  # fmt: skip
     axes[1, 0].plot(s, 3.6 * ours["speed"], color=PALETTE[0])
     axes[1, 0].set_ylabel("speed (km/h)")
-    for name, color in (("slip in front", PALETTE[0]), ("slip at the rear", PALETTE[1])):
+    for name, color in (("slip in front", PALETTE[0]), ("slip at the rear", PALETTE[3])):
         axes[2, 0].plot(s, np.degrees(ours[name]), color=color, label=name)
+    limits(axes[2, 0], *np.degrees([-SLIP, SLIP]))
     axes[2, 0].set_ylabel("slip (°)")
     for name, color in (("engine", PALETTE[2]), ("brakes", PALETTE[6])):
         axes[3, 0].stairs(ours[name] / 1e3, s, baseline=None, color=color, label=name)
-    axes[3, 0].set(xlabel="way along the centre line (m)", ylabel="force (kN)")
+    axes[3, 0].plot(s, POWER / ours["speed"] / 1e3, **LIMIT, label="power of the engine")
+    axes[3, 0].set(ylim=(-0.4, 9.0), xlabel="way along the centre line (m)", ylabel="force (kN)")
     for ax in axes[1:, 0]:
         ax.set_xlim(0, circuit.length)
     legend(axes[0, 0], loc="center")  # inside the circuit
     for ax in axes[2:, 0]:
-        legend(ax, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, frameon=False)
+        legend(ax, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, frameon=False)
     fig.align_ylabels(axes[1:, 0])
     return fig
 

@@ -78,10 +78,10 @@ def main(argv: list[str] | None = None) -> int:
     # point would magnify the error of the first interval by many orders.
     goal, error = steady(350.0), 10 * ours.solution.error(integrator="cvodes").ends.max()
     panels = (
-        Panel("c", "$c$", (), goal["c"]),
-        Panel("T", "$T$", (HOTTEST,), goal["T"]),
-        Panel("Tc", "$T_c$", None, goal["Tc"]),
-        Panel("u", "$u$"),
+        Panel("c", "concentration\n$c$", (), goal["c"]),
+        Panel("T", "temperature\n$T$", (HOTTEST,), goal["T"]),
+        Panel("Tc", "coolant $T_c$", None, goal["Tc"]),
+        Panel("u", "rate of the\ncoolant $u$"),
     )
     return finish_answers(
         arguments,

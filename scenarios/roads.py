@@ -68,11 +68,11 @@ def draw_way(road: tuple[Figure, Axes], ours: Named, x: str, cars: Sequence[np.n
     return fig
 
 
-def draw_line(ax: Axes, points: np.ndarray, speeds: np.ndarray) -> None:
-    """Draw a way through points (2 rows) on a track, coloured by the speed there in m/s."""
+def draw_line(ax: Axes, points: np.ndarray, speeds: np.ndarray, unit: str = "m/s") -> None:
+    """Draw a way through points (2 rows) on a track, coloured by the speed there."""
     ends = points.T
     pieces = LineCollection(np.stack((ends[:-1], ends[1:]), axis=1), linewidths=3.0)
     pieces.set(array=(speeds[:-1] + speeds[1:]) / 2, cmap="cividis")
     ax.add_collection(pieces)
-    ax.figure.colorbar(pieces, ax=ax, label="speed (m/s)")
+    ax.figure.colorbar(pieces, ax=ax, label=f"speed ({unit})")
     ax.set(aspect="equal", xlabel="$x$ (m)", ylabel="$y$ (m)")

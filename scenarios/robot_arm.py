@@ -20,6 +20,7 @@ import casadi as ca
 import numpy as np
 from animation import film
 from common import AUTO, Method, references, solve
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from reporting import TOL, Check, finish, parser
 from scipy.optimize import least_squares
@@ -87,28 +88,29 @@ def skeleton(q: np.ndarray) -> np.ndarray:
     return np.array([frame[:3, 3].full().ravel() for frame in joints(ca.DM(q))]).T
 
 
-def empty_stage(p: np.ndarray) -> tuple[Figure, object]:
-    """Return a figure with the markers' target places in three dimensions."""
-    fig, axes = figure(1, 1, height=4.0, width=5.0)
-    axes[0, 0].remove()
-    ax = fig.add_subplot(projection="3d")
-    ax.scatter(*p.reshape(-1, 3).T, color=PALETTE[1], marker="*", s=40, label="target of a marker")
-    for name, low, high in (("x", -0.8, 0.4), ("y", -0.8, 0.4), ("z", 0.0, 0.8)):
-        ticks = np.arange(low + 0.2, high, 0.4)  # at the ends two axes would share a corner
-        ax.set(**{f"{name}label": f"{name} (m)", f"{name}lim": (low, high), f"{name}ticks": ticks})
-    # The label of the z axis would else be cut off at the right edge.
-    ax.set_box_aspect((1.2, 1.2, 0.8), zoom=0.9)
-    ax.xaxis.labelpad = ax.yaxis.labelpad = 9.0
-    ax.view_init(elev=22, azim=-50)
-    return fig, ax
+VIEWS = {"from the side": (0, 2), "from above": (0, 1)}
+
+
+def empty_stage(p: np.ndarray) -> tuple[Figure, list[tuple[Axes, list[int]]]]:
+    """Return a figure with the markers' target places from two sides, and what each side sees."""
+    fig, axes = figure(1, 2, height=3.6)
+    for ax, (title, seen) in zip(axes[0], VIEWS.items(), strict=True):
+        target = p.reshape(-1, 3).T[list(seen)]
+        ax.plot(*target, "*", color=PALETTE[1], markersize=9, label="target of a marker")
+        ax.set(xlim=(-0.9, 0.5), aspect="equal", title=title, xlabel="$x$ (m)")
+        ax.set(ylim=(-0.1, 0.9) if seen[1] == 2 else (-0.7, 0.3), ylabel=f"${'xyz'[seen[1]]}$ (m)")
+    return fig, [(ax, list(seen)) for ax, seen in zip(axes[0], VIEWS.values(), strict=True)]
 
 
 def draw_postures(p: np.ndarray, q: np.ndarray) -> Figure:
-    """Plot the arm at rest and at the target."""
-    fig, ax = empty_stage(p)
-    ax.plot(*skeleton(REST), "o--", color="#7F7F7F", linewidth=2.2, markersize=4, label="rest")
-    ax.plot(*skeleton(q), "o-", color=PALETTE[0], linewidth=2.2, markersize=4, label="solution")
-    legend_below(fig, ax)
+    """Plot the arm and its markers at rest and at the target."""
+    fig, sides = empty_stage(p)
+    for ax, seen in sides:
+        for posture, color, label in ((REST, PALETTE[6], "rest"), (q, PALETTE[0], "solution")):
+            ax.plot(*skeleton(posture)[seen], "o-", color=color, markersize=4, label=label)
+            places = measured(posture).reshape(-1, 3).T[seen]
+            ax.plot(*places, "o", color=color, fillstyle="none", label=f"markers, {label}")
+    legend_below(fig, sides[0][0], columns=5)
     return fig
 
 
@@ -128,8 +130,8 @@ def animate(p: np.ndarray, q: np.ndarray, path: Path) -> Path:
     """Write a motion from rest to the solution, at constant joint speed, as a GIF."""
     poses = [skeleton(REST + min(k / 30.0, 1.0) * (q - REST)) for k in range(40)]
     arm = {"color": PALETTE[0], "marker": "o", "linewidth": 2.5, "markersize": 4}
-    stage = (empty_stage(p)[1], [(lambda k: poses[k], arm)])
-    return film(path, len(poses), 0.05, stage, clock=lambda k: "")
+    stages = [(ax, [(lambda k, seen=seen: poses[k][seen], arm)]) for ax, seen in empty_stage(p)[1]]
+    return film(path, len(poses), 0.05, *stages, clock=lambda k: "")
 
 
 def main(argv: list[str] | None = None) -> int:

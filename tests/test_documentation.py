@@ -111,7 +111,8 @@ def test_the_notation_names_what_its_files_have():
         for name in re.findall(r"`(\w+)`", names):
             assert re.search(rf"\b{name}\b", text), f"{symbol}: {files} has no {name}"
     symbols = " ".join(row[0] for row in rows)
-    for symbol in (r"\nu_t", "Ω", "$U_x$", "$L_d$", "β", r"M_{\max}", r"\widehat h_t"):
+    named = (r"\nu_t", r"$C_{\mathrm{opt}}$", "$U_x$", "$L_d$", "β", r"M_{\max}", r"\widehat h_t")
+    for symbol in named:
         assert symbol in symbols
 
 

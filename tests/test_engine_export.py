@@ -486,7 +486,7 @@ int main() {{
 
 def test_options_without_infinity_are_refused(searching, compiler):
     done = subprocess.run(
-        [compiler, "-std=c99", "-ffast-math", "-Icore", "-c", "core/hot.c", "-o", os.devnull],
+        [compiler, "-std=c99", "-ffast-math", "-Icore", "-c", "core/sqp.c", "-o", os.devnull],
         cwd=searching.folder, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode
@@ -498,8 +498,8 @@ def test_options_without_infinity_are_refused(searching, compiler):
 
 def test_the_core_is_what_the_mode_needs():
     core = core_of("hybrid_warm")
-    assert {"hot.c", "form.c", "ldl_factor.c", "hybrid.h", "constants.h"} <= set(core)
-    assert not {"buffered.c", "clock.c", "ldl_analyse.c", "version.c"} & set(core)
+    assert {"sqp.c", "standard_form.c", "ldl_factor.c", "hybrid.h", "constants.h"} <= set(core)
+    assert not {"buffers.c", "clock.c", "ldl_analyse.c", "version.c"} & set(core)
     text = "".join(text for file, text in core.items() if file.endswith(".c"))
     assert "malloc" not in text
     assert "stdio" not in text
@@ -519,7 +519,8 @@ def test_the_license_is_that_of_the_project(rows):
 
 def test_the_search_costs_memory_and_code(rows, searching):
     assert 3 * rows.memory < searching.memory < 10 * rows.memory
-    assert {"core/cold.c", "core/elastic.c", "core/root.c"} <= {*searching.files} - {*rows.files}
+    cold = {"core/run.c", "core/restoration.c", "core/least_squares.c"}
+    assert cold <= {*searching.files} - {*rows.files}
     assert "BLOCKED" in (searching.folder / "found.h").read_text()
     assert "BLOCKED" not in (rows.folder / "rows.h").read_text()
     assert ("warm and cold" in str(searching), "alone" in str(rows)) == (True, True)
@@ -528,7 +529,7 @@ def test_the_search_costs_memory_and_code(rows, searching):
 def test_it_does_not_link_with_the_core_of_another_version(rows, compiler, tmp_path, monkeypatch):
     """Whose plan may have other places: two exports in one program share one core."""
     sources = core_sources()
-    changed = {**sources.files, "hot.c": sources.files["hot.c"] + "\n"}
+    changed = {**sources.files, "sqp.c": sources.files["sqp.c"] + "\n"}
     other = dataclasses.replace(sources, files=changed)
     monkeypatch.setattr("casadi_hybrid.engine.export.core.core_sources", lambda: other)
     x = ca.SX.sym("x")

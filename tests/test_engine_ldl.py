@@ -28,8 +28,9 @@ def compiled(folder: Path, *flags: str) -> ctypes.CDLL:
     if compiler is None:
         pytest.skip("there is no C compiler on this machine")
     path = folder / "ldl.so"
-    files = sorted(str(file) for file in SOURCES.glob("ldl_*.c"))
-    command = [compiler, *STRICT, *flags, "-shared", "-fPIC", "-o", str(path), *files, "-lm"]
+    files = sorted(str(file) for file in SOURCES.glob("*/ldl_*.c"))
+    flags = (*STRICT, f"-I{SOURCES}", *flags, "-shared", "-fPIC")
+    command = [compiler, *flags, "-o", str(path), *files, "-lm"]
     subprocess.run(command, check=True, capture_output=True, timeout=120)
     return ldl.declare(ctypes.CDLL(str(path)))
 
@@ -425,7 +426,7 @@ def test_memory_under_a_sanitizer(tmp_path: Path) -> None:
         pytest.skip("there is no C compiler on this machine")
     driver, program = Path(__file__).with_name("engine_ldl.c"), tmp_path / "driver"
     checks = ("-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-    files = [str(driver), *sorted(str(file) for file in SOURCES.glob("ldl_*.c"))]
+    files = [str(driver), *sorted(str(file) for file in SOURCES.glob("*/ldl_*.c"))]
     command = [compiler, *STRICT, *checks, f"-I{SOURCES}", "-o", str(program), *files, "-lm"]
     made = subprocess.run(command, capture_output=True, timeout=120, check=False)
     if made.returncode:

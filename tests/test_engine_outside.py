@@ -21,12 +21,12 @@ from casadi_hybrid.engine.library import core_sources
 from casadi_hybrid.kernel.kernel import DenseKernel
 
 DOUBT = (
-    ("internal.h", "#define HYBRID_GROWTH 1e6", "#define HYBRID_GROWTH -1.0", 1),
+    ("primal_dual.h", "#define HYBRID_GROWTH 1e6", "#define HYBRID_GROWTH -1.0", 1),
     ("ldl_front.c", "found->doubtful += doubtful;", "found->doubtful += 1 + doubtful;", 2),
 )
 
 
-REFUSAL = (("kernel.c", "if (hybrid_refined(plan, kernel, residual)) return 0;", "", 1),)
+REFUSAL = (("kkt_matrix.c", "if (hybrid_refined(plan, kernel, residual)) return 0;", "", 1),)
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,9 @@
 """Each piece of the engine in C against its twin in Python, at random numbers.
 
 Pieces that the library exports are called as they are, through ctypes and the structures of
-``internal.h``. What is ``static`` there (the step on a set, the exchange of sets) is watched from
-outside: with a limit of one step the warm mode hands over the iterate that it has reached.
+the headers in ``engine/c``. What is ``static`` there (the step on a set, the exchange of sets) is
+watched from outside: with a limit of one step the warm mode hands over the iterate that it has
+reached.
 """
 
 from __future__ import annotations

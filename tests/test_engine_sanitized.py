@@ -47,9 +47,9 @@ def sanitized(folder: Path, compiler: str, files: dict[str, str]) -> Path:
 
 def guarded_core() -> dict[str, str]:
     files = dict(core_sources().files)
-    assert files["form.c"].count(TAKEN) == 1
-    text = files["form.c"].replace(TAKEN, GUARDED)
-    files["form.c"] = "#include <sanitizer/asan_interface.h>\n" + text
+    assert files["arena.c"].count(TAKEN) == 1
+    text = files["arena.c"].replace(TAKEN, GUARDED)
+    files["arena.c"] = "#include <sanitizer/asan_interface.h>\n" + text
     return files
 
 

@@ -52,7 +52,7 @@ PLAIN = {ct.c_void_p: "pointer", ct.c_double: "double", ct.c_int: "int", ct.c_lo
 
 def in_header(name: str) -> list[tuple[str, str]]:
     """(field, kind) of a structure, in the order of the headers."""
-    texts = [path.read_text() for path in sorted(FOLDER.glob("*/*.h"))]
+    texts = [path.read_text() for path in sorted(FOLDER.rglob("*.h"))]
     text = re.sub(r"/\*.*?\*/", "", "\n".join(texts), flags=re.DOTALL)
     (body,) = re.findall(r"typedef struct(?: \w+)? \{([^{}]*)\} " + name + ";", text)
     found = []

@@ -276,14 +276,14 @@ def test_nan_in_the_hessian_only_is_located_and_the_start_is_judged() -> None:
     assert result.point is PointStatus.NOT_CONVERGED
     assert result.residuals.feasibility == 1
     # Without the Hessian the same start is no obstacle.
-    assert Solver(problem, "constant", C=1.0, eta_x=0.1, eta_d=0.5).solve([0.5, 0.0]).success
+    assert Solver(problem, "constant", C_aug=1.0, eta_x=0.1, eta_d=0.5).solve([0.5, 0.0]).success
 
 
 def test_leaving_the_domain_keeps_the_best_point() -> None:
     """log x with a step that jumps to x < 0: the best iterate comes back, with its residuals."""
     x = ca.SX.sym("x")
     problem = Problem(x=x, f=-ca.log(x), h=ca.log(x))
-    result = Solver(problem, "constant", C=0.0, eta_x=0.9, eta_d=1.0).solve(
+    result = Solver(problem, "constant", C_aug=0.0, eta_x=0.9, eta_d=1.0).solve(
         3.0, lam_g0=8.0, history=True
     )
     assert result.stop is StopReason.EVALUATION_ERROR

@@ -22,7 +22,10 @@ def written(folder: Path, name: str, **changes: object) -> None:
     data = {
         "accepted": True,
         "problem": {"name": name, "n": 7, "m": 3},
-        "tables": {"first": "a  b\n1  2", "": "method  iter\nhybrid     5"},
+        "tables": {
+            "first": "|a|  b\n---  -\n  1  2",
+            "": "method  iter\n------  ----\nof_us      5",
+        },
         "facts": {"largest force (N)": 8.0, "rows": [1, 2]},
         "checks": [
             {"name": "gap", "value": 1e-9, "limit": 1e-6, "passed": True},
@@ -45,7 +48,8 @@ def test_the_page_shows_tables_facts_checks_and_pictures(tmp_path):
     text = gallery.page(["cartpole", "reactor"], tmp_path)
     assert "| [cartpole](#cartpole) |" in text
     assert "| 7 | 3 |" in text
-    assert "first:\n\n```text\na  b\n1  2\n```" in text
+    assert "\n| \\|a\\| | b |\n| --: | --: |\n| 1 | 2 |\n" in text.split("first:")[1]
+    assert "\n| method | iter |\n| --- | --: |\n| of\\_<wbr>us | 5 |\n" in text
     assert "- largest force (N): 8" in text
     assert "rows" not in text.split("## cartpole")[1].split("## reactor")[0]
     assert "- gap: 1e-09 (limit 1e-06)\n- ratio: 1.05 (limit 1.1)\n" in text

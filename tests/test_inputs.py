@@ -196,7 +196,12 @@ def test_words() -> None:
 
 
 def test_matrix_options_are_checked_against_the_problem() -> None:
-    for option, bad in (("C", np.eye(2)), ("Omega", "I"), ("eta_x", np.eye(3)), ("eta_d", [1, 2])):
+    for option, bad in (
+        ("C_aug", np.eye(2)),
+        ("C_opt", "I"),
+        ("eta_x", np.eye(3)),
+        ("eta_d", [1, 2]),
+    ):
         with pytest.raises(InputError, match=f"^{option}"):
             Solver(PLAIN, "constant", **{option: bad}).solve([0, 0])
     for bad_metric in (-np.eye(3), np.triu(np.ones((3, 3))), np.eye(2), np.zeros((3, 3))):

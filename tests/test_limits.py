@@ -94,7 +94,7 @@ def test_additivity_of_constant_matrices(case: tuple[Any, ...], seed: int) -> No
     rng = np.random.default_rng(seed)
     M, C = 0.4 * rng.normal(size=(2, 5, 5))
     runs = [
-        run(made, "constant", x0, lam, C=part, Omega=M - part, **CONSTANT)
+        run(made, "constant", x0, lam, C_aug=part, C_opt=M - part, **CONSTANT)
         for part in (M, 0 * M, C, C.T, 3 * C)
     ]
     for other in runs[1:]:
@@ -108,7 +108,7 @@ def test_unmatched_starts_do_not_give_one_trajectory(case: tuple[Any, ...]) -> N
     """The same μ_0 for every split is not the same π_0."""
     _, made, x0, lam = case
     runs = [
-        run(made, "constant", x0, lam, C=c, Omega=1 - c, dual_start="multipliers", **CONSTANT)
+        run(made, "constant", x0, lam, C_aug=c, C_opt=1 - c, dual_start="multipliers", **CONSTANT)
         for c in (0.0, 1.0)
     ]
     assert not close(runs[0].x, runs[1].x, 1e-3)
@@ -178,7 +178,7 @@ def test_pdhg_with_linear_h_is_the_law_with_c_sigma(seed: int) -> None:
     expected = run(made, "pdhg", x0, mu0, tau=tau, sigma=sigma)
     h0 = Oracle(made.functions, np.zeros(0)).residual(x0)
     for C, Omega in ((sigma, 0.0), (0.0, sigma), (0.25 * sigma, 0.75 * sigma)):
-        options = {"C": C, "Omega": Omega, "eta_x": tau, "eta_d": sigma}
+        options = {"C_aug": C, "C_opt": Omega, "eta_x": tau, "eta_d": sigma}
         got = run(made, "constant", x0, mu0 - 2 * sigma * h0, **options)
         assert close(got.x, expected.x)
         assert close(got.effective_multipliers[1:], expected.mu[:-1])
@@ -188,7 +188,7 @@ def test_pdhg_with_nonlinear_h_is_not(case: tuple[Any, ...]) -> None:
     problem, made, x0, lam = case
     expected = run(made, "pdhg", x0, lam, tau=0.05, sigma=1.0)
     start = lam - 2 * problem.h(x0)
-    got = run(made, "constant", x0, start, C=1.0, eta_x=0.05, eta_d=1.0)
+    got = run(made, "constant", x0, start, C_aug=1.0, eta_x=0.05, eta_d=1.0)
     assert close(got.x[:2], expected.x[:2])
     assert not close(got.x, expected.x, 1e-6)
 
@@ -198,7 +198,7 @@ def test_linearized_al_is_a_shifted_law(case: tuple[Any, ...]) -> None:
     problem, made, x0, lam = case
     expected = run(made, "linearized-al", x0, lam, eta=0.05, penalty=1.5)
     start = lam - 0.05 * problem.h(x0)
-    got = run(made, "constant", x0, start, C=1.5, eta_x=0.05, eta_d=0.05)
+    got = run(made, "constant", x0, start, C_aug=1.5, eta_x=0.05, eta_d=0.05)
     assert close(got.x, expected.x)
     assert close(got.multipliers[1:], expected.mu[:-1])
 

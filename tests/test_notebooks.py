@@ -304,10 +304,11 @@ def test_the_fourth_shows_who_hears_the_noise(ran):
 def test_the_fifth_plans_checks_and_closes_the_loop(ran):
     run = ran("05")
     assert run["plan"].success
-    assert run["report"].accepted
+    assert [one.name for one in run["report"].categories] == ["EXCEEDED_BETWEEN"]
     assert run.text.count("the same point") == 2
     assert run["between"]["sway"] > 1e-3  # as its text says of the first mesh
     assert run["fine"].success
+    assert run["finer"].accepted
     assert run["after"] < 0.1 * run["between"]["sway"]
     loop = run["run"]
     assert abs(loop["load"][-1] - 3.0) < 0.2

@@ -83,6 +83,37 @@ def test_deviation_is_the_largest_entry_over_the_common_steps():
     assert "units of" in fig.axes[0].get_ylabel()
 
 
+def test_curves_stand_in_panels_on_common_axes_with_each_label_once():
+    circles = {"linestyle": "", "marker": "o", "color": "#000000"}
+    fig = plotting.plot_curves(
+        {
+            "left": {"ours": [1.0, 10.0, 2.0], "theirs": ([0, 2], [3.0, 4.0])},
+            "right": {"ours": [5.0, 6.0, 7.0], "end": ([2], [7.0], circles)},
+        },
+        levels={"limit": 8.0},
+        at={"push": 1.0},
+        ticks={"x": (0, 1, 2)},
+        xlabel="time (s)",
+        ylabel="level (m)",
+        yscale="log",
+    )
+    left, right = fig.axes
+    assert [ax.get_title() for ax in fig.axes] == ["left", "right"]
+    ours, theirs, limit, push = left.get_lines()
+    np.testing.assert_array_equal(ours.get_xydata(), [[0, 1], [1, 10], [2, 2]])
+    np.testing.assert_array_equal(theirs.get_xydata(), [[0, 3], [2, 4]])
+    assert limit.get_ydata()[0] == 8.0
+    assert push.get_xdata()[0] == 1.0
+    assert right.get_lines()[1].get_color() == "#000000"
+    assert right.get_lines()[1].get_linestyle() == "None"
+    assert left.get_yscale() == "log"
+    assert left.get_ylim() == right.get_ylim()
+    assert (left.get_ylabel(), right.get_ylabel()) == ("level (m)", "")
+    assert [tick.get_text() for tick in left.get_xticklabels()] == ["0", "1", "2"]
+    labels = [text.get_text() for text in fig.legends[0].get_texts()]
+    assert labels == ["ours", "theirs", "limit", "push", "end"]
+
+
 @pytest.mark.parametrize(
     ("call", "says"),
     [

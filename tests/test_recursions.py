@@ -119,8 +119,8 @@ def test_the_recursions_are_told_apart(case: tuple[Any, ...]) -> None:
 
 
 MATRICES = {
-    "C": (0.8, 0.0),
-    "Omega": (0.0, 0.8),
+    "C_aug": (0.8, 0.0),
+    "C_opt": (0.0, 0.8),
     "both": (0.5, 0.7),
     "neither": (0.0, 0.0),
     "symmetric": ("spd", "spd"),
@@ -144,7 +144,7 @@ def test_constant_matrices(case: tuple[Any, ...], name: str) -> None:
     C, Omega = (matrix(what, 5, seed) for seed, what in enumerate(MATRICES[name]))
     before = x0 + np.array([0.1, -0.2, 0.05])
     expected = by_hand.alg(problem, C, Omega, 0.05 * np.eye(3), 0.3 * np.eye(5), x0, mu0, before)
-    options = {"C": C, "Omega": Omega, "eta_x": 0.05, "eta_d": 0.3}
+    options = {"C_aug": C, "C_opt": Omega, "eta_x": 0.05, "eta_d": 0.3}
     same(case, expected, "constant", dual_start="multipliers", x_prev=before, **options)
 
 
@@ -154,7 +154,7 @@ def test_constant_matrices_from_the_effective_dual(case: tuple[Any, ...]) -> Non
     C, Omega = matrix("spd", 5, 3), matrix("any", 5, 4)
     before = x0 + np.array([0.1, -0.2, 0.05])
     expected = by_hand.alg(problem, C, Omega, 0.05 * np.eye(3), 0.3 * np.eye(5), x0, mu0, before)
-    options = {"C": C, "Omega": Omega, "eta_x": 0.05, "eta_d": 0.3, "dual_start": "effective"}
+    options = {"C_aug": C, "C_opt": Omega, "eta_x": 0.05, "eta_d": 0.3, "dual_start": "effective"}
     same(case, expected, "constant", x_prev=before, lam_g0=mu0 + C @ problem.h(before), **options)
 
 
@@ -164,7 +164,7 @@ def test_the_effective_dual(case: tuple[Any, ...], dual_start: str) -> None:
     problem, made, x0, mu0 = case
     C, Omega = matrix("any", 5, 9), matrix("any", 5, 10)
     before = x0 + np.array([0.1, -0.2, 0.05])
-    options = {"C": C, "Omega": Omega, "eta_x": 0.05, "eta_d": 0.3, "dual_start": dual_start}
+    options = {"C_aug": C, "C_opt": Omega, "eta_x": 0.05, "eta_d": 0.3, "dual_start": dual_start}
     solver = Solver(made, "constant", tol=TINY, max_iter=5, **options)
     history = solver.solve(x0, lam_g0=mu0, x_prev=before, history=True).history
     residuals = np.array([problem.h(x) for x in (before, *history.x[:-1])])
@@ -181,7 +181,7 @@ def test_matrix_steps(case: tuple[Any, ...]) -> None:
     C, Omega = matrix("spd", 5, 5), matrix("spd", 5, 6)
     P, D = 0.05 * matrix("spd", 3, 7), 0.3 * matrix("any", 5, 8)
     expected = by_hand.alg(problem, C, Omega, P, D, x0, mu0, x0)
-    options = {"C": C, "Omega": Omega, "eta_x": P, "eta_d": D}
+    options = {"C_aug": C, "C_opt": Omega, "eta_x": P, "eta_d": D}
     same(case, expected, "constant", dual_start="multipliers", **options)
 
 

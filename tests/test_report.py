@@ -24,7 +24,7 @@ GOAL = ca.DM([2, 1, 0])
 NLP = {"x": X, "f": ca.sumsqr(X - GOAL), "g": ca.sumsqr(X)}
 OPTIONS: dict[str, dict[str, Any]] = {
     "given-theta": {"theta": 0.5},
-    "constant": {"C": 1.0, "Omega": 1.0, "eta_x": 0.1, "eta_d": 0.1},
+    "constant": {"C_aug": 1.0, "C_opt": 1.0, "eta_x": 0.1, "eta_d": 0.1},
     "pdhg": {"tau": 0.1, "sigma": 0.1},
     "grid": {"max_iter": 5},
 }

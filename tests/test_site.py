@@ -35,7 +35,11 @@ ELSEWHERE = {
     "README.md", "scenarios/README.md", "docs/control.md", "docs/maintainers.md",
     "docs/clients.md", "docs/do_mpc.md", "docs/embedded.md", "docs/report.md", "docs/studies.md",
 }  # fmt: skip
-MADE = {"index.md", "changelog.md", "scenarios.md", "notebooks.md"}
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+MADE = {
+    "index.md", "changelog.md", "scenarios.md", "notebooks.md",
+    *(f"notebooks/{path.stem}.md" for path in NOTEBOOKS),
+}  # fmt: skip
 """Pages that the site makes from files elsewhere (docs/building/hooks.py)."""
 SEARCH = tomllib.loads((ROOT / "docs/building/search.toml").read_text(encoding="utf-8"))
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -219,7 +223,7 @@ def test_the_navigation_lists_every_page_once():
         ("infeasible", "infeasibility.md"),
         ("export MPC", "embedded.md"),
         ("scaling", "troubleshooting.md"),
-        ("thread", "from_ipopt.md"),
+        ("threads", "from_ipopt.md"),
         ("STM32", "embedded.md"),
         ("RTI", "warm_starts.md"),
         ("Windows", "tutorial.md"),
@@ -296,6 +300,21 @@ def test_the_messages_that_are_explained_are_the_packages():
 
 
 # --- pictures ------------------------------------------------------------------------------------
+
+
+def test_a_notebook_becomes_a_page_with_all_that_its_cells_gave(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs" / "building")
+    stored = importlib.import_module("stored")
+    monkeypatch.delitem(sys.modules, "stored")
+    for path in NOTEBOOKS:
+        text, pictures = stored.notebook(path)
+        assert re.findall(r"^!\[[^\]]+\]\(([^)]+)\)$", text, re.MULTILINE) == list(pictures)
+        assert all(content.startswith(b"\x89PNG") for content in pictures.values())
+        given = path.read_text(encoding="utf-8")
+        assert len(pictures) == given.count('"image/png"') > 0
+        kinds = [kind for kind, _ in FENCE.findall(text)]
+        assert kinds.count("text") == given.count('"output_type": "stream"')
+        assert kinds.count("python") >= given.count('"cell_type": "code"')
 
 
 def test_the_drawing_of_the_rooms_is_that_of_the_package(monkeypatch):

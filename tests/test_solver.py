@@ -125,7 +125,7 @@ def test_the_callback_sees_every_iterate_and_can_stop() -> None:
         seen.append(progress)
         return progress.residuals.feasibility < 0.1
 
-    result = Solver(PARABOLA, "constant", C=1.0, eta_x=0.05, eta_d=0.2).solve(
+    result = Solver(PARABOLA, "constant", C_aug=1.0, eta_x=0.05, eta_d=0.2).solve(
         [2, 1], callback=watch, history=True
     )
     assert result.stop is StopReason.STOPPED_BY_USER
@@ -282,7 +282,7 @@ def test_x_and_multipliers_agree_with_ipopt(name: str) -> None:
 def test_other_methods_agree_with_ipopt_from_nearby(name: str, method: str) -> None:
     x, f, h, x0 = hard_cases()[name]
     x_star, lam_star = ipopt(x, f, h, x0)
-    options = {"C": 2.0, "eta_x": 0.05, "eta_d": 0.5} if method == "constant" else {}
+    options = {"C_aug": 2.0, "eta_x": 0.05, "eta_d": 0.5} if method == "constant" else {}
     solver = Solver(Problem(x=x, f=f, h=h), method, max_iter=20_000, **options)
     result = solver.solve(x_star + 0.02, lam_g0=lam_star + 0.02)
     assert result.success, result

@@ -77,7 +77,7 @@ def _brought_up_to_date() -> str:
     hook, stamp = _PACKAGE.parent / "hatch_build.py", _FOLDER / "stamp"
     if not hook.is_file():
         return ""
-    sources = (file for name in SOURCES for file in (_PACKAGE / name).glob("*.[ch]"))
+    sources = (file for name in SOURCES for file in (_PACKAGE / name).rglob("*.[ch]"))
     made = stamp.stat().st_mtime if stamp.is_file() else 0.0
     if all(file.stat().st_mtime <= made for file in (hook, *sources)):
         return ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 VARIABLE = "CASADI_HYBRID_ENGINE"
 MODES = ("c", "python")
 _FOLDER = Path(__file__).with_name("c")
+_INCLUDED = re.compile(r'#include "\w+/')
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,7 @@ def engine_status(mode: str | None = None) -> EngineStatus:
 
 
 def core_sources() -> Sources:
-    """The files of the core: those of the folder ``c``.
+    """The files of the core: those of the folders in ``c``, side by side under their plain names.
 
     Raises:
         BuildError: where the package was installed without them.
@@ -140,9 +142,8 @@ def core_sources() -> Sources:
     from casadi_hybrid.building.build import Sources  # noqa: PLC0415 - large, and of exports alone
 
     files = {
-        path.name: path.read_text(encoding="utf-8")
-        for path in sorted(_FOLDER.glob("*"))
-        if path.suffix in {".c", ".h"}
+        path.name: _INCLUDED.sub('#include "', path.read_text(encoding="utf-8"))
+        for path in sorted(_FOLDER.rglob("*.[ch]"))
     }
     if "hybrid.h" not in files:
         raise BuildError(

@@ -42,7 +42,7 @@ class GradientDescentAscent(_Baseline):
     """x⁺ = x − η_x(∇f + Bᵀμ), μ⁺ = μ + η_d h, both from (x_t, μ_t) (Arrow, Hurwicz, Uzawa, 1958).
 
     It has no cure for rotation: near a saddle point with little primal curvature it spirals out.
-    The alternating form, μ first, is the hybrid iteration with C = Ω = 0.
+    The alternating form, μ first, is the hybrid iteration with C_aug = C_opt = 0.
     """
 
     eta_x: float = 0.05
@@ -100,7 +100,7 @@ class PrimalDualHybridGradient(_Baseline):
     """x⁺ = x − τ(∇f + Bᵀμ), μ⁺ = μ + σ h(2x⁺ − x) (after Chambolle and Pock, 2011).
 
     An analogue for nonlinear h, not the exact convex method. For linear h the dual-first form,
-    which extrapolates along x_t − x_{t−1}, is the hybrid law with C = σI, Ω = 0 and η_d = σ.
+    which extrapolates along x_t − x_{t−1}, is the hybrid law with C_aug = σI, C_opt = 0, η_d = σ.
     """
 
     tau: float = 0.05

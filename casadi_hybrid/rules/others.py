@@ -24,17 +24,17 @@ _WHITE = DesignRule(strength=TargetCurvature(3.0), steps=StepRule(kappa_x=0.5))
 
 @dataclass(frozen=True, eq=False)
 class ConstantRule:
-    """ALG(C, Ω) of the paper: constant matrices and constant steps.
+    """The paper's ALG(C, Ω): constant matrices C_aug = C and C_opt = Ω, and constant steps.
 
     Args:
-        C: augmented channel, m×m, or a number c for cI.
-        Omega: optimistic channel, m×m, or a number ω for ωI.
+        C_aug: augmented channel, m×m, or a number c for cI.
+        C_opt: optimistic channel, m×m, or a number c for cI.
         eta_x: primal step η_x > 0, or a primal metric P, n×n.
         eta_d: dual step η_d > 0, or a dual metric D, m×m.
     """
 
-    C: Any = 0.0
-    Omega: Any = 0.0
+    C_aug: Any = 0.0
+    C_opt: Any = 0.0
     eta_x: Any = 0.01
     eta_d: Any = 0.01
 
@@ -58,8 +58,8 @@ def _checked(rule: ConstantRule, m: int, n: int) -> Correction:
         value = getattr(rule, name)
         return float(value) if np.ndim(value) == 0 else as_matrix(value, (size, size), name)
 
-    C, Omega = as_matrix(rule.C, (m, m), "C"), as_matrix(rule.Omega, (m, m), "Omega")
-    return Correction(C, Omega, step("eta_x", n), step("eta_d", m))
+    C_aug, C_opt = (as_matrix(getattr(rule, name), (m, m), name) for name in ("C_aug", "C_opt"))
+    return Correction(C_aug, C_opt, step("eta_x", n), step("eta_d", m))
 
 
 @dataclass(frozen=True)

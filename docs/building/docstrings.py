@@ -34,7 +34,7 @@ def formula(found: re.Match[str]) -> str:
     text = " ".join(f"{found[2]} {found[3]}".split())
     if "&" in text:
         text = rf"\begin{{align*}}{text}\end{{align*}}"
-    return f"\n{found[1]}{convert(text, display='block')}\n\n"
+    return f"\n{found[1]}<div class='formula'>{convert(text, display='block')}</div>\n\n"
 
 
 def table(found: re.Match[str]) -> str:

@@ -1,6 +1,6 @@
 """What the documentation site has beside the pages of docs/: called by mkdocs.
 
-The README, the changelog, the guide to scenarios and the list of notebooks stand elsewhere in the
+The README, the changelog, the guide to scenarios and the notebooks stand elsewhere in the
 repository and become pages; files that a page links to, such as a scenario's source, come along;
 formulas between dollars become MathML, which browsers set without a script.
 """
@@ -16,6 +16,7 @@ from typing import Any
 
 from latex2mathml.converter import convert
 from mkdocs.structure.files import File, Files
+from stored import notebook
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = {
@@ -23,6 +24,10 @@ PAGES = {
     "CHANGELOG.md": "changelog.md",
     "scenarios/README.md": "scenarios.md",
     "notebooks/README.md": "notebooks.md",
+    **{
+        f"notebooks/{path.name}": f"notebooks/{path.stem}.md"
+        for path in (ROOT / "notebooks").glob("*.ipynb")
+    },
 }
 SEARCH = tomllib.loads(Path(__file__).with_name("search.toml").read_text(encoding="utf-8"))
 LINK = re.compile(r"(\]\()([^()\s]+)(\))")
@@ -71,7 +76,9 @@ def formulas(text: str) -> str:
 
     def set_in(found: re.Match[str]) -> str:
         if found[1]:
-            return convert(" ".join(found[1].split()), display="block")
+            return (
+                f'<div class="formula">{convert(" ".join(found[1].split()), display="block")}</div>'
+            )
         # A line that began with <math> would be a paragraph of its own.
         return f"<span>{convert(found[2], display='inline')}</span>"
 
@@ -83,7 +90,13 @@ def formulas(text: str) -> str:
 def on_files(files: Files, config: Any) -> Files:
     """Add the pages from elsewhere, and the files that any page links to."""
     for origin, page in PAGES.items():
-        files.append(File.generated(config, page, abs_src_path=str(ROOT / origin)))
+        if origin.endswith(".ipynb"):
+            text, pictures = notebook(ROOT / origin)
+            files.append(File.generated(config, page, content=text))
+            for name, content in pictures.items():
+                files.append(File.generated(config, f"notebooks/{name}", content=content))
+        else:
+            files.append(File.generated(config, page, abs_src_path=str(ROOT / origin)))
     here = {file.src_uri for file in files}
     for file in list(files.documentation_pages()):
         for target, place in targets(file.src_uri, file.content_string).values():

@@ -64,8 +64,8 @@ def swing_up() -> Solution:
 def draw_solve() -> None:
     """The motion as a row of moments, and place, angle and force over time."""
     found = swing_up()
-    fig, axes = figure(2, 1, height=2.0, height_ratios=(1, 2.6))
-    moments, course = axes[:, 0]
+    fig, axes = figure(4, 1, height=1.15, height_ratios=(1.2, 1, 1, 1))
+    moments, *courses = axes[:, 0]
     times = np.linspace(0, found.times[-1], 11)
     seen = found.at(times)
     for i, time in enumerate(times):
@@ -82,14 +82,21 @@ def draw_solve() -> None:
     moments.set_xlim(-0.6, 1.25 * (times.size - 1) + 0.6)
     moments.axis("off")
     fine = found.sample(400)
-    course.plot(fine.times, fine["angle"], color=PALETTE[0], label="angle (rad)")
-    course.plot(fine.times, 10 * fine["place"], color=PALETTE[2], label="place (dm)", ls="-.")
-    force = np.append(found["force"], found["force"][..., -1])
-    course.step(found.times, force, where="post", color="#222222", lw=1.2, label="force (N)")
-    for level in (-8, 8):
-        course.axhline(level, **LIMIT, label="limit of the force" if level > 0 else "")
-    course.set_xlabel("time (s)")
-    legend_below(fig, course, columns=4)
+    angle, place, force = courses
+    angle.plot(fine.times, np.degrees(fine["angle"]), color=PALETTE[0])
+    place.plot(fine.times, fine["place"], color=PALETTE[2])
+    held = np.append(found["force"], found["force"][..., -1])
+    force.step(found.times, held, where="post", color="#222222", lw=1.2)
+    for ax, label in zip(courses, ("angle (°)", "place (m)", "force (N)"), strict=True):
+        ax.set(ylabel=label, xlim=(0, found.times[-1]))
+        ax.tick_params(labelbottom=ax is force)
+    angle.set_yticks((-90, 0, 90, 180))
+    for ax, limit in ((place, 0.5), (force, 8)):
+        for level in (-limit, limit):
+            ax.axhline(level, **LIMIT, label="limit" if level > 0 else "")
+    force.set_xlabel("time (s)")
+    fig.align_ylabels(courses)
+    legend_below(fig, place)
     save(fig, PICTURES / "solve.png")
 
 
@@ -102,6 +109,7 @@ def draw_loop() -> None:
     weights = ca.DM([100, 100, 1, 1])
     hold.minimize("error", integral=ca.dot(weights, error**2), end=100 * ca.sumsqr(error))
     hold.minimize("effort", integral=0.01 * s["force"] ** 2)
+    hold.moves("force", price=0.1)
     mpc = MPC(hold, soften=1e4)
     plant = Plant(cart, period=0.04, parameters={"pole": 0.36})
     run = simulate(

@@ -20,7 +20,7 @@
 #define @UPPER@_H
 
 @if cold@
-#include "core/cold.h"
+#include "core/primal_dual.h"
 
 @end@
 #define @UPPER@_N_X @n_x@

@@ -1,0 +1,268 @@
+/* The warm mode, as barrier/hot.py: full steps of sequential quadratic programming. Each takes the
+ * solution of the quadratic model at the iterate, whose active set is predicted anew. The scaled
+ * error has to fall, but not at once (the watchdog of Chamberlain, Powell, Lemarechal and Pedersen,
+ * Math. Program. Study 16, 1982). */
+#include <math.h>
+#include <string.h>
+
+#include "active_set/active_set.h"
+
+/* Bounds may be infinite and numbers none: without these some loops would not end. */
+#if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
+#error "the engine needs infinity and NaN: compile it without -ffast-math and -ffinite-math-only"
+#endif
+
+/* What the mode works on. */
+typedef struct {
+    hybrid_form form;
+    hybrid_model model;
+    hybrid_point points[2];
+    hybrid_point *at, *trial;
+    double *y, *y_before; /* y_before: before the last move */
+    hybrid_held held;     /* the multipliers of bounds */
+    double *slope, *work; /* the model's force; work: as long as w, x or g */
+    hybrid_sizes sizes;   /* at the iterate */
+    double *began;        /* x of the first iterate */
+} hot;
+
+static int longer(int a, int b) { return a > b ? a : b; }
+
+static void place(const hybrid_plan *plan, hybrid_arena *arena, hot *h) {
+    h->form.plan = plan;
+    hybrid_place_form(plan, arena, &h->form);
+    hybrid_place_model(plan, arena, &h->model);
+    hybrid_place_point(plan, arena, &h->points[0]);
+    hybrid_place_point(plan, arena, &h->points[1]);
+    h->at = &h->points[0];
+    h->trial = &h->points[1];
+    h->y = hybrid_take(arena, plan->m);
+    h->y_before = hybrid_take(arena, plan->m);
+    h->held.z_lower = hybrid_take(arena, plan->n);
+    h->held.z_upper = hybrid_take(arena, plan->n);
+    h->held.at = hybrid_take_ints(arena, plan->n);
+    h->slope = h->model.force;
+    h->work = hybrid_take(arena, longer(longer(plan->n, plan->n_x), plan->n_g));
+    h->began = hybrid_take(arena, plan->n_x);
+}
+
+void hybrid_warm_memory(const hybrid_plan *plan, long long *doubles, long long *ints) {
+    hybrid_arena arena = {0, 0, 0, 0};
+    hot h;
+    memset(&h, 0, sizeof h);
+    place(plan, &arena, &h);
+    *doubles = arena.used_doubles;
+    *ints = arena.used_ints;
+}
+
+/* The first guess: the working set given, or the bounds whose multiplier exceeds the distance. */
+static void guess(hot *h) {
+    const hybrid_form *form = &h->form;
+    const hybrid_plan *plan = form->plan;
+    const hybrid_numbers *of = form->numbers;
+    int *at_lower = h->model.at_lower, *at_upper = h->model.at_upper;
+    memset(at_lower, 0, (size_t)plan->n * sizeof(int));
+    memset(at_upper, 0, (size_t)plan->n * sizeof(int));
+    for (int i = 0; i < plan->n && of->side_x; i++) {
+        int side = i < plan->n_free
+                       ? of->side_x[plan->free_at[i]]
+                       : of->side_g[plan->row_at[plan->slack_row[i - plan->n_free]]];
+        at_lower[i] = side == -1 && form->lower[i] > -INFINITY;
+        at_upper[i] = side == 1 && form->upper[i] < INFINITY;
+    }
+    for (int k = 0; k < h->held.count && !of->side_x; k++) {
+        const int i = h->held.at[k];
+        const double w = h->at->w[i], lower = form->lower[i], upper = form->upper[i];
+        const double room = hybrid_room(lower, upper);
+        at_lower[i] = h->held.z_lower[i] > hybrid_distance(lower, w, room);
+        at_upper[i] = h->held.z_upper[i] > hybrid_distance(w, upper, room);
+    }
+}
+
+/* The multipliers of bounds at h->at are what its slope leaves to those of the set. */
+static void of_bounds(hot *h) {
+    const hybrid_kernel *kernel = &h->model.kernel;
+    hybrid_held *held = &h->held;
+    hybrid_slope_of_L(h->form.plan, h->at, h->y, h->slope);
+    for (int k = 0; k < held->count; k++)
+        held->z_lower[held->at[k]] = held->z_upper[held->at[k]] = 0.0;
+    held->count = kernel->n_pins;
+    for (int k = 0; k < kernel->n_pins; k++) {
+        const int i = held->at[k] = kernel->pins[k];
+        const double slope = h->slope[i];
+        if (h->model.at_lower[i] && slope > 0.0) held->z_lower[i] = slope;
+        if (h->model.at_upper[i] && slope < 0.0) held->z_upper[i] = -slope;
+    }
+}
+
+/* Moves by the model's step. Returns a status. */
+static int move(hot *h) {
+    const hybrid_plan *plan = h->form.plan;
+    hybrid_point *new = h->trial;
+    double *y;
+    for (int i = 0; i < plan->n; i++) new->w[i] = h->at->w[i] + h->model.dw[i];
+    if (hybrid_evaluate(&h->form, new, 0)) return HYBRID_UNDEFINED;
+    y = h->y;
+    h->y = h->y_before;
+    h->y_before = y;
+    for (int i = 0; i < plan->m; i++) h->y[i] = y[i] + h->model.dy[i];
+    h->trial = h->at;
+    h->at = new;
+    of_bounds(h);
+    return HYBRID_SOLVED;
+}
+
+/* Undoes the last move, to the last bit; the set is that of the move before. */
+static void back(hot *h) {
+    hybrid_point *new = h->at;
+    double *y = h->y;
+    h->y = h->y_before;
+    h->y_before = y;
+    h->at = h->trial;
+    h->trial = new;
+    of_bounds(h);
+}
+
+/* The solution of the quadratic model at h->at becomes h->at. Returns a status. */
+static int model_step(hot *h) {
+    hybrid_form *form = &h->form;
+    hybrid_model *model = &h->model;
+    int status;
+    if (hybrid_late(form->functions, model->until)) return HYBRID_LIMIT;
+    if (hybrid_hessian(form, h->at, h->y, 1.0, model->W)) return HYBRID_UNDEFINED;
+    status = hybrid_solve_model(model, form, h->at, h->held.z_lower, h->held.z_upper);
+    return status ? status : move(h);
+}
+
+/* Judges h->at, of which error_at has found `error`: HYBRID_SOLVED, HYBRID_EXCUSED, or
+ * HYBRID_NOT_NEARER where it is no solution. */
+static int judge(hot *h, double error, hybrid_residuals *residuals) {
+    const hybrid_form *form = &h->form;
+    int excused =
+        hybrid_residuals_of(form, h->at, h->y, &h->held, &h->sizes, h->work, residuals);
+    if (hybrid_merit(form->numbers, residuals) <= 1.0)
+        return error <= form->numbers->tol ? HYBRID_SOLVED : HYBRID_NOT_NEARER;
+    return excused ? HYBRID_EXCUSED : HYBRID_NOT_NEARER;
+}
+
+static double error_at(hot *h) {
+    return hybrid_scaled_error(&h->form, h->at, h->slope, h->y, &h->held, h->work, &h->sizes);
+}
+
+/* The largest |c| at h->at, which error_at has found. */
+static double violation_at(const hot *h) { return h->sizes.c; }
+
+/* One more step on the same set and factorization, into the model's dw and dy. Returns 0 where
+ * the set holds there, another number where it does not or nothing is known. */
+static int again(hot *h) {
+    hybrid_form *form = &h->form;
+    hybrid_model *model = &h->model;
+    return hybrid_pinned_solution(model, form, h->at) || hybrid_outside(model, form, h->at);
+}
+
+/* Steps until the point is a solution. `before`: the error there. Returns a status. */
+static int follow(hot *h, double before, hybrid_residuals *residuals) {
+    hybrid_answer *answer = h->form.answer;
+    const hybrid_numbers *numbers = h->form.numbers;
+    double mark = INFINITY;
+    int waited = 0; /* steps that left more than half of the error before them, the mark */
+    int most = numbers->max_iter < HYBRID_HOT_STEPS ? numbers->max_iter : HYBRID_HOT_STEPS;
+    while (answer->steps < most) {
+        const double violation = answer->steps ? 0.0 : violation_at(h);
+        double now;
+        int status;
+        status = model_step(h);
+        if (status == HYBRID_LIMIT) return status;
+        answer->steps++;
+        if (status) return status;
+        now = error_at(h);
+        status = judge(h, now, residuals);
+        if (status != HYBRID_NOT_NEARER) return status;
+        if (answer->steps == numbers->max_iter) break; /* none is left to do better */
+        if (violation > HYBRID_HOT_OUTSIDE && violation_at(h) > HYBRID_HOT_LEFT * violation)
+            return HYBRID_NOT_NEARER;
+        /* The first step may raise it: the multipliers of the guess need not fit the new data. */
+        waited = now <= 0.5 * mark ? 0 : waited + 1;
+        if (!waited) mark = now;
+        if (waited > HYBRID_HOT_WAIT || (waited && now <= HYBRID_HOT_EXACT)) {
+            int within = hybrid_merit(numbers, residuals) <= 1.0;
+            return now <= HYBRID_HOT_EXACT && within ? HYBRID_SOLVED : HYBRID_NOT_NEARER;
+        }
+        if (answer->steps < most && HYBRID_HOT_SURE * now * now <= numbers->tol * before) {
+            const hybrid_residuals here = *residuals;
+            answer->steps++;
+            if (!again(h) && !move(h)) {
+                status = judge(h, error_at(h), residuals);
+                if (status != HYBRID_NOT_NEARER) return status;
+                back(h);
+                *residuals = here;
+            }
+        }
+        before = now;
+    }
+    return answer->steps == numbers->max_iter ? HYBRID_LIMIT : HYBRID_NOT_NEARER;
+}
+
+/* Whether x or the multipliers are so large that more has to be asked. */
+static int looked_at(const hybrid_answer *answer) {
+    return answer->huge || !(answer->reach < HYBRID_RAYS_LARGE);
+}
+
+/* Copies the point to the answer, and says how far it is from the first. Returns the status. */
+static int deliver(hot *h, int status) {
+    const int n_x = h->form.plan->n_x;
+    hybrid_answer *answer = h->form.answer;
+    double began = hybrid_largest(n_x, h->began);
+    hybrid_multipliers_out(&h->form, h->at, h->y, h->held.z_lower, h->held.z_upper,
+                           answer->lam_x, answer->lam_g);
+    hybrid_deliver(&h->form, h->at);
+    for (int i = 0; i < n_x; i++) h->work[i] = h->at->x[i] - h->began[i];
+    answer->moved = hybrid_largest(n_x, h->work);
+    if (began > answer->reach) answer->reach = began;
+    if (status == HYBRID_SOLVED && looked_at(answer)) status = HYBRID_LARGE;
+    return answer->status = status;
+}
+
+int hybrid_warm(const hybrid_plan *plan, const hybrid_functions *functions,
+                const hybrid_numbers *numbers, double *doubles, int *ints,
+                hybrid_answer *answer) {
+    hybrid_arena arena = {0, 0, 0, 0};
+    hot h;
+    double error, began = hybrid_time(functions);
+    int status;
+    arena.doubles = doubles;
+    arena.ints = ints;
+    place(plan, &arena, &h);
+    h.form.functions = functions;
+    h.form.numbers = numbers;
+    h.form.answer = answer;
+    h.model.until = numbers->max_time > 0.0 ? began + numbers->max_time : INFINITY;
+    h.form.relaxation = 0.0;
+    h.form.unscaled = h.form.even = h.form.placing = 0;
+    answer->in_firsts = answer->in_seconds = 0.0;
+    answer->steps = answer->firsts = answer->seconds = 0;
+    answer->factors = answer->chosen = answer->outside = answer->doubts = 0;
+    hybrid_attend(&h.form, &h.model.kernel);
+    if (!numbers->side_x && hybrid_sum(plan->n_x, numbers->lam_x0) == 0.0 &&
+        hybrid_sum(plan->n_g, numbers->lam_g0) == 0.0)
+        return answer->status = HYBRID_COLD;
+    status = hybrid_make_form(&h.form, h.at);
+    if (status) return answer->status = status;
+    memcpy(answer->gradient0, h.at->raw_gradient, (size_t)plan->n_x * sizeof(double));
+    memcpy(answer->J0, h.at->raw_J, (size_t)plan->nnz_J * sizeof(double));
+    memcpy(h.began, h.at->x, (size_t)plan->n_x * sizeof(double));
+    if (hybrid_evaluate(&h.form, h.at, h.began)) return answer->status = HYBRID_UNDEFINED;
+    memcpy(h.began, h.at->x, (size_t)plan->n_x * sizeof(double));
+    h.held.count =
+        hybrid_multipliers_in(&h.form, h.y, h.held.z_lower, h.held.z_upper, h.held.at);
+    hybrid_slope_of_L(plan, h.at, h.y, h.slope);
+    error = error_at(&h);
+    status = judge(&h, error, &answer->start);
+    answer->end = answer->start;
+    if (status == HYBRID_NOT_NEARER) {
+        guess(&h);
+        status = follow(&h, error, &answer->end);
+    }
+    status = deliver(&h, status);
+    answer->elapsed = hybrid_time(functions) - began;
+    return status;
+}

@@ -1,0 +1,78 @@
+/* The filter (Waechter and Biegler 2006, section 2.3), as barrier/merit.py and barrier/filter.py:
+ * with slope = grad phi'dw, a step for which
+ *
+ *     alpha (-slope)^s_phi > delta theta^s_theta
+ *
+ * near feasibility has to decrease phi, phi(alpha) <= phi + eta alpha slope; any other one theta by
+ * gamma_theta theta or phi by gamma_phi theta. No pair (theta, phi) of the filter may be as good in
+ * both. */
+#include <math.h>
+
+#include "globalization/globalization.h"
+
+static double theta_min(double theta_start) {
+    return HYBRID_FILTER_LEAST * (theta_start > 1.0 ? theta_start : 1.0);
+}
+
+/* slope^s without overflow. */
+static double power(double slope) {
+    return pow(slope < HYBRID_MERIT_STEEPEST ? slope : HYBRID_MERIT_STEEPEST, HYBRID_MERIT_S_PHI);
+}
+
+/* What the violation asks of a step that has to decrease phi. */
+static double asked(double theta) {
+    return HYBRID_MERIT_DELTA * pow(theta, HYBRID_MERIT_S_THETA);
+}
+
+double hybrid_smallest_step(const hybrid_worth *worth, double theta_start, double slope) {
+    double least = HYBRID_MERIT_GAMMA_THETA, theta = worth->theta;
+    if (slope < 0.0) {
+        double other = HYBRID_MERIT_GAMMA_PHI * theta / -slope;
+        if (other < least) least = other;
+        if (theta <= theta_min(theta_start)) {
+            other = asked(theta) / power(-slope);
+            if (other < least) least = other;
+        }
+    }
+    return HYBRID_MERIT_SHORTEST * (least > HYBRID_MERIT_LEAST ? least : HYBRID_MERIT_LEAST);
+}
+
+int hybrid_blocks(const hybrid_iterate *it, double theta, double phi, double reach) {
+    double most = HYBRID_FILTER_MOST * (it->theta_start > 1.0 ? it->theta_start : 1.0);
+    if (theta > most * (reach > 1.0 ? reach : 1.0)) return 1;
+    for (int i = 0; i < it->entries; i++)
+        if (theta >= it->filter[2 * i] && phi >= it->filter[2 * i + 1]) return 1;
+    return 0;
+}
+
+int hybrid_verdict(const hybrid_worth *worth, const hybrid_iterate *it, double size, double theta,
+                   double phi, double alpha, double slope) {
+    double noise = HYBRID_MERIT_NOISE * fabs(worth->phi);
+    double fall = phi - worth->phi - noise;
+    int better, lower;
+    if (!isfinite(phi) || hybrid_blocks(it, theta, phi, sqrt(size))) return 0;
+    if (slope < 0.0 && worth->theta <= theta_min(it->theta_start) &&
+        alpha * power(-slope) > asked(worth->theta))
+        return fall <= HYBRID_MERIT_ETA * alpha * slope ? 'f' : 0;
+    better = theta <= (1.0 - HYBRID_MERIT_GAMMA_THETA) * worth->theta && worth->theta > 0.0;
+    lower = fall <= -HYBRID_MERIT_GAMMA_PHI * worth->theta;
+    return better || lower ? 'h' : 0;
+}
+
+int hybrid_extend(const hybrid_worth *worth, hybrid_iterate *it) {
+    double theta = (1.0 - HYBRID_MERIT_GAMMA_THETA) * worth->theta;
+    double phi = worth->phi - HYBRID_MERIT_GAMMA_PHI * worth->theta;
+    int kept = 0;
+    for (int i = 0; i < it->entries; i++) {
+        double *old = &it->filter[2 * i];
+        if (!(old[0] < theta || old[1] < phi)) continue;
+        it->filter[2 * kept] = old[0];
+        it->filter[2 * kept + 1] = old[1];
+        kept++;
+    }
+    if (kept == HYBRID_FILTER) return 1;
+    it->filter[2 * kept] = theta;
+    it->filter[2 * kept + 1] = phi;
+    it->entries = kept + 1;
+    return 0;
+}

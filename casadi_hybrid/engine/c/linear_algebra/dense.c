@@ -1,0 +1,264 @@
+/* Singular values by one-sided rotations after a pivoted QR, eigenvectors by the QL iteration on a
+ * tridiagonal matrix: of matrices so small that calls of LAPACK would take longer than these. */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "linear_algebra/linear_algebra.h"
+
+#define SWEEPS 40
+
+static void swap(int count, double *a, double *b) {
+    for (int i = 0; i < count; i++) {
+        double kept = a[i];
+        a[i] = b[i];
+        b[i] = kept;
+    }
+}
+
+/* a -= factor b. */
+static void take_off(int count, double factor, const double *b, double *a) {
+    for (int i = 0; i < count; i++) a[i] -= factor * b[i];
+}
+
+/* Reflects the columns from `from` to before `count`, n numbers each, by v from entry j on, whose
+ * first entry is one. */
+static void reflect(int n, int j, double tau, const double *v, double *columns, int from,
+                    int count) {
+    for (int c = from; c < count; c++) {
+        double *column = columns + (long long)c * n + j;
+        take_off(n - j, tau * (column[0] + hybrid_dot(n - j - 1, v + 1, column + 1)), v, column);
+    }
+}
+
+/* Of the m columns of n numbers: Q R with the longest that is left first. v and tau of each
+ * reflection stay in the columns, below R, whose diagonal is in `diagonal`. */
+static int triangular(int m, int n, double *columns, double *tau, double *diagonal, int *order) {
+    int count = m < n ? m : n;
+    for (int c = 0; c < m; c++) order[c] = c;
+    for (int j = 0; j < count; j++) {
+        double most = -1.0, size, *v;
+        int longest = j, kept;
+        for (int c = j; c < m; c++) {
+            const double *column = columns + (long long)c * n + j;
+            double square = hybrid_dot(n - j, column, column);
+            if (square > most) {
+                most = square;
+                longest = c;
+            }
+        }
+        v = columns + (long long)j * n;
+        if (longest != j) {
+            swap(n, v, columns + (long long)longest * n);
+            kept = order[j];
+            order[j] = order[longest];
+            order[longest] = kept;
+        }
+        v += j;
+        size = sqrt(most > 0.0 ? most : 0.0);
+        diagonal[j] = v[0] > 0.0 ? -size : size;
+        tau[j] = 0.0;
+        if (size > 0.0) {
+            double first = v[0] - diagonal[j];
+            tau[j] = -first / diagonal[j];
+            for (int i = 1; i < n - j; i++) v[i] /= first;
+            v[0] = 1.0;
+            reflect(n, j, tau[j], v, columns, j + 1, m);
+        }
+    }
+    return count;
+}
+
+/* Turns two columns, and those of V that go with them, until they are orthogonal. Returns whether
+ * they were not. */
+static int rotate(int m, double *a, double *b, int n, double *va, double *vb, double floor) {
+    double aa = hybrid_dot(m, a, a), bb = hybrid_dot(m, b, b), ab = hybrid_dot(m, a, b);
+    double zeta, t, c, s;
+    if (!(aa > floor && bb > floor)) return 0;
+    if (!(fabs(ab) > DBL_EPSILON * sqrt((double)m) * sqrt(aa) * sqrt(bb))) return 0;
+    zeta = (bb - aa) / (2.0 * ab);
+    t = (zeta < 0.0 ? -1.0 : 1.0) / (fabs(zeta) + sqrt(1.0 + zeta * zeta));
+    c = 1.0 / sqrt(1.0 + t * t);
+    s = c * t;
+    for (int i = 0; i < m; i++) {
+        double kept = a[i];
+        a[i] = c * kept - s * b[i];
+        b[i] = s * kept + c * b[i];
+    }
+    for (int i = 0; i < n; i++) {
+        double kept = va[i];
+        va[i] = c * kept - s * vb[i];
+        vb[i] = s * kept + c * vb[i];
+    }
+    return 1;
+}
+
+/* The columns of W become U sigma, those of V turn with them. */
+static void orthogonal(int m, int n, int count, double *W, double *V) {
+    double floor = 0.0;
+    for (int j = 0; j < count; j++) {
+        const double *column = W + (long long)j * m;
+        double square = hybrid_dot(m, column, column);
+        if (square > floor) floor = square;
+    }
+    floor *= 1e-26; /* what is so short counts as zero whichever way it points */
+    for (int sweep = 0, turned = 1; turned && sweep < SWEEPS; sweep++) {
+        turned = 0;
+        for (int p = 0; p < count; p++)
+            for (int q = p + 1; q < count; q++)
+                turned |= rotate(m, W + (long long)p * m, W + (long long)q * m, n,
+                                 V + (long long)p * n, V + (long long)q * n, floor);
+    }
+}
+
+void hybrid_singular(int m, int n, double *rows, double tolerance, double *tau, int *order,
+                     hybrid_spectrum *found) {
+    double *U = found->U, *V = found->V, *sigma = found->sigma;
+    int count = triangular(m, n, rows, tau, sigma, order);
+    memset(V, 0, (size_t)n * (size_t)n * sizeof(double));
+    for (int i = 0; i < n; i++) V[(long long)i * n + i] = 1.0;
+    for (int j = count - 1; j >= 0; j--)
+        if (tau[j] != 0.0) reflect(n, j, tau[j], rows + (long long)j * n + j, V, j, n);
+    for (int j = 0; j < count; j++) { /* R', its rows where they were before the exchanges */
+        double *column = U + (long long)j * m;
+        for (int c = 0; c < j; c++) column[order[c]] = 0.0;
+        column[order[j]] = sigma[j];
+        for (int c = j + 1; c < m; c++) column[order[c]] = rows[(long long)c * n + j];
+    }
+    orthogonal(m, n, count, U, V);
+    for (int j = 0; j < count; j++)
+        sigma[j] = sqrt(hybrid_dot(m, U + (long long)j * m, U + (long long)j * m));
+    for (int j = 0; j < count; j++) {
+        int most = j;
+        double kept = sigma[j];
+        for (int k = j + 1; k < count; k++)
+            if (sigma[k] > sigma[most]) most = k;
+        if (most == j) continue;
+        sigma[j] = sigma[most];
+        sigma[most] = kept;
+        swap(m, U + (long long)j * m, U + (long long)most * m);
+        swap(n, V + (long long)j * n, V + (long long)most * n);
+    }
+    found->rank = 0;
+    while (found->rank < count && sigma[found->rank] > tolerance * sigma[0]) {
+        double *column = U + (long long)found->rank * m;
+        for (int i = 0; i < m; i++) column[i] /= sigma[found->rank];
+        found->rank++;
+    }
+}
+
+/* --- eigenvectors ----------------------------------------------------------------------------- */
+
+/* A becomes the columns of Q and (values, off) a tridiagonal T with A = Q T Q', off[0] = 0. By
+ * reflections, the last row first. */
+static void tridiagonal(int n, double *A, double *values, double *off) {
+    for (int i = n - 1; i > 0; i--) {
+        double *row = A + (long long)i * n, scale = 0.0, square = 0.0, f, g, h;
+        for (int k = 0; k < i; k++) scale += fabs(row[k]);
+        if (i == 1 || scale == 0.0) {
+            off[i] = row[i - 1];
+            values[i] = 0.0;
+            continue;
+        }
+        for (int k = 0; k < i; k++) {
+            row[k] /= scale;
+            square += row[k] * row[k];
+        }
+        f = row[i - 1];
+        g = f > 0.0 ? -sqrt(square) : sqrt(square);
+        off[i] = scale * g;
+        h = square - f * g;
+        row[i - 1] = f - g;
+        for (int j = 0; j < i; j++) { /* of each column of the block what is up to the diagonal */
+            const double *column = A + (long long)j * n;
+            off[j] = hybrid_dot(j + 1, column, row);
+            for (int k = 0; k < j; k++) off[k] += row[j] * column[k];
+        }
+        for (int j = 0; j < i; j++) off[j] /= h;
+        f = hybrid_dot(i, off, row) / (h + h);
+        for (int j = 0; j < i; j++) off[j] -= f * row[j];
+        for (int j = 0; j < i; j++)
+            for (int k = 0; k <= j; k++)
+                A[(long long)j * n + k] -= row[j] * off[k] + off[j] * row[k];
+        values[i] = h;
+    }
+    off[0] = values[0] = 0.0;
+    for (int i = 0; i < n; i++) { /* Q from the reflections, the first first */
+        double *row = A + (long long)i * n;
+        if (values[i] != 0.0)
+            for (int j = 0; j < i; j++) {
+                double *column = A + (long long)j * n;
+                double sum = hybrid_dot(i, row, column) / values[i];
+                for (int k = 0; k < i; k++) column[k] -= sum * row[k];
+            }
+        values[i] = row[i];
+        row[i] = 1.0;
+        for (int j = 0; j < i; j++) row[j] = A[(long long)j * n + i] = 0.0;
+    }
+}
+
+/* Turns columns a and b of n numbers by a plane rotation. */
+static void turn(int n, double c, double s, double *a, double *b) {
+    for (int k = 0; k < n; k++) {
+        double kept = b[k];
+        b[k] = s * a[k] + c * kept;
+        a[k] = c * a[k] - s * kept;
+    }
+}
+
+/* One QL step with the implicit shift of Wilkinson on the block from l to m. */
+static void chase(int n, int l, int m, double *A, double *values, double *off) {
+    double g = (values[l + 1] - values[l]) / (2.0 * off[l]), r = sqrt(g * g + 1.0);
+    double s = 1.0, c = 1.0, p = 0.0;
+    g = values[m] - values[l] + off[l] / (g + (g < 0.0 ? -r : r));
+    for (int i = m - 1; i >= l; i--) {
+        double f = s * off[i], b = c * off[i];
+        r = sqrt(f * f + g * g);
+        off[i + 1] = r;
+        if (r == 0.0) { /* the block has fallen apart */
+            values[i + 1] -= p;
+            off[m] = 0.0;
+            return;
+        }
+        s = f / r;
+        c = g / r;
+        g = values[i + 1] - p;
+        r = (values[i] - g) * s + 2.0 * c * b;
+        p = s * r;
+        values[i + 1] = g + p;
+        g = c * r - b;
+        turn(n, c, s, A + (long long)i * n, A + (long long)(i + 1) * n);
+    }
+    values[l] -= p;
+    off[l] = g;
+    off[m] = 0.0;
+}
+
+int hybrid_symmetric(int n, double *A, double *values, double *work) {
+    double *off = work, size = 0.0;
+    tridiagonal(n, A, values, off);
+    for (int i = 1; i < n; i++) off[i - 1] = off[i];
+    if (n) off[n - 1] = 0.0;
+    for (int i = 0; i < n; i++)
+        if (fabs(values[i]) + fabs(off[i]) > size) size = fabs(values[i]) + fabs(off[i]);
+    for (int l = 0; l < n; l++) {
+        for (int tries = 0;; tries++) {
+            int m = l;
+            while (m < n - 1 && !(fabs(off[m]) <= DBL_EPSILON * size)) m++;
+            if (m == l) break;
+            if (tries == SWEEPS) return 1;
+            chase(n, l, m, A, values, off);
+        }
+    }
+    for (int i = 0; i < n; i++) {
+        int least = i;
+        double kept = values[i];
+        for (int j = i + 1; j < n; j++)
+            if (values[j] < values[least]) least = j;
+        if (least == i) continue;
+        values[i] = values[least];
+        values[least] = kept;
+        swap(n, A + (long long)i * n, A + (long long)least * n);
+    }
+    return !hybrid_all_finite(n, values);
+}

@@ -1,0 +1,264 @@
+/* The analysis of a pattern for the sparse LDL^T: see ldl.h.
+
+   Groups of rows are the vertices of a graph. Its elimination tree and the number of rows under
+   each vertex give the fronts; small ones are merged with their parent where that costs less time
+   than it saves. Then the rows of every front are listed, and where each entry of K and each row
+   of a child goes. */
+#include <limits.h>
+#include "linear_algebra/ldl_dense.h"
+#include "linear_algebra/ldl_graph.h"
+
+int hybrid_ldl_analysis(int size, int entries) { return 2 + HYBRID_LDL_PARTS * (size + 1) + entries; }
+
+/* About how long a front takes, in nanoseconds: to begin with it, to choose its pivots, to
+   eliminate them, and to add what is left to the parent. */
+static double duration(double pivots, double below) {
+    double all = pivots + below;
+    double work = pivots * all * all - pivots * pivots * all + pivots * pivots * pivots / 3;
+    return 150.0 + 30.0 * pivots + 2.0 * pivots * all / 4 + work / 6 + below * below;
+}
+
+/* Merges fronts with their parents where it saves time; head says with whom each group went. */
+static void merge(hybrid_graph *p) {
+    int k, c, groups = *p->groups;
+    for (k = 0; k < groups; k++) p->first[k] = -1, p->head[k] = k, p->columns[k] = p->weight[k];
+    for (k = groups - 1; k >= 0; k--)
+        if (p->parent[k] >= 0) {
+            p->next[k] = p->first[p->parent[k]];
+            p->first[p->parent[k]] = k;
+        }
+    for (k = 0; k < groups; k++)
+        for (c = p->first[k]; c >= 0; c = p->next[c]) {
+            double apart = duration(p->columns[c], p->under[c]) +
+                           duration(p->columns[k], p->under[k]);
+            if (duration(p->columns[c] + p->columns[k], p->under[k]) <= apart) {
+                p->columns[k] += p->columns[c];
+                p->head[c] = k;
+            }
+        }
+    for (k = groups - 1; k >= 0; k--) p->head[k] = p->head[p->head[k]];
+}
+
+/* Numbers the fronts, children before their parents, those of one parent side by side. */
+static void number(hybrid_graph *p) {
+    int k, f, groups = *p->groups, fronts = 0, top = -1;
+    for (k = 0; k < groups; k++) p->first[k] = -1;
+    /* Roots are the children of none: a chain of its own, begun at `top`. */
+    for (k = groups - 1; k >= 0; k--)
+        if (p->head[k] == k) {
+            int up = p->parent[k] < 0 ? -1 : p->head[p->parent[k]];
+            p->mark[k] = up;
+            if (up < 0) p->next[k] = top, top = k;
+            else p->next[k] = p->first[up], p->first[up] = k;
+        }
+    while (top >= 0) {
+        int up;
+        for (k = top; p->first[k] >= 0;) k = p->first[k];
+        p->front[k] = fronts++;
+        up = p->mark[k];
+        if (up >= 0) p->first[up] = p->next[k];
+        top = up >= 0 ? up : p->next[k];
+    }
+    for (f = 0; f < groups; f++) p->front[f] = p->front[p->head[f]];
+    *p->fronts = fronts;
+}
+
+/* How many rows a front has place for: its own, and so many of its descendants' as can be delayed.
+   Headed by k; where[] counts the places of the children that are known. */
+static int places(int k, int spare, const hybrid_graph *p) {
+    const int from = p->where[k], up = p->parent[k] < 0 ? -1 : p->head[p->parent[k]];
+    const int sum = p->columns[k] + (from < spare ? from : spare);
+    if (up >= 0) p->where[up] += sum < spare ? sum : spare;
+    return sum;
+}
+
+int hybrid_ldl_plan(int size, const int *starts, const int *rows, const int *group, int spare,
+                    int *work) {
+    hybrid_graph p = hybrid_ldl_spread(size, work);
+    double factor = size, stack = 0, rest = 0;
+    int k;
+    hybrid_ldl_tree(size, starts, rows, group, &p);
+    merge(&p);
+    number(&p);
+    for (k = 0; k < *p.groups; k++) p.where[k] = 0;
+    for (k = 0; k < *p.groups; k++)
+        if (p.head[k] == k) {
+            const int columns = places(k, spare, &p);
+            rest += p.under[k];
+            factor += columns * (columns + p.under[k] + 8.0);
+            stack += p.under[k] * (p.under[k] + 3.0);
+        }
+    rest = 2 * rest + 2.0 * starts[size] + 2.0 * size + 8.0 * *p.fronts + 5;
+    return factor + stack + rest > 0.9 * INT_MAX ? -1 : (int)rest;
+}
+
+/* The tables under the names of their places, while they are filled. */
+typedef struct tables {
+    int *position, *first, *places, *below, *rest, *local, *panel, *block, *parent, *children,
+        *child, *assembled, *entry, *home;
+} tables;
+
+/* Where each row of K comes in the order of elimination: front by front, group by group. */
+static void place(int size, const int *group, const hybrid_graph *p, const tables *t) {
+    int k, fronts = *p->fronts, *after = p->begin, *members = p->where;
+    for (k = 0; k <= fronts; k++) t->first[k] = 0;
+    for (k = 0; k < *p->groups; k++) {
+        t->first[p->front[k]] += p->weight[k];
+        after[k] = p->weight[k];
+    }
+    hybrid_ldl_accumulate(t->first, fronts);
+    hybrid_ldl_accumulate(after, *p->groups);
+    for (k = 0; k < size; k++) members[after[group[k]]++] = k;
+    for (k = 0; k < fronts; k++) p->mark[k] = t->first[k];
+    for (k = 0; k < size; k++) {
+        int i = members[k];
+        t->position[i] = p->mark[p->front[group[i]]]++;
+    }
+}
+
+/* The tree of fronts from that of the first step, and the places they have. */
+static void descend(int spare, const hybrid_graph *p, const tables *t) {
+    int k, f, fronts = *p->fronts;
+    for (f = 0; f <= fronts; f++) t->children[f] = 0;
+    for (k = 0; k < *p->groups; k++) p->where[k] = 0;
+    for (k = 0; k < *p->groups; k++)
+        if (p->head[k] == k) {
+            const int up = p->parent[k] < 0 ? -1 : p->front[p->parent[k]];
+            f = p->front[k];
+            t->parent[f] = up;
+            t->places[f] = places(k, spare, p);
+            if (up >= 0) t->children[up]++;
+        }
+    hybrid_ldl_accumulate(t->places, fronts);
+    hybrid_ldl_accumulate(t->children, fronts);
+    for (f = 0; f < fronts; f++)
+        if (t->parent[f] >= 0) t->child[t->children[t->parent[f]]++] = f;
+    for (f = fronts; f > 0; f--) t->children[f] = t->children[f - 1];
+    t->children[0] = 0;
+}
+
+/* The entries of K by the column they are assembled in: that of the row eliminated first. */
+static void gather(int size, const int *starts, const int *rows, const tables *t) {
+    int j, e, *column = t->assembled;
+    for (j = 0; j <= size; j++) column[j] = 0;
+    for (j = 0; j < size; j++)
+        for (e = starts[j]; e < starts[j + 1]; e++) {
+            const int a = t->position[rows[e]], b = t->position[j];
+            column[a < b ? a : b]++;
+        }
+    hybrid_ldl_accumulate(column, size);
+    for (j = 0; j < size; j++)
+        for (e = starts[j]; e < starts[j + 1]; e++) {
+            const int a = t->position[rows[e]], b = t->position[j];
+            const int at = column[a < b ? a : b]++;
+            t->entry[at] = e;
+            t->home[at] = a > b ? a : b; /* a position, until the rows of its front are known */
+        }
+    for (j = size; j > 0; j--) column[j] = column[j - 1];
+    column[0] = 0;
+}
+
+/* The rows below the pivots of one front: neighbours of its pivots, and rows of its children. */
+static void list(int f, const hybrid_graph *p, const tables *t) {
+    int end = t->first[f + 1], count = t->below[f], c, k;
+    for (k = t->assembled[t->first[f]]; k < t->assembled[end]; k++) {
+        int row = t->home[k];
+        if (row >= end && p->mark[row] != f) p->mark[row] = f, t->rest[count++] = row;
+    }
+    for (c = t->children[f]; c < t->children[f + 1]; c++)
+        for (k = t->below[t->child[c]]; k < t->below[t->child[c] + 1]; k++) {
+            int row = t->rest[k];
+            if (row >= end && p->mark[row] != f) p->mark[row] = f, t->rest[count++] = row;
+        }
+    hybrid_ldl_sort(t->rest + t->below[f], count - t->below[f]);
+    t->below[f + 1] = count;
+}
+
+/* Where the entries of K and the rows of the children go in a front. */
+static void locate(int f, const hybrid_graph *p, const tables *t) {
+    const int begin = t->first[f], end = t->first[f + 1];
+    int c, k;
+    for (k = begin; k < end; k++) p->where[k] = k - begin;
+    for (k = t->below[f]; k < t->below[f + 1]; k++)
+        p->where[t->rest[k]] = end - begin + k - t->below[f];
+    for (k = t->assembled[begin]; k < t->assembled[end]; k++) t->home[k] = p->where[t->home[k]];
+    for (c = t->children[f]; c < t->children[f + 1]; c++)
+        for (k = t->below[t->child[c]]; k < t->below[t->child[c] + 1]; k++)
+            t->local[k] = p->where[t->rest[k]];
+}
+
+/* Where the block of a front goes in the stack: to the first of its children's, when those are
+   done with. Until then it stands above them, which the stack has to have room for. */
+static int pile(int f, int top, const tables *t, hybrid_ldl *made) {
+    int below = t->below[f + 1] - t->below[f], length = below * HYBRID_LDL_FOUR(below);
+    int from = t->children[f] < t->children[f + 1] ? t->block[t->child[t->children[f]]] : top;
+    t->block[f] = from;
+    if (top + length > made->stack) made->stack = top + length;
+    return from + length;
+}
+
+/* The room that the factorization and the solution need, which share it; -1 for too much. */
+static int roomy(const hybrid_ldl *s) {
+    const double factor =
+        (double)s->entries + s->stack + s->size + (HYBRID_LDL_BATCH + 2.0) * s->deepest;
+    const double solve = 2.0 * s->size + s->deepest;
+    const double room = factor > solve ? factor : solve;
+    return room > 0.9 * INT_MAX ? -1 : (int)room;
+}
+
+/* Shares the caller's memory out among the tables. `below` is the most they can have. */
+static tables share(int size, int entries, int fronts, int below, int *into) {
+    tables t;
+    t.position = into, into += size;
+    t.first = into, into += fronts + 1;
+    t.places = into, into += fronts + 1;
+    t.below = into, into += fronts + 1;
+    t.panel = into, into += fronts;
+    t.block = into, into += fronts;
+    t.parent = into, into += fronts;
+    t.children = into, into += fronts + 1;
+    t.child = into, into += fronts;
+    t.assembled = into, into += size + 1;
+    t.entry = into, into += entries;
+    t.home = into, into += entries;
+    t.rest = into, into += below;
+    t.local = into;
+    return t;
+}
+
+int hybrid_ldl_analyse(int size, const int *starts, const int *rows, const int *group, int spare,
+                       int *work, int *into, hybrid_ldl *made) {
+    hybrid_graph p = hybrid_ldl_spread(size, work);
+    const int fronts = *p.fronts;
+    int f, below = 0, top = 0;
+    tables t;
+    for (f = 0; f < *p.groups; f++)
+        if (p.head[f] == f) below += p.under[f];
+    t = share(size, starts[size], fronts, below, into);
+    made->size = size, made->entries = starts[size], made->fronts = fronts;
+    made->starts = starts, made->rows = rows, made->position = t.position, made->first = t.first;
+    made->places = t.places, made->below = t.below, made->rest = t.rest, made->local = t.local;
+    made->panel = t.panel, made->block = t.block, made->parent = t.parent;
+    made->children = t.children, made->child = t.child, made->assembled = t.assembled;
+    made->entry = t.entry, made->home = t.home;
+    descend(spare, &p, &t);
+    place(size, group, &p, &t);
+    gather(size, starts, rows, &t);
+    made->deepest = made->stack = 0, made->factor = size;
+    made->pivots = 2 * fronts + t.places[fronts];
+    for (f = 0; f < size; f++) p.mark[f] = -1;
+    t.below[0] = 0;
+    for (f = 0; f < fronts; f++) {
+        const int columns = t.places[f + 1] - t.places[f];
+        int height;
+        list(f, &p, &t);
+        height = HYBRID_LDL_FOUR(columns) + HYBRID_LDL_FOUR(t.below[f + 1] - t.below[f]);
+        t.panel[f] = made->factor;
+        made->factor += columns * (height + 2);
+        if (height > made->deepest) made->deepest = height;
+        locate(f, &p, &t);
+        top = pile(f, top, &t, made);
+    }
+    made->room = roomy(made);
+    return made->room < 0 ? -1 : 0;
+}

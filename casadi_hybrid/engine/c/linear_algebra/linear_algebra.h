@@ -1,0 +1,59 @@
+/* Vectors in a fixed order of sums, and decompositions of small full matrices. */
+#ifndef HYBRID_LINEAR_ALGEBRA_H
+#define HYBRID_LINEAR_ALGEBRA_H
+
+#include <math.h>
+
+/* The largest |entry|, NaN where any is. */
+double hybrid_largest(int count, const double *v);
+/* The largest entry, or 0: a NaN is none. */
+double hybrid_most(int count, const double *v);
+/* The least entry, or infinity: a NaN is none. */
+double hybrid_least(int count, const double *v);
+/* The sum of the logarithms. */
+double hybrid_logs(int count, const double *v);
+/* The product of two vectors. */
+double hybrid_dot(int count, const double *a, const double *b);
+/* The sum of all |entries|. */
+double hybrid_sum(int count, const double *v);
+/* The largest by which an entry is beyond its bounds, 0 where none is. */
+double hybrid_excess(int count, const double *v, const double *lower, const double *upper);
+/* to = from[at], where `at` picks `count` of `size` in their order. */
+void hybrid_gather(int count, int size, const int *at, const double *from, double *to);
+/* A number, moved into its bounds; and out = v, moved into its bounds. */
+static inline double hybrid_between(double value, double lower, double upper) {
+    return value < lower ? lower : value > upper ? upper : value;
+}
+void hybrid_clip(int count, const double *v, const double *lower, const double *upper,
+                 double *out);
+int hybrid_all_finite(int count, const double *v);
+
+/* Entries of a vector that a pass looks at together, and how many there are from one on. */
+#define HYBRID_BLOCK 64
+static inline int hybrid_block(int from, int count) {
+    return count - from < HYBRID_BLOCK ? count - from : HYBRID_BLOCK;
+}
+/* Copies numbers. */
+void hybrid_set(int count, const double *from, double *to);
+
+static inline double hybrid_norm(int count, const double *v) {
+    return sqrt(hybrid_dot(count, v, v));
+}
+
+/* B, m x n, with its singular values that count: B = U diag(sigma) Y', as rules/spectra.py. */
+typedef struct {
+    double *U;     /* m each */
+    double *V;     /* n each, n of them: the columns of Y, then those of Z, which span ker B */
+    double *sigma; /* falling */
+    int rank;      /* how many count */
+} hybrid_spectrum;
+
+/* The decomposition of B from its rows, n numbers each, which are lost; `tau` has n numbers and
+ * `order` m. Singular values below this part of the largest count as zero. */
+void hybrid_singular(int m, int n, double *rows, double tolerance, double *tau, int *order,
+                     hybrid_spectrum *found);
+/* Eigenvalues, rising, and eigenvectors, in the columns of A, of a full symmetric A; `work` has n
+ * numbers. Returns 0, or 1 where they did not converge. */
+int hybrid_symmetric(int n, double *A, double *values, double *work);
+
+#endif

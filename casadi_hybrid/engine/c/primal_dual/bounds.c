@@ -1,0 +1,99 @@
+/* Iterates between their bounds, as barrier/iterate.py: points that are strictly inside, dual steps
+ * dz = (nu - z dw)/(w - l) - z, the fraction to the boundary, alpha = max {alpha <= 1: v + alpha dv
+ * >= (1 - tau) v}, and z within a factor of nu/(w - l). */
+#include <math.h>
+
+#include "primal_dual/primal_dual.h"
+
+/* The least distance from a bound: a part of its size, at most that part of the interval. */
+static double room_at(double bound, double gap, double push) {
+    double size = fabs(bound), room = push * (size > 1.0 ? size : 1.0);
+    return push * gap < room ? push * gap : room;
+}
+
+void hybrid_interior(const hybrid_form *form, double push, double *w) {
+    for (int i = 0; i < form->plan->n; i++) {
+        double gap = form->upper[i] - form->lower[i];
+        if (form->has_lower[i]) {
+            double limit = form->lower[i] + room_at(form->lower[i], gap, push);
+            if (!(w[i] >= limit)) w[i] = limit;
+        }
+        if (form->has_upper[i]) {
+            double limit = form->upper[i] - room_at(form->upper[i], gap, push);
+            if (!(w[i] <= limit)) w[i] = limit;
+        }
+    }
+}
+
+/* Where there is no bound, `has` and z are 0 and the distance is 1: with these factors passes over
+ * all entries need no branches. */
+static void keep_near(int count, const double *has, const double *distance, double nu,
+                      double *restrict z) {
+    for (int i = 0; i < count; i++) {
+        double central = has[i] * nu / distance[i];
+        double least = central / HYBRID_ITERATE_SPREAD, most = central * HYBRID_ITERATE_SPREAD;
+        double raised = z[i] < least ? least : z[i];
+        z[i] = raised > most ? most : raised;
+    }
+}
+
+void hybrid_safe_duals(const hybrid_form *form, const hybrid_point *at, double nu,
+                       double *z_lower, double *z_upper) {
+    keep_near(form->plan->n, form->has_lower, at->below, nu, z_lower);
+    keep_near(form->plan->n, form->has_upper, at->above, nu, z_upper);
+}
+
+void hybrid_central(const hybrid_form *form, const hybrid_point *at, hybrid_iterate *it) {
+    for (int i = 0; i < form->plan->n; i++) {
+        double lower = form->has_lower[i] ? it->nu / at->below[i] : 0.0;
+        double upper = form->has_upper[i] ? it->nu / at->above[i] : 0.0;
+        if (it->z_lower[i] < lower) it->z_lower[i] = lower;
+        if (it->z_upper[i] < upper) it->z_upper[i] = upper;
+    }
+}
+
+void hybrid_dual_steps(const hybrid_form *form, const hybrid_point *at,
+                       const hybrid_iterate *it, hybrid_direction *d) {
+    const double *has_lower = form->has_lower, *below = at->below, *z_lower = it->z_lower;
+    const double *has_upper = form->has_upper, *above = at->above, *z_upper = it->z_upper;
+    const double *dw = d->dw, nu = it->nu;
+    double *restrict dz_lower = d->dz_lower, *restrict dz_upper = d->dz_upper;
+    for (int i = 0; i < form->plan->n; i++) {
+        dz_lower[i] = (has_lower[i] * nu - z_lower[i] * dw[i]) / below[i] - z_lower[i];
+        dz_upper[i] = (has_upper[i] * nu + z_upper[i] * dw[i]) / above[i] - z_upper[i];
+    }
+}
+
+double hybrid_share_to_zero(int count, const double *v, const double *dv, double sign,
+                            const double *has, double tau) {
+    double rates[HYBRID_BLOCK], steepest = 0.0, share;
+    int first = -1;
+    for (int from = 0; from < count; from += HYBRID_BLOCK) {
+        int size = hybrid_block(from, count);
+        double most;
+        for (int i = 0; i < size; i++)
+            rates[i] = -(sign * has[from + i] * dv[from + i]) / v[from + i];
+        most = hybrid_most(size, rates);
+        if (!(most > steepest)) continue;
+        steepest = most;
+        for (first = 0; rates[first] != most;) first++;
+        first += from;
+    }
+    if (first < 0) return 1.0;
+    share = tau * v[first] / -(sign * dv[first]);
+    return share < 1.0 ? share : 1.0;
+}
+
+void hybrid_lengths(const hybrid_form *form, const hybrid_point *at, const hybrid_iterate *it,
+                    hybrid_direction *d) {
+    int n = form->plan->n;
+    double other;
+    d->tau = 1.0 - it->nu;
+    if (!(d->tau > HYBRID_SETTINGS_TAU_LEAST)) d->tau = HYBRID_SETTINGS_TAU_LEAST;
+    d->alpha = hybrid_share_to_zero(n, at->below, d->dw, 1.0, form->has_lower, d->tau);
+    other = hybrid_share_to_zero(n, at->above, d->dw, -1.0, form->has_upper, d->tau);
+    if (other < d->alpha) d->alpha = other;
+    d->alpha_z = hybrid_share_to_zero(n, it->z_lower, d->dz_lower, 1.0, form->has_lower, d->tau);
+    other = hybrid_share_to_zero(n, it->z_upper, d->dz_upper, 1.0, form->has_upper, d->tau);
+    if (other < d->alpha_z) d->alpha_z = other;
+}

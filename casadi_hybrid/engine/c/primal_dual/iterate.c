@@ -1,0 +1,45 @@
+/* Iterates (w, y, z_lower, z_upper) with their filter: memory and copies. */
+#include <string.h>
+
+#include "primal_dual/primal_dual.h"
+
+void hybrid_place_iterate(const hybrid_plan *plan, hybrid_arena *arena, hybrid_iterate *it) {
+    it->w = hybrid_take(arena, plan->n);
+    it->y = hybrid_take(arena, plan->m);
+    it->z_lower = hybrid_take(arena, plan->n);
+    it->z_upper = hybrid_take(arena, plan->n);
+    it->filter = hybrid_take(arena, 2 * HYBRID_FILTER);
+}
+
+void hybrid_copy_numbers(const hybrid_iterate *from, hybrid_iterate *to) {
+    hybrid_iterate kept = *to;
+    *to = *from;
+    to->w = kept.w;
+    to->y = kept.y;
+    to->z_lower = kept.z_lower;
+    to->z_upper = kept.z_upper;
+    to->filter = kept.filter;
+}
+
+void hybrid_copy(const hybrid_plan *plan, const hybrid_iterate *from, const double *w,
+                 hybrid_iterate *to) {
+    hybrid_copy_numbers(from, to);
+    if (w) hybrid_set(plan->n, w, to->w);
+    hybrid_set(plan->m, from->y, to->y);
+    hybrid_set(plan->n, from->z_lower, to->z_lower);
+    hybrid_set(plan->n, from->z_upper, to->z_upper);
+    hybrid_set(2 * from->entries, from->filter, to->filter);
+}
+
+void hybrid_clear(hybrid_iterate *it) {
+    hybrid_iterate none;
+    memset(&none, 0, sizeof none);
+    hybrid_copy_numbers(&none, it);
+}
+
+void hybrid_with_barrier(hybrid_iterate *it, double nu) {
+    if (nu == it->nu) return;
+    it->nu = nu;
+    it->entries = 0;
+    it->fresh = 1;
+}

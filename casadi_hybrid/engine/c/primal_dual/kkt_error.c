@@ -1,0 +1,68 @@
+/* The optimality error E_nu of Waechter and Biegler (2006), eq. 5:
+ *
+ *     max(|grad f + A'y - z_lower + z_upper| / s_d, |c|, |Z (w - bound) - nu e| / s_c),
+ *
+ * in the largest entry, with s_d, s_c the mean multiplier in units of s_max, at least one; it is
+ * kept so that it is known for any nu. And the residuals of an iterate in the user's units. */
+#include <math.h>
+
+#include "primal_dual/primal_dual.h"
+
+/* Widens [least, most] by z*(distance) where there is a bound. */
+static void widen(int count, const double *has, const double *distance, const double *z,
+                  hybrid_error *found) {
+    double products[HYBRID_BLOCK];
+    for (int from = 0; from < count; from += HYBRID_BLOCK) {
+        int size = hybrid_block(from, count);
+        double least, most;
+        for (int i = 0; i < size; i++) {
+            double product = distance[from + i] * z[from + i];
+            products[i] = has[from + i] > 0.0 ? product : NAN; /* passed over */
+        }
+        least = hybrid_least(size, products);
+        most = hybrid_most(size, products);
+        if (least < found->least) found->least = least;
+        if (most > found->most) found->most = most;
+    }
+}
+
+void hybrid_measure(const hybrid_form *form, const hybrid_point *at, const hybrid_iterate *it,
+                    double *pull, hybrid_error *found) {
+    const hybrid_plan *plan = form->plan;
+    double sum_z = hybrid_sum(plan->n, it->z_lower) + hybrid_sum(plan->n, it->z_upper);
+    double of_c, most = 0.0;
+    found->least = INFINITY;
+    found->most = form->bounds ? 0.0 : -INFINITY;
+    widen(plan->n, form->has_lower, at->below, it->z_lower, found);
+    widen(plan->n, form->has_upper, at->above, it->z_upper, found);
+    hybrid_pull(plan, at->A, it->y, pull);
+    for (int i = 0; i < plan->n; i++) {
+        double size = fabs(pull[i] + (at->gradient[i] - it->z_lower[i] + it->z_upper[i]));
+        if (size <= most) continue;
+        most = size;
+        if (isnan(size)) break;
+    }
+    found->rest = most /
+                  hybrid_excess_mean(hybrid_sum(plan->m, it->y) + sum_z, plan->m + form->bounds);
+    of_c = hybrid_largest(plan->m, at->c);
+    if (!(of_c <= found->rest)) found->rest = of_c;
+    found->scale = hybrid_excess_mean(sum_z, form->bounds);
+}
+
+double hybrid_error_at(const hybrid_error *error, double nu) {
+    double above = error->most - nu, below = nu - error->least;
+    double products = (above > below ? above : below) / error->scale;
+    return products > error->rest ? products : error->rest;
+}
+
+double hybrid_judge(hybrid_cold *cold, const hybrid_point *at, const hybrid_iterate *it,
+                    hybrid_residuals *found) {
+    hybrid_answer *answer = cold->answer;
+    double plain;
+    hybrid_multipliers_out(&cold->form, at, it->y, it->z_lower, it->z_upper, answer->lam_x,
+                           answer->lam_g);
+    hybrid_residuals_at(&cold->form, at, answer->lam_x, answer->lam_g, cold->work, found);
+    plain = hybrid_merit(cold->numbers, found);
+    hybrid_excuse(&cold->form, at, answer->lam_x, answer->lam_g, cold->work, cold->sizes, found);
+    return plain;
+}

@@ -1,0 +1,117 @@
+/* The linear system of a primal-dual step, with D = Z_l/(w - l) + Z_u/(u - w):
+ *
+ *     [ W + D + shift   A'    ] [dw]     [force]
+ *     [ A            -epsilon ] [dy] = - [c    ],
+ *
+ * multipliers of least squares by the same matrix with W + D = I, and the rank of A. */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "primal_dual/primal_dual.h"
+
+int hybrid_factor(const hybrid_plan *plan, const double *W, const double *D, double shift,
+                  const double *A, double epsilon, const double *penalty,
+                  hybrid_kernel *kernel) {
+    double *K = kernel->K;
+    int right;
+    memset(K, 0, (size_t)plan->nnz_K * sizeof(double));
+    if (W)
+        for (int k = 0; k < plan->lower_W; k++) K[plan->K_of_W[k]] = W[plan->lower_of_W[k]];
+    for (int k = 0; k < plan->nnz_A; k++) K[plan->K_of_A[k]] = A[k];
+    for (int i = 0; i < plan->n; i++) K[plan->K_diagonal[i]] += D[i] + shift;
+    for (int i = 0; i < plan->m; i++) 
+        K[plan->K_diagonal[plan->n + i]] = penalty ? -penalty[i] : -epsilon;
+    hybrid_decompose(plan, kernel, 0.0);
+    if (kernel->inertia.singular) return 2;
+    right = kernel->inertia.negative == plan->m;
+    /* A pivot against the test does no harm where nothing has grown: refinement sees to the rest. */
+    if (kernel->inertia.doubtful && !(right && kernel->inertia.growth <= HYBRID_GROWTH)) return 3;
+    return right ? 0 : 1;
+}
+
+/* Whether a solution in doubt will do: the filter looks at every step. */
+static int serves(const hybrid_plan *plan, hybrid_kernel *kernel) {
+    int size = plan->n + plan->m;
+    double *left = kernel->room;
+    hybrid_ldl_product(&plan->ldl, kernel->K, kernel->solution, left);
+    for (int i = 0; i < size; i++) left[i] = kernel->right[i] - left[i];
+    return hybrid_largest(size, left) <= HYBRID_ROUGH * hybrid_largest(size, kernel->right);
+}
+
+int hybrid_solve(const hybrid_plan *plan, const double *force, const double *c,
+                 hybrid_kernel *kernel, double *dw, double *dy) {
+    int doubt;
+    for (int i = 0; i < plan->n; i++) kernel->right[i] = -force[i];
+    for (int i = 0; i < plan->m; i++) kernel->right[plan->n + i] = -c[i];
+    doubt = kernel->asked || (hybrid_resolve(plan, kernel) && !serves(plan, kernel));
+    if (doubt) doubt = hybrid_ask_solution(plan, kernel);
+    memcpy(dw, kernel->solution, (size_t)plan->n * sizeof(double));
+    memcpy(dy, kernel->solution + plan->n, (size_t)plan->m * sizeof(double));
+    return doubt ? 3 : 0;
+}
+
+void hybrid_stiffness(const hybrid_form *form, const hybrid_point *at, const double *z_lower,
+                      const double *z_upper, double *restrict D) {
+    const double *below = at->below, *above = at->above;
+    for (int i = 0; i < form->plan->n; i++) D[i] = z_lower[i] / below[i] + z_upper[i] / above[i];
+}
+
+void hybrid_least_squares(hybrid_cold *cold, const hybrid_point *at, const double *z_lower,
+                          const double *z_upper, double *y) {
+    const hybrid_plan *plan = cold->plan;
+    int doubt;
+    if (!plan->m) return;
+    for (int i = 0; i < plan->n; i++) {
+        cold->D[i] = 1.0;
+        cold->force[i] = at->gradient[i] - z_lower[i] + z_upper[i];
+    }
+    /* Its inertia is that of its diagonal blocks, whatever the pivots look like. */
+    hybrid_factor(plan, 0, cold->D, 0.0, at->A, HYBRID_INERTIA_LEAST_SQUARES, 0, &cold->kernel);
+    cold->form.answer->factors++;
+    doubt = hybrid_solve(plan, cold->force, cold->zero, &cold->kernel, cold->work, y);
+    if (doubt || !(hybrid_largest(plan->m, y) <= HYBRID_INERTIA_IMPLAUSIBLE))
+        memset(y, 0, (size_t)plan->m * sizeof(double));
+}
+
+/* Takes from each column of the n x m matrix its part along one column of length one. */
+static void project(int n, int m, const double *one, double *dense, const double *norms) {
+    for (int j = 0; j < m; j++) {
+        double *column = dense + (long long)j * n, product = 0.0;
+        if (norms[j] < 0.0) continue;
+        for (int i = 0; i < n; i++) product += one[i] * column[i];
+        for (int i = 0; i < n; i++) column[i] -= product * one[i];
+    }
+}
+
+int hybrid_rows_are_dependent(const hybrid_plan *plan, const double *A, double *dense) {
+    int n = plan->n, m = plan->m;
+    double *norms = dense + (long long)n * m, first = 0.0, last = 0.0;
+    if (!n || !m) return 0;
+    if (m > n) return 1;
+    memset(dense, 0, (size_t)n * (size_t)m * sizeof(double));
+    for (int k = 0; k < plan->nnz_A; k++)
+        dense[(long long)plan->A_rows[k] * n + plan->A_cols[k]] += A[k];
+    for (int j = 0; j < m; j++) norms[j] = 0.0;
+    /* Gram-Schmidt, the longest row that is left first; lengths fall, as in a pivoted QR. */
+    for (int step = 0; step < m; step++) {
+        int longest = -1;
+        double *one;
+        for (int j = 0; j < m; j++) {
+            const double *column = dense + (long long)j * n;
+            double square = 0.0;
+            if (norms[j] < 0.0) continue;
+            for (int i = 0; i < n; i++) square += column[i] * column[i];
+            norms[j] = square;
+            if (longest < 0 || square > norms[longest]) longest = j;
+        }
+        last = sqrt(norms[longest]);
+        if (step == 0) first = last;
+        if (last <= HYBRID_INERTIA_RANK * n * DBL_EPSILON * first) return 1;
+        one = dense + (long long)longest * n;
+        for (int i = 0; i < n; i++) one[i] /= last;
+        norms[longest] = -1.0;
+        project(n, m, one, dense, norms);
+    }
+    return 0;
+}

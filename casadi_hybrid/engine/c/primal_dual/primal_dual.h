@@ -1,0 +1,194 @@
+/* Primal-dual iterates (w, y, z), their optimality error, and the KKT matrix. */
+#ifndef HYBRID_PRIMAL_DUAL_H
+#define HYBRID_PRIMAL_DUAL_H
+
+#include "problem/problem.h"
+
+/* A solution of the kernel whose residual, relative to the right-hand side and to the product of
+ * the largest entries of K and of the solution, is larger is in doubt. */
+#define HYBRID_REFINED 1e-10
+/* Factors that have grown more say nothing certain of the inertia, where a pivot is in doubt. */
+#define HYBRID_GROWTH 1e6
+
+/* Of solutions in a fixed order: where the next correction is not looked at, and the most. */
+#define HYBRID_UNSEEN 1e-7
+#define HYBRID_CORRECTIONS 5
+
+/* The kernel with entries that are pinned. */
+typedef struct {
+    double *K;              /* nnz_K */
+    double *soft;           /* nnz_K: with pinned entries of w held by a weight, as is factored */
+    double weight;          /* 0 where nothing is pinned */
+    int chosen;             /* whether pivots were chosen */
+    int asked;              /* whether the last word is the caller's: its factor solves */
+    const hybrid_outside_kernel *outside; /* the caller's kernel; NULL for none */
+    hybrid_answer *answer;  /* counts what was decided by chosen pivots, and by the caller's */
+    double *factor, *room;
+    int *pivots;
+    double *right, *solution; /* n + m */
+    double *move;             /* n: what pinned entries of w move by */
+    int *pinned;              /* n */
+    int *pins, n_pins;        /* n: which of them are, as the last factorization has it */
+    hybrid_inertia inertia;
+} hybrid_kernel;
+
+void hybrid_place_kernel(const hybrid_plan *plan, hybrid_arena *arena, hybrid_kernel *kernel);
+/* What of a solve the kernel has to know: the caller's own, and where is counted who decides. */
+void hybrid_attend(const hybrid_form *form, hybrid_kernel *kernel);
+/* Has the caller's kernel factor kernel->K; kernel->inertia says what it found. Returns 0 with m
+ * negative eigenvalues, 1 with another number, 2 where it is singular, 3 where it has no answer. */
+int hybrid_ask(const hybrid_plan *plan, hybrid_kernel *kernel);
+/* kernel->solution of K for kernel->right by the caller's kernel, which is asked now where it was
+ * not before. Returns as hybrid_ask. */
+int hybrid_ask_solution(const hybrid_plan *plan, hybrid_kernel *kernel);
+/* Factors kernel->K; where weight > 0, in a fixed order kernel->soft in its place. */
+void hybrid_decompose(const hybrid_plan *plan, hybrid_kernel *kernel, double weight);
+/* kernel->solution of K for kernel->right. Returns 0; where pivots had to be chosen, which says more
+ * of K than the fixed order did: 1 with another inertia, 2 where it is singular; 3 in doubt. */
+int hybrid_resolve(const hybrid_plan *plan, hybrid_kernel *kernel);
+/* Whether kernel->solution is accurate; `residual`: its own, relative to kernel->right. */
+int hybrid_refined(const hybrid_plan *plan, const hybrid_kernel *kernel, double residual);
+/* Factors K(shift, epsilon) with rows and columns of pinned entries those of the identity.
+ * Returns 0 with m negative eigenvalues, 1 with another number, 2 where it is singular, 3 in
+ * doubt: where the caller's kernel has no answer either. */
+int hybrid_factor_pinned(const hybrid_plan *plan, const double *W, const double *A, double shift,
+                         double epsilon, hybrid_kernel *kernel);
+/* kernel->right becomes K's answer to it, once and as accurate as the weight of what is pinned. */
+void hybrid_answer_to(const hybrid_plan *plan, hybrid_kernel *kernel);
+/* Solves K (dw, dy) = -(force, c) with dw = move where pinned. Returns as hybrid_resolve. */
+int hybrid_solve_pinned(const hybrid_plan *plan, const double *W, const double *A,
+                        const double *force, const double *c, hybrid_kernel *kernel, double *dw,
+                        double *dy);
+
+/* A point with what the filter asks of it. */
+typedef struct hybrid_spot {
+    hybrid_point of;
+    struct hybrid_spot *base; /* of the elastic problem: the point of the problem itself */
+    double theta; /* |c|_1 */
+    double logs;  /* sum of log(w - lower) + log(upper - w) */
+    double linear; /* sum of w - lower or upper - w where there is one of the bounds alone */
+    int outside;  /* whether w is outside a bound by more than rounding */
+} hybrid_spot;
+
+/* The Newton direction at an iterate and how far the bounds let it go. */
+typedef struct {
+    double *dw, *dy, *dz_lower, *dz_upper;
+    double tau, alpha, alpha_z;
+} hybrid_direction;
+
+/* theta and phi_nu at one iterate, for the filter. */
+typedef struct {
+    double theta, phi;
+    double *gradient; /* of phi_nu */
+} hybrid_worth;
+
+/* The optimality error E_nu for any nu. */
+typedef struct {
+    double least, most, rest, scale;
+} hybrid_error;
+
+#define HYBRID_SPOTS 4
+/* What the residual of a step may be, relative to the right-hand side: the filter looks at every
+ * step, and an error of this size only ends quadratic convergence there. */
+#define HYBRID_ROUGH 1e-6
+
+typedef struct hybrid_cold {
+    hybrid_form form;
+    hybrid_kernel kernel;
+    const hybrid_plan *plan;
+    const hybrid_numbers *numbers;
+    const hybrid_attempt *attempt;
+    hybrid_state *state;
+    hybrid_answer *answer;
+    hybrid_spot spots[HYBRID_SPOTS];
+    /* at: where the iteration is; kept: where to go back to; the others are for trials. */
+    hybrid_spot *at, *kept, *trial, *bent;
+    hybrid_iterate now, next, watched;
+    hybrid_direction direction, other;
+    hybrid_worth worth;
+    hybrid_error error;                  /* of the iterate whose step is due */
+    double *pull;                        /* n: its A'y */
+    double *W, *D, *force, *zero, *work; /* work: as long as w or x */
+    double *residual;                    /* m */
+    double *sizes;                       /* the longer of x and g */
+    double *x_now;                       /* n_x: x of the iterate whose step is due */
+    int *guess, *sides;                  /* n: the active set of before, and of now */
+    double *dense;                       /* n m: for the rank of A, where it is full */
+    double first_size;                   /* |x0| */
+    double best_merit;
+    double began, elapsed;               /* the clock at the first call; seconds since then */
+    double merit_before, reach_before;   /* of the iterate before; its x is x_before, n_x */
+    double *x_before;
+    int looked;                          /* iterates looked at */
+    hybrid_iterate before;               /* the iterate whose step is due, and its guess */
+    const int *guess_before;
+    /* The restoration, where one is under way: see barrier/elastic_problem.c. `inner` has the
+     * problem as outer. */
+    struct hybrid_cold *inner, *outer;
+    int restoring;
+    hybrid_plan lifted;
+    int *lifted_rows, *lifted_cols, *lifted_starts;
+    hybrid_spot bases[HYBRID_SPOTS], *parked;
+    double *reference, *proximity;       /* n */
+    double *penalty, *reduced;           /* m, and the longer of n and m */
+    double theta_began, shift;
+    hybrid_root root;                    /* see feasibility/least_squares.c */
+    double *root_units, *root_slope, *root_D; /* n */
+} hybrid_cold;
+
+/* Moves w inside its bounds by push*max(1, |bound|), at most `push` of the interval. */
+void hybrid_interior(const hybrid_form *form, double push, double *w);
+/* Keeps each z within a factor of nu/(distance). */
+void hybrid_safe_duals(const hybrid_form *form, const hybrid_point *at, double nu,
+                       double *z_lower, double *z_upper);
+/* Brings each z at least onto the central path of nu. */
+void hybrid_central(const hybrid_form *form, const hybrid_point *at, hybrid_iterate *it);
+/* Newton steps of z_lower and z_upper that belong to dw. */
+void hybrid_dual_steps(const hybrid_form *form, const hybrid_point *at,
+                       const hybrid_iterate *it, hybrid_direction *d);
+/* The parts of the step that w and z can take. */
+void hybrid_lengths(const hybrid_form *form, const hybrid_point *at, const hybrid_iterate *it,
+                    hybrid_direction *d);
+/* The largest alpha <= 1 with v + alpha dv >= (1 - tau) v where `has` is set. */
+double hybrid_share_to_zero(int count, const double *v, const double *dv, double sign,
+                            const double *has, double tau);
+/* Leaves A'y in `pull`, n numbers. */
+void hybrid_measure(const hybrid_form *form, const hybrid_point *at, const hybrid_iterate *it,
+                    double *pull, hybrid_error *found);
+double hybrid_error_at(const hybrid_error *error, double nu);
+/* nu becomes another one, for which the filter is empty. */
+void hybrid_with_barrier(hybrid_iterate *it, double nu);
+
+/* Factors K(D + shift, epsilon), or with a penalty of its own for each row; W may be NULL for none.
+ * Returns 0 with m negative eigenvalues, 1 with another number, 2 where it is singular, 3 in
+ * doubt. */
+int hybrid_factor(const hybrid_plan *plan, const double *W, const double *D, double shift,
+                  const double *A, double epsilon, const double *penalty, hybrid_kernel *kernel);
+/* Solves K (dw, dy) = -(force, c), by the caller's kernel where it is in doubt. Returns 0, or 3 where
+ * that has no answer. */
+int hybrid_solve(const hybrid_plan *plan, const double *force, const double *c,
+                 hybrid_kernel *kernel, double *dw, double *dy);
+/* D, the stiffness of the bounds; without a bound z is 0. */
+void hybrid_stiffness(const hybrid_form *form, const hybrid_point *at, const double *z_lower,
+                      const double *z_upper, double *D);
+/* Whether a full A has a rank below its number of rows, to rounding. */
+int hybrid_rows_are_dependent(const hybrid_plan *plan, const double *A, double *dense);
+/* y minimizing |grad f + A'y - z_lower + z_upper|; zero where that is implausibly large, or in
+ * doubt. */
+void hybrid_least_squares(hybrid_cold *cold, const hybrid_point *at, const double *z_lower,
+                          const double *z_upper, double *y);
+/* Sets the numbers of an iterate to zero. */
+void hybrid_clear(hybrid_iterate *it);
+/* Copies an iterate with its arrays; w, where the copy has one, is given apart. */
+void hybrid_copy(const hybrid_plan *plan, const hybrid_iterate *from, const double *w,
+                 hybrid_iterate *to);
+/* Copies the numbers of an iterate alone; its arrays stay where they are. */
+void hybrid_copy_numbers(const hybrid_iterate *from, hybrid_iterate *to);
+/* Residuals of an iterate as far as they count; sets the answer's multipliers. Returns the largest
+ * one that nothing excuses, in units of its tolerance. */
+double hybrid_judge(hybrid_cold *cold, const hybrid_point *at, const hybrid_iterate *it,
+                    hybrid_residuals *found);
+
+void hybrid_place_iterate(const hybrid_plan *plan, hybrid_arena *arena, hybrid_iterate *it);
+
+#endif

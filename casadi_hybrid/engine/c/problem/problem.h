@@ -1,0 +1,173 @@
+/* The standard form of a problem, min f(w) s.t. c(w) = 0, lower <= w <= upper: its functions,
+ * products with its derivatives, and residuals in the user's units. */
+#ifndef HYBRID_PROBLEM_H
+#define HYBRID_PROBLEM_H
+
+#include <math.h>
+
+#include "constants.h"
+#include "hybrid.h"
+#include "linear_algebra/linear_algebra.h"
+
+/* Memory that is handed out piece by piece; without a base it only counts. */
+typedef struct {
+    double *doubles;
+    int *ints;
+    long long used_doubles, used_ints;
+} hybrid_arena;
+
+double *hybrid_take(hybrid_arena *arena, long long count);
+int *hybrid_take_ints(hybrid_arena *arena, long long count);
+
+/* The functions of the standard form at one w, scaled, and the user's own values there. */
+typedef struct {
+    double f;
+    double *w, *gradient, *c, *A;
+    double *own_gradient, *own_A; /* where they lie if not in what the first function wrote */
+    double *below, *above; /* distances to the bounds, 1 where there is none */
+    double raw_f;
+    double *x, *raw_gradient, *raw_g;
+    double *out;   /* what the first function wrote */
+    double *raw_J; /* in it */
+    double sum_J;  /* of the |entries| */
+} hybrid_point;
+
+/* The standard form of one solve. */
+typedef struct {
+    const hybrid_plan *plan;
+    const hybrid_functions *functions;
+    const hybrid_numbers *numbers;
+    hybrid_answer *answer; /* where evaluations are counted */
+    double scale_f;
+    double *scale_c, *target; /* m */
+    double *lower, *upper;    /* n, scaled */
+    double *room;             /* n: as exactly are bounds known */
+    double *clipped;          /* n_x: the start inside its bounds */
+    double *lam, *H;          /* n_g, nnz_H: for the second function */
+    double *has_lower, *has_upper; /* n: 1 where there is a bound, else 0 */
+    int bounds; /* how many there are */
+    double relaxation; /* how far they are widened, relative */
+    int unscaled;      /* whether rows are as they are */
+    int placing;       /* whether a start where a function is not defined is moved */
+    int even;          /* whether only those are scaled that are steep, to a slope of one */
+    int plain;         /* whether the values are the user's own: all of them, all scales 1 */
+} hybrid_form;
+
+void hybrid_place_point(const hybrid_plan *plan, hybrid_arena *arena, hybrid_point *point);
+void hybrid_place_form(const hybrid_plan *plan, hybrid_arena *arena, hybrid_form *form);
+
+/* Scales, bounds and the first w (in `first`, where the user's derivatives are those at x0).
+ * Returns a status. */
+int hybrid_make_form(hybrid_form *form, hybrid_point *start);
+/* What the cold mode asks of every bound: has_lower, has_upper, room. */
+void hybrid_look_at_bounds(hybrid_form *form);
+/* And of every iterate: its distances to them. */
+void hybrid_distances(const hybrid_form *form, hybrid_point *point);
+/* As exactly are an entry's bounds known. */
+static inline double hybrid_room(double lower, double upper) {
+    double low = fabs(lower), high = fabs(upper);
+    double size = low < high ? low : high;
+    size = size < INFINITY ? size : 1.0;
+    return HYBRID_FORM_ROOM * (size > 1.0 ? size : 1.0);
+}
+/* The distance to a bound, 1 where there is none. */
+static inline double hybrid_distance(double lower, double upper, double room) {
+    double distance = upper - lower;
+    distance = distance < INFINITY ? distance : 1.0;
+    return distance < room ? room : distance;
+}
+/* Calls the first function at point->x and spreads what it gives. Returns 0, or 1 where it is not
+ * defined. */
+int hybrid_first_at(hybrid_form *form, hybrid_point *point);
+/* The largest entry of each row of A at the start, unscaled. */
+void hybrid_steepness(const hybrid_plan *plan, const hybrid_point *start, double *of_row);
+/* The functions at point->w. `known_x`: the x to which the user's values in the point belong, NULL
+ * for none. Returns 0, or 1 where they are not defined. */
+int hybrid_evaluate(hybrid_form *form, hybrid_point *point, const double *known_x);
+/* The Hessian of objective f + y'c, scaled, into W. Returns 0, or 1 where it is not defined. */
+int hybrid_hessian(hybrid_form *form, const hybrid_point *at, const double *y, double objective,
+                   double *W);
+/* That of y'c alone. */
+int hybrid_curvature(hybrid_form *form, const hybrid_point *at, const double *y, double *W);
+/* (y, z_lower, z_upper) of the standard form for the user's multipliers, and back. Returns in how
+ * many entries a bound has one, and says in `held` in which: n numbers, or NULL. */
+int hybrid_multipliers_in(const hybrid_form *form, double *y, double *z_lower, double *z_upper,
+                          int *held);
+void hybrid_multipliers_out(const hybrid_form *form, const hybrid_point *at, const double *y,
+                            const double *z_lower, const double *z_upper, double *lam_x,
+                            double *lam_g);
+
+/* Seconds, 0 where there is no clock. */
+double hybrid_time(const hybrid_functions *functions);
+/* Whether that is `until`, or later; the clock is not asked where that is INFINITY. */
+int hybrid_late(const hybrid_functions *functions, double until);
+
+/* Entry j of A'y: here, since a call for each would take as long again. */
+static inline double hybrid_pull_of(const hybrid_plan *plan, const double *A, const double *y,
+                                    int j) {
+    double sum = 0.0;
+    for (int k = plan->A_starts[j]; k < plan->A_starts[j + 1]; k++)
+        sum += A[k] * y[plan->A_rows[k]];
+    return sum;
+}
+/* out = A'y; out = A v; out = W v. */
+void hybrid_pull(const hybrid_plan *plan, const double *A, const double *y, double *out);
+void hybrid_times_A(const hybrid_plan *plan, const double *A, const double *v, double *out);
+void hybrid_times_W(const hybrid_plan *plan, const double *W, const double *v, double *out);
+/* Entry i of W dw + A'dy. */
+double hybrid_bend_of(const hybrid_plan *plan, const double *W, const double *A, const double *dw,
+                      const double *dy, int i);
+
+/* slope = gradient + A'y, of f + y'c. */
+void hybrid_slope_of_L(const hybrid_plan *plan, const hybrid_point *at, const double *y,
+                       double *slope);
+/* The mean size of entries with this sum in units of s_max, at least one. */
+static inline double hybrid_excess_mean(double sum, int count) {
+    double many = count > 1 ? count : 1, s_max = HYBRID_ITERATE_S_MAX;
+    if (sum <= 0.99 * s_max * many) return 1.0;
+    return (sum / many > s_max ? sum / many : s_max) / s_max;
+}
+
+/* The largest |gradient + A'y - z_lower + z_upper|, slacks apart, and |c|. */
+typedef struct {
+    double slope, c;
+} hybrid_sizes;
+
+/* The multipliers of bounds, which but those of `count` entries are 0: of `at`, which rises. */
+typedef struct {
+    double *z_lower, *z_upper; /* n */
+    int *at, count;
+} hybrid_held;
+
+/* E_0: the scaled optimality error of Waechter and Biegler at nu = 0, with that slope, and what it
+ * is made of; `work` has n numbers, and the slope is as it was afterwards. */
+double hybrid_scaled_error(const hybrid_form *form, const hybrid_point *at, double *slope,
+                           const double *y, const hybrid_held *held, double *work,
+                           hybrid_sizes *sizes);
+/* Unscaled residuals, unexcused, at an x inside its bounds; `work` has as many numbers as there are
+ * variables, and rows, and is left with the slope of L by x. Returns 1 where rounding may excuse
+ * one that is too large. */
+int hybrid_residuals_at(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
+                        const double *lam_g, double *work, hybrid_residuals *found);
+/* The same for multipliers of the form, of which those sizes are known. Where all are the user's
+ * own, that is all there is to be known, and `work` is not left with a slope. */
+int hybrid_residuals_of(const hybrid_form *form, const hybrid_point *at, const double *y,
+                        const hybrid_held *held, const hybrid_sizes *sizes, double *work,
+                        hybrid_residuals *found);
+/* What rounding may leave at most where terms cancel; 0 where no tolerance notices. */
+double hybrid_rounding(double product, double other);
+/* The largest residual in units of its tolerance. */
+double hybrid_merit(const hybrid_numbers *numbers, const hybrid_residuals *residuals);
+/* Copies the point and its first derivatives to the answer, with the sizes of what is there. */
+void hybrid_deliver(const hybrid_form *form, const hybrid_point *at);
+
+/* Of each row |g| + |J||x|: what its rounding goes with. */
+void hybrid_sizes_of_rows(const hybrid_plan *plan, const hybrid_point *at, double *sizes);
+/* Leaves out of *found, the residuals as they are, what rounding explains. `slope`: as
+ * hybrid_residuals_at leaves it, and overwritten; in it and in `sizes` there is room for as many
+ * numbers as there are rows, or variables. */
+void hybrid_excuse(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
+                   const double *lam_g, double *slope, double *sizes,
+                   hybrid_residuals *found);
+
+#endif

@@ -1,0 +1,168 @@
+/* How far a point is from a solution, as barrier/iterate.py and point/kkt.py: the scaled error E_0,
+ * and in the user's units the violation of bounds and rows, |grad f + J'lam_g + lam_x|, and the
+ * products of multipliers and distances, each in the largest entry. */
+#include <math.h>
+#include <string.h>
+
+#include "problem/problem.h"
+
+double hybrid_scaled_error(const hybrid_form *form, const hybrid_point *at, double *slope,
+                           const double *y, const hybrid_held *held, double *work,
+                           hybrid_sizes *sizes) {
+    const hybrid_plan *plan = form->plan;
+    double error, of_slacks, products = 0.0, sum_z = 0.0;
+    for (int k = 0; k < held->count; k++) {
+        const int i = held->at[k];
+        const double z_lower = held->z_lower[i], z_upper = held->z_upper[i], w = at->w[i];
+        const double lower = form->lower[i], upper = form->upper[i];
+        const double room = hybrid_room(lower, upper);
+        const double low = z_lower * hybrid_distance(lower, w, room);
+        const double high = z_upper * hybrid_distance(w, upper, room);
+        const double product = low > high ? low : high; /* z is not negative */
+        if (!(product <= products)) products = product;
+        sum_z += z_lower + z_upper;
+        work[k] = slope[i];
+        slope[i] += z_upper - z_lower;
+    }
+    sizes->slope = error = hybrid_largest(plan->n_free, slope);
+    of_slacks = hybrid_largest(plan->n - plan->n_free, slope + plan->n_free);
+    for (int k = 0; k < held->count; k++) slope[held->at[k]] = work[k];
+    if (!(of_slacks <= error)) error = of_slacks;
+    error /= hybrid_excess_mean(hybrid_sum(plan->m, y) + sum_z, plan->m + form->bounds);
+    sizes->c = hybrid_largest(plan->m, at->c);
+    if (!(sizes->c <= error)) error = sizes->c;
+    products /= hybrid_excess_mean(sum_z, form->bounds);
+    if (!(products <= error)) error = products;
+    return error;
+}
+
+double hybrid_rounding(double product, double other) {
+    double bound =
+        HYBRID_RESIDUALS_ROUNDING * (HYBRID_KKT_PRODUCTS * product + HYBRID_KKT_OTHERS * other);
+    return bound >= HYBRID_KKT_TINY ? bound : 0.0;
+}
+
+/* The largest |multiplier|·(distance to the bound that its sign points to); `work`: count. */
+static double slackness(int count, const double *value, const double *lower, const double *upper,
+                        const double *lam, double *restrict work) {
+    for (int i = 0; i < count; i++) {
+        double bound = lam[i] > 0.0 ? upper[i] : lower[i], distance = bound - value[i];
+        double product = lam[i] * (fabs(bound) < INFINITY ? distance : 1.0);
+        work[i] = lower[i] < upper[i] ? product : 0.0;
+    }
+    return hybrid_largest(count, work);
+}
+
+/* The sum of |multipliers| of what may move between its bounds. */
+static double strength(int count, const double *lower, const double *upper, const double *lam) {
+    double sum = 0.0;
+    for (int i = 0; i < count; i++)
+        if (lower[i] < upper[i]) sum += fabs(lam[i]);
+    return sum;
+}
+
+/* The user's gradient + J'lam_g + lam_x. */
+static void stationarity(const hybrid_plan *plan, const hybrid_point *at, const double *lam_x,
+                         const double *lam_g, double *out) {
+    int k = 0;
+    for (int j = 0; j < plan->n_x; j++) {
+        double sum = at->raw_gradient[j] + lam_x[j];
+        for (; k < plan->nnz_J && plan->J_cols[k] == j; k++)
+            sum += at->raw_J[k] * lam_g[plan->J_rows[k]];
+        out[j] = sum;
+    }
+}
+
+/* Whether rounding may excuse a residual that is too large; `of_g`: how far rows are off. */
+static int may_excuse(const hybrid_form *form, const hybrid_point *at, double of_g,
+                      const double *lam_x, const double *lam_g, const hybrid_residuals *found) {
+    const hybrid_plan *plan = form->plan;
+    const hybrid_numbers *of = form->numbers;
+    double steepest = 0.0;
+    int excused = 0;
+    if (of_g > of->feasibility || found->stationarity > of->stationarity)
+        steepest = at->sum_J;
+    if (of_g > of->feasibility)
+        excused |= of_g <= hybrid_rounding(steepest * hybrid_sum(plan->n_x, at->x), 0.0);
+    if (found->stationarity > of->stationarity)
+        excused |= found->stationarity <=
+                   hybrid_rounding(steepest * hybrid_sum(plan->n_g, lam_g),
+                                   hybrid_sum(plan->n_x, at->raw_gradient));
+    if (found->complementarity > of->complementarity)
+        excused |= strength(plan->n_x, of->lbx, of->ubx, lam_x) > HYBRID_KKT_HUGE ||
+                   strength(plan->n_g, of->lbg, of->ubg, lam_g) > HYBRID_KKT_HUGE;
+    return excused;
+}
+
+int hybrid_residuals_at(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
+                        const double *lam_g, double *work, hybrid_residuals *found) {
+    const hybrid_plan *plan = form->plan;
+    const hybrid_numbers *of = form->numbers;
+    double by_x = slackness(plan->n_x, at->x, of->lbx, of->ubx, lam_x, work);
+    double by_g = slackness(plan->n_g, at->raw_g, of->lbg, of->ubg, lam_g, work);
+    stationarity(plan, at, lam_x, lam_g, work);
+    found->f = at->raw_f;
+    found->feasibility = hybrid_excess(plan->n_g, at->raw_g, of->lbg, of->ubg);
+    found->stationarity = hybrid_largest(plan->n_x, work);
+    found->complementarity = by_x > by_g ? by_x : by_g;
+    return may_excuse(form, at, found->feasibility, lam_x, lam_g, found);
+}
+
+int hybrid_residuals_of(const hybrid_form *form, const hybrid_point *at, const double *y,
+                        const hybrid_held *held, const hybrid_sizes *sizes, double *work,
+                        hybrid_residuals *found) {
+    const hybrid_plan *plan = form->plan;
+    const hybrid_numbers *of = form->numbers;
+    double *lam_x = form->answer->lam_x, *lam_g = form->answer->lam_g;
+    double of_g = sizes->c, products = 0.0;
+    if (!form->plain) {
+        hybrid_multipliers_out(form, at, y, held->z_lower, held->z_upper, lam_x, lam_g);
+        return hybrid_residuals_at(form, at, lam_x, lam_g, work, found);
+    }
+    if (plan->n_slack) {
+        of_g = hybrid_excess(plan->n_g, at->raw_g, of->lbg, of->ubg);
+        products = slackness(plan->n_g, at->raw_g, of->lbg, of->ubg, y, work);
+    }
+    for (int k = 0; k < held->count && held->at[k] < plan->n_x; k++) {
+        const int i = held->at[k];
+        const double lam = held->z_upper[i] - held->z_lower[i];
+        const double bound = lam > 0.0 ? of->ubx[i] : of->lbx[i];
+        const double product = lam == 0.0 ? 0.0 : fabs(lam * (bound - at->x[i]));
+        if (!(product <= products)) products = product;
+    }
+    found->f = at->raw_f;
+    found->feasibility = of_g;
+    found->stationarity = sizes->slope;
+    found->complementarity = products;
+    if (products > of->complementarity) /* asks for them one by one */
+        hybrid_multipliers_out(form, at, y, held->z_lower, held->z_upper, lam_x, lam_g);
+    return may_excuse(form, at, of_g, lam_x, y, found);
+}
+
+double hybrid_merit(const hybrid_numbers *numbers, const hybrid_residuals *residuals) {
+    double merit = residuals->feasibility / numbers->feasibility;
+    double other = residuals->stationarity / numbers->stationarity;
+    if (!(other <= merit)) merit = other;
+    other = residuals->complementarity / numbers->complementarity;
+    if (!(other <= merit)) merit = other;
+    return merit;
+}
+
+void hybrid_deliver(const hybrid_form *form, const hybrid_point *at) {
+    const hybrid_plan *plan = form->plan;
+    hybrid_answer *answer = form->answer;
+    double of_x = hybrid_largest(plan->n_x, answer->lam_x);
+    double of_g = hybrid_largest(plan->n_g, answer->lam_g);
+    memcpy(answer->x, at->x, (size_t)plan->n_x * sizeof(double));
+    memcpy(answer->g, at->raw_g, (size_t)plan->n_g * sizeof(double));
+    memcpy(answer->gradient, at->raw_gradient, (size_t)plan->n_x * sizeof(double));
+    memcpy(answer->J, at->raw_J, (size_t)plan->nnz_J * sizeof(double));
+    answer->largest_lam = of_x > of_g ? of_x : of_g;
+    answer->huge = answer->largest_lam > HYBRID_RESIDUALS_HUGE_MULTIPLIER;
+    if (answer->huge) { /* of a slope that is no larger than 1 */
+        double slope = hybrid_largest(plan->n_x, at->raw_gradient);
+        if (!(slope > 1.0)) slope = 1.0;
+        answer->huge = answer->largest_lam > HYBRID_RESIDUALS_HUGE_MULTIPLIER * slope;
+    }
+    answer->reach = hybrid_largest(plan->n_x, at->x);
+}

@@ -1,0 +1,171 @@
+/* How the standard form of a solve begins: its numbers are checked, f and the rows scaled by
+ * min(1, 100/|largest derivative at the start|) (Waechter and Biegler 2006, section 3.8), bounds
+ * scaled and widened, and the first w made. */
+#include <math.h>
+#include <string.h>
+
+#include "problem/problem.h"
+
+/* Whether a pair of bounds leaves no value between them. */
+static int crossed(double lower, double upper) {
+    return !(lower <= upper) | (lower == INFINITY) | (upper == -INFINITY);
+}
+
+/* Whether the numbers are such as can be solved with, and the bounds of the kinds that the plan
+ * was made for. Returns a status. */
+static int sound(const hybrid_plan *plan, const hybrid_numbers *of) {
+    int bad = 0, other = 0;
+    for (int i = 0; i < plan->n_x; i++) {
+        double lower = of->lbx[i], upper = of->ubx[i];
+        bad |= crossed(lower, upper);
+        other |= !(lower < upper) != (plan->kind_x[i] == HYBRID_EQUAL);
+    }
+    for (int i = 0; i < plan->n_g; i++) {
+        double lower = of->lbg[i], upper = of->ubg[i];
+        int absent = (fabs(lower) == INFINITY) & (fabs(upper) == INFINITY);
+        int kind = absent ? HYBRID_ABSENT : lower < upper ? HYBRID_OPEN : HYBRID_EQUAL;
+        bad |= crossed(lower, upper);
+        other |= kind != plan->kind_g[i];
+    }
+    if (bad || !hybrid_all_finite(plan->n_x, of->x0) || !hybrid_all_finite(plan->n_p, of->p) ||
+        !hybrid_all_finite(plan->n_x, of->lam_x0) || !hybrid_all_finite(plan->n_g, of->lam_g0))
+        return HYBRID_BAD_NUMBERS;
+    return other ? HYBRID_OTHER_PATTERN : HYBRID_SOLVED;
+}
+
+/* Whether the form has every variable and every row, each in its own place: what is left out is
+ * left out of increasing numbers. */
+static int is_whole(const hybrid_plan *plan) {
+    return plan->n_free == plan->n_x && plan->m == plan->n_g;
+}
+
+static double scale_of(double steepest) {
+    if (steepest <= HYBRID_FORM_SCALE_GOAL) return 1.0;
+    double steep = steepest > HYBRID_FORM_TINY ? steepest : HYBRID_FORM_TINY;
+    double scale = HYBRID_FORM_SCALE_GOAL / steep;
+    return hybrid_between(scale, HYBRID_FORM_LEAST_SCALE, 1.0);
+}
+
+/* Where only steep rows are scaled. */
+static double even_scale_of(double steepest) {
+    if (!(steepest > HYBRID_FORM_EVEN)) return 1.0;
+    return hybrid_between(1.0 / steepest, HYBRID_FORM_LEAST_SCALE, 1.0);
+}
+
+void hybrid_steepness(const hybrid_plan *plan, const hybrid_point *start, double *of_row) {
+    for (int i = 0; i < plan->m; i++) of_row[i] = 0.0;
+    for (int k = 0; k < plan->kept_A; k++) {
+        double size = fabs(start->raw_J[plan->A_of_J[k]]);
+        double *row = &of_row[plan->A_rows[k]];
+        if (size > *row) *row = size;
+    }
+}
+
+/* Scales so that no gradient of f or of a row exceeds the goal at the start. */
+static void make_scales(hybrid_form *form, const hybrid_point *start) {
+    const hybrid_plan *plan = form->plan;
+    const double least = form->even ? HYBRID_FORM_EVEN : HYBRID_FORM_SCALE_GOAL;
+    form->scale_f = scale_of(hybrid_largest(plan->n_x, start->raw_gradient));
+    if (form->scale_f < 1.0 && plan->n_free < plan->n_x) { /* it may be a fixed variable's */
+        double steepest = 0.0;
+        for (int i = 0; i < plan->n_free; i++) {
+            double size = fabs(start->raw_gradient[plan->free_at[i]]);
+            if (size > steepest) steepest = size;
+        }
+        form->scale_f = scale_of(steepest);
+    }
+    form->plain = form->scale_f == 1.0 && is_whole(plan);
+    for (int i = 0; i < plan->m; i++) form->scale_c[i] = 1.0;
+    if (form->unscaled || hybrid_largest(plan->nnz_J, start->raw_J) <= least) return;
+    hybrid_steepness(plan, start, form->scale_c);
+    for (int i = 0; i < plan->m; i++) {
+        double steep = form->scale_c[i];
+        form->scale_c[i] = form->even ? even_scale_of(steep) : scale_of(steep);
+        form->plain &= form->scale_c[i] == 1.0;
+    }
+}
+
+/* How far a relaxation moves a bound. */
+static double widening(double bound, double relaxation, double most) {
+    double size = fabs(bound), wide = relaxation * (size > 1.0 ? size : 1.0);
+    return wide < most ? wide : most;
+}
+
+/* Bounds and targets, scaled. */
+static void make_bounds(hybrid_form *form) {
+    const hybrid_plan *plan = form->plan;
+    const hybrid_numbers *of = form->numbers;
+    for (int i = 0; i < plan->m; i++) {
+        int row = plan->row_at[i];
+        form->target[i] =
+            plan->kind_g[row] == HYBRID_EQUAL ? of->lbg[row] * form->scale_c[i] : 0.0;
+    }
+    hybrid_gather(plan->n_free, plan->n_x, plan->free_at, of->lbx, form->lower);
+    hybrid_gather(plan->n_free, plan->n_x, plan->free_at, of->ubx, form->upper);
+    for (int k = 0; k < plan->n_slack; k++) {
+        int i = plan->slack_row[k], row = plan->row_at[i];
+        form->lower[plan->n_free + k] = of->lbg[row] * form->scale_c[i];
+        form->upper[plan->n_free + k] = of->ubg[row] * form->scale_c[i];
+    }
+    for (int i = 0; i < plan->n && form->relaxation > 0.0; i++) {
+        int slack = i - plan->n_free;
+        double most = HYBRID_FORM_WIDEST * of->feasibility *
+                      (slack < 0 ? 1.0 : form->scale_c[plan->slack_row[slack]]);
+        form->lower[i] -= widening(form->lower[i], form->relaxation, most);
+        form->upper[i] += widening(form->upper[i], form->relaxation, most);
+    }
+    form->bounds = 0;
+    for (int i = 0; i < plan->n; i++)
+        form->bounds += (form->lower[i] > -INFINITY) + (form->upper[i] < INFINITY);
+}
+
+void hybrid_look_at_bounds(hybrid_form *form) {
+    for (int i = 0; i < form->plan->n; i++) {
+        form->has_lower[i] = form->lower[i] > -INFINITY;
+        form->has_upper[i] = form->upper[i] < INFINITY;
+        form->room[i] = hybrid_room(form->lower[i], form->upper[i]);
+    }
+}
+
+/* The functions at the start; where they are not defined there, at one that is moved into its bounds,
+ * then a little off them. Returns 0, or 1 where they are not defined anywhere of these. */
+static int place(hybrid_form *form, hybrid_point *start) {
+    const hybrid_plan *plan = form->plan;
+    const hybrid_numbers *of = form->numbers;
+    form->answer->placed = 0;
+    if (!hybrid_first_at(form, start)) return 0;
+    if (!form->placing) return 1;
+    memcpy(start->x, form->clipped, (size_t)plan->n_x * sizeof(double));
+    form->answer->placed = 1;
+    if (!hybrid_first_at(form, start)) return 0;
+    for (int i = 0; i < plan->n_x; i++) {
+        double lower = of->lbx[i], upper = of->ubx[i], room = HYBRID_FORM_PART * (upper - lower);
+        if (room > HYBRID_FORM_OFF) room = HYBRID_FORM_OFF;
+        form->clipped[i] = hybrid_between(form->clipped[i], lower + room, upper - room);
+    }
+    memcpy(start->x, form->clipped, (size_t)plan->n_x * sizeof(double));
+    form->answer->placed = 2;
+    return hybrid_first_at(form, start);
+}
+
+int hybrid_make_form(hybrid_form *form, hybrid_point *start) {
+    const hybrid_plan *plan = form->plan;
+    const hybrid_numbers *of = form->numbers;
+    int status = sound(plan, of);
+    if (status) return status;
+    hybrid_clip(plan->n_x, of->x0, of->lbx, of->ubx, form->clipped);
+    memcpy(start->x, of->x0, (size_t)plan->n_x * sizeof(double));
+    for (int i = 0; i < plan->n_x && plan->n_free < plan->n_x; i++)
+        if (plan->kind_x[i] == HYBRID_EQUAL) start->x[i] = form->clipped[i];
+    if (place(form, start)) return HYBRID_UNDEFINED;
+    make_scales(form, start);
+    make_bounds(form);
+    hybrid_gather(plan->n_free, plan->n_x, plan->free_at, form->clipped, start->w);
+    for (int k = 0; k < plan->n_slack; k++) {
+        int i = plan->slack_row[k];
+        start->w[plan->n_free + k] =
+            hybrid_between(start->raw_g[plan->row_at[i]] * form->scale_c[i],
+                           form->lower[plan->n_free + k], form->upper[plan->n_free + k]);
+    }
+    return HYBRID_SOLVED;
+}

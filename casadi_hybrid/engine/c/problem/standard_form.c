@@ -1,0 +1,217 @@
+/* The standard form, as standard_form/form.py:
+ *
+ *     min f(w)  s.t.  c(w) = 0,  lower <= w <= upper,  w = (free variables, slacks),
+ *
+ * with f scaled, c = scale g - target for equations and scale g - slack for inequalities; its
+ * values, derivatives and multipliers out of the user's, and back. */
+#include <math.h>
+#include <string.h>
+
+#include "problem/problem.h"
+
+void hybrid_place_point(const hybrid_plan *plan, hybrid_arena *arena, hybrid_point *point) {
+    const int slacks = plan->nnz_A - plan->kept_A; /* there is room for their entries after J */
+    point->w = hybrid_take(arena, plan->n);
+    point->gradient = point->own_gradient = hybrid_take(arena, plan->n);
+    point->c = hybrid_take(arena, plan->m);
+    point->A = point->own_A = hybrid_take(arena, plan->nnz_A);
+    point->below = hybrid_take(arena, plan->n);
+    point->above = hybrid_take(arena, plan->n);
+    point->x = hybrid_take(arena, plan->n_x);
+    point->out = hybrid_take(arena, 1 + plan->nnz_gradient + plan->nnz_g + plan->nnz_J + slacks);
+    point->raw_J = point->out ? point->out + 1 + plan->nnz_gradient + plan->nnz_g : 0;
+    /* Where nothing is left out of them they lie in what the first function writes. */
+    point->raw_gradient = plan->nnz_gradient < plan->n_x ? hybrid_take(arena, plan->n_x)
+                          : point->out                   ? point->out + 1
+                                                         : 0;
+    point->raw_g = plan->nnz_g < plan->n_g ? hybrid_take(arena, plan->n_g)
+                   : point->out            ? point->out + 1 + plan->nnz_gradient
+                                           : 0;
+}
+
+void hybrid_place_form(const hybrid_plan *plan, hybrid_arena *arena, hybrid_form *form) {
+    form->scale_c = hybrid_take(arena, plan->m);
+    form->target = hybrid_take(arena, plan->m);
+    form->lower = hybrid_take(arena, plan->n);
+    form->upper = hybrid_take(arena, plan->n);
+    form->room = hybrid_take(arena, plan->n);
+    form->clipped = hybrid_take(arena, plan->n_x);
+    form->lam = hybrid_take(arena, plan->n_g);
+    form->H = hybrid_take(arena, plan->nnz_H);
+    form->has_lower = hybrid_take(arena, plan->n);
+    form->has_upper = hybrid_take(arena, plan->n);
+}
+
+double hybrid_time(const hybrid_functions *functions) {
+    return functions->now ? functions->now() : 0.0;
+}
+
+int hybrid_late(const hybrid_functions *functions, double until) {
+    return until < INFINITY && hybrid_time(functions) >= until;
+}
+
+/* Nonzeros of a column to their places, which increase; nothing where they lie there. */
+static void spread(int count, int size, const int *at, const double *from, double *to) {
+    if (count == size) return;
+    memset(to, 0, (size_t)size * sizeof(double));
+    for (int k = 0; k < count; k++) to[at[k]] = from[k];
+}
+
+int hybrid_first_at(hybrid_form *form, hybrid_point *point) {
+    const hybrid_plan *plan = form->plan;
+    const hybrid_functions *functions = form->functions;
+    const double *out = point->out;
+    double began = hybrid_time(functions);
+    int failed = functions->first(functions->self, point->x, form->numbers->p, point->out);
+    form->answer->firsts++;
+    form->answer->in_firsts += hybrid_time(functions) - began;
+    if (failed) return 1;
+    if (!hybrid_all_finite(1 + plan->nnz_gradient + plan->nnz_g, out)) return 1;
+    point->sum_J = hybrid_sum(plan->nnz_J, point->raw_J);
+    if (!isfinite(point->sum_J) && !hybrid_all_finite(plan->nnz_J, point->raw_J)) return 1;
+    point->raw_f = *out++;
+    spread(plan->nnz_gradient, plan->n_x, plan->gradient_at, out, point->raw_gradient);
+    spread(plan->nnz_g, plan->n_g, plan->g_at, out + plan->nnz_gradient, point->raw_g);
+    return 0;
+}
+
+/* The user's x of point->w, moved into its bounds. */
+static void user_x(const hybrid_form *form, hybrid_point *point) {
+    const hybrid_plan *plan = form->plan;
+    const hybrid_numbers *of = form->numbers;
+    if (plan->n_free == plan->n_x) {
+        hybrid_clip(plan->n_x, point->w, of->lbx, of->ubx, point->x);
+        return;
+    }
+    memcpy(point->x, form->clipped, (size_t)plan->n_x * sizeof(double));
+    for (int i = 0; i < plan->n_free; i++) {
+        int k = plan->free_at[i];
+        point->x[k] = hybrid_between(point->w[i], of->lbx[k], of->ubx[k]);
+    }
+}
+
+void hybrid_distances(const hybrid_form *form, hybrid_point *point) {
+    const double *lower = form->lower, *upper = form->upper, *room = form->room, *w = point->w;
+    const int n = form->plan->n;
+    double *restrict below = point->below, *restrict above = point->above;
+    for (int i = 0; i < n; i++) {
+        below[i] = hybrid_distance(lower[i], w[i], room[i]);
+        above[i] = hybrid_distance(w[i], upper[i], room[i]);
+    }
+}
+
+/* The user's values in the form's units, less the target: what of them is in it. */
+static void scaled(const hybrid_form *form, hybrid_point *point) {
+    const hybrid_plan *plan = form->plan;
+    point->f = form->scale_f * point->raw_f;
+    point->gradient = form->plain && !plan->n_slack ? point->raw_gradient : point->own_gradient;
+    point->A = form->plain ? point->raw_J : point->own_A;
+    if (form->plain) { /* the same bits, where they lie */
+        if (plan->n_slack)
+            memcpy(point->gradient, point->raw_gradient, (size_t)plan->n_x * sizeof(double));
+        for (int i = 0; i < plan->m; i++) point->c[i] = point->raw_g[i] - form->target[i];
+        return;
+    }
+    for (int i = 0; i < plan->n_free; i++)
+        point->gradient[i] = form->scale_f * point->raw_gradient[plan->free_at[i]];
+    for (int i = 0; i < plan->m; i++)
+        point->c[i] = point->raw_g[plan->row_at[i]] * form->scale_c[i] - form->target[i];
+    for (int k = 0; k < plan->kept_A; k++)
+        point->A[k] = point->raw_J[plan->A_of_J[k]] * form->scale_c[plan->A_rows[k]];
+}
+
+int hybrid_evaluate(hybrid_form *form, hybrid_point *point, const double *known_x) {
+    const hybrid_plan *plan = form->plan;
+    int known;
+    user_x(form, point);
+    known = known_x && !memcmp(known_x, point->x, (size_t)plan->n_x * sizeof(double));
+    if (!known && hybrid_first_at(form, point)) return 1;
+    scaled(form, point);
+    for (int i = plan->n_free; i < plan->n; i++) point->gradient[i] = 0.0;
+    for (int k = 0; k < plan->n_slack; k++)
+        point->c[plan->slack_row[k]] -= point->w[plan->n_free + k];
+    for (int k = plan->kept_A; k < plan->nnz_A; k++) point->A[k] = -1.0;
+    return 0;
+}
+
+/* Calls the second function. */
+static int second(hybrid_form *form, const hybrid_point *at, const double *lam, double *H) {
+    const hybrid_functions *functions = form->functions;
+    double began = hybrid_time(functions);
+    int failed = functions->second(functions->self, at->x, lam, form->numbers->p, H);
+    form->answer->seconds++;
+    form->answer->in_seconds += hybrid_time(functions) - began;
+    return failed || !hybrid_all_finite(form->plan->nnz_H, H);
+}
+
+int hybrid_curvature(hybrid_form *form, const hybrid_point *at, const double *y, double *W) {
+    const hybrid_plan *plan = form->plan;
+    /* It is affine in the multipliers: the difference leaves the rows' part alone. */
+    memset(form->lam, 0, (size_t)plan->n_g * sizeof(double));
+    for (int i = 0; i < plan->m; i++) form->lam[plan->row_at[i]] = y[i] * form->scale_c[i];
+    if (second(form, at, form->lam, form->H)) return 1;
+    for (int k = 0; k < plan->nnz_W; k++) W[k] = form->H[plan->W_of_H[k]];
+    memset(form->lam, 0, (size_t)plan->n_g * sizeof(double));
+    if (second(form, at, form->lam, form->H)) return 1;
+    for (int k = 0; k < plan->nnz_W; k++) W[k] -= form->H[plan->W_of_H[k]];
+    return 0;
+}
+
+int hybrid_hessian(hybrid_form *form, const hybrid_point *at, const double *y, double objective,
+                   double *W) {
+    const hybrid_plan *plan = form->plan;
+    double scale = objective * form->scale_f;
+    if (form->plain && objective == 1.0) return second(form, at, y, W);
+    memset(form->lam, 0, (size_t)plan->n_g * sizeof(double));
+    for (int i = 0; i < plan->m; i++)
+        form->lam[plan->row_at[i]] = y[i] * form->scale_c[i] / scale;
+    if (second(form, at, form->lam, form->H)) return 1;
+    for (int k = 0; k < plan->nnz_W; k++) W[k] = scale * form->H[plan->W_of_H[k]];
+    return 0;
+}
+
+int hybrid_multipliers_in(const hybrid_form *form, double *y, double *z_lower, double *z_upper,
+                          int *held) {
+    const hybrid_plan *plan = form->plan;
+    const hybrid_numbers *of = form->numbers;
+    const int n_free = plan->n_free;
+    int count = 0;
+    hybrid_gather(plan->m, plan->n_g, plan->row_at, of->lam_g0, y);
+    for (int i = 0; i < plan->m && !form->plain; i++) y[i] = y[i] * form->scale_f / form->scale_c[i];
+    memset(z_lower, 0, (size_t)plan->n * sizeof(double));
+    memset(z_upper, 0, (size_t)plan->n * sizeof(double));
+    for (int i = 0; i < plan->n; i++) {
+        /* A slack is stationary where z_upper - z_lower is the y of its row. */
+        double net = i < n_free ? of->lam_x0[plan->free_at[i]] * form->scale_f
+                                : y[plan->slack_row[i - n_free]];
+        if (net == 0.0) continue; /* as most are */
+        if (net < 0.0 && form->lower[i] > -INFINITY) z_lower[i] = -net;
+        else if (net > 0.0 && form->upper[i] < INFINITY) z_upper[i] = net;
+        else continue; /* no bound can carry it */
+        if (held) held[count] = i;
+        count++;
+    }
+    return count;
+}
+
+void hybrid_multipliers_out(const hybrid_form *form, const hybrid_point *at, const double *y,
+                            const double *z_lower, const double *z_upper, double *lam_x,
+                            double *lam_g) {
+    const hybrid_plan *plan = form->plan;
+    if (form->plain) {
+        memcpy(lam_g, y, (size_t)plan->m * sizeof(double));
+        for (int i = 0; i < plan->n_x; i++) lam_x[i] = z_upper[i] - z_lower[i];
+        return;
+    }
+    memset(lam_g, 0, (size_t)plan->n_g * sizeof(double));
+    for (int i = 0; i < plan->m; i++)
+        lam_g[plan->row_at[i]] = y[i] * form->scale_c[i] / form->scale_f;
+    if (plan->n_free < plan->n_x) {
+        /* The multiplier of a fixed variable is what its stationarity needs. */
+        for (int i = 0; i < plan->n_x; i++) lam_x[i] = -at->raw_gradient[i];
+        for (int k = 0; k < plan->nnz_J; k++)
+            lam_x[plan->J_cols[k]] -= at->raw_J[k] * lam_g[plan->J_rows[k]];
+    }
+    for (int i = 0; i < plan->n_free; i++)
+        lam_x[plan->free_at[i]] = (z_upper[i] - z_lower[i]) / form->scale_f;
+}

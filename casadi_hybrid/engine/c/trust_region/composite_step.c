@@ -1,0 +1,265 @@
+/* The composite step of Byrd and Omojokun (Nocedal and Wright, Numerical Optimization, 2nd ed.,
+ * section 18.5), as iterations/lookahead.py: with A = U Sigma Y' and Z spanning ker A
+ *
+ *     d_y = -Y (Sigma^2 + lambda)^-1 Sigma U'c,   |d_y| <= 0.8 Delta,
+ *     d_z = -Z (Z'WZ + sigma I)^-1 Z'(grad f + W d_y),   |d| <= Delta,
+ *
+ * accepted by the penalty function f + penalty |c|_2, with one second-order correction. */
+#include <float.h>
+#include <math.h>
+
+#include "globalization/globalization.h"
+#include "trust_region/trust_region.h"
+
+/* A step and what damps its two parts: of the radius, zero for none. */
+typedef struct {
+    double *d;
+    double normal, tangential;
+} composed;
+
+/* A trial point and its ratio of decreases; NULL where a function is not defined. */
+typedef struct {
+    hybrid_spot *spot;
+    const double *d;
+    double ratio;
+} tried;
+
+/* What the penalty function f + penalty |c|_2 is to gain. */
+typedef struct {
+    double penalty, predicted;
+} promise;
+
+/* The larger of |c| and of the slope of L with multipliers of least squares. */
+static double error_at(hybrid_cold *cold, const hybrid_point *at, const hybrid_spectrum *A) {
+    hybrid_composite *one = hybrid_composite_of(cold);
+    const hybrid_plan *plan = cold->plan;
+    double of_c = hybrid_norm(plan->m, at->c), of_slope;
+    hybrid_fit(cold, at, A, one->y);
+    hybrid_slope_of_L(plan, at, one->y, one->left);
+    of_slope = hybrid_norm(plan->n, one->left);
+    return of_c > of_slope ? of_c : of_slope;
+}
+
+/* --- the model -------------------------------------------------------------------------------- */
+
+int hybrid_reduced_model(hybrid_cold *cold) {
+    hybrid_composite *one = hybrid_composite_of(cold);
+    const hybrid_plan *plan = cold->plan;
+    const int n = plan->n, rank = one->here.rank, free = n - rank;
+    const double *Z = one->here.V + (long long)rank * n;
+    if (one->modelled) return HYBRID_SOLVED;
+    if (hybrid_hessian(&cold->form, &cold->at->of, cold->now.y, 1.0, cold->W))
+        return HYBRID_UNDEFINED;
+    for (int j = 0; j < free; j++) {
+        hybrid_times_W(plan, cold->W, Z + (long long)j * n, one->left);
+        for (int i = 0; i < free; i++)
+            one->reduced[(long long)j * free + i] = hybrid_dot(n, Z + (long long)i * n, one->left);
+    }
+    if (hybrid_symmetric(free, one->reduced, one->values, one->t)) return HYBRID_DOUBT;
+    for (int j = 0; j < free; j++)
+        hybrid_combine(n, free, Z, one->reduced + (long long)j * free,
+                       one->directions + (long long)j * n);
+    if (free) hybrid_orient(n, one->directions);
+    one->modelled = 1;
+    return HYBRID_SOLVED;
+}
+
+int hybrid_at_rest(hybrid_cold *cold, int *status) {
+    const hybrid_composite *one = hybrid_composite_of(cold);
+    int free = cold->plan->n - one->here.rank;
+    double scale;
+    if (one->of.saddles >= HYBRID_LOOKAHEAD_MAX_SADDLES) return 1;
+    if ((*status = hybrid_reduced_model(cold)) != HYBRID_SOLVED || !free) return 1;
+    scale = hybrid_largest(free, one->values);
+    return !(one->values[0] < -HYBRID_LOOKAHEAD_CURVED * (scale > 1.0 ? scale : 1.0));
+}
+
+/* --- the step --------------------------------------------------------------------------------- */
+
+/* d = -V (Sigma^2 + damping)^-1 Sigma U'h with |d| <= radius. Returns the damping, zero inside. */
+static double gauss_newton(hybrid_cold *cold, const double *h, double radius, double *d) {
+    hybrid_composite *one = hybrid_composite_of(cold);
+    const hybrid_spectrum *A = &one->here;
+    const int n = cold->plan->n, m = cold->plan->m, rank = A->rank;
+    double *squares = one->rising, *slope = one->rising + rank, damping = 0.0;
+    for (int j = 0; j < rank; j++) {
+        one->damped[j] = hybrid_dot(m, A->U + (long long)j * m, h);
+        one->shares[j] = -one->damped[j] / A->sigma[j];
+    }
+    if (hybrid_norm(rank, one->shares) > radius) {
+        for (int j = 0; j < rank; j++) { /* rising */
+            squares[rank - 1 - j] = A->sigma[j] * A->sigma[j];
+            slope[rank - 1 - j] = A->sigma[j] * one->damped[j];
+        }
+        hybrid_trust_region(rank, squares, slope, radius, one->damped, &damping);
+        for (int j = 0; j < rank; j++) one->shares[j] = one->damped[rank - 1 - j];
+    }
+    hybrid_combine(n, rank, A->V, one->shares, d);
+    return damping;
+}
+
+/* The numbers, zero where they are no larger than the noise. */
+static void beyond(int count, double noise, const double *from, double *to) {
+    for (int i = 0; i < count; i++) to[i] = fabs(from[i]) <= noise ? 0.0 : from[i];
+}
+
+/* The composite step of a radius. Returns a status. */
+static int compose(hybrid_cold *cold, double radius, composed *step) {
+    hybrid_composite *one = hybrid_composite_of(cold);
+    const hybrid_plan *plan = cold->plan;
+    const hybrid_point *at = &cold->at->of;
+    const int n = plan->n, free = n - one->here.rank;
+    double room, noise, *force = one->force, *clear = one->left;
+    step->normal = gauss_newton(cold, at->c, HYBRID_COMPOSITE_NORMAL_SHARE * radius, step->d);
+    room = radius * radius - hybrid_dot(n, step->d, step->d);
+    hybrid_times_W(plan, cold->W, step->d, force);
+    noise = HYBRID_COMPOSITE_CLEAR * (hybrid_norm(n, at->gradient) + hybrid_norm(n, force));
+    for (int i = 0; i < n; i++) force[i] += at->gradient[i];
+    for (int j = 0; j < free; j++)
+        one->slope[j] = hybrid_dot(n, one->directions + (long long)j * n, force);
+    beyond(free, noise, one->slope, one->slope);
+    beyond(free, HYBRID_COMPOSITE_CLEAR * hybrid_norm(plan->nnz_W, cold->W), one->values, clear);
+    if (hybrid_trust_region(free, clear, one->slope, sqrt(room > 0.0 ? room : 0.0), one->t,
+                            &step->tangential) > 1)
+        return HYBRID_ELSEWHERE; /* in which of several directions? */
+    hybrid_combine(n, free, one->directions, one->t, one->left);
+    for (int i = 0; i < n; i++) step->d[i] += one->left[i];
+    return HYBRID_SOLVED;
+}
+
+/* The undamped step, and the least radius at which it is that of the radius; 0 where none is. */
+static int undamped(hybrid_cold *cold, composed *step, double *whole) {
+    hybrid_composite *one = hybrid_composite_of(cold);
+    const int n = cold->plan->n;
+    double normal = 0.0;
+    int status = compose(cold, HYBRID_COMPOSITE_UNLIMITED, step);
+    *whole = 0.0;
+    if (status || step->normal != 0.0 || step->tangential != 0.0) return status;
+    for (int j = 0; j < one->here.rank; j++) {
+        double along = hybrid_dot(n, one->here.V + (long long)j * n, step->d);
+        normal += along * along;
+    }
+    normal = sqrt(normal) / HYBRID_COMPOSITE_NORMAL_SHARE;
+    *whole = hybrid_norm(n, step->d);
+    if (normal > *whole) *whole = normal;
+    return HYBRID_SOLVED;
+}
+
+/* The functions a step away. */
+static void measure(hybrid_cold *cold, const promise *of, const double *d, hybrid_spot *spot,
+                    tried *found) {
+    const hybrid_plan *plan = cold->plan;
+    const hybrid_point *at = &cold->at->of;
+    double size = hybrid_norm(plan->m, at->c), actual, noise;
+    found->d = d;
+    found->spot = 0;
+    found->ratio = -INFINITY;
+    for (int i = 0; i < plan->n; i++) spot->of.w[i] = at->w[i] + d[i];
+    if (hybrid_visit_problem(cold, spot)) return;
+    found->spot = spot;
+    actual = at->f - spot->of.f + of->penalty * (size - hybrid_norm(plan->m, spot->of.c));
+    /* Near a solution both decreases drown in rounding; equal noise on both means accept. */
+    noise = HYBRID_COMPOSITE_NOISE * (fabs(at->f) + of->penalty * size);
+    found->ratio = (actual + noise) / (of->predicted + noise);
+}
+
+/* --- a step that is accepted ------------------------------------------------------------------ */
+
+/* Raises the penalty where f would rise by more than it gains; what the step promises. */
+static double promised(hybrid_cold *cold, const double *d, double *gain, promise *of) {
+    hybrid_composite *one = hybrid_composite_of(cold);
+    const hybrid_plan *plan = cold->plan;
+    const hybrid_point *at = &cold->at->of;
+    double size = hybrid_norm(plan->m, at->c), along = hybrid_dot(plan->n, at->gradient, d), q;
+    hybrid_times_W(plan, cold->W, d, one->left);
+    q = along + 0.5 * hybrid_dot(plan->n, d, one->left);
+    hybrid_times_A(plan, at->A, d, one->along);
+    for (int i = 0; i < plan->m; i++) one->along[i] += at->c[i];
+    *gain = size - hybrid_norm(plan->m, one->along);
+    if (*gain > DBL_EPSILON * size && q > HYBRID_LOOKAHEAD_SHARE * of->penalty * *gain)
+        of->penalty = HYBRID_LOOKAHEAD_RAISE * q / (HYBRID_LOOKAHEAD_SHARE * *gain);
+    of->predicted = of->penalty * *gain - q;
+    return along;
+}
+
+/* Whether a Newton step halves the least error so far, where the penalty function refuses it: that
+ * can happen only finitely often before the error is zero. */
+static int is_halved(hybrid_cold *cold, hybrid_spot *spot) {
+    hybrid_composite *one = hybrid_composite_of(cold);
+    double before = error_at(cold, &cold->at->of, &one->here), error;
+    hybrid_decompose_A(cold, &spot->of, &one->there);
+    error = error_at(cold, &spot->of, &one->there);
+    if (one->of.error < before) before = one->of.error;
+    if (!(error <= 0.5 * before)) return 0;
+    one->of.error = error;
+    return 1;
+}
+
+/* The first acceptable composite step, with a radius that shrinks until there is one. Returns a
+ * status; where it is HYBRID_SOLVED, cold->at is the new point. */
+int hybrid_look_ahead(hybrid_cold *cold) {
+    hybrid_composite *one = hybrid_composite_of(cold);
+    const hybrid_plan *plan = cold->plan;
+    hybrid_guards *of = &one->of;
+    const double size = hybrid_norm(plan->m, cold->at->of.c), reach = hybrid_norm(plan->n, cold->at->of.w);
+    double radius = of->radius, whole, gain;
+    composed newton = {0}, shorter = {0};
+    promise is = {0};
+    int daring, status;
+    newton.d = one->newton;
+    shorter.d = one->step;
+    is.penalty = of->penalty;
+    if ((status = undamped(cold, &newton, &whole)) != HYBRID_SOLVED) return status;
+    /* The radius says where the last model held. Where this one has a minimizer not much further
+     * away, trying it costs one evaluation. */
+    daring = radius < whole && whole <= HYBRID_LOOKAHEAD_DARING * radius;
+    while (radius > HYBRID_LOOKAHEAD_LEAST_RADIUS * (1.0 + reach)) {
+        int full = daring || (0.0 < whole && whole <= radius), is_newton;
+        const composed *step = full ? &newton : &shorter;
+        double along, length;
+        tried plain, taken;
+        if (!full && (status = compose(cold, radius, &shorter)) != HYBRID_SOLVED) return status;
+        is_newton = step->normal == 0.0 && step->tangential == 0.0;
+        along = promised(cold, step->d, &gain, &is);
+        measure(cold, &is, step->d, cold->trial, &plain);
+        taken = plain;
+        if (plain.ratio < HYBRID_TRUST_REGION_GROW_ABOVE && plain.spot && step->normal == 0.0) {
+            /* Second-order correction: the curvature of c spoilt a full step, or some of it. */
+            tried corrected;
+            double least = plain.ratio;
+            gauss_newton(cold, plain.spot->of.c, radius, one->back);
+            for (int i = 0; i < plan->n; i++) one->back[i] += step->d[i];
+            measure(cold, &is, one->back, cold->bent, &corrected);
+            if (!(least > HYBRID_LOOKAHEAD_CORRECTED)) least = HYBRID_LOOKAHEAD_CORRECTED;
+            if (corrected.ratio >= least) taken = corrected;
+        }
+        if (daring) {
+            daring = 0;
+            if (taken.ratio < HYBRID_LOOKAHEAD_DARED) {
+                is.penalty = of->penalty;
+                continue;
+            }
+            radius = whole;
+        }
+        if (taken.ratio < HYBRID_TRUST_REGION_SHRINK_BELOW && is_newton && plain.spot &&
+            is_halved(cold, plain.spot)) {
+            of->penalty = is.penalty;
+            of->promised = 1.0;
+            hybrid_go_to(cold, plain.spot, 1);
+            return HYBRID_SOLVED;
+        }
+        length = hybrid_norm(plan->n, taken.d);
+        radius = hybrid_next_radius(radius, length < radius ? length : radius, taken.ratio);
+        if (taken.spot && taken.ratio >= HYBRID_TRUST_REGION_ACCEPT) {
+            int flat = size <= HYBRID_LOOKAHEAD_TOL_FEASIBILITY &&
+                       fabs(along) <= HYBRID_LOOKAHEAD_LEVEL;
+            of->radius = radius;
+            of->penalty = is.penalty;
+            of->saddles += flat && step->tangential > 0.0;
+            of->promised = size > 0.0 ? gain / size : 0.0;
+            hybrid_go_to(cold, taken.spot, 0);
+            return HYBRID_SOLVED;
+        }
+    }
+    return HYBRID_NOT_NEARER;
+}

@@ -1,0 +1,60 @@
+/* Which step is due where there are equations alone, as iterations/safeguards.py: a composite step;
+ * where |c| does not halve in some steps, the penalty is raised, and then the violation alone is
+ * reduced until |c| is down to a goal. What leaves a stationary violation, or a saddle in one of
+ * several directions, is the careful path's. */
+#include <math.h>
+
+#include "trust_region/trust_region.h"
+
+/* Turns to the violation alone until |c| is down to the goal, or goes on with it. */
+static void begin_reducing(hybrid_guards *of, double goal) {
+    if (of->goal < 0.0) of->mark = INFINITY;
+    of->goal = goal;
+}
+
+/* Raises the penalty, then turns to the violation alone, where |c| does not halve in a few steps. */
+static void watch(hybrid_cold *cold, double size) {
+    hybrid_composite *one = hybrid_composite_of(cold);
+    hybrid_guards *of = &one->of;
+    const double least = HYBRID_LOOKAHEAD_TOL_FEASIBILITY;
+    if (size <= (of->mark > least ? of->mark : least)) {
+        of->patience = HYBRID_SAFEGUARDS_PATIENCE;
+        of->mark = 0.5 * size;
+        of->raised = 0;
+    } else if (of->promised > HYBRID_SAFEGUARDS_PROMISING) {
+        return;
+    } else if (of->patience > 0) {
+        of->patience--;
+    } else if (!of->raised && one->here.rank < cold->plan->n) {
+        of->penalty *= HYBRID_SAFEGUARDS_RAISE;
+        of->patience = HYBRID_SAFEGUARDS_PATIENCE;
+        of->raised = 1;
+    } else {
+        begin_reducing(of, HYBRID_SAFEGUARDS_DEEP * size);
+    }
+}
+
+int hybrid_composite_step(hybrid_cold *cold) {
+    const hybrid_point *at = &cold->at->of;
+    hybrid_guards *of = &hybrid_composite_of(cold)->of;
+    const double size = hybrid_norm(cold->plan->m, at->c);
+    const double least = HYBRID_LOOKAHEAD_TOL_FEASIBILITY;
+    const int violated = hybrid_largest(cold->plan->m, at->c) > least;
+    int status = hybrid_reduced_model(cold);
+    if (status) return status;
+    if (violated && hybrid_is_stationary(cold, at, HYBRID_LOOKAHEAD_STATIONARY)) {
+        begin_reducing(of, 0.5 * size);
+    } else if (of->goal < 0.0) {
+        watch(cold, size);
+    } else if (size <= of->goal || !violated) {
+        of->goal = of->reach = -1.0;
+        of->mark = INFINITY;
+        of->raised = 0;
+    }
+    if (of->goal < 0.0) {
+        status = hybrid_look_ahead(cold);
+        if (status != HYBRID_NOT_NEARER || !(size > least)) return status;
+        begin_reducing(of, 0.5 * size);
+    }
+    return hybrid_reduce(cold);
+}

@@ -1,0 +1,99 @@
+/* The trust-region subproblem in the coordinates of eigenvectors, as iterations/trust_region.py:
+ *
+ *     min sum e_i t_i^2 / 2 + b't  s.t.  |t| <= radius:   t_i = -b_i / (e_i + sigma),
+ *
+ * sigma >= max(0, -e_1) by Newton's method on 1/|t(sigma)| = 1/radius (Nocedal and Wright,
+ * Numerical Optimization, 2nd ed., section 4.3). */
+#include <math.h>
+
+#include "trust_region/trust_region.h"
+
+/* Eigenvalues above the least, those that are zero or equal to it as they count. */
+typedef struct {
+    int n;
+    const double *e, *b;
+    double least, nothing;
+} subproblem;
+
+static double gap(const subproblem *of, int i) {
+    double e = of->e[i], found;
+    if (e < 0.0 && e >= -of->nothing) e = 0.0;
+    found = e - of->least;
+    return of->least < 0.0 && found <= of->nothing ? 0.0 : found;
+}
+
+/* t = -b / (gaps + tau), zero where that is; the length of t. */
+static double shifted(const subproblem *of, double tau, double *t) {
+    double square = 0.0;
+    for (int i = 0; i < of->n; i++) {
+        double by = gap(of, i) + tau;
+        t[i] = by > 0.0 ? -of->b[i] / by : 0.0;
+        square += t[i] * t[i];
+    }
+    return sqrt(square);
+}
+
+/* The root tau of |t(tau)| = radius, between the brackets of |b|. */
+static double root_of(const subproblem *of, double slope, double radius, double *t) {
+    double low = of->least > 0.0 ? of->least : 0.0, high, tau;
+    if (slope / radius > low) low = slope / radius;
+    high = sqrt(hybrid_dot(of->n, of->b, of->b)) / radius;
+    if (!(high > low)) high = low;
+    tau = low;
+    for (int k = 0; k < HYBRID_TRUST_REGION_MAX_ITERATIONS; k++) {
+        double size = shifted(of, tau, t), bend = 0.0;
+        if (fabs(size - radius) <= HYBRID_TRUST_REGION_ACCURACY * radius) break;
+        if (size > radius) low = tau;
+        else high = tau;
+        for (int i = 0; i < of->n; i++) {
+            double by = gap(of, i) + tau;
+            if (by > 0.0) bend += t[i] * t[i] / by;
+        }
+        tau += size * size / bend * (size - radius) / radius;
+        if (!(low < tau && tau < high)) tau = 0.5 * (low + high);
+    }
+    return tau;
+}
+
+int hybrid_trust_region(int n, const double *e, const double *b, double radius, double *t,
+                        double *multiplier) {
+    subproblem of = {0};
+    double slope = 0.0, sigma;
+    int equal = 0;
+    of.n = n;
+    of.e = e;
+    of.b = b;
+    *multiplier = 0.0;
+    if (!n) return 0;
+    of.nothing = HYBRID_TRUST_REGION_EQUAL * hybrid_largest(n, e);
+    of.least = e[0] < 0.0 && e[0] >= -of.nothing ? 0.0 : e[0];
+    for (int i = 0; i < n; i++) {
+        if (gap(&of, i) != 0.0) continue;
+        slope += b[i] * b[i];
+        equal++;
+    }
+    slope = sqrt(slope);
+    if (of.least >= 0.0 && (of.least > 0.0 || slope == 0.0)) {
+        if (shifted(&of, of.least, t) <= radius) return 0;
+    }
+    if (of.least < 0.0 && slope == 0.0) {
+        double length = shifted(&of, 0.0, t);
+        if (length <= radius) {
+            t[0] = sqrt(radius * radius - length * length);
+            *multiplier = -of.least;
+            return equal;
+        }
+    }
+    sigma = root_of(&of, slope, radius, t) - of.least;
+    *multiplier = sigma > 0.0 ? sigma : 0.0;
+    return 0;
+}
+
+double hybrid_next_radius(double radius, double size, double ratio) {
+    if (ratio >= HYBRID_TRUST_REGION_GROW_ABOVE && size > HYBRID_TRUST_REGION_LONG * radius)
+        return HYBRID_TRUST_REGION_GROWTH * radius;
+    if (ratio < HYBRID_TRUST_REGION_SHRINK_BELOW)
+        return size * (ratio >= HYBRID_TRUST_REGION_ACCEPT ? HYBRID_TRUST_REGION_POOR
+                                                           : HYBRID_TRUST_REGION_REFUSED);
+    return radius;
+}

@@ -1,0 +1,62 @@
+/* Composite steps, normal and tangential, within a trust region. */
+#ifndef HYBRID_TRUST_REGION_H
+#define HYBRID_TRUST_REGION_H
+
+#include "primal_dual/primal_dual.h"
+
+/* Behind the two of the barrier method in an attempt's memory. */
+typedef struct {
+    hybrid_spectrum here, there; /* of A at the iterate, and at a trial point */
+    double *rows, *tau;          /* n m, n: A', for its decomposition */
+    int *order;                  /* m */
+    double *directions, *reduced; /* n n: in x, and in ker A */
+    double *values, *slope, *t;  /* n: eigenvalues, and the slope of the model along directions */
+    double *newton, *step, *back; /* n: steps */
+    double *force, *left;        /* n: what pulls along directions; room */
+    double *units;               /* n: of the violation */
+    double *shares, *rising, *damped; /* the shorter of n and m: of the part in range A' */
+    double *along, *y;           /* m */
+    hybrid_guards of;            /* what is carried from step to step */
+    int modelled;                /* whether W and the eigenvectors are those of the iterate */
+} hybrid_composite;
+
+static inline hybrid_composite *hybrid_composite_of(hybrid_cold *cold) {
+    return (hybrid_composite *)(cold + 2);
+}
+
+/* out = the first `count` columns of n numbers, times t. */
+void hybrid_combine(int n, int count, const double *columns, const double *t, double *out);
+/* Turns a direction round if it is not the one of the two that is taken where nothing says which. */
+void hybrid_orient(int n, double *direction);
+/* The singular values of A at a point, and y of least squares there. */
+void hybrid_decompose_A(hybrid_cold *cold, const hybrid_point *at, hybrid_spectrum *found);
+void hybrid_fit(hybrid_cold *cold, const hybrid_point *at, const hybrid_spectrum *A, double *y);
+/* Goes to a point; `known`: whether A is decomposed there, in `there`. */
+void hybrid_go_to(hybrid_cold *cold, hybrid_spot *spot, int known);
+
+/* Eigenvalues and directions of the Hessian of L on ker A at the iterate. Returns a status. */
+int hybrid_reduced_model(hybrid_cold *cold);
+/* Whether a KKT point is no saddle point or maximizer, as far as steps have shown; *status: of the
+ * model. */
+int hybrid_at_rest(hybrid_cold *cold, int *status);
+/* The first acceptable composite step. Returns a status; where it is HYBRID_SOLVED, cold->at is the
+ * new point, HYBRID_NOT_NEARER where there is none. */
+int hybrid_look_ahead(hybrid_cold *cold);
+
+/* Whether |A'c| at a point is as good as zero where |c| is not. */
+int hybrid_is_stationary(hybrid_cold *cold, const hybrid_point *at, double tolerance);
+/* A step that reduces |c| alone. Returns as hybrid_look_ahead. */
+int hybrid_reduce(hybrid_cold *cold);
+
+/* The shortest minimizer t of sum e t^2 / 2 + b't with |t| <= radius, e rising, and the multiplier of
+ * the radius: as iterations/trust_region.py. Returns 0; where the slope does not say in which
+ * direction to leave, among how many eigenvectors the first was taken. */
+int hybrid_trust_region(int n, const double *e, const double *b, double radius, double *t,
+                        double *multiplier);
+/* The radius after a step of this size and ratio of gain to prediction: as there. */
+double hybrid_next_radius(double radius, double size, double ratio);
+
+/* Takes a step of what is due. Returns a status. */
+int hybrid_composite_step(hybrid_cold *cold);
+
+#endif

@@ -1,0 +1,177 @@
+/* The violation alone, as iterations/violation.py: the Newton step on |c|^2 / 2,
+ *
+ *     min d'G d / 2 + (A'c)'d  s.t.  |D d| <= Delta,   G = A'A + sum_i c_i grad^2 c_i,
+ *
+ * in units D that follow the rows. */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "globalization/globalization.h"
+#include "trust_region/trust_region.h"
+
+int hybrid_is_stationary(hybrid_cold *cold, const hybrid_point *at, double tolerance) {
+    hybrid_composite *one = hybrid_composite_of(cold);
+    const hybrid_plan *plan = cold->plan;
+    double steepest = hybrid_largest(plan->nnz_A, at->A), size = hybrid_largest(plan->m, at->c);
+    double squares = 0.0, slope, least;
+    if (steepest == 0.0) return 1;
+    if (size < HYBRID_FORM_TINY) size = HYBRID_FORM_TINY;
+    for (int i = 0; i < plan->m; i++) one->along[i] = at->c[i] / size;
+    hybrid_pull(plan, at->A, one->along, one->left);
+    for (int k = 0; k < plan->nnz_A; k++)
+        squares += (at->A[k] / steepest) * (at->A[k] / steepest);
+    slope = tolerance * sqrt(squares);
+    least = HYBRID_RESIDUALS_FLAT / steepest;
+    if (slope < least) slope = least;
+    return hybrid_norm(plan->n, one->left) / steepest <= slope * hybrid_norm(plan->m, one->along);
+}
+
+/* The eigenvalues of the Hessian of |c|^2 / 2 in units D, and in one->directions its eigenvectors
+ * in x: directions t make the step. one->slope: along them. Returns a status. */
+static int model(hybrid_cold *cold, double *D) {
+    hybrid_composite *one = hybrid_composite_of(cold);
+    const hybrid_plan *plan = cold->plan;
+    const hybrid_point *at = &cold->at->of;
+    const int n = plan->n;
+    double *M = one->directions;
+    if (hybrid_curvature(&cold->form, at, at->c, cold->W)) return HYBRID_UNDEFINED;
+    memset(M, 0, (size_t)n * (size_t)n * sizeof(double));
+    for (int i = 0; i < n; i++) D[i] = 0.0;
+    for (int k = 0; k < plan->nnz_W; k++)
+        if (plan->W_rows[k] == plan->W_cols[k]) D[plan->W_rows[k]] += cold->W[k];
+    for (int i = 0; i < n; i++) D[i] = fabs(D[i]);
+    for (int k = 0; k < plan->nnz_A; k++) D[plan->A_cols[k]] += at->A[k] * at->A[k];
+    for (int i = 0; i < n; i++) D[i] = D[i] > 0.0 ? sqrt(D[i]) : 1.0;
+    memset(one->rows, 0, (size_t)n * (size_t)plan->m * sizeof(double));
+    for (int k = 0; k < plan->nnz_A; k++)
+        one->rows[(long long)plan->A_rows[k] * n + plan->A_cols[k]] += at->A[k];
+    for (int row = 0; row < plan->m; row++) {
+        const double *of = one->rows + (long long)row * n;
+        for (int j = 0; j < n; j++)
+            for (int i = 0; i < n && of[j] != 0.0; i++) M[(long long)j * n + i] += of[j] * of[i];
+    }
+    for (int k = 0; k < plan->nnz_W; k++)
+        M[(long long)plan->W_cols[k] * n + plan->W_rows[k]] += cold->W[k];
+    for (int j = 0; j < n; j++)
+        for (int i = 0; i < n; i++) M[(long long)j * n + i] /= D[i] * D[j];
+    if (hybrid_symmetric(n, M, one->values, one->t)) return HYBRID_DOUBT;
+    for (int j = 0; j < n; j++)
+        for (int i = 0; i < n; i++) M[(long long)j * n + i] /= D[i];
+    hybrid_orient(n, M);
+    hybrid_pull(plan, at->A, at->c, one->force);
+    for (int j = 0; j < n; j++)
+        one->slope[j] = hybrid_dot(n, M + (long long)j * n, one->force);
+    return HYBRID_SOLVED;
+}
+
+/* The functions a step away. Returns the ratio of the decrease of |c|^2 / 2 to what was predicted;
+ * -1 where they are not defined. */
+static double measure(hybrid_cold *cold, const double *step, double predicted,
+                      hybrid_spot *spot) {
+    const int n = cold->plan->n, m = cold->plan->m;
+    const double *c = cold->at->of.c;
+    for (int i = 0; i < n; i++) spot->of.w[i] = cold->at->of.w[i] + step[i];
+    if (hybrid_visit_problem(cold, spot)) return -1.0;
+    return 0.5 * (hybrid_dot(m, c, c) - hybrid_dot(m, spot->of.c, spot->of.c)) / predicted;
+}
+
+/* Bends the step of eigenvector coordinates one->t along a curved valley, in one->back. Returns
+ * whether by little enough. */
+static int bend(hybrid_cold *cold, double shift, double size) {
+    hybrid_composite *one = hybrid_composite_of(cold);
+    const hybrid_plan *plan = cold->plan;
+    const hybrid_point *at = &cold->at->of;
+    hybrid_times_A(plan, at->A, one->step, one->along);
+    for (int i = 0; i < plan->m; i++)
+        one->along[i] = cold->trial->of.c[i] - at->c[i] - one->along[i];
+    hybrid_pull(plan, at->A, one->along, one->left);
+    for (int j = 0; j < plan->n; j++)
+        one->newton[j] = hybrid_dot(plan->n, one->directions + (long long)j * plan->n, one->left) /
+                         (one->values[j] + shift);
+    if (!(hybrid_norm(plan->n, one->newton) <= HYBRID_VIOLATION_BEND * size)) return 0;
+    hybrid_combine(plan->n, plan->n, one->directions, one->newton, one->back);
+    for (int i = 0; i < plan->n; i++) one->back[i] = one->step[i] - one->back[i];
+    return 1;
+}
+
+/* A Newton step whose gain in |c| drowns in rounding, where it halves the slope A'c. */
+static int polish(hybrid_cold *cold) {
+    hybrid_composite *one = hybrid_composite_of(cold);
+    const hybrid_plan *plan = cold->plan;
+    const hybrid_point *at = &cold->at->of;
+    double slope;
+    if (hybrid_is_stationary(cold, at, HYBRID_VIOLATION_FLAT)) return HYBRID_NOT_NEARER;
+    for (int i = 0; i < plan->n; i++) cold->trial->of.w[i] = at->w[i] + one->step[i];
+    if (hybrid_visit_problem(cold, cold->trial)) return HYBRID_NOT_NEARER;
+    hybrid_pull(plan, at->A, at->c, one->left);
+    slope = hybrid_norm(plan->n, one->left);
+    hybrid_pull(plan, cold->trial->of.A, cold->trial->of.c, one->left);
+    if (!(hybrid_norm(plan->n, one->left) <= 0.5 * slope)) return HYBRID_NOT_NEARER;
+    hybrid_go_to(cold, cold->trial, 0);
+    return HYBRID_SOLVED;
+}
+
+/* The first acceptable step, with a radius that shrinks until there is one. */
+static int reduce(hybrid_cold *cold, double *D) {
+    hybrid_composite *one = hybrid_composite_of(cold);
+    const int n = cold->plan->n;
+    const hybrid_point *at = &cold->at->of;
+    const double size_c = hybrid_norm(cold->plan->m, at->c), size_w = hybrid_norm(n, at->w);
+    double radius = one->of.reach < 0.0 ? size_c : one->of.reach, smallest, longest;
+    int status = model(cold, D);
+    if (status) return status;
+    for (int i = 0; i < n; i++) one->left[i] = D[i] * at->w[i];
+    smallest = DBL_EPSILON * hybrid_norm(n, one->left);
+    longest = size_w > HYBRID_VIOLATION_FAR ? size_w : HYBRID_VIOLATION_FAR;
+    while (radius > smallest) {
+        double shift, size, length, predicted = 0.0, ratio, better = -1.0;
+        hybrid_spot *new = cold->trial;
+        hybrid_trust_region(n, one->values, one->slope, radius, one->t, &shift);
+        for (int j = 0; j < n; j++)
+            predicted -= one->slope[j] * one->t[j] + 0.5 * one->values[j] * one->t[j] * one->t[j];
+        size = hybrid_norm(n, one->t);
+        hybrid_combine(n, n, one->directions, one->t, one->step);
+        length = hybrid_norm(n, one->step);
+        if (length > longest) {
+            radius = 0.5 * size * longest / length;
+            continue;
+        }
+        if (!(predicted > HYBRID_VIOLATION_NEGLIGIBLE * 0.5 * size_c * size_c)) {
+            one->of.reach = radius;
+            return shift == 0.0 ? polish(cold) : HYBRID_NOT_NEARER;
+        }
+        ratio = measure(cold, one->step, predicted, cold->trial);
+        if (ratio != -1.0 && ratio < HYBRID_VIOLATION_MEDIOCRE && one->values[0] + shift > 0.0 &&
+            bend(cold, shift, size))
+            better = measure(cold, one->back, predicted, cold->bent);
+        if (better > ratio) {
+            ratio = better;
+            new = cold->bent;
+        }
+        radius = hybrid_next_radius(radius, size, ratio);
+        if (ratio >= HYBRID_TRUST_REGION_ACCEPT) {
+            one->of.reach = radius;
+            hybrid_go_to(cold, new, 0);
+            return HYBRID_SOLVED;
+        }
+    }
+    return HYBRID_NOT_NEARER;
+}
+
+int hybrid_reduce(hybrid_cold *cold) {
+    hybrid_composite *one = hybrid_composite_of(cold);
+    hybrid_guards *of = &one->of;
+    const hybrid_point *at = &cold->at->of;
+    const double size = hybrid_norm(cold->plan->m, at->c);
+    if (size <= (1.0 - HYBRID_SAFEGUARDS_HARDLY) * of->mark) {
+        of->mark = size;
+        of->patience = HYBRID_SAFEGUARDS_LONG_PATIENCE;
+    } else {
+        of->patience--;
+    }
+    /* A valley of |c| that leads to infinity never ends: its slope vanishes in the limit only. */
+    if (of->patience < 0 && hybrid_is_stationary(cold, at, HYBRID_LOOKAHEAD_CERTIFIED))
+        return HYBRID_NOT_NEARER;
+    return reduce(cold, one->units);
+}
