@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-import warnings
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate
@@ -19,7 +18,13 @@ from casadi_hybrid.attempts.in_graph import pool_of
 from casadi_hybrid.attempts.verdict import undefined_result
 from casadi_hybrid.attempts.warm import read_start
 from casadi_hybrid.basics.arrays import changed
-from casadi_hybrid.basics.errors import InputError, Interrupted, MissingNumberError, OutOfTimeError
+from casadi_hybrid.basics.errors import (
+    InputError,
+    Interrupted,
+    MissingNumberError,
+    OutOfTimeError,
+    warn,
+)
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.late import load_for_solves
 from casadi_hybrid.basics.matrices import array_of
@@ -106,7 +111,7 @@ class Runner:
         if options.warn_initial_bounds and ((x0 < bounds.lbx) | (x0 > bounds.ubx)).any():
             outside = np.flatnonzero((x0 < bounds.lbx) | (x0 > bounds.ubx))
             names = listed([problem.functions.variable_names[i] for i in outside])
-            warnings.warn(f"x0 is outside its bounds at {names}", UserWarning, stacklevel=4)
+            warn(f"x0 is outside its bounds at {names}")
         callback = None
         if options.iteration_callback is not None:
             callback = StepCallback(
@@ -300,7 +305,7 @@ class Runner:
                 raise
             self._note_missing(row, missing)
             said = f"{self.name} in a graph: {missing.fault()}, so its outputs are NaN"
-            warnings.warn(said, UserWarning, stacklevel=2)
+            warn(said)
         return [ca.DM.nan(rows) for rows in columns_of(self.problem)[1]]
 
     def _note_missing(self, row: Sequence[Vector], missing: MissingNumberError) -> None:

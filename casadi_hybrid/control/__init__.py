@@ -7,6 +7,7 @@ by a method (:class:`MultipleShooting`, :class:`SingleShooting`, :class:`Colloca
 :class:`Scenarios` side by side.
 """
 
+from casadi_hybrid.basics.calls import check_classes
 from casadi_hybrid.control.estimation import EKF, MHE
 from casadi_hybrid.control.joint.phases import Phases
 from casadi_hybrid.control.joint.scenarios import Scenarios, branches
@@ -59,3 +60,5 @@ __all__ = [
     "simulate",
     "steady",
 ]
+
+check_classes(__all__, globals())
