@@ -106,6 +106,9 @@ def run(arguments: argparse.Namespace) -> int:
     except BuildError as error:
         print(f"casadi-hybrid: error: {error}", file=sys.stderr)
         return 1
+    readme = written.folder / "README.md"
+    text = f"\n## Measured on the machine that wrote it\n\n```text\n{measured}\n```\n"
+    readme.write_text(readme.read_text(encoding="utf-8") + text, encoding="utf-8")
     print(json.dumps({**written.to_dict(), **measured.to_dict()}) if arguments.json else measured)
     solved, solves = measured.solved
     if solved and measured.difference <= CLOSE:

@@ -150,8 +150,10 @@ class Build:
         self._sizes(objects, found)
         if calls:
             texts = [path.with_suffix(".ci").read_text("utf-8") for path in objects.values()]
-            pointed = f"{export.name}.c:first", f"{export.name}.c:second"
-            found.stack = deepest(texts, f"{export.name}_solve", pointed)
+            programs = [f.removesuffix("_plan.c") for f in export.files if f.endswith("_plan.c")]
+            pointed = [f"{name}.c:{word}" for name in programs for word in ("first", "second")]
+            entry = "step" if f"{export.name}_control.c" in export.files else "solve"
+            found.stack = deepest(texts, f"{export.name}_{entry}", pointed)
             if found.stack is None:
                 said = "the stack has no bound: a function calls itself, or its frame varies"
                 found.notes.append(said)
