@@ -39,6 +39,20 @@ static void place(const hybrid_plan *plan, hybrid_arena *arena, hybrid_solver *s
     place_found(plan, arena, &solver->found);
 }
 
+/* Whether runs by composite steps may be due: where there are equations and nothing else. Which rows
+ * are, the plan says; their numbers, which come with a solve, say whether variables have bounds. */
+static int has_composite(const hybrid_plan *plan, const hybrid_options *options) {
+    return options->composite.composite && plan->m > 0 && plan->n_slack == 0;
+}
+
+/* Memory of one run at a time, of any kind but SQP. */
+static void run_memory(const hybrid_plan *plan, const hybrid_options *options, long long *bytes,
+                       long long *doubles, long long *ints) {
+    const int dense = options->first.dense;
+    if (has_composite(plan, options)) hybrid_composite_memory(plan, dense, bytes, doubles, ints);
+    else hybrid_cold_memory(plan, dense, bytes, doubles, ints);
+}
+
 void hybrid_solve_nlp_memory(const hybrid_plan *plan, const hybrid_options *options, long long *bytes,
                          long long *doubles, long long *ints) {
     hybrid_arena arena = {0, 0, 0, 0};
@@ -47,8 +61,7 @@ void hybrid_solve_nlp_memory(const hybrid_plan *plan, const hybrid_options *opti
     memset(&solver, 0, sizeof solver);
     place(plan, &arena, &solver);
     hybrid_warm_memory(plan, &of_warm, &ints_of_warm);
-    (options->composite.composite ? hybrid_composite_memory : hybrid_cold_memory)(
-        plan, options->first.dense, bytes, doubles, ints);
+    run_memory(plan, options, bytes, doubles, ints);
     if (of_warm > *doubles) *doubles = of_warm;
     if (ints_of_warm > *ints) *ints = ints_of_warm;
     *doubles += arena.used_doubles + hybrid_state_doubles(plan);
@@ -68,8 +81,7 @@ static hybrid_solver *lay_out(const hybrid_plan *plan, const hybrid_options *opt
     solver->plan = plan;
     solver->options = options;
     solver->cold = (hybrid_cold *)(void *)(bytes + aligned((long long)sizeof *solver));
-    (options->composite.composite ? hybrid_composite_memory : hybrid_cold_memory)(
-        plan, options->first.dense, &of_run, &skip, &skipped);
+    run_memory(plan, options, &of_run, &skip, &skipped);
     solver->side_x =
         (signed char *)bytes + aligned((long long)sizeof *solver) + aligned(of_run);
     solver->side_g = solver->side_x + plan->n_x;
@@ -124,11 +136,17 @@ static void note_undefined(hybrid_solver *solver) {
 /* The interior-point method or composite steps. Returns a status. */
 static int by_steps(hybrid_solver *solver) {
     const int composite = solver->run.method == HYBRID_COMPOSITE_STEP;
-    int status = (composite ? hybrid_composite_begin : hybrid_cold_begin)(
-        solver->plan, solver->functions, &solver->numbers, &solver->run.how, solver->cold,
-        solver->doubles, solver->ints, &solver->state, &solver->found);
+    int status;
+    if (composite)
+        status = hybrid_composite_begin(solver->plan, solver->functions, &solver->numbers,
+                                        &solver->run.how, solver->cold, solver->doubles,
+                                        solver->ints, &solver->state, &solver->found);
+    else
+        status = hybrid_cold_begin(solver->plan, solver->functions, &solver->numbers,
+                                   &solver->run.how, solver->cold, solver->doubles, solver->ints,
+                                   &solver->state, &solver->found);
     while (status == HYBRID_PAUSED) /* after each iterate, for which there is room */
-        status = (composite ? hybrid_composite_run : hybrid_cold_run)(solver->cold);
+        status = composite ? hybrid_composite_run(solver->cold) : hybrid_cold_run(solver->cold);
     spend(solver);
     note_undefined(solver);
     return status;
@@ -234,7 +252,7 @@ static int is_composite(const hybrid_solver *solver) {
     const hybrid_plan *plan = solver->plan;
     const hybrid_numbers *of = solver->given;
     int bounded = 0;
-    if (!solver->options->composite.composite) return 0;
+    if (!has_composite(plan, solver->options)) return 0;
     if (!solver->equations || !solver->free) return 0;
     for (int i = 0; i < plan->n_x; i++)
         if (of->lbx[i] < of->ubx[i]) bounded |= isfinite(of->lbx[i]) || isfinite(of->ubx[i]);
