@@ -45,12 +45,9 @@ static int has_composite(const hybrid_plan *plan, const hybrid_options *options)
     return options->composite.composite && plan->m > 0 && plan->n_slack == 0;
 }
 
-/* Memory of one run at a time, of any kind but SQP. */
-static void run_memory(const hybrid_plan *plan, const hybrid_options *options, long long *bytes,
-                       long long *doubles, long long *ints) {
-    const int dense = options->first.dense;
-    if (has_composite(plan, options)) hybrid_composite_memory(plan, dense, bytes, doubles, ints);
-    else hybrid_cold_memory(plan, dense, bytes, doubles, ints);
+/* Bytes of the solver and of the sides; those of its runs come behind them. */
+static long long own_bytes(const hybrid_plan *plan) {
+    return aligned((long long)sizeof(hybrid_solver) + plan->n_x + plan->n_g);
 }
 
 void hybrid_solve_nlp_memory(const hybrid_plan *plan, const hybrid_options *options, long long *bytes,
@@ -61,12 +58,15 @@ void hybrid_solve_nlp_memory(const hybrid_plan *plan, const hybrid_options *opti
     memset(&solver, 0, sizeof solver);
     place(plan, &arena, &solver);
     hybrid_warm_memory(plan, &of_warm, &ints_of_warm);
-    run_memory(plan, options, bytes, doubles, ints);
+    if (has_composite(plan, options))
+        hybrid_composite_memory(plan, options->first.dense, bytes, doubles, ints);
+    else
+        hybrid_cold_memory(plan, options->first.dense, bytes, doubles, ints);
     if (of_warm > *doubles) *doubles = of_warm;
     if (ints_of_warm > *ints) *ints = ints_of_warm;
     *doubles += arena.used_doubles + hybrid_state_doubles(plan);
     *ints += plan->n;
-    *bytes = aligned((long long)sizeof solver) + aligned(*bytes) + plan->n_x + plan->n_g;
+    *bytes += own_bytes(plan);
 }
 
 /* Lays the solver out in its memory, with none of its numbers. */
@@ -74,17 +74,14 @@ static hybrid_solver *lay_out(const hybrid_plan *plan, const hybrid_options *opt
                               double *doubles, int *ints) {
     hybrid_arena arena = {0, 0, 0, 0};
     hybrid_solver *solver = (hybrid_solver *)(void *)bytes;
-    long long of_run, skip, skipped;
     memset(solver, 0, sizeof *solver);
     arena.doubles = doubles;
     place(plan, &arena, solver);
     solver->plan = plan;
     solver->options = options;
-    solver->cold = (hybrid_cold *)(void *)(bytes + aligned((long long)sizeof *solver));
-    run_memory(plan, options, &of_run, &skip, &skipped);
-    solver->side_x =
-        (signed char *)bytes + aligned((long long)sizeof *solver) + aligned(of_run);
+    solver->side_x = (signed char *)bytes + sizeof *solver;
     solver->side_g = solver->side_x + plan->n_x;
+    solver->cold = (hybrid_cold *)(void *)(bytes + own_bytes(plan));
     hybrid_state_attach(plan, doubles + arena.used_doubles, ints, &solver->state);
     solver->state.rows = solver->row;
     solver->state.capacity = 1;
