@@ -288,7 +288,7 @@ class Runner:
             raise InputError("the bounds of the equations must be zero")
         self.note(without_numbers(self.problem, self._limits, row, missing))
         said = f"{self.name} in a graph: {missing.fault()}, so its outputs are NaN"
-        warnings.warn(said, UserWarning, stacklevel=2)
+        warn(said)
         return [ca.DM.nan(rows) for rows in columns_of(self.problem)[1]]
 
     def last(self) -> Run:

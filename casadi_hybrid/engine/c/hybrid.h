@@ -172,7 +172,7 @@ typedef struct {
     double f, feasibility, stationarity, complementarity;
 } hybrid_residuals;
 
-/* Why a solve has stopped, and what its point is. */
+/* Why a solve has stopped. */
 enum {
     HYBRID_STOP_CONVERGED = 0,
     HYBRID_STOP_ITERATION_LIMIT = 1,
@@ -185,6 +185,8 @@ enum {
     HYBRID_STOP_NO_MULTIPLIERS = 8,
     HYBRID_STOP_STALLED = 9
 };
+
+/* What its point is. */
 enum {
     HYBRID_KKT_POINT = 0,
     HYBRID_FRITZ_JOHN_POINT = 1,

@@ -39,6 +39,17 @@ static void place(const hybrid_plan *plan, hybrid_arena *arena, hybrid_solver *s
     place_found(plan, arena, &solver->found);
 }
 
+/* Whether runs by composite steps may be due: where there are equations and nothing else. Which rows
+ * are, the plan says; their numbers, which come with a solve, say whether variables have bounds. */
+static int has_composite(const hybrid_plan *plan, const hybrid_options *options) {
+    return options->composite.composite && plan->m > 0 && plan->n_slack == 0;
+}
+
+/* Bytes of the solver and of the sides; those of its runs come behind them. */
+static long long own_bytes(const hybrid_plan *plan) {
+    return aligned((long long)sizeof(hybrid_solver) + plan->n_x + plan->n_g);
+}
+
 void hybrid_solve_nlp_memory(const hybrid_plan *plan, const hybrid_options *options, long long *bytes,
                          long long *doubles, long long *ints) {
     hybrid_arena arena = {0, 0, 0, 0};
@@ -47,12 +58,14 @@ void hybrid_solve_nlp_memory(const hybrid_plan *plan, const hybrid_options *opti
     memset(&solver, 0, sizeof solver);
     place(plan, &arena, &solver);
     hybrid_warm_memory(plan, &of_warm, &ints_of_warm);
-    (options->composite.composite ? hybrid_composite_memory : hybrid_cold_memory)(
-        plan, options->first.dense, bytes, doubles, ints);
+    if (has_composite(plan, options))
+        hybrid_composite_memory(plan, options->first.dense, bytes, doubles, ints);
+    else
+        hybrid_cold_memory(plan, options->first.dense, bytes, doubles, ints);
     if (of_warm > *doubles) *doubles = of_warm;
     if (ints_of_warm > *ints) *ints = ints_of_warm;
     *doubles += arena.used_doubles + hybrid_state_doubles(plan);
-    *bytes = aligned((long long)sizeof solver) + aligned(*bytes) + plan->n_x + plan->n_g;
+    *bytes += own_bytes(plan);
 }
 
 /* Lays the solver out in its memory, with none of its numbers. */
@@ -60,18 +73,14 @@ static hybrid_solver *lay_out(const hybrid_plan *plan, const hybrid_options *opt
                               double *doubles, int *ints) {
     hybrid_arena arena = {0, 0, 0, 0};
     hybrid_solver *solver = (hybrid_solver *)(void *)bytes;
-    long long of_run, skip, skipped;
     memset(solver, 0, sizeof *solver);
     arena.doubles = doubles;
     place(plan, &arena, solver);
     solver->plan = plan;
     solver->options = options;
-    solver->cold = (hybrid_cold *)(void *)(bytes + aligned((long long)sizeof *solver));
-    (options->composite.composite ? hybrid_composite_memory : hybrid_cold_memory)(
-        plan, options->first.dense, &of_run, &skip, &skipped);
-    solver->side_x =
-        (signed char *)bytes + aligned((long long)sizeof *solver) + aligned(of_run);
+    solver->side_x = (signed char *)bytes + sizeof *solver;
     solver->side_g = solver->side_x + plan->n_x;
+    solver->cold = (hybrid_cold *)(void *)(bytes + own_bytes(plan));
     hybrid_state_attach(plan, doubles + arena.used_doubles, &solver->state);
     solver->doubles = doubles + arena.used_doubles + hybrid_state_doubles(plan);
     solver->ints = ints;
@@ -121,9 +130,15 @@ static void note_undefined(hybrid_solver *solver) {
 /* The interior-point method or composite steps. Returns a status. */
 static int by_steps(hybrid_solver *solver) {
     const int composite = solver->run.method == HYBRID_COMPOSITE_STEP;
-    int status = (composite ? hybrid_composite_steps : hybrid_interior_point)(
-        solver->plan, solver->functions, &solver->numbers, &solver->run.how, solver->cold,
-        solver->doubles, solver->ints, &solver->state, &solver->found);
+    int status;
+    if (composite)
+        status = hybrid_composite_steps(solver->plan, solver->functions, &solver->numbers,
+                                        &solver->run.how, solver->cold, solver->doubles,
+                                        solver->ints, &solver->state, &solver->found);
+    else
+        status = hybrid_interior_point(solver->plan, solver->functions, &solver->numbers,
+                                       &solver->run.how, solver->cold, solver->doubles,
+                                       solver->ints, &solver->state, &solver->found);
     spend(solver);
     note_undefined(solver);
     return status;
@@ -229,7 +244,7 @@ static int is_composite(const hybrid_solver *solver) {
     const hybrid_plan *plan = solver->plan;
     const hybrid_numbers *of = solver->given;
     int bounded = 0;
-    if (!solver->options->composite.composite) return 0;
+    if (!has_composite(plan, solver->options)) return 0;
     if (!solver->equations || !solver->free) return 0;
     for (int i = 0; i < plan->n_x; i++)
         if (of->lbx[i] < of->ubx[i]) bounded |= isfinite(of->lbx[i]) || isfinite(of->ubx[i]);
