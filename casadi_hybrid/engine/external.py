@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import ctypes as ct
 import os
-import sys
 from contextlib import suppress
 from ctypes import c_int, c_longlong, c_void_p
-from functools import cached_property
-from typing import Any
+from functools import cache, cached_property
 from weakref import finalize
 
 import casadi as ca
@@ -22,11 +20,6 @@ from casadi_hybrid.engine.installed import path_of
 from casadi_hybrid.engine.solve import Core
 from casadi_hybrid.engine.structures import pointer_of_capsule
 from casadi_hybrid.engine.workspace import INPUTS, OUTPUTS
-
-if sys.platform == "win32":
-    from _ctypes import FreeLibrary as dlclose
-else:
-    from _ctypes import dlclose
 
 _LIBRARY = "hybrid_adapter"
 OUTPUTS_OF_CASADI = OUTPUTS[:6]
@@ -56,13 +49,44 @@ class AdapterData(ct.Structure):
     ]  # fmt: skip
 
 
-class External:
-    """A solver of the core behind a ``ca.Function`` with the signature of CasADi's solvers.
+class Entry:
+    """A solver of the core as C calls it: where its numbers are read, and where they go.
 
     Args:
-        core: the solver of one thread.
+        core: the solver of one thread at a time.
         gradient: (x, λ, p) → ∂L/∂p, all entries; None where there is no p.
         evaluate: the address of what evaluates a buffer.
+
+    Attributes:
+        space: of the core.
+        data: what C is handed.
+    """
+
+    def __init__(self, core: Core, gradient: ca.Function | None, evaluate: int) -> None:
+        self.space = space = core.space
+        self._core = core
+        self.data = data = AdapterData(**core.addresses)
+        if gradient is not None:
+            self._differentiate(gradient, evaluate)
+        inputs = [space.inputs[name] for name in INPUTS]
+        outputs = [space.outputs[name] for name in OUTPUTS_OF_CASADI]
+        data.in_[:], data.size_in[:] = [*map(address, inputs)], [one.size for one in inputs]
+        data.out[:], data.size_out[:] = [*map(address, outputs)], [one.size for one in outputs]
+
+    def _differentiate(self, gradient: ca.Function, evaluate: int) -> None:
+        """Have lam_p computed, by a buffer on what a solve finds."""
+        space, data = self.space, self.data
+        self._slopes = np.zeros(gradient.nnz_out(0))
+        self._buffer, _ = gradient.buffer()
+        for i, array in enumerate((space.outputs["x"], space.outputs["lam_g"], space.inputs["p"])):
+            self._buffer.set_arg(i, array.data)
+        self._buffer.set_res(0, self._slopes.data)
+        data.slope, data.slopes = evaluate, address(self._slopes)
+        data.raw = pointer_of_capsule(self._buffer._self(), None)
+
+
+class External(Entry):
+    """A solver of the core behind a ``ca.Function`` with the signature of CasADi's solvers.
 
     Attributes:
         ready: :attr:`function` without inputs: they are there, or in the ``ca.DM`` whose addresses
@@ -78,18 +102,13 @@ class External:
     """
 
     def __init__(self, core: Core, gradient: ca.Function | None, evaluate: int) -> None:
-        self._space = space = core.space
-        self._data = data = AdapterData(**core.addresses)
-        if gradient is not None:
-            self._differentiate(gradient, evaluate)
-        inputs = [space.inputs[name] for name in INPUTS]
-        outputs = [space.outputs[name] for name in OUTPUTS_OF_CASADI]
+        super().__init__(core, gradient, evaluate)
+        space, data = self.space, self.data
         # Full columns, as CasADi writes shapes.
-        self._shapes = np.array([[one.size, 1, 1] for one in (*inputs, *outputs)], dtype=np.int64)
+        sizes = (*data.size_in, *data.size_out)
+        self._shapes = np.array([[size, 1, 1] for size in sizes], dtype=np.int64)
         at, step = address(self._shapes), self._shapes.strides[0]
         places = range(at, at + step * len(self._shapes), step)
-        data.in_[:], data.size_in[:] = [*map(address, inputs)], [one.size for one in inputs]
-        data.out[:], data.size_out[:] = [*map(address, outputs)], [one.size for one in outputs]
         data.shape_in[:], data.shape_out[:] = places[: len(INPUTS)], places[len(INPUTS) :]
         self._columns = [ca.DM.zeros(space.inputs[name].size) for name in INPUTS]
         self.fetches = is_known()
@@ -109,18 +128,7 @@ class External:
     @property
     def status(self) -> int:
         """How the last call ended, as in ``hybrid.h``."""
-        return int(self._data.status)
-
-    def _differentiate(self, gradient: ca.Function, evaluate: int) -> None:
-        """Have lam_p computed, by a buffer on what a solve finds."""
-        space, data = self._space, self._data
-        self._slopes = np.zeros(gradient.nnz_out(0))
-        self._buffer, _ = gradient.buffer()
-        for i, array in enumerate((space.outputs["x"], space.outputs["lam_g"], space.inputs["p"])):
-            self._buffer.set_arg(i, array.data)
-        self._buffer.set_res(0, self._slopes.data)
-        data.slope, data.slopes = evaluate, address(self._slopes)
-        data.raw = pointer_of_capsule(self._buffer._self(), None)
+        return int(self.data.status)
 
 
 class _Slot:
@@ -170,15 +178,14 @@ class _Slots:
         self._free.append(slot)  # without the lock: whoever drops a solver may hold it
 
     def _more(self) -> list[_Slot]:
-        path = _own_copy() if self._copied else path_of(_LIBRARY)
-        try:
-            library = ct.CDLL(path)
-            importer = ca.Importer(path, "dll")
-        except (OSError, RuntimeError) as error:
-            raise BuildError(f"the adapter of the engine cannot be loaded: {error}") from None
-        finally:
-            if self._copied:
+        if self._copied:
+            path = _own_copy()
+            try:
+                library, importer = _loaded(path)
+            finally:
                 _unlink(path)
+        else:
+            library, importer = adapter()
         self._copied = True
         return [_Slot(library, importer, k) for k in reversed(range(library.hybrid_slots()))]
 
@@ -186,30 +193,21 @@ class _Slots:
 _slots = _Slots()
 
 
-def function_of(name: str, attach: str, data: int, options: dict[str, Any]) -> ca.Function:
-    """A function of the adapter as a ``ca.Function``, from a copy of the library for it alone.
-
-    Args:
-        name: of the function.
-        attach: the name of what tells the library what it stands for; ``data``: the address of it.
-        options: CasADi's.
+@cache
+def adapter() -> tuple[ct.CDLL, ca.Importer]:
+    """The adapter, loaded for Python and for CasADi.
 
     Raises:
-        BuildError: where the adapter cannot be loaded.
+        BuildError: where it cannot be loaded.
     """
-    path = _own_copy()
+    return _loaded(path_of(_LIBRARY))
+
+
+def _loaded(path: str) -> tuple[ct.CDLL, ca.Importer]:
     try:
-        library = ct.CDLL(path)
-        tell = getattr(library, attach)
-        tell.argtypes = [c_void_p]
-        tell(data)
-        found = ca.external(name, path, options)
-        dlclose(library._handle)  # CasADi has it open, and closes it with the Function
+        return ct.CDLL(path), ca.Importer(path, "dll")
     except (OSError, RuntimeError) as error:
         raise BuildError(f"the adapter of the engine cannot be loaded: {error}") from None
-    finally:
-        _unlink(path)
-    return found
 
 
 def _own_copy() -> str:

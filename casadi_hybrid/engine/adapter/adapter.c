@@ -47,11 +47,13 @@ static int solved(hybrid_adapter *self, double **res) {
     return 0;
 }
 
-/* With the arguments that are not there yet, as CasADi hands them. */
-static int solver(hybrid_adapter *self, const double **arg, double **res) {
-    for (int i = 0; i < HYBRID_INPUTS; i++)
-        if (!self->there[i] && arg[i])
-            memcpy(self->in[i], arg[i], (size_t)self->size_in[i] * sizeof(double));
+/* CasADi hands NULL where an argument is zero. */
+int hybrid_solve_for(hybrid_adapter *self, const double **arg, double **res) {
+    for (int i = 0; i < HYBRID_INPUTS; i++) {
+        if (self->there[i]) continue;
+        if (arg[i]) memcpy(self->in[i], arg[i], (size_t)self->size_in[i] * sizeof(double));
+        else memset(self->in[i], 0, (size_t)self->size_in[i] * sizeof(double));
+    }
     return solved(self, res);
 }
 
@@ -89,7 +91,7 @@ static int ready(hybrid_adapter *self, double **res) {
         (void)iw;                                                                                  \
         (void)w;                                                                                   \
         (void)mem;                                                                                 \
-        return solver(attached[k], arg, res);                                                      \
+        return hybrid_solve_for(attached[k], arg, res);                                                      \
     }                                                                                              \
     casadi_int hybrid_ready_##k##_n_in(void) { return 0; }                                         \
     casadi_int hybrid_ready_##k##_n_out(void) { return HYBRID_OUTPUTS; }                           \

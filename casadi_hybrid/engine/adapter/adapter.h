@@ -46,6 +46,9 @@ typedef struct {
     int status;
 } hybrid_adapter;
 
+/* Solves for the arguments that are not there yet, as CasADi hands them; returns 0, `status` tells. */
+int hybrid_solve_for(hybrid_adapter *adapter, const double **arg, double **res);
+
 /* So many solvers share a loaded library, each in a slot of its own. */
 #define HYBRID_EACH_SLOT(DO)                                                                       \
     DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11) DO(12) DO(13) DO(14) \
