@@ -13,7 +13,6 @@ from casadi_hybrid import InputError, nlpsol
 OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
 
 
-
 def solver(**options: Any) -> Any:
     x, p = ca.SX.sym("x", 2), ca.SX.sym("p")
     nlp = {"x": x, "p": p, "f": ca.sumsqr(x - p) + x[0] ** 4, "g": ca.sum1(x)}

@@ -17,7 +17,6 @@ from casadi_hybrid.basics.errors import InputError, MissingNumberError, OutOfTim
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.late import LateModule
 from casadi_hybrid.basics.matrices import array_of
-from casadi_hybrid.building import BuildError
 from casadi_hybrid.casadi_api.convention import INPUTS
 from casadi_hybrid.casadi_api.graphs.function import columns_of, defaults_of
 from casadi_hybrid.casadi_api.options import NlpOptions
@@ -150,7 +149,7 @@ class Latest:
         self._calls = 0  # solves in graphs at the time of the latest run
         self._of_thread = threading.local()
 
-    def note(self, run: Run) -> None:
+    def note(self, run: Run | None) -> None:
         """Make a run the last one, of the asking thread and of all."""
         self._run = self._of_thread.run = run
         self._calls = self._of_thread.calls = 0 if self.pool is None else self.pool.calls()
@@ -306,9 +305,7 @@ class Runner:
             return [ca.vec(one) for one in outputs.values()]
         if not self._lacks_numbers(row):
             raise InputError("the bounds of the equations must be zero")
-        run = self._again(row)
-        assert run is not None
-        self.note(run)
+        self._latest.note(self._again(row))
         return [ca.DM.nan(rows) for rows in columns_of(self.problem)[1]]
 
     def _lacks_numbers(self, row: Sequence[Vector]) -> bool:
@@ -329,11 +326,10 @@ class Runner:
 
     def _again(self, row: Sequence[Vector]) -> Run | None:
         """The run for what a graph has given; None where that could not be begun."""
-        found = self._door().solve_row(row)
-        missing = _missing(row)
-        if found is not None:
-            return found[1]
-        return missing and without_numbers(self.problem, self._limits, row, missing)
+        found, missing = self._door().solve_row(row), _missing(row)
+        if found is None and missing is not None:
+            return without_numbers(self.problem, self._limits, row, missing)
+        return found and found[1]
 
     def pool_for_graphs(self) -> Pool | None:
         """The memory of solves in graphs; None where these call Python."""
@@ -537,17 +533,13 @@ class _Door:
         return True
 
     def _external(self, core: Core) -> External | None:
-        """The solver as a Function, made at its first use; None where that cannot be done."""
+        """The solver as a Function, made at its first use; None where functions run Python."""
         found = self._externals.get(core)
         if found is None and not self._lost:
             kept = self._engine.cores(self._limits)
             self._externals = {key: one for key, one in self._externals.items() if key in kept}
-            try:
-                gradient = self._problem.parameter_gradient if self._problem.n_p else None
-                found = External(core, gradient, self._engine.evaluate or 0)
-            except BuildError:  # as where no folder for temporary files has any that may be run
-                self._lost = True
-                return None
+            gradient = self._problem.parameter_gradient if self._problem.n_p else None
+            found = External(core, gradient, self._engine.evaluate or 0)
             self._externals[core] = found
         return found
 
@@ -566,7 +558,7 @@ def _called(
         return {}, core.solve()
     outputs: dict[str, ca.DM]
     if given is None or external.fetches:
-        outputs = external.ready.call({})
+        outputs = external.ready.call(external.solver)
         if external.status != OTHER_SHAPE:
             return outputs, external.status
         external.fetches = False  # who gives one of another shape will do so again
@@ -575,7 +567,7 @@ def _called(
     handed = {name: value for name, value in pairs if type(value) is ca.DM}
     external.there[:] = [name not in handed for name in INPUTS]
     try:
-        outputs = external.function.call(handed)
+        outputs = external.function.call({**handed, **external.solver})
     except RuntimeError:  # of another shape
         return None, OTHER_SHAPE
     # Of several columns CasADi has made several solves.

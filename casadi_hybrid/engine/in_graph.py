@@ -15,8 +15,7 @@ import numpy as np
 
 from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.basics.lock import Lock
-from casadi_hybrid.engine.external import Entry, adapter
+from casadi_hybrid.engine.external import Entry, ShapesData, adapter, function_of
 from casadi_hybrid.engine.plan import plan_of
 from casadi_hybrid.engine.warm import Engine
 from casadi_hybrid.engine.workspace import INPUTS
@@ -32,7 +31,6 @@ WIDTHS = (1, 2, 4, 8, 16, 32, 64)
 _FAILED, _READY, _NO_NUMBERS = range(3)
 _RECORDS = 32  # so many threads have a last solve that is known
 _KINDS = 4  # of bounds between which a slot may change without anything to be made
-_Shape = c_longlong * 3
 _Pointers = ct.POINTER(ct.POINTER(c_double))
 _Prepare = ct.CFUNCTYPE(c_int, c_int, _Pointers)
 
@@ -55,8 +53,7 @@ class PoolData(ct.Structure):
     _fields_ = [
         ("next", c_void_p),
         ("handle", c_double),
-        ("shape_in", _Shape * 8),
-        ("shape_out", _Shape * 6),
+        ("shapes", c_void_p),
         ("slots", c_int),
         ("slot", c_void_p),
         ("prepare", c_void_p),
@@ -96,7 +93,7 @@ class Pool:
         no_numbers: Callable[[list[Vector]], bool],
     ) -> None:
         self._engine, self._problem, self._limits = engine, problem, limits
-        self._sizes = columns[0]
+        self._sizes, self._shapes = columns[0], ShapesData.of(*columns)
         self._warm_starts, self._no_numbers = warm_starts, no_numbers
         self._slots = (SlotData * SLOTS)()
         self._entries: list[list[Entry]] = [[] for _ in range(SLOTS)]
@@ -107,9 +104,7 @@ class Pool:
         self._prepare = _Prepare(self._prepared)
         self.handle = float(int.from_bytes(os.urandom(6), "little"))
         self._data = PoolData(
-            handle=self.handle,
-            shape_in=(_Shape * 8)(*(_Shape(rows, 1, 1) for rows in columns[0])),
-            shape_out=(_Shape * 6)(*(_Shape(rows, 1, 1) for rows in columns[1])),
+            handle=self.handle, shapes=ct.addressof(self._shapes),
             slots=SLOTS, slot=ct.addressof(self._slots),
             prepare=ct.cast(self._prepare, c_void_p),
             records=_RECORDS, record=ct.addressof(self._records),
@@ -126,16 +121,13 @@ class Pool:
         Raises:
             BuildError: where the adapter cannot be loaded.
         """
-        library, importer = adapter()
         options = {
             "is_diff_in": [False, *(name not in ("x0", "lam_x0", "lam_g0") for name in INPUTS)],
             "cache": {each.name(): each for each in derivatives},
         }
-        with _attaching.held:
-            library.hybrid_attach_pool(c_void_p(ct.addressof(self._data)))
-            found = ca.external(NAME, importer, options)
+        adapter()[0].hybrid_attach_pool(c_void_p(ct.addressof(self._data)))
         _kept.append((self, options))
-        return found
+        return function_of(NAME, self._shapes, options)
 
     def _unlock(self) -> None:
         """Free the records in a child that was forked off while another thread had them."""
@@ -197,5 +189,4 @@ class Pool:
         slot.arrived = None if awaited is None else ct.addressof(awaited.arrived)
 
 
-_attaching = Lock()
 _kept: list[Any] = []

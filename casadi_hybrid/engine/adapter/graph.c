@@ -18,7 +18,6 @@ __declspec(dllimport) int __stdcall SwitchToThread(void);
 enum { BUCKETS = 1024 };
 
 static hybrid_pool *pools[BUCKETS];
-static const hybrid_pool *newest;
 
 static hybrid_pool **bucket_of(double handle) {
     return &pools[(unsigned long long)handle % BUCKETS];
@@ -37,30 +36,9 @@ void hybrid_attach_pool(hybrid_pool *pool) {
     hybrid_pool **at = bucket_of(pool->handle);
     pool->next = *at;
     __atomic_store_n(at, pool, __ATOMIC_RELEASE);
-    newest = pool;
 }
 
-casadi_int hybrid_in_graph_n_in(void) { return 1 + HYBRID_INPUTS; }
-
-casadi_int hybrid_in_graph_n_out(void) { return HYBRID_OUTPUTS; }
-
-const casadi_int *hybrid_in_graph_sparsity_in(casadi_int i) {
-    static const casadi_int number[] = {1, 1, 1};
-    return i && newest ? newest->shape_in[i - 1] : number;
-}
-
-const casadi_int *hybrid_in_graph_sparsity_out(casadi_int i) {
-    static const casadi_int nothing[] = {0, 0, 1};
-    return newest ? newest->shape_out[i] : nothing;
-}
-
-int hybrid_in_graph_work(casadi_int *sz_arg, casadi_int *sz_res, casadi_int *sz_iw,
-                         casadi_int *sz_w) {
-    *sz_arg = 1 + HYBRID_INPUTS;
-    *sz_res = HYBRID_OUTPUTS;
-    *sz_iw = *sz_w = 0;
-    return 0;
-}
+HYBRID_DEFINE(hybrid_in_graph, 1 + HYBRID_INPUTS)
 
 #define DEFINE_WIDTH(k)                       \
     void fwd##k##_hybrid_in_graph(void) {}    \
@@ -114,7 +92,7 @@ static void remember(hybrid_pool *pool, const double **arg) {
     kept->stamp = ++pool->calls;
     row = kept->row;
     for (int i = 0; i < HYBRID_INPUTS; i++) {
-        const size_t size = (size_t)pool->shape_in[i][0];
+        const size_t size = (size_t)pool->shapes->in[i][0];
         if (arg[i]) memcpy(row, arg[i], size * sizeof(double));
         else memset(row, 0, size * sizeof(double));
         row += size;
@@ -126,7 +104,7 @@ long long hybrid_last_in_graph(hybrid_pool *pool, long long after, unsigned long
                                double *row) {
     const hybrid_record *found = 0;
     size_t size = 0;
-    for (int i = 0; i < HYBRID_INPUTS; i++) size += (size_t)pool->shape_in[i][0];
+    for (int i = 0; i < HYBRID_INPUTS; i++) size += (size_t)pool->shapes->in[i][0];
     lock(&pool->locked);
     for (const hybrid_record *one = pool->record; one < pool->record + pool->records; one++) {
         if (one->stamp <= after || (thread && one->thread != thread)) continue;
@@ -149,7 +127,7 @@ static int lacks(const hybrid_slot *slot, const double **arg, double **res) {
 
 static void fill_with_nan(const hybrid_pool *pool, double **res) {
     for (int i = 0; i < HYBRID_OUTPUTS; i++)
-        for (casadi_int j = 0; res[i] && j < pool->shape_out[i][0]; j++) res[i][j] = NAN;
+        for (casadi_int j = 0; res[i] && j < pool->shapes->out[i][0]; j++) res[i][j] = NAN;
 }
 
 int hybrid_in_graph(const double **arg, double **res, casadi_int *iw, double *w, int mem) {

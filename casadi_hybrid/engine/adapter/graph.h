@@ -25,7 +25,7 @@ enum { HYBRID_FAILED = 0, HYBRID_READY = 1, HYBRID_NO_NUMBERS = 2 };
 typedef struct hybrid_pool {
     struct hybrid_pool *next;
     double handle; /* the number by which a graph names it */
-    casadi_int shape_in[HYBRID_INPUTS][3], shape_out[HYBRID_OUTPUTS][3]; /* full columns */
+    const hybrid_shapes *shapes;
     int slots;
     hybrid_slot *slot;
     /* Python's: fills a slot for bounds of the kinds that the arguments have. Where an argument has no
@@ -37,20 +37,14 @@ typedef struct hybrid_pool {
     long long calls; /* solves so far */
 } hybrid_pool;
 
-/* Makes a solver known; CasADi's questions about shapes are then about this one. */
+/* Makes a solver known. */
 void hybrid_attach_pool(hybrid_pool *pool);
 /* The inputs of the last solve after so many that a thread has called for, or any thread where it is
  * 0. Returns the number of the solve, 0 where none is known. */
 long long hybrid_last_in_graph(hybrid_pool *pool, long long after, unsigned long long thread,
                                double *row);
 
-casadi_int hybrid_in_graph_n_in(void);
-casadi_int hybrid_in_graph_n_out(void);
-const casadi_int *hybrid_in_graph_sparsity_in(casadi_int i);
-const casadi_int *hybrid_in_graph_sparsity_out(casadi_int i);
-int hybrid_in_graph_work(casadi_int *sz_arg, casadi_int *sz_res, casadi_int *sz_iw,
-                         casadi_int *sz_w);
-int hybrid_in_graph(const double **arg, double **res, casadi_int *iw, double *w, int mem);
+HYBRID_DECLARE(hybrid_in_graph)
 
 /* CasADi looks for these names to know for how many directions there are derivatives, and is handed
  * them as Functions. */
