@@ -72,7 +72,7 @@ class NlpSolver(Signature):
     def this(self) -> Any:
         """CasADi's own object, by which its C++ code knows a Function; made at the first use."""
         runner = self._runner
-        solved = callback(self._name, self._problem, runner.evaluate)
+        solved = callback(self._name, self._problem, runner.evaluate, runner.pool_for_graphs())
         self._function = make_function(self._name, self._problem, solved)
         return self._function.this
 
