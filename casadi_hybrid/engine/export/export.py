@@ -22,7 +22,7 @@ from casadi_hybrid.engine.export.layout import Layout
 from casadi_hybrid.engine.export.needs import refuse_foreign
 from casadi_hybrid.engine.export.search import ENTRIES, SEARCH, Space, attempt_text
 from casadi_hybrid.engine.export.tables import PlanText, structure
-from casadi_hybrid.engine.library import engine, engine_status
+from casadi_hybrid.engine.library import engine
 from casadi_hybrid.engine.plan import plan_of
 from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.problem.problem import Problem
@@ -196,16 +196,11 @@ def write(
         cold: the search from any start; None leaves it out.
 
     Raises:
-        InputError: where there is no engine in C to analyse the problem, or a function cannot be
-            written.
+        BuildError: where there is no core to analyse the problem.
+        InputError: where a function cannot be written.
         OSError: where the folder cannot be written to.
     """
     library = engine()
-    if library is None:
-        raise InputError(
-            "an export needs the engine in C, which analyses the problem, and that cannot be "
-            f"had: {engine_status().reason}"
-        )
     functions = problem.functions
     if functions.backend == "compiled":
         raise InputError("the problem's functions are compiled; export it made without compile")
