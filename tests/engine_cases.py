@@ -279,37 +279,6 @@ class HeldData(ct.Structure):
     ]  # fmt: skip
 
 
-class MarkData(ct.Structure):
-    """``hybrid_mark``."""
-
-    _fields_ = [
-        *((name, NUMBER) for name in ("nu", "theta", "f", "error")),
-        *((name, WHOLE) for name in ("t", "made", "rounds")),
-    ]
-
-
-class IterateData(ct.Structure):
-    """``hybrid_iterate``."""
-
-    _fields_ = [
-        *((name, POINTER) for name in ("w", "y", "z_lower", "z_upper", "filter")),
-        *((name, NUMBER) for name in (
-            "nu", "floor", "shift", "theta_start", "theta_cut", "alpha", "alpha_z",
-        )),
-        ("mark", MarkData),
-        *((name, WHOLE) for name in (
-            "entries", "flat", "dependent", "bent", "tiny", "cut", "fresh", "guessed", "stepped",
-            "crossed", "watching", "t",
-        )),
-    ]  # fmt: skip
-
-
-class RayData(ct.Structure):
-    """``hybrid_ray``."""
-
-    _fields_ = [("reach", NUMBER), ("least", NUMBER)]
-
-
 class FormData(ct.Structure):
     """``hybrid_form``."""
 

@@ -11,15 +11,14 @@ import numpy as np
 import pytest
 from engine_cases import (
     FormData,
-    IterateData,
     PointData,
-    RayData,
     WorthData,
     assert_kkt,
     core_in_pieces,
     needs_engine,
     solved,
 )
+from engine_runs import IterateData, RayData
 from nlp_verdict_cases import INFEASIBLE
 
 from casadi_hybrid.engine.structures import NumbersData, PlanData
