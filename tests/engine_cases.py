@@ -228,7 +228,7 @@ def assert_kkt(made: tuple[dict[str, Any], Numbers], found: Numbers, tol: float 
         (found["x"], lam_x, given.get("lbx", -np.inf), given.get("ubx", np.inf)),
         (rows.ravel(), lam_g, given.get("lbg", -np.inf), given.get("ubg", np.inf)),
     ):
-        below, above = value - low, high - value
+        below, above = value - np.asarray(low), np.asarray(high) - value
         room = tol * np.maximum(1.0, np.abs(value))
         assert (below >= -room).all()
         assert (above >= -room).all()
@@ -311,6 +311,7 @@ class KernelData(ct.Structure):
 
     _fields_ = [
         ("K", POINTER), ("soft", POINTER), ("weight", NUMBER), ("chosen", WHOLE),
+        ("precise", WHOLE),
         *((name, POINTER) for name in (
             "answer", "factor", "room", "pivots", "right", "solution", "move", "pinned", "pins",
         )),
