@@ -41,6 +41,7 @@ CAUSES = {
     "or this is a local minimum of their violation",
     9: "the sum of the violations is stationary but not zero: the constraints are inconsistent, "
     "or this is a local minimum of their violation",
+    10: "no step decreases the penalty function any more",
 }
 """Why no step led on: ``hybrid_answer.cause``."""
 
