@@ -211,8 +211,8 @@ def solved(
 def assert_kkt(made: tuple[dict[str, Any], Numbers], found: Numbers, tol: float = 1e-6) -> None:
     """The KKT conditions by CasADi's derivatives, relative to the multipliers where these are large."""
     problem, given = made
-    x, p = problem["x"], problem.get("p", ca.SX(0, 1))
-    g = problem.get("g", ca.SX(0, 1))
+    x = problem["x"]
+    p, g = (problem.get(name, type(x)(0, 1)) for name in "pg")
     at = found["x"], given.get("p", np.zeros(0))
     slope, J, rows = (
         of.full()
