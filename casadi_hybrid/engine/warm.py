@@ -6,9 +6,8 @@ import threading
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
-from casadi_hybrid.building import BuildError
 from casadi_hybrid.engine.blocks.compiled import forms_of
-from casadi_hybrid.engine.library import engine, engine_status
+from casadi_hybrid.engine.library import engine
 from casadi_hybrid.engine.plan import plan_of
 from casadi_hybrid.engine.solve import Core
 from casadi_hybrid.engine.workspace import Workspace, trigger
@@ -85,15 +84,16 @@ _evaluate: list[int | None] = []
 
 
 def engine_of(problem: Problem) -> Engine | str:
-    """The engine of the asking thread for a problem, or why it takes none."""
-    library = engine()
-    if library is None:
-        return engine_status().reason
+    """The engine of the asking thread for a problem, or why it takes none.
+
+    Raises:
+        BuildError: where the core cannot be loaded.
+    """
     known = _engines.known.get(problem)
     if known is None:
         known = why_not(problem)
         if not known:
-            known = Engine(library, problem, _trigger() or 0)
+            known = Engine(engine(), problem, _trigger() or 0)
         _engines.known[problem] = known
     return known
 
@@ -107,12 +107,9 @@ def any_engine_of(problem: Problem) -> Engine:
     known = engine_of(problem)
     if not isinstance(known, str):
         return known
-    library = engine()
-    if library is None:
-        raise BuildError(known)
     found = _engines.of_python.get(problem)
     if found is None:
-        found = _engines.of_python[problem] = Engine(library, problem, None)
+        found = _engines.of_python[problem] = Engine(engine(), problem, None)
     return found
 
 
