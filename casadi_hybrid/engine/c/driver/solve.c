@@ -6,6 +6,7 @@
  *     at last:   the least multipliers on the active set of a solution with huge ones
  *
  * The solve ends with a solution, a proof, a limit, or where nothing is left to be tried. */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -89,6 +90,10 @@ static hybrid_solver *lay_out(const hybrid_plan *plan, const hybrid_options *opt
     return solver;
 }
 
+int hybrid_is_over(const hybrid_solver *solver) {
+    return solver->functions->observer && solver->functions->observer->ended;
+}
+
 /* --- one run ---------------------------------------------------------------------------------- */
 
 /* Adds what a part of the solve has spent to the answer; its steps are counted by who knows where
@@ -121,10 +126,10 @@ static int by_active_set(hybrid_solver *solver) {
 /* What was not defined on the way, the last of it. */
 static void note_undefined(hybrid_solver *solver) {
     hybrid_answer *answer = solver->answer;
-    if (!solver->state.undefined) return;
+    const double *at = solver->state.x_undefined;
     answer->undefined += solver->state.undefined;
-    if (answer->x_undefined)
-        hybrid_set(solver->plan->n_x, solver->state.x_undefined, answer->x_undefined);
+    if (answer->x_undefined && solver->plan->n_x && !isnan(at[0]))
+        hybrid_set(solver->plan->n_x, at, answer->x_undefined);
 }
 
 /* The interior-point method or composite steps. Returns a status. */
@@ -175,8 +180,9 @@ static void prepare(hybrid_solver *solver, const hybrid_answer *at) {
     numbers->x0 = solver->start;
     numbers->lam_x0 = numbers->lam_g0 = solver->none;
     numbers->max_iter -= solver->answer->steps;
-    if (solver->given->max_time > 0.0) numbers->max_time = seconds_left(solver);
     solver->run.how.max_time = seconds_left(solver);
+    if (solver->given->max_time > 0.0) /* of which zero would be no limit */
+        numbers->max_time = fmax(solver->run.how.max_time, DBL_MIN);
     if (method == HYBRID_LEAST_MULTIPLIERS) {
         const double near = numbers->feasibility;
         active_sides(plan->n_x, at->x, numbers->lbx, numbers->ubx, at->lam_x, near, solver->side_x);
@@ -219,7 +225,7 @@ static int make_run(hybrid_solver *solver, const hybrid_answer *at, hybrid_outco
     solver->run.how.t0 = 0;
     if (by_sets) {
         status = by_active_set(solver);
-        stepped = method == HYBRID_ACTIVE_SET && is_in_vain(status);
+        stepped = method == HYBRID_ACTIVE_SET && is_in_vain(status) && !hybrid_is_over(solver);
         solver->run.how.t0 = status == HYBRID_COLD ? 0 : solver->found.steps;
     }
     if (stepped) status = by_steps(solver);
@@ -299,7 +305,7 @@ static int make_runs(hybrid_solver *solver, hybrid_outcome *outcome) {
         if (method != HYBRID_LEAST_MULTIPLIERS || outcome->stop == HYBRID_STOP_CONVERGED)
             hybrid_keep_best(solver, outcome);
         if (is_final(outcome->stop) || solver->answer->steps >= solver->given->max_iter) return 0;
-        if (solver->functions->observer && solver->functions->observer->ended) return 0;
+        if (hybrid_is_over(solver)) return 0;
         if (made < ahead) continue;
         if (method != HYBRID_LEAST_MULTIPLIERS && method != HYBRID_PERTURBED)
             remember(solver, outcome);
@@ -326,7 +332,7 @@ static void complete(hybrid_solver *solver, const hybrid_outcome *last) {
     const hybrid_numbers *given = solver->given;
     const int spent = answer->steps >= given->max_iter || !(seconds_left(solver) > 0.0);
     if (answer->point == HYBRID_KKT_POINT) {
-        if (answer->huge && answer->method != HYBRID_PERTURBED && !spent)
+        if (answer->huge && answer->method != HYBRID_PERTURBED && !spent && !hybrid_is_over(solver))
             lessen_multipliers(solver);
         return;
     }
@@ -346,8 +352,10 @@ static void begin(hybrid_solver *solver) {
     answer->steps = answer->firsts = answer->seconds = answer->factors = answer->chosen = 0;
     answer->in_firsts = answer->in_seconds = 0.0;
     answer->undefined = answer->runs = 0;
-    for (int i = 0; i < plan->n_x; i++)
+    for (int i = 0; i < plan->n_x; i++) {
         solver->free += of->lbx[i] < of->ubx[i];
+        if (answer->x_undefined) answer->x_undefined[i] = NAN;
+    }
     for (int i = 0; i < plan->n_g; i++)
         solver->equations += of->lbg[i] == of->ubg[i];
 }
