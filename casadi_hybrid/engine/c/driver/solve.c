@@ -123,15 +123,6 @@ static int by_active_set(hybrid_solver *solver) {
     return status;
 }
 
-/* What was not defined on the way, the last of it. */
-static void note_undefined(hybrid_solver *solver) {
-    hybrid_answer *answer = solver->answer;
-    const double *at = solver->state.x_undefined;
-    answer->undefined += solver->state.undefined;
-    if (answer->x_undefined && solver->plan->n_x && !isnan(at[0]))
-        hybrid_set(solver->plan->n_x, at, answer->x_undefined);
-}
-
 /* The interior-point method or composite steps. Returns a status. */
 static int by_steps(hybrid_solver *solver) {
     const int composite = solver->run.method == HYBRID_COMPOSITE_STEP;
@@ -145,7 +136,7 @@ static int by_steps(hybrid_solver *solver) {
                                        &solver->run.how, solver->cold, solver->doubles,
                                        solver->ints, &solver->state, &solver->found);
     spend(solver);
-    note_undefined(solver);
+    solver->answer->undefined += solver->state.undefined;
     return status;
 }
 
