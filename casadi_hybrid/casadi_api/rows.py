@@ -43,8 +43,9 @@ class Runs(Sequence[Run]):
             numbers, solved = self._rows.numbers[k], self._rows.solved(k, self._places_out)
             problem, limits = self._runner.problem, self._runner.options.limits
             found = self._made[k] = Run(
-                problem, limits, numbers, self._places_in, solved, rows=[], functions=self._called
-            )
+                problem, limits, numbers, self._places_in, solved,
+                rows=self._rows.seen(k), functions=self._called,
+            )  # fmt: skip
         return found
 
 

@@ -45,6 +45,7 @@ class Rows:
         self.numbers, self._sides, self._with_sides = numbers, sides, with_sides
         self.outputs = np.zeros((len(numbers), outputs))
         self._answers = (AnswerData * max(1, len(numbers)))()
+        self._seen: dict[int, Vector] = {}
         self.data = BatchData(
             numbers=address(numbers), outputs=address(self.outputs),
             numbers_each=numbers.shape[1], outputs_each=outputs,
@@ -62,6 +63,17 @@ class Rows:
     def refused(self) -> NDArray[np.bool_]:
         """Which of them have bounds of other kinds than the first."""
         return self._field(AnswerData.status) == OTHER_PATTERN
+
+    def keep(self, begin: int, seen: Vector) -> None:
+        """The numbers of the iterates of the solves from ``begin`` on, of one share."""
+        self._seen[begin] = seen
+
+    def seen(self, k: int) -> Vector:
+        """The numbers of the iterates of solve k."""
+        begin = max(one for one in self._seen if one <= k)
+        counts = self._field(AnswerData.rows)[begin : k + 1]
+        end = int(counts.sum())
+        return self._seen[begin][end - counts[-1] : end]
 
     def _field(self, field: Any) -> NDArray[np.int32]:
         each = ct.sizeof(AnswerData)
@@ -93,6 +105,9 @@ class _Worker:
 
     def solve(self, rows: Rows, begin: int, end: int) -> None:
         self._run(*self._call, ct.addressof(rows.data), begin, end)
+        rows.keep(begin, self.core.rows())
+        if self.core.raised is not None:  # Ctrl-C
+            raise self.core.raised
 
 
 class Crew:

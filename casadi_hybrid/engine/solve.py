@@ -60,7 +60,6 @@ class Core:
         space, limits: as given.
         busy: whether a solve is under way.
         raised: what ended the last solve; None where nothing did.
-        rows: the numbers of its iterates.
     """
 
     def __init__(
@@ -76,7 +75,7 @@ class Core:
         self._bytes = np.zeros(size_bytes // 8 + 2)
         self._doubles, self._ints = np.empty(max(1, doubles)), np.empty(max(1, ints), np.int32)
         self._buffer = np.empty((_ROWS, ROW))
-        self.rows: list[list[float]] = []
+        self._rows: list[NDArray[np.float64]] = []
         self.raised: BaseException | None = None
         self._look: Look | None = None
         self._sizes = space.plan.data.n_x, space.plan.data.n_g
@@ -111,10 +110,9 @@ class Core:
         """
         observer, python = self.observer, self.space.python
         observer.count = observer.ended = 0
-        observer.last = -1
         observer.asked = time.perf_counter()
         observer.look = None if look is None else self._at_see
-        self._look, self.rows, self.raised, self.busy = look, [], None, True
+        self._look, self._rows, self.raised, self.busy = look, [], None, True
         if python is not None:
             python.begin(until, self._end)
 
@@ -126,10 +124,15 @@ class Core:
     def end(self) -> None:
         """After it."""
         self.busy = False
-        self._drain(None)
         python = self.space.python
         if python is not None and python.raised is not None:
             self.raised = python.raised
+
+    def rows(self) -> NDArray[np.float64]:
+        """The numbers of the iterates since this was asked last, or since a solve began."""
+        self._drain(None)
+        found, self._rows = self._rows, []
+        return found[0] if len(found) == 1 else np.concatenate(found)
 
     def _end(self) -> None:
         self.observer.ended = 1
@@ -160,7 +163,7 @@ class Core:
         return 0
 
     def _drain(self, _self: Any) -> int:
-        self.rows += self._buffer[: self.observer.count].tolist()
+        self._rows.append(self._buffer[: self.observer.count].copy())
         self.observer.count = 0
         return 0
 

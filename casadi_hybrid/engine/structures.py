@@ -120,7 +120,7 @@ class AnswerData(ct.Structure):
             "huge", "stop", "point", "method", "runs", "cause", "stepped",
         )),
         ("certificate", c_double),
-        *((name, c_int) for name in ("undefined", "placed")),
+        *((name, c_int) for name in ("undefined", "placed", "ended", "rows")),
     ]  # fmt: skip
 
 
@@ -129,7 +129,7 @@ class ObserverData(ct.Structure):
 
     _fields_ = [
         *((name, c_void_p) for name in ("look", "interrupted", "full", "self", "rows")),
-        *((name, c_int) for name in ("capacity", "count", "before", "last", "ended")),
+        *((name, c_int) for name in ("capacity", "count", "before", "last", "shown", "ended")),
         *((name, c_double) for name in ("seconds", "asked")),
     ]
 

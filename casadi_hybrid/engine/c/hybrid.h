@@ -50,6 +50,7 @@ typedef struct {
     int capacity, count;
     int before;    /* steps of the solve before this run */
     int last;      /* the step of the last row */
+    int shown;     /* rows of this solve */
     int ended;     /* whether the solve is to end */
     double seconds; /* of the solve before this run */
     double asked;   /* the clock when `interrupted` was called */
@@ -241,6 +242,8 @@ typedef struct {
     int undefined;      /* trial points where a function was not defined */
     int placed;         /* where the first point of a cold solve is: 0 as given; where a function is
                          * not defined there, 1 within the bounds, 2 a little off them */
+    int ended;          /* steps until the end of the run whose point this is */
+    int rows;           /* iterates that who looks on was shown */
 } hybrid_answer;
 
 /* Numbers of memory that secant pairs need; 0 where there are second derivatives. */

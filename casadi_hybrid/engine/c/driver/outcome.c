@@ -299,6 +299,7 @@ void hybrid_take_found(hybrid_solver *solver, const hybrid_outcome *outcome) {
     to->largest_lam = from->largest_lam;
     to->huge = from->huge;
     to->placed = from->placed;
+    to->ended = to->steps;
     to->reach = from->reach;
     to->moved = from->moved;
     to->cause = solver->stepped ? solver->state.cause : 0;

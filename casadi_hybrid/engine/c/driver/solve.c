@@ -338,6 +338,11 @@ static void begin(hybrid_solver *solver) {
     const hybrid_plan *plan = solver->plan;
     const hybrid_numbers *of = solver->given;
     hybrid_answer *answer = solver->answer;
+    hybrid_observer *observer = solver->functions->observer;
+    if (observer) {
+        observer->last = -1;
+        observer->shown = 0;
+    }
     solver->began = hybrid_time(solver->functions);
     solver->rank.kind = HYBRID_NOTHING;
     answer->steps = answer->firsts = answer->seconds = answer->factors = answer->chosen = 0;
@@ -364,5 +369,6 @@ int hybrid_solve_nlp(const hybrid_plan *plan, const hybrid_functions *functions,
     status = make_runs(solver, &last);
     if (!status) complete(solver, &last);
     answer->elapsed = hybrid_time(functions) - solver->began;
+    answer->rows = functions->observer ? functions->observer->shown : 0;
     return answer->status = status ? status : answer->status;
 }

@@ -26,8 +26,10 @@ int hybrid_observe(hybrid_observer *observer, const hybrid_view *view) {
     row[HYBRID_ROW - 1] += observer->seconds;
     if (observer->count == observer->capacity && observer->full && observer->full(observer->self))
         observer->full = 0;
-    if (observer->count < observer->capacity)
+    if (observer->count < observer->capacity) {
         memcpy(observer->rows + (long long)HYBRID_ROW * observer->count++, row, sizeof row);
+        observer->shown++;
+    }
     whole.row = row;
     if (!observer->ended && observer->look)
         observer->ended = observer->look(observer->self, &whole);
