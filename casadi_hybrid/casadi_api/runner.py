@@ -88,7 +88,7 @@ class Run:
         places: Mapping[str, slice],
         found: Solved,
         *,
-        rows: list[list[float]],
+        rows: Vector,
         functions: tuple[str, str],
         seconds: float = 0.0,
         raised: BaseException | None = None,
@@ -122,7 +122,7 @@ class Run:
     @cached_property
     def _watch(self) -> Watch:
         made = records.Watch()
-        made.take(self._rows)
+        made.take(self._rows.tolist())
         made.hold(self._found.steps)
         return made
 
@@ -479,7 +479,7 @@ class _Door:
             watch.hold(found.steps)
         callback = None if watch is None else watch.callback
         run = Run(
-            problem, limits, space.numbers_in.copy(), space.places_in, found, rows=core.rows,
+            problem, limits, space.numbers_in.copy(), space.places_in, found, rows=core.rows(),
             functions=space.called, seconds=time.process_time() - began, raised=core.raised,
             callback=callback,
         )  # fmt: skip
@@ -552,14 +552,14 @@ class _Door:
 def _called(
     core: Core, external: External | None, given: Given | None
 ) -> tuple[dict[str, ca.DM] | None, int]:
-    """The outputs, as far as CasADi writes them, and the status; None for what has to be checked."""
+    """What CasADi writes of the outputs, and the status; None for what has to be checked."""
     if external is None:
         return {}, core.solve()
     outputs: dict[str, ca.DM]
     if given is None or external.fetches:
         outputs = external.ready.call(external.solver)
         if external.status != OTHER_SHAPE:
-            return outputs, external.status
+            return _in_order(outputs), external.status
         external.fetches = False  # who gives one of another shape will do so again
     assert given is not None
     pairs = zip(INPUTS, given, strict=True)
@@ -570,7 +570,12 @@ def _called(
     except RuntimeError:  # of another shape
         return None, OTHER_SHAPE
     # Of several columns CasADi has made several solves.
-    return (outputs if outputs["f"].numel() == 1 else None), external.status
+    return (_in_order(outputs) if outputs["f"].numel() == 1 else None), external.status
+
+
+def _in_order(outputs: dict[str, ca.DM]) -> dict[str, ca.DM]:
+    """The outputs as CasADi lists them; its dictionaries are sorted by the names."""
+    return {name: outputs[name] for name in OUTPUTS_OF_CASADI}
 
 
 def without_numbers(
@@ -579,7 +584,9 @@ def without_numbers(
     """The run of a solve in a graph, one of whose arguments has no number."""
     x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0 = row
     numbers = Numbers(x0, p, Bounds(lbx, ubx, lbg, ubg), lam_x0, lam_g0)
-    made = Run(problem, limits, p.copy(), {"p": slice(None)}, NOTHING, rows=[], functions=_CALLED)
+    made = Run(
+        problem, limits, p.copy(), {"p": slice(None)}, NOTHING, rows=np.zeros(0), functions=_CALLED
+    )
     made.__dict__["result"] = sessions.undefined_result(
         problem, numbers, limits, missing, "no numbers"
     )

@@ -82,15 +82,18 @@ class Automatic:
         recorder = Recorder()
         core = any_engine_of(problem).core(numbers.bounds, limits)
         fill(core, numbers, call.warm)
-        core.begin(_looks(call, watch, recorder), evaluating_until_when())
+        look = _looks(call, watch, recorder)
+        core.begin(look, evaluating_until_when())
         try:
             core.solve()
         finally:
             core.end()
-        if watch.silent and not recorder.rows:
-            watch.take(core.rows)
-        course = recorder.history() if recorder.rows else watch.course()
         found = core.space.solved()
+        if look is None:
+            watch.take(core.rows().tolist())
+        watch.hold(found.steps)
+        recorder.hold(found.steps)
+        course = recorder.history() if recorder.rows else watch.course()
         raised = core.raised
         result = finished(result_of(problem, numbers, limits, found), course, raised)
         if self.label != "auto":
@@ -162,6 +165,7 @@ def _looks(call: Call, watch: Watch, recorder: Recorder) -> Callable[[View], boo
         at = _At(f, view.g)
         progress = Progress(state, at, Residuals(*residuals), None, view.row[-1])
         if call.history:
+            recorder.hold(progress.t - 1)
             recorder(progress, view.lam_x, (view.row[5], view.row[9]))
         stop = watch.stop
         if call.callback is not None:
@@ -220,11 +224,11 @@ def _detail(stop: StopReason, said: Any, error: EvaluationError | None) -> str:
     if stop in (StopReason.CONVERGED, StopReason.UNBOUNDED, StopReason.STOPPED_BY_USER):
         return ""
     if stop is StopReason.EVALUATION_ERROR and error is not None:
-        return f"iteration {said.steps}: {error}"
+        return f"iteration {said.ended}: {error}"
     if stop in (StopReason.ITERATION_LIMIT, StopReason.TIME_LIMIT):
         return ""
     if said.cause:
-        return f"iteration {said.steps}: {CAUSES[said.cause]}"
+        return f"iteration {said.ended}: {CAUSES[said.cause]}"
     runs = "run" if said.runs == 1 else "runs"
     return f"none of {said.runs} {runs} came further"
 
