@@ -5,11 +5,10 @@ import numpy as np
 import pytest
 
 from casadi_hybrid import Problem, Solver, nlpsol
-from casadi_hybrid.barrier.composite import Composite
 from casadi_hybrid.study import KINDS, make_rank_deficient
 
 X = ca.SX.sym("x", 2)
-COMPOSITE = Composite.label
+COMPOSITE = "hybrid (composite step)"
 
 
 def solver_of(f, g, **options):
