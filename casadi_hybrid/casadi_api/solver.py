@@ -52,9 +52,10 @@ class NlpSolver(Signature):
     ``ca.Function`` reads as well. CasADi can write no Python code, so :meth:`generate` of a graph
     around it is not available.
 
-    In a graph and in a map the engine in C solves without Python's lock, so that ``map(N,
-    "thread")`` is as parallel as there are cores; only what it leaves is solved by Python, one at a
-    time. Ctrl-C waits for the end of a solve there.
+    In a graph and in a map solves run without Python's lock, so that ``map(N, "thread")`` is as
+    parallel as there are cores. They take turns where Python is called: with an
+    ``iteration_callback``, ``log`` or ``error_on_fail``, and for functions that run Python. Ctrl-C
+    ends a solve in a graph; for those that a map has on other threads it waits.
 
     Several threads may call one object at once: each call has its own evaluators, and
     :meth:`stats`, :attr:`result` and :meth:`explain` speak of the last call of the asking thread
