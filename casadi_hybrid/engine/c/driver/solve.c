@@ -6,6 +6,7 @@
  *     at last:   the least multipliers on the active set of a solution with huge ones
  *
  * The solve ends with a solution, a proof, a limit, or where nothing is left to be tried. */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -180,8 +181,9 @@ static void prepare(hybrid_solver *solver, const hybrid_answer *at) {
     numbers->x0 = solver->start;
     numbers->lam_x0 = numbers->lam_g0 = solver->none;
     numbers->max_iter -= solver->answer->steps;
-    if (solver->given->max_time > 0.0) numbers->max_time = seconds_left(solver);
     solver->run.how.max_time = seconds_left(solver);
+    if (solver->given->max_time > 0.0) /* 0 is no limit: of a time that is over next to none is left */
+        numbers->max_time = fmax(solver->run.how.max_time, DBL_MIN);
     if (method == HYBRID_LEAST_MULTIPLIERS) {
         const double near = numbers->feasibility;
         active_sides(plan->n_x, at->x, numbers->lbx, numbers->ubx, at->lam_x, near, solver->side_x);
@@ -214,6 +216,16 @@ static int is_in_vain(int status) {
     }
 }
 
+/* Where the active-set method has come to a feasible point at least, that is a candidate: a limit may
+ * end the solve before the interior-point method finds one. */
+static void keep_feasible(hybrid_solver *solver, int status, hybrid_outcome *outcome) {
+    if (status != HYBRID_NO_SET && status != HYBRID_NOT_NEARER) return;
+    if (!(solver->found.end.feasibility <= solver->given->feasibility)) return;
+    solver->stepped = 0;
+    hybrid_conclude_at(solver, status, outcome);
+    hybrid_keep_best(solver, outcome);
+}
+
 /* Makes the run that is due; `at`: the point whose active set it takes, if it does. Returns a
  * status; `outcome` says what it has come to. */
 static int make_run(hybrid_solver *solver, const hybrid_answer *at, hybrid_outcome *outcome) {
@@ -227,7 +239,10 @@ static int make_run(hybrid_solver *solver, const hybrid_answer *at, hybrid_outco
         stepped = method == HYBRID_ACTIVE_SET && is_in_vain(status);
         solver->run.how.t0 = status == HYBRID_COLD ? 0 : solver->found.steps;
     }
-    if (stepped) status = by_steps(solver);
+    if (stepped) {
+        if (by_sets) keep_feasible(solver, status, outcome);
+        status = by_steps(solver);
+    }
     solver->stepped = stepped;
     solver->answer->steps += solver->found.steps;
     if (is_refused(status)) return status;
