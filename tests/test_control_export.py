@@ -282,9 +282,7 @@ def test_the_folder_says_names_units_and_memory(tmp_path):
         'int main(void) { printf("%zu", sizeof(the_cart_controller)); return 0; }\n'
     )
     compiler = find_compiler()
-    subprocess.run(
-        [*compiler.command, "-I.", "probe.c", "-o", "probe"], cwd=tmp_path, check=True
-    )
+    subprocess.run([*compiler.command, "-I.", "probe.c", "-o", "probe"], cwd=tmp_path, check=True)
     assert int(subprocess.check_output([tmp_path / "probe"])) == said
     assert "the_cart_control.c" in written.files
     measured = measure(written, count=False)
