@@ -1,4 +1,4 @@
-"""Composite steps in C beside their twins in Python: pieces on random numbers, whole solves."""
+"""Composite steps in C: pieces by NumPy and by definition, and whole solves."""
 
 from __future__ import annotations
 
@@ -11,29 +11,20 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
-from engine_cases import SpectrumData, assert_same_course, core_in_pieces, solved
+from engine_cases import SpectrumData, assert_kkt, core_in_pieces, solved
+from engine_form import Formula
+from engine_runs import CompositeRun
 
 from casadi_hybrid import Problem, nlpsol
-from casadi_hybrid.attempts import one
-from casadi_hybrid.attempts.attempts import composite_attempt
-from casadi_hybrid.attempts.compiled import Handed
-from casadi_hybrid.attempts.data import data_of
-from casadi_hybrid.barrier import composite
-from casadi_hybrid.barrier.composite import Composite
-from casadi_hybrid.basics.status import StopReason
-from casadi_hybrid.casadi_api import runner
 from casadi_hybrid.engine.plan import plan_of
-from casadi_hybrid.engine.structures import LIMIT, PAUSED
+from casadi_hybrid.engine.solve import Core
 from casadi_hybrid.engine.workspace import Workspace, trigger
-from casadi_hybrid.iterations import lookahead, violation
-from casadi_hybrid.iterations.trust_region import next_radius, oriented, trust_region_step
-from casadi_hybrid.rules.spectra import Jacobian
-from casadi_hybrid.standard_form.form import StandardForm
-from casadi_hybrid.stopping import Limits
+from casadi_hybrid.point.limits import Limits
 
 Made = tuple[dict[str, Any], dict[str, Any]]
 COMPOSITE, BARRIER = "hybrid (composite step)", "hybrid (barrier)"
 EPS = float(np.finfo(float).eps)
+LIMIT, PAUSED = 7, 11  # of hybrid.h
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -94,13 +85,14 @@ def test_singular_values(library: Any, m: int, n: int, rank: str) -> None:
             B[-1] += (rank == "nearly less") * 1e-13 * size * rng.normal(size=n)
         if rank == "none":
             B[:] = 0
-        wanted = Jacobian(B)
+        left, wanted, right = np.linalg.svd(B, full_matrices=False)
+        largest = wanted[0]
+        kept = wanted > 1e-10 * largest
         U, sigma, Y, Z = decomposed(library, B, 1e-10)
-        assert sigma.size == wanted.rank
-        largest = wanted.norm
-        np.testing.assert_allclose(sigma, wanted.sigma, rtol=0, atol=100 * EPS * largest)
+        assert sigma.size == kept.sum()
+        np.testing.assert_allclose(sigma, wanted[kept], rtol=0, atol=100 * EPS * largest)
         np.testing.assert_allclose(
-            (U * sigma) @ Y.T, (wanted.U * wanted.sigma) @ wanted.Y.T, rtol=0,
+            (U * sigma) @ Y.T, (left[:, kept] * wanted[kept]) @ right[kept], rtol=0,
             atol=1e3 * EPS * largest,
         )  # fmt: skip
         V = np.hstack([Y, Z])
@@ -139,37 +131,40 @@ def test_matrices_without_numbers_do_not_hang(library: Any) -> None:
         decomposed(library, np.full((3, 5), bad), 1e-10)
 
 
-def test_the_trust_region_like_its_twin(library: Any) -> None:
-    rng = np.random.default_rng(3)
-    kinds = set()
+def test_the_trust_region(library: Any) -> None:
+    """By the conditions of Moré and Sorensen for a global minimizer."""
+    rng, kinds = np.random.default_rng(3), set()
     for _ in range(3000):
-        n = int(rng.integers(0, 6))
+        n = int(rng.integers(1, 6))
         e = np.sort(rng.choice([-2.0, -1e-16, 0.0, 1e-9, 1.0, 3.0, *rng.normal(size=3)], n))
         b = rng.choice([0.0, 1.0, *rng.normal(size=3)], n) * 10.0 ** rng.uniform(-3, 3)
-        radius = 10.0 ** rng.uniform(-4, 4)
-        t = np.empty(max(1, n))
-        multiplier = library.hybrid_trust_region(
-            n, e.ctypes.data, b.ctypes.data, radius, t.ctypes.data
-        )
-        wanted, sigma = trust_region_step(e, b, radius)
-        hard = n > 0 and e[0] < 0.0 and sigma == -e[0] and t[0] > 0.0 == b[0]
+        radius, t = 10.0 ** rng.uniform(-4, 4), np.empty(n)
+        sigma = library.hybrid_trust_region(n, e.ctypes.data, b.ctypes.data, radius, t.ctypes.data)
+        size, scale = np.linalg.norm(t), np.abs(b).max() + np.abs(e).max() * radius
+        np.testing.assert_allclose((e + sigma) * t, -b, rtol=0, atol=1e-8 * scale)
+        assert e[0] + sigma >= -1e-14 * np.abs(e).max()
+        assert sigma >= 0.0
+        assert size <= radius * (1 + 1e-9)
+        assert sigma == 0.0 or size >= radius * (1 - 1e-9)
+        hard = e[0] < 0.0 and sigma == -e[0] and t[0] > 0.0 == b[0]
         kinds.add("hard" if hard else "inside" if sigma == 0.0 else "outside")
-        np.testing.assert_allclose(t[:n], wanted, rtol=1e-8, atol=1e-12 * radius)
-        assert multiplier == pytest.approx(sigma, rel=1e-7, abs=1e-12)
+        if not sigma:  # the shortest of all minimizers
+            assert (t[(e == 0) & (b == 0)] == 0).all()
     assert kinds == {"hard", "inside", "outside"}
 
 
 def test_the_radius_after_a_step(library: Any) -> None:
     """At each threshold, beside it, and where nothing is known of the ratio."""
-    ratios = [-1.0, 0.0, 1e-4, 0.25, 0.75, 1.0]
-    ratios = [step * ratio for ratio in ratios for step in (1 - EPS, 1.0, 1 + EPS)]
-    found = set()
+    thresholds = -1.0, 0.0, 1e-4, 0.25, 0.75, 1.0
+    ratios = [step * ratio for ratio in thresholds for step in (1 - EPS, 1.0, 1 + EPS)]
     for ratio in (*ratios, np.inf, -np.inf, np.nan):
         for size in (0.1, 1.4, np.nextafter(1.4, 2), 2.0):
-            new = next_radius(2.0, size, ratio)
-            assert library.hybrid_next_radius(2.0, size, ratio) == new
-            found.add(new / (size if ratio < 0.25 else 2.0))
-    assert found == {0.25, 0.5, 1.0, 3.0}
+            wanted = 2.0
+            if ratio >= 0.75 and size > 0.7 * 2.0:
+                wanted = 3.0 * 2.0
+            elif ratio < 0.25:
+                wanted = size * (0.5 if ratio >= 1e-4 else 0.25)
+            assert library.hybrid_next_radius(2.0, size, ratio) == wanted
 
 
 # --- whole solves ---------------------------------------------------------------------------------
@@ -257,17 +252,25 @@ def with_equations(made: Callable[[], Made]) -> Callable[[], Made]:
 
 
 @pytest.mark.parametrize("made", PROBLEMS)
-def test_the_same_iterates(made: Callable[[], Made], monkeypatch: pytest.MonkeyPatch) -> None:
-    found, stats = solved(monkeypatch, with_equations(made), "c")
-    wanted, twin = solved(monkeypatch, with_equations(made), "python")
-    assert (stats["engine"], twin["engine"]) == ("c", "python"), stats["engine_note"]
-    assert stats["success"]
-    assert (stats["kernel"], twin["kernel"]) == ("svd", "lapack")
-    assert_same_course(stats, twin, rtol=1e-6)
-    for name in ("n_call_nlp_jac_g", "n_call_nlp_hess_l"):
-        assert stats[name] == twin[name]
-    for name in ("x", "lam_x", "lam_g"):
-        np.testing.assert_allclose(found[name], wanted[name], rtol=1e-6, atol=1e-7)
+def test_solutions_meet_the_conditions(made: Callable[[], Made]) -> None:
+    problem = with_equations(made)()
+    solver, found = solved(problem)
+    stats, result = solver.stats(), solver.result
+    assert (result.method, stats["kernel"], stats["success"]) == (COMPOSITE, "svd", True)
+    assert result.step is not None
+    assert stats["iter_count"] == result.iterations == result.history.t[-1]
+    assert_kkt(problem, found)
+
+
+@pytest.mark.parametrize("made", PROBLEMS)
+def test_a_limit_ends_a_run_on_its_way(made: Callable[[], Made]) -> None:
+    problem = with_equations(made)()
+    rows = solved(problem)[0].stats()["iterations"]
+    steps = min(4, len(rows["iter"]) - 2)
+    stats = solved(problem, {"max_iter": steps})[0].stats()
+    assert (stats["stop_reason"], stats["iter_count"]) == ("ITERATION_LIMIT", steps)
+    for name, numbers in stats["iterations"].items():
+        np.testing.assert_array_equal(numbers[:steps], rows[name][:steps], err_msg=name)
 
 
 def cubic(seed: int) -> Made:
@@ -286,61 +289,26 @@ def cubic(seed: int) -> Made:
 # Of 210 and 314 a dozen steps reduce the violation alone until the objective has its say again; the
 # others end at a least violation, from which the barrier method goes on.
 @pytest.mark.parametrize(
-    ("seed", "engine"), [(210, COMPOSITE), (314, COMPOSITE), (72, BARRIER), (312, BARRIER)]
+    ("seed", "method"), [(210, COMPOSITE), (314, COMPOSITE), (72, BARRIER), (312, BARRIER)]
 )
-def test_the_violation_alone_is_reduced_by_the_same_steps(
-    seed: int, engine: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    problem, numbers = cubic(seed)
-    solver = nlpsol("solver", "hybrid", problem)
-    found = solver(**numbers)
-    assert (solver.result.method, solver.result.engine) == (engine, "c")
-    wanted, twin = solved(monkeypatch, lambda: (problem, numbers), "python")
-    assert_same_course(solver.stats(), twin, ("obj", "inf_pr", "inf_du"), rtol=1e-5)
-    np.testing.assert_allclose(found["x"], wanted["x"], rtol=1e-6, atol=1e-7)
+def test_the_violation_alone_is_reduced_on_the_way(seed: int, method: str) -> None:
+    solver, found = solved(cubic(seed))
+    assert solver.result.method == method
+    if solver.result.success:
+        assert_kkt(cubic(seed), found)
 
 
-def test_random_equations_end_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nearly all by the same steps; an escape from a least violation may lead anywhere."""
-    count, same, solutions = 60, 0, {"c": 0, "python": 0}
-    for seed in range(count):
-        problem, numbers = cubic(seed)
-        stats = {}
-        for mode in solutions:
-            _, stats[mode] = solved(monkeypatch, lambda made=(problem, numbers): made, mode)
-            solutions[mode] += stats[mode]["success"]
-        one, other = (stats[mode]["iterations"]["obj"] for mode in solutions)
-        same += len(one) == len(other) and np.allclose(one, other, rtol=1e-5, atol=1e-7)
-    assert same >= 0.9 * count
-    assert abs(solutions["c"] - solutions["python"]) <= 2
-
-
-@pytest.mark.parametrize("at_once", [True, False])
-@pytest.mark.parametrize("made", PROBLEMS)
-def test_the_result_says_how(
-    made: Callable[[], Made], at_once: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not at_once:
-        monkeypatch.setattr(runner, "quick_of", lambda problem, options: None)
-    problem, numbers = with_equations(made)()
-    solver = nlpsol("solver", "hybrid", problem)
-    solver(**numbers)
-    result = solver.result
-    assert (result.method, result.engine, result.success) == (COMPOSITE, "c", True)
-    assert result.step is not None
-    assert solver.stats()["iter_count"] == result.iterations == result.history.t[-1]
-
-
-@pytest.mark.parametrize("steps", [1, 4])
-@pytest.mark.parametrize("made", PROBLEMS)
-def test_a_limit_ends_both_at_one_iterate(
-    made: Callable[[], Made], steps: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found, stats = solved(monkeypatch, with_equations(made), "c", {"max_iter": steps})
-    wanted, twin = solved(monkeypatch, with_equations(made), "python", {"max_iter": steps})
-    assert stats["engine"] == "c"
-    assert_same_course(stats, twin, rtol=1e-6)
-    np.testing.assert_allclose(found["x"], wanted["x"], rtol=1e-5, atol=1e-6)
+def test_random_equations_are_solved() -> None:
+    """Nearly all; the others say that they found none."""
+    solutions = 0
+    for seed in range(60):
+        solver, found = solved(cubic(seed))
+        if solver.result.success:
+            solutions += 1
+            assert_kkt(cubic(seed), found)
+        else:
+            assert solver.result.stop.name == "LOCALLY_INFEASIBLE", seed
+    assert solutions >= 50
 
 
 def plane() -> Made:
@@ -357,14 +325,14 @@ def hill() -> Made:
 
 
 @pytest.mark.parametrize("made", [plane, hill])
-def test_among_equal_directions_no_rounding_chooses(
-    made: Callable[[], Made], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found, stats = solved(monkeypatch, with_equations(made), "c")
-    wanted, twin = solved(monkeypatch, with_equations(made), "python")
-    assert (stats["engine"], stats["success"]) == ("c", True)
-    assert_same_course(stats, twin, rtol=1e-6)
-    np.testing.assert_allclose(found["x"], wanted["x"], rtol=1e-6, atol=1e-7)
+def test_among_equal_directions_no_rounding_chooses(made: Callable[[], Made]) -> None:
+    """Another order of the variables, which rounds otherwise, leads to the same kind of point."""
+    problem, numbers = with_equations(made)()
+    solver, found = solved((problem, numbers))
+    assert solver.stats()["success"]
+    assert_kkt((problem, numbers), found)
+    other = solved(({**problem, "f": 3 * problem["f"], "g": 5 * problem["g"]}, numbers))[1]
+    np.testing.assert_allclose(found["x"], other["x"], atol=1e-5)
 
 
 def oriented_by_c(
@@ -397,7 +365,6 @@ def test_directions_hang_on_no_basis(library: Any, units: bool) -> None:
             size = end - begin
             mixed[:, begin:end] @= np.linalg.qr(rng.normal(size=(size, size)))[0]
         ways = [oriented_by_c(library, basis / D, values, count) for basis in (Q, mixed)]
-        ways.append(oriented(mixed / D, values, count))
         first = Q[:, : sizes[0]]
         projected = first @ (first.T @ (fixed / D[:, 0]))
         for way in ways:
@@ -425,48 +392,40 @@ def valleys(seed: int) -> Made:
     return {"x": x, "f": ca.sumsqr(x), "g": g}, {"x0": rng.normal(size=n), "lbg": 0, "ubg": 0}
 
 
-def test_escapes_from_anywhere_lead_to_the_same_points(library: Any) -> None:
-    """By the undamped step and by a scan, or nowhere; what is carried from there on too."""
-    library.hybrid_escape.argtypes = [c_void_p]
+def test_escapes_from_anywhere(library: Any) -> None:
+    """Where there is one the violation is halved; what is carried from there on is new."""
     kinds: Counter[str] = Counter()
     for seed in range(150):
         nlp, call = valleys(seed)
         problem = Problem.from_nlp(nlp)
-        numbers = problem.numbers(**call)
-        limits = Limits(max_iter=0)
-        space = Workspace(
-            library, plan_of(library, problem, numbers.bounds), problem.functions, trigger()
-        )
+        numbers, limits = problem.numbers(**call), Limits(max_iter=0)
+        plan = plan_of(library, problem, numbers.bounds)
+        space = Workspace(library, plan, problem.functions, trigger())
+        core = Core(library, problem, limits, space)
         space.fill(numbers, None)
         space.limit(limits)
-        attempt = composite_attempt(numbers.x0)
-        cold = space.cold_mode(composite=True)
-        cold.set(data_of(attempt, one.settings_of(attempt, limits), limits, problem), 0)
-        assert cold.begin() == PAUSED
-        found = library.hybrid_escape(cold.addresses["cold_bytes"])
-        assert cold.go_on()[0] == LIMIT
-        form = StandardForm(
-            problem, numbers.bounds, numbers.p, numbers.x0, 0.0, 1e-6, even=True, dense=True
-        )
-        at = composite._evaluated(form.point(form.start))
-        method = lookahead.LookAhead()
-        guards = method.begin(at)
-        equations: Any = composite._Equations(form, form.point(form.start))
-        wanted = violation.escape(equations, at, guards.jacobian)
-        assert bool(found) == (wanted is not None), seed
-        now, carried = cold.state.now, cold.state.guards
-        w = np.ctypeslib.as_array(ct.cast(now.w, ct.POINTER(c_double)), (form.n,))
-        new = at if wanted is None else wanted
-        np.testing.assert_allclose(w, new.x, rtol=1e-7, atol=1e-7, err_msg=str(seed))
-        y = np.ctypeslib.as_array(ct.cast(now.y, ct.POINTER(c_double)), (form.m,))
-        least = Jacobian(new.B, 1e-10).least_squares_multipliers(new.gradient)
-        np.testing.assert_allclose(y, least, rtol=1e-5, atol=1e-5, err_msg=str(seed))
-        far = max(guards.radius, np.linalg.norm(new.x - at.x))
+        run = CompositeRun(library, core)
+        assert run.status == PAUSED
+        found = run.call("hybrid_escape")
+        assert run.call("hybrid_composite_run") == LIMIT
+        formula, carried = Formula(nlp, numbers), run.state.guards
+        start, w = numbers.x0, run.now("w", problem.n)
+        before, after = (formula.user(x)[2] for x in (start, w))
+        _, gradient, _, A = formula.user(w)
+        if not found:
+            np.testing.assert_array_equal(w, start)
+            kinds["nowhere"] += 1
+            continue
+        steep = np.abs(formula.user(start)[3]).max(axis=1)
+        scale = np.where(steep > 10, 1 / steep, 1.0)  # of this method's rows
+        assert np.linalg.norm(scale * after) <= 0.5 * np.linalg.norm(scale * before)
+        least = np.linalg.lstsq((scale[:, None] * A).T, -gradient, rcond=1e-10)[0]
+        np.testing.assert_allclose(run.now("y", problem.m), least, rtol=1e-5, atol=1e-5)
+        first = max(1.0, 0.5 * np.linalg.norm(start))
+        far = max(first, np.linalg.norm(w - start))
         assert carried.radius == pytest.approx(far, rel=1e-7)
-        assert (carried.escapes, carried.penalty, carried.goal) == (found, 1.0, -1.0)
-        assert np.linalg.norm(new.h) <= 0.5 * np.linalg.norm(at.h) or not found
-        undamped = np.linalg.norm(w + np.linalg.pinv(at.B) @ at.h - at.x)
-        kinds["nowhere" if not found else "undamped" if undamped < 1e-8 else "others"] += 1
+        assert (carried.escapes, carried.penalty, carried.goal) == (1, 1.0, -1.0)
+        kinds["far" if far > first else "near"] += 1
     assert min(kinds.values()) > 5
     assert len(kinds) == 3
 
@@ -488,27 +447,11 @@ def two_wells() -> Made:
 
 
 @pytest.mark.parametrize("made", [least_value, two_wells])
-def test_least_violations_are_left_like_in_python(
-    made: Callable[[], Made], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    left = []
-    leave = lookahead.escape
-
-    def noted(*given: Any) -> Any:
-        left.append(leave(*given))
-        return left[-1]
-
-    monkeypatch.setattr(lookahead, "escape", noted)
-    problem, numbers = with_equations(made)()
-    solver = nlpsol("solver", "hybrid", problem)
-    found = solver(**numbers)
-    assert not left
-    wanted, twin = solved(monkeypatch, with_equations(made), "python")
-    assert left[0] is not None
-    stats = solver.stats()
-    assert (stats["engine"], stats["success"], solver.result.method) == ("c", True, COMPOSITE)
-    assert_same_course(stats, twin, ("obj",), rtol=1e-5)
-    np.testing.assert_allclose(found["x"], wanted["x"], rtol=1e-6, atol=1e-7)
+def test_least_violations_are_left(made: Callable[[], Made]) -> None:
+    problem = with_equations(made)()
+    solver, found = solved(problem)
+    assert (solver.result.success, solver.result.method) == (True, COMPOSITE)
+    assert_kkt(problem, found)
 
 
 def nowhere() -> Made:
@@ -525,51 +468,28 @@ def crossing() -> Made:
 
 @pytest.mark.parametrize("start", [2.0, 0.0])
 @pytest.mark.parametrize("made", [nowhere, crossing])
-def test_a_violation_that_stays_ends_the_attempt(
-    made: Callable[[], Made], start: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ends, steps = [], []
-    run, step = one.run_on_engine, Composite.step
-
-    def noted(*given: Any) -> Any:
-        found = run(*given)
-        if given[3].composite and isinstance(found, Handed):
-            ends.append((found.ended, found.steps))
-        return found
-
-    def counted(*given: Any) -> Any:
-        found = step(*given)
-        steps.append(found)
-        return found
-
-    def at_start() -> Made:
-        problem, numbers = with_equations(made)()
-        return problem, {**numbers, "x0": start}
-
-    monkeypatch.setattr(one, "run_on_engine", noted)
-    monkeypatch.setattr(Composite, "step", counted)
-    found, stats = solved(monkeypatch, at_start, "c")
-    assert not steps
-    wanted, twin = solved(monkeypatch, at_start, "python")
-    assert ends == [(StopReason.LOCALLY_INFEASIBLE, len(steps))]
-    assert stats["return_status"] == twin["return_status"] == "Infeasible_Problem_Detected"
-    np.testing.assert_allclose(found["x"], wanted["x"], rtol=1e-6, atol=1e-6)
+def test_a_violation_that_stays_is_proved(made: Callable[[], Made], start: float) -> None:
+    """‖c‖ is stationary: J'c = 0 where c is not."""
+    problem, numbers = with_equations(made)()
+    solver, found = solved((problem, {**numbers, "x0": start}))
+    assert solver.stats()["return_status"] == "Infeasible_Problem_Detected"
+    x = problem["x"]
+    J = ca.Function("J", [x], [ca.jacobian(problem["g"], x)])(found["x"]).full()
+    assert np.linalg.norm(found["g"]) > 0.1
+    assert np.abs(J.T @ found["g"]).max() < 1e-4
 
 
 @pytest.mark.parametrize("n", [40, 120, 190])
-def test_many_variables(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    def made() -> Made:
-        x = ca.SX.sym("x", n)
-        f = ca.sumsqr(x - ca.DM(np.linspace(-1, 1, n))) + 0.1 * ca.dot(x[1:] ** 2, x[:-1])
-        return {"x": x, "f": f, "g": ca.sumsqr(x) - 2}, {"x0": 0.2, "lbg": 0, "ubg": 0}
-
-    _, stats = solved(monkeypatch, made, "c")
-    _, twin = solved(monkeypatch, made, "python")
-    assert (stats["engine"], stats["success"]) == ("c", True)
-    assert_same_course(stats, twin, rtol=1e-6)
+def test_many_variables(n: int) -> None:
+    x = ca.SX.sym("x", n)
+    f = ca.sumsqr(x - ca.DM(np.linspace(-1, 1, n))) + 0.1 * ca.dot(x[1:] ** 2, x[:-1])
+    made = {"x": x, "f": f, "g": ca.sumsqr(x) - 2}, {"x0": 0.2, "lbg": 0, "ubg": 0}
+    solver, found = solved(made)
+    assert solver.stats()["success"]
+    assert_kkt(made, found)
 
 
-def test_the_same_memory_serves_the_barrier_method(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_memory_serves_the_barrier_method() -> None:
     """Bounds of one solve are not those of the next, on one plan."""
     problem, numbers = with_equations(far)()
     solver, fresh = (nlpsol(name, "hybrid", problem) for name in ("solver", "fresh"))

@@ -25,7 +25,7 @@ from casadi_hybrid.engine.export.core import WARM, WHOLE, core_of, numbered
 from casadi_hybrid.engine.export.measure import Build, measure, spoken
 from casadi_hybrid.engine.export.stack import deepest
 from casadi_hybrid.engine.export.words import words_of
-from casadi_hybrid.engine.library import core_sources, engine, engine_status
+from casadi_hybrid.engine.library import core_sources
 from casadi_hybrid.session.solve import POINTS, STOPS
 
 
@@ -33,12 +33,6 @@ ROOT = Path(__file__).resolve().parent.parent
 SANITIZED = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 CLOSE = 1e-12
 UNSOLVED = -1
-
-
-@pytest.fixture(scope="module", autouse=True)
-def there_is_an_engine():
-    if engine() is None:
-        pytest.skip(f"no export without the engine: {engine_status().reason}")
 
 
 def van_der_pol(N=12):

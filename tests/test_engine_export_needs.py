@@ -15,17 +15,10 @@ from casadi_hybrid.engine.export.core import WARM, WHOLE, core_of
 from casadi_hybrid.engine.export.functions import STRAIGHT, generate
 from casadi_hybrid.engine.export.measure import STRICT, measure
 from casadi_hybrid.engine.export.needs import HEADERS, refuse_unwritten
-from casadi_hybrid.engine.library import engine, engine_status
 from casadi_hybrid.problem.problem import Problem
 
 X, P = ca.MX.sym("X", 3), ca.MX.sym("p")
 SHARED = ("-dynamiclib",) if sys.platform == "darwin" else ("-shared", "-Wl,-z,defs")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def there_is_an_engine():
-    if engine() is None:
-        pytest.skip(f"no export without the engine: {engine_status().reason}")
 
 
 def table(x):

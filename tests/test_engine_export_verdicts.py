@@ -7,7 +7,7 @@ import subprocess
 import casadi as ca
 import numpy as np
 import pytest
-from engine_cases import CASES, needs_engine
+from engine_cases import CASES
 
 from casadi_hybrid import nlpsol
 from casadi_hybrid.basics.status import PointStatus, StopReason
@@ -52,7 +52,6 @@ int main(void) {
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory, compiler):
     """What an export says, solve by solve; the core is compiled once."""
-    needs_engine()
     objects = tmp_path_factory.mktemp("core")
     words = [compiler, *STRICT, "-O0"]
 

@@ -1,4 +1,4 @@
-"""The least violation in C: its certificate by formulas, its proofs, and runs that end there."""
+"""The least violation in C: its certificate by formulas, and solves that end there."""
 
 from __future__ import annotations
 
@@ -11,16 +11,14 @@ import casadi as ca
 import numpy as np
 import pytest
 from engine_cases import NUMBER, needs_engine, solved
+from engine_form import Form
 from nlp_edge_cases import ALL
 from nlp_verdict_cases import INFEASIBLE as CASES
-from problems.hopeless import TRAPS
-from test_engine_pieces import Twins
+from scipy.optimize import linprog
 
 from casadi_hybrid import Problem
-from casadi_hybrid.attempts import compiled
-from casadi_hybrid.engine.cold import CAUSES
 from casadi_hybrid.engine.library import core_sources
-from casadi_hybrid.standard_form.certificate import violation_slope
+from casadi_hybrid.engine.structures import CAUSES
 
 INF = np.inf
 Made = tuple[dict[str, Any], dict[str, Any]]
@@ -75,10 +73,10 @@ class Certificate:
     def __init__(self) -> None:
         x0 = np.array([0.4, 0.5, 0.2, 2, -0.7])
         problem = Problem.from_nlp({"x": X, "f": X[0] ** 2, "g": G})
-        self.twins = Twins(problem, problem.numbers(x0=x0, **ROWS, **BOX))
-        data, core = self.twins.data, self.twins.core
-        self.J0 = self.twins.of_point("raw_J", data.nnz_J).copy()
-        self.scale = self.twins.of_form("scale_c", data.m)
+        self.form_of = Form(problem, problem.numbers(x0=x0, **ROWS, **BOX))
+        data, core = self.form_of.data, self.form_of.core
+        self.J0 = self.form_of.of_point("raw_J", data.nnz_J).copy()
+        self.scale = self.form_of.of_form("scale_c", data.m)
         self.formula = Formula(x0, self.scale)
         core.hybrid_violation_slope.restype = NUMBER
         core.hybrid_violation_slope_doubles.restype = ct.c_longlong
@@ -88,15 +86,11 @@ class Certificate:
     def at(self, x: np.ndarray) -> None:
         """Evaluate at x, slacks anywhere."""
         free = x[FREE]
-        assert self.twins.evaluate(np.concatenate((free, np.ones(self.twins.data.n - 4)))) == 0
+        assert self.form_of.evaluate(np.concatenate((free, np.ones(self.form_of.data.n - 4)))) == 0
 
     def slope(self, y: np.ndarray | None) -> float:
         given = (self.J0, y, self._W, self._work)
-        return float(self.twins.call("hybrid_violation_slope", *given))
-
-    def twin(self, y: np.ndarray | None) -> float:
-        form = self.twins.twin
-        return violation_slope(form, form.point(self.twins.of_point("w", form.n).copy()), y)
+        return float(self.form_of.call("hybrid_violation_slope", *given))
 
 
 def random_points(count: int) -> list[np.ndarray]:
@@ -120,7 +114,6 @@ def test_the_slope_of_the_squared_violation_is_that_of_the_formula() -> None:
         u[KEPT] = one.scale**2 * one.formula.violation(x)[KEPT]
         wanted = one.formula.slope(x, u)
         assert one.slope(None) == pytest.approx(wanted, rel=1e-10)
-        assert one.twin(None) == pytest.approx(wanted, rel=1e-10)
 
 
 def test_the_slope_of_the_sum_is_that_of_its_subgradient() -> None:
@@ -133,20 +126,19 @@ def test_the_slope_of_the_sum_is_that_of_its_subgradient() -> None:
         u[KEPT] = one.scale * y
         wanted = one.formula.slope(x, u)
         assert one.slope(y) == pytest.approx(wanted, rel=1e-10)
-        assert one.twin(y) == pytest.approx(wanted, rel=1e-10)
         first = np.argmax(np.abs(v) * one.scale)
         weak = np.where(np.arange(3) == first, 0.9 * y, y)
         if np.abs(weak).max() < 7 * 0.95:
             continue  # all of them are weaker alike: a subgradient of a smaller force
         refused += 1
-        assert one.slope(weak) == one.twin(weak) == 1.0
+        assert one.slope(weak) == 1.0
     assert refused > 50
 
 
 def test_without_a_force_there_is_no_subgradient() -> None:
     one = Certificate()
     one.at(random_points(1)[0])
-    assert one.slope(np.zeros(3)) == one.twin(np.zeros(3)) == 1.0
+    assert one.slope(np.zeros(3)) == 1.0
 
 
 # --- whole runs -----------------------------------------------------------------------------------
@@ -190,115 +182,64 @@ RUNS = {
 }
 
 
-class Ends:
-    """Of each run that has ended by itself in C the cause, and its infeasibility multipliers."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.causes: list[str] = []
-        self.multipliers: list[Any] = []
-        outcome = compiled.Handed.outcome
-
-        def noted(handed: Any, *arguments: Any) -> Any:
-            self.causes.append(CAUSES[handed.cold.state.cause])
-            self.multipliers.append(handed.cold.infeasibility())
-            return outcome(handed, *arguments)
-
-        monkeypatch.setattr(compiled.Handed, "outcome", noted)
-
-
 @pytest.mark.parametrize("name", RUNS)
-def test_a_run_that_proves_infeasibility_ends_in_c(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ends = Ends(monkeypatch)
-    found, stats = solved(monkeypatch, RUNS[name], "c")
-    runs = len(ends.causes)
-    assert runs
-    wanted, twin = solved(monkeypatch, RUNS[name], "python")
-    assert len(ends.causes) == runs
-    assert (stats["engine"], twin["engine"]) == ("c", "python")
-    assert stats["stop_reason"] == twin["stop_reason"] == "LOCALLY_INFEASIBLE"
-    assert stats["point_status"] == twin["point_status"] == "INFEASIBLE_STATIONARY"
-    # Where the violation is least rounding says which step is the last.
-    assert abs(stats["iter_count"] - twin["iter_count"]) <= 2 * runs
-    alike = 5 if runs > 1 else min(stats["iter_count"], twin["iter_count"]) - 2
-    for row in ("obj", "inf_pr", "mu"):
-        ours, theirs = (of["iterations"][row][:alike] for of in (stats, twin))
-        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-8, err_msg=row)
-    for output in ("x", "f", "g"):
-        np.testing.assert_allclose(found[output], wanted[output], rtol=1e-6, atol=1e-6)
+def test_infeasibility_is_proved(name: str) -> None:
+    """No first-order move from x inside the bounds makes the scaled violation less, in one norm."""
+    solver, found = solved(RUNS[name]())
+    stats = solver.stats()
+    assert stats["stop_reason"] == "LOCALLY_INFEASIBLE"
+    assert stats["point_status"] == "INFEASIBLE_STATIONARY"
+    assert solver.result.certificate <= 1e-5
+    problem, numbers = RUNS[name]()
+    x, g = found["x"], found["g"]
+    slopes = ca.Function("J", [problem["x"]], [ca.jacobian(problem["g"], problem["x"])])
+    scale = 100 / np.maximum(100, np.abs(slopes(numbers.get("x0", 0)).full()).max(axis=1))
+    J, g = scale[:, None] * slopes(x).full(), scale * g
+    lbg, ubg = (scale * numbers.get(k, end) for k, end in (("lbg", -INF), ("ubg", INF)))
+    v = np.maximum(g - ubg, 0) - np.maximum(lbg - g, 0)
+    assert np.abs(v).max() > 1e-4
+    low, high = (numbers.get(key, end) - x for key, end in (("lbx", -INF), ("ubx", INF)))
+    # max over |d| <= 1 of the decrease of the sum of violations, as a linear program.
+    fall = least_sum(J, (lbg - g, ubg - g), np.maximum(low, -1), np.minimum(high, 1))
+    squares = J.T @ v
+    blocked = np.where(squares > 0, -low, high) <= 1e-6 * np.maximum(1, np.abs(x))
+    assert fall <= 1e-3 * np.abs(v).sum() or (
+        np.abs(squares[~blocked]).max(initial=0) <= 1e-3 * np.abs(J.T * v).max()
+    )
 
 
-def test_a_warm_start_of_an_infeasible_problem_ends_in_c(monkeypatch: pytest.MonkeyPatch) -> None:
+def least_sum(
+    J: np.ndarray, room: tuple[np.ndarray, np.ndarray], low: np.ndarray, high: np.ndarray
+) -> float:
+    """By how much the sum of the violations of room by Jd falls where low <= d <= high."""
+    m, n = J.shape
+    I, zero = np.eye(m), np.zeros((m, m))
+    rows = np.block([[J, -I, zero], [-J, zero, -I]])
+    ends = np.r_[room[1], -room[0]]
+    kept = np.isfinite(ends)
+    bounds = [*zip(np.minimum(low, 0), np.maximum(high, 0), strict=True), *[(0, None)] * (2 * m)]
+    cost = np.r_[np.zeros(n), np.ones(2 * m)]
+    found = linprog(cost, rows[kept], ends[kept], bounds=bounds)
+    before = np.maximum(-ends, 0).sum()
+    return float(before - found.fun)
+
+
+def test_a_warm_start_of_an_infeasible_problem_ends_there_too() -> None:
     """Also where no iterate is nearer to a solution than the start: it is judged at its end."""
-    made = three_values
-    first, _ = solved(monkeypatch, made, "python")
+    _, first = solved(three_values())
     start = {"x0": first["x"], "lam_x0": first["lam_x"], "lam_g0": 0.1 + first["lam_g"]}
-    ends = Ends(monkeypatch)
-    found, stats = solved(monkeypatch, made, "c", **start)
-    assert len(ends.causes) > 1
-    wanted, twin = solved(monkeypatch, made, "python", **start)
-    assert (stats["engine"], twin["engine"]) == ("c", "python")
-    assert stats["stop_reason"] == twin["stop_reason"] == "LOCALLY_INFEASIBLE"
-    assert abs(stats["iter_count"] - twin["iter_count"]) <= 2 * len(ends.causes)
-    np.testing.assert_allclose(found["x"], wanted["x"], rtol=1e-6, atol=1e-6)
+    solver, found = solved(three_values(), **start)
+    assert solver.stats()["stop_reason"] == "LOCALLY_INFEASIBLE"
+    np.testing.assert_allclose(found["x"], first["x"], rtol=1e-6, atol=1e-6)
 
 
-def test_the_multipliers_of_a_least_sum_of_violations_prove_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """By CasADi's derivatives: y is ±1 where a row is violated, and J'y lets no variable gain."""
-    ends = Ends(monkeypatch)
-    found, stats = solved(monkeypatch, point_mass(40), "c")
-    (cause,), (y,) = ends.causes, ends.multipliers
-    assert stats["engine"] == "c"
-    assert cause.startswith("the sum of the violations")
-    nlp, numbers = point_mass(40)()
-    x, g = found["x"].full().ravel(), found["g"].full().ravel()
-    J = ca.Function("J", [nlp["x"]], [ca.jacobian(nlp["g"], nlp["x"])])(x).full()
-    y = y / np.abs(y).max()
-    violated = np.abs(g) > 1e-3 * np.abs(g).max()
-    assert violated.any()
-    np.testing.assert_allclose(y[violated], np.sign(g[violated]), atol=1e-2)
-    slope = J.T @ y
-    lower, upper = np.array(numbers["lbx"]), np.array(numbers["ubx"])
-    gains = np.abs(slope) * np.minimum(np.where(slope > 0, x - lower, upper - x), 1)
-    assert gains.sum() <= 1e-2 * np.abs(g).sum()  # of any move by at most one
-
-
-STALLED = {
-    "no multipliers: a norm of zero": 1,
-    "pole: an inverse": 2,
-    "edge: a corner": 4,
-    "welded-beam-thin": 5,
-}
-
-
-def of_edge(name: str) -> Callable[[], Made]:
-    if name in ALL:
-        return lambda: (ALL[name].nlp, ALL[name].call)
-    (trap,) = (one for one in TRAPS if one.name == name)
-
-    def made() -> Made:
-        of = trap.build()
-        return {key: of[key] for key in "xfg"}, {
-            "x0": trap.x0,
-            **{key: of[key] for key in ("lbx", "ubx", "lbg", "ubg")},
-        }
-
-    return made
-
-
-@pytest.mark.parametrize("name", STALLED)
-def test_a_run_without_a_way_on_ends_in_c(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the reason; what the point is, and what is tried next, is as in Python."""
-    ends = Ends(monkeypatch)
-    found, stats = solved(monkeypatch, of_edge(name), "c")
-    assert CAUSES[STALLED[name]] in ends.causes
-    wanted, twin = solved(monkeypatch, of_edge(name), "python")
-    assert stats["stop_reason"] == twin["stop_reason"]
-    assert stats["point_status"] == twin["point_status"]
-    np.testing.assert_allclose(found["f"], wanted["f"], rtol=1e-6, atol=1e-6)
+@pytest.mark.parametrize(
+    ("name", "cause"), [("pole: an inverse", 2), ("edge: a corner", 4)]
+)
+def test_a_solve_without_a_way_on_says_why(name: str, cause: int) -> None:
+    solver, _ = solved((ALL[name].nlp, ALL[name].call))
+    assert solver.stats()["stop_reason"] == "STALLED"
+    assert solver.stats()["detail"].endswith(CAUSES[cause])
 
 
 def test_causes_have_the_numbers_of_the_header() -> None:

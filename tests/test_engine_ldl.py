@@ -1,4 +1,4 @@
-"""The engine's sparse LDLᵀ beside eigenvalues, LAPACK and whole solves on FERAL."""
+"""The engine's sparse LDLᵀ beside eigenvalues and LAPACK."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import casadi as ca
 import numpy as np
 import pytest
 from engine_ldl_kernel import LdlKernel
@@ -262,44 +261,6 @@ def test_threads_share_an_analysis(library: ctypes.CDLL) -> None:
         at_once = list(pool.map(solved, range(4)))
     for k, x in enumerate(at_once):
         assert np.array_equal(x, solved(k))
-
-
-def test_a_whole_solve_goes_the_same_way(
-    library: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from casadi_hybrid.standard_form import form
-
-    monkeypatch.setenv("CASADI_HYBRID_ENGINE", "python")
-    N, x, u = 40, ca.SX.sym("x", 2, 41), ca.SX.sym("u", 40)
-    rows = []
-    for k in range(N):
-        p, v = x[0, k], x[1, k]
-        rows.append(x[:, k + 1] - x[:, k] - 0.25 * ca.vertcat(v, (1 - p**2) * v - p + u[k]))
-    nlp = {
-        "x": ca.veccat(x, u),
-        "f": ca.sumsqr(x) + ca.sumsqr(u),
-        "g": ca.vertcat(x[:, 0] - ca.DM([0.0, 1.0]), *rows),
-    }
-    lower = [-ca.inf] * 2 + [-0.25, -ca.inf] * N + [-0.75] * N
-    upper = [ca.inf] * (2 * N + 2) + [1.0] * N
-    bounds = {"lbx": lower, "ubx": upper, "lbg": 0.0, "ubg": 0.0}
-    made: list[LdlKernel] = []
-
-    def kernel(layout: Layout) -> LdlKernel:
-        made.append(LdlKernel(layout, library))
-        return made[-1]
-
-    monkeypatch.setattr(form, "DENSE_LIMIT", 10)
-    answers = []
-    for change in (False, True):
-        if change:
-            monkeypatch.setattr(form, "SparseKernel", kernel)
-        solver = casadi_hybrid.nlpsol("solver", "hybrid", nlp)
-        answers.append((solver(**bounds)["x"], solver.stats()))
-    assert made
-    assert all(stats["success"] for _, stats in answers)
-    assert answers[0][1]["iter_count"] == answers[1][1]["iter_count"]
-    assert np.abs(np.array(answers[0][0] - answers[1][0])).max() < 1e-6
 
 
 class Fixed:

@@ -72,7 +72,7 @@ class NlpSolver(Signature):
     def this(self) -> Any:
         """CasADi's own object, by which its C++ code knows a Function; made at the first use."""
         runner = self._runner
-        solved = callback(self._name, self._problem, runner.evaluate)
+        solved = callback(self._name, self._problem, runner.evaluate, runner.pool_for_graphs())
         self._function = make_function(self._name, self._problem, solved)
         return self._function.this
 
@@ -368,8 +368,7 @@ class NlpSolver(Signature):
             What was written.
 
         Raises:
-            InputError: for a bad argument, a solve that fails, a function that cannot be written,
-                or where there is no engine in C.
+            InputError: for a bad argument, a solve that fails, a function that cannot be written.
             OSError: where the folder cannot be written to.
         """
         import pathlib  # noqa: PLC0415

@@ -1,18 +1,11 @@
-"""The core in C, loaded once a process and not before it is asked for.
-
-``CASADI_HYBRID_ENGINE`` says which code runs: ``c``, the default, or ``python``, which leaves the
-core alone. The results are the same.
-"""
+"""The core in C, loaded once a process and not before it is asked for."""
 
 from __future__ import annotations
 
 import ctypes
-import os
 import re
-import warnings
 from typing import TYPE_CHECKING, NamedTuple
 
-from casadi_hybrid.basics.errors import CompilerWarning, InputError, suggest
 from casadi_hybrid.basics.lock import Lock
 from casadi_hybrid.building import BuildError
 from casadi_hybrid.engine.installed import load
@@ -23,28 +16,21 @@ if TYPE_CHECKING:
 
     from casadi_hybrid.building.build import Sources
 
-VARIABLE = "CASADI_HYBRID_ENGINE"
-MODES = ("c", "python")
-
 
 class EngineStatus(NamedTuple):
-    """Which code runs, and why.
+    """Which core is loaded, or why there is none.
 
     Attributes:
-        available: whether the core in C is loaded.
-        mode: what was asked for: ``"c"`` or ``"python"``.
         path: the library; None where there is none.
         reason: a sentence: why there is no core; empty where there is one.
     """
 
-    available: bool
-    mode: str
     path: Path | None = None
     reason: str = ""
 
     def __str__(self) -> str:
         if self.path is None:
-            return f"Python: {self.reason}"
+            return f"none: {self.reason}"
         wide = ".v3." in self.path.name
         return f"C, for {'x86-64-v3' if wide else 'any'} processor{'s' * wide} ({self.path})"
 
@@ -55,7 +41,6 @@ class _Core:
     def __init__(self) -> None:
         self.loaded: ctypes.CDLL | None = None
         self.reason = ""
-        self.warned = False
         self._asked = False
         self._lock = Lock()
 
@@ -89,47 +74,24 @@ class _Core:
 _core = _Core()
 
 
-def engine(mode: str | None = None) -> ctypes.CDLL | None:
-    """The core in C, or None where Python is to do its work. Threads may call this at once.
-
-    Args:
-        mode: ``"c"`` or ``"python"``; None for the environment variable ``CASADI_HYBRID_ENGINE``,
-            and ``"c"`` where that is not set.
+def engine() -> ctypes.CDLL:
+    """The core in C. Threads may call this at once.
 
     Raises:
-        InputError: for another mode.
-
-    Warns:
-        CompilerWarning: once a process, where the core ought to be there and is not.
+        BuildError: where it cannot be had.
     """
-    if _mode(mode) == "python":
-        return None
     found = _core.find()
-    if found is None and not _core.warned:
-        _core.warned = True
-        warnings.warn(
-            f"the core in C cannot be had: {_core.reason}; Python runs instead, with the same "
-            "results, and ten times slower or more",
-            CompilerWarning,
-            stacklevel=2,
-        )
+    if found is None:
+        raise BuildError(f"the core in C cannot be had: {_core.reason}")
     return found
 
 
-def engine_status(mode: str | None = None) -> EngineStatus:
-    """Which code runs under a mode, and why.
-
-    Raises:
-        InputError: for a mode that :func:`engine` does not know.
-    """
-    mode = _mode(mode)
-    if mode == "python":
-        return EngineStatus(False, mode, reason="it was asked for")
+def engine_status() -> EngineStatus:
+    """Which core is loaded, or why there is none."""
     from pathlib import Path  # noqa: PLC0415 - a solve does without
 
     found = _core.find()
-    path = None if found is None else Path(found._name)
-    return EngineStatus(found is not None, mode, path, _core.reason)
+    return EngineStatus(None if found is None else Path(found._name), _core.reason)
 
 
 def core_sources() -> Sources:
@@ -150,12 +112,3 @@ def core_sources() -> Sources:
     if "hybrid.h" not in files:
         raise BuildError(f"the C sources of the core are not in {folder}; install the package anew")
     return Sources("hybrid", files)
-
-
-def _mode(given: str | None) -> str:
-    """The mode that is asked for."""
-    mode = given if given is not None else os.environ.get(VARIABLE) or "c"
-    if mode not in MODES:
-        where = "engine" if given is not None else f"the environment variable {VARIABLE}"
-        raise InputError(f"{where} is {mode!r}{suggest(mode, MODES)}")
-    return mode

@@ -6,9 +6,8 @@ import threading
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
-from casadi_hybrid.building import BuildError
 from casadi_hybrid.engine.blocks.compiled import forms_of
-from casadi_hybrid.engine.library import engine, engine_status
+from casadi_hybrid.engine.library import engine
 from casadi_hybrid.engine.plan import plan_of
 from casadi_hybrid.engine.solve import Core
 from casadi_hybrid.engine.workspace import Workspace, trigger
@@ -85,15 +84,16 @@ _evaluate: list[int | None] = []
 
 
 def engine_of(problem: Problem) -> Engine | str:
-    """The engine of the asking thread for a problem, or why it takes none."""
-    library = engine()
-    if library is None:
-        return engine_status().reason
+    """The engine of the asking thread for a problem, or why it takes none.
+
+    Raises:
+        BuildError: where the core cannot be loaded.
+    """
     known = _engines.known.get(problem)
     if known is None:
         known = why_not(problem)
         if not known:
-            known = Engine(library, problem, _trigger() or 0)
+            known = Engine(engine(), problem, _trigger() or 0)
         _engines.known[problem] = known
     return known
 
@@ -107,27 +107,22 @@ def any_engine_of(problem: Problem) -> Engine:
     known = engine_of(problem)
     if not isinstance(known, str):
         return known
-    library = engine()
-    if library is None:
-        raise BuildError(known)
     found = _engines.of_python.get(problem)
     if found is None:
-        found = _engines.of_python[problem] = Engine(library, problem, None)
+        found = _engines.of_python[problem] = Engine(engine(), problem, None)
     return found
 
 
 def why_not(problem: Problem) -> str:
     """Why the engine does not take a problem, empty where it does."""
     functions = problem.functions
-    if functions.curvature is None:
-        return "the Hessian is learned on the way"
     if not problem.n or functions.first.nnz_out(0) != 1:
         return "the problem has no variable or no objective"
     if _trigger() is None:
         return "this CasADi does not export what evaluates a buffer"
     if functions.assemblies is not None:
         return ""  # maps of what has a scalar form
-    for function in (functions.first, functions.curvature):
+    for function in filter(None, (functions.first, functions.curvature)):
         if not function.is_a("SXFunction"):
             # What it calls may raise an exception, which may not pass through C.
             return "a function of the problem has no scalar form"

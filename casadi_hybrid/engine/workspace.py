@@ -29,6 +29,7 @@ from casadi_hybrid.engine.structures import (
     BuffersData,
     FunctionsData,
     NumbersData,
+    SecantsData,
     pointer_of_capsule,
 )
 from casadi_hybrid.point.limits import Limits
@@ -110,13 +111,17 @@ class Workspace:
             self._functions.first = ct.cast(self.python.first, ct.c_void_p)
             self._functions.second = ct.cast(self.python.second, ct.c_void_p)
         else:
-            self._buffers = BuffersData(
-                self._buffer(functions.first, evaluate),
-                self._buffer(functions.with_hessian("curvature"), evaluate),
-            )
+            self._buffers = BuffersData(self._buffer(functions.first, evaluate))
+            if functions.curvature is not None:
+                self._buffers.second = self._buffer(functions.curvature, evaluate)
             self._functions.first = ct.cast(library.hybrid_buffered_first, ct.c_void_p)
             self._functions.second = ct.cast(library.hybrid_buffered_second, ct.c_void_p)
             self._functions.self = ct.addressof(self._buffers)
+        if functions.curvature is None:
+            room = np.empty(library.hybrid_secants_doubles(ct.addressof(data)))
+            self._secants = SecantsData(address(room))
+            self._kept.append(room)
+            self._functions.secants = ct.addressof(self._secants)
         self._awaited, self._called = compiled, INTERPRETED
         self._limits: Limits | None = None
         self._sided = False
@@ -153,8 +158,8 @@ class Workspace:
         data.stationarity = tolerances.stationarity
         data.complementarity = tolerances.complementarity
 
-    def observe(self, observer: int) -> None:
-        """Have the core show iterates to this ``hybrid_observer``."""
+    def observe(self, observer: int | None) -> None:
+        """Have the core show iterates to this ``hybrid_observer``; None for nobody."""
         self._functions.observer = observer
 
     @property
@@ -192,8 +197,13 @@ class Workspace:
         self.numbers_out[self._place_of_f] = self.answer.end.f
         said = AnswerData.from_buffer_copy(self.answer)
         step = self.step.copy() if said.stepped else None
-        x_undefined = self.x_undefined.copy() if said.undefined else None
-        return Solved(self.numbers_out.copy(), self.places_out, said, step, x_undefined)
+        x_undefined = None if np.isnan(self.x_undefined).all() else self.x_undefined.copy()
+        asked = self.python
+        undefined = None if asked is None else asked.undefined
+        return Solved(
+            self.numbers_out.copy(), self.places_out, said, step, x_undefined,
+            asked is not None, undefined,
+        )  # fmt: skip
 
     def _buffer(self, function: ca.Function, evaluate: int) -> BufferData:
         data, kept = buffer_of(function, evaluate)

@@ -236,7 +236,7 @@ def _memory(law: Law, written: Export, eased: Export | None, words: Mapping[str,
         memories.append(law.ahead.bytes)
         numbers += words["sent"] * words["outputs"]
     rows.insert(0, ("memory of a solve", max(memories)))
-    rows.append(("plan, limits, names", 8 * (numbers + 1) + 8 * ((integers + 1) // 2)))
+    rows.append(("plan, limits, controls", 8 * (numbers + 1) + 8 * ((integers + 1) // 2)))
     rows.append((f"`sizeof({written.name}_controller)`", sum(size for _, size in rows)))
     return listing([(what, str(size)) for what, size in rows])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time as clock
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.errors import InputError, warn
 from casadi_hybrid.basics.inputs import count, is_callable, positive
 from casadi_hybrid.control.controller.loop import exported
 from casadi_hybrid.control.joint.joint import JointSolution
@@ -146,7 +145,7 @@ class MPC:
         if deadline is not None:
             flaw = use_once(self._answers, self._spare, asked=fallback is None)
             if flaw:
-                warnings.warn(f"MPC of {ocp.name}: {flaw}", stacklevel=2)
+                warn(f"MPC of {ocp.name}: {flaw}")
 
     def __repr__(self) -> str:
         """What it does without a plan."""

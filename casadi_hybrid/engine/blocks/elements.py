@@ -29,7 +29,6 @@ from casadi_hybrid.engine.blocks.library import (
 )
 from casadi_hybrid.engine.blocks.operations import NUMBER, number_in_casadi
 from casadi_hybrid.engine.blocks.partition import SHORTEST_SUM, behind_hubs, wide_inputs
-from casadi_hybrid.engine.library import engine
 from casadi_hybrid.problem.elements.element import Elements, Kind, together, total
 
 REPEATED = 2
@@ -55,13 +54,11 @@ _LINEAR = _LinearData(
 
 
 def find_elements(graph: ca.Function) -> Elements | None:
-    """The elements of (x, p) → (f, c); None where too few are alike, and without the engine.
+    """The elements of (x, p) → (f, c); None where too few are alike.
 
     Args:
         graph: in scalar operations.
     """
-    if engine() is None:
-        return None
     try:
         return _Search(graph_of(graph), graph).elements()
     except (UntranslatedError, BuildError, MemoryError):

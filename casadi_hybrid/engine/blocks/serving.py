@@ -16,7 +16,6 @@ from casadi_hybrid.engine.blocks.compiled import (
     compile_functions,
     lists_of,
 )
-from casadi_hybrid.engine.library import engine
 from casadi_hybrid.engine.warm import why_not
 from casadi_hybrid.problem.problem import Problem
 
@@ -96,4 +95,4 @@ def functions_of(
 
 
 def _taken(problem: Problem) -> bool:
-    return engine() is not None and not why_not(problem)
+    return not why_not(problem)

@@ -20,7 +20,7 @@ from casadi_hybrid.engine.export.functions import LOOPS, PARTS, STRAIGHT, genera
 from casadi_hybrid.engine.export.layout import Layout
 from casadi_hybrid.engine.export.needs import refuse_foreign
 from casadi_hybrid.engine.export.tables import PlanText, structure
-from casadi_hybrid.engine.library import engine, engine_status
+from casadi_hybrid.engine.library import engine
 from casadi_hybrid.engine.options import options_of
 from casadi_hybrid.engine.plan import plan_of
 from casadi_hybrid.point.limits import Limits
@@ -191,16 +191,11 @@ def write(
         cold: a solve from a start as it was given; None writes the warm mode alone.
 
     Raises:
-        InputError: where there is no engine in C to analyse the problem, or a function cannot be
-            written.
+        BuildError: where there is no core to analyse the problem.
+        InputError: where a function cannot be written.
         OSError: where the folder cannot be written to.
     """
     library = engine()
-    if library is None:
-        raise InputError(
-            "an export needs the engine in C, which analyses the problem, and that cannot be "
-            f"had: {engine_status().reason}"
-        )
     plan = plan_of(library, problem, cases[0].answer.bounds)
     generated = generate(problem.functions, name, loops)
     own = mark()

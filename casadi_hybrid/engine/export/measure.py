@@ -219,11 +219,12 @@ class Build:
         if shutil.which("size") is None:
             found.notes.append("sizes of the code are not known: there is no program size here")
             return
-        name, static = self._export.name, 0
-        known = {f"{name}_{part}.c": part for part in ("functions", "plan", "stored")}
+        static = 0
         for file, path in objects.items():
             text, data, bss = self._run(["size", str(path)]).splitlines()[1].split()[:3]
-            part = "core" if file.startswith("core/") else known.get(file, "interface")
+            word = file.removesuffix(".c").rpartition("_")[2]
+            part = word if word in ("functions", "plan", "stored") else "interface"
+            part = "core" if file.startswith("core/") else part
             found.code[part] = found.code.get(part, 0) + int(text)
             # Constants with addresses in them are counted as data by some.
             if file.endswith("_plan.c"):

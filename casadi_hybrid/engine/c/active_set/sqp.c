@@ -133,7 +133,7 @@ static int model_step(hot *h) {
     hybrid_form *form = &h->form;
     hybrid_model *model = &h->model;
     int status;
-    if (hybrid_late(form->functions, model->until)) return HYBRID_LIMIT;
+    if (hybrid_late(form->functions, model->until)) return HYBRID_LATE;
     if (hybrid_hessian(form, h->at, h->y, 1.0, model->W)) return HYBRID_UNDEFINED;
     status = hybrid_solve_model(model, form, h->at, h->held.z_lower, h->held.z_upper);
     return status ? status : move(h);
@@ -180,7 +180,7 @@ static int follow(hot *h, double before, hybrid_residuals *residuals) {
         double now;
         int status;
         status = model_step(h);
-        if (status == HYBRID_LIMIT) return status;
+        if (status == HYBRID_LATE) return status;
         answer->steps++;
         if (status) return status;
         now = error_at(h);
@@ -220,7 +220,7 @@ static int follow_perturbed(hot *h, hybrid_residuals *residuals) {
     while (answer->steps < most) {
         double now;
         int status = model_step(h);
-        if (status == HYBRID_LIMIT) return status;
+        if (status == HYBRID_LATE) return status;
         answer->steps++;
         if (status) return status;
         now = error_at(h);
@@ -273,7 +273,7 @@ int hybrid_warm(const hybrid_plan *plan, const hybrid_functions *functions,
                 hybrid_answer *answer) {
     hybrid_arena arena = {0, 0, 0, 0};
     hot h;
-    hybrid_ray ray = {INFINITY, INFINITY};
+    hybrid_ray ray = {INFINITY, INFINITY, 0};
     double error;
     int status, proof;
     arena.doubles = doubles;
@@ -295,6 +295,8 @@ int hybrid_warm(const hybrid_plan *plan, const hybrid_functions *functions,
     answer->start.feasibility = answer->start.stationarity = INFINITY;
     answer->start.complementarity = INFINITY;
     h.model.kernel.answer = answer;
+    h.model.kernel.low_rank = &h.form.low_rank;
+    if (functions->secants) functions->secants->count = 0;
     /* Next to a point without multipliers what is left of a row is small beside its terms. */
     h.model.kernel.precise = numbers->perturbed > 0;
     if (!numbers->side_x && hybrid_sum(plan->n_x, numbers->lam_x0) == 0.0 &&

@@ -58,7 +58,6 @@ typedef struct {
     hybrid_numbers numbers;      /* of the run */
     hybrid_cold *cold;
     hybrid_state state;
-    double row[HYBRID_ROW];
     double *doubles; /* of runs, one at a time */
     int *ints;
     double *start, *lam_x, *lam_g, *none; /* n_x, n_x, n_g, and the longer of both */
@@ -82,6 +81,9 @@ typedef struct {
     int stepped; /* whether the state is that of the run: it was not by active sets alone */
     double began;
 } hybrid_solver;
+
+/* Whether who looks on has ended the solve: then no function is asked again. */
+int hybrid_is_over(const hybrid_solver *solver);
 
 /* --- outcome.c: what a run has come to -------------------------------------------------------- */
 

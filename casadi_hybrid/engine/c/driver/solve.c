@@ -66,7 +66,6 @@ void hybrid_solve_nlp_memory(const hybrid_plan *plan, const hybrid_options *opti
     if (of_warm > *doubles) *doubles = of_warm;
     if (ints_of_warm > *ints) *ints = ints_of_warm;
     *doubles += arena.used_doubles + hybrid_state_doubles(plan);
-    *ints += plan->n;
     *bytes += own_bytes(plan);
 }
 
@@ -83,14 +82,16 @@ static hybrid_solver *lay_out(const hybrid_plan *plan, const hybrid_options *opt
     solver->side_x = (signed char *)bytes + sizeof *solver;
     solver->side_g = solver->side_x + plan->n_x;
     solver->cold = (hybrid_cold *)(void *)(bytes + own_bytes(plan));
-    hybrid_state_attach(plan, doubles + arena.used_doubles, ints, &solver->state);
-    solver->state.rows = solver->row;
-    solver->state.capacity = 1;
+    hybrid_state_attach(plan, doubles + arena.used_doubles, &solver->state);
     solver->doubles = doubles + arena.used_doubles + hybrid_state_doubles(plan);
-    solver->ints = ints + plan->n;
+    solver->ints = ints;
     memset(solver->none, 0,
            (size_t)(plan->n_x > plan->n_g ? plan->n_x : plan->n_g) * sizeof(double));
     return solver;
+}
+
+int hybrid_is_over(const hybrid_solver *solver) {
+    return solver->functions->observer && solver->functions->observer->ended;
 }
 
 /* --- one run ---------------------------------------------------------------------------------- */
@@ -125,10 +126,10 @@ static int by_active_set(hybrid_solver *solver) {
 /* What was not defined on the way, the last of it. */
 static void note_undefined(hybrid_solver *solver) {
     hybrid_answer *answer = solver->answer;
-    if (!solver->state.undefined) return;
+    const double *at = solver->state.x_undefined;
     answer->undefined += solver->state.undefined;
-    if (answer->x_undefined)
-        hybrid_set(solver->plan->n_x, solver->state.x_undefined, answer->x_undefined);
+    if (answer->x_undefined && solver->plan->n_x && !isnan(at[0]))
+        hybrid_set(solver->plan->n_x, at, answer->x_undefined);
 }
 
 /* The interior-point method or composite steps. Returns a status. */
@@ -136,15 +137,13 @@ static int by_steps(hybrid_solver *solver) {
     const int composite = solver->run.method == HYBRID_COMPOSITE_STEP;
     int status;
     if (composite)
-        status = hybrid_composite_begin(solver->plan, solver->functions, &solver->numbers,
+        status = hybrid_composite_steps(solver->plan, solver->functions, &solver->numbers,
                                         &solver->run.how, solver->cold, solver->doubles,
                                         solver->ints, &solver->state, &solver->found);
     else
-        status = hybrid_cold_begin(solver->plan, solver->functions, &solver->numbers,
-                                   &solver->run.how, solver->cold, solver->doubles, solver->ints,
-                                   &solver->state, &solver->found);
-    while (status == HYBRID_PAUSED) /* after each iterate, for which there is room */
-        status = composite ? hybrid_composite_run(solver->cold) : hybrid_cold_run(solver->cold);
+        status = hybrid_interior_point(solver->plan, solver->functions, &solver->numbers,
+                                       &solver->run.how, solver->cold, solver->doubles,
+                                       solver->ints, &solver->state, &solver->found);
     spend(solver);
     note_undefined(solver);
     return status;
@@ -182,7 +181,7 @@ static void prepare(hybrid_solver *solver, const hybrid_answer *at) {
     numbers->lam_x0 = numbers->lam_g0 = solver->none;
     numbers->max_iter -= solver->answer->steps;
     solver->run.how.max_time = seconds_left(solver);
-    if (solver->given->max_time > 0.0) /* 0 is no limit: of a time that is over next to none is left */
+    if (solver->given->max_time > 0.0) /* of which zero would be no limit */
         numbers->max_time = fmax(solver->run.how.max_time, DBL_MIN);
     if (method == HYBRID_LEAST_MULTIPLIERS) {
         const double near = numbers->feasibility;
@@ -236,7 +235,7 @@ static int make_run(hybrid_solver *solver, const hybrid_answer *at, hybrid_outco
     solver->run.how.t0 = 0;
     if (by_sets) {
         status = by_active_set(solver);
-        stepped = method == HYBRID_ACTIVE_SET && is_in_vain(status);
+        stepped = method == HYBRID_ACTIVE_SET && is_in_vain(status) && !hybrid_is_over(solver);
         solver->run.how.t0 = status == HYBRID_COLD ? 0 : solver->found.steps;
     }
     if (stepped) {
@@ -319,7 +318,7 @@ static int make_runs(hybrid_solver *solver, hybrid_outcome *outcome) {
         if (method != HYBRID_LEAST_MULTIPLIERS || outcome->stop == HYBRID_STOP_CONVERGED)
             hybrid_keep_best(solver, outcome);
         if (is_final(outcome->stop) || solver->answer->steps >= solver->given->max_iter) return 0;
-        if (solver->functions->observer && solver->functions->observer->ended) return 0;
+        if (hybrid_is_over(solver)) return 0;
         if (made < ahead) continue;
         if (method != HYBRID_LEAST_MULTIPLIERS && method != HYBRID_PERTURBED)
             remember(solver, outcome);
@@ -346,7 +345,7 @@ static void complete(hybrid_solver *solver, const hybrid_outcome *last) {
     const hybrid_numbers *given = solver->given;
     const int spent = answer->steps >= given->max_iter || !(seconds_left(solver) > 0.0);
     if (answer->point == HYBRID_KKT_POINT) {
-        if (answer->huge && answer->method != HYBRID_PERTURBED && !spent)
+        if (answer->huge && answer->method != HYBRID_PERTURBED && !spent && !hybrid_is_over(solver))
             lessen_multipliers(solver);
         return;
     }
@@ -366,8 +365,10 @@ static void begin(hybrid_solver *solver) {
     answer->steps = answer->firsts = answer->seconds = answer->factors = answer->chosen = 0;
     answer->in_firsts = answer->in_seconds = 0.0;
     answer->undefined = answer->runs = 0;
-    for (int i = 0; i < plan->n_x; i++)
+    for (int i = 0; i < plan->n_x; i++) {
         solver->free += of->lbx[i] < of->ubx[i];
+        if (answer->x_undefined) answer->x_undefined[i] = NAN;
+    }
     for (int i = 0; i < plan->n_g; i++)
         solver->equations += of->lbg[i] == of->ubg[i];
 }

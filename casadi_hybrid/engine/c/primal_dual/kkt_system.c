@@ -23,6 +23,8 @@ int hybrid_factor(const hybrid_plan *plan, const double *W, const double *D, dou
     for (int i = 0; i < plan->m; i++) 
         K[plan->K_diagonal[plan->n + i]] = penalty ? -penalty[i] : -epsilon;
     hybrid_decompose(plan, kernel, 0.0);
+    kernel->changed = W && kernel->low_rank->rank > 0;
+    if (kernel->changed) return hybrid_factor_low_rank(plan, kernel, 0);
     right = kernel->inertia.negative == plan->m;
     /* A pivot against the test does no harm where nothing has grown: refinement sees to the rest. */
     if (right && !kernel->inertia.singular && kernel->inertia.growth <= HYBRID_GROWTH) return 0;
@@ -52,7 +54,10 @@ void hybrid_stiffness(const hybrid_form *form, const hybrid_point *at, const dou
 int hybrid_bend(hybrid_cold *cold) {
     cold->identity = hybrid_hessian(&cold->form, &cold->at->of, cold->now.y, 1.0, cold->W);
     if (!cold->identity) return HYBRID_SOLVED;
-    if (++cold->without > HYBRID_BARRIER_UNDEFINED) return HYBRID_UNDEFINED;
+    if (++cold->without > HYBRID_BARRIER_UNDEFINED) {
+        hybrid_set(cold->plan->n_x, cold->at->of.x, cold->state->x_undefined);
+        return HYBRID_UNDEFINED;
+    }
     memset(cold->W, 0, (size_t)cold->plan->nnz_W * sizeof(double));
     return HYBRID_SOLVED;
 }
