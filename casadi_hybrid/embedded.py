@@ -24,8 +24,8 @@ from casadi_hybrid.engine.export.layout import CLOSE
 from casadi_hybrid.engine.export.measure import measure
 from casadi_hybrid.problem.problem import Problem
 
-FUNCTION = "problem"
-"""The function that is called where none is named."""
+FIRST = "problem", "mpc", "ocp"
+"""What is taken where nothing is named: the first that is there."""
 _PARTS = 3
 
 
@@ -61,7 +61,8 @@ def add_arguments(commands: Any) -> None:
     parser.add_argument(
         "problem",
         metavar="PROBLEM",
-        help=f"MODULE:NAME or FILE.py:NAME; without NAME it is {FUNCTION!r}",
+        help="MODULE:NAME or FILE.py:NAME; without NAME it is "
+        f"{' or '.join(map(repr, FIRST))}, whichever is there first",
     )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="for the files")
     parser.add_argument(
@@ -106,6 +107,9 @@ def run(arguments: argparse.Namespace) -> int:
     except BuildError as error:
         print(f"casadi-hybrid: error: {error}", file=sys.stderr)
         return 1
+    readme = written.folder / "README.md"
+    text = f"\n## Measured on the machine that wrote it\n\n```text\n{measured}\n```\n"
+    readme.write_text(readme.read_text(encoding="utf-8") + text, encoding="utf-8")
     print(json.dumps({**written.to_dict(), **measured.to_dict()}) if arguments.json else measured)
     solved, solves = measured.solved
     if solved and measured.difference <= CLOSE:
@@ -128,12 +132,17 @@ def read(place: str) -> Given:
     """
     where, colon, name = place.rpartition(":")
     if not colon or name.endswith(".py"):  # a path may have a colon of its own
-        where, name = place, FUNCTION
+        where, name = place, ""
     module = module_at(where)
+    name = name or next((word for word in FIRST if hasattr(module, word)), FIRST[0])
     found = getattr(module, name, None)
     if not _named(found):
         if not callable(found):
-            known = [word for word, v in vars(module).items() if callable(v) or _named(v)]
+            own = module.__name__
+            known = [
+                word for word, value in vars(module).items()
+                if _named(value) or (callable(value) and value.__module__ == own)
+            ]  # fmt: skip
             raise InputError(f"{where} has no function {name!r}{suggest(name, known)}")
         found = found()
     parts = found if isinstance(found, tuple) else (found,)

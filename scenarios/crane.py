@@ -24,6 +24,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import casadi as ca
@@ -132,39 +133,30 @@ def estimators(window: int) -> tuple[Judged, Judged, EKF]:
     model = crane().unlimited(("speed", "angle"))
     common = {"outputs": list(NOISE), "noise": NOISE, "process": PROCESS, "prior": PRIOR}
     return (
-        Judged(MHE(model, PERIOD, window, free=UNKNOWN, **common)),
-        Judged(MHE(model, PERIOD, window, **common)),
+        Judged(model, PERIOD, window, free=UNKNOWN, **common),
+        Judged(model, PERIOD, window, **common),
         EKF(model, PERIOD, free=UNKNOWN, **common),
     )
 
 
-class Judged:
+class Judged(MHE):
     """A moving-horizon estimator whose windows are judged as they come."""
 
-    def __init__(self, inner: MHE) -> None:
-        self.inner, self._residual = inner, KktResiduals(inner.ocp.program)
-        self.reset()
+    @cached_property
+    def judge(self) -> KktResiduals:
+        """What recomputes the residuals of a window."""
+        return KktResiduals(self.ocp.program)
 
-    def reset(self) -> None:
+    def reset(self, x0: Any = None) -> None:
         """Begin anew."""
-        self.inner.reset()
+        super().reset(x0)
         self.residuals: list[float] = []
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """As estimated."""
-        return self.inner.parameters
-
-    @property
-    def records(self) -> Sequence[Any]:
-        """Of the steps."""
-        return self.inner.records
-
-    def step(self, y: Any, u: Any, time: float) -> np.ndarray:
+    def step(self, y: Any, u: Any = None, time: float | None = None, **more: Any) -> np.ndarray:
         """Return the state now."""
-        estimate = self.inner.step(y, u, time)
-        if self.inner.solution is not None:
-            self.residuals.append(self._residual(self.inner.solution)[1])
+        estimate = super().step(y, u, time, **more)
+        if self.solution is not None:
+            self.residuals.append(self.judge(self.solution)[1])
         return estimate
 
 

@@ -5,9 +5,11 @@ of the core by which they call its pieces.
 from __future__ import annotations
 
 import ctypes as ct
+import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import casadi as ca
@@ -44,9 +46,15 @@ def needs_engine() -> None:
 
 @cache
 def core_in_pieces() -> Any:
-    """The core with what the installed one hides; the test is skipped without a compiler."""
+    """The core with what the installed one hides, and with ``engine_pieces.c``.
+
+    The test is skipped without a compiler.
+    """
+    own = Path(__file__).with_name("engine_pieces.c")
+    text = re.sub(r'#include "\w+/', '#include "', own.read_text("utf-8"))
+    sources = core_sources()
     try:
-        found = load(core_sources())
+        found = load(replace(sources, files={**sources.files, own.name: text}))
     except BuildError as error:
         pytest.skip(str(error))
     declare(found)
@@ -279,6 +287,17 @@ class HeldData(ct.Structure):
     ]  # fmt: skip
 
 
+class LowRankData(ct.Structure):
+    """``hybrid_low_rank``."""
+
+    _fields_ = [
+        ("rank", WHOLE), ("negative", WHOLE),
+        *((name, POINTER) for name in (
+            "U", "V", "w", "Z", "T", "values", "along", "turned", "right", "x", "left",
+        )),
+    ]  # fmt: skip
+
+
 class FormData(ct.Structure):
     """``hybrid_form``."""
 
@@ -289,7 +308,7 @@ class FormData(ct.Structure):
             "scale_c", "target", "lower", "upper", "room", "clipped", "lam", "H", "has_lower",
             "has_upper",
         )),
-        ("bounds", WHOLE), ("relaxation", NUMBER), ("unscaled", WHOLE),
+        ("low_rank", LowRankData), ("bounds", WHOLE), ("relaxation", NUMBER), ("unscaled", WHOLE),
         ("placing", WHOLE), ("even", WHOLE), ("plain", WHOLE),
     ]  # fmt: skip
 
@@ -310,8 +329,8 @@ class KernelData(ct.Structure):
     """``hybrid_kernel``."""
 
     _fields_ = [
-        ("K", POINTER), ("soft", POINTER), ("weight", NUMBER), ("chosen", WHOLE),
-        ("precise", WHOLE),
+        ("K", POINTER), ("soft", POINTER), ("weight", NUMBER),
+        ("chosen", WHOLE), ("precise", WHOLE), ("low_rank", POINTER), ("changed", WHOLE),
         *((name, POINTER) for name in (
             "answer", "factor", "room", "pivots", "right", "solution", "move", "pinned", "pins",
         )),

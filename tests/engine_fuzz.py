@@ -16,7 +16,7 @@ import casadi as ca
 import numpy as np
 from engine_cases import CASES, problem_of
 
-from casadi_hybrid import Problem
+from casadi_hybrid import Derivatives, Problem
 from casadi_hybrid.attempts.in_graph import attempts_of
 from casadi_hybrid.engine import library
 from casadi_hybrid.engine.batch import Crew, Rows
@@ -26,6 +26,9 @@ from casadi_hybrid.engine.warm import engine_of
 from casadi_hybrid.engine.workspace import Workspace
 from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.working_set import WorkingSet
+from casadi_hybrid.problem.evaluator import patterns_of
+from casadi_hybrid.problem.hessian import blocks
+from casadi_hybrid.stopping import Limits
 
 
 def put_in_place(path: str) -> None:
@@ -35,13 +38,21 @@ def put_in_place(path: str) -> None:
     library._core.loaded, library._core._asked = core, True
 
 
+def variants(problem: Problem) -> list[Problem]:
+    """With second derivatives, and without: most of the Hessian is of low rank, or nothing."""
+    found = [problem]
+    for blocks.LARGE in (1, 200):
+        found.append(problem.with_derivatives(Derivatives("limited-memory")))
+        patterns_of(found[-1])  # once for all
+    return found
+
+
 def spaces() -> list[tuple[Problem, Workspace, dict[str, np.ndarray]]]:
-    """A workspace for each case, and the numbers of the case."""
+    """A workspace for each case and its variants, and the numbers of the case."""
     found = []
-    for make in CASES.values():
-        case = make()
-        problem = problem_of(case)
-        numbers = problem.numbers(**case.numbers)
+    made = [make() for make in CASES.values()]
+    for given, problem in [(one.numbers, p) for one in made for p in variants(problem_of(one))]:
+        numbers = problem.numbers(**given)
         engine = engine_of(problem)
         assert not isinstance(engine, str), engine
         space = engine.prepare(numbers.bounds)
@@ -94,7 +105,8 @@ def equations(draws: np.random.Generator) -> Problem:
         + ca.sum1(x**4)
         + draws.normal() * ca.sum1(ca.log(x + 2))
     )
-    return Problem(x=x, f=f, h=rows)
+    made = Problem(x=x, f=f, h=rows)
+    return made.with_derivatives(Derivatives("limited-memory")) if draws.random() < 0.2 else made
 
 
 def search(

@@ -22,6 +22,7 @@ from casadi_hybrid.control import (
     SingleShooting,
     Solution,
 )
+from casadi_hybrid.control.reading import measures
 from casadi_hybrid.verify import Rejection
 
 RADIUS = 0.4
@@ -136,6 +137,7 @@ def test_a_solution_says_what_is_exceeded_between_grid_points_by_how_much_and_wh
     assert "But between the grid points" in text
     assert said in text
     assert "inner=4" in text
+    assert "inner=8" in measures.warning(solution.exceeded, MAKE[name](4))  # more than there are
     assert said in str(solution.violation())
     assert str(solution.violation()).count("\n") == 0
     assert solution.violation()["clearance"].max() == pytest.approx(excess.scaled)

@@ -44,6 +44,7 @@ def test_what_is_held_up_is_held_where_the_first_steps_miss_the_deadline(monkeyp
     with pytest.warns(UserWarning, match=r"pendulum does not rest at torque = 0 N m") as caught:
         mpc = MPC(pendulum(), deadline=0.01)
     assert "Choose with default= or fallback=" in str(caught[0].message)
+    assert caught[0].filename == __file__  # not the wrapper of the class
     late(monkeypatch)
     for _ in range(3):
         step = mpc.step([HELD, 0.0])

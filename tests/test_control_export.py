@@ -1,8 +1,12 @@
 """A controller as C: its structures, its answers beside Python's, what it does without a plan."""
 
+import importlib.util
 import re
 import subprocess
+import sys
+from pathlib import Path
 
+import casadi as ca
 import numpy as np
 import pytest
 
@@ -32,17 +36,22 @@ static int back(const NAME_inputs *inputs, NAME_outputs *outputs) {
     u[0] = 100.0;
     return 0;
 }
+static double ticks(void) {
+    static double now;
+    return now += 1.0;
+}
 int main(int argc, char **argv) {
     NAME_inputs inputs = NAME_written;
     NAME_outputs outputs;
     double *v = (double *)&inputs, *u = (double *)&outputs, plan[NAME_NUMBERS];
     int i, by, count;
-    (void)argv;
+    (void)argv, (void)ticks;
     NAME_begin(&controller);
     if (argc > 1) controller.fallback = back;
     while (scanf("%d", &controller.in.max_iter) == 1) {
         for (i = 0; i < UPPER_INPUTS; i++)
             if (scanf("%lf", v + i) != 1) return 1;
+        CHANGE
         by = NAME_step(&controller, &inputs, &outputs);
         printf("%d %d", by, controller.out.status);
         for (i = 0; i < UPPER_OUTPUTS; i++) printf(" %.17g", u[i]);
@@ -79,16 +88,17 @@ def cart(method=None, held=0.0, **more):
     return ocp
 
 
-def compiled(written, folder, trajectory="PLACE"):
+def compiled(written, folder, trajectory="PLACE", change=""):
     """Run the controller over rows (most iterations, inputs), return its lines as numbers."""
     name, source = written.name, folder / "driver.c"
     text = DRIVER.replace("NAME_NUMBERS", "1000").replace("NAME", name)
-    text = text.replace("READ_PLACE", f"READ_{trajectory}")
+    text = text.replace("CHANGE", change).replace("READ_PLACE", f"READ_{trajectory}")
     source.write_text(text.replace("UPPER", name.upper()))
     objects = [file for file in written.files if file.endswith(".c")]
     sources = [file for file in objects if file not in ("main.c", "replay.c")]
     compiler = find_compiler()
-    command = [*compiler.command, *STRICT, *sources, str(source), "-lm", "-o", str(folder / "run")]
+    command = [*compiler.command, *STRICT, "-O0", *sources, str(source), "-lm", "-o",
+               str(folder / "run")]  # fmt: skip
     done = subprocess.run(command, cwd=written.folder, capture_output=True, text=True, check=False)
     assert not done.returncode, done.stderr
 
@@ -153,10 +163,97 @@ def test_without_a_plan_it_goes_on_with_the_last_one_then_the_fallback_or_the_de
     assert run([late])[0][0] == 4  # stopped at once, at a point that is no plan for this state
 
 
-def test_a_state_outside_its_limits_has_a_plan_that_comes_back(tmp_path):
-    run = compiled(MPC(cart()).export(tmp_path / "c", [1.0, 0.0]), tmp_path)
-    rows = [[500, 0.5, speed, 1.0, *np.zeros(11)] for speed in (1.0, 1.7, 1.500001)]
-    assert [line[:2].tolist() for line in run(rows)] == 3 * [[0, 0]]
+STATUS = ["solved", "feasible", "last plan", "fallback", "default", "softened"]
+
+
+def alike(mpc, run, measured, near=1e-4):
+    """Steps of C and of Python at the same measurements; return the statuses."""
+    said = []
+    for row, line in zip(measured, run([[500, *row] for row in measured]), strict=True):
+        state, mass, goal = row[:2], row[2], row[3:]
+        step = mpc.step(state, mass=mass, goal=goal)
+        said.append(step.status)
+        assert STATUS[int(line[0])] == step.status, (said, step.reason)
+        assert line[2] == pytest.approx(step["double"], abs=near)
+    return said
+
+
+def test_a_state_outside_its_limits_is_eased_as_in_python_or_begins_outside(tmp_path):
+    rows = [[0.5, speed, 1.0, *np.zeros(11)] for speed in (1.0, 1.7, 1.6, 1.500001, 1.2)]
+    mpc = MPC(cart())
+    written = mpc.export(tmp_path / "c", [1.0, 0.0])
+    assert "the_cart_softened.c" in written.files
+    run = compiled(written, tmp_path)
+    assert alike(mpc, run, rows) == ["solved", "softened", "softened", "solved", "solved"]
+    alone = MPC(cart(), soften=None).export(tmp_path / "c", [1.0, 0.0])
+    assert not list((tmp_path / "c").glob("*softened*"))
+    run = compiled(alone, tmp_path)
+    assert [line[:2].tolist() for line in run([[500, *row] for row in rows])] == 5 * [[0, 0]]
+
+
+def test_limits_that_cannot_be_kept_are_exceeded_as_little_as_in_python(tmp_path):
+    ocp = cart()
+    ocp.path("wall", ocp.model.symbol("place"), upper=0.6, unit="m")
+    mpc = MPC(ocp)
+    run = compiled(mpc.export(tmp_path / "c", [0.0, 0.0]), tmp_path)
+    # Towards a wall, too fast to stop before it; then away from it.
+    rows = [[x, v, 1.0, *np.zeros(11)] for x, v in ((0, 1), (0.55, 1.4), (0.58, 1), (0.5, 0))]
+    assert alike(mpc, run, rows) == ["solved", "softened", "softened", "solved"]
+
+
+@pytest.mark.parametrize("delay", [1, 0.03, 0.25], ids=str)
+def test_a_delay_is_predicted_as_in_python(delay, tmp_path):
+    mpc = MPC(cart(), delay=delay)
+    run = compiled(mpc.export(tmp_path / "c", [1.0, 0.0]), tmp_path)
+    rng = np.random.default_rng(3)
+    rows = [[0.5 * x, v, 1.1, *np.full(11, 0.1)] for x, v in rng.uniform(-1, 1, (8, 2))]
+    assert set(alike(mpc, run, rows)) == {"solved"}
+
+
+def test_a_delay_counts_in_the_time_of_a_problem(tmp_path):
+    model = Model("swing")
+    angle, torque = model.state("place", unit="rad"), model.control("double", lower=-3, upper=3)
+    model.rates({"place": torque + 0.5 * ca.sin(3 * model.time)})
+    ocp = OptimalControl(model, duration=1.0, intervals=10, method=Collocation(3))
+    ocp.initial()
+    ocp.minimize("distance", integral=angle**2 + 0.1 * torque**2)
+    mpc = MPC(ocp, delay=2)
+    run = compiled(mpc.export(tmp_path / "c", [0.3]), tmp_path)
+    places = [0.4, 0.3, 0.1, 0.0, -0.1, 0.0]
+    for k, line in enumerate(run([[500, x, INTERVAL * k] for k, x in enumerate(places)])):
+        step = mpc.step([places[k]], INTERVAL * k)
+        assert (line[0], step.status) == (0, "solved")
+        assert line[2] == pytest.approx(step["double"], abs=1e-6)
+
+
+@pytest.mark.parametrize("method", [None, Collocation(2), SingleShooting()], ids=str)
+def test_limits_change_by_name_in_c(method, tmp_path):
+    mpc = MPC(cart(method))
+    mpc.limits({"moves of double": (-3.5, 3.5)})  # what has changed before the export
+    written = mpc.export(tmp_path / "c", [0.8, 0.0])
+    readme = (written.folder / "README.md").read_text()
+    assert "| limit | `controller.limits.double_upper` | 1 | N | double upper |" in readme
+    run = compiled(
+        written, tmp_path, "PLACE",
+        "if (inputs.mass == 1.2) controller.limits.cart_speed_lower = -0.3,"
+        " controller.limits.double_upper = 2.0, controller.limits.moves_of_double_lower = -1.5;",
+    )  # fmt: skip
+    rows = [[0.8 - 0.02 * k, -0.1, 1.0 if k < 3 else 1.2, *np.zeros(11)] for k in range(6)]
+    assert set(alike(mpc, lambda rows: run(rows)[:3], rows[:3])) == {"solved"}
+    mpc.limits({"cart speed": (-0.3, 1.5), "double": (-8, 2), "moves of double": (-1.5, 3.5)})
+    assert set(alike(mpc, lambda _: run([[500, *row] for row in rows])[3:], rows[3:])) == {"solved"}
+
+
+def test_a_step_keeps_its_deadline_where_there_is_a_clock(tmp_path):
+    mpc = MPC(cart(), deadline=0.05, default=0.0)
+    written = mpc.export(tmp_path / "c", [0.8, 0.0])
+    run = compiled(
+        written, tmp_path, "PLACE",
+        "controller.in.now = controller.in.max_time == 0.05 ? ticks : NULL;",
+    )  # fmt: skip
+    row = [500, 0.5, 0.3, 1.0, *np.zeros(11)]
+    (line,) = run([row])
+    assert line[:2].tolist() == [4, 7]  # one look at the clock later it is over
 
 
 def test_of_scenarios_the_robust_control_is_computed(tmp_path):
@@ -172,13 +269,13 @@ def test_of_scenarios_the_robust_control_is_computed(tmp_path):
 
 
 def test_the_folder_says_names_units_and_memory(tmp_path):
-    written = MPC(cart()).export(tmp_path, [1.0, 0.0])
+    written = MPC(cart(), delay=0.15).export(tmp_path, [1.0, 0.0])
     assert written.name == "the_cart"
     readme = (tmp_path / "README.md").read_text()
     assert "| state | `inputs.cart_speed` | 1 | m/s | cart speed |" in readme
     assert "| reference | `inputs.goal` | 11 | m | goal |" in readme
     assert "| control | `outputs.control_double` | 1 | N | double |" in readme
-    said = int(re.search(r"sizeof\(the_cart_controller\)` is (\d+) bytes", readme)[1])
+    said = int(re.search(r"sizeof\(the_cart_controller\)` \| (\d+) \|", readme)[1])
     probe = tmp_path / "probe.c"
     probe.write_text(
         '#include <stdio.h>\n#include "the_cart_control.h"\n'
@@ -193,9 +290,35 @@ def test_the_folder_says_names_units_and_memory(tmp_path):
     measured = measure(written, count=False)
     assert measured.difference <= 1e-9
     assert measured.solved == (11, 11)
+    assert measured.stack is None or measured.stack > 1000
     ocp = cart()  # a plain export into the same folder leaves no controller there
     ocp.solver.export(tmp_path, "the_cart", **ocp.numbers([1.0, 0.0]).arguments)
     assert not (tmp_path / "the_cart_control.c").exists()
+
+
+def test_it_compiles_for_a_cortex_m7(tmp_path):
+    found = importlib.util.find_spec("ziglang")
+    if found is None:
+        pytest.skip("there is no wheel ziglang, whose clang knows that processor")
+    written = MPC(cart(), delay=0.15).export(tmp_path, [1.0, 0.0])
+    headers = Path(found.submodule_search_locations[0]) / "lib" / "libc" / "include"
+    target = (
+        *("-target", "thumb-freestanding-eabihf", "-mcpu=cortex_m7+fp_armv8d16"),
+        *("-isystem", str(headers / "arm-linux-musl"), "-isystem", str(headers / "generic-musl")),
+    )
+    own = [f for f in written.files if f.startswith("the_cart") and f.endswith(".c")]
+    objects = []
+    for file in own:
+        objects.append(str(tmp_path / file.replace(".c", ".o")))
+        command = [sys.executable, "-m", "ziglang", "cc", *target, *STRICT, "-c", file]
+        done = subprocess.run(
+            [*command, "-o", objects[-1]], cwd=tmp_path, capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
+        assert not done.returncode, done.stderr
+    step = Path(objects[own.index("the_cart_control.c")]).read_bytes()
+    assert b"cortex-m7" in step
+    assert b"__aeabi_dmul" not in step  # products in double precision by the processor itself
 
 
 def test_a_problem_alone_is_exported_by_name_too(tmp_path):
@@ -214,8 +337,15 @@ def test_a_problem_alone_is_exported_by_name_too(tmp_path):
 
 
 def test_what_cannot_be_written_is_refused(tmp_path):
-    with pytest.raises(InputError, match="a delay is not exported"):
-        MPC(cart(), delay=1).export(tmp_path)
+    model = Model("algebraic")
+    x, z = model.state("x"), model.algebraic("z")
+    model.rates(x=z + model.control("u"))
+    model.equations(z=z + x)
+    held = OptimalControl(model, duration=1.0, intervals=5, method=Collocation(2))
+    held.initial(x=1)
+    held.minimize("x", integral=x**2)
+    with pytest.raises(InputError, match=r"has algebraic states.*no prediction over a delay in C"):
+        MPC(held, delay=1).export(tmp_path)
     with pytest.raises(InputError, match=r"period is 0\.2, an interval 0\.1"):
         MPC(cart(), period=0.2).export(tmp_path)
     with pytest.raises(InputError, match=r"free duration or uneven intervals.*ocp.export"):
@@ -238,7 +368,8 @@ PLANT = """
 from casadi_hybrid.control import MPC, Model, OptimalControl
 
 model = Model("lift")
-height, pull = model.state("height", unit="m"), model.control("pull", lower=-1, upper=1, unit="N")
+height = model.state("height", upper=3, unit="m")
+pull = model.control("pull", lower=-1, upper=1, unit="N")
 drag = model.parameter("drag", 0.5)
 model.rates(height=pull - drag * height)
 ocp = OptimalControl(model, duration=1.0, intervals=5)
@@ -252,16 +383,21 @@ def heavy():
 """
 
 
-@pytest.mark.parametrize(("name", "drag"), [("mpc", 0.5), ("ocp", 0.5), ("heavy", 0.6)])
+@pytest.mark.parametrize(
+    ("name", "drag"), [("", 0.5), (":mpc", 0.5), (":ocp", 0.5), (":heavy", 0.6)]
+)
 def test_a_command_exports_it(name, drag, tmp_path, capsys):
     (tmp_path / "lift.py").write_text(PLANT)
-    place = f"{tmp_path / 'lift.py'}:{name}"
+    place = f"{tmp_path / 'lift.py'}{name}"
     assert main(["export", place, "--out", str(tmp_path / "c"), "--warm-only"]) == 0
     assert "the warm mode alone" in capsys.readouterr().out
+    assert re.search(r"stack +\d+ bytes at most", (tmp_path / "c" / "README.md").read_text())
     assert f".drag = {drag}" in (tmp_path / "c" / "lift_control.c").read_text()
 
 
 def test_a_command_says_what_there_is(tmp_path, capsys):
     (tmp_path / "lift.py").write_text(PLANT)
     assert main(["export", f"{tmp_path / 'lift.py'}:mpcc", "--out", str(tmp_path / "c")]) != 0
-    assert "'mpc'" in capsys.readouterr().err
+    assert "did you mean 'mpc'?" in capsys.readouterr().err
+    assert main(["export", f"{tmp_path / 'lift.py'}:other", "--out", str(tmp_path / "c")]) != 0
+    assert "known: heavy, mpc, ocp" in capsys.readouterr().err  # what the file states, no imports

@@ -441,3 +441,18 @@ def test_a_start_runs_from_the_state_given_to_the_one_wanted() -> None:
     begin = program.unpack(program.x0)
     assert begin["x"][0] == pytest.approx(np.linspace(0.5, 1.0, 9))
     assert begin["v"][0] == pytest.approx(np.linspace(-1.0, 0.0, 9))
+
+
+def test_an_explanation_says_what_scaled_numbers_are_divided_by() -> None:
+    model = Model("cart")
+    model.state("x", unit="m")
+    v = model.state("v", upper=1, unit="m/s")
+    model.rates(x=v, v=model.control("u", lower=-3, upper=5, scale=10.0, unit="N"))
+    ocp = OptimalControl(model, duration=Free(2.0, 1, 6), intervals=5)
+    ocp.initial(x=0, v=0)
+    ocp.final(x=9)
+    ocp.minimize("time", end=ocp.duration)
+    said = ocp.solve().explanation
+    assert "duration (in 2 s) ≤ 3" in said
+    assert "v[" in said
+    assert "v[1] (in" not in said  # nothing to tell where the scale is 1

@@ -199,7 +199,11 @@ def test_a_solution_of_another_mesh_is_a_warm_guess_and_that_of_another_problem_
         warm, cold = fine.solve(guess=coarse.solve()), fine.solve()
         assert warm.iterations < cold.iterations
         assert warm.objective == pytest.approx(cold.objective, rel=1e-6)
-    with pytest.raises(InputError, match="not those of the same problem on another mesh"):
+    for method in (MultipleShooting(inner=3), Collocation(2), Collocation(3, inner=2)):
+        other = detour(method).solve(guess=warm)  # where the warning of print(found) leads to
+        assert other.success
+        assert other.objective == pytest.approx(detour(method).solve().objective, rel=1e-6)
+    with pytest.raises(InputError, match="whose states and controls are not those of"):
         bead().solve(guess=warm)
 
 

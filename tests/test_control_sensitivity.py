@@ -62,7 +62,7 @@ def assert_slopes(found: Any, expected: Any, entry: Any = ...) -> None:
         assert found[name][entry] == pytest.approx(expected[name], abs=2e-4), name
     at = entry[-1] if entry is not ... else ...
     for name in ("objective", "duration"):
-        assert np.asarray(getattr(found, name))[at] == pytest.approx(expected[name], abs=2e-4), name
+        assert np.asarray(found[name])[at] == pytest.approx(expected[name], abs=2e-4), name
 
 
 @pytest.mark.parametrize("linear", [False, True], ids=["held", "linear"])
@@ -102,6 +102,7 @@ def test_units_and_names() -> None:
     assert load.units["torque"] == "N m/kg"
     assert found.sensitivity("bias").units["rate"] == "rad/s"
     assert f"{abs(load['torque']).max():.3g} N m/kg" in str(load)
+    assert load["objective"] == load.objective
     with pytest.raises(InputError, match="there is no parameter 'laod'; did you mean 'load'"):
         found.sensitivity("laod")
 

@@ -12,7 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_cases import Arena, FormData, KernelData, PointData, SpectrumData, WorthData
+from engine_cases import (
+    Arena,
+    FormData,
+    KernelData,
+    LowRankData,
+    PointData,
+    SpectrumData,
+    WorthData,
+)
 
 from casadi_hybrid.basics import matrices
 from casadi_hybrid.engine import cold, external, ldl, library, structures
@@ -20,6 +28,8 @@ from casadi_hybrid.engine import cold, external, ldl, library, structures
 FOLDER = Path(library.__file__).parent
 MIRRORS = {
     "hybrid_plan": structures.PlanData,
+    "hybrid_outside_kernel": structures.OutsideData,
+    "hybrid_secants": structures.SecantsData,
     "hybrid_functions": structures.FunctionsData,
     "hybrid_numbers": structures.NumbersData,
     "hybrid_residuals": structures.ResidualsData,
@@ -42,7 +52,9 @@ MIRRORS = {
     "hybrid_matrix": matrices.MatrixData,
     "hybrid_arena": Arena,
     "hybrid_point": PointData,
+    "hybrid_low_rank": LowRankData,
     "hybrid_form": FormData,
+    "hybrid_kernel": KernelData,
     "hybrid_worth": WorthData,
     "hybrid_spectrum": SpectrumData,
     "hybrid_kernel": KernelData,

@@ -10,10 +10,26 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from casadi_hybrid import InputError, Problem, Solver, nlpsol, verify
+from casadi_hybrid import InputError, Problem, Solver, control, nlpsol, verify
 from casadi_hybrid.basics.calls import checked_call
 from casadi_hybrid.cli import main
-from casadi_hybrid.control import MPC, Model, OptimalControl, Plant, refine, simulate, steady
+from casadi_hybrid.control import (
+    MPC,
+    Collocation,
+    Free,
+    Model,
+    MultipleShooting,
+    OptimalControl,
+    Plant,
+    Scenarios,
+    Soft,
+    branches,
+    estimation,
+    feedback,
+    refine,
+    simulate,
+    steady,
+)
 from casadi_hybrid.engine.cold import WORDS
 from casadi_hybrid.engine.structures import INFEASIBLE
 from casadi_hybrid.methods import OF_SOLVERS
@@ -52,6 +68,13 @@ WRONG = {
     "refine(ocp, x0=None, *, tolerance": lambda ocp: refine(ocp, [0, 0], 1e-3),
     "steady(model, *, guess": lambda ocp: steady(ocp.model, 0),
     "missing a required argument: 'steps'": lambda ocp: simulate(None, None, x0=[0, 0]),
+    "too many positional arguments. The call is Collocation(degree=3, points": lambda _: (
+        Collocation(3, "radau", 1, 2)
+    ),
+    "did you mean 'most'? The call is Soft(": lambda _: Soft(1.0, mst=2),
+    "these values do not fit: '<=' not supported": lambda _: Free("2"),
+    "missing a required argument: 'scenarios'": Scenarios,
+    "branches(values, intervals, depth=1)": lambda _: branches({}),
     "verify(problem, answer, *, p=None": lambda _: verify(RING, [1, 0], [0, 0]),
     "Solver(problem, method='auto', *, tol": lambda _: Solver(RING, "auto", 1e-6),
     "did you mean 'ubx'?": lambda _: Solver(RING).solve(ub=3),
@@ -65,6 +88,16 @@ def test_a_wrong_call_is_told_how_it_is_called(said: str, cart: Model) -> None:
         WRONG[said](problem(cart))
     assert said in str(error.value)
     assert "The call is " in str(error.value)
+
+
+@pytest.mark.parametrize("room", [control, feedback, estimation], ids=lambda room: room.__name__)
+def test_every_public_class_and_function_of_control_does_so(room: Any) -> None:
+    for name in room.__all__:
+        value = getattr(room, name)
+        made = value.__init__ if isinstance(value, type) else value
+        assert hasattr(made, "__wrapped__"), name
+    with pytest.raises(InputError, match=r"step must be RungeKutta\(…\) or Integrator\(…\), got 3"):
+        MultipleShooting(3)
 
 
 def test_a_type_error_from_inside_is_passed_on() -> None:

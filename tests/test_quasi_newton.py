@@ -151,6 +151,38 @@ def test_finite_differences() -> None:
     assert "finite differences" in solver.explain()
 
 
+@pytest.mark.parametrize("word", ["hessian_approximation", "ipopt.hessian_approximation"])
+def test_second_differences_where_they_are_asked_for_as_in_ipopt(word: str) -> None:
+    def rosenbrock(x: Any) -> Any:
+        return ca.sumsqr(10 * (x[1:] - x[:-1] ** 2)) + ca.sumsqr(1 - x[:-1])
+
+    class Black(ca.Callback):
+        def __init__(self) -> None:
+            super().__init__()
+            self.construct("black", {"enable_fd": True})
+
+        def get_sparsity_in(self, _: int) -> ca.Sparsity:
+            return ca.Sparsity.dense(4, 1)
+
+        def eval(self, given: Any) -> Any:
+            return [rosenbrock(given[0])]
+
+    black, x = Black(), ca.MX.sym("x", 4)
+    nlp = {"x": x, "f": black(x), "g": ca.sumsqr(x)}
+    solver = nlpsol("s", "hybrid", nlp, {word: "exact"})
+    quiet = {"ipopt": {"print_level": 0, "sb": "yes"}, "print_time": False}
+    ipopt = ca.nlpsol("s", "ipopt", nlp, quiet)
+    start = {"x0": [-1, -0.5, 0, 0.5], "ubg": 6}
+    found, by_ipopt = solver(**start), ipopt(**start)
+    assert solver.stats()["success"]
+    assert solver.stats()["hessian"] == "exact"
+    np.testing.assert_allclose(found["x"], by_ipopt["x"], atol=1e-6)
+    plain = nlpsol("s", "hybrid", nlp)
+    plain(**start)
+    assert solver.stats()["iter_count"] < 0.6 * plain.stats()["iter_count"]
+    assert abs(solver.stats()["iter_count"] - ipopt.stats()["iter_count"]) <= 5
+
+
 def test_differences_too_coarse_for_the_tolerance_end_honestly() -> None:
     square = Square(2, {"enable_fd": True}, jacobian=False)
     x = ca.MX.sym("x", 2)

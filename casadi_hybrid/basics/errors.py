@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -20,6 +22,15 @@ def in_a_sentence(error: Exception) -> str:
     """The kind of an error and what it says, for a row of a table."""
     said = last_line(error) if str(error).strip() else ""
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
+
+
+def warn(text: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line outside of this package that has led here, through however many calls."""
+    depth, frame = 2, sys._getframe(1)
+    own = __name__.partition(".")[0]
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(own):
+        depth, frame = depth + 1, frame.f_back
+    warnings.warn(text, category, stacklevel=depth)
 
 
 class InputError(ValueError):

@@ -182,9 +182,7 @@ def _checked(
         raise InputError(f"column {k}: {error}") from None
 
 
-def _alone(
-    runner: Runner, one: Numbers, warm: Result | None
-) -> tuple[dict[str, ca.DM], Run]:
+def _alone(runner: Runner, one: Numbers, warm: Result | None) -> tuple[dict[str, ca.DM], Run]:
     """A solve by itself, for better or worse."""
     bounds, m_h = one.bounds, runner.problem.m_h
     given = (

@@ -7,15 +7,13 @@ names it, or refused with the reason where an answer would be another one withou
 from __future__ import annotations
 
 import difflib
-import sys
-import warnings
 from collections.abc import Mapping
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.basics.errors import InputError, suggest
+from casadi_hybrid.basics.errors import InputError, suggest, warn
 from casadi_hybrid.basics.inputs import count, positive
 from casadi_hybrid.point.limits import RESIDUAL_TOL
 
@@ -337,10 +335,5 @@ def _warn(unused: list[str], of_ipopt: list[str]) -> None:
         parts.append(f"these options of CasADi are not used here: {', '.join(sorted(unused))}")
     if not parts:
         return
-    depth, frame = 1, sys._getframe(0)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(
-        __name__.partition(".")[0]
-    ):
-        depth, frame = depth + 1, frame.f_back
     text = "; ".join([*parts, "docs/from_ipopt.md has a table of all, with what there is instead"])
-    warnings.warn(text, OptionWarning, stacklevel=depth)
+    warn(text, OptionWarning)

@@ -91,7 +91,9 @@ def nlpsol(
                                                        (learned from first derivatives). By
                                                        default ``hess_lag``, else the exact one,
                                                        else, where second derivatives do not
-                                                       exist, limited memory; ``stats()`` says it
+                                                       exist or would be differences of
+                                                       differences, limited memory; ``stats()``
+                                                       says it
             hess_lag                          None     Function (x, p, lam_f, lam_g) → Hessian, in
                                                        full or its upper triangle
             jac_g                             None     Function (x, p) → g, J_g

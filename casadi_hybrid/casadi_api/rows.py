@@ -16,6 +16,7 @@ from casadi_hybrid.result import Result
 
 _FINITE = ("x0", "p", "lam_x0", "lam_g0")
 
+
 class Runs(Sequence[Run]):
     """The runs of a batch, each looked at where it is asked for."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-import warnings
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.arrays import changed
-from casadi_hybrid.basics.errors import InputError, MissingNumberError, OutOfTimeError
+from casadi_hybrid.basics.errors import InputError, MissingNumberError, OutOfTimeError, warn
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.late import LateModule
 from casadi_hybrid.basics.matrices import array_of
@@ -100,6 +99,7 @@ class Run:
         self._inputs, self._places, self._found = inputs, places, found
         self._rows, self._functions, self._seconds = rows, functions, seconds
         self.raised, self.callback = raised, callback
+
     @property
     def p(self) -> Vector:
         """Parameter values."""
@@ -554,7 +554,7 @@ def _warn_outside(problem: Problem, numbers: Numbers) -> None:
     outside = np.flatnonzero((x0 < bounds.lbx) | (x0 > bounds.ubx))
     if outside.size:
         names = listed([problem.functions.variable_names[i] for i in outside])
-        warnings.warn(f"x0 is outside its bounds at {names}", UserWarning, stacklevel=6)
+        warn(f"x0 is outside its bounds at {names}")
 
 
 def _copied(target: Vector, value: Any, default: Vector) -> bool:

@@ -14,7 +14,6 @@ W definite on their kernel, and no active row with a zero multiplier.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,7 +23,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from casadi_hybrid.basics.errors import InputError, suggest
+from casadi_hybrid.basics.errors import InputError, suggest, warn
 from casadi_hybrid.basics.inputs import Matrix, Vector
 from casadi_hybrid.basics.late import LateModule
 from casadi_hybrid.kernel.factorization import SymmetricFactor
@@ -192,13 +191,12 @@ class Sensitivities:
         weak = ~equal & (distance <= self._weak) & (np.abs(lam) <= self._weak)
         if weak.any():
             which = ", ".join(names[i] for i in np.flatnonzero(weak)[:4])
-            warnings.warn(
+            warn(
                 f"weakly active: {which} ({int(weak.sum())} in all) lies on a bound with a zero "
                 "multiplier, where the solution has a kink; the derivative returned treats it as "
                 "inactive and holds on one side only. Move p or the bound a little, or drop the "
                 "constraint",
                 SensitivityWarning,
-                stacklevel=3,
             )
         # By complementarity one of the two is zero up to the solver's tolerance.
         return np.flatnonzero(equal | ((np.abs(lam) > distance) & ~weak))

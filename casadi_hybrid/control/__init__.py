@@ -8,6 +8,7 @@ by a method (:class:`MultipleShooting`, :class:`SingleShooting`, :class:`Colloca
 """
 
 import casadi_hybrid.session.solve as _solves  # noqa: F401 - no step of a loop may take the time of an import
+from casadi_hybrid.basics.calls import check_classes
 from casadi_hybrid.control.estimation import EKF, MHE
 from casadi_hybrid.control.joint.phases import Phases
 from casadi_hybrid.control.joint.scenarios import Scenarios, branches
@@ -61,3 +62,4 @@ __all__ = [
     "steady",
 ]
 
+check_classes(__all__, globals())

@@ -54,6 +54,7 @@ class MultipleShooting:
     inner: int = 0
 
     def __post_init__(self) -> None:
+        _steps(self.step)
         _count(self.inner)
 
     def graphs(self, model: Model) -> Any:
@@ -99,6 +100,7 @@ class SingleShooting:
     unrolled: ClassVar[int] = 30
 
     def __post_init__(self) -> None:
+        _steps(self.step)
         _count(self.inner)
 
     def graphs(self, model: Model) -> Any:
@@ -341,6 +343,11 @@ def _by_interval(parts: list[Any], horizon: Horizon, size: int) -> Any:
     if not size or not count:
         return horizon.assembly.kind(size, count * N)
     return ca.horzcat(*parts)[:, [j * N + k for k in range(N) for j in range(count)]]
+
+
+def _steps(step: Any) -> None:
+    if not hasattr(step, "function"):
+        raise InputError(f"step must be RungeKutta(…) or Integrator(…), got {step!r}")
 
 
 def _count(inner: Any) -> None:

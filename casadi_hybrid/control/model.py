@@ -11,7 +11,6 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.basics.calls import checked_calls
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.signals import Guess, Signal, by_name, column, expression, known, numbers
 
@@ -31,7 +30,6 @@ class Moves:
     outputs: ca.Function
 
 
-@checked_calls
 class Model:
     """A plant: dx/dt = rate(x, z, u, p, t) with 0 = equations(x, z, u, p, t), or x⁺ = next(…).
 

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.basics.calls import checked_calls
 from casadi_hybrid.casadi_api.interface import nlpsol
 from casadi_hybrid.control.laying import Laid, lay_out
 from casadi_hybrid.control.methods import Method
 from casadi_hybrid.control.model import Model
 from casadi_hybrid.control.program import Program
-from casadi_hybrid.control.reading.judging import stated
+from casadi_hybrid.control.reading.judging import labels, stated
 from casadi_hybrid.control.reading.moving import start_of
 from casadi_hybrid.control.signals import Array, by_name
 from casadi_hybrid.control.solution import Solution
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from casadi_hybrid.engine.export.export import Export
 
 
-@checked_calls
 class OptimalControl(Statement):
     """min Σ costs over a horizon of a model, subject to its dynamics, limits and constraints.
 
@@ -104,7 +102,7 @@ class OptimalControl(Statement):
     @cached_property
     def solver(self) -> Any:
         """The solver of the program, made at the first use."""
-        return solver_of(self.program, self.options)
+        return solver_of(self.program, self.options, {"": self})
 
     def numbers(
         self, x0: Any = None, *, time: float = 0.0, guess: Any = None, **parameters: Any
@@ -166,11 +164,22 @@ class OptimalControl(Statement):
             Law,
             export_law,
         )
+        from casadi_hybrid.control.predictive.limits import Limits  # noqa: PLC0415
 
         program = self.numbers(x0, **parameters)
         sides = (self.model.limits("control", side) for side in ("lower", "upper"))
         none = np.clip(np.zeros(self.model.size("control")), *sides)
-        law = Law(self, program, {"": {}}, none, "zero, within the limits", none, 1e-4, False)
+        law = Law(
+            self,
+            program,
+            {"": {}},
+            Limits(self),
+            none,
+            "zero, within the limits",
+            none,
+            1e-4,
+            False,
+        )
         return export_law(self.solver, law, folder, name, loops=loops, cold=cold)
 
     def to_verify(self, answer: Any) -> Any:
@@ -189,12 +198,15 @@ class OptimalControl(Statement):
         return Solution.of(self, self.laid, program, *point_of(found), dict(stats), explanation)
 
 
-def solver_of(program: Program, options: Mapping[str, Any]) -> Any:
-    """Return the solver of a program, with its names in messages."""
-    names = {
-        "constraint_names": program.constraint_names,
-        "variable_names": program.variable_names,
-    }
+def solver_of(program: Program, options: Mapping[str, Any], parts: Mapping[str, Statement]) -> Any:
+    """Return the solver of a program, with its names in messages.
+
+    Args:
+        program: what it solves.
+        options: of the solver.
+        parts: each statement of the program by the prefix of its names.
+    """
+    names = labels(program, parts, scaled=True)
     return nlpsol("solver", "hybrid", dict(program.nlp), {**names, **options})
 
 

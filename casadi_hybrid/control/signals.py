@@ -139,7 +139,8 @@ def column(value: Any, size: int, what: str) -> Array:
     if np.isnan(values).any():
         raise InputError(f"{what} has a NaN; give numbers, infinite ones for no limit")
     if values.size not in (1, size):
-        raise InputError(f"{what} has {values.size} entries; give {_how_many(size)}")
+        declared = f", or declare it with {values.size} entries" if size == 1 else ""
+        raise InputError(f"{what} has {values.size} entries; give {_how_many(size)}{declared}")
     return values.copy() if values.size == size else np.full(size, values[0])
 
 

@@ -10,7 +10,6 @@ from typing import Any, Self
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.basics.calls import checked_calls
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.methods import Method, MultipleShooting
 from casadi_hybrid.control.model import Model
@@ -28,7 +27,6 @@ from casadi_hybrid.control.steps import Free
 from casadi_hybrid.control.terms import Constraint, Cost, Soft
 
 
-@checked_calls
 class Statement:
     """The declarations of an optimal control problem; see :class:`OptimalControl`.
 

@@ -12,9 +12,7 @@ LISTED = (
 )  # fmt: skip
 
 
-def take(
-    rows: Sequence[Sequence[float]], known: list[tuple[Any, ...]], times: list[float]
-) -> None:
+def take(rows: Sequence[Sequence[float]], known: list[tuple[Any, ...]], times: list[float]) -> None:
     """Add iterates to those known; the one before is added again for the steps between.
 
     Args:

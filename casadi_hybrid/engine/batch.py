@@ -77,7 +77,9 @@ class Rows:
 class _Worker:
     """What one thread works with."""
 
-    def __init__(self, engine: Engine, bounds: Bounds, limits: Limits, gradient: ca.Function) -> None:
+    def __init__(
+        self, engine: Engine, bounds: Bounds, limits: Limits, gradient: ca.Function
+    ) -> None:
         core = self.core = engine.another(bounds, limits)
         self._buffer, self._kept = buffer_of(gradient, engine.evaluate or 0)
         evaluates = ct.cast(engine.library.hybrid_buffered_slope, ct.c_void_p)

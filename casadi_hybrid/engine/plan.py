@@ -16,7 +16,7 @@ from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.engine.ldl import Compressed, FixedTables, Tables, eliminations, partners
 from casadi_hybrid.engine.structure import Structure
 from casadi_hybrid.engine.structures import PlanData
-from casadi_hybrid.kernel.sparse import Index
+from casadi_hybrid.kernel.sparse import Index, Pattern
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.evaluator import patterns_of
 from casadi_hybrid.problem.problem import Problem
@@ -30,7 +30,7 @@ class Plan:
 
     Args:
         library: the engine.
-        problem: with second derivatives.
+        problem: with or without second derivatives.
         bounds: which variables are fixed, and which rows are equations, is read from them.
 
     Attributes:
@@ -68,6 +68,7 @@ class Plan:
             nnz_K=layout.pattern.rows.size, lower_W=layout.of_W.size,
             lower_of_W=self._ints(layout.of_W), K_of_W=self._ints(layout.at_W),
             K_of_A=self._ints(layout.at_A), K_diagonal=self._ints(layout.at_diagonal),
+            **self._blocks(problem, H),
         )  # fmt: skip
         K = Compressed.of(layout)
         values = np.ones(K.rows.size)
@@ -89,6 +90,19 @@ class Plan:
     def arrays(self) -> tuple[NDArray[Any], ...]:
         """All arrays that :attr:`data` points to or into."""
         return (*self._kept, *self._tables.arrays, *self._fixed.arrays)
+
+    def _blocks(self, problem: Problem, H: Pattern) -> dict[str, int]:
+        """The blocks of a Hessian that first derivatives make; none where there are second ones."""
+        functions = problem.functions
+        learned = functions.curvature is None
+        members = functions.blocks.members if learned else ()
+        return {
+            "limited_memory": learned, "differenced": functions.differenced,
+            "n_blocks": len(members),
+            "block_starts": self._ints(np.cumsum([0, *(one.size for one in members)])),
+            "members": self._ints(np.concatenate((*members, [0]))),
+            "H_starts": self._ints(_starts(H.cols, problem.n) if learned else [0]),
+        }  # fmt: skip
 
     def _ints(self, values: Any) -> int:
         return self._array(np.array(values, dtype=np.int32))

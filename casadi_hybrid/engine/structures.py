@@ -45,7 +45,7 @@ CAUSES = {
 }
 """Why no step led on: ``hybrid_answer.cause``."""
 
-INTERFACE = 11
+INTERFACE = 12
 """That of ``c/hybrid.h``; a library with another is not used."""
 
 
@@ -69,15 +69,25 @@ class PlanData(ct.Structure):
         )),
         *((name, c_int) for name in ("nnz_K", "lower_W")),
         *((name, c_void_p) for name in ("lower_of_W", "K_of_W", "K_of_A", "K_diagonal")),
+        *((name, c_int) for name in ("limited_memory", "differenced", "n_blocks")),
+        *((name, c_void_p) for name in ("block_starts", "members", "H_starts")),
         ("ldl", Analysis),
         ("fixed", FixedAnalysis),
     ]  # fmt: skip
 
 
+class SecantsData(ct.Structure):
+    """``hybrid_secants``."""
+
+    _fields_ = [("doubles", c_void_p), ("count", c_int), ("last", c_int)]
+
+
 class FunctionsData(ct.Structure):
     """``hybrid_functions``."""
 
-    _fields_ = [(name, c_void_p) for name in ("first", "second", "self", "now", "observer")]
+    _fields_ = [
+        (name, c_void_p) for name in ("first", "second", "self", "now", "observer", "secants")
+    ]
 
 
 class NumbersData(ct.Structure):
@@ -180,6 +190,8 @@ def declare(library: Any) -> None:
     library.hybrid_interface_version.argtypes = []
     library.hybrid_now.restype = c_double
     library.hybrid_now.argtypes = []
+    library.hybrid_secants_doubles.restype = c_longlong
+    library.hybrid_secants_doubles.argtypes = [pointer]
     library.hybrid_warm_memory.restype = None
     library.hybrid_warm_memory.argtypes = [pointer, pointer, pointer]
     library.hybrid_warm.restype = c_int

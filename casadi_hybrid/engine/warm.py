@@ -116,15 +116,13 @@ def any_engine_of(problem: Problem) -> Engine:
 def why_not(problem: Problem) -> str:
     """Why the engine does not take a problem, empty where it does."""
     functions = problem.functions
-    if functions.curvature is None:
-        return "the Hessian is learned on the way"
     if not problem.n or functions.first.nnz_out(0) != 1:
         return "the problem has no variable or no objective"
     if _trigger() is None:
         return "this CasADi does not export what evaluates a buffer"
     if functions.assemblies is not None:
         return ""  # maps of what has a scalar form
-    for function in (functions.first, functions.curvature):
+    for function in filter(None, (functions.first, functions.curvature)):
         if not function.is_a("SXFunction"):
             # What it calls may raise an exception, which may not pass through C.
             return "a function of the problem has no scalar form"

@@ -29,6 +29,7 @@ from casadi_hybrid.engine.structures import (
     BuffersData,
     FunctionsData,
     NumbersData,
+    SecantsData,
     pointer_of_capsule,
 )
 from casadi_hybrid.point.limits import Limits
@@ -110,13 +111,17 @@ class Workspace:
             self._functions.first = ct.cast(self.python.first, ct.c_void_p)
             self._functions.second = ct.cast(self.python.second, ct.c_void_p)
         else:
-            self._buffers = BuffersData(
-                self._buffer(functions.first, evaluate),
-                self._buffer(functions.with_hessian("curvature"), evaluate),
-            )
+            self._buffers = BuffersData(self._buffer(functions.first, evaluate))
+            if functions.curvature is not None:
+                self._buffers.second = self._buffer(functions.curvature, evaluate)
             self._functions.first = ct.cast(library.hybrid_buffered_first, ct.c_void_p)
             self._functions.second = ct.cast(library.hybrid_buffered_second, ct.c_void_p)
             self._functions.self = ct.addressof(self._buffers)
+        if functions.curvature is None:
+            room = np.empty(library.hybrid_secants_doubles(ct.addressof(data)))
+            self._secants = SecantsData(address(room))
+            self._kept.append(room)
+            self._functions.secants = ct.addressof(self._secants)
         self._awaited, self._called = compiled, INTERPRETED
         self._limits: Limits | None = None
         self._sided = False

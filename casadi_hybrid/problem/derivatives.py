@@ -22,6 +22,10 @@ MEANING = {
 }
 APPROXIMATIONS = (EXACT, GAUSS_NEWTON, LIMITED_MEMORY)
 
+_DIFFERENCED = (
+    "first derivatives are finite differences (hessian_approximation = 'exact' takes differences "
+    "of them, as IPOPT does)"
+)
 _DIFFERENCES = ("CentralDiff", "ForwardDiff", "BackwardDiff", "Smoothing")
 _REMEDY = (
     "give a ca.Callback has_jacobian and get_jacobian, make it with {'enable_fd': True} for finite "
@@ -40,7 +44,9 @@ class Derivatives:
         hessian: ``"exact"``; ``"gauss-newton"``, Σ 2w ∇F∇Fᵀ where f is a sum of squares Σ wF² and
             of terms of at most second order in x; or ``"limited-memory"``, which learns the
             curvature from first derivatives. None is ``hess_lag`` where that is given, else the
-            exact one, else, where second derivatives do not exist, limited memory.
+            exact one, else, where second derivatives do not exist, limited memory. Where first
+            ones are finite differences it is limited memory too; ``"exact"`` takes differences of
+            these, as IPOPT does.
         hess_lag: (x, p, lam_f, lam_g) → ∇²ₓₓ(lam_f·f + lam_gᵀg), n×n, in full or its upper
             triangle alone.
         jac_g: (x, p) → g, J_g.
@@ -165,8 +171,8 @@ class Derivatives:
         Args:
             f, g, x, p, lam: expressions and symbols.
             slope: ∇ₓ(f + λᵀg) by the first derivatives, which may be given.
-            differenced: whether those are finite differences, whose differences are little more
-                than noise: not used unless asked for.
+            differenced: whether those are finite differences, whose differences take some n times
+                as many calls: not used unless asked for.
 
         Raises:
             InputError: where the exact Hessian or that of Gauss–Newton is asked for and is not
@@ -184,7 +190,7 @@ class Derivatives:
 
             return gauss_newton(f, x, p, of), GAUSS_NEWTON, ""
         if differenced and self.hessian is None:
-            return None, LIMITED_MEMORY, "first derivatives are finite differences"
+            return None, LIMITED_MEMORY, _DIFFERENCED
         try:
             return ca.hessian(f + ca.dot(lam, g), x)[0], EXACT, ""
         except RuntimeError as error:

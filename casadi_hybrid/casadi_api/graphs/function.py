@@ -14,7 +14,7 @@ from casadi_hybrid.problem.problem import Problem
 
 if TYPE_CHECKING:
     from casadi_hybrid.casadi_api.graphs.derivatives import Derivatives
-    
+
 _FAR = {"lbx": -np.inf, "ubx": np.inf, "lbg": -np.inf, "ubg": np.inf}
 # CasADi holds no reference to a Python callback, and a graph in which one is dead raises. What has
 # become a Function may be in any graph, so it stays for as long as the process lives.
@@ -92,9 +92,7 @@ def shapes_of(problem: Problem) -> dict[str, tuple[int, int]]:
     return shapes | {"x": x, "f": (1, 1), "g": g, "lam_x": x, "lam_g": g, "lam_p": p}
 
 
-def callback(
-    name: str, problem: Problem, solve: Solve
-) -> Callable[[list[ca.MX]], Sequence[ca.MX]]:
+def callback(name: str, problem: Problem, solve: Solve) -> Callable[[list[ca.MX]], Sequence[ca.MX]]:
     """What puts a solve in numbers, as of :class:`SolveCallback`, into a graph."""
     made = SolveCallback(ca.Function.fix_name(name + "_solve"), problem, solve)
     _KEPT.append(made)

@@ -11,9 +11,12 @@ import numpy as np
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.joint.scenarios import Scenarios
 from casadi_hybrid.control.loop.plant import first_guess
+from casadi_hybrid.control.predictive.answer import Answers
+from casadi_hybrid.control.predictive.delay import Delay
 from casadi_hybrid.control.predictive.limits import Limits
 from casadi_hybrid.control.predictive.plan import Plan
 from casadi_hybrid.control.predictive.problem import Problem, nominal, parts
+from casadi_hybrid.control.predictive.softening import prices, violations
 from casadi_hybrid.control.predictive.spare import Spare
 from casadi_hybrid.control.program import Program
 
@@ -24,10 +27,11 @@ _EVEN = 1e-9
 
 
 def exported(
-    problem: Problem,
+    answers: Answers,
     spare: Spare,
-    tolerance: float,
+    delay: Delay,
     period: float | None,
+    deadline: float | None,
     folder: str | Path,
     x: Any,
     name: str | None,
@@ -36,14 +40,13 @@ def exported(
     loops: bool | None,
     cold: bool,
     parameters: Mapping[str, Any],
-    limits: Limits,
 ) -> Export:
     """See :meth:`MPC.export`."""
-    from casadi_hybrid.control.controller.writing import (  # noqa: PLC0415 - only for this
-        Law,
-        export_law,
-    )
+    from casadi_hybrid.control.controller.ahead import Ahead  # noqa: PLC0415 - only for this
+    from casadi_hybrid.control.controller.softened import Softened  # noqa: PLC0415
+    from casadi_hybrid.control.controller.writing import Law, export_law  # noqa: PLC0415
 
+    problem, limits = answers.search.problem, answers.limits
     ocp = nominal(problem)
     lengths = ocp.length * np.diff(ocp.fractions)
     if ocp.free_duration is not None or float(np.ptp(lengths)) > _EVEN * lengths[0]:
@@ -60,9 +63,18 @@ def exported(
     if isinstance(problem, Scenarios):
         fixed = {f"{label}/": problem.scenarios[label] for label in problem.parts}
     program = limits.put_into(problem.numbers(x, **parameters))
+    softened = None
+    if answers.aid is not None and not prices(answers.aid.problem) <= prices(problem):
+        other = answers.aid.problem
+        own = limits.put_into(other.numbers(x, **parameters))
+        softened = Softened(other.solver, own, violations(other, own), prices(problem))
+    ahead = None
+    if delay.seconds:
+        ahead = Ahead(ocp.model, delay.seconds, *delay.by_intervals())
     law = Law(
-        ocp, program, fixed, spare.default, spare.said, first_guess(ocp.model, "control"),
-        tolerance, shifted=True,
+        ocp, program, fixed, limits, spare.default, spare.said, first_guess(ocp.model, "control"),
+        answers.search.tolerance, True, softened, ahead,
+        np.inf if deadline is None else deadline,
     )  # fmt: skip
     loop = _steps(problem, limits, float(lengths[0]), steps, parameters)
     return export_law(problem.solver, law, folder, name, loop=loop, loops=loops, cold=cold)

@@ -12,20 +12,26 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.control.program import Block, Program
+from casadi_hybrid.control.controller.ahead import Ahead
+from casadi_hybrid.control.controller.limits import LimitsInC
+from casadi_hybrid.control.controller.names import (
+    Quantity,
+    after,
+    enumeration,
+    members,
+    quantities,
+    table,
+    total,
+)
+from casadi_hybrid.control.controller.softened import Softened
+from casadi_hybrid.control.predictive.limits import Limits
+from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Array, Signal
 from casadi_hybrid.control.statement import Statement
 from casadi_hybrid.engine.export.export import Export, filled
-from casadi_hybrid.engine.export.tables import braced, listing, number, structure
+from casadi_hybrid.engine.export.tables import listing, number, structure
 
 _TEMPLATES = Path(__file__).with_name("templates")
-_KEYWORDS = frozenset((
-    *("auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else"),
-    *("enum", "extern", "float", "for", "goto", "if", "inline", "int", "long", "register"),
-    *("restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef"),
-    *("union", "unsigned", "void", "volatile", "while"),
-    *("bool", "class", "delete", "new", "private", "public", "template", "this", "virtual"),
-))  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -37,45 +43,39 @@ class Law:
         program: with the numbers of the export.
         parts: for each part of the program the prefix of its names and the parameters that are its
             own.
+        limits: by name.
         default: the controls where there is no plan.
         words: the same in words.
         applied: the controls before the first step.
         tolerance: the largest violation of a plan that is used, in scaled units.
         shifted: whether a step is an interval after the one before.
+        softened: the softened problem; None for none.
+        ahead: the prediction over a delay; None for none.
+        deadline: seconds for a step, where there is a clock; infinite for no limit.
     """
 
     ocp: Statement
     program: Program
     parts: Mapping[str, Any]
+    limits: Limits
     default: Array
     words: str
     applied: Array
     tolerance: float
     shifted: bool
-
-
-@dataclass(frozen=True)
-class Quantity:
-    """A member of a structure, a matrix column by column: its name in C, and where it begins."""
-
-    name: str
-    word: str
-    at: int
-    rows: int
-    columns: int
-    unit: str
-    kind: str
+    softened: Softened | None = None
+    ahead: Ahead | None = None
+    deadline: float = np.inf
 
     @property
-    def count(self) -> int:
-        """How many numbers it has."""
-        return self.rows * self.columns
+    def first(self) -> str:
+        """The prefix of the part that counts where one does."""
+        return next(iter(self.parts))
 
     @property
-    def member(self) -> str:
-        """As a member of a structure."""
-        sizes = f"[{self.count}]" if self.count > 1 else ""
-        return f"    double {self.word}{sizes};" + (f" /* {self.unit} */" if self.unit else "")
+    def units(self) -> dict[str, str]:
+        """Of what has limits, by name."""
+        return {name: declared.unit for name, declared in self.limits.declared.items()}
 
 
 def export_law(
@@ -97,33 +97,46 @@ def export_law(
         name: what names begin with; that of the problem by default.
         loop: solves to compare and to count by.
         loops, cold: as there.
-    """
-    if name is None:
-        name = re.sub("[^A-Za-z0-9]+", "_", law.program.name).strip("_").lower()
-    written = solver.export(
-        folder, name, loop=loop, loops=loops, cold=cold, **law.program.arguments
-    )
-    return write_controller(written, law)
-
-
-def write_controller(written: Export, law: Law) -> Export:
-    """Write the controller into the folder of an export; return the export with its files.
 
     Raises:
         InputError: for two names that are one in C, and a state that is free at the start.
         OSError: where the folder cannot be written to.
     """
-    ocp, program = law.ocp, law.program
-    first = next(iter(law.parts))
+    if loose := [name for name in law.ocp.model.signals["state"] if name not in law.ocp.fixed]:
+        raise InputError(f"{law.ocp.name} leaves {', '.join(loose)} free at the start: initial(…)")
+    if name is None:
+        name = re.sub("[^A-Za-z0-9]+", "_", law.program.name).strip("_").lower()
+    written: Export = solver.export(
+        folder, name, loop=loop, loops=loops, cold=cold, **law.program.arguments
+    )
+    eased, files, at = None, list(written.files), written.folder
+    if law.softened is not None:
+        eased, more = law.softened.write(at, name, loops=loops, cold=cold)
+        files += more
+    if law.ahead is not None:
+        files.append(law.ahead.write(at, name))
+    words = _words(law, written, eased)
+    for template in ("NAME_control.h", "NAME_control.c", "cortex-m7.cmake"):
+        files.append(template.replace("NAME", name))
+        text = filled((_TEMPLATES / template).read_text("utf-8"), words)
+        (at / files[-1]).write_text(text, encoding="utf-8")
+    readme = at / "README.md"
+    text = filled((_TEMPLATES / "README.md").read_text("utf-8"), words)
+    readme.write_text(readme.read_text("utf-8") + text, encoding="utf-8")
+    return replace(written, files=tuple(sorted(files)))
+
+
+def _words(law: Law, written: Export, eased: Export | None) -> dict[str, Any]:
+    """What the templates ask for."""
+    ocp, program, upper = law.ocp, law.program, written.name.upper()
     states, controls = ocp.model.signals["state"], ocp.model.signals["control"]
-    if loose := [name for name in states if name not in ocp.fixed]:
-        raise InputError(f"{ocp.name} leaves {', '.join(loose)} free at the start: initial(…)")
     inputs = _inputs(law)
-    outputs = _quantities(
+    outputs = quantities(
         [(name, s.size, 1, s.unit, "control") for name, s in controls.items()], "control"
     )
+    limits = LimitsInC(law.limits, law.units)
     place = {quantity.name: quantity for quantity in inputs}
-    total = sum(quantity.count for quantity in outputs)
+    many = total(outputs)
     N = ocp.intervals if law.shifted else 1
     starts = [
         (block.where[i], place[name].at + i, block.scale.ravel(order="F")[i])
@@ -132,72 +145,110 @@ def write_controller(written: Export, law: Law) -> Export:
         for block in [program.variables[prefix + name]]
         for i in range(signal.size)
     ]
-    blocks = [program.variables[first + name] for name in controls]
+    blocks = [program.variables[law.first + name] for name in controls]
     scales = np.concatenate([block.scale[:, 0] for block in blocks])
     by_interval = [block.where.reshape(block.shape, order="F") for block in blocks]
     control_x = np.concatenate([np.concatenate([w[:, k] for w in by_interval]) for k in range(N)])
-    shown = [(name, block) for name, block in program.variables.items()]
-    readable = _quantities(
-        [(name, b.shape[0], b.shape[1], "", "") for name, b in shown], "variable"
-    )
-    upper, p = written.name.upper(), program.p
-    values = np.zeros(sum(quantity.count for quantity in inputs))
+    shown = list(program.variables.items())
+    readable = quantities([(name, *b.shape, "", "") for name, b in shown], "variable")
+    values = np.zeros(total(inputs))
     places = _from(law, place, values.size, outputs)
     for i, source in enumerate(places):
         if 0 <= source < values.size:
-            values[source] = p[i]
-    after = {"x": _after(program.variables, program.n), "g": _after(program.constraints, program.m)}
+            values[source] = program.p[i]
+    later = after(program.variables, program.n), after(program.constraints, program.m)
     if not law.shifted:
-        after = {key: np.arange(table.size) for key, table in after.items()}
-    clock = written.cold is not None
-    size = written.memory + written.input + written.output + 8 * (N * total + total + 1) + 16
+        later = np.arange(program.n), np.arange(program.m)
+    soft_words = law.softened.words(written.name, program) if law.softened else {}
     words: dict[str, Any] = {
-        "NAME": written.name, "UPPER": upper,
+        "NAME": written.name, "UPPER": upper, "softened": eased is not None,
+        "hard": eased is None, "delay": False, "warm_only": written.cold is None,
+        "state_count": len(starts) // len(law.parts),
+        "time_from": f"v[{place['time'].at}]" if "time" in place else "0.0",
         "interval": f"{ocp.length * float(ocp.fractions[1]):g}",
-        "input_fields": _members(inputs), "input_places": _enum(inputs, f"{upper}_IN"),
-        "inputs": values.size, "output_fields": _members(outputs),
-        "output_places": _enum(outputs, f"{upper}_OUT"), "outputs": total,
+        "input_fields": members(inputs), "input_places": enumeration(inputs, f"{upper}_IN"),
+        "inputs": values.size, "output_fields": members(outputs),
+        "output_places": enumeration(outputs, f"{upper}_OUT"), "outputs": many,
         "trajectories": ",\n".join(f"    {upper}_READ_{q.word.upper()}" for q in readable),
         "lengths": "\n".join(
             f"#define {upper}_LENGTH_{q.word.upper()} {q.count}" for q in readable
         ),
-        "plan_places": N * total, "intervals": N, "starts": len(starts),
-        "clock": ", in.now, in.max_time" if clock else "", "default_words": law.words,
-        "from": _table(places or [-1]),
-        "start_x": _table([s[0] for s in starts]), "start_of": _table([s[1] for s in starts]),
-        "start_scale": _table([float(s[2]) for s in starts]),
-        "control_x": _table(control_x), "control_scale": _table(scales.tolist()),
-        "control_lower": _table(ocp.model.limits("control", "lower").tolist()),
-        "control_upper": _table(ocp.model.limits("control", "upper").tolist()),
-        "default": _table(law.default.tolist()), "after_x": _table(after["x"]),
-        "after_g": _table(after["g"] if after["g"].size else [0]),
-        "read_begin": _table(np.cumsum([0, *(q.count for q in readable)])),
-        "read_places": program.n, "read_x": _table(np.concatenate([b.where for _, b in shown])),
-        "read_scale": _table(
+        "plan_places": N * many, "intervals": N, "starts": len(starts),
+        "clock": written.cold is not None, "default_words": law.words,
+        "max_time": number(law.deadline), "timed": "time" in place,
+        "time_at": place["time"].at if "time" in place else -1,
+        "from": table(places or [-1]),
+        "start_x": table([s[0] for s in starts]), "start_of": table([s[1] for s in starts]),
+        "start_scale": table([float(s[2]) for s in starts]),
+        "start_violated": table(_exceeded(starts, inputs, law, soft_words)),
+        "control_x": table(control_x), "control_scale": table(scales.tolist()),
+        **{
+            f"control_{side}": table(
+                limits.of_controls(list(controls), [s.size for s in controls.values()], side)
+            )
+            for side in ("lower", "upper")
+        },
+        "default": table(law.default.tolist()), "after_x": table(later[0]),
+        "after_g": table(later[1]),
+        "read_begin": table(np.cumsum([0, *(q.count for q in readable)])),
+        "read_places": program.n, "read_x": table(np.concatenate([b.where for _, b in shown])),
+        "read_scale": table(
             np.concatenate([b.scale.ravel(order="F") for _, b in shown]).tolist()
         ),
         "written": structure(
             {q.word: values[q.at : q.at + q.count] if q.count > 1 else float(values[q.at])
              for q in inputs}
-        ), "applied": _table(law.applied.tolist()),
-        "tolerance": number(law.tolerance), "controller": size,
+        ), "applied": table(law.applied.tolist()),
+        "tolerance": number(law.tolerance),
         "first_input": inputs[0].word, "first_unit": inputs[0].unit or "its unit",
         "first_output": outputs[0].word, "first_output_unit": outputs[0].unit or "its unit",
         "table": listing([
-            (q.kind, f"`{'inputs' if q in inputs else 'outputs'}.{q.word}` | {q.count} | "
-             f"{q.unit or '-'} | {q.name}") for q in (*inputs, *outputs)
+            (q.kind, f"`{where}.{q.word}` | {q.count} | {q.unit or '-'} | {q.name}")
+            for where, of in (("inputs", inputs), ("outputs", outputs),
+                              ("controller.limits", limits.members))
+            for q in of
         ]),
     }  # fmt: skip
-    names = []
-    for template in ("NAME_control.h", "NAME_control.c", "cortex-m7.cmake"):
-        file = template.replace("NAME", written.name)
-        text = filled((_TEMPLATES / template).read_text("utf-8"), words)
-        (written.folder / file).write_text(text, encoding="utf-8")
-        names.append(file)
-    readme = written.folder / "README.md"
-    text = filled((_TEMPLATES / "README.md").read_text("utf-8"), words)
-    readme.write_text(readme.read_text("utf-8") + text, encoding="utf-8")
-    return replace(written, files=tuple(sorted({*written.files, *names})))
+    own = law.softened.program if law.softened else None
+    words |= limits.words(written.name, program, own) | soft_words
+    if law.ahead is not None:
+        words |= law.ahead.words(program, law.first)
+    first = {
+        "first_limit": limits.members[0].word if limits.members else "",
+        "first_violated": next(iter(soft_words.get("violated_words", [""]))),
+    }
+    return words | first | {"memory_table": _memory(law, written, eased, words)}
+
+
+def _memory(law: Law, written: Export, eased: Export | None, words: Mapping[str, Any]) -> str:
+    """Of a controller on this machine: doubles, and whole numbers rounded up to eight bytes."""
+    memories, numbers = [written.memory], words["plan_places"] + words["outputs"] + 1
+    numbers += words["limit_count"]
+    integers = 2
+    rows = [("input and output of the solver", written.input + written.output)]
+    if eased is not None:
+        memories.append(eased.memory)
+        rows.append(("of the softened one", eased.input + eased.output))
+        numbers += words["violations"]
+        integers += 2
+    if law.ahead is not None:
+        memories.append(law.ahead.bytes)
+        numbers += words["sent"] * words["outputs"]
+    rows.insert(0, ("memory of a solve", max(memories)))
+    rows.append(("plan, limits, controls", 8 * (numbers + 1) + 8 * ((integers + 1) // 2)))
+    rows.append((f"`sizeof({written.name}_controller)`", sum(size for _, size in rows)))
+    return listing([(what, str(size)) for what, size in rows])
+
+
+def _exceeded(
+    starts: Sequence[Any], inputs: Sequence[Quantity], law: Law, words: Mapping[str, Any]
+) -> list[int]:
+    """For each unknown that a measured state begins which violation is that of its limits."""
+    if law.softened is None:
+        return []
+    at = {name: k for k, name in enumerate(words["violated_names"])}
+    names = [q.name for q in inputs for _ in range(q.count)]
+    return [at.get(names[of], -1) for _, of, _ in starts]
 
 
 def _inputs(law: Law) -> list[Quantity]:
@@ -212,7 +263,7 @@ def _inputs(law: Law) -> list[Quantity]:
         if not all(name in fixed for fixed in own):
             kind = "reference" if signal.varying else "parameter"
             rows.append((name, signal.size, columns, signal.unit, kind))
-    return _quantities(rows, "input")
+    return quantities(rows, "input")
 
 
 def _timed(law: Law) -> bool:
@@ -252,42 +303,3 @@ def _from(
         for name, control in law.ocp.lagged.items():
             put(name, total + controls[control].at)
     return [int(source) for source in found]
-
-
-def _quantities(rows: Sequence[tuple[str, int, int, str, str]], what: str) -> list[Quantity]:
-    """The rows (name, rows, columns, unit, kind) with names of C and places.
-
-    Raises:
-        InputError: for two names that are one in C.
-    """
-    made: list[Quantity] = []
-    for name, size, columns, unit, kind in rows:
-        word = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_").lower()
-        if not word or word[0].isdigit() or word in _KEYWORDS:
-            word = f"{what}_{word}".rstrip("_")
-        if same := [other.name for other in made if other.word == word]:
-            raise InputError(f"{name!r} and {same[0]!r} are both {word!r} in C; rename one")
-        at = made[-1].at + made[-1].count if made else 0
-        made.append(Quantity(name, word, at, size, columns, unit, kind))
-    return made
-
-
-def _after(blocks: Mapping[str, Block], size: int) -> np.ndarray:
-    table = np.arange(size)
-    for block in blocks.values():
-        table[block.where] = block.after
-    if (table < np.arange(size)).any():
-        raise AssertionError("a block moves forward, so that it cannot be shifted in place")
-    return table
-
-
-def _members(quantities: Sequence[Quantity]) -> str:
-    return "\n".join(quantity.member for quantity in quantities)
-
-
-def _enum(quantities: Sequence[Quantity], prefix: str) -> str:
-    return ",\n".join(f"    {prefix}_{q.word.upper()} = {q.at}" for q in quantities)
-
-
-def _table(values: Any) -> str:
-    return braced(number(v) if isinstance(v, float) else str(int(v)) for v in values)

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.basics.calls import checked_calls
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.estimation.arrival import Gaussian, Place
 from casadi_hybrid.control.estimation.beliefs import Beliefs
@@ -19,7 +18,6 @@ from casadi_hybrid.control.signals import Array, column, moment
 from casadi_hybrid.control.steps import Integrator, RungeKutta
 
 
-@checked_calls
 class EKF(Estimator):
     """The extended Kalman filter of states and free parameters: no window, no limits.
 

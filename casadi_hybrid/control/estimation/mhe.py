@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.basics.calls import checked_calls
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import count, one_of
 from casadi_hybrid.control.estimation.arrival import Gaussian
@@ -29,7 +28,6 @@ from casadi_hybrid.control.steps import Integrator, RungeKutta
 ARRIVALS = ("kalman", "fixed", "none")
 
 
-@checked_calls
 class MHE(Estimator):
     """The state that explains the last N periods best, within the limits of the model.
 

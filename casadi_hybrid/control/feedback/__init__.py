@@ -20,6 +20,7 @@ What the sensor's noise, of a standard deviation of 0.2 K, will do to the temper
 0.0474 K
 """
 
+from casadi_hybrid.basics.calls import check_classes
 from casadi_hybrid.control.feedback.baselines import (
     FilteredIntegralFeedback,
     GradientFeedback,
@@ -47,3 +48,5 @@ __all__ = [
     "measure",
     "predict",
 ]
+
+check_classes(__all__, globals())

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.linalg import solve_discrete_lyapunov
 
+from casadi_hybrid.basics.calls import checked_call
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Matrix, Vector, as_matrix, real_array
 from casadi_hybrid.control.feedback.geometry import covariance
@@ -77,6 +78,7 @@ class FeedbackLaw(Protocol):
         ...
 
 
+@checked_call
 def predict(
     law: FeedbackLaw, noise: Any, sensitivity: Any = None, *, drift: Any = 0.0
 ) -> Prediction:

@@ -38,6 +38,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from scipy.linalg import eigh
 
+from casadi_hybrid.basics.calls import checked_call
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Matrix, as_vector, one_of, positive
 from casadi_hybrid.control.feedback.geometry import ROUNDING, Geometry, covariance, geometry
@@ -103,6 +104,7 @@ class FeedbackDesign:
         )
 
 
+@checked_call
 def design(
     sensitivity: Any,
     hessian: Any,

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from casadi_hybrid.basics.calls import checked_call
 from casadi_hybrid.basics.inputs import Matrix, Vector, as_vector, count, is_callable
 from casadi_hybrid.control.feedback.closed_loop import FeedbackLaw, as_columns
 from casadi_hybrid.control.feedback.controller import FeedbackController
@@ -31,6 +32,7 @@ class Measured:
     first: Matrix
 
 
+@checked_call
 def measure(
     law: FeedbackLaw,
     plant: Callable[[Vector], Vector],

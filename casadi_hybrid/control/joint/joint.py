@@ -203,7 +203,8 @@ class Joint:
     @cached_property
     def solver(self) -> Any:
         """The solver of the program, made at the first use."""
-        return solver_of(self.program, self.options)
+        parts = {f"{label}/": part for label, part in self.parts.items()}
+        return solver_of(self.program, self.options, parts)
 
     def numbers(
         self, x0: Any = None, *, time: float = 0.0, guess: Any = None, **parameters: Any

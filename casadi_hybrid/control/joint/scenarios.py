@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from casadi_hybrid.basics.calls import checked_call
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.control.assembly import Assembly
 from casadi_hybrid.control.horizon import Horizon
@@ -136,6 +137,7 @@ class Scenarios(Joint):
         return course[:, :k] if signal.varying else course
 
 
+@checked_call
 def branches(
     values: Mapping[str, Sequence[Any]], intervals: int, depth: int = 1
 ) -> dict[str, dict[str, Any]]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from casadi_hybrid.basics.calls import checked_call
 from casadi_hybrid.basics.errors import InputError, in_a_sentence
 from casadi_hybrid.basics.inputs import count
 from casadi_hybrid.basics.record.cells import Columns
@@ -135,6 +136,7 @@ class Summary:
         return draw_shares(columns, title or (ended if self.errors else ""))
 
 
+@checked_call
 def monte_carlo(
     run_one: Callable[[int], Run],
     seeds: int | Sequence[int],

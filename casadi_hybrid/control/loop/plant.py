@@ -8,7 +8,6 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.basics.calls import checked_calls
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import positive
 from casadi_hybrid.control.loop.sensors import Sensors
@@ -17,7 +16,6 @@ from casadi_hybrid.control.signals import Array, column, known
 from casadi_hybrid.control.steps import DiscreteMap, Integrator, RungeKutta
 
 
-@checked_calls
 class Plant:
     """What the controller acts on: a model from one sample to the next, the control held between.
 

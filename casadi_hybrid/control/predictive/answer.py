@@ -11,9 +11,9 @@ import numpy as np
 from casadi_hybrid.control.predictive import step as words
 from casadi_hybrid.control.predictive.limits import Limits
 from casadi_hybrid.control.predictive.plan import Plan
-from casadi_hybrid.control.predictive.problem import Problem, nominal
+from casadi_hybrid.control.predictive.problem import Problem, nominal, parts
 from casadi_hybrid.control.predictive.search import Found, Search
-from casadi_hybrid.control.predictive.softening import said, softened, violated
+from casadi_hybrid.control.predictive.softening import prices, said, softened, violated
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Array
 from casadi_hybrid.control.terms import Soft
@@ -85,14 +85,11 @@ class Answers:
     """
 
     def __init__(self, ocp: Problem, soft: Soft | None, tolerance: float) -> None:
-        self.limits = Limits(ocp)
+        self.limits = Limits(nominal(ocp), parts(ocp))
         self.search = Search(ocp, tolerance, self.limits)
         self._ocp, self._soft, self._tolerance = ocp, soft, tolerance
         self._one = nominal(ocp)
-        self._soft_before = {
-            *self._one.softened,
-            *(c.name for c in self._one.constraints if c.soft),
-        }
+        self._soft_before = prices(ocp)
         self._aid: Search | None = None
         self.reset()
 

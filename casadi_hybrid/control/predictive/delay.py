@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
@@ -12,7 +13,7 @@ from casadi_hybrid.control.loop.plant import Plant
 from casadi_hybrid.control.ocp import OptimalControl
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Array
-from casadi_hybrid.control.steps import RungeKutta
+from casadi_hybrid.control.steps import DiscreteMap, RungeKutta
 
 _SAME = 1e-9
 """Part of the delay by which times may differ and still be the same."""
@@ -57,10 +58,13 @@ class Delay:
                 f"delay is {self.seconds:g} s; {ocp.model.name} is discrete and moves by steps of "
                 f"{step:g} s"
             )
-        self._plant = None
+        self._plant, self._steps = None, _FINER
         if self.seconds:
             own = getattr(ocp.method, "step", None)
-            finer = RungeKutta(_FINER * own.steps) if isinstance(own, RungeKutta) else None
+            finer = None
+            if isinstance(own, RungeKutta):
+                self._steps = _FINER * own.steps
+                finer = RungeKutta(self._steps)
             self._plant = Plant(ocp.model, step, step=finer)
         self.reset()
 
@@ -74,6 +78,39 @@ class Delay:
             self._sent.append((time + self.seconds, control))
             while len(self._sent) > 1 and self._sent[1][0] <= time:
                 del self._sent[0]  # another one acts already
+
+    def by_intervals(self) -> tuple[ca.Function, int, Array]:
+        """Return the prediction where a control is sent every interval, for C.
+
+        What has no Runge–Kutta steps of its own is predicted by such ones, four an interval.
+
+        Returns:
+            (x, sent, p, t) → x one delay later, with the controls sent, a column each, the oldest
+            first; how many of these; and each before the first step.
+
+        Raises:
+            InputError: for algebraic states.
+        """
+        assert self._plant is not None
+        model = self._plant.model
+        if model.size("algebraic"):
+            raise InputError(
+                f"{model.name} has algebraic states, and there is no prediction over a delay in C"
+            )
+        step = DiscreteMap() if model.discrete else RungeKutta(self._steps)
+        f = step.function(model, ca.Function("nothing", model.arguments, [ca.SX(0, 1)]))
+        whole = int(np.floor(self.seconds / self._step + _SAME))
+        rest = self.seconds - whole * self._step
+        lengths = whole * [self._step]
+        if rest > _SAME * self.seconds:
+            lengths.insert(0, rest)
+        x, p, t = (ca.MX.sym(name, f.size1_in(k)) for name, k in (("x", 0), ("p", 4), ("t", 5)))
+        sent, z = ca.MX.sym("sent", f.size1_in(2), len(lengths)), ca.MX(f.size1_in(1), 1)
+        after, at = x, t
+        for k, length in enumerate(lengths):
+            after = f(after, z, sent[:, k], sent[:, k], p, at, length)[0]
+            at = at + length
+        return ca.Function("ahead", [x, sent, p, t], [after]), len(lengths), self._plant.start()
 
     def ahead(self, x: Array, time: float, program: Program) -> Array:
         """Return the state one delay after ``time``.

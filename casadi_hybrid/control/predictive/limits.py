@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
-from casadi_hybrid.control.predictive.problem import Problem, nominal, parts
 from casadi_hybrid.control.program import Program
 from casadi_hybrid.control.signals import Array, column, known
+from casadi_hybrid.control.statement import Statement
 
 Sides = tuple[Array, Array]
 
@@ -19,14 +19,17 @@ class Limits:
     """The limits of a problem that are not as declared.
 
     Args:
-        problem: whose these are; scenarios have them in common.
+        ocp: whose these are, of scenarios the problem that they have in common.
+        prefixes: of the parts of its program.
+
+    Attributes:
+        declared: what has limits, by name.
     """
 
-    def __init__(self, problem: Problem) -> None:
-        ocp = nominal(problem)
-        self._model, self._prefixes = ocp.model, list(parts(problem))
+    def __init__(self, ocp: Statement, prefixes: Iterable[str] = ("",)) -> None:
+        self._model, self._prefixes = ocp.model, list(prefixes)
         kinds = ("state", "algebraic", "control")
-        self._declared: dict[str, Any] = {
+        self.declared: dict[str, Any] = {
             **{constraint.name: constraint for constraint in ocp.constraints},
             **{name: s for kind in kinds for name, s in ocp.model.signals[kind].items()},
         }
@@ -40,7 +43,7 @@ class Limits:
         """Take pairs by name; see :meth:`MPC.limits`."""
         changed = dict(self._changed)
         for name, pair in given.items():
-            declared = known(name, self._declared, "state, control or constraint")
+            declared = known(name, self.declared, "state, control or constraint")
             if pair is None:
                 changed.pop(name, None)
                 continue
@@ -53,7 +56,20 @@ class Limits:
         """Return the program with the limits that have changed."""
         for prefix in self._prefixes if self._changed else ():
             for name, sides in self._changed.items():
-                program = program.with_limits(name, self._declared[name], *sides, prefix)
+                program = program.with_limits(name, self.declared[name], *sides, prefix)
+        return program
+
+    def now(self, name: str) -> Sides:
+        """Return the limits of a state, control or constraint as they are."""
+        declared = self.declared[name]
+        return self._changed.get(name, (declared.lower, declared.upper))
+
+    def moved_in(self, program: Program, name: str, side: str, entry: int) -> Program:
+        """Return the program with one number of its limits moved outwards."""
+        lower, upper = (limit.copy() for limit in self.now(name))
+        (lower if side == "lower" else upper)[entry] += -1.0 if side == "lower" else 1.0
+        for prefix in self._prefixes:
+            program = program.with_limits(name, self.declared[name], lower, upper, prefix)
         return program
 
     def of(self, kind: str, program: Program) -> Sides:

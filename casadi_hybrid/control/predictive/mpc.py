@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time as clock
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from casadi_hybrid.basics.calls import checked_calls
-from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.errors import InputError, warn
 from casadi_hybrid.basics.inputs import count, is_callable, positive
 from casadi_hybrid.control.controller.loop import exported
 from casadi_hybrid.control.joint.joint import JointSolution
@@ -40,7 +38,6 @@ _LEAST_RESERVE, _MOST_RESERVE, _FADING = 0.05, 0.25, 0.98
 _NEARER = 0.9
 
 
-@checked_calls
 class MPC:
     """Solves an optimal control problem at every measurement, and applies the first input.
 
@@ -148,7 +145,7 @@ class MPC:
         if deadline is not None:
             flaw = use_once(self._answers, self._spare, asked=fallback is None)
             if flaw:
-                warnings.warn(f"MPC of {ocp.name}: {flaw}", stacklevel=2)
+                warn(f"MPC of {ocp.name}: {flaw}")
 
     def __repr__(self) -> str:
         """What it does without a plan."""
@@ -307,12 +304,12 @@ class MPC:
     ) -> Export:
         """Write the controller as C99 that needs no library: measured state in, control out.
 
-        Names, units and scales, the shift of the plan, the last plan, a fallback and the default
-        are in C too, in ``NAME_control.h`` and ``.c``; the folder's README has a table of names and
-        the memory. ``print(measure(mpc.export(…)))`` of
-        :mod:`casadi_hybrid.engine.export.measure` compiles, compares and counts. Not in C are the
-        softened problem, a delay and a deadline (``controller.in.now`` and ``in.max_time`` are the
-        solver's).
+        Names, units and scales, limits by name, the shift of the plan, the softened problem, the
+        prediction over a delay, the last plan, a fallback and the default are in C too, in
+        ``NAME_control.h`` and ``.c``; the folder's README has a table of names and the memory.
+        ``print(measure(mpc.export(…)))`` of :mod:`casadi_hybrid.engine.export.measure` compiles,
+        compares and counts. The softened problem is a second solver, which ``soften=None`` leaves
+        out. The deadline is kept where ``controller.in.now`` points to a clock.
 
         Args:
             folder: where.
@@ -323,17 +320,16 @@ class MPC:
             **parameters: of these solves, and what the C begins with.
 
         Raises:
-            InputError: where the duration is free or the intervals are uneven, for a delay and a
-                period that is no interval, and as :meth:`NlpSolver.export`.
+            InputError: where the duration is free or the intervals are uneven, for a period that
+                is no interval, a delay of a model with algebraic states, and as
+                :meth:`NlpSolver.export`.
             OSError: where the folder cannot be written to.
         """
-        if self._delay.seconds:
-            raise InputError("a delay is not exported; predict the state before the step in C")
         if not self._spare.settled:
             self._spare.settle(beginning(self.ocp, x, 0.0, parameters))
         return exported(
-            self.ocp, self._spare, self._tolerance, self._period, folder, x, name, steps=steps,
-            loops=loops, cold=cold, parameters=parameters, limits=self._answers.limits,
+            self._answers, self._spare, self._delay, self._period, self.deadline, folder, x, name,
+            steps=steps, loops=loops, cold=cold, parameters=parameters,
         )  # fmt: skip
 
     def telemetry(self) -> dict[str, Any]:

@@ -122,7 +122,7 @@ class Search:
             start = self._start(x0, time, parameters, before if warm else None)
             left = until - reserve - clock.perf_counter()
             if left <= 0.0:
-                return Found(reason="no time was left for the solver", told=told)
+                return Found(reason=_late(parameters), told=told)
             arguments = {**program.arguments, **start}
             result = self._solver.within(left, iterations if warm else None, **arguments)
         except SolveError:
@@ -197,6 +197,12 @@ class Search:
                 "kernel": result.kernel,
             },
         )
+
+
+def _late(parameters: Mapping[str, Any]) -> str:
+    asked = [name for name, value in parameters.items() if callable(value)]
+    what = f"; a step asks {', '.join(asked)} at every grid point" if asked else ""
+    return f"no time was left for the solver{what}"
 
 
 def _why(result: Result) -> str:

@@ -11,8 +11,8 @@ import numpy as np
 
 from casadi_hybrid.control.joint.scenarios import Scenarios
 from casadi_hybrid.control.ocp import OptimalControl
-from casadi_hybrid.control.predictive.problem import Problem, parts
-from casadi_hybrid.control.program import Program
+from casadi_hybrid.control.predictive.problem import Problem, nominal, parts
+from casadi_hybrid.control.program import Block, Program
 from casadi_hybrid.control.signals import Array
 from casadi_hybrid.control.terms import Soft
 
@@ -71,18 +71,34 @@ def violated(problem: Problem, program: Program, x: Array, near: float) -> dict[
         near: what counts as none, in scaled units.
     """
     found: dict[str, float] = {}
+    for label, block in violations(problem, program):
+        amounts = block.read(x)
+        if (amounts > near * block.scale).any():
+            found[label] = max(found.get(label, 0.0), float(amounts.max()))
+    return found
+
+
+def violations(problem: Problem, program: Program) -> list[tuple[str, Block]]:
+    """Return the unknowns that are violations, each with the name of its limit.
+
+    Args:
+        problem, program: as for :func:`violated`.
+    """
+    found = []
     for prefix in parts(problem):
         for name, block in program.part(prefix).variables.items():
-            if not name.startswith(_PREFIX):
-                continue
-            amounts = block.read(x)
-            if (amounts > near * block.scale).any():
+            if name.startswith(_PREFIX):
                 label = name.removeprefix(_PREFIX)
                 for suffix in (" inside", " at begin", " at end"):
                     label = label.removesuffix(suffix)
-                label = label.removeprefix(_LIMITS)
-                found[label] = max(found.get(label, 0.0), float(amounts.max()))
+                found.append((label.removeprefix(_LIMITS), block))
     return found
+
+
+def prices(problem: Problem) -> set[str]:
+    """Return the names of states and constraints whose limits may be exceeded at a price."""
+    ocp = nominal(problem)
+    return {*ocp.softened, *(c.name for c in ocp.constraints if c.soft)}
 
 
 def said(amounts: Mapping[str, float], ocp: OptimalControl) -> str:

@@ -22,8 +22,6 @@ def stated(program: Program, parts: Mapping[str, tuple[Statement, Laid]]) -> Sta
         program: with the numbers of a solve.
         parts: each statement and its functions, by the prefix of its names.
     """
-    units = {f"{prefix}{name}": unit for prefix, (ocp, _) in parts.items()
-             for name, unit in checking.units_of(ocp).items()}  # fmt: skip
 
     def exceeded(x: Array, p: Array) -> list[str]:
         found = []
@@ -32,16 +30,33 @@ def stated(program: Program, parts: Mapping[str, tuple[Statement, Laid]]) -> Sta
             found += [f"{prefix}{excess}" for excess in measures.exceeded(beyond)]
         return found
 
-    problem = Problem.from_nlp(
-        dict(program.nlp),
-        name=program.name,
-        constraint_names=_labels(program.constraint_names, program.constraints, units),
-        variable_names=_labels(program.variable_names, program.variables, units),
-    )
+    names: dict[str, Any] = labels(program, {prefix: ocp for prefix, (ocp, _) in parts.items()})
+    problem = Problem.from_nlp(dict(program.nlp), name=program.name, **names)
     return Stated(problem, program.arguments, exceeded)
 
 
-def _labels(names: list[str], blocks: Mapping[str, Block], units: Mapping[str, str]) -> list[str]:
+def labels(
+    program: Program, parts: Mapping[str, Statement], *, scaled: bool = False
+) -> dict[str, list[str]]:
+    """Return the names of rows and unknowns with their units, as options of a solver.
+
+    Args:
+        program: of the problem.
+        parts: each statement by the prefix of its names.
+        scaled: only of those whose numbers are divided by a scale, as a message of the solver is to
+            tell them.
+    """
+    units = {f"{prefix}{name}": unit for prefix, ocp in parts.items()
+             for name, unit in checking.units_of(ocp).items()}  # fmt: skip
+    return {
+        "constraint_names": _labels(program.constraint_names, program.constraints, units, scaled),
+        "variable_names": _labels(program.variable_names, program.variables, units, scaled),
+    }
+
+
+def _labels(
+    names: list[str], blocks: Mapping[str, Block], units: Mapping[str, str], scaled: bool
+) -> list[str]:
     """The names of entries, each with its unit and with what it is divided by."""
     found = list(names)
     for name, block in blocks.items():
@@ -49,6 +64,8 @@ def _labels(names: list[str], blocks: Mapping[str, Block], units: Mapping[str, s
             continue
         scales: Any = block.scale.ravel(order="F")
         for place, scale in zip(block.where.tolist(), scales.tolist(), strict=True):
+            if scaled and scale == 1.0:
+                continue
             size = "" if scale == 1.0 else f"{scale:g}"
             unit = " ".join(filter(None, (size, units[name])))
             found[place] = f"{found[place]} (in {unit})" if unit else found[place]

@@ -159,11 +159,12 @@ def warning(found: Sequence[Excess], method: object) -> str:
     """Return what is exceeded between grid points and what to do, in sentences; else nothing."""
     if not found:
         return ""
+    inner = 2 * getattr(method, "inner", 0) or 4
     more = f", and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     return (
         f"But between the grid points {', '.join(map(str, found[:SHOWN]))}{more}. Ask for inner "
-        f"points, {type(method).__name__}(inner=4), or for a finer mesh, refine(ocp, tolerance=…); "
-        "past an obstacle begin with a guess that goes around it."
+        f"points, {type(method).__name__}(inner={inner}), or for a finer mesh, refine(ocp, "
+        "tolerance=…); past an obstacle begin with a guess that goes around it."
     )
 
 

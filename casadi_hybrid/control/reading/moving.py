@@ -1,4 +1,4 @@
-"""A solution on another mesh: the point and the multipliers that a solve there begins with."""
+"""A solution on another mesh or by another method: where a solve there begins."""
 
 from __future__ import annotations
 
@@ -17,32 +17,36 @@ from casadi_hybrid.control.statement import Statement
 def start_of(ocp: Statement, program: Program, solution: Solution) -> dict[str, Array]:
     """Return ``x0``, ``lam_x0`` and ``lam_g0`` of a solution, moved where its mesh is another.
 
+    By another method, or of a problem with other constraints, it is ``x0`` alone: some multipliers
+    without the others lead away from it.
+
     States and controls are read from the trajectory at the new points. Multipliers are those of the
     old interval that is there: the costates, of the dynamics, as they are; those of limits in
     proportion to the length of the interval, for they are parts of an integral.
 
     Raises:
-        InputError: for a solution of another problem.
+        InputError: for a solution with other states or controls.
     """
     old = solution.program
-    same = old.n == program.n and old.m == program.m
-    if same and np.array_equal(solution.ocp.fractions, ocp.fractions):
+    alike = _shapes(old) == _shapes(program)
+    if alike and np.array_equal(solution.ocp.fractions, ocp.fractions):
         return {"x0": solution.x, "lam_x0": solution.lam_x, "lam_g0": solution.lam_g}
-    if _shapes(old) != _shapes(program):
+    if _quantities(solution.ocp) != _quantities(ocp):
         raise InputError(
-            f"guess is a solution of {old.n} unknowns of {solution.ocp.name}; {ocp.name} has "
-            f"{program.n}, and they are not those of the same problem on another mesh"
+            f"guess is a solution of {solution.ocp.name}, whose states and controls are not those "
+            f"of {ocp.name}: {_quantities(solution.ocp)}, not {_quantities(ocp)}"
         )
     fractions, before = ocp.fractions, solution.ocp.fractions
     middles = (fractions[:-1] + fractions[1:]) / 2
     k = np.searchsorted(before, middles, side="right") - 1
     ratio = np.diff(fractions) / np.diff(before)[k]
 
-    def moved(of: str, values: Array, *, dual: bool) -> Array:
+    def moved(of: str, values: Array, found: Array, *, dual: bool) -> Array:
         blocks: Mapping[str, Block] = getattr(program, of)
-        found = np.zeros(program.n if of == "variables" else program.m)
         for name, block in blocks.items():
-            source = getattr(old, of)[name]
+            source = getattr(old, of).get(name)
+            if source is None or _shape(source) != _shape(block):
+                continue
             rows = values[source.where].reshape(source.shape, order="F")
             if block.stride:
                 stride = block.stride
@@ -56,14 +60,16 @@ def start_of(ocp: Statement, program: Program, solution: Solution) -> dict[str, 
             found[block.where] = rows.ravel(order="F")
         return found
 
-    start = moved("variables", solution.x, dual=False)
+    start = moved("variables", solution.x, program.x0.copy(), dual=False)
     for inside in (False, True):
         values = _read(ocp, program, solution, inside=inside)
         start = _written(start, program.variables, values)
+    if not alike:
+        return {"x0": start}
     return {
         "x0": start,
-        "lam_x0": moved("variables", solution.lam_x, dual=True),
-        "lam_g0": moved("constraints", solution.lam_g, dual=True),
+        "lam_x0": moved("variables", solution.lam_x, np.zeros(program.n), dual=True),
+        "lam_g0": moved("constraints", solution.lam_g, np.zeros(program.m), dual=True),
     }
 
 
@@ -100,6 +106,19 @@ def _written(x: Array, blocks: Mapping[str, Block], values: Mapping[str, Array])
 def _shapes(program: Program) -> list[dict[str, tuple[int, int]]]:
     """What does not depend on the mesh: names, entries and points an interval of the blocks."""
     return [
-        {name: (block.shape[0], block.stride) for name, block in blocks.items()}
+        {name: _shape(block) for name, block in blocks.items()}
         for blocks in (program.variables, program.constraints)
     ]
+
+
+def _shape(block: Block) -> tuple[int, int]:
+    return block.shape[0], block.stride
+
+
+def _quantities(ocp: Statement) -> dict[str, int]:
+    """States, algebraic states and controls with their sizes."""
+    return {
+        name: signal.size
+        for kind in ("state", "algebraic", "control")
+        for name, signal in ocp.model.signals[kind].items()
+    }

@@ -22,7 +22,8 @@ class Slopes(Mapping[str, Array]):
     """d(trajectory)/d(parameter) by the name of the trajectory, in its unit per the parameter's.
 
     ``slopes["angle"]`` has the shape of ``solution["angle"]``; of a parameter with several entries
-    it has them as its last axis, a reference all grid points, column by column.
+    it has them as its last axis, a reference all grid points, column by column. The objective and
+    the duration are attributes, and found by these names as well.
 
     Attributes:
         of: the parameter, ``"initial angle"`` of an initial state.
@@ -40,6 +41,8 @@ class Slopes(Mapping[str, Array]):
     single: bool = field(repr=False)
 
     def __getitem__(self, name: str) -> Any:
+        if name in ("objective", "duration") and name not in self.rows:
+            return getattr(self, name)
         rows = known(name, self.rows, "trajectory")
         rows = rows[..., 0] if self.single else rows
         return rows[0] if rows.shape[0] == 1 else rows

@@ -113,7 +113,8 @@ static int solve(const hybrid_pool *pool, hybrid_slot *slot) {
         const hybrid_attempt *first = begins_with(pool, slot->plan, slot->numbers);
         if (!first) return HYBRID_BLOCKED;
         status = attempt(pool, slot, *first, 0);
-    } else if (status == HYBRID_NO_SET || status == HYBRID_NOT_NEARER) {
+    } else if (status == HYBRID_NO_SET || status == HYBRID_NOT_NEARER ||
+               status == HYBRID_UNDEFINED) {
         status = attempt(pool, slot, pool->near, answer->steps);
     } else {
         return status;

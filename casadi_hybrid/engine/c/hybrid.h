@@ -18,7 +18,7 @@
 #endif
 
 /* Raised whenever a structure or the meaning of a field changes. */
-#define HYBRID_INTERFACE_VERSION 11
+#define HYBRID_INTERFACE_VERSION 12
 
 /* How one function of the problem is evaluated: numbers in, all nonzeros of its outputs out, one
  * output after the other. Returns 0, or another number where it could not be evaluated.
@@ -55,12 +55,22 @@ typedef struct {
     double asked;   /* the clock when `interrupted` was called */
 } hybrid_observer;
 
+/* The last points of a solve with first derivatives, from whose differences, the secant pairs, a
+ * Hessian is made where there are no second derivatives: see problem/quasi_newton.c. Memory of the caller's,
+ * between whose runs it is kept: hybrid_warm begins without points, and so does an attempt, but for
+ * one from multipliers nearby, which goes on with those of the hybrid_warm before it. */
+typedef struct {
+    double *doubles; /* as many as hybrid_secants_doubles says */
+    int count, last; /* points that are known, and the place of the last */
+} hybrid_secants;
+
 typedef struct {
     hybrid_first first;
     hybrid_second second;
     void *self;
     double (*now)(void); /* seconds, for the statistics; NULL: they are not measured */
     hybrid_observer *observer; /* NULL: nobody looks on */
+    hybrid_secants *secants; /* where there are no second derivatives; NULL: `second` is called */
 } hybrid_functions;
 
 /* What a row or a variable is: it decides the standard form's structure. */
@@ -99,6 +109,13 @@ typedef struct {
     const int *lower_of_W, *K_of_W;  /* lower_W: which nonzero of W, and where it goes in K */
     const int *K_of_A;               /* nnz_A */
     const int *K_diagonal;           /* n + m */
+    /* Where there are no second derivatives: blocks of variables that the Lagrangian couples by more
+     * than a sum. Of most all entries are nonzeros of the Hessian, of large ones the diagonal. */
+    int limited_memory; /* whether there are none */
+    int differenced;    /* whether first derivatives are finite differences */
+    int n_blocks;
+    const int *block_starts, *members; /* n_blocks + 1; the variables of each, increasing */
+    const int *H_starts;               /* n_x + 1: where each column of the Hessian begins */
     hybrid_ldl ldl;     /* with pivots that are chosen */
     hybrid_fixed fixed; /* in a fixed order */
 } hybrid_plan;
@@ -127,7 +144,7 @@ enum {
     HYBRID_LARGE = 8,           /* a solution, with multipliers so large that there may be less */
     HYBRID_BAD_NUMBERS = 9,     /* numbers that are not finite, or bounds that cross */
     HYBRID_COLD = 10,           /* neither multipliers nor a working set to begin with */
-    HYBRID_PAUSED = 11,         /* not at the end: to be called again */
+    HYBRID_PAUSED = 11,         /* of a run: a step is due */
     HYBRID_BLOCKED = 12,        /* the filter accepts no step, or nothing improves any more */
     HYBRID_INFEASIBLE = 16,     /* the violation is stationary: at the last iterate of the run */
     HYBRID_STALLED = 17,        /* no step leads on from the last iterate of the run */
@@ -224,6 +241,9 @@ typedef struct {
                          * not defined there, 1 within the bounds, 2 a little off them */
 } hybrid_answer;
 
+/* Numbers of memory that secant pairs need; 0 where there are second derivatives. */
+long long hybrid_secants_doubles(const hybrid_plan *plan);
+
 /* Numbers and whole numbers of memory that a solve needs. */
 void hybrid_warm_memory(const hybrid_plan *plan, long long *doubles, long long *ints);
 
@@ -285,7 +305,6 @@ typedef struct {
     double divergence;      /* largest |x| and -f */
     double relaxation;      /* how far bounds are widened, relative */
     double max_time;
-    double pause;           /* seconds after which to come back for a moment */
     int t0;                 /* steps that were taken before the first iterate */
     int patience;           /* steps of this attempt */
     int near;               /* whether the multipliers are those of a problem nearby */
@@ -318,27 +337,21 @@ typedef struct {
 typedef struct {
     double reach; /* |x| of the last one */
     double least; /* the least f < 0 of feasible ones that are large */
+    int beyond;   /* iterates in a row that are further out, and prove nothing */
 } hybrid_ray;
 
-/* Where an attempt is: enough to go on from in Python. Arrays are the caller's. */
+/* What a run leaves behind. Arrays are the caller's. */
 typedef struct {
-    /* now: the iterate whose step is due. watched: the one to go back to. best: that with the
-     * least residuals; feasible: of the feasible ones that with the least f; beside: the one a
-     * little outside whose multipliers fit. t < 0 where there is none. */
-    hybrid_iterate now, watched, best, feasible, beside;
-    hybrid_root root;              /* of now */
-    hybrid_guards guards;          /* of now, where steps are composite */
-    int *guess;                    /* n: the active set of now.guessed */
-    double *x_before, *last_step;  /* n_x: x of the iterate before, and the last step not zero */
+    /* now: the last one, of a proof and where no step led on. best: that with the least residuals;
+     * feasible: of the feasible ones that with the least f; beside: the one a little outside whose
+     * multipliers fit. t < 0 where there is none. */
+    hybrid_iterate now, best, feasible, beside;
+    double *last_step;             /* n_x: the last step not zero */
     double *x_undefined;           /* n_x: the last trial point where a function was not defined, NaN
                                     * where there was none */
-    double merit_before;
     hybrid_ray ray;
     hybrid_residuals of_best, of_beside;
     double least_f;                /* f of feasible */
-    int looked;                    /* iterates looked at */
-    double *rows;                  /* HYBRID_ROW numbers for each iterate */
-    int capacity, count;           /* rows there is room for, and written */
     int stepped;                   /* whether last_step is one */
     int rows_dependent;
     int undefined;                 /* trial points where a function was not defined */
@@ -354,28 +367,23 @@ void hybrid_cold_memory(const hybrid_plan *plan, int dense, long long *bytes, lo
 
 /* The numbers of arrays that the state of an attempt needs; hybrid_state_attach puts them there. */
 long long hybrid_state_doubles(const hybrid_plan *plan);
-void hybrid_state_attach(const hybrid_plan *plan, double *doubles, int *guess,
-                         hybrid_state *state);
+void hybrid_state_attach(const hybrid_plan *plan, double *doubles, hybrid_state *state);
 
-/* Begins an attempt in memory that is kept until it ends. Returns HYBRID_PAUSED, or why not. */
-int hybrid_cold_begin(const hybrid_plan *plan, const hybrid_functions *functions,
-                      const hybrid_numbers *numbers, const hybrid_attempt *attempt, void *bytes,
-                      double *doubles, int *ints, hybrid_state *state, hybrid_answer *answer);
-/* Goes on until it ends, rows are full or a pause is due (HYBRID_PAUSED). With HYBRID_SOLVED the
- * answer is complete, as with HYBRID_UNBOUNDED; with HYBRID_INFEASIBLE, HYBRID_STALLED, HYBRID_UNBOUNDED, HYBRID_DIVERGED,
- * HYBRID_UNDEFINED or HYBRID_LIMIT state->now is the last iterate, and its row is
- * written unless it is not finite; with any other status the state says where to go on. */
-int hybrid_cold_run(void *bytes);
+/* A run by the interior-point method. With HYBRID_SOLVED the answer is complete; with
+ * HYBRID_INFEASIBLE, HYBRID_STALLED or HYBRID_UNBOUNDED state->now is the last iterate. */
+int hybrid_interior_point(const hybrid_plan *plan, const hybrid_functions *functions,
+                          const hybrid_numbers *numbers, const hybrid_attempt *attempt,
+                          void *bytes, double *doubles, int *ints, hybrid_state *state,
+                          hybrid_answer *answer);
 
 /* The same by composite steps, for equations alone in variables without bounds; its memory will do
- * for attempts by the barrier method too. */
+ * for runs by the interior-point method too. */
 void hybrid_composite_memory(const hybrid_plan *plan, int dense, long long *bytes,
                              long long *doubles, long long *ints);
-int hybrid_composite_begin(const hybrid_plan *plan, const hybrid_functions *functions,
+int hybrid_composite_steps(const hybrid_plan *plan, const hybrid_functions *functions,
                            const hybrid_numbers *numbers, const hybrid_attempt *attempt,
                            void *bytes, double *doubles, int *ints, hybrid_state *state,
                            hybrid_answer *answer);
-int hybrid_composite_run(void *bytes);
 
 /* --- The solve: all runs, one after another --------------------------------------------------- */
 

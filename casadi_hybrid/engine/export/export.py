@@ -28,7 +28,7 @@ from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.problem.problem import Problem
 
 _TEMPLATES = Path(__file__).with_name("templates")
-_PART = re.compile(r"^@if (\w+)@\n(.*?)^@end@\n", re.MULTILINE | re.DOTALL)
+_PART = re.compile(r"^@if (\w+)@\n((?:(?!^@if ).)*?)^@end@\n", re.MULTILINE | re.DOTALL)
 _FORMS = {
     PARTS: "in parts, what repeats is written once",
     LOOPS: "mapped stages are loops",
@@ -227,8 +227,9 @@ def write(
             (folder / file).unlink(missing_ok=True)  # of an export before, it would not compile
             continue
         files[file] = filled(template.read_text("utf-8"), words)
-    for file in (f"{name}_control.c", f"{name}_control.h"):  # of a controller before
-        (folder / file).unlink(missing_ok=True)
+    for part in ("control", "ahead", "softened"):  # of a controller before
+        for path in folder.glob(f"{name}_{part}*.[ch]"):
+            path.unlink()
     files[f"{name}_plan.c"] = text.text
     files[f"{name}_functions.c"] = generated.text
     files[f"{name}_stored.c"] = _stored(cases[0], limits, name, cold is not None)
@@ -254,10 +255,13 @@ def _remove_other(core: Path, mark: str) -> None:
 def filled(template: str, words: Mapping[str, Any]) -> str:
     """The template with its words.
 
-    What stands between ``@if WORD@`` and ``@end@`` is there where the word is on.
+    What stands between ``@if WORD@`` and ``@end@`` is there where the word is on; such parts may
+    stand in one another.
     """
-    kept = _PART.sub(lambda found: found[2] if words[found[1]] else "", template)
-    return re.sub(r"@(\w+)@", lambda found: str(words[found[1]]), kept)
+    found = 1
+    while found:
+        template, found = _PART.subn(lambda part: part[2] if words[part[1]] else "", template)
+    return re.sub(r"@(\w+)@", lambda word: str(words[word[1]]), template)
 
 
 def _stored(case: Case, limits: Limits, name: str, cold: bool) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,8 +28,9 @@ _FEW = 2000
 """Scalar operations of both functions up to which straight code is small anyway."""
 _WRITTEN = 20
 """About how many characters CasADi writes for an operation of straight code."""
-_SHORTER = 0.5
-"""Of straight code is what parts have to be where nobody asks for them."""
+_SHORTER = 0.75
+"""Of straight code is what parts have to be where nobody asks for them: gcc takes minutes over a
+hundred thousand lines of it, and seconds over half as much text in parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,25 +81,38 @@ def generate(functions: Functions, name: str, loops: bool | None) -> Generated:
         first, second = looped
     elif functions.assemblies is not None:
         first, second = first.expand(), second.expand()
-    first, second = _named(first, f"{name}_first"), _named(second, f"{name}_second")
-    both = first, second
-    refuse_foreign(both)
-    text = with_own(_text(both, name), name)
+    both = named(first, f"{name}_first"), named(second, f"{name}_second")
+    text = text_of_functions(both, name)
+    sizes = (max(getattr(f, f"sz_{kind}")() for f in both) for kind in ("arg", "res", "iw", "w"))
+    form = STRAIGHT if looped is None else LOOPS
+    return Generated(text, form, *(max(1, size) for size in sizes))
+
+
+def text_of_functions(functions: Sequence[ca.Function], name: str) -> str:
+    """Write functions by CasADi's code of them.
+
+    Args:
+        functions: with the names that they have in C.
+        name: what the names of everything else in the text begin with.
+
+    Raises:
+        InputError: where CasADi writes no C for a part, or one that keeps memory or needs more than
+            an export has.
+    """
+    refuse_foreign(functions)
+    text = with_own(_text(functions, name), name)
     unwritten = re.search(r"#error (.*)", text)
     if unwritten:
         raise InputError(f"CasADi writes no C for a part of the problem: {unwritten[1]}")
-    refuse_unwritten(text, both)
-    for function in both:
+    refuse_unwritten(text, functions)
+    for function in functions:
         if not re.search(rf"int {function.name()}_checkout\(void\) {{\s*return 0;", text):
             raise InputError(
                 "a function of the problem keeps memory of its own in C (a solver or an "
                 "integrator inside it), which an export does not have; write it as a graph"
             )
     pragmas = "".join(f'#pragma GCC diagnostic ignored "-W{word}"\n' for word in QUIETED)
-    text = f"#ifdef __GNUC__\n{pragmas}#endif\n{text}"
-    sizes = (max(getattr(f, f"sz_{kind}")() for f in both) for kind in ("arg", "res", "iw", "w"))
-    form = STRAIGHT if looped is None else LOOPS
-    return Generated(text, form, *(max(1, size) for size in sizes))
+    return f"#ifdef __GNUC__\n{pragmas}#endif\n{text}"
 
 
 def _looped(functions: Functions) -> tuple[ca.Function, ca.Function] | None:
@@ -115,7 +129,7 @@ def _looped(functions: Functions) -> tuple[ca.Function, ca.Function] | None:
     return found
 
 
-def _named(function: ca.Function, name: str) -> ca.Function:
+def named(function: ca.Function, name: str) -> ca.Function:
     """The function under another name."""
     scalar = function.is_a("SXFunction")
     inputs = function.sx_in() if scalar else function.mx_in()

@@ -150,8 +150,10 @@ class Build:
         self._sizes(objects, found)
         if calls:
             texts = [path.with_suffix(".ci").read_text("utf-8") for path in objects.values()]
-            pointed = f"{export.name}.c:first", f"{export.name}.c:second"
-            found.stack = deepest(texts, f"{export.name}_solve", pointed)
+            programs = [f.removesuffix("_plan.c") for f in export.files if f.endswith("_plan.c")]
+            pointed = [f"{name}.c:{word}" for name in programs for word in ("first", "second")]
+            entry = "step" if f"{export.name}_control.c" in export.files else "solve"
+            found.stack = deepest(texts, f"{export.name}_{entry}", pointed)
             if found.stack is None:
                 said = "the stack has no bound: a function calls itself, or its frame varies"
                 found.notes.append(said)
@@ -223,11 +225,12 @@ class Build:
         if shutil.which("size") is None:
             found.notes.append("sizes of the code are not known: there is no program size here")
             return
-        name, static = self._export.name, 0
-        known = {f"{name}_{part}.c": part for part in ("functions", "plan", "stored")}
+        static = 0
         for file, path in objects.items():
             text, data, bss = self._run(["size", str(path)]).splitlines()[1].split()[:3]
-            part = "core" if file.startswith("core/") else known.get(file, "interface")
+            word = file.removesuffix(".c").rpartition("_")[2]
+            part = word if word in ("functions", "plan", "stored") else "interface"
+            part = "core" if file.startswith("core/") else part
             found.code[part] = found.code.get(part, 0) + int(text)
             # Constants with addresses in them are counted as data by some.
             if file.endswith("_plan.c"):

@@ -19,8 +19,6 @@ static const double start_scale[STARTS] = @start_scale@;
 /* The unknown of each control on each interval of a plan, and its scale. */
 static const int control_x[INTERVALS * @UPPER@_OUTPUTS] = @control_x@;
 static const double control_scale[@UPPER@_OUTPUTS] = @control_scale@;
-static const double control_lower[@UPPER@_OUTPUTS] = @control_lower@;
-static const double control_upper[@UPPER@_OUTPUTS] = @control_upper@;
 static const double by_default[@UPPER@_OUTPUTS] = @default@;
 static const double at_first[@UPPER@_OUTPUTS] = @applied@;
 
@@ -35,82 +33,374 @@ static const double read_scale[@read_places@] = @read_scale@;
 
 const @NAME@_inputs @NAME@_written = @written@;
 
+@if limited@
+/* Bounds that are limits: places, of which limit each is, and the scale that it is divided by. */
+typedef struct {
+    int count;
+    const int *at, *of;
+    const double *scale;
+} bounds;
+static const @NAME@_limits as_written = @limit_values@;
+static const int lbx_at[] = @lbx_at@, lbx_of[] = @lbx_of@;
+static const int ubx_at[] = @ubx_at@, ubx_of[] = @ubx_of@;
+static const int lbg_at[] = @lbg_at@, lbg_of[] = @lbg_of@;
+static const int ubg_at[] = @ubg_at@, ubg_of[] = @ubg_of@;
+static const double lbx_scale[] = @lbx_scale@, ubx_scale[] = @ubx_scale@;
+static const double lbg_scale[] = @lbg_scale@, ubg_scale[] = @ubg_scale@;
+static const bounds of_lbx = {@lbx_count@, lbx_at, lbx_of, lbx_scale};
+static const bounds of_ubx = {@ubx_count@, ubx_at, ubx_of, ubx_scale};
+static const bounds of_lbg = {@lbg_count@, lbg_at, lbg_of, lbg_scale};
+static const bounds of_ubg = {@ubg_count@, ubg_at, ubg_of, ubg_scale};
+
+/* The limits of each control; -1 where it has none. */
+static const int control_lower[@UPPER@_OUTPUTS] = @control_lower@;
+static const int control_upper[@UPPER@_OUTPUTS] = @control_upper@;
+
+static void put(const @NAME@_controller *controller, const bounds *of, double *bound) {
+    const double *limit = (const double *)&controller->limits;
+    int i;
+    for (i = 0; i < of->count; i++) bound[of->at[i]] = limit[of->of[i]] / of->scale[i];
+}
+
+@end@
+@if softened@
+/* The softened problem: what both have, what stands at a place one interval later, the amounts by
+ * which it exceeds limits, which limits these are, and which of them were soft before. */
+static const int hard_x[] = @hard_x@, soft_x[] = @soft_x@;
+static const int hard_g[] = @hard_g@, soft_g[] = @soft_g@;
+static const int soft_after_x[] = @soft_after_x@;
+static const int soft_after_g[] = @soft_after_g@;
+static const int amount_x[] = @amount_x@, amount_of[] = @amount_of@;
+static const double amount_scale[] = @amount_scale@;
+static const int was_soft[@UPPER@_VIOLATIONS] = @was_soft@;
+static const int start_violated[STARTS] = @start_violated@;
+@if limited@
+static const int soft_lbx_at[] = @soft_lbx_at@, soft_lbx_of[] = @soft_lbx_of@;
+static const int soft_ubx_at[] = @soft_ubx_at@, soft_ubx_of[] = @soft_ubx_of@;
+static const int soft_lbg_at[] = @soft_lbg_at@, soft_lbg_of[] = @soft_lbg_of@;
+static const int soft_ubg_at[] = @soft_ubg_at@, soft_ubg_of[] = @soft_ubg_of@;
+static const double soft_lbx_scale[] = @soft_lbx_scale@, soft_ubx_scale[] = @soft_ubx_scale@;
+static const double soft_lbg_scale[] = @soft_lbg_scale@, soft_ubg_scale[] = @soft_ubg_scale@;
+static const bounds of_soft_lbx = {@soft_lbx_count@, soft_lbx_at, soft_lbx_of, soft_lbx_scale};
+static const bounds of_soft_ubx = {@soft_ubx_count@, soft_ubx_at, soft_ubx_of, soft_ubx_scale};
+static const bounds of_soft_lbg = {@soft_lbg_count@, soft_lbg_at, soft_lbg_of, soft_lbg_scale};
+static const bounds of_soft_ubg = {@soft_ubg_count@, soft_ubg_at, soft_ubg_of, soft_ubg_scale};
+@end@
+
+@end@
+@if delay@
+/* @NAME@_ahead.c: the state, the controls sent and the parameters of the model -> the state one
+ * delay later. A parameter is from a place of the program's, or it is a value. */
+int @NAME@_ahead(const double **arg, double **res, int *iw, double *w, int mem);
+static const int ahead_p[] = @ahead_p@;
+static const double ahead_scale[] = @ahead_scales@, ahead_value[] = @ahead_values@;
+static const double sent_first[] = @sent_first@;
+
+@end@
 void @NAME@_begin(@NAME@_controller *controller) {
     memset(controller, 0, sizeof *controller);
     controller->in = @NAME@_stored;
+@if clock@
+    controller->in.max_time = @max_time@;
+@end@
+@if softened@
+    controller->softened_in = @NAME@_softened_stored;
+@end@
+@if limited@
+    controller->limits = as_written;
+@end@
+@if delay@
+    memcpy(controller->sent, sent_first, sizeof controller->sent);
+@end@
     memcpy(controller->applied, at_first, sizeof controller->applied);
     controller->tolerance = @tolerance@;
     controller->age = -1;
 }
 
-/* The next start: `x` and its multipliers one interval later. Places only move back, so that it may
- * be the start itself. */
-static void shift(@NAME@_in *in, const double *x, const double *lam_x, const double *lam_g) {
+/* Numbers one interval later. Places only move back, so that both may be the same. */
+static void shift(double *to, const double *v, const int *after, int count) {
     int i;
-    for (i = 0; i < @UPPER@_N_X; i++) {
-        in->x0[i] = x[after_x[i]];
-        in->lam_x0[i] = lam_x[after_x[i]];
-    }
-    for (i = 0; i < @UPPER@_N_G; i++) in->lam_g0[i] = lam_g[after_g[i]];
+    for (i = 0; i < count; i++) to[i] = v[after[i]];
 }
 
-/* Parameters, and the measured state at the start of the guess. A state that exceeds its limits by
- * no more than the tolerance is at them; from one farther away the plan may begin outside. */
+/* The next start, one interval later: of the last solution, or of the start before. */
+static void move_on(@NAME@_controller *controller) {
+    @NAME@_in *in = &controller->in;
+    const @NAME@_out *out = &controller->out;
+    const int solved = controller->begun == 2;
+    shift(in->x0, solved ? out->x : in->x0, after_x, @UPPER@_N_X);
+    shift(in->lam_x0, solved ? out->lam_x : in->lam_x0, after_x, @UPPER@_N_X);
+    shift(in->lam_g0, solved ? out->lam_g : in->lam_g0, after_g, @UPPER@_N_G);
+    if (solved) in->of_solution = 1;
+    if (controller->age >= 0) controller->age++;
+@if softened@
+    if (controller->eased) {
+        @NAME@_softened_in *soft = &controller->softened_in;
+        const @NAME@_softened_out *found = &controller->softened_out;
+        shift(soft->x0, found->x, soft_after_x, @UPPER@_SOFTENED_N_X);
+        shift(soft->lam_x0, found->lam_x, soft_after_x, @UPPER@_SOFTENED_N_X);
+        shift(soft->lam_g0, found->lam_g, soft_after_g, @UPPER@_SOFTENED_N_G);
+        in->of_solution = 0; /* of another problem */
+    } else {
+        controller->softened_in = @NAME@_softened_stored;
+        memset(controller->softened_in.lam_x0, 0, sizeof controller->softened_in.lam_x0);
+        memset(controller->softened_in.lam_g0, 0, sizeof controller->softened_in.lam_g0);
+    }
+@end@
+}
+
+/* What of the inputs and of the applied controls are parameters. */
+static void set_parameters(@NAME@_controller *controller, const double *v) {
+    int i;
+    for (i = 0; i < @UPPER@_N_P; i++) {
+        double *p = controller->in.p + i;
+        if (from[i] >= @UPPER@_INPUTS) *p = controller->applied[from[i] - @UPPER@_INPUTS];
+        else if (from[i] >= 0) *p = v[from[i]];
+    }
+}
+
+@if delay@
+/* The inputs at the moment at which the control acts. Returns 0 where a number is not finite. */
+static int predict(@NAME@_controller *controller, double *v) {
+    double after[@state_count@], p[@ahead_places@], time = @time_from@;
+    int i;
+    for (i = 0; i < @ahead_p_count@; i++)
+        p[i] = ahead_p[i] < 0 ? ahead_value[i] : controller->in.p[ahead_p[i]] * ahead_scale[i];
+    controller->memory.ahead.arg[0] = v;
+    controller->memory.ahead.arg[1] = controller->sent;
+    controller->memory.ahead.arg[2] = p;
+    controller->memory.ahead.arg[3] = &time;
+    controller->memory.ahead.res[0] = after;
+    @NAME@_ahead(controller->memory.ahead.arg, controller->memory.ahead.res,
+                 controller->memory.ahead.iw, controller->memory.ahead.w, 0);
+    for (i = 0; i < @state_count@; i++) {
+        if (!isfinite(after[i])) return 0;
+        v[i] = after[i];
+    }
+@if timed@
+    v[@time_at@] += @delay_seconds@;
+@end@
+    return 1;
+}
+
+@end@
+/* Bounds, parameters, and the state at the start of the guess. A state that exceeds its limits by no
+ * more than the tolerance is at them.
+@if softened@
+ * Returns by how many it exceeds them farther, -1 where a number is not finite. */
+@end@
+@if hard@
+ * From one farther away the plan begins outside. Returns 0, or -1 where a number is not finite. */
+@end@
 static int take(@NAME@_controller *controller, const double *v) {
     @NAME@_in *in = &controller->in;
     double measured[@UPPER@_INPUTS];
-    int i;
+    int i, far = 0;
     for (i = 0; i < @UPPER@_INPUTS; i++) {
-        if (!isfinite(v[i])) return 0;
+        if (!isfinite(v[i])) return -1;
         measured[i] = v[i];
     }
+@if limited@
+    put(controller, &of_lbx, in->lbx);
+    put(controller, &of_ubx, in->ubx);
+    put(controller, &of_lbg, in->lbg);
+    put(controller, &of_ubg, in->ubg);
+@end@
+@if delay@
+    set_parameters(controller, measured);
+    if (!predict(controller, measured)) return -1;
+@end@
     for (i = 0; i < STARTS; i++) {
         int at = start_x[i];
         double scaled = measured[start_of[i]] / start_scale[i];
-        in->lbx[at] = @NAME@_stored.lbx[at];
-        in->ubx[at] = @NAME@_stored.ubx[at];
-        if (scaled < in->lbx[at]) {
-            if (in->lbx[at] - scaled <= controller->tolerance) scaled = in->lbx[at];
-            else in->lbx[at] = -INFINITY;
-        }
-        if (scaled > in->ubx[at]) {
-            if (scaled - in->ubx[at] <= controller->tolerance) scaled = in->ubx[at];
-            else in->ubx[at] = INFINITY;
+        double inside = scaled < in->lbx[at] ? in->lbx[at] : scaled;
+        if (inside > in->ubx[at]) inside = in->ubx[at];
+        if (fabs(inside - scaled) <= controller->tolerance) {
+            scaled = inside;
+        } else {
+            far++;
+@if hard@
+            in->lbx[at] = -INFINITY;
+            in->ubx[at] = INFINITY;
+@end@
         }
         in->x0[at] = scaled;
         measured[start_of[i]] = scaled * start_scale[i];
     }
-    for (i = 0; i < @UPPER@_N_P; i++) {
-        if (from[i] >= @UPPER@_INPUTS) in->p[i] = controller->applied[from[i] - @UPPER@_INPUTS];
-        else if (from[i] >= 0) in->p[i] = measured[from[i]];
+    set_parameters(controller, measured);
+@if softened@
+    return far;
+@end@
+@if hard@
+    return 0 * far;
+@end@
+}
+
+@if softened@
+@if clock@
+/* Seconds that are left; what is over has next to none, for 0 is no limit. */
+static double left(const @NAME@_in *in, double began, double most) {
+    const double used = in->now ? in->now() - began : 0.0;
+    return used < most ? most - used : 1e-9;
+}
+
+@end@
+/* One of both problems takes over what it has in common with the other. */
+static void hand_over(double *to, const int *here, const double *v, const int *there, int count) {
+    int i;
+    for (i = 0; i < count; i++) to[here[i]] = v[there[i]];
+}
+
+/* Solves the softened problem from the start of the other one; returns whether there is a plan. */
+static int ease(@NAME@_controller *controller, double seconds) {
+    const @NAME@_in *in = &controller->in;
+    @NAME@_softened_in *soft = &controller->softened_in;
+    @NAME@_softened_out *found = &controller->softened_out;
+    int i;
+    hand_over(soft->x0, soft_x, in->x0, hard_x, @common_x@);
+    hand_over(soft->lam_x0, soft_x, in->lam_x0, hard_x, @common_x@);
+    hand_over(soft->lam_g0, soft_g, in->lam_g0, hard_g, @common_g@);
+    memcpy(soft->p, in->p, sizeof soft->p);
+    soft->of_solution = 0;
+    soft->max_iter = in->max_iter;
+@if clock@
+    soft->now = in->now;
+    soft->max_time = seconds;
+@end@
+    (void)seconds;
+@if limited@
+    put(controller, &of_soft_lbx, soft->lbx);
+    put(controller, &of_soft_ubx, soft->ubx);
+    put(controller, &of_soft_lbg, soft->lbg);
+    put(controller, &of_soft_ubg, soft->ubg);
+@end@
+    @NAME@_softened_solve_in(&controller->memory.softened, soft, found);
+    for (i = 0; i < @amounts@; i++) {
+        const double amount = found->x[amount_x[i]];
+        double *most = controller->violated + amount_of[i];
+        if (amount > controller->tolerance && amount * amount_scale[i] > *most)
+            *most = amount * amount_scale[i];
     }
-    return 1;
+    return found->status == @UPPER@_SOFTENED_SOLVED || found->feasibility <= controller->tolerance;
+}
+
+/* The plan of the softened problem as one of the other. */
+static void take_eased(@NAME@_controller *controller) {
+    const @NAME@_softened_out *found = &controller->softened_out;
+    @NAME@_out *out = &controller->out;
+    hand_over(out->x, hard_x, found->x, soft_x, @common_x@);
+    hand_over(out->lam_x, hard_x, found->lam_x, soft_x, @common_x@);
+    hand_over(out->lam_g, hard_g, found->lam_g, soft_g, @common_g@);
+    out->f = found->f;
+    out->feasibility = found->feasibility;
+    out->stationarity = found->stationarity;
+    out->complementarity = found->complementarity;
+    out->status = found->status;
+    out->steps += found->steps;
+    out->factors += found->factors;
+    controller->eased = 1;
+}
+
+/* Whether limits are exceeded that were none of the soft ones, and with `beyond` of the measured
+ * state neither. */
+static int exceeds(const @NAME@_controller *controller, int beyond) {
+    const @NAME@_in *in = &controller->in;
+    int i, k, known;
+    for (k = 0; k < @UPPER@_VIOLATIONS; k++) {
+        if (was_soft[k] || controller->violated[k] == 0.0) continue;
+        for (i = known = 0; beyond && i < STARTS; i++) {
+            const double x = in->x0[start_x[i]];
+            known |= start_violated[i] == k && (x < in->lbx[start_x[i]] || x > in->ubx[start_x[i]]);
+        }
+        if (!known) return 1;
+    }
+    return 0;
+}
+
+@end@
+/* Solves; returns where the control is from as far as this says it. */
+static int plan(@NAME@_controller *controller, int far) {
+    @NAME@_in *in = &controller->in;
+    @NAME@_out *out = &controller->out;
+    int usable;
+@if softened@
+    const int given = in->of_solution;
+    int tried = 0, eased = 0;
+@if clock@
+    const double began = in->now ? in->now() : 0.0, most = in->max_time;
+@end@
+@if warm_only@
+    const double most = 0.0;
+@end@
+    memset(controller->violated, 0, sizeof controller->violated);
+    controller->eased = 0;
+    out->steps = out->factors = 0;
+    if (far || controller->strained) {
+        tried = 1;
+        eased = ease(controller, most);
+        if (far || exceeds(controller, 0)) {
+            if (!eased) return @UPPER@_BY_LAST_PLAN;
+            controller->strained = exceeds(controller, 1);
+            take_eased(controller);
+            return @UPPER@_BY_SOFTENED;
+        }
+        if (eased) { /* no limit is exceeded there: the other problem is solved from it */
+            hand_over(in->x0, hard_x, controller->softened_out.x, soft_x, @common_x@);
+            hand_over(in->lam_x0, hard_x, controller->softened_out.lam_x, soft_x, @common_x@);
+            hand_over(in->lam_g0, hard_g, controller->softened_out.lam_g, soft_g, @common_g@);
+            in->of_solution = 0;
+        }
+    }
+@if clock@
+    in->max_time = left(in, began, most);
+@end@
+@end@
+@if hard@
+    (void)far;
+@end@
+    @NAME@_solve_in(&controller->memory.solve, in, out);
+    usable = out->status == @UPPER@_SOLVED || out->feasibility <= controller->tolerance;
+@if softened@
+    in->of_solution = given;
+@if clock@
+    in->max_time = most;
+@end@
+    if (!usable) {
+        controller->strained = !tried || eased;
+        if (!tried && out->status != @UPPER@_LIMIT)
+@if clock@
+            eased = ease(controller, left(in, began, most));
+@end@
+@if warm_only@
+            eased = ease(controller, most);
+@end@
+        if (eased) {
+            take_eased(controller);
+            return @UPPER@_BY_SOFTENED;
+        }
+    } else {
+        controller->strained = 0;
+    }
+    memset(controller->violated, 0, sizeof controller->violated);
+@end@
+    if (out->status == @UPPER@_SOLVED) return @UPPER@_BY_SOLUTION;
+    return usable ? @UPPER@_BY_FEASIBLE : @UPPER@_BY_LAST_PLAN;
 }
 
 int @NAME@_step(@NAME@_controller *controller, const @NAME@_inputs *inputs,
                 @NAME@_outputs *outputs) {
-    @NAME@_out *out = &controller->out;
+    const @NAME@_out *out = &controller->out;
+@if limited@
+    const double *limit = (const double *)&controller->limits;
+@end@
     double *u = (double *)outputs;
-    int i, by = @UPPER@_BY_LAST_PLAN;
-    if (controller->begun) { /* an interval has gone by since the last step */
-        const int solved = controller->begun == 2;
-        shift(&controller->in, solved ? out->x : controller->in.x0,
-              solved ? out->lam_x : controller->in.lam_x0,
-              solved ? out->lam_g : controller->in.lam_g0);
-        if (solved) controller->in.of_solution = 1;
-        if (controller->age >= 0) controller->age++;
-    }
+    int i, by = @UPPER@_BY_LAST_PLAN, far;
+    if (controller->begun) move_on(controller); /* an interval has gone by since the last step */
     controller->begun = 1;
-    if (take(controller, (const double *)inputs)) {
-        @NAME@_solve_in(&controller->memory, &controller->in, out);
-        if (out->status == @UPPER@_SOLVED) {
-            by = @UPPER@_BY_SOLUTION;
-            controller->begun = 2;
-        } else if (out->feasibility <= controller->tolerance) {
-            by = @UPPER@_BY_FEASIBLE;
-        }
-    }
+    far = take(controller, (const double *)inputs);
+    if (far >= 0) by = plan(controller, far);
     if (by != @UPPER@_BY_LAST_PLAN) {
+        if (out->status == @UPPER@_SOLVED) controller->begun = 2;
         for (i = 0; i < INTERVALS * @UPPER@_OUTPUTS; i++)
             controller->plan[i] = out->x[control_x[i]] * control_scale[i % @UPPER@_OUTPUTS];
         controller->age = 0;
@@ -124,11 +414,18 @@ int @NAME@_step(@NAME@_controller *controller, const @NAME@_inputs *inputs,
         memcpy(u, by_default, sizeof by_default);
         by = @UPPER@_BY_DEFAULT;
     }
+@if limited@
     for (i = 0; i < @UPPER@_OUTPUTS; i++) {
-        if (u[i] < control_lower[i]) u[i] = control_lower[i];
-        if (u[i] > control_upper[i]) u[i] = control_upper[i];
+        if (control_lower[i] >= 0 && u[i] < limit[control_lower[i]]) u[i] = limit[control_lower[i]];
+        if (control_upper[i] >= 0 && u[i] > limit[control_upper[i]]) u[i] = limit[control_upper[i]];
     }
+@end@
     memcpy(controller->applied, u, sizeof controller->applied);
+@if delay@
+    memmove(controller->sent, controller->sent + @UPPER@_OUTPUTS,
+            (@sent@ - 1) * sizeof controller->applied);
+    memcpy(controller->sent + (@sent@ - 1) * @UPPER@_OUTPUTS, u, sizeof controller->applied);
+@end@
     return by;
 }
 

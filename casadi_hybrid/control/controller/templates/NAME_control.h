@@ -4,6 +4,9 @@
 #define @UPPER@_CONTROL_H
 
 #include "@NAME@.h"
+@if softened@
+#include "@NAME@_softened.h"
+@end@
 
 /* What a step is given: the measured state, then parameters and references. All are doubles, so
  * that an array of @UPPER@_INPUTS numbers has them at the places of the enumeration. */
@@ -24,6 +27,26 @@ enum {
     @UPPER@_OUTPUTS = @outputs@
 };
 
+@if limited@
+/* Limits that may change between steps, in physical units; a side that was declared without a limit
+ * is not here. Upper and lower ones do not become equal. */
+typedef struct {
+@limit_fields@
+} @NAME@_limits;
+enum {
+@limit_places@,
+    @UPPER@_LIMITS = @limit_count@
+};
+
+@end@
+@if softened@
+/* Limits that a plan may exceed where there is none that keeps them. */
+enum {
+@violation_places@,
+    @UPPER@_VIOLATIONS = @violations@
+};
+
+@end@
 /* Trajectories of a plan, for @NAME@_read. */
 enum {
 @trajectories@,
@@ -37,20 +60,55 @@ enum {
     @UPPER@_BY_FEASIBLE = 1,  /* of a plan that holds all limits, at which the solver was stopped */
     @UPPER@_BY_LAST_PLAN = 2, /* what the last such plan has for this interval */
     @UPPER@_BY_FALLBACK = 3,  /* your function */
-    @UPPER@_BY_DEFAULT = 4    /* @default_words@ */
+    @UPPER@_BY_DEFAULT = 4,   /* @default_words@ */
+    @UPPER@_BY_SOFTENED = 5   /* a plan that exceeds limits, as little as their price demands */
 };
 
-/* Begin with @NAME@_begin; then the fallback, in.max_iter@clock@ may be set.
- * Bounds in `in` are those of the program, divided by the scales. */
+/* Begin with @NAME@_begin; then these may be set:
+ * - fallback;
+@if limited@
+ * - limits;
+@end@
+@if clock@
+ * - in.now, a clock in seconds that only goes forward, and in.max_time, how many a step may solve;
+@end@
+ * - in.max_iter, steps of a solve.
+ * Bounds in `in` are those of the program, divided by the scales; a step writes them. */
 typedef struct {
     @NAME@_in in;
     @NAME@_out out; /* of the last solve: status, steps, residuals */
-    @NAME@_memory memory;
+@if softened@
+    @NAME@_softened_in softened_in;
+    @NAME@_softened_out softened_out;
+    double violated[@UPPER@_VIOLATIONS]; /* by how much the last plan exceeds them, physical units */
+@end@
+    union {
+        @NAME@_memory solve;
+@if softened@
+        @NAME@_softened_memory softened;
+@end@
+@if delay@
+        struct {
+            const double *arg[@ahead_arg@];
+            double *res[@ahead_res@], w[@ahead_w@];
+            int iw[@ahead_iw@];
+        } ahead;
+@end@
+    } memory;
+@if limited@
+    @NAME@_limits limits;
+@end@
+@if delay@
+    double sent[@sent@ * @UPPER@_OUTPUTS]; /* controls on their way, the oldest first */
+@end@
     double plan[@plan_places@], applied[@UPPER@_OUTPUTS];
     double tolerance; /* the largest violation of a plan that is used, in scaled units */
     /* What is asked where there is no plan: returns 0 where it has an answer. May be NULL. */
     int (*fallback)(const @NAME@_inputs *inputs, @NAME@_outputs *outputs);
     int age, begun; /* intervals since the plan; -1 where there is none */
+@if softened@
+    int strained, eased; /* limits could not be kept the step before; the last plan exceeds them */
+@end@
 } @NAME@_controller;
 
 #ifdef __cplusplus

@@ -31,7 +31,7 @@ static int all_clear(const hybrid_form *form, const hybrid_point *at, const hybr
 /* The step with the active bounds pinned, by the first of the remedies for K that is of use. */
 static int solved(hybrid_cold *cold, const hybrid_point *at, hybrid_direction *d) {
     static const double remedies[][2] = HYBRID_POLISH_REMEDIES; /* (epsilon, shift) */
-    double largest = hybrid_largest(cold->plan->nnz_W, cold->W);
+    double largest = hybrid_largest_of_W(cold->plan, cold->W, cold->kernel.low_rank);
     if (!(largest > 1.0)) largest = 1.0;
     for (int number = 0; number < HYBRID_POLISH_REMEDIES_COUNT; number++) {
         double epsilon = remedies[number][0], shift = remedies[number][1] * largest;

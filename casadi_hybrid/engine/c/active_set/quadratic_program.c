@@ -69,7 +69,7 @@ static int remedied(hybrid_model *model, hybrid_form *form, const hybrid_point *
         int found;
         if (bent && shift <= HYBRID_POLISH_FLAT) continue;
         if (shift > 0.0 && largest == 0.0) {
-            largest = hybrid_largest(plan->nnz_W, model->W);
+            largest = hybrid_largest_of_W(plan, model->W, kernel->low_rank);
             if (!(largest > 1.0)) largest = 1.0;
         }
         found = hybrid_factor_pinned(plan, model->W, at->A, shift * largest, epsilon, kernel);
@@ -134,9 +134,14 @@ static int pinned(hybrid_model *model, hybrid_form *form, const hybrid_point *at
     model->count = hybrid_outside(model, form, at) ? mark_outside(model, form, at) : 0;
     if (!model->count) memset(model->wrong, 0, (size_t)plan->n * sizeof(int));
     memset(model->z, 0, (size_t)plan->n * sizeof(double));
+    if (model->kernel.changed) {
+        hybrid_add_low_rank(plan, model->kernel.low_rank, model->dw, 0, 0, model->z);
+        for (int i = 0; i < plan->n; i++)
+            if (!model->kernel.pinned[i]) model->z[i] = 0.0;
+    }
     for (int p = 0; p < model->kernel.n_pins; p++) {
         int i = model->kernel.pins[p];
-        double slope = model->force[i] +
+        double slope = model->force[i] + model->z[i] +
                        hybrid_bend_of(plan, model->W, at->A, model->dw, model->dy, i);
         model->z[i] = model->at_lower[i] ? slope : -slope;
         model->count -= model->wrong[i] != 0;

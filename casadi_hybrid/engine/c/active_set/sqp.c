@@ -273,7 +273,7 @@ int hybrid_warm(const hybrid_plan *plan, const hybrid_functions *functions,
                 hybrid_answer *answer) {
     hybrid_arena arena = {0, 0, 0, 0};
     hot h;
-    hybrid_ray ray = {INFINITY, INFINITY};
+    hybrid_ray ray = {INFINITY, INFINITY, 0};
     double error;
     int status, proof;
     arena.doubles = doubles;
@@ -295,6 +295,8 @@ int hybrid_warm(const hybrid_plan *plan, const hybrid_functions *functions,
     answer->start.feasibility = answer->start.stationarity = INFINITY;
     answer->start.complementarity = INFINITY;
     h.model.kernel.answer = answer;
+    h.model.kernel.low_rank = &h.form.low_rank;
+    if (functions->secants) functions->secants->count = 0;
     /* Next to a point without multipliers what is left of a row is small beside its terms. */
     h.model.kernel.precise = numbers->perturbed > 0;
     if (!numbers->side_x && hybrid_sum(plan->n_x, numbers->lam_x0) == 0.0 &&

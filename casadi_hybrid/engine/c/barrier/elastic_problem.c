@@ -18,7 +18,7 @@ void hybrid_place_elastic(hybrid_arena *arena, hybrid_cold *outer) {
     outer->lifted = *plan;
     outer->lifted.n = plan->n + 2 * plan->m;
     outer->lifted.n_free = outer->lifted.n_slack = 0;
-    outer->lifted.n_x = outer->lifted.n_g = 0;
+    outer->lifted.n_x = outer->lifted.n_g = outer->lifted.limited_memory = 0;
     outer->lifted.nnz_gradient = outer->lifted.nnz_g = outer->lifted.nnz_J = 0;
     outer->lifted.nnz_A = entries;
     outer->lifted.A_rows = outer->lifted_rows;

@@ -17,10 +17,9 @@ static void begin(hybrid_cold *cold) {
 static int advance(hybrid_cold *cold) {
     hybrid_sight sight;
     int status;
-    cold->state->guards = hybrid_composite_of(cold)->of;
     status = hybrid_see(cold, &sight);
     if (!status && sight.merit <= 1.0) sight.leaves = !hybrid_at_rest(cold, &status);
-    if (status) return hybrid_hand_over(cold, status);
+    if (status) return hybrid_end_there(cold, status);
     status = hybrid_record(cold, &sight);
     if (status != HYBRID_PAUSED) return status;
     if (hybrid_extrapolate(cold)) {
@@ -33,19 +32,7 @@ static int advance(hybrid_cold *cold) {
     return hybrid_went(cold, &sight, status);
 }
 
-int hybrid_composite_run(void *bytes) {
-    hybrid_cold *cold = bytes;
-    int status = HYBRID_PAUSED;
-    double began = hybrid_time(cold->form.functions);
-    cold->state->count = 0;
-    while (status == HYBRID_PAUSED && cold->state->count < cold->state->capacity) {
-        status = advance(cold);
-        if (hybrid_time(cold->form.functions) - began >= cold->attempt->pause) break;
-    }
-    return hybrid_ended(cold, status);
-}
-
-int hybrid_composite_begin(const hybrid_plan *plan, const hybrid_functions *functions,
+int hybrid_composite_steps(const hybrid_plan *plan, const hybrid_functions *functions,
                            const hybrid_numbers *numbers, const hybrid_attempt *attempt,
                            void *bytes, double *doubles, int *ints, hybrid_state *state,
                            hybrid_answer *answer) {
@@ -66,5 +53,6 @@ int hybrid_composite_begin(const hybrid_plan *plan, const hybrid_functions *func
     begin(cold);
     memset(cold->now.z_lower, 0, (size_t)plan->n * sizeof(double));
     memset(cold->now.z_upper, 0, (size_t)plan->n * sizeof(double));
-    return answer->status = HYBRID_PAUSED;
+    while ((status = advance(cold)) == HYBRID_PAUSED) {}
+    return hybrid_ended(cold, status);
 }

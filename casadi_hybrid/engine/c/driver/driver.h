@@ -30,9 +30,8 @@ int hybrid_see(hybrid_cold *cold, hybrid_sight *sight);
 int hybrid_record(hybrid_cold *cold, const hybrid_sight *sight);
 /* After the step, which has ended with a status. Returns HYBRID_PAUSED, or that. */
 int hybrid_went(hybrid_cold *cold, const hybrid_sight *sight, int status);
-/* Says in the state where the careful path goes on: at the iterate that was looked at, whose row is
- * written again there. Returns the status. */
-int hybrid_hand_over(hybrid_cold *cold, int status);
+/* Remembers the iterate that was looked at as the last one. Returns the status. */
+int hybrid_end_there(hybrid_cold *cold, int status);
 /* Completes the answer after a run that has ended with a status, which it returns. */
 int hybrid_ended(hybrid_cold *cold, int status);
 

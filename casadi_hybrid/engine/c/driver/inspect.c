@@ -1,5 +1,5 @@
 /* What every cold search does with an iterate: residuals and error, a row of the record, the best
- * iterates so far, whether it is a solution or a limit is met, or the run is handed over. */
+ * iterates so far, whether it is a solution or a limit is met. */
 #include <math.h>
 #include <string.h>
 
@@ -16,14 +16,13 @@ static int show(hybrid_cold *cold, double *row, int restoring) {
                   hybrid_is_interrupted(to, cold->began + cold->elapsed));
 }
 
-/* Writes what the lists and the log show of an iterate. Returns whether the solve is to end. */
+/* Shows an iterate to who looks on. Returns whether the solve is to end. */
 static int write_row(hybrid_cold *cold, const hybrid_residuals *r) {
-    hybrid_state *state = cold->state;
     const hybrid_iterate *it = &cold->now;
     const hybrid_point *at = &cold->at->of;
-    double *row = state->rows + (long long)HYBRID_ROW * state->count++;
-    double moved = 0.0, whole = cold->looked ? 1.0 : 0.0;
+    double row[HYBRID_ROW], moved = 0.0, whole = cold->looked ? 1.0 : 0.0;
     int aside = cold->restoring || cold->root.begun;
+    if (!cold->form.functions->observer) return 0;
     for (int i = 0; cold->looked && i < cold->plan->n_x; i++) {
         double step = fabs(at->x[i] - cold->x_before[i]);
         if (!(step <= moved)) moved = step;
@@ -42,7 +41,7 @@ static int write_row(hybrid_cold *cold, const hybrid_residuals *r) {
     return show(cold, row, aside);
 }
 
-/* Keeps the iterates that a verdict may ask for: see attempts/verdict.py. */
+/* Keeps the iterates that are asked for where the run ends: see outcome.c. */
 static void keep(hybrid_cold *cold, const hybrid_residuals *r, double merit) {
     hybrid_state *state = cold->state;
     const hybrid_plan *plan = cold->plan;
@@ -77,34 +76,8 @@ static void keep(hybrid_cold *cold, const hybrid_residuals *r, double merit) {
     }
 }
 
-/* Whether a run with this status has come to its end, and nobody goes on from there. */
-static int is_end(int status) {
-    switch (status) {
-    case HYBRID_UNDEFINED:
-    case HYBRID_LIMIT:
-    case HYBRID_INFEASIBLE:
-    case HYBRID_STALLED:
-    case HYBRID_UNBOUNDED:
-    case HYBRID_DIVERGED:
-    case HYBRID_LATE:
-    case HYBRID_STOPPED: return 1;
-    default: return 0;
-    }
-}
-
-int hybrid_hand_over(hybrid_cold *cold, int status) {
-    hybrid_state *state = cold->state;
-    const hybrid_plan *plan = cold->plan;
-    /* A restoration is begun again where it began, unless it is what ends the run. */
-    if (cold->restoring && !is_end(status)) return status;
-    hybrid_copy(plan, &cold->before, cold->w_now, &state->now);
-    memcpy(state->guess, cold->guess_before, (size_t)plan->n * sizeof(int));
-    if (cold->before.watching)
-        hybrid_copy(plan, &cold->watched, cold->kept->of.w, &state->watched);
-    hybrid_copy_root(plan, &cold->root, &state->root);
-    hybrid_set(plan->n_x, cold->x_before, state->x_before);
-    state->merit_before = cold->merit_before;
-    state->looked = cold->looked;
+int hybrid_end_there(hybrid_cold *cold, int status) {
+    hybrid_copy(cold->plan, &cold->before, cold->w_now, &cold->state->now);
     return status;
 }
 
@@ -112,7 +85,6 @@ int hybrid_see(hybrid_cold *cold, hybrid_sight *sight) {
     const hybrid_numbers *numbers = cold->numbers;
     double plain = hybrid_judge(cold, &cold->at->of, &cold->now, &sight->of), error;
     cold->before = cold->now;
-    cold->guess_before = cold->guess;
     hybrid_set(cold->plan->n, cold->at->of.w, cold->w_now);
     cold->elapsed = hybrid_time(cold->form.functions) - cold->began;
     sight->merit = hybrid_merit(numbers, &sight->of);
@@ -124,7 +96,7 @@ int hybrid_see(hybrid_cold *cold, hybrid_sight *sight) {
     if (hybrid_all_finite(cold->plan->n_x, cold->at->of.x) &&
         hybrid_all_finite(cold->plan->m, cold->now.y))
         return HYBRID_SOLVED;
-    return hybrid_hand_over(cold, HYBRID_DIVERGED);
+    return hybrid_end_there(cold, HYBRID_DIVERGED);
 }
 
 /* The limits of steps and time. Returns HYBRID_SOLVED where none is reached. */
@@ -157,16 +129,13 @@ int hybrid_record(hybrid_cold *cold, const hybrid_sight *sight) {
                                     cold->sizes);
     if (!status && end) status = HYBRID_STOPPED;
     if (!status) status = limit_test(cold, sight->merit);
-    if (status) return hybrid_hand_over(cold, status);
+    if (status) return hybrid_end_there(cold, status);
     hybrid_set(plan->n_x, at->x, cold->x_now);
     return HYBRID_PAUSED;
 }
 
 int hybrid_went(hybrid_cold *cold, const hybrid_sight *sight, int status) {
-    if (status) {
-        if (!is_end(status)) cold->state->count--;
-        return hybrid_hand_over(cold, status);
-    }
+    if (status) return hybrid_end_there(cold, status);
     hybrid_set(cold->plan->n_x, cold->x_now, cold->x_before);
     cold->merit_before = sight->merit;
     cold->looked++;

@@ -200,8 +200,8 @@ void hybrid_conclude(hybrid_solver *solver, int status, hybrid_outcome *outcome)
         best = &state->feasible; /* the constraints can be met: that says nothing of them */
         outcome->stop = HYBRID_STOP_STALLED;
     }
-    if (!is_last && is_start_best(solver, &solver->state.watched, spot))
-        best = &solver->state.watched;
+    if (!is_last && is_start_best(solver, &solver->state.now, spot))
+        best = &solver->state.now;
     if (best->t >= 0) hybrid_set(solver->plan->n, best->w, spot->of.w);
     if (best->t < 0 || hybrid_visit_problem(cold, spot)) {
         nothing_known(solver, outcome);

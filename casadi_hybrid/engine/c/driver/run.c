@@ -32,14 +32,7 @@ static void swap_iterates(hybrid_cold *cold) {
     cold->next = kept;
 }
 
-/* Reduces the violation alone from step t on; should the careful path have to, it begins here. */
-static int block(hybrid_cold *cold, int t) {
-    hybrid_hand_over(cold, HYBRID_BLOCKED);
-    return hybrid_begin_restoration(cold, t);
-}
-
-/* The step of the mode that is due. Returns a status; where it is not HYBRID_SOLVED, the state
- * can be handed over. */
+/* The step that is due. Returns a status. */
 static int step(hybrid_cold *cold) {
     hybrid_iterate *it = &cold->now, plain;
     hybrid_spot *new;
@@ -61,16 +54,20 @@ static int step(hybrid_cold *cold) {
         }
         idle = it->t + spent - it->mark.t;
         if (idle >= HYBRID_PACE_CRAWL && it->mark.theta > HYBRID_PACE_FEASIBLE)
-            return block(cold, it->t + spent);
+            return hybrid_begin_restoration(cold, it->t + spent);
         if (idle >= HYBRID_PACE_STALL || it->mark.rounds >= HYBRID_PACE_ROUNDS)
             return hybrid_no_way_on(cold, HYBRID_STALLED, HYBRID_NO_PROGRESS);
         plain = *it;
         status = hybrid_newton(cold, it);
+        if (status == HYBRID_BLOCKED && hybrid_forget(cold->form.functions->secants)) {
+            *it = plain; /* what points elsewhere have shown misleads here */
+            status = hybrid_newton(cold, it);
+        }
         if (status == HYBRID_NOT_NEARER && cold->at->theta <= cold->numbers->tol)
             return HYBRID_STALLED;
         if (status == HYBRID_BLOCKED || status == HYBRID_NOT_NEARER) {
             *it = plain;
-            return block(cold, it->t + spent);
+            return hybrid_begin_restoration(cold, it->t + spent);
         }
         if (status) return status;
         cold->next.t = it->t + spent + 1;
@@ -96,15 +93,17 @@ static int advance(hybrid_cold *cold) {
     return status == HYBRID_PAUSED ? hybrid_went(cold, &sight, step(cold)) : status;
 }
 
-int hybrid_cold_run(void *bytes) {
-    hybrid_cold *cold = bytes;
-    hybrid_state *state = cold->state;
-    double began = hybrid_time(cold->form.functions);
-    int status = HYBRID_PAUSED;
-    state->count = 0;
-    while (status == HYBRID_PAUSED && state->count < state->capacity) {
-        status = advance(cold);
-        if (hybrid_time(cold->form.functions) - began >= cold->attempt->pause) break;
-    }
-    return hybrid_ended(cold, status);
+int hybrid_interior_point(const hybrid_plan *plan, const hybrid_functions *functions,
+                          const hybrid_numbers *numbers, const hybrid_attempt *attempt,
+                          void *bytes, double *doubles, int *ints, hybrid_state *state,
+                          hybrid_answer *answer) {
+    hybrid_arena arena = {0, 0, 0, 0};
+    int status;
+    arena.doubles = doubles;
+    arena.ints = ints;
+    status = hybrid_begin(plan, functions, numbers, attempt, 0, bytes, &arena, state, answer);
+    if (!status) status = hybrid_first_iterate(bytes);
+    if (status) return answer->status = status;
+    while ((status = advance(bytes)) == HYBRID_PAUSED) {}
+    return hybrid_ended(bytes, status);
 }

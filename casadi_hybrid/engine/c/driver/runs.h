@@ -58,7 +58,6 @@ typedef struct {
     hybrid_numbers numbers;      /* of the run */
     hybrid_cold *cold;
     hybrid_state state;
-    double row[HYBRID_ROW];
     double *doubles; /* of runs, one at a time */
     int *ints;
     double *start, *lam_x, *lam_g, *none; /* n_x, n_x, n_g, and the longer of both */

@@ -6,6 +6,7 @@
  *     at last:   the least multipliers on the active set of a solution with huge ones
  *
  * The solve ends with a solution, a proof, a limit, or where nothing is left to be tried. */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -52,7 +53,6 @@ void hybrid_solve_nlp_memory(const hybrid_plan *plan, const hybrid_options *opti
     if (of_warm > *doubles) *doubles = of_warm;
     if (ints_of_warm > *ints) *ints = ints_of_warm;
     *doubles += arena.used_doubles + hybrid_state_doubles(plan);
-    *ints += plan->n;
     *bytes = aligned((long long)sizeof solver) + aligned(*bytes) + plan->n_x + plan->n_g;
 }
 
@@ -73,11 +73,9 @@ static hybrid_solver *lay_out(const hybrid_plan *plan, const hybrid_options *opt
     solver->side_x =
         (signed char *)bytes + aligned((long long)sizeof *solver) + aligned(of_run);
     solver->side_g = solver->side_x + plan->n_x;
-    hybrid_state_attach(plan, doubles + arena.used_doubles, ints, &solver->state);
-    solver->state.rows = solver->row;
-    solver->state.capacity = 1;
+    hybrid_state_attach(plan, doubles + arena.used_doubles, &solver->state);
     solver->doubles = doubles + arena.used_doubles + hybrid_state_doubles(plan);
-    solver->ints = ints + plan->n;
+    solver->ints = ints;
     memset(solver->none, 0,
            (size_t)(plan->n_x > plan->n_g ? plan->n_x : plan->n_g) * sizeof(double));
     return solver;
@@ -124,11 +122,9 @@ static void note_undefined(hybrid_solver *solver) {
 /* The interior-point method or composite steps. Returns a status. */
 static int by_steps(hybrid_solver *solver) {
     const int composite = solver->run.method == HYBRID_COMPOSITE_STEP;
-    int status = (composite ? hybrid_composite_begin : hybrid_cold_begin)(
+    int status = (composite ? hybrid_composite_steps : hybrid_interior_point)(
         solver->plan, solver->functions, &solver->numbers, &solver->run.how, solver->cold,
         solver->doubles, solver->ints, &solver->state, &solver->found);
-    while (status == HYBRID_PAUSED) /* after each iterate, for which there is room */
-        status = (composite ? hybrid_composite_run : hybrid_cold_run)(solver->cold);
     spend(solver);
     note_undefined(solver);
     return status;
@@ -165,8 +161,9 @@ static void prepare(hybrid_solver *solver, const hybrid_answer *at) {
     numbers->x0 = solver->start;
     numbers->lam_x0 = numbers->lam_g0 = solver->none;
     numbers->max_iter -= solver->answer->steps;
-    if (solver->given->max_time > 0.0) numbers->max_time = seconds_left(solver);
     solver->run.how.max_time = seconds_left(solver);
+    /* A limit that is over is not one that is not there, as 0 is. */
+    if (solver->given->max_time > 0.0) numbers->max_time = fmax(seconds_left(solver), DBL_MIN);
     if (method == HYBRID_LEAST_MULTIPLIERS) {
         const double near = numbers->feasibility;
         active_sides(plan->n_x, at->x, numbers->lbx, numbers->ubx, at->lam_x, near, solver->side_x);

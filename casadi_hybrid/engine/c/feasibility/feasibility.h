@@ -5,7 +5,6 @@
 #include "globalization/globalization.h"
 
 void hybrid_place_root(const hybrid_plan *plan, hybrid_arena *arena, hybrid_root *root);
-void hybrid_copy_root(const hybrid_plan *plan, const hybrid_root *from, hybrid_root *to);
 /* Begins near the present point, with |c|_1 = theta where the search for a root begins, or the
  * restoration, which ends where the filter takes a point again. */
 void hybrid_begin_root(hybrid_cold *cold, double theta);

@@ -12,17 +12,6 @@ void hybrid_place_root(const hybrid_plan *plan, hybrid_arena *arena, hybrid_root
     root->units = hybrid_take(arena, plan->n);
 }
 
-void hybrid_copy_root(const hybrid_plan *plan, const hybrid_root *from, hybrid_root *to) {
-    hybrid_root kept = *to;
-    *to = *from;
-    to->z_lower = kept.z_lower;
-    to->z_upper = kept.z_upper;
-    to->units = kept.units;
-    hybrid_set(plan->n, from->z_lower, to->z_lower);
-    hybrid_set(plan->n, from->z_upper, to->z_upper);
-    hybrid_set(plan->n, from->units, to->units);
-}
-
 void hybrid_measure_units(const hybrid_plan *plan, const hybrid_point *at, int cautious,
                           double *units) {
     double sum = 0.0;

@@ -23,6 +23,8 @@ int hybrid_factor(const hybrid_plan *plan, const double *W, const double *D, dou
     for (int i = 0; i < plan->m; i++) 
         K[plan->K_diagonal[plan->n + i]] = penalty ? -penalty[i] : -epsilon;
     hybrid_decompose(plan, kernel, 0.0);
+    kernel->changed = W && kernel->low_rank->rank > 0;
+    if (kernel->changed) return hybrid_factor_low_rank(plan, kernel, 0);
     right = kernel->inertia.negative == plan->m;
     /* A pivot against the test does no harm where nothing has grown: refinement sees to the rest. */
     if (right && !kernel->inertia.singular && kernel->inertia.growth <= HYBRID_GROWTH) return 0;

@@ -24,6 +24,8 @@ typedef struct {
     double weight;          /* 0 where nothing is pinned */
     int chosen;             /* whether pivots were chosen */
     int precise;            /* whether every row of a solution is to be as exact as it can be */
+    hybrid_low_rank *low_rank; /* of the Hessian */
+    int changed;            /* whether K has a change of low rank beside its nonzeros */
     hybrid_answer *answer;  /* counts what was decided by chosen pivots, and what was in doubt */
     double *factor, *room;
     int *pivots;
@@ -48,6 +50,14 @@ int hybrid_serves(const hybrid_plan *plan, hybrid_kernel *kernel);
 /* Corrects it by its residual until the backward error of every row is small. Returns 0, or 2 where
  * it does not become so and will not do: then K counts as singular. */
 int hybrid_refine_rows(const hybrid_plan *plan, hybrid_kernel *kernel);
+/* The same of K's nonzeros, without a change of low rank. */
+int hybrid_resolve_alone(const hybrid_plan *plan, hybrid_kernel *kernel);
+/* Completes the factorization of K's nonzeros where W has a change of low rank, with `count` entries of
+ * w pinned. Returns as hybrid_factor. */
+int hybrid_factor_low_rank(const hybrid_plan *plan, hybrid_kernel *kernel, int count);
+/* left = right - K x. */
+void hybrid_left_by(const hybrid_plan *plan, const hybrid_kernel *kernel, const double *right,
+                    const double *x, double *left);
 /* Whether kernel->solution is accurate; `residual`: its own, relative to kernel->right. */
 int hybrid_refined(const hybrid_plan *plan, const hybrid_kernel *kernel, double residual);
 /* Factors K(shift, epsilon) with rows and columns of pinned entries those of the identity.
@@ -123,8 +133,7 @@ typedef struct hybrid_cold {
     int without;                         /* steps without a second derivative */
     double *x_before;
     int looked;                          /* iterates looked at */
-    hybrid_iterate before;               /* the iterate whose step is due, and its guess */
-    const int *guess_before;
+    hybrid_iterate before;               /* the iterate whose step is due */
     /* The restoration, where one is under way: see barrier/restoration.c, and elastic_problem.c.
      * `inner` has the problem as outer. */
     struct hybrid_cold *inner, *outer;

@@ -1,0 +1,99 @@
+"""The softened problem in the C of a controller: its solver, and what it shares with the other."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from casadi_hybrid.control.controller.names import after, enumeration, quantities, table
+from casadi_hybrid.control.program import Block, Program
+from casadi_hybrid.engine.export.export import Export
+
+_SHARED = "core/", "README.md", "LICENSE", "CMakeLists.txt", "main.c", "replay.c", "_static.c"
+"""What the export of the problem itself has too."""
+
+
+@dataclass(frozen=True)
+class Softened:
+    """The softened problem of a controller.
+
+    Attributes:
+        solver: of it.
+        program: with the numbers of the export.
+        amounts: its unknowns that are violations, with the names of limits.
+        before: names of limits that were soft in the problem itself.
+    """
+
+    solver: Any
+    program: Program
+    amounts: Sequence[tuple[str, Block]]
+    before: Set[str]
+
+    def write(
+        self, folder: Path, name: str, *, loops: bool | None, cold: bool
+    ) -> tuple[Export, list[str]]:
+        """Write its solver into the folder of an export; return it and the files' names.
+
+        Raises:
+            InputError, OSError: as :meth:`NlpSolver.export`.
+        """
+        with tempfile.TemporaryDirectory() as apart:
+            written: Export = self.solver.export(
+                apart, f"{name}_softened", loops=loops, cold=cold, **self.program.arguments
+            )
+            own = [
+                file for file in written.files
+                if not (file.startswith(_SHARED[:-1]) or file.endswith(_SHARED[-1]))
+            ]  # fmt: skip
+            for file in own:
+                shutil.copyfile(Path(apart) / file, folder / file)
+        return written, own
+
+    def words(self, name: str, program: Program) -> dict[str, Any]:
+        """What the templates ask for.
+
+        Args:
+            name: of the export.
+            program: of the problem itself.
+        """
+        own = self.program
+        if program.p.size != own.p.size:
+            raise AssertionError("the softened problem has other parameters")
+        x = _common(program.variables, own.variables)
+        g = _common(program.constraints, own.constraints)
+        labels = dict.fromkeys(label for label, _ in self.amounts)
+        names = quantities([(label, 1, 1, "", "") for label in labels], "limit")
+        at = {quantity.name: quantity.at for quantity in names}
+        return {
+            "common_x": x.shape[1], "hard_x": table(x[0]), "soft_x": table(x[1]),
+            "common_g": g.shape[1], "hard_g": table(g[0]), "soft_g": table(g[1]),
+            "soft_after_x": table(after(own.variables, own.n)),
+            "soft_after_g": table(after(own.constraints, own.m)),
+            "violation_places": enumeration(names, f"{name.upper()}_VIOLATED"),
+            "violations": len(names), "violated_names": [q.name for q in names],
+            "violated_words": [q.word.upper() for q in names],
+            "was_soft": table(quantity.name in self.before for quantity in names),
+            "amounts": sum(block.where.size for _, block in self.amounts),
+            "amount_x": table(np.concatenate([block.where for _, block in self.amounts])),
+            "amount_scale": table(
+                np.concatenate([block.scale.ravel(order="F") for _, block in self.amounts]).tolist()
+            ),
+            "amount_of": table(np.repeat([at[label] for label, _ in self.amounts],
+                                         [block.where.size for _, block in self.amounts])),
+        }  # fmt: skip
+
+
+def _common(one: Mapping[str, Block], other: Mapping[str, Block]) -> np.ndarray:
+    """The places of what both have by name."""
+    same = [
+        (block.where, other[name].where)
+        for name, block in one.items()
+        if name in other and other[name].shape == block.shape
+    ]
+    return np.hstack([np.zeros((2, 0), dtype=int), *(np.array(pair) for pair in same)])
