@@ -304,18 +304,24 @@ class Barrier:
         if idle >= STALL or it.mark.rounds >= ROUNDS:
             raise StallError(StopReason.STALLED, "nothing improves any more")
         try:
-            W = self._hessian(it)
-            new = newton_step(form, self.settings, self._kernel, it, W, dependent=self._dependent)
-            if new is None and form.forget():  # what was learned elsewhere misleads here
-                W = self._hessian(it)
-                new = newton_step(
-                    form, self.settings, self._kernel, it, W, dependent=self._dependent
-                )
+            new = self._newton_step(it)
         except StallError:
             if it.at.theta <= self.settings.tol:
                 raise
             new = None
         return self._block(it, t) if new is None else self._sharpened(self._at_root(new), t + 1)
+
+    def _newton_step(self, it: Iterate) -> Iterate | None:
+        """As its name says; once more where what was learned elsewhere misleads here."""
+        form, settings, kernel, bound = self.form, self.settings, self._kernel, self._dependent
+        try:
+            new = newton_step(form, settings, kernel, it, self._hessian(it), dependent=bound)
+            if new is not None or not form.forget():
+                return new
+        except StallError:
+            if not form.forget():
+                raise
+        return newton_step(form, settings, kernel, it, self._hessian(it), dependent=bound)
 
     def _hessian(self, it: Iterate) -> Operator:
         """∇²L; the identity where it is not defined, a few times in a solve.
