@@ -296,7 +296,6 @@ class Barrier:
     # --- the Newton step ----------------------------------------------------------------------
 
     def _newton(self, it: Iterate, t: int) -> State:
-        form = self.form
         assert it.mark is not None
         idle = t - it.mark.t
         if idle >= CRAWL and it.mark.theta > FEASIBLE:
