@@ -16,13 +16,13 @@ HEAVY = ("scipy", "matplotlib", "pandas", "joblib", "pyarrow", "distributed")
 SELDOM = tuple(
     f"casadi_hybrid.{name}"
     for name in (
-        "answer", "attempts.attempts", "attempts.compiled", "attempts.solve", "barrier",
+        "answer",
         "benchmark", "building.build", "call", "casadi_api.batch", "casadi_api.callbacks",
-        "casadi_api.foreign", "casadi_api.optistack", "casadi_api.ordinary",
+        "casadi_api.foreign", "casadi_api.optistack",
         "casadi_api.sensitivity", "casadi_api.stored", "claims", "cli", "control", "course",
         "engine.batch", "engine.blocks.library", "engine.export", "engine.in_graph", "equations",
-        "explain", "iterations", "kernel.kernel", "loop", "methods", "paper", "plotting", "report",
-        "result", "rules", "solver", "standard_form.form", "stopping", "study", "verify.judging",
+        "explain", "iterations", "loop", "methods", "paper", "plotting", "report",
+        "result", "rules", "solver", "stopping", "study", "verify.judging",
     )
 )  # fmt: skip
 MOST = 65
@@ -55,17 +55,13 @@ assert opti.solve().value(y) > 0.9
     "a graph": "assert abs(float(ca.Function('of_p', [p], [solver(x0=1, p=p)['f']])(2))) < 1e-6",
     "many": "assert solver.batch(x0=1, p=[[1, 2, 3]], ubg=1).success.all()",
 }
-IN_PYTHON = """
-import os
+DEADLINES = """
 before = set(sys.modules)
-assert {"scipy.linalg", "scipy.sparse"} <= before
 x0, lam = [1.0, 2.0], 0.3
 for numbers in ({"lbg": 1, "ubg": 1, "lbx": 2}, {"p": 3, "lam_g0": 0.3}, {"x0": 1e7, "lbg": -1}):
     solver(**numbers)
-os.environ["CASADI_HYBRID_ENGINE"] = "python"
 solver(x0=[1, 2], p=2, lbg=3, ubg=1e3, lbx=-1, ubx=1)
 assert not solver.stats()["success"]
-assert solver.stats()["engine"] == "python"
 kinds = "scipy", "casadi_hybrid", "feral"
 late = {name for name in set(sys.modules) - before if name.startswith(kinds)}
 assert not late, late
@@ -108,12 +104,12 @@ def test_no_way_to_a_solve_by_the_engine_needs_scipy(way):
 
 def test_no_solve_with_a_deadline_waits_for_an_import():
     needs_engine()
-    loaded_after('OPTIONS = {"max_time": 100}' + SOLVE + IN_PYTHON)
+    loaded_after('OPTIONS = {"max_time": 100}' + SOLVE + DEADLINES)
 
 
 def test_a_controller_has_all_loaded_before_its_first_deadline():
     loaded = loaded_after("import casadi_hybrid.control")
-    assert {"casadi_hybrid.attempts.solve", "scipy.linalg", "scipy.sparse"} <= loaded
+    assert {"casadi_hybrid.session.solve", "scipy.linalg", "scipy.sparse"} <= loaded
 
 
 def test_the_help_of_the_command_loads_nothing_heavy():

@@ -67,6 +67,18 @@ int hybrid_refined(const hybrid_plan *plan, const hybrid_kernel *kernel, double 
     return backward_error(plan, kernel, left, left + plan->n + plan->m) <= HYBRID_REFINED;
 }
 
+void hybrid_left_by(const hybrid_plan *plan, const hybrid_kernel *kernel, const double *right,
+                    const double *x, double *left) {
+    const hybrid_low_rank *low = kernel->low_rank;
+    hybrid_ldl_product(&plan->ldl, kernel->K, x, left);
+    for (int i = 0; i < plan->n + plan->m; i++) left[i] = right[i] - left[i];
+    for (int k = 0; kernel->changed && k < low->rank; k++) {
+        const double *column = low->V + (long long)k * plan->n;
+        const double by = low->w[k] * hybrid_dot(plan->n, column, x);
+        for (int i = 0; i < plan->n; i++) left[i] -= by * column[i];
+    }
+}
+
 int hybrid_serves(const hybrid_plan *plan, hybrid_kernel *kernel) {
     int size = plan->n + plan->m;
     double *left = kernel->room;

@@ -15,18 +15,6 @@
 
 #include "primal_dual/primal_dual.h"
 
-void hybrid_left_by(const hybrid_plan *plan, const hybrid_kernel *kernel, const double *right,
-                    const double *x, double *left) {
-    const hybrid_low_rank *low = kernel->low_rank;
-    hybrid_ldl_product(&plan->ldl, kernel->K, x, left);
-    for (int i = 0; i < plan->n + plan->m; i++) left[i] = right[i] - left[i];
-    for (int k = 0; kernel->changed && k < low->rank; k++) {
-        const double *column = low->V + (long long)k * plan->n;
-        const double by = low->w[k] * hybrid_dot(plan->n, column, x);
-        for (int i = 0; i < plan->n; i++) left[i] -= by * column[i];
-    }
-}
-
 /* kernel->solution of K0 for kernel->right. Returns as hybrid_resolve, but that pivots had to be
  * chosen is no reason to stop: Z does not depend on them. */
 static int resolve_K0(const hybrid_plan *plan, hybrid_kernel *kernel) {
