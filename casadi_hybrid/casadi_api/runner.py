@@ -185,6 +185,9 @@ class Runner:
     def __init__(self, name: str, problem: Problem, options: NlpOptions) -> None:
         self.name, self.problem, self.options = name, problem, options
         self._limits = options.limits
+        if self._limits.max_time < np.inf:  # then no solve waits for what its result is made by
+            sessions.result_of, records.Watch  # noqa: B018
+            import casadi_hybrid.casadi_api.stats  # noqa: F401, PLC0415
         problem.functions  # noqa: B018  made now, not at the first call
         self._latest = Latest()
         self._of_thread = threading.local()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.result import Result
+
+if TYPE_CHECKING:
+    from casadi_hybrid.result import Result
 
 
 def _start_values(
@@ -20,6 +22,8 @@ def _start_values(
     Raises:
         InputError: for what is no result of a problem of this size.
     """
+    from casadi_hybrid.result import Result  # noqa: PLC0415 - not for a first solve
+
     n, m = problem.n, problem.m
     if not isinstance(warm, Result):
         raise InputError(
