@@ -93,7 +93,7 @@ class Watch:
         self.hold(int(t) - 1, elapsed)
         row = (int(t), *numbers)
         self._shown = IterationRecord(
-            **dict(zip(LISTED, row, strict=True)), restoration=view.restoring,
+            int(t), *numbers, restoration=view.restoring,
             x=view.x, g=view.g, lam_x=view.lam_x, lam_g=view.lam_g, elapsed=elapsed,
         )  # fmt: skip
         self._show(row, elapsed)

@@ -351,7 +351,13 @@ static void begin(hybrid_solver *solver) {
     const hybrid_plan *plan = solver->plan;
     const hybrid_numbers *of = solver->given;
     hybrid_answer *answer = solver->answer;
+    hybrid_observer *observer = solver->functions->observer;
     solver->began = hybrid_time(solver->functions);
+    if (observer) {
+        observer->count = observer->ended = 0;
+        observer->last = -1;
+        observer->asked = solver->began;
+    }
     solver->rank.kind = HYBRID_NOTHING;
     answer->steps = answer->firsts = answer->seconds = answer->factors = answer->chosen = 0;
     answer->in_firsts = answer->in_seconds = 0.0;
