@@ -19,14 +19,13 @@ from engine_cases import CASES, Case
 from casadi_hybrid import InputError, nlpsol
 from casadi_hybrid.building.compiler import compiler_of
 from casadi_hybrid.cli import main
-from casadi_hybrid.engine import cold
+
 from casadi_hybrid.engine.export import measure as measuring
-from casadi_hybrid.engine.export.core import core_of, statuses
+from casadi_hybrid.engine.export.core import WARM, WHOLE, core_of, numbered
 from casadi_hybrid.engine.export.measure import Build, measure, spoken
 from casadi_hybrid.engine.export.stack import deepest
 from casadi_hybrid.engine.library import core_sources, engine, engine_status
-from casadi_hybrid.engine.structures import PAUSED
-from casadi_hybrid.engine.warm import WORDS
+
 
 ROOT = Path(__file__).resolve().parent.parent
 SANITIZED = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,6 @@ from casadi_hybrid.basics.errors import InputError, MissingNumberError, OutOfTim
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.late import LateModule
 from casadi_hybrid.basics.matrices import array_of
-from casadi_hybrid.building import BuildError
 from casadi_hybrid.casadi_api.convention import INPUTS
 from casadi_hybrid.casadi_api.graphs.function import columns_of, defaults_of
 from casadi_hybrid.casadi_api.options import NlpOptions
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from casadi_hybrid.casadi_api.callbacks import StepCallback
     from casadi_hybrid.course.record import Watch
     from casadi_hybrid.engine.batch import Crew
+    from casadi_hybrid.engine.in_graph import Pool
     from casadi_hybrid.result import Result
 else:
     sessions = LateModule("casadi_hybrid.session.solve")
@@ -136,20 +136,42 @@ class Run:
 
 
 class Latest:
-    """The last run of each thread and of all."""
+    """The last run of each thread and of all.
+
+    Attributes:
+        pool: the memory of solves in graphs, where C makes them: of these only the inputs are kept.
+    """
 
     def __init__(self) -> None:
+        self.pool: Pool | None = None
         self._run: Run | None = None
+        self._calls = 0  # solves in graphs at the time of the latest run
         self._of_thread = threading.local()
 
     def note(self, run: Run | None) -> None:
         """Make a run the last one, of the asking thread and of all."""
         self._run = self._of_thread.run = run
+        self._calls = self._of_thread.calls = 0 if self.pool is None else self.pool.calls()
 
-    def find(self) -> Run | None:
-        """The last run of the asking thread, or of any where that has made none."""
-        own: Run | None = getattr(self._of_thread, "run", None)
-        return own or self._run
+    def find(self, again: Callable[[list[Vector]], Run | None]) -> Run | None:
+        """The last run of the asking thread, or of any where that has made none.
+
+        Args:
+            again: solves once more what was solved in a graph; None where it was not begun.
+        """
+        of_thread, pool = self._of_thread, self.pool
+        own: Run | None = getattr(of_thread, "run", None)
+        if pool is None:
+            return own or self._run
+        mine = pool.last(getattr(of_thread, "calls", 0), threading.get_ident())
+        found = mine or (None if own else pool.last(self._calls))
+        run = None if found is None else again(found[1])
+        if found is None or run is None:
+            return own or self._run
+        self._run, self._calls = run, found[0]
+        if mine:
+            of_thread.run, of_thread.calls = run, found[0]
+        return run
 
 
 class Runner:
@@ -280,16 +302,46 @@ class Runner:
             self.note(run)
             self.complain(run)
             return [ca.vec(one) for one in outputs.values()]
+        if not self._lacks_numbers(row):
+            raise InputError("the bounds of the equations must be zero")
+        self._latest.note(self._again(row))
+        return [ca.DM.nan(rows) for rows in columns_of(self.problem)[1]]
+
+    def _lacks_numbers(self, row: Sequence[Vector]) -> bool:
+        """Whether an argument has no number, which a warning says.
+
+        Raises:
+            InputError: for arguments that are bad otherwise, or at all with ``error_on_fail``.
+        """
         missing = None if self.options.error_on_fail else _missing(row)
         if missing is None:
             x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0 = row
             m_h = self.problem.m_h
             self.problem.numbers(x0, p, lbx, ubx, lbg[m_h:], ubg[m_h:], lam_x0, lam_g0)
-            raise InputError("the bounds of the equations must be zero")
-        self.note(without_numbers(self.problem, self._limits, row, missing))
+            return False
         said = f"{self.name} in a graph: {missing.fault()}, so its outputs are NaN"
-        warnings.warn(said, UserWarning, stacklevel=2)
-        return [ca.DM.nan(rows) for rows in columns_of(self.problem)[1]]
+        warn(said)
+        return True
+
+    def _again(self, row: Sequence[Vector]) -> Run | None:
+        """The run for what a graph has given; None where that could not be begun."""
+        found, missing = self._door().solve_row(row), _missing(row)
+        if found is None and missing is not None:
+            return without_numbers(self.problem, self._limits, row, missing)
+        return found and found[1]
+
+    def pool_for_graphs(self) -> Pool | None:
+        """The memory of solves in graphs; None where these call Python."""
+        from casadi_hybrid.engine.in_graph import Pool  # noqa: PLC0415 - of graphs alone
+
+        options, engine = self.options, any_engine_of(self.problem)
+        python = options.iteration_callback or options.log or options.error_on_fail
+        if self._latest.pool is None and not python and engine.evaluate is not None:
+            self._latest.pool = Pool(
+                engine, self.problem, self._limits, columns_of(self.problem),
+                warm_starts=options.warm, no_numbers=self._lacks_numbers,
+            )  # fmt: skip
+        return self._latest.pool
 
     def last(self) -> Run:
         """The last run of the asking thread, or of any where that has made none.
@@ -297,7 +349,7 @@ class Runner:
         Raises:
             RuntimeError: before the first.
         """
-        run = self._latest.find()
+        run = self._latest.find(self._again)
         if run is None:
             raise RuntimeError(
                 f"No stats available: {self.name} has not been called yet, or Ctrl-C ended "
@@ -480,17 +532,13 @@ class _Door:
         return True
 
     def _external(self, core: Core) -> External | None:
-        """The solver as a Function, made at its first use; None where that cannot be done."""
+        """The solver as a Function, made at its first use; None where functions run Python."""
         found = self._externals.get(core)
         if found is None and not self._lost:
             kept = self._engine.cores(self._limits)
             self._externals = {key: one for key, one in self._externals.items() if key in kept}
-            try:
-                gradient = self._problem.parameter_gradient if self._problem.n_p else None
-                found = External(core, gradient, self._engine.evaluate or 0)
-            except BuildError:  # as where no folder for temporary files has any that may be run
-                self._lost = True
-                return None
+            gradient = self._problem.parameter_gradient if self._problem.n_p else None
+            found = External(core, gradient, self._engine.evaluate or 0)
             self._externals[core] = found
         return found
 
@@ -509,7 +557,7 @@ def _called(
         return {}, core.solve()
     outputs: dict[str, ca.DM]
     if given is None or external.fetches:
-        outputs = external.ready.call({})
+        outputs = external.ready.call(external.solver)
         if external.status != OTHER_SHAPE:
             return outputs, external.status
         external.fetches = False  # who gives one of another shape will do so again
@@ -518,7 +566,7 @@ def _called(
     handed = {name: value for name, value in pairs if type(value) is ca.DM}
     external.there[:] = [name not in handed for name in INPUTS]
     try:
-        outputs = external.function.call(handed)
+        outputs = external.function.call({**handed, **external.solver})
     except RuntimeError:  # of another shape
         return None, OTHER_SHAPE
     # Of several columns CasADi has made several solves.

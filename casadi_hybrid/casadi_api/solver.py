@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
@@ -73,7 +72,7 @@ class NlpSolver(Signature):
     def this(self) -> Any:
         """CasADi's own object, by which its C++ code knows a Function; made at the first use."""
         runner = self._runner
-        solved = callback(self._name, self._problem, runner.evaluate)
+        solved = callback(self._name, self._problem, runner.evaluate, runner.pool_for_graphs())
         self._function = make_function(self._name, self._problem, solved)
         return self._function.this
 
@@ -347,10 +346,9 @@ class NlpSolver(Signature):
     ) -> Export:
         """Write the solver as C99 that needs no library, for machines without Python.
 
-        Written are the warm mode, Newton steps from a start with the multipliers of a solution
-        nearby, and the first attempt of the cold one, which searches from any start; not what is
-        tried after that. The solver is called here with the arguments; the solution is the start
-        that is stored beside the code. ``print(measure(export))`` of
+        Written is the whole method: it gives the numbers and the verdicts that this solver gives.
+        The solver is called here with the arguments; the solution is the start that is stored
+        beside the code. ``print(measure(export))`` of
         :mod:`casadi_hybrid.engine.export.measure` compiles it and counts memory and instructions.
 
         Args:
@@ -361,8 +359,8 @@ class NlpSolver(Signature):
                 solution before. A generator may look at :attr:`result` for its next change.
             loops: whether what repeats, as stages do, is written once; by default where straight
                 code is long.
-            cold: whether the search from any start is written too; without it there is less code
-                and memory.
+            cold: whether the whole method is written; else the warm mode alone, Newton steps from
+                the multipliers of a solution nearby, with less code and memory.
             **arguments: x0, p, lbx, ubx, lbg, ubg of the call. They decide the kinds of bounds
                 (fixed, equation, inequality, none), which stay.
 
@@ -376,10 +374,8 @@ class NlpSolver(Signature):
         """
         import pathlib  # noqa: PLC0415
 
-        from casadi_hybrid.attempts.in_graph import starts_of  # noqa: PLC0415 - as all of these,
-        from casadi_hybrid.barrier.composite import is_composite  # noqa: PLC0415 - only for this
-        from casadi_hybrid.engine.export.cases import gather  # noqa: PLC0415
-        from casadi_hybrid.engine.export.export import Cold, check_name, write  # noqa: PLC0415
+        from casadi_hybrid.engine.export.cases import gather  # noqa: PLC0415 - only for this
+        from casadi_hybrid.engine.export.export import check_name, write  # noqa: PLC0415
 
         folder = pathlib.Path(folder)
         name = check_name(self._name if name is None else name)
@@ -389,13 +385,7 @@ class NlpSolver(Signature):
             return self.result
 
         first, cases = gather(solve, arguments, loop, cold=cold)
-        problem, limits = self._problem, self.options.limits
-        search = None
-        if first is not None:
-            bounds = first.answer.bounds
-            first = replace(first, elsewhere=is_composite(problem, bounds))
-            search = Cold(first, *starts_of(problem, limits, bounds))
-        return write(problem, limits, cases, folder, name, loops, search)
+        return write(self._problem, self.options.limits, cases, folder, name, loops, first)
 
     def serialize(self, options: Mapping[str, Any] | None = None) -> str:
         """The solver as text, a pickle in CasADi's form: for :meth:`deserialize`, and CasADi's.

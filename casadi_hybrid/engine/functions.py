@@ -33,6 +33,7 @@ class PythonFunctions:
     Attributes:
         first, second: what C calls.
         raised: what ended the solve, None where nothing did.
+        undefined: where a function was not defined last, None where all were.
         until: the moment of :func:`time.perf_counter` from which on nothing is evaluated.
         ended: called where nothing more is to be evaluated.
     """
@@ -45,6 +46,7 @@ class PythonFunctions:
             self._second = Fused(functions.curvature, functions)
         self._no_f = not functions.first.nnz_out(0)
         self.raised: BaseException | None = None
+        self.undefined: EvaluationError | None = None
         self.until = np.inf
         self.ended: Callable[[], None] = lambda: None
         self._defined: Vector | None = None
@@ -62,7 +64,7 @@ class PythonFunctions:
     def begin(self, until: float, ended: Callable[[], None]) -> None:
         """Before a solve: until when there is time, and what ends it."""
         self.raised, self.until, self.ended = None, until, ended
-        self._defined, self._raises = None, 0
+        self.undefined, self._defined, self._raises = None, None, 0
 
     def _answer(self, function: Fused, arguments: list[Vector], out: int, no_f: bool) -> int:
         """Evaluate into ``out``; 0, or 1 where that is not defined or not to be."""
@@ -73,6 +75,7 @@ class PythonFunctions:
                 raise OutOfTimeError
             data = function(*arguments)
         except EvaluationError as error:
+            self.undefined = error
             if error.raised:
                 self._ask_again(error, arguments)
             return 1

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.course.view import View
-from casadi_hybrid.engine.options import options_of
+from casadi_hybrid.engine.options import OptionsData, options_of
+from casadi_hybrid.engine.plan import Plan
 from casadi_hybrid.engine.structures import ObserverData
 from casadi_hybrid.engine.workspace import Workspace
 from casadi_hybrid.point.limits import Limits
@@ -35,6 +36,16 @@ class _ViewData(ct.Structure):
 Look = Callable[[View], bool]
 _Look = ct.CFUNCTYPE(c_int, c_void_p, ct.POINTER(_ViewData))
 _Ask = ct.CFUNCTYPE(c_int, c_void_p)
+
+
+def memory_of(library: Any, plan: Plan, options: OptionsData) -> tuple[int, int, int]:
+    """Bytes of its own, numbers and whole numbers of memory that a solve needs."""
+    sizes = [ct.c_longlong() for _ in range(3)]
+    library.hybrid_solve_nlp_memory(
+        ct.addressof(plan.data), ct.addressof(options), *map(ct.addressof, sizes)
+    )
+    own, doubles, ints = (one.value for one in sizes)
+    return own, doubles, ints
 
 
 class Core:
@@ -61,19 +72,14 @@ class Core:
     ) -> None:
         self.space, self.limits, self.busy = space, limits, False
         self.options = options_of(problem, limits)
-        sizes = [ct.c_longlong() for _ in range(3)]
-        plan = space.plan
-        library.hybrid_solve_nlp_memory(
-            ct.addressof(plan.data), ct.addressof(self.options), *map(ct.addressof, sizes)
-        )
-        size_bytes, doubles, ints = (one.value for one in sizes)
+        size_bytes, doubles, ints = memory_of(library, space.plan, self.options)
         self._bytes = np.zeros(size_bytes // 8 + 2)
         self._doubles, self._ints = np.empty(max(1, doubles)), np.empty(max(1, ints), np.int32)
         self._buffer = np.empty((_ROWS, ROW))
         self.rows: list[list[float]] = []
         self.raised: BaseException | None = None
         self._look: Look | None = None
-        self._sizes = plan.data.n_x, plan.data.n_g
+        self._sizes = space.plan.data.n_x, space.plan.data.n_g
         self._seen, self._asked, self._full = _Look(self._see), _Ask(self._ask), _Ask(self._drain)
         self._at_see = ct.cast(self._seen, c_void_p)
         self.observer = ObserverData(

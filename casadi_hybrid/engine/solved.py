@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from casadi_hybrid.basics.errors import EvaluationError
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.engine.structures import AnswerData
 from casadi_hybrid.point.residuals import Residuals
@@ -21,7 +22,9 @@ class Solved(NamedTuple):
             :data:`~casadi_hybrid.engine.workspace.OUTPUTS`.
         said: what C says beside them.
         step: the last step to x; None where none was taken.
-        x_undefined: a trial point where a function was not defined; None where all were.
+        x_undefined: the last point where a function was not defined; None where all were.
+        by_python: whether Python evaluates the functions.
+        undefined: what was said at that point, where it does.
     """
 
     numbers: Vector
@@ -29,6 +32,8 @@ class Solved(NamedTuple):
     said: AnswerData
     step: Vector | None = None
     x_undefined: Vector | None = None
+    by_python: bool = False
+    undefined: EvaluationError | None = None
 
     def array(self, name: str) -> Vector:
         """``x, f, g, lam_x, lam_g`` in the user's units; first derivatives: ``gradient`` and the

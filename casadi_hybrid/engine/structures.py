@@ -16,19 +16,6 @@ pointer_of_capsule.restype, pointer_of_capsule.argtypes = c_void_p, [ct.py_objec
 # How a run ends, as in ``c/hybrid.h``, where it is said what each means.
 SOLVED, OTHER_PATTERN, UNDEFINED, NO_SET, NOT_NEARER = 0, 1, 2, 3, 4
 BAD_NUMBERS = 9
-WORDS = {
-    1: "the bounds are of other kinds than those it was prepared for",
-    2: "a function of the problem is not defined where the engine went",
-    7: "a limit was reached",
-    9: "a number is not finite, or bounds cross",
-    12: "no feasible point found, or, where the feasibility is within tolerance, no better one",
-    15: "the step that was due is not to be had",
-    16: "the violation of the constraints is stationary: they are locally infeasible",
-    17: "no step leads on",
-    18: "the objective falls without bound",
-    19: "the iterates run away along points that prove nothing",
-    20: "the time was over",
-}
 CAUSES = {
     1: "the steps have become tiny",
     2: "the kernel cannot be made quasi-definite",

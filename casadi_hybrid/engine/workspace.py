@@ -158,8 +158,8 @@ class Workspace:
         data.stationarity = tolerances.stationarity
         data.complementarity = tolerances.complementarity
 
-    def observe(self, observer: int) -> None:
-        """Have the core show iterates to this ``hybrid_observer``."""
+    def observe(self, observer: int | None) -> None:
+        """Have the core show iterates to this ``hybrid_observer``; None for nobody."""
         self._functions.observer = observer
 
     @property
@@ -197,8 +197,13 @@ class Workspace:
         self.numbers_out[self._place_of_f] = self.answer.end.f
         said = AnswerData.from_buffer_copy(self.answer)
         step = self.step.copy() if said.stepped else None
-        x_undefined = self.x_undefined.copy() if said.undefined else None
-        return Solved(self.numbers_out.copy(), self.places_out, said, step, x_undefined)
+        x_undefined = None if np.isnan(self.x_undefined).all() else self.x_undefined.copy()
+        asked = self.python
+        undefined = None if asked is None else asked.undefined
+        return Solved(
+            self.numbers_out.copy(), self.places_out, said, step, x_undefined,
+            asked is not None, undefined,
+        )  # fmt: skip
 
     def _buffer(self, function: ca.Function, evaluate: int) -> BufferData:
         data, kept = buffer_of(function, evaluate)

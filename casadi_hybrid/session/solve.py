@@ -242,11 +242,13 @@ def _undefined(problem: Problem, numbers: Numbers, found: Solved) -> EvaluationE
     said = found.said
     if not said.undefined and STOPS[said.stop] is not StopReason.EVALUATION_ERROR:
         return None
+    if found.by_python:
+        return found.undefined
     evaluator = Evaluator(problem, numbers.p, dense=False)
     x = found.array("x") if found.x_undefined is None else found.x_undefined
     try:
         evaluator.first(x)
-        evaluator.hessian(found.array("x"), found.array("lam_g"))
+        evaluator.hessian(x, found.array("lam_g"))
     except EvaluationError as error:
         return error
     except InputError:  # there are no second derivatives

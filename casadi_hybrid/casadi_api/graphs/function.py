@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -14,11 +15,32 @@ from casadi_hybrid.problem.problem import Problem
 
 if TYPE_CHECKING:
     from casadi_hybrid.casadi_api.graphs.derivatives import Derivatives
+    from casadi_hybrid.engine.in_graph import Pool
 
 _FAR = {"lbx": -np.inf, "ubx": np.inf, "lbg": -np.inf, "ubg": np.inf}
 # CasADi holds no reference to a Python callback, and a graph in which one is dead raises. What has
 # become a Function may be in any graph, so it stays for as long as the process lives.
 _KEPT: list[ca.Callback] = []
+
+
+class LateDerivatives:
+    """The derivatives of a solve by its inputs, made at their first use.
+
+    Args:
+        problem: the problem.
+        inputs: names in order, with ``solver`` where a number that names the solver is one.
+    """
+
+    def __init__(self, problem: Problem, inputs: Sequence[str]) -> None:
+        self._problem, self._inputs = problem, inputs
+
+    @cached_property
+    def made(self) -> Derivatives:
+        """They."""
+        # SciPy's matrices come along.
+        from casadi_hybrid.casadi_api.graphs.derivatives import Derivatives  # noqa: PLC0415
+
+        return Derivatives(self._problem, self._inputs)
 
 
 class SolveCallback(Columns):
@@ -33,8 +55,7 @@ class SolveCallback(Columns):
     """
 
     def __init__(self, name: str, problem: Problem, solve: Solve) -> None:
-        self._problem, self._solve = problem, solve
-        self._derivatives: Derivatives | None = None
+        self._solve, self._derivatives = solve, LateDerivatives(problem, INPUTS)
         super().__init__(name, *columns_of(problem))
 
     def get_name_in(self, i: int) -> str:
@@ -53,25 +74,17 @@ class SolveCallback(Columns):
         self, directions: int, name: str, inames: Any, onames: Any, _options: Any
     ) -> ca.Function:
         """The Function of directional derivatives."""
-        return self._made().forward(directions, name, inames, onames)
+        return self._derivatives.made.forward(directions, name, inames, onames)
 
     def get_reverse(
         self, directions: int, name: str, inames: Any, onames: Any, _options: Any
     ) -> ca.Function:
         """The Function of adjoint derivatives."""
-        return self._made().reverse(directions, name, inames, onames)
+        return self._derivatives.made.reverse(directions, name, inames, onames)
 
     def has_jac_sparsity(self, _output: int, wrt: int) -> bool:
         """Whether less is known: no solution depends on where its search began."""
         return INPUTS[wrt] in STARTS
-
-    def _made(self) -> Derivatives:
-        if self._derivatives is None:
-            # SciPy's matrices come along.
-            from casadi_hybrid.casadi_api.graphs.derivatives import Derivatives  # noqa: PLC0415
-
-            self._derivatives = Derivatives(self._problem)
-        return self._derivatives
 
 
 def columns_of(problem: Problem) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -92,12 +105,23 @@ def shapes_of(problem: Problem) -> dict[str, tuple[int, int]]:
     return shapes | {"x": x, "f": (1, 1), "g": g, "lam_x": x, "lam_g": g, "lam_p": p}
 
 
-def callback(name: str, problem: Problem, solve: Solve) -> Callable[[list[ca.MX]], Sequence[ca.MX]]:
-    """What puts a solve in numbers, as of :class:`SolveCallback`, into a graph."""
-    made = SolveCallback(ca.Function.fix_name(name + "_solve"), problem, solve)
-    _KEPT.append(made)
-    call: Callable[[list[ca.MX]], Sequence[ca.MX]] = made.call
-    return call
+def callback(
+    name: str, problem: Problem, solve: Solve, pool: Pool | None = None
+) -> Callable[[list[ca.MX]], Sequence[ca.MX]]:
+    """What puts a solve in numbers, as of :class:`SolveCallback`, into a graph.
+
+    With ``pool`` no Python is called for it, except for derivatives.
+    """
+    if pool is None:
+        made = SolveCallback(ca.Function.fix_name(name + "_solve"), problem, solve)
+        _KEPT.append(made)
+        call: Callable[[list[ca.MX]], Sequence[ca.MX]] = made.call
+        return call
+    # Of graphs alone.
+    from casadi_hybrid.casadi_api.graphs.late import directional_derivatives  # noqa: PLC0415
+
+    function = pool.function(directional_derivatives(problem, columns_of(problem)))
+    return lambda columns: function.call([ca.MX(pool.handle), *columns])
 
 
 def make_function(

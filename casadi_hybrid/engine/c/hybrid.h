@@ -140,7 +140,7 @@ enum {
     HYBRID_UNDEFINED = 2,       /* a function is not defined where it was needed */
     HYBRID_NO_SET = 3,          /* no active set of the quadratic model was found */
     HYBRID_NOT_NEARER = 4,      /* steps did not get nearer */
-    HYBRID_LIMIT = 7,           /* max_iter, or patience; max_time too in the warm mode */
+    HYBRID_LIMIT = 7,           /* max_iter, or patience */
     HYBRID_LARGE = 8,           /* a solution, with multipliers so large that there may be less */
     HYBRID_BAD_NUMBERS = 9,     /* numbers that are not finite, or bounds that cross */
     HYBRID_COLD = 10,           /* neither multipliers nor a working set to begin with */
@@ -172,7 +172,7 @@ typedef struct {
     double f, feasibility, stationarity, complementarity;
 } hybrid_residuals;
 
-/* Why a solve has stopped, and what its point is. */
+/* Why a solve has stopped. */
 enum {
     HYBRID_STOP_CONVERGED = 0,
     HYBRID_STOP_ITERATION_LIMIT = 1,
@@ -185,6 +185,8 @@ enum {
     HYBRID_STOP_NO_MULTIPLIERS = 8,
     HYBRID_STOP_STALLED = 9
 };
+
+/* What its point is. */
 enum {
     HYBRID_KKT_POINT = 0,
     HYBRID_FRITZ_JOHN_POINT = 1,
@@ -358,6 +360,8 @@ typedef struct {
     int cause;                     /* why no step led on, where that has ended the run */
     int proved;                    /* whether |c|_1 is stationary at now: then */
     double *infeasibility;         /* m: y, its subgradient there, with A'y = z_lower - z_upper */
+    /* Of best: x and the functions there, which may not be asked again where they run Python. */
+    double best_f, *best_x, *best_gradient, *best_g, *best_J; /* n_x, n_x, n_g, nnz_J */
 } hybrid_state;
 
 /* Bytes of its own, numbers and whole numbers of memory that an attempt needs; `dense`: whether

@@ -15,14 +15,13 @@ import numpy as np
 import casadi_hybrid
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.engine.cold import AttemptData
-from casadi_hybrid.engine.export.core import core_of, mark
+from casadi_hybrid.engine.export.core import WARM, WHOLE, core_of, mark
 from casadi_hybrid.engine.export.functions import LOOPS, PARTS, STRAIGHT, generate
 from casadi_hybrid.engine.export.layout import Layout
 from casadi_hybrid.engine.export.needs import refuse_foreign
-from casadi_hybrid.engine.export.search import ENTRIES, SEARCH, Space, attempt_text
 from casadi_hybrid.engine.export.tables import PlanText, structure
 from casadi_hybrid.engine.library import engine
+from casadi_hybrid.engine.options import options_of
 from casadi_hybrid.engine.plan import plan_of
 from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.problem.problem import Problem
@@ -41,8 +40,7 @@ _TAKEN = frozenset((
     *("stdlib", "string", "tgmath", "time", "wchar", "wctype", "main", "replay", "hybrid", "auto"),
     *("case", "char", "const", "default", "do", "double", "enum", "extern", "goto", "inline"),
     *("int", "long", "register", "restrict", "short", "sizeof", "static", "struct", "switch"),
-    *("typedef", "union", "unsigned", "void", "volatile", "constants", "internal", "ldl"),
-    *("cold", "ldl_dense", "ldl_graph"),
+    *("typedef", "union", "unsigned", "void", "volatile"),
     # Targets that CMake has, and the library of the functions of math.h.
     *("all", "all_build", "clean", "edit_cache", "help", "install", "m", "package"),
     *("package_source", "rebuild_cache", "run_tests", "test", "zero_check"),
@@ -62,14 +60,12 @@ class Case:
         lam_x0, lam_g0: as given.
         answer: the result.
         of_solution: whether the multipliers are those of a solution, also where all are zero.
-        elsewhere: whether Python goes another way from this start, by steps that an export lacks.
     """
 
     lam_x0: Vector
     lam_g0: Vector
     answer: Any
     of_solution: bool = True
-    elsewhere: bool = False
 
     def inputs(self) -> dict[str, Vector]:
         """What the solver in C is handed, in the order in which ``replay.c`` reads it."""
@@ -84,20 +80,6 @@ class Case:
         """What it should answer, in the order in which ``replay.c`` writes it."""
         a = self.answer
         return {"f": np.array([a.f]), "x": a.x, "g": a.g, "lam_x": a.lam_x, "lam_g": a.lam_g}
-
-
-@dataclass(frozen=True, slots=True)
-class Cold:
-    """The search from any start.
-
-    Attributes:
-        case: a solve from a start as it was given.
-        first, near: how the attempt from x0 alone begins, and how that from multipliers.
-    """
-
-    case: Case
-    first: AttemptData
-    near: AttemptData
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +163,7 @@ def write(
     folder: Path,
     name: str,
     loops: bool | None,
-    cold: Cold | None,
+    cold: Case | None,
 ) -> Export:
     """Write everything into a folder, which is made where it is missing.
 
@@ -193,7 +175,7 @@ def write(
         name: what names begin with, see :func:`check_name`.
         loops: whether what repeats stays loops in the functions; None: where straight code is
             long.
-        cold: the search from any start; None leaves it out.
+        cold: a solve from a start as it was given; None writes the warm mode alone.
 
     Raises:
         BuildError: where there is no core to analyse the problem.
@@ -211,23 +193,16 @@ def write(
     plan = plan_of(library, problem, stored.bounds)
     generated = generate(functions, name, loops)
     own = mark()
-    core = {**core_of(*(ENTRIES if cold else ENTRIES[:1])), "mark.c": _MARK.format(own)}
+    core = {**core_of(WHOLE if cold else WARM), "mark.c": _MARK.format(own)}
     text = PlanText(plan, name)
-    space = Space.of(library, plan, cold.first) if cold else None
-    layout = Layout(plan, generated, space)
+    layout = Layout(library, plan, generated, options_of(problem, limits) if cold else None)
     words = layout.words(name, text.size, core)
-    if cold and space:
-        words |= {"first": attempt_text(cold.first), "near": attempt_text(cold.near)}
     words["MARK"] = own
     words["VERSION"], words["CASADI"] = casadi_hybrid.__version__, ca.CasadiMeta.version()
     files = {f"core/{file}": content for file, content in core.items()}
     for template in sorted(_TEMPLATES.iterdir()):
-        file = template.name.replace("NAME", name)
-        if template.name == SEARCH and not cold:
-            (folder / file).unlink(missing_ok=True)  # of an export before, it would not compile
-            continue
-        files[file] = filled(template.read_text("utf-8"), words)
-    for part in ("control", "ahead", "softened"):  # of a controller before
+        files[template.name.replace("NAME", name)] = filled(template.read_text("utf-8"), words)
+    for part in ("control", "ahead", "softened", "search"):  # of an export before
         for path in folder.glob(f"{name}_{part}*.[ch]"):
             path.unlink()
     files[f"{name}_plan.c"] = text.text
@@ -239,7 +214,7 @@ def write(
         (folder / file).write_text(content, encoding="utf-8")
     return Export(
         folder, name, tuple(sorted(files)), layout.memory, layout.input, layout.output,
-        text.size, generated.form, tuple(cases), cold.case if cold else None,
+        text.size, generated.form, tuple(cases), cold,
     )  # fmt: skip
 
 

@@ -62,7 +62,7 @@ static int remedied(hybrid_model *model, hybrid_form *form, const hybrid_point *
     const int n = plan->n;
     double largest = 0.0; /* of W, or 1; found where it is asked for */
     int bent = 0;
-    if (hybrid_late(form->functions, model->until)) return HYBRID_LIMIT; /* sets may be many */
+    if (hybrid_late(form->functions, model->until)) return HYBRID_LATE; /* sets may be many */
     for (int i = 0; i < n; i++) kernel->pinned[i] = model->at_lower[i] | model->at_upper[i];
     for (int remedy = model->remedy; remedy < many; remedy++) {
         double epsilon = remedies[remedy][0], shift = remedies[remedy][1];

@@ -133,7 +133,7 @@ static int model_step(hot *h) {
     hybrid_form *form = &h->form;
     hybrid_model *model = &h->model;
     int status;
-    if (hybrid_late(form->functions, model->until)) return HYBRID_LIMIT;
+    if (hybrid_late(form->functions, model->until)) return HYBRID_LATE;
     if (hybrid_hessian(form, h->at, h->y, 1.0, model->W)) return HYBRID_UNDEFINED;
     status = hybrid_solve_model(model, form, h->at, h->held.z_lower, h->held.z_upper);
     return status ? status : move(h);
@@ -180,7 +180,7 @@ static int follow(hot *h, double before, hybrid_residuals *residuals) {
         double now;
         int status;
         status = model_step(h);
-        if (status == HYBRID_LIMIT) return status;
+        if (status == HYBRID_LATE) return status;
         answer->steps++;
         if (status) return status;
         now = error_at(h);
@@ -220,7 +220,7 @@ static int follow_perturbed(hot *h, hybrid_residuals *residuals) {
     while (answer->steps < most) {
         double now;
         int status = model_step(h);
-        if (status == HYBRID_LIMIT) return status;
+        if (status == HYBRID_LATE) return status;
         answer->steps++;
         if (status) return status;
         now = error_at(h);

@@ -41,6 +41,14 @@ static int write_row(hybrid_cold *cold, const hybrid_residuals *r) {
     return show(cold, row, aside);
 }
 
+static void keep_best(const hybrid_plan *plan, const hybrid_point *at, hybrid_state *state) {
+    state->best_f = at->raw_f;
+    hybrid_set(plan->n_x, at->x, state->best_x);
+    hybrid_set(plan->n_x, at->raw_gradient, state->best_gradient);
+    hybrid_set(plan->n_g, at->raw_g, state->best_g);
+    hybrid_set(plan->nnz_J, at->raw_J, state->best_J);
+}
+
 /* Keeps the iterates that are asked for where the run ends: see outcome.c. */
 static void keep(hybrid_cold *cold, const hybrid_residuals *r, double merit) {
     hybrid_state *state = cold->state;
@@ -50,6 +58,7 @@ static void keep(hybrid_cold *cold, const hybrid_residuals *r, double merit) {
     double fits;
     if (merit < cold->best_merit || state->best.t < 0) {
         hybrid_copy(plan, it, at->w, &state->best);
+        keep_best(plan, at, state);
         state->of_best = *r;
         cold->best_merit = merit;
     }

@@ -85,6 +85,10 @@ static void place_state(const hybrid_plan *plan, hybrid_arena *arena, hybrid_sta
     state->last_step = hybrid_take(arena, plan->n_x);
     state->x_undefined = hybrid_take(arena, plan->n_x);
     state->infeasibility = hybrid_take(arena, plan->m);
+    state->best_x = hybrid_take(arena, plan->n_x);
+    state->best_gradient = hybrid_take(arena, plan->n_x);
+    state->best_g = hybrid_take(arena, plan->n_g);
+    state->best_J = hybrid_take(arena, plan->nnz_J);
 }
 
 long long hybrid_state_doubles(const hybrid_plan *plan) {

@@ -137,11 +137,26 @@ static void nothing_known(hybrid_solver *solver, hybrid_outcome *outcome) {
     outcome->violation = INFINITY;
 }
 
+/* The functions at the best iterate, as they are known since then. Returns 1 where they are not. */
+static int recall_best(hybrid_solver *solver, hybrid_spot *spot) {
+    const hybrid_plan *plan = solver->plan;
+    const hybrid_state *state = &solver->state;
+    spot->of.raw_f = state->best_f;
+    hybrid_set(plan->n_x, state->best_gradient, spot->of.raw_gradient);
+    hybrid_set(plan->n_g, state->best_g, spot->of.raw_g);
+    hybrid_set(plan->nnz_J, state->best_J, spot->of.raw_J);
+    return hybrid_visit_known(solver->cold, spot, state->best_x);
+}
+
 void hybrid_conclude_at(hybrid_solver *solver, int status, hybrid_outcome *outcome) {
     memset(outcome, 0, sizeof *outcome);
     outcome->stop = stop_of(status);
     outcome->steps = solver->found.steps;
     solver->found.certificate = NAN;
+    if (isnan(solver->found.start.f)) {
+        nothing_known(solver, outcome);
+        return;
+    }
     outcome->point = status == HYBRID_SOLVED ? HYBRID_KKT_POINT : point_of(solver);
     outcome->violation = violation_of(solver);
 }
@@ -184,8 +199,9 @@ void hybrid_conclude(hybrid_solver *solver, int status, hybrid_outcome *outcome)
     hybrid_answer *found = &solver->found;
     const hybrid_state *state = &solver->state;
     /* A proof is one of the last point, and where no step leads on that is where it ends. */
-    const int is_last = status == HYBRID_INFEASIBLE || status == HYBRID_STALLED ||
-                        status == HYBRID_UNBOUNDED;
+    const int is_last = !hybrid_is_over(solver) &&
+                        (status == HYBRID_INFEASIBLE || status == HYBRID_STALLED ||
+                         status == HYBRID_UNBOUNDED);
     const hybrid_iterate *best = is_last ? &state->now : &state->best;
     hybrid_spot *spot = cold->trial;
     memset(outcome, 0, sizeof *outcome);
@@ -196,14 +212,15 @@ void hybrid_conclude(hybrid_solver *solver, int status, hybrid_outcome *outcome)
         outcome->point = HYBRID_KKT_POINT;
         return;
     }
-    if (outcome->stop == HYBRID_STOP_LOCALLY_INFEASIBLE && state->feasible.t >= 0) {
+    if (is_last && outcome->stop == HYBRID_STOP_LOCALLY_INFEASIBLE && state->feasible.t >= 0) {
         best = &state->feasible; /* the constraints can be met: that says nothing of them */
         outcome->stop = HYBRID_STOP_STALLED;
     }
     if (!is_last && is_start_best(solver, &solver->state.now, spot))
         best = &solver->state.now;
     if (best->t >= 0) hybrid_set(solver->plan->n, best->w, spot->of.w);
-    if (best->t < 0 || hybrid_visit_problem(cold, spot)) {
+    if (best->t < 0 || (best == &state->best ? recall_best(solver, spot)
+                                             : hybrid_visit_problem(cold, spot))) {
         nothing_known(solver, outcome);
         return;
     }

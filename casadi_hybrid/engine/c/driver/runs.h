@@ -82,6 +82,9 @@ typedef struct {
     double began;
 } hybrid_solver;
 
+/* Whether who looks on has ended the solve: then no function is asked again. */
+int hybrid_is_over(const hybrid_solver *solver);
+
 /* --- outcome.c: what a run has come to -------------------------------------------------------- */
 
 /* Completes solver->found and *outcome after a run that ended with a status: by the interior-point

@@ -40,6 +40,17 @@ static void place(const hybrid_plan *plan, hybrid_arena *arena, hybrid_solver *s
     place_found(plan, arena, &solver->found);
 }
 
+/* Whether runs by composite steps may be due: where there are equations and nothing else. Which rows
+ * are, the plan says; their numbers, which come with a solve, say whether variables have bounds. */
+static int has_composite(const hybrid_plan *plan, const hybrid_options *options) {
+    return options->composite.composite && plan->m > 0 && plan->n_slack == 0;
+}
+
+/* Bytes of the solver and of the sides; those of its runs come behind them. */
+static long long own_bytes(const hybrid_plan *plan) {
+    return aligned((long long)sizeof(hybrid_solver) + plan->n_x + plan->n_g);
+}
+
 void hybrid_solve_nlp_memory(const hybrid_plan *plan, const hybrid_options *options, long long *bytes,
                          long long *doubles, long long *ints) {
     hybrid_arena arena = {0, 0, 0, 0};
@@ -48,12 +59,14 @@ void hybrid_solve_nlp_memory(const hybrid_plan *plan, const hybrid_options *opti
     memset(&solver, 0, sizeof solver);
     place(plan, &arena, &solver);
     hybrid_warm_memory(plan, &of_warm, &ints_of_warm);
-    (options->composite.composite ? hybrid_composite_memory : hybrid_cold_memory)(
-        plan, options->first.dense, bytes, doubles, ints);
+    if (has_composite(plan, options))
+        hybrid_composite_memory(plan, options->first.dense, bytes, doubles, ints);
+    else
+        hybrid_cold_memory(plan, options->first.dense, bytes, doubles, ints);
     if (of_warm > *doubles) *doubles = of_warm;
     if (ints_of_warm > *ints) *ints = ints_of_warm;
     *doubles += arena.used_doubles + hybrid_state_doubles(plan);
-    *bytes = aligned((long long)sizeof solver) + aligned(*bytes) + plan->n_x + plan->n_g;
+    *bytes += own_bytes(plan);
 }
 
 /* Lays the solver out in its memory, with none of its numbers. */
@@ -61,24 +74,24 @@ static hybrid_solver *lay_out(const hybrid_plan *plan, const hybrid_options *opt
                               double *doubles, int *ints) {
     hybrid_arena arena = {0, 0, 0, 0};
     hybrid_solver *solver = (hybrid_solver *)(void *)bytes;
-    long long of_run, skip, skipped;
     memset(solver, 0, sizeof *solver);
     arena.doubles = doubles;
     place(plan, &arena, solver);
     solver->plan = plan;
     solver->options = options;
-    solver->cold = (hybrid_cold *)(void *)(bytes + aligned((long long)sizeof *solver));
-    (options->composite.composite ? hybrid_composite_memory : hybrid_cold_memory)(
-        plan, options->first.dense, &of_run, &skip, &skipped);
-    solver->side_x =
-        (signed char *)bytes + aligned((long long)sizeof *solver) + aligned(of_run);
+    solver->side_x = (signed char *)bytes + sizeof *solver;
     solver->side_g = solver->side_x + plan->n_x;
+    solver->cold = (hybrid_cold *)(void *)(bytes + own_bytes(plan));
     hybrid_state_attach(plan, doubles + arena.used_doubles, &solver->state);
     solver->doubles = doubles + arena.used_doubles + hybrid_state_doubles(plan);
     solver->ints = ints;
     memset(solver->none, 0,
            (size_t)(plan->n_x > plan->n_g ? plan->n_x : plan->n_g) * sizeof(double));
     return solver;
+}
+
+int hybrid_is_over(const hybrid_solver *solver) {
+    return solver->functions->observer && solver->functions->observer->ended;
 }
 
 /* --- one run ---------------------------------------------------------------------------------- */
@@ -113,18 +126,24 @@ static int by_active_set(hybrid_solver *solver) {
 /* What was not defined on the way, the last of it. */
 static void note_undefined(hybrid_solver *solver) {
     hybrid_answer *answer = solver->answer;
-    if (!solver->state.undefined) return;
+    const double *at = solver->state.x_undefined;
     answer->undefined += solver->state.undefined;
-    if (answer->x_undefined)
-        hybrid_set(solver->plan->n_x, solver->state.x_undefined, answer->x_undefined);
+    if (answer->x_undefined && solver->plan->n_x && !isnan(at[0]))
+        hybrid_set(solver->plan->n_x, at, answer->x_undefined);
 }
 
 /* The interior-point method or composite steps. Returns a status. */
 static int by_steps(hybrid_solver *solver) {
     const int composite = solver->run.method == HYBRID_COMPOSITE_STEP;
-    int status = (composite ? hybrid_composite_steps : hybrid_interior_point)(
-        solver->plan, solver->functions, &solver->numbers, &solver->run.how, solver->cold,
-        solver->doubles, solver->ints, &solver->state, &solver->found);
+    int status;
+    if (composite)
+        status = hybrid_composite_steps(solver->plan, solver->functions, &solver->numbers,
+                                        &solver->run.how, solver->cold, solver->doubles,
+                                        solver->ints, &solver->state, &solver->found);
+    else
+        status = hybrid_interior_point(solver->plan, solver->functions, &solver->numbers,
+                                       &solver->run.how, solver->cold, solver->doubles,
+                                       solver->ints, &solver->state, &solver->found);
     spend(solver);
     note_undefined(solver);
     return status;
@@ -162,8 +181,8 @@ static void prepare(hybrid_solver *solver, const hybrid_answer *at) {
     numbers->lam_x0 = numbers->lam_g0 = solver->none;
     numbers->max_iter -= solver->answer->steps;
     solver->run.how.max_time = seconds_left(solver);
-    /* A limit that is over is not one that is not there, as 0 is. */
-    if (solver->given->max_time > 0.0) numbers->max_time = fmax(seconds_left(solver), DBL_MIN);
+    if (solver->given->max_time > 0.0) /* of which zero would be no limit */
+        numbers->max_time = fmax(solver->run.how.max_time, DBL_MIN);
     if (method == HYBRID_LEAST_MULTIPLIERS) {
         const double near = numbers->feasibility;
         active_sides(plan->n_x, at->x, numbers->lbx, numbers->ubx, at->lam_x, near, solver->side_x);
@@ -206,7 +225,7 @@ static int make_run(hybrid_solver *solver, const hybrid_answer *at, hybrid_outco
     solver->run.how.t0 = 0;
     if (by_sets) {
         status = by_active_set(solver);
-        stepped = method == HYBRID_ACTIVE_SET && is_in_vain(status);
+        stepped = method == HYBRID_ACTIVE_SET && is_in_vain(status) && !hybrid_is_over(solver);
         solver->run.how.t0 = status == HYBRID_COLD ? 0 : solver->found.steps;
     }
     if (stepped) status = by_steps(solver);
@@ -231,7 +250,7 @@ static int is_composite(const hybrid_solver *solver) {
     const hybrid_plan *plan = solver->plan;
     const hybrid_numbers *of = solver->given;
     int bounded = 0;
-    if (!solver->options->composite.composite) return 0;
+    if (!has_composite(plan, solver->options)) return 0;
     if (!solver->equations || !solver->free) return 0;
     for (int i = 0; i < plan->n_x; i++)
         if (of->lbx[i] < of->ubx[i]) bounded |= isfinite(of->lbx[i]) || isfinite(of->ubx[i]);
@@ -286,7 +305,7 @@ static int make_runs(hybrid_solver *solver, hybrid_outcome *outcome) {
         if (method != HYBRID_LEAST_MULTIPLIERS || outcome->stop == HYBRID_STOP_CONVERGED)
             hybrid_keep_best(solver, outcome);
         if (is_final(outcome->stop) || solver->answer->steps >= solver->given->max_iter) return 0;
-        if (solver->functions->observer && solver->functions->observer->ended) return 0;
+        if (hybrid_is_over(solver)) return 0;
         if (made < ahead) continue;
         if (method != HYBRID_LEAST_MULTIPLIERS && method != HYBRID_PERTURBED)
             remember(solver, outcome);
@@ -313,7 +332,7 @@ static void complete(hybrid_solver *solver, const hybrid_outcome *last) {
     const hybrid_numbers *given = solver->given;
     const int spent = answer->steps >= given->max_iter || !(seconds_left(solver) > 0.0);
     if (answer->point == HYBRID_KKT_POINT) {
-        if (answer->huge && answer->method != HYBRID_PERTURBED && !spent)
+        if (answer->huge && answer->method != HYBRID_PERTURBED && !spent && !hybrid_is_over(solver))
             lessen_multipliers(solver);
         return;
     }
@@ -333,8 +352,10 @@ static void begin(hybrid_solver *solver) {
     answer->steps = answer->firsts = answer->seconds = answer->factors = answer->chosen = 0;
     answer->in_firsts = answer->in_seconds = 0.0;
     answer->undefined = answer->runs = 0;
-    for (int i = 0; i < plan->n_x; i++)
+    for (int i = 0; i < plan->n_x; i++) {
         solver->free += of->lbx[i] < of->ubx[i];
+        if (answer->x_undefined) answer->x_undefined[i] = NAN;
+    }
     for (int i = 0; i < plan->n_g; i++)
         solver->equations += of->lbg[i] == of->ubg[i];
 }

@@ -6,6 +6,8 @@
 
 /* Those of the problem itself: nothing calls itself, so the stack has a bound. */
 int hybrid_visit_problem(hybrid_cold *cold, hybrid_spot *spot);
+/* The same where the functions at `known_x` are in the spot, if that is its x. */
+int hybrid_visit_known(hybrid_cold *cold, hybrid_spot *spot, const double *known_x);
 /* spot->outside, and spot->linear: the distances where there is no other bound. */
 void hybrid_look_outside(const hybrid_form *form, hybrid_spot *spot);
 double hybrid_phi(const hybrid_form *form, const hybrid_spot *spot, double nu);

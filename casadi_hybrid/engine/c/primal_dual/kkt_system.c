@@ -54,7 +54,10 @@ void hybrid_stiffness(const hybrid_form *form, const hybrid_point *at, const dou
 int hybrid_bend(hybrid_cold *cold) {
     cold->identity = hybrid_hessian(&cold->form, &cold->at->of, cold->now.y, 1.0, cold->W);
     if (!cold->identity) return HYBRID_SOLVED;
-    if (++cold->without > HYBRID_BARRIER_UNDEFINED) return HYBRID_UNDEFINED;
+    if (++cold->without > HYBRID_BARRIER_UNDEFINED) {
+        hybrid_set(cold->plan->n_x, cold->at->of.x, cold->state->x_undefined);
+        return HYBRID_UNDEFINED;
+    }
     memset(cold->W, 0, (size_t)cold->plan->nnz_W * sizeof(double));
     return HYBRID_SOLVED;
 }
