@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -290,5 +291,39 @@ def test_threads_solve_while_another_holds_pythons_lock() -> None:
     code = f"import sys; sys.path.insert(0, {tests!r})\n{ALONE}"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.stdout.split() == ["done"], done.stderr
+
+
+LONG = """
+import os, signal, sys, threading, time
+import casadi as ca
+from casadi_hybrid import nlpsol
+x, p = ca.SX.sym("x", 300), ca.SX.sym("p")
+f = ca.sum1(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2) + p
+solver = nlpsol("solver", "hybrid", {"x": x, "p": p, "f": f})
+q = ca.MX.sym("q")
+graph = ca.Function("graph", [q], [solver(x0=-1.2, p=q)["x"]])
+solve = graph if sys.argv[1] == "graph" else lambda p: solver(x0=-1.2, p=p)["x"]
+expected = solve(0).full()
+solves, ended = 0, False
+threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    while True:
+        solve(0)
+        solves += 1
+except KeyboardInterrupt:
+    ended = True
+assert ended and (solve(0).full() == expected).all()
+print("done")
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there is no such signal")
+@pytest.mark.parametrize("where", ["graph", "numbers"])
+def test_ctrl_c_is_raised_wherever_it_arrives(where: str) -> None:
+    """Mostly while C solves. Where it were lost, the process would not end."""
+    done = subprocess.run(
+        [sys.executable, "-c", LONG, where], capture_output=True, text=True, timeout=60, check=False
     )
     assert done.stdout.split() == ["done"], done.stderr

@@ -558,8 +558,9 @@ def _called(
     outputs: dict[str, ca.DM]
     if given is None or external.fetches:
         outputs = external.ready.call(external.solver)
-        if external.status != OTHER_SHAPE:
-            return outputs, external.status
+        status = external.status
+        if status != OTHER_SHAPE:
+            return outputs, status
         external.fetches = False  # who gives one of another shape will do so again
     assert given is not None
     pairs = zip(INPUTS, given, strict=True)

@@ -52,9 +52,10 @@ class NlpSolver(Signature):
     ``ca.Function`` reads as well. CasADi can write no Python code, so :meth:`generate` of a graph
     around it is not available.
 
-    In a graph and in a map the engine in C solves without Python's lock, so that ``map(N,
-    "thread")`` is as parallel as there are cores; only what it leaves is solved by Python, one at a
-    time. Ctrl-C waits for the end of a solve there.
+    In a graph and in a map solves run without Python's lock, so that ``map(N, "thread")`` is as
+    parallel as there are cores. They take turns where Python is called: with an
+    ``iteration_callback``, ``log`` or ``error_on_fail``, and for functions that run Python. Ctrl-C
+    ends a solve in a graph; for those that a map has on other threads it waits.
 
     Several threads may call one object at once: each call has its own evaluators, and
     :meth:`stats`, :attr:`result` and :meth:`explain` speak of the last call of the asking thread
@@ -368,17 +369,21 @@ class NlpSolver(Signature):
             What was written.
 
         Raises:
-            InputError: for a bad argument, a solve that fails, a function that cannot be written,
-                or where there is no engine in C.
+            InputError: for a bad argument, a solve that fails, a function that cannot be written.
             OSError: where the folder cannot be written to.
         """
         import pathlib  # noqa: PLC0415
 
         from casadi_hybrid.engine.export.cases import gather  # noqa: PLC0415 - only for this
-        from casadi_hybrid.engine.export.export import check_name, write  # noqa: PLC0415
+        from casadi_hybrid.engine.export.export import (  # noqa: PLC0415
+            check_name,
+            check_problem,
+            write,
+        )
 
         folder = pathlib.Path(folder)
         name = check_name(self._name if name is None else name)
+        check_problem(self._problem)
 
         def solve(**given: Any) -> Result:
             self(**given)

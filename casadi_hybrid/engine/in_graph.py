@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes as ct
 import os
 import sys
-from _thread import interrupt_main
 from collections.abc import Callable, Iterable, Sequence
 from ctypes import c_double, c_int, c_longlong, c_ulonglong, c_void_p
 from typing import Any
@@ -28,7 +27,7 @@ SLOTS = 256
 """So many threads may be within one solver at once; more wait."""
 WIDTHS = (1, 2, 4, 8, 16, 32, 64)
 """Numbers of directions for which CasADi finds derivatives; it puts others together of these."""
-_FAILED, _READY, _NO_NUMBERS = range(3)
+_FAILED, _READY, _NO_NUMBERS, _INTERRUPTED = range(4)
 _RECORDS = 32  # so many threads have a last solve that is known
 _KINDS = 4  # of bounds between which a slot may change without anything to be made
 _Pointers = ct.POINTER(ct.POINTER(c_double))
@@ -57,6 +56,7 @@ class PoolData(ct.Structure):
         ("slots", c_int),
         ("slot", c_void_p),
         ("prepare", c_void_p),
+        ("interrupt", c_void_p),
         ("locked", c_int),
         ("records", c_int),
         ("record", c_void_p),
@@ -107,6 +107,7 @@ class Pool:
             handle=self.handle, shapes=ct.addressof(self._shapes),
             slots=SLOTS, slot=ct.addressof(self._slots),
             prepare=ct.cast(self._prepare, c_void_p),
+            interrupt=ct.cast(ct.pythonapi.PyErr_SetInterrupt, c_void_p),
             records=_RECORDS, record=ct.addressof(self._records),
         )  # fmt: skip
         if hasattr(os, "register_at_fork"):
@@ -162,12 +163,9 @@ class Pool:
             if self._no_numbers(row):
                 return _NO_NUMBERS
             self._fill(k, Bounds(*row[2:6]))
-        except KeyboardInterrupt:
-            interrupt_main()  # again, where it may be raised
-            return _FAILED
         except BaseException as error:  # noqa: BLE001 - C cannot pass it on
-            print(f"casadi_hybrid: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
-            return _FAILED
+            _report(error)
+            return _INTERRUPTED if isinstance(error, KeyboardInterrupt) else _FAILED
         return _READY
 
     def _fill(self, k: int, bounds: Bounds) -> None:
@@ -178,7 +176,7 @@ class Pool:
         if found is None:
             gradient = problem.parameter_gradient if problem.n_p else None
             core = engine.another(bounds, self._limits)
-            core.space.observe(None)
+            core.unobserved(_report)
             found = Entry(core, gradient, engine.evaluate or 0)
             if not self._warm_starts:
                 found.data.there[6] = found.data.there[7] = 1  # and they are zero
@@ -187,6 +185,12 @@ class Pool:
         slot, awaited = self._slots[k], found.space.awaited
         slot.adapter = ct.addressof(found.data)
         slot.arrived = None if awaited is None else ct.addressof(awaited.arrived)
+
+
+def _report(error: BaseException) -> None:
+    """Say what was raised, as far as C does not raise it anew."""
+    if not isinstance(error, KeyboardInterrupt):
+        print(f"casadi_hybrid: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
 
 
 _kept: list[Any] = []

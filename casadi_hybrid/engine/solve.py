@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.course.view import View
+from casadi_hybrid.engine.interrupts import asking
 from casadi_hybrid.engine.options import OptionsData, options_of
 from casadi_hybrid.engine.plan import Plan
 from casadi_hybrid.engine.structures import ObserverData
@@ -35,7 +36,7 @@ class _ViewData(ct.Structure):
 
 Look = Callable[[View], bool]
 _Look = ct.CFUNCTYPE(c_int, c_void_p, ct.POINTER(_ViewData))
-_Ask = ct.CFUNCTYPE(c_int, c_void_p)
+_Full = ct.CFUNCTYPE(c_int, c_void_p)
 
 
 def memory_of(library: Any, plan: Plan, options: OptionsData) -> tuple[int, int, int]:
@@ -80,7 +81,8 @@ class Core:
         self.raised: BaseException | None = None
         self._look: Look | None = None
         self._sizes = space.plan.data.n_x, space.plan.data.n_g
-        self._seen, self._asked, self._full = _Look(self._see), _Ask(self._ask), _Ask(self._drain)
+        self._seen, self._full = _Look(self._see), _Full(self._drain)
+        self._asked = asking(self._keep)
         self._at_see = ct.cast(self._seen, c_void_p)
         self.observer = ObserverData(
             interrupted=ct.cast(self._asked, c_void_p), full=ct.cast(self._full, c_void_p),
@@ -100,6 +102,12 @@ class Core:
             "plan", "functions", "numbers", "options", "bytes", "doubles", "ints", "answer",
         ))  # fmt: skip
         self._solve = library.hybrid_solve_nlp
+
+    def unobserved(self, raised: Callable[[BaseException], object]) -> None:
+        """Have nobody look on; ``raised`` takes what a signal raises. C begins by itself."""
+        self._asked = asking(raised)
+        self.observer = ObserverData(interrupted=ct.cast(self._asked, c_void_p))
+        self.space.observe(ct.addressof(self.observer))
 
     def begin(self, look: Look | None = None, until: float = np.inf) -> None:
         """Before a solve.
@@ -149,15 +157,8 @@ class Core:
             bool(of.restoring),
         )  # fmt: skip
 
-    def _ask(self, _self: Any) -> int:
-        """Let Ctrl-C in: a pending signal is handled where Python's code runs."""
-        try:
-            for _ in range(2):
-                pass
-        except KeyboardInterrupt as error:
-            self.raised = error
-            return 1
-        return 0
+    def _keep(self, error: BaseException) -> None:
+        self.raised = error
 
     def _drain(self, _self: Any) -> int:
         self.rows += self._buffer[: self.observer.count].tolist()

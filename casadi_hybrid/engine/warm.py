@@ -37,7 +37,11 @@ class Engine:
 
     def cores(self, limits: Limits) -> list[Core]:
         """The solvers that are not in use, the last one first."""
-        return [one for one in self._cores if one.limits == limits and not one.busy]
+        return [
+            one
+            for one in self._cores
+            if not one.busy and (one.limits is limits or one.limits == limits)
+        ]
 
     def use(self, core: Core) -> None:
         """Make a solver the first of those that are kept."""

@@ -158,8 +158,8 @@ class Workspace:
         data.stationarity = tolerances.stationarity
         data.complementarity = tolerances.complementarity
 
-    def observe(self, observer: int | None) -> None:
-        """Have the core show iterates to this ``hybrid_observer``; None for nobody."""
+    def observe(self, observer: int) -> None:
+        """Have the core show iterates to this ``hybrid_observer``."""
         self._functions.observer = observer
 
     @property

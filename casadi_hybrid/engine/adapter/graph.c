@@ -2,7 +2,8 @@
  *
  * CasADi calls it from any thread and without Python's lock. Each call has a slot of memory to itself;
  * Python is asked only for a slot that is used for the first time, whose bounds have become of other
- * kinds, or whose functions have been compiled meanwhile, and where an argument is no number. */
+ * kinds, or whose functions have been compiled meanwhile, where an argument is no number, and for
+ * Ctrl-C in a solve that takes long. */
 #include "graph.h"
 
 #include <math.h>
@@ -118,11 +119,19 @@ long long hybrid_last_in_graph(hybrid_pool *pool, long long after, unsigned long
 
 /* Solves on a slot where it has all that it needs; whether something is missing. */
 static int lacks(const hybrid_slot *slot, const double **arg, double **res) {
-    if (!slot->adapter || (slot->arrived && __atomic_load_n(slot->arrived, __ATOMIC_ACQUIRE)))
-        return 1;
-    hybrid_solve_for(slot->adapter, arg, res);
-    return slot->adapter->status == HYBRID_BAD_NUMBERS ||
-           slot->adapter->status == HYBRID_OTHER_PATTERN;
+    hybrid_adapter *adapter = slot->adapter;
+    hybrid_observer *observer;
+    if (!adapter || (slot->arrived && __atomic_load_n(slot->arrived, __ATOMIC_ACQUIRE))) return 1;
+    observer = adapter->functions->observer;
+    observer->ended = 0;
+    observer->last = -1;
+    observer->asked = adapter->functions->now();
+    hybrid_solve_for(adapter, arg, res);
+    return adapter->status == HYBRID_BAD_NUMBERS || adapter->status == HYBRID_OTHER_PATTERN;
+}
+
+static int is_interrupted(const hybrid_slot *slot) {
+    return slot->adapter && slot->adapter->functions->observer->ended;
 }
 
 static void fill_with_nan(const hybrid_pool *pool, double **res) {
@@ -132,7 +141,7 @@ static void fill_with_nan(const hybrid_pool *pool, double **res) {
 
 int hybrid_in_graph(const double **arg, double **res, casadi_int *iw, double *w, int mem) {
     hybrid_pool *pool = arg[0] ? pool_of(*arg[0]) : 0;
-    int k, failed;
+    int k, failed, interrupted = 0;
     (void)iw;
     (void)w;
     (void)mem;
@@ -142,10 +151,13 @@ int hybrid_in_graph(const double **arg, double **res, casadi_int *iw, double *w,
     failed = lacks(&pool->slot[k], arg + 1, res);
     if (failed) {
         const int said = pool->prepare(k, arg + 1);
+        interrupted = said == HYBRID_INTERRUPTED;
         if (said == HYBRID_NO_NUMBERS) fill_with_nan(pool, res);
         failed = said == HYBRID_READY ? lacks(&pool->slot[k], arg + 1, res)
                                       : said != HYBRID_NO_NUMBERS;
     }
+    interrupted |= is_interrupted(&pool->slot[k]);
     unlock(&pool->slot[k].busy);
-    return failed;
+    if (interrupted) pool->interrupt();
+    return failed && !interrupted; /* a failure would be raised before Ctrl-C */
 }

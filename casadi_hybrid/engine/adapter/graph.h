@@ -19,7 +19,7 @@ typedef struct {
 } hybrid_record;
 
 /* What `prepare` returns. */
-enum { HYBRID_FAILED = 0, HYBRID_READY = 1, HYBRID_NO_NUMBERS = 2 };
+enum { HYBRID_FAILED = 0, HYBRID_READY = 1, HYBRID_NO_NUMBERS = 2, HYBRID_INTERRUPTED = 3 };
 
 /* A solver in graphs. */
 typedef struct hybrid_pool {
@@ -31,6 +31,7 @@ typedef struct hybrid_pool {
     /* Python's: fills a slot for bounds of the kinds that the arguments have. Where an argument has no
      * number it says so, and where they cannot be solved for it fails and has said why. */
     int (*prepare)(int slot, const double **arg);
+    void (*interrupt)(void); /* Python's: has Ctrl-C raised as soon as CasADi is back in Python */
     int locked; /* whether a thread has the records */
     int records;
     hybrid_record *record;

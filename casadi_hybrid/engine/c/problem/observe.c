@@ -6,11 +6,18 @@
 /* Seconds after which it is asked again whether the solve is to end. */
 #define INTERVAL 0.1
 
+/* Before whoever looks on is called, too: what a signal raises is lost where Python's code begins. */
+static int ask(hybrid_observer *observer) {
+    if (!observer->ended && observer->interrupted)
+        observer->ended = observer->interrupted(observer->self);
+    return observer->ended;
+}
+
 int hybrid_is_interrupted(hybrid_observer *observer, double now) {
     if (!observer) return 0;
     if (!observer->ended && observer->interrupted && now - observer->asked >= INTERVAL) {
         observer->asked = now;
-        observer->ended = observer->interrupted(observer->self);
+        ask(observer);
     }
     return observer->ended;
 }
@@ -24,12 +31,13 @@ int hybrid_observe(hybrid_observer *observer, const hybrid_view *view) {
     memcpy(row, view->row, sizeof row);
     row[0] = observer->last = step;
     row[HYBRID_ROW - 1] += observer->seconds;
-    if (observer->count == observer->capacity && observer->full && observer->full(observer->self))
-        observer->full = 0;
+    if (observer->count == observer->capacity && observer->full) {
+        ask(observer);
+        if (observer->full(observer->self)) observer->full = 0;
+    }
     if (observer->count < observer->capacity)
         memcpy(observer->rows + (long long)HYBRID_ROW * observer->count++, row, sizeof row);
     whole.row = row;
-    if (!observer->ended && observer->look)
-        observer->ended = observer->look(observer->self, &whole);
+    if (observer->look && !ask(observer)) observer->ended = observer->look(observer->self, &whole);
     return observer->ended;
 }
