@@ -22,7 +22,6 @@ from casadi_hybrid import (
     solution_sensitivity,
     verify,
 )
-from casadi_hybrid.kernel.sparse import Layout, Pattern, Sparse
 from casadi_hybrid.problem.hessian import blocks
 from casadi_hybrid.problem.hessian import quasi_newton as learning
 from casadi_hybrid.problem.hessian.blocks import Blocks

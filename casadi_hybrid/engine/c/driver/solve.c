@@ -90,10 +90,6 @@ static hybrid_solver *lay_out(const hybrid_plan *plan, const hybrid_options *opt
     return solver;
 }
 
-int hybrid_is_over(const hybrid_solver *solver) {
-    return solver->functions->observer && solver->functions->observer->ended;
-}
-
 /* --- one run ---------------------------------------------------------------------------------- */
 
 /* Adds what a part of the solve has spent to the answer; its steps are counted by who knows where
