@@ -58,11 +58,11 @@ class Rows:
 
     def success(self) -> NDArray[np.bool_]:
         """Which of them are solved."""
-        return self._field(AnswerData.point) == 0
+        return np.asarray(self._field(AnswerData.point) == 0)
 
     def refused(self) -> NDArray[np.bool_]:
         """Which of them have bounds of other kinds than the first."""
-        return self._field(AnswerData.status) == OTHER_PATTERN
+        return np.asarray(self._field(AnswerData.status) == OTHER_PATTERN)
 
     def keep(self, begin: int, seen: Vector) -> None:
         """The numbers of the iterates of the solves from ``begin`` on, of one share."""

@@ -21,10 +21,6 @@
 /* A slope of the violation that counts as none. */
 #define STATIONARY_VIOLATION 1e-5
 
-int hybrid_is_over(const hybrid_solver *solver) {
-    return solver->functions->observer && solver->functions->observer->ended;
-}
-
 static int stop_of(int status) {
     switch (status) {
     case HYBRID_SOLVED: return HYBRID_STOP_CONVERGED;

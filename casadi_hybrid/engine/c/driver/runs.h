@@ -82,14 +82,17 @@ typedef struct {
     double began;
 } hybrid_solver;
 
+/* Whether who looks on has ended the solve: then no function is asked again. */
+static inline int hybrid_is_over(const hybrid_solver *solver) {
+    return solver->functions->observer && solver->functions->observer->ended;
+}
+
 /* --- outcome.c: what a run has come to -------------------------------------------------------- */
 
 /* Completes solver->found and *outcome after a run that ended with a status: by the interior-point
  * method or composite steps, and by the active-set method alone. */
 void hybrid_conclude(hybrid_solver *solver, int status, hybrid_outcome *outcome);
 void hybrid_conclude_at(hybrid_solver *solver, int status, hybrid_outcome *outcome);
-/* Whether who looks on has ended the solve: then no function is asked again. */
-int hybrid_is_over(const hybrid_solver *solver);
 /* A reason to stop, as far as the point bears it out. */
 int hybrid_borne_out(int stop, int point);
 /* Takes solver->found for the answer. */

@@ -348,11 +348,12 @@ static void begin(hybrid_solver *solver) {
     const hybrid_numbers *of = solver->given;
     hybrid_answer *answer = solver->answer;
     hybrid_observer *observer = solver->functions->observer;
-    if (observer) {
-        observer->last = -1;
-        observer->shown = 0;
-    }
     solver->began = hybrid_time(solver->functions);
+    if (observer) {
+        observer->ended = observer->shown = 0;
+        observer->last = -1;
+        observer->asked = solver->began;
+    }
     solver->rank.kind = HYBRID_NOTHING;
     answer->steps = answer->firsts = answer->seconds = answer->factors = answer->chosen = 0;
     answer->in_firsts = answer->in_seconds = 0.0;
