@@ -197,7 +197,7 @@ class Workspace:
         self.numbers_out[self._place_of_f] = self.answer.end.f
         said = AnswerData.from_buffer_copy(self.answer)
         step = self.step.copy() if said.stepped else None
-        x_undefined = self.x_undefined.copy() if said.undefined else None
+        x_undefined = None if np.isnan(self.x_undefined).all() else self.x_undefined.copy()
         asked = self.python
         undefined = None if asked is None else asked.undefined
         return Solved(
