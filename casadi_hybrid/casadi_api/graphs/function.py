@@ -4,43 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 
 from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, STARTS, Columns, Solve
+from casadi_hybrid.casadi_api.graphs.on_demand import LateDerivatives
 from casadi_hybrid.problem.problem import Problem
 
 if TYPE_CHECKING:
-    from casadi_hybrid.casadi_api.graphs.derivatives import Derivatives
     from casadi_hybrid.engine.in_graph import Pool
 
 _FAR = {"lbx": -np.inf, "ubx": np.inf, "lbg": -np.inf, "ubg": np.inf}
 # CasADi holds no reference to a Python callback, and a graph in which one is dead raises. What has
 # become a Function may be in any graph, so it stays for as long as the process lives.
 _KEPT: list[ca.Callback] = []
-
-
-class LateDerivatives:
-    """The derivatives of a solve by its inputs, made at their first use.
-
-    Args:
-        problem: the problem.
-        inputs: names in order, with ``solver`` where a number that names the solver is one.
-    """
-
-    def __init__(self, problem: Problem, inputs: Sequence[str]) -> None:
-        self._problem, self._inputs = problem, inputs
-
-    @cached_property
-    def made(self) -> Derivatives:
-        """They."""
-        # SciPy's matrices come along.
-        from casadi_hybrid.casadi_api.graphs.derivatives import Derivatives  # noqa: PLC0415
-
-        return Derivatives(self._problem, self._inputs)
 
 
 class SolveCallback(Columns):

@@ -9,7 +9,7 @@ from typing import Any
 import casadi as ca
 
 from casadi_hybrid.casadi_api.convention import INPUTS, Columns
-from casadi_hybrid.casadi_api.graphs.function import LateDerivatives
+from casadi_hybrid.casadi_api.graphs.on_demand import LateDerivatives
 from casadi_hybrid.engine.in_graph import NAME, WIDTHS
 from casadi_hybrid.problem.problem import Problem
 
