@@ -15,7 +15,6 @@ from collections.abc import Iterator
 
 import casadi as ca
 import numpy as np
-from casadi_hybrid.attempts.in_graph import attempts_of
 from engine_cases import CASES, problem_of
 
 from casadi_hybrid import Derivatives, Problem
