@@ -118,7 +118,8 @@ LOG = {"x": x, "p": p, "f": ca.log(x[0] - p) + ca.sumsqr(x), "g": ca.sqrt(x[1] -
 @pytest.mark.parametrize(
     ("nlp", "arguments", "hopeless", "stop", "point"),
     [
-        (CIRCLE, {"p": 20.0, "lbg": 0, "ubg": 0}, 1.0, "LOCALLY_INFEASIBLE", "INFEASIBLE_STATIONARY"),
+        (CIRCLE, {"p": 20.0, "lbg": 0, "ubg": 0}, 1.0, "LOCALLY_INFEASIBLE",
+         "INFEASIBLE_STATIONARY"),
         (CIRCLE, {"p": 20.0, "lbg": -np.inf, "ubg": 0, "lbx": 0}, -1.0, "LOCALLY_INFEASIBLE",
          "INFEASIBLE_STATIONARY"),
         (LINES, {"p": 1.0, "lbg": [0, 0], "ubg": [0, 3]}, 7.0, "LOCALLY_INFEASIBLE",

@@ -21,7 +21,7 @@ from casadi_hybrid.engine.export.layout import Layout
 from casadi_hybrid.engine.export.needs import refuse_foreign
 from casadi_hybrid.engine.export.tables import PlanText, structure
 from casadi_hybrid.engine.library import engine
-from casadi_hybrid.engine.options import options_of
+from casadi_hybrid.engine.options import OptionsData, options_of
 from casadi_hybrid.engine.plan import plan_of
 from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.problem.problem import Problem
@@ -201,7 +201,8 @@ def write(
     own = mark()
     core = {**core_of(WHOLE if cold else WARM), "mark.c": _MARK.format(own)}
     text = PlanText(plan, name)
-    layout = Layout(library, plan, generated, options_of(problem, limits) if cold else None)
+    options = _options(problem, limits, [*cases, cold]) if cold else None
+    layout = Layout(library, plan, generated, options)
     words = layout.words(name, text.size, core)
     words["MARK"] = own
     words["VERSION"], words["CASADI"] = casadi_hybrid.__version__, ca.CasadiMeta.version()
@@ -243,6 +244,16 @@ def filled(template: str, words: Mapping[str, Any]) -> str:
     while found:
         template, found = _PART.subn(lambda part: part[2] if words[part[1]] else "", template)
     return re.sub(r"@(\w+)@", lambda word: str(words[word[1]]), template)
+
+
+def _options(problem: Problem, limits: Limits, cases: Sequence[Case]) -> OptionsData:
+    """The options of Python; without composite steps where all solves have bounds, since these are
+    never asked for there and take the memory of dense matrices."""
+    options = options_of(problem, limits)
+    bounds = [case.answer.bounds for case in cases]
+    if all(np.isfinite([b.lbx, b.ubx])[:, b.lbx < b.ubx].any() for b in bounds):
+        options.composite.composite = 0
+    return options
 
 
 def _stored(case: Case, limits: Limits, name: str, cold: bool) -> str:

@@ -84,6 +84,9 @@ class Layout:
             "numbers": self._doubles, "integers": self._ints, "own": self._own,
             "cold": cold, "warm": not cold,
             "options": "" if options is None else fields(options, "    "),
+            "composite": "composite steps where there are equations alone, "
+            if options is not None and options.composite.composite and not data.n_slack
+            else "",
             "target": "hybrid_core" if cold else "hybrid_core_warm",
             "modes": "warm and cold" if cold else "the warm mode alone",
             "entries_J": max(1, data.nnz_J),
