@@ -217,7 +217,7 @@ def solved(
 
 
 def assert_kkt(made: tuple[dict[str, Any], Numbers], found: Numbers, tol: float = 1e-6) -> None:
-    """The KKT conditions by CasADi's derivatives, relative to the multipliers where these are large."""
+    """The KKT conditions by CasADi's derivatives, relative to large multipliers."""
     problem, given = made
     x = problem["x"]
     p, g = (problem.get(name, type(x)(0, 1)) for name in "pg")

@@ -213,8 +213,8 @@ def least_sum(
 ) -> float:
     """By how much the sum of the violations of room by Jd falls where low <= d <= high."""
     m, n = J.shape
-    I, zero = np.eye(m), np.zeros((m, m))
-    rows = np.block([[J, -I, zero], [-J, zero, -I]])
+    one, zero = np.eye(m), np.zeros((m, m))
+    rows = np.block([[J, -one, zero], [-J, zero, -one]])
     ends = np.r_[room[1], -room[0]]
     kept = np.isfinite(ends)
     bounds = [*zip(np.minimum(low, 0), np.maximum(high, 0), strict=True), *[(0, None)] * (2 * m)]

@@ -180,7 +180,8 @@ class Kernel:
         plan = ct.byref(form.data)
         form.core.hybrid_place_kernel(plan, ct.byref(arena), ct.byref(self.data))
         assert arena.used_doubles <= self._doubles.size
-        form.core.hybrid_attend(ct.byref(form.form), ct.byref(self.data))
+        self.data.low_rank = ct.addressof(form.form) + type(form.form).low_rank.offset
+        self.data.answer = form.space.addresses["answer"]
 
     def call(self, name: str, *given: Any) -> int:
         function = getattr(self.form.core, name)
