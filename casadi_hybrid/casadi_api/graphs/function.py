@@ -87,6 +87,65 @@ class SolveCallback(Columns):
         return INPUTS[wrt] in STARTS
 
 
+class _Derivative(Columns):
+    """(inputs, outputs, seeds) → directional or adjoint derivatives, a column a direction.
+
+    CasADi takes it when the Function of a solve is made, and it is seldom called: what stands
+    behind it is made when it is.
+    """
+
+    def __init__(
+        self,
+        of: LateDerivatives,
+        name: str,
+        mode: str,
+        directions: int,
+        rows: tuple[tuple[int, ...], tuple[int, ...]],
+    ) -> None:
+        self._of, self._mode, self._directions = of, mode, directions
+        inputs, outputs = (1, *rows[0]), rows[1]
+        self._given = len(inputs) + len(outputs)
+        seeds, found = (inputs, outputs) if mode == "fwd" else (outputs, inputs)
+        super().__init__(f"{mode}{directions}_{name}", (*inputs, *outputs, *seeds), found)
+
+    def get_sparsity_in(self, i: int) -> ca.Sparsity:
+        """A dense column, or as many as there are directions."""
+        return ca.Sparsity.dense(self._rows_in[i], 1 if i < self._given else self._directions)
+
+    def get_sparsity_out(self, i: int) -> ca.Sparsity:
+        """A dense column for each direction."""
+        return ca.Sparsity.dense(self._rows_out[i], self._directions)
+
+    def eval(self, arguments: Sequence[ca.DM]) -> list[ca.DM]:
+        """Derivatives in numbers."""
+        return [ca.densify(value) for value in self._made.call(arguments)]
+
+    def get_forward(
+        self, directions: int, name: str, inames: Any, onames: Any, _options: Any
+    ) -> ca.Function:
+        """The Function of directional derivatives of these."""
+        return _named(self._made.forward(directions), name, inames, onames)
+
+    def get_reverse(
+        self, directions: int, name: str, inames: Any, onames: Any, _options: Any
+    ) -> ca.Function:
+        """The Function of adjoint derivatives of these."""
+        return _named(self._made.reverse(directions), name, inames, onames)
+
+    @cached_property
+    def _made(self) -> ca.Function:
+        made = self._of.made
+        names = [[f"i{k}" for k in range(self.n_in())], [f"o{k}" for k in range(self.n_out())]]
+        return (made.forward if self._mode == "fwd" else made.reverse)(
+            self._directions, self.name(), *names
+        )
+
+
+def _named(function: ca.Function, name: str, inames: Any, onames: Any) -> ca.Function:
+    symbols = function.mx_in()
+    return ca.Function(name, symbols, function.call(symbols), list(inames), list(onames))
+
+
 def columns_of(problem: Problem) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """How many rows the inputs and outputs have in columns; bounds of g are those of all rows."""
     n, m, n_p = problem.n, problem.m, problem.n_p
@@ -117,10 +176,10 @@ def callback(
         _KEPT.append(made)
         call: Callable[[list[ca.MX]], Sequence[ca.MX]] = made.call
         return call
-    # Of graphs alone.
-    from casadi_hybrid.casadi_api.graphs.late import directional_derivatives  # noqa: PLC0415
-
-    function = pool.function(directional_derivatives(problem, columns_of(problem)))
+    of, rows = LateDerivatives(problem, ("solver", *INPUTS)), columns_of(problem)
+    function = pool.function([
+        _Derivative(of, pool.name, mode, k, rows) for mode in ("fwd", "adj") for k in pool.widths
+    ])  # fmt: skip
     return lambda columns: function.call([ca.MX(pool.handle), *columns])
 
 
