@@ -369,17 +369,21 @@ class NlpSolver(Signature):
             What was written.
 
         Raises:
-            InputError: for a bad argument, a solve that fails, a function that cannot be written,
-                or where there is no engine in C.
+            InputError: for a bad argument, a solve that fails, a function that cannot be written.
             OSError: where the folder cannot be written to.
         """
         import pathlib  # noqa: PLC0415
 
         from casadi_hybrid.engine.export.cases import gather  # noqa: PLC0415 - only for this
-        from casadi_hybrid.engine.export.export import check_name, write  # noqa: PLC0415
+        from casadi_hybrid.engine.export.export import (  # noqa: PLC0415
+            check_name,
+            check_problem,
+            write,
+        )
 
         folder = pathlib.Path(folder)
         name = check_name(self._name if name is None else name)
+        check_problem(self._problem)
 
         def solve(**given: Any) -> Result:
             self(**given)

@@ -239,7 +239,7 @@ def _inside(bounds: Bounds, x: Vector) -> Vector:
 def _undefined(problem: Problem, numbers: Numbers, found: Solved) -> EvaluationError | None:
     """What was not defined last, found again; None where all was."""
     said = found.said
-    if not said.undefined and STOPS[said.stop] is not StopReason.EVALUATION_ERROR:
+    if found.x_undefined is None and STOPS[said.stop] is not StopReason.EVALUATION_ERROR:
         return None
     if found.by_python:
         return found.undefined

@@ -156,6 +156,19 @@ def check_name(name: str) -> str:
     return name
 
 
+def check_problem(problem: Problem) -> None:
+    """Look whether its functions can be written, before anything is solved.
+
+    Raises:
+        InputError: where they cannot.
+    """
+    functions = problem.functions
+    if functions.backend == "compiled":
+        raise InputError("the problem's functions are compiled; export it made without compile")
+    refuse_foreign((functions.first,))
+    functions.with_hessian("curvature")  # refuses a problem that has none
+
+
 def write(
     problem: Problem,
     limits: Limits,
@@ -168,7 +181,7 @@ def write(
     """Write everything into a folder, which is made where it is missing.
 
     Args:
-        problem: with second derivatives.
+        problem: see :func:`check_problem`.
         limits: the tolerances of the stored start.
         cases: the stored start with its answer, then others of the same kinds of bounds.
         folder: where. Files of the same names are replaced, and so is the core of another version.
@@ -183,15 +196,8 @@ def write(
         OSError: where the folder cannot be written to.
     """
     library = engine()
-    functions = problem.functions
-    if functions.backend == "compiled":
-        raise InputError("the problem's functions are compiled; export it made without compile")
-    refuse_foreign((functions.first,))
-    functions.with_hessian("curvature")  # refuses a problem that has none
-    stored = cases[0].answer
-
-    plan = plan_of(library, problem, stored.bounds)
-    generated = generate(functions, name, loops)
+    plan = plan_of(library, problem, cases[0].answer.bounds)
+    generated = generate(problem.functions, name, loops)
     own = mark()
     core = {**core_of(WHOLE if cold else WARM), "mark.c": _MARK.format(own)}
     text = PlanText(plan, name)

@@ -158,6 +158,7 @@ void hybrid_conclude_at(hybrid_solver *solver, int status, hybrid_outcome *outco
         return;
     }
     outcome->point = status == HYBRID_SOLVED ? HYBRID_KKT_POINT : point_of(solver);
+    outcome->stop = hybrid_borne_out(outcome->stop, outcome->point);
     outcome->violation = violation_of(solver);
 }
 
@@ -205,6 +206,8 @@ void hybrid_conclude(hybrid_solver *solver, int status, hybrid_outcome *outcome)
     const hybrid_iterate *best = is_last ? &state->now : &state->best;
     hybrid_spot *spot = cold->trial;
     memset(outcome, 0, sizeof *outcome);
+    if (status == HYBRID_STALLED && state->ray.beyond && state->feasible.t < 0)
+        status = HYBRID_DIVERGED; /* far out rounding ends what leads nowhere */
     outcome->stop = stop_of(status);
     outcome->steps = found->steps - solver->run.how.t0;
     found->certificate = NAN;
@@ -301,5 +304,7 @@ void hybrid_take_found(hybrid_solver *solver, const hybrid_outcome *outcome) {
     to->cause = solver->stepped ? solver->state.cause : 0;
     to->stepped = solver->stepped && solver->state.stepped;
     if (to->step && to->stepped) hybrid_set(plan->n_x, solver->state.last_step, to->step);
+    for (int i = 0; to->x_undefined && i < plan->n_x; i++)
+        to->x_undefined[i] = solver->stepped ? solver->state.x_undefined[i] : NAN;
     to->method = solver->run.method;
 }

@@ -123,15 +123,6 @@ static int by_active_set(hybrid_solver *solver) {
     return status;
 }
 
-/* What was not defined on the way, the last of it. */
-static void note_undefined(hybrid_solver *solver) {
-    hybrid_answer *answer = solver->answer;
-    const double *at = solver->state.x_undefined;
-    answer->undefined += solver->state.undefined;
-    if (answer->x_undefined && solver->plan->n_x && !isnan(at[0]))
-        hybrid_set(solver->plan->n_x, at, answer->x_undefined);
-}
-
 /* The interior-point method or composite steps. Returns a status. */
 static int by_steps(hybrid_solver *solver) {
     const int composite = solver->run.method == HYBRID_COMPOSITE_STEP;
@@ -145,7 +136,7 @@ static int by_steps(hybrid_solver *solver) {
                                        &solver->run.how, solver->cold, solver->doubles,
                                        solver->ints, &solver->state, &solver->found);
     spend(solver);
-    note_undefined(solver);
+    solver->answer->undefined += solver->state.undefined;
     return status;
 }
 
@@ -215,6 +206,16 @@ static int is_in_vain(int status) {
     }
 }
 
+/* Where the active-set method has come to a feasible point at least, that is a candidate: a limit may
+ * end the solve before the interior-point method finds one. */
+static void keep_feasible(hybrid_solver *solver, int status, hybrid_outcome *outcome) {
+    if (status != HYBRID_NO_SET && status != HYBRID_NOT_NEARER) return;
+    if (!(solver->found.end.feasibility <= solver->given->feasibility)) return;
+    solver->stepped = 0;
+    hybrid_conclude_at(solver, status, outcome);
+    hybrid_keep_best(solver, outcome);
+}
+
 /* Makes the run that is due; `at`: the point whose active set it takes, if it does. Returns a
  * status; `outcome` says what it has come to. */
 static int make_run(hybrid_solver *solver, const hybrid_answer *at, hybrid_outcome *outcome) {
@@ -228,7 +229,10 @@ static int make_run(hybrid_solver *solver, const hybrid_answer *at, hybrid_outco
         stepped = method == HYBRID_ACTIVE_SET && is_in_vain(status) && !hybrid_is_over(solver);
         solver->run.how.t0 = status == HYBRID_COLD ? 0 : solver->found.steps;
     }
-    if (stepped) status = by_steps(solver);
+    if (stepped) {
+        if (by_sets) keep_feasible(solver, status, outcome);
+        status = by_steps(solver);
+    }
     solver->stepped = stepped;
     solver->answer->steps += solver->found.steps;
     if (is_refused(status)) return status;
