@@ -99,7 +99,7 @@ class Pool:
         self._sizes, self._shapes = columns[0], ShapesData.of(*columns)
         self._warm_starts, self._no_numbers = warm_starts, no_numbers
         self._slots = (SlotData * SLOTS)()
-        self._entries: list[list[Entry]] = [[] for _ in range(SLOTS)]
+        self._entries: dict[int, list[Entry]] = {}  # by slots
         self._rows = np.empty((_RECORDS, sum(self._sizes)))
         self._records = (RecordData * _RECORDS)(*(
             RecordData(row=address(row)) for row in self._rows
@@ -173,7 +173,8 @@ class Pool:
 
     def _fill(self, k: int, bounds: Bounds) -> None:
         """Have a slot point to what solves under bounds of these kinds."""
-        engine, problem, entries = self._engine, self._problem, self._entries[k]
+        engine, problem = self._engine, self._problem
+        entries = self._entries.setdefault(k, [])
         plan = plan_of(engine.library, problem, bounds)
         found = next((one for one in entries if one.space.plan is plan), None)
         if found is None:

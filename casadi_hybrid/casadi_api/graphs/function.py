@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, STARTS, Columns, Solve
+from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, STARTS, Columns, Solve, dense
 from casadi_hybrid.problem.problem import Problem
 
 if TYPE_CHECKING:
@@ -110,15 +110,16 @@ class _Derivative(Columns):
 
     def get_sparsity_in(self, i: int) -> ca.Sparsity:
         """A dense column, or as many as there are directions."""
-        return ca.Sparsity.dense(self._rows_in[i], 1 if i < self._given else self._directions)
+        return dense(self._rows_in[i], 1 if i < self._given else self._directions)
 
     def get_sparsity_out(self, i: int) -> ca.Sparsity:
         """A dense column for each direction."""
-        return ca.Sparsity.dense(self._rows_out[i], self._directions)
+        return dense(self._rows_out[i], self._directions)
 
     def eval(self, arguments: Sequence[ca.DM]) -> list[ca.DM]:
         """Derivatives in numbers."""
-        return [ca.densify(value) for value in self._made.call(arguments)]
+        found = self._made.call(arguments)
+        return [value if value.is_dense() else ca.densify(value) for value in found]
 
     def get_forward(
         self, directions: int, name: str, inames: Any, onames: Any, _options: Any
