@@ -5,9 +5,11 @@ of the core by which they call its pieces.
 from __future__ import annotations
 
 import ctypes as ct
+import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import casadi as ca
@@ -44,9 +46,15 @@ def needs_engine() -> None:
 
 @cache
 def core_in_pieces() -> Any:
-    """The core with what the installed one hides; the test is skipped without a compiler."""
+    """The core with what the installed one hides, and with ``engine_pieces.c``.
+
+    The test is skipped without a compiler.
+    """
+    own = Path(__file__).with_name("engine_pieces.c")
+    text = re.sub(r'#include "\w+/', '#include "', own.read_text("utf-8"))
+    sources = core_sources()
     try:
-        found = load(core_sources())
+        found = load(replace(sources, files={**sources.files, own.name: text}))
     except BuildError as error:
         pytest.skip(str(error))
     declare(found)
@@ -305,19 +313,6 @@ class FormData(ct.Structure):
     ]  # fmt: skip
 
 
-class KernelData(ct.Structure):
-    """``hybrid_kernel``."""
-
-    _fields_ = [
-        ("K", POINTER), ("soft", POINTER), ("weight", NUMBER), ("chosen", WHOLE), ("asked", WHOLE),
-        ("outside", POINTER), ("low_rank", POINTER), ("changed", WHOLE),
-        *((name, POINTER) for name in (
-            "answer", "factor", "room", "pivots", "right", "solution", "move", "pinned", "pins",
-        )),
-        ("n_pins", WHOLE), ("inertia", Found),
-    ]  # fmt: skip
-
-
 class SpectrumData(ct.Structure):
     """``hybrid_spectrum``."""
 
@@ -334,8 +329,8 @@ class KernelData(ct.Structure):
     """``hybrid_kernel``."""
 
     _fields_ = [
-        ("K", POINTER), ("soft", POINTER), ("weight", NUMBER), ("chosen", WHOLE),
-        ("precise", WHOLE),
+        ("K", POINTER), ("soft", POINTER), ("weight", NUMBER),
+        ("chosen", WHOLE), ("precise", WHOLE), ("low_rank", POINTER), ("changed", WHOLE),
         *((name, POINTER) for name in (
             "answer", "factor", "room", "pivots", "right", "solution", "move", "pinned", "pins",
         )),

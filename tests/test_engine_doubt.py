@@ -16,7 +16,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
-from engine_cases import Arena, KernelData, assert_kkt, core_in_pieces, needs_engine
+from engine_cases import Arena, KernelData, LowRankData, assert_kkt, core_in_pieces, needs_engine
 
 from casadi_hybrid import Problem, nlpsol
 from casadi_hybrid.engine import ldl, structures, warm
@@ -32,7 +32,7 @@ DOUBT = (
     ("kkt_system.c", "    right = kernel->inertia.negative == plan->m;\n",
      "    right = kernel->inertia.negative == plan->m;\n"
      "    if (!penalty && epsilon == 0.0) return kernel->answer->doubts++, 2;\n", 1),
-    ("kkt_matrix.c", "    if (hybrid_in_doubt(kernel)) return 2;\n    return",
+    ("pinned_system.c", "    if (hybrid_in_doubt(kernel)) return 2;\n    return",
      "    if (epsilon == 0.0) kernel->inertia.doubtful = 1;\n"
      "    if (hybrid_in_doubt(kernel)) return 2;\n    return", 1),
 )  # fmt: skip
@@ -99,7 +99,10 @@ class System:
         self._doubles = np.zeros(arena.used_doubles)
         self._ints = np.zeros(max(1, arena.used_ints), dtype=np.int32)
         arena = Arena(self._doubles.ctypes.data, self._ints.ctypes.data, 0, 0)
-        self.kernel = KernelData(answer=self.space.addresses["answer"])
+        self._plain = LowRankData()
+        self.kernel = KernelData(
+            answer=self.space.addresses["answer"], low_rank=ct.addressof(self._plain)
+        )
         self.core.hybrid_place_kernel(ct.byref(data), ct.byref(arena), ct.byref(self.kernel))
         self.n, self.m = n, m
         self.W = W[_ints(data.W_rows, data.nnz_W), _ints(data.W_cols, data.nnz_W)]

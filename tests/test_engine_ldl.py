@@ -6,10 +6,12 @@ import ctypes
 import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
+from engine_cases import needs_engine, python_only
 from engine_ldl_kernel import LdlKernel
 
 import casadi_hybrid
@@ -358,6 +360,44 @@ def test_cancellation_is_noticed(library: ctypes.CDLL) -> None:
     W = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 1.0 + 1e-14]])
     fixed = Fixed(library, (W, np.zeros(3), np.zeros((0, 3)), 0.0))
     assert fixed.found.doubtful == 1
+
+
+def test_pairs_that_are_bound_by_next_to_nothing_are_noticed() -> None:
+    """A pole on a cart, swung up: where it is level a force hardly turns it.
+
+    A row of its turning is paired with that force, by numbers of a place where it does. The inertia
+    is wrong there in a fixed order, although nothing has cancelled.
+    """
+    N, h, x, u = 300, 2 / 300, ca.SX.sym("x", 4), ca.SX.sym("u")
+    s, c = ca.sin(x[2]), ca.cos(x[2])
+    force = u + 0.1 * s * x[3] ** 2
+    rates = ca.vertcat(
+        x[1], (force + 1.962 * s * c) / (1 + 0.2 * s**2),
+        x[3], -(force * c + 11.772 * s) / (0.5 * (1 + 0.2 * s**2)),
+    )  # fmt: skip
+    ode = ca.Function("ode", [x, u], [rates])
+    k1 = ode(x, u)
+    k2 = ode(x + h / 2 * k1, u)
+    k3 = ode(x + h / 2 * k2, u)
+    after = x + h / 6 * (k1 + 2 * k2 + 2 * k3 + ode(x + h * k3, u))
+    X, U = ca.MX.sym("X", 4, N + 1), ca.MX.sym("U", 1, N)
+    step = ca.Function("step", [x, u], [after]).map(N)
+    z, rows = ca.vertcat(ca.vec(X), ca.vec(U)), ca.vec(X[:, 1:] - step(X[:, :-1], U))
+    ubx = np.concatenate((np.tile([2, np.inf, np.inf, np.inf], N + 1), np.full(N, 20.0)))
+    lbx = -ubx
+    lbx[:4] = ubx[:4] = 0.0
+    lbx[4 * N : 4 * N + 4] = ubx[4 * N : 4 * N + 4] = [0.0, 0.0, np.pi, 0.0]
+    x0 = np.zeros(z.numel())
+    x0[2 : 4 * N + 4 : 4] = np.linspace(0.0, np.pi, N + 1)
+    given = {"x0": x0, "lbx": lbx, "ubx": ubx, "lbg": 0, "ubg": 0}
+    nlp, counts = {"x": z, "f": ca.sumsqr(U) * h, "g": rows}, []
+    needs_engine()
+    for kernels in (nullcontext(), python_only()):
+        with kernels:
+            solver = casadi_hybrid.nlpsol("solver", "hybrid", nlp)
+            solver(**given)
+            counts.append(solver.stats()["iter_count"])
+    assert counts[0] == counts[1]
 
 
 def test_too_many_products_are_left_to_the_fronts(

@@ -82,12 +82,13 @@ class Automatic:
         recorder = Recorder()
         core = any_engine_of(problem).core(numbers.bounds, limits)
         fill(core, numbers, call.warm)
-        core.begin(_looks(call, watch, recorder), evaluating_until_when())
+        look = _looks(call, watch, recorder)
+        core.begin(look, evaluating_until_when())
         try:
             core.solve()
         finally:
             core.end()
-        if watch.silent and not recorder.rows:
+        if look is None:
             watch.take(core.rows)
         course = recorder.history() if recorder.rows else watch.course()
         found = core.space.solved()

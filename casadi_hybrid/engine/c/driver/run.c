@@ -59,7 +59,8 @@ static int step(hybrid_cold *cold) {
             return hybrid_no_way_on(cold, HYBRID_STALLED, HYBRID_NO_PROGRESS);
         plain = *it;
         status = hybrid_newton(cold, it);
-        if (status == HYBRID_BLOCKED && hybrid_forget(cold->form.functions->secants)) {
+        if ((status == HYBRID_BLOCKED || status == HYBRID_NOT_NEARER) &&
+            hybrid_forget(cold->form.functions->secants)) {
             *it = plain; /* what points elsewhere have shown misleads here */
             status = hybrid_newton(cold, it);
         }
