@@ -16,7 +16,7 @@ __declspec(dllimport) int __stdcall SwitchToThread(void);
 #endif
 #include <string.h>
 
-enum { BUCKETS = 1024 };
+enum { BUCKETS = 1024, SPINS = 1000 };
 
 static hybrid_pool *pools[BUCKETS];
 
@@ -63,8 +63,11 @@ static unsigned long long this_thread(void) {
 #endif
 }
 
+/* It is held for a copy of some numbers: who finds it taken gives the processor away only where the
+ * holder seems to have lost its own. */
 static void lock(int *busy) {
-    while (__atomic_exchange_n(busy, 1, __ATOMIC_ACQUIRE)) yield_to_others();
+    for (int tries = 1; __atomic_exchange_n(busy, 1, __ATOMIC_ACQUIRE); tries++)
+        if (tries % SPINS == 0) yield_to_others();
 }
 
 static void unlock(int *busy) { __atomic_store_n(busy, 0, __ATOMIC_RELEASE); }
