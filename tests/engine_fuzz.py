@@ -14,10 +14,10 @@ from collections import Counter
 
 import casadi as ca
 import numpy as np
+from casadi_hybrid.attempts.in_graph import attempts_of
 from engine_cases import CASES, problem_of
 
 from casadi_hybrid import Derivatives, Problem
-from casadi_hybrid.attempts.in_graph import attempts_of
 from casadi_hybrid.engine import library
 from casadi_hybrid.engine.batch import Crew, Rows
 from casadi_hybrid.engine.blocks.compiled import forms_of

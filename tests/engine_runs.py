@@ -72,9 +72,7 @@ class EndedRun:
         library.hybrid_state_doubles.restype = ct.c_longlong
         self._of_state = np.empty(library.hybrid_state_doubles(plan))
         self.state = StateData()
-        library.hybrid_state_attach(
-            plan, POINTER(self._of_state.ctypes.data), ct.byref(self.state)
-        )
+        library.hybrid_state_attach(plan, POINTER(self._of_state.ctypes.data), ct.byref(self.state))
         memory = (one.ctypes.data for one in (self._bytes, self._doubles, self._ints))
         space, options = core.space.addresses, core.options
         run = library.hybrid_composite_steps if composite else library.hybrid_interior_point

@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from casadi_hybrid.barrier.filter import Filter
+from casadi_hybrid.barrier.iterate import Iterate
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from casadi_hybrid.barrier.filter import Filter
-from casadi_hybrid.barrier.iterate import Iterate
 from casadi_hybrid.basics.arrays import (
     address,
     all_finite,

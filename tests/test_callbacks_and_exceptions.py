@@ -9,10 +9,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
+from casadi_hybrid.barrier.barrier import Barrier
 from nlp_cases import PEER, cases
 
 from casadi_hybrid import SolveError, Solver, StopReason, nlpsol
-from casadi_hybrid.barrier.barrier import Barrier
 from casadi_hybrid.basics.errors import Interrupted
 
 CASES = cases()

@@ -65,9 +65,7 @@ Made = Callable[[np.random.Generator], dict[str, Any]]
 
 
 @pytest.mark.parametrize(("made", "most"), [(dense, 0.9), (past_walls, 0.5), (tied, None)])
-def test_they_lead_to_the_solution_of_the_quadratic_program(
-    made: Made, most: float | None
-) -> None:
+def test_they_lead_to_the_solution_of_the_quadratic_program(made: Made, most: float | None) -> None:
     """One step, whose KKT conditions are those of the program; changes cost no factorization."""
     solved = factors = changes = 0
     for seed in range(30):

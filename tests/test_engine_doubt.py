@@ -37,7 +37,14 @@ DOUBT = (
      "    if (hybrid_in_doubt(kernel)) return 2;\n    return", 1),
 )  # fmt: skip
 # No solution in a fixed order is accurate; and none by chosen pivots, before it is corrected.
-REFUSAL = (("kkt_matrix.c", "if (!kernel->precise && hybrid_refined(plan, kernel, residual)) return 0;", "", 1),)
+REFUSAL = (
+    (
+        "kkt_matrix.c",
+        "if (!kernel->precise && hybrid_refined(plan, kernel, residual)) return 0;",
+        "",
+        1,
+    ),
+)
 ROUGH = (
     *REFUSAL,
     ("kkt_matrix.c", "if (!hybrid_refined(plan, kernel, residual)) return 3;", "return 3;", 1),

@@ -28,7 +28,6 @@ from casadi_hybrid.engine.export.words import words_of
 from casadi_hybrid.engine.library import core_sources
 from casadi_hybrid.session.solve import POINTS, STOPS
 
-
 ROOT = Path(__file__).resolve().parent.parent
 SANITIZED = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 CLOSE = 1e-12

@@ -233,9 +233,7 @@ def test_a_warm_start_of_an_infeasible_problem_ends_there_too() -> None:
     np.testing.assert_allclose(found["x"], first["x"], rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("name", "cause"), [("pole: an inverse", 2), ("edge: a corner", 4)]
-)
+@pytest.mark.parametrize(("name", "cause"), [("pole: an inverse", 2), ("edge: a corner", 4)])
 def test_a_solve_without_a_way_on_says_why(name: str, cause: int) -> None:
     solver, _ = solved((ALL[name].nlp, ALL[name].call))
     assert solver.stats()["stop_reason"] == "STALLED"

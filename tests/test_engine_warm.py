@@ -284,7 +284,7 @@ def test_kinds_of_bounds_that_come_again_need_nothing_new() -> None:
     for _ in range(4):
         for one, outputs in zip((arguments, fixed), expected, strict=True):
             same_numbers(solver(**one), outputs)
-        
+
 
 def test_two_solvers_of_one_problem_keep_their_options() -> None:
     case = CASES["hs071"]()

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from casadi_hybrid.barrier.pace import Mark, mark_of
 
 from casadi_hybrid import nlpsol
-from casadi_hybrid.barrier.pace import Mark, mark_of
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 from problems.hopeless import TRAPS

@@ -9,6 +9,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
+from casadi_hybrid.engine.cold import WORDS
 
 from casadi_hybrid import InputError, Problem, Solver, control, nlpsol, verify
 from casadi_hybrid.basics.calls import checked_call
@@ -30,7 +31,6 @@ from casadi_hybrid.control import (
     simulate,
     steady,
 )
-from casadi_hybrid.engine.cold import WORDS
 from casadi_hybrid.engine.structures import INFEASIBLE
 from casadi_hybrid.methods import OF_SOLVERS
 

@@ -17,8 +17,7 @@ from engine_cases import CASES, needs_engine, python_only, warm
 
 from casadi_hybrid import InputError, nlpsol
 from casadi_hybrid.basics.threads import share_out
-from casadi_hybrid.casadi_api.runner import Runner
-from casadi_hybrid.casadi_api.runner import SolveError
+from casadi_hybrid.casadi_api.runner import Runner, SolveError
 from casadi_hybrid.casadi_api.solver import NlpSolver
 from casadi_hybrid.engine import batch as engine_batch
 

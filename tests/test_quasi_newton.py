@@ -8,6 +8,8 @@ import casadi as ca
 import numpy as np
 import pytest
 import quasi_newton
+from casadi_hybrid.kernel.kernel import SparseKernel
+from casadi_hybrid.kernel.low_rank import LowRank, LowRankKernel
 from problems.black_box import PROBLEMS, Step, pendulum, step_of
 from problems.hs import HS
 
@@ -20,9 +22,6 @@ from casadi_hybrid import (
     solution_sensitivity,
     verify,
 )
-from casadi_hybrid.kernel.kernel import SparseKernel
-from casadi_hybrid.kernel.low_rank import LowRank, LowRankKernel
-from casadi_hybrid.kernel.sparse import Layout, Pattern, Sparse
 from casadi_hybrid.problem.hessian import blocks
 from casadi_hybrid.problem.hessian import quasi_newton as learning
 from casadi_hybrid.problem.hessian.blocks import Blocks

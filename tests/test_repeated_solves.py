@@ -5,9 +5,9 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 import pytest
+from casadi_hybrid.kernel.kernel import DenseKernel
 
 from casadi_hybrid import Problem, Solver, nlpsol
-from casadi_hybrid.kernel.kernel import DenseKernel
 from casadi_hybrid.problem.functions import Fused, Packing
 
 

@@ -14,6 +14,7 @@ from casadi_hybrid.engine.batch import Rows
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.result import Result
 
+_NONE = np.zeros((0, 11))  # of iterates: nobody has looked
 _FINITE = ("x0", "p", "lam_x0", "lam_g0")
 
 
@@ -43,7 +44,13 @@ class Runs(Sequence[Run]):
             numbers, solved = self._rows.numbers[k], self._rows.solved(k, self._places_out)
             problem, limits = self._runner.problem, self._runner.options.limits
             found = self._made[k] = Run(
-                problem, limits, numbers, self._places_in, solved, rows=[], functions=self._called
+                problem,
+                limits,
+                numbers,
+                self._places_in,
+                solved,
+                rows=_NONE,
+                functions=self._called,
             )
         return found
 

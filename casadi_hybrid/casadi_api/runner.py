@@ -36,18 +36,22 @@ from casadi_hybrid.session.start import read_start
 
 if TYPE_CHECKING:
     from casadi_hybrid.casadi_api.callbacks import StepCallback
+    from casadi_hybrid.course import record as records
     from casadi_hybrid.course.record import Watch
     from casadi_hybrid.engine.batch import Crew
     from casadi_hybrid.engine.in_graph import Pool
     from casadi_hybrid.result import Result
+    from casadi_hybrid.session import solve as sessions
 else:
     sessions = LateModule("casadi_hybrid.session.solve")
     records = LateModule("casadi_hybrid.course.record")
 
+_REFUSED = OTHER_SHAPE, BAD_NUMBERS, OTHER_PATTERN
 _SOLVING = 0.9
 """Part of the time of a call in which steps may begin; the rest is for the answer."""
 _REAL = frozenset((float, int, np.float64))
 _CALLED = ("interpreted", "")
+_NONE = np.zeros((0, 11))  # rows of iterates
 Given = tuple[Any, Any, Any, Any, Any, Any, Any, Any]
 """Arguments in CasADi's order, None for what was left out."""
 
@@ -75,7 +79,6 @@ class Run:
         inputs, places: the numbers in one array, and which part of it has which name.
         found: what the core says; rows: the numbers of its iterates.
         functions: which functions were called, and a note.
-        seconds: of processor time.
         raised: what a user's function raised on the way, or Ctrl-C.
         callback: what was called with each iterate.
     """
@@ -88,16 +91,15 @@ class Run:
         places: Mapping[str, slice],
         found: Solved,
         *,
-        rows: list[list[float]],
+        rows: Vector,
         functions: tuple[str, str],
-        seconds: float = 0.0,
         raised: BaseException | None = None,
         callback: StepCallback | None = None,
     ) -> None:
         self._problem, self._limits = problem, limits
         inputs.setflags(write=False)
         self._inputs, self._places, self._found = inputs, places, found
-        self._rows, self._functions, self._seconds = rows, functions, seconds
+        self._rows, self._functions = rows, functions
         self.raised, self.callback = raised, callback
 
     @property
@@ -122,7 +124,7 @@ class Run:
     @cached_property
     def _watch(self) -> Watch:
         made = records.Watch()
-        made.take(self._rows)
+        made.take(self._rows.tolist())
         made.hold(self._found.steps)
         return made
 
@@ -132,7 +134,7 @@ class Run:
         from casadi_hybrid.casadi_api.stats import casadi_stats  # noqa: PLC0415 - where asked for
 
         lists = self._watch.lists
-        return casadi_stats(self.result, lists, self.callback, self._seconds, self._functions)
+        return casadi_stats(self.result, lists, self.callback, self._functions)
 
 
 class Latest:
@@ -185,6 +187,7 @@ class Runner:
     def __init__(self, name: str, problem: Problem, options: NlpOptions) -> None:
         self.name, self.problem, self.options = name, problem, options
         self._limits = options.limits
+        self._speaks = options.error_on_fail or options.print_time
         problem.functions  # noqa: B018  made now, not at the first call
         self._latest = Latest()
         self._of_thread = threading.local()
@@ -206,17 +209,24 @@ class Runner:
 
     def plain(self, given: Given, warm_start: Result | None) -> dict[str, ca.DM] | None:
         """The same where all arguments can be copied as they are; None for the others."""
-        door = self._door()
-        found = door.solve_plain(given, warm_start, None) if door.plain else None
+        try:
+            door: _Door = self._of_thread.door
+        except AttributeError:
+            door = self._door()
+        if not door.plain:
+            return None
+        found = door.quick(given) if warm_start is None else None
+        if found is None:
+            found = door.solve_plain(given, warm_start, None)
         return None if found is None else self._returned(found)
 
     def _returned(self, found: tuple[dict[str, ca.DM], Run]) -> dict[str, ca.DM]:
         outputs, run = found
-        self.note(run)
-        if run.raised is not None or self.options.error_on_fail:
+        self._latest.note(run)
+        if run.raised is not None or self._speaks:
             self.complain(run)
-        if self.options.print_time:
-            print(_timing(self.name, run.stats))
+            if self.options.print_time:
+                print(_timing(self.name, run.stats))
         return outputs
 
     def run(
@@ -382,9 +392,48 @@ class _Door:
         self._engine: Engine = any_engine_of(problem)
         self._externals: dict[Core, External] = {}
         self._defaults: list[Vector] = []
+        self._last: tuple[Core, External] | None = None
         self._lost = self._engine.evaluate is None
         simple = not (problem.m_h or problem.shapes or self._lost)
         self.plain = simple and options.warm and not options.warn_initial_bounds
+
+    def quick(self, given: Given) -> tuple[dict[str, ca.DM], Run] | None:
+        """The shortest way, by the core that was used last; None where it is not for that."""
+        last = self._last
+        if last is None or last[0].busy:
+            return None
+        core, external = last
+        space, limits, matrices = core.space, self._limits, external.matrices
+        for i, value in enumerate(given):
+            kind = type(value)
+            if kind is ca.DM:
+                matrices[i] = int(value.this)
+                continue
+            if value is None:
+                space.ordered[i][:] = self._defaults[i]
+            elif kind is float or kind is int:
+                space.ordered[i].fill(value)
+            elif not _copied(space.ordered[i], value):
+                return None
+            matrices[i] = None
+        if space.limits is not limits or space.awaited is not None:
+            space.limit(limits)
+        if space.sided:
+            space.begin_with(None)
+        if core.look is not None:
+            core.begin()
+        core.drained, core.raised, core.busy = [], None, True
+        try:
+            outputs: dict[str, ca.DM] = external.ready.call(external.solver)
+        finally:
+            core.busy = False
+        if external.data.status in _REFUSED:
+            return None
+        run = Run(self._problem, limits, space.numbers_in.copy(), space.places_in, space.solved(),
+                  rows=core.rows(), functions=space.called, raised=core.raised)  # fmt: skip
+        if core.raised is not None:
+            self._settle(run)
+        return outputs, run
 
     def solve_plain(
         self, given: Given, warm_start: Result | None, own: Limits | None
@@ -409,6 +458,8 @@ class _Door:
             found = self._solve(core, external, given, sides, own)
             if found is not None:
                 self._engine.use(core)
+                silent = self._options.iteration_callback is None and not self._options.log
+                self._last = (core, external) if silent and external.fetches else None
                 return found
         return None
 
@@ -466,21 +517,20 @@ class _Door:
         look = None if watch is None else watch.look
         space.limit(limits)
         space.begin_with(sides)
-        began = time.process_time()
         core.begin(look, evaluating_until_when())
         try:
             outputs, status = _called(core, external, given)
         finally:
             core.end()
-        if outputs is None or status in (BAD_NUMBERS, OTHER_PATTERN):
+        if outputs is None or status in _REFUSED:
             return None
         found = space.solved()
         if watch is not None:
             watch.hold(found.steps)
-        callback = None if watch is None else watch.callback
+        callback: Any = None if watch is None else watch.callback
         run = Run(
-            problem, limits, space.numbers_in.copy(), space.places_in, found, rows=core.rows,
-            functions=space.called, seconds=time.process_time() - began, raised=core.raised,
+            problem, limits, space.numbers_in.copy(), space.places_in, found, rows=core.rows(),
+            functions=space.called, raised=core.raised,
             callback=callback,
         )  # fmt: skip
         self._settle(run)
@@ -525,7 +575,7 @@ class _Door:
         for i, value in enumerate(given):
             if type(value) is ca.DM:
                 matrices[i] = int(value.this)
-            elif _copied(inputs[INPUTS[i]], value, self._defaults[i]):
+            elif _copied(inputs[INPUTS[i]], self._defaults[i] if value is None else value):
                 matrices[i] = None
             else:
                 return False
@@ -552,7 +602,7 @@ class _Door:
 def _called(
     core: Core, external: External | None, given: Given | None
 ) -> tuple[dict[str, ca.DM] | None, int]:
-    """The outputs, as far as CasADi writes them, and the status; None for what has to be checked."""
+    """The outputs that CasADi has written, and the status; None for what has to be checked."""
     if external is None:
         return {}, core.solve()
     outputs: dict[str, ca.DM]
@@ -580,7 +630,9 @@ def without_numbers(
     """The run of a solve in a graph, one of whose arguments has no number."""
     x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0 = row
     numbers = Numbers(x0, p, Bounds(lbx, ubx, lbg, ubg), lam_x0, lam_g0)
-    made = Run(problem, limits, p.copy(), {"p": slice(None)}, NOTHING, rows=[], functions=_CALLED)
+    made = Run(
+        problem, limits, p.copy(), {"p": slice(None)}, NOTHING, rows=_NONE, functions=_CALLED
+    )
     made.__dict__["result"] = sessions.undefined_result(
         problem, numbers, limits, missing, "no numbers"
     )
@@ -606,16 +658,13 @@ def _warn_outside(problem: Problem, numbers: Numbers) -> None:
         warn(f"x0 is outside its bounds at {names}")
 
 
-def _copied(target: Vector, value: Any, default: Vector) -> bool:
+def _copied(target: Vector, value: Any) -> bool:
     """Write an argument where the core reads it; False for what needs more than a copy."""
     kind = type(value)
     if kind is np.ndarray:
         if value.shape != target.shape or value.dtype != np.float64:
             return False
         target[:] = value
-        return True
-    if value is None:
-        target[:] = default
         return True
     if kind is list or kind is tuple:
         if len(value) != target.size or not _REAL.issuperset(map(type, value)):

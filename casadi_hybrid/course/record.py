@@ -92,8 +92,9 @@ class Watch:
         t, *numbers, elapsed = view.row
         self.hold(int(t) - 1, elapsed)
         row = (int(t), *numbers)
+        known: dict[str, Any] = dict(zip(LISTED, row, strict=True))
         self._shown = IterationRecord(
-            **dict(zip(LISTED, row, strict=True)), restoration=view.restoring,
+            **known, restoration=view.restoring,
             x=view.x, g=view.g, lam_x=view.lam_x, lam_g=view.lam_g, elapsed=elapsed,
         )  # fmt: skip
         self._show(row, elapsed)

@@ -57,11 +57,11 @@ class Rows:
 
     def success(self) -> NDArray[np.bool_]:
         """Which of them are solved."""
-        return self._field(AnswerData.point) == 0
+        return np.asarray(self._field(AnswerData.point) == 0)
 
     def refused(self) -> NDArray[np.bool_]:
         """Which of them have bounds of other kinds than the first."""
-        return self._field(AnswerData.status) == OTHER_PATTERN
+        return np.asarray(self._field(AnswerData.status) == OTHER_PATTERN)
 
     def _field(self, field: Any) -> NDArray[np.int32]:
         each = ct.sizeof(AnswerData)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes as ct
-import time
 from collections.abc import Callable, Generator
 from ctypes import c_int, c_void_p
 from typing import Any
@@ -58,9 +57,10 @@ class Core:
 
     Attributes:
         space, limits: as given.
+        look: what is called with each iterate of a solve, None for nothing.
+        drained: rows of iterates for which there was no more room.
         busy: whether a solve is under way.
         raised: what ended the last solve; None where nothing did.
-        rows: the numbers of its iterates.
     """
 
     def __init__(
@@ -76,9 +76,9 @@ class Core:
         self._bytes = np.zeros(size_bytes // 8 + 2)
         self._doubles, self._ints = np.empty(max(1, doubles)), np.empty(max(1, ints), np.int32)
         self._buffer = np.empty((_ROWS, ROW))
-        self.rows: list[list[float]] = []
+        self.drained: list[NDArray[np.float64]] = []
         self.raised: BaseException | None = None
-        self._look: Look | None = None
+        self.look: Look | None = None
         self._sizes = space.plan.data.n_x, space.plan.data.n_g
         self._seen, self._full = _Look(self._see), _Ask(self._drain)
         self._asked = _asking(self._keep)
@@ -116,12 +116,11 @@ class Core:
             until: the moment of :func:`time.perf_counter` from which on no function that runs
                 Python is evaluated.
         """
-        observer, python = self.observer, self.space.python
-        observer.count = observer.ended = 0
-        observer.last = -1
-        observer.asked = time.perf_counter()
-        observer.look = None if look is None else self._at_see
-        self._look, self.rows, self.raised, self.busy = look, [], None, True
+        python = self.space.python
+        if look is not self.look:
+            self.look = look
+            self.observer.look = None if look is None else self._at_see
+        self.drained, self.raised, self.busy = [], None, True
         if python is not None:
             python.begin(until, self._end)
 
@@ -133,17 +132,21 @@ class Core:
     def end(self) -> None:
         """After it."""
         self.busy = False
-        self._drain(None)
         python = self.space.python
         if python is not None and python.raised is not None:
             self.raised = python.raised
+
+    def rows(self) -> NDArray[np.float64]:
+        """The numbers of the iterates of the last solve, a copy."""
+        last = self._buffer[: self.observer.count]
+        return np.vstack([*self.drained, last]) if self.drained else last.copy()
 
     def _end(self) -> None:
         self.observer.ended = 1
 
     def _see(self, _self: Any, view: Any) -> int:
         try:
-            return bool(self._look is not None and self._look(self._view(view.contents)))
+            return bool(self.look is not None and self.look(self._view(view.contents)))
         except BaseException as error:  # noqa: BLE001 - who called the solver gets it
             self.raised = error
             return 1
@@ -160,7 +163,7 @@ class Core:
         self.raised = error
 
     def _drain(self, _self: Any) -> int:
-        self.rows += self._buffer[: self.observer.count].tolist()
+        self.drained.append(self._buffer[: self.observer.count].copy())
         self.observer.count = 0
         return 0
 

@@ -75,6 +75,9 @@ class Workspace:
         outputs: views by the names of :data:`OUTPUTS` into ``numbers_out``, one array. ``lam_p`` is
             for who computes it.
         answer: what C says beside them.
+        called: which functions runs call, and why not compiled ones where they were asked for.
+        awaited: the machine code that will serve as soon as it is there.
+        limits, sided: those of the last solve, and whether it had a working set.
         python: the functions that run Python, where there are such.
         step, x_undefined: what C says of the last step, and of a point outside the domain.
         addresses: of what C is handed.
@@ -98,6 +101,7 @@ class Workspace:
         sizes_out = n, 1, m, n, m, data.n_p, n, J, n, J
         self.numbers_out, self.places_out, self.outputs = parts_of(OUTPUTS, sizes_out)
         self._place_of_f = n
+        self.ordered = [self.inputs[name] for name in INPUTS]
         self._numbers = NumbersData(**{k: address(v) for k, v in self.inputs.items()})
         self.step, self.x_undefined = np.zeros(n), np.zeros(n)
         self.answer = AnswerData(
@@ -122,9 +126,9 @@ class Workspace:
             self._secants = SecantsData(address(room))
             self._kept.append(room)
             self._functions.secants = ct.addressof(self._secants)
-        self._awaited, self._called = compiled, INTERPRETED
-        self._limits: Limits | None = None
-        self._sided = False
+        self.awaited, self.called = compiled, (INTERPRETED, "")
+        self.limits: Limits | None = None
+        self.sided = False
         if lists is not None:
             self._serve(lists, STAGED)
         self.addresses = {
@@ -145,12 +149,11 @@ class Workspace:
 
     def limit(self, limits: Limits) -> None:
         """Set the tolerances of the runs to come; called before each, so it is no part of one."""
-        if self._awaited is not None and self._awaited.code is not None:
-            self._serve(self._awaited.code, COMPILED)
-            self._awaited = None
-        if limits is self._limits:
+        if self.awaited is not None:
+            self._serve_awaited()
+        if limits is self.limits:
             return  # as nearly always
-        self._limits = limits
+        self.limits = limits
         data, tolerances = self._numbers, limits.tolerances
         data.tol, data.max_iter = limits.scaled_tol, min(limits.max_iter, _MOST)
         data.max_time = limits.max_time if limits.max_time < np.inf else 0.0
@@ -162,17 +165,14 @@ class Workspace:
         """Have the core show iterates to this ``hybrid_observer``."""
         self._functions.observer = observer
 
-    @property
-    def awaited(self) -> Compiled | None:
-        """The machine code that will serve as soon as it is there."""
-        return self._awaited
-
-    @property
-    def called(self) -> tuple[str, str]:
-        """Which functions runs call, and why not compiled ones where they were asked for."""
-        if self._awaited is not None:
-            return self._called, self._awaited.note or ARRIVED
-        return self._called, ""
+    def _serve_awaited(self) -> None:
+        awaited = self.awaited
+        assert awaited is not None
+        if awaited.code is not None:
+            self._serve(awaited.code, COMPILED)
+            self.awaited = None
+        else:
+            self.called = self.called[0], awaited.note or ARRIVED
 
     def _serve(self, code: Code | Lists, called: str) -> None:
         """Have the functions called in this form from now on."""
@@ -181,13 +181,13 @@ class Workspace:
         functions = self._functions
         functions.first, functions.second = code.entries
         functions.self = ct.addressof(data)
-        self._called = called
+        self.called = called, ""
 
     def begin_with(self, sides: WorkingSet | None) -> None:
         """Set the working set of the next run, which has to be kept until then."""
-        if sides is None and not self._sided:
+        if sides is None and not self.sided:
             return
-        self._sided = sides is not None
+        self.sided = sides is not None
         data = self._numbers
         data.side_x = None if sides is None else address(sides.x)
         data.side_g = None if sides is None else address(sides.g)
@@ -197,7 +197,7 @@ class Workspace:
         self.numbers_out[self._place_of_f] = self.answer.end.f
         said = AnswerData.from_buffer_copy(self.answer)
         step = self.step.copy() if said.stepped else None
-        x_undefined = None if np.isnan(self.x_undefined).all() else self.x_undefined.copy()
+        x_undefined = self.x_undefined.copy() if said.undefined else None
         asked = self.python
         undefined = None if asked is None else asked.undefined
         return Solved(

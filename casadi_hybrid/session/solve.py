@@ -89,7 +89,7 @@ class Automatic:
         finally:
             core.end()
         if look is None:
-            watch.take(core.rows)
+            watch.take(core.rows().tolist())
         course = recorder.history() if recorder.rows else watch.course()
         found = core.space.solved()
         raised = core.raised

@@ -123,12 +123,7 @@ long long hybrid_last_in_graph(hybrid_pool *pool, long long after, unsigned long
 /* Solves on a slot where it has all that it needs; whether something is missing. */
 static int lacks(const hybrid_slot *slot, const double **arg, double **res) {
     hybrid_adapter *adapter = slot->adapter;
-    hybrid_observer *observer;
     if (!adapter || (slot->arrived && __atomic_load_n(slot->arrived, __ATOMIC_ACQUIRE))) return 1;
-    observer = adapter->functions->observer;
-    observer->ended = 0;
-    observer->last = -1;
-    observer->asked = adapter->functions->now();
     hybrid_solve_for(adapter, arg, res);
     return adapter->status == HYBRID_BAD_NUMBERS || adapter->status == HYBRID_OTHER_PATTERN;
 }

@@ -83,7 +83,9 @@ typedef struct {
 } hybrid_solver;
 
 /* Whether who looks on has ended the solve: then no function is asked again. */
-int hybrid_is_over(const hybrid_solver *solver);
+static inline int hybrid_is_over(const hybrid_solver *solver) {
+    return solver->functions->observer && solver->functions->observer->ended;
+}
 
 /* --- outcome.c: what a run has come to -------------------------------------------------------- */
 

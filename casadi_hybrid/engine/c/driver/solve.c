@@ -90,10 +90,6 @@ static hybrid_solver *lay_out(const hybrid_plan *plan, const hybrid_options *opt
     return solver;
 }
 
-int hybrid_is_over(const hybrid_solver *solver) {
-    return solver->functions->observer && solver->functions->observer->ended;
-}
-
 /* --- one run ---------------------------------------------------------------------------------- */
 
 /* Adds what a part of the solve has spent to the answer; its steps are counted by who knows where
@@ -351,7 +347,13 @@ static void begin(hybrid_solver *solver) {
     const hybrid_plan *plan = solver->plan;
     const hybrid_numbers *of = solver->given;
     hybrid_answer *answer = solver->answer;
+    hybrid_observer *observer = solver->functions->observer;
     solver->began = hybrid_time(solver->functions);
+    if (observer) {
+        observer->count = observer->ended = 0;
+        observer->last = -1;
+        observer->asked = solver->began;
+    }
     solver->rank.kind = HYBRID_NOTHING;
     answer->steps = answer->firsts = answer->seconds = answer->factors = answer->chosen = 0;
     answer->in_firsts = answer->in_seconds = 0.0;
