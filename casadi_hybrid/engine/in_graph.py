@@ -22,11 +22,8 @@ from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.problem import Problem
 
-NAME = "hybrid_in_graph"
 SLOTS = 256
 """So many threads may be within one solver at once; more wait."""
-WIDTHS = (1, 2, 4, 8, 16, 32, 64)
-"""Numbers of directions for which CasADi finds derivatives; it puts others together of these."""
 _FAILED, _READY, _NO_NUMBERS, _INTERRUPTED = range(4)
 _RECORDS = 32  # so many threads have a last solve that is known
 _KINDS = 4  # of bounds between which a slot may change without anything to be made
@@ -80,7 +77,13 @@ class Pool:
 
     Attributes:
         handle: the number by which graphs name it.
+        name: of the function that is all solvers'.
+        widths: numbers of directions for which CasADi looks for derivatives; it puts others
+            together of these.
     """
+
+    name = "hybrid_in_graph"
+    widths = (1, 2, 4, 8, 16, 32, 64)
 
     def __init__(
         self,
@@ -96,7 +99,7 @@ class Pool:
         self._sizes, self._shapes = columns[0], ShapesData.of(*columns)
         self._warm_starts, self._no_numbers = warm_starts, no_numbers
         self._slots = (SlotData * SLOTS)()
-        self._entries: list[list[Entry]] = [[] for _ in range(SLOTS)]
+        self._entries: dict[int, list[Entry]] = {}  # by slots
         self._rows = np.empty((_RECORDS, sum(self._sizes)))
         self._records = (RecordData * _RECORDS)(*(
             RecordData(row=address(row)) for row in self._rows
@@ -117,7 +120,7 @@ class Pool:
         """The Function of all solvers in graphs, with the shapes and derivatives of this one.
 
         Args:
-            derivatives: by CasADi's names, ``fwd1_…`` and ``adj1_…``, for all :data:`WIDTHS`.
+            derivatives: by CasADi's names, ``fwd1_…`` and ``adj1_…``, for all :attr:`widths`.
 
         Raises:
             BuildError: where the adapter cannot be loaded.
@@ -128,7 +131,7 @@ class Pool:
         }
         adapter()[0].hybrid_attach_pool(c_void_p(ct.addressof(self._data)))
         _kept.append((self, options))
-        return function_of(NAME, self._shapes, options)
+        return function_of(self.name, self._shapes, options)
 
     def _unlock(self) -> None:
         """Free the records in a child that was forked off while another thread had them."""
@@ -170,7 +173,8 @@ class Pool:
 
     def _fill(self, k: int, bounds: Bounds) -> None:
         """Have a slot point to what solves under bounds of these kinds."""
-        engine, problem, entries = self._engine, self._problem, self._entries[k]
+        engine, problem = self._engine, self._problem
+        entries = self._entries.setdefault(k, [])
         plan = plan_of(engine.library, problem, bounds)
         found = next((one for one in entries if one.space.plan is plan), None)
         if found is None:

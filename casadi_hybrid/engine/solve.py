@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes as ct
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from ctypes import c_int, c_void_p
 from typing import Any
 
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.course.view import View
-from casadi_hybrid.engine.interrupts import asking
 from casadi_hybrid.engine.options import OptionsData, options_of
 from casadi_hybrid.engine.plan import Plan
 from casadi_hybrid.engine.structures import ObserverData
@@ -35,7 +34,7 @@ class _ViewData(ct.Structure):
 
 Look = Callable[[View], bool]
 _Look = ct.CFUNCTYPE(c_int, c_void_p, ct.POINTER(_ViewData))
-_Full = ct.CFUNCTYPE(c_int, c_void_p)
+_Ask = ct.CFUNCTYPE(c_int, c_void_p)
 
 
 def memory_of(library: Any, plan: Plan, options: OptionsData) -> tuple[int, int, int]:
@@ -81,8 +80,8 @@ class Core:
         self.raised: BaseException | None = None
         self.look: Look | None = None
         self._sizes = space.plan.data.n_x, space.plan.data.n_g
-        self._seen, self._full = _Look(self._see), _Full(self._drain)
-        self._asked = asking(self._keep)
+        self._seen, self._full = _Look(self._see), _Ask(self._drain)
+        self._asked = _asking(self._keep)
         self._at_see = ct.cast(self._seen, c_void_p)
         self.observer = ObserverData(
             interrupted=ct.cast(self._asked, c_void_p), full=ct.cast(self._full, c_void_p),
@@ -105,7 +104,7 @@ class Core:
 
     def unobserved(self, raised: Callable[[BaseException], object]) -> None:
         """Have nobody look on; ``raised`` takes what a signal raises. C begins by itself."""
-        self._asked = asking(raised)
+        self._asked = _asking(raised)
         self.observer = ObserverData(interrupted=ct.cast(self._asked, c_void_p))
         self.space.observe(ct.addressof(self.observer))
 
@@ -176,3 +175,30 @@ def _copied(place: int | None, size: int) -> NDArray[np.float64]:
     if not size or place is None:
         return np.zeros(0)
     return np.ctypeslib.as_array((ct.c_double * size).from_address(place)).copy()
+
+
+def _asking(keep: Callable[[BaseException], object]) -> Any:
+    """A function of C, whose answer is 1 where the handler of a pending signal raises.
+
+    Such a handler runs as soon as Python's code does, in a function before its first line, where
+    nothing catches what is raised, and ctypes would drop it. A generator goes on within ``try``.
+
+    Args:
+        keep: takes what was raised.
+    """
+
+    def answers() -> Generator[int, Any, None]:
+        answer = 0
+        while True:
+            try:
+                yield answer
+                answer = 0
+            except GeneratorExit:
+                return
+            except BaseException as error:  # noqa: BLE001 - whoever called for the solve gets it
+                keep(error)
+                answer = 1
+
+    generator = answers()
+    next(generator)
+    return _Ask(generator.send)

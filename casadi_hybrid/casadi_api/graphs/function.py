@@ -4,22 +4,43 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, STARTS, Columns, Solve
-from casadi_hybrid.casadi_api.graphs.on_demand import LateDerivatives
+from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, STARTS, Columns, Solve, dense
 from casadi_hybrid.problem.problem import Problem
 
 if TYPE_CHECKING:
+    from casadi_hybrid.casadi_api.graphs.derivatives import Derivatives
     from casadi_hybrid.engine.in_graph import Pool
 
 _FAR = {"lbx": -np.inf, "ubx": np.inf, "lbg": -np.inf, "ubg": np.inf}
 # CasADi holds no reference to a Python callback, and a graph in which one is dead raises. What has
 # become a Function may be in any graph, so it stays for as long as the process lives.
 _KEPT: list[ca.Callback] = []
+
+
+class LateDerivatives:
+    """The derivatives of a solve by its inputs, made at their first use.
+
+    Args:
+        problem: the problem.
+        inputs: names in order, with ``solver`` where a number that names the solver is one.
+    """
+
+    def __init__(self, problem: Problem, inputs: Sequence[str]) -> None:
+        self._problem, self._inputs = problem, inputs
+
+    @cached_property
+    def made(self) -> Derivatives:
+        """They."""
+        # SciPy's matrices come along.
+        from casadi_hybrid.casadi_api.graphs.derivatives import Derivatives  # noqa: PLC0415
+
+        return Derivatives(self._problem, self._inputs)
 
 
 class SolveCallback(Columns):
@@ -66,6 +87,66 @@ class SolveCallback(Columns):
         return INPUTS[wrt] in STARTS
 
 
+class _Derivative(Columns):
+    """(inputs, outputs, seeds) → directional or adjoint derivatives, a column a direction.
+
+    CasADi takes it when the Function of a solve is made, and it is seldom called: what stands
+    behind it is made when it is.
+    """
+
+    def __init__(
+        self,
+        of: LateDerivatives,
+        name: str,
+        mode: str,
+        directions: int,
+        rows: tuple[tuple[int, ...], tuple[int, ...]],
+    ) -> None:
+        self._of, self._mode, self._directions = of, mode, directions
+        inputs, outputs = (1, *rows[0]), rows[1]
+        self._given = len(inputs) + len(outputs)
+        seeds, found = (inputs, outputs) if mode == "fwd" else (outputs, inputs)
+        super().__init__(f"{mode}{directions}_{name}", (*inputs, *outputs, *seeds), found)
+
+    def get_sparsity_in(self, i: int) -> ca.Sparsity:
+        """A dense column, or as many as there are directions."""
+        return dense(self._rows_in[i], 1 if i < self._given else self._directions)
+
+    def get_sparsity_out(self, i: int) -> ca.Sparsity:
+        """A dense column for each direction."""
+        return dense(self._rows_out[i], self._directions)
+
+    def eval(self, arguments: Sequence[ca.DM]) -> list[ca.DM]:
+        """Derivatives in numbers."""
+        found = self._made.call(arguments)
+        return [value if value.is_dense() else ca.densify(value) for value in found]
+
+    def get_forward(
+        self, directions: int, name: str, inames: Any, onames: Any, _options: Any
+    ) -> ca.Function:
+        """The Function of directional derivatives of these."""
+        return _named(self._made.forward(directions), name, inames, onames)
+
+    def get_reverse(
+        self, directions: int, name: str, inames: Any, onames: Any, _options: Any
+    ) -> ca.Function:
+        """The Function of adjoint derivatives of these."""
+        return _named(self._made.reverse(directions), name, inames, onames)
+
+    @cached_property
+    def _made(self) -> ca.Function:
+        made = self._of.made
+        names = [[f"i{k}" for k in range(self.n_in())], [f"o{k}" for k in range(self.n_out())]]
+        return (made.forward if self._mode == "fwd" else made.reverse)(
+            self._directions, self.name(), *names
+        )
+
+
+def _named(function: ca.Function, name: str, inames: Any, onames: Any) -> ca.Function:
+    symbols = function.mx_in()
+    return ca.Function(name, symbols, function.call(symbols), list(inames), list(onames))
+
+
 def columns_of(problem: Problem) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """How many rows the inputs and outputs have in columns; bounds of g are those of all rows."""
     n, m, n_p = problem.n, problem.m, problem.n_p
@@ -96,10 +177,10 @@ def callback(
         _KEPT.append(made)
         call: Callable[[list[ca.MX]], Sequence[ca.MX]] = made.call
         return call
-    # Of graphs alone.
-    from casadi_hybrid.casadi_api.graphs.late import directional_derivatives  # noqa: PLC0415
-
-    function = pool.function(directional_derivatives(problem, columns_of(problem)))
+    of, rows = LateDerivatives(problem, ("solver", *INPUTS)), columns_of(problem)
+    function = pool.function([
+        _Derivative(of, pool.name, mode, k, rows) for mode in ("fwd", "adj") for k in pool.widths
+    ])  # fmt: skip
     return lambda columns: function.call([ca.MX(pool.handle), *columns])
 
 

@@ -16,7 +16,7 @@ __declspec(dllimport) int __stdcall SwitchToThread(void);
 #endif
 #include <string.h>
 
-enum { BUCKETS = 1024 };
+enum { BUCKETS = 1024, SPINS = 1000 };
 
 static hybrid_pool *pools[BUCKETS];
 
@@ -63,8 +63,11 @@ static unsigned long long this_thread(void) {
 #endif
 }
 
+/* It is held for a copy of some numbers: who finds it taken gives the processor away only where the
+ * holder seems to have lost its own. */
 static void lock(int *busy) {
-    while (__atomic_exchange_n(busy, 1, __ATOMIC_ACQUIRE)) yield_to_others();
+    for (int tries = 1; __atomic_exchange_n(busy, 1, __ATOMIC_ACQUIRE); tries++)
+        if (tries % SPINS == 0) yield_to_others();
 }
 
 static void unlock(int *busy) { __atomic_store_n(busy, 0, __ATOMIC_RELEASE); }
@@ -120,12 +123,7 @@ long long hybrid_last_in_graph(hybrid_pool *pool, long long after, unsigned long
 /* Solves on a slot where it has all that it needs; whether something is missing. */
 static int lacks(const hybrid_slot *slot, const double **arg, double **res) {
     hybrid_adapter *adapter = slot->adapter;
-    hybrid_observer *observer;
     if (!adapter || (slot->arrived && __atomic_load_n(slot->arrived, __ATOMIC_ACQUIRE))) return 1;
-    observer = adapter->functions->observer;
-    observer->ended = 0;
-    observer->last = -1;
-    observer->asked = adapter->functions->now();
     hybrid_solve_for(adapter, arg, res);
     return adapter->status == HYBRID_BAD_NUMBERS || adapter->status == HYBRID_OTHER_PATTERN;
 }
