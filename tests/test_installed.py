@@ -213,7 +213,7 @@ def no_core(tmp_path, monkeypatch):
 
 def test_without_the_core_nothing_is_solved_and_why_is_said(no_core, tmp_path):
     x = ca.SX.sym("x")
-    with pytest.raises(BuildError, match="core in C cannot be had: .*install the package anew"):
+    with pytest.raises(BuildError, match=r"core in C cannot be had: .*install the package anew"):
         Solver(Problem(x=x, f=(x - 1) ** 2, lbx=2)).solve([3])
     status = engine_status()
     assert status.path is None

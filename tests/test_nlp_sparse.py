@@ -1,4 +1,4 @@
-"""Matrices on fixed patterns against SciPy's, and sparse problems whose bounds change their kind."""
+"""Matrices on fixed patterns against SciPy's; sparse problems whose bounds change their kind."""
 
 from __future__ import annotations
 
