@@ -103,22 +103,6 @@ class TargetCurvature:
         return deficit / smallest
 
 
-@dataclass(frozen=True, slots=True)
-class GivenStrength:
-    """α = ``value`` > 0, whatever curvature results; δ for cancellations that aim at one."""
-
-    value: float
-    delta: float = 1e-3
-
-    def __post_init__(self) -> None:
-        positive(self.value, "alpha")
-        positive(self.delta, "delta")
-
-    def alpha(self, model: LocalModel, R: Matrix, deficit: float) -> float:
-        """Return the given α."""
-        return self.value
-
-
 class Candidate(NamedTuple):
     """One way to realize a correction; ``theta`` is NaN where the split has none."""
 
