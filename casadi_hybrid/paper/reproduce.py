@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from casadi_hybrid.basics.record.cells import Columns, Row, packed, unpacked
-from casadi_hybrid.basics.record.collect import Collected, Keeping, Unfinished, collect
+from casadi_hybrid.basics.record.collect import Collected, Keeping, collect
 from casadi_hybrid.paper import experiment
 from casadi_hybrid.paper.experiment import ALL_METHODS, FOLLOWED, LONG, Run, run_instance
 from casadi_hybrid.paper.fitted import SEEDS, listing
@@ -234,20 +235,15 @@ def reproduce(
     """
     keys = [(float(c), seed, *shape) for seed in range(instances) for c in conditions]
 
-    def reproduction(found: Collected[Any, list[Run]], norms: Norms) -> Reproduction:
+    def made(found: Collected[Any, list[Run]]) -> Reproduction:
         runs = [run for group in found.values.values() for run in group]
         runs.sort(key=lambda r: (r.method, r.condition, r.seed))
+        norms: Norms = {}
+        if len(found.values) == len(keys):  # after Ctrl-C nothing more is computed
+            seeds = range(len(SEEDS), instances) or range(instances)
+            with suppress(Exception):  # its table and the verdict that needs it say so
+                norms = norms_at_solutions(sorted(map(float, conditions)), seeds, shape)
         return Reproduction(tuple(runs), instances, shape, norms, found.unwritten)
 
-    kept = None if folder is None else _keeping(folder, fresh)
-    label = "reproduce" if progress else ""
-    try:
-        found = collect(run_instance, keys, kept, workers=workers, cluster=cluster, label=label)
-    except Unfinished as stop:
-        raise Unfinished(reproduction(stop.found, {}), stop.done, stop.total) from None
-    try:
-        seeds = range(len(SEEDS), instances) or range(instances)
-        norms = norms_at_solutions(sorted(map(float, conditions)), seeds, shape)
-    except Exception:  # noqa: BLE001 - its table and the verdict that needs it say so
-        norms = {}
-    return reproduction(found, norms)
+    kept, label = None if folder is None else _keeping(folder, fresh), "reproduce" * progress
+    return collect(run_instance, keys, made, kept, workers=workers, cluster=cluster, label=label)

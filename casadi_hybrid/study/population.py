@@ -12,7 +12,7 @@ from typing import Any, get_type_hints
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import count, positive
 from casadi_hybrid.basics.record.cells import Columns, Row
-from casadi_hybrid.basics.record.collect import Keeping, Unfinished, collect
+from casadi_hybrid.basics.record.collect import Keeping, collect
 from casadi_hybrid.basics.record.record import header
 from casadi_hybrid.paper.generator import checked
 from casadi_hybrid.study.tables import as_cells, caption, summarize, text_table
@@ -64,12 +64,11 @@ class Plan:
 
     def units(self) -> Iterator[Unit]:
         """Yield the units, block by block."""
-        shapes, seeds = (
-            dict.fromkeys(self.shapes),
-            range(self.first_seed, self.first_seed + self.seeds),
-        )
         radii, levels = (dict.fromkeys(map(float, each)) for each in (self.radii, self.conditions))
-        for (n, m), radius, condition, seed in product(shapes, radii, levels, seeds):
+        seeds = range(self.first_seed, self.first_seed + self.seeds)
+        for (n, m), radius, condition, seed in product(
+            dict.fromkeys(self.shapes), radii, levels, seeds
+        ):
             yield Unit(n, m, radius, condition, seed)
 
 
@@ -152,17 +151,12 @@ def run_study(
     def lost(unit: Unit, sentence: str) -> tuple[Trial, ...]:
         return tuple(Trial(rule, stop="PROCESS_ENDED", error=sentence) for rule in settings.rules)
 
-    units = list(plan.units())
-    kept = keeping(folder, settings, table=table, fresh=fresh)
-    try:
-        found = collect(
-            partial(run_unit, settings), units, kept, workers=workers, cluster=cluster,
-            label="study" if progress else "", lost=lost,
-        )  # fmt: skip
-    except Unfinished as stop:
-        there = Population(settings, stop.found.values, stop.found.unwritten)
-        raise Unfinished(there, stop.done, stop.total) from None
-    return Population(settings, found.values, found.unwritten)
+    return collect(
+        partial(run_unit, settings), list(plan.units()),
+        lambda found: Population(settings, found.values, found.unwritten),
+        keeping(folder, settings, table=table, fresh=fresh), workers=workers, cluster=cluster,
+        label="study" if progress else "", lost=lost,
+    )  # fmt: skip
 
 
 def write(population: Population, folder: Path, form: str = "png") -> list[Path]:
