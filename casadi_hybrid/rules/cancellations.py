@@ -32,7 +32,6 @@ class Cancellation(Protocol):
 
     def cancel(self, model: LocalModel, delta: float) -> Cancelled:
         """Return C_can for the target curvature δ."""
-        ...
 
 
 def schur_eigen(model: LocalModel, delta: float) -> tuple[Vector, Matrix, float]:

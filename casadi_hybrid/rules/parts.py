@@ -27,7 +27,6 @@ class Metric(Protocol):
 
     def matrix(self, model: LocalModel) -> Matrix:
         """Return R_t (m×m, symmetric, positive definite on range(B))."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +67,9 @@ class Strength(Protocol):
     @property
     def delta(self) -> float:
         """The curvature aimed at."""
-        ...
 
     def alpha(self, model: LocalModel, R: Matrix, deficit: float) -> float:
         """Return α_t, where ``deficit`` is the curvature the cancellation leaves to be added."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +190,6 @@ class Split(Protocol):
 
     def candidates(self, of: Undivided) -> Iterator[Candidate]:
         """Yield candidates; the design keeps the first of those with the largest margin."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

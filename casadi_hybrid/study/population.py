@@ -18,9 +18,6 @@ from casadi_hybrid.paper.generator import checked
 from casadi_hybrid.study.tables import as_cells, caption, summarize, text_table
 from casadi_hybrid.study.trial import Settings, Trial, Unit, run_unit
 
-SHAPES = ((3, 5), (5, 3), (8, 5), (20, 12))
-CONDITIONS = (1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 30.0, 100.0, 1e3, 1e4)
-RADII = (0.1, 1.0)
 STUDY = "population"
 
 
@@ -42,9 +39,9 @@ class Plan:
         InputError: for an empty list or a number out of range.
     """
 
-    shapes: tuple[tuple[int, int], ...] = SHAPES
-    conditions: tuple[float, ...] = CONDITIONS
-    radii: tuple[float, ...] = RADII
+    shapes: tuple[tuple[int, int], ...] = ((3, 5), (5, 3), (8, 5), (20, 12))
+    conditions: tuple[float, ...] = (1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 30.0, 100.0, 1e3, 1e4)
+    radii: tuple[float, ...] = (0.1, 1.0)
     seeds: int = 50
     first_seed: int = 100
 
@@ -66,10 +63,8 @@ class Plan:
         """Yield the units, block by block."""
         radii, levels = (dict.fromkeys(map(float, each)) for each in (self.radii, self.conditions))
         seeds = range(self.first_seed, self.first_seed + self.seeds)
-        for (n, m), radius, condition, seed in product(
-            dict.fromkeys(self.shapes), radii, levels, seeds
-        ):
-            yield Unit(n, m, radius, condition, seed)
+        for n, m in dict.fromkeys(self.shapes):
+            yield from (Unit(n, m, *rest) for rest in product(radii, levels, seeds))
 
 
 @dataclass(frozen=True, eq=False)
