@@ -222,12 +222,8 @@ def reproduce(
         instances: problems per level; the first five are the fitted seeds, the rest the population.
         conditions: κ_B levels.
         shape: (n, m).
-        workers: parallel processes; all cores by default.
-        cluster: a Dask cluster in their place: ``"local"``, the address of a scheduler, or a
-            ``distributed.Client``.
         folder: where finished instances are kept, so that a call that was cut short goes on.
-        fresh: forget what the folder holds.
-        progress: show progress on stderr.
+        workers, cluster, fresh, progress: as of :func:`~casadi_hybrid.study.sweep.sweep`.
 
     Raises:
         InputError: for a folder that cannot be written to, is in use, or holds another study.
