@@ -78,3 +78,8 @@ class Quiet(Equalities):
     def remarks(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[str, ...]:
         """Return nothing."""
         return ()
+
+
+def moved(state: State, x: Vector, mu: Vector, carry: tuple[Vector, ...] = ()) -> State:
+    """Return the next state of a method without correction memory (π = ν = μ)."""
+    return State(x, mu, state.memory, mu, state.t + 1, carry)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from casadi_hybrid.basics.inputs import Vector, positive
-from casadi_hybrid.iterations.base import Quiet, Start
+from casadi_hybrid.iterations.base import Quiet, Start, moved
 from casadi_hybrid.law import State
 from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.problem.oracle import Oracle
@@ -31,15 +31,6 @@ class _Baseline(Quiet):
         """Evaluate f, ∇f, h, B at x_t."""
         return oracle.first(state.x)
 
-    def step(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[State, None]:
-        """Take one step; nothing is corrected, so π = ν = μ."""
-        x, mu, *carry = self._moved(oracle, state, at)
-        return State(x, mu, state.memory, mu, state.t + 1, tuple(carry)), None
-
-    def _moved(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[Vector, ...]:
-        """x⁺, μ⁺, and what is carried on."""
-        raise NotImplementedError
-
 
 def _force(at: Evaluation, mu: Vector) -> Vector:
     """∇ₓL = ∇f + Bᵀμ."""
@@ -58,9 +49,10 @@ class GradientDescentAscent(_Baseline):
     eta_d: float = 0.05
     label: str = "GDA"
 
-    def _moved(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[Vector, ...]:
+    def step(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[State, None]:
+        """Take one simultaneous step."""
         x = state.x - self.eta_x * _force(at, state.mu)
-        return x, state.mu + self.eta_d * at.h
+        return moved(state, x, state.mu + self.eta_d * at.h), None
 
 
 @dataclass(frozen=True)
@@ -81,11 +73,12 @@ class OptimisticGradient(_Baseline):
         mu = start.multipliers
         return State(start.x0, mu, np.zeros_like(mu), mu, 0, (_force(before, mu), before.h))
 
-    def _moved(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[Vector, ...]:
+    def step(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[State, None]:
+        """Take one optimistic step."""
         force, (force_before, h_before) = _force(at, state.mu), state.carry
         x = state.x - self.eta * (2 * force - force_before)
         mu = state.mu + self.eta * (2 * at.h - h_before)
-        return x, mu, force, at.h
+        return moved(state, x, mu, (force, at.h)), None
 
 
 @dataclass(frozen=True)
@@ -95,10 +88,11 @@ class Extragradient(_Baseline):
     eta: float = 0.05
     label: str = "EG"
 
-    def _moved(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[Vector, ...]:
+    def step(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[State, None]:
+        """Take one extragradient step."""
         middle = oracle.first(state.x - self.eta * _force(at, state.mu))
         x = state.x - self.eta * _force(middle, state.mu + self.eta * at.h)
-        return x, state.mu + self.eta * middle.h
+        return moved(state, x, state.mu + self.eta * middle.h), None
 
 
 @dataclass(frozen=True)
@@ -113,9 +107,10 @@ class PrimalDualHybridGradient(_Baseline):
     sigma: float = 20.0
     label: str = "PDHG"
 
-    def _moved(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[Vector, ...]:
+    def step(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[State, None]:
+        """Take one primal step, then one extrapolated dual step."""
         x = state.x - self.tau * _force(at, state.mu)
-        return x, state.mu + self.sigma * oracle.residual(2 * x - state.x)
+        return moved(state, x, state.mu + self.sigma * oracle.residual(2 * x - state.x)), None
 
 
 @dataclass(frozen=True)
@@ -140,7 +135,8 @@ class LinearizedAugmentedLagrangian(_Baseline):
         if self.dual_step is not None:
             positive(self.dual_step, "dual_step")
 
-    def _moved(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[Vector, ...]:
+    def step(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[State, None]:
+        """Take one primal step, then one multiplier step at the new point."""
         x = state.x - self.eta * _force(at, state.mu + self.penalty * at.h)
         length = self.eta if self.dual_step is None else self.dual_step
-        return x, state.mu + length * oracle.residual(x)
+        return moved(state, x, state.mu + length * oracle.residual(x)), None
