@@ -137,7 +137,7 @@ def escape(oracle: Oracle, at: Evaluation, jacobian: Jacobian) -> Evaluation | N
 def damped_gauss_newton(jacobian: Jacobian, h: Vector, radius: float) -> tuple[Vector, float]:
     """Return d = −V(Σ² + λ)⁻¹ΣUᵀh with ‖d‖ ≤ Δ, and the damping λ ≥ 0 (zero inside)."""
     sigma = jacobian.sigma
-    c = jacobian.coordinates(h)
+    c = jacobian.U.T @ h
     y = -c / sigma
     damping = 0.0
     if norm(y) > radius:
