@@ -55,7 +55,8 @@ class StateData(ct.Structure):
         *((name, WHOLE) for name in (
             "stepped", "rows_dependent", "undefined", "cause", "proved",
         )),
-        ("infeasibility", POINTER),
+        ("infeasibility", POINTER), ("best_f", NUMBER),
+        *((name, POINTER) for name in ("best_x", "best_gradient", "best_g", "best_J")),
     ]  # fmt: skip
 
 

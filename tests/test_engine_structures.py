@@ -50,6 +50,7 @@ MIRRORS = {
     "hybrid_fixed": ldl.FixedAnalysis,
     "hybrid_inertia": ldl.Found,
     "hybrid_adapter": external.AdapterData,
+    "hybrid_shapes": external.ShapesData,
     "hybrid_matrix": matrices.MatrixData,
     "hybrid_arena": Arena,
     "hybrid_point": PointData,
@@ -58,6 +59,7 @@ MIRRORS = {
     "hybrid_kernel": KernelData,
     "hybrid_worth": WorthData,
     "hybrid_spectrum": SpectrumData,
+    "hybrid_kernel": KernelData,
 }
 POINTERS = ("hybrid_first", "hybrid_second")  # to functions
 PLAIN = {ct.c_void_p: "pointer", ct.c_double: "double", ct.c_int: "int", ct.c_longlong: "long long"}
@@ -86,7 +88,9 @@ def in_python(mirror: Any) -> list[tuple[str, str]]:
     names = {kind: name for name, kind in MIRRORS.items()} | PLAIN
     found = []
     for field, kind in mirror._fields_:
-        element = kind._type_ if issubclass(kind, ct.Array) else kind
+        element = kind
+        while issubclass(element, ct.Array):
+            element = element._type_
         found.append((field.rstrip("_"), names[element]))
     return found
 

@@ -1,4 +1,21 @@
-"""A solve by the default method: numbers in, a result out."""
+r"""A solve by the default method: numbers in, a result out.
+
+The core (``engine/c``) makes runs one after another until one is a solution or a proof that there is
+none. For the standard form min f(w), c(w) = 0, l ≤ w ≤ u each iteration of the interior-point method
+solves
+
+    [ W + Σ + σI   Aᵀ ] [ dw ]     [ ∇φ_ν + Aᵀy ]
+    [     A      −εI ] [ dy ] = − [      c      ],   Σ = Z_l/(w − l) + Z_u/(u − w),
+
+with φ_ν = f − νΣlog(w − l) − νΣlog(u − w). This is the law of :mod:`casadi_hybrid.law` with base
+multiplier y, correction M = ε⁻¹I and primal metric P = (W + Σ + σI + AᵀMA)⁻¹; σ is raised until
+the inertia of the matrix says that P is positive definite where it has to be. Globalization is the
+filter line search of Wächter and Biegler (Math. Program. 106, 2006) with second-order corrections
+on the same factor, and ν falls by min(0.2ν, ν^1.5). Where the filter blocks, or nothing improves
+any more, the elastic problem reduces ‖c‖₁ by the same steps with a penalty for every row; where that
+ends at a stationary violation, a least-squares problem reduces ‖c‖₂, which can prove it. Once ν is
+small and the active set clear, one step goes to its solution.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +99,8 @@ class Automatic:
         recorder = Recorder()
         core = any_engine_of(problem).core(numbers.bounds, limits)
         fill(core, numbers, call.warm)
-        look = _looks(call, watch, recorder)
+        reasons: list[StopReason] = []
+        look = _looks(call, watch, recorder, reasons)
         core.begin(look, evaluating_until_when())
         try:
             core.solve()
@@ -96,6 +114,8 @@ class Automatic:
         course = recorder.history() if recorder.rows else watch.course()
         raised = core.raised
         result = finished(result_of(problem, numbers, limits, found), course, raised)
+        if reasons and result.stop is StopReason.STOPPED_BY_USER:
+            result = altered(result, stop=reasons[0])
         if self.label != "auto":
             result = altered(result, method=self.label)
         if isinstance(raised, KeyboardInterrupt):
@@ -152,8 +172,13 @@ class _At:
     constraints: Vector
 
 
-def _looks(call: Call, watch: Watch, recorder: Recorder) -> Callable[[View], bool] | None:
-    """What is shown every iterate; None where nobody looks before the solve has ended."""
+def _looks(
+    call: Call, watch: Watch, recorder: Recorder, reasons: list[StopReason]
+) -> Callable[[View], bool] | None:
+    """What is shown every iterate; None where nobody looks before the solve has ended.
+
+    Reasons gets what a stopping test says.
+    """
     if not (call.history or call.callback or call.stopping or not watch.silent):
         return None
     nothing = np.zeros(call.numbers.bounds.lbg.size)
@@ -170,7 +195,11 @@ def _looks(call: Call, watch: Watch, recorder: Recorder) -> Callable[[View], boo
         stop = watch.stop
         if call.callback is not None:
             stop = call.callback(progress) is True or stop
-        return stop or any(test(progress) is not None for test in call.stopping)
+        for test in () if stop else call.stopping:
+            if (reason := test(progress)) is not None:
+                reasons.append(reason)
+                return True
+        return stop
 
     return look
 

@@ -1,4 +1,4 @@
-/* Written by constants.py from the constants of the Python code; do not edit. */
+/* Constants of more than one file; a name begins with what it belongs to. */
 #ifndef HYBRID_CONSTANTS_H
 #define HYBRID_CONSTANTS_H
 #define HYBRID_HOT_CONVEX {{0.0, 0.0}, {1e-10, 0.0}, {1e-10, 1e-08}, {1e-10, 0.0001}, {1e-10, 0.001}, {1e-10, 0.01}, {1e-10, 0.1}}
