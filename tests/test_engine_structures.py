@@ -59,7 +59,6 @@ MIRRORS = {
     "hybrid_kernel": KernelData,
     "hybrid_worth": WorthData,
     "hybrid_spectrum": SpectrumData,
-    "hybrid_kernel": KernelData,
 }
 POINTERS = ("hybrid_first", "hybrid_second")  # to functions
 PLAIN = {ct.c_void_p: "pointer", ct.c_double: "double", ct.c_int: "int", ct.c_longlong: "long long"}

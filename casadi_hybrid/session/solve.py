@@ -1,8 +1,8 @@
 r"""A solve by the default method: numbers in, a result out.
 
-The core (``engine/c``) makes runs one after another until one is a solution or a proof that there is
-none. For the standard form min f(w), c(w) = 0, l ≤ w ≤ u each iteration of the interior-point method
-solves
+The core (``engine/c``) makes runs one after another until one is a solution or a proof that there
+is none. For the standard form min f(w), c(w) = 0, l ≤ w ≤ u each iteration of the interior-point
+method solves
 
     [ W + Σ + σI   Aᵀ ] [ dw ]     [ ∇φ_ν + Aᵀy ]
     [     A      −εI ] [ dy ] = − [      c      ],   Σ = Z_l/(w − l) + Z_u/(u − w),
@@ -12,9 +12,9 @@ multiplier y, correction M = ε⁻¹I and primal metric P = (W + Σ + σI + Aᵀ
 the inertia of the matrix says that P is positive definite where it has to be. Globalization is the
 filter line search of Wächter and Biegler (Math. Program. 106, 2006) with second-order corrections
 on the same factor, and ν falls by min(0.2ν, ν^1.5). Where the filter blocks, or nothing improves
-any more, the elastic problem reduces ‖c‖₁ by the same steps with a penalty for every row; where that
-ends at a stationary violation, a least-squares problem reduces ‖c‖₂, which can prove it. Once ν is
-small and the active set clear, one step goes to its solution.
+any more, the elastic problem reduces ‖c‖₁ by the same steps with a penalty for every row; where
+that ends at a stationary violation, a least-squares problem reduces ‖c‖₂, which can prove it. Once
+ν is small and the active set clear, one step goes to its solution.
 """
 
 from __future__ import annotations

@@ -342,7 +342,7 @@ typedef struct {
 typedef struct {
     double reach; /* |x| of the last one */
     double least; /* the least f < 0 of feasible ones that are large */
-    int beyond;   /* iterates in a row that are further out, and prove nothing */
+    int beyond;   /* iterates in a row that go on outwards, and prove nothing */
 } hybrid_ray;
 
 /* What a run leaves behind. Arrays are the caller's. */

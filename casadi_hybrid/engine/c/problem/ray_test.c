@@ -6,7 +6,7 @@
  * was feasible with a larger f: infeasible problems do not have one. Residuals within the tolerances
  * are no argument against it where f falls ever more slowly: such a point is a solution only if the
  * iterates have come to rest, or grad f'x says that f does not change any more in proportion to x.
- * Iterates that stay beyond 1e10, or come beyond 1e20, and prove nothing diverge.
+ * Iterates that go on outwards beyond 1e10, or come beyond 1e20, and prove nothing diverge.
  */
 #include <math.h>
 
@@ -48,7 +48,7 @@ int hybrid_ray_test(const hybrid_plan *plan, const hybrid_numbers *numbers, cons
             met = hybrid_is_met(plan, numbers, at, INFINITY, sizes);
         if (met && reach > HYBRID_RAYS_FAR) return HYBRID_UNBOUNDED;
     }
-    ray->beyond = reach > HYBRID_RAYS_FAR ? ray->beyond + 1 : 0;
+    ray->beyond = reach > HYBRID_RAYS_FAR && reach >= before ? ray->beyond + 1 : 0;
     return reach > HYBRID_RAYS_LOST || ray->beyond > HYBRID_PACE_CRAWL ? HYBRID_DIVERGED
                                                                        : HYBRID_SOLVED;
 }
