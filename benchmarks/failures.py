@@ -19,14 +19,13 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
+from problems.rank_deficient import KINDS, admits, make_rank_deficient
 from problems.systems import SYSTEMS
 from reexamine import confirmed, facts
 
 from casadi_hybrid import Problem, Result, Solver
 from casadi_hybrid.paper import make_instance
 from casadi_hybrid.stopping import Progress
-from casadi_hybrid.study import KINDS, make_rank_deficient
-from casadi_hybrid.study.degenerate import admits
 
 GUARDED = ("auto", "look-ahead")
 OTHERS = ("closed-form", "whitened", "matrix-memory", "matrix-lookahead")

@@ -11,20 +11,20 @@ from casadi_hybrid.basics.errors import DesignError, EvaluationError, InputError
 from casadi_hybrid.basics.late import late_names
 from casadi_hybrid.basics.status import PointStatus, StopReason
 from casadi_hybrid.casadi_api.interface import nlpsol
-from casadi_hybrid.casadi_api.runs import SolveError
-from casadi_hybrid.course.history import History
+from casadi_hybrid.casadi_api.runner import SolveError
 from casadi_hybrid.problem.derivatives import Derivatives
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.result import Result
-from casadi_hybrid.solver import Solver
-from casadi_hybrid.stopping import Progress
 from casadi_hybrid.verify.check import verify
 
 if TYPE_CHECKING:
     from casadi_hybrid.casadi_api.optistack.in_place import in_place
     from casadi_hybrid.casadi_api.optistack.opti import Opti
     from casadi_hybrid.casadi_api.sensitivity import solution_sensitivity
+    from casadi_hybrid.course.history import History
     from casadi_hybrid.methods import METHODS
+    from casadi_hybrid.result import Result
+    from casadi_hybrid.solver import Solver
+    from casadi_hybrid.stopping import Progress
     from casadi_hybrid.verify.report import Report
 else:
     __getattr__, __dir__ = late_names(
@@ -33,7 +33,11 @@ else:
             "casadi_api.optistack.in_place": "in_place",
             "casadi_api.optistack.opti": "Opti",
             "casadi_api.sensitivity": "solution_sensitivity",
+            "course.history": "History",
             "methods": "METHODS",
+            "result": "Result",
+            "solver": "Solver",
+            "stopping": "Progress",
             "verify.report": "Report",
         },
     )

@@ -16,12 +16,12 @@ from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import PointStatus, StopReason
 from casadi_hybrid.course.history import Course
 from casadi_hybrid.point.kkt import violations
+from casadi_hybrid.point.limits import Limits
+from casadi_hybrid.point.linearization import Linearization
 from casadi_hybrid.point.residuals import Residuals, Tolerances
 from casadi_hybrid.point.working_set import WarmStart, WorkingSet, active_sides
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.derivatives import EXACT
-from casadi_hybrid.standard_form.form import Linearization
-from casadi_hybrid.stopping import Limits
 
 Known = TypeVar("Known", bound="Answer")
 
@@ -55,8 +55,8 @@ class Answer:
         engine_note: why not the engine in C, where it did not.
         kernel: what solved its linear systems: ``"ldl-fixed"``, the engine's LDLᵀ in a fixed order,
             ``"ldl"``, where its pivots had to be chosen at least once, ``"svd"``, its singular
-            values, by which it takes composite steps, ``"feral"`` or ``"lapack"``,
-            also where the engine had to ask it at least once; empty where it is not known.
+            values, by which it takes composite steps, ``"feral"`` or ``"lapack"`` where Python
+            runs; empty where it is not known.
         constraint_names, variable_names: one an entry of g and x.
         x0, p: the start and the parameters of the solve.
         mu: μ, the paper's dual variable at x, which depends on the split; None for methods without

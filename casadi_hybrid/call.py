@@ -8,12 +8,13 @@ from typing import Protocol
 
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.course.record import Watch
+from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.working_set import WarmStart
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
-from casadi_hybrid.stopping import Limits, Progress, StoppingTest
+from casadi_hybrid.stopping import Progress, StoppingTest
 
 
 @dataclass(frozen=True)

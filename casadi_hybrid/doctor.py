@@ -22,9 +22,9 @@ from casadi_hybrid import __version__
 from casadi_hybrid.building import cache
 from casadi_hybrid.building.compiler import find_compiler, nothing_found
 from casadi_hybrid.building.processor import processor
-from casadi_hybrid.engine.library import VARIABLE, engine, engine_status
+from casadi_hybrid.engine.library import engine, engine_status
 from casadi_hybrid.engine.self_test import self_test
-from casadi_hybrid.kernel.kernel import WITHOUT_FERAL, has_feral
+from casadi_hybrid.kernel.factorization import WITHOUT_FERAL, has_feral
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.solver import Solver
 
@@ -59,11 +59,7 @@ class Examination:
 
 
 def examine() -> Examination:
-    """Look at everything.
-
-    Raises:
-        InputError: where ``CASADI_HYBRID_ENGINE`` is none of the modes.
-    """
+    """Look at everything."""
     found = Examination()
     _versions(found)
     _engine(found)
@@ -92,16 +88,15 @@ def _engine(found: Examination) -> None:
     rows["cache"] = _cache()
     status = engine_status()
     rows["engine"] = str(status)
-    core = engine() if status.available else None
-    fault = "none: Python does all the work" if core is None else self_test(core)
-    rows["self-test"] = fault or "passed"
-    if core is not None and fault:
+    fault = "" if status.reason else self_test(engine())
+    rows["self-test"] = "none" if status.reason else fault or "passed"
+    if fault:
         found.broken.append(f"the engine in C fails its self-test: {fault}")
-    if core is None and status.mode == "c":
+    if status.reason:
         found.broken.append(f"the engine in C cannot be had: {status.reason}")
     drawing = importlib.util.find_spec("matplotlib") is not None
     parts = {
-        "export": "" if core else f"needs the engine in C ({status.reason})",
+        "export": f"needs the engine in C ({status.reason})" if status.reason else "",
         "compiled functions (compile=True), what an export costs": (
             "" if compiler else nothing_found()
         ),
@@ -128,37 +123,20 @@ def _solver(found: Examination) -> None:
         right, said = False, f"{type(error).__name__}: {error}"
     seconds = time.perf_counter() - began
     if right:
-        again = _again(problem, in_c=engine_status().available)
+        again = _again(problem)
     found.rows["solver"] = f"a small problem: {said}, {seconds:.2f} s{again}"
     if not right:
         found.broken.append(f"the solver fails at a small problem: {said}")
 
 
-def _again(problem: Problem, *, in_c: bool) -> str:
-    """What a repeated solve takes, and what it takes without the core."""
-
-    def least(mode: str) -> float:
-        before = os.environ.get(VARIABLE)
-        os.environ[VARIABLE] = mode
-        try:
-            solver, times = Solver(problem), []
-            for _ in range(_REPEATED):
-                began = time.perf_counter()
-                solver.solve([0.5, 0.5])
-                times.append(time.perf_counter() - began)
-        finally:
-            if before is None:
-                del os.environ[VARIABLE]
-            else:
-                os.environ[VARIABLE] = before
-        return min(times)
-
-    python = least("python")
-    if not in_c:
-        return f"; again {python * 1e3:.2g} ms, where the engine in C takes a tenth or less"
-    ours = least("c")
-    slower = f"{python * 1e3:.2g} ms, {python / ours:.0f} times as long"
-    return f"; again {ours * 1e3:.2g} ms (without the engine in C {slower})"
+def _again(problem: Problem) -> str:
+    """What a repeated solve takes."""
+    solver, times = Solver(problem), []
+    for _ in range(_REPEATED):
+        began = time.perf_counter()
+        solver.solve([0.5, 0.5])
+        times.append(time.perf_counter() - began)
+    return f"; again {min(times) * 1e3:.2g} ms"
 
 
 def _cache() -> str:

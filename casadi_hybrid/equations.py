@@ -16,17 +16,17 @@ from casadi_hybrid.course.history import Recorder
 from casadi_hybrid.course.log import IterationLog
 from casadi_hybrid.iterations import Iteration, Start
 from casadi_hybrid.loop import Outcome, iterate
+from casadi_hybrid.point.limits import Limits
+from casadi_hybrid.point.linearization import Linearization
 from casadi_hybrid.point.residuals import Residuals, Tolerances, judge
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
-from casadi_hybrid.standard_form.form import Linearization
 from casadi_hybrid.stopping import (
     CallbackTest,
     DivergenceTest,
     KKTTest,
-    Limits,
     LimitTest,
     Progress,
     StoppingTest,

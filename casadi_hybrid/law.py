@@ -90,10 +90,8 @@ def advance(state: State, at: Evaluation, correction: Correction, memory: Vector
     """Take one step of the law.
 
     Args:
-        state: (x_t, μ_t, …).
-        at: the problem's functions at x_t; the dual channel reads ``at.measured``, the augmented
-            channel reads ``at.h`` (they differ only under residual-memory noise).
-        correction: C_aug,t, C_opt,t and the steps.
+        state, at, correction: at x_t. The dual channel reads ``at.measured``, the augmented channel
+            ``at.h`` (they differ only under residual-memory noise).
         memory: what the optimistic channel subtracts: C_opt,t−1 h_{t−1} in the telescoped law.
     """
     kept = correction.C_opt @ at.measured

@@ -27,7 +27,7 @@ from casadi_hybrid.stopping import Progress, StoppingTest
 
 # Here the last iterate is itself the evidence: the point that passed the test, the stationary
 # violation, the end of the ray, the point where multipliers cease to exist, where steps end.
-_LAST_POINT = (
+LAST_POINT = (
     StopReason.CONVERGED,
     StopReason.STALLED,
     StopReason.LOCALLY_INFEASIBLE,
@@ -91,7 +91,7 @@ def iterate(
     def outcome(
         reason: StopReason, detail: str = "", error: EvaluationError | None = None
     ) -> Outcome:
-        point = last if reason in _LAST_POINT else best
+        point = last if reason in LAST_POINT else best
         return Outcome(reason, detail, last, point, t, time.perf_counter() - began, error)
 
     def failed(error: Exception) -> Outcome:

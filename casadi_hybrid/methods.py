@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
 
-from casadi_hybrid.attempts.solve import Automatic
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.basics.inputs import has_method
 from casadi_hybrid.call import Method
@@ -35,6 +34,7 @@ from casadi_hybrid.rules import (
     TargetCurvature,
     WhitenedRule,
 )
+from casadi_hybrid.session.solve import Automatic
 
 _STEP = {"kappa_x", "kappa_p", "kappa_omega", "margin", "s1"}
 _RULE = {"cancellation", "metric", "strength", "M_max", "kernel_floor"}

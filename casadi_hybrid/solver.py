@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from casadi_hybrid.attempts.solve import Automatic
-from casadi_hybrid.attempts.warm import read_start
 from casadi_hybrid.basics.calls import checked_calls
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import as_vector, count, is_callable, positive
 from casadi_hybrid.call import Call, Method
 from casadi_hybrid.engine.blocks.serving import for_machine_code, machine_code
+from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.residuals import Tolerances
 from casadi_hybrid.problem.numbers import refuse_stray_parameters
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
-from casadi_hybrid.stopping import Limits, Progress, StoppingTest
+from casadi_hybrid.session.solve import Automatic
+from casadi_hybrid.session.start import read_start
+from casadi_hybrid.stopping import Progress, StoppingTest
 
 if TYPE_CHECKING:
     from casadi_hybrid.iterations.base import Iteration
@@ -42,7 +43,7 @@ class Solver:
         tol_feasibility, tol_stationarity, tol_complementarity: each on its own.
         scaled_tol: the scaled optimality error that the default method has to reach as well
             (1e-8; IPOPT's ``tol``).
-        max_iter, max_time, divergence: see :class:`~casadi_hybrid.stopping.Limits`; by default
+        max_iter, max_time, divergence: see :class:`~casadi_hybrid.point.limits.Limits`; by default
             3000 steps, no limit in seconds, 1e20, for the others 1000 steps and 1e10.
         stopping: further stopping tests, asked after those for convergence and divergence, before
             those for steps and seconds.

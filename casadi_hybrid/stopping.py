@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.basics.inputs import Vector, count, positive
+from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.law import Correction, State
 from casadi_hybrid.point.residuals import Residuals, Tolerances
@@ -63,36 +63,6 @@ class Progress:
 
 
 StoppingTest = Callable[[Progress], StopReason | None]
-
-
-@dataclass(frozen=True)
-class Limits:
-    """When a solve has converged, and when to give up.
-
-    Args:
-        tolerances: what the unscaled residuals have to meet.
-        scaled_tol: what the scaled optimality error has to meet as well, under the default method.
-        max_iter: steps.
-        max_time: wall-clock seconds.
-        divergence: largest ‖x‖_∞ that still counts as an iterate; what else it limits is said at
-            the tests (:class:`DivergenceTest`, :class:`~casadi_hybrid.course.record.Watch`).
-
-    Raises:
-        InputError: for a value out of range.
-    """
-
-    tolerances: Tolerances = Tolerances(1e-6, 1e-6, 1e-6)  # noqa: RUF009
-    scaled_tol: float = 1e-8
-    max_iter: int = 3000
-    max_time: float = np.inf
-    divergence: float = 1e20
-
-    def __post_init__(self) -> None:
-        positive(self.scaled_tol, "scaled_tol")
-        count(self.max_iter, "max_iter")
-        if self.max_time != np.inf:
-            positive(self.max_time, "max_time")
-        positive(self.divergence, "divergence")
 
 
 @dataclass(frozen=True, slots=True)

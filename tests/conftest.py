@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
 
 # Before NumPy is loaded: the matrices of the tests are small, and threads of BLAS would only wait
 # for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
-from engine_cases import python_only
 from hypothesis import settings
 from newer_casadi import left_out
 
@@ -43,7 +41,6 @@ NOT_NUMERICAL = {
     "test_control_versus",
     "test_documentation",
     "test_building",
-    "test_constants",
     "test_installed",
     "test_functions_that_raise",
     "test_gallery",
@@ -88,16 +85,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if slow:
         config.hook.pytest_deselected(items=slow)
         items[:] = kept
-
-
-@pytest.fixture(params=["c", "python"])
-def both_engines(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Once with the engine, once without."""
-    if request.param == "c":
-        yield
-        return
-    with python_only():
-        yield
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,8 @@
 """Random solves on a core that was built with sanitizers; run by ``test_engine_sanitized``.
 
 ``python engine_fuzz.py LIBRARY COUNT`` loads that core in place of the package's own, solves COUNT
-times from random numbers, good and bad ones, and prints how often each status came. Searches are
-attempts by the barrier method, and by composite steps where there are equations alone.
+times from random numbers, good and bad ones, with and without multipliers, and prints how often
+each reason to stop, each method and each refusal came.
 """
 
 from __future__ import annotations
@@ -11,21 +11,24 @@ import ctypes
 import json
 import sys
 from collections import Counter
+from collections.abc import Iterator
 
 import casadi as ca
 import numpy as np
 from engine_cases import CASES, problem_of
 
-from casadi_hybrid import Problem
-from casadi_hybrid.attempts.in_graph import attempts_of
+from casadi_hybrid import Derivatives, Problem
 from casadi_hybrid.engine import library
 from casadi_hybrid.engine.batch import Crew, Rows
-from casadi_hybrid.engine.blocks.compiled import forms_of
-from casadi_hybrid.engine.structures import PAUSED, declare
-from casadi_hybrid.engine.warm import engine_of
-from casadi_hybrid.engine.workspace import Workspace
+from casadi_hybrid.engine.solve import Core
+from casadi_hybrid.engine.structures import BAD_NUMBERS, OTHER_PATTERN, declare
+from casadi_hybrid.engine.warm import any_engine_of, engine_of
+from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.working_set import WorkingSet
-from casadi_hybrid.stopping import Limits
+from casadi_hybrid.session.solve import STOPS
+
+LIMITS = Limits(max_iter=400)
+Known = dict[str, np.ndarray]
 
 
 def put_in_place(path: str) -> None:
@@ -35,52 +38,18 @@ def put_in_place(path: str) -> None:
     library._core.loaded, library._core._asked = core, True
 
 
-def spaces() -> list[tuple[Problem, Workspace, dict[str, np.ndarray]]]:
-    """A workspace for each case, and the numbers of the case."""
-    found = []
-    for make in CASES.values():
-        case = make()
-        problem = problem_of(case)
-        numbers = problem.numbers(**case.numbers)
-        engine = engine_of(problem)
-        assert not isinstance(engine, str), engine
-        space = engine.prepare(numbers.bounds)
-        space.limit(Limits())
-        known = {name: getattr(numbers, name) for name in ("x0", "p", "lam_x0", "lam_g0")}
-        known |= {name: getattr(numbers.bounds, name) for name in ("lbx", "ubx", "lbg", "ubg")}
-        found.append((problem, space, known))
-    return found
+def prepared(problem: Problem, **given: object) -> tuple[Problem, Core, Known]:
+    """The solver of a problem within bounds of these kinds, and the numbers it was given."""
+    numbers = problem.numbers(**given)
+    core = any_engine_of(problem).another(numbers.bounds, LIMITS)
+    core.space.limit(LIMITS)
+    known = {name: getattr(numbers, name) for name in ("x0", "p", "lam_x0", "lam_g0")}
+    known |= {name: getattr(numbers.bounds, name) for name in ("lbx", "ubx", "lbg", "ubg")}
+    return problem, core, known
 
 
-def solve(
-    space: Workspace, known: dict[str, np.ndarray], size: float, draws: np.random.Generator
-) -> int:
-    """One solve: from the last answer, or from anywhere, with noise, and at times a bad number."""
-    near = draws.random() < 0.8
-    for name, values in known.items():
-        space.inputs[name][:] = values
-    for name, last in (("x0", "x"), ("lam_x0", "lam_x"), ("lam_g0", "lam_g")):
-        target, found = space.inputs[name], space.outputs[last]
-        if near and np.isfinite(found).all():
-            target[:] = found
-        target += size * draws.standard_normal(target.size)
-    space.inputs["p"][:] += size * draws.standard_normal(space.inputs["p"].size)
-    if draws.random() < 0.05:
-        name = draws.choice(list(space.inputs))
-        if space.inputs[name].size:
-            values = [np.nan, np.inf, -np.inf, 1e300, -1e300, 0.0]
-            space.inputs[name][draws.integers(space.inputs[name].size)] = draws.choice(values)
-    sides = None
-    if draws.random() < 0.3:
-        draw = [draws.integers(-1, 3, known[name].size).astype(np.int8) for name in ("lbx", "lbg")]
-        sides = WorkingSet(*draw)
-    status = space.warm(sides)
-    assert 0 <= space.answer.chosen <= space.answer.factors, (status, space.answer.chosen)
-    return status
-
-
-def equations(draws: np.random.Generator) -> Problem:
-    """Equations alone of a random shape, at times dependent or without a slope somewhere."""
+def equations(draws: np.random.Generator) -> tuple[Problem, Core, Known]:
+    """Equations alone of a random shape, at times dependent, too many, or without a slope."""
     n, m = (int(size) for size in draws.integers(1, 8, 2))
     x = ca.SX.sym("x", n)
     B, C = draws.standard_normal((m, n)), draws.standard_normal((m, n))
@@ -91,54 +60,59 @@ def equations(draws: np.random.Generator) -> Problem:
     rows = ca.mtimes(B, x) + ca.mtimes(C, x**2) - draws.standard_normal(m)
     f = (
         ca.sumsqr(x) * draws.choice([-1, 1])
-        + ca.sum1(x**4)
+        + draws.choice([0.0, 1.0]) * ca.sum1(x**4)
         + draws.normal() * ca.sum1(ca.log(x + 2))
     )
-    return Problem(x=x, f=f, h=rows)
+    bounds = {"lbx": -1.5, "ubx": 1.0} if draws.random() < 0.4 else {}
+    return prepared(Problem(x=x, f=f, h=rows), x0=0.0, **bounds)
 
 
-def search(
-    problem: Problem, space: Workspace, x0: np.ndarray, draws: np.random.Generator
-) -> tuple[bool, int]:
-    """An attempt without a warm start: whether by composite steps, and its status."""
-    first, _, composite = attempts_of(problem, Limits())
-    data = first if composite is None or draws.random() < 0.4 else composite
-    space.inputs["x0"][:] = x0
-    cold = space.cold_mode(composite=bool(data.composite))
-    cold.set(data, int(draws.integers(3)))
-    status = cold.begin()
-    while status == PAUSED:
-        status, _ = cold.go_on()
-    return bool(data.composite), status
+def fill(core: Core, known: Known, draws: np.random.Generator) -> None:
+    """Numbers near the last answer, or anywhere, with noise, and at times a bad one."""
+    space, size = core.space, 10.0 ** draws.uniform(-6, 1)
+    inputs, near, warm = space.inputs, draws.random() < 0.6, draws.random() < 0.6
+    for name, values in known.items():
+        inputs[name][:] = values
+    for name, last in (("x0", "x"), ("lam_x0", "lam_x"), ("lam_g0", "lam_g")):
+        target, found = inputs[name], space.outputs[last]
+        if name != "x0" and not warm:
+            continue
+        if near and np.isfinite(found).all():
+            target[:] = found
+        target += size * draws.standard_normal(target.size)
+    inputs["p"][:] += size * draws.standard_normal(inputs["p"].size)
+    if draws.random() < 0.05:
+        name = draws.choice([name for name in inputs if inputs[name].size])
+        values = [np.nan, np.inf, -np.inf, 1e300, -1e300, 0.0]
+        inputs[name][draws.integers(inputs[name].size)] = draws.choice(values)
 
 
-def searches(count: int, draws: np.random.Generator) -> Counter[str]:
-    """The counts of so many searches from random starts, some without a slope, some bad."""
-    seen, many = Counter[str](), 10
-    for _ in range(count // many):
-        problem = equations(draws)
-        engine = engine_of(problem)
-        assert not isinstance(engine, str), engine
-        numbers = problem.numbers(x0=0.0)
-        space = engine.prepare(numbers.bounds)
-        space.fill(numbers, None)
-        space.limit(Limits())
-        for k in range(many):
-            x0 = (k > 0) * 10.0 ** draws.uniform(-3, 2) * draws.standard_normal(problem.n)
-            if draws.random() < 0.02:
-                x0[0] = draws.choice([np.nan, np.inf, 1e300])
-            composite, status = search(problem, space, x0, draws)
-            seen[f"{'composite' if composite else 'barrier'} {status}"] += 1
-    return seen
+def solve(core: Core, known: Known, draws: np.random.Generator) -> Iterator[str]:
+    """One solve; what it has come to, in words."""
+    space, sides = core.space, None
+    fill(core, known, draws)
+    if draws.random() < 0.2:
+        draw = [draws.integers(-1, 3, known[name].size).astype(np.int8) for name in ("lbx", "lbg")]
+        sides = WorkingSet(*draw)
+    space.begin_with(sides)
+    core.begin()
+    status = core.solve()
+    core.end()
+    if status in (BAD_NUMBERS, OTHER_PATTERN):
+        yield f"refused {status}"
+        return
+    said = space.answer
+    assert 0 <= said.chosen <= said.factors, (status, said.chosen)
+    assert said.steps <= LIMITS.max_iter
+    yield STOPS[said.stop].name
+    yield f"method {said.method}"
 
 
 def solve_in_batches(
-    problem: Problem, known: dict[str, np.ndarray], count: int, draws: np.random.Generator
+    problem: Problem, core: Core, known: Known, count: int, draws: np.random.Generator
 ) -> int:
-    """So many solves at once over three threads; how many the engine did."""
-    engine = engine_of(problem)
-    assert not isinstance(engine, str), engine
-    space = engine.spaces[0]
+    """So many solves at once over three threads; how many were solved."""
+    engine, space = any_engine_of(problem), core.space
     numbers = np.tile(np.concatenate([known[name] for name in space.places_in]), (count, 1))
     for name in ("x0", "p", "lam_x0", "lam_g0"):
         part = numbers[:, space.places_in[name]]
@@ -146,24 +120,28 @@ def solve_in_batches(
     sides = draws.integers(-1, 3, (count, known["lbx"].size + known["lbg"].size)).astype(np.int8)
     with_sides = draws.integers(0, 2, count).astype(np.int8)
     rows = Rows(numbers, sides, with_sides, space.numbers_out.size)
-    gradient, forms = problem.parameter_gradient, forms_of(problem)
-    crew = Crew(engine, space.plan, problem.functions, gradient, forms)
-    crew.solve(rows, Limits(), 3)
-    return int(rows.in_c().sum())
+    bounds = problem.numbers(**known).bounds
+    Crew(engine, bounds, LIMITS, problem.parameter_gradient).solve(rows, 3)
+    return int(rows.success().sum())
 
 
 def main(path: str, count: int) -> None:
-    """Solve so many times; the counts of statuses go to the standard output."""
+    """Solve so many times; the counts go to the standard output."""
     put_in_place(path)
-    draws = np.random.default_rng(1)
-    prepared, seen = spaces(), Counter[int]()
-    for k in range(count):
-        _, space, known = prepared[k % len(prepared)]
-        size = 10.0 ** draws.uniform(-6, 1)
-        seen[solve(space, known, size, draws)] += 1
-    in_batches = sum(solve_in_batches(problem, known, 200, draws) for problem, _, known in prepared)
-    found = searches(count // 10, draws)
-    print(json.dumps({"statuses": seen, "in batches": in_batches, "searches": found}))
+    draws, seen = np.random.default_rng(1), Counter[str]()
+    made = [(problem_of(one), one.numbers) for one in (make() for make in CASES.values())]
+    cases = [prepared(problem, **given) for problem, given in made]
+    learned = [(p.with_derivatives(Derivatives("limited-memory")), given) for p, given in made]
+    cases += [prepared(problem, **given) for problem, given in learned]
+    for _ in range(count // 2):
+        seen.update(solve(*cases[draws.integers(len(cases))][1:], draws))
+    for _ in range(count // 20):
+        _, core, known = equations(draws)
+        for _ in range(10):
+            seen.update(solve(core, known, draws))
+    in_c = [one for one in cases if not isinstance(engine_of(one[0]), str)]
+    in_batches = sum(solve_in_batches(*one, 50, draws) for one in in_c)
+    print(json.dumps({"seen": seen, "in batches": in_batches}))
 
 
 if __name__ == "__main__":

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from casadi_hybrid.basics.arrays import address
-from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.basics.inputs import Matrix, Vector
 from casadi_hybrid.engine import ldl
-from casadi_hybrid.kernel.kernel import REFINEMENTS, Layout, Operator
-from casadi_hybrid.kernel.sparse import is_sparse
+from casadi_hybrid.kernel.sparse import Layout, Sparse, is_sparse
+
+REFINEMENTS = 3
+Operator = Sparse | Matrix
 
 
 class LdlKernel:

@@ -1,15 +1,11 @@
 """The quick reductions say what NumPy's do, for every kind of number."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from casadi_hybrid.barrier.filter import Filter
-from casadi_hybrid.barrier.iterate import Iterate
 from casadi_hybrid.basics.arrays import (
     address,
     all_finite,
@@ -20,6 +16,7 @@ from casadi_hybrid.basics.arrays import (
     sum_of_sizes,
     total,
 )
+from casadi_hybrid.point.limits import Limits
 
 vectors = arrays(float, st.integers(0, 20), elements=st.floats(width=64))
 
@@ -42,13 +39,12 @@ def test_views_are_read_by_their_strides(step: int) -> None:
     assert all_finite(np.full(3, 1e308))  # whose sum overflows
 
 
-def test_a_changed_iterate_leaves_the_old_one_alone() -> None:
-    none: Any = np.zeros(0)
-    old = Iterate(none, none, none, none, 0.1, Filter.start(1.0))
-    new = changed(old, tiny=2)
-    assert (old.tiny, new.tiny, new.nu) == (0, 2, old.nu)
+def test_what_is_changed_leaves_the_old_one_alone() -> None:
+    old = Limits(max_time=3.0)
+    new = changed(old, max_iter=2)
+    assert (old.max_iter, new.max_iter, new.max_time) == (3000, 2, 3.0)
     with pytest.raises(AttributeError):
-        setattr(new, "tiny", 3)  # noqa: B010
+        setattr(new, "max_iter", 3)  # noqa: B010
 
 
 @given(arrays(np.intp, st.integers(0, 30), elements=st.integers(-3, 9)))

@@ -21,9 +21,6 @@ QUIET = {
 Case = Callable[[str], ca.Function]
 
 
-pytestmark = pytest.mark.usefixtures("both_engines")
-
-
 def _function(name: str, nlp: dict[str, Any], bounds: Callable[[Any], dict[str, Any]]) -> Any:
     """t → x, f, g and multipliers of a solve with p and bounds made of t."""
     solver = (

@@ -309,7 +309,7 @@ def test_completion_is_printed(shell, capsys):
     text = capsys.readouterr().out
     assert all(name in text for name in commands())
     assert "cartpole" in text
-    assert "--rank-deficient" in text or "-l rank-deficient" in text
+    assert "--first-seed" in text or "-l first-seed" in text
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,6 @@ from casadi_hybrid.control import (
     SingleShooting,
 )
 from casadi_hybrid.engine.export.measure import STRICT, measure
-from casadi_hybrid.engine.library import engine
 
 INTERVAL = 0.1
 DRIVER = """
@@ -65,9 +64,9 @@ int main(int argc, char **argv) {
 
 
 @pytest.fixture(scope="module", autouse=True)
-def there_is_an_engine():
-    if engine() is None or find_compiler() is None:
-        pytest.skip("an export needs the engine and is compiled here")
+def there_is_a_compiler():
+    if find_compiler() is None:
+        pytest.skip("an export is compiled here")
 
 
 def cart(method=None, held=0.0, **more):
@@ -253,7 +252,7 @@ def test_a_step_keeps_its_deadline_where_there_is_a_clock(tmp_path):
     )  # fmt: skip
     row = [500, 0.5, 0.3, 1.0, *np.zeros(11)]
     (line,) = run([row])
-    assert line[:2].tolist() == [4, 7]  # one look at the clock later it is over
+    assert line[:2].tolist() == [4, -1]  # one look at the clock later it is over
 
 
 def test_of_scenarios_the_robust_control_is_computed(tmp_path):
@@ -282,9 +281,7 @@ def test_the_folder_says_names_units_and_memory(tmp_path):
         'int main(void) { printf("%zu", sizeof(the_cart_controller)); return 0; }\n'
     )
     compiler = find_compiler()
-    subprocess.run(
-        [*compiler.command, "-I.", "-Icore", "probe.c", "-o", "probe"], cwd=tmp_path, check=True
-    )
+    subprocess.run([*compiler.command, "-I.", "probe.c", "-o", "probe"], cwd=tmp_path, check=True)
     assert int(subprocess.check_output([tmp_path / "probe"])) == said
     assert "the_cart_control.c" in written.files
     measured = measure(written, count=False)

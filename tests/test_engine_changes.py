@@ -1,5 +1,4 @@
-"""Sets that change one bound at a time, in C by the factorization of a set before: as in Python,
-which factors each of them."""
+"""Sets that change one bound at a time, by the factorization of a set before."""
 
 from __future__ import annotations
 
@@ -11,14 +10,14 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
-from test_engine_pieces import Twins, iterate_at, start_of
+from engine_cases import assert_kkt
+from engine_form import Form
 
 from casadi_hybrid import Problem
-from casadi_hybrid.barrier import hot
-from casadi_hybrid.barrier.hot import CONVEX, _step
-from casadi_hybrid.barrier.polish import active_guess
-from casadi_hybrid.engine.structures import LIMIT
-from casadi_hybrid.stopping import Limits
+from casadi_hybrid.engine.structures import SOLVED
+from casadi_hybrid.point.limits import Limits
+
+LIMIT = 7  # of hybrid.h
 
 
 def dense(draws: np.random.Generator, n: int = 24, m: int = 6) -> dict[str, Any]:
@@ -66,60 +65,37 @@ Made = Callable[[np.random.Generator], dict[str, Any]]
 
 
 @pytest.mark.parametrize(("made", "most"), [(dense, 0.9), (past_walls, 0.5), (tied, None)])
-def test_they_lead_where_a_factorization_each_leads(
-    made: Made, most: float | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sets = [0]
-    pinned = hot._Model.pinned
-
-    def noted(model: Any, *active: np.ndarray) -> Any:
-        sets[0] += 1
-        return pinned(model, *active)
-
-    monkeypatch.setattr(hot._Model, "pinned", noted)
-    compared = in_c = in_python = 0
+def test_they_lead_to_the_solution_of_the_quadratic_program(made: Made, most: float | None) -> None:
+    """One step, whose KKT conditions are those of the program; changes cost no factorization."""
+    solved = factors = changes = 0
     for seed in range(30):
         draws = np.random.default_rng(seed)
         program = made(draws)
-        problem = Problem(**program.pop("nlp"))
+        nlp = program.pop("nlp")
+        problem = Problem(**nlp)
         given = {"x0": draws.uniform(-1, 1, problem.n), "lam_g0": np.zeros(problem.m)}
         given["lam_x0"] = draws.standard_normal(problem.n) * (np.abs(given["x0"]) > 0.7)
-        numbers = problem.numbers(**program, **given)
-        twins = Twins(problem, numbers)
-        twins.space.limit(replace(Limits(), max_iter=1))
-        status = twins.space.warm(None)
-        form = twins.twin
-        y, z_lower, z_upper = form.from_user_multipliers(numbers.lam_x0, numbers.lam_g0)
-        it = iterate_at(twins, start_of(twins), draws, 0.0)
-        it = replace(it, y=y, z_lower=z_lower, z_upper=z_upper)
-        sets[0] = 0
-        found = _step(form, form.kernel(), it, active_guess(form, it), CONVEX)
-        if status not in (0, 7) or found is None:
+        form = Form(problem, problem.numbers(**program, **given))
+        form.space.limit(replace(Limits(), max_iter=1))
+        status, space = form.warm(), form.space
+        if status != SOLVED:
             continue
-        compared += 1
-        in_c += twins.space.answer.factors
-        in_python += sets[0]
-        new = found[0]
-        lam_x, lam_g = form.user_multipliers(new.at, new.y, new.z_upper - new.z_lower)
-        for name, other in (("x", new.at.x), ("lam_x", lam_x), ("lam_g", lam_g)):
-            size = np.abs(other).max(initial=1.0)
-            np.testing.assert_allclose(
-                twins.space.outputs[name],
-                other,
-                rtol=0,
-                atol=1e-6 * size,
-                err_msg=f"{name}, {seed}",
-            )
-    assert compared >= 15
+        solved += 1
+        found = {name: space.outputs[name] for name in ("x", "lam_x", "lam_g")}
+        assert_kkt((nlp, program), found)
+        factors += space.answer.factors
+        changes += np.count_nonzero((found["lam_x"] != 0) != (given["lam_x0"] != 0))
+    assert solved >= 15
     if most is not None:
-        assert in_c <= most * in_python
+        assert factors <= most * changes
 
 
 def test_the_clock_is_asked_before_every_factorization_of_a_step() -> None:
     program = past_walls(np.random.default_rng(3))
     problem = Problem(**program.pop("nlp"))
     numbers = problem.numbers(**program, x0=np.ones(problem.n), lam_g0=np.ones(problem.m))
-    space, ticks = Twins(problem, numbers).space, [0]
+    form, ticks = Form(problem, numbers), [0]
+    space = form.space
 
     def clock() -> float:
         ticks[0] += 1
@@ -128,13 +104,13 @@ def test_the_clock_is_asked_before_every_factorization_of_a_step() -> None:
     now = ct.CFUNCTYPE(ct.c_double)(clock)
     space._functions.now = ct.cast(now, ct.c_void_p)
     space.limit(replace(Limits(), max_iter=1))
-    space.warm(None)
+    form.warm()
     whole = space.answer.factors
     assert whole > 3
     seen = []
     for seconds in range(1, 40):
         space.limit(replace(Limits(), max_iter=1, max_time=float(seconds)))
-        if space.warm(None) == LIMIT and not space.answer.steps:  # nothing was moved
+        if form.warm() == LIMIT and not space.answer.steps:  # nothing was moved
             assert space.answer.moved == 0.0
         seen.append(space.answer.factors)
     assert sorted(set(seen)) == list(range(whole + 1))
@@ -147,9 +123,10 @@ def test_a_step_in_vain_leaves_no_trace() -> None:
     f = (x[0] - 1e-6) ** 2 + 10 * ca.fmax(0, x[0]) ** 2 + (x[1] - 1) ** 2
     problem = Problem(x=x, f=f, g=x[0] + x[1])
     numbers = problem.numbers(x0=[-1, 1], lam_g0=[1e-14], lbg=-5, ubg=5)
-    space = Twins(problem, numbers).space
+    form = Form(problem, numbers)
+    space = form.space
     space.limit(replace(Limits(), max_iter=2))
-    assert space.warm(None) == LIMIT
+    assert form.warm() == LIMIT
     assert (space.answer.steps, space.answer.firsts, space.answer.factors) == (2, 3, 1)
     x0, end = space.outputs["x"][0], space.answer.end
     assert x0 == pytest.approx(1e-6)

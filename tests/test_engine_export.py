@@ -17,26 +17,21 @@ import pytest
 from engine_cases import CASES, Case
 
 from casadi_hybrid import InputError, nlpsol
+from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.building.compiler import compiler_of
 from casadi_hybrid.cli import main
-from casadi_hybrid.engine import cold
 from casadi_hybrid.engine.export import measure as measuring
-from casadi_hybrid.engine.export.core import core_of, statuses
+from casadi_hybrid.engine.export.core import WARM, WHOLE, core_of, numbered
 from casadi_hybrid.engine.export.measure import Build, measure, spoken
 from casadi_hybrid.engine.export.stack import deepest
-from casadi_hybrid.engine.library import core_sources, engine, engine_status
-from casadi_hybrid.engine.structures import PAUSED
-from casadi_hybrid.engine.warm import WORDS
+from casadi_hybrid.engine.export.words import words_of
+from casadi_hybrid.engine.library import core_sources
+from casadi_hybrid.session.solve import POINTS, STOPS
 
 ROOT = Path(__file__).resolve().parent.parent
 SANITIZED = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 CLOSE = 1e-12
-
-
-@pytest.fixture(scope="module", autouse=True)
-def there_is_an_engine():
-    if engine() is None:
-        pytest.skip(f"no export without the engine: {engine_status().reason}")
+UNSOLVED = -1
 
 
 def van_der_pol(N=12):
@@ -189,7 +184,7 @@ def test_what_cannot_be_solved_has_a_status(rows, sanitized):
     ]
     lines = (" ".join(map(repr, map(float, np.concatenate(list(one.values()))))) for one in given)
     found = run(sanitized(rows, rows.folder / "replay.c"), "\n".join(lines)).splitlines()
-    known = statuses(core_of("hybrid_warm"))
+    known = numbered(core_of(WARM), "How a solve ended")
     expected = ["OTHER_PATTERN", "OTHER_PATTERN", "BAD_NUMBERS", "BAD_NUMBERS", "UNDEFINED"]
     assert [int(line.split()[0]) for line in found] == [*(known[word] for word in expected), 0]
 
@@ -300,21 +295,17 @@ def test_a_start_without_slope(sanitized, tmp_path):
     assert answer[0] == pytest.approx(result.f, rel=CLOSE)
 
 
-def test_where_python_goes_another_way_its_numbers_are_not_those_to_compare(tmp_path, capsys):
-    """Equations alone: it tries other steps first, here as many, and the command finds no fault."""
-    (tmp_path / "equations.py").write_text(
-        """
-import casadi as ca
-def problem():
+def test_equations_alone_are_solved_by_composite_steps_as_in_python(tmp_path):
+    """The export has them: no bound, no inequality, so they come first in both."""
     x = ca.MX.sym("x", 2, 6)
     gaps = 0.9 * ca.sin(x[:, :5]) - x[:, 1:]
     nlp = {"x": ca.vec(x), "f": ca.sumsqr(x - 1), "g": ca.vec(gaps)}
-    return nlp, {"lbg": 0, "ubg": 0}
-"""
-    )
-    words = ["export", str(tmp_path / "equations.py"), "--out", str(tmp_path / "out")]
-    assert main(words) == 0
-    assert "1 solves took another way in Python, and are not compared" in capsys.readouterr().out
+    export = nlpsol("equations", "hybrid", nlp).export(tmp_path, lbg=0, ubg=0)
+    assert export.cold.answer.method == "hybrid (composite step)"
+    measured = measure(export, count=False)
+    assert (measured.cold, measured.difference) == ((0, export.cold.answer.iterations), 0.0)
+    bounded = nlpsol("bounded", "hybrid", nlp).export(tmp_path / "b", lbg=0, ubg=0, lbx=-9)
+    assert bounded.memory < 0.95 * export.memory  # without their matrices
 
 
 def test_every_kind_of_bound_from_a_cold_start(searching, sanitized):
@@ -342,12 +333,28 @@ def test_what_has_no_solution_has_a_status(searching, sanitized):
     inputs = searching.cold.inputs()
     hopeless = stated(inputs, p=1e3)  # the sum of variables that are at most 2.5
     found = replayed(program, hopeless, stated(inputs), stated(inputs, x0=1e3))
-    known = statuses(core_of("hybrid_warm"))
-    assert found[0][0] in {known["BLOCKED"], known["NOT_NEARER"], known["LIMIT"]}
+    assert found[0][0] == UNSOLVED
     # From 1e3, where an exponential overflows, it begins at the bounds.
     assert [status for status, _, _ in found[1:]] == [0, 0]
     assert found[2][2][0] == pytest.approx(found[1][2][0], rel=1e-6)
     assert (found[0][2][1:6] <= 2.5 + 1e-6).all()  # the best point is within its bounds
+
+
+def test_that_f_falls_without_bound_is_proved_without_python(sanitized, tmp_path):
+    """A row that bends ever on: the ray has to be extrapolated. Then one with a solution."""
+    x, p = ca.SX.sym("x", 2), ca.SX.sym("p")
+    nlp = {"x": x, "p": p, "f": p * ca.sum1(x) + ca.fmax(p, 0) * x[0] ** 2}
+    solver = nlpsol("falling", "hybrid", {**nlp, "g": x[1] - x[0] - ca.sin(x[0])})
+    export = solver.export(tmp_path, p=1.0, lbg=0.0, ubg=0.0, lbx=-9.0)
+    program, inputs = sanitized(export, tmp_path / "replay.c"), export.cold.inputs()
+    found = replayed(program, stated(inputs, p=-1.0), stated(inputs))
+    assert [status for status, _, _ in found] == [UNSOLVED, 0]
+    f, first, second = found[0][2][:3]
+    assert f == pytest.approx(-first - second)
+    assert first > 1e10
+    assert abs(second - first - np.sin(first)) <= 1e-2
+    solver(p=-1.0, lbg=0.0, ubg=0.0, lbx=-9.0)
+    assert solver.stats()["stop_reason"] == "UNBOUNDED"
 
 
 def test_limits_of_the_search(searching, sanitized, tmp_path):
@@ -375,9 +382,11 @@ int main(void) {
     in.max_iter = 100;
     in.now = now;
     in.max_time = 20.0;
-    printf("%s\\n", found_word(found_solve_in(&memory, &in, &out)));
+    found_solve_in(&memory, &in, &out);
+    printf("%s\\n", found_stop_word(out.stop));
     in.max_time = 1e6;
-    printf("%s\\n", found_word(found_solve_in(&memory, &in, &out)));
+    found_solve_in(&memory, &in, &out);
+    printf("%s\\n", found_stop_word(out.stop));
     return 0;
 }
 """
@@ -385,12 +394,12 @@ int main(void) {
     sizes, steps, time, done = run(sanitized(searching, tmp_path / "driver.c")).splitlines()
     written = searching.memory, searching.input, searching.output
     assert tuple(map(int, sizes.split())) == written
-    assert steps == f"{statuses(core_of('hybrid_warm'))['LIMIT']} 3"
-    assert (time, done) == ("a limit was reached", "it is solved")
+    assert steps == f"{UNSOLVED} 3"
+    assert (time, done) == (StopReason.TIME_LIMIT.value, StopReason.CONVERGED.value)
 
 
-def test_at_a_limit_the_best_point_of_all_attempts_comes_back(searching, sanitized, tmp_path):
-    """Of wrong multipliers; the last attempt may have no step left, and knows x0 alone."""
+def test_at_a_limit_the_best_point_of_all_runs_comes_back(searching, sanitized, tmp_path):
+    """Of wrong multipliers; the last run may have no step left, and knows x0 alone."""
     (tmp_path / "driver.c").write_text(
         """
 #include <stdio.h>
@@ -421,10 +430,9 @@ int main(void) {
 """
     )
     found = np.loadtxt(run(sanitized(searching, tmp_path / "driver.c")).splitlines())
-    limit = statuses(core_of("hybrid_warm"))["LIMIT"]
     for solves in np.split(found, np.flatnonzero(found[:, 0] == 0)[:1] + 1):
         assert solves[-1, 0] == 0
-        assert (solves[:-1, 0] == limit).all()
+        assert (solves[:-1, 0] == UNSOLVED).all()
         within = solves[:, 1] <= 1e-6  # of more steps more was seen
         assert 1 <= np.argmax(within) < len(solves) // 2
         assert (np.diff(within.astype(int)) >= 0).all()
@@ -444,13 +452,13 @@ int main(void) {
     in.now = now;
     in.max_time = 0.5;
     found_solve(&in, &out);
-    printf("%s, %d, %d\\n", found_word(out.status), out.steps, out.x[0] == in.x0[0]);
+    printf("%s, %d, %d\\n", found_stop_word(out.stop), out.steps, out.x[0] == in.x0[0]);
     return 0;
 }
 """
     )
     program = sanitized(searching, tmp_path / "driver.c")
-    assert run(program).strip() == "a limit was reached, 0, 1"
+    assert run(program).strip() == f"{StopReason.TIME_LIMIT.value}, 0, 1"
 
 
 def test_a_program_in_another_language_calls_it(rows, searching, tmp_path):
@@ -473,9 +481,8 @@ int main() {{
 }}
 """
         )
-        where = [f"-I{export.folder}", f"-I{export.folder / 'core'}"]
         made = subprocess.run(
-            [command, *strict, *where, "-c", str(tmp_path / "driver.cpp"), "-o", f"{name}.o"],
+            [command, *strict, f"-I{export.folder}", "-c", "driver.cpp", "-o", f"{name}.o"],
             cwd=tmp_path, capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert (made.returncode, made.stderr) == (0, "")
@@ -486,7 +493,7 @@ int main() {{
 
 def test_options_without_infinity_are_refused(searching, compiler):
     done = subprocess.run(
-        [compiler, "-std=c99", "-ffast-math", "-Icore", "-c", "core/sqp.c", "-o", os.devnull],
+        [compiler, "-std=c99", "-ffast-math", "-c", "core/sqp.c", "-o", os.devnull],
         cwd=searching.folder, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode
@@ -497,20 +504,27 @@ def test_options_without_infinity_are_refused(searching, compiler):
 
 
 def test_the_core_is_what_the_mode_needs():
-    core = core_of("hybrid_warm")
+    core = core_of(WARM)
     assert {"sqp.c", "standard_form.c", "ldl_factor.c", "hybrid.h", "constants.h"} <= set(core)
     assert not {"buffers.c", "clock.c", "ldl_analyse.c", "version.c"} & set(core)
     text = "".join(text for file, text in core.items() if file.endswith(".c"))
     assert "malloc" not in text
     assert "stdio" not in text
+    whole = core_of(WHOLE)
+    assert set(core) | {"solve.c", "next_run.c", "ray.c", "composite_run.c"} <= set(whole)
+    assert not {"buffers.c", "clock.c", "batch.c", "ldl_analyse.c", "version.c"} & set(whole)
     with pytest.raises(KeyError):
         core_of("hybrid_nothing")
 
 
-def test_every_status_has_a_word():
-    known = statuses(core_sources().files)
-    assert list(known.values()) == list(range(len(known)))
-    assert {*known.values()} == {*range(len(WORDS)), *cold.WORDS, PAUSED}
+def test_every_status_has_a_word_that_python_has():
+    core = core_sources().files
+    warm, whole = (words_of(core, "A_", cold=cold) for cold in (False, True))
+    assert warm["status_table"].count("\n") == 8
+    assert "`A_UNSOLVED` -1" in whole["status_table"]
+    for enumeration, words in ((STOPS, whole["stop_cases"]), (POINTS, whole["point_cases"])):
+        said = [f'    case {k}: return "{one.value}";' for k, one in enumerate(enumeration)]
+        assert words.splitlines() == said
 
 
 def test_the_license_is_that_of_the_project(rows):
@@ -519,10 +533,10 @@ def test_the_license_is_that_of_the_project(rows):
 
 def test_the_search_costs_memory_and_code(rows, searching):
     assert 3 * rows.memory < searching.memory < 10 * rows.memory
-    cold = {"core/run.c", "core/restoration.c", "core/least_squares.c"}
+    cold = {"core/solve.c", "core/restoration.c", "core/least_squares.c"}
     assert cold <= {*searching.files} - {*rows.files}
-    assert "BLOCKED" in (searching.folder / "found.h").read_text()
-    assert "BLOCKED" not in (rows.folder / "rows.h").read_text()
+    assert "STOP_UNBOUNDED" in (searching.folder / "found.h").read_text()
+    assert "STOP_UNBOUNDED" not in (rows.folder / "rows.h").read_text()
     assert ("warm and cold" in str(searching), "alone" in str(rows)) == (True, True)
 
 
@@ -716,7 +730,8 @@ def test_the_command_writes_a_folder(tmp_path, capsys):
     (tmp_path / "model.py").write_text(MODULE)
     place = str(tmp_path / "model.py")
     assert main(["export", place, "--out", str(tmp_path / "a"), "--no-measure"]) == 0
-    assert (tmp_path / "a" / "problem_search.c").is_file()
+    assert "problem_stop_word" in (tmp_path / "a" / "problem.h").read_text()
+    (tmp_path / "a" / "problem_search.c").write_text("of an older version, which no more compiles")
     assert "memory of a solve" in capsys.readouterr().out
     assert main(["export", place, "--out", str(tmp_path / "a"), "--no-measure", "--warm-only"]) == 0
     assert (tmp_path / "a" / "problem.h").is_file()

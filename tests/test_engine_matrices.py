@@ -9,7 +9,6 @@ from engine_cases import needs_engine
 
 from casadi_hybrid import nlpsol
 from casadi_hybrid.basics import matrices
-from casadi_hybrid.casadi_api.quick import QuickRun
 from casadi_hybrid.engine import external
 
 x, p = ca.SX.sym("x", 3), ca.SX.sym("p", 3)
@@ -17,8 +16,8 @@ NLP = {"x": x, "p": p, "f": ca.sumsqr(x - p) + ca.exp(x[0]), "g": ca.sum1(x)}
 P = [0.5, 0.0, -1.0]
 
 
-def solved(value: object) -> tuple[dict[str, np.ndarray], bool, bool]:
-    """A warm solve with this p: its numbers, whether it went straight, whether DM are fetched."""
+def solved(value: object) -> tuple[dict[str, np.ndarray], bool]:
+    """A warm solve with this p: its numbers, and whether DM are fetched."""
     needs_engine()
     solver = nlpsol("s", "hybrid", NLP)
     bounds = {"lbg": ca.DM(0), "ubg": ca.DM(1), "lbx": ca.DM([-1, -1, -1]), "ubx": 2.0}
@@ -26,9 +25,8 @@ def solved(value: object) -> tuple[dict[str, np.ndarray], bool, bool]:
     warm = {"x0": first["x"], "lam_x0": first["lam_x"], "lam_g0": first["lam_g"]}
     found = solver(p=value, **warm, **bounds)
     assert solver.stats()["success"]
-    run, quick = solver._runner.last(), solver._runner._quick()
-    (one,) = quick._externals.values()
-    return {k: v.full() for k, v in found.items()}, isinstance(run, QuickRun), one.fetches
+    (one,) = solver._runner._door()._externals.values()
+    return {k: v.full() for k, v in found.items()}, one.fetches
 
 
 def test_this_casadi_has_them_where_they_are_looked_for() -> None:
@@ -49,9 +47,8 @@ def test_this_casadi_has_them_where_they_are_looked_for() -> None:
     ],
 )
 def test_whatever_the_shape_the_numbers_are_the_same(value: object, fetched: bool) -> None:
-    found, straight, fetches = solved(value)
-    expected, _, _ = solved(ca.DM(P))
-    assert straight
+    found, fetches = solved(value)
+    expected, _ = solved(ca.DM(P))
     assert fetches == fetched
     for name, numbers in expected.items():
         np.testing.assert_array_equal(found[name], numbers, err_msg=name)
@@ -63,10 +60,9 @@ def test_of_another_length_the_ordinary_way_says_so() -> None:
 
 
 def test_where_they_lie_otherwise_casadi_hands_them_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    expected, _, _ = solved(ca.DM(P))
+    expected, _ = solved(ca.DM(P))
     monkeypatch.setattr(external, "is_known", lambda: False)
-    found, straight, fetches = solved(ca.DM(P))
-    assert straight
+    found, fetches = solved(ca.DM(P))
     assert not fetches
     for name, numbers in expected.items():
         np.testing.assert_array_equal(found[name], numbers, err_msg=name)

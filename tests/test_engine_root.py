@@ -1,4 +1,4 @@
-"""The search for a root, and wider bounds, in C beside their twins in Python."""
+"""The search for a root, and runs that begin in other ways."""
 
 from __future__ import annotations
 
@@ -7,20 +7,18 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
-from engine_cases import assert_same_course, solved
+from engine_cases import assert_kkt, needs_engine, solved
 
-from casadi_hybrid import Problem
-from casadi_hybrid.attempts import compiled, one, solve
-from casadi_hybrid.attempts.attempts import Attempt
-from casadi_hybrid.basics.errors import EvaluationError
-from casadi_hybrid.casadi_api import runner
-from casadi_hybrid.engine.library import engine
-from casadi_hybrid.engine.workspace import Workspace
-from casadi_hybrid.standard_form.form import StandardForm
+from casadi_hybrid import Problem, Solver
+from casadi_hybrid.engine.warm import any_engine_of
+from casadi_hybrid.point.limits import Limits
 
-pytestmark = pytest.mark.skipif(engine() is None, reason="there is no core")
 
-ROWS = ("obj", "inf_pr", "inf_du", "mu", "d_norm", "alpha_pr", "alpha_du")
+@pytest.fixture(autouse=True)
+def core() -> None:
+    needs_engine()
+
+
 Made = tuple[dict[str, Any], dict[str, Any]]
 
 
@@ -55,96 +53,52 @@ def contrary() -> Made:
     return {"x": x, "g": g}, {"x0": [1, 0.5], "lbg": 0, "ubg": 0}
 
 
-PROBLEMS = [decay, inside, curved]
+@pytest.mark.parametrize("made", [decay, inside, curved])
+def test_a_root_is_found(made: Any) -> None:
+    solver, found = solved(made())
+    assert solver.stats()["success"]
+    numbers = made()[1]
+    assert (found["g"] >= np.asarray(numbers["lbg"]) - 1e-6).all()
+    assert (found["g"] <= np.asarray(numbers["ubg"]) + 1e-6).all()
+    if made is decay:
+        np.testing.assert_allclose(found["x"], [3, -0.7], atol=1e-6)
 
 
-@pytest.mark.parametrize("made", PROBLEMS)
-def test_the_same_search(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    found, stats = solved(monkeypatch, made, "c")
-    wanted, twin = solved(monkeypatch, made, "python")
-    assert stats["engine"] == "c"
-    assert_same_course(stats, twin, ROWS, rtol=1e-6)
-    if made in (decay, curved):  # where an attempt is handed over its best points are seen again
-        for name in ("n_call_nlp_jac_g", "n_call_nlp_hess_l"):
-            assert stats[name] == twin[name]
-    np.testing.assert_allclose(found["x"], wanted["x"], rtol=1e-6, atol=1e-7)
+def test_the_proof_that_there_is_no_root() -> None:
+    problem, numbers = contrary()
+    solver, found = solved((problem, numbers))
+    assert solver.stats()["return_status"] == "Infeasible_Problem_Detected"
+    x = problem["x"]
+    J = ca.Function("J", [x], [ca.jacobian(problem["g"], x)])(found["x"]).full()
+    assert np.linalg.norm(found["g"]) > 0.1
+    assert np.abs(J.T @ found["g"]).max() < 1e-5
 
 
-def test_a_proof_that_there_is_no_root_is_pythons(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the violation is least rounding says which step is the last."""
-    found, stats = solved(monkeypatch, contrary, "c")
-    wanted, twin = solved(monkeypatch, contrary, "python")
-    assert stats["engine"] == "python"
-    assert stats["return_status"] == twin["return_status"] == "Infeasible_Problem_Detected"
-    for name in ROWS:
-        one, other = (of["iterations"][name][:5] for of in (stats, twin))
-        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-8, err_msg=name)
-    np.testing.assert_allclose(found["x"], wanted["x"], rtol=1e-6, atol=1e-7)
-
-
-@pytest.mark.parametrize("steps", [0, 1, 3])
-@pytest.mark.parametrize("made", PROBLEMS)
-def test_python_goes_on_with_the_search(
-    made: Any, steps: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _, twin = solved(monkeypatch, made, "python")
-    limit = Workspace.limit
-
-    def shorter(self: Any, limits: Any) -> None:
-        limit(self, limits)
-        self._numbers.max_iter = steps
-
-    monkeypatch.setattr(Workspace, "limit", shorter)
-    _, stats = solved(monkeypatch, made, "c")
-    assert stats["engine"] == "python"
-    assert_same_course(stats, twin, ROWS, rtol=1e-6)
-
-
-def test_python_goes_on_inside_the_bounds_as_given() -> None:
-    """Where they are widened C evaluates there too, and a logarithm may end at them."""
-    x = ca.SX.sym("x", 2)
-    problem = Problem.from_nlp({"x": x, "f": ca.log(x[0]), "g": x[0] + x[1]}, lbg=2)
-    numbers = problem.numbers(x0=[3.0, 2.0], lbx=[1e-9, 1.0])
-    form, plain = (
-        StandardForm(problem, numbers.bounds, numbers.p, numbers.x0, relaxation)
-        for relaxation in (1e-4, 0.0)
-    )
-    w = np.array([-5e-5, 1.0 - 5e-5, 3.0])
-    with pytest.raises(EvaluationError):
-        form.point(w)
-    inside = form.within_given(w)
-    np.testing.assert_array_equal(inside, [1e-9, 1.0, 3.0])
-    np.testing.assert_array_equal(form.point(inside).x, plain.point(w).x)
-    assert plain.within_given(w) is w
+@pytest.mark.parametrize("made", [decay, inside, curved])
+def test_a_limit_ends_a_search_on_its_way(made: Any) -> None:
+    rows = solved(made())[0].stats()["iterations"]
+    solver, _ = solved(made(), {"max_iter": 3})
+    assert (solver.stats()["stop_reason"], solver.result.iterations) == ("ITERATION_LIMIT", 3)
+    for name, numbers in solver.stats()["iterations"].items():
+        np.testing.assert_array_equal(numbers[:3], rows[name][:3], err_msg=name)
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [
-        {"relaxation": 1e-8, "nu": 100.0, "push": 0.25},
-        {"scaled": False},
-        {"root": True, "cautious": True},
-    ],
+    "changes", [{"relaxation": 1e-8, "nu": 100.0, "push": 0.25}, {"unscaled": 1}]
 )
-def test_attempts_of_every_kind(changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each as the first attempt of a problem with bounds, inequalities and steep rows."""
-
-    def first(program: Any, x0: Any, overdetermined: bool) -> Attempt:
-        return Attempt(x0, 200, **changes)
-
-    def made() -> Made:
-        x = ca.SX.sym("x", 3)
-        g = ca.vertcat(500 * (x[0] * x[1] - x[2]), ca.sumsqr(x))
-        numbers = {"x0": [2, 3, 1], "lbx": [0.1, 0, -1], "ubx": 4, "lbg": [0, 2], "ubg": [0, 9]}
-        return {"x": x, "f": x[0] + ca.exp(x[1]) - x[2], "g": g}, numbers
-
-    taken, takes = [], compiled.takes
-    monkeypatch.setattr(one, "takes", lambda attempt: taken.append(attempt) or takes(attempt))
-    monkeypatch.setattr(solve, "first_attempt", first)
-    monkeypatch.setattr(runner, "quick_of", lambda problem, options: None)  # has its own attempt
-    _, stats = solved(monkeypatch, made, "c")
-    _, twin = solved(monkeypatch, made, "python")
-    assert stats["success"]
-    assert stats["engine"] == "c", stats["engine_note"]
-    assert all(getattr(taken[0], name) == value for name, value in changes.items())
-    assert_same_course(stats, twin, ROWS, rtol=1e-6)
+def test_runs_of_every_kind(changes: dict[str, Any]) -> None:
+    """Each as the first run of a problem with bounds, inequalities and steep rows."""
+    x = ca.SX.sym("x", 3)
+    g = ca.vertcat(500 * (x[0] * x[1] - x[2]), ca.sumsqr(x))
+    numbers = {"x0": [2, 3, 1], "lbx": [0.1, 0, -1], "ubx": 4, "lbg": [0, 2], "ubg": [0, 9]}
+    nlp = {"x": x, "f": x[0] + ca.exp(x[1]) - x[2], "g": g}
+    problem = Problem.from_nlp(nlp)
+    plain = Solver(problem).solve(**numbers)
+    core = any_engine_of(problem).core(problem.numbers(**numbers).bounds, Limits())
+    for name, value in changes.items():
+        assert hasattr(core.options.first, name)
+        setattr(core.options.first, name, value)
+    result = Solver(problem).solve(**numbers)
+    assert result.success
+    assert list(result.history.f)[1:3] != list(plain.history.f)[1:3]
+    assert_kkt((nlp, numbers), {"x": result.x, "lam_x": result.lam_x, "lam_g": result.lam_g})

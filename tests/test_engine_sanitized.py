@@ -26,6 +26,7 @@ PATTERN = "-ftrivial-auto-var-init=pattern"
 TAKEN = "    arena->used_doubles += count;\n"
 # Behind every piece that is handed out there is a piece that nobody may touch.
 GUARDED = """    arena->used_doubles += count + 4;
+    if (at) __asan_unpoison_memory_region(at, (size_t)count * sizeof(double)); /* of a run before */
     if (at) __asan_poison_memory_region(at + count, 4 * sizeof(double));
 """
 
@@ -69,7 +70,6 @@ def run(script: str, library: Path, compiler: str, count: int) -> str:
         # Python's own objects are not freed at its end.
         "ASAN_OPTIONS": "detect_leaks=0:handle_segv=1",
         "UBSAN_OPTIONS": "print_stacktrace=1",
-        "CASADI_HYBRID_ENGINE": "c",
     }
     done = subprocess.run(
         [sys.executable, str(Path(__file__).with_name(script)), str(library), str(count)],
@@ -84,15 +84,14 @@ def run(script: str, library: Path, compiler: str, count: int) -> str:
 def test_random_solves_touch_nothing_that_is_not_theirs(tmp_path, compiler) -> None:
     needs_engine()
     library = sanitized(tmp_path, compiler, guarded_core())
-    said = json.loads(run("engine_fuzz.py", library, compiler, 10000))
-    seen = {int(status): times for status, times in said["statuses"].items()}
-    assert sum(seen.values()) == 10000
-    assert seen[0] >= 2000  # solved; most of the others began too far away
-    assert {1, 2, 3, 4, 9} <= set(seen)
+    said = json.loads(run("engine_fuzz.py", library, compiler, 4000))
+    seen = said["seen"]
+    assert seen["CONVERGED"] >= 1000, seen
+    for word in ("LOCALLY_INFEASIBLE", "EVALUATION_ERROR", "refused 1", "refused 9"):
+        assert seen.get(word, 0) >= 10, seen
+    for method in range(3):  # interior points, active sets, composite steps
+        assert seen[f"method {method}"] >= 100, seen
     assert said["in batches"] >= 100
-    searches = said["searches"]
-    assert min(searches[f"{method} 0"] for method in ("barrier", "composite")) >= 50, searches
-    assert searches["composite 15"] >= 20
 
 
 def test_random_functions_in_parts_touch_nothing_that_is_not_theirs(tmp_path, compiler) -> None:

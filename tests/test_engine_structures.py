@@ -11,16 +11,25 @@ import re
 from pathlib import Path
 from typing import Any
 
+import engine_runs
 import pytest
-from engine_cases import Arena, FormData, PointData, SpectrumData, WorthData
+from engine_cases import (
+    Arena,
+    FormData,
+    KernelData,
+    LowRankData,
+    PointData,
+    SpectrumData,
+    WorthData,
+)
 
 from casadi_hybrid.basics import matrices
-from casadi_hybrid.engine import cold, external, ldl, library, structures
+from casadi_hybrid.engine import external, ldl, library, options, solve, structures
 
 FOLDER = Path(library.__file__).parent
 MIRRORS = {
     "hybrid_plan": structures.PlanData,
-    "hybrid_outside_kernel": structures.OutsideData,
+    "hybrid_secants": structures.SecantsData,
     "hybrid_functions": structures.FunctionsData,
     "hybrid_numbers": structures.NumbersData,
     "hybrid_residuals": structures.ResidualsData,
@@ -29,20 +38,25 @@ MIRRORS = {
     "hybrid_buffers": structures.BuffersData,
     "hybrid_slope": structures.SlopeData,
     "hybrid_batch": structures.BatchData,
-    "hybrid_mark": cold.MarkData,
-    "hybrid_root": cold.RootData,
-    "hybrid_guards": cold.GuardsData,
-    "hybrid_iterate": cold.IterateData,
-    "hybrid_attempt": cold.AttemptData,
-    "hybrid_state": cold.StateData,
+    "hybrid_observer": structures.ObserverData,
+    "hybrid_view": solve._ViewData,
+    "hybrid_attempt": options.RunData,
+    "hybrid_options": options.OptionsData,
+    "hybrid_mark": engine_runs.MarkData,
+    "hybrid_ray": engine_runs.RayData,
+    "hybrid_iterate": engine_runs.IterateData,
+    "hybrid_state": engine_runs.StateData,
     "hybrid_ldl": ldl.Analysis,
     "hybrid_fixed": ldl.FixedAnalysis,
     "hybrid_inertia": ldl.Found,
     "hybrid_adapter": external.AdapterData,
+    "hybrid_shapes": external.ShapesData,
     "hybrid_matrix": matrices.MatrixData,
     "hybrid_arena": Arena,
     "hybrid_point": PointData,
+    "hybrid_low_rank": LowRankData,
     "hybrid_form": FormData,
+    "hybrid_kernel": KernelData,
     "hybrid_worth": WorthData,
     "hybrid_spectrum": SpectrumData,
 }
@@ -73,7 +87,9 @@ def in_python(mirror: Any) -> list[tuple[str, str]]:
     names = {kind: name for name, kind in MIRRORS.items()} | PLAIN
     found = []
     for field, kind in mirror._fields_:
-        element = kind._type_ if issubclass(kind, ct.Array) else kind
+        element = kind
+        while issubclass(element, ct.Array):
+            element = element._type_
         found.append((field.rstrip("_"), names[element]))
     return found
 
@@ -84,7 +100,7 @@ def test_a_structure_is_that_of_the_headers(name: str) -> None:
 
 
 def test_every_structure_is_looked_at() -> None:
-    modules = (cold, external, ldl, structures)
+    modules = (external, ldl, options, solve, structures)
     known = {
         kind
         for module in modules

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from itertools import combinations_with_replacement
 from typing import Any
@@ -13,6 +14,7 @@ from scipy.linalg import null_space
 
 from casadi_hybrid import InputError
 from casadi_hybrid.paper import CONDITIONS, Instance, make_instance
+from casadi_hybrid.paper.generator import FITTED
 from casadi_hybrid.problem.oracle import Oracle
 
 SHAPES = [(3, 5), (3, 3), (3, 2), (1, 1), (1, 3), (2, 1), (2, 4), (4, 2), (5, 5), (7, 3), (6, 9)]
@@ -46,7 +48,7 @@ def test_the_start(condition: float) -> None:
     instance, _ = made(condition, 1)
     assert np.linalg.norm(instance.x0 - instance.x_star) == pytest.approx(0.5)
     assert np.linalg.norm(instance.multipliers0 - instance.multipliers_star) == pytest.approx(0.2)
-    other = make_instance(condition, 1, radius=0.1, multiplier_radius=0.0)
+    other = make_instance(condition, 1, radius=0.1, recipe=replace(FITTED, multiplier_radius=0.0))
     assert np.linalg.norm(other.x0 - other.x_star) == pytest.approx(0.1)
     assert np.array_equal(other.multipliers0, other.multipliers_star)
     assert np.array_equal(other.x_star, instance.x_star)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from casadi_hybrid import METHODS, InputError, Problem, Solver
 from casadi_hybrid.basics.inputs import as_matrix, as_vector
-from casadi_hybrid.rules import FixedMetric, GivenStrength, TargetCurvature
+from casadi_hybrid.rules import FixedMetric, TargetCurvature
 
 x, p = ca.SX.sym("x", 2), ca.SX.sym("p", 2)
 PLAIN = Problem(x=x, f=ca.sumsqr(x), h=ca.vertcat(x - 1, x[0] + x[1] - 2))
@@ -183,8 +183,6 @@ def test_numbers_with_other_ranges() -> None:
     for bad in (0, -1, nan, "c"):
         with pytest.raises(InputError, match=r"^dual_step must be a positive number"):
             Solver(PLAIN, "linearized-al", dual_step=bad)
-    with pytest.raises(InputError, match=r"^alpha"):
-        GivenStrength(-1)
     Solver(PLAIN, "linearized-al", penalty=0, max_iter=np.int64(3))
 
 

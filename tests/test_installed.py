@@ -12,7 +12,6 @@ import subprocess
 import sys
 import threading
 import time
-import warnings
 from dataclasses import replace
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -22,7 +21,7 @@ import numpy as np
 import pytest
 from engine_ldl_kernel import LdlKernel
 
-from casadi_hybrid import InputError, Problem, Solver, doctor
+from casadi_hybrid import Problem, Solver, doctor
 from casadi_hybrid.basics.errors import CompilerWarning
 from casadi_hybrid.building import BuildError, cache, compiler, suffix
 from casadi_hybrid.building.build import Sources, load
@@ -31,8 +30,7 @@ from casadi_hybrid.engine import installed, ldl, library
 from casadi_hybrid.engine.blocks.operations import SAME_BITS
 from casadi_hybrid.engine.library import engine, engine_status
 from casadi_hybrid.engine.self_test import self_test
-from casadi_hybrid.kernel.kernel import Layout
-from casadi_hybrid.kernel.sparse import Pattern, Sparse
+from casadi_hybrid.kernel.sparse import Layout, Pattern, Sparse
 
 ROOT = Path(__file__).parents[1]
 _spec = spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
@@ -45,7 +43,6 @@ V3 = {"avx", "avx2", "fma", "bmi1", "bmi2", "f16c", "abm", "movbe"}
 def _new_process(monkeypatch):
     """Nothing has been loaded yet."""
     monkeypatch.delenv("CASADI_HYBRID_TARGET", raising=False)
-    monkeypatch.delenv(library.VARIABLE, raising=False)
     monkeypatch.setattr(library, "_core", library._Core())
     yield
     forget()
@@ -78,7 +75,7 @@ def features() -> set[str]:
 
 
 def test_the_library_for_this_processor_is_loaded():
-    path = installed.path_of("hybrid")
+    path = Path(installed.path_of("hybrid"))
     assert installed.load("hybrid").hybrid_interface_version() > 0
     if platform.machine() == "x86_64" and features():
         assert (".v3." in path.name) == (features() >= V3)
@@ -106,7 +103,7 @@ def full(matrix: np.ndarray) -> Sparse:
 
 def test_no_piece_of_the_core_is_seen_from_outside(folder):
     core = ctypes.CDLL(folder / f"hybrid{suffix()}")
-    assert core.hybrid_warm
+    assert core.hybrid_solve_nlp
     assert core.hybrid_ldl_factor
     assert not hasattr(core, "hybrid_next_nu")
 
@@ -177,7 +174,7 @@ def change(package, text):
 
 def test_what_is_up_to_date_is_not_compiled(checkout, monkeypatch):
     monkeypatch.setattr(subprocess, "run", None)
-    assert installed.path_of("hybrid").parent == checkout / "_lib"
+    assert Path(installed.path_of("hybrid")).parent == checkout / "_lib"
 
 
 def test_a_change_of_a_source_is_compiled(checkout, monkeypatch):
@@ -185,7 +182,7 @@ def test_a_change_of_a_source_is_compiled(checkout, monkeypatch):
     assert installed.load("hybrid").hybrid_interface_version() == 99
     forget()
     monkeypatch.setattr(subprocess, "run", None)  # though the file is of a time to come
-    assert installed.path_of("hybrid").is_file()
+    assert Path(installed.path_of("hybrid")).is_file()
 
 
 def test_a_change_that_cannot_be_compiled_is_said(checkout):
@@ -196,7 +193,7 @@ def test_a_change_that_cannot_be_compiled_is_said(checkout):
 
 def test_a_checkout_that_was_never_compiled(checkout, monkeypatch):
     shutil.rmtree(checkout / "_lib")
-    assert installed.path_of("hybrid_stored").is_file()
+    assert Path(installed.path_of("hybrid_stored")).is_file()
     forget()
     shutil.rmtree(checkout / "_lib")
     monkeypatch.setenv("CC", "no-such-compiler")
@@ -214,25 +211,19 @@ def no_core(tmp_path, monkeypatch):
     forget()
 
 
-def test_without_the_core_python_runs_and_says_so_once(no_core, tmp_path):
+def test_without_the_core_nothing_is_solved_and_why_is_said(no_core, tmp_path):
     x = ca.SX.sym("x")
-    with pytest.warns(CompilerWarning, match="install the package anew; Python runs instead"):
-        found = Solver(Problem(x=x, f=(x - 1) ** 2, lbx=2)).solve([3])
-    assert found.x == pytest.approx(2)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert engine() is None
+    with pytest.raises(BuildError, match=r"core in C cannot be had: .*install the package anew"):
+        Solver(Problem(x=x, f=(x - 1) ** 2, lbx=2)).solve([3])
     status = engine_status()
-    assert not status.available
     assert status.path is None
-    assert str(status).startswith(f"Python: {tmp_path} has no library 'hybrid'")
+    assert str(status).startswith(f"none: {tmp_path} has no library 'hybrid'")
 
 
 def test_a_core_of_another_interface_is_not_used(monkeypatch):
     monkeypatch.setattr(library, "INTERFACE", library.INTERFACE + 1)
-    with pytest.warns(CompilerWarning):
-        assert engine() is None
-    assert f"calls interface {library.INTERFACE}" in engine_status().reason
+    with pytest.raises(BuildError, match=f"calls interface {library.INTERFACE}"):
+        engine()
 
 
 def test_a_file_that_is_no_library(no_core, tmp_path):
@@ -258,26 +249,9 @@ def test_the_engine_is_loaded_once_by_all_threads(monkeypatch):
     assert calls == ["hybrid"]
     assert found == [engine()] * 4
     status = engine_status()
-    assert status.available
     assert status.reason == ""
     assert status.path.is_file()
     assert self_test(engine()) == ""
-
-
-def test_the_switch(monkeypatch):
-    monkeypatch.setenv(library.VARIABLE, "python")
-    assert engine() is None
-    assert not engine_status().available
-    assert engine("c") is not None  # what is said in the call counts
-    monkeypatch.setenv(library.VARIABLE, "c")
-    assert engine() is engine()
-    assert engine("python") is None
-    monkeypatch.setenv(library.VARIABLE, "pyhton")
-    for ask in (engine, engine_status):
-        with pytest.raises(InputError, match="did you mean 'python'"):
-            ask()
-    with pytest.raises(InputError, match="engine is 'fortran'"):
-        engine("fortran")
 
 
 def test_the_self_test_sees_fused_products():
@@ -308,7 +282,7 @@ def test_the_doctor(tmp_path, monkeypatch, capsys):
     assert rows["casadi"] == ca.CasadiMeta.version()
     assert rows["cache"].startswith(f"{tmp_path / 'cache'}, owner ")
     assert "right" in rows["solver"]
-    assert re.search(r"again \S+ ms \(without the engine in C \S+ ms, ", rows["solver"])
+    assert re.search(r"again \S+ ms$", rows["solver"])
     for part in ("export", "compiled functions", "verification", "IPOPT", "figures"):
         assert part in rows["available"]
     assert rows["not"] == "available  nothing"
@@ -324,7 +298,6 @@ def test_the_doctor_says_what_is_not_available(monkeypatch, capsys):
     monkeypatch.setattr(compiler, "WHEEL", "casadi_hybrid_no_such_wheel")
     monkeypatch.setattr(doctor, "has_feral", lambda: False)
     monkeypatch.setattr(ca, "has_nlpsol", lambda name: name != "ipopt")
-    monkeypatch.setenv(library.VARIABLE, "python")
     assert main(["doctor", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["broken"] == []
@@ -334,19 +307,14 @@ def test_the_doctor_says_what_is_not_available(monkeypatch, capsys):
     assert "casadi_hybrid[compiler]" in lacking
     assert "no verification" in lacking
     assert "IPOPT: CasADi cannot load" in lacking
-    assert "export: needs the engine in C" in lacking
-    assert found["found"]["available"] == "figures"
-    assert "where the engine in C takes a tenth or less" in found["found"]["solver"]
+    assert found["found"]["available"] == "export; figures"
 
 
-def test_the_doctor_says_what_is_broken(no_core, capsys, monkeypatch):
+def test_the_doctor_says_what_is_broken(no_core, capsys):
     assert main(["doctor"]) == 1
-    assert "broken: the engine in C cannot be had: " in capsys.readouterr().out
-    monkeypatch.setenv(library.VARIABLE, "python")
-    assert main(["doctor"]) == 0
-    monkeypatch.setenv(library.VARIABLE, "C")
-    assert main(["doctor"]) == 2
-    assert "the environment variable CASADI_HYBRID_ENGINE is 'C'" in capsys.readouterr().err
+    said = capsys.readouterr().out
+    assert "broken: the engine in C cannot be had: " in said
+    assert "export: needs the engine in C" in said
 
 
 def test_the_doctor_tests_the_core(capsys, monkeypatch):

@@ -11,11 +11,12 @@ import casadi as ca
 import numpy as np
 import paper_by_hand as by_hand
 import pytest
+from rule_parts import NoCancellation
 
 from casadi_hybrid import History, Problem, Solver
 from casadi_hybrid.law import Correction, State, advance
 from casadi_hybrid.problem.oracle import Oracle
-from casadi_hybrid.rules import FixedMetric, NoCancellation
+from casadi_hybrid.rules import FixedMetric
 
 Array = Any
 STEPS = 30

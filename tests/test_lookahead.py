@@ -21,6 +21,7 @@ from casadi_hybrid.iterations.safeguards import Safeguards
 from casadi_hybrid.iterations.violation import damped_gauss_newton, escape, reduce_violation
 from casadi_hybrid.law import Correction, State, advance
 from casadi_hybrid.paper import make_instance
+from casadi_hybrid.paper.generator import FITTED
 from casadi_hybrid.point.residuals import violation_is_stationary
 from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.problem.oracle import Oracle
@@ -87,9 +88,15 @@ RULES = {
 }
 
 
+def within(condition: float, seed: int, n: int, m: int, radius: float) -> Any:
+    """An instance whose start is that far from (x*, μ*), in x and in μ."""
+    recipe = replace(FITTED, multiplier_radius=radius)
+    return make_instance(condition, seed, n=n, m=m, radius=radius, recipe=recipe)
+
+
 def near(n: int, m: int, radius: float = 0.03) -> Any:
     """An instance whose start is in reach of steps without safeguards."""
-    return make_instance(3, 7, n=n, m=m, radius=radius, multiplier_radius=radius)
+    return within(3, 7, n, m, radius)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -176,7 +183,7 @@ def test_look_ahead_converges_quadratically_and_memory_in_two_steps(
 ) -> None:
     """Linearized, D1's iteration matrix is nilpotent: its square vanishes, itself it does not."""
     n, m = shape
-    i = make_instance(2, seed, n=n, m=m, radius=0.02, multiplier_radius=0.02)
+    i = within(2, seed, n, m, 0.02)
     one = errors_of(i, "matrix-lookahead", 3)
     two = errors_of(i, "matrix-memory", 6)
     floor = 1e-13
@@ -191,7 +198,7 @@ def test_look_ahead_converges_quadratically_and_memory_in_two_steps(
 def test_the_undamped_composite_step_is_the_matrix_rule(shape: tuple[int, int]) -> None:
     for seed in range(5):
         n, m = shape
-        i = make_instance(3, seed, n=n, m=m, radius=0.1, multiplier_radius=0.1)
+        i = within(3, seed, n, m, 0.1)
         at = oracle_of(i.problem).second(i.x0, i.multipliers0)
         model = LocalModel(at.hessian, at.B)
         step = composite_step(model, at, 1e6)

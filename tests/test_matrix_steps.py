@@ -17,7 +17,7 @@ from runs import whole
 from casadi_hybrid import Problem, Solver
 from casadi_hybrid.iterations.trust_region import trust_region_step
 from casadi_hybrid.problem.oracle import Oracle
-from casadi_hybrid.rules import AbsoluteCancellation, FloorCancellation, NegativeCancellation
+from casadi_hybrid.rules import FloorCancellation, NegativeCancellation
 
 Array = Any
 norm = np.linalg.norm
@@ -132,7 +132,7 @@ def newton_kkt(problem: Problem, x: Array, lam: Array, *, refit: bool) -> Any:
             lam = -np.linalg.pinv(new.B).T @ new.gradient
 
 
-CORRECTIONS = [FloorCancellation(), AbsoluteCancellation(), NegativeCancellation()]
+CORRECTIONS = [FloorCancellation(), NegativeCancellation()]
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -30,7 +30,6 @@ from casadi_hybrid.control import (
     simulate,
     steady,
 )
-from casadi_hybrid.engine.cold import WORDS
 from casadi_hybrid.methods import OF_SOLVERS
 
 X = ca.SX.sym("x", 2)
@@ -168,10 +167,6 @@ def test_an_export_without_numbers_says_which_to_pass(cart: Model, tmp_path: Any
     with pytest.raises(InputError, match="given no numbers"):
         free.export(tmp_path)
     assert not list(tmp_path.iterdir())
-
-
-def test_the_word_of_a_blocked_search_in_c() -> None:
-    assert WORDS[12].startswith("no feasible point found")
 
 
 NEIGHBOUR = "import casadi as ca\nx = ca.SX.sym('x', 2)\nnlp = {'x': x, 'f': ca.sumsqr(x - 1)}\n"

@@ -13,9 +13,6 @@ from casadi_hybrid import InputError, nlpsol
 OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
 
 
-pytestmark = pytest.mark.usefixtures("both_engines")
-
-
 def solver(**options: Any) -> Any:
     x, p = ca.SX.sym("x", 2), ca.SX.sym("p")
     nlp = {"x": x, "p": p, "f": ca.sumsqr(x - p) + x[0] ** 4, "g": ca.sum1(x)}
@@ -80,9 +77,10 @@ def test_what_is_raised_is_raised_still(capfd: pytest.CaptureFixture[str]) -> No
         solver()(p=[[1, np.nan, 2]])
     with pytest.raises(RuntimeError, match=r"p\[0\] is nan"):
         graph(solver(error_on_fail=True))([np.nan, 1])
-    with pytest.raises(RuntimeError, match="Ill-posed"):
-        graph(solver())([1, -np.inf])
     capfd.readouterr()  # CasADi prints the traceback of each failure
+    with pytest.raises(RuntimeError):
+        graph(solver())([1, -np.inf])
+    assert "Ill-posed problem" in capfd.readouterr().err
 
 
 def test_a_stored_solver_does_the_same() -> None:

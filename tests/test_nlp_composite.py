@@ -3,13 +3,12 @@
 import casadi as ca
 import numpy as np
 import pytest
+from problems.rank_deficient import KINDS, make_rank_deficient
 
 from casadi_hybrid import Problem, Solver, nlpsol
-from casadi_hybrid.barrier.composite import Composite
-from casadi_hybrid.study import KINDS, make_rank_deficient
 
 X = ca.SX.sym("x", 2)
-COMPOSITE = Composite.label
+COMPOSITE = "hybrid (composite step)"
 
 
 def solver_of(f, g, **options):

@@ -1,4 +1,4 @@
-"""Matrices on fixed patterns against SciPy's, and the sparse kernel against the dense one."""
+"""Matrices on fixed patterns against SciPy's; sparse problems whose bounds change their kind."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 import casadi as ca
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from casadi_hybrid import nlpsol
-from casadi_hybrid.kernel.kernel import DenseKernel, Layout, SparseKernel
 from casadi_hybrid.kernel.sparse import (
     Pattern,
     Sparse,
@@ -66,66 +64,6 @@ def test_differences_need_one_pattern():
     A, B = random_sparse(rng, 3, 3), random_sparse(rng, 3, 3)
     with pytest.raises(ValueError, match="one pattern"):
         A - B
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_the_sparse_kernel_solves_and_counts_like_the_dense_one(seed):
-    rng = np.random.default_rng(seed)
-    n, m = 9, 4
-    A = random_sparse(rng, m, n, 0.5)
-    half = random_sparse(rng, n, n, 0.4).scipy()
-    symmetric = (half @ half.T - 0.5 * sp.eye_array(n)).tocsc()
-    symmetric.sort_indices()
-    cols = np.repeat(np.arange(n), np.diff(symmetric.indptr))
-    W = Sparse(Pattern((n, n), symmetric.indices.astype(np.intp), cols), symmetric.data)
-    D, b = rng.uniform(0.0, 1.0, n), rng.standard_normal(n + m)
-    small, large = DenseKernel(m, n), SparseKernel(Layout(W.pattern, A.pattern))
-    small.factor(symmetric.toarray(), D, A.scipy().toarray(), 1e-2)
-    large.factor(W, D, A, 1e-2)
-    K = np.block(
-        [
-            [symmetric.toarray() + np.diag(D), A.scipy().toarray().T],
-            [A.scipy().toarray(), -1e-2 * np.eye(m)],
-        ]
-    )
-    negative = int((np.linalg.eigvalsh(K) < 0).sum())
-    assert small.negative == large.negative == negative
-    np.testing.assert_allclose(small.solve(b), np.linalg.solve(K, b), rtol=1e-8, atol=1e-9)
-    np.testing.assert_allclose(large.solve(b), np.linalg.solve(K, b), rtol=1e-8, atol=1e-9)
-
-
-def test_next_to_nothing_on_the_diagonal_costs_no_accuracy():
-    rng = np.random.default_rng(1)
-    n = m = 40
-    # Without pivots the first ones would be tiny, and the growth their inverse.
-    place = np.arange(n)
-    W = Sparse(Pattern.ordered((n, n), place, place)[0], 1e-7 * rng.standard_normal(n))
-    A = random_sparse(rng, m, n, 0.3)
-    kernel = SparseKernel(Layout(W.pattern, A.pattern))
-    kernel.factor(W, np.zeros(n), A, 0.0)
-    b = rng.standard_normal(n + m)
-    full = A.scipy().toarray()
-    K = np.block([[np.diag(W.data), full.T], [full, np.zeros((m, m))]])
-    assert np.abs(K @ kernel.solve(b) - b).max() < 1e-10
-    assert kernel.negative == m
-    assert not kernel.singular
-
-
-def test_a_factorization_does_not_depend_on_what_was_factored_before() -> None:
-    rng = np.random.default_rng(0)
-    n, m = 600, 360
-    diagonal, row = np.arange(n), np.arange(m)
-    W = Sparse(Pattern.ordered((n, n), diagonal, diagonal)[0], rng.uniform(0.1, 1.0, n))
-    rows, cols = np.tile(row, 3), np.concatenate((row, row + 3, row + 200))
-    A = Sparse(Pattern.ordered((m, n), rows, cols)[0], rng.uniform(-1.0, 1.0, 3 * m))
-    D = [10.0 ** rng.uniform(-10.0, 10.0, n) for _ in range(3)]
-    b = rng.standard_normal(n + m)
-    used = SparseKernel(Layout(W.pattern, A.pattern))
-    for one in D:
-        used.factor(W, one, A, 0.0)
-    fresh = SparseKernel(Layout(W.pattern, A.pattern))
-    fresh.factor(W, D[-1], A, 0.0)
-    np.testing.assert_array_equal(used.solve(b), fresh.solve(b))
 
 
 def chain(n: int):

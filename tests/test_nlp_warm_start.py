@@ -231,15 +231,11 @@ def test_sets_that_exchanged_at_once_would_cycle() -> None:
         assert solver.result.iterations <= 1
 
 
-@pytest.mark.parametrize("engine", ["c", "python"])
-def test_a_few_steps_that_hardly_get_nearer_are_waited_for(
-    engine: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_few_steps_that_hardly_get_nearer_are_waited_for() -> None:
     """Newton's method on 0.009 arctan(x) = 0 from 1.3: 1.3, −1.16, 0.94, −0.54, 0.1, …
 
     The second and the third step leave more than half of the error of the first.
     """
-    monkeypatch.setenv("CASADI_HYBRID_ENGINE", engine)
     x, p = ca.SX.sym("x", 2), ca.SX.sym("p")
     f = x[0] + (x[1] - 2) ** 2
     solver = nlpsol("solver", "hybrid", {"x": x, "p": p, "f": f, "g": 0.009 * ca.atan(x[0] - p)})
@@ -264,12 +260,8 @@ def jumped(radius: float) -> NlpSolver:
     return solver
 
 
-@pytest.mark.parametrize("engine", ["c", "python"])
-def test_a_first_step_that_stays_outside_is_not_followed(
-    engine: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_first_step_that_stays_outside_is_not_followed() -> None:
     """It would lead to f = −0.355 on the circle of radius √3; the least is −0.971."""
-    monkeypatch.setenv("CASADI_HYBRID_ENGINE", engine)
     near, far = jumped(np.sqrt(1.5)), jumped(np.sqrt(3.0))
     assert near.result.success
     assert near.result.x[1] < 0.0  # where the last one was
@@ -280,15 +272,11 @@ def test_a_first_step_that_stays_outside_is_not_followed(
     assert (near.result.iterations, far.result.iterations) == (4, 7)
 
 
-@pytest.mark.parametrize("engine", ["c", "python"])
-def test_far_from_a_solution_the_barrier_begins_wide(
-    engine: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_far_from_a_solution_the_barrier_begins_wide() -> None:
     """A path around a disc that was elsewhere: with a small ν iterates would hug its old edge.
 
     Where the Lagrangian bends downwards on the way, ν is that of a cold start.
     """
-    monkeypatch.setenv("CASADI_HYBRID_ENGINE", engine)
     X, p = ca.MX.sym("X", 2, 20), ca.MX.sym("p", 2)
     corners = ca.horzcat(ca.DM([0, 0]), X, ca.DM([4, 0]))
     g = ca.vec((X[0, :] - p[0]) ** 2 + (X[1, :] - p[1]) ** 2)
@@ -308,13 +296,9 @@ def test_far_from_a_solution_the_barrier_begins_wide(
     assert largest_nu(1, 0.1) == 0.1
 
 
-@pytest.mark.parametrize("engine", ["c", "python"])
 @pytest.mark.parametrize("most", [1, 2, 3])
-def test_no_more_steps_than_allowed_and_the_last_point_is_kept(
-    most: int, engine: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_more_steps_than_allowed_and_the_last_point_is_kept(most: int) -> None:
     """Newton's steps for x³ = p from the solution at p = 1: their points are known."""
-    monkeypatch.setenv("CASADI_HYBRID_ENGINE", engine)
     x, p = ca.MX.sym("x"), ca.MX.sym("p")
     nlp = {"x": x, "p": p, "f": 0.5 * x**2, "g": x**3 - p}
     solver = nlpsol("s", "hybrid", nlp, {"max_iter": most})

@@ -1,4 +1,4 @@
-"""Problems of odd structure, by the engine in C and without it: the same is said of them."""
+"""Problems of odd structure."""
 
 from __future__ import annotations
 
@@ -13,11 +13,6 @@ from casadi_hybrid import nlpsol, verify
 
 x, X = ca.SX.sym("x"), ca.SX.sym("X", 2)
 INF = float("inf")
-
-
-@pytest.fixture(params=["c", "python"], autouse=True)
-def _either_engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CASADI_HYBRID_ENGINE", request.param)
 
 
 def solved(nlp: Any, options: Any = None, **call: Any) -> Any:
@@ -59,7 +54,7 @@ def test_the_way_back_to_the_least_violation_is_a_step() -> None:
 
 @pytest.mark.parametrize("scale", [1e-12, 1e-8, 1e-6, 1e-4])
 def test_equations_with_an_objective_of_next_to_no_slope(scale: float) -> None:
-    """Its iterates are within tolerance long before steps end, also where Python goes on."""
+    """Its iterates are within tolerance long before steps end."""
     y = ca.SX.sym("y", 3)
     nlp = {"x": y, "f": scale * ca.sum1(y), "g": ca.sumsqr(y)}
     assert solved(nlp, x0=[1, 1, 1], lbg=3, ubg=3).stats()["success"]

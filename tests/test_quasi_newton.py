@@ -20,11 +20,6 @@ from casadi_hybrid import (
     solution_sensitivity,
     verify,
 )
-from casadi_hybrid.kernel.kernel import Layout, SparseKernel
-from casadi_hybrid.kernel.low_rank import LowRank, LowRankKernel
-from casadi_hybrid.kernel.sparse import Pattern, Sparse
-from casadi_hybrid.problem.hessian import blocks
-from casadi_hybrid.problem.hessian import quasi_newton as learning
 from casadi_hybrid.problem.hessian.blocks import Blocks
 from casadi_hybrid.problem.hessian.quasi_newton import QuasiNewton
 
@@ -206,7 +201,7 @@ def quadratics(n: int, seed: int) -> tuple[list[np.ndarray], Any]:
 def test_constant_curvature_is_known_after_n_steps_for_any_multipliers() -> None:
     n = 5
     parts, slopes = quadratics(n, 1)
-    memory = QuasiNewton(Blocks(n, (np.arange(n),)), None)
+    memory = QuasiNewton(Blocks(n, (np.arange(n),)))
     draws = np.random.default_rng(2)
     for x in draws.standard_normal((n + 1, n)):
         memory.see(x, *slopes(x))
@@ -215,9 +210,6 @@ def test_constant_curvature_is_known_after_n_steps_for_any_multipliers() -> None
         found = memory.hessian(objective, np.array(lam))
         np.testing.assert_allclose(found, H, atol=1e-7 * np.abs(H).max())
         assert np.linalg.eigvalsh(found).min() < 0.0
-    assert memory.forget()
-    np.testing.assert_array_equal(memory.hessian(1.0, np.zeros(2)), np.eye(n))
-    assert not memory.forget()
 
 
 def test_blocks_are_stages() -> None:
@@ -240,55 +232,10 @@ def test_stages_learn_at_once_and_alone() -> None:
     H = np.kron(np.eye(3), parts[0]) * np.repeat([1.0, 2.0, 3.0], 2)[:, None]
     pairs = tuple(np.array([2 * k, 2 * k + 1]) for k in range(3))
     shape = Blocks(n, pairs)
-    pattern = Pattern.of(shape.sparsity)
-    dense, sparse = QuasiNewton(shape, None), QuasiNewton(shape, pattern)
+    dense = QuasiNewton(shape)
     for x in np.random.default_rng(4).standard_normal((3, n)):  # two steps, for six variables
-        for memory in (dense, sparse):
-            memory.see(x, H @ x, np.zeros((0, n)))
+        dense.see(x, H @ x, np.zeros((0, n)))
     np.testing.assert_allclose(dense.hessian(1.0, np.zeros(0)), H, atol=1e-7)
-    np.testing.assert_allclose(sparse.hessian(1.0, np.zeros(0)).scipy().toarray(), H, atol=1e-7)
-
-
-def test_a_large_block_is_the_same_matrix_by_its_updates(monkeypatch: pytest.MonkeyPatch) -> None:
-    n = 7
-    _, slopes = quadratics(n, 5)
-    whole = QuasiNewton(Blocks(n, (np.arange(n),)), None)
-    for module in (blocks, learning):
-        monkeypatch.setattr(module, "LARGE", 3)
-    shape = Blocks(n, (np.arange(n),))
-    assert shape.sparsity.nnz() == n
-    low = QuasiNewton(shape, Pattern.of(shape.sparsity))
-    for x in np.random.default_rng(6).standard_normal((5, n)):
-        for memory in (whole, low):
-            memory.see(x, *slopes(x))
-    lam = np.array([1.0, -1.0])
-    full, found = whole.hessian(1.0, lam), low.hessian(1.0, lam)
-    assert isinstance(found, LowRank)
-    assert found.U.shape == (n, 4)
-    np.testing.assert_allclose(found @ np.eye(n)[2], full[:, 2], atol=1e-10)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_the_low_rank_kernel_solves_and_counts(seed: int) -> None:
-    n, m, r = 8, 3, 4
-    draws = np.random.default_rng(seed)
-    base = Pattern((n, n), np.arange(n), np.arange(n))
-    full = Pattern((m, n), np.tile(np.arange(m), n), np.repeat(np.arange(n), m))
-    A = Sparse(full, draws.standard_normal(n * m))
-    W = LowRank(Sparse(base, np.ones(n)), draws.standard_normal((n, r)), draws.standard_normal(r))
-    D = draws.uniform(0, 1, n)
-    H = np.diag(1.0 + D) + W.U @ np.diag(W.w) @ W.U.T
-    dense = A.scipy().toarray()
-    K = np.block([[H, dense.T], [dense, -1e-3 * np.eye(m)]])
-    kernel = LowRankKernel(SparseKernel(Layout(base, full)))
-    kernel.factor(W, D, A, 1e-3)
-    assert kernel.negative == int((np.linalg.eigvalsh(K) < 0).sum())
-    assert not kernel.singular
-    b = draws.standard_normal(n + m)
-    np.testing.assert_allclose(K @ kernel.solve(b), b, atol=1e-9)
-    kernel.factor(W.base, D, A, 1e-3)  # a sparse one as well
-    K[:n, :n] = np.diag(1.0 + D)
-    np.testing.assert_allclose(K @ kernel.solve(b), b, atol=1e-9)
 
 
 def test_a_large_coupled_problem() -> None:

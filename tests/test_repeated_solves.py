@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from casadi_hybrid import Problem, Solver, nlpsol
-from casadi_hybrid.kernel.kernel import DenseKernel
 from casadi_hybrid.problem.functions import Fused, Packing
 
 
@@ -77,11 +76,3 @@ def test_a_function_called_within_its_own_call_has_buffers_of_its_own():
     # 1 + 10·7 from within, and the outer call's own 10·3.
     assert fused(np.array([5.0, 3.0])).tolist() == [101.0]
     assert fused(np.array([2.0, 1.0])).tolist() == [14.0]
-
-
-def test_a_kernel_of_rows_without_variables_has_its_penalty():
-    kernel = DenseKernel(2, 0)
-    kernel.factor(np.zeros((0, 0)), np.zeros(0), np.zeros((2, 0)), 0.5)
-    assert kernel.negative == 2
-    assert not kernel.singular
-    np.testing.assert_allclose(kernel.solve(np.array([1.0, -2.0])), [-2.0, 4.0])

@@ -412,15 +412,6 @@ def test_trajectories_are_medians_and_runs_that_broke_off_do_not_stagnate() -> N
     assert set(corners[corners[:, 0] == 60, 1]) == {5e-4, 0.1}
 
 
-def test_settling_is_the_share_below_and_a_broken_run_is_not() -> None:
-    runs = figure_runs(4)
-    figure = files.settling(runs)
-    closed, grid, _ = (lines(ax)["cond = 8"] for ax in figure.axes)
-    assert [grid[t] for t in (9, 10, 15, 30)] == [0, 25, 50, 100]
-    assert [closed[t] for t in (90, 91, 200)] == [100, 75, 75]
-    assert "n = 4" in figure.get_suptitle()
-
-
 def test_levels_have_their_numbers_and_the_runs_behind_them() -> None:
     summary = cells((1, 8), {key: (7, 30 + i) for i, key in enumerate(KEYS)})
     summary["closed-w"][8] = Cell(10, {0: 9}, (80.0, 90.0))

@@ -122,8 +122,7 @@ def test_command_writes_everything_and_prints_it_for_programs(tmp_path, capsys, 
     cell = answer["fitted"]["closed-w"]["2"]
     assert cell["runs"] == 1
     assert cell["paper_median_hit"] == 36
-    names = {"runs.csv", "residuals.csv", "tables.txt", "trajectories.pdf"}
-    names |= {"settling.pdf", "levels.pdf"}
+    names = {"runs.csv", "residuals.csv", "tables.txt", "trajectories.pdf", "levels.pdf"}
     assert names <= {path.name for path in tmp_path.iterdir()}
     with (tmp_path / "runs.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))

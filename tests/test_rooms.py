@@ -12,12 +12,12 @@ ROOT = Path(__file__).parents[1] / "casadi_hybrid"
 # Each may import those before it, and itself.
 ROOMS = (
     "basics", "building", "kernel", "problem", "point", "law", "rules", "iterations", "stopping",
-    "course", "loop", "standard_form", "barrier", "answer", "explain", "report", "result", "call",
-    "engine", "equations", "attempts", "methods", "solver", "verify", "casadi_api", "plotting",
+    "course", "loop", "answer", "explain", "report", "result", "call",
+    "engine", "session", "equations", "methods", "solver", "verify", "casadi_api", "plotting",
     "control", "paper", "claims", "study", "doctor", "benchmark", "embedded", "scripts",
     "cli",
 )  # fmt: skip
-LARGEST = 16
+LARGEST = 18
 
 
 def modules() -> dict[str, Path]:

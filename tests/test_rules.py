@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rule_parts import GivenStrength, NoCancellation
 
 from casadi_hybrid import DesignError, PointStatus, Problem, Solver, StopReason
 from casadi_hybrid.basics.errors import NotAugmentableError
@@ -19,10 +20,8 @@ from casadi_hybrid.rules import (
     DesignRule,
     FixedMetric,
     GivenSplit,
-    GivenStrength,
     GridSplit,
     IdentityMetric,
-    NoCancellation,
     PureAugmented,
     PureOptimistic,
     StepRule,

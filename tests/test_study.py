@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from problems.rank_deficient import KINDS, make_rank_deficient
 
 from casadi_hybrid import InputError, Solver
 from casadi_hybrid.basics.record import record as records
@@ -24,11 +25,9 @@ from casadi_hybrid.paper.fitted import SEEDS
 from casadi_hybrid.point.residuals import Residuals
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.study import (
-    KINDS,
     Plan,
     Settings,
     Unit,
-    make_rank_deficient,
     population,
     run_study,
     run_unit,
@@ -139,7 +138,7 @@ def test_impossible_instances_are_refused(options, message):
 
 @pytest.mark.parametrize("rule", ["auto", "whitened"])
 def test_for_m_above_n_success_is_the_first_hit_of_the_solution(rule):
-    unit = Unit("regular", 3, 5, 1.0, 13.0, 1003)
+    unit = Unit(3, 5, 1.0, 13.0, 1003)
     (trial,) = run_unit(Settings((rule,)), unit)
     instance = unit.instance()
     # Under the default method multipliers are a warm start.
@@ -154,7 +153,7 @@ def test_for_m_above_n_success_is_the_first_hit_of_the_solution(rule):
 
 
 def test_a_hit_one_step_after_the_budget_is_a_failure():
-    unit = Unit("regular", 3, 5, 1.0, 13.0, 1003)
+    unit = Unit(3, 5, 1.0, 13.0, 1003)
     (trial,) = run_unit(Settings(("auto",)), unit)
     (short,) = run_unit(Settings(("auto",), budget=trial.iterations - 1), unit)
     (enough,) = run_unit(Settings(("auto",), budget=trial.iterations), unit)
@@ -163,54 +162,60 @@ def test_a_hit_one_step_after_the_budget_is_a_failure():
     assert (short.stop, short.iterations) == ("ITERATION_LIMIT", trial.iterations - 1)
 
 
-@pytest.mark.parametrize("kind", ["regular", *KINDS])
-def test_with_a_kernel_success_is_a_kkt_point_by_residuals_of_the_problem(kind):
-    unit = Unit(kind, 5, 3, 1.0, 100.0, 1001)
-    (trial,) = run_unit(Settings(("auto",), rank_deficient=kind != "regular"), unit)
-    instance = unit.instance()
-    tolerance = 1e-8 if kind == "regular" else 1e-6
-    asked = tolerance if kind == "regular" else tolerance / np.sqrt(5)
-    result = Solver(instance.problem, "auto", tol=1e-8, tol_stationarity=asked).solve(instance.x0)
-    at = evaluate(instance, result.x)
+def kkt_residuals(instance, x):
+    """‖h‖_∞, and ‖∇f + J_hᵀλ‖_∞ with λ of least squares."""
+    at = evaluate(instance, x)
     multipliers, *_ = np.linalg.lstsq(at.B.T, -at.gradient, rcond=1e-9)
+    return np.abs(at.h).max(), np.abs(at.gradient + at.B.T @ multipliers).max()
+
+
+def test_with_a_kernel_success_is_a_kkt_point_by_residuals_of_the_problem():
+    unit = Unit(5, 3, 1.0, 100.0, 1001)
+    (trial,) = run_unit(Settings(("auto",)), unit)
+    instance = unit.instance()
+    result = Solver(instance.problem, "auto", tol=1e-8).solve(instance.x0)
+    feasibility, stationarity = kkt_residuals(instance, result.x)
     assert trial.success
     assert trial.iterations == result.iterations
-    assert np.abs(at.h).max() <= 1e-8
-    assert np.abs(at.gradient + at.B.T @ multipliers).max() <= tolerance
+    assert max(feasibility, stationarity) <= 1e-8
     # Its iterates are looked at, in Python; those of the solver are the engine's.
-    assert trial.feasibility == pytest.approx(np.abs(at.h).max(), rel=0, abs=1e-14)
-
-
-def test_a_rule_that_stops_at_its_tolerance_passes_the_fitted_multipliers():
-    """With 1e-6 for both, this run ended at 0.99e-6 with its own multipliers, 1.1e-6 fitted."""
-    unit = Unit("dependent", 3, 5, 1.0, 13.0, 1002)
-    (trial,) = run_unit(Settings(("whitened",), rank_deficient=True), unit)
-    assert trial.stop == "CONVERGED"
-    assert trial.success
+    assert trial.feasibility == pytest.approx(feasibility, rel=0, abs=1e-14)
 
 
 @pytest.mark.parametrize(
-    ("kind", "n", "m", "hit", "residuals", "expected"),
+    ("kind", "rule"), [*((kind, "auto") for kind in KINDS), ("dependent", "whitened")]
+)
+def test_where_rank_is_lost_the_end_is_a_kkt_point_of_multipliers_that_are_fitted(kind, rule):
+    """Where h is quadratic, ‖h‖ = 1e-8 places x within 1e-4 only, hence the weaker second bound."""
+    instance = make_rank_deficient(100.0, 1001, kind=kind)
+    tolerances = {"tol": 1e-8, "tol_stationarity": 1e-6 / np.sqrt(5)}
+    options = {"kernel_floor": 0.1, "max_iter": 3000} if rule == "whitened" else {}
+    result = Solver(instance.problem, rule, **tolerances, **options).solve(instance.x0)
+    feasibility, stationarity = kkt_residuals(instance, result.x)
+    assert result.stop.name == "CONVERGED"
+    assert feasibility <= 1e-8
+    assert stationarity <= 1e-6
+
+
+@pytest.mark.parametrize(
+    ("n", "m", "hit", "residuals", "expected"),
     [
-        ("regular", 5, 3, None, (1e-8, 1e-8), True),
-        ("regular", 5, 3, 3, (1.1e-8, 0.0), False),
-        ("regular", 5, 3, 3, (0.0, 1.1e-8), False),
-        ("regular", 5, 3, None, (np.nan, 0.0), False),
-        ("isolated", 5, 3, None, (1e-8, 1e-6), True),
-        ("isolated", 3, 5, 3, (1.1e-8, 0.0), False),
-        ("isolated", 3, 5, 3, (0.0, 1.1e-6), False),
-        ("regular", 3, 5, 0, (1.0, 1.0), True),
-        ("regular", 3, 3, None, (0.0, 0.0), False),
+        (5, 3, None, (1e-8, 1e-8), True),
+        (5, 3, 3, (1.1e-8, 0.0), False),
+        (5, 3, 3, (0.0, 1.1e-8), False),
+        (5, 3, None, (np.nan, 0.0), False),
+        (3, 5, 0, (1.0, 1.0), True),
+        (3, 3, None, (0.0, 0.0), False),
     ],
 )
-def test_the_verdict_takes_both_residuals_or_the_hit(kind, n, m, hit, residuals, expected):
-    unit = Unit(kind, n, m, 1.0, 1.0, 0)
+def test_the_verdict_takes_both_residuals_or_the_hit(n, m, hit, residuals, expected):
+    unit = Unit(n, m, 1.0, 1.0, 0)
     assert succeeded(unit, hit, Residuals(*residuals)) is expected
 
 
 def test_a_rule_that_does_not_apply_fails_with_its_status():
     plan = Plan(((3, 5),), (1e3,), (1.0,), seeds=1)
-    (unit,) = plan.units(rank_deficient=False)
+    (unit,) = plan.units()
     (trial,) = run_unit(Settings(("closed-form",)), unit)
     assert not trial.success
     assert (trial.stop, trial.point) == ("DESIGN_INFEASIBLE", "NOT_CONVERGED")
@@ -219,7 +224,7 @@ def test_a_rule_that_does_not_apply_fails_with_its_status():
 def test_a_start_outside_the_domain_is_a_failure_without_residuals(monkeypatch):
     from casadi_hybrid.study import trial as module
 
-    unit = Unit("regular", 5, 3, 1.0, 1.0, 1000)
+    unit = Unit(5, 3, 1.0, 1.0, 1000)
     instance = unit.instance()
 
     def undefined(self, x):
@@ -227,7 +232,7 @@ def test_a_start_outside_the_domain_is_a_failure_without_residuals(monkeypatch):
 
     result = Solver(instance.problem, "auto").solve(instance.x0)
     monkeypatch.setattr(module.Oracle, "first", undefined)
-    residuals = module._residuals(result, instance, fitted=False)
+    residuals = module._residuals(result, instance)
     assert np.isnan([residuals.feasibility, residuals.stationarity]).all()
 
 
@@ -319,7 +324,6 @@ def test_a_larger_plan_adds_to_the_record(finished, tmp_path, monkeypatch):
     [
         (Settings(("auto", "closed-form"), budget=31), "budget = 30, this one has 31"),
         (Settings(("auto",), budget=30), "rules"),
-        (Settings(("auto", "closed-form"), budget=30, rank_deficient=True), "rank_deficient"),
     ],
 )
 def test_other_settings_are_not_mixed_in(finished, tmp_path, settings, named):
@@ -367,14 +371,14 @@ def test_an_instance_that_cannot_be_made_is_a_failed_trial_of_every_rule(monkeyp
     from casadi_hybrid.study import trial as module
 
     monkeypatch.setattr(module, "make_instance", lambda *given, **more: 1 // 0)
-    trials = run_unit(SETTINGS, Unit("regular", 3, 5, 1.0, 1.0, 1000))
+    trials = run_unit(SETTINGS, Unit(3, 5, 1.0, 1.0, 1000))
     assert [trial.stop for trial in trials] == ["RAISED", "RAISED"]
 
 
 def test_what_is_not_finite_survives_the_record(tmp_path):
     from dataclasses import replace
 
-    unit = Unit("regular", 3, 5, 1.0, 1.0, 0)
+    unit = Unit(3, 5, 1.0, 1.0, 0)
     (trial,) = run_unit(Settings(("auto",)), unit)
     kept = keeping(tmp_path, Settings(("auto",)))
     with kept.open() as record:
@@ -400,7 +404,7 @@ def recount(rows):
     """The table's numbers from the raw lines of runs.csv, without the package's code."""
     groups = {}
     for row in rows:
-        key = tuple(row[name] for name in ("kind", "n", "m", "radius", "condition", "rule"))
+        key = tuple(row[name] for name in ("n", "m", "radius", "condition", "rule"))
         groups.setdefault(key, []).append(row)
     out = {}
     for key, group in groups.items():
@@ -419,7 +423,7 @@ def test_the_table_equals_a_recount_of_the_raw_rows(finished):
     assert len(cells) == len(counted) == 8
     text = table.read_text()
     for cell in cells:
-        key = (cell["kind"], *(str(cell[k]) for k in ("n", "m", "radius", "condition", "rule")))
+        key = tuple(str(cell[k]) for k in ("n", "m", "radius", "condition", "rule"))
         runs_, successes, median = counted[key]
         assert (cell["runs"], cell["successes"], cell["median_iterations"]) == counted[key]
         assert sum(cell["failures"].values()) == runs_ - successes
@@ -436,13 +440,12 @@ def test_the_caption_defines_every_success_it_counts(finished):
     done, _, _ = finished
     assert "‖x_t − x*‖₂ ≤ 0.001" in str(done)
     assert "a KKT point, ‖h‖_∞ ≤ 1e-08" in str(done)
-    assert "rank is lost" not in str(done)
 
 
 def test_the_figure_draws_the_cells(finished):
     done, _, (_, picture) = finished
     summary = summarize(done.units)
-    assert list(summary) == [Block("regular", 3, 5, 1.0), Block("regular", 5, 3, 1.0)]
+    assert list(summary) == [Block(3, 5, 1.0), Block(5, 3, 1.0)]
     fig = draw(summary)
     for row, levels in enumerate(summary.values()):
         success, iterations = fig.axes[2 * row], fig.axes[2 * row + 1]
@@ -459,7 +462,7 @@ def test_the_figure_draws_the_cells(finished):
 def test_the_figure_has_a_pair_of_panels_for_each_block(finished, blocks, panels):
     done, _, _ = finished
     levels = next(iter(summarize(done.units).values()))
-    fig = draw({Block("regular", 3 + i, 5, 1.0): levels for i in range(blocks)})
+    fig = draw({Block(3 + i, 5, 1.0): levels for i in range(blocks)})
     assert fig.get_suptitle().startswith("2 instances a point")
     shown = [ax for ax in fig.axes if ax.get_visible()]
     assert len(shown) == panels
@@ -480,12 +483,12 @@ def test_the_command_prints_json_with_settings_cells_and_files(finished, tmp_pat
     printed = json.loads(capsys.readouterr().out)
     assert set(printed) == {"settings", "caption", "cells", "files"}
     assert set(printed["settings"]) == {
-        "study", "format", "software", "code", "rules", "budget", "rank_deficient",
-        "hit", "tol", "tol_stationarity_rank_deficient", "kernel_floor",
+        "study", "format", "software", "code", "rules", "budget", "hit", "tol",
+        "kernel_floor",
     }  # fmt: skip
     assert printed["cells"] == json.loads(json.dumps(done.to_dict()["cells"]))
     assert set(printed["cells"][0]) == {
-        "kind", "n", "m", "radius", "condition", "rule",
+        "n", "m", "radius", "condition", "rule",
         "runs", "successes", "median_iterations", "failures",
     }  # fmt: skip
     names = sorted(path.name for path in tmp_path.iterdir())
@@ -525,7 +528,6 @@ def test_the_command_refuses_to_mix_and_fresh_replaces(finished, tmp_path, capsy
         (("--rules", "auto", "auto"), "twice"),
         (("--budget", "0"), "budget"),
         (("--workers", "0"), "workers"),
-        (("--rank-deficient", "--shapes", "1x5"), "cannot lose rank"),
     ],
 )
 def test_wrong_input_is_refused_before_anything_is_written(tmp_path, capsys, more, message):
@@ -539,17 +541,10 @@ def test_a_shape_is_written_as_two_numbers(tmp_path):
         command(tmp_path, "--shapes", "35")
 
 
-def test_rank_deficient_plans_take_every_kind_a_shape_admits():
-    units = list(Plan(conditions=(1.0,), radii=(1.0,), seeds=1).units(rank_deficient=True))
-    kinds = {(n, m): [u.kind for u in units if (u.n, u.m) == (n, m)] for _, n, m, *_ in units}
-    assert kinds[3, 5] == ["dependent", "isolated"]
-    assert kinds[5, 3] == kinds[20, 12] == list(KINDS)
-
-
 def test_the_study_begins_at_draws_that_no_fit_has_seen():
     """Constants were chosen on numbers below 100, and the class draws from 1000κ + number."""
     plan = Plan()
-    drawn = {round(1000 * u.condition) + u.seed for u in plan.units(rank_deficient=False)}
+    drawn = {round(1000 * u.condition) + u.seed for u in plan.units()}
     fitted = {1000 * level + seed for level in range(1, 10_001) for seed in range(100)}
     assert len(drawn) == plan.seeds * len(plan.conditions)
     assert not drawn & fitted

@@ -48,7 +48,7 @@ def test_the_iterations_of_one_call_are_limited():
     assert solver.options.max_iter == 3000
 
 
-@pytest.mark.parametrize("callback", [None, lambda _: None], ids=["on the engine", "in Python"])
+@pytest.mark.parametrize("callback", [None, lambda _: None], ids=["unseen", "seen"])
 def test_the_last_step_there_is_is_taken_where_it_leaves_most_of_the_violation(callback):
     x, p = ca.SX.sym("x", 2), ca.SX.sym("p")
     nlp = {"x": x, "p": p, "f": 0.01 * ca.sumsqr(x - 1), "g": ca.exp(3 * x[0]) + x[1] - p}
@@ -73,7 +73,9 @@ def test_a_warm_solve_that_is_cut_has_the_point_of_its_last_step():
     for steps in range(1, full.iterations):
         cut = solver.within(np.inf, steps, **warm)
         assert (cut.stop, cut.iterations) == (StopReason.ITERATION_LIMIT, steps)
-        assert cut.point is not PointStatus.KKT_POINT
+        within = max(cut.residuals.feasibility, cut.residuals.stationarity) <= 1e-6
+        assert (cut.point is PointStatus.KKT_POINT) == within
+        assert steps > 1 or not within
         x = cut.x
         row = float(x @ x)
         assert cut.g == pytest.approx([row])
@@ -129,7 +131,6 @@ def test_what_a_function_inside_the_functions_raises_does_not_end_the_process():
 
     solver, _function = with_act(act)
     assert solver.within(**GIVEN).success
-    assert solver.result.engine == "python"
     broken.append(True)
     result = solver.within(**GIVEN)
     assert result.stop is StopReason.EVALUATION_ERROR

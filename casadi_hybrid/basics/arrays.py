@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from ctypes import addressof, c_char
-from math import isfinite, sqrt
+from math import sqrt
 from typing import Any, Generic, TypeVar, cast, overload
 
 import numpy as np
@@ -20,6 +20,7 @@ blas = LateModule("scipy.linalg.blas")  # the engine in C has its own
 Vector = NDArray[np.float64]
 _FEW = 7  # NumPy adds so many one after the other
 T = TypeVar("T")
+Whole = TypeVar("Whole", bound=np.integer[Any])
 Made = TypeVar("Made")
 
 
@@ -27,9 +28,7 @@ def largest(v: Vector) -> float:
     """‖v‖_∞, 0 for an empty vector; NaN where any entry is."""
     if not v.size:
         return 0.0
-    if isfinite(blas.dasum(v)):
-        return abs(v.item(blas.idamax(v)))
-    return float(np.abs(v).max())  # BLAS does not say where a NaN is
+    return float(np.abs(v).max())
 
 
 def sum_of_sizes(v: Vector) -> float:
@@ -65,8 +64,7 @@ def anywhere(mask: NDArray[np.bool_]) -> bool:
 
 def all_finite(v: Vector) -> bool:
     """Whether no entry is NaN or infinite."""
-    # The sum may overflow where the numbers do not; then it is looked at closely.
-    return not v.size or isfinite(blas.dasum(v)) or bool(np.isfinite(v).all())
+    return b"\0" not in np.isfinite(v).tobytes()
 
 
 def address(array: NDArray[Any]) -> int:
@@ -75,6 +73,17 @@ def address(array: NDArray[Any]) -> int:
         return addressof(c_char.from_buffer(cast(Any, array)))
     except (TypeError, ValueError):  # there are none, or they are not to be written to
         return int(array.ctypes.data)
+
+
+def without_repetition(numbers: NDArray[Whole]) -> NDArray[Whole]:
+    """The numbers without repetition, increasing.
+
+    As of ``numpy.unique``, which imports :mod:`numpy.ma` at its first call.
+    """
+    increasing = np.sort(numbers)
+    first = np.ones(numbers.size, dtype=bool)
+    np.not_equal(increasing[1:], increasing[:-1], out=first[1:])
+    return increasing[first]
 
 
 def distinct(numbers: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
@@ -182,6 +181,8 @@ class CompilerWarning(UserWarning):
 
 def suggest(word: str, known: Iterable[str]) -> str:
     """Return ``"; did you mean 'x'?"``, or the list of what is known when nothing is close."""
+    import difflib  # noqa: PLC0415 - for a wrong word alone
+
     names = sorted(set(known))
     close = difflib.get_close_matches(word, names, n=1)
     return f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(names) or 'none'}"

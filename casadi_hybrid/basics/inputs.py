@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from math import isfinite, nan
 from typing import Any
 
@@ -104,7 +105,9 @@ def real_array(value: Any, name: str) -> NDArray[np.float64]:
         raise InputError(f"{name} is a CasADi symbol; numbers are needed here")
     if hasattr(value, "__DM__"):
         value = value.__DM__()
-    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+    # Nothing is masked before NumPy has loaded what masks, which nothing else here asks for.
+    masks = "numpy.ma" in sys.modules and isinstance(value, np.ma.MaskedArray)
+    if masks and np.ma.is_masked(value):
         first = ", ".join(map(str, np.argwhere(np.ma.getmaskarray(value))[0]))
         raise InputError(f"{name}[{first}] is masked; fill it, as by {name}.filled(0)")
     try:

@@ -1,9 +1,8 @@
-"""What is seldom needed is loaded when it is: SciPy's modules, and names of our own packages.
+"""What is seldom needed is loaded when it is: SciPy's modules, and our own that C does without.
 
-Half a second of ``import casadi_hybrid`` was parts of SciPy that a solve by the engine in C never
-calls. Within a function a late import is an ordinary one, with a word on why; these are for what
-many functions of a module use, and for what a package offers. What a solve may need is loaded when
-a solver is made: no solve of a control loop may take the time of an import.
+A script that solves once should not wait for what its solve never calls. Within a function a late
+import is an ordinary one, with a word on why; these are for what many functions of a module use,
+and for what a package offers.
 """
 
 from __future__ import annotations
@@ -12,14 +11,6 @@ import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
-
-_OF_SOLVES = "scipy.linalg.blas", "scipy.linalg.lapack", "scipy.sparse", "scipy.sparse.csgraph"
-
-
-def load_for_solves() -> None:
-    """Import what a solve may need of SciPy at any time."""
-    for name in _OF_SOLVES:
-        import_module(name)
 
 
 class LateModule:

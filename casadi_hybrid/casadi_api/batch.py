@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,12 +10,10 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from casadi_hybrid.attempts.warm import read_start
 from casadi_hybrid.basics.errors import InputError, suggest
-from casadi_hybrid.basics.inputs import Vector, count, real_array
+from casadi_hybrid.basics.inputs import count, real_array
 from casadi_hybrid.basics.matrices import array_of
 from casadi_hybrid.basics.parallel import available_cores
-from casadi_hybrid.basics.threads import share_out
 from casadi_hybrid.casadi_api.convention import (
     INPUTS,
     OUTPUTS,
@@ -24,17 +21,15 @@ from casadi_hybrid.casadi_api.convention import (
     each_solve,
     solves_in,
 )
-from casadi_hybrid.casadi_api.rows import AnyRun, Runs, doubtful, numbers_in_rows, sides_of
-from casadi_hybrid.casadi_api.runner import Runner
-from casadi_hybrid.casadi_api.runs import Run
+from casadi_hybrid.casadi_api.rows import Runs, doubtful, numbers_in_rows, sides_of
+from casadi_hybrid.casadi_api.runner import Run, Runner
 from casadi_hybrid.engine.batch import Crew, Rows
-from casadi_hybrid.engine.blocks.compiled import lists_of
+from casadi_hybrid.engine.plan import plan_of
 from casadi_hybrid.engine.warm import engine_of
-from casadi_hybrid.problem.columns import as_column, in_shape
+from casadi_hybrid.problem.columns import as_column
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.result import Result
-
-_WORTH = 0.01  # seconds, about what another thread prepares before its first solve
+from casadi_hybrid.session.start import read_start
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +40,6 @@ class Batch:
         x, f, g, lam_x, lam_g, lam_p: as a solve gives them, in one array each: column k is of
             solve k. Of an x or p that is a matrix of w columns w columns are.
         success: of each whether x is a KKT point within the tolerance.
-        in_c: how many of them the engine in C did by itself.
     """
 
     x: NDArray[np.float64]
@@ -55,13 +49,12 @@ class Batch:
     lam_g: NDArray[np.float64]
     lam_p: NDArray[np.float64]
     success: NDArray[np.bool_]
-    in_c: int
-    _runs: Sequence[AnyRun]
+    _runs: Sequence[Run]
 
     def __len__(self) -> int:
         return len(self._runs)
 
-    def run(self, k: int) -> AnyRun:
+    def run(self, k: int) -> Run:
         """The run of solve k."""
         return self._runs[k]
 
@@ -101,23 +94,22 @@ def solve_many(
     for k, known in enumerate(warm):
         if known is not None and (k == 0 or known is not warm[k - 1]):
             _checked(runner, dict.fromkeys(("x0", "lam_x0", "lam_g0")), k, warm)
-    if runner.has_quick():
+    if runner.in_threads:
         return _over_threads(runner, given, solves, warm, threads or available_cores())
+    columns, runs = [], []
     numbers = [
         _checked(runner, {**one, "p": as_column(_p(runner, one), problem.shapes.get("p"))}, k, warm)
         for k, one in enumerate(each_solve(given, solves, len(warm)))
     ]
-    columns, runs = [], []
     for one, start in zip(numbers, warm, strict=True):
-        run = _alone(runner, one, start)
+        outputs, run = _alone(runner, one, start)
         runs.append(run)
-        outputs = dict(zip(OUTPUTS, runner.outputs(run.result, one.p), strict=True))
-        columns.append(in_shape(outputs, problem.shapes))
+        columns.append(outputs)
     success = np.array([run.result.success for run in runs])
     beside = {name: np.hstack([each[name].full() for each in columns]) for name in OUTPUTS}
     for array in beside.values():
         array.setflags(write=False)
-    return Batch(**beside, success=success, in_c=0, _runs=runs)
+    return Batch(**beside, success=success, _runs=runs)
 
 
 def batch_of(
@@ -159,7 +151,7 @@ def complain(runner: Runner, batch: Batch) -> None:
     """
     # What runs on threads has no callback, so that nothing was raised where there is a solution.
     failed = np.flatnonzero(~batch.success).tolist()
-    for k in failed if runner.has_quick() else range(len(batch)):
+    for k in failed if runner.in_threads else range(len(batch)):
         runner.complain(batch.run(k))
 
 
@@ -190,13 +182,14 @@ def _checked(
         raise InputError(f"column {k}: {error}") from None
 
 
-def _alone(runner: Runner, one: Numbers, warm: Result | None) -> Run:
-    """A solve in the ordinary way, for better or worse."""
+def _alone(runner: Runner, one: Numbers, warm: Result | None) -> tuple[dict[str, ca.DM], Run]:
+    """A solve by itself, for better or worse."""
     bounds, m_h = one.bounds, runner.problem.m_h
-    return runner.attempt(
-        one.x0, one.lam_x0, one.lam_g0, warm,
-        p=one.p, lbx=bounds.lbx, ubx=bounds.ubx, lbg=bounds.lbg[m_h:], ubg=bounds.ubg[m_h:],
+    given = (
+        one.x0, one.p, bounds.lbx, bounds.ubx, bounds.lbg[m_h:], bounds.ubg[m_h:], one.lam_x0,
+        one.lam_g0,
     )  # fmt: skip
+    return runner.run(given, warm)
 
 
 def _over_threads(
@@ -217,52 +210,26 @@ def _over_threads(
     }
     first = {**given, **{name: value[:, 0] for name, value in columns.items()}}
     start = _checked(runner, {**first, "p": _p(runner, first)}, 0, warm)
-    space = engine.prepare(start.bounds)
-    places = space.places_in, space.places_out
-    numbers = numbers_in_rows(given, columns, warm, start, space.places_in)
-    for k in doubtful(numbers, space.places_in).tolist():
-        _checked(runner, {n: numbers[k, place] for n, place in space.places_in.items()}, k, warm)
-    rows = Rows(numbers, *sides_of(warm, problem.n, problem.m), space.numbers_out.size)
     crew: Crew | None = runner.crew
-    if crew is None or crew.plan is not space.plan:
-        gradient = problem.parameter_gradient
-        forms = lists_of(problem), runner.compiled
-        crew = runner.crew = Crew(engine, space.plan, problem.functions, gradient, forms)
-    called = crew.solve(rows, runner.options.limits, threads)
-    others: dict[int, AnyRun] = {}
-    success = rows.in_c()
-
-    def of(k: int) -> dict[str, Vector]:
-        return {name: numbers[k, place] for name, place in space.places_in.items()}
-
-    in_c = 0.0  # seconds
-
-    def rest(k: int) -> None:
-        nonlocal in_c
-        one = of(k)
-        found = runner.quick_run(tuple(one[name] for name in INPUTS), warm[k])
-        if found is not None:
-            others[k] = found[1]
-            rows.outputs[k], in_c = found[1].outputs, in_c + found[1].elapsed
-            success[k] = True
-
-    left, began = np.flatnonzero(~success).tolist(), time.perf_counter()
-    while left and time.perf_counter() < began + _WORTH:
-        rest(left.pop())
-    if left:
-        # Of what is around C only one thread runs at a time, and waiting for turns costs more.
-        worth = in_c > 0.5 * (time.perf_counter() - began)
-        share_out(left, [rest] * (min(threads, len(left)) if worth else 1))
-    # Here alone: what fails keeps what it was at, and FERAL's solvers must end in their thread.
-    for k in np.flatnonzero(~success).tolist():
-        one = _checked(runner, of(k), k, warm)
-        run = others[k] = _alone(runner, one, warm[k])
-        success[k] = run.result.success
-        for name, value in zip(OUTPUTS, runner.outputs(run.result, one.p), strict=True):
-            rows.outputs[k, space.places_out[name]] = array_of(value).ravel()
-    runs = Runs(runner, rows, places, others, called)
+    if crew is None or crew.plan is not plan_of(engine.library, problem, start.bounds):
+        limits = runner.options.limits
+        crew = runner.crew = Crew(engine, start.bounds, limits, problem.parameter_gradient)
+    places_in, places_out, outputs = crew.places
+    numbers = numbers_in_rows(given, columns, warm, start, places_in)
+    for k in doubtful(numbers, places_in).tolist():
+        _checked(runner, {n: numbers[k, place] for n, place in places_in.items()}, k, warm)
+    rows = Rows(numbers, *sides_of(warm, problem.n, problem.m), outputs)
+    called = crew.solve(rows, threads)
+    others: dict[int, Run] = {}
+    success = rows.success()
+    for k in np.flatnonzero(rows.refused()).tolist():
+        one = _checked(runner, {n: numbers[k, place] for n, place in places_in.items()}, k, warm)
+        found, run = _alone(runner, one, warm[k])
+        others[k], success[k] = run, run.result.success
+        for name in OUTPUTS:
+            rows.outputs[k, places_out[name]] = array_of(found[name]).ravel()
+    runs = Runs(runner, rows, (places_in, places_out), others, called)
     runner.note(runs[-1])
     rows.outputs.setflags(write=False)  # results look at them
-    beside = {name: rows.outputs[:, space.places_out[name]].T for name in OUTPUTS}
-    by_python = sum(isinstance(run, Run) for run in others.values())
-    return Batch(**beside, success=success, in_c=len(rows) - by_python, _runs=runs)
+    beside = {name: rows.outputs[:, places_out[name]].T for name in OUTPUTS}
+    return Batch(**beside, success=success, _runs=runs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import casadi as ca
@@ -89,6 +90,9 @@ def each_solve(
         yield one
 
 
+dense = lru_cache(256)(ca.Sparsity.dense)
+
+
 class Columns(ca.Callback):  # type: ignore[misc]
     """A callback from columns to columns with directional derivatives, which a subclass gives."""
 
@@ -105,13 +109,17 @@ class Columns(ca.Callback):  # type: ignore[misc]
         """Number of outputs."""
         return len(self._rows_out)
 
+    def get_name_in(self, i: int) -> str:
+        """CasADi's own default, which takes longer."""
+        return f"i{i}"
+
     def get_sparsity_in(self, i: int) -> ca.Sparsity:
         """A dense column."""
-        return ca.Sparsity.dense(self._rows_in[i], 1)
+        return dense(self._rows_in[i], 1)
 
     def get_sparsity_out(self, i: int) -> ca.Sparsity:
         """A dense column."""
-        return ca.Sparsity.dense(self._rows_out[i], 1)
+        return dense(self._rows_out[i], 1)
 
     def has_forward(self, _directions: int) -> bool:
         """There is one."""

@@ -15,6 +15,7 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError, suggest, warn
 from casadi_hybrid.basics.inputs import count, positive
+from casadi_hybrid.point.limits import RESIDUAL_TOL
 
 
 class OptionWarning(UserWarning):
@@ -135,7 +136,6 @@ _IPOPT_ONLY_OFF = {
 }
 
 
-RESIDUAL_TOL = 1e-6
 """The default of ``residual_tol``."""
 
 

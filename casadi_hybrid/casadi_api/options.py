@@ -5,19 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache, cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import count, positive
-from casadi_hybrid.casadi_api.callbacks import RecordCallback, check_callback
-from casadi_hybrid.casadi_api.foreign import RESIDUAL_TOL, translate
+from casadi_hybrid.basics.late import LateModule
 from casadi_hybrid.engine.blocks.serving import BACKGROUND
+from casadi_hybrid.point.limits import RESIDUAL_TOL, Limits
 from casadi_hybrid.point.residuals import Tolerances
 from casadi_hybrid.problem.derivatives import Derivatives
-from casadi_hybrid.stopping import Limits
+
+if TYPE_CHECKING:
+    from casadi_hybrid.casadi_api import callbacks, foreign
+else:
+    callbacks = LateModule("casadi_hybrid.casadi_api.callbacks")
+    foreign = LateModule("casadi_hybrid.casadi_api.foreign")
 
 _FLAGS = (
     "error_on_fail",
@@ -48,7 +53,7 @@ class NlpOptions:
     max_time: float = np.inf
     divergence: float = 1e20
     error_on_fail: bool = False
-    iteration_callback: RecordCallback | ca.Function | None = None
+    iteration_callback: callbacks.RecordCallback | ca.Function | None = None
     iteration_callback_step: int = 1
     iteration_callback_ignore_errors: bool = False
     log: bool | int = False
@@ -87,7 +92,8 @@ class NlpOptions:
         self.derivatives  # noqa: B018  refuses what is wrong
         if not isinstance(self.helper_options, Mapping | None):
             raise InputError(f"helper_options must be a dictionary, got {self.helper_options!r}")
-        check_callback(self.iteration_callback)
+        if self.iteration_callback is not None:
+            callbacks.check_callback(self.iteration_callback)
         count(self.iteration_callback_step, "iteration_callback_step", at_least=1)
 
     @classmethod
@@ -101,7 +107,7 @@ class NlpOptions:
             return _default()
         if not isinstance(options, Mapping):
             raise InputError(f"options must be a dictionary, got {type(options).__name__}")
-        return cls(**translate(options, [entry.name for entry in fields(cls)]))
+        return cls(**foreign.translate(options, [entry.name for entry in fields(cls)]))
 
     @property
     def derivatives(self) -> Derivatives:

@@ -9,32 +9,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.casadi_api.quick import QuickRun
-from casadi_hybrid.casadi_api.runner import Runner
-from casadi_hybrid.casadi_api.runs import Run
+from casadi_hybrid.casadi_api.runner import Run, Runner
 from casadi_hybrid.engine.batch import Rows
 from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.result import Result
 
 _FINITE = ("x0", "p", "lam_x0", "lam_g0")
-AnyRun = Run | QuickRun
 
 
-class Runs(Sequence[AnyRun]):
-    """The runs of a batch; what C has solved is looked at where it is asked for."""
+class Runs(Sequence[Run]):
+    """The runs of a batch, each looked at where it is asked for."""
 
     def __init__(
         self,
         runner: Runner,
         rows: Rows,
         places: Any,
-        others: Mapping[int, AnyRun],
+        others: Mapping[int, Run],
         called: tuple[str, str],
     ) -> None:
         self._runner, self._rows = runner, rows
         self._places_in, self._places_out = places
         self._called = called
-        self._made: dict[int, AnyRun] = dict(others)
+        self._made: dict[int, Run] = dict(others)
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -43,13 +40,12 @@ class Runs(Sequence[AnyRun]):
         k = range(len(self))[k]
         found = self._made.get(k)
         if found is None:
-            solved = self._rows.solved(k, self._places_out)
-            assert solved is not None
-            numbers = self._rows.numbers[k]
-            problem, options = self._runner.problem, self._runner.options
-            found = self._made[k] = QuickRun(
-                problem, options, numbers, self._places_in, solved, self._called
-            )
+            numbers, solved = self._rows.numbers[k], self._rows.solved(k, self._places_out)
+            problem, limits = self._runner.problem, self._runner.options.limits
+            found = self._made[k] = Run(
+                problem, limits, numbers, self._places_in, solved,
+                rows=self._rows.seen(k), functions=self._called,
+            )  # fmt: skip
         return found
 
 

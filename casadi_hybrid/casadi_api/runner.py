@@ -4,54 +4,176 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from itertools import accumulate
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.answer import altered
-from casadi_hybrid.attempts.at_once import CutShort
-from casadi_hybrid.attempts.in_graph import pool_of
-from casadi_hybrid.attempts.verdict import undefined_result
-from casadi_hybrid.attempts.warm import read_start
 from casadi_hybrid.basics.arrays import changed
-from casadi_hybrid.basics.errors import (
-    InputError,
-    Interrupted,
-    MissingNumberError,
-    OutOfTimeError,
-    warn,
-)
+from casadi_hybrid.basics.errors import InputError, MissingNumberError, OutOfTimeError, warn
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.basics.late import load_for_solves
+from casadi_hybrid.basics.late import LateModule
 from casadi_hybrid.basics.matrices import array_of
-from casadi_hybrid.basics.status import StopReason
-from casadi_hybrid.call import Call
-from casadi_hybrid.casadi_api.callbacks import StepCallback
 from casadi_hybrid.casadi_api.convention import INPUTS
-from casadi_hybrid.casadi_api.graphs.function import columns_of
+from casadi_hybrid.casadi_api.graphs.function import columns_of, defaults_of
 from casadi_hybrid.casadi_api.options import NlpOptions
-from casadi_hybrid.casadi_api.quick import Quick, QuickRun, quick_of
-from casadi_hybrid.casadi_api.runs import Latest, Run, SolveError
-from casadi_hybrid.casadi_api.stats import casadi_stats
-from casadi_hybrid.course.record import Watch
-from casadi_hybrid.engine.batch import Crew
-from casadi_hybrid.engine.blocks.serving import functions_of, machine_code
-from casadi_hybrid.engine.in_graph import Pool
-from casadi_hybrid.explain.diagnosis import listed
+from casadi_hybrid.engine.blocks.serving import machine_code
+from casadi_hybrid.engine.external import OTHER_SHAPE, OUTPUTS_OF_CASADI, External
+from casadi_hybrid.engine.solve import Core
+from casadi_hybrid.engine.solved import NOTHING, Solved
+from casadi_hybrid.engine.structures import BAD_NUMBERS, OTHER_PATTERN
+from casadi_hybrid.engine.warm import Engine, any_engine_of
+from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.working_set import WorkingSet
 from casadi_hybrid.problem.bounds import Bounds
-from casadi_hybrid.problem.evaluator import evaluating_until
+from casadi_hybrid.problem.columns import as_column, in_shape
+from casadi_hybrid.problem.evaluator import evaluating_until, evaluating_until_when
+from casadi_hybrid.problem.numbers import Numbers
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.result import Result
-from casadi_hybrid.solver import Solver
-from casadi_hybrid.stopping import Limits
+from casadi_hybrid.session.start import read_start
 
+if TYPE_CHECKING:
+    from casadi_hybrid.casadi_api.callbacks import StepCallback
+    from casadi_hybrid.course import record as records
+    from casadi_hybrid.course.record import Watch
+    from casadi_hybrid.engine.batch import Crew
+    from casadi_hybrid.engine.in_graph import Pool
+    from casadi_hybrid.result import Result
+    from casadi_hybrid.session import solve as sessions
+else:
+    sessions = LateModule("casadi_hybrid.session.solve")
+    records = LateModule("casadi_hybrid.course.record")
+
+_REFUSED = OTHER_SHAPE, BAD_NUMBERS, OTHER_PATTERN
 _SOLVING = 0.9
 """Part of the time of a call in which steps may begin; the rest is for the answer."""
+_REAL = frozenset((float, int, np.float64))
+_CALLED = ("interpreted", "")
+_NONE = np.zeros((0, 11))  # rows of iterates
+Given = tuple[Any, Any, Any, Any, Any, Any, Any, Any]
+"""Arguments in CasADi's order, None for what was left out."""
+
+
+class SolveError(RuntimeError):
+    """A solve did not succeed and ``error_on_fail`` was set, or its time was over at once.
+
+    Attributes:
+        result: the :class:`~casadi_hybrid.Result`; None where no point was looked at.
+    """
+
+    def __init__(self, message: str, result: Result | None) -> None:
+        self.result = result
+        super().__init__(message, result)
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class Run:
+    """What stays of one call; its result and statistics are made where they are asked for.
+
+    Args:
+        problem, limits: what was solved.
+        inputs, places: the numbers in one array, and which part of it has which name.
+        found: what the core says; rows: the numbers of its iterates.
+        functions: which functions were called, and a note.
+        raised: what a user's function raised on the way, or Ctrl-C.
+        callback: what was called with each iterate.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        limits: Limits,
+        inputs: Vector,
+        places: Mapping[str, slice],
+        found: Solved,
+        *,
+        rows: Vector,
+        functions: tuple[str, str],
+        raised: BaseException | None = None,
+        callback: StepCallback | None = None,
+    ) -> None:
+        self._problem, self._limits = problem, limits
+        inputs.setflags(write=False)
+        self._inputs, self._places, self._found = inputs, places, found
+        self._rows, self._functions = rows, functions
+        self.raised, self.callback = raised, callback
+
+    @property
+    def p(self) -> Vector:
+        """Parameter values."""
+        return self._inputs[self._places["p"]]
+
+    @property
+    def outputs(self) -> Vector:
+        """All outputs side by side."""
+        return self._found.numbers
+
+    @cached_property
+    def result(self) -> Result:
+        """The result."""
+        of = {name: self._inputs[place] for name, place in self._places.items()}
+        bounds = Bounds(of["lbx"], of["ubx"], of["lbg"], of["ubg"])
+        numbers = Numbers(of["x0"], of["p"], bounds, of["lam_x0"], of["lam_g0"])
+        made = sessions.result_of(self._problem, numbers, self._limits, self._found)
+        return sessions.finished(made, self._watch.course(), self.raised)
+
+    @cached_property
+    def _watch(self) -> Watch:
+        made = records.Watch()
+        made.take(self._rows.tolist())
+        made.hold(self._found.steps)
+        return made
+
+    @cached_property
+    def stats(self) -> dict[str, Any]:
+        """The statistics under CasADi's keys."""
+        from casadi_hybrid.casadi_api.stats import casadi_stats  # noqa: PLC0415 - where asked for
+
+        lists = self._watch.lists
+        return casadi_stats(self.result, lists, self.callback, self._functions)
+
+
+class Latest:
+    """The last run of each thread and of all.
+
+    Attributes:
+        pool: the memory of solves in graphs, where C makes them: of these only the inputs are kept.
+    """
+
+    def __init__(self) -> None:
+        self.pool: Pool | None = None
+        self._run: Run | None = None
+        self._calls = 0  # solves in graphs at the time of the latest run
+        self._of_thread = threading.local()
+
+    def note(self, run: Run | None) -> None:
+        """Make a run the last one, of the asking thread and of all."""
+        self._run = self._of_thread.run = run
+        self._calls = self._of_thread.calls = 0 if self.pool is None else self.pool.calls()
+
+    def find(self, again: Callable[[list[Vector]], Run | None]) -> Run | None:
+        """The last run of the asking thread, or of any where that has made none.
+
+        Args:
+            again: solves once more what was solved in a graph; None where it was not begun.
+        """
+        of_thread, pool = self._of_thread, self.pool
+        own: Run | None = getattr(of_thread, "run", None)
+        if pool is None:
+            return own or self._run
+        mine = pool.last(getattr(of_thread, "calls", 0), threading.get_ident())
+        found = mine or (None if own else pool.last(self._calls))
+        run = None if found is None else again(found[1])
+        if found is None or run is None:
+            return own or self._run
+        self._run, self._calls = run, found[0]
+        if mine:
+            of_thread.run, of_thread.calls = run, found[0]
+        return run
 
 
 class Runner:
@@ -63,9 +185,12 @@ class Runner:
     """
 
     def __init__(self, name: str, problem: Problem, options: NlpOptions) -> None:
-        load_for_solves()
         self.name, self.problem, self.options = name, problem, options
-        self._solver, self._limits = Solver(problem), options.limits
+        self._limits = options.limits
+        if self._limits.max_time < np.inf:  # then no solve waits for what its result is made by
+            sessions.result_of, records.Watch  # noqa: B018
+            import casadi_hybrid.casadi_api.stats  # noqa: F401, PLC0415
+        self._speaks = options.error_on_fail or options.print_time
         problem.functions  # noqa: B018  made now, not at the first call
         self._latest = Latest()
         self._of_thread = threading.local()
@@ -74,10 +199,8 @@ class Runner:
         self.compiled = machine_code(problem, options.machine_code)
         """The functions as machine code, where they were asked for."""
 
-    def solve(
-        self, x0: Any, lam_x0: Any, lam_g0: Any, warm_start: Result | None, **others: Any
-    ) -> tuple[Result, Vector]:
-        """Solve with what a user gave, None for what was left out; the result, and p.
+    def solve(self, given: Given, warm_start: Result | None) -> dict[str, ca.DM]:
+        """The outputs of a solve with what a user gave.
 
         Raises:
             InputError: for a bad argument, before any evaluation.
@@ -85,112 +208,78 @@ class Runner:
             Exception: what a user's callback or model function raised. The best point until then
                 is kept.
         """
-        run = self.attempt(x0, lam_x0, lam_g0, warm_start, **others)
-        self.complain(run)
-        return run.result, run.p
+        return self._returned(self._door().solve_checked(given, warm_start, None))
 
-    def attempt(
-        self,
-        x0: Any,
-        lam_x0: Any,
-        lam_g0: Any,
-        warm_start: Result | None,
-        limits: Limits | None = None,
-        **others: Any,
-    ) -> Run:
-        """The same, with nothing raised but for bad arguments and Ctrl-C.
+    def plain(self, given: Given, warm_start: Result | None) -> dict[str, ca.DM] | None:
+        """The same where all arguments can be copied as they are; None for the others."""
+        try:
+            door: _Door = self._of_thread.door
+        except AttributeError:
+            door = self._door()
+        if not door.plain:
+            return None
+        found = door.quick(given) if warm_start is None else None
+        if found is None:
+            found = door.solve_plain(given, warm_start, None)
+        return None if found is None else self._returned(found)
+
+    def _returned(self, found: tuple[dict[str, ca.DM], Run]) -> dict[str, ca.DM]:
+        outputs, run = found
+        self._latest.note(run)
+        if run.raised is not None or self._speaks:
+            self.complain(run)
+            if self.options.print_time:
+                print(_timing(self.name, run.stats))
+        return outputs
+
+    def run(
+        self, given: Given, warm_start: Result | None, own: Limits | None = None
+    ) -> tuple[dict[str, ca.DM], Run]:
+        """The same with the run, which is not noted, and nothing raised but for bad arguments.
 
         Args:
-            limits: of this solve, those of the options by default.
+            own: limits of this solve, those of the options by default.
         """
-        problem, options = self.problem, self.options
-        if not options.warm:
-            lam_x0 = lam_g0 = None
-        numbers, warm = read_start(problem, warm_start, x0, lam_x0, lam_g0, **others)
-        x0, p, bounds = numbers.x0, numbers.p, numbers.bounds
-        if options.warn_initial_bounds and ((x0 < bounds.lbx) | (x0 > bounds.ubx)).any():
-            outside = np.flatnonzero((x0 < bounds.lbx) | (x0 > bounds.ubx))
-            names = listed([problem.functions.variable_names[i] for i in outside])
-            warn(f"x0 is outside its bounds at {names}")
-        callback = None
-        if options.iteration_callback is not None:
-            callback = StepCallback(
-                options.iteration_callback,
-                options.iteration_callback_step,
-                options.iteration_callback_ignore_errors,
-                problem.parameter_gradient,
-                p,
-            )
-        watch = Watch(bounds, callback, int(options.log), options.divergence)
-        began = time.process_time()
-        raised: BaseException | None = None
-        compiled = self.compiled
-        ready = compiled is not None and compiled.code is not None
-        try:
-            result = self._solver.run(Call(numbers, limits or self._limits, warm, watch=watch))
-        except KeyboardInterrupt as error:
-            if not isinstance(error, Interrupted) or error.result is None:
-                self._latest.forget()
-                raise
-            result, raised = error.result, error
-        watch.hold(result.iterations)
-        said = functions_of(problem, result, bool(options.machine_code), compiled, ready)
-        stats = casadi_stats(result, watch.lists, callback, time.process_time() - began, said)
-        if raised is None and callback is not None:
-            raised = callback.raised
-        if raised is None and not result.success and result.error is not None:
-            raised = result.error.__cause__  # of a function that raised; None where it gave NaN
-        run = Run(result, stats, p, raised)
-        self.note(run)
-        if isinstance(raised, KeyboardInterrupt):
-            raise raised
-        if options.print_time and raised is None:
-            print(_timing(self.name, stats))
-        return run
+        door = self._door()
+        found = door.solve_plain(given, warm_start, own) if door.plain else None
+        return door.solve_checked(given, warm_start, own) if found is None else found
 
-    def within(self, seconds: float, iterations: int | None, given: tuple[Any, ...]) -> Result:
+    def within(self, seconds: float, iterations: int | None, given: Given) -> Result:
         """Solve under limits of this call; see :meth:`NlpSolver.within`."""
-        began = time.perf_counter()
-        known = self._limits
+        began, known = time.perf_counter(), self._limits
         own = changed(
             known,
             max_time=min(known.max_time, seconds * _SOLVING),
             max_iter=known.max_iter if iterations is None else min(iterations, known.max_iter),
         )
-        quick = self._quick()
-        limited = own if seconds < np.inf or iterations is not None else None
-        found = None if quick is None else self._ask(quick, given, None, limited)
-        if found is not None:
-            self.note(found[1])
-            return found[1].result
-        x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0 = given
-        left = changed(own, max_time=max(1e-9, own.max_time - (time.perf_counter() - began)))
-        try:
-            with evaluating_until(began + seconds):
-                run = self.attempt(
-                    x0, lam_x0, lam_g0, None, left, p=p, lbx=lbx, ubx=ubx, lbg=lbg, ubg=ubg
-                )
-        except OutOfTimeError as late:
-            if late.result is None:
-                raise SolveError(
-                    f"{self.name} evaluated no function of the problem within {seconds:g} s, so "
-                    "there is no point. Give it more time; a first solve without a limit makes "
-                    "what all need",
-                    None,
-                ) from None
-            best: Result = late.result
-            return altered(best, stop=StopReason.TIME_LIMIT, detail="")
+        with evaluating_until(began + seconds):
+            _, run = self.run(given, None, own)
+        self.note(run)
+        late = isinstance(run.raised, OutOfTimeError)
+        if isinstance(run.raised, KeyboardInterrupt) and not late:
+            raise run.raised
+        if late and not run.result.evaluations["first"]:
+            raise SolveError(
+                f"{self.name} evaluated no function of the problem within {seconds:g} s, so "
+                "there is no point. Give it more time; a first solve without a limit makes "
+                "what all need",
+                None,
+            )
         return run.result
 
-    def complain(self, run: Run | QuickRun) -> None:
+    @property
+    def in_threads(self) -> bool:
+        """Whether solves can run beside each other: no Python is called by them."""
+        silent = self.options.iteration_callback is None and not self.options.log
+        return silent and self._door().plain
+
+    def complain(self, run: Run) -> None:
         """Raise what a run has left to be raised.
 
         Raises:
             SolveError: where it failed and ``error_on_fail`` is set.
             Exception: what a user's callback or model function raised.
         """
-        if isinstance(run, QuickRun):
-            return  # which solves
         if run.raised is not None:
             raise run.raised
         if self.options.error_on_fail and not run.result.success:
@@ -200,94 +289,17 @@ class Runner:
                 run.result,
             )
 
-    def note(self, run: Run | QuickRun) -> None:
+    def note(self, run: Run) -> None:
         """Make a run the last one, of the asking thread and of all."""
         self._latest.note(run)
 
-    def pool_for_graphs(self) -> Pool | None:
-        """The memory with which the engine solves in graphs; None where Python has to."""
-        if self._latest.pool is None and self.options.silent:
-            self._latest.pool = pool_of(self.problem, self._limits, warm_starts=self.options.warm)
-        return self._latest.pool
-
-    def has_quick(self) -> bool:
-        """Whether warm solves are the engine's in this thread."""
-        return self._quick() is not None
-
-    def quick(self, given: tuple[Any, ...], warm_start: Result | None) -> dict[str, ca.DM] | None:
-        """The outputs of a solve by the engine in C, None where it is not for that.
-
-        Args:
-            given: the arguments in CasADi's order, None for what was left out.
-            warm_start: the result of a solve nearby.
-        """
-        found = self.quick_run(given, warm_start)
-        if found is None:
-            return None
-        self.note(found[1])
-        return found[0]
-
-    def quick_run(
-        self, given: tuple[Any, ...], warm_start: Result | None
-    ) -> tuple[dict[str, ca.DM], QuickRun] | None:
-        """The same with the run, which is not noted."""
-        known = self._quick()
-        if known is None:
-            return None
-        sides = None
-        if warm_start is not None:
-            if not isinstance(warm_start, Result) or not warm_start.success:
-                return None
-            if (warm_start.x.size, warm_start.g.size) != (self.problem.n, self.problem.m):
-                return None  # C would read its working set beyond the end
-            x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0 = given
-            given = (
-                warm_start.x if x0 is None else x0, p, lbx, ubx, lbg, ubg,
-                warm_start.lam_x if lam_x0 is None else lam_x0,
-                warm_start.lam_g if lam_g0 is None else lam_g0,
-            )  # fmt: skip
-            sides = warm_start.working_set
-        return self._ask(known, given, sides)
-
-    def _ask(
-        self,
-        quick: Quick,
-        given: tuple[Any, ...],
-        sides: WorkingSet | None,
-        own: Limits | None = None,
-    ) -> tuple[dict[str, ca.DM], QuickRun] | None:
-        """A solve the shortest way; where Ctrl-C ends it the run is kept."""
-        try:
-            return quick.solve(given, sides, own)
-        except CutShort as cut:
-            stats = casadi_stats(
-                cut.result, cut.watch.lists, None, cut.result.elapsed, cut.functions
-            )
-            self.note(Run(cut.result, stats, cut.p, cut))
-            raise
-        except KeyboardInterrupt:
-            self._latest.forget()
-            raise
-
-    def _quick(self) -> Quick | None:
+    def _door(self) -> _Door:
         of_thread = self._of_thread
         try:
-            known: Quick | None = of_thread.quick
+            known: _Door = of_thread.door
         except AttributeError:
-            known = of_thread.quick = quick_of(self.problem, self.options)
+            known = of_thread.door = _Door(self.problem, self.options, self.compiled is not None)
         return known
-
-    def outputs(self, result: Result, p: Vector) -> tuple[ca.DM, ...]:
-        """x, f, g, lam_x, lam_g, lam_p, in columns."""
-        # A conversion to DM costs several times what the function needs to take it apart.
-        problem = self.problem
-        columns: list[Any] = [result.x, (result.f,), result.g, result.lam_x, result.lam_g]
-        if p.size:
-            slope = problem.parameter_gradient(result.x, result.lam_g, p)
-            columns.append(-array_of(slope).ravel())
-        parts = _parting(problem.n, problem.m, problem.n_p)
-        found: tuple[ca.DM, ...] = parts(ca.DM(np.concatenate(columns)))
-        return found
 
     def evaluate(self, arguments: list[ca.DM]) -> list[ca.DM]:
         """Solve at the columns that a graph gives: all eight, bounds of all rows.
@@ -297,38 +309,60 @@ class Runner:
         the answers of all. With ``error_on_fail`` it is raised.
         """
         row = [array_of(one).ravel() for one in arguments]
-        try:
-            return list(self.outputs(*self._solve_row(row)))
-        except InputError:
-            missing = None if self.options.error_on_fail else _missing(row)
-            if missing is None:
-                raise
-            self._note_missing(row, missing)
-            said = f"{self.name} in a graph: {missing.fault()}, so its outputs are NaN"
-            warn(said)
+        found = self._door().solve_row(row)
+        if found is not None:
+            outputs, run = found
+            self.note(run)
+            self.complain(run)
+            return [ca.vec(one) for one in outputs.values()]
+        if not self._lacks_numbers(row):
+            raise InputError("the bounds of the equations must be zero")
+        self._latest.note(self._again(row))
         return [ca.DM.nan(rows) for rows in columns_of(self.problem)[1]]
 
-    def _note_missing(self, row: Sequence[Vector], missing: MissingNumberError) -> None:
-        x0, p, lbx, ubx, lbg, ubg, _, _ = row
-        bounds, tolerances, why = Bounds(lbx, ubx, lbg, ubg), self._limits.tolerances, "no numbers"
-        result = undefined_result(self.problem, bounds, p, x0, tolerances, missing, why)
-        stats = casadi_stats(result, Watch(bounds).lists, None, 0.0, ("interpreted", ""))
-        self.note(Run(result, stats, p))
+    def _lacks_numbers(self, row: Sequence[Vector]) -> bool:
+        """Whether an argument has no number, which a warning says.
 
-    def _solve_row(self, row: Sequence[Vector]) -> tuple[Result, Vector]:
-        x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0 = row
-        m_h = self.problem.m_h
-        return self.solve(
-            x0, lam_x0, lam_g0, None, p=p, lbx=lbx, ubx=ubx, lbg=lbg[m_h:], ubg=ubg[m_h:]
-        )
+        Raises:
+            InputError: for arguments that are bad otherwise, or at all with ``error_on_fail``.
+        """
+        missing = None if self.options.error_on_fail else _missing(row)
+        if missing is None:
+            x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0 = row
+            m_h = self.problem.m_h
+            self.problem.numbers(x0, p, lbx, ubx, lbg[m_h:], ubg[m_h:], lam_x0, lam_g0)
+            return False
+        said = f"{self.name} in a graph: {missing.fault()}, so its outputs are NaN"
+        warn(said)
+        return True
 
-    def last(self) -> Run | QuickRun:
+    def _again(self, row: Sequence[Vector]) -> Run | None:
+        """The run for what a graph has given; None where that could not be begun."""
+        found, missing = self._door().solve_row(row), _missing(row)
+        if found is None and missing is not None:
+            return without_numbers(self.problem, self._limits, row, missing)
+        return found and found[1]
+
+    def pool_for_graphs(self) -> Pool | None:
+        """The memory of solves in graphs; None where these call Python."""
+        from casadi_hybrid.engine.in_graph import Pool  # noqa: PLC0415 - of graphs alone
+
+        options, engine = self.options, any_engine_of(self.problem)
+        python = options.iteration_callback or options.log or options.error_on_fail
+        if self._latest.pool is None and not python and engine.evaluate is not None:
+            self._latest.pool = Pool(
+                engine, self.problem, self._limits, columns_of(self.problem),
+                warm_starts=options.warm, no_numbers=self._lacks_numbers,
+            )  # fmt: skip
+        return self._latest.pool
+
+    def last(self) -> Run:
         """The last run of the asking thread, or of any where that has made none.
 
         Raises:
             RuntimeError: before the first.
         """
-        run = self._latest.find(self._solve_row)
+        run = self._latest.find(self._again)
         if run is None:
             raise RuntimeError(
                 f"No stats available: {self.name} has not been called yet, or Ctrl-C ended "
@@ -348,6 +382,312 @@ class Runner:
         self.compiled = machine_code(self.problem, self.options.machine_code)
 
 
+class _Door:
+    """The way of one thread's numbers to the core, and back.
+
+    Args:
+        problem, options: of the solver.
+    """
+
+    def __init__(self, problem: Problem, options: NlpOptions, compiled: bool) -> None:
+        self._problem, self._options = problem, options
+        self._limits, self._compiled = options.limits, compiled
+        self._engine: Engine = any_engine_of(problem)
+        self._externals: dict[Core, External] = {}
+        self._defaults: list[Vector] = []
+        self._last: tuple[Core, External] | None = None
+        self._lost = self._engine.evaluate is None
+        simple = not (problem.m_h or problem.shapes or self._lost)
+        self.plain = simple and options.warm and not options.warn_initial_bounds
+
+    def quick(self, given: Given) -> tuple[dict[str, ca.DM], Run] | None:
+        """The shortest way, by the core that was used last; None where it is not for that."""
+        last = self._last
+        if last is None or last[0].busy:
+            return None
+        core, external = last
+        space, limits, matrices = core.space, self._limits, external.matrices
+        for i, value in enumerate(given):
+            kind = type(value)
+            if kind is ca.DM:
+                matrices[i] = int(value.this)
+                continue
+            if value is None:
+                space.ordered[i][:] = self._defaults[i]
+            elif kind is float or kind is int:
+                space.ordered[i].fill(value)
+            elif not _copied(space.ordered[i], value):
+                return None
+            matrices[i] = None
+        if space.limits is not limits or space.awaited is not None:
+            space.limit(limits)
+        if space.sided:
+            space.begin_with(None)
+        if core.look is not None:
+            core.begin()
+        core.drained, core.raised, core.busy = [], None, True
+        try:
+            outputs: dict[str, ca.DM] = external.ready.call(external.solver)
+        finally:
+            core.busy = False
+        if external.data.status in _REFUSED:
+            return None
+        run = Run(self._problem, limits, space.numbers_in.copy(), space.places_in, space.solved(),
+                  rows=core.rows(), functions=space.called, raised=core.raised)  # fmt: skip
+        if core.raised is not None:
+            self._settle(run)
+        return outputs, run
+
+    def solve_plain(
+        self, given: Given, warm_start: Result | None, own: Limits | None
+    ) -> tuple[dict[str, ca.DM], Run] | None:
+        """Solve, None where an argument needs more than a copy, or bounds are of other kinds."""
+        sides = None
+        if warm_start is not None:
+            x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0 = given
+            if not _is_known(warm_start, self._problem):
+                return None
+            given = (
+                warm_start.x if x0 is None else x0, p, lbx, ubx, lbg, ubg,
+                warm_start.lam_x if lam_x0 is None else lam_x0,
+                warm_start.lam_g if lam_g0 is None else lam_g0,
+            )  # fmt: skip
+            sides = warm_start.working_set
+        self._defaults = self._defaults or defaults_of(self._problem)
+        for core in self._engine.cores(self._limits):
+            external = self._external(core)
+            if external is None or not self._fill(core, external, given):
+                return None
+            found = self._solve(core, external, given, sides, own)
+            if found is not None:
+                self._engine.use(core)
+                silent = self._options.iteration_callback is None and not self._options.log
+                self._last = (core, external) if silent and external.fetches else None
+                return found
+        return None
+
+    def solve_checked(
+        self, given: Given, warm_start: Result | None, own: Limits | None
+    ) -> tuple[dict[str, ca.DM], Run]:
+        """Solve after all arguments have been looked at.
+
+        Raises:
+            InputError: for a bad argument, before any evaluation.
+        """
+        problem, options = self._problem, self._options
+        x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0 = given
+        if not options.warm:
+            lam_x0 = lam_g0 = None
+        if p is None and problem.p0 is None:
+            p = 0.0
+        p = as_column(p, problem.shapes.get("p"))
+        numbers, warm = read_start(
+            problem, warm_start, x0, lam_x0, lam_g0, p=p, lbx=lbx, ubx=ubx, lbg=lbg, ubg=ubg
+        )
+        if options.warn_initial_bounds:
+            _warn_outside(problem, numbers)
+        core = self._engine.core(numbers.bounds, self._limits)
+        core.space.fill(numbers, warm)
+        external = self._external(core)
+        if external is not None:
+            external.matrices[:] = [None] * len(INPUTS)
+        sides = None if warm is None else warm.working_set
+        found = self._solve(core, external, None, sides, own)
+        assert found is not None
+        return found
+
+    def solve_row(self, row: Sequence[Vector]) -> tuple[dict[str, ca.DM], Run] | None:
+        """Solve for numbers that nobody has looked at, bounds of all rows; None for bad ones."""
+        named = dict(zip(INPUTS, row, strict=True))
+        bounds = Bounds(*(named[name] for name in ("lbx", "ubx", "lbg", "ubg")))
+        core = self._engine.core(bounds, self._limits)
+        for name, value in named.items():
+            used = self._options.warm or name not in ("lam_x0", "lam_g0")
+            core.space.inputs[name][:] = value if used else 0.0
+        return self._solve(core, None, None, None, None)
+
+    def _solve(
+        self,
+        core: Core,
+        external: External | None,
+        given: Given | None,
+        sides: WorkingSet | None,
+        own: Limits | None,
+    ) -> tuple[dict[str, ca.DM], Run] | None:
+        """Solve for what the core has been given; None where that is not for it."""
+        space, limits, problem = core.space, own or self._limits, self._problem
+        watch = self._watch(space.inputs["p"])
+        look = None if watch is None else watch.look
+        space.limit(limits)
+        space.begin_with(sides)
+        core.begin(look, evaluating_until_when())
+        try:
+            outputs, status = _called(core, external, given)
+        finally:
+            core.end()
+        if outputs is None or status in _REFUSED:
+            return None
+        found = space.solved()
+        if watch is not None:
+            watch.hold(found.steps)
+        callback: Any = None if watch is None else watch.callback
+        run = Run(
+            problem, limits, space.numbers_in.copy(), space.places_in, found, rows=core.rows(),
+            functions=space.called, raised=core.raised,
+            callback=callback,
+        )  # fmt: skip
+        self._settle(run)
+        if external is None:
+            outputs = self._outputs(run, found)
+        if problem.shapes:
+            outputs = in_shape(outputs, problem.shapes)
+        return outputs, run
+
+    def _watch(self, p: Vector) -> Watch | None:
+        """What is shown each iterate; None where nobody looks before the solve has ended."""
+        options = self._options
+        if options.iteration_callback is None and not options.log:
+            return None
+        from casadi_hybrid.casadi_api.callbacks import StepCallback  # noqa: PLC0415
+
+        callback = options.iteration_callback and StepCallback(
+            options.iteration_callback,
+            options.iteration_callback_step,
+            options.iteration_callback_ignore_errors,
+            self._problem.parameter_gradient,
+            p.copy(),
+        )
+        return records.Watch(callback, int(options.log))
+
+    def _settle(self, run: Run) -> None:
+        """Say in the run what of all that was raised comes out.
+
+        Raises:
+            KeyboardInterrupt: before the first iterate.
+        """
+        if run.callback is not None and run.callback.raised is not None:
+            run.raised = run.callback.raised
+        if isinstance(run.raised, KeyboardInterrupt):
+            run.raised = sessions.halted(run.result, run.raised)
+        elif self._lost and not run.result.success and run.result.error is not None:
+            run.raised = run.result.error.__cause__  # None where it gave NaN
+
+    def _fill(self, core: Core, external: External, given: Given) -> bool:
+        """Hand the arguments over; False for one that needs more than a copy."""
+        matrices, inputs = external.matrices, core.space.inputs
+        for i, value in enumerate(given):
+            if type(value) is ca.DM:
+                matrices[i] = int(value.this)
+            elif _copied(inputs[INPUTS[i]], self._defaults[i] if value is None else value):
+                matrices[i] = None
+            else:
+                return False
+        return True
+
+    def _external(self, core: Core) -> External | None:
+        """The solver as a Function, made at its first use; None where functions run Python."""
+        found = self._externals.get(core)
+        if found is None and not self._lost:
+            kept = self._engine.cores(self._limits)
+            self._externals = {key: one for key, one in self._externals.items() if key in kept}
+            gradient = self._problem.parameter_gradient if self._problem.n_p else None
+            found = External(core, gradient, self._engine.evaluate or 0)
+            self._externals[core] = found
+        return found
+
+    def _outputs(self, run: Run, found: Solved) -> dict[str, ca.DM]:
+        """x, f, g, lam_x, lam_g, lam_p where CasADi has not written them."""
+        outputs = {name: ca.DM(found.array(name)) for name in OUTPUTS_OF_CASADI[:5]}
+        slope = self._problem.parameter_gradient(outputs["x"], outputs["lam_g"], run.p)
+        return {**outputs, "lam_p": -ca.densify(slope)}
+
+
+def _called(
+    core: Core, external: External | None, given: Given | None
+) -> tuple[dict[str, ca.DM] | None, int]:
+    """The outputs that CasADi has written, and the status; None for what has to be checked."""
+    if external is None:
+        return {}, core.solve()
+    outputs: dict[str, ca.DM]
+    if given is None or external.fetches:
+        outputs = external.ready.call(external.solver)
+        status = external.status
+        if status != OTHER_SHAPE:
+            return _in_order(outputs), status
+        external.fetches = False  # who gives one of another shape will do so again
+    assert given is not None
+    pairs = zip(INPUTS, given, strict=True)
+    handed = {name: value for name, value in pairs if type(value) is ca.DM}
+    external.there[:] = [name not in handed for name in INPUTS]
+    try:
+        outputs = external.function.call({**handed, **external.solver})
+    except RuntimeError:  # of another shape
+        return None, OTHER_SHAPE
+    # Of several columns CasADi has made several solves.
+    return (_in_order(outputs) if outputs["f"].numel() == 1 else None), external.status
+
+
+def _in_order(outputs: dict[str, ca.DM]) -> dict[str, ca.DM]:
+    """The outputs as CasADi lists them; its dictionaries are sorted by the names."""
+    return {name: outputs[name] for name in OUTPUTS_OF_CASADI}
+
+
+def without_numbers(
+    problem: Problem, limits: Limits, row: Sequence[Vector], missing: MissingNumberError
+) -> Run:
+    """The run of a solve in a graph, one of whose arguments has no number."""
+    x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0 = row
+    numbers = Numbers(x0, p, Bounds(lbx, ubx, lbg, ubg), lam_x0, lam_g0)
+    made = Run(
+        problem, limits, p.copy(), {"p": slice(None)}, NOTHING, rows=_NONE, functions=_CALLED
+    )
+    made.__dict__["result"] = sessions.undefined_result(
+        problem, numbers, limits, missing, "no numbers"
+    )
+    return made
+
+
+def _is_known(warm_start: Any, problem: Problem) -> bool:
+    """Whether it is the result of a solve of this size that has a working set."""
+    from casadi_hybrid.result import Result  # noqa: PLC0415 - not for a first solve
+
+    if not isinstance(warm_start, Result) or not warm_start.success:
+        return False
+    return (warm_start.x.size, warm_start.g.size) == (problem.n, problem.m)
+
+
+def _warn_outside(problem: Problem, numbers: Numbers) -> None:
+    from casadi_hybrid.explain.diagnosis import listed  # noqa: PLC0415 - where it is asked for
+
+    x0, bounds = numbers.x0, numbers.bounds
+    outside = np.flatnonzero((x0 < bounds.lbx) | (x0 > bounds.ubx))
+    if outside.size:
+        names = listed([problem.functions.variable_names[i] for i in outside])
+        warn(f"x0 is outside its bounds at {names}")
+
+
+def _copied(target: Vector, value: Any) -> bool:
+    """Write an argument where the core reads it; False for what needs more than a copy."""
+    kind = type(value)
+    if kind is np.ndarray:
+        if value.shape != target.shape or value.dtype != np.float64:
+            return False
+        target[:] = value
+        return True
+    if kind is list or kind is tuple:
+        if len(value) != target.size or not _REAL.issuperset(map(type, value)):
+            return False
+        try:
+            target[:] = value
+        except OverflowError:  # a whole number beyond all others
+            return False
+        return True
+    if kind is float or kind is int:
+        target.fill(value)
+        return True
+    return False
+
+
 def _missing(row: Sequence[Vector]) -> MissingNumberError | None:
     """The first entry of the arguments that is NaN, or infinite and no bound."""
     for name, values in zip(INPUTS, row, strict=True):
@@ -356,14 +696,6 @@ def _missing(row: Sequence[Vector]) -> MissingNumberError | None:
             k = int(np.argmax(bad))
             return MissingNumberError(f"{name}[{k}]", "", float(values[k]))
     return None
-
-
-@lru_cache(maxsize=64)
-def _parting(n: int, m: int, n_p: int) -> ca.Function:
-    """x, f, g, lam_x, lam_g and lam_p, which stand in one column, each by itself."""
-    column = ca.MX.sym("column", 2 * (n + m) + 1 + n_p)
-    ends = [0, *accumulate((n, 1, m, n, m, n_p))]
-    return ca.Function("parts", [column], ca.vertsplit(column, ends))
 
 
 def _timing(name: str, stats: Mapping[str, Any]) -> str:

@@ -21,11 +21,11 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from casadi_hybrid.basics.errors import InputError, suggest, warn
 from casadi_hybrid.basics.inputs import Matrix, Vector
+from casadi_hybrid.basics.late import LateModule
 from casadi_hybrid.kernel.factorization import SymmetricFactor
 from casadi_hybrid.kernel.sparse import Sparse
 from casadi_hybrid.point.kkt import kkt_residuals
@@ -36,6 +36,7 @@ from casadi_hybrid.problem.functions import Fused
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.result import Result
 
+sp = LateModule("scipy.sparse")
 INPUTS = ("p", "lbx", "ubx", "lbg", "ubg")
 OUTPUTS = ("x", "f", "g", "lam_x", "lam_g")
 

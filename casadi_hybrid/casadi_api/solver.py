@@ -4,33 +4,34 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.attempts.in_graph import starts_of
-from casadi_hybrid.barrier.composite import is_composite
 from casadi_hybrid.basics.errors import InputError, suggest
 from casadi_hybrid.basics.inputs import count, positive
+from casadi_hybrid.basics.late import LateModule
 from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, solves_in, symbols_of
 from casadi_hybrid.casadi_api.graphs.function import callback, default_of, make_function
 from casadi_hybrid.casadi_api.options import NlpOptions
-from casadi_hybrid.casadi_api.oracle import LISTED, ProblemFunctions
 from casadi_hybrid.casadi_api.runner import Runner
 from casadi_hybrid.casadi_api.signature import Signature
-from casadi_hybrid.casadi_api.stored.text import runner_of, text_of, write_text
-from casadi_hybrid.problem.columns import as_column, in_shape
 from casadi_hybrid.problem.numbers import by_block
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.result import Result
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from casadi_hybrid.casadi_api.batch import Batch
+    from casadi_hybrid.casadi_api.graphs import oracle as oracles
+    from casadi_hybrid.casadi_api.stored import text as stored
     from casadi_hybrid.engine.export.export import Export
+    from casadi_hybrid.result import Result
+else:
+    oracles = LateModule("casadi_hybrid.casadi_api.graphs.oracle")
+    stored = LateModule("casadi_hybrid.casadi_api.stored.text")
 
 _SYMBOLS = (ca.MX, ca.SX)
 _BLOCKS = {"x0": "x", "lam_x0": "x", "lam_g0": "c"}
@@ -51,9 +52,10 @@ class NlpSolver(Signature):
     ``ca.Function`` reads as well. CasADi can write no Python code, so :meth:`generate` of a graph
     around it is not available.
 
-    In a graph and in a map the engine in C solves without Python's lock, so that ``map(N,
-    "thread")`` is as parallel as there are cores; only what it leaves is solved by Python, one at a
-    time. Ctrl-C waits for the end of a solve there.
+    In a graph and in a map solves run without Python's lock, so that ``map(N, "thread")`` is as
+    parallel as there are cores. They take turns where Python is called: with an
+    ``iteration_callback``, ``log`` or ``error_on_fail``, and for functions that run Python. Ctrl-C
+    ends a solve in a graph; for those that a map has on other threads it waits.
 
     Several threads may call one object at once: each call has its own evaluators, and
     :meth:`stats`, :attr:`result` and :meth:`explain` speak of the last call of the asking thread
@@ -130,9 +132,9 @@ class NlpSolver(Signature):
             SolveError: where the solve fails and ``error_on_fail`` is set.
         """
         if not (in_order or unknown):
-            quick = self._runner.quick((x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0), warm_start)
-            if quick is not None:
-                return quick
+            found = self._runner.plain((x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0), warm_start)
+            if found is not None:
+                return found
         given = {
             "x0": x0, "p": p, "lbx": lbx, "ubx": ubx, "lbg": lbg, "ubg": ubg, "lam_x0": lam_x0,
             "lam_g0": lam_g0,
@@ -158,16 +160,7 @@ class NlpSolver(Signature):
             batch = solve_many(self._runner, given, solves, [warm_start] * max(solves))
             complain(self._runner, batch)
             return batch.outputs()
-        runner = self._runner
-        problem = runner.problem
-        if p is None and problem.p0 is None:
-            p = 0.0
-        p = as_column(p, problem.shapes.get("p"))
-        result, p = runner.solve(
-            x0, lam_x0, lam_g0, warm_start, p=p, lbx=lbx, ubx=ubx, lbg=lbg, ubg=ubg
-        )
-        outputs = dict(zip(OUTPUTS, runner.outputs(result, p), strict=True))
-        return in_shape(outputs, problem.shapes)
+        return self._runner.solve((x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0), warm_start)
 
     def within(
         self,
@@ -315,11 +308,11 @@ class NlpSolver(Signature):
         Raises:
             InputError: for another name.
         """
-        return list(LISTED) if name is None else self._of_problem[name]
+        return list(oracles.LISTED) if name is None else self._of_problem[name]
 
     def has_function(self, name: str) -> bool:
         """Whether :meth:`get_function` lists the name."""
-        return name in LISTED
+        return name in oracles.LISTED
 
     def map(self, *arguments: Any) -> ca.Function:
         """``ca.Function.map``; what it makes can be pickled as the solver can.
@@ -354,10 +347,9 @@ class NlpSolver(Signature):
     ) -> Export:
         """Write the solver as C99 that needs no library, for machines without Python.
 
-        Written are the warm mode, Newton steps from a start with the multipliers of a solution
-        nearby, and the first attempt of the cold one, which searches from any start; not what is
-        tried after that. The solver is called here with the arguments; the solution is the start
-        that is stored beside the code. ``print(measure(export))`` of
+        Written is the whole method: it gives the numbers and the verdicts that this solver gives.
+        The solver is called here with the arguments; the solution is the start that is stored
+        beside the code. ``print(measure(export))`` of
         :mod:`casadi_hybrid.engine.export.measure` compiles it and counts memory and instructions.
 
         Args:
@@ -368,8 +360,8 @@ class NlpSolver(Signature):
                 solution before. A generator may look at :attr:`result` for its next change.
             loops: whether what repeats, as stages do, is written once; by default where straight
                 code is long.
-            cold: whether the search from any start is written too; without it there is less code
-                and memory.
+            cold: whether the whole method is written; else the warm mode alone, Newton steps from
+                the multipliers of a solution nearby, with less code and memory.
             **arguments: x0, p, lbx, ubx, lbg, ubg of the call. They decide the kinds of bounds
                 (fixed, equation, inequality, none), which stay.
 
@@ -377,27 +369,28 @@ class NlpSolver(Signature):
             What was written.
 
         Raises:
-            InputError: for a bad argument, a solve that fails, a function that cannot be written,
-                or where there is no engine in C.
+            InputError: for a bad argument, a solve that fails, a function that cannot be written.
             OSError: where the folder cannot be written to.
         """
-        from casadi_hybrid.engine.export.cases import gather  # noqa: PLC0415 - only for this
-        from casadi_hybrid.engine.export.export import Cold, check_name, write  # noqa: PLC0415
+        import pathlib  # noqa: PLC0415
 
+        from casadi_hybrid.engine.export.cases import gather  # noqa: PLC0415 - only for this
+        from casadi_hybrid.engine.export.export import (  # noqa: PLC0415
+            check_name,
+            check_problem,
+            write,
+        )
+
+        folder = pathlib.Path(folder)
         name = check_name(self._name if name is None else name)
+        check_problem(self._problem)
 
         def solve(**given: Any) -> Result:
             self(**given)
             return self.result
 
         first, cases = gather(solve, arguments, loop, cold=cold)
-        problem, limits = self._problem, self.options.limits
-        search = None
-        if first is not None:
-            bounds = first.answer.bounds
-            first = replace(first, elsewhere=is_composite(problem, bounds))
-            search = Cold(first, *starts_of(problem, limits, bounds))
-        return write(problem, limits, cases, Path(folder), name, loops, search)
+        return write(self._problem, self.options.limits, cases, folder, name, loops, first)
 
     def serialize(self, options: Mapping[str, Any] | None = None) -> str:
         """The solver as text, a pickle in CasADi's form: for :meth:`deserialize`, and CasADi's.
@@ -411,7 +404,7 @@ class NlpSolver(Signature):
         Raises:
             InputError: where a function of the problem is Python code, as a ``ca.Callback`` is.
         """
-        return text_of(self._runner, options)
+        return stored.text_of(self._runner, options)
 
     @staticmethod
     def deserialize(text: str) -> NlpSolver:
@@ -420,7 +413,7 @@ class NlpSolver(Signature):
         Raises:
             InputError: for other text.
         """
-        runner = runner_of(text) if isinstance(text, str) else None
+        runner = stored.runner_of(text) if isinstance(text, str) else None
         if runner is None:
             raise InputError("text must be what NlpSolver.serialize returned")
         kept = {"_name": runner.name, "_problem": runner.problem, "_runner": runner}
@@ -428,7 +421,7 @@ class NlpSolver(Signature):
 
     def save(self, fname: str, options: Mapping[str, Any] | None = None) -> None:
         """Write the solver to a file, for :meth:`load`, and CasADi's; see :meth:`serialize`."""
-        write_text(self._runner, fname, options)
+        stored.write_text(self._runner, fname, options)
 
     @staticmethod
     def load(fname: str) -> NlpSolver:
@@ -437,7 +430,8 @@ class NlpSolver(Signature):
         Raises:
             InputError: for another file.
         """
-        return NlpSolver.deserialize(Path(fname).read_text(encoding="ascii", errors="replace"))
+        with open(fname, encoding="ascii", errors="replace") as file:
+            return NlpSolver.deserialize(file.read())
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_name": self._name, "_problem": self._problem, "_runner": self._runner}
@@ -466,10 +460,10 @@ class NlpSolver(Signature):
         return f"NlpSolver({self._name!r}, 'hybrid', {sizes})"
 
     @cached_property
-    def _of_problem(self) -> ProblemFunctions:
+    def _of_problem(self) -> oracles.ProblemFunctions:
         # The derivatives first and scalar operations then, where both were asked for.
         scalar = self.options.expand and self.options.postpone_expand
-        return ProblemFunctions(self._problem, scalar=scalar)
+        return oracles.ProblemFunctions(self._problem, scalar=scalar)
 
     def _in_graph(self, given: dict[str, Any]) -> Any:
         """Call the Function with symbols; what is left out has the problem's default."""

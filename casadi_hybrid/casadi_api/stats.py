@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from casadi_hybrid.attempts.solved import Outline
 from casadi_hybrid.basics.status import PointStatus, StopReason
-from casadi_hybrid.casadi_api.callbacks import StepCallback
-from casadi_hybrid.result import Result
+
+if TYPE_CHECKING:
+    from casadi_hybrid.casadi_api.callbacks import StepCallback
+    from casadi_hybrid.result import Result
 
 _UNIFIED = {
     StopReason.ITERATION_LIMIT: "SOLVER_RET_LIMITED",
@@ -32,7 +33,7 @@ _IPOPT = {
 _FUNCTIONS = ("nlp_f", "nlp_g", "nlp_grad", "nlp_grad_f", "nlp_hess_l", "nlp_jac_g")
 
 
-def unified_status(result: Result | Outline) -> str:
+def unified_status(result: Result) -> str:
     """CasADi's ``SOLVER_RET_*`` word. What has no word there is ``SOLVER_RET_UNKNOWN``."""
     if result.success:
         return "SOLVER_RET_SUCCESS"
@@ -44,7 +45,7 @@ def unified_status(result: Result | Outline) -> str:
     return _UNIFIED.get(result.stop, "SOLVER_RET_UNKNOWN")
 
 
-def return_status(result: Result | Outline) -> str:
+def return_status(result: Result) -> str:
     """IPOPT's word for how a solve ended, where it has one."""
     if result.success:
         return "Solve_Succeeded"
@@ -54,10 +55,9 @@ def return_status(result: Result | Outline) -> str:
 
 
 def casadi_stats(
-    result: Result | Outline,
+    result: Result,
     lists: dict[str, list[Any]],
     callback: StepCallback | None,
-    process_time: float,
     functions: tuple[str, str],
 ) -> dict[str, Any]:
     """Return a fresh dictionary under the keys of CasADi's ``stats()``.
@@ -67,7 +67,7 @@ def casadi_stats(
 
     f, ∇f, g and J_g come from one fused call. Their four counts are equal, and its seconds stand
     under ``nlp_jac_g``: the other three come with it and have none of their own. Processor time is
-    measured for the whole solve, and each part has its share by wall time. ``functions`` is
+    wall time: nothing waits. ``functions`` is
     ``"interpreted"``, ``"staged"`` (interpreted, for many stages at once) or ``"compiled"``, with a
     note why not where that was asked for.
     """
@@ -76,7 +76,6 @@ def casadi_stats(
     wall["nlp_jac_g"] = result.seconds.get("first", 0.0)
     wall["nlp_hess_l"] = result.seconds.get("second", 0.0)
     wall["callback_fun"] = callback.seconds if callback else 0.0
-    share = process_time / result.elapsed if result.elapsed > 0 else 0.0
     return {
         "success": result.success,
         "return_status": return_status(result),
@@ -100,7 +99,7 @@ def casadi_stats(
         "n_call_nlp_grad": 1,  # for lam_p
         "n_call_callback_fun": callback.calls if callback else 0,
         **{f"t_wall_{name}": seconds for name, seconds in wall.items()},
-        **{f"t_proc_{name}": seconds * share for name, seconds in wall.items()},
+        **{f"t_proc_{name}": seconds for name, seconds in wall.items()},
         "t_wall_total": result.elapsed,
-        "t_proc_total": process_time,
+        "t_proc_total": result.elapsed,
     }

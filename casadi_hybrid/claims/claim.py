@@ -96,11 +96,7 @@ def table(claims: Iterable[Claim]) -> str:
 
 
 class EndedEarly(Exception):
-    """A run did not take all its steps: ``case`` says which, the text says why."""
-
-    def __init__(self, case: str, reason: str) -> None:
-        self.case = case
-        super().__init__(reason)
+    """A run did not take all its steps; the arguments are its case and the reason."""
 
 
 def claim(
@@ -117,8 +113,8 @@ def claim(
             try:
                 case, found = measure(*given, **options)
             except EndedEarly as ended:
-                nothing = (("x", np.nan),)
-                return Claim(name, ended.case, nothing, bound, counterexample, str(ended))
+                on, why = ended.args
+                return Claim(name, on, (("x", np.nan),), bound, counterexample, why)
             return Claim(name, case, tuple(found.items()), bound, counterexample)
 
         return made

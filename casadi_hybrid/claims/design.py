@@ -20,10 +20,10 @@ from casadi_hybrid import rules
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Matrix, count
 from casadi_hybrid.claims.claim import Measured, claim, counterexample
+from casadi_hybrid.paper import CONDITIONS
 
 # The paper, "Implementation constants".
 DELTA, KAPPA = 0.35, rules.StepRule(0.08, 0.20, 8.0)
-CONDITIONS = (1.0, 2.0, 3.0, 5.0, 8.0, 13.0)
 FREE = 1e12
 # Not one, so that a square of ‖B‖ that is missing shows.
 NORM_B = 1.7

@@ -99,11 +99,6 @@ def _add_study(commands: Any) -> None:
         help="names of methods (default: auto whitened closed-form matrix-lookahead matrix-memory)",
     )
     study.add_argument(
-        "--rank-deficient",
-        action="store_true",
-        help="instances whose Jacobian loses rank at the solution",
-    )
-    study.add_argument(
         "--budget", type=int, default=500, metavar="ITER", help="iterations a run (default 500)"
     )
     study.add_argument(
@@ -149,7 +144,7 @@ def study(arguments: argparse.Namespace) -> int:
         arguments.seeds,
         arguments.first_seed,
     )
-    settings = Settings(tuple(arguments.rules), arguments.budget, arguments.rank_deficient)
+    settings = Settings(tuple(arguments.rules), arguments.budget)
 
     def run() -> Any:
         return run_study(

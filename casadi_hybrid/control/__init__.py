@@ -7,6 +7,7 @@ by a method (:class:`MultipleShooting`, :class:`SingleShooting`, :class:`Colloca
 :class:`Scenarios` side by side.
 """
 
+import casadi_hybrid.session.solve as _solves  # noqa: F401 - no step of a loop may take the time of an import
 from casadi_hybrid.basics.calls import check_classes
 from casadi_hybrid.control.estimation import EKF, MHE
 from casadi_hybrid.control.joint.phases import Phases

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -152,6 +152,11 @@ class Recorder:
                 lam_x,
             )
         )
+
+    def hold(self, until: int) -> None:
+        """Take the last row again for the steps since then, as far as step ``until``."""
+        while self.rows and self.rows[-1].t < until:
+            self.rows.append(replace(self.rows[-1], t=self.rows[-1].t + 1))
 
     def history(self) -> History:
         """Return what was collected."""

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from casadi_hybrid.basics.arrays import largest
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.course.history import Course
-from casadi_hybrid.law import State
-from casadi_hybrid.point.kkt import met_far_out
-from casadi_hybrid.problem.bounds import Bounds
-from casadi_hybrid.stopping import Progress
+from casadi_hybrid.course.rows import LISTED, held, lists_of, take
+from casadi_hybrid.course.view import View
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,136 +56,76 @@ class IterationRecord:
     elapsed: float
 
 
-# Kept per iteration for stats()["iterations"]; those with CasADi's names have CasADi's meaning.
-LISTED = (
-    "iter", "obj", "inf_pr", "inf_du", "compl", "mu", "d_norm", "alpha_pr", "alpha_du",
-    "regularization_size",
-)  # fmt: skip
-
-
 @dataclass
 class Watch:
-    """Turns each progress of a solve into a record, hands it on, and remembers its numbers.
+    """Turns each iterate of a solve into a record, hands it on, and remembers its numbers.
 
     One per call of a solver: nothing is shared between threads.
 
     Args:
-        bounds: of the solve.
         callback: called with every record; it stops the solve by returning True.
         log: print every so many iterations; 0 prints nothing.
-        divergence: ‖x‖_∞ and −f beyond which the solve is given up.
+
+    Attributes:
+        stop: whether the callback has asked to end the solve.
     """
 
-    bounds: Bounds
     callback: Callable[[IterationRecord], bool | None] | None = None
     log: int = 0
-    divergence: float = np.inf
+    stop: bool = False
     _rows: list[tuple[Any, ...]] = field(default_factory=list)
     _times: list[float] = field(default_factory=list)
-    x_before: Vector | None = None
-    _stop: bool = False
-    _began: float = field(default_factory=time.perf_counter)
     _log: IterationLog | None = None
     _shown: IterationRecord | None = None
-
-    def observe(
-        self, progress: Progress, multipliers: Callable[[State], tuple[Vector, Vector]]
-    ) -> None:
-        """Record the iterate, log it and ask the callback; multipliers gives (lam_x, lam_g).
-
-        Steps on an active set count, but only their end is an iterate, and where they lead nowhere
-        none is: the iterate before is recorded again for each of them, with steps of length zero.
-        """
-        if self._is_restart(progress):
-            return
-        self.hold(progress.t - 1)
-        row = self._row(progress)
-        if not self.log and self.callback is None:
-            self._show(row, None)
-            return
-        lam_x, lam_g = multipliers(progress.state)
-        carry = progress.state.carry
-        self._shown = IterationRecord(
-            **dict(zip(LISTED, row, strict=True)),
-            restoration=carry.restoration is not None,
-            x=progress.state.x.copy(),
-            g=carry.at.raw_g.copy(),
-            lam_x=lam_x.copy(),
-            lam_g=lam_g.copy(),
-            elapsed=0.0,
-        )
-        self._show(row, self._shown)
-
-    def hold(self, until: int) -> None:
-        """Record the last iterate again for the steps since then, as far as step ``until``."""
-        while self._rows and self._rows[-1][0] < until:
-            self._show(held(self._rows[-1]), self._shown)
 
     @property
     def silent(self) -> bool:
         """Whether nobody is told of an iterate before the solve has ended."""
         return self.callback is None and not self.log
 
-    def jump(self, row: tuple[Any, ...], until: int | None) -> None:
-        """Record an iterate by its numbers in the order of :data:`LISTED`.
+    def see(self, view: View) -> None:
+        """Record an iterate, log it and ask the callback.
 
-        The one before is recorded again for the steps as far as ``until``.
+        Steps on an active set count, but only their end is an iterate, and where they lead nowhere
+        none is: the iterate before is recorded again for each of them, with steps of length zero.
         """
-        if until is not None:
-            self.hold(until)
-        self._show(row, None)
+        t, *numbers, elapsed = view.row
+        self.hold(int(t) - 1, elapsed)
+        row = (int(t), *numbers)
+        known: dict[str, Any] = dict(zip(LISTED, row, strict=True))
+        self._shown = IterationRecord(
+            **known, restoration=view.restoring,
+            x=view.x, g=view.g, lam_x=view.lam_x, lam_g=view.lam_g, elapsed=elapsed,
+        )  # fmt: skip
+        self._show(row, elapsed)
 
-    def now(self) -> float:
-        """Seconds since the first use."""
-        return time.perf_counter() - self._began
+    def look(self, view: View) -> bool:
+        """The same; whether the callback has asked to end the solve."""
+        self.see(view)
+        return self.stop
 
-    def take(self, rows: Sequence[Sequence[float]], before: int, began: float) -> None:
-        """Record iterates of one attempt by their numbers, :data:`LISTED` and the seconds.
+    def hold(self, until: int, elapsed: float | None = None) -> None:
+        """Record the last iterate again for the steps since then, as far as step ``until``."""
+        while self._rows and self._rows[-1][0] < until:
+            self._show(held(self._rows[-1]), self._times[-1] if elapsed is None else elapsed)
 
-        Args:
-            rows: their numbers, the steps and the seconds counted in the attempt.
-            before: steps taken in earlier attempts.
-            began: :meth:`now` at the attempt's start.
-        """
-        for t, *numbers, elapsed in rows:
-            step = before + int(t)
-            if not t and self._rows and step == self._rows[-1][0]:
-                continue  # the start of another attempt
-            while self._rows and self._rows[-1][0] < step - 1:
-                self._rows.append(held(self._rows[-1]))
-                self._times.append(began + elapsed)
-            self._rows.append((step, *numbers))
-            self._times.append(began + elapsed)
+    def take(self, rows: Sequence[Sequence[float]]) -> None:
+        """Record iterates that nobody is told of by their numbers, :data:`LISTED` and seconds."""
+        take(rows, self._rows, self._times)
 
-    def drop(self, since: int) -> None:
-        """Forget the iterates from step ``since`` on, which will be seen again."""
-        while self._rows and self._rows[-1][0] >= since:
-            self._rows.pop()
-            self._times.pop()
-
-    def _show(self, row: tuple[Any, ...], record: IterationRecord | None) -> None:
+    def _show(self, row: tuple[Any, ...], elapsed: float) -> None:
         """Keep the row; log and hand on the record with its numbers."""
         self._rows.append(row)
-        elapsed = time.perf_counter() - self._began
         self._times.append(elapsed)
-        if record is None:
+        if self._shown is None or self.silent:
             return
-        record = replace(record, **dict(zip(LISTED, row, strict=True)), elapsed=elapsed)
+        known = dict(zip(LISTED, row, strict=True))
+        record = replace(self._shown, **known, elapsed=elapsed)
         if self.log:
             self._log = self._log or IterationLog(every=self.log)
             self._log(record)
         if self.callback is not None:
-            self._stop = self.callback(record) is True or self._stop
-
-    def test(self, progress: Progress) -> StopReason | None:
-        """Stop where the callback has asked for it, or where the iterates have gone to infinity."""
-        if self._stop:
-            return StopReason.STOPPED_BY_USER
-        at = progress.state.carry.at
-        low = at.raw_f < -self.divergence
-        if low and met_far_out(self.bounds, at.x, at.raw_g, at.raw_J):
-            return StopReason.UNBOUNDED
-        return StopReason.DIVERGED if at.reach > self.divergence else None
+            self.stop = self.callback(record) is True or self.stop
 
     @property
     def lists(self) -> dict[str, list[Any]]:
@@ -205,47 +140,6 @@ class Watch:
             t=t.astype(np.intp), f=f, feasibility=feasibility, stationarity=stationarity,
             complementarity=complementarity, nu=nu, shift=shift, elapsed=np.array(self._times),
         )  # fmt: skip
-
-    def _column(self, name: str) -> list[Any]:
-        k = LISTED.index(name)
-        return [row[k] for row in self._rows]
-
-    def _is_restart(self, progress: Progress) -> bool:
-        """Whether this is the start of another attempt, after iterates of those before."""
-        if progress.state.t:
-            return False
-        self.x_before = progress.state.x
-        return bool(self._rows) and progress.t == self._rows[-1][0]
-
-    def _row(self, progress: Progress) -> tuple[Any, ...]:
-        """The numbers of :data:`LISTED`."""
-        state, residuals = progress.state, progress.residuals
-        moved = 0.0 if self.x_before is None else largest(state.x - self.x_before)
-        self.x_before = state.x
-        carry = state.carry
-        alpha_pr = alpha_du = 1.0 if self._rows else 0.0
-        if carry.restoration is not None:
-            alpha_pr = alpha_du = np.nan
-        elif carry.taken is not None and carry.taken[0] is carry.at:
-            _, alpha_pr, alpha_du = carry.taken
-        return (
-            progress.t,
-            carry.at.raw_f,
-            residuals.feasibility,
-            residuals.stationarity,
-            residuals.complementarity,
-            nu_of(progress),
-            moved,
-            alpha_pr,
-            alpha_du,
-            carry.shift,
-        )
-
-
-def nu_of(progress: Progress) -> float:
-    """ν of an iterate of the default method, 0 after a step on an active set."""
-    carry = progress.state.carry
-    return 0.0 if carry.crossed is carry.at else float(carry.nu)
 
 
 LEGEND = (
@@ -288,15 +182,3 @@ class IterationLog:
         shift = record.regularization_size
         cells.append(f"{shift:9.2e}" if shift else f"{'-':>9}")
         self.write(" ".join(cells))
-
-
-def lists_of(rows: Sequence[tuple[Any, ...]]) -> dict[str, list[Any]]:
-    """The numbers of iterates by the names of :data:`LISTED`, from a row for each."""
-    columns = map(list, zip(*rows, strict=True)) if rows else ([] for _ in LISTED)
-    return dict(zip(LISTED, columns, strict=True))
-
-
-def held(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The row of an iterate that stays for one more step."""
-    still = {"iter": row[0] + 1, "d_norm": 0.0, "alpha_pr": 0.0, "alpha_du": 0.0}
-    return tuple(still.get(name, number) for name, number in zip(LISTED, row, strict=True))

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import ctypes
-import subprocess
+import os
 import sys
 import warnings
 from functools import cache
-from pathlib import Path
 
 import casadi as ca
 
 from casadi_hybrid.basics.errors import CompilerWarning
 from casadi_hybrid.building import BuildError, suffix
 
-_PACKAGE = Path(__file__).resolve().parents[1]
-_FOLDER = _PACKAGE / "_lib"
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+_FOLDER = os.path.join(_PACKAGE, "_lib")
 SOURCES = "engine/c", "engine/adapter", "engine/blocks/c", "casadi_api/stored"
 """The folders of the package with C."""
 LEVELS = {3: ".v3", 0: ""}
 """By levels of x86-64 the words in the names of libraries made for them; 0 is any processor."""
 
 
-def path_of(name: str) -> Path:
+def path_of(name: str) -> str:
     """The library of that name, the one for most of this processor's instructions.
 
     In a checkout the libraries are made anew where their sources have changed.
@@ -32,8 +31,8 @@ def path_of(name: str) -> Path:
     """
     fault = _brought_up_to_date()
     levels = [word for level, word in LEVELS.items() if name == "hybrid" and level <= _level()]
-    paths = (_FOLDER / f"{name}{word}{suffix()}" for word in levels or [""])
-    found = next((path for path in paths if path.is_file()), None)
+    paths = (os.path.join(_FOLDER, f"{name}{word}{suffix()}") for word in levels or [""])
+    found = next(filter(os.path.isfile, paths), None)
     if found is None:
         raise BuildError(
             f"{_FOLDER} has no library {name!r}; {fault or 'install the package anew'}"
@@ -49,7 +48,7 @@ def load(name: str) -> ctypes.CDLL:
     """
     path = path_of(name)
     try:
-        return ctypes.CDLL(str(path))
+        return ctypes.CDLL(path)
     except OSError as error:
         raise BuildError(f"{path} cannot be loaded ({error})") from None
 
@@ -60,27 +59,34 @@ def of_casadi(name: str = "libcasadi") -> ctypes.CDLL:
     Raises:
         OSError: where there is none.
     """
-    path = Path(ca._casadi.__file__)
-    return ctypes.CDLL(str(path.with_name(f"{name}.dll") if sys.platform == "win32" else path))
+    path = ca._casadi.__file__
+    if sys.platform == "win32":
+        path = os.path.join(os.path.dirname(path), f"{name}.dll")
+    return ctypes.CDLL(path)
 
 
 @cache
 def _level() -> int:
     """The level of x86-64 that this processor has, as ``adapter/level.c`` says."""
-    path = _FOLDER / f"hybrid_adapter{suffix()}"
-    return int(ctypes.CDLL(str(path)).hybrid_level()) if path.is_file() else 0
+    path = os.path.join(_FOLDER, f"hybrid_adapter{suffix()}")
+    return int(ctypes.CDLL(path).hybrid_level()) if os.path.isfile(path) else 0
 
 
 @cache
 def _brought_up_to_date() -> str:
     """Make the libraries of a checkout where a source is newer; why not, where that fails."""
-    hook, stamp = _PACKAGE.parent / "hatch_build.py", _FOLDER / "stamp"
-    if not hook.is_file():
+    hook = os.path.join(os.path.dirname(_PACKAGE), "hatch_build.py")
+    stamp = os.path.join(_FOLDER, "stamp")
+    if not os.path.isfile(hook):
         return ""
-    sources = (file for name in SOURCES for file in (_PACKAGE / name).rglob("*.[ch]"))
-    made = stamp.stat().st_mtime if stamp.is_file() else 0.0
-    if all(file.stat().st_mtime <= made for file in (hook, *sources)):
+    walks = (os.walk(os.path.join(_PACKAGE, name)) for name in SOURCES)
+    files = (os.path.join(at, file) for walk in walks for at, _, names in walk for file in names)
+    sources = (file for file in files if file.endswith((".c", ".h")))
+    made = os.stat(stamp).st_mtime if os.path.isfile(stamp) else 0.0
+    if all(os.stat(file).st_mtime <= made for file in (hook, *sources)):
         return ""
+    import subprocess  # noqa: PLC0415 - where a source has changed
+
     done = subprocess.run([sys.executable, hook], capture_output=True, text=True, check=False)
     fault = done.stderr.strip()
     if done.returncode and made:

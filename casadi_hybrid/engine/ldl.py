@@ -8,7 +8,7 @@ the graph whose elimination order is chosen.
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from casadi_hybrid.basics.arrays import address, distinct
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.kernel.kernel import Layout
+from casadi_hybrid.kernel.sparse import Layout
 
 Integers = NDArray[np.int32]
 SPARE = 8
@@ -87,8 +87,7 @@ def declare(library: ctypes.CDLL) -> ctypes.CDLL:
     return library
 
 
-@dataclass(frozen=True, eq=False)
-class Compressed:
+class Compressed(NamedTuple):
     """The lower triangle of K in compressed columns, as the library takes it."""
 
     n: int
@@ -203,8 +202,7 @@ def _put_off(
         when[group[j]] = max(turn[j], after + 0.5)
 
 
-@dataclass(frozen=True, eq=False)
-class Tables:
+class Tables(NamedTuple):
     """The analysis of a pattern, with the arrays it points to. Any threads may use it at once."""
 
     analysis: Analysis
@@ -229,8 +227,7 @@ class Tables:
         return cls(made, (K.starts, K.rows, tables))
 
 
-@dataclass(frozen=True, eq=False)
-class FixedTables:
+class FixedTables(NamedTuple):
     """The analysis for a fixed order, with the arrays it points to."""
 
     analysis: FixedAnalysis

@@ -1,53 +1,36 @@
-"""The core in C, loaded once a process and not before it is asked for.
-
-``CASADI_HYBRID_ENGINE`` says which code runs: ``c``, the default, or ``python``, which leaves the
-core alone. The results are the same.
-"""
+"""The core in C, loaded once a process and not before it is asked for."""
 
 from __future__ import annotations
 
 import ctypes
-import os
 import re
-import warnings
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from casadi_hybrid.basics.errors import CompilerWarning, InputError, suggest
 from casadi_hybrid.basics.lock import Lock
 from casadi_hybrid.building import BuildError
 from casadi_hybrid.engine.installed import load
 from casadi_hybrid.engine.structures import INTERFACE, declare
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from casadi_hybrid.building.build import Sources
 
-VARIABLE = "CASADI_HYBRID_ENGINE"
-MODES = ("c", "python")
-_FOLDER = Path(__file__).with_name("c")
-_INCLUDED = re.compile(r'#include "\w+/')
 
-
-@dataclass(frozen=True, slots=True)
-class EngineStatus:
-    """Which code runs, and why.
+class EngineStatus(NamedTuple):
+    """Which core is loaded, or why there is none.
 
     Attributes:
-        available: whether the core in C is loaded.
-        mode: what was asked for: ``"c"`` or ``"python"``.
         path: the library; None where there is none.
         reason: a sentence: why there is no core; empty where there is one.
     """
 
-    available: bool
-    mode: str
     path: Path | None = None
     reason: str = ""
 
     def __str__(self) -> str:
         if self.path is None:
-            return f"Python: {self.reason}"
+            return f"none: {self.reason}"
         wide = ".v3." in self.path.name
         return f"C, for {'x86-64-v3' if wide else 'any'} processor{'s' * wide} ({self.path})"
 
@@ -57,9 +40,7 @@ class _Core:
 
     def __init__(self) -> None:
         self.loaded: ctypes.CDLL | None = None
-        self.path: Path | None = None
         self.reason = ""
-        self.warned = False
         self._asked = False
         self._lock = Lock()
 
@@ -87,50 +68,30 @@ class _Core:
             )
             return
         declare(loaded)
-        self.loaded, self.path = loaded, Path(loaded._name)
+        self.loaded = loaded
 
 
 _core = _Core()
 
 
-def engine(mode: str | None = None) -> ctypes.CDLL | None:
-    """The core in C, or None where Python is to do its work. Threads may call this at once.
-
-    Args:
-        mode: ``"c"`` or ``"python"``; None for the environment variable ``CASADI_HYBRID_ENGINE``,
-            and ``"c"`` where that is not set.
+def engine() -> ctypes.CDLL:
+    """The core in C. Threads may call this at once.
 
     Raises:
-        InputError: for another mode.
-
-    Warns:
-        CompilerWarning: once a process, where the core ought to be there and is not.
+        BuildError: where it cannot be had.
     """
-    if _mode(mode) == "python":
-        return None
     found = _core.find()
-    if found is None and not _core.warned:
-        _core.warned = True
-        warnings.warn(
-            f"the core in C cannot be had: {_core.reason}; Python runs instead, with the same "
-            "results, and ten times slower or more",
-            CompilerWarning,
-            stacklevel=2,
-        )
+    if found is None:
+        raise BuildError(f"the core in C cannot be had: {_core.reason}")
     return found
 
 
-def engine_status(mode: str | None = None) -> EngineStatus:
-    """Which code runs under a mode, and why.
+def engine_status() -> EngineStatus:
+    """Which core is loaded, or why there is none."""
+    from pathlib import Path  # noqa: PLC0415 - a solve does without
 
-    Raises:
-        InputError: for a mode that :func:`engine` does not know.
-    """
-    mode = _mode(mode)
-    if mode == "python":
-        return EngineStatus(False, mode, reason="it was asked for")
-    _core.find()
-    return EngineStatus(_core.path is not None, mode, _core.path, _core.reason)
+    found = _core.find()
+    return EngineStatus(None if found is None else Path(found._name), _core.reason)
 
 
 def core_sources() -> Sources:
@@ -139,23 +100,15 @@ def core_sources() -> Sources:
     Raises:
         BuildError: where the package was installed without them.
     """
-    from casadi_hybrid.building.build import Sources  # noqa: PLC0415 - large, and of exports alone
+    from pathlib import Path  # noqa: PLC0415 - of exports alone, as the next
 
+    from casadi_hybrid.building.build import Sources  # noqa: PLC0415
+
+    folder = Path(__file__).with_name("c")
     files = {
-        path.name: _INCLUDED.sub('#include "', path.read_text(encoding="utf-8"))
-        for path in sorted(_FOLDER.rglob("*.[ch]"))
+        path.name: re.sub(r'#include "\w+/', '#include "', path.read_text(encoding="utf-8"))
+        for path in sorted(folder.rglob("*.[ch]"))
     }
     if "hybrid.h" not in files:
-        raise BuildError(
-            f"the C sources of the core are not in {_FOLDER}; install the package anew"
-        )
+        raise BuildError(f"the C sources of the core are not in {folder}; install the package anew")
     return Sources("hybrid", files)
-
-
-def _mode(given: str | None) -> str:
-    """The mode that is asked for."""
-    mode = given if given is not None else os.environ.get(VARIABLE) or "c"
-    if mode not in MODES:
-        where = "engine" if given is not None else f"the environment variable {VARIABLE}"
-        raise InputError(f"{where} is {mode!r}{suggest(mode, MODES)}")
-    return mode

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes as ct
 import threading
+from contextlib import suppress
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -13,16 +14,15 @@ from numpy.typing import NDArray
 from casadi_hybrid.basics.arrays import address
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.engine.ldl import Compressed, FixedTables, Tables, eliminations, partners
+from casadi_hybrid.engine.structure import Structure
 from casadi_hybrid.engine.structures import PlanData
-from casadi_hybrid.kernel.sparse import Index
+from casadi_hybrid.kernel.sparse import Index, Pattern
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.evaluator import patterns_of
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.standard_form.form import DENSE_LIMIT
-from casadi_hybrid.standard_form.selection import Selection, selection_of
-from casadi_hybrid.standard_form.structure import KEPT, structure_of
 
 OPEN, EQUAL, ABSENT = 0, 1, 2
+_KEPT = 8  # plans of a problem
 
 
 class Plan:
@@ -30,23 +30,20 @@ class Plan:
 
     Args:
         library: the engine.
-        problem: with second derivatives.
+        problem: with or without second derivatives.
         bounds: which variables are fixed, and which rows are equations, is read from them.
 
     Attributes:
         data: the structure that C reads.
-        layout: of K.
-        dense: whether the Python code has full matrices for the problem.
         doubles, ints: numbers and whole numbers of memory for one solve.
     """
 
     def __init__(self, library: Any, problem: Problem, bounds: Bounds) -> None:
         self._kept: list[Any] = []
-        selection = selection_of(bounds)
-        structure = structure_of(problem, selection.free, selection.rows, selection.slack_rows)
+        structure = Structure.of(problem, bounds)
         first = problem.functions.first
         J, H = patterns_of(problem)
-        layout = self.layout = structure.layout
+        layout = structure.layout
         self.data = PlanData(
             n_x=problem.n, n_g=problem.m, n_p=problem.n_p,
             nnz_gradient=first.nnz_out(1), nnz_g=first.nnz_out(2), nnz_J=J.rows.size,
@@ -54,23 +51,24 @@ class Plan:
             gradient_at=self._ints(first.sparsity_out(1).row()),
             g_at=self._ints(first.sparsity_out(2).row()),
             J_rows=self._ints(J.rows), J_cols=self._ints(J.cols),
-            kind_x=self._bytes(_kinds_of_x(selection)), kind_g=self._bytes(_kinds_of_g(bounds)),
-            n_free=selection.n_free, n=selection.n, m=selection.m,
-            n_slack=selection.slack_rows.size,
-            free_at=self._ints(selection.free), row_at=self._ints(selection.rows),
-            slack_row=self._ints(selection.slack_rows),
+            kind_x=self._bytes(_kinds_of_x(bounds)), kind_g=self._bytes(_kinds_of_g(bounds)),
+            n_free=structure.free.size, n=structure.n, m=structure.m,
+            n_slack=structure.slack_rows.size,
+            free_at=self._ints(structure.free), row_at=self._ints(structure.rows),
+            slack_row=self._ints(structure.slack_rows),
             kept_A=structure.J_kept.size, nnz_A=structure.A.rows.size,
             A_of_J=self._ints(structure.J_kept),
             A_rows=self._ints(structure.A.rows), A_cols=self._ints(structure.A.cols),
-            A_starts=self._ints(_starts(structure.A.cols, selection.n)),
+            A_starts=self._ints(_starts(structure.A.cols, structure.n)),
             nnz_W=structure.W.rows.size, W_of_H=self._ints(structure.H_kept),
             W_rows=self._ints(structure.W.rows), W_cols=self._ints(structure.W.cols),
-            W_starts=self._ints(_starts(structure.W.cols, selection.n)),
+            W_starts=self._ints(_starts(structure.W.cols, structure.n)),
             W_by_row=self._ints(np.argsort(structure.W.rows, kind="stable")),
-            row_starts=self._ints(_starts(structure.W.rows, selection.n)),
+            row_starts=self._ints(_starts(structure.W.rows, structure.n)),
             nnz_K=layout.pattern.rows.size, lower_W=layout.of_W.size,
             lower_of_W=self._ints(layout.of_W), K_of_W=self._ints(layout.at_W),
             K_of_A=self._ints(layout.at_A), K_diagonal=self._ints(layout.at_diagonal),
+            **self._blocks(problem, H),
         )  # fmt: skip
         K = Compressed.of(layout)
         values = np.ones(K.rows.size)
@@ -81,7 +79,6 @@ class Plan:
         partner = partners(library, K, values)
         curved = np.zeros(K.n, dtype=bool)
         curved[structure.W.rows[structure.W.rows == structure.W.cols]] = True
-        self.dense = problem.n + problem.m <= DENSE_LIMIT
         free, fixed = eliminations(K, partner, curved)
         self._tables, self._fixed = Tables.of(library, K, free), FixedTables.of(library, K, fixed)
         self.data.ldl, self.data.fixed = self._tables.analysis, self._fixed.analysis
@@ -93,6 +90,19 @@ class Plan:
     def arrays(self) -> tuple[NDArray[Any], ...]:
         """All arrays that :attr:`data` points to or into."""
         return (*self._kept, *self._tables.arrays, *self._fixed.arrays)
+
+    def _blocks(self, problem: Problem, H: Pattern) -> dict[str, int]:
+        """The blocks of a Hessian that first derivatives make; none where there are second ones."""
+        functions = problem.functions
+        learned = functions.curvature is None
+        members = functions.blocks.members if learned else ()
+        return {
+            "limited_memory": learned, "differenced": functions.differenced,
+            "n_blocks": len(members),
+            "block_starts": self._ints(np.cumsum([0, *(one.size for one in members)])),
+            "members": self._ints(np.concatenate((*members, [0]))),
+            "H_starts": self._ints(_starts(H.cols, problem.n) if learned else [0]),
+        }  # fmt: skip
 
     def _ints(self, values: Any) -> int:
         return self._array(np.array(values, dtype=np.int32))
@@ -107,11 +117,11 @@ class Plan:
 
 def kinds_of(bounds: Bounds) -> bytes:
     """The kinds of all bounds: solves whose bounds are of the same kinds share a plan."""
-    return _kinds_of_x(selection_of(bounds)).tobytes() + _kinds_of_g(bounds).tobytes()
+    return _kinds_of_x(bounds).tobytes() + _kinds_of_g(bounds).tobytes()
 
 
-def _kinds_of_x(selection: Selection) -> NDArray[np.int8]:
-    return np.where(selection.fixed, EQUAL, OPEN).astype(np.int8)
+def _kinds_of_x(bounds: Bounds) -> NDArray[np.int8]:
+    return np.where(bounds.lbx < bounds.ubx, OPEN, EQUAL).astype(np.int8)
 
 
 def _kinds_of_g(bounds: Bounds) -> NDArray[np.int8]:
@@ -138,7 +148,8 @@ def _sizes(problem: Problem) -> Vector:
         for i, numbers in enumerate(point):
             buffer.set_arg(i, numbers.data)
         buffer.set_res(3, values.data)
-        evaluate()
+        with suppress(RuntimeError):  # of a function of the problem that raises
+            evaluate()
     return np.where(np.isfinite(values), values, 1.0)
 
 
@@ -158,7 +169,7 @@ def plan_of(library: Any, problem: Problem, bounds: Bounds) -> Plan:
             # Another thread may have been first: one plan for all, for it decides the last bits.
             found = kept.get(key)
             if found is None:
-                while len(kept) >= KEPT:
+                while len(kept) >= _KEPT:
                     kept.pop(next(iter(kept)))
                 found = kept[key] = made
     return found

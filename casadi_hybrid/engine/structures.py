@@ -14,10 +14,25 @@ pointer_of_capsule = ct.pythonapi.PyCapsule_GetPointer
 pointer_of_capsule.restype, pointer_of_capsule.argtypes = c_void_p, [ct.py_object, ct.c_char_p]
 
 # How a run ends, as in ``c/hybrid.h``, where it is said what each means.
-SOLVED, OTHER_PATTERN, NO_SET, NOT_NEARER, DOUBT = 0, 1, 3, 4, 5
-LIMIT, LARGE, COLD, PAUSED = 7, 8, 10, 11
+SOLVED, OTHER_PATTERN, UNDEFINED, NO_SET, NOT_NEARER = 0, 1, 2, 3, 4
+BAD_NUMBERS = 9
+CAUSES = {
+    1: "the steps have become tiny",
+    2: "the kernel cannot be made quasi-definite",
+    3: "nothing improves any more",
+    4: "no step decreases the barrier function any more",
+    5: "the scales of the start do not fit any more",
+    6: "the constraint violation fell by less than 1 % over 30 steps",
+    7: "the violation is at the level of rounding",
+    8: "the constraint violation is stationary but not zero: the constraints are inconsistent, "
+    "or this is a local minimum of their violation",
+    9: "the sum of the violations is stationary but not zero: the constraints are inconsistent, "
+    "or this is a local minimum of their violation",
+    10: "no step decreases the penalty function any more",
+}
+"""Why no step led on: ``hybrid_answer.cause``."""
 
-INTERFACE = 8
+INTERFACE = 12
 """That of ``c/hybrid.h``; a library with another is not used."""
 
 
@@ -41,21 +56,25 @@ class PlanData(ct.Structure):
         )),
         *((name, c_int) for name in ("nnz_K", "lower_W")),
         *((name, c_void_p) for name in ("lower_of_W", "K_of_W", "K_of_A", "K_diagonal")),
+        *((name, c_int) for name in ("limited_memory", "differenced", "n_blocks")),
+        *((name, c_void_p) for name in ("block_starts", "members", "H_starts")),
         ("ldl", Analysis),
         ("fixed", FixedAnalysis),
     ]  # fmt: skip
 
 
-class OutsideData(ct.Structure):
-    """``hybrid_outside_kernel``."""
+class SecantsData(ct.Structure):
+    """``hybrid_secants``."""
 
-    _fields_ = [(name, c_void_p) for name in ("factor", "solve", "self")]
+    _fields_ = [("doubles", c_void_p), ("count", c_int), ("last", c_int)]
 
 
 class FunctionsData(ct.Structure):
     """``hybrid_functions``."""
 
-    _fields_ = [(name, c_void_p) for name in ("first", "second", "self", "now", "outside")]
+    _fields_ = [
+        (name, c_void_p) for name in ("first", "second", "self", "now", "observer", "secants")
+    ]
 
 
 class NumbersData(ct.Structure):
@@ -70,6 +89,7 @@ class NumbersData(ct.Structure):
         )),
         ("max_iter", c_int),
         ("max_time", c_double),
+        ("perturbed", c_int),
     ]  # fmt: skip
 
 
@@ -86,19 +106,32 @@ class AnswerData(ct.Structure):
 
     _fields_ = [
         *((name, c_void_p) for name in (
-            "x", "g", "lam_x", "lam_g", "gradient", "J", "gradient0", "J0",
+            "x", "g", "lam_x", "lam_g", "gradient", "J", "gradient0", "J0", "step", "x_undefined",
         )),
         ("start", ResidualsData),
         ("end", ResidualsData),
         *((name, c_int) for name in (
-            "status", "steps", "firsts", "seconds", "factors", "chosen", "outside",
-            "doubts",
+            "status", "steps", "firsts", "seconds", "factors", "chosen", "doubts",
         )),
         *((name, c_double) for name in (
             "in_firsts", "in_seconds", "elapsed", "moved", "reach", "largest_lam",
         )),
-        *((name, c_int) for name in ("huge", "placed")),
+        *((name, c_int) for name in (
+            "huge", "stop", "point", "method", "runs", "cause", "stepped",
+        )),
+        ("certificate", c_double),
+        *((name, c_int) for name in ("undefined", "placed", "ended", "rows")),
     ]  # fmt: skip
+
+
+class ObserverData(ct.Structure):
+    """``hybrid_observer``."""
+
+    _fields_ = [
+        *((name, c_void_p) for name in ("look", "interrupted", "full", "self", "rows")),
+        *((name, c_int) for name in ("capacity", "count", "before", "last", "shown", "ended")),
+        *((name, c_double) for name in ("seconds", "asked")),
+    ]
 
 
 class BufferData(ct.Structure):
@@ -144,25 +177,15 @@ def declare(library: Any) -> None:
     library.hybrid_interface_version.argtypes = []
     library.hybrid_now.restype = c_double
     library.hybrid_now.argtypes = []
+    library.hybrid_secants_doubles.restype = c_longlong
+    library.hybrid_secants_doubles.argtypes = [pointer]
     library.hybrid_warm_memory.restype = None
     library.hybrid_warm_memory.argtypes = [pointer, pointer, pointer]
     library.hybrid_warm.restype = c_int
     library.hybrid_warm.argtypes = [pointer] * 6
-    library.hybrid_warm_batch.restype = None
-    library.hybrid_warm_batch.argtypes = [*[pointer] * 7, c_longlong, c_longlong]
-    library.hybrid_cold_memory.restype = None
-    library.hybrid_cold_memory.argtypes = [pointer, c_int, pointer, pointer, pointer]
-    library.hybrid_state_doubles.restype = c_longlong
-    library.hybrid_state_doubles.argtypes = [pointer]
-    library.hybrid_state_attach.restype = None
-    library.hybrid_state_attach.argtypes = [pointer] * 4
-    library.hybrid_cold_begin.restype = c_int
-    library.hybrid_cold_begin.argtypes = [pointer] * 9
-    library.hybrid_cold_run.restype = c_int
-    library.hybrid_cold_run.argtypes = [pointer]
-    library.hybrid_composite_memory.restype = None
-    library.hybrid_composite_memory.argtypes = [pointer, c_int, pointer, pointer, pointer]
-    library.hybrid_composite_begin.restype = c_int
-    library.hybrid_composite_begin.argtypes = [pointer] * 9
-    library.hybrid_composite_run.restype = c_int
-    library.hybrid_composite_run.argtypes = [pointer]
+    library.hybrid_solve_batch.restype = None
+    library.hybrid_solve_batch.argtypes = [*[pointer] * 9, c_longlong, c_longlong]
+    library.hybrid_solve_nlp_memory.restype = None
+    library.hybrid_solve_nlp_memory.argtypes = [pointer] * 5
+    library.hybrid_solve_nlp.restype = c_int
+    library.hybrid_solve_nlp.argtypes = [pointer] * 8

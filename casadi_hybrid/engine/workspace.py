@@ -19,9 +19,8 @@ from casadi_hybrid.engine.blocks.compiled import (
     STAGED,
     Compiled,
 )
-from casadi_hybrid.engine.cold import Cold
+from casadi_hybrid.engine.functions import PythonFunctions
 from casadi_hybrid.engine.installed import of_casadi
-from casadi_hybrid.engine.outside import Outside
 from casadi_hybrid.engine.plan import Plan
 from casadi_hybrid.engine.solved import Solved
 from casadi_hybrid.engine.structures import (
@@ -30,12 +29,13 @@ from casadi_hybrid.engine.structures import (
     BuffersData,
     FunctionsData,
     NumbersData,
+    SecantsData,
     pointer_of_capsule,
 )
+from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.working_set import WarmStart, WorkingSet
 from casadi_hybrid.problem.functions import Functions
 from casadi_hybrid.problem.numbers import Numbers
-from casadi_hybrid.stopping import Limits
 
 if TYPE_CHECKING:
     from casadi_hybrid.engine.blocks.forms import Code, Lists
@@ -65,11 +65,9 @@ class Workspace:
         library: the engine.
         plan: of the problem, for bounds of certain kinds.
         functions: of the problem.
-        evaluate: :func:`trigger`.
+        evaluate: :func:`trigger`; None where functions may raise, and Python calls them.
         lists: the same functions as lists; None for CasADi's interpreter.
         compiled: the same functions as machine code, which serve once they are there.
-        alone: whether no kernel of Python's may be asked, as where threads that are not Python's
-            use this.
 
     Attributes:
         plan: as given.
@@ -77,10 +75,12 @@ class Workspace:
         outputs: views by the names of :data:`OUTPUTS` into ``numbers_out``, one array. ``lam_p`` is
             for who computes it.
         answer: what C says beside them.
-        outside: the kernel of Python's that is asked where the engine's are in doubt, or None.
-        in_vain: of a warm mode that has just solved nothing its status and its numbers: who takes
-            the same numbers further need not run it again.
-        addresses: of what a run of the warm mode is handed, and of it.
+        called: which functions runs call, and why not compiled ones where they were asked for.
+        awaited: the machine code that will serve as soon as it is there.
+        limits, sided: those of the last solve, and whether it had a working set.
+        python: the functions that run Python, where there are such.
+        step, x_undefined: what C says of the last step, and of a point outside the domain.
+        addresses: of what C is handed.
     """
 
     def __init__(
@@ -88,11 +88,9 @@ class Workspace:
         library: Any,
         plan: Plan,
         functions: Functions,
-        evaluate: int,
+        evaluate: int | None,
         lists: Lists | None = None,
         compiled: Compiled | None = None,
-        *,
-        alone: bool = False,
     ) -> None:
         data = plan.data
         n, m, J = data.n_x, data.n_g, data.nnz_J
@@ -103,52 +101,42 @@ class Workspace:
         sizes_out = n, 1, m, n, m, data.n_p, n, J, n, J
         self.numbers_out, self.places_out, self.outputs = parts_of(OUTPUTS, sizes_out)
         self._place_of_f = n
+        self.ordered = [self.inputs[name] for name in INPUTS]
         self._numbers = NumbersData(**{k: address(v) for k, v in self.inputs.items()})
+        self.step, self.x_undefined = np.zeros(n), np.zeros(n)
         self.answer = AnswerData(
-            **{k: address(v) for k, v in self.outputs.items() if k not in ("f", "lam_p")}
-        )
-        self._buffers = BuffersData(
-            self._buffer(functions.first, evaluate),
-            self._buffer(functions.with_hessian("curvature"), evaluate),
-        )
-        self.outside = None if alone else Outside(plan.layout, dense=plan.dense)
-        self._functions = FunctionsData(
-            ct.cast(library.hybrid_buffered_first, ct.c_void_p),
-            ct.cast(library.hybrid_buffered_second, ct.c_void_p),
-            ct.addressof(self._buffers),
-            ct.cast(library.hybrid_now, ct.c_void_p),
-            None if self.outside is None else ct.addressof(self.outside.data),
-        )
-        self._awaited, self._called = compiled, INTERPRETED
-        self._limits: Limits | None = None
-        self._sided = False
+            **{k: address(v) for k, v in self.outputs.items() if k not in ("f", "lam_p")},
+            step=address(self.step), x_undefined=address(self.x_undefined),
+        )  # fmt: skip
+        self.python: PythonFunctions | None = None
+        self._functions = FunctionsData(now=ct.cast(library.hybrid_now, ct.c_void_p))
+        if evaluate is None:
+            self.python = PythonFunctions(functions, (n, m, data.n_p))
+            self._functions.first = ct.cast(self.python.first, ct.c_void_p)
+            self._functions.second = ct.cast(self.python.second, ct.c_void_p)
+        else:
+            self._buffers = BuffersData(self._buffer(functions.first, evaluate))
+            if functions.curvature is not None:
+                self._buffers.second = self._buffer(functions.curvature, evaluate)
+            self._functions.first = ct.cast(library.hybrid_buffered_first, ct.c_void_p)
+            self._functions.second = ct.cast(library.hybrid_buffered_second, ct.c_void_p)
+            self._functions.self = ct.addressof(self._buffers)
+        if functions.curvature is None:
+            room = np.empty(library.hybrid_secants_doubles(ct.addressof(data)))
+            self._secants = SecantsData(address(room))
+            self._kept.append(room)
+            self._functions.secants = ct.addressof(self._secants)
+        self.awaited, self.called = compiled, (INTERPRETED, "")
+        self.limits: Limits | None = None
+        self.sided = False
         if lists is not None:
             self._serve(lists, STAGED)
-        self._doubles = np.empty(max(1, plan.doubles))
-        self._ints = np.empty(max(1, plan.ints), dtype=np.int32)
-        self._warm, self._library = library.hybrid_warm, library
-        self.cold: Cold | None = None
-        self.in_vain: tuple[int, Vector] | None = None
         self.addresses = {
             "plan": ct.addressof(plan.data),
             "functions": ct.addressof(self._functions),
             "numbers": ct.addressof(self._numbers),
-            "doubles": address(self._doubles),
-            "ints": address(self._ints),
             "answer": ct.addressof(self.answer),
         }
-        self._call = tuple(self.addresses.values())
-        self.addresses["warm"] = ct.cast(self._warm, ct.c_void_p).value or 0
-
-    def cold_mode(self, *, composite: bool = False) -> Cold:
-        """The memory of the cold mode, made where it is asked for.
-
-        Args:
-            composite: whether composite steps are to find room in it.
-        """
-        if self.cold is None or (composite and not self.cold.composite):
-            self.cold = Cold(self._library, self.plan, self.addresses, composite=composite)
-        return self.cold
 
     def fill(self, numbers: Numbers, start: WarmStart | None) -> None:
         """Set the numbers of the next run, the multipliers of ``start`` too where it has one."""
@@ -161,12 +149,11 @@ class Workspace:
 
     def limit(self, limits: Limits) -> None:
         """Set the tolerances of the runs to come; called before each, so it is no part of one."""
-        if self._awaited is not None and self._awaited.code is not None:
-            self._serve(self._awaited.code, COMPILED)
-            self._awaited = None
-        if limits is self._limits:
+        if self.awaited is not None:
+            self._serve_awaited()
+        if limits is self.limits:
             return  # as nearly always
-        self._limits = limits
+        self.limits = limits
         data, tolerances = self._numbers, limits.tolerances
         data.tol, data.max_iter = limits.scaled_tol, min(limits.max_iter, _MOST)
         data.max_time = limits.max_time if limits.max_time < np.inf else 0.0
@@ -174,17 +161,18 @@ class Workspace:
         data.stationarity = tolerances.stationarity
         data.complementarity = tolerances.complementarity
 
-    @property
-    def awaited(self) -> Compiled | None:
-        """The machine code that will serve as soon as it is there."""
-        return self._awaited
+    def observe(self, observer: int) -> None:
+        """Have the core show iterates to this ``hybrid_observer``."""
+        self._functions.observer = observer
 
-    @property
-    def called(self) -> tuple[str, str]:
-        """Which functions runs call, and why not compiled ones where they were asked for."""
-        if self._awaited is not None:
-            return self._called, self._awaited.note or ARRIVED
-        return self._called, ""
+    def _serve_awaited(self) -> None:
+        awaited = self.awaited
+        assert awaited is not None
+        if awaited.code is not None:
+            self._serve(awaited.code, COMPILED)
+            self.awaited = None
+        else:
+            self.called = self.called[0], awaited.note or ARRIVED
 
     def _serve(self, code: Code | Lists, called: str) -> None:
         """Have the functions called in this form from now on."""
@@ -193,60 +181,29 @@ class Workspace:
         functions = self._functions
         functions.first, functions.second = code.entries
         functions.self = ct.addressof(data)
-        self._called = called
+        self.called = called, ""
 
     def begin_with(self, sides: WorkingSet | None) -> None:
         """Set the working set of the next run, which has to be kept until then."""
-        if sides is None and not self._sided:
+        if sides is None and not self.sided:
             return
-        self._sided = sides is not None
+        self.sided = sides is not None
         data = self._numbers
         data.side_x = None if sides is None else address(sides.x)
         data.side_g = None if sides is None else address(sides.g)
 
-    def warm(self, sides: WorkingSet | None, *, alone: bool = False) -> int:
-        """Run the warm mode on what ``inputs`` hold; the status of ``hybrid.h``.
-
-        Args:
-            sides: the working set to try first; None leaves it to the multipliers to name one.
-            alone: whether what is in doubt is to end the run, whoever else could be asked.
-        """
-        self.begin_with(sides)
-        asked = self._functions.outside
-        if alone:
-            self._functions.outside = None
-        status: int = self._warm(*self._call)
-        self._functions.outside = asked
-        self.numbers_out[self._place_of_f] = self.answer.end.f
-        return status
-
-    def warm_once(self, start: WarmStart) -> int:
-        """The same, unless it has just been in vain on these numbers, which then is its status."""
-        before, self.in_vain = self.in_vain, None
-        if before is not None and start.working_set is None:
-            status, numbers = before
-            if np.array_equal(numbers, self.numbers_in):
-                return status
-        return self.warm(start.working_set)
-
-    def is_flat(self) -> bool:
-        """Whether a row of the last run had no slope at its start."""
-        data, J0 = self.plan.data, self.outputs["J0"]
-        steepest = np.zeros(data.n_g)
-        if J0.size:
-            rows = np.ctypeslib.as_array((ct.c_int * J0.size).from_address(data.J_rows))
-            np.maximum.at(steepest, rows, np.abs(J0))
-        kept = (ct.c_int * data.m).from_address(data.row_at) if data.m else []
-        return not steepest[list(kept)].all()
-
-    def went_wrong(self) -> str:
-        """What Python's kernel raised since this was last asked, see :meth:`Outside.end`."""
-        return "" if self.outside is None else self.outside.end()
-
     def solved(self) -> Solved:
         """What the last run found, copied."""
+        self.numbers_out[self._place_of_f] = self.answer.end.f
         said = AnswerData.from_buffer_copy(self.answer)
-        return Solved(self.numbers_out.copy(), self.places_out, said)
+        step = self.step.copy() if said.stepped else None
+        x_undefined = None if np.isnan(self.x_undefined).all() else self.x_undefined.copy()
+        asked = self.python
+        undefined = None if asked is None else asked.undefined
+        return Solved(
+            self.numbers_out.copy(), self.places_out, said, step, x_undefined,
+            asked is not None, undefined,
+        )  # fmt: skip
 
     def _buffer(self, function: ca.Function, evaluate: int) -> BufferData:
         data, kept = buffer_of(function, evaluate)

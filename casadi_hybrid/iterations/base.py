@@ -33,35 +33,27 @@ class Iteration(Protocol):
     @property
     def label(self) -> str:
         """Name for tables."""
-        ...
 
     def init(self, oracle: Oracle, start: Start) -> State:
         """Return the first state."""
-        ...
 
     def evaluate(self, oracle: Oracle, state: State) -> At:
         """Evaluate all that a step from this state needs."""
-        ...
 
     def step(self, oracle: Oracle, state: State, at: At) -> tuple[State, Correction | None]:
         """Return the next state and, where there is one, the correction that was used."""
-        ...
 
     def residuals(self, state: State, at: At) -> Residuals:
         """KKT residuals of the iterate, in the user's units."""
-        ...
 
     def settled(self, state: State, at: At) -> bool:
         """Whether what the method itself measures is small too, so that the solve may end here."""
-        ...
 
     def leaves(self, state: State, at: At) -> bool:
         """Whether steps lead away from small KKT residuals here: from a saddle point."""
-        ...
 
     def remarks(self, oracle: Oracle, state: State, at: At) -> tuple[str, ...]:
         """Say what the method found out about the problem at its last iterate."""
-        ...
 
 
 class Equalities:

@@ -20,9 +20,6 @@ _EPS = float(np.finfo(float).eps)
 _NORMAL_SHARE = 0.8
 _UNLIMITED = 1e100
 _CLEAR, _NOISE = 8.0 * _EPS, 10.0 * _EPS
-# Up to so many variables and rows the engine takes these steps: of more LAPACK, which Python asks,
-# finds singular values sooner.
-FEW = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +45,7 @@ def composite_step(model: LocalModel, at: Evaluation, radius: float) -> Composit
     d_y, damping = damped_gauss_newton(model.jacobian, at.h, _NORMAL_SHARE * radius)
     values, directions = model.kernel
     if values.size and values[0] < 0.0:
-        directions = oriented(directions)
+        directions = oriented(directions, values)
     room = sqrt(max(radius**2 - float(d_y.dot(d_y)), 0.0))
     force = model.H.dot(d_y)
     slope = directions.T @ (at.gradient + force)

@@ -21,11 +21,9 @@ class Rule(Protocol):
     @property
     def needs_hessian(self) -> bool:
         """Whether ``at.hessian`` is needed."""
-        ...
 
     def decide(self, at: Evaluation, t: int) -> Correction:
         """Return the correction for iteration t."""
-        ...
 
 
 @dataclass(frozen=True)

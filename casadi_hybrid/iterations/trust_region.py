@@ -13,6 +13,9 @@ _ACCURACY = 1e-10
 # one they are equal to it.
 _EQUAL = 1e-14
 _TURN = 1.4142135623730951  # that no two entries of a direction have weights in simple proportion
+# Eigenvalues as close as this part of the largest are alike: their eigenvectors hang on rounding.
+# A projection that is smaller than that part of what is projected may be rounding.
+_ALIKE, _SEEN = 1e-12, 1e-6
 # The ratio of gain to prediction of a step that is taken, and those below and above which the
 # radius changes; what is left of it after a step that is refused and after a poor one, and what it
 # grows by after a good one that has that part of it.
@@ -29,18 +32,49 @@ def next_radius(radius: float, size: float, ratio: float) -> float:
     return radius
 
 
-def oriented(directions: Matrix) -> Matrix:
-    """The directions, the first one turned round if its opposite is the one to take.
+def oriented(directions: Matrix, values: Vector, count: int = 1) -> Matrix:
+    """The directions with the first ones such that no rounding decides which they are.
 
-    Where the slope does not say on which side of a saddle point to leave it, this decides: an
-    eigenvector and its opposite are equally good, and which one is found hangs on rounding.
+    An eigenvector and its opposite are equally good, and so is every basis of the span of several
+    whose eigenvalues are alike. The first of a span becomes the projection of the vector of
+    entries 1/(i + √2) onto it, the next one that of another fixed vector, whose entries have the
+    signs of a Walsh function, onto what is left; the others complete the basis.
+
+    Args:
+        directions: W or D⁻¹W in their columns, W orthonormal.
+        values: of each, ascending.
+        count: so many are asked for.
     """
-    first = directions[:, 0]
-    if float((first / (np.arange(first.size) + _TURN)).sum()) >= 0.0:
-        return directions
-    turned = directions.copy()
-    turned[:, 0] = -first
-    return turned
+    found = directions.copy()
+    near = _ALIKE * largest(values)
+    for k in range(min(count, values.size)):
+        span = found[:, k : int(np.searchsorted(values, values[k] + near, "right"))]
+        span[:] = _turned(span, _shares(span))
+    return found
+
+
+def _shares(span: Matrix) -> Vector:
+    """The projection of the first of the fixed vectors that has one, in coordinates of the span."""
+    entries = np.arange(span.shape[0])
+    for pattern in range(2 * entries.size):  # among these Walsh functions is a whole basis
+        signs = 1.0 - 2.0 * (np.bitwise_count(entries & pattern) & 1)
+        fixed = signs / (entries + _TURN)
+        shares = span.T @ fixed
+        size = norm(shares)
+        if size > _SEEN * norm(fixed) * norm(span.ravel()):
+            return np.asarray(shares / size)
+    return np.asarray(np.eye(span.shape[1])[0])
+
+
+def _turned(span: Matrix, first: Vector) -> Matrix:
+    """The span in another basis, which begins with the combination ``first``, a unit vector.
+
+    Reflected by I − 2uuᵀ/uᵀu, u = first ± e₁.
+    """
+    sign = 1.0 if first[0] >= 0.0 else -1.0
+    u = first.copy()
+    u[0] += sign
+    return np.asarray(-sign * (span - np.outer(span @ u, u) * (2.0 / float(u @ u))))
 
 
 def trust_region_step(e: Vector, b: Vector, radius: float) -> tuple[Vector, float]:

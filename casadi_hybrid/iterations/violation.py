@@ -31,7 +31,8 @@ from casadi_hybrid.rules.spectra import Jacobian, symmetric_eigen
 
 _SCAN_DIRECTIONS = 3
 _RESCUE_STEPS = 20
-_SCAN_DISTANCES = np.geomspace(1e-4, 3.0, 10)
+_OFF, _BACK = 1e-3, 10.0  # of max(1, ‖x‖): how far an undamped step leads at least, and at most
+_SCAN_DISTANCES = tuple(np.geomspace(1e-4, 3.0, 10).tolist())
 _EPS = float(np.finfo(float).eps)
 # A predicted relative decrease of ‖h‖² below this is none.
 _NEGLIGIBLE = 1e-12
@@ -69,7 +70,9 @@ def reduce_violation(
     curvature = with_h - without
     D = _units(at.B, curvature)
     values, W = symmetric_eigen((at.B.T @ at.B + curvature) / np.outer(D, D))
-    W = oriented(W / D[:, None])
+    W = W / D[:, None]
+    if values[0] < 0.0:
+        W = oriented(W, values)
     slope = W.T @ (at.B.T @ at.h)
     half = 0.5 * float(at.h @ at.h)
     radius = norm(at.h) if reach is None else reach
@@ -112,16 +115,18 @@ def escape(oracle: Oracle, at: Evaluation, jacobian: Jacobian) -> Evaluation | N
     goal = 0.5 * norm(at.h)
     scale = max(1.0, norm(at.x))
     far, _ = damped_gauss_newton(Jacobian(at.B, _EPS), at.h, np.inf)
-    back = norm(far) > 1e-3 * scale and norm(at.x + far) <= 10.0 * scale
+    back = norm(far) > _OFF * scale and norm(at.x + far) <= _BACK * scale
     new = _reduced(oracle, at.x + far, goal) if back else None
     if new is not None:
         return new
-    directions = list(jacobian.right[::-1][:_SCAN_DIRECTIONS])
+    weakest = np.concatenate((np.zeros(at.x.size - jacobian.rank), jacobian.sigma[::-1]))
+    directions = list(oriented(jacobian.right[::-1].T, weakest, _SCAN_DIRECTIONS).T)
+    del directions[_SCAN_DIRECTIONS:]
     if len(directions) > 1:
         weak, next_weak = directions[0], directions[1]
         directions += [(weak + next_weak) / np.sqrt(2.0), (weak - next_weak) / np.sqrt(2.0)]
     for direction in directions:
-        for distance in scale * _SCAN_DISTANCES:
+        for distance in [scale * share for share in _SCAN_DISTANCES]:
             for sign in (1.0, -1.0):
                 new = _corrected(oracle, at.x + sign * distance * direction, distance)
                 if new is not None and norm(new.h) <= goal:
@@ -132,7 +137,7 @@ def escape(oracle: Oracle, at: Evaluation, jacobian: Jacobian) -> Evaluation | N
 def damped_gauss_newton(jacobian: Jacobian, h: Vector, radius: float) -> tuple[Vector, float]:
     """Return d = −V(Σ² + λ)⁻¹ΣUᵀh with ‖d‖ ≤ Δ, and the damping λ ≥ 0 (zero inside)."""
     sigma = jacobian.sigma
-    c = jacobian.coordinates(h)
+    c = jacobian.U.T @ h
     y = -c / sigma
     damping = 0.0
     if norm(y) > radius:

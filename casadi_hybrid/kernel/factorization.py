@@ -1,20 +1,27 @@
 """Sparse symmetric systems: FERAL's multifrontal LDLᵀ with equilibration and delayed pivots.
 
-For what is factored once: systems of the verifiers and of solution derivatives. The solver, which
-factors one pattern many times, has kernels of its own (:mod:`casadi_hybrid.kernel.kernel`).
+For what is factored once: systems of the verifiers and of solution derivatives.
 """
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from casadi_hybrid.basics.inputs import Matrix, Vector
-from casadi_hybrid.kernel.kernel import EXACT, REFINEMENTS, feral
+from casadi_hybrid.basics.late import LateModule
 
+WITHOUT_FERAL = (
+    "feral-solver is not installed; without it there is no verification and no derivative of a "
+    "solution"
+)
+feral = LateModule("feral", WITHOUT_FERAL)
+sp = LateModule("scipy.sparse")
+_REFINEMENTS = 3
+_EXACT = 1e-13  # of ‖b‖_∞: a residual that is not refined any more
 SINGULAR = 1e-12
 """Relative distance to a singular matrix below which a matrix counts as one.
 
@@ -22,6 +29,12 @@ What rounding leaves of a zero eigenvalue is 1e-16 times the growth in the elimi
 was seen. A matrix this close to a singular one keeps four digits of a solution at best.
 """
 _INVERSE_STEPS = 2
+
+
+@cache
+def has_feral() -> bool:
+    """Whether the sparse factorization can be had."""
+    return find_spec("feral") is not None
 
 
 class Inertia(NamedTuple):
@@ -104,8 +117,8 @@ class SymmetricFactor:
         x = self._solver.solve(b)
         residual = b - self._matrix @ x
         error = _sizes(residual)
-        for _ in range(REFINEMENTS):
-            if np.all(error <= EXACT * _sizes(b)):
+        for _ in range(_REFINEMENTS):
+            if np.all(error <= _EXACT * _sizes(b)):
                 break
             moved = x + self._solver.solve(residual)
             left = b - self._matrix @ moved

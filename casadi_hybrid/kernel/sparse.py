@@ -64,6 +64,33 @@ class Pattern:
         return ca.Sparsity.triplet(*self.shape, rows, cols)
 
 
+class Layout:
+    """Where the entries of W, D, A and E go in the lower triangle of the sparse K.
+
+    Made once for a pair of patterns and shared by all kernels on them, in all threads.
+
+    Attributes:
+        n, size: rows of W, and of K.
+        pattern: of the lower triangle of K; ``starts``: where its columns begin.
+        of_W: the entries of W in it.
+        at_W, at_A, at_diagonal: where those of W, of A, and of D and E go.
+    """
+
+    def __init__(self, W: Pattern, A: Pattern) -> None:
+        m, n = A.shape
+        self.n, self.size = n, n + m
+        self.of_W = np.flatnonzero(W.rows >= W.cols)
+        diagonal = np.arange(self.size)
+        rows = np.concatenate((W.rows[self.of_W], A.rows + n, diagonal))
+        cols = np.concatenate((W.cols[self.of_W], A.cols, diagonal))
+        self.pattern, where = Pattern.ordered((self.size, self.size), rows, cols)
+        of_W, of_A = self.of_W.size, A.rows.size
+        self.at_W, self.at_A = where[:of_W], where[of_W : of_W + of_A]
+        self.at_diagonal = where[of_W + of_A :]
+        counts = np.bincount(self.pattern.cols, minlength=self.size)
+        self.starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+
+
 class Sparse:
     """A matrix: a shared pattern and its values.
 

@@ -14,19 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from casadi_hybrid import rules
 from casadi_hybrid.basics.status import StopReason
 from casadi_hybrid.iterations import Hybrid, Iteration
 from casadi_hybrid.law import Correction, State
 from casadi_hybrid.paper.generator import Instance, make_instance
 from casadi_hybrid.problem.functions import Evaluation
 from casadi_hybrid.problem.oracle import Oracle
-from casadi_hybrid.rules import (
-    BalancedSplit,
-    BoundedShare,
-    DesignRule,
-    LeastShare,
-    PartialCancellation,
-)
 from casadi_hybrid.solver import Solver
 from casadi_hybrid.stopping import Progress
 
@@ -79,11 +73,12 @@ NORM_LIMIT = 100.0
 
 # The paper's "natural extension", with the weighted margin. None is in its tables.
 PARTIAL_METHODS = tuple(
-    PaperMethod(key, label, Hybrid(DesignRule(one, split=BalancedSplit()), label=key, **AS_PRINTED))
+    PaperMethod(key, label, Hybrid(rules.DesignRule(one, split=split), label=key, **AS_PRINTED))
+    for split in [rules.BalancedSplit()]
     for key, label, one in (
-        ("half", "γ = ½", PartialCancellation(0.5)),
-        ("least", "γ least ‖M‖", LeastShare()),
-        ("bounded", f"γ ‖M‖ ≤ {NORM_LIMIT:g}", BoundedShare(NORM_LIMIT)),
+        ("half", "γ = ½", rules.PartialCancellation(0.5)),
+        ("least", "γ least ‖M‖", rules.LeastShare()),
+        ("bounded", f"γ ‖M‖ ≤ {NORM_LIMIT:g}", rules.BoundedShare(NORM_LIMIT)),
     )
 )
 # The paper's last baseline with the multiplier step that its sources have: the penalty c itself.

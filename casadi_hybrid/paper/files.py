@@ -110,7 +110,6 @@ def draw(reproduction: Reproduction, folder: Path, form: str = "png") -> list[Pa
     ]
     figures: dict[str, Callable[[], Figure]] = {
         "trajectories": lambda: trajectories(runs),
-        "settling": lambda: settling(runs),
         "levels": lambda: by_level(reproduction.summary, is_paper=reproduction.is_paper),
     }
     written = []
@@ -155,23 +154,6 @@ def trajectories(runs: Sequence[Run]) -> Figure:
         "×: a run broke off (norm budget, divergence) and counts as ∞ from there on"
     )
     return _finished(fig, axes, title)
-
-
-def settling(runs: Sequence[Run]) -> Figure:
-    """The share of runs that are below 1e-3 at step t: who crosses, leaves, and comes back."""
-    groups = grouped(runs)
-    levels = sorted({condition for _, condition in groups})
-    keys = ("closed-w", "grid-w", "pdhg")
-    fig, axes = figure(1, len(keys), height=3.0, sharex=True, sharey=True)
-    for ax, key in zip(axes.flat, keys, strict=True):
-        for i, condition in enumerate(levels):
-            below = courses(groups[key, condition], "errors") <= THRESHOLDS[AT]
-            share = 100.0 * np.mean(below, axis=0)
-            ax.plot(share, label=f"cond = {condition:g}", **line_style(i))
-        ax.set_title(LABELS[key])
-        ax.set_ylim(-4, 104)
-    axes[0, 0].set_ylabel("runs with\n$\\|x_t - x^*\\|_2 \\leq$ 1e-3 (%)")
-    return _finished(fig, axes, f"n = {len(below)} runs a line")
 
 
 def by_level(summary: Summary, *, is_paper: bool) -> Figure:

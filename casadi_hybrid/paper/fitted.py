@@ -7,12 +7,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from casadi_hybrid.iterations import (
-    Extragradient,
-    LinearizedAugmentedLagrangian,
-    OptimisticGradient,
-    PrimalDualHybridGradient,
-)
+from casadi_hybrid import iterations
 from casadi_hybrid.paper.experiment import AS_PRINTED, BUDGET
 from casadi_hybrid.paper.generator import FITTED
 from casadi_hybrid.rules import DesignRule, GridSplit, StepRule
@@ -46,7 +41,9 @@ def printed_constants() -> dict[str, str]:
 
 def fitted_constants() -> dict[str, str]:
     """Those that the paper leaves open, with the values fitted to its tables."""
-    grid, pdhg, lin_al = GridSplit(), PrimalDualHybridGradient(), LinearizedAugmentedLagrangian()
+    grid, pdhg = GridSplit(), iterations.PrimalDualHybridGradient()
+    lin_al = iterations.LinearizedAugmentedLagrangian()
+    etas = iterations.OptimisticGradient().eta, iterations.Extragradient().eta
     return {
         "iteration budget": f"{BUDGET}",
         "seeds": f"1000κ + {SEEDS[0]} … 1000κ + {SEEDS[-1]}",
@@ -57,7 +54,7 @@ def fitted_constants() -> dict[str, str]:
         "H_t at": "μ_t" if AS_PRINTED["hessian_at"] == "printed" else "π_t",
         "memory at the start": "C_opt,−1 h_−1 = C_opt,0 h_0, λ₀ = μ₀",
         "S1 where C_aug = 0": "left out",
-        "OGDA, extragradient: η": _text((OptimisticGradient().eta, Extragradient().eta)),
+        "OGDA, extragradient: η": _text(etas),
         "PDHG: τ, σ": _text((pdhg.tau, pdhg.sigma)),
         "linearized AL: η, penalty": _text((lin_al.eta, lin_al.penalty)),
     }

@@ -96,7 +96,6 @@ def make_instance(
     n: int = 3,
     m: int = 5,
     radius: float | None = None,
-    multiplier_radius: float | None = None,
     recipe: Recipe = FITTED,
 ) -> Instance:
     """Return instance number ``seed`` at condition level κ.
@@ -105,7 +104,7 @@ def make_instance(
         condition: κ_B ≥ 1, the condition number of J_h(x*).
         seed: instance number ≥ 0; with κ it seeds the generator as 1000κ + seed.
         n, m: numbers of variables and constraints (paper: 3 and 5).
-        radius, multiplier_radius: distance of the start from (x*, μ*); the recipe's by default.
+        radius: distance of the start from x*; the recipe's by default.
         recipe: how all else is drawn.
 
     Raises:
@@ -124,8 +123,7 @@ def make_instance(
     rng.uniform(size=3)  # drawn by the fitted recipe and not used
     c = recipe.least + recipe.width * rng.uniform(size=4) ** recipe.power
     away = recipe.radius if radius is None else radius
-    dual_away = recipe.multiplier_radius if multiplier_radius is None else multiplier_radius
-    x0, mu0 = start((x_star, mu_star), (away, dual_away), rng)
+    x0, mu0 = start((x_star, mu_star), (away, recipe.multiplier_radius), rng)
 
     B_star = (U * singular_values(condition, r)) @ V.T
     H0 = (Q * np.resize(recipe.curvature, n)) @ Q.T

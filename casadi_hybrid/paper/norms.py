@@ -11,17 +11,10 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from casadi_hybrid import rules
 from casadi_hybrid.paper import printed
 from casadi_hybrid.paper.generator import make_instance
 from casadi_hybrid.problem.oracle import Oracle
-from casadi_hybrid.rules import (
-    Cancellation,
-    DesignRule,
-    FullCancellation,
-    LeastNormCancellation,
-    LeastShare,
-    LocalModel,
-)
 from casadi_hybrid.rules.spectra import symmetric_norm
 
 Norms = dict[float, dict[str, float]]
@@ -34,7 +27,7 @@ def norms_at_solutions(
     conditions: Iterable[float], seeds: Sequence[int], shape: tuple[int, int]
 ) -> Norms:
     """Measure every level: see :data:`Norms`, and the largest ratio and the least count of all."""
-    limit, found = DesignRule().M_max, {}
+    limit, found = rules.DesignRule().M_max, {}
     for condition in conditions:
         rows = np.array([_measure(condition, seed, shape) for seed in seeds])
         C, bound, closed, _, least, zeros = rows.T
@@ -54,20 +47,21 @@ def _measure(condition: float, seed: int, shape: tuple[int, int]) -> tuple[float
     at = Oracle(instance.problem.functions, np.zeros(0)).second(*star)
     H, B = at.hessian, at.B
     assert H is not None
-    model, rule = LocalModel(H, B), DesignRule()
+    model, rule = rules.LocalModel(H, B), rules.DesignRule()
     delta, R = rule.strength.delta, rule.metric.matrix(model)
 
-    def total(cancellation: Cancellation) -> NDArray[np.float64]:
+    def total(cancellation: rules.Cancellation) -> NDArray[np.float64]:
         C, deficit = cancellation.cancel(model, delta)
         return C + rule.strength.alpha(model, R, deficit) * R
 
-    full = FullCancellation()
+    full = rules.FullCancellation()
+    each = full, rules.LeastShare(), rules.LeastNormCancellation()
     # S_M(1) of appendix E, whose Hurwitz property the appendix assumes.
     S_M = np.block([[-H - B.T @ total(full) @ B, -B.T], [B, np.zeros((len(B), len(B)))]])
     return (
         symmetric_norm(full.cancel(model, delta).C),
         symmetric_norm(H) * float(np.linalg.norm(model.pinv, 2)) ** 2,
-        *(symmetric_norm(total(each)) for each in (full, LeastShare(), LeastNormCancellation())),
+        *(symmetric_norm(total(cancellation)) for cancellation in each),
         float(np.sum(np.abs(np.linalg.eigvals(S_M)) <= 1e-9)),
     )
 

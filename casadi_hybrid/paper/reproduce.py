@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from casadi_hybrid.basics.record.cells import Columns, Row, packed, unpacked
-from casadi_hybrid.basics.record.collect import Collected, Keeping, Unfinished, collect
+from casadi_hybrid.basics.record.collect import Collected, Keeping, collect
 from casadi_hybrid.paper import experiment
 from casadi_hybrid.paper.experiment import ALL_METHODS, FOLLOWED, LONG, Run, run_instance
 from casadi_hybrid.paper.fitted import SEEDS, listing
@@ -221,12 +222,8 @@ def reproduce(
         instances: problems per level; the first five are the fitted seeds, the rest the population.
         conditions: κ_B levels.
         shape: (n, m).
-        workers: parallel processes; all cores by default.
-        cluster: a Dask cluster in their place: ``"local"``, the address of a scheduler, or a
-            ``distributed.Client``.
         folder: where finished instances are kept, so that a call that was cut short goes on.
-        fresh: forget what the folder holds.
-        progress: show progress on stderr.
+        workers, cluster, fresh, progress: as of :func:`~casadi_hybrid.study.sweep.sweep`.
 
     Raises:
         InputError: for a folder that cannot be written to, is in use, or holds another study.
@@ -234,20 +231,15 @@ def reproduce(
     """
     keys = [(float(c), seed, *shape) for seed in range(instances) for c in conditions]
 
-    def reproduction(found: Collected[Any, list[Run]], norms: Norms) -> Reproduction:
+    def made(found: Collected[Any, list[Run]]) -> Reproduction:
         runs = [run for group in found.values.values() for run in group]
         runs.sort(key=lambda r: (r.method, r.condition, r.seed))
+        norms: Norms = {}
+        if len(found.values) == len(keys):  # after Ctrl-C nothing more is computed
+            seeds = range(len(SEEDS), instances) or range(instances)
+            with suppress(Exception):  # its table and the verdict that needs it say so
+                norms = norms_at_solutions(sorted(map(float, conditions)), seeds, shape)
         return Reproduction(tuple(runs), instances, shape, norms, found.unwritten)
 
-    kept = None if folder is None else _keeping(folder, fresh)
-    label = "reproduce" if progress else ""
-    try:
-        found = collect(run_instance, keys, kept, workers=workers, cluster=cluster, label=label)
-    except Unfinished as stop:
-        raise Unfinished(reproduction(stop.found, {}), stop.done, stop.total) from None
-    try:
-        seeds = range(len(SEEDS), instances) or range(instances)
-        norms = norms_at_solutions(sorted(map(float, conditions)), seeds, shape)
-    except Exception:  # noqa: BLE001 - its table and the verdict that needs it say so
-        norms = {}
-    return reproduction(found, norms)
+    kept, label = None if folder is None else _keeping(folder, fresh), "reproduce" * progress
+    return collect(run_instance, keys, made, kept, workers=workers, cluster=cluster, label=label)

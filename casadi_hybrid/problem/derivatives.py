@@ -12,7 +12,6 @@ import casadi as ca
 from casadi_hybrid.basics.errors import InputError, last_line, suggest
 from casadi_hybrid.problem.directions import jacobian as jacobian_of
 from casadi_hybrid.problem.expressions import full
-from casadi_hybrid.problem.hessian.gauss_newton import gauss_newton
 
 EXACT, GIVEN, GAUSS_NEWTON, LIMITED_MEMORY = "exact", "given", "gauss-newton", "limited-memory"
 MEANING = {
@@ -186,6 +185,9 @@ class Derivatives:
             return None, LIMITED_MEMORY, ""
         if self.hessian == GAUSS_NEWTON:
             of = None if self.residuals is None else _called(self.residuals, x, p)[0]
+            # For those alone who ask for it.
+            from casadi_hybrid.problem.hessian.gauss_newton import gauss_newton  # noqa: PLC0415
+
             return gauss_newton(f, x, p, of), GAUSS_NEWTON, ""
         if differenced and self.hessian is None:
             return None, LIMITED_MEMORY, _DIFFERENCED

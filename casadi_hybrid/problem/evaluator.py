@@ -14,6 +14,9 @@ from time import perf_counter
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import numpy as np
+from numpy.typing import NDArray
+
 from casadi_hybrid.basics.errors import InputError, OutOfTimeError
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.kernel.sparse import Pattern, Sparse
@@ -37,6 +40,24 @@ def patterns_of(program: Problem) -> tuple[Pattern, Pattern]:
     return known
 
 
+_used: WeakKeyDictionary[Problem, NDArray[np.bool_]] = WeakKeyDictionary()
+
+
+def used_variables(program: Problem) -> NDArray[np.bool_]:
+    """Which variables stand in a row or in the objective, made once for a problem."""
+    J = patterns_of(program)[0]
+    with _lock:
+        known = _used.get(program)
+    if known is None:
+        used = np.zeros(program.n, dtype=bool)
+        used[J.cols] = True
+        if not used.all():
+            used[program.functions.first.jac_sparsity(0, 0).T.row()] = True
+        with _lock:
+            known = _used.setdefault(program, used)
+    return known
+
+
 _until: ContextVar[float] = ContextVar("until", default=float("inf"))
 
 
@@ -52,6 +73,11 @@ def evaluating_until(moment: float) -> Iterator[None]:
         yield
     finally:
         _until.reset(token)
+
+
+def evaluating_until_when() -> float:
+    """That moment; infinity where there is none."""
+    return _until.get()
 
 
 class _Ready(threading.local):

@@ -7,9 +7,9 @@ dictionary may be structures of ``casadi.tools``, or NumPy arrays of expressions
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import casadi as ca
@@ -55,7 +55,7 @@ def read_form(nlp: Any) -> Form:
     """
     if isinstance(nlp, ca.NlpBuilder):
         return Form(_of_builder(nlp))
-    if isinstance(nlp, Path) or (isinstance(nlp, str) and nlp):
+    if isinstance(nlp, os.PathLike) or (isinstance(nlp, str) and nlp):
         return _of_file(str(nlp))
     if isinstance(nlp, ca.Importer):
         return _of_function(_external(nlp, "the ca.Importer"))
@@ -129,12 +129,12 @@ def _of_function(nlp: ca.Function) -> Form:
 
 
 def _of_file(name: str) -> Form:
-    if not Path(name).is_file():
+    if not os.path.isfile(name):
         raise InputError(f"nlp is {name!r}, which is no file; give {_FORMS}")
     if name.endswith(".nl"):
         return _of_nl(name)
     if not name.endswith(".c"):
-        return _of_function(_external(str(Path(name).resolve()), name))
+        return _of_function(_external(os.path.realpath(name), name))
     try:
         compiled = ca.Importer(name, "shell")
     except RuntimeError as error:

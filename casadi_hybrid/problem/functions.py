@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
@@ -26,8 +27,10 @@ from casadi_hybrid.basics.errors import (
 )
 from casadi_hybrid.basics.inputs import Matrix, Vector
 from casadi_hybrid.problem.derivatives import EXACT
-from casadi_hybrid.problem.elements.assembly import Assemblies
-from casadi_hybrid.problem.hessian.blocks import Blocks
+
+if TYPE_CHECKING:
+    from casadi_hybrid.problem.elements.assembly import Assemblies
+    from casadi_hybrid.problem.hessian.blocks import Blocks
 
 EXPANSION_LIMIT = 8_000_000
 """Scalar operations of one function up to which MX is turned into SX: seconds to build."""
@@ -128,6 +131,8 @@ class Functions:
     @cached_property
     def blocks(self) -> Blocks:
         """Which variables the Lagrangian couples by more than a sum."""
+        from casadi_hybrid.problem.hessian.blocks import Blocks  # noqa: PLC0415 - to learn it
+
         return Blocks.of(self.first)
 
     def with_hessian(self, name: str) -> ca.Function:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import casadi as ca
 
 from casadi_hybrid.problem.derivatives import EXACT, Derivatives, uses_differences
 from casadi_hybrid.problem.directions import few_directions
-from casadi_hybrid.problem.elements.assembly import first_assembly, second_assembly
-from casadi_hybrid.problem.elements.compose import composed
-from casadi_hybrid.problem.elements.element import Elements, Find
 from casadi_hybrid.problem.functions import Functions, OnDemand
+
+if TYPE_CHECKING:
+    from casadi_hybrid.problem.elements.element import Elements, Find
 
 LARGE = 600
 """Scalar operations of f and h from which on it pays to look for elements that are alike."""
@@ -126,6 +128,12 @@ def _by_elements(
     constraint_label: str,
 ) -> Functions:
     """The functions with the derivatives of each kind of element taken once."""
+    from casadi_hybrid.problem.elements.assembly import (  # noqa: PLC0415 - for large problems
+        first_assembly,
+        second_assembly,
+    )
+    from casadi_hybrid.problem.elements.compose import composed  # noqa: PLC0415
+
     n, n_p, m = elements.n, elements.n_p, elements.m
     assemblies = first_assembly(elements), second_assembly(elements)
     first = composed("first", assemblies[0], (n, n_p))

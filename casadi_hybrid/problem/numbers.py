@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,8 +36,7 @@ class Numbers:
     lam_g0: Vector
 
 
-@dataclass(frozen=True)
-class Sizes:
+class Sizes(NamedTuple):
     """Names and numbers of entries: of x, of the rows (h; g), how many of these are h's, of p."""
 
     variables: Sequence[str]

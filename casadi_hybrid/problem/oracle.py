@@ -73,9 +73,7 @@ class Oracle:
     @cached_property
     def _learned(self) -> QuasiNewton:
         functions = self.functions
-        return QuasiNewton(
-            functions.blocks, None, differenced=functions.differenced, skipped=_SKIPPED
-        )
+        return QuasiNewton(functions.blocks, differenced=functions.differenced, skipped=_SKIPPED)
 
     def curved(self, x: Vector, multipliers: Vector) -> Evaluation:
         """:meth:`second`, or first derivatives with what they have shown of H so far.

@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING
 from casadi_hybrid.basics.late import late_names
 
 __all__ = [
-    "AbsoluteCancellation",
     "BalancedSplit",
-    "BoundedCancellation",
     "BoundedShare",
     "Cancellation",
     "ClippedSplit",
@@ -20,7 +18,6 @@ __all__ = [
     "FloorCancellation",
     "FullCancellation",
     "GivenSplit",
-    "GivenStrength",
     "GramMetric",
     "GridSplit",
     "IdentityMetric",
@@ -30,7 +27,6 @@ __all__ = [
     "MatrixRule",
     "Metric",
     "NegativeCancellation",
-    "NoCancellation",
     "OptimalSplit",
     "PartialCancellation",
     "PureAugmented",

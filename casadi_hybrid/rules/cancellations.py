@@ -17,7 +17,7 @@ import numpy as np
 
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Matrix, Vector, positive
-from casadi_hybrid.rules.spectra import LocalModel, symmetric_eigen, symmetric_norm
+from casadi_hybrid.rules.spectra import LocalModel, symmetric_eigen
 
 
 class Cancelled(NamedTuple):
@@ -32,7 +32,6 @@ class Cancellation(Protocol):
 
     def cancel(self, model: LocalModel, delta: float) -> Cancelled:
         """Return C_can for the target curvature δ."""
-        ...
 
 
 def schur_eigen(model: LocalModel, delta: float) -> tuple[Vector, Matrix, float]:
@@ -99,16 +98,6 @@ class LeastNormCancellation:
 
 
 @dataclass(frozen=True, slots=True)
-class AbsoluteCancellation:
-    """T = W diag(max(|e|, δ) − e) Wᵀ: mirrors negative curvature. Nothing is left to add."""
-
-    def cancel(self, model: LocalModel, delta: float) -> Cancelled:
-        """Return C_can."""
-        e, W, _ = schur_eigen(model, delta)
-        return Cancelled(model.lift((W * (np.maximum(np.abs(e), delta) - e)) @ W.T), 0.0)
-
-
-@dataclass(frozen=True, slots=True)
 class PartialCancellation:
     """T = −γS, 0 ≤ γ ≤ 1 (the paper's proposed extension). Deficit δ + (1 − γ)max(0, −e_min).
 
@@ -126,46 +115,3 @@ class PartialCancellation:
         S = model.schur(model.reachable(delta))
         _, _, lowest = schur_eigen(model, delta)
         return Cancelled(model.lift(-self.gamma * S), delta + (1.0 - self.gamma) * lowest)
-
-
-@dataclass(frozen=True, slots=True)
-class NoCancellation:
-    """T = 0: only the residual metric corrects. Deficit δ, whatever H is.
-
-    With a given strength this is the classical penalty; :class:`PartialCancellation` with γ = 0
-    also makes up for negative curvature.
-    """
-
-    def cancel(self, model: LocalModel, delta: float) -> Cancelled:
-        """Return the zero matrix."""
-        return Cancelled(np.zeros((model.m, model.m)), delta)
-
-
-@dataclass(frozen=True, slots=True)
-class BoundedCancellation:
-    """Trust-region activation: another rule's C while ‖C‖₂ ≤ limit, else scaled back to the limit.
-
-    With C = γC_inner, γ = min(1, limit/‖C_inner‖₂), and d the deficit of the inner rule, the
-    deficit becomes γd + (1 − γ)(δ + max(0, −e_min)): S + γT = γ(S + T) + (1 − γ)S.
-
-    Args:
-        limit: largest ‖C_can‖₂.
-        inner: the rule that is scaled back.
-    """
-
-    limit: float
-    inner: Cancellation = FullCancellation()
-
-    def __post_init__(self) -> None:
-        positive(self.limit, "limit")
-
-    def cancel(self, model: LocalModel, delta: float) -> Cancelled:
-        """Return C_can."""
-        full = self.inner.cancel(model, delta)
-        size = symmetric_norm(full.C)
-        if size <= self.limit:
-            return full
-        gamma = self.limit / size
-        _, _, lowest = schur_eigen(model, delta)
-        deficit = gamma * full.deficit + (1.0 - gamma) * (delta + lowest)
-        return Cancelled(gamma * full.C, deficit)

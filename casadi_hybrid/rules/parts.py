@@ -27,7 +27,6 @@ class Metric(Protocol):
 
     def matrix(self, model: LocalModel) -> Matrix:
         """Return R_t (m×m, symmetric, positive definite on range(B))."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +67,9 @@ class Strength(Protocol):
     @property
     def delta(self) -> float:
         """The curvature aimed at."""
-        ...
 
     def alpha(self, model: LocalModel, R: Matrix, deficit: float) -> float:
         """Return α_t, where ``deficit`` is the curvature the cancellation leaves to be added."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,22 +98,6 @@ class TargetCurvature:
                 "of the row space of the constraint Jacobian"
             )
         return deficit / smallest
-
-
-@dataclass(frozen=True, slots=True)
-class GivenStrength:
-    """α = ``value`` > 0, whatever curvature results; δ for cancellations that aim at one."""
-
-    value: float
-    delta: float = 1e-3
-
-    def __post_init__(self) -> None:
-        positive(self.value, "alpha")
-        positive(self.delta, "delta")
-
-    def alpha(self, model: LocalModel, R: Matrix, deficit: float) -> float:
-        """Return the given α."""
-        return self.value
 
 
 class Candidate(NamedTuple):
@@ -209,7 +190,6 @@ class Split(Protocol):
 
     def candidates(self, of: Undivided) -> Iterator[Candidate]:
         """Yield candidates; the design keeps the first of those with the largest margin."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,10 +85,6 @@ class Jacobian:
         """λ = −B⁺ᵀ∇f: the least-norm minimizer of ‖∇f + Bᵀλ‖₂."""
         return np.asarray(-self.U @ ((self.Y.T @ gradient) / self.sigma))
 
-    def coordinates(self, h: Vector) -> Vector:
-        """Uᵀh: the part of h that a step can change to first order."""
-        return np.asarray(self.U.T @ h)
-
 
 class LocalModel:
     """H = ∇²ₓₓL and B = J_h at one iterate.

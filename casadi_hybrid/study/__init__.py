@@ -1,8 +1,6 @@
 """The population study (shape × condition × start radius × seeds × rules) and sweeps, resumable."""
 
 from casadi_hybrid.basics.record.collect import Unfinished as Unfinished
-from casadi_hybrid.study.degenerate import KINDS as KINDS
-from casadi_hybrid.study.degenerate import make_rank_deficient as make_rank_deficient
 from casadi_hybrid.study.population import Plan as Plan
 from casadi_hybrid.study.population import Population as Population
 from casadi_hybrid.study.population import run_study as run_study

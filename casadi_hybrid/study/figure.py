@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from casadi_hybrid.plotting import WIDTH, figure, legend_below, line_style
 from casadi_hybrid.study.tables import Block, Rate, Summary, span
-from casadi_hybrid.study.trial import REGULAR
 
 # With more blocks than this in one column of the page, two stand side by side.
 _TALL = 4
@@ -56,8 +55,7 @@ def _panels(pair: NDArray[np.object_], block: Block, levels: dict[float, dict[st
         success.plot(conditions, [r.percent for r in rates], label=rule, **style)
         # A median of zero, starts that are solved already, is drawn at the axis's lower end.
         iterations.plot(conditions, np.maximum(medians, _LEAST), label=rule, **style)
-    kind = "" if block.kind == REGULAR else f", {block.kind}"
-    success.set_title(f"n={block.n}, m={block.m}{kind}, radius {block.radius:g}", loc="left")
+    success.set_title(f"n={block.n}, m={block.m}, radius {block.radius:g}", loc="left")
     success.set_ylabel("success (%)")
     success.set_ylim(-5, 105)
     iterations.set_ylabel("median iterations")

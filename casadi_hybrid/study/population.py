@@ -12,16 +12,12 @@ from typing import Any, get_type_hints
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import count, positive
 from casadi_hybrid.basics.record.cells import Columns, Row
-from casadi_hybrid.basics.record.collect import Keeping, Unfinished, collect
+from casadi_hybrid.basics.record.collect import Keeping, collect
 from casadi_hybrid.basics.record.record import header
 from casadi_hybrid.paper.generator import checked
-from casadi_hybrid.study.degenerate import KINDS, admits
 from casadi_hybrid.study.tables import as_cells, caption, summarize, text_table
-from casadi_hybrid.study.trial import REGULAR, Settings, Trial, Unit, run_unit
+from casadi_hybrid.study.trial import Settings, Trial, Unit, run_unit
 
-SHAPES = ((3, 5), (5, 3), (8, 5), (20, 12))
-CONDITIONS = (1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 30.0, 100.0, 1e3, 1e4)
-RADII = (0.1, 1.0)
 STUDY = "population"
 
 
@@ -43,9 +39,9 @@ class Plan:
         InputError: for an empty list or a number out of range.
     """
 
-    shapes: tuple[tuple[int, int], ...] = SHAPES
-    conditions: tuple[float, ...] = CONDITIONS
-    radii: tuple[float, ...] = RADII
+    shapes: tuple[tuple[int, int], ...] = ((3, 5), (5, 3), (8, 5), (20, 12))
+    conditions: tuple[float, ...] = (1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 30.0, 100.0, 1e3, 1e4)
+    radii: tuple[float, ...] = (0.1, 1.0)
     seeds: int = 50
     first_seed: int = 100
 
@@ -63,24 +59,12 @@ class Plan:
         count(self.seeds, "seeds", at_least=1)
         count(self.first_seed, "first_seed")
 
-    def units(self, *, rank_deficient: bool) -> Iterator[Unit]:
-        """Yield the units, block by block.
-
-        Raises:
-            InputError: for a shape with n or m below 2 where rank is to be lost.
-        """
+    def units(self) -> Iterator[Unit]:
+        """Yield the units, block by block."""
+        radii, levels = (dict.fromkeys(map(float, each)) for each in (self.radii, self.conditions))
+        seeds = range(self.first_seed, self.first_seed + self.seeds)
         for n, m in dict.fromkeys(self.shapes):
-            if rank_deficient and min(n, m) < 2:
-                raise InputError(
-                    f"the shape {n}x{m} cannot lose rank and keep a constraint; "
-                    "--rank-deficient needs n and m of at least 2"
-                )
-            rank = min(n, m) - 1
-            kinds = [k for k in KINDS if admits(k, n, m, rank)] if rank_deficient else [REGULAR]
-            radii, conditions = map(float, self.radii), map(float, self.conditions)
-            seeds = range(self.first_seed, self.first_seed + self.seeds)
-            for kind, *rest in product(kinds, *map(dict.fromkeys, (radii, conditions, seeds))):
-                yield Unit(kind, n, m, *rest)
+            yield from (Unit(n, m, *rest) for rest in product(radii, levels, seeds))
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,17 +146,12 @@ def run_study(
     def lost(unit: Unit, sentence: str) -> tuple[Trial, ...]:
         return tuple(Trial(rule, stop="PROCESS_ENDED", error=sentence) for rule in settings.rules)
 
-    units = list(plan.units(rank_deficient=settings.rank_deficient))
-    kept = keeping(folder, settings, table=table, fresh=fresh)
-    try:
-        found = collect(
-            partial(run_unit, settings), units, kept, workers=workers, cluster=cluster,
-            label="study" if progress else "", lost=lost,
-        )  # fmt: skip
-    except Unfinished as stop:
-        there = Population(settings, stop.found.values, stop.found.unwritten)
-        raise Unfinished(there, stop.done, stop.total) from None
-    return Population(settings, found.values, found.unwritten)
+    return collect(
+        partial(run_unit, settings), list(plan.units()),
+        lambda found: Population(settings, found.values, found.unwritten),
+        keeping(folder, settings, table=table, fresh=fresh), workers=workers, cluster=cluster,
+        label="study" if progress else "", lost=lost,
+    )  # fmt: skip
 
 
 def write(population: Population, folder: Path, form: str = "png") -> list[Path]:

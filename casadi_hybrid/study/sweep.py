@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from casadi_hybrid.basics.errors import InputError, in_a_sentence
 from casadi_hybrid.basics.record.cells import Columns, Kind, Row
-from casadi_hybrid.basics.record.collect import Keeping, Unfinished, collect
+from casadi_hybrid.basics.record.collect import Keeping, collect
 from casadi_hybrid.basics.record.software import function_digest
 from casadi_hybrid.paper.tables import columns
 
@@ -118,17 +118,12 @@ def sweep(
             Path(folder), "sweep", about, kept, tuple, lambda point, row: [row],
             lambda rows: rows[0], size=len(names), table=table, fresh=fresh,
         )  # fmt: skip
-
-    try:
-        found = collect(
-            partial(_row, function, names, wanted), points, keeping, workers=workers,
-            cluster=cluster, label="sweep" if progress else "",
-            lost=partial(_nothing, names, wanted),
-        )  # fmt: skip
-    except Unfinished as stop:
-        there = Sweep(names, wanted, tuple(stop.found.values.values()))
-        raise Unfinished(there, stop.done, stop.total) from None
-    return Sweep(names, wanted, tuple(found.values.values()))
+    return collect(
+        partial(_row, function, names, wanted), points,
+        lambda found: Sweep(names, wanted, tuple(found.values.values())), keeping,
+        workers=workers, cluster=cluster, label="sweep" if progress else "",
+        lost=partial(_nothing, names, wanted),
+    )  # fmt: skip
 
 
 def _kind(name: str, values: Sequence[Any]) -> Kind:

@@ -10,13 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from casadi_hybrid.paper.tables import aligned
-from casadi_hybrid.study.trial import HIT, REGULAR, TOL, TOL_STATIONARITY_DEFICIENT, Trial, Unit
+from casadi_hybrid.study.trial import HIT, TOL, Trial, Unit
 
 
 class Block(NamedTuple):
     """The units that share a part of the table."""
 
-    kind: str
     n: int
     m: int
     radius: float
@@ -51,7 +50,7 @@ def summarize(units: Mapping[Unit, Iterable[Trial]]) -> Summary:
     groups: dict[tuple[Block, float, str], list[Trial]] = {}
     for unit, trials in units.items():
         for trial in trials:
-            place = Block(*unit[:4]), unit.condition, trial.rule
+            place = Block(*unit[:3]), unit.condition, trial.rule
             groups.setdefault(place, []).append(trial)
     summary: Summary = {}
     for (block, condition, rule), group in groups.items():
@@ -69,22 +68,15 @@ def caption(summary: Summary, budget: int) -> str:
         "Per rule: successes in % of the runs, and median iterations (n = successes behind it).",
         f"Budget: {budget} iterations. A rule that does not apply to a problem fails on it.",
     ]
-    full = [block for block in summary if block.kind == REGULAR]
-    if any(block.m >= block.n for block in full):
+    if any(block.m >= block.n for block in summary):
         lines.append(
             f"Success for m ≥ n: ‖x_t − x*‖₂ ≤ {HIT:g} within the budget; iterations to the "
             "first such t."
         )
-    if any(block.m < block.n for block in full):
+    if any(block.m < block.n for block in summary):
         lines.append(
             f"Success for m < n: a KKT point, ‖h‖_∞ ≤ {TOL:g} and ‖∇f + J_hᵀλ‖_∞ ≤ {TOL:g}, "
             "unscaled, evaluated anew; iterations of the run."
-        )
-    if len(full) < len(summary):
-        lines.append(
-            f"Success where rank is lost: ‖h‖_∞ ≤ {TOL:g} and ‖∇f + J_hᵀλ‖_∞ ≤ "
-            f"{TOL_STATIONARITY_DEFICIENT:g}, unscaled, with multipliers fitted by the verifier; "
-            "iterations of the run."
         )
     return "\n".join(lines)
 
@@ -94,8 +86,7 @@ def text_table(summary: Summary) -> str:
     lines: list[str] = []
     for block, levels in summary.items():
         rules = list(next(iter(levels.values())))
-        kind = "" if block.kind == REGULAR else f", rank lost at x* ({block.kind})"
-        title = f"n = {block.n}, m = {block.m}{kind}, start radius {block.radius:g}"
+        title = f"n = {block.n}, m = {block.m}, start radius {block.radius:g}"
         count = span(rate.runs for rates in levels.values() for rate in rates.values())
         rows = [["cond", *rules]]
         rows += [[f"{c:g}", *(_text(rates[r]) for r in rules)] for c, rates in levels.items()]

@@ -7,11 +7,6 @@ What counts as a success depends on what the constraints leave open:
 - m < n, full rank: success is a KKT point with unscaled residuals ‖h‖_∞ ≤ 1e-8 and
   ‖∇f + J_hᵀλ‖_∞ ≤ 1e-8 for the multipliers λ the rule returned, x* or another; the iterations
   are those of the whole run.
-- rank lost at x*: multipliers are not unique, so the verifier fits its own. Success is
-  ‖h‖_∞ ≤ 1e-8 and ‖∇f + J_hᵀλ‖_∞ ≤ 1e-6. The weaker second number is what a singular system
-  admits: where h is quadratic, x is only known to √1e-8 = 1e-4, and curvature times that distance
-  is what a multiplier of ordinary size leaves of the gradient. The rule is asked for 1e-6/√n:
-  the fit is least in the 2-norm, so ‖·‖_∞ of what it leaves may be √n times that of the rule's λ.
 
 A rule that raises, or whose process ends, is a trial as well: a failure with its sentence.
 """
@@ -32,22 +27,17 @@ from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.result import Result
 from casadi_hybrid.solver import Solver
 from casadi_hybrid.stopping import DistanceTest, Progress, StoppingTest
-from casadi_hybrid.study.degenerate import make_rank_deficient
-from casadi_hybrid.verify.first_order.multipliers import fit_multipliers, settled_rank
 
 HIT = 1e-3
 TOL = 1e-8
-TOL_STATIONARITY_DEFICIENT = 1e-6
 # Designed rules refuse curvature ≤ 0 on ker B unless they may lift it; matrix rules lift to 0.1.
 KERNEL_FLOOR = 0.1
 RULES = ("auto", "whitened", "closed-form", "matrix-lookahead", "matrix-memory")
-REGULAR = "regular"
 
 
 class Unit(NamedTuple):
-    """The instance of a unit. ``kind`` is ``"regular"`` or a kind of rank deficiency."""
+    """The instance of a unit, with :attr:`radius` the distance of its start from x*."""
 
-    kind: str
     n: int
     m: int
     radius: float
@@ -57,14 +47,11 @@ class Unit(NamedTuple):
     @property
     def by_distance(self) -> bool:
         """Whether success is the first hit of x*."""
-        return self.kind == REGULAR and self.m >= self.n
+        return self.m >= self.n
 
     def instance(self) -> Instance:
         """Make the instance."""
-        options: dict[str, Any] = {"n": self.n, "m": self.m, "radius": self.radius}
-        if self.kind == REGULAR:
-            return make_instance(self.condition, self.seed, **options)
-        return make_rank_deficient(self.condition, self.seed, kind=self.kind, **options)
+        return make_instance(self.condition, self.seed, n=self.n, m=self.m, radius=self.radius)
 
 
 @dataclass(frozen=True)
@@ -74,7 +61,6 @@ class Settings:
     Args:
         rules: names of methods.
         budget: iterations a run may take.
-        rank_deficient: whether the study is of instances that lose rank at the solution.
 
     Raises:
         InputError: for an unknown or repeated rule, one that needs options, or a budget below 1.
@@ -82,7 +68,6 @@ class Settings:
 
     rules: tuple[str, ...] = RULES
     budget: int = 500
-    rank_deficient: bool = False
 
     def __post_init__(self) -> None:
         if not self.rules:
@@ -100,7 +85,6 @@ class Settings:
             "rules": list(self.rules),
             "hit": HIT,
             "tol": TOL,
-            "tol_stationarity_rank_deficient": TOL_STATIONARITY_DEFICIENT,
             "kernel_floor": KERNEL_FLOOR,
         }
 
@@ -156,8 +140,7 @@ def succeeded(unit: Unit, hit: int | None, residuals: Residuals) -> bool:
     """
     if unit.by_distance:
         return hit is not None
-    limit = TOL if unit.kind == REGULAR else TOL_STATIONARITY_DEFICIENT
-    return residuals.feasibility <= TOL and residuals.stationarity <= limit
+    return residuals.feasibility <= TOL and residuals.stationarity <= TOL
 
 
 def _run(rule: str, settings: Settings, unit: Unit, instance: Instance) -> Trial:
@@ -167,13 +150,11 @@ def _run(rule: str, settings: Settings, unit: Unit, instance: Instance) -> Trial
         tests.append(DistanceTest(instance.x_star, HIT))
         # σ_min = 1/κ: at a larger residual the run could end before the distance is reached.
         tol = min(TOL, 0.1 * HIT / unit.condition)
-    deficient = unit.kind != REGULAR
     lifts = not unit.by_distance and "kernel_floor" in METHODS[rule][0]
     solver = Solver(
         instance.problem,
         rule,
         tol=tol,
-        tol_stationarity=TOL_STATIONARITY_DEFICIENT / np.sqrt(unit.n) if deficient else tol,
         max_iter=settings.budget,
         stopping=tests,
         **({"kernel_floor": KERNEL_FLOOR} if lifts else {}),
@@ -187,7 +168,7 @@ def _run(rule: str, settings: Settings, unit: Unit, instance: Instance) -> Trial
     # Under the default method multipliers that are given are those of a solution nearby.
     multipliers = None if rule == "auto" else instance.multipliers0
     result = solver.solve(instance.x0, lam_g0=multipliers, callback=watch)
-    residuals = _residuals(result, instance, fitted=deficient)
+    residuals = _residuals(result, instance)
     hit = hits[0] if hits and unit.by_distance else None
     return Trial(
         rule=rule,
@@ -204,15 +185,10 @@ def _run(rule: str, settings: Settings, unit: Unit, instance: Instance) -> Trial
     )
 
 
-def _residuals(result: Result, instance: Instance, *, fitted: bool) -> Residuals:
+def _residuals(result: Result, instance: Instance) -> Residuals:
     """Evaluate the problem's functions anew, so that no verdict rests on the solver's record."""
     oracle = Oracle(instance.problem.functions, np.zeros(0))
     try:
-        at = oracle.first(result.x)
+        return residuals_at(oracle.first(result.x), result.lam_g)
     except EvaluationError:
         return Residuals(np.nan, np.nan)
-    if not fitted:
-        return residuals_at(at, result.lam_g)
-    with np.errstate(all="ignore"):
-        fit = fit_multipliers(at.gradient, at.B, max_rank=settled_rank(oracle.first, at))
-        return residuals_at(at, fit.multipliers)

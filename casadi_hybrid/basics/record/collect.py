@@ -15,6 +15,7 @@ from casadi_hybrid.basics.record.record import Key, Record, header
 
 Item = TypeVar("Item", bound=Hashable)
 Value = TypeVar("Value")
+Found = TypeVar("Found")
 
 
 class Unfinished(KeyboardInterrupt):
@@ -87,23 +88,26 @@ class Collected(Generic[Item, Value]):
 def collect(
     work: Callable[[Item], Value],
     items: Sequence[Item],
+    made: Callable[[Collected[Item, Value]], Found],
     keeping: Keeping[Item, Value] | None = None,
     *,
     workers: int | None = None,
     cluster: Any = None,
     label: str = "",
     lost: Callable[[Item, str], Value] | None = None,
-) -> Collected[Item, Value]:
+) -> Found:
     """Run the work on every item that the record does not hold; see :func:`in_parallel`.
+
+    Return what is made of all that was found.
 
     Raises:
         InputError: by the record, before any work, and by the cluster.
-        Unfinished: by Ctrl-C, with a :class:`Collected` of what there is.
+        Unfinished: by Ctrl-C, with what is made of what there is.
     """
     found: dict[Item, Value] = {}
 
-    def collected(unwritten: str = "") -> Collected[Item, Value]:
-        return Collected({item: found[item] for item in items if item in found}, unwritten)
+    def collected(unwritten: str = "") -> Found:
+        return made(Collected({i: found[i] for i in items if i in found}, unwritten))
 
     def run(record: Record | None) -> None:
         missing = [item for item in items if item not in found]
@@ -116,19 +120,21 @@ def collect(
                 if record is not None and keeping is not None:
                     record.append(keeping.key(item), keeping.rows(item, value))
 
+    unwritten = ""
     try:
         if keeping is None:
             run(None)
-            return collected()
-        with keeping.open() as record:
-            for item in items:
-                rows = record.done.get(keeping.key(item))
-                if rows is not None:
-                    found[item] = keeping.value(rows)
-            if found and label:
-                print(f"{label}: {len(found)} of {len(items)} are there", file=sys.stderr)
-            run(record)
-            record.arrange(map(keeping.key, items))
-        return collected(record.unwritten)
+        else:
+            with keeping.open() as record:
+                for item in items:
+                    rows = record.done.get(keeping.key(item))
+                    if rows is not None:
+                        found[item] = keeping.value(rows)
+                if found and label:
+                    print(f"{label}: {len(found)} of {len(items)} are there", file=sys.stderr)
+                run(record)
+                record.arrange(map(keeping.key, items))
+            unwritten = record.unwritten
     except KeyboardInterrupt:
         raise Unfinished(collected(), len(found), len(items)) from None
+    return collected(unwritten)

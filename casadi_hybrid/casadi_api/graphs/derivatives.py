@@ -108,11 +108,16 @@ class Derivatives:
 
     All columns; bounds of g are those of all rows (h; g). Keep the object while its functions are
     in use: CasADi holds no reference to a Python callback.
+
+    Args:
+        problem: the problem.
+        inputs: names in order, with ``solver`` where a number that names the solver is one.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, inputs: Sequence[str] = INPUTS) -> None:
         n, m, n_p = problem.n, problem.m, problem.n_p
-        self._rows = {"x0": n, "p": n_p, "lbx": n, "ubx": n, "lbg": m, "ubg": m}
+        self._inputs = inputs
+        self._rows = {"solver": 1, "x0": n, "p": n_p, "lbx": n, "ubx": n, "lbg": m, "ubg": m}
         self._rows |= {"lam_x0": n, "lam_g0": m}
         self._rows |= {"x": n, "f": 1, "g": m, "lam_x": n, "lam_g": m, "lam_p": n_p}
         self._active = _Active(problem)
@@ -128,8 +133,8 @@ class Derivatives:
 
     def forward(self, directions: int, name: str, inames: Any, onames: Any) -> ca.Function:
         """The Function (inputs, outputs, seeds of the inputs) → derivatives of the outputs."""
-        given, known = self._symbols(INPUTS), self._symbols(OUTPUTS)
-        seeds = self._symbols(INPUTS, "fwd_", directions)
+        given, known = self._symbols(self._inputs), self._symbols(OUTPUTS)
+        seeds = self._symbols(self._inputs, "fwd_", directions)
         point = self._point(given, known)
         on, dp = point.on, seeds["p"]
         d = on["lbx"] * seeds["lbx"] + on["ubx"] * seeds["ubx"]
@@ -144,7 +149,7 @@ class Derivatives:
 
     def reverse(self, directions: int, name: str, inames: Any, onames: Any) -> ca.Function:
         """The Function (inputs, outputs, seeds of the outputs) → adjoints of the inputs."""
-        given, known = self._symbols(INPUTS), self._symbols(OUTPUTS)
+        given, known = self._symbols(self._inputs), self._symbols(OUTPUTS)
         seeds = self._symbols(OUTPUTS, "adj_", directions)
         point = self._point(given, known)
         a, b, on = point.a, point.b, point.on
@@ -162,8 +167,9 @@ class Derivatives:
         to_d = v + through_x
         adjoints = {side: on[side] * (to_d if side.endswith("x") else w) for side in _SIDES}
         adjoints["p"] = to_p + through_p
-        adjoints |= {start: ca.MX(self._rows[start], directions) for start in STARTS}
-        out = [adjoints[label] for label in INPUTS]
+        for start in ("solver", *STARTS):
+            adjoints[start] = ca.MX(self._rows[start], directions)
+        out = [adjoints[label] for label in self._inputs]
         return self._function(name, (given, known, seeds), out, inames, onames)
 
     def _symbols(self, labels: Sequence[str], prefix: str = "", columns: int = 1) -> Labelled:

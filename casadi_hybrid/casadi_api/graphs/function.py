@@ -4,23 +4,43 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 
-from casadi_hybrid.building import BuildError
-from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, STARTS, Columns, Solve
-from casadi_hybrid.engine.in_graph import Pool
+from casadi_hybrid.casadi_api.convention import INPUTS, OUTPUTS, STARTS, Columns, Solve, dense
 from casadi_hybrid.problem.problem import Problem
 
 if TYPE_CHECKING:
     from casadi_hybrid.casadi_api.graphs.derivatives import Derivatives
+    from casadi_hybrid.engine.in_graph import Pool
 
 _FAR = {"lbx": -np.inf, "ubx": np.inf, "lbg": -np.inf, "ubg": np.inf}
 # CasADi holds no reference to a Python callback, and a graph in which one is dead raises. What has
 # become a Function may be in any graph, so it stays for as long as the process lives.
 _KEPT: list[ca.Callback] = []
+
+
+class LateDerivatives:
+    """The derivatives of a solve by its inputs, made at their first use.
+
+    Args:
+        problem: the problem.
+        inputs: names in order, with ``solver`` where a number that names the solver is one.
+    """
+
+    def __init__(self, problem: Problem, inputs: Sequence[str]) -> None:
+        self._problem, self._inputs = problem, inputs
+
+    @cached_property
+    def made(self) -> Derivatives:
+        """They."""
+        # SciPy's matrices come along.
+        from casadi_hybrid.casadi_api.graphs.derivatives import Derivatives  # noqa: PLC0415
+
+        return Derivatives(self._problem, self._inputs)
 
 
 class SolveCallback(Columns):
@@ -35,8 +55,7 @@ class SolveCallback(Columns):
     """
 
     def __init__(self, name: str, problem: Problem, solve: Solve) -> None:
-        self._problem, self._solve = problem, solve
-        self._derivatives: Derivatives | None = None
+        self._solve, self._derivatives = solve, LateDerivatives(problem, INPUTS)
         super().__init__(name, *columns_of(problem))
 
     def get_name_in(self, i: int) -> str:
@@ -55,25 +74,77 @@ class SolveCallback(Columns):
         self, directions: int, name: str, inames: Any, onames: Any, _options: Any
     ) -> ca.Function:
         """The Function of directional derivatives."""
-        return self._made().forward(directions, name, inames, onames)
+        return self._derivatives.made.forward(directions, name, inames, onames)
 
     def get_reverse(
         self, directions: int, name: str, inames: Any, onames: Any, _options: Any
     ) -> ca.Function:
         """The Function of adjoint derivatives."""
-        return self._made().reverse(directions, name, inames, onames)
+        return self._derivatives.made.reverse(directions, name, inames, onames)
 
     def has_jac_sparsity(self, _output: int, wrt: int) -> bool:
         """Whether less is known: no solution depends on where its search began."""
         return INPUTS[wrt] in STARTS
 
-    def _made(self) -> Derivatives:
-        if self._derivatives is None:
-            # SciPy's matrices come along.
-            from casadi_hybrid.casadi_api.graphs.derivatives import Derivatives  # noqa: PLC0415
 
-            self._derivatives = Derivatives(self._problem)
-        return self._derivatives
+class _Derivative(Columns):
+    """(inputs, outputs, seeds) → directional or adjoint derivatives, a column a direction.
+
+    CasADi takes it when the Function of a solve is made, and it is seldom called: what stands
+    behind it is made when it is.
+    """
+
+    def __init__(
+        self,
+        of: LateDerivatives,
+        name: str,
+        mode: str,
+        directions: int,
+        rows: tuple[tuple[int, ...], tuple[int, ...]],
+    ) -> None:
+        self._of, self._mode, self._directions = of, mode, directions
+        inputs, outputs = (1, *rows[0]), rows[1]
+        self._given = len(inputs) + len(outputs)
+        seeds, found = (inputs, outputs) if mode == "fwd" else (outputs, inputs)
+        super().__init__(f"{mode}{directions}_{name}", (*inputs, *outputs, *seeds), found)
+
+    def get_sparsity_in(self, i: int) -> ca.Sparsity:
+        """A dense column, or as many as there are directions."""
+        return dense(self._rows_in[i], 1 if i < self._given else self._directions)
+
+    def get_sparsity_out(self, i: int) -> ca.Sparsity:
+        """A dense column for each direction."""
+        return dense(self._rows_out[i], self._directions)
+
+    def eval(self, arguments: Sequence[ca.DM]) -> list[ca.DM]:
+        """Derivatives in numbers."""
+        found = self._made.call(arguments)
+        return [value if value.is_dense() else ca.densify(value) for value in found]
+
+    def get_forward(
+        self, directions: int, name: str, inames: Any, onames: Any, _options: Any
+    ) -> ca.Function:
+        """The Function of directional derivatives of these."""
+        return _named(self._made.forward(directions), name, inames, onames)
+
+    def get_reverse(
+        self, directions: int, name: str, inames: Any, onames: Any, _options: Any
+    ) -> ca.Function:
+        """The Function of adjoint derivatives of these."""
+        return _named(self._made.reverse(directions), name, inames, onames)
+
+    @cached_property
+    def _made(self) -> ca.Function:
+        made = self._of.made
+        names = [[f"i{k}" for k in range(self.n_in())], [f"o{k}" for k in range(self.n_out())]]
+        return (made.forward if self._mode == "fwd" else made.reverse)(
+            self._directions, self.name(), *names
+        )
+
+
+def _named(function: ca.Function, name: str, inames: Any, onames: Any) -> ca.Function:
+    symbols = function.mx_in()
+    return ca.Function(name, symbols, function.call(symbols), list(inames), list(onames))
 
 
 def columns_of(problem: Problem) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -99,11 +170,18 @@ def callback(
 ) -> Callable[[list[ca.MX]], Sequence[ca.MX]]:
     """What puts a solve in numbers, as of :class:`SolveCallback`, into a graph.
 
-    With ``pool`` the engine in C is asked first.
+    With ``pool`` no Python is called for it, except for derivatives.
     """
-    made = _in_columns(ca.Function.fix_name(name + "_solve"), problem, solve, pool)
-    call: Callable[[list[ca.MX]], Sequence[ca.MX]] = made.call
-    return call
+    if pool is None:
+        made = SolveCallback(ca.Function.fix_name(name + "_solve"), problem, solve)
+        _KEPT.append(made)
+        call: Callable[[list[ca.MX]], Sequence[ca.MX]] = made.call
+        return call
+    of, rows = LateDerivatives(problem, ("solver", *INPUTS)), columns_of(problem)
+    function = pool.function([
+        _Derivative(of, pool.name, mode, k, rows) for mode in ("fwd", "adj") for k in pool.widths
+    ])  # fmt: skip
+    return lambda columns: function.call([ca.MX(pool.handle), *columns])
 
 
 def make_function(
@@ -145,23 +223,6 @@ def make_function(
         # Not written out where it is called: so it may stand among SX too.
         {"default_in": defaults, "never_inline": True},
     )
-
-
-def _in_columns(name: str, problem: Problem, solve: Solve, pool: Pool | None) -> ca.Function:
-    if pool is not None:
-        # Derivatives come along.
-        from casadi_hybrid.casadi_api.graphs.engine_first import engine_first  # noqa: PLC0415
-
-        try:
-            found, by_python = engine_first(name, problem, pool, solve)
-        except BuildError:  # as where no folder for temporary files has any that may be run
-            pass
-        else:
-            _KEPT.append(by_python)
-            return found
-    callback = SolveCallback(name, problem, solve)
-    _KEPT.append(callback)
-    return callback
 
 
 def default_of(problem: Problem, label: str) -> np.ndarray:

@@ -175,6 +175,9 @@ def _words(law: Law, written: Export, eased: Export | None) -> dict[str, Any]:
         ),
         "plan_places": N * many, "intervals": N, "starts": len(starts),
         "clock": written.cold is not None, "default_words": law.words,
+        "stop_said": (
+            f", `{written.name}_stop_word(controller.out.stop)` why" if written.cold else ""
+        ),
         "max_time": number(law.deadline), "timed": "time" in place,
         "time_at": place["time"].at if "time" in place else -1,
         "from": table(places or [-1]),

@@ -14,7 +14,7 @@ from casadi_hybrid.basics.calls import checked_call
 from casadi_hybrid.basics.errors import InputError, in_a_sentence
 from casadi_hybrid.basics.inputs import count
 from casadi_hybrid.basics.record.cells import Columns
-from casadi_hybrid.basics.record.collect import Keeping, Unfinished, collect
+from casadi_hybrid.basics.record.collect import Keeping, collect
 from casadi_hybrid.basics.record.software import function_digest
 from casadi_hybrid.control.loop.run import Run
 from casadi_hybrid.control.signals import Array, known
@@ -198,15 +198,11 @@ def monte_carlo(
             lambda seed, trial: [asdict(trial)], lambda rows: Trial(**rows[0]),
             size=1, table=table, fresh=fresh,
         )  # fmt: skip
-    try:
-        found = collect(
-            partial(_trial, run_one), chosen, keeping, workers=workers, cluster=cluster,
-            label="Monte Carlo" if progress else "", lost=_nothing,
-        )  # fmt: skip
-    except Unfinished as stop:
-        partly = Summary(tuple(stop.found.values.values()))
-        raise Unfinished(partly, stop.done, stop.total) from None
-    return Summary(tuple(found.values.values()))
+    return collect(
+        partial(_trial, run_one), chosen, lambda found: Summary(tuple(found.values.values())),
+        keeping, workers=workers, cluster=cluster, label="Monte Carlo" if progress else "",
+        lost=_nothing,
+    )  # fmt: skip
 
 
 def _nothing(seed: int, sentence: str) -> Trial:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from casadi_hybrid.basics.status import PointStatus, StopReason
-from casadi_hybrid.casadi_api.runs import SolveError
+from casadi_hybrid.casadi_api.runner import SolveError
 from casadi_hybrid.casadi_api.stats import return_status
 from casadi_hybrid.control.predictive.check import Check
 from casadi_hybrid.control.predictive.limits import Limits

@@ -18,22 +18,26 @@ typedef struct {
 /* Beside those of hybrid.h: an argument is not the full column that it ought to be. */
 enum { HYBRID_OTHER_SHAPE = -1 };
 
+/* Of a solver's inputs and outputs, as CasADi writes the shapes of full columns: rows, 1, 1. */
 typedef struct {
-    /* Shapes as CasADi writes them, and the numbers of entries. */
-    const casadi_int *shape_in[HYBRID_INPUTS];
-    const casadi_int *shape_out[HYBRID_OUTPUTS];
-    casadi_int size_in[HYBRID_INPUTS], size_out[HYBRID_OUTPUTS];
+    casadi_int in[HYBRID_INPUTS][3], out[HYBRID_OUTPUTS][3];
+} hybrid_shapes;
+
+typedef struct {
+    const hybrid_shapes *shapes;
     double *in[HYBRID_INPUTS]; /* where the solve reads its numbers */
     int there[HYBRID_INPUTS];  /* which of them are there already */
     /* Where those lie that `hybrid_ready` is to fetch, NULL for the others; full columns' patterns. */
     const hybrid_matrix *matrix[HYBRID_INPUTS];
     const void *column[HYBRID_INPUTS];
     double *out[HYBRID_OUTPUTS];
-    int (*warm)(const hybrid_plan *, const hybrid_functions *, const hybrid_numbers *, double *,
-                int *, hybrid_answer *);
+    int (*solve)(const hybrid_plan *, const hybrid_functions *, const hybrid_numbers *,
+                 const hybrid_options *, void *, double *, int *, hybrid_answer *);
     const hybrid_plan *plan;
     const hybrid_functions *functions;
     const hybrid_numbers *numbers;
+    const hybrid_options *options;
+    void *bytes;
     double *doubles;
     int *ints;
     hybrid_answer *answer;
@@ -44,34 +48,43 @@ typedef struct {
     int status;
 } hybrid_adapter;
 
-/* So many solvers share a loaded library, each in a slot of its own. */
-#define HYBRID_EACH_SLOT(DO)                                                                       \
-    DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11) DO(12) DO(13) DO(14) \
-    DO(15) DO(16) DO(17) DO(18) DO(19) DO(20) DO(21) DO(22) DO(23) DO(24) DO(25) DO(26) DO(27)     \
-    DO(28) DO(29) DO(30) DO(31)
-enum { HYBRID_SLOTS = 32 };
+/* CasADi asks for shapes while a Function is made, and only then: they are these. */
+void hybrid_describe(const hybrid_shapes *shapes);
 
-int hybrid_slots(void);
-void hybrid_attach(int slot, hybrid_adapter *adapter);
+/* Solves for the arguments that are not there yet, as CasADi hands them; returns 0, `status` tells. */
+int hybrid_solve_for(hybrid_adapter *adapter, const double **arg, double **res);
 
-/* The functions of slot k: `hybrid_solver_k` with CasADi's inputs, `hybrid_ready_k` without. */
-#define HYBRID_DECLARE(k)                                                                          \
-    casadi_int hybrid_solver_##k##_n_in(void);                                                     \
-    casadi_int hybrid_solver_##k##_n_out(void);                                                    \
-    const char *hybrid_solver_##k##_name_in(casadi_int i);                                         \
-    const char *hybrid_solver_##k##_name_out(casadi_int i);                                        \
-    const casadi_int *hybrid_solver_##k##_sparsity_in(casadi_int i);                               \
-    const casadi_int *hybrid_solver_##k##_sparsity_out(casadi_int i);                              \
-    int hybrid_solver_##k##_work(casadi_int *sz_arg, casadi_int *sz_res, casadi_int *sz_iw,        \
-                                 casadi_int *sz_w);                                                \
-    int hybrid_solver_##k(const double **arg, double **res, casadi_int *iw, double *w, int mem);   \
-    casadi_int hybrid_ready_##k##_n_in(void);                                                      \
-    casadi_int hybrid_ready_##k##_n_out(void);                                                     \
-    const char *hybrid_ready_##k##_name_out(casadi_int i);                                         \
-    const casadi_int *hybrid_ready_##k##_sparsity_out(casadi_int i);                               \
-    int hybrid_ready_##k##_work(casadi_int *sz_arg, casadi_int *sz_res, casadi_int *sz_iw,         \
-                                casadi_int *sz_w);                                                 \
-    int hybrid_ready_##k(const double **arg, double **res, casadi_int *iw, double *w, int mem);
-HYBRID_EACH_SLOT(HYBRID_DECLARE)
+/* External functions of CasADi by their names; `inputs` of them. The first input says which solver. */
+#define HYBRID_DECLARE(name)                                                              \
+    casadi_int name##_n_in(void);                                                         \
+    casadi_int name##_n_out(void);                                                        \
+    const char *name##_name_in(casadi_int i);                                             \
+    const char *name##_name_out(casadi_int i);                                            \
+    const casadi_int *name##_sparsity_in(casadi_int i);                                   \
+    const casadi_int *name##_sparsity_out(casadi_int i);                                  \
+    int name##_work(casadi_int *sz_arg, casadi_int *sz_res, casadi_int *sz_iw,            \
+                    casadi_int *sz_w);                                                    \
+    int name(const double **arg, double **res, casadi_int *iw, double *w, int mem);
+const char *hybrid_name_in(casadi_int i);
+const char *hybrid_name_out(casadi_int i);
+const casadi_int *hybrid_sparsity_in(casadi_int i);
+const casadi_int *hybrid_sparsity_out(casadi_int i);
+int hybrid_work(casadi_int inputs, casadi_int *sz_arg, casadi_int *sz_res, casadi_int *sz_iw,
+                casadi_int *sz_w);
+#define HYBRID_DEFINE(name, inputs)                                                             \
+    casadi_int name##_n_in(void) { return inputs; }                                             \
+    casadi_int name##_n_out(void) { return HYBRID_OUTPUTS; }                                    \
+    const char *name##_name_in(casadi_int i) { return hybrid_name_in(i); }                      \
+    const char *name##_name_out(casadi_int i) { return hybrid_name_out(i); }                    \
+    const casadi_int *name##_sparsity_in(casadi_int i) { return hybrid_sparsity_in(i); }        \
+    const casadi_int *name##_sparsity_out(casadi_int i) { return hybrid_sparsity_out(i); }      \
+    int name##_work(casadi_int *sz_arg, casadi_int *sz_res, casadi_int *sz_iw,                  \
+                    casadi_int *sz_w) {                                                         \
+        return hybrid_work(inputs, sz_arg, sz_res, sz_iw, sz_w);                                \
+    }
+
+/* The solver is the address of its adapter, and nobody else is told that. */
+HYBRID_DECLARE(hybrid_solver) /* all inputs */
+HYBRID_DECLARE(hybrid_ready)  /* where the others are, or are to be fetched */
 
 #endif

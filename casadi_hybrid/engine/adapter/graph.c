@@ -1,131 +1,57 @@
-/* A solver in CasADi's graphs: one row of numbers in; out come the row of answers, which branch of
- * the graph has them, a zero, and the starts again.
+/* Solvers in CasADi's graphs: one external function, whose first argument says which solver.
  *
- * CasADi calls this from any thread and without Python's lock. Each call has a slot of memory to
- * itself; Python is asked only for a slot that is used for the first time, whose bounds have become
- * of other kinds, or whose functions have been compiled meanwhile. What is not solved here is left
- * to the branch that calls Python. */
+ * CasADi calls it from any thread and without Python's lock. Each call has a slot of memory to itself;
+ * Python is asked only for a slot that is used for the first time, whose bounds have become of other
+ * kinds, or whose functions have been compiled meanwhile, where an argument is no number, and for
+ * Ctrl-C in a solve that takes long. */
 #include "graph.h"
 
 #include <math.h>
 #ifdef _WIN32 /* not windows.h, which makes `near` an empty word */
 __declspec(dllimport) unsigned long __stdcall GetCurrentThreadId(void);
+__declspec(dllimport) int __stdcall SwitchToThread(void);
 #else
 #include <pthread.h>
+#include <sched.h>
 #endif
 #include <string.h>
 
-enum { ANSWER = 0, BRANCH = 1, ZERO = 2, STARTS = 3 };
+enum { BUCKETS = 1024, SPINS = 1000 };
 
-static hybrid_pool *attached;
+static hybrid_pool *pools[BUCKETS];
 
-static const casadi_int number[] = {1, 1, 1};
-
-void hybrid_attach_pool(hybrid_pool *pool) { attached = pool; }
-
-casadi_int hybrid_in_graph_n_in(void) { return 1; }
-
-casadi_int hybrid_in_graph_n_out(void) { return 4; }
-
-const casadi_int *hybrid_in_graph_sparsity_in(casadi_int i) {
-    (void)i;
-    return attached->in;
+static hybrid_pool **bucket_of(double handle) {
+    return &pools[(unsigned long long)handle % BUCKETS];
 }
 
-const casadi_int *hybrid_in_graph_sparsity_out(casadi_int i) {
-    if (i == ANSWER) return attached->out;
-    return i == STARTS ? attached->starts : number;
+/* NULL for a number that names none, as in a graph that another process has written. */
+static hybrid_pool *pool_of(double handle) {
+    hybrid_pool *pool;
+    if (!(handle >= 0.0 && handle < 0x1p53)) return 0;
+    pool = __atomic_load_n(bucket_of(handle), __ATOMIC_ACQUIRE);
+    while (pool && pool->handle != handle) pool = pool->next;
+    return pool;
 }
 
-int hybrid_in_graph_work(casadi_int *sz_arg, casadi_int *sz_res, casadi_int *sz_iw,
-                         casadi_int *sz_w) {
-    *sz_arg = 1;
-    *sz_res = 4;
-    *sz_iw = *sz_w = 0;
-    return 0;
+void hybrid_attach_pool(hybrid_pool *pool) {
+    hybrid_pool **at = bucket_of(pool->handle);
+    pool->next = *at;
+    __atomic_store_n(at, pool, __ATOMIC_RELEASE);
 }
 
-void hybrid_in_graph_incref(void) {
-    __atomic_add_fetch(&attached->references, 1, __ATOMIC_SEQ_CST);
-}
+HYBRID_DEFINE(hybrid_in_graph, 1 + HYBRID_INPUTS)
 
-void hybrid_in_graph_decref(void) {
-    __atomic_sub_fetch(&attached->references, 1, __ATOMIC_SEQ_CST);
-}
+#define DEFINE_WIDTH(k)                       \
+    void fwd##k##_hybrid_in_graph(void) {}    \
+    void adj##k##_hybrid_in_graph(void) {}
+HYBRID_EACH_WIDTH(DEFINE_WIDTH)
 
-/* The number of a slot that nobody has; where there is none, a number that is no slot's. */
-int hybrid_in_graph_checkout(void) {
-    hybrid_pool *pool = attached;
-    int i = 0;
-    while (i < pool->slots && __atomic_exchange_n(&pool->slot[i].busy, 1, __ATOMIC_ACQUIRE)) i++;
-    return i;
-}
-
-void hybrid_in_graph_release(int mem) {
-    if (mem < attached->slots) __atomic_store_n(&attached->slot[mem].busy, 0, __ATOMIC_RELEASE);
-}
-
-/* CasADi looks for this name to know that there is a Jacobian, and is then handed one. */
-int jac_hybrid_in_graph(const double **arg, double **res, casadi_int *iw, double *w, int mem) {
-    (void)arg;
-    (void)res;
-    (void)iw;
-    (void)w;
-    (void)mem;
-    return 1;
-}
-
-/* The attempt after no warm start, NULL where that begins with a search for a root: see
- * attempts/solve.py. */
-static const hybrid_attempt *begins_with(const hybrid_pool *pool, const hybrid_plan *plan,
-                                         const hybrid_numbers *of) {
-    int bounded = 0, equations = 0, open = 0;
-    for (int i = 0; i < plan->n_x; i++) {
-        if (!(of->lbx[i] < of->ubx[i])) continue;
-        open++;
-        bounded |= isfinite(of->lbx[i]) || isfinite(of->ubx[i]);
-    }
-    for (int i = 0; i < plan->n_g; i++) {
-        if (of->lbg[i] == of->ubg[i]) equations++;
-        else bounded |= isfinite(of->lbg[i]) || isfinite(of->ubg[i]);
-    }
-    if (pool->composite.composite && !bounded && equations && open) return &pool->composite;
-    return equations > open && !pool->linear ? 0 : &pool->first;
-}
-
-/* An attempt after so many steps. One that fills the rows is not gone on with. */
-static int attempt(const hybrid_pool *pool, hybrid_slot *slot, hybrid_attempt how, int steps) {
-    int status;
-    how.t0 = steps;
-    status = (how.composite ? pool->begin_composite : pool->begin)(
-        slot->plan, slot->functions, slot->numbers, &how, slot->cold_bytes, slot->cold_doubles,
-        slot->cold_ints, slot->state, slot->answer);
-    if (status != HYBRID_PAUSED) return status;
-    return (how.composite ? pool->run_composite : pool->run)(slot->cold_bytes);
-}
-
-/* The warm mode where there is a warm start, then the barrier method. Returns a status. */
-static int solve(const hybrid_pool *pool, hybrid_slot *slot) {
-    const hybrid_answer *answer = slot->answer;
-    int status = pool->warm(slot->plan, slot->functions, slot->numbers, slot->doubles, slot->ints,
-                            slot->answer);
-    if (status == HYBRID_COLD) {
-        const hybrid_attempt *first = begins_with(pool, slot->plan, slot->numbers);
-        if (!first) return HYBRID_BLOCKED;
-        status = attempt(pool, slot, *first, 0);
-    } else if (status == HYBRID_NO_SET || status == HYBRID_NOT_NEARER) {
-        status = attempt(pool, slot, pool->near, answer->steps);
-    } else {
-        return status;
-    }
-    return status == HYBRID_SOLVED && answer->huge ? HYBRID_LARGE : status;
-}
-
-static void read_in(const hybrid_pool *pool, hybrid_slot *slot, const double *in) {
-    size_t sides = (size_t)slot->plan->n_x + (size_t)slot->plan->n_g;
-    size_t all = (size_t)pool->in[0];
-    memcpy(slot->in, in, all * sizeof(double));
-    if (!pool->warm_starts) memset(slot->in + (all - sides), 0, sides * sizeof(double));
+static void yield_to_others(void) {
+#ifdef _WIN32
+    SwitchToThread();
+#else
+    sched_yield();
+#endif
 }
 
 /* The number that Python's threading.get_ident gives this thread. */
@@ -137,92 +63,99 @@ static unsigned long long this_thread(void) {
 #endif
 }
 
-/* The record of this thread, or else the oldest. */
-static hybrid_record *record_of(const hybrid_pool *pool, unsigned long long me) {
-    hybrid_record *oldest = 0;
-    long long least = 0;
-    for (int i = 0; i < pool->records; i++) {
-        hybrid_record *one = &pool->record[i];
-        long long stamp = __atomic_load_n(&one->stamp, __ATOMIC_SEQ_CST);
-        if (__atomic_load_n(&one->thread, __ATOMIC_SEQ_CST) == me) return one;
-        if (__atomic_load_n(&one->busy, __ATOMIC_SEQ_CST)) continue;
-        if (!oldest || stamp < least) {
-            oldest = one;
-            least = stamp;
+/* It is held for a copy of some numbers: who finds it taken gives the processor away only where the
+ * holder seems to have lost its own. */
+static void lock(int *busy) {
+    for (int tries = 1; __atomic_exchange_n(busy, 1, __ATOMIC_ACQUIRE); tries++)
+        if (tries % SPINS == 0) yield_to_others();
+}
+
+static void unlock(int *busy) { __atomic_store_n(busy, 0, __ATOMIC_RELEASE); }
+
+/* A slot that nobody else has. */
+static int take_slot(hybrid_pool *pool) {
+    for (;; yield_to_others())
+        for (int k = 0; k < pool->slots; k++)
+            if (!__atomic_exchange_n(&pool->slot[k].busy, 1, __ATOMIC_ACQUIRE)) return k;
+}
+
+/* Keeps what this thread solves for: in its record, or else in the oldest. */
+static void remember(hybrid_pool *pool, const double **arg) {
+    const unsigned long long me = this_thread();
+    hybrid_record *kept = pool->record;
+    double *row;
+    lock(&pool->locked);
+    for (hybrid_record *one = pool->record; one < pool->record + pool->records; one++) {
+        if (one->stamp && one->thread == me) {
+            kept = one;
+            break;
         }
+        if (one->stamp < kept->stamp) kept = one;
     }
-    return oldest;
+    kept->thread = me;
+    kept->stamp = ++pool->calls;
+    row = kept->row;
+    for (int i = 0; i < HYBRID_INPUTS; i++) {
+        const size_t size = (size_t)pool->shapes->in[i][0];
+        if (arg[i]) memcpy(row, arg[i], size * sizeof(double));
+        else memset(row, 0, size * sizeof(double));
+        row += size;
+    }
+    unlock(&pool->locked);
 }
 
-/* Remembers what this thread has solved. A record that another thread takes meanwhile is left to
- * it, and another one looked for. */
-static void remember(hybrid_pool *pool, const double *in) {
-    unsigned long long me = this_thread();
-    for (int tries = 0; tries < pool->records; tries++) {
-        hybrid_record *one = record_of(pool, me);
-        unsigned long long was = one ? __atomic_load_n(&one->thread, __ATOMIC_SEQ_CST) : 0;
-        if (!one || __atomic_exchange_n(&one->busy, 1, __ATOMIC_ACQUIRE)) continue;
-        if (__atomic_load_n(&one->thread, __ATOMIC_SEQ_CST) == was) {
-            __atomic_store_n(&one->stamp, 0, __ATOMIC_SEQ_CST);
-            __atomic_thread_fence(__ATOMIC_SEQ_CST); /* no number of the row goes before that */
-            __atomic_store_n(&one->thread, me, __ATOMIC_SEQ_CST);
-            memcpy(one->row, in, (size_t)pool->in[0] * sizeof(double));
-            __atomic_store_n(&one->stamp, __atomic_add_fetch(&pool->calls, 1, __ATOMIC_SEQ_CST),
-                             __ATOMIC_SEQ_CST);
-            tries = pool->records;
-        }
-        __atomic_store_n(&one->busy, 0, __ATOMIC_RELEASE);
+long long hybrid_last_in_graph(hybrid_pool *pool, long long after, unsigned long long thread,
+                               double *row) {
+    const hybrid_record *found = 0;
+    size_t size = 0;
+    for (int i = 0; i < HYBRID_INPUTS; i++) size += (size_t)pool->shapes->in[i][0];
+    lock(&pool->locked);
+    for (const hybrid_record *one = pool->record; one < pool->record + pool->records; one++) {
+        if (one->stamp <= after || (thread && one->thread != thread)) continue;
+        found = one;
+        after = one->stamp;
     }
+    if (found) memcpy(row, found->row, size * sizeof(double));
+    unlock(&pool->locked);
+    return found ? after : 0;
 }
 
-/* Whether a slot has all that Python can give it. */
-static int is_ready(const hybrid_slot *slot) {
-    return slot->plan && !(slot->arrived && __atomic_load_n(slot->arrived, __ATOMIC_ACQUIRE));
+/* Solves on a slot where it has all that it needs; whether something is missing. */
+static int lacks(const hybrid_slot *slot, const double **arg, double **res) {
+    hybrid_adapter *adapter = slot->adapter;
+    if (!adapter || (slot->arrived && __atomic_load_n(slot->arrived, __ATOMIC_ACQUIRE))) return 1;
+    hybrid_solve_for(adapter, arg, res);
+    return adapter->status == HYBRID_BAD_NUMBERS || adapter->status == HYBRID_OTHER_PATTERN;
 }
 
-/* Solves on a slot; 0 where its row of outputs is complete. */
-static int solve_on(hybrid_pool *pool, int k, const double *in) {
-    hybrid_slot *slot = &pool->slot[k];
-    int status = HYBRID_OTHER_PATTERN;
-    if (is_ready(slot)) {
-        read_in(pool, slot, in);
-        status = solve(pool, slot);
-    }
-    if (status == HYBRID_OTHER_PATTERN) {
-        if (pool->prepare(k, in) || !slot->plan) return status;
-        read_in(pool, slot, in);
-        status = solve(pool, slot);
-    }
-    if (status) return status;
-    slot->out[slot->plan->n_x] = slot->answer->end.f;
-    pool->slope(slot->slope, slot->answer->x, slot->answer->lam_g, slot->numbers->p, slot->lam_p);
-    for (int i = 0; i < slot->plan->n_p; i++) slot->lam_p[i] = -slot->lam_p[i];
-    remember(pool, in);
-    return HYBRID_SOLVED;
+static int is_interrupted(const hybrid_slot *slot) {
+    return slot->adapter && slot->adapter->functions->observer->ended;
 }
 
-/* Where a graph asks for derivatives alone it does not ask for the zero, which is a part of f. They
- * hang on the branch of Python, so that one is taken then, and finds the answer there. */
+static void fill_with_nan(const hybrid_pool *pool, double **res) {
+    for (int i = 0; i < HYBRID_OUTPUTS; i++)
+        for (casadi_int j = 0; res[i] && j < pool->shapes->out[i][0]; j++) res[i][j] = NAN;
+}
+
 int hybrid_in_graph(const double **arg, double **res, casadi_int *iw, double *w, int mem) {
-    hybrid_pool *pool = attached;
-    const double *in = arg[0];
-    size_t n = (size_t)pool->out[0];
-    int solved = 0;
+    hybrid_pool *pool = arg[0] ? pool_of(*arg[0]) : 0;
+    int k, failed, interrupted = 0;
     (void)iw;
     (void)w;
-    if (in && res[ANSWER] && mem < pool->slots) solved = !solve_on(pool, mem, in);
-    if (solved) memcpy(res[ANSWER], pool->slot[mem].out, n * sizeof(double));
-    else if (res[ANSWER]) memset(res[ANSWER], 0, n * sizeof(double));
-    if (res[BRANCH]) *res[BRANCH] = !solved ? 1.0 : res[ZERO] ? 0.0 : 2.0;
-    if (res[ZERO]) *res[ZERO] = 0.0;
-    if (res[STARTS] && in) {
-        /* x0 is the first part of the row, lam_x0 and lam_g0 are the last. */
-        size_t all = (size_t)pool->in[0], starts = (size_t)pool->starts[0];
-        size_t n_x = (size_t)pool->n_x;
-        memcpy(res[STARTS], in, n_x * sizeof(double));
-        memcpy(res[STARTS] + n_x, in + (all - (starts - n_x)), (starts - n_x) * sizeof(double));
-    } else if (res[STARTS]) {
-        memset(res[STARTS], 0, (size_t)pool->starts[0] * sizeof(double));
+    (void)mem;
+    if (!pool) return 1;
+    remember(pool, arg + 1);
+    k = take_slot(pool);
+    failed = lacks(&pool->slot[k], arg + 1, res);
+    if (failed) {
+        const int said = pool->prepare(k, arg + 1);
+        interrupted = said == HYBRID_INTERRUPTED;
+        if (said == HYBRID_NO_NUMBERS) fill_with_nan(pool, res);
+        failed = said == HYBRID_READY ? lacks(&pool->slot[k], arg + 1, res)
+                                      : said != HYBRID_NO_NUMBERS;
     }
-    return 0;
+    interrupted |= is_interrupted(&pool->slot[k]);
+    unlock(&pool->slot[k].busy);
+    if (interrupted) pool->interrupt();
+    return failed && !interrupted; /* a failure would be raised before Ctrl-C */
 }

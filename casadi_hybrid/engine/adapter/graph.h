@@ -6,72 +6,53 @@
 
 /* The memory of one solve at a time; all of it is Python's. */
 typedef struct {
-    int busy;                /* whether a thread has it */
-    const hybrid_plan *plan; /* NULL: nothing is there yet */
-    const hybrid_functions *functions;
-    const hybrid_numbers *numbers;
-    double *doubles;
-    int *ints;
-    hybrid_answer *answer;
-    double *in, *out, *lam_p; /* the rows that numbers and answer point into */
-    hybrid_buffer *slope;
-    void *cold_bytes;
-    double *cold_doubles;
-    int *cold_ints;
-    hybrid_state *state;
+    int busy;                 /* whether a thread has it */
+    hybrid_adapter *adapter;  /* NULL: nothing is there yet */
     const int *arrived; /* 1 once the functions have been compiled; NULL: nobody waits for them */
 } hybrid_slot;
 
-/* The row of inputs of a thread's last solve. */
+/* The inputs of a thread's last solve, side by side. */
 typedef struct {
-    int busy;
-    long long stamp;           /* its number, 0 while it is written or there is none */
+    long long stamp;           /* its number, 0 where there is none */
     unsigned long long thread; /* that has called for it */
     double *row;
 } hybrid_record;
 
-typedef struct {
-    int references; /* Functions that use this */
+/* What `prepare` returns. */
+enum { HYBRID_FAILED = 0, HYBRID_READY = 1, HYBRID_NO_NUMBERS = 2, HYBRID_INTERRUPTED = 3 };
+
+/* A solver in graphs. */
+typedef struct hybrid_pool {
+    struct hybrid_pool *next;
+    double handle; /* the number by which a graph names it */
+    const hybrid_shapes *shapes;
     int slots;
     hybrid_slot *slot;
+    /* Python's: fills a slot for bounds of the kinds that the arguments have. Where an argument has no
+     * number it says so, and where they cannot be solved for it fails and has said why. */
+    int (*prepare)(int slot, const double **arg);
+    void (*interrupt)(void); /* Python's: has Ctrl-C raised as soon as CasADi is back in Python */
+    int locked; /* whether a thread has the records */
     int records;
     hybrid_record *record;
     long long calls; /* solves so far */
-    /* Of the row of inputs, of that of outputs, of starts; as CasADi writes shapes: full columns. */
-    const casadi_int *in, *out, *starts;
-    int n_x;
-    int warm_starts;            /* whether multipliers count */
-    int linear;                 /* whether g is affine */
-    hybrid_attempt first, near; /* from nothing, and from multipliers nearby */
-    hybrid_attempt composite;   /* by composite steps, where they are: equations alone begin so */
-    int (*warm)(const hybrid_plan *, const hybrid_functions *, const hybrid_numbers *, double *,
-                int *, hybrid_answer *);
-    int (*begin)(const hybrid_plan *, const hybrid_functions *, const hybrid_numbers *,
-                 const hybrid_attempt *, void *, double *, int *, hybrid_state *,
-                 hybrid_answer *);
-    int (*run)(void *);
-    int (*begin_composite)(const hybrid_plan *, const hybrid_functions *, const hybrid_numbers *,
-                           const hybrid_attempt *, void *, double *, int *, hybrid_state *,
-                           hybrid_answer *);
-    int (*run_composite)(void *);
-    int (*slope)(void *, const double *, const double *, const double *, double *);
-    /* Python's: fills a slot for bounds of the kinds that the row of inputs has. Returns 0, or
-     * another number where that cannot be. */
-    int (*prepare)(int slot, const double *in);
 } hybrid_pool;
 
+/* Makes a solver known. */
 void hybrid_attach_pool(hybrid_pool *pool);
-casadi_int hybrid_in_graph_n_in(void);
-casadi_int hybrid_in_graph_n_out(void);
-const casadi_int *hybrid_in_graph_sparsity_in(casadi_int i);
-const casadi_int *hybrid_in_graph_sparsity_out(casadi_int i);
-int hybrid_in_graph_work(casadi_int *sz_arg, casadi_int *sz_res, casadi_int *sz_iw,
-                         casadi_int *sz_w);
-void hybrid_in_graph_incref(void);
-void hybrid_in_graph_decref(void);
-int hybrid_in_graph_checkout(void);
-void hybrid_in_graph_release(int mem);
-int jac_hybrid_in_graph(const double **arg, double **res, casadi_int *iw, double *w, int mem);
-int hybrid_in_graph(const double **arg, double **res, casadi_int *iw, double *w, int mem);
+/* The inputs of the last solve after so many that a thread has called for, or any thread where it is
+ * 0. Returns the number of the solve, 0 where none is known. */
+long long hybrid_last_in_graph(hybrid_pool *pool, long long after, unsigned long long thread,
+                               double *row);
+
+HYBRID_DECLARE(hybrid_in_graph)
+
+/* CasADi looks for these names to know for how many directions there are derivatives, and is handed
+ * them as Functions. */
+#define HYBRID_EACH_WIDTH(DO) DO(1) DO(2) DO(4) DO(8) DO(16) DO(32) DO(64)
+#define HYBRID_DECLARE_WIDTH(k)               \
+    void fwd##k##_hybrid_in_graph(void);      \
+    void adj##k##_hybrid_in_graph(void);
+HYBRID_EACH_WIDTH(HYBRID_DECLARE_WIDTH)
 
 #endif

@@ -68,8 +68,6 @@ class Compiled:
         from casadi_hybrid.engine.blocks.library import UntranslatedError  # noqa: PLC0415
 
         try:
-            if functions.curvature is None:
-                raise UntranslatedError("the Hessian is learned on the way")
             self.code = Code(functions.first, functions.curvature, functions.assemblies)
             self.note = ""
             self.arrived.value = 1
@@ -136,7 +134,7 @@ def lists_of(problem: Problem) -> Lists | None:
 
 def _lists(functions: Functions) -> Lists | None:
     first, second, assemblies = functions.first, functions.curvature, functions.assemblies
-    if second is None or functions.instructions < _SMALL:
+    if functions.instructions < _SMALL:
         return None
     from casadi_hybrid.engine.blocks.forms import Lists  # noqa: PLC0415
     from casadi_hybrid.engine.blocks.library import UntranslatedError  # noqa: PLC0415

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from casadi_hybrid.basics.arrays import without_repetition
 from casadi_hybrid.engine.blocks.library import Graph, Ints, graph_of
 from casadi_hybrid.engine.blocks.operations import NUMBER
 from casadi_hybrid.engine.blocks.tables import InParts, Lines, Run
@@ -38,7 +39,7 @@ class Composed(InParts):
         known = [graph.constants for graph in graphs]
         known += [piece.constants.ravel() for piece in assembly.pieces]
         # By their bits: 0 and -0 are two.
-        bits = np.unique(np.concatenate([[0.0, _NOTHING], *known]).view(np.int64))
+        bits = without_repetition(np.concatenate([[0.0, _NOTHING], *known]).view(np.int64))
         self._bits, self._constants = bits, bits.view(np.float64)
         self._inputs = sum(sizes)
         self._begins = np.cumsum([0, *sizes])
@@ -165,7 +166,7 @@ class Composed(InParts):
         shape[0, 1] = -2
         outs, summed = self._outs[numbers], self._summed[numbers]
         there = (outs >= 0).sum(axis=1)
-        for how_many in np.unique(there[~summed]).tolist():
+        for how_many in without_repetition(there[~summed]).tolist():
             mine = ~summed & (there == how_many)
             made = shape.copy()
             made[-1, 3] = 1 + 2 * how_many
@@ -183,7 +184,7 @@ def _shape(graph: Graph, values: Any) -> tuple[Ints, Any]:
     local[values] = np.arange(values.size)
     read = np.concatenate([graph.a[values], graph.b[values]])
     read = read[read >= 0]
-    leaves = np.unique(read[graph.op[read] < 0])
+    leaves = without_repetition(read[graph.op[read] < 0])
     local[leaves] = -2 - np.arange(leaves.size)
     shape = np.zeros((values.size, 4), np.int32)
     shape[:, 0] = graph.op[values]

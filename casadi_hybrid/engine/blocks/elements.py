@@ -15,6 +15,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
+from casadi_hybrid.basics.arrays import without_repetition
 from casadi_hybrid.building import BuildError
 from casadi_hybrid.engine.blocks.library import (
     Flags,
@@ -28,7 +29,6 @@ from casadi_hybrid.engine.blocks.library import (
 )
 from casadi_hybrid.engine.blocks.operations import NUMBER, number_in_casadi
 from casadi_hybrid.engine.blocks.partition import SHORTEST_SUM, behind_hubs, wide_inputs
-from casadi_hybrid.engine.library import engine
 from casadi_hybrid.problem.elements.element import Elements, Kind, together, total
 
 REPEATED = 2
@@ -54,13 +54,11 @@ _LINEAR = _LinearData(
 
 
 def find_elements(graph: ca.Function) -> Elements | None:
-    """The elements of (x, p) → (f, c); None where too few are alike, and without the engine.
+    """The elements of (x, p) → (f, c); None where too few are alike.
 
     Args:
         graph: in scalar operations.
     """
-    if engine() is None:
-        return None
     try:
         return _Search(graph_of(graph), graph).elements()
     except (UntranslatedError, BuildError, MemoryError):
@@ -105,7 +103,7 @@ class _Search:
         # Of a root that is a leaf or early an element is made by an operation that does nothing.
         roots = np.concatenate([rows, terms]).astype(np.int32)
         plain = (graph.op[roots] < 0) | (early[roots] > 0)
-        added = np.unique(roots[plain])
+        added = without_repetition(roots[plain])
         extra = added.size
         op = np.concatenate([graph.op, np.full(extra, NUMBER["ASSIGN"], np.int32)])
         a = np.concatenate([graph.a, added])

@@ -40,14 +40,15 @@ class FunctionsData(ct.Structure):
 
 
 class Form:
-    """Two functions of a problem in parts; threads share it.
+    """The functions of a problem in parts; threads share it.
 
     Args:
-        first, second: (x, p) → … and (x, λ, p) → …, in scalar operations or made of elements.
+        first, second: (x, p) → … and (x, λ, p) → …, in scalar operations or made of elements; the
+            second is None where there are no second derivatives.
         assemblies: how they are made of elements, None where they are not.
 
     Attributes:
-        staged: the two.
+        staged: those that there are.
         analysis: seconds that finding the parts took.
         entries: the addresses of what the engine calls in place of the two.
 
@@ -57,24 +58,25 @@ class Form:
     """
 
     def __init__(
-        self, first: ca.Function, second: ca.Function, assemblies: Assemblies | None = None
+        self, first: ca.Function, second: ca.Function | None, assemblies: Assemblies | None = None
     ) -> None:
         began = time.perf_counter()
         self._run = tools().blocks_first, tools().blocks_second
-        self.staged: tuple[InParts, InParts]
+        both = [function for function in (first, second) if function is not None]
+        self.staged: tuple[InParts, ...]
         if assemblies is None:
-            self.staged = Staged(first), Staged(second)
+            self.staged = tuple(map(Staged, both))
         else:
-            sizes = [tuple(f.nnz_in(i) for i in range(f.n_in())) for f in (first, second)]
-            self.staged = Composed(assemblies[0], sizes[0]), Composed(assemblies[1], sizes[1])
+            sizes = [tuple(f.nnz_in(i) for i in range(f.n_in())) for f in both]
+            self.staged = tuple(map(Composed, assemblies, sizes))
         self._addresses: dict[str, int] | None = None
         self.analysis = time.perf_counter() - began
         self.entries = tuple(ct.cast(run, c_void_p) for run in self._run)
 
     def functions(self) -> tuple[FunctionsData, Any]:
         """What one thread calls them with, and what has to be kept for as long."""
-        (first, kept), (second, others) = (s.function(self._addresses) for s in self.staged)
-        return FunctionsData(first, second), (kept, others, self)
+        both = [one.function(self._addresses) for one in self.staged]
+        return FunctionsData(*(data for data, _ in both)), (both, self)
 
     def call(self, which: int, *inputs: Any) -> NDArray[np.float64]:
         """All nonzeros of the outputs of the first (0) or the second (1) function."""
@@ -96,7 +98,7 @@ class Code(Form):
     """
 
     def __init__(
-        self, first: ca.Function, second: ca.Function, assemblies: Assemblies | None = None
+        self, first: ca.Function, second: ca.Function | None, assemblies: Assemblies | None = None
     ) -> None:
         began = time.perf_counter()
         super().__init__(first, second, assemblies)
@@ -130,7 +132,7 @@ class Lists(Form):
     def __init__(
         self,
         first: ca.Function,
-        second: ca.Function,
+        second: ca.Function | None,
         assemblies: Assemblies | None = None,
         *,
         worth: float = _WORTH,

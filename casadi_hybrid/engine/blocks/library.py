@@ -5,10 +5,9 @@ from __future__ import annotations
 import ctypes as ct
 import sys
 from ctypes import c_int, c_longlong, c_void_p
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -93,8 +92,7 @@ def call(function: Any, *arguments: Any) -> int:
     )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Graph:
+class Graph(NamedTuple):
     """A function as values, numbered in the order they are computed; see ``c/blocks.h``.
 
     Attributes:

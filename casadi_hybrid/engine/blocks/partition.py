@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ctypes import c_int
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +24,7 @@ _MOST_WIDE, _MOST_BEHIND = 8, 1_000  # inputs and values behind values that are 
 _LARGEST_SET = 400  # inputs of a set that is told from others
 
 
-@dataclass(frozen=True)
-class Partition:
+class Partition(NamedTuple):
     """Parts of a graph, equal ones of one kind.
 
     Attributes:

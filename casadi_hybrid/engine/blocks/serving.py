@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from casadi_hybrid.basics.errors import CompilerWarning
@@ -15,10 +16,11 @@ from casadi_hybrid.engine.blocks.compiled import (
     compile_functions,
     lists_of,
 )
-from casadi_hybrid.engine.library import engine
 from casadi_hybrid.engine.warm import why_not
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.result import Result
+
+if TYPE_CHECKING:
+    from casadi_hybrid.result import Result
 
 BACKGROUND = "background"
 """The wish for what is compiled while interpreted functions serve."""
@@ -93,4 +95,4 @@ def functions_of(
 
 
 def _taken(problem: Problem) -> bool:
-    return engine() is not None and not why_not(problem)
+    return not why_not(problem)

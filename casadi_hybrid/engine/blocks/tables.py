@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ctypes import c_int, c_longlong, c_void_p
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -79,8 +79,7 @@ class Run:
     count: int
 
 
-@dataclass(frozen=True)
-class Placed:
+class Placed(NamedTuple):
     """All that evaluates a function, for who writes it elsewhere.
 
     Attributes:

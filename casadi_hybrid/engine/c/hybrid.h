@@ -18,7 +18,7 @@
 #endif
 
 /* Raised whenever a structure or the meaning of a field changes. */
-#define HYBRID_INTERFACE_VERSION 8
+#define HYBRID_INTERFACE_VERSION 12
 
 /* How one function of the problem is evaluated: numbers in, all nonzeros of its outputs out, one
  * output after the other. Returns 0, or another number where it could not be evaluated.
@@ -27,22 +27,51 @@ typedef int (*hybrid_first)(void *self, const double *x, const double *p, double
 typedef int (*hybrid_second)(void *self, const double *x, const double *lam_g, const double *p,
                              double *out);
 
-/* A kernel of the caller's, asked where the engine's own are in doubt.
- *   factor: K's lower triangle -> how many of its eigenvalues are negative. Returns 0; 2 where K is
- *           singular; another number where it has no answer
- *   solve:  K x = b for the K that was factored last. Returns 0, or another number */
+/* Numbers of one row: iter, obj, inf_pr, inf_du, compl, mu, d_norm, alpha_pr, alpha_du,
+ * regularization_size, and the seconds since the start of the solve. */
+#define HYBRID_ROW 11
+
+/* One iterate as an observer sees it, in the user's units. */
 typedef struct {
-    int (*factor)(void *self, const double *K, int *negative);
-    int (*solve)(void *self, const double *b, double *x);
+    const double *row, *x, *g, *lam_x, *lam_g;
+    int restoring; /* whether the violation alone is being reduced */
+} hybrid_view;
+
+/* Who looks on. Rows of iterates are written one after another; where there is no room for another
+ * one, `full` is called, which makes some, or says otherwise, and then they are not written.
+ *   look: called with each iterate. Returns 0, or another number to end the solve
+ *   interrupted: called every 0.1 s or so. Returns as look */
+typedef struct {
+    int (*look)(void *self, const hybrid_view *view); /* NULL: nobody asks */
+    int (*interrupted)(void *self);                   /* likewise */
+    int (*full)(void *self);                          /* likewise */
     void *self;
-} hybrid_outside_kernel;
+    double *rows;
+    int capacity, count;
+    int before;    /* steps of the solve before this run */
+    int last;      /* the step of the last row */
+    int shown;     /* rows of this solve */
+    int ended;     /* whether the solve is to end */
+    double seconds; /* of the solve before this run */
+    double asked;   /* the clock when `interrupted` was called */
+} hybrid_observer;
+
+/* The last points of a solve with first derivatives, from whose differences, the secant pairs, a
+ * Hessian is made where there are no second derivatives: see problem/quasi_newton.c. Memory of the caller's,
+ * between whose runs it is kept: hybrid_warm begins without points, and so does an attempt, but for
+ * one from multipliers nearby, which goes on with those of the hybrid_warm before it. */
+typedef struct {
+    double *doubles; /* as many as hybrid_secants_doubles says */
+    int count, last; /* points that are known, and the place of the last */
+} hybrid_secants;
 
 typedef struct {
     hybrid_first first;
     hybrid_second second;
     void *self;
     double (*now)(void); /* seconds, for the statistics; NULL: they are not measured */
-    const hybrid_outside_kernel *outside; /* NULL: what is in doubt ends the solve */
+    hybrid_observer *observer; /* NULL: nobody looks on */
+    hybrid_secants *secants; /* where there are no second derivatives; NULL: `second` is called */
 } hybrid_functions;
 
 /* What a row or a variable is: it decides the standard form's structure. */
@@ -58,7 +87,8 @@ typedef struct {
     const signed char *kind_x;     /* n_x: HYBRID_OPEN, or HYBRID_EQUAL where fixed */
     const signed char *kind_g;     /* n_g: also HYBRID_ABSENT where there is no bound */
 
-    /* The standard form: sizes of w and c; w = (free variables, slacks). */
+    /* The standard form: sizes of w and c; w = (free variables, slacks). A variable that stands in no row
+     * and not in f is none of them, and stays where it is. */
     int n_free, n, m, n_slack;
     const int *free_at;   /* n_free: the variable of each entry of w */
     const int *row_at;    /* m: the row of g of each row of c */
@@ -80,6 +110,13 @@ typedef struct {
     const int *lower_of_W, *K_of_W;  /* lower_W: which nonzero of W, and where it goes in K */
     const int *K_of_A;               /* nnz_A */
     const int *K_diagonal;           /* n + m */
+    /* Where there are no second derivatives: blocks of variables that the Lagrangian couples by more
+     * than a sum. Of most all entries are nonzeros of the Hessian, of large ones the diagonal. */
+    int limited_memory; /* whether there are none */
+    int differenced;    /* whether first derivatives are finite differences */
+    int n_blocks;
+    const int *block_starts, *members; /* n_blocks + 1; the variables of each, increasing */
+    const int *H_starts;               /* n_x + 1: where each column of the Hessian begins */
     hybrid_ldl ldl;     /* with pivots that are chosen */
     hybrid_fixed fixed; /* in a fixed order */
 } hybrid_plan;
@@ -92,7 +129,9 @@ typedef struct {
     double tol;                                        /* scaled error */
     double feasibility, stationarity, complementarity; /* unscaled residuals */
     int max_iter;
-    double max_time; /* seconds of the warm mode; 0: no limit */
+    double max_time; /* seconds; 0: no limit */
+    int perturbed;   /* steps of a search by active sets for a KKT point where equations keep the
+                      * values they have at x0; 0: they do not */
 } hybrid_numbers;
 
 /* How a solve ended. */
@@ -102,28 +141,85 @@ enum {
     HYBRID_UNDEFINED = 2,       /* a function is not defined where it was needed */
     HYBRID_NO_SET = 3,          /* no active set of the quadratic model was found */
     HYBRID_NOT_NEARER = 4,      /* steps did not get nearer */
-    HYBRID_DOUBT = 5,           /* the factorization is in doubt, by any kernel there is */
-    HYBRID_EXCUSED = 6,         /* rounding may excuse a residual: for the careful path to judge */
-    HYBRID_LIMIT = 7,           /* max_iter, or max_time */
-    HYBRID_LARGE = 8,           /* x or multipliers of a size that has to be looked at */
+    HYBRID_LIMIT = 7,           /* max_iter, or patience */
+    HYBRID_LARGE = 8,           /* a solution, with multipliers so large that there may be less */
     HYBRID_BAD_NUMBERS = 9,     /* numbers that are not finite, or bounds that cross */
     HYBRID_COLD = 10,           /* neither multipliers nor a working set to begin with */
-    HYBRID_PAUSED = 11,         /* not at the end: to be called again */
+    HYBRID_PAUSED = 11,         /* of a run: a step is due */
     HYBRID_BLOCKED = 12,        /* the filter accepts no step, or nothing improves any more */
-    HYBRID_FAR = 13,            /* the iterates run away */
-    HYBRID_FULL = 14,           /* the filter has no room for another pair */
-    HYBRID_ELSEWHERE = 15       /* the step that is due is the careful path's */
+    HYBRID_INFEASIBLE = 16,     /* the violation is stationary: at the last iterate of the run */
+    HYBRID_STALLED = 17,        /* no step leads on from the last iterate of the run */
+    HYBRID_UNBOUNDED = 18,      /* f falls without bound: the last iterate of the run is the proof */
+    HYBRID_DIVERGED = 19,       /* the iterates go to infinity along points that prove nothing */
+    HYBRID_LATE = 20,           /* max_time */
+    HYBRID_STOPPED = 21         /* who looks on has ended it */
+};
+
+/* Why no step leads on, where a run ends with HYBRID_INFEASIBLE or HYBRID_STALLED. */
+enum {
+    HYBRID_TINY_STEPS = 1,      /* the steps have become tiny */
+    HYBRID_WRONG_INERTIA = 2,   /* no shift of the Hessian gives the kernel m negative eigenvalues */
+    HYBRID_NO_PROGRESS = 3,     /* nothing improves any more */
+    HYBRID_NO_DESCENT = 4,      /* no step decreases the barrier function */
+    HYBRID_OTHER_SCALES = 5,    /* the scales of the start do not fit any more */
+    HYBRID_SLOW_VIOLATION = 6,  /* the violation hardly falls any more */
+    HYBRID_ROUNDED_VIOLATION = 7, /* what is left of it is rounding */
+    HYBRID_LEAST_SQUARES = 8,   /* |c|_2 is stationary */
+    HYBRID_LEAST_SUM = 9,       /* |c|_1 is */
+    HYBRID_NO_GAIN = 10         /* no step decreases the penalty function of composite steps */
 };
 
 typedef struct {
     double f, feasibility, stationarity, complementarity;
 } hybrid_residuals;
 
+/* Why a solve has stopped. */
+enum {
+    HYBRID_STOP_CONVERGED = 0,
+    HYBRID_STOP_ITERATION_LIMIT = 1,
+    HYBRID_STOP_TIME_LIMIT = 2,
+    HYBRID_STOP_DIVERGED = 3,
+    HYBRID_STOP_EVALUATION_ERROR = 4,
+    HYBRID_STOP_STOPPED_BY_USER = 5,
+    HYBRID_STOP_LOCALLY_INFEASIBLE = 6,
+    HYBRID_STOP_UNBOUNDED = 7,
+    HYBRID_STOP_NO_MULTIPLIERS = 8,
+    HYBRID_STOP_STALLED = 9
+};
+
+/* What its point is. */
+enum {
+    HYBRID_KKT_POINT = 0,
+    HYBRID_FRITZ_JOHN_POINT = 1,
+    HYBRID_FEASIBLE_NOT_STATIONARY = 2,
+    HYBRID_STATIONARY_NOT_FEASIBLE = 3,
+    HYBRID_INFEASIBLE_STATIONARY = 4,
+    HYBRID_NOT_CONVERGED = 5,
+    HYBRID_UNDEFINED_POINT = 6
+};
+
+/* Writes the row of an iterate, its steps counted through the solve, and asks who looks on. Returns
+ * whether the solve is to end. */
+int hybrid_observe(hybrid_observer *observer, const hybrid_view *view);
+/* Whether it is, as far as that is known without an iterate: asked now and then at a time. */
+int hybrid_is_interrupted(hybrid_observer *observer, double now);
+
+/* How a run moves. */
+enum {
+    HYBRID_INTERIOR = 0,   /* the interior-point method */
+    HYBRID_ACTIVE_SET = 1, /* SQP from given multipliers, then the interior-point method from them */
+    HYBRID_COMPOSITE_STEP = 2,
+    HYBRID_LEAST_MULTIPLIERS = 3, /* SQP on the active set of a point, from no multipliers */
+    HYBRID_PERTURBED = 4          /* SQP for equations that keep the values they have at the start */
+};
+
 /* The answer; the arrays are the caller's. */
 typedef struct {
     double *x, *g, *lam_x, *lam_g; /* n_x, n_g, n_x, n_g */
     double *gradient, *J;          /* n_x, nnz_J: first derivatives at x */
     double *gradient0, *J0;        /* the same at the start */
+    double *step;                  /* n_x: the last step to x that was not zero; NULL: not asked for */
+    double *x_undefined;           /* n_x: a trial point where a function was not defined; likewise */
     hybrid_residuals start, end;
     int status;
     int steps;      /* Newton steps */
@@ -131,16 +227,27 @@ typedef struct {
     int factors;
     int chosen;     /* of them those that chosen pivots have decided, where a solution asked for
                      * them too */
-    int outside;    /* those that the caller's kernel has decided */
-    int doubts;     /* those that were left in doubt */
+    int doubts;     /* factorizations and solutions in doubt, which counted as singular */
     double in_firsts, in_seconds, elapsed; /* seconds */
     double moved;   /* largest |x - x0| from the first iterate to the last */
     double reach;   /* largest |x| of both */
     double largest_lam; /* the largest of |lam_x| and |lam_g| */
     int huge;           /* whether that is far more than the largest |gradient| at x asks for */
+    int stop, point;    /* why the solve has stopped, and what x is */
+    int method;         /* what has found it: HYBRID_INTERIOR, ... */
+    int runs;           /* that were made */
+    int cause;          /* why no step led on, where the run that has found x ended so */
+    int stepped;        /* whether `step` is one */
+    double certificate; /* the slope of the violation at x; NaN where x is feasible */
+    int undefined;      /* trial points where a function was not defined */
     int placed;         /* where the first point of a cold solve is: 0 as given; where a function is
                          * not defined there, 1 within the bounds, 2 a little off them */
+    int ended;          /* steps until the end of the run whose point this is */
+    int rows;           /* iterates that who looks on was shown */
 } hybrid_answer;
+
+/* Numbers of memory that secant pairs need; 0 where there are second derivatives. */
+long long hybrid_secants_doubles(const hybrid_plan *plan);
 
 /* Numbers and whole numbers of memory that a solve needs. */
 void hybrid_warm_memory(const hybrid_plan *plan, long long *doubles, long long *ints);
@@ -165,13 +272,6 @@ typedef struct {
     const signed char *with_sides;        /* of each: 0 where the multipliers are to name it */
     hybrid_answer *answers;
 } hybrid_batch;
-
-/* The warm mode for the solves from `begin` to before `end`, each as if it were alone: what it ends
- * with stands in its answer. `common` has the tolerances. Threads share a plan and a batch, and
- * each needs functions and memory of its own. */
-void hybrid_warm_batch(const hybrid_plan *plan, const hybrid_functions *functions,
-                       const hybrid_slope *slope, const hybrid_numbers *common, double *doubles,
-                       int *ints, const hybrid_batch *batch, long long begin, long long end);
 
 /* --- The cold mode: the barrier method ------------------------------------------------------- */
 
@@ -210,7 +310,6 @@ typedef struct {
     double divergence;      /* largest |x| and -f */
     double relaxation;      /* how far bounds are widened, relative */
     double max_time;
-    double pause;           /* seconds after which to come back for a moment */
     int t0;                 /* steps that were taken before the first iterate */
     int patience;           /* steps of this attempt */
     int near;               /* whether the multipliers are those of a problem nearby */
@@ -219,13 +318,8 @@ typedef struct {
     int unscaled;           /* whether rows are as they are */
     int root, cautious;     /* whether a root of the rows comes first, and that by short steps */
     int rescale;            /* whether it ends where rows ask for other scales */
-    int alone;              /* whether there is no careful path that goes on: it judges itself */
     int composite;          /* whether it is by composite steps: for who begins it */
 } hybrid_attempt;
-
-/* Numbers of one row: iter, obj, inf_pr, inf_du, compl, mu, d_norm, alpha_pr, alpha_du,
- * regularization_size, and the seconds since the start. */
-#define HYBRID_ROW 11
 
 /* The search for a root, where one is under way: as barrier/restoration.py. */
 typedef struct {
@@ -241,30 +335,36 @@ typedef struct {
 typedef struct {
     double radius, penalty, mark, promised, error;
     double goal, reach; /* of the reduction of the violation alone; negative for none */
-    int patience, raised, saddles;
+    int patience, raised, escapes, saddles;
 } hybrid_guards;
 
-/* Where an attempt is: enough to go on from in Python. Arrays are the caller's. */
+/* What the ray test remembers of iterates, infinity at first: see ray.c. */
 typedef struct {
-    /* now: the iterate whose step is due. watched: the one to go back to. best: that with the
-     * least residuals; feasible: of the feasible ones that with the least f; beside: the one a
-     * little outside whose multipliers fit. t < 0 where there is none. */
-    hybrid_iterate now, watched, best, feasible, beside;
-    hybrid_root root;              /* of now */
-    hybrid_guards guards;          /* of now, where steps are composite */
-    int *guess;                    /* n: the active set of now.guessed */
-    double *x_before, *last_step;  /* n_x: x of the iterate before, and the last step not zero */
-    double *x_undefined;           /* n_x: the last trial point where a function was not defined */
-    double merit_before, reach_before;
+    double reach; /* |x| of the last one */
+    double least; /* the least f < 0 of feasible ones that are large */
+    int beyond;   /* iterates in a row that go on outwards, and prove nothing */
+} hybrid_ray;
+
+/* What a run leaves behind. Arrays are the caller's. */
+typedef struct {
+    /* now: the last one, of a proof and where no step led on. best: that with the least residuals;
+     * feasible: of the feasible ones that with the least f; beside: the one a little outside whose
+     * multipliers fit. t < 0 where there is none. */
+    hybrid_iterate now, best, feasible, beside;
+    double *last_step;             /* n_x: the last step not zero */
+    double *x_undefined;           /* n_x: the last trial point where a function was not defined, NaN
+                                    * where there was none */
+    hybrid_ray ray;
     hybrid_residuals of_best, of_beside;
     double least_f;                /* f of feasible */
-    double seen;                   /* the least f of feasible iterates that are large */
-    int looked;                    /* iterates looked at */
-    double *rows;                  /* HYBRID_ROW numbers for each iterate */
-    int capacity, count;           /* rows there is room for, and written */
     int stepped;                   /* whether last_step is one */
     int rows_dependent;
     int undefined;                 /* trial points where a function was not defined */
+    int cause;                     /* why no step led on, where that has ended the run */
+    int proved;                    /* whether |c|_1 is stationary at now: then */
+    double *infeasibility;         /* m: y, its subgradient there, with A'y = z_lower - z_upper */
+    /* Of best: x and the functions there, which may not be asked again where they run Python. */
+    double best_f, *best_x, *best_gradient, *best_g, *best_J; /* n_x, n_x, n_g, nnz_J */
 } hybrid_state;
 
 /* Bytes of its own, numbers and whole numbers of memory that an attempt needs; `dense`: whether
@@ -274,26 +374,49 @@ void hybrid_cold_memory(const hybrid_plan *plan, int dense, long long *bytes, lo
 
 /* The numbers of arrays that the state of an attempt needs; hybrid_state_attach puts them there. */
 long long hybrid_state_doubles(const hybrid_plan *plan);
-void hybrid_state_attach(const hybrid_plan *plan, double *doubles, int *guess,
-                         hybrid_state *state);
+void hybrid_state_attach(const hybrid_plan *plan, double *doubles, hybrid_state *state);
 
-/* Begins an attempt in memory that is kept until it ends. Returns HYBRID_PAUSED, or why not. */
-int hybrid_cold_begin(const hybrid_plan *plan, const hybrid_functions *functions,
-                      const hybrid_numbers *numbers, const hybrid_attempt *attempt, void *bytes,
-                      double *doubles, int *ints, hybrid_state *state, hybrid_answer *answer);
-/* Goes on until it ends, rows are full or a pause is due (HYBRID_PAUSED). With HYBRID_SOLVED the
- * answer is complete; with any other status the state says where to go on. */
-int hybrid_cold_run(void *bytes);
+/* A run by the interior-point method. With HYBRID_SOLVED the answer is complete; with
+ * HYBRID_INFEASIBLE, HYBRID_STALLED or HYBRID_UNBOUNDED state->now is the last iterate. */
+int hybrid_interior_point(const hybrid_plan *plan, const hybrid_functions *functions,
+                          const hybrid_numbers *numbers, const hybrid_attempt *attempt,
+                          void *bytes, double *doubles, int *ints, hybrid_state *state,
+                          hybrid_answer *answer);
 
 /* The same by composite steps, for equations alone in variables without bounds; its memory will do
- * for attempts by the barrier method too. */
+ * for runs by the interior-point method too. */
 void hybrid_composite_memory(const hybrid_plan *plan, int dense, long long *bytes,
                              long long *doubles, long long *ints);
-int hybrid_composite_begin(const hybrid_plan *plan, const hybrid_functions *functions,
+int hybrid_composite_steps(const hybrid_plan *plan, const hybrid_functions *functions,
                            const hybrid_numbers *numbers, const hybrid_attempt *attempt,
                            void *bytes, double *doubles, int *ints, hybrid_state *state,
                            hybrid_answer *answer);
-int hybrid_composite_run(void *bytes);
+
+/* --- The solve: all runs, one after another --------------------------------------------------- */
+
+typedef struct {
+    hybrid_attempt first;     /* from x0 alone */
+    hybrid_attempt near;      /* from multipliers that did not lead on by active sets */
+    hybrid_attempt composite; /* by composite steps; .composite is 0 where they are not for this */
+    int linear;               /* whether g is affine */
+} hybrid_options;
+
+void hybrid_solve_nlp_memory(const hybrid_plan *plan, const hybrid_options *options,
+                             long long *bytes, long long *doubles, long long *ints);
+/* Solves, with the best point of all runs in the answer, whatever they have come to. Returns
+ * HYBRID_SOLVED where that is a KKT point; HYBRID_BAD_NUMBERS or HYBRID_OTHER_PATTERN where nothing
+ * was begun; else the status of the run that has found the point. */
+int hybrid_solve_nlp(const hybrid_plan *plan, const hybrid_functions *functions,
+                 const hybrid_numbers *numbers, const hybrid_options *options, void *bytes,
+                 double *doubles, int *ints, hybrid_answer *answer);
+
+/* The solves from `begin` to before `end`, each as if it were alone: what it ends with stands in its
+ * answer. `common` has the tolerances. Threads share a plan and a batch, and each needs functions and
+ * memory of its own. */
+void hybrid_solve_batch(const hybrid_plan *plan, const hybrid_functions *functions,
+                        const hybrid_slope *slope, const hybrid_numbers *common,
+                        const hybrid_options *options, void *bytes, double *doubles, int *ints,
+                        const hybrid_batch *batch, long long begin, long long end);
 
 /* Functions behind CasADi's buffers: inputs are copied to fixed places, `evaluate` is called on
  * `raw`, and the outputs lie in `out`. */

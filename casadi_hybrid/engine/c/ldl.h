@@ -143,6 +143,10 @@ void hybrid_fixed_factor(const hybrid_fixed *s, const double *values, double *fa
 /* b becomes the solution of K x = b, without correction; room[s->size]. */
 void hybrid_fixed_solve(const hybrid_fixed *s, const double *factor, double *b, double *room);
 
+/* x += K^-1 r by the factor alone; room[s->size + s->deepest], r apart from x. */
+void hybrid_ldl_correct(const hybrid_ldl *s, const double *factor, const int *pivots,
+                        const double *r, double *x, double *room);
+
 /* y = K x for the lower triangle given. */
 void hybrid_ldl_product(const hybrid_ldl *s, const double *values, const double *x, double *y);
 

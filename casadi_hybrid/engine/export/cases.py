@@ -11,7 +11,7 @@ from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.engine.export.export import Case
 from casadi_hybrid.engine.plan import kinds_of
 
-_PUSHES = 1e-3, 0.0
+_PUSH = 1e-3
 """By how much the stored start is moved away from the solution, so that there is a way to go."""
 
 
@@ -52,12 +52,8 @@ def gather(
                 "an export stores a solve, and was given no numbers of one: pass x0, p, lbx, ubx, "
                 "lbg, ubg by name, of an optimal control problem **ocp.numbers(x0).arguments"
             )
-    for push in _PUSHES:
-        x0 = np.clip(first.x * (1.0 + push) + push, first.bounds.lbx, first.bounds.ubx)
-        case = _warm(solve, {**arguments, "x0": x0}, first, "the solve from the stored start")
-        if case.answer.engine == "c":
-            break
-    cases = [case]
+    x0 = np.clip(first.x * (1.0 + _PUSH) + _PUSH, first.bounds.lbx, first.bounds.ubx)
+    cases = [_warm(solve, {**arguments, "x0": x0}, first, "the solve from the stored start")]
     for number, change in enumerate(loop, 1):
         label = f"solve {number} of the loop"
         last = cases[-1].answer

@@ -9,9 +9,13 @@ from collections.abc import Mapping
 from casadi_hybrid.engine.library import core_sources
 
 _DEFINED = re.compile(r"^(?!static)[a-z][\w *]*?\b(hybrid_\w+)\([^;{}]*\)\s*\{", re.MULTILINE)
-_NAMED = re.compile(r"\bhybrid_\w+(?=\()")
+_NAMED = re.compile(r"\bhybrid_\w+")
+_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _INCLUDED = re.compile(r'^#include "([\w.]+)"', re.MULTILINE)
-_STATUS = re.compile(r"^\s*HYBRID_(\w+) = (\d+)\b", re.MULTILINE)
+_NUMBERED = re.compile(r"^\s*HYBRID_(\w+) = (\d+)\b", re.MULTILINE)
+
+WARM, WHOLE = "hybrid_warm", "hybrid_solve_nlp"
+"""SQP by active sets from given multipliers, and the whole method, which has that in it."""
 
 
 def core_of(*entries: str) -> dict[str, str]:
@@ -34,7 +38,8 @@ def core_of(*entries: str) -> dict[str, str]:
         text = needed[file] = sources[file]
         waiting += _INCLUDED.findall(text)
         if file.endswith(".c"):
-            waiting += [home[name] for name in _NAMED.findall(text) if name in home]
+            code = _COMMENT.sub(" ", text)
+            waiting += [home[name] for name in _NAMED.findall(code) if name in home]
     return dict(sorted(needed.items()))
 
 
@@ -45,8 +50,13 @@ def mark() -> str:
     return f"hybrid_core_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
-def statuses(core: Mapping[str, str]) -> dict[str, int]:
-    """The statuses of ``hybrid.h`` by their names without prefix, by rising number."""
-    listed = core["hybrid.h"].partition("How a solve ended")[2].partition("};")[0]
-    found = {name: int(number) for name, number in _STATUS.findall(listed)}
+def numbered(core: Mapping[str, str], title: str) -> dict[str, int]:
+    """The names of an enumeration of ``hybrid.h`` without prefix, by rising number.
+
+    Args:
+        core: its files.
+        title: in the header, before the enumeration.
+    """
+    listed = core["hybrid.h"].partition(title)[2].partition("};")[0]
+    found = {name: int(number) for name, number in _NUMBERED.findall(listed)}
     return dict(sorted(found.items(), key=lambda item: item[1]))

@@ -15,17 +15,16 @@ import numpy as np
 import casadi_hybrid
 from casadi_hybrid.basics.errors import InputError
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.engine.cold import AttemptData
-from casadi_hybrid.engine.export.core import core_of, mark
+from casadi_hybrid.engine.export.core import WARM, WHOLE, core_of, mark
 from casadi_hybrid.engine.export.functions import LOOPS, PARTS, STRAIGHT, generate
 from casadi_hybrid.engine.export.layout import Layout
 from casadi_hybrid.engine.export.needs import refuse_foreign
-from casadi_hybrid.engine.export.search import ENTRIES, SEARCH, Space, attempt_text
 from casadi_hybrid.engine.export.tables import PlanText, structure
-from casadi_hybrid.engine.library import engine, engine_status
+from casadi_hybrid.engine.library import engine
+from casadi_hybrid.engine.options import OptionsData, options_of
 from casadi_hybrid.engine.plan import plan_of
+from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.stopping import Limits
 
 _TEMPLATES = Path(__file__).with_name("templates")
 _PART = re.compile(r"^@if (\w+)@\n((?:(?!^@if ).)*?)^@end@\n", re.MULTILINE | re.DOTALL)
@@ -41,8 +40,7 @@ _TAKEN = frozenset((
     *("stdlib", "string", "tgmath", "time", "wchar", "wctype", "main", "replay", "hybrid", "auto"),
     *("case", "char", "const", "default", "do", "double", "enum", "extern", "goto", "inline"),
     *("int", "long", "register", "restrict", "short", "sizeof", "static", "struct", "switch"),
-    *("typedef", "union", "unsigned", "void", "volatile", "constants", "internal", "ldl"),
-    *("cold", "ldl_dense", "ldl_graph"),
+    *("typedef", "union", "unsigned", "void", "volatile"),
     # Targets that CMake has, and the library of the functions of math.h.
     *("all", "all_build", "clean", "edit_cache", "help", "install", "m", "package"),
     *("package_source", "rebuild_cache", "run_tests", "test", "zero_check"),
@@ -62,14 +60,12 @@ class Case:
         lam_x0, lam_g0: as given.
         answer: the result.
         of_solution: whether the multipliers are those of a solution, also where all are zero.
-        elsewhere: whether Python goes another way from this start, by steps that an export lacks.
     """
 
     lam_x0: Vector
     lam_g0: Vector
     answer: Any
     of_solution: bool = True
-    elsewhere: bool = False
 
     def inputs(self) -> dict[str, Vector]:
         """What the solver in C is handed, in the order in which ``replay.c`` reads it."""
@@ -84,20 +80,6 @@ class Case:
         """What it should answer, in the order in which ``replay.c`` writes it."""
         a = self.answer
         return {"f": np.array([a.f]), "x": a.x, "g": a.g, "lam_x": a.lam_x, "lam_g": a.lam_g}
-
-
-@dataclass(frozen=True, slots=True)
-class Cold:
-    """The search from any start.
-
-    Attributes:
-        case: a solve from a start as it was given.
-        first, near: how the attempt from x0 alone begins, and how that from multipliers.
-    """
-
-    case: Case
-    first: AttemptData
-    near: AttemptData
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +156,19 @@ def check_name(name: str) -> str:
     return name
 
 
+def check_problem(problem: Problem) -> None:
+    """Look whether its functions can be written, before anything is solved.
+
+    Raises:
+        InputError: where they cannot.
+    """
+    functions = problem.functions
+    if functions.backend == "compiled":
+        raise InputError("the problem's functions are compiled; export it made without compile")
+    refuse_foreign((functions.first,))
+    functions.with_hessian("curvature")  # refuses a problem that has none
+
+
 def write(
     problem: Problem,
     limits: Limits,
@@ -181,58 +176,40 @@ def write(
     folder: Path,
     name: str,
     loops: bool | None,
-    cold: Cold | None,
+    cold: Case | None,
 ) -> Export:
     """Write everything into a folder, which is made where it is missing.
 
     Args:
-        problem: with second derivatives.
+        problem: see :func:`check_problem`.
         limits: the tolerances of the stored start.
         cases: the stored start with its answer, then others of the same kinds of bounds.
         folder: where. Files of the same names are replaced, and so is the core of another version.
         name: what names begin with, see :func:`check_name`.
         loops: whether what repeats stays loops in the functions; None: where straight code is
             long.
-        cold: the search from any start; None leaves it out.
+        cold: a solve from a start as it was given; None writes the warm mode alone.
 
     Raises:
-        InputError: where there is no engine in C to analyse the problem, or a function cannot be
-            written.
+        BuildError: where there is no core to analyse the problem.
+        InputError: where a function cannot be written.
         OSError: where the folder cannot be written to.
     """
     library = engine()
-    if library is None:
-        raise InputError(
-            "an export needs the engine in C, which analyses the problem, and that cannot be "
-            f"had: {engine_status().reason}"
-        )
-    functions = problem.functions
-    if functions.backend == "compiled":
-        raise InputError("the problem's functions are compiled; export it made without compile")
-    refuse_foreign((functions.first,))
-    functions.with_hessian("curvature")  # refuses a problem that has none
-    stored = cases[0].answer
-
-    plan = plan_of(library, problem, stored.bounds)
-    generated = generate(functions, name, loops)
+    plan = plan_of(library, problem, cases[0].answer.bounds)
+    generated = generate(problem.functions, name, loops)
     own = mark()
-    core = {**core_of(*(ENTRIES if cold else ENTRIES[:1])), "mark.c": _MARK.format(own)}
+    core = {**core_of(WHOLE if cold else WARM), "mark.c": _MARK.format(own)}
     text = PlanText(plan, name)
-    space = Space.of(library, plan, cold.first) if cold else None
-    layout = Layout(plan, generated, space)
+    options = _options(problem, limits, [*cases, cold]) if cold else None
+    layout = Layout(library, plan, generated, options)
     words = layout.words(name, text.size, core)
-    if cold and space:
-        words |= {"first": attempt_text(cold.first), "near": attempt_text(cold.near)}
     words["MARK"] = own
     words["VERSION"], words["CASADI"] = casadi_hybrid.__version__, ca.CasadiMeta.version()
     files = {f"core/{file}": content for file, content in core.items()}
     for template in sorted(_TEMPLATES.iterdir()):
-        file = template.name.replace("NAME", name)
-        if template.name == SEARCH and not cold:
-            (folder / file).unlink(missing_ok=True)  # of an export before, it would not compile
-            continue
-        files[file] = filled(template.read_text("utf-8"), words)
-    for part in ("control", "ahead", "softened"):  # of a controller before
+        files[template.name.replace("NAME", name)] = filled(template.read_text("utf-8"), words)
+    for part in ("control", "ahead", "softened", "search"):  # of an export before
         for path in folder.glob(f"{name}_{part}*.[ch]"):
             path.unlink()
     files[f"{name}_plan.c"] = text.text
@@ -244,7 +221,7 @@ def write(
         (folder / file).write_text(content, encoding="utf-8")
     return Export(
         folder, name, tuple(sorted(files)), layout.memory, layout.input, layout.output,
-        text.size, generated.form, tuple(cases), cold.case if cold else None,
+        text.size, generated.form, tuple(cases), cold,
     )  # fmt: skip
 
 
@@ -267,6 +244,16 @@ def filled(template: str, words: Mapping[str, Any]) -> str:
     while found:
         template, found = _PART.subn(lambda part: part[2] if words[part[1]] else "", template)
     return re.sub(r"@(\w+)@", lambda word: str(words[word[1]]), template)
+
+
+def _options(problem: Problem, limits: Limits, cases: Sequence[Case]) -> OptionsData:
+    """The options of Python; without composite steps where all solves have bounds, since these are
+    never asked for there and take the memory of dense matrices."""
+    options = options_of(problem, limits)
+    bounds = [case.answer.bounds for case in cases]
+    if all(np.isfinite([b.lbx, b.ubx])[:, b.lbx < b.ubx].any() for b in bounds):
+        options.composite.composite = 0
+    return options
 
 
 def _stored(case: Case, limits: Limits, name: str, cold: bool) -> str:

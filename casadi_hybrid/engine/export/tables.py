@@ -55,6 +55,19 @@ def structure(fields: Mapping[str, float | Vector]) -> str:
     return "{\n" + ",\n".join(lines) + "}"
 
 
+def fields(data: ct.Structure, indent: str) -> str:
+    """What initializes a structure of C without pointers, field by field."""
+    lines = []
+    for name, kind in data._fields_:  # type: ignore[misc]  # none here has a bit width
+        value = getattr(data, name)
+        if issubclass(kind, ct.Structure):
+            text = "{\n" + fields(value, indent + "    ") + "}"
+        else:
+            text = str(value) if isinstance(value, int) else number(value)
+        lines.append(f"{indent}.{name} = {text}")
+    return ",\n".join(lines)
+
+
 class PlanText:
     """The plan as C: every array a table, and the structure that points to them.
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
+from casadi_hybrid.basics.arrays import without_repetition
 from casadi_hybrid.problem.elements.element import Elements, Kind, Places
 
 LONGEST = 16
@@ -44,8 +45,7 @@ class Piece:
         return int(self.function.size1_out(0))
 
 
-@dataclass(frozen=True, eq=False)
-class Level:
+class Level(NamedTuple):
     """Sums of numbers that are there: of each length one array, a line for each sum."""
 
     groups: tuple[Places, ...]
@@ -116,7 +116,7 @@ class Assembly:
             begin = np.flatnonzero(head & wanted)
             length = np.minimum(sizes[target[begin]] - rank[begin], LONGEST)
             groups, made = [], source.copy()
-            for n in np.unique(length[length > 1]).tolist():
+            for n in without_repetition(length[length > 1]).tolist():
                 mine = begin[length == n]
                 groups.append(source[mine[:, None] + np.arange(n)])
                 made[mine] = there + np.arange(mine.size)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -109,8 +109,7 @@ def total(terms: list[Any]) -> Any | None:
     return sum(terms[1:], terms[0]) if terms else None
 
 
-@dataclass(frozen=True, eq=False)
-class Elements:
+class Elements(NamedTuple):
     """A problem as the sum of its elements.
 
     Attributes:

@@ -14,7 +14,8 @@ the newest (Conn, Gould and Toint, Math. Programming 50, 1991):
 
 a pair with |r_kᵀs_k| next to nothing left out. Where the curvature is constant these matrices have
 all of it after as many steps as there are variables, negative curvature included; the kernel sees
-to the inertia as it does for the exact Hessian. What the Lagrangian couples by a sum alone
+to the inertia as it does for the exact Hessian. The default method has the same in C
+(``problem/quasi_newton.c``). What the Lagrangian couples by a sum alone
 (:mod:`casadi_hybrid.problem.hessian.blocks`) has curvature of its own, so each block learns from
 its part of s and y: in optimal control by multiple shooting a step teaches as many stages as there
 are.
@@ -29,10 +30,9 @@ from numpy.typing import NDArray
 
 from casadi_hybrid.basics.arrays import largest
 from casadi_hybrid.basics.inputs import Vector
-from casadi_hybrid.kernel.low_rank import LowRank
-from casadi_hybrid.kernel.sparse import Index, Pattern, Sparse
+from casadi_hybrid.kernel.sparse import Index
 from casadi_hybrid.problem.evaluator import Operator
-from casadi_hybrid.problem.hessian.blocks import LARGE, Blocks
+from casadi_hybrid.problem.hessian.blocks import Blocks
 
 Stack = NDArray[np.float64]
 MEMORY = 20
@@ -56,7 +56,6 @@ class QuasiNewton:
 
     Args:
         blocks: those of the Hessian.
-        pattern: where its matrices have entries; None for dense ones.
         differenced: whether slopes are finite differences.
         skipped: pairs with |rᵀs| of at most this part of ‖r‖‖s‖ are left out, so that no update is
             larger than the misfit ‖r‖/‖s‖ divided by it.
@@ -65,34 +64,18 @@ class QuasiNewton:
     def __init__(
         self,
         blocks: Blocks,
-        pattern: Pattern | None,
         *,
         differenced: bool = False,
         skipped: float = _SKIPPED,
     ) -> None:
         self._skipped = skipped
         self._shortest = _LEAST_DIFFERENCED if differenced else _LEAST
-        self._n, self._pattern = blocks.n, pattern
-        # In dense matrices a block of any size is as good as another.
-        limit = LARGE if pattern is not None else blocks.n
+        self._n = blocks.n
         sizes = sorted({one.size for one in blocks.members})
-        stacks = [np.array([b for b in blocks.members if b.size == size]) for size in sizes]
-        self._small: list[Index] = [s for s in stacks if s.shape[1] <= limit]
-        self._large: list[Index] = [one for s in stacks if s.shape[1] > limit for one in s]
-        self._where: list[Index] = []
-        if pattern is not None:
-            keys = pattern.cols * self._n + pattern.rows
-            for s in self._small:
-                places = s[:, None, :] * self._n + s[:, :, None]
-                self._where.append(np.searchsorted(keys, places.ravel()))
-            self._ones = np.flatnonzero(pattern.rows == pattern.cols)
+        self._stacks: list[Index] = [
+            np.array([b for b in blocks.members if b.size == size]) for size in sizes
+        ]
         self._places: list[_Place] = []
-
-    def forget(self) -> bool:
-        """Keep the last point alone; whether there were others."""
-        known = len(self._places) > 1
-        del self._places[:-1]
-        return known
 
     def see(self, x: Vector, gradient: Vector, J: Operator) -> None:
         """Remember a point, if it is another one than the last."""
@@ -102,35 +85,18 @@ class QuasiNewton:
                 return
         self._places = [*self._places[-MEMORY:], _Place(x, gradient, J)]
 
-    def hessian(self, objective: float, lam: Vector) -> Operator:
-        """The matrix for these multipliers: an array, or on the pattern."""
+    def hessian(self, objective: float, lam: Vector) -> Stack:
+        """The matrix for these multipliers."""
         slopes = [objective * one.gradient + one.J.T @ lam for one in self._places]
         s = np.diff([one.x for one in self._places], axis=0)
         y = np.diff(slopes, axis=0)
         least = self._least(self._places[-1].x)
-        if self._pattern is None:
-            full = np.zeros((self._n, self._n))
-            for members in self._small:
-                full[members[:, :, None], members[:, None, :]] = _matrices(
-                    s, y, members, least, self._skipped
-                )
-            return full
-        data = np.zeros(self._pattern.rows.size)
-        data[self._ones] = 1.0
-        for members, where in zip(self._small, self._where, strict=True):
-            data[where] = _matrices(s, y, members, least, self._skipped).ravel()
-        H = Sparse(self._pattern, data)
-        if not self._large:
-            return H
-        columns, weights = [np.zeros((self._n, 0))], [np.zeros(0)]
-        for one in self._large:
-            R, w = _updates(s, y, one[None, :], least, self._skipped)
-            used = np.flatnonzero(w[0])
-            U = np.zeros((self._n, used.size))
-            U[one] = R[0, used].T
-            columns.append(U)
-            weights.append(w[0, used])
-        return LowRank(H, np.hstack(columns), np.concatenate(weights))
+        full = np.zeros((self._n, self._n))
+        for members in self._stacks:
+            full[members[:, :, None], members[:, None, :]] = _matrices(
+                s, y, members, least, self._skipped
+            )
+        return full
 
     def _least(self, x: Vector) -> float:
         """A shorter step teaches nothing."""

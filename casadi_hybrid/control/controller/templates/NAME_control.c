@@ -296,6 +296,11 @@ static void take_eased(@NAME@_controller *controller) {
     out->stationarity = found->stationarity;
     out->complementarity = found->complementarity;
     out->status = found->status;
+@if clock@
+    out->stop = found->stop;
+    out->point = found->point;
+    out->certificate = found->certificate;
+@end@
     out->steps += found->steps;
     out->factors += found->factors;
     controller->eased = 1;
@@ -367,11 +372,13 @@ static int plan(@NAME@_controller *controller, int far) {
 @end@
     if (!usable) {
         controller->strained = !tried || eased;
-        if (!tried && out->status != @UPPER@_LIMIT)
 @if clock@
+        if (!tried && out->stop != @UPPER@_STOP_ITERATION_LIMIT &&
+            out->stop != @UPPER@_STOP_TIME_LIMIT)
             eased = ease(controller, left(in, began, most));
 @end@
 @if warm_only@
+        if (!tried && out->status != @UPPER@_LIMIT)
             eased = ease(controller, most);
 @end@
         if (eased) {

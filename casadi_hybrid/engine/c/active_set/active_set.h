@@ -46,8 +46,9 @@ void hybrid_begin_changes(const hybrid_plan *plan, hybrid_model *model);
 /* dw and z of the set by the base. Returns 0, or 1 with nothing changed but z where it needs a
  * factorization of its own. */
 int hybrid_changed(hybrid_model *model, const hybrid_form *form, const hybrid_point *at);
-/* (dw, dy) by the last factorization for model->force and the c of an iterate. Returns a status. */
-int hybrid_pinned_solution(hybrid_model *model, hybrid_form *form, const hybrid_point *at);
+/* (dw, dy) by the last factorization for model->force and the c of an iterate. Returns as
+ * hybrid_solve_pinned. */
+int hybrid_pinned_solution(hybrid_model *model, const hybrid_form *form, const hybrid_point *at);
 /* Whether w + dw violates a bound by more than rounding; model->z is lost. */
 int hybrid_outside(const hybrid_model *model, const hybrid_form *form, const hybrid_point *at);
 
@@ -58,5 +59,8 @@ void hybrid_active_guess(const hybrid_form *form, const hybrid_point *at,
  * HYBRID_SOLVED with the solution in cold->next at *cold->trial, HYBRID_NO_SET where there is
  * none, or what stops the mode. */
 int hybrid_polish(hybrid_cold *cold, hybrid_iterate *it, int *spent);
+/* Goes on from a solution, of which rounding explains a part of the residuals, by a step or two on its
+ * active set as long as these leave less to explain. */
+void hybrid_sharpen(hybrid_cold *cold);
 
 #endif

@@ -31,7 +31,7 @@ static int all_clear(const hybrid_form *form, const hybrid_point *at, const hybr
 /* The step with the active bounds pinned, by the first of the remedies for K that is of use. */
 static int solved(hybrid_cold *cold, const hybrid_point *at, hybrid_direction *d) {
     static const double remedies[][2] = HYBRID_POLISH_REMEDIES; /* (epsilon, shift) */
-    double largest = hybrid_largest(cold->plan->nnz_W, cold->W);
+    double largest = hybrid_largest_of_W(cold->plan, cold->W, cold->kernel.low_rank);
     if (!(largest > 1.0)) largest = 1.0;
     for (int number = 0; number < HYBRID_POLISH_REMEDIES_COUNT; number++) {
         double epsilon = remedies[number][0], shift = remedies[number][1] * largest;
@@ -42,7 +42,6 @@ static int solved(hybrid_cold *cold, const hybrid_point *at, hybrid_direction *d
                                         &cold->kernel, d->dw, d->dy);
         cold->form.answer->factors++;
         if (found == 0) return HYBRID_SOLVED;
-        if (found == 3) return HYBRID_DOUBT;
         if (found == 1 && epsilon > 0.0) return HYBRID_NO_SET;
     }
     return HYBRID_NO_SET;
@@ -154,4 +153,31 @@ int hybrid_polish(hybrid_cold *cold, hybrid_iterate *it, int *spent) {
         cold->next.stepped = 0;
     }
     return status;
+}
+
+void hybrid_sharpen(hybrid_cold *cold) {
+    const hybrid_plan *plan = cold->plan;
+    hybrid_iterate *it = &cold->now;
+    hybrid_residuals residuals;
+    int most = cold->numbers->max_iter - it->t;
+    double least = hybrid_judge(cold, &cold->at->of, it, &residuals);
+    if (most > HYBRID_POLISH_SHARPER) most = HYBRID_POLISH_SHARPER;
+    hybrid_active_guess(&cold->form, &cold->at->of, it, cold->guess);
+    hybrid_copy(plan, it, 0, &cold->next);
+    while (most-- > 0 && least > 1.0) {
+        hybrid_spot *from = cold->at, *to = cold->trial;
+        const int t = ++it->t;
+        double plain;
+        if (step(cold, from, to)) return;
+        if (error_of(cold, &to->of, &cold->next) > cold->numbers->tol) return;
+        plain = hybrid_judge(cold, &to->of, &cold->next, &residuals);
+        if (!(hybrid_merit(cold->numbers, &residuals) <= 1.0 && plain < least)) return;
+        least = plain;
+        hybrid_copy(plan, &cold->next, 0, it);
+        it->t = t;
+        it->crossed = 1;
+        it->stepped = 0;
+        cold->at = to;
+        cold->trial = from;
+    }
 }

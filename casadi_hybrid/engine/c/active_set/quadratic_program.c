@@ -38,8 +38,7 @@ static double room_at(double w) {
     return HYBRID_FORM_ROOM * (size > 1.0 ? size : 1.0);
 }
 
-/* (dw, dy) by the last factorization. Returns as hybrid_resolve. */
-static int solve(hybrid_model *model, const hybrid_form *form, const hybrid_point *at) {
+int hybrid_pinned_solution(hybrid_model *model, const hybrid_form *form, const hybrid_point *at) {
     const hybrid_plan *plan = form->plan;
     for (int p = 0; p < model->kernel.n_pins; p++) {
         int i = model->kernel.pins[p];
@@ -49,43 +48,38 @@ static int solve(hybrid_model *model, const hybrid_form *form, const hybrid_poin
                                model->dw, model->dy);
 }
 
-int hybrid_pinned_solution(hybrid_model *model, hybrid_form *form, const hybrid_point *at) {
-    if (!solve(model, form, at)) return HYBRID_SOLVED;
-    form->answer->doubts++;
-    return HYBRID_DOUBT;
-}
-
 /* (dw, dy) with the bounds pinned, by the first of the remedies for K that is of use, which is
  * kept. Returns a status. */
 static int remedied(hybrid_model *model, hybrid_form *form, const hybrid_point *at) {
-    static const double remedies[][2] = HYBRID_HOT_CONVEX; /* (epsilon, shift) */
+    static const double convex[][2] = HYBRID_HOT_CONVEX; /* (epsilon, shift) */
+    /* Next to a point without multipliers epsilon times their changes exceeds what is left of the
+     * rows. */
+    static const double precise[][2] = HYBRID_POLISH_PRECISE;
+    const double(*remedies)[2] = form->numbers->perturbed ? precise : convex;
+    const int many = form->numbers->perturbed ? HYBRID_POLISH_PRECISE_COUNT : HYBRID_HOT_CONVEX_COUNT;
     const hybrid_plan *plan = form->plan;
     hybrid_kernel *kernel = &model->kernel;
     const int n = plan->n;
     double largest = 0.0; /* of W, or 1; found where it is asked for */
     int bent = 0;
-    if (hybrid_late(form->functions, model->until)) return HYBRID_LIMIT; /* sets may be many */
+    if (hybrid_late(form->functions, model->until)) return HYBRID_LATE; /* sets may be many */
     for (int i = 0; i < n; i++) kernel->pinned[i] = model->at_lower[i] | model->at_upper[i];
-    for (int remedy = model->remedy; remedy < HYBRID_HOT_CONVEX_COUNT; remedy++) {
+    for (int remedy = model->remedy; remedy < many; remedy++) {
         double epsilon = remedies[remedy][0], shift = remedies[remedy][1];
         int found;
         if (bent && shift <= HYBRID_POLISH_FLAT) continue;
         if (shift > 0.0 && largest == 0.0) {
-            largest = hybrid_largest(plan->nnz_W, model->W);
+            largest = hybrid_largest_of_W(plan, model->W, kernel->low_rank);
             if (!(largest > 1.0)) largest = 1.0;
         }
         found = hybrid_factor_pinned(plan, model->W, at->A, shift * largest, epsilon, kernel);
         if (found == 0) {
             model->remedy = remedy;
             model->shift = shift * largest;
-            found = solve(model, form, at);
+            found = hybrid_pinned_solution(model, form, at);
         }
         form->answer->factors++;
         if (found == 0) return HYBRID_SOLVED;
-        if (found == 3) {
-            form->answer->doubts++;
-            return HYBRID_DOUBT;
-        }
         bent = bent || (found == 1 && epsilon > 0.0);
     }
     return HYBRID_NO_SET;
@@ -140,9 +134,14 @@ static int pinned(hybrid_model *model, hybrid_form *form, const hybrid_point *at
     model->count = hybrid_outside(model, form, at) ? mark_outside(model, form, at) : 0;
     if (!model->count) memset(model->wrong, 0, (size_t)plan->n * sizeof(int));
     memset(model->z, 0, (size_t)plan->n * sizeof(double));
+    if (model->kernel.changed) {
+        hybrid_add_low_rank(plan, model->kernel.low_rank, model->dw, 0, 0, model->z);
+        for (int i = 0; i < plan->n; i++)
+            if (!model->kernel.pinned[i]) model->z[i] = 0.0;
+    }
     for (int p = 0; p < model->kernel.n_pins; p++) {
         int i = model->kernel.pins[p];
-        double slope = model->force[i] +
+        double slope = model->force[i] + model->z[i] +
                        hybrid_bend_of(plan, model->W, at->A, model->dw, model->dy, i);
         model->z[i] = model->at_lower[i] ? slope : -slope;
         model->count -= model->wrong[i] != 0;

@@ -27,7 +27,7 @@ void hybrid_begin_changes(const hybrid_plan *plan, hybrid_model *model) {
     const hybrid_kernel *kernel = &model->kernel;
     hybrid_changes *changes = &model->changes;
     changes->known = 0;
-    changes->usable = !kernel->chosen && !kernel->asked;
+    changes->usable = !kernel->chosen && !kernel->changed;
     if (!changes->usable) return;
     memcpy(changes->base, model->dw, (size_t)plan->n * sizeof(double));
     for (int p = 0; p < kernel->n_pins; p++) {

@@ -12,6 +12,9 @@
 #error "the engine needs infinity and NaN: compile it without -ffast-math and -ffinite-math-only"
 #endif
 
+/* The barrier parameter that goes with given multipliers. */
+#define HYBRID_WARM_NU 1e-6
+
 /* What the mode works on. */
 typedef struct {
     hybrid_form form;
@@ -21,8 +24,10 @@ typedef struct {
     double *y, *y_before; /* y_before: before the last move */
     hybrid_held held;     /* the multipliers of bounds */
     double *slope, *work; /* the model's force; work: as long as w, x or g */
+    double *terms;        /* work: as long as x or g */
     hybrid_sizes sizes;   /* at the iterate */
     double *began;        /* x of the first iterate */
+    double start;         /* the clock at the start */
 } hot;
 
 static int longer(int a, int b) { return a > b ? a : b; }
@@ -42,6 +47,7 @@ static void place(const hybrid_plan *plan, hybrid_arena *arena, hot *h) {
     h->held.at = hybrid_take_ints(arena, plan->n);
     h->slope = h->model.force;
     h->work = hybrid_take(arena, longer(longer(plan->n, plan->n_x), plan->n_g));
+    h->terms = hybrid_take(arena, longer(plan->n_x, plan->n_g));
     h->began = hybrid_take(arena, plan->n_x);
 }
 
@@ -127,21 +133,24 @@ static int model_step(hot *h) {
     hybrid_form *form = &h->form;
     hybrid_model *model = &h->model;
     int status;
-    if (hybrid_late(form->functions, model->until)) return HYBRID_LIMIT;
+    if (hybrid_late(form->functions, model->until)) return HYBRID_LATE;
     if (hybrid_hessian(form, h->at, h->y, 1.0, model->W)) return HYBRID_UNDEFINED;
     status = hybrid_solve_model(model, form, h->at, h->held.z_lower, h->held.z_upper);
     return status ? status : move(h);
 }
 
-/* Judges h->at, of which error_at has found `error`: HYBRID_SOLVED, HYBRID_EXCUSED, or
- * HYBRID_NOT_NEARER where it is no solution. */
+/* Judges h->at, of which error_at has found `error`: HYBRID_SOLVED, or HYBRID_NOT_NEARER where it is
+ * no solution. Where rounding may explain a residual each of its entries is asked. */
 static int judge(hot *h, double error, hybrid_residuals *residuals) {
     const hybrid_form *form = &h->form;
-    int excused =
-        hybrid_residuals_of(form, h->at, h->y, &h->held, &h->sizes, h->work, residuals);
-    if (hybrid_merit(form->numbers, residuals) <= 1.0)
-        return error <= form->numbers->tol ? HYBRID_SOLVED : HYBRID_NOT_NEARER;
-    return excused ? HYBRID_EXCUSED : HYBRID_NOT_NEARER;
+    double *lam_x = form->answer->lam_x, *lam_g = form->answer->lam_g;
+    if (hybrid_residuals_of(form, h->at, h->y, &h->held, &h->sizes, h->work, residuals)) {
+        hybrid_multipliers_out(form, h->at, h->y, h->held.z_lower, h->held.z_upper, lam_x, lam_g);
+        hybrid_residuals_at(form, h->at, lam_x, lam_g, h->work, residuals);
+        hybrid_excuse(form, h->at, lam_x, lam_g, h->work, h->terms, residuals);
+    }
+    if (!(hybrid_merit(form->numbers, residuals) <= 1.0)) return HYBRID_NOT_NEARER;
+    return error <= form->numbers->tol ? HYBRID_SOLVED : HYBRID_NOT_NEARER;
 }
 
 static double error_at(hot *h) {
@@ -171,7 +180,7 @@ static int follow(hot *h, double before, hybrid_residuals *residuals) {
         double now;
         int status;
         status = model_step(h);
-        if (status == HYBRID_LIMIT) return status;
+        if (status == HYBRID_LATE) return status;
         answer->steps++;
         if (status) return status;
         now = error_at(h);
@@ -202,9 +211,46 @@ static int follow(hot *h, double before, hybrid_residuals *residuals) {
     return answer->steps == numbers->max_iter ? HYBRID_LIMIT : HYBRID_NOT_NEARER;
 }
 
-/* Whether x or the multipliers are so large that more has to be asked. */
-static int looked_at(const hybrid_answer *answer) {
-    return answer->huge || !(answer->reach < HYBRID_RAYS_LARGE);
+/* The same where equations are perturbed: next to a double root steps get nearer by halves, and the
+ * way there may be long. */
+static int follow_perturbed(hot *h, hybrid_residuals *residuals) {
+    hybrid_answer *answer = h->form.answer;
+    const hybrid_numbers *numbers = h->form.numbers;
+    int most = numbers->max_iter < numbers->perturbed ? numbers->max_iter : numbers->perturbed;
+    while (answer->steps < most) {
+        double now;
+        int status = model_step(h);
+        if (status == HYBRID_LATE) return status;
+        answer->steps++;
+        if (status) return status;
+        now = error_at(h);
+        status = judge(h, now, residuals);
+        if (status != HYBRID_NOT_NEARER) return status;
+        if (now <= HYBRID_HOT_EXACT) break;
+    }
+    return HYBRID_NOT_NEARER;
+}
+
+/* Shows h->at to who looks on, after the steps of the answer. */
+static void show(hot *h, const hybrid_residuals *at, double nu, double moved) {
+    const hybrid_answer *answer = h->form.answer;
+    hybrid_observer *observer = h->form.functions->observer;
+    const double part = answer->steps ? 1.0 : 0.0;
+    double row[HYBRID_ROW] = {answer->steps, at->f, at->feasibility, at->stationarity,
+                              at->complementarity, nu, moved, part, part, 0.0, 0.0};
+    const hybrid_view view = {row, h->at->x, h->at->raw_g, answer->lam_x, answer->lam_g, 0};
+    if (!observer) return;
+    row[HYBRID_ROW - 1] = hybrid_time(h->form.functions) - h->start;
+    hybrid_multipliers_out(&h->form, h->at, h->y, h->held.z_lower, h->held.z_upper,
+                           answer->lam_x, answer->lam_g);
+    hybrid_observe(observer, &view);
+}
+
+/* The ray test at h->at, of which answer->end has the residuals. */
+static int ray_test(hot *h, hybrid_ray *ray) {
+    const hybrid_numbers *numbers = h->form.numbers;
+    double merit = hybrid_merit(numbers, &h->form.answer->end);
+    return hybrid_ray_test(h->form.plan, numbers, h->at, merit, h->terms, ray);
 }
 
 /* Copies the point to the answer, and says how far it is from the first. Returns the status. */
@@ -218,7 +264,7 @@ static int deliver(hot *h, int status) {
     for (int i = 0; i < n_x; i++) h->work[i] = h->at->x[i] - h->began[i];
     answer->moved = hybrid_largest(n_x, h->work);
     if (began > answer->reach) answer->reach = began;
-    if (status == HYBRID_SOLVED && looked_at(answer)) status = HYBRID_LARGE;
+    if (status == HYBRID_SOLVED && answer->huge) status = HYBRID_LARGE;
     return answer->status = status;
 }
 
@@ -227,21 +273,32 @@ int hybrid_warm(const hybrid_plan *plan, const hybrid_functions *functions,
                 hybrid_answer *answer) {
     hybrid_arena arena = {0, 0, 0, 0};
     hot h;
-    double error, began = hybrid_time(functions);
-    int status;
+    hybrid_ray ray = {INFINITY, INFINITY, 0};
+    double error;
+    int status, proof;
     arena.doubles = doubles;
     arena.ints = ints;
     place(plan, &arena, &h);
+    h.start = hybrid_time(functions);
     h.form.functions = functions;
     h.form.numbers = numbers;
     h.form.answer = answer;
-    h.model.until = numbers->max_time > 0.0 ? began + numbers->max_time : INFINITY;
-    h.form.relaxation = 0.0;
-    h.form.unscaled = h.form.even = h.form.placing = 0;
+    h.model.until = numbers->max_time > 0.0 ? h.start + numbers->max_time : INFINITY;
+    /* Where there are no multipliers inside, bounds too are moved to have some. */
+    h.form.relaxation = numbers->perturbed ? HYBRID_PACE_BESIDE : 0.0;
+    h.form.unscaled = numbers->perturbed > 0;
+    h.form.even = h.form.placing = 0;
     answer->in_firsts = answer->in_seconds = 0.0;
     answer->steps = answer->firsts = answer->seconds = 0;
-    answer->factors = answer->chosen = answer->outside = answer->doubts = 0;
-    hybrid_attend(&h.form, &h.model.kernel);
+    answer->factors = answer->chosen = answer->doubts = 0;
+    answer->start.f = NAN; /* nothing is known of it yet */
+    answer->start.feasibility = answer->start.stationarity = INFINITY;
+    answer->start.complementarity = INFINITY;
+    h.model.kernel.answer = answer;
+    h.model.kernel.low_rank = &h.form.low_rank;
+    if (functions->secants) functions->secants->count = 0;
+    /* Next to a point without multipliers what is left of a row is small beside its terms. */
+    h.model.kernel.precise = numbers->perturbed > 0;
     if (!numbers->side_x && hybrid_sum(plan->n_x, numbers->lam_x0) == 0.0 &&
         hybrid_sum(plan->n_g, numbers->lam_g0) == 0.0)
         return answer->status = HYBRID_COLD;
@@ -258,11 +315,17 @@ int hybrid_warm(const hybrid_plan *plan, const hybrid_functions *functions,
     error = error_at(&h);
     status = judge(&h, error, &answer->start);
     answer->end = answer->start;
-    if (status == HYBRID_NOT_NEARER) {
+    show(&h, &answer->start, HYBRID_WARM_NU, 0.0);
+    proof = ray_test(&h, &ray);
+    if (!proof && status == HYBRID_NOT_NEARER) {
         guess(&h);
-        status = follow(&h, error, &answer->end);
+        status = numbers->perturbed ? follow_perturbed(&h, &answer->end)
+                                    : follow(&h, error, &answer->end);
+        if (status == HYBRID_SOLVED) proof = ray_test(&h, &ray);
     }
-    status = deliver(&h, status);
-    answer->elapsed = hybrid_time(functions) - began;
+    status = deliver(&h, proof ? proof : status);
+    if (answer->steps && (status == HYBRID_SOLVED || status == HYBRID_LARGE))
+        show(&h, &answer->end, 0.0, answer->moved);
+    answer->elapsed = hybrid_time(functions) - h.start;
     return status;
 }

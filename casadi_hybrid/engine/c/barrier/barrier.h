@@ -10,7 +10,10 @@ void hybrid_lower_barrier(hybrid_cold *cold, hybrid_iterate *it, int t);
 
 /* The functions at spot->of.w. Returns 0, or 1 where they are not defined. */
 int hybrid_visit(hybrid_cold *cold, hybrid_spot *spot);
-/* The least shift that leaves m negative eigenvalues; it is kept in the iterate. */
+/* hybrid_solve for cold->force, of the elastic problem too. */
+int hybrid_direction_for(hybrid_cold *cold, const double *c, hybrid_direction *d);
+/* The least shift that leaves m negative eigenvalues and solves for (dw, dy) of cold->direction
+ * accurately; it is kept in the iterate. */
 int hybrid_factor_with_inertia(hybrid_cold *cold, hybrid_iterate *it, double least);
 
 /* One step: cold->next at *cold->trial is the new iterate. Returns a status. */
@@ -22,14 +25,11 @@ int hybrid_elastic_visit(hybrid_cold *inner, hybrid_spot *spot);
 int hybrid_elastic_factor(hybrid_cold *inner, double shift, double epsilon);
 int hybrid_elastic_solve(hybrid_cold *inner, const double *force, const double *c, double *dw,
                          double *dy);
-/* Begins at the present point, with the best p and n for it. */
-void hybrid_begin_elastic(hybrid_cold *outer, double theta);
-/* One step: outer->at is the new point. Returns a status. */
-int hybrid_elastic_step(hybrid_cold *outer);
-/* Whether the point is good enough to go on from. */
-int hybrid_restored(const hybrid_cold *outer);
-/* Goes on with the barrier method from there, with new multipliers. */
-void hybrid_end_elastic(hybrid_cold *outer);
+/* Reduces the violation alone from step t on: the first of its steps. Returns a status. */
+int hybrid_begin_restoration(hybrid_cold *cold, int t);
+/* A step of the restoration, or of the search for a root, that leads to step t; where it ends the
+ * barrier method goes on. Returns a status. */
+int hybrid_restore(hybrid_cold *cold, int t);
 
 /* The patterns and the bounds of (w, p, n): made once an attempt. */
 void hybrid_make_elastic(hybrid_cold *outer);

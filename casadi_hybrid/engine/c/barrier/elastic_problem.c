@@ -18,7 +18,7 @@ void hybrid_place_elastic(hybrid_arena *arena, hybrid_cold *outer) {
     outer->lifted = *plan;
     outer->lifted.n = plan->n + 2 * plan->m;
     outer->lifted.n_free = outer->lifted.n_slack = 0;
-    outer->lifted.n_x = outer->lifted.n_g = 0;
+    outer->lifted.n_x = outer->lifted.n_g = outer->lifted.limited_memory = 0;
     outer->lifted.nnz_gradient = outer->lifted.nnz_g = outer->lifted.nnz_J = 0;
     outer->lifted.nnz_A = entries;
     outer->lifted.A_rows = outer->lifted_rows;
@@ -136,10 +136,12 @@ int hybrid_elastic_solve(hybrid_cold *inner, const double *force, const double *
     int n = outer->plan->n, m = outer->plan->m;
     const double *D = inner->D + n;
     const double *of_p = force + n, *of_n = of_p + m;
+    int found;
     for (int i = 0; i < m; i++)
         outer->reduced[i] = c[i] + of_p[i] / (D[i] + inner->shift) -
                             of_n[i] / (D[m + i] + inner->shift);
-    if (hybrid_solve(outer->plan, force, outer->reduced, &inner->kernel, dw, dy)) return 3;
+    found = hybrid_solve(outer->plan, force, outer->reduced, &inner->kernel, dw, dy);
+    if (found) return found;
     for (int i = 0; i < m; i++) {
         dw[n + i] = (-of_p[i] + dy[i]) / (D[i] + inner->shift);
         dw[n + m + i] = (-of_n[i] - dy[i]) / (D[m + i] + inner->shift);

@@ -32,6 +32,11 @@ static void keep(hybrid_iterate *it, double shift, double epsilon, int singular,
     it->bent = bent ? it->bent + 1 : 0;
 }
 
+int hybrid_direction_for(hybrid_cold *cold, const double *c, hybrid_direction *d) {
+    return cold->outer ? hybrid_elastic_solve(cold, cold->force, c, d->dw, d->dy)
+                       : hybrid_solve(cold->plan, cold->force, c, &cold->kernel, d->dw, d->dy);
+}
+
 int hybrid_factor_with_inertia(hybrid_cold *cold, hybrid_iterate *it, double least) {
     const hybrid_form *form = &cold->form;
     const hybrid_plan *plan = cold->plan;
@@ -47,19 +52,16 @@ int hybrid_factor_with_inertia(hybrid_cold *cold, hybrid_iterate *it, double lea
     if (cold->state->rows_dependent && !cold->outer) epsilon = small;
     plain_epsilon = epsilon;
     hybrid_stiffness(form, at, it->z_lower, it->z_upper, cold->D);
+    for (int i = 0; i < plan->n && cold->identity; i++) cold->D[i] += 1.0;
     for (;;) {
         int found = cold->outer ? hybrid_elastic_factor(cold, shift, epsilon)
                                 : hybrid_factor(plan, cold->W, cold->D, shift, at->A, epsilon, 0,
                                                 &cold->kernel);
         form->answer->factors++;
-        if (found == 3) found = hybrid_ask(plan, &cold->kernel);
+        if (found == 0) found = hybrid_direction_for(cold, at->c, &cold->direction);
         if (found == 0) {
             keep(it, shift, epsilon, singular, plain_epsilon, shift > first && !singular);
             return HYBRID_SOLVED;
-        }
-        if (found == 3) {
-            form->answer->doubts++;
-            return HYBRID_DOUBT;
         }
         singular |= found == 2 && shift == least;
         if (epsilon == 0.0 && (found == 2 || cold->kernel.inertia.negative < plan->m)) {
@@ -68,6 +70,7 @@ int hybrid_factor_with_inertia(hybrid_cold *cold, hybrid_iterate *it, double lea
         }
         if (shift == least && found == 2) epsilon = plain_epsilon; /* rows were not to blame */
         shift = larger(it, shift, least);
-        if (!(shift <= largest)) return HYBRID_NOT_NEARER;
+        if (!(shift <= largest))
+            return hybrid_no_way_on(cold, HYBRID_NOT_NEARER, HYBRID_WRONG_INERTIA);
     }
 }

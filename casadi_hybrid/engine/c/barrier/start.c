@@ -57,6 +57,6 @@ int hybrid_first_iterate(hybrid_cold *cold) {
         return HYBRID_SOLVED;
     }
     hybrid_least_squares(cold, &cold->at->of, it->z_lower, it->z_upper, it->y);
-    if (attempt->root && plan->m) hybrid_begin_root(cold);
+    if (attempt->root && plan->m) hybrid_begin_root(cold, cold->at->theta);
     return HYBRID_SOLVED;
 }

@@ -19,20 +19,10 @@ static void swap_spots(hybrid_spot **a, hybrid_spot **b) {
     *b = kept;
 }
 
-/* Solves for the direction with these right-hand sides of both rows of the kernel. */
-static int solved(hybrid_cold *cold, const hybrid_iterate *it, const double *c,
-                  hybrid_direction *d) {
-    const hybrid_point *at = &cold->at->of;
-    int doubt = cold->outer
-                    ? hybrid_elastic_solve(cold, cold->force, c, d->dw, d->dy)
-                    : hybrid_solve(cold->plan, cold->force, c, &cold->kernel, d->dw, d->dy);
-    if (doubt) {
-        cold->form.answer->doubts++;
-        return HYBRID_DOUBT;
-    }
-    hybrid_dual_steps(&cold->form, at, it, d);
-    hybrid_lengths(&cold->form, at, it, d);
-    return HYBRID_SOLVED;
+/* The direction's dz and lengths, where (dw, dy) are known. */
+static void complete(hybrid_cold *cold, const hybrid_iterate *it, hybrid_direction *d) {
+    hybrid_dual_steps(&cold->form, &cold->at->of, it, d);
+    hybrid_lengths(&cold->form, &cold->at->of, it, d);
 }
 
 /* Evaluates at w + alpha dw. Returns 0, or 1 where a function is not defined. */
@@ -63,7 +53,7 @@ static void move(hybrid_cold *cold, const hybrid_iterate *it, double alpha) {
 }
 
 /* Second-order corrections on the same factor. Returns the filter's word, with the point and the
- * direction in place of those that were refused; NONE; or what stops the mode, negative. */
+ * direction in place of those that were refused, or NONE. */
 static int corrected(hybrid_cold *cold, const hybrid_iterate *it, double slope) {
     const hybrid_plan *plan = cold->plan;
     const hybrid_point *at = &cold->at->of;
@@ -74,7 +64,8 @@ static int corrected(hybrid_cold *cold, const hybrid_iterate *it, double slope) 
     for (int number = 0; number < HYBRID_NEWTON_MAX_CORRECTIONS; number++) {
         hybrid_direction *bent = &cold->other;
         int verdict;
-        if (solved(cold, it, residual, bent)) return -HYBRID_DOUBT;
+        if (hybrid_direction_for(cold, residual, bent)) return NONE;
+        complete(cold, it, bent);
         if (try_at(cold, bent->alpha, bent, cold->bent)) return NONE;
         verdict = hybrid_verdict(&cold->worth, it, size, cold->bent->theta,
                                  hybrid_phi(&cold->form, cold->bent, it->nu), alpha, slope);
@@ -96,8 +87,12 @@ static int corrected(hybrid_cold *cold, const hybrid_iterate *it, double slope) 
 /* A step of no more than rounding is taken as it is. */
 static int tiny_step(hybrid_cold *cold, const hybrid_iterate *it) {
     double alpha = cold->direction.alpha;
-    if (it->tiny >= HYBRID_NEWTON_TINY_STEPS && it->nu <= it->floor) return HYBRID_NOT_NEARER;
-    if (try_at(cold, alpha, &cold->direction, cold->trial)) return HYBRID_UNDEFINED;
+    if (it->tiny >= HYBRID_NEWTON_TINY_STEPS && it->nu <= it->floor)
+        return hybrid_no_way_on(cold, HYBRID_NOT_NEARER, HYBRID_TINY_STEPS);
+    /* Where a function is not defined there, w stays where it is. */
+    if (try_at(cold, alpha, &cold->direction, cold->trial) &&
+        try_at(cold, 0.0, &cold->direction, cold->trial))
+        return HYBRID_UNDEFINED;
     move(cold, it, alpha);
     cold->next.tiny = it->tiny + 1;
     /* At the end of the path for this nu, whatever the error there says. */
@@ -113,7 +108,7 @@ static int watched_step(hybrid_cold *cold, const hybrid_iterate *it) {
     if (!(cold->trial->theta <= HYBRID_FILTER_MOST * scale)) return NONE;
     move(cold, it, alpha);
     cold->next.cut = 0;
-    if (hybrid_extend(&cold->worth, &cold->next)) return HYBRID_FULL;
+    hybrid_extend(&cold->worth, &cold->next);
     hybrid_copy(cold->plan, it, 0, &cold->watched);
     cold->watched.cut = -HYBRID_NEWTON_REST;
     cold->watched.watching = 0;
@@ -147,7 +142,6 @@ static int search(hybrid_cold *cold, const hybrid_iterate *it) {
                                  hybrid_phi(&cold->form, cold->trial, it->nu), alpha, slope);
         if (!verdict && first && cold->trial->theta >= worth->theta) {
             int word = corrected(cold, it, slope);
-            if (word < NONE) return -word;
             if (word != NONE) {
                 verdict = word;
                 alpha = cold->direction.alpha;
@@ -161,8 +155,8 @@ static int search(hybrid_cold *cold, const hybrid_iterate *it) {
                          : cut < 0                                             ? cut
                                                                                : 0;
         if (cold->next.cut == 1) cold->next.theta_cut = worth->theta;
-        return verdict == 'h' && hybrid_extend(worth, &cold->next) ? HYBRID_FULL
-                                                                    : HYBRID_SOLVED;
+        if (verdict == 'h') hybrid_extend(worth, &cold->next);
+        return HYBRID_SOLVED;
     }
     return NONE;
 }
@@ -187,21 +181,19 @@ static int back(hybrid_cold *cold) {
 
 int hybrid_newton(hybrid_cold *cold, hybrid_iterate *it) {
     const hybrid_plan *plan = cold->plan;
-    const hybrid_point *at = &cold->at->of;
     double least = 0.0;
     int found;
     if (cold->outer
             ? hybrid_hessian(&cold->outer->form, &cold->at->base->of, it->y,
                              HYBRID_ELASTIC_CURVATURE_OF_F, cold->W)
-            : hybrid_hessian(&cold->form, at, it->y, 1.0, cold->W))
+            : hybrid_bend(cold))
         return HYBRID_UNDEFINED;
     hybrid_weigh(&cold->form, cold->at, it->nu, &cold->worth);
     for (int i = 0; i < plan->n; i++) cold->force[i] = cold->pull[i] + cold->worth.gradient[i];
     for (;;) {
         int status = hybrid_factor_with_inertia(cold, it, least);
         if (status) return status;
-        status = solved(cold, it, at->c, &cold->direction);
-        if (status) return status;
+        complete(cold, it, &cold->direction);
         found = search(cold, it);
         if (found > 0) return found;
         if (found == HYBRID_SOLVED && least > 0.0 &&

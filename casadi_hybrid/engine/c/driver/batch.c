@@ -1,5 +1,7 @@
 /* Many solves on one plan, one after the other; threads have shares of them and nothing in common
  * but what is read. */
+#include <math.h>
+
 #include "hybrid.h"
 
 static void row_in(const hybrid_plan *plan, const double *at, hybrid_numbers *numbers) {
@@ -28,22 +30,26 @@ static void row_out(const hybrid_plan *plan, double *at, hybrid_answer *answer, 
     answer->J0 = answer->gradient0 + plan->n_x;
 }
 
-void hybrid_warm_batch(const hybrid_plan *plan, const hybrid_functions *functions,
-                       const hybrid_slope *slope, const hybrid_numbers *common, double *doubles,
-                       int *ints, const hybrid_batch *batch, long long begin, long long end) {
+void hybrid_solve_batch(const hybrid_plan *plan, const hybrid_functions *functions,
+                        const hybrid_slope *slope, const hybrid_numbers *common,
+                        const hybrid_options *options, void *bytes, double *doubles, int *ints,
+                        const hybrid_batch *batch, long long begin, long long end) {
     hybrid_numbers numbers = *common;
     long long sides = (long long)plan->n_x + plan->n_g;
     for (long long k = begin; k < end; k++) {
         hybrid_answer *answer = &batch->answers[k];
         double *f, *lam_p;
+        int status;
         row_in(plan, batch->numbers + k * batch->numbers_each, &numbers);
         row_out(plan, batch->outputs + k * batch->outputs_each, answer, &f, &lam_p);
         numbers.side_x = batch->with_sides[k] ? batch->sides + k * sides : 0;
         numbers.side_g = batch->with_sides[k] ? numbers.side_x + plan->n_x : 0;
-        if (hybrid_warm(plan, functions, &numbers, doubles, ints, answer)) continue;
+        status = hybrid_solve_nlp(plan, functions, &numbers, options, bytes, doubles, ints, answer);
+        if (functions->observer && functions->observer->ended) return;
+        if (status == HYBRID_BAD_NUMBERS || status == HYBRID_OTHER_PATTERN) continue;
         *f = answer->end.f;
         if (slope->evaluate(slope->self, answer->x, answer->lam_g, numbers.p, lam_p))
-            answer->status = HYBRID_UNDEFINED;
+            for (int i = 0; i < plan->n_p; i++) lam_p[i] = NAN;
         for (int i = 0; i < plan->n_p; i++) lam_p[i] = -lam_p[i];
     }
 }

@@ -56,6 +56,9 @@ static void place_both(const hybrid_plan *plan, int dense, hybrid_arena *arena,
     cold->root_units = hybrid_take(arena, plan->n);
     cold->root_slope = hybrid_take(arena, plan->n);
     cold->root_D = hybrid_take(arena, plan->n);
+    cold->w_now = hybrid_take(arena, plan->n);
+    cold->least = hybrid_take(arena, plan->n);
+    cold->slopes = hybrid_take(arena, hybrid_violation_slope_doubles(plan));
     place(&cold->lifted, arena, inner);
     inner->kernel = cold->kernel;
     inner->W = cold->W;
@@ -76,14 +79,16 @@ void hybrid_cold_memory(const hybrid_plan *plan, int dense, long long *bytes,
 
 static void place_state(const hybrid_plan *plan, hybrid_arena *arena, hybrid_state *state) {
     hybrid_place_iterate(plan, arena, &state->now);
-    hybrid_place_iterate(plan, arena, &state->watched);
     hybrid_place_iterate(plan, arena, &state->best);
     hybrid_place_iterate(plan, arena, &state->feasible);
     hybrid_place_iterate(plan, arena, &state->beside);
-    hybrid_place_root(plan, arena, &state->root);
-    state->x_before = hybrid_take(arena, plan->n_x);
     state->last_step = hybrid_take(arena, plan->n_x);
     state->x_undefined = hybrid_take(arena, plan->n_x);
+    state->infeasibility = hybrid_take(arena, plan->m);
+    state->best_x = hybrid_take(arena, plan->n_x);
+    state->best_gradient = hybrid_take(arena, plan->n_x);
+    state->best_g = hybrid_take(arena, plan->n_g);
+    state->best_J = hybrid_take(arena, plan->nnz_J);
 }
 
 long long hybrid_state_doubles(const hybrid_plan *plan) {
@@ -94,12 +99,10 @@ long long hybrid_state_doubles(const hybrid_plan *plan) {
     return arena.used_doubles;
 }
 
-void hybrid_state_attach(const hybrid_plan *plan, double *doubles, int *guess,
-                         hybrid_state *state) {
+void hybrid_state_attach(const hybrid_plan *plan, double *doubles, hybrid_state *state) {
     hybrid_arena arena = {0, 0, 0, 0};
     arena.doubles = doubles;
     place_state(plan, &arena, state);
-    state->guess = guess;
 }
 
 /* |start| with slacks where their rows are, inside or not. */
@@ -115,12 +118,13 @@ static double size_of_start(const hybrid_cold *cold, const hybrid_point *start) 
 }
 
 static void clear_state(const hybrid_plan *plan, hybrid_state *state) {
-    state->now.t = state->watched.t = state->best.t = -1;
+    state->now.t = state->best.t = -1;
     state->feasible.t = state->beside.t = -1;
-    state->seen = INFINITY;
-    state->looked = state->count = state->stepped = 0;
-    state->rows_dependent = state->undefined = state->root.begun = 0;
-    memset(state->guess, 0, (size_t)plan->n * sizeof(int));
+    state->ray.reach = state->ray.least = INFINITY;
+    state->ray.beyond = 0;
+    for (int i = 0; i < plan->n_x; i++) state->x_undefined[i] = NAN;
+    state->stepped = state->rows_dependent = state->undefined = 0;
+    state->cause = state->proved = 0;
 }
 
 int hybrid_begin(const hybrid_plan *plan, const hybrid_functions *functions,
@@ -143,15 +147,16 @@ int hybrid_begin(const hybrid_plan *plan, const hybrid_functions *functions,
     cold->state = state;
     cold->began = hybrid_time(functions);
     cold->best_merit = INFINITY;
-    cold->reach_before = INFINITY;
+    cold->outward_limit = HYBRID_BARRIER_LEAP;
     memset(cold->zero, 0, (size_t)longer(plan->n, plan->m) * sizeof(double));
     hybrid_clear(&cold->now);
     clear_state(plan, state);
+    if (functions->secants && !attempt->near) functions->secants->count = 0;
     answer->in_firsts = answer->in_seconds = 0.0;
     answer->steps = answer->firsts = answer->seconds = 0;
-    answer->factors = answer->chosen = answer->outside = answer->doubts = 0;
-    hybrid_attend(&cold->form, &cold->kernel);
-    hybrid_attend(&cold->form, &cold->inner->kernel);
+    answer->factors = answer->chosen = answer->doubts = 0;
+    cold->kernel.answer = cold->inner->kernel.answer = answer;
+    cold->kernel.low_rank = cold->inner->kernel.low_rank = &cold->form.low_rank;
     start = &cold->trial->of;
     status = hybrid_make_form(&cold->form, start);
     if (status) return status;
@@ -161,22 +166,6 @@ int hybrid_begin(const hybrid_plan *plan, const hybrid_functions *functions,
     hybrid_set(plan->n, start->w, cold->work);
     cold->first_size = size_of_start(cold, start);
     return HYBRID_SOLVED;
-}
-
-int hybrid_cold_begin(const hybrid_plan *plan, const hybrid_functions *functions,
-                      const hybrid_numbers *numbers, const hybrid_attempt *attempt, void *bytes,
-                      double *doubles, int *ints, hybrid_state *state, hybrid_answer *answer) {
-    hybrid_arena arena = {0, 0, 0, 0};
-    int status;
-    arena.doubles = doubles;
-    arena.ints = ints;
-    status = hybrid_begin(plan, functions, numbers, attempt, 0, bytes, &arena, state, answer);
-    if (!status) status = hybrid_first_iterate(bytes);
-    return answer->status = status ? status : HYBRID_PAUSED;
-}
-
-int hybrid_is_small(const hybrid_plan *plan) {
-    return plan->n + plan->m <= HYBRID_COMPOSITE_FEW;
 }
 
 void hybrid_place_composite(const hybrid_plan *plan, hybrid_arena *arena, hybrid_composite *one) {
@@ -215,7 +204,7 @@ void hybrid_composite_memory(const hybrid_plan *plan, int dense, long long *byte
     hybrid_arena arena = {0, 0, 0, 0};
     hybrid_composite one;
     hybrid_cold_memory(plan, dense, bytes, doubles, ints);
-    if (hybrid_is_small(plan)) hybrid_place_composite(plan, &arena, &one);
+    hybrid_place_composite(plan, &arena, &one);
     *bytes += (long long)sizeof one;
     *doubles += arena.used_doubles;
     *ints += arena.used_ints;

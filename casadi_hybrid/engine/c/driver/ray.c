@@ -1,60 +1,103 @@
-/* Iterates that run away: as barrier/rays.py and barrier/leap.py, as far as they prove nothing.
- * Where f falls in proportion to x, -grad f'x >= s |f|, at feasible points that are large, f may
- * fall without bound; what may be a proof of that is the careful path's to judge. */
+/* The extrapolation along the ray of iterates that run away.
+ *
+ * Where equations bend ever on, as sin does, steps stay short however far the iterates are. Then
+ * they are extrapolated: x is stretched to the lengths 1e7, 1e9 and 1e11, and each stretched point
+ * brought back to c = 0 by steps of Gauss and Newton in the metric of the distances to the bounds,
+ *
+ *     min |D dw|^2   s.t.   c + A dw = 0,     D = 1 / min(1, distance).
+ *
+ * Only where all three are feasible, and f is negative, falls along the ray at each, has at least
+ * doubled from each to the next, and in the last stretch by no less than half the factor of the one
+ * before, the last one is taken: an f that only levels off further out does not pass. */
 #include <math.h>
 
 #include "driver/driver.h"
 
-/* Whether f falls in proportion to x: the slope of f along x is a part of f itself. */
-static int falls_outwards(const hybrid_cold *cold) {
-    const hybrid_point *at = &cold->at->of;
-    double along = hybrid_dot(cold->plan->n_x, at->raw_gradient, at->x);
-    return -along >= HYBRID_RAYS_SLOPE * fabs(at->raw_f);
-}
-
-int hybrid_runs_away(const hybrid_cold *cold, double reach) {
-    return reach >= HYBRID_RAYS_LARGE && reach >= HYBRID_RAYS_FURTHER * cold->reach_before &&
-           falls_outwards(cold);
-}
-
 static double larger(double a, double b) { return a > b ? a : b; }
 
-/* Whether all bounds are met as far as that can be known far out: as point/kkt.py. */
-static int is_met(const hybrid_cold *cold) {
+static double smaller(double a, double b) { return a < b ? a : b; }
+
+/* w = w of the base + c in the slacks: each at the value of its row. */
+static void move_slacks(const hybrid_plan *plan, const hybrid_point *base, double *w) {
+    hybrid_set(plan->n, base->w, w);
+    for (int k = 0; k < plan->n_slack; k++)
+        w[plan->n_free + k] += base->c[plan->slack_row[k]];
+}
+
+/* cold->trial becomes a feasible point near cold->bent's w. Returns 0, or 1 where the steps find
+ * none. */
+static int land(hybrid_cold *cold) {
+    const hybrid_form *form = &cold->form;
     const hybrid_plan *plan = cold->plan;
-    const hybrid_numbers *of = cold->numbers;
-    const hybrid_point *at = &cold->at->of;
-    double *sizes = cold->sizes;
-    if (hybrid_excess(plan->n_x, at->x, of->lbx, of->ubx) > HYBRID_KKT_MET) return 0;
-    hybrid_sizes_of_rows(plan, at, sizes);
-    for (int i = 0; i < plan->n_g; i++) {
-        double room = hybrid_between(HYBRID_KKT_FAR * sizes[i], HYBRID_KKT_MET, HYBRID_KKT_CAP);
-        double over = larger(at->raw_g[i] - of->ubg[i], of->lbg[i] - at->raw_g[i]);
-        if (over > room) return 0;
+    hybrid_point *at = &cold->trial->of;
+    double *w = cold->bent->of.w;
+    for (int step = 0; step < HYBRID_LEAP_STEPS; step++) {
+        int found;
+        for (int i = 0; i < plan->n; i++)
+            w[i] = hybrid_between(w[i], form->lower[i], form->upper[i]);
+        if (hybrid_visit_problem(cold, cold->bent)) return 1;
+        move_slacks(plan, &cold->bent->of, at->w);
+        if (hybrid_visit_problem(cold, cold->trial)) return 1;
+        if (hybrid_is_met(plan, cold->numbers, at, HYBRID_KKT_CAP, cold->sizes)) return 0;
+        for (int i = 0; i < plan->n; i++) {
+            double room = smaller(smaller(at->below[i], at->above[i]), 1.0);
+            cold->D[i] = 1.0 / (room * room);
+            cold->force[i] = 0.0;
+        }
+        /* Its inertia is that of its diagonal blocks, whatever the pivots look like. */
+        found = hybrid_factor(plan, 0, cold->D, 0.0, at->A, HYBRID_LEAP_EPSILON, 0, &cold->kernel);
+        form->answer->factors++;
+        if (found == 2) return 1;
+        if (hybrid_solve(plan, cold->force, at->c, &cold->kernel, cold->direction.dw,
+                         cold->direction.dy))
+            return 1;
+        for (int i = 0; i < plan->n; i++) w[i] = at->w[i] + cold->direction.dw[i];
     }
     return 1;
 }
 
-/* Remembers the least f of feasible points that are large. Returns whether that may be a proof. */
-static int looks_unbounded(hybrid_cold *cold, const hybrid_sight *sight) {
-    const double f = cold->at->of.raw_f;
-    if (!(sight->reach >= HYBRID_RAYS_LARGE) || !(f < 0.0)) return 0;
-    if (sight->reach > HYBRID_RAYS_FAR) return 1;
-    if (sight->merit <= 1.0 && !hybrid_runs_away(cold, sight->reach)) return 0;
-    if (f < cold->state->seen && is_met(cold)) cold->state->seen = f;
-    return 0;
+/* cold->trial becomes the far end of the ray through cold->at. Returns whether that proves that f
+ * has no bound. */
+static int stretch(hybrid_cold *cold) {
+    static const double lengths[] = HYBRID_LEAP_LENGTHS;
+    const hybrid_plan *plan = cold->plan;
+    const hybrid_point *at = &cold->at->of;
+    double f = 0.0, growth = 2.0;
+    for (int k = 0; k < HYBRID_LEAP_LENGTHS_COUNT; k++) {
+        double factor = lengths[k] / hybrid_largest(plan->n_x, at->x);
+        for (int i = 0; i < plan->n; i++) cold->bent->of.w[i] = at->w[i] * factor;
+        if (land(cold)) return 0;
+        at = &cold->trial->of;
+        if (!(at->raw_f < 0.0) || !hybrid_falls_outwards(plan, at)) return 0;
+        if (hybrid_largest(plan->n_x, at->x) < 0.5 * lengths[k]) return 0; /* held back */
+        if (f < 0.0) {
+            if (!(at->raw_f <= growth * f)) return 0;
+            growth = larger(growth, 0.5 * at->raw_f / f);
+        }
+        f = at->raw_f;
+    }
+    return 1;
 }
 
-int hybrid_beyond(hybrid_cold *cold, const hybrid_sight *sight) {
-    const hybrid_attempt *attempt = cold->attempt;
+int hybrid_extrapolate(hybrid_cold *cold) {
+    const hybrid_plan *plan = cold->plan;
     const hybrid_point *at = &cold->at->of;
-    double most = attempt->alone ? HYBRID_RAYS_FAR : HYBRID_RAYS_LOST;
-    if (!(sight->reach < most) || sight->reach > attempt->divergence) return HYBRID_FAR;
-    if (at->raw_f < -attempt->divergence) return HYBRID_FAR;
-    if (!hybrid_all_finite(cold->plan->m, cold->now.y)) return HYBRID_FAR;
-    if (attempt->alone) return HYBRID_SOLVED;
-    if (looks_unbounded(cold, sight)) return HYBRID_FAR;
-    if (!(at->raw_f < 0.0 && sight->reach >= HYBRID_LEAP_FROM * larger(cold->first_size, 1.0)))
-        return HYBRID_SOLVED;
-    return falls_outwards(cold) ? HYBRID_FAR : HYBRID_SOLVED;
+    hybrid_state *state = cold->state;
+    hybrid_spot *far;
+    if (!(at->raw_f < 0.0)) return 0;
+    if (!(hybrid_largest(plan->n_x, at->x) >= HYBRID_LEAP_FROM * larger(1.0, cold->first_size)))
+        return 0;
+    if (!hybrid_falls_outwards(plan, at)) return 0;
+    if (++cold->outward < cold->outward_limit) return 0;
+    cold->outward_limit *= 2;
+    hybrid_set(plan->n_x, state->x_undefined, cold->work);
+    if (!stretch(cold)) {
+        hybrid_set(plan->n_x, cold->work, state->x_undefined); /* that far out it says nothing */
+        return 0;
+    }
+    far = cold->trial;
+    cold->trial = cold->at;
+    cold->at = far;
+    cold->now.stepped = cold->now.crossed = 0;
+    return 1;
 }

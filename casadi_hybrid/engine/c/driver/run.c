@@ -1,8 +1,7 @@
 /* The cold mode: a primal-dual barrier method with a filter, as barrier/barrier.py and loop.py.
  *
- * What it does not do itself (proofs of a stationary violation or of a ray, doubtful
- * factorizations, functions that are not defined) ends it with a status, and the state says where
- * the careful path goes on: at the iterate whose step could not be taken. */
+ * A doubtful factorization or a full filter ends it with a status, and the state says where the careful
+ * path goes on: at the iterate whose step could not be taken. */
 #include <math.h>
 #include <string.h>
 
@@ -33,77 +32,16 @@ static void swap_iterates(hybrid_cold *cold) {
     cold->next = kept;
 }
 
-/* The largest factor by which a row would be scaled less with the scales of now. */
-static double eased(hybrid_cold *cold) {
-    const hybrid_plan *plan = cold->plan;
-    double *old = cold->residual, *now = cold->penalty, found = 0.0;
-    for (int i = 0; i < plan->m; i++) old[i] = now[i] = HYBRID_FORM_SCALE_GOAL;
-    for (int k = 0; k < plan->kept_A; k++) {
-        int row = plan->A_rows[k], of_J = plan->A_of_J[k];
-        double before = fabs(cold->answer->J0[of_J]), size = fabs(cold->at->of.raw_J[of_J]);
-        if (before > old[row]) old[row] = before;
-        if (size > now[row]) now[row] = size;
-    }
-    for (int i = 0; i < plan->m; i++)
-        if (old[i] / now[i] > found) found = old[i] / now[i];
-    return found;
-}
-
-/* A step of the restoration; where it ends the barrier method goes on. */
-static int restore(hybrid_cold *cold, int t) {
-    int status = hybrid_elastic_step(cold);
-    if (status) return status;
-    cold->now.stepped = cold->now.crossed = 0;
-    cold->now.t = t;
-    if (hybrid_restored(cold)) {
-        hybrid_end_elastic(cold);
-        cold->restoring = 0;
-        cold->now.mark.t = t;
-        cold->now.mark.rounds++;
-    }
-    return HYBRID_SOLVED;
-}
-
-/* A step of the search for a root; where it ends the barrier method goes on. */
-static int seek(hybrid_cold *cold, int t) {
-    int status = hybrid_root_step(cold);
-    if (status) return status;
-    if (!cold->root.begun) {
-        swap_iterates(cold);
-        cold->now.mark.t = t;
-        cold->now.mark.rounds++;
-    }
-    cold->now.stepped = cold->now.crossed = 0;
-    cold->now.t = t;
-    return HYBRID_SOLVED;
-}
-
-/* Reduces the violation alone from step t on. */
-static int block(hybrid_cold *cold, int t) {
-    const hybrid_plan *plan = cold->plan;
-    hybrid_iterate *it = &cold->now;
-    double size = hybrid_largest(plan->n, cold->at->of.w);
-    if (cold->at->theta <= HYBRID_BARRIER_ROUNDED * (size > 1.0 ? size : 1.0))
-        return HYBRID_BLOCKED;
-    if (plan->m > plan->n) return HYBRID_BLOCKED;
-    if (cold->attempt->rescale && eased(cold) >= HYBRID_FORM_EASED) return HYBRID_BLOCKED;
-    hybrid_hand_over(cold, HYBRID_BLOCKED);
-    hybrid_weigh(&cold->form, cold->at, it->nu, &cold->worth);
-    if (hybrid_extend(&cold->worth, it)) return HYBRID_FULL;
-    it->cut = it->watching = 0;
-    hybrid_begin_elastic(cold, cold->worth.theta);
-    cold->restoring = 1;
-    return restore(cold, t + 1);
-}
-
-/* The step of the mode that is due. Returns a status; where it is not HYBRID_SOLVED, the state
- * can be handed over. */
+/* The step that is due. Returns a status. */
 static int step(hybrid_cold *cold) {
     hybrid_iterate *it = &cold->now, plain;
     hybrid_spot *new;
     int spent, idle, status;
-    if (cold->restoring) return restore(cold, it->t + 1);
-    if (cold->root.begun) return seek(cold, it->t + 1);
+    if (cold->restoring || cold->root.begun) return hybrid_restore(cold, it->t + 1);
+    if (hybrid_extrapolate(cold)) {
+        it->t++;
+        return HYBRID_SOLVED;
+    }
     hybrid_lower_barrier(cold, it, it->t);
     status = hybrid_polish(cold, it, &spent);
     if (status == HYBRID_SOLVED) {
@@ -116,15 +54,21 @@ static int step(hybrid_cold *cold) {
         }
         idle = it->t + spent - it->mark.t;
         if (idle >= HYBRID_PACE_CRAWL && it->mark.theta > HYBRID_PACE_FEASIBLE)
-            return block(cold, it->t + spent);
+            return hybrid_begin_restoration(cold, it->t + spent);
         if (idle >= HYBRID_PACE_STALL || it->mark.rounds >= HYBRID_PACE_ROUNDS)
-            return HYBRID_NOT_NEARER;
+            return hybrid_no_way_on(cold, HYBRID_STALLED, HYBRID_NO_PROGRESS);
         plain = *it;
         status = hybrid_newton(cold, it);
-        if (status == HYBRID_NOT_NEARER && cold->at->theta <= cold->numbers->tol) return status;
+        if ((status == HYBRID_BLOCKED || status == HYBRID_NOT_NEARER) &&
+            hybrid_forget(cold->form.functions->secants)) {
+            *it = plain; /* what points elsewhere have shown misleads here */
+            status = hybrid_newton(cold, it);
+        }
+        if (status == HYBRID_NOT_NEARER && cold->at->theta <= cold->numbers->tol)
+            return HYBRID_STALLED;
         if (status == HYBRID_BLOCKED || status == HYBRID_NOT_NEARER) {
             *it = plain;
-            return block(cold, it->t + spent);
+            return hybrid_begin_restoration(cold, it->t + spent);
         }
         if (status) return status;
         cold->next.t = it->t + spent + 1;
@@ -142,19 +86,25 @@ static int advance(hybrid_cold *cold) {
     hybrid_sight sight;
     int status = hybrid_see(cold, &sight);
     if (status) return status;
+    if (sight.excused && cold->looked && !cold->restoring && !cold->root.begun) {
+        hybrid_sharpen(cold);
+        hybrid_see(cold, &sight);
+    }
     status = hybrid_record(cold, &sight);
     return status == HYBRID_PAUSED ? hybrid_went(cold, &sight, step(cold)) : status;
 }
 
-int hybrid_cold_run(void *bytes) {
-    hybrid_cold *cold = bytes;
-    hybrid_state *state = cold->state;
-    double began = hybrid_time(cold->form.functions);
-    int status = HYBRID_PAUSED;
-    state->count = 0;
-    while (status == HYBRID_PAUSED && state->count < state->capacity) {
-        status = advance(cold);
-        if (hybrid_time(cold->form.functions) - began >= cold->attempt->pause) break;
-    }
-    return hybrid_ended(cold, status);
+int hybrid_interior_point(const hybrid_plan *plan, const hybrid_functions *functions,
+                          const hybrid_numbers *numbers, const hybrid_attempt *attempt,
+                          void *bytes, double *doubles, int *ints, hybrid_state *state,
+                          hybrid_answer *answer) {
+    hybrid_arena arena = {0, 0, 0, 0};
+    int status;
+    arena.doubles = doubles;
+    arena.ints = ints;
+    status = hybrid_begin(plan, functions, numbers, attempt, 0, bytes, &arena, state, answer);
+    if (!status) status = hybrid_first_iterate(bytes);
+    if (status) return answer->status = status;
+    while ((status = advance(bytes)) == HYBRID_PAUSED) {}
+    return hybrid_ended(bytes, status);
 }

@@ -26,11 +26,16 @@ void hybrid_look_outside(const hybrid_form *form, hybrid_spot *spot) {
 }
 
 int hybrid_visit_problem(hybrid_cold *cold, hybrid_spot *spot) {
+    return hybrid_visit_known(cold, spot, 0);
+}
+
+int hybrid_visit_known(hybrid_cold *cold, hybrid_spot *spot, const double *known_x) {
     const hybrid_form *form = &cold->form;
     hybrid_point *at = &spot->of;
     hybrid_distances(&cold->form, at);
-    if (hybrid_evaluate(&cold->form, at, 0)) {
-        cold->state->undefined++;
+    if (hybrid_evaluate(&cold->form, at, known_x)) {
+        const hybrid_observer *observer = form->functions->observer;
+        cold->state->undefined += !(observer && observer->ended); /* or it was not evaluated */
         hybrid_set(cold->plan->n_x, at->x, cold->state->x_undefined);
         return 1;
     }

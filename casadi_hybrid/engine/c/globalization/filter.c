@@ -59,7 +59,40 @@ int hybrid_verdict(const hybrid_worth *worth, const hybrid_iterate *it, double s
     return better || lower ? 'h' : 0;
 }
 
-int hybrid_extend(const hybrid_worth *worth, hybrid_iterate *it) {
+int hybrid_restored(const hybrid_cold *cold, const hybrid_spot *spot) {
+    double phi = hybrid_phi(&cold->form, spot, cold->now.nu);
+    return spot->theta <= HYBRID_ELASTIC_REDUCTION * cold->theta_began &&
+           !hybrid_blocks(&cold->now, spot->theta, phi, 1.0);
+}
+
+/* Of a full filter the pair goes that alone blocks the least: of each the rectangle from it to its
+ * neighbours, as an archive of points is kept short where several objectives are minimized (Beume,
+ * Naujoks and Emmerich 2007). What blocks most, the pairs with the least theta and the least phi,
+ * stays. */
+static void drop_least(hybrid_iterate *it) {
+    const double *pairs = it->filter;
+    int order[HYBRID_FILTER], out = 0;
+    double least = INFINITY;
+    for (int i = 0; i < it->entries; i++) {
+        int k = i;
+        for (; k > 0 && pairs[2 * order[k - 1]] > pairs[2 * i]; k--) order[k] = order[k - 1];
+        order[k] = i;
+    }
+    for (int k = 1; k < it->entries - 1; k++) {
+        const double *before = pairs + 2 * order[k - 1], *one = pairs + 2 * order[k];
+        double area = (pairs[2 * order[k + 1]] - one[0]) * (before[1] - one[1]);
+        if (!(area < least)) continue;
+        least = area;
+        out = order[k];
+    }
+    for (int i = out; i < it->entries - 1; i++) {
+        it->filter[2 * i] = it->filter[2 * (i + 1)];
+        it->filter[2 * i + 1] = it->filter[2 * (i + 1) + 1];
+    }
+    it->entries--;
+}
+
+void hybrid_extend(const hybrid_worth *worth, hybrid_iterate *it) {
     double theta = (1.0 - HYBRID_MERIT_GAMMA_THETA) * worth->theta;
     double phi = worth->phi - HYBRID_MERIT_GAMMA_PHI * worth->theta;
     int kept = 0;
@@ -70,9 +103,9 @@ int hybrid_extend(const hybrid_worth *worth, hybrid_iterate *it) {
         it->filter[2 * kept + 1] = old[1];
         kept++;
     }
-    if (kept == HYBRID_FILTER) return 1;
-    it->filter[2 * kept] = theta;
-    it->filter[2 * kept + 1] = phi;
-    it->entries = kept + 1;
-    return 0;
+    it->entries = kept;
+    if (kept == HYBRID_FILTER) drop_least(it);
+    it->filter[2 * it->entries] = theta;
+    it->filter[2 * it->entries + 1] = phi;
+    it->entries++;
 }

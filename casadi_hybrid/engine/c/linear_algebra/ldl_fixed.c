@@ -12,6 +12,10 @@
    row is active whose variables have no curvature, its pin's weight cancels to nine digits; what
    is left of them refinement makes whole, in a part of the time that chosen pivots take. */
 #define TRUST 1e-12
+/* A pair may add so many times what a diagonal entry is made of. Where its rows are bound by next to
+   nothing, as an input that does not act just here, more would drown what is there in rounding, and
+   what is beside the diagonal with it, which nothing is judged by. */
+#define GROWTH 4e15
 
 static void note(double pivot, hybrid_inertia *found) {
     if (pivot > 0) found->positive++;
@@ -48,7 +52,9 @@ static const int *pair(int p, int count, const int *below, const int *target, in
     factor[p] = a, factor[p + 1] = b, factor[size + p] = c;
     for (k = 0; k < count; k++) {
         const double x = u[k], y = v[k], by_u = x * a + y * c, by_v = x * c + y * b;
-        mass[below[k]] += in_a * (x * x) + in_c * fabs(x * y) + in_b * (y * y);
+        const double added = in_a * (x * x) + in_c * fabs(x * y) + in_b * (y * y);
+        found->doubtful += mass[below[k]] > 0 && added > GROWTH * mass[below[k]];
+        mass[below[k]] += added;
         for (i = k; i < count; i++) factor[*target++] -= u[i] * by_u + v[i] * by_v;
     }
     return target;

@@ -106,9 +106,9 @@ void hybrid_ldl_product(const hybrid_ldl *s, const double *values, const double 
     }
 }
 
-/* x += K^-1 r by the factor alone. */
-static void correct(const hybrid_ldl *s, const double *factor, const int *pivots, const double *r,
-                    double *x, double *turned, double *front) {
+void hybrid_ldl_correct(const hybrid_ldl *s, const double *factor, const int *pivots,
+                        const double *r, double *x, double *room) {
+    double *turned = room, *front = turned + s->size;
     int i;
     for (i = 0; i < s->size; i++) turned[s->position[i]] = r[i] * factor[i];
     down(s, factor, pivots, turned, front);
@@ -132,13 +132,13 @@ double hybrid_ldl_solve(const hybrid_ldl *s, const double *values, const double 
                         const int *pivots, const double *b, double *x, double *room,
                         int refinements) {
     const int n = s->size;
-    double *residual = room, *turned = residual + n, *front = turned + n;
+    double *residual = room, *turned = residual + n;
     const double size = size_of(b, n);
     double error = HUGE_VAL, now = 0;
     int i, k;
     for (i = 0; i < n; i++) x[i] = 0;
     if (size == 0) return 0;
-    correct(s, factor, pivots, b, x, turned, front);
+    hybrid_ldl_correct(s, factor, pivots, b, x, turned);
     for (k = 0;; k++) {
         hybrid_ldl_product(s, values, x, residual);
         for (i = 0; i < n; i++) residual[i] = b[i] - residual[i];
@@ -151,7 +151,7 @@ double hybrid_ldl_solve(const hybrid_ldl *s, const double *values, const double 
         }
         if (!(now > HYBRID_LDL_EXACT * size) || !(now <= 0.5 * error) || k >= refinements) break;
         error = now;
-        correct(s, factor, pivots, residual, x, turned, front);
+        hybrid_ldl_correct(s, factor, pivots, residual, x, turned);
     }
     return now / size;
 }

@@ -1,6 +1,13 @@
 /* K = [W + D, A'; A, -E]: factored in a fixed order where that is accurate, else with pivots
- * chosen, and by the caller's own kernel where that is in doubt. With entries that are pinned:
- * where a bound is active, w moves onto it and nothing else. */
+ * chosen; where those are in doubt it counts as singular. With entries that are pinned: where a
+ * bound is active, w moves onto it and nothing else.
+ *
+ * A solution x of K x = b is accurate where its residual r = b - K x is small beside b, or every row
+ * of it beside what that row is summed up from: max |r|_i / (|K| |x| + |b|)_i is the least relative
+ * change of the entries of K and b for which x is exact (Oettli and Prager, Numer. Math. 6, 1964).
+ * Corrections by r make this small by a stable factorization, however ill-conditioned K is (Skeel,
+ * Math. Comp. 35, 1980; Arioli, Demmel and Duff, SIAM J. Matrix Anal. Appl. 10, 1989), where the
+ * largest entry of r has long become rounding. */
 #include <math.h>
 #include <string.h>
 
@@ -22,14 +29,14 @@ void hybrid_place_kernel(const hybrid_plan *plan, hybrid_arena *arena, hybrid_ke
     kernel->pins = hybrid_take_ints(arena, plan->n);
 }
 
-int hybrid_refined(const hybrid_plan *plan, const hybrid_kernel *kernel, double residual) {
+/* The backward error of kernel->solution, row by row, and its residual in `left`; `sizes` has room
+ * for as many numbers. */
+static double backward_error(const hybrid_plan *plan, const hybrid_kernel *kernel, double *left,
+                             double *sizes) {
     const hybrid_ldl *ldl = &plan->ldl;
     const double *x = kernel->solution;
     int size = plan->n + plan->m;
-    double *left = kernel->room, *sizes = left + size;
-    if (residual <= HYBRID_REFINED) return 1;
-    if (!isfinite(residual)) return 0;
-    /* Where terms are large and cancel, a row has rounding of its own: each is judged by its own. */
+    double error = 0.0;
     for (int i = 0; i < size; i++) {
         left[i] = kernel->right[i];
         sizes[i] = fabs(kernel->right[i]);
@@ -45,9 +52,61 @@ int hybrid_refined(const hybrid_plan *plan, const hybrid_kernel *kernel, double 
             left[j] -= term;
             sizes[j] += fabs(term);
         }
-    for (int i = 0; i < size; i++)
-        if (!(fabs(left[i]) <= HYBRID_REFINED * sizes[i])) return 0;
-    return 1;
+    for (int i = 0; i < size; i++) {
+        double share = left[i] == 0.0 ? 0.0 : fabs(left[i]) / sizes[i];
+        if (isnan(share)) return INFINITY;
+        if (share > error) error = share;
+    }
+    return error;
+}
+
+int hybrid_refined(const hybrid_plan *plan, const hybrid_kernel *kernel, double residual) {
+    double *left = kernel->room;
+    if (residual <= HYBRID_REFINED) return 1;
+    if (!isfinite(residual)) return 0;
+    return backward_error(plan, kernel, left, left + plan->n + plan->m) <= HYBRID_REFINED;
+}
+
+void hybrid_left_by(const hybrid_plan *plan, const hybrid_kernel *kernel, const double *right,
+                    const double *x, double *left) {
+    const hybrid_low_rank *low = kernel->low_rank;
+    hybrid_ldl_product(&plan->ldl, kernel->K, x, left);
+    for (int i = 0; i < plan->n + plan->m; i++) left[i] = right[i] - left[i];
+    for (int k = 0; kernel->changed && k < low->rank; k++) {
+        const double *column = low->V + (long long)k * plan->n;
+        const double by = low->w[k] * hybrid_dot(plan->n, column, x);
+        for (int i = 0; i < plan->n; i++) left[i] -= by * column[i];
+    }
+}
+
+int hybrid_serves(const hybrid_plan *plan, hybrid_kernel *kernel) {
+    int size = plan->n + plan->m;
+    double *left = kernel->room;
+    hybrid_left_by(plan, kernel, kernel->right, kernel->solution, left);
+    return hybrid_largest(size, left) <= HYBRID_ROUGH * hybrid_largest(size, kernel->right);
+}
+
+/* Corrects kernel->solution by a factor with chosen pivots until its backward error is no larger, or
+ * does not halve any more. Returns whether it is no larger. */
+static int correct_rows(const hybrid_plan *plan, hybrid_kernel *kernel, double enough) {
+    double *left = kernel->room, *sizes = kernel->soft; /* which a fixed order alone asks for */
+    double before = INFINITY;
+    for (int corrections = 0; corrections <= HYBRID_CORRECTIONS; corrections++) {
+        double error = backward_error(plan, kernel, left, sizes);
+        if (error <= enough) return 1;
+        if (!(error <= 0.5 * before)) break;
+        before = error;
+        hybrid_ldl_correct(&plan->ldl, kernel->factor, kernel->pivots, left, kernel->solution,
+                           left + plan->n + plan->m);
+    }
+    return 0;
+}
+
+int hybrid_refine_rows(const hybrid_plan *plan, hybrid_kernel *kernel) {
+    if (!kernel->changed && correct_rows(plan, kernel, HYBRID_REFINED)) return 0;
+    if (hybrid_serves(plan, kernel)) return 0;
+    kernel->answer->doubts++;
+    return 2;
 }
 
 static void choose(const hybrid_plan *plan, hybrid_kernel *kernel) {
@@ -58,7 +117,6 @@ static void choose(const hybrid_plan *plan, hybrid_kernel *kernel) {
 
 void hybrid_decompose(const hybrid_plan *plan, hybrid_kernel *kernel, double weight) {
     kernel->weight = weight;
-    kernel->asked = 0;
     kernel->chosen = plan->fixed.size == 0;
     if (!kernel->chosen)
         hybrid_fixed_factor(&plan->fixed, weight > 0.0 ? kernel->soft : kernel->K, kernel->factor,
@@ -68,32 +126,10 @@ void hybrid_decompose(const hybrid_plan *plan, hybrid_kernel *kernel, double wei
     kernel->answer->chosen++;
 }
 
-void hybrid_attend(const hybrid_form *form, hybrid_kernel *kernel) {
-    kernel->outside = form->functions->outside;
-    kernel->answer = form->answer;
-}
-
-int hybrid_ask(const hybrid_plan *plan, hybrid_kernel *kernel) {
-    const hybrid_outside_kernel *outside = kernel->outside;
-    int negative = -1, found;
-    if (!outside) return 3;
-    found = outside->factor(outside->self, kernel->K, &negative);
-    if (negative < 0 || (found != 0 && found != 2)) return 3;
-    kernel->asked = 1;
-    kernel->answer->outside++;
-    kernel->inertia.singular = found == 2;
-    kernel->inertia.negative = negative;
-    if (found) return found;
-    return negative == plan->m ? 0 : 1;
-}
-
-int hybrid_ask_solution(const hybrid_plan *plan, hybrid_kernel *kernel) {
-    const hybrid_outside_kernel *outside = kernel->outside;
-    int found = kernel->asked ? 0 : hybrid_ask(plan, kernel);
-    if (found) return found;
-    for (int i = 0; i < plan->n + plan->m; i++) kernel->solution[i] = NAN; /* until it is written */
-    if (outside->solve(outside->self, kernel->right, kernel->solution)) return 3;
-    return hybrid_all_finite(plan->n + plan->m, kernel->solution) ? 0 : 3;
+int hybrid_in_doubt(hybrid_kernel *kernel) {
+    if (kernel->inertia.singular) return 1;
+    kernel->answer->doubts += kernel->inertia.doubtful != 0;
+    return kernel->inertia.doubtful != 0;
 }
 
 /* Sets the entries of a step that are pinned to those of `to`, or to 0. */
@@ -149,111 +185,21 @@ static double refine(const hybrid_plan *plan, hybrid_kernel *kernel) {
     }
 }
 
-int hybrid_resolve(const hybrid_plan *plan, hybrid_kernel *kernel) {
+int hybrid_resolve_alone(const hybrid_plan *plan, hybrid_kernel *kernel) {
     double residual;
     if (!kernel->chosen) {
         int negative = kernel->inertia.negative;
         residual = refine(plan, kernel);
-        if (hybrid_refined(plan, kernel, residual)) return 0;
+        if (!kernel->precise && hybrid_refined(plan, kernel, residual)) return 0;
         choose(plan, kernel);
-        if (kernel->inertia.doubtful && !kernel->inertia.singular) return 3;
         kernel->answer->chosen++;
-        if (kernel->inertia.singular) return 2;
+        if (hybrid_in_doubt(kernel)) return 2;
         if (kernel->inertia.negative != negative) return 1;
     }
     residual = hybrid_ldl_solve(&plan->ldl, kernel->K, kernel->factor, kernel->pivots,
                                 kernel->right, kernel->solution, kernel->room,
                                 HYBRID_KERNEL_REFINEMENTS);
-    return hybrid_refined(plan, kernel, residual) ? 0 : 3;
-}
-
-/* That of frexp, for a finite number that is not 0. */
-static int exponent_of(double value) {
-    unsigned long long bits = 0; /* uint64_t would need another header in an export */
-    int exponent;
-    memcpy(&bits, &value, sizeof value);
-    exponent = (int)(bits >> 52 & 0x7ff);
-    if (exponent) return exponent - 1022;
-    frexp(value, &exponent);
-    return exponent;
-}
-
-/* 2^31 times the middle size of the curvatures that are there: half of what a number's digits
- * can tell apart, so that what is pinned moves by as little as rounding makes of it. */
-static double pinning(const hybrid_plan *plan, const hybrid_kernel *kernel) {
-    int sum = 0, count = 0;
-    for (int i = 0; i < plan->n; i++) {
-        double entry = kernel->K[plan->K_diagonal[i]];
-        int exponent;
-        if (kernel->pinned[i] || entry == 0.0 || !isfinite(entry)) continue;
-        exponent = exponent_of(entry);
-        sum += exponent;
-        count++;
-    }
-    return ldexp(1.0, 31 + (count ? sum / count : 0));
-}
-
-int hybrid_factor_pinned(const hybrid_plan *plan, const double *W, const double *A, double shift,
-                         double epsilon, hybrid_kernel *kernel) {
-    const int *pinned = kernel->pinned;
-    double *K = kernel->K, weight = 0.0;
-    int pins = 0;
-    for (int i = 0; i < plan->n; i++) {
-        kernel->pins[pins] = i;
-        pins += pinned[i] != 0;
-    }
-    kernel->n_pins = pins;
-    memset(K, 0, (size_t)plan->nnz_K * sizeof(double));
-    for (int k = 0; k < plan->lower_W; k++) {
-        int entry = plan->lower_of_W[k];
-        if (!pins || (!pinned[plan->W_rows[entry]] && !pinned[plan->W_cols[entry]]))
-            K[plan->K_of_W[k]] = W[entry];
-    }
-    for (int k = 0; k < plan->nnz_A; k++) K[plan->K_of_A[k]] = A[k];
-    for (int i = 0; i < plan->n; i++) {
-        double *entry = &K[plan->K_diagonal[i]];
-        *entry = pinned[i] ? 1.0 : *entry + shift;
-    }
-    if (epsilon == 0.0 && plan->m > plan->n - pins) return 2;
-    for (int i = 0; i < plan->m; i++) K[plan->K_diagonal[plan->n + i]] = -epsilon;
-    if (pins) {
-        weight = pinning(plan, kernel);
-        memcpy(kernel->soft, K, (size_t)plan->nnz_K * sizeof(double));
-        for (int p = 0; p < pins; p++) {
-            int j = kernel->pins[p];
-            for (int k = plan->A_starts[j]; k < plan->A_starts[j + 1]; k++)
-                K[plan->K_of_A[k]] = 0.0;
-            kernel->soft[plan->K_diagonal[j]] = weight;
-        }
-    }
-    hybrid_decompose(plan, kernel, weight);
-    if (kernel->inertia.singular) return 2;
-    if (kernel->inertia.doubtful) return hybrid_ask(plan, kernel);
-    return kernel->inertia.negative == plan->m ? 0 : 1;
-}
-
-int hybrid_solve_pinned(const hybrid_plan *plan, const double *W, const double *A,
-                        const double *force, const double *c, hybrid_kernel *kernel, double *dw,
-                        double *dy) {
-    double *right = kernel->right, *row = right + plan->n;
-    const double *move = kernel->move;
-    int found;
-    for (int i = 0; i < plan->n; i++) right[i] = 0.0;
-    for (int i = 0; i < plan->m; i++) row[i] = 0.0;
-    for (int p = 0; p < kernel->n_pins; p++) { /* mostly they are where they ought to be */
-        int j = kernel->pins[p];
-        if (move[j] == 0.0) continue;
-        for (int k = plan->W_starts[j]; k < plan->W_starts[j + 1]; k++)
-            right[plan->W_rows[k]] += W[k] * move[j];
-        for (int k = plan->A_starts[j]; k < plan->A_starts[j + 1]; k++)
-            row[plan->A_rows[k]] += A[k] * move[j];
-    }
-    for (int i = 0; i < plan->n; i++) right[i] = -(force[i] + right[i]);
-    for (int i = 0; i < plan->m; i++) row[i] = -(c[i] + row[i]);
-    for (int p = 0; p < kernel->n_pins; p++) right[kernel->pins[p]] = move[kernel->pins[p]];
-    found = kernel->asked ? 3 : hybrid_resolve(plan, kernel);
-    if (found == 3) found = hybrid_ask_solution(plan, kernel);
-    memcpy(dw, kernel->solution, (size_t)plan->n * sizeof(double));
-    memcpy(dy, kernel->solution + plan->n, (size_t)plan->m * sizeof(double));
-    return found;
+    if (!hybrid_refined(plan, kernel, residual)) return 3;
+    if (kernel->precise && !kernel->changed) correct_rows(plan, kernel, 0.0);
+    return 0;
 }

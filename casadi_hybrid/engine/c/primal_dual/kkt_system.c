@@ -23,32 +23,26 @@ int hybrid_factor(const hybrid_plan *plan, const double *W, const double *D, dou
     for (int i = 0; i < plan->m; i++) 
         K[plan->K_diagonal[plan->n + i]] = penalty ? -penalty[i] : -epsilon;
     hybrid_decompose(plan, kernel, 0.0);
-    if (kernel->inertia.singular) return 2;
+    kernel->changed = W && kernel->low_rank->rank > 0;
+    if (kernel->changed) return hybrid_factor_low_rank(plan, kernel, 0);
     right = kernel->inertia.negative == plan->m;
     /* A pivot against the test does no harm where nothing has grown: refinement sees to the rest. */
-    if (kernel->inertia.doubtful && !(right && kernel->inertia.growth <= HYBRID_GROWTH)) return 3;
+    if (right && !kernel->inertia.singular && kernel->inertia.growth <= HYBRID_GROWTH) return 0;
+    if (hybrid_in_doubt(kernel)) return 2;
     return right ? 0 : 1;
-}
-
-/* Whether a solution in doubt will do: the filter looks at every step. */
-static int serves(const hybrid_plan *plan, hybrid_kernel *kernel) {
-    int size = plan->n + plan->m;
-    double *left = kernel->room;
-    hybrid_ldl_product(&plan->ldl, kernel->K, kernel->solution, left);
-    for (int i = 0; i < size; i++) left[i] = kernel->right[i] - left[i];
-    return hybrid_largest(size, left) <= HYBRID_ROUGH * hybrid_largest(size, kernel->right);
 }
 
 int hybrid_solve(const hybrid_plan *plan, const double *force, const double *c,
                  hybrid_kernel *kernel, double *dw, double *dy) {
-    int doubt;
+    int found;
     for (int i = 0; i < plan->n; i++) kernel->right[i] = -force[i];
     for (int i = 0; i < plan->m; i++) kernel->right[plan->n + i] = -c[i];
-    doubt = kernel->asked || (hybrid_resolve(plan, kernel) && !serves(plan, kernel));
-    if (doubt) doubt = hybrid_ask_solution(plan, kernel);
+    found = hybrid_resolve(plan, kernel);
+    if (found && hybrid_serves(plan, kernel)) found = 0;
+    if (found == 3) found = hybrid_refine_rows(plan, kernel);
     memcpy(dw, kernel->solution, (size_t)plan->n * sizeof(double));
     memcpy(dy, kernel->solution + plan->n, (size_t)plan->m * sizeof(double));
-    return doubt ? 3 : 0;
+    return found;
 }
 
 void hybrid_stiffness(const hybrid_form *form, const hybrid_point *at, const double *z_lower,
@@ -57,10 +51,21 @@ void hybrid_stiffness(const hybrid_form *form, const hybrid_point *at, const dou
     for (int i = 0; i < form->plan->n; i++) D[i] = z_lower[i] / below[i] + z_upper[i] / above[i];
 }
 
+int hybrid_bend(hybrid_cold *cold) {
+    cold->identity = hybrid_hessian(&cold->form, &cold->at->of, cold->now.y, 1.0, cold->W);
+    if (!cold->identity) return HYBRID_SOLVED;
+    if (++cold->without > HYBRID_BARRIER_UNDEFINED) {
+        hybrid_set(cold->plan->n_x, cold->at->of.x, cold->state->x_undefined);
+        return HYBRID_UNDEFINED;
+    }
+    memset(cold->W, 0, (size_t)cold->plan->nnz_W * sizeof(double));
+    return HYBRID_SOLVED;
+}
+
 void hybrid_least_squares(hybrid_cold *cold, const hybrid_point *at, const double *z_lower,
                           const double *z_upper, double *y) {
     const hybrid_plan *plan = cold->plan;
-    int doubt;
+    int found;
     if (!plan->m) return;
     for (int i = 0; i < plan->n; i++) {
         cold->D[i] = 1.0;
@@ -69,8 +74,8 @@ void hybrid_least_squares(hybrid_cold *cold, const hybrid_point *at, const doubl
     /* Its inertia is that of its diagonal blocks, whatever the pivots look like. */
     hybrid_factor(plan, 0, cold->D, 0.0, at->A, HYBRID_INERTIA_LEAST_SQUARES, 0, &cold->kernel);
     cold->form.answer->factors++;
-    doubt = hybrid_solve(plan, cold->force, cold->zero, &cold->kernel, cold->work, y);
-    if (doubt || !(hybrid_largest(plan->m, y) <= HYBRID_INERTIA_IMPLAUSIBLE))
+    found = hybrid_solve(plan, cold->force, cold->zero, &cold->kernel, cold->work, y);
+    if (found || !(hybrid_largest(plan->m, y) <= HYBRID_INERTIA_IMPLAUSIBLE))
         memset(y, 0, (size_t)plan->m * sizeof(double));
 }
 

@@ -9,6 +9,9 @@
 #define HYBRID_REFINED 1e-10
 /* Factors that have grown more say nothing certain of the inertia, where a pivot is in doubt. */
 #define HYBRID_GROWTH 1e6
+/* What the residual of a step may be, relative to the right-hand side: the filter looks at every
+ * step, and an error of this size only ends quadratic convergence there. */
+#define HYBRID_ROUGH 1e-6
 
 /* Of solutions in a fixed order: where the next correction is not looked at, and the most. */
 #define HYBRID_UNSEEN 1e-7
@@ -20,9 +23,10 @@ typedef struct {
     double *soft;           /* nnz_K: with pinned entries of w held by a weight, as is factored */
     double weight;          /* 0 where nothing is pinned */
     int chosen;             /* whether pivots were chosen */
-    int asked;              /* whether the last word is the caller's: its factor solves */
-    const hybrid_outside_kernel *outside; /* the caller's kernel; NULL for none */
-    hybrid_answer *answer;  /* counts what was decided by chosen pivots, and by the caller's */
+    int precise;            /* whether every row of a solution is to be as exact as it can be */
+    hybrid_low_rank *low_rank; /* of the Hessian */
+    int changed;            /* whether K has a change of low rank beside its nonzeros */
+    hybrid_answer *answer;  /* counts what was decided by chosen pivots, and what was in doubt */
     double *factor, *room;
     int *pivots;
     double *right, *solution; /* n + m */
@@ -33,29 +37,38 @@ typedef struct {
 } hybrid_kernel;
 
 void hybrid_place_kernel(const hybrid_plan *plan, hybrid_arena *arena, hybrid_kernel *kernel);
-/* What of a solve the kernel has to know: the caller's own, and where is counted who decides. */
-void hybrid_attend(const hybrid_form *form, hybrid_kernel *kernel);
-/* Has the caller's kernel factor kernel->K; kernel->inertia says what it found. Returns 0 with m
- * negative eigenvalues, 1 with another number, 2 where it is singular, 3 where it has no answer. */
-int hybrid_ask(const hybrid_plan *plan, hybrid_kernel *kernel);
-/* kernel->solution of K for kernel->right by the caller's kernel, which is asked now where it was
- * not before. Returns as hybrid_ask. */
-int hybrid_ask_solution(const hybrid_plan *plan, hybrid_kernel *kernel);
+/* Whether the last factorization is singular, or its pivots are in doubt, which is counted. */
+int hybrid_in_doubt(hybrid_kernel *kernel);
 /* Factors kernel->K; where weight > 0, in a fixed order kernel->soft in its place. */
 void hybrid_decompose(const hybrid_plan *plan, hybrid_kernel *kernel, double weight);
 /* kernel->solution of K for kernel->right. Returns 0; where pivots had to be chosen, which says more
- * of K than the fixed order did: 1 with another inertia, 2 where it is singular; 3 in doubt. */
+ * of K than the fixed order did: 1 with another inertia, 2 where it is singular or in doubt; 3 where
+ * the solution is not accurate. */
 int hybrid_resolve(const hybrid_plan *plan, hybrid_kernel *kernel);
+/* Whether such a solution will do all the same: what a step brings is looked at. */
+int hybrid_serves(const hybrid_plan *plan, hybrid_kernel *kernel);
+/* Corrects it by its residual until the backward error of every row is small. Returns 0, or 2 where
+ * it does not become so and will not do: then K counts as singular. */
+int hybrid_refine_rows(const hybrid_plan *plan, hybrid_kernel *kernel);
+/* The same of K's nonzeros, without a change of low rank. */
+int hybrid_resolve_alone(const hybrid_plan *plan, hybrid_kernel *kernel);
+/* Completes the factorization of K's nonzeros where W has a change of low rank, with `count` entries of
+ * w pinned. Returns as hybrid_factor. */
+int hybrid_factor_low_rank(const hybrid_plan *plan, hybrid_kernel *kernel, int count);
+/* left = right - K x. */
+void hybrid_left_by(const hybrid_plan *plan, const hybrid_kernel *kernel, const double *right,
+                    const double *x, double *left);
 /* Whether kernel->solution is accurate; `residual`: its own, relative to kernel->right. */
 int hybrid_refined(const hybrid_plan *plan, const hybrid_kernel *kernel, double residual);
 /* Factors K(shift, epsilon) with rows and columns of pinned entries those of the identity.
- * Returns 0 with m negative eigenvalues, 1 with another number, 2 where it is singular, 3 in
- * doubt: where the caller's kernel has no answer either. */
+ * Returns 0 with m negative eigenvalues, 1 with another number, 2 where it is singular or in
+ * doubt. */
 int hybrid_factor_pinned(const hybrid_plan *plan, const double *W, const double *A, double shift,
                          double epsilon, hybrid_kernel *kernel);
 /* kernel->right becomes K's answer to it, once and as accurate as the weight of what is pinned. */
 void hybrid_answer_to(const hybrid_plan *plan, hybrid_kernel *kernel);
-/* Solves K (dw, dy) = -(force, c) with dw = move where pinned. Returns as hybrid_resolve. */
+/* Solves K (dw, dy) = -(force, c) with dw = move where pinned. Returns 0, 1 with another inertia than
+ * was found before, or 2 where K is singular or in doubt. */
 int hybrid_solve_pinned(const hybrid_plan *plan, const double *W, const double *A,
                         const double *force, const double *c, hybrid_kernel *kernel, double *dw,
                         double *dy);
@@ -88,9 +101,6 @@ typedef struct {
 } hybrid_error;
 
 #define HYBRID_SPOTS 4
-/* What the residual of a step may be, relative to the right-hand side: the filter looks at every
- * step, and an error of this size only ends quadratic convergence there. */
-#define HYBRID_ROUGH 1e-6
 
 typedef struct hybrid_cold {
     hybrid_form form;
@@ -117,24 +127,36 @@ typedef struct hybrid_cold {
     double first_size;                   /* |x0| */
     double best_merit;
     double began, elapsed;               /* the clock at the first call; seconds since then */
-    double merit_before, reach_before;   /* of the iterate before; its x is x_before, n_x */
+    double merit_before;                 /* of the iterate before; its x is x_before, n_x */
+    int outward, outward_limit;          /* steps of iterates that run away; when they are stretched */
+    int identity;                        /* whether the identity is to be added to W */
+    int without;                         /* steps without a second derivative */
     double *x_before;
     int looked;                          /* iterates looked at */
-    hybrid_iterate before;               /* the iterate whose step is due, and its guess */
-    const int *guess_before;
-    /* The restoration, where one is under way: see barrier/elastic_problem.c. `inner` has the
-     * problem as outer. */
+    hybrid_iterate before;               /* the iterate whose step is due */
+    /* The restoration, where one is under way: see barrier/restoration.c, and elastic_problem.c.
+     * `inner` has the problem as outer. */
     struct hybrid_cold *inner, *outer;
-    int restoring;
+    int restoring;                       /* 0, or which of its two kinds it is */
     hybrid_plan lifted;
     int *lifted_rows, *lifted_cols, *lifted_starts;
     hybrid_spot bases[HYBRID_SPOTS], *parked;
-    double *reference, *proximity;       /* n */
+    double *reference, *proximity;       /* n: of both kinds */
     double *penalty, *reduced;           /* m, and the longer of n and m */
     double theta_began, shift;
     hybrid_root root;                    /* see feasibility/least_squares.c */
     double *root_units, *root_slope, *root_D; /* n */
+    double *w_now;                       /* n: w of the iterate whose step is due */
+    int has_least;                       /* whether |c|_1 was found to be stationary, */
+    double *least;                       /* n: and at which w */
+    double *slopes;                      /* work of hybrid_violation_slope */
 } hybrid_cold;
+
+/* Says why no step leads on. Returns the status. */
+static inline int hybrid_no_way_on(hybrid_cold *cold, int status, int cause) {
+    cold->state->cause = cause;
+    return status;
+}
 
 /* Moves w inside its bounds by push*max(1, |bound|), at most `push` of the interval. */
 void hybrid_interior(const hybrid_form *form, double push, double *w);
@@ -160,12 +182,11 @@ double hybrid_error_at(const hybrid_error *error, double nu);
 void hybrid_with_barrier(hybrid_iterate *it, double nu);
 
 /* Factors K(D + shift, epsilon), or with a penalty of its own for each row; W may be NULL for none.
- * Returns 0 with m negative eigenvalues, 1 with another number, 2 where it is singular, 3 in
+ * Returns 0 with m negative eigenvalues, 1 with another number, 2 where it is singular or in
  * doubt. */
 int hybrid_factor(const hybrid_plan *plan, const double *W, const double *D, double shift,
                   const double *A, double epsilon, const double *penalty, hybrid_kernel *kernel);
-/* Solves K (dw, dy) = -(force, c), by the caller's kernel where it is in doubt. Returns 0, or 3 where
- * that has no answer. */
+/* Solves K (dw, dy) = -(force, c). Returns as hybrid_solve_pinned. */
 int hybrid_solve(const hybrid_plan *plan, const double *force, const double *c,
                  hybrid_kernel *kernel, double *dw, double *dy);
 /* D, the stiffness of the bounds; without a bound z is 0. */
@@ -177,6 +198,9 @@ int hybrid_rows_are_dependent(const hybrid_plan *plan, const double *A, double *
  * doubt. */
 void hybrid_least_squares(hybrid_cold *cold, const hybrid_point *at, const double *z_lower,
                           const double *z_upper, double *y);
+/* The Hessian of L at the iterate, into W. Where it is not defined W is zero, and cold->identity says that
+ * the identity is to be added to it: a few times in a run, then it returns HYBRID_UNDEFINED. */
+int hybrid_bend(hybrid_cold *cold);
 /* Sets the numbers of an iterate to zero. */
 void hybrid_clear(hybrid_iterate *it);
 /* Copies an iterate with its arrays; w, where the copy has one, is given apart. */

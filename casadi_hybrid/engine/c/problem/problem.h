@@ -32,6 +32,19 @@ typedef struct {
     double sum_J;  /* of the |entries| */
 } hybrid_point;
 
+/* What W has beside its nonzeros on the plan's pattern, U diag(w) U', and a factorization with it:
+ * see primal_dual/low_rank.c. There is room for nothing where all of W is on the pattern. */
+typedef struct {
+    int rank;              /* columns of U; 0: there is nothing else */
+    int negative;          /* negative eigenvalues of K without them */
+    double *U, *V;         /* n each: columns, and the same without what is pinned */
+    double *w;             /* their weights, none 0 */
+    double *Z;             /* n + m each: K^-1 V, for that K */
+    double *T, *values;    /* rank each, rank: eigenvectors and eigenvalues of diag(w)^-1 + V'Z */
+    double *along, *turned; /* rank: room */
+    double *right, *x, *left; /* n + m: room */
+} hybrid_low_rank;
+
 /* The standard form of one solve. */
 typedef struct {
     const hybrid_plan *plan;
@@ -45,6 +58,7 @@ typedef struct {
     double *clipped;          /* n_x: the start inside its bounds */
     double *lam, *H;          /* n_g, nnz_H: for the second function */
     double *has_lower, *has_upper; /* n: 1 where there is a bound, else 0 */
+    hybrid_low_rank low_rank; /* of the last Hessian */
     int bounds; /* how many there are */
     double relaxation; /* how far they are widened, relative */
     int unscaled;      /* whether rows are as they are */
@@ -87,6 +101,20 @@ int hybrid_evaluate(hybrid_form *form, hybrid_point *point, const double *known_
 /* The Hessian of objective f + y'c, scaled, into W. Returns 0, or 1 where it is not defined. */
 int hybrid_hessian(hybrid_form *form, const hybrid_point *at, const double *y, double objective,
                    double *W);
+/* Keeps a point for the Hessian from first derivatives, if it is another one than the last. */
+void hybrid_remember(const hybrid_plan *plan, const hybrid_point *at, hybrid_secants *secants);
+/* Keeps the last point alone. Returns whether there were others; NULL has none. */
+int hybrid_forget(hybrid_secants *secants);
+/* The Hessian of objective f + lam'g as far as the points have shown it: the nonzeros in `H`, and
+ * what larger blocks have besides their diagonal in `low`. There is one point at least. */
+void hybrid_secant_hessian(const hybrid_plan *plan, const hybrid_secants *secants,
+                           double objective, const double *lam, double *H, hybrid_low_rank *low);
+void hybrid_place_low_rank(const hybrid_plan *plan, hybrid_arena *arena, hybrid_low_rank *low);
+/* out += U diag(w) U'v, where v counts in the `count` entries at `of` alone; NULL: in all n. */
+void hybrid_add_low_rank(const hybrid_plan *plan, const hybrid_low_rank *low, const double *v,
+                         int count, const int *of, double *out);
+/* The largest |entry| of W, of its change only the diagonal. */
+double hybrid_largest_of_W(const hybrid_plan *plan, const double *W, const hybrid_low_rank *low);
 /* That of y'c alone. */
 int hybrid_curvature(hybrid_form *form, const hybrid_point *at, const double *y, double *W);
 /* (y, z_lower, z_upper) of the standard form for the user's multipliers, and back. Returns in how
@@ -154,6 +182,14 @@ int hybrid_residuals_at(const hybrid_form *form, const hybrid_point *at, const d
 int hybrid_residuals_of(const hybrid_form *form, const hybrid_point *at, const double *y,
                         const hybrid_held *held, const hybrid_sizes *sizes, double *work,
                         hybrid_residuals *found);
+/* Of each row |g| + |J||x|: what its rounding goes with. */
+void hybrid_sizes_of_rows(const hybrid_plan *plan, const hybrid_point *at, double *sizes);
+/* Leaves out of *found, the residuals as they are, what rounding explains. `slope`: as
+ * hybrid_residuals_at leaves it, and overwritten; in it and in `sizes` there is room for as many
+ * numbers as there are rows, or variables. */
+void hybrid_excuse(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
+                   const double *lam_g, double *slope, double *sizes,
+                   hybrid_residuals *found);
 /* What rounding may leave at most where terms cancel; 0 where no tolerance notices. */
 double hybrid_rounding(double product, double other);
 /* The largest residual in units of its tolerance. */
@@ -169,5 +205,19 @@ void hybrid_sizes_of_rows(const hybrid_plan *plan, const hybrid_point *at, doubl
 void hybrid_excuse(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
                    const double *lam_g, double *slope, double *sizes,
                    hybrid_residuals *found);
+/* Whether all bounds are met to 1e-6, or to 1e-12 of the terms of a row up to `cap`: what can be
+ * known where x is large. `sizes`: work, n_g numbers. */
+int hybrid_is_met(const hybrid_plan *plan, const hybrid_numbers *of, const hybrid_point *at,
+                  double cap, double *sizes);
+/* Whether f falls in proportion to x: the slope of f along x is a part of f itself. */
+int hybrid_falls_outwards(const hybrid_plan *plan, const hybrid_point *at);
+/* The ray test at a point: HYBRID_UNBOUNDED, HYBRID_DIVERGED, or HYBRID_SOLVED where it says nothing.
+ * `merit`: the largest residual there in units of its tolerance. */
+int hybrid_ray_test(const hybrid_plan *plan, const hybrid_numbers *numbers, const hybrid_point *at,
+                    double merit, double *sizes, hybrid_ray *ray);
+/* Whether f < -limit at a feasible point, HYBRID_UNBOUNDED, or |x| > limit, HYBRID_DIVERGED; else
+ * HYBRID_SOLVED. */
+int hybrid_divergence_test(const hybrid_plan *plan, const hybrid_numbers *numbers,
+                           const hybrid_point *at, double limit, double *sizes);
 
 #endif

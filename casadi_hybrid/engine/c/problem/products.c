@@ -30,3 +30,28 @@ double hybrid_bend_of(const hybrid_plan *plan, const double *W, const double *A,
     }
     return sum + hybrid_pull_of(plan, A, dy, i);
 }
+
+void hybrid_add_low_rank(const hybrid_plan *plan, const hybrid_low_rank *low, const double *v,
+                         int count, const int *of, double *out) {
+    const int n = plan->n;
+    for (int k = 0; k < low->rank; k++) {
+        const double *column = low->U + (long long)k * n;
+        double by = 0.0;
+        for (int p = 0; of && p < count; p++) by += column[of[p]] * v[of[p]];
+        by = low->w[k] * (of ? by : hybrid_dot(n, column, v));
+        for (int i = 0; i < n; i++) out[i] += by * column[i];
+    }
+}
+
+double hybrid_largest_of_W(const hybrid_plan *plan, const double *W, const hybrid_low_rank *low) {
+    double largest = hybrid_largest(plan->nnz_W, W);
+    for (int i = 0; i < plan->n && low->rank; i++) {
+        double entry = 0.0;
+        for (int k = 0; k < low->rank; k++) {
+            const double u = low->U[(long long)k * plan->n + i];
+            entry += low->w[k] * u * u;
+        }
+        if (fabs(entry) > largest) largest = fabs(entry);
+    }
+    return largest;
+}

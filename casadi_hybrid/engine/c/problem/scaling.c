@@ -74,7 +74,7 @@ static void make_scales(hybrid_form *form, const hybrid_point *start) {
         }
         form->scale_f = scale_of(steepest);
     }
-    form->plain = form->scale_f == 1.0 && is_whole(plan);
+    form->plain = form->scale_f == 1.0 && is_whole(plan) && !form->numbers->perturbed;
     for (int i = 0; i < plan->m; i++) form->scale_c[i] = 1.0;
     if (form->unscaled || hybrid_largest(plan->nnz_J, start->raw_J) <= least) return;
     hybrid_steepness(plan, start, form->scale_c);
@@ -92,13 +92,13 @@ static double widening(double bound, double relaxation, double most) {
 }
 
 /* Bounds and targets, scaled. */
-static void make_bounds(hybrid_form *form) {
+static void make_bounds(hybrid_form *form, const hybrid_point *start) {
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;
     for (int i = 0; i < plan->m; i++) {
         int row = plan->row_at[i];
-        form->target[i] =
-            plan->kind_g[row] == HYBRID_EQUAL ? of->lbg[row] * form->scale_c[i] : 0.0;
+        double value = of->perturbed ? start->raw_g[row] : of->lbg[row];
+        form->target[i] = plan->kind_g[row] == HYBRID_EQUAL ? value * form->scale_c[i] : 0.0;
     }
     hybrid_gather(plan->n_free, plan->n_x, plan->free_at, of->lbx, form->lower);
     hybrid_gather(plan->n_free, plan->n_x, plan->free_at, of->ubx, form->upper);
@@ -159,7 +159,7 @@ int hybrid_make_form(hybrid_form *form, hybrid_point *start) {
         if (plan->kind_x[i] == HYBRID_EQUAL) start->x[i] = form->clipped[i];
     if (place(form, start)) return HYBRID_UNDEFINED;
     make_scales(form, start);
-    make_bounds(form);
+    make_bounds(form, start);
     hybrid_gather(plan->n_free, plan->n_x, plan->free_at, form->clipped, start->w);
     for (int k = 0; k < plan->n_slack; k++) {
         int i = plan->slack_row[k];

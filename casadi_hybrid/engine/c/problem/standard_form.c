@@ -40,6 +40,7 @@ void hybrid_place_form(const hybrid_plan *plan, hybrid_arena *arena, hybrid_form
     form->H = hybrid_take(arena, plan->nnz_H);
     form->has_lower = hybrid_take(arena, plan->n);
     form->has_upper = hybrid_take(arena, plan->n);
+    hybrid_place_low_rank(plan, arena, &form->low_rank);
 }
 
 double hybrid_time(const hybrid_functions *functions) {
@@ -146,6 +147,11 @@ static int second(hybrid_form *form, const hybrid_point *at, const double *lam, 
 
 int hybrid_curvature(hybrid_form *form, const hybrid_point *at, const double *y, double *W) {
     const hybrid_plan *plan = form->plan;
+    if (form->functions->secants) { /* no statement on the rows' part alone */
+        form->low_rank.rank = 0;
+        memset(W, 0, (size_t)plan->nnz_W * sizeof(double));
+        return 0;
+    }
     /* It is affine in the multipliers: the difference leaves the rows' part alone. */
     memset(form->lam, 0, (size_t)plan->n_g * sizeof(double));
     for (int i = 0; i < plan->m; i++) form->lam[plan->row_at[i]] = y[i] * form->scale_c[i];
@@ -157,10 +163,26 @@ int hybrid_curvature(hybrid_form *form, const hybrid_point *at, const double *y,
     return 0;
 }
 
+/* The Hessian from first derivatives, which knows the point from now on. */
+static void approximate(hybrid_form *form, const hybrid_point *at, const double *y, double scale,
+                        double *W) {
+    const hybrid_plan *plan = form->plan;
+    hybrid_secants *secants = form->functions->secants;
+    memset(form->lam, 0, (size_t)plan->n_g * sizeof(double));
+    for (int i = 0; i < plan->m; i++) form->lam[plan->row_at[i]] = y[i] * form->scale_c[i];
+    hybrid_remember(plan, at, secants);
+    hybrid_secant_hessian(plan, secants, scale, form->lam, form->H, &form->low_rank);
+    for (int k = 0; k < plan->nnz_W; k++) W[k] = form->H[plan->W_of_H[k]];
+}
+
 int hybrid_hessian(hybrid_form *form, const hybrid_point *at, const double *y, double objective,
                    double *W) {
     const hybrid_plan *plan = form->plan;
     double scale = objective * form->scale_f;
+    if (form->functions->secants) {
+        approximate(form, at, y, scale, W);
+        return 0;
+    }
     if (form->plain && objective == 1.0) return second(form, at, y, W);
     memset(form->lam, 0, (size_t)plan->n_g * sizeof(double));
     for (int i = 0; i < plan->m; i++)
@@ -208,7 +230,7 @@ void hybrid_multipliers_out(const hybrid_form *form, const hybrid_point *at, con
         lam_g[plan->row_at[i]] = y[i] * form->scale_c[i] / form->scale_f;
     if (plan->n_free < plan->n_x) {
         /* The multiplier of a fixed variable is what its stationarity needs. */
-        for (int i = 0; i < plan->n_x; i++) lam_x[i] = -at->raw_gradient[i];
+        for (int i = 0; i < plan->n_x; i++) lam_x[i] = 0.0 - at->raw_gradient[i];
         for (int k = 0; k < plan->nnz_J; k++)
             lam_x[plan->J_cols[k]] -= at->raw_J[k] * lam_g[plan->J_rows[k]];
     }

@@ -42,24 +42,35 @@ static double error_at(hybrid_cold *cold, const hybrid_point *at, const hybrid_s
 
 /* --- the model -------------------------------------------------------------------------------- */
 
+/* out = W v. */
+static void bend_along(hybrid_cold *cold, const double *v, double *out) {
+    hybrid_times_W(cold->plan, cold->W, v, out);
+    for (int i = 0; i < cold->plan->n && cold->identity; i++) out[i] += v[i];
+}
+
+/* The norm of Frobenius. */
+static double size_of_W(const hybrid_cold *cold) {
+    return cold->identity ? sqrt(cold->plan->n) : hybrid_norm(cold->plan->nnz_W, cold->W);
+}
+
 int hybrid_reduced_model(hybrid_cold *cold) {
     hybrid_composite *one = hybrid_composite_of(cold);
     const hybrid_plan *plan = cold->plan;
     const int n = plan->n, rank = one->here.rank, free = n - rank;
     const double *Z = one->here.V + (long long)rank * n;
     if (one->modelled) return HYBRID_SOLVED;
-    if (hybrid_hessian(&cold->form, &cold->at->of, cold->now.y, 1.0, cold->W))
-        return HYBRID_UNDEFINED;
+    if (hybrid_bend(cold)) return HYBRID_UNDEFINED;
     for (int j = 0; j < free; j++) {
-        hybrid_times_W(plan, cold->W, Z + (long long)j * n, one->left);
+        bend_along(cold, Z + (long long)j * n, one->left);
         for (int i = 0; i < free; i++)
             one->reduced[(long long)j * free + i] = hybrid_dot(n, Z + (long long)i * n, one->left);
     }
-    if (hybrid_symmetric(free, one->reduced, one->values, one->t)) return HYBRID_DOUBT;
+    if (hybrid_symmetric(free, one->reduced, one->values, one->t)) return hybrid_no_way_on(cold, HYBRID_STALLED, HYBRID_NO_GAIN);
     for (int j = 0; j < free; j++)
         hybrid_combine(n, free, Z, one->reduced + (long long)j * free,
                        one->directions + (long long)j * n);
-    if (free) hybrid_orient(n, one->directions);
+    if (free && one->values[0] < 0.0)
+        hybrid_orient(n, free, 1, one->values, one->directions, one->t, one->left);
     one->modelled = 1;
     return HYBRID_SOLVED;
 }
@@ -76,73 +87,48 @@ int hybrid_at_rest(hybrid_cold *cold, int *status) {
 
 /* --- the step --------------------------------------------------------------------------------- */
 
-/* d = -V (Sigma^2 + damping)^-1 Sigma U'h with |d| <= radius. Returns the damping, zero inside. */
-static double gauss_newton(hybrid_cold *cold, const double *h, double radius, double *d) {
-    hybrid_composite *one = hybrid_composite_of(cold);
-    const hybrid_spectrum *A = &one->here;
-    const int n = cold->plan->n, m = cold->plan->m, rank = A->rank;
-    double *squares = one->rising, *slope = one->rising + rank, damping = 0.0;
-    for (int j = 0; j < rank; j++) {
-        one->damped[j] = hybrid_dot(m, A->U + (long long)j * m, h);
-        one->shares[j] = -one->damped[j] / A->sigma[j];
-    }
-    if (hybrid_norm(rank, one->shares) > radius) {
-        for (int j = 0; j < rank; j++) { /* rising */
-            squares[rank - 1 - j] = A->sigma[j] * A->sigma[j];
-            slope[rank - 1 - j] = A->sigma[j] * one->damped[j];
-        }
-        hybrid_trust_region(rank, squares, slope, radius, one->damped, &damping);
-        for (int j = 0; j < rank; j++) one->shares[j] = one->damped[rank - 1 - j];
-    }
-    hybrid_combine(n, rank, A->V, one->shares, d);
-    return damping;
-}
-
 /* The numbers, zero where they are no larger than the noise. */
 static void beyond(int count, double noise, const double *from, double *to) {
     for (int i = 0; i < count; i++) to[i] = fabs(from[i]) <= noise ? 0.0 : from[i];
 }
 
-/* The composite step of a radius. Returns a status. */
-static int compose(hybrid_cold *cold, double radius, composed *step) {
+/* The composite step of a radius. */
+static void compose(hybrid_cold *cold, double radius, composed *step) {
     hybrid_composite *one = hybrid_composite_of(cold);
     const hybrid_plan *plan = cold->plan;
     const hybrid_point *at = &cold->at->of;
     const int n = plan->n, free = n - one->here.rank;
     double room, noise, *force = one->force, *clear = one->left;
-    step->normal = gauss_newton(cold, at->c, HYBRID_COMPOSITE_NORMAL_SHARE * radius, step->d);
+    step->normal = hybrid_gauss_newton(cold, &one->here, at->c,
+                                       HYBRID_COMPOSITE_NORMAL_SHARE * radius, step->d);
     room = radius * radius - hybrid_dot(n, step->d, step->d);
-    hybrid_times_W(plan, cold->W, step->d, force);
+    bend_along(cold, step->d, force);
     noise = HYBRID_COMPOSITE_CLEAR * (hybrid_norm(n, at->gradient) + hybrid_norm(n, force));
     for (int i = 0; i < n; i++) force[i] += at->gradient[i];
     for (int j = 0; j < free; j++)
         one->slope[j] = hybrid_dot(n, one->directions + (long long)j * n, force);
     beyond(free, noise, one->slope, one->slope);
-    beyond(free, HYBRID_COMPOSITE_CLEAR * hybrid_norm(plan->nnz_W, cold->W), one->values, clear);
-    if (hybrid_trust_region(free, clear, one->slope, sqrt(room > 0.0 ? room : 0.0), one->t,
-                            &step->tangential) > 1)
-        return HYBRID_ELSEWHERE; /* in which of several directions? */
+    beyond(free, HYBRID_COMPOSITE_CLEAR * size_of_W(cold), one->values, clear);
+    step->tangential =
+        hybrid_trust_region(free, clear, one->slope, sqrt(room > 0.0 ? room : 0.0), one->t);
     hybrid_combine(n, free, one->directions, one->t, one->left);
     for (int i = 0; i < n; i++) step->d[i] += one->left[i];
-    return HYBRID_SOLVED;
 }
 
-/* The undamped step, and the least radius at which it is that of the radius; 0 where none is. */
-static int undamped(hybrid_cold *cold, composed *step, double *whole) {
+/* The undamped step. Returns the least radius at which it is that of the radius; 0 where none is. */
+static double undamped(hybrid_cold *cold, composed *step) {
     hybrid_composite *one = hybrid_composite_of(cold);
     const int n = cold->plan->n;
-    double normal = 0.0;
-    int status = compose(cold, HYBRID_COMPOSITE_UNLIMITED, step);
-    *whole = 0.0;
-    if (status || step->normal != 0.0 || step->tangential != 0.0) return status;
+    double normal = 0.0, whole;
+    compose(cold, HYBRID_COMPOSITE_UNLIMITED, step);
+    if (step->normal != 0.0 || step->tangential != 0.0) return 0.0;
     for (int j = 0; j < one->here.rank; j++) {
         double along = hybrid_dot(n, one->here.V + (long long)j * n, step->d);
         normal += along * along;
     }
     normal = sqrt(normal) / HYBRID_COMPOSITE_NORMAL_SHARE;
-    *whole = hybrid_norm(n, step->d);
-    if (normal > *whole) *whole = normal;
-    return HYBRID_SOLVED;
+    whole = hybrid_norm(n, step->d);
+    return normal > whole ? normal : whole;
 }
 
 /* The functions a step away. */
@@ -171,7 +157,7 @@ static double promised(hybrid_cold *cold, const double *d, double *gain, promise
     const hybrid_plan *plan = cold->plan;
     const hybrid_point *at = &cold->at->of;
     double size = hybrid_norm(plan->m, at->c), along = hybrid_dot(plan->n, at->gradient, d), q;
-    hybrid_times_W(plan, cold->W, d, one->left);
+    bend_along(cold, d, one->left);
     q = along + 0.5 * hybrid_dot(plan->n, d, one->left);
     hybrid_times_A(plan, at->A, d, one->along);
     for (int i = 0; i < plan->m; i++) one->along[i] += at->c[i];
@@ -187,7 +173,7 @@ static double promised(hybrid_cold *cold, const double *d, double *gain, promise
 static int is_halved(hybrid_cold *cold, hybrid_spot *spot) {
     hybrid_composite *one = hybrid_composite_of(cold);
     double before = error_at(cold, &cold->at->of, &one->here), error;
-    hybrid_decompose_A(cold, &spot->of, &one->there);
+    hybrid_decompose_A(cold, &spot->of, HYBRID_LOOKAHEAD_RANK_TOLERANCE, &one->there);
     error = error_at(cold, &spot->of, &one->there);
     if (one->of.error < before) before = one->of.error;
     if (!(error <= 0.5 * before)) return 0;
@@ -205,11 +191,11 @@ int hybrid_look_ahead(hybrid_cold *cold) {
     double radius = of->radius, whole, gain;
     composed newton = {0}, shorter = {0};
     promise is = {0};
-    int daring, status;
+    int daring;
     newton.d = one->newton;
     shorter.d = one->step;
     is.penalty = of->penalty;
-    if ((status = undamped(cold, &newton, &whole)) != HYBRID_SOLVED) return status;
+    whole = undamped(cold, &newton);
     /* The radius says where the last model held. Where this one has a minimizer not much further
      * away, trying it costs one evaluation. */
     daring = radius < whole && whole <= HYBRID_LOOKAHEAD_DARING * radius;
@@ -218,7 +204,7 @@ int hybrid_look_ahead(hybrid_cold *cold) {
         const composed *step = full ? &newton : &shorter;
         double along, length;
         tried plain, taken;
-        if (!full && (status = compose(cold, radius, &shorter)) != HYBRID_SOLVED) return status;
+        if (!full) compose(cold, radius, &shorter);
         is_newton = step->normal == 0.0 && step->tangential == 0.0;
         along = promised(cold, step->d, &gain, &is);
         measure(cold, &is, step->d, cold->trial, &plain);
@@ -227,7 +213,7 @@ int hybrid_look_ahead(hybrid_cold *cold) {
             /* Second-order correction: the curvature of c spoilt a full step, or some of it. */
             tried corrected;
             double least = plain.ratio;
-            gauss_newton(cold, plain.spot->of.c, radius, one->back);
+            hybrid_gauss_newton(cold, &one->here, plain.spot->of.c, radius, one->back);
             for (int i = 0; i < plan->n; i++) one->back[i] += step->d[i];
             measure(cold, &is, one->back, cold->bent, &corrected);
             if (!(least > HYBRID_LOOKAHEAD_CORRECTED)) least = HYBRID_LOOKAHEAD_CORRECTED;

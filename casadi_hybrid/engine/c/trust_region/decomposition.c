@@ -10,14 +10,14 @@ void hybrid_combine(int n, int count, const double *columns, const double *t, do
         for (int i = 0; i < n; i++) out[i] += t[j] * columns[i];
 }
 
-void hybrid_decompose_A(hybrid_cold *cold, const hybrid_point *at, hybrid_spectrum *found) {
+void hybrid_decompose_A(hybrid_cold *cold, const hybrid_point *at, double tolerance,
+                        hybrid_spectrum *found) {
     hybrid_composite *one = hybrid_composite_of(cold);
     const hybrid_plan *plan = cold->plan;
     memset(one->rows, 0, (size_t)plan->n * (size_t)plan->m * sizeof(double));
     for (int k = 0; k < plan->nnz_A; k++)
         one->rows[(long long)plan->A_rows[k] * plan->n + plan->A_cols[k]] += at->A[k];
-    hybrid_singular(plan->m, plan->n, one->rows, HYBRID_LOOKAHEAD_RANK_TOLERANCE, one->tau,
-                    one->order, found);
+    hybrid_singular(plan->m, plan->n, one->rows, tolerance, one->tau, one->order, found);
 }
 
 void hybrid_fit(hybrid_cold *cold, const hybrid_point *at, const hybrid_spectrum *A, double *y) {
@@ -29,16 +29,32 @@ void hybrid_fit(hybrid_cold *cold, const hybrid_point *at, const hybrid_spectrum
     hybrid_combine(plan->m, A->rank, A->U, one->shares, y);
 }
 
-void hybrid_orient(int n, double *direction) {
-    double sum = 0.0;
-    for (int i = 0; i < n; i++) sum += direction[i] / (i + HYBRID_TRUST_REGION_TURN);
-    for (int i = 0; i < n && sum < 0.0; i++) direction[i] = -direction[i];
+double hybrid_gauss_newton(hybrid_cold *cold, const hybrid_spectrum *A, const double *h,
+                           double radius, double *d) {
+    hybrid_composite *one = hybrid_composite_of(cold);
+    const int n = cold->plan->n, m = cold->plan->m, rank = A->rank;
+    double *squares = one->rising, *slope = one->rising + rank, damping = 0.0;
+    for (int j = 0; j < rank; j++) {
+        one->damped[j] = hybrid_dot(m, A->U + (long long)j * m, h);
+        one->shares[j] = -one->damped[j] / A->sigma[j];
+    }
+    if (hybrid_norm(rank, one->shares) > radius) {
+        for (int j = 0; j < rank; j++) { /* rising */
+            squares[rank - 1 - j] = A->sigma[j] * A->sigma[j];
+            slope[rank - 1 - j] = A->sigma[j] * one->damped[j];
+        }
+        damping = hybrid_trust_region(rank, squares, slope, radius, one->damped);
+        for (int j = 0; j < rank; j++) one->shares[j] = one->damped[rank - 1 - j];
+    }
+    hybrid_combine(n, rank, A->V, one->shares, d);
+    return damping;
 }
 
 void hybrid_go_to(hybrid_cold *cold, hybrid_spot *spot, int known) {
     hybrid_composite *one = hybrid_composite_of(cold);
     hybrid_spectrum kept = one->here;
-    if (!known) hybrid_decompose_A(cold, &spot->of, &one->there);
+    if (!known)
+        hybrid_decompose_A(cold, &spot->of, HYBRID_LOOKAHEAD_RANK_TOLERANCE, &one->there);
     one->here = one->there;
     one->there = kept;
     one->modelled = 0;

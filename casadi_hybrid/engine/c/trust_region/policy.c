@@ -1,7 +1,6 @@
 /* Which step is due where there are equations alone, as iterations/safeguards.py: a composite step;
  * where |c| does not halve in some steps, the penalty is raised, and then the violation alone is
- * reduced until |c| is down to a goal. What leaves a stationary violation, or a saddle in one of
- * several directions, is the careful path's. */
+ * reduced until |c| is down to a goal. */
 #include <math.h>
 
 #include "trust_region/trust_region.h"
@@ -34,6 +33,27 @@ static void watch(hybrid_cold *cold, double size) {
     }
 }
 
+/* A step that reduces |c| alone; at a least violation a point beyond it. Returns a status. */
+static int reduce(hybrid_cold *cold) {
+    hybrid_guards *of = &hybrid_composite_of(cold)->of;
+    const hybrid_point *at = &cold->at->of;
+    const double size = hybrid_norm(cold->plan->m, at->c);
+    const int stationary = hybrid_is_stationary(cold, at, HYBRID_LOOKAHEAD_CERTIFIED);
+    int status = HYBRID_NOT_NEARER;
+    if (size <= (1.0 - HYBRID_SAFEGUARDS_HARDLY) * of->mark) {
+        of->mark = size;
+        of->patience = HYBRID_SAFEGUARDS_LONG_PATIENCE;
+    } else {
+        of->patience--;
+    }
+    /* A valley of |c| that leads to infinity never ends: its slope vanishes in the limit only. */
+    if (!stationary || of->patience >= 0) status = hybrid_newton_on_violation(cold);
+    if (status != HYBRID_NOT_NEARER) return status;
+    if (of->escapes < HYBRID_LOOKAHEAD_MAX_ESCAPES && hybrid_escape(cold)) return HYBRID_SOLVED;
+    return stationary ? hybrid_no_way_on(cold, HYBRID_INFEASIBLE, HYBRID_LEAST_SQUARES)
+                      : hybrid_no_way_on(cold, HYBRID_STALLED, HYBRID_ROUNDED_VIOLATION);
+}
+
 int hybrid_composite_step(hybrid_cold *cold) {
     const hybrid_point *at = &cold->at->of;
     hybrid_guards *of = &hybrid_composite_of(cold)->of;
@@ -53,8 +73,9 @@ int hybrid_composite_step(hybrid_cold *cold) {
     }
     if (of->goal < 0.0) {
         status = hybrid_look_ahead(cold);
-        if (status != HYBRID_NOT_NEARER || !(size > least)) return status;
+        if (status != HYBRID_NOT_NEARER) return status;
+        if (!(size > least)) return hybrid_no_way_on(cold, HYBRID_STALLED, HYBRID_NO_GAIN);
         begin_reducing(of, 0.5 * size);
     }
-    return hybrid_reduce(cold);
+    return reduce(cold);
 }

@@ -55,38 +55,30 @@ static double root_of(const subproblem *of, double slope, double radius, double 
     return tau;
 }
 
-int hybrid_trust_region(int n, const double *e, const double *b, double radius, double *t,
-                        double *multiplier) {
+double hybrid_trust_region(int n, const double *e, const double *b, double radius, double *t) {
     subproblem of = {0};
     double slope = 0.0, sigma;
-    int equal = 0;
     of.n = n;
     of.e = e;
     of.b = b;
-    *multiplier = 0.0;
-    if (!n) return 0;
+    if (!n) return 0.0;
     of.nothing = HYBRID_TRUST_REGION_EQUAL * hybrid_largest(n, e);
     of.least = e[0] < 0.0 && e[0] >= -of.nothing ? 0.0 : e[0];
-    for (int i = 0; i < n; i++) {
-        if (gap(&of, i) != 0.0) continue;
-        slope += b[i] * b[i];
-        equal++;
-    }
+    for (int i = 0; i < n; i++)
+        if (gap(&of, i) == 0.0) slope += b[i] * b[i];
     slope = sqrt(slope);
     if (of.least >= 0.0 && (of.least > 0.0 || slope == 0.0)) {
-        if (shifted(&of, of.least, t) <= radius) return 0;
+        if (shifted(&of, of.least, t) <= radius) return 0.0;
     }
     if (of.least < 0.0 && slope == 0.0) {
         double length = shifted(&of, 0.0, t);
         if (length <= radius) {
             t[0] = sqrt(radius * radius - length * length);
-            *multiplier = -of.least;
-            return equal;
+            return -of.least;
         }
     }
     sigma = root_of(&of, slope, radius, t) - of.least;
-    *multiplier = sigma > 0.0 ? sigma : 0.0;
-    return 0;
+    return sigma > 0.0 ? sigma : 0.0;
 }
 
 double hybrid_next_radius(double radius, double size, double ratio) {

@@ -26,11 +26,14 @@ static inline hybrid_composite *hybrid_composite_of(hybrid_cold *cold) {
 
 /* out = the first `count` columns of n numbers, times t. */
 void hybrid_combine(int n, int count, const double *columns, const double *t, double *out);
-/* Turns a direction round if it is not the one of the two that is taken where nothing says which. */
-void hybrid_orient(int n, double *direction);
-/* The singular values of A at a point, and y of least squares there. */
-void hybrid_decompose_A(hybrid_cold *cold, const hybrid_point *at, hybrid_spectrum *found);
+/* The singular values of A at a point that are above this part of the largest. */
+void hybrid_decompose_A(hybrid_cold *cold, const hybrid_point *at, double tolerance,
+                        hybrid_spectrum *found);
+/* y of least squares at a point where A has this decomposition. */
 void hybrid_fit(hybrid_cold *cold, const hybrid_point *at, const hybrid_spectrum *A, double *y);
+/* d = -V (Sigma^2 + damping)^-1 Sigma U'h with |d| <= radius. Returns the damping, zero inside. */
+double hybrid_gauss_newton(hybrid_cold *cold, const hybrid_spectrum *A, const double *h,
+                           double radius, double *d);
 /* Goes to a point; `known`: whether A is decomposed there, in `there`. */
 void hybrid_go_to(hybrid_cold *cold, hybrid_spot *spot, int known);
 
@@ -46,17 +49,23 @@ int hybrid_look_ahead(hybrid_cold *cold);
 /* Whether |A'c| at a point is as good as zero where |c| is not. */
 int hybrid_is_stationary(hybrid_cold *cold, const hybrid_point *at, double tolerance);
 /* A step that reduces |c| alone. Returns as hybrid_look_ahead. */
-int hybrid_reduce(hybrid_cold *cold);
+int hybrid_newton_on_violation(hybrid_cold *cold);
+/* Whether there is a point beyond a least violation where |c| is half as large: cold->at then. */
+int hybrid_escape(hybrid_cold *cold);
 
-/* The shortest minimizer t of sum e t^2 / 2 + b't with |t| <= radius, e rising, and the multiplier of
- * the radius: as iterations/trust_region.py. Returns 0; where the slope does not say in which
- * direction to leave, among how many eigenvectors the first was taken. */
-int hybrid_trust_region(int n, const double *e, const double *b, double radius, double *t,
-                        double *multiplier);
+/* The first `count` of the directions, n numbers each, become those that are taken where several are
+ * as good: `values` of each, rising. shares: columns, room: n numbers. */
+void hybrid_orient(int n, int columns, int count, const double *values, double *directions,
+                   double *shares, double *room);
+/* The shortest minimizer t of sum e t^2 / 2 + b't with |t| <= radius, e rising, as
+ * iterations/trust_region.py. Returns the multiplier of the radius. */
+double hybrid_trust_region(int n, const double *e, const double *b, double radius, double *t);
 /* The radius after a step of this size and ratio of gain to prediction: as there. */
 double hybrid_next_radius(double radius, double size, double ratio);
 
-/* Takes a step of what is due. Returns a status. */
+/* What is carried from a first point on, and from one beyond a least violation. */
+void hybrid_begin_guards(double radius, int escapes, hybrid_guards *of);
+/* Takes a step of what is due. Returns a status, with the cause where no step leads on. */
 int hybrid_composite_step(hybrid_cold *cold);
 
 #endif

@@ -55,10 +55,11 @@ static int model(hybrid_cold *cold, double *D) {
         M[(long long)plan->W_cols[k] * n + plan->W_rows[k]] += cold->W[k];
     for (int j = 0; j < n; j++)
         for (int i = 0; i < n; i++) M[(long long)j * n + i] /= D[i] * D[j];
-    if (hybrid_symmetric(n, M, one->values, one->t)) return HYBRID_DOUBT;
+    if (hybrid_symmetric(n, M, one->values, one->t))
+        return hybrid_no_way_on(cold, HYBRID_STALLED, HYBRID_NO_GAIN);
     for (int j = 0; j < n; j++)
         for (int i = 0; i < n; i++) M[(long long)j * n + i] /= D[i];
-    hybrid_orient(n, M);
+    if (one->values[0] < 0.0) hybrid_orient(n, n, 1, one->values, M, one->t, one->left);
     hybrid_pull(plan, at->A, at->c, one->force);
     for (int j = 0; j < n; j++)
         one->slope[j] = hybrid_dot(n, M + (long long)j * n, one->force);
@@ -112,11 +113,11 @@ static int polish(hybrid_cold *cold) {
     return HYBRID_SOLVED;
 }
 
-/* The first acceptable step, with a radius that shrinks until there is one. */
-static int reduce(hybrid_cold *cold, double *D) {
+int hybrid_newton_on_violation(hybrid_cold *cold) {
     hybrid_composite *one = hybrid_composite_of(cold);
     const int n = cold->plan->n;
     const hybrid_point *at = &cold->at->of;
+    double *D = one->units;
     const double size_c = hybrid_norm(cold->plan->m, at->c), size_w = hybrid_norm(n, at->w);
     double radius = one->of.reach < 0.0 ? size_c : one->of.reach, smallest, longest;
     int status = model(cold, D);
@@ -127,7 +128,7 @@ static int reduce(hybrid_cold *cold, double *D) {
     while (radius > smallest) {
         double shift, size, length, predicted = 0.0, ratio, better = -1.0;
         hybrid_spot *new = cold->trial;
-        hybrid_trust_region(n, one->values, one->slope, radius, one->t, &shift);
+        shift = hybrid_trust_region(n, one->values, one->slope, radius, one->t);
         for (int j = 0; j < n; j++)
             predicted -= one->slope[j] * one->t[j] + 0.5 * one->values[j] * one->t[j] * one->t[j];
         size = hybrid_norm(n, one->t);
@@ -157,21 +158,4 @@ static int reduce(hybrid_cold *cold, double *D) {
         }
     }
     return HYBRID_NOT_NEARER;
-}
-
-int hybrid_reduce(hybrid_cold *cold) {
-    hybrid_composite *one = hybrid_composite_of(cold);
-    hybrid_guards *of = &one->of;
-    const hybrid_point *at = &cold->at->of;
-    const double size = hybrid_norm(cold->plan->m, at->c);
-    if (size <= (1.0 - HYBRID_SAFEGUARDS_HARDLY) * of->mark) {
-        of->mark = size;
-        of->patience = HYBRID_SAFEGUARDS_LONG_PATIENCE;
-    } else {
-        of->patience--;
-    }
-    /* A valley of |c| that leads to infinity never ends: its slope vanishes in the limit only. */
-    if (of->patience < 0 && hybrid_is_stationary(cold, at, HYBRID_LOOKAHEAD_CERTIFIED))
-        return HYBRID_NOT_NEARER;
-    return reduce(cold, one->units);
 }

@@ -14,9 +14,10 @@ extern const int @MARK@;
 int @NAME@_first(const double **arg, double **res, int *iw, double *w, int mem);
 int @NAME@_second(const double **arg, double **res, int *iw, double *w, int mem);
 @if cold@
-/* @NAME@_search.c */
-int @NAME@_search(@NAME@_memory *memory, const @NAME@_in *in, const hybrid_functions *functions,
-                  hybrid_numbers *numbers, hybrid_answer *answer);
+
+/* How the runs of a solve begin. */
+static const hybrid_options options = {
+@options@};
 @end@
 
 /* x, p -> f, grad f, g, J, one after the other. */
@@ -93,13 +94,24 @@ int @NAME@_solve_in(@NAME@_memory *memory, const @NAME@_in *in, @NAME@_out *out)
     answer.J0 = memory->J0;
     answer.end.f = answer.end.feasibility = INFINITY;
     answer.end.stationarity = answer.end.complementarity = INFINITY;
+@if cold@
+    answer.stop = HYBRID_STOP_STALLED;
+    answer.point = HYBRID_UNDEFINED_POINT;
+    answer.certificate = NAN;
+@end@
     /* The start, where it ends before there is anything else. */
     memcpy(out->x, in->x0, sizeof out->x);
     memset(out->g, 0, sizeof out->g);
     memcpy(out->lam_x, in->lam_x0, sizeof out->lam_x);
     memcpy(out->lam_g, in->lam_g0, sizeof out->lam_g);
 @if cold@
-    out->status = @NAME@_search(memory, in, &functions, &numbers, &answer);
+    out->status = hybrid_solve_nlp(&@NAME@_plan, &functions, &numbers, &options, memory->own,
+                                   memory->numbers, memory->integers, &answer);
+    if (out->status != HYBRID_BAD_NUMBERS && out->status != HYBRID_OTHER_PATTERN)
+        out->status = answer.point == HYBRID_KKT_POINT ? @UPPER@_SOLVED : @UPPER@_UNSOLVED;
+    out->stop = answer.stop;
+    out->point = answer.point;
+    out->certificate = answer.certificate;
 @end@
 @if warm@
     out->status = hybrid_warm(&@NAME@_plan, &functions, &numbers, memory->numbers,
@@ -123,7 +135,23 @@ void @NAME@_next(@NAME@_in *in, const @NAME@_out *out) {
 
 const char *@NAME@_word(int status) {
     switch (status) {
-@words@
+@status_cases@
     default: return "no status of this solver";
     }
 }
+@if cold@
+
+const char *@NAME@_stop_word(int stop) {
+    switch (stop) {
+@stop_cases@
+    default: return "no reason of this solver";
+    }
+}
+
+const char *@NAME@_point_word(int point) {
+    switch (point) {
+@point_cases@
+    default: return "no point of this solver";
+    }
+}
+@end@

@@ -5,9 +5,7 @@
  * lives in a @NAME@_memory, so any number of threads may solve at once, each with its own.
  *
 @if cold@
- * From multipliers it begins with the warm mode: Newton steps on an active set that is predicted
- * anew. Without them, or where that does not solve, the barrier method searches from x0. A status
- * says where it gave up; what Python tries after that is not in it.
+ * It is the whole method of the package, with the numbers and the verdicts that Python gives.
 @end@
 @if warm@
  * It is the warm mode of the method: Newton steps from a start that has the multipliers of a
@@ -19,10 +17,6 @@
 #ifndef @UPPER@_H
 #define @UPPER@_H
 
-@if cold@
-#include "core/primal_dual.h"
-
-@end@
 #define @UPPER@_N_X @n_x@
 #define @UPPER@_N_G @n_g@
 #define @UPPER@_N_P @n_p@
@@ -37,8 +31,7 @@
 #define @UPPER@_INTEGERS @integers@
 #define @UPPER@_ENTRIES_J @entries_J@
 @if cold@
-#define @UPPER@_OF_STATE @of_state@
-#define @UPPER@_GUESS @guess@
+#define @UPPER@_OWN @own@ /* of its structures; with pointers of 4 bytes that is more than they need */
 @end@
 #define @UPPER@_SIZE_ARG @size_arg@
 #define @UPPER@_SIZE_RES @size_res@
@@ -47,8 +40,18 @@
 
 /* How a solve ended; @NAME@_word says it in words. */
 enum {
-@statuses@
+@status_members@
 };
+@if cold@
+
+/* Why it has stopped, and what its point is; @NAME@_stop_word and @NAME@_point_word say it. */
+enum {
+@stop_members@
+};
+enum {
+@point_members@
+};
+@end@
 
 /* What a solve begins with. Begin with a copy of @NAME@_stored and change what differs. */
 typedef struct {
@@ -64,21 +67,20 @@ typedef struct {
     double tol;                                        /* of the scaled error */
     double feasibility, stationarity, complementarity; /* of the residuals, unscaled */
 @if cold@
-    /* Seconds of a clock that only goes forward, and how many a search may take, which looks at the
-     * clock between steps; NULL: there is no clock and no limit but max_iter. */
+    /* Seconds of a clock that only goes forward, and how many a solve may take, which looks at the
+     * clock between steps; 0: no limit. NULL: there is no clock and no limit but max_iter. */
     double max_time;
     double (*now)(void);
 @end@
-    int max_iter; /* Newton steps of all modes together */
+    int max_iter; /* Newton steps of all runs together */
     /* 1: the multipliers are those of a solution, also where all are zero, since no bound was
      * active; 0: where all are zero there are none. */
     int of_solution;
 } @NAME@_in;
 
 @if cold@
-/* What a solve found. At another status than @UPPER@_SOLVED x is the best point that was seen, where a
- * limit ends the warm mode the last one, with its f and residuals, and no solution; g and the
- * multipliers are then of no use. */
+/* What a solve found: the best point of all runs, whatever they have come to. Where numbers were
+ * refused it is the start, and stop and point say nothing. */
 @end@
 @if warm@
 /* What a solve found. At another status than @UPPER@_SOLVED x is the last point, not a solution. */
@@ -87,26 +89,25 @@ typedef struct {
     double x[@UPPER@_N_X], f, g[@UPPER@_PLACES_G];
     double lam_x[@UPPER@_N_X], lam_g[@UPPER@_PLACES_G];
     double feasibility, stationarity, complementarity; /* residuals at x, infinite where unknown */
+@if cold@
+    double certificate; /* the slope of the violation where x is not feasible, else NaN: with next to
+                         * none the rows contradict each other around x */
+@end@
     int status;
+@if cold@
+    int stop, point;
+@end@
     int steps;   /* Newton steps */
     int factors; /* factorizations */
 } @NAME@_out;
 
 /* The memory of one solve at a time. What is in it before a solve does not matter. */
 typedef struct {
+@if cold@
+    double own[@UPPER@_OWN];
+@end@
     double numbers[@UPPER@_NUMBERS];
     int integers[@UPPER@_INTEGERS];
-@if cold@
-    hybrid_cold cold[2]; /* the barrier method, and that of its restoration */
-    hybrid_state state;
-    double of_state[@UPPER@_OF_STATE], row[HYBRID_ROW];
-    int guess[@UPPER@_GUESS];
-    /* A solution beside one with huge multipliers. */
-    double x[@UPPER@_N_X], g[@UPPER@_PLACES_G];
-    double lam_x[@UPPER@_N_X], lam_g[@UPPER@_PLACES_G];
-    double no_lam[@UPPER@_N_X + @UPPER@_N_G];
-    signed char side_x[@UPPER@_N_X], side_g[@UPPER@_PLACES_G];
-@end@
     double gradient[@UPPER@_N_X], gradient0[@UPPER@_N_X];
     double J[@UPPER@_ENTRIES_J], J0[@UPPER@_ENTRIES_J];
     double w[@UPPER@_SIZE_W];
@@ -127,6 +128,10 @@ int @NAME@_solve(const @NAME@_in *in, @NAME@_out *out);
 
 /* A status as a sentence. */
 const char *@NAME@_word(int status);
+@if cold@
+const char *@NAME@_stop_word(int stop);
+const char *@NAME@_point_word(int point);
+@end@
 
 /* The next start: x and the multipliers of a solution. Parameters and bounds stay as they are. */
 void @NAME@_next(@NAME@_in *in, const @NAME@_out *out);

@@ -1,0 +1,215 @@
+/* What is tried after a run that found no solution.
+ *
+ * In this order, each at most once unless said otherwise:
+ * - a point without multipliers: the least ones on its active set; then a KKT point of equations
+ *   that are moved by less than the tolerances, since there are multipliers next to it;
+ * - blocked where rows are far less steep than at the start: on from there, with its scales;
+ * - no feasible point, where any would do (no objective, or no freedom for one): least squares of
+ *   the constraints first; by short steps, which stay in the basin of the start; then with the
+ *   objective;
+ * - a local minimum of the violation: least squares from some way off, up to three times, until one
+ *   minimum is found twice, and then from x0. Where g is affine there is nothing to escape from;
+ *   with an objective only small problems try it, by short steps that stay where they are led;
+ * - gone to infinity along infeasible points: least squares first;
+ * - no interior, the central path lost early, or the domain of the functions left: wider bounds and
+ *   a larger first barrier parameter;
+ * - at last: on from the best point, with the bounds as they are and scales taken there. */
+#include <math.h>
+#include <string.h>
+
+#include "driver/runs.h"
+
+static hybrid_run run_of(const hybrid_solver *solver, int patience) {
+    hybrid_run run;
+    memset(&run, 0, sizeof run);
+    run.how = solver->options->first;
+    run.how.patience = patience;
+    run.how.rescale = 0;
+    run.method = HYBRID_INTERIOR;
+    return run;
+}
+
+static hybrid_run root_of(const hybrid_solver *solver) {
+    hybrid_run run = run_of(solver, HYBRID_PATIENCE);
+    run.how.root = 1;
+    run.how.unscaled = 1;
+    return run;
+}
+
+static int begin_at_x0(hybrid_solver *solver, hybrid_run run) {
+    hybrid_set(solver->plan->n_x, solver->given->x0, solver->start);
+    run.at_x0 = 1;
+    solver->run = run;
+    return 1;
+}
+
+static int begin_at(hybrid_solver *solver, const double *x, hybrid_run run) {
+    hybrid_set(solver->plan->n_x, x, solver->start);
+    solver->run = run;
+    return 1;
+}
+
+hybrid_run hybrid_first_run(const hybrid_solver *solver) {
+    hybrid_run run;
+    if (solver->equations > solver->free && !solver->options->linear) {
+        run = root_of(solver);
+    } else {
+        run = run_of(solver, solver->options->first.patience);
+        run.how.rescale = 1;
+    }
+    run.at_x0 = 1;
+    return run;
+}
+
+/* Affine equations are met by one full step; any feasible point will do where there is no
+ * objective, or no freedom for one. */
+static int any_root_will_do(const hybrid_solver *solver) {
+    return !solver->options->linear &&
+           (solver->options->first.feasibility || solver->equations >= solver->free);
+}
+
+static int a_run_was(const hybrid_solver *solver, int relaxed) {
+    for (int k = 0; k < solver->count; k++)
+        if (relaxed ? solver->runs[k].how.relaxation > 0.0 : solver->runs[k].how.root) return 1;
+    return 0;
+}
+
+static int all_were_roots(const hybrid_solver *solver) {
+    for (int k = 0; k < solver->count; k++)
+        if (!solver->runs[k].how.root) return 0;
+    return 1;
+}
+
+/* Whether two searches have ended at one local minimum of the violation. */
+static int found_twice(const hybrid_solver *solver) {
+    const double now = solver->outcomes[solver->count - 1].violation;
+    for (int k = 0; k < solver->count - 1; k++) {
+        const hybrid_outcome *one = &solver->outcomes[k];
+        if (solver->runs[k].how.root && one->stop == HYBRID_STOP_LOCALLY_INFEASIBLE &&
+            fabs(one->violation - now) <= HYBRID_SAME_MINIMUM * now)
+            return 1;
+    }
+    return 0;
+}
+
+/* A start at a relative distance of about one half, by the additive sequence of the plastic number
+ * (Roberts, "The unreasonable effectiveness of quasirandom sequences", 2018). */
+static void move_away(const double *x, int number, int n, double *out) {
+    for (int i = 0; i < n; i++) {
+        double size = fabs(x[i]), at = (i + 1) * 0.7548776662466927 + number * 0.5698402909980532;
+        double draw = 2.0 * (at - floor(at)) - 1.0;
+        out[i] = x[i] + 0.5 * (size > 1.0 ? size : 1.0) * draw;
+    }
+}
+
+/* A root from some way off, or on from the feasible point that such a search has found. */
+static int escape(hybrid_solver *solver, int hopes) {
+    const hybrid_run *before = &solver->before;
+    const hybrid_outcome *last = &solver->outcomes[solver->count - 1];
+    const int number = before->escapes;
+    hybrid_run run;
+    if (number && before->how.root && last->point == HYBRID_FEASIBLE_NOT_STATIONARY) {
+        run = run_of(solver, HYBRID_PATIENCE);
+        run.escapes = number;
+        return begin_at(solver, solver->x, run);
+    }
+    run = root_of(solver);
+    run.how.cautious = !any_root_will_do(solver);
+    run.how.unscaled = before->how.unscaled;
+    run.escapes = number + 1;
+    if (number >= hopes || (number && found_twice(solver))) {
+        if (!hopes) return 0;
+        for (int k = 0; k < solver->count; k++)
+            if (solver->runs[k].how.root && solver->runs[k].at_x0) return 0;
+        return begin_at_x0(solver, run);
+    }
+    move_away(solver->x, number + 1, solver->plan->n_x, solver->work);
+    return begin_at(solver, solver->work, run);
+}
+
+/* What takes a point further before anything begins anew; returns 0 where nothing does. */
+static int go_on_there(hybrid_solver *solver, const hybrid_outcome *last) {
+    const hybrid_plan *plan = solver->plan;
+    const int degenerate = last->near || last->point == HYBRID_FRITZ_JOHN_POINT;
+    hybrid_run run = run_of(solver, 1);
+    if (degenerate && !solver->tried_least && !solver->tried_perturbed) {
+        solver->tried_least = 1;
+        run.method = HYBRID_LEAST_MULTIPLIERS;
+        return begin_at(solver, solver->x, run);
+    }
+    if (last->near && !solver->tried_perturbed) {
+        solver->tried_perturbed = 1;
+        run.method = HYBRID_PERTURBED;
+        hybrid_set(plan->n_x, solver->near_lam_x, solver->lam_x);
+        hybrid_set(plan->n_g, solver->near_lam_g, solver->lam_g);
+        return begin_at(solver, solver->near_x, run);
+    }
+    if (degenerate || !solver->before.how.rescale) return 0;
+    if (last->stop != HYBRID_STOP_STALLED || !last->eased) return 0;
+    return begin_at(solver, solver->x, run_of(solver, HYBRID_PATIENCE));
+}
+
+/* After a search for a root that was no escape. Returns 0 where it is not what says what is next. */
+static int after_root(hybrid_solver *solver, int most) {
+    hybrid_run run = solver->before;
+    if (!run.how.root || run.escapes || solver->options->linear) return 0;
+    if (!run.how.cautious) {
+        run.how.cautious = 1;
+        return begin_at_x0(solver, run);
+    }
+    if (solver->plan->n_g <= solver->plan->n_x && all_were_roots(solver))
+        return begin_at_x0(solver, run_of(solver, HYBRID_PATIENCE));
+    if (solver->outcomes[solver->count - 1].stop == HYBRID_STOP_LOCALLY_INFEASIBLE) return 0;
+    run.last = 1;
+    run.at_x0 = 0;
+    run.how.patience = most;
+    return begin_at(solver, solver->x, run);
+}
+
+/* Wider bounds and a larger first barrier parameter. */
+static int widen(hybrid_solver *solver, int most) {
+    hybrid_run run = run_of(solver, most);
+    run.how.relaxation = HYBRID_RELAXATION;
+    run.how.nu = HYBRID_RELAXED_NU;
+    run.how.push = HYBRID_RELAXED_PUSH;
+    return begin_at_x0(solver, run);
+}
+
+/* On from the best point, from multipliers that the active-set method takes first. */
+static int go_on_from_best(hybrid_solver *solver) {
+    hybrid_run run = run_of(solver, HYBRID_PATIENCE);
+    run.last = 1;
+    run.method = HYBRID_ACTIVE_SET;
+    hybrid_set(solver->plan->n_x, solver->answer->lam_x, solver->lam_x);
+    hybrid_set(solver->plan->n_g, solver->answer->lam_g, solver->lam_g);
+    return begin_at(solver, solver->answer->x, run);
+}
+
+int hybrid_next_run(hybrid_solver *solver) {
+    const hybrid_outcome *last = &solver->outcomes[solver->count - 1];
+    const int stop = last->stop, any_root = any_root_will_do(solver);
+    const int unfinished = stop == HYBRID_STOP_STALLED || stop == HYBRID_STOP_ITERATION_LIMIT ||
+                           stop == HYBRID_STOP_DIVERGED;
+    /* Where the iterate has left the domain of the functions; not where it began outside. */
+    const int left = stop == HYBRID_STOP_EVALUATION_ERROR && last->steps > 0;
+    int most = solver->given->max_iter - HYBRID_PATIENCE_AT_FIRST - HYBRID_PATIENCE;
+    if (most < HYBRID_PATIENCE) most = HYBRID_PATIENCE;
+    if (solver->count >= HYBRID_RUNS) return 0;
+    if (go_on_there(solver, last)) return 1;
+    if (solver->before.last) return 0;
+    if (any_root && !a_run_was(solver, 0)) return begin_at_x0(solver, root_of(solver));
+    if (after_root(solver, most)) return 1;
+    if (stop == HYBRID_STOP_LOCALLY_INFEASIBLE || solver->before.escapes) {
+        int worth = any_root || (solver->plan->n_x <= HYBRID_ESCAPES_UP_TO &&
+                                 !solver->options->linear);
+        return escape(solver, worth ? HYBRID_ESCAPES : 0);
+    }
+    if (stop == HYBRID_STOP_DIVERGED && !a_run_was(solver, 0)) {
+        hybrid_run run = root_of(solver);
+        run.how.unscaled = 0;
+        return begin_at_x0(solver, run);
+    }
+    if ((left || unfinished || stop == HYBRID_STOP_NO_MULTIPLIERS) && !a_run_was(solver, 1))
+        return widen(solver, most);
+    return unfinished ? go_on_from_best(solver) : 0;
+}

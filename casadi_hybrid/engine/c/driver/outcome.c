@@ -1,0 +1,311 @@
+/* What a run has come to: its best point, what that is, and how good it is beside others.
+ *
+ * The point of a run is its iterate with the least residuals r, each in units of its tolerance; of
+ * a proof of infeasibility that was contradicted by a feasible iterate, the feasible one with the
+ * least f. A feasible point is degenerate (Fritz John) where |lam| > 1e3 and
+ * |J'lam_g + lam_x| <= 1e-2 |lam|. */
+#include <math.h>
+#include <string.h>
+
+#include "driver/runs.h"
+#include "feasibility/feasibility.h"
+
+/* Multipliers of this size, all but this part of which cancels, are those of a degenerate point. */
+#define DEGENERATE_SIZE 1e3
+#define DEGENERATE_PULL 1e-2
+/* Lengths of a step down the slope of f that are tried one after another, by tens, and the largest
+ * violation that one may leave. */
+#define OUTSIDE_FROM 1e-8
+#define OUTSIDE_TO 2e-3
+#define OUTSIDE_MOST 1e-7
+/* A slope of the violation that counts as none. */
+#define STATIONARY_VIOLATION 1e-5
+
+static int stop_of(int status) {
+    switch (status) {
+    case HYBRID_SOLVED: return HYBRID_STOP_CONVERGED;
+    case HYBRID_LARGE: return HYBRID_STOP_CONVERGED;
+    case HYBRID_LIMIT: return HYBRID_STOP_ITERATION_LIMIT;
+    case HYBRID_LATE: return HYBRID_STOP_TIME_LIMIT;
+    case HYBRID_UNDEFINED: return HYBRID_STOP_EVALUATION_ERROR;
+    case HYBRID_UNBOUNDED: return HYBRID_STOP_UNBOUNDED;
+    case HYBRID_DIVERGED: return HYBRID_STOP_DIVERGED;
+    case HYBRID_INFEASIBLE: return HYBRID_STOP_LOCALLY_INFEASIBLE;
+    case HYBRID_STOPPED: return HYBRID_STOP_STOPPED_BY_USER;
+    default: return HYBRID_STOP_STALLED;
+    }
+}
+
+/* |how far g is outside its bounds|_2. */
+static double violation_of(const hybrid_solver *solver) {
+    const hybrid_numbers *of = solver->given;
+    double largest = 0.0, sum = 0.0;
+    for (int pass = 0; pass < 2; pass++) {
+        for (int i = 0; i < solver->plan->n_g; i++) {
+            const double g = solver->found.g[i];
+            double over = hybrid_between(g, of->lbg[i], of->ubg[i]) - g;
+            if (!pass && fabs(over) > largest) largest = fabs(over);
+            if (pass && largest > 0.0) sum += (over / largest) * (over / largest);
+        }
+    }
+    return largest * sqrt(sum);
+}
+
+/* Whether multipliers without bound all but cancel: constraints degenerate there. */
+static int is_degenerate(const hybrid_solver *solver) {
+    const hybrid_plan *plan = solver->plan;
+    const hybrid_answer *found = &solver->found;
+    double *pull = solver->work, size;
+    hybrid_set(plan->n_x, found->lam_x, pull);
+    for (int k = 0; k < plan->nnz_J; k++)
+        pull[plan->J_cols[k]] += found->J[k] * found->lam_g[plan->J_rows[k]];
+    size = hypot(sqrt(hybrid_dot(plan->n_x, found->lam_x, found->lam_x)),
+                 sqrt(hybrid_dot(plan->n_g, found->lam_g, found->lam_g)));
+    return size > DEGENERATE_SIZE &&
+           sqrt(hybrid_dot(plan->n_x, pull, pull)) <= DEGENERATE_PULL * size;
+}
+
+static int point_of(const hybrid_solver *solver) {
+    const hybrid_numbers *of = solver->given;
+    const hybrid_residuals *r = &solver->found.end;
+    if (hybrid_merit(of, r) <= 1.0) return HYBRID_KKT_POINT;
+    if (r->feasibility <= of->feasibility)
+        return is_degenerate(solver) ? HYBRID_FRITZ_JOHN_POINT : HYBRID_FEASIBLE_NOT_STATIONARY;
+    if (solver->found.certificate <= STATIONARY_VIOLATION)
+        return HYBRID_INFEASIBLE_STATIONARY;
+    return r->stationarity <= of->stationarity && r->complementarity <= of->stationarity
+               ? HYBRID_STATIONARY_NOT_FEASIBLE
+               : HYBRID_NOT_CONVERGED;
+}
+
+int hybrid_borne_out(int stop, int point) {
+    if (stop == HYBRID_STOP_LOCALLY_INFEASIBLE && point != HYBRID_INFEASIBLE_STATIONARY)
+        return HYBRID_STOP_STALLED;
+    if (stop != HYBRID_STOP_STALLED) return stop;
+    if (point == HYBRID_KKT_POINT) return HYBRID_STOP_CONVERGED; /* no further progress was needed */
+    return point == HYBRID_FRITZ_JOHN_POINT ? HYBRID_STOP_NO_MULTIPLIERS : stop;
+}
+
+/* A point a little down the slope of f at which a row is violated, but within tolerance. */
+static int step_outside(hybrid_solver *solver, const hybrid_spot *from) {
+    hybrid_cold *cold = solver->cold;
+    const hybrid_plan *plan = solver->plan;
+    const hybrid_numbers *of = solver->given;
+    hybrid_spot *trial = cold->bent;
+    double steep = hybrid_largest(plan->n, from->of.gradient);
+    for (double length = OUTSIDE_FROM; length < OUTSIDE_TO; length *= 10.0) {
+        double violation;
+        for (int i = 0; i < plan->n; i++)
+            trial->of.w[i] = from->of.w[i] - length * (from->of.gradient[i] / (steep + 1e-300));
+        if (hybrid_visit_problem(cold, trial)) return 0;
+        violation = hybrid_excess(plan->n_g, trial->of.raw_g, of->lbg, of->ubg);
+        if (violation < HYBRID_PACE_OUTSIDE * HYBRID_PACE_BESIDE) continue;
+        hybrid_set(plan->n_x, trial->of.x, solver->near_x);
+        hybrid_set(plan->n_x, solver->none, solver->near_lam_x);
+        hybrid_set(plan->n_g, solver->none, solver->near_lam_g);
+        return violation <= OUTSIDE_MOST;
+    }
+    return 0;
+}
+
+/* An iterate next to the point whose multipliers fit, where there is one, or else one outside. */
+static int find_near(hybrid_solver *solver, const hybrid_spot *from) {
+    hybrid_cold *cold = solver->cold;
+    const hybrid_plan *plan = solver->plan;
+    const hybrid_iterate *near = &solver->state.beside;
+    if (near->t < 0) return step_outside(solver, from);
+    hybrid_set(plan->n, near->w, cold->bent->of.w);
+    if (hybrid_visit_problem(cold, cold->bent)) return 0;
+    hybrid_set(plan->n_x, cold->bent->of.x, solver->near_x);
+    hybrid_multipliers_out(&cold->form, &cold->bent->of, near->y, near->z_lower, near->z_upper,
+                           solver->near_lam_x, solver->near_lam_g);
+    return 1;
+}
+
+/* Where no function is defined at the first iterate there is nothing but its x. */
+static void nothing_known(hybrid_solver *solver, hybrid_outcome *outcome) {
+    const hybrid_plan *plan = solver->plan;
+    hybrid_answer *found = &solver->found;
+    hybrid_clip(plan->n_x, solver->start, solver->given->lbx, solver->given->ubx, found->x);
+    hybrid_set(plan->n_x, solver->none, found->lam_x);
+    hybrid_set(plan->n_g, solver->none, found->lam_g);
+    for (int i = 0; i < plan->n_g; i++) found->g[i] = NAN;
+    found->end.f = NAN;
+    found->end.feasibility = found->end.stationarity = found->end.complementarity = INFINITY;
+    outcome->stop = HYBRID_STOP_EVALUATION_ERROR;
+    outcome->point = HYBRID_UNDEFINED_POINT;
+    outcome->violation = INFINITY;
+}
+
+/* The functions at the best iterate, as they are known since then. Returns 1 where they are not. */
+static int recall_best(hybrid_solver *solver, hybrid_spot *spot) {
+    const hybrid_plan *plan = solver->plan;
+    const hybrid_state *state = &solver->state;
+    spot->of.raw_f = state->best_f;
+    hybrid_set(plan->n_x, state->best_gradient, spot->of.raw_gradient);
+    hybrid_set(plan->n_g, state->best_g, spot->of.raw_g);
+    hybrid_set(plan->nnz_J, state->best_J, spot->of.raw_J);
+    return hybrid_visit_known(solver->cold, spot, state->best_x);
+}
+
+void hybrid_conclude_at(hybrid_solver *solver, int status, hybrid_outcome *outcome) {
+    memset(outcome, 0, sizeof *outcome);
+    outcome->stop = stop_of(status);
+    outcome->steps = solver->found.steps;
+    solver->found.certificate = NAN;
+    if (isnan(solver->found.start.f)) {
+        nothing_known(solver, outcome);
+        return;
+    }
+    outcome->point = status == HYBRID_SOLVED ? HYBRID_KKT_POINT : point_of(solver);
+    outcome->stop = hybrid_borne_out(outcome->stop, outcome->point);
+    outcome->violation = violation_of(solver);
+}
+
+/* Of a run from given multipliers, the start with these where that is nearer than its best iterate:
+ * then they are in *first, and its w in the spot. */
+static int is_start_best(hybrid_solver *solver, hybrid_iterate *first, hybrid_spot *spot) {
+    hybrid_cold *cold = solver->cold;
+    hybrid_form *form = &cold->form;
+    const hybrid_plan *plan = solver->plan;
+    const hybrid_state *state = &solver->state;
+    const double merit = hybrid_merit(solver->given, &solver->found.start);
+    if (solver->run.method != HYBRID_ACTIVE_SET) return 0;
+    if (state->best.t >= 0 && !(merit <= hybrid_merit(solver->given, &state->of_best))) return 0;
+    hybrid_gather(plan->n_free, plan->n_x, plan->free_at, form->clipped, spot->of.w);
+    if (hybrid_visit_problem(cold, spot)) return 0;
+    for (int k = 0; k < plan->n_slack; k++) {
+        const int i = plan->n_free + k, row = plan->slack_row[k];
+        spot->of.w[i] = hybrid_between(spot->of.raw_g[plan->row_at[row]] * form->scale_c[row],
+                                       form->lower[i], form->upper[i]);
+    }
+    hybrid_clear(first);
+    hybrid_multipliers_in(form, first->y, first->z_lower, first->z_upper, 0);
+    hybrid_set(plan->n, spot->of.w, first->w);
+    return 1;
+}
+
+/* The slope of the violation, of |c|_1 where a run has ended at a proof that it is stationary. */
+static double slope_at(hybrid_solver *solver, const hybrid_point *at, const hybrid_iterate *best) {
+    hybrid_cold *cold = solver->cold;
+    const hybrid_state *state = &solver->state;
+    const int proved = state->proved && !memcmp(best->w, state->now.w,
+                                                (size_t)solver->plan->n * sizeof(double));
+    return hybrid_violation_slope(&cold->form, at, solver->found.J0,
+                                  proved ? state->infeasibility : 0, cold->W, cold->slopes);
+}
+
+void hybrid_conclude(hybrid_solver *solver, int status, hybrid_outcome *outcome) {
+    hybrid_cold *cold = solver->cold;
+    hybrid_answer *found = &solver->found;
+    const hybrid_state *state = &solver->state;
+    /* A proof is one of the last point, and where no step leads on that is where it ends. */
+    const int is_last = !hybrid_is_over(solver) &&
+                        (status == HYBRID_INFEASIBLE || status == HYBRID_STALLED ||
+                         status == HYBRID_UNBOUNDED);
+    const hybrid_iterate *best = is_last ? &state->now : &state->best;
+    hybrid_spot *spot = cold->trial;
+    memset(outcome, 0, sizeof *outcome);
+    if (status == HYBRID_STALLED && state->ray.beyond && state->feasible.t < 0)
+        status = HYBRID_DIVERGED; /* far out rounding ends what leads nowhere */
+    outcome->stop = stop_of(status);
+    outcome->steps = found->steps - solver->run.how.t0;
+    found->certificate = NAN;
+    if (status == HYBRID_SOLVED) {
+        outcome->point = HYBRID_KKT_POINT;
+        return;
+    }
+    if (is_last && outcome->stop == HYBRID_STOP_LOCALLY_INFEASIBLE && state->feasible.t >= 0) {
+        best = &state->feasible; /* the constraints can be met: that says nothing of them */
+        outcome->stop = HYBRID_STOP_STALLED;
+    }
+    if (!is_last && is_start_best(solver, &solver->state.now, spot))
+        best = &solver->state.now;
+    if (best->t >= 0) hybrid_set(solver->plan->n, best->w, spot->of.w);
+    if (best->t < 0 || (best == &state->best ? recall_best(solver, spot)
+                                             : hybrid_visit_problem(cold, spot))) {
+        nothing_known(solver, outcome);
+        return;
+    }
+    hybrid_judge(cold, &spot->of, best, &found->end);
+    hybrid_deliver(&cold->form, &spot->of);
+    outcome->violation = violation_of(solver);
+    if (!(found->end.feasibility <= solver->given->feasibility))
+        found->certificate = slope_at(solver, &spot->of, best);
+    outcome->point = outcome->stop == HYBRID_STOP_UNBOUNDED
+                         ? HYBRID_FEASIBLE_NOT_STATIONARY /* the ray is the proof */
+                         : point_of(solver);
+    if (outcome->point == HYBRID_FRITZ_JOHN_POINT ||
+        (outcome->stop == HYBRID_STOP_STALLED && outcome->point == HYBRID_FEASIBLE_NOT_STATIONARY &&
+         found->huge))
+        outcome->near = find_near(solver, spot);
+    outcome->stop = hybrid_borne_out(outcome->stop, outcome->point);
+    outcome->eased = status == HYBRID_STALLED && state->cause == HYBRID_OTHER_SCALES;
+}
+
+/* How good a point is: the class first, then the value, then whether it was run away from. */
+static hybrid_rank rank_of(const hybrid_solver *solver, const hybrid_outcome *outcome) {
+    const hybrid_residuals *r = &solver->found.end;
+    hybrid_rank rank = {4, outcome->stop == HYBRID_STOP_DIVERGED, 0.0};
+    double merit = hybrid_merit(solver->given, r);
+    if (outcome->point == HYBRID_KKT_POINT || outcome->stop == HYBRID_STOP_UNBOUNDED) {
+        rank.kind = outcome->point == HYBRID_KKT_POINT ? 0 : 1;
+        rank.diverged = 0;
+        return rank;
+    }
+    /* Of two points that are equally good to a percent or so, one that is not run away from. */
+    rank.value = isnan(merit) ? INFINITY : floor(100.0 * log10(merit) + 0.5);
+    if (r->feasibility <= solver->given->feasibility) {
+        rank.kind = 2;
+    } else if (outcome->stop == HYBRID_STOP_LOCALLY_INFEASIBLE) {
+        rank.kind = 3;
+        rank.diverged = 0;
+        rank.value = outcome->violation;
+    }
+    return rank;
+}
+
+static int is_better(const hybrid_rank *one, const hybrid_rank *other) {
+    if (one->kind != other->kind) return one->kind < other->kind;
+    if (one->value != other->value) return one->value < other->value;
+    return one->diverged < other->diverged;
+}
+
+void hybrid_keep_best(hybrid_solver *solver, const hybrid_outcome *outcome) {
+    const hybrid_rank rank = rank_of(solver, outcome);
+    if (!is_better(&rank, &solver->rank)) return;
+    solver->rank = rank;
+    solver->answer->stop = outcome->stop;
+    hybrid_take_found(solver, outcome);
+}
+
+void hybrid_take_found(hybrid_solver *solver, const hybrid_outcome *outcome) {
+    const hybrid_plan *plan = solver->plan;
+    const hybrid_answer *from = &solver->found;
+    hybrid_answer *to = solver->answer;
+    hybrid_set(plan->n_x, from->x, to->x);
+    hybrid_set(plan->n_g, from->g, to->g);
+    hybrid_set(plan->n_x, from->lam_x, to->lam_x);
+    hybrid_set(plan->n_g, from->lam_g, to->lam_g);
+    hybrid_set(plan->n_x, from->gradient, to->gradient);
+    hybrid_set(plan->nnz_J, from->J, to->J);
+    hybrid_set(plan->n_x, from->gradient0, to->gradient0);
+    hybrid_set(plan->nnz_J, from->J0, to->J0);
+    to->start = from->start;
+    to->end = from->end;
+    to->status = from->status;
+    to->point = outcome->point;
+    to->certificate = from->certificate;
+    to->largest_lam = from->largest_lam;
+    to->huge = from->huge;
+    to->placed = from->placed;
+    to->ended = to->steps;
+    to->reach = from->reach;
+    to->moved = from->moved;
+    to->cause = solver->stepped ? solver->state.cause : 0;
+    to->stepped = solver->stepped && solver->state.stepped;
+    if (to->step && to->stepped) hybrid_set(plan->n_x, solver->state.last_step, to->step);
+    for (int i = 0; to->x_undefined && i < plan->n_x; i++)
+        to->x_undefined[i] = solver->stepped ? solver->state.x_undefined[i] : NAN;
+    to->method = solver->run.method;
+}

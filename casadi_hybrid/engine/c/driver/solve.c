@@ -1,0 +1,384 @@
+/* One solve: runs one after another, and the best point of all.
+ *
+ *     openings:  SQP from given multipliers (then the interior-point method from them);
+ *                composite steps where there are equations alone
+ *     then:      the interior-point method from x0, and what next_run.c says
+ *     at last:   the least multipliers on the active set of a solution with huge ones
+ *
+ * The solve ends with a solution, a proof, a limit, or where nothing is left to be tried. */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "driver/runs.h"
+
+static long long aligned(long long bytes) { return (bytes + 15) / 16 * 16; }
+
+static void place_found(const hybrid_plan *plan, hybrid_arena *arena, hybrid_answer *found) {
+    found->x = hybrid_take(arena, plan->n_x);
+    found->g = hybrid_take(arena, plan->n_g);
+    found->lam_x = hybrid_take(arena, plan->n_x);
+    found->lam_g = hybrid_take(arena, plan->n_g);
+    found->gradient = hybrid_take(arena, plan->n_x);
+    found->J = hybrid_take(arena, plan->nnz_J);
+    found->gradient0 = hybrid_take(arena, plan->n_x);
+    found->J0 = hybrid_take(arena, plan->nnz_J);
+}
+
+/* The solver's own arrays; those of its runs come behind them. */
+static void place(const hybrid_plan *plan, hybrid_arena *arena, hybrid_solver *solver) {
+    const int longer = plan->n_x > plan->n_g ? plan->n_x : plan->n_g;
+    solver->start = hybrid_take(arena, plan->n_x);
+    solver->x = hybrid_take(arena, plan->n_x);
+    solver->work = hybrid_take(arena, plan->n_x);
+    solver->lam_x = hybrid_take(arena, plan->n_x);
+    solver->lam_g = hybrid_take(arena, plan->n_g);
+    solver->near_x = hybrid_take(arena, plan->n_x);
+    solver->near_lam_x = hybrid_take(arena, plan->n_x);
+    solver->near_lam_g = hybrid_take(arena, plan->n_g);
+    solver->none = hybrid_take(arena, longer);
+    place_found(plan, arena, &solver->found);
+}
+
+/* Whether runs by composite steps may be due: where there are equations and nothing else. Which rows
+ * are, the plan says; their numbers, which come with a solve, say whether variables have bounds. */
+static int has_composite(const hybrid_plan *plan, const hybrid_options *options) {
+    return options->composite.composite && plan->m > 0 && plan->n_slack == 0;
+}
+
+/* Bytes of the solver and of the sides; those of its runs come behind them. */
+static long long own_bytes(const hybrid_plan *plan) {
+    return aligned((long long)sizeof(hybrid_solver) + plan->n_x + plan->n_g);
+}
+
+void hybrid_solve_nlp_memory(const hybrid_plan *plan, const hybrid_options *options, long long *bytes,
+                         long long *doubles, long long *ints) {
+    hybrid_arena arena = {0, 0, 0, 0};
+    hybrid_solver solver;
+    long long of_warm, ints_of_warm;
+    memset(&solver, 0, sizeof solver);
+    place(plan, &arena, &solver);
+    hybrid_warm_memory(plan, &of_warm, &ints_of_warm);
+    if (has_composite(plan, options))
+        hybrid_composite_memory(plan, options->first.dense, bytes, doubles, ints);
+    else
+        hybrid_cold_memory(plan, options->first.dense, bytes, doubles, ints);
+    if (of_warm > *doubles) *doubles = of_warm;
+    if (ints_of_warm > *ints) *ints = ints_of_warm;
+    *doubles += arena.used_doubles + hybrid_state_doubles(plan);
+    *bytes += own_bytes(plan);
+}
+
+/* Lays the solver out in its memory, with none of its numbers. */
+static hybrid_solver *lay_out(const hybrid_plan *plan, const hybrid_options *options, char *bytes,
+                              double *doubles, int *ints) {
+    hybrid_arena arena = {0, 0, 0, 0};
+    hybrid_solver *solver = (hybrid_solver *)(void *)bytes;
+    memset(solver, 0, sizeof *solver);
+    arena.doubles = doubles;
+    place(plan, &arena, solver);
+    solver->plan = plan;
+    solver->options = options;
+    solver->side_x = (signed char *)bytes + sizeof *solver;
+    solver->side_g = solver->side_x + plan->n_x;
+    solver->cold = (hybrid_cold *)(void *)(bytes + own_bytes(plan));
+    hybrid_state_attach(plan, doubles + arena.used_doubles, &solver->state);
+    solver->doubles = doubles + arena.used_doubles + hybrid_state_doubles(plan);
+    solver->ints = ints;
+    memset(solver->none, 0,
+           (size_t)(plan->n_x > plan->n_g ? plan->n_x : plan->n_g) * sizeof(double));
+    return solver;
+}
+
+/* --- one run ---------------------------------------------------------------------------------- */
+
+/* Adds what a part of the solve has spent to the answer; its steps are counted by who knows where
+ * they began. */
+static void spend(hybrid_solver *solver) {
+    const hybrid_answer *found = &solver->found;
+    hybrid_answer *answer = solver->answer;
+    answer->firsts += found->firsts;
+    answer->seconds += found->seconds;
+    answer->factors += found->factors;
+    answer->chosen += found->chosen;
+    answer->in_firsts += found->in_firsts;
+    answer->in_seconds += found->in_seconds;
+}
+
+static double seconds_left(const hybrid_solver *solver) {
+    if (!(solver->given->max_time > 0.0)) return INFINITY;
+    return solver->given->max_time - (hybrid_time(solver->functions) - solver->began);
+}
+
+/* SQP by active sets from solver->start. Returns a status. */
+static int by_active_set(hybrid_solver *solver) {
+    int status = hybrid_warm(solver->plan, solver->functions, &solver->numbers, solver->doubles,
+                             solver->ints, &solver->found);
+    spend(solver);
+    if (status == HYBRID_LARGE) status = HYBRID_SOLVED; /* least multipliers are looked for later */
+    return status;
+}
+
+/* The interior-point method or composite steps. Returns a status. */
+static int by_steps(hybrid_solver *solver) {
+    const int composite = solver->run.method == HYBRID_COMPOSITE_STEP;
+    int status;
+    if (composite)
+        status = hybrid_composite_steps(solver->plan, solver->functions, &solver->numbers,
+                                        &solver->run.how, solver->cold, solver->doubles,
+                                        solver->ints, &solver->state, &solver->found);
+    else
+        status = hybrid_interior_point(solver->plan, solver->functions, &solver->numbers,
+                                       &solver->run.how, solver->cold, solver->doubles,
+                                       solver->ints, &solver->state, &solver->found);
+    spend(solver);
+    solver->answer->undefined += solver->state.undefined;
+    return status;
+}
+
+/* Whether a bound is active: its multiplier exceeds the distance to it, or that is next to nothing. */
+static int is_active(double distance, double bound, double lam, double near) {
+    if (!isfinite(bound)) return 0;
+    return lam > distance || (lam >= 0.0 && distance <= near * fmax(1.0, fabs(bound)));
+}
+
+/* The side of each active bound, 2 where both are equal. */
+static void active_sides(int count, const double *v, const double *lower, const double *upper,
+                         const double *lam, double near, signed char *side) {
+    for (int i = 0; i < count; i++) {
+        side[i] = 0;
+        if (is_active(upper[i] - v[i], upper[i], lam[i], near)) side[i] = 1;
+        if (is_active(v[i] - lower[i], lower[i], -lam[i], near)) side[i] = -1;
+        if (lower[i] == upper[i]) side[i] = 2;
+    }
+}
+
+/* The numbers of the run: what of the caller's has to be another. */
+static void prepare(hybrid_solver *solver, const hybrid_answer *at) {
+    const hybrid_plan *plan = solver->plan;
+    hybrid_numbers *numbers = &solver->numbers;
+    const int method = solver->run.method;
+    hybrid_observer *observer = solver->functions->observer;
+    *numbers = *solver->given;
+    if (observer) {
+        observer->before = solver->answer->steps;
+        observer->seconds = hybrid_time(solver->functions) - solver->began;
+    }
+    numbers->x0 = solver->start;
+    numbers->lam_x0 = numbers->lam_g0 = solver->none;
+    numbers->max_iter -= solver->answer->steps;
+    solver->run.how.max_time = seconds_left(solver);
+    if (solver->given->max_time > 0.0) /* of which zero would be no limit */
+        numbers->max_time = fmax(solver->run.how.max_time, DBL_MIN);
+    if (method == HYBRID_LEAST_MULTIPLIERS) {
+        const double near = numbers->feasibility;
+        active_sides(plan->n_x, at->x, numbers->lbx, numbers->ubx, at->lam_x, near, solver->side_x);
+        active_sides(plan->n_g, at->g, numbers->lbg, numbers->ubg, at->lam_g, near, solver->side_g);
+        numbers->side_x = solver->side_x;
+        numbers->side_g = solver->side_g;
+        return;
+    }
+    if (method == HYBRID_ACTIVE_SET || method == HYBRID_PERTURBED) {
+        numbers->lam_x0 = solver->lam_x;
+        numbers->lam_g0 = solver->lam_g;
+    }
+    if (method == HYBRID_PERTURBED) numbers->perturbed = HYBRID_PERTURBED_STEPS;
+    if (!solver->opening || method != HYBRID_ACTIVE_SET) numbers->side_x = numbers->side_g = 0;
+}
+
+/* Returns whether the solve cannot go on at all. */
+static int is_refused(int status) {
+    return status == HYBRID_BAD_NUMBERS || status == HYBRID_OTHER_PATTERN;
+}
+
+/* Whether the active-set method has come to nothing, so that the interior-point method is due. */
+static int is_in_vain(int status) {
+    switch (status) {
+    case HYBRID_COLD:
+    case HYBRID_UNDEFINED:
+    case HYBRID_NO_SET:
+    case HYBRID_NOT_NEARER: return 1;
+    default: return 0;
+    }
+}
+
+/* Where the active-set method has come to a feasible point at least, that is a candidate: a limit may
+ * end the solve before the interior-point method finds one. */
+static void keep_feasible(hybrid_solver *solver, int status, hybrid_outcome *outcome) {
+    if (status != HYBRID_NO_SET && status != HYBRID_NOT_NEARER) return;
+    if (!(solver->found.end.feasibility <= solver->given->feasibility)) return;
+    solver->stepped = 0;
+    hybrid_conclude_at(solver, status, outcome);
+    hybrid_keep_best(solver, outcome);
+}
+
+/* Makes the run that is due; `at`: the point whose active set it takes, if it does. Returns a
+ * status; `outcome` says what it has come to. */
+static int make_run(hybrid_solver *solver, const hybrid_answer *at, hybrid_outcome *outcome) {
+    const int method = solver->run.method;
+    const int by_sets = method != HYBRID_INTERIOR && method != HYBRID_COMPOSITE_STEP;
+    int status = HYBRID_COLD, stepped = !by_sets;
+    prepare(solver, at);
+    solver->run.how.t0 = 0;
+    if (by_sets) {
+        status = by_active_set(solver);
+        stepped = method == HYBRID_ACTIVE_SET && is_in_vain(status) && !hybrid_is_over(solver);
+        solver->run.how.t0 = status == HYBRID_COLD ? 0 : solver->found.steps;
+    }
+    if (stepped) {
+        if (by_sets) keep_feasible(solver, status, outcome);
+        status = by_steps(solver);
+    }
+    solver->stepped = stepped;
+    solver->answer->steps += solver->found.steps;
+    if (is_refused(status)) return status;
+    if (stepped) hybrid_conclude(solver, status, outcome);
+    else hybrid_conclude_at(solver, status, outcome);
+    return status;
+}
+
+/* --- the solve -------------------------------------------------------------------------------- */
+
+static int is_final(int stop) {
+    return stop == HYBRID_STOP_CONVERGED || stop == HYBRID_STOP_UNBOUNDED || stop == HYBRID_STOP_TIME_LIMIT ||
+           stop == HYBRID_STOP_STOPPED_BY_USER;
+}
+
+static int any_nonzero(int count, const double *v) { return hybrid_sum(count, v) != 0.0; }
+
+static int is_composite(const hybrid_solver *solver) {
+    const hybrid_plan *plan = solver->plan;
+    const hybrid_numbers *of = solver->given;
+    int bounded = 0;
+    if (!has_composite(plan, solver->options)) return 0;
+    if (!solver->equations || !solver->free) return 0;
+    for (int i = 0; i < plan->n_x; i++)
+        if (of->lbx[i] < of->ubx[i]) bounded |= isfinite(of->lbx[i]) || isfinite(of->ubx[i]);
+    for (int i = 0; i < plan->n_g; i++)
+        if (of->lbg[i] != of->ubg[i]) bounded |= isfinite(of->lbg[i]) || isfinite(of->ubg[i]);
+    return !bounded;
+}
+
+/* The openings, in their order, and the first run behind them. Returns how many of them there are. */
+static int openings(hybrid_solver *solver, hybrid_run *runs) {
+    const hybrid_plan *plan = solver->plan;
+    const hybrid_numbers *of = solver->given;
+    int count = 0;
+    memset(runs, 0, 3 * sizeof *runs);
+    if (of->side_x || any_nonzero(plan->n_x, of->lam_x0) || any_nonzero(plan->n_g, of->lam_g0)) {
+        runs[count].how = solver->options->near;
+        runs[count].method = HYBRID_ACTIVE_SET;
+        hybrid_set(plan->n_x, of->lam_x0, solver->lam_x);
+        hybrid_set(plan->n_g, of->lam_g0, solver->lam_g);
+        runs[count++].at_x0 = 1;
+    }
+    if (is_composite(solver)) {
+        runs[count].how = solver->options->composite;
+        runs[count].method = HYBRID_COMPOSITE_STEP;
+        runs[count++].at_x0 = 1;
+    }
+    runs[count] = hybrid_first_run(solver);
+    return count;
+}
+
+/* Remembers a run that says what is next. */
+static void remember(hybrid_solver *solver, const hybrid_outcome *outcome) {
+    solver->before = solver->runs[solver->count] = solver->run;
+    solver->outcomes[solver->count++] = *outcome;
+    solver->tried_least = solver->tried_perturbed = 0;
+    hybrid_set(solver->plan->n_x, solver->found.x, solver->x);
+}
+
+/* The runs until one is the last. Returns a status: HYBRID_SOLVED where all could be made. */
+static int make_runs(hybrid_solver *solver, hybrid_outcome *outcome) {
+    hybrid_run first[3];
+    const int ahead = openings(solver, first);
+    hybrid_set(solver->plan->n_x, solver->given->x0, solver->start);
+    for (int made = 0;; made++) {
+        int status, method;
+        solver->opening = made < ahead;
+        if (made <= ahead) solver->run = first[made];
+        method = solver->run.method;
+        status = make_run(solver, &solver->found, outcome);
+        solver->answer->runs++;
+        if (is_refused(status)) return status;
+        if (method != HYBRID_LEAST_MULTIPLIERS || outcome->stop == HYBRID_STOP_CONVERGED)
+            hybrid_keep_best(solver, outcome);
+        if (is_final(outcome->stop) || solver->answer->steps >= solver->given->max_iter) return 0;
+        if (hybrid_is_over(solver)) return 0;
+        if (made < ahead) continue;
+        if (method != HYBRID_LEAST_MULTIPLIERS && method != HYBRID_PERTURBED)
+            remember(solver, outcome);
+        if (!hybrid_next_run(solver)) return 0;
+    }
+}
+
+/* Rows that say the same twice share one multiplier in any parts, however large: the least ones on
+ * the active set of the solution, where they are found. */
+static void lessen_multipliers(hybrid_solver *solver) {
+    hybrid_answer *answer = solver->answer;
+    hybrid_outcome outcome;
+    memset(&solver->run, 0, sizeof solver->run);
+    solver->run.method = HYBRID_LEAST_MULTIPLIERS;
+    hybrid_set(solver->plan->n_x, answer->x, solver->start);
+    make_run(solver, answer, &outcome);
+    if (outcome.stop == HYBRID_STOP_CONVERGED && solver->found.largest_lam < answer->largest_lam)
+        hybrid_take_found(solver, &outcome);
+}
+
+/* What the answer says after the last run, which has come to `last`. */
+static void complete(hybrid_solver *solver, const hybrid_outcome *last) {
+    hybrid_answer *answer = solver->answer;
+    const hybrid_numbers *given = solver->given;
+    const int spent = answer->steps >= given->max_iter || !(seconds_left(solver) > 0.0);
+    if (answer->point == HYBRID_KKT_POINT) {
+        if (answer->huge && answer->method != HYBRID_PERTURBED && !spent && !hybrid_is_over(solver))
+            lessen_multipliers(solver);
+        return;
+    }
+    if (spent && (last->stop == HYBRID_STOP_ITERATION_LIMIT || last->stop == HYBRID_STOP_TIME_LIMIT))
+        answer->stop = last->stop;
+    else if (answer->stop == HYBRID_STOP_ITERATION_LIMIT && answer->steps < given->max_iter)
+        answer->stop = hybrid_borne_out(HYBRID_STOP_STALLED, answer->point); /* one run's limit alone */
+}
+
+/* What no run has said yet: the start, where it ends before there is anything else. */
+static void begin(hybrid_solver *solver) {
+    const hybrid_plan *plan = solver->plan;
+    const hybrid_numbers *of = solver->given;
+    hybrid_answer *answer = solver->answer;
+    hybrid_observer *observer = solver->functions->observer;
+    solver->began = hybrid_time(solver->functions);
+    if (observer) {
+        observer->ended = observer->shown = 0;
+        observer->last = -1;
+        observer->asked = solver->began;
+    }
+    solver->rank.kind = HYBRID_NOTHING;
+    answer->steps = answer->firsts = answer->seconds = answer->factors = answer->chosen = 0;
+    answer->in_firsts = answer->in_seconds = 0.0;
+    answer->undefined = answer->runs = 0;
+    for (int i = 0; i < plan->n_x; i++) {
+        solver->free += of->lbx[i] < of->ubx[i];
+        if (answer->x_undefined) answer->x_undefined[i] = NAN;
+    }
+    for (int i = 0; i < plan->n_g; i++)
+        solver->equations += of->lbg[i] == of->ubg[i];
+}
+
+int hybrid_solve_nlp(const hybrid_plan *plan, const hybrid_functions *functions,
+                 const hybrid_numbers *numbers, const hybrid_options *options, void *bytes,
+                 double *doubles, int *ints, hybrid_answer *answer) {
+    hybrid_solver *solver = lay_out(plan, options, bytes, doubles, ints);
+    hybrid_outcome last;
+    int status;
+    solver->functions = functions;
+    solver->given = numbers;
+    solver->answer = answer;
+    begin(solver);
+    status = make_runs(solver, &last);
+    if (!status) complete(solver, &last);
+    answer->elapsed = hybrid_time(functions) - solver->began;
+    answer->rows = functions->observer ? functions->observer->shown : 0;
+    return answer->status = status ? status : answer->status;
+}

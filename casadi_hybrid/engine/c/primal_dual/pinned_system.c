@@ -1,0 +1,107 @@
+/* The linear system of a step on an active set: entries of w that are pinned move by what is given,
+ *
+ *     [ W + shift   A'    ] [dw]     [force]
+ *     [ A        -epsilon ] [dy] = - [c    ],    dw = move where pinned,
+ *
+ * with rows and columns of pinned entries those of the identity. In the fixed order they are held by a
+ * weight in their place, and refinement does the rest. */
+#include <math.h>
+#include <string.h>
+
+#include "primal_dual/primal_dual.h"
+
+/* That of frexp, for a finite number that is not 0. */
+static int exponent_of(double value) {
+    unsigned long long bits = 0; /* uint64_t would need another header in an export */
+    int exponent;
+    memcpy(&bits, &value, sizeof value);
+    exponent = (int)(bits >> 52 & 0x7ff);
+    if (exponent) return exponent - 1022;
+    frexp(value, &exponent);
+    return exponent;
+}
+
+/* 2^31 times the middle size of the curvatures that are there: half of what a number's digits
+ * can tell apart, so that what is pinned moves by as little as rounding makes of it. A curvature of
+ * less than 2^-31 of the largest |entry| of W is none: so the weight is no less than that. */
+static double pinning(const hybrid_plan *plan, const double *W, const hybrid_kernel *kernel) {
+    const double least = ldexp(hybrid_largest(plan->nnz_W, W), -31);
+    int sum = 0, count = 0;
+    for (int i = 0; i < plan->n; i++) {
+        double entry = kernel->K[plan->K_diagonal[i]];
+        int exponent;
+        if (kernel->pinned[i] || entry == 0.0 || !isfinite(entry) || fabs(entry) < least) continue;
+        exponent = exponent_of(entry);
+        sum += exponent;
+        count++;
+    }
+    return ldexp(1.0, 31 + (count ? sum / count : 0));
+}
+
+int hybrid_factor_pinned(const hybrid_plan *plan, const double *W, const double *A, double shift,
+                         double epsilon, hybrid_kernel *kernel) {
+    const int *pinned = kernel->pinned;
+    double *K = kernel->K, weight = 0.0;
+    int pins = 0;
+    for (int i = 0; i < plan->n; i++) {
+        kernel->pins[pins] = i;
+        pins += pinned[i] != 0;
+    }
+    kernel->n_pins = pins;
+    memset(K, 0, (size_t)plan->nnz_K * sizeof(double));
+    for (int k = 0; k < plan->lower_W; k++) {
+        int entry = plan->lower_of_W[k];
+        if (!pins || (!pinned[plan->W_rows[entry]] && !pinned[plan->W_cols[entry]]))
+            K[plan->K_of_W[k]] = W[entry];
+    }
+    for (int k = 0; k < plan->nnz_A; k++) K[plan->K_of_A[k]] = A[k];
+    for (int i = 0; i < plan->n; i++) {
+        double *entry = &K[plan->K_diagonal[i]];
+        *entry = pinned[i] ? 1.0 : *entry + shift;
+    }
+    if (epsilon == 0.0 && plan->m > plan->n - pins) return 2;
+    for (int i = 0; i < plan->m; i++) K[plan->K_diagonal[plan->n + i]] = -epsilon;
+    if (pins) {
+        weight = pinning(plan, W, kernel);
+        memcpy(kernel->soft, K, (size_t)plan->nnz_K * sizeof(double));
+        for (int p = 0; p < pins; p++) {
+            int j = kernel->pins[p];
+            for (int k = plan->A_starts[j]; k < plan->A_starts[j + 1]; k++)
+                K[plan->K_of_A[k]] = 0.0;
+            kernel->soft[plan->K_diagonal[j]] = weight;
+        }
+    }
+    hybrid_decompose(plan, kernel, weight);
+    kernel->changed = kernel->low_rank->rank > 0;
+    if (kernel->changed) return hybrid_factor_low_rank(plan, kernel, pins);
+    if (hybrid_in_doubt(kernel)) return 2;
+    return kernel->inertia.negative == plan->m ? 0 : 1;
+}
+
+int hybrid_solve_pinned(const hybrid_plan *plan, const double *W, const double *A,
+                        const double *force, const double *c, hybrid_kernel *kernel, double *dw,
+                        double *dy) {
+    double *right = kernel->right, *row = right + plan->n;
+    const double *move = kernel->move;
+    int found;
+    for (int i = 0; i < plan->n; i++) right[i] = 0.0;
+    for (int i = 0; i < plan->m; i++) row[i] = 0.0;
+    for (int p = 0; p < kernel->n_pins; p++) { /* mostly they are where they ought to be */
+        int j = kernel->pins[p];
+        if (move[j] == 0.0) continue;
+        for (int k = plan->W_starts[j]; k < plan->W_starts[j + 1]; k++)
+            right[plan->W_rows[k]] += W[k] * move[j];
+        for (int k = plan->A_starts[j]; k < plan->A_starts[j + 1]; k++)
+            row[plan->A_rows[k]] += A[k] * move[j];
+    }
+    if (kernel->changed)
+        hybrid_add_low_rank(plan, kernel->low_rank, move, kernel->n_pins, kernel->pins, right);
+    for (int i = 0; i < plan->n; i++) right[i] = -(force[i] + right[i]);
+    for (int i = 0; i < plan->m; i++) row[i] = -(c[i] + row[i]);
+    for (int p = 0; p < kernel->n_pins; p++) right[kernel->pins[p]] = move[kernel->pins[p]];
+    found = hybrid_resolve(plan, kernel);
+    if (found == 3) found = hybrid_refine_rows(plan, kernel);
+    memcpy(dw, kernel->solution, (size_t)plan->n * sizeof(double));
+    memcpy(dy, kernel->solution + plan->n, (size_t)plan->m * sizeof(double));
+    return found;
+}

@@ -1,0 +1,120 @@
+"""Functions of a problem that run Python, or may raise, as the core calls them.
+
+What they raise does not pass through C: it is kept, and the solve ends with its best point.
+"""
+
+from __future__ import annotations
+
+import ctypes as ct
+import time
+from collections.abc import Callable
+from ctypes import c_double, c_int, c_void_p
+from typing import Any
+
+import numpy as np
+
+from casadi_hybrid.basics.errors import BrokenFunctionError, EvaluationError, OutOfTimeError
+from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.problem.functions import Functions, Fused
+
+_RAISES = 10  # evaluations in a row that raise before it is asked whether all do
+
+First = ct.CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_void_p)
+Second = ct.CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)
+
+
+class PythonFunctions:
+    """The functions of one problem for one thread.
+
+    Args:
+        functions: of the problem.
+        sizes: of x, g and p.
+
+    Attributes:
+        first, second: what C calls.
+        raised: what ended the solve, None where nothing did.
+        undefined: where a function was not defined last, None where all were.
+        until: the moment of :func:`time.perf_counter` from which on nothing is evaluated.
+        ended: called where nothing more is to be evaluated.
+    """
+
+    def __init__(self, functions: Functions, sizes: tuple[int, int, int]) -> None:
+        n, m, p = sizes
+        self._first = Fused(functions.first, functions)
+        self._second = None
+        if functions.curvature is not None:
+            self._second = Fused(functions.curvature, functions)
+        self._no_f = not functions.first.nnz_out(0)
+        self.raised: BaseException | None = None
+        self.undefined: EvaluationError | None = None
+        self.until = np.inf
+        self.ended: Callable[[], None] = lambda: None
+        self._defined: Vector | None = None
+        self._raises = 0
+
+        def first(_self: Any, x: int, p_: int, out: int) -> int:
+            return self._answer(self._first, [_at(x, n), _at(p_, p)], out, self._no_f)
+
+        def second(_self: Any, x: int, lam: int, p_: int, out: int) -> int:
+            assert self._second is not None
+            return self._answer(self._second, [_at(x, n), _at(lam, m), _at(p_, p)], out, False)
+
+        self.first, self.second = First(first), Second(second)
+
+    def begin(self, until: float, ended: Callable[[], None]) -> None:
+        """Before a solve: until when there is time, and what ends it."""
+        self.raised, self.until, self.ended = None, until, ended
+        self.undefined, self._defined, self._raises = None, None, 0
+
+    def _answer(self, function: Fused, arguments: list[Vector], out: int, no_f: bool) -> int:
+        """Evaluate into ``out``; 0, or 1 where that is not defined or not to be."""
+        if self.raised is not None:
+            return 1
+        try:
+            if time.perf_counter() >= self.until:
+                raise OutOfTimeError
+            data = function(*arguments)
+        except EvaluationError as error:
+            self.undefined = error
+            if error.raised:
+                self._ask_again(error, arguments)
+            return 1
+        except BaseException as error:  # noqa: BLE001 - who called the solver gets it
+            self._end(error)
+            return 1
+        if function is self._first:
+            self._defined, self._raises = arguments[0].copy(), 0
+        if no_f:
+            ct.cast(out, ct.POINTER(c_double))[0] = 0.0
+            out += ct.sizeof(c_double)
+        ct.memmove(out, data.ctypes.data, data.nbytes)
+        return 0
+
+    def _end(self, error: BaseException) -> None:
+        self.raised = error
+        self.ended()
+
+    def _ask_again(self, error: EvaluationError, arguments: list[Vector]) -> None:
+        """Where nothing but exceptions has come for some time: ask where a number has come before.
+
+        A model that raises outside its domain does not raise there, and a shorter step is the
+        answer. One that is broken raises anywhere, and every further try is in vain.
+        """
+        self._raises += 1
+        if self._raises % _RAISES or self._defined is None:
+            return
+        try:
+            self._first(self._defined, arguments[-1])
+        except EvaluationError as again:
+            if again.raised:
+                told = error.function, error.entry, error.value, error.place, error.x, error.raised
+                broken = BrokenFunctionError(*told)
+                broken.__cause__ = error.__cause__
+                self._end(broken)
+
+
+def _at(place: int, size: int) -> Vector:
+    """A copy of numbers of C's."""
+    if not size:
+        return np.zeros(0)
+    return np.ctypeslib.as_array((c_double * size).from_address(place)).copy()

@@ -1,0 +1,61 @@
+"""The method's options of one problem, as the core reads them."""
+
+from __future__ import annotations
+
+import ctypes as ct
+from ctypes import c_double, c_int
+
+import numpy as np
+
+from casadi_hybrid.engine.structure import may_be_composite
+from casadi_hybrid.point.limits import NU_START, Limits, floor_of
+from casadi_hybrid.problem.problem import Problem
+
+# Steps of the first run from x0: after so many without an answer another start does better. Where
+# the Hessian has to be learned on the way more are taken, and by composite steps few.
+_PATIENCE, _FIRST_PATIENCE, _LEARNING, _COMPOSITE = 200, 400, 1000, 40
+_PUSH = 1e-2  # relative distance of the start from its bounds, IPOPT's bound_push
+_DENSE_LIMIT = 150
+"""Up to this many variables and rows the rank of the Jacobian at the start is looked at."""
+WARM_NU = 1e-6
+"""The barrier parameter that goes with given multipliers."""
+
+
+class RunData(ct.Structure):
+    """``hybrid_attempt``."""
+
+    _fields_ = [
+        *((name, c_double) for name in (
+            "nu", "floor", "push", "divergence", "relaxation", "max_time",
+        )),
+        *((name, c_int) for name in (
+            "t0", "patience", "near", "dense", "feasibility", "unscaled", "root", "cautious",
+            "rescale", "composite",
+        )),
+    ]  # fmt: skip
+
+
+class OptionsData(ct.Structure):
+    """``hybrid_options``."""
+
+    _fields_ = [("first", RunData), ("near", RunData), ("composite", RunData), ("linear", c_int)]
+
+
+def options_of(problem: Problem, limits: Limits) -> OptionsData:
+    """How the runs of a solve begin: from x0 alone, from multipliers, by composite steps."""
+    learns = problem.functions.curvature is None
+
+    def run(nu: float, patience: int, *, near: bool = False, composite: bool = False) -> RunData:
+        return RunData(
+            nu=nu, floor=floor_of(limits.scaled_tol), push=_PUSH, divergence=limits.divergence,
+            max_time=np.inf, patience=patience, near=near,
+            dense=problem.n + problem.m <= _DENSE_LIMIT, feasibility=problem.feasibility,
+            composite=composite,
+        )  # fmt: skip
+
+    return OptionsData(
+        run(NU_START, _LEARNING if learns else _FIRST_PATIENCE),
+        run(WARM_NU, _PATIENCE, near=True),
+        run(NU_START, _COMPOSITE, composite=may_be_composite(problem)),
+        problem.linear,
+    )

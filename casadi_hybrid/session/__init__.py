@@ -1,0 +1,1 @@
+"""Solves by the core in C: numbers in, who looks on, results out."""

@@ -1,0 +1,63 @@
+"""The start of one solve: as given, or from the result of a solve nearby."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from casadi_hybrid.basics.errors import InputError
+from casadi_hybrid.basics.inputs import Vector
+from casadi_hybrid.point.working_set import WarmStart
+from casadi_hybrid.problem.numbers import Numbers
+from casadi_hybrid.problem.problem import Problem
+
+if TYPE_CHECKING:
+    from casadi_hybrid.result import Result
+
+
+def _start_values(
+    warm: Result, problem: Problem, x0: Any, lam_x0: Any, lam_g0: Any
+) -> tuple[Any, Any, Any]:
+    """(x0, lam_x0, lam_g0): as given, else those of the warm start.
+
+    Raises:
+        InputError: for what is no result of a problem of this size.
+    """
+    from casadi_hybrid.result import Result  # noqa: PLC0415 - not for a first solve
+
+    n, m = problem.n, problem.m
+    if not isinstance(warm, Result):
+        raise InputError(
+            "warm_start must be the result of a solve (solver.result), got "
+            f"{type(warm).__name__}; numbers go to x0, lam_x0 and lam_g0"
+        )
+    if (warm.x.size, warm.g.size) != (n, m):
+        raise InputError(
+            f"warm_start has {warm.x.size} variables and {warm.g.size} constraints, the "
+            f"problem has {n} and {m}; give x0, lam_x0 and lam_g0 of the right sizes"
+        )
+    return (
+        warm.x if x0 is None else x0,
+        warm.lam_x if lam_x0 is None else lam_x0,
+        warm.lam_g if lam_g0 is None else lam_g0,
+    )
+
+
+def _known_solution(warm: Result | None, lam_x0: Vector, lam_g0: Vector) -> WarmStart | None:
+    """What the solve tries first: a solution's working set, or what multipliers say; else None."""
+    if warm is not None and warm.success:
+        return WarmStart(lam_x0, lam_g0, warm.working_set)
+    return WarmStart(lam_x0, lam_g0) if lam_x0.any() or lam_g0.any() else None
+
+
+def read_start(
+    problem: Problem, warm: Result | None, x0: Any, lam_x0: Any, lam_g0: Any, **others: Any
+) -> tuple[Numbers, WarmStart | None]:
+    """The checked numbers of one solve, and what it tries first.
+
+    Raises:
+        InputError: for what is no result of a problem of this size, or bad numbers.
+    """
+    if warm is not None:
+        x0, lam_x0, lam_g0 = _start_values(warm, problem, x0, lam_x0, lam_g0)
+    numbers = problem.numbers(x0=x0, lam_x0=lam_x0, lam_g0=lam_g0, **others)
+    return numbers, _known_solution(warm, numbers.lam_x0, numbers.lam_g0)

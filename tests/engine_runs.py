@@ -1,0 +1,85 @@
+"""Structures of one run of the core, and a run that is looked at after its end."""
+
+from __future__ import annotations
+
+import ctypes as ct
+from typing import Any
+
+import numpy as np
+from engine_cases import NUMBER, POINTER, WHOLE
+
+from casadi_hybrid.engine.solve import Core
+from casadi_hybrid.engine.structures import ResidualsData
+
+
+class MarkData(ct.Structure):
+    """``hybrid_mark``."""
+
+    _fields_ = [
+        *((name, NUMBER) for name in ("nu", "theta", "f", "error")),
+        *((name, WHOLE) for name in ("t", "made", "rounds")),
+    ]
+
+
+class IterateData(ct.Structure):
+    """``hybrid_iterate``."""
+
+    _fields_ = [
+        *((name, POINTER) for name in ("w", "y", "z_lower", "z_upper", "filter")),
+        *((name, NUMBER) for name in (
+            "nu", "floor", "shift", "theta_start", "theta_cut", "alpha", "alpha_z",
+        )),
+        ("mark", MarkData),
+        *((name, WHOLE) for name in (
+            "entries", "flat", "dependent", "bent", "tiny", "cut", "fresh", "guessed", "stepped",
+            "crossed", "watching", "t",
+        )),
+    ]  # fmt: skip
+
+
+class RayData(ct.Structure):
+    """``hybrid_ray``."""
+
+    _fields_ = [("reach", NUMBER), ("least", NUMBER), ("beyond", WHOLE)]
+
+
+class StateData(ct.Structure):
+    """``hybrid_state``."""
+
+    _fields_ = [
+        *((name, IterateData) for name in ("now", "best", "feasible", "beside")),
+        *((name, POINTER) for name in ("last_step", "x_undefined")),
+        ("ray", RayData),
+        *((name, ResidualsData) for name in ("of_best", "of_beside")),
+        ("least_f", NUMBER),
+        *((name, WHOLE) for name in (
+            "stepped", "rows_dependent", "undefined", "cause", "proved",
+        )),
+        ("infeasibility", POINTER), ("best_f", NUMBER),
+        *((name, POINTER) for name in ("best_x", "best_gradient", "best_g", "best_J")),
+    ]  # fmt: skip
+
+
+class EndedRun:
+    """A run by composite steps, or by the interior-point method, on a workspace that has ended."""
+
+    def __init__(self, library: Any, core: Core, *, composite: bool) -> None:
+        plan = POINTER(ct.addressof(core.space.plan.data))
+        sizes = [ct.c_longlong() for _ in range(3)]
+        library.hybrid_composite_memory(plan, 1, *map(ct.byref, sizes))
+        self._bytes = np.zeros(sizes[0].value // 8 + 1)
+        self._doubles = np.empty(max(1, sizes[1].value))
+        self._ints = np.empty(max(1, sizes[2].value), dtype=np.int32)
+        library.hybrid_state_doubles.restype = ct.c_longlong
+        self._of_state = np.empty(library.hybrid_state_doubles(plan))
+        self.state = StateData()
+        library.hybrid_state_attach(plan, POINTER(self._of_state.ctypes.data), ct.byref(self.state))
+        memory = (one.ctypes.data for one in (self._bytes, self._doubles, self._ints))
+        space, options = core.space.addresses, core.options
+        run = library.hybrid_composite_steps if composite else library.hybrid_interior_point
+        self.status = run(
+            *(POINTER(space[name]) for name in ("plan", "functions", "numbers")),
+            ct.byref(options.composite if composite else options.first),
+            *map(POINTER, memory), ct.byref(self.state), POINTER(space["answer"]),
+        )  # fmt: skip
+        self.bytes = POINTER(self._bytes.ctypes.data)

@@ -1,0 +1,29 @@
+"""Parts of a design rule as a user would write them: a penalty of a given strength."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from casadi_hybrid.basics.inputs import Matrix
+from casadi_hybrid.rules import LocalModel
+from casadi_hybrid.rules.cancellations import Cancelled
+
+
+class NoCancellation:
+    """C_can = 0: only the residual metric corrects."""
+
+    def cancel(self, model: LocalModel, delta: float) -> Cancelled:
+        return Cancelled(np.zeros((model.m, model.m)), delta)
+
+
+@dataclass(frozen=True)
+class GivenStrength:
+    """α whatever curvature results."""
+
+    value: float
+    delta: float = 1e-3
+
+    def alpha(self, model: LocalModel, R: Matrix, deficit: float) -> float:
+        return self.value

@@ -1,0 +1,421 @@
+"""The barrier method in C: pieces by textbook formulas, and solves of every kind."""
+
+from __future__ import annotations
+
+import ctypes as ct
+from ctypes import c_double, c_int, c_void_p
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import pytest
+from engine_cases import (
+    FormData,
+    PointData,
+    WorthData,
+    assert_kkt,
+    core_in_pieces,
+    needs_engine,
+    solved,
+)
+from engine_runs import IterateData, RayData
+from nlp_verdict_cases import INFEASIBLE
+
+from casadi_hybrid.engine.structures import NumbersData, PlanData
+
+INF = np.inf
+EPS = float(np.finfo(float).eps)
+UNBOUNDED, DIVERGED = 18, 19  # of hybrid.h
+Made = tuple[dict[str, Any], dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def core() -> Any:
+    found = core_in_pieces()
+    number = c_double
+    signatures = {
+        "hybrid_next_nu": (number, [number, number]),
+        "hybrid_blocks": (c_int, [c_void_p, number, number, number]),
+        "hybrid_verdict": (c_int, [c_void_p, c_void_p, *[number] * 5]),
+        "hybrid_smallest_step": (number, [c_void_p, number, number]),
+        "hybrid_extend": (None, [c_void_p, c_void_p]),
+        "hybrid_interior": (None, [c_void_p, number, c_void_p]),
+        "hybrid_safe_duals": (None, [c_void_p, c_void_p, number, c_void_p, c_void_p]),
+        "hybrid_share_to_zero": (
+            number, [c_int, c_void_p, c_void_p, number, c_void_p, number],
+        ),
+    }  # fmt: skip
+    for name, (result, arguments) in signatures.items():
+        function = getattr(found, name)
+        function.restype, function.argtypes = result, arguments
+    return found
+
+
+def sizes(rng: np.random.Generator, count: int, decades: float = 4.0) -> np.ndarray:
+    return np.asarray(10.0 ** rng.uniform(-decades, decades, count))
+
+
+# γ_θ, γ_φ, δ, s_θ, s_φ, η, γ_α of Wächter and Biegler 2006, section 2.3
+G_THETA, G_PHI, DELTA, S_THETA, S_PHI, ETA, G_ALPHA = 1e-5, 1e-8, 1.0, 1.1, 2.3, 1e-8, 0.05
+
+
+class Filter:
+    """The acceptance test of that paper at (θ, φ), with pairs of a filter."""
+
+    def __init__(self, theta: float, phi: float, start: float, pairs: np.ndarray) -> None:
+        self.theta, self.phi, self.pairs = theta, phi, pairs
+        self.least, self.most = (part * max(1.0, start) for part in (1e-4, 1e4))
+
+    def blocks(self, theta: float, phi: float, reach: float = 1.0) -> bool:
+        worse = (theta >= self.pairs[:, 0]) & (phi >= self.pairs[:, 1])
+        return bool(theta > self.most * max(1.0, reach) or worse.any())
+
+    def verdict(self, size: float, trial: tuple[float, float], alpha: float, slope: float) -> int:
+        """f: sufficient decrease of φ; h: of θ or φ by a part of θ; 0: neither."""
+        theta, phi = trial
+        fall = phi - self.phi - 10 * EPS * abs(self.phi)
+        if self.blocks(theta, phi, np.sqrt(size)):
+            return 0
+        switching = slope < 0 and alpha * (-slope) ** S_PHI > DELTA * self.theta**S_THETA
+        if switching and self.theta <= self.least:
+            return ord("f") * (fall <= ETA * alpha * slope)
+        better = theta <= (1 - G_THETA) * self.theta or fall <= -G_PHI * self.theta
+        return ord("h") * better
+
+    def smallest_step(self, slope: float) -> float:
+        least = G_THETA
+        if slope < 0:
+            least = min(least, G_PHI * self.theta / -slope)
+            if self.theta <= self.least:
+                least = min(least, DELTA * self.theta**S_THETA / (-slope) ** S_PHI)
+        return G_ALPHA * max(least, 1e-14)
+
+    def extended(self) -> np.ndarray:
+        new = np.array([(1 - G_THETA) * self.theta, self.phi - G_PHI * self.theta])
+        return np.vstack((self.pairs[(self.pairs < new).any(axis=1)], new))
+
+
+def test_the_filter(core: Any) -> None:
+    rng, seen = np.random.default_rng(1), set()
+    for _ in range(2000):
+        pairs = np.column_stack([sizes(rng, 5, 3.0), rng.normal(size=5)])
+        start, size = float(sizes(rng, 1)[0]), float(sizes(rng, 1)[0])
+        theta, phi = float(sizes(rng, 1, 6.0)[0]), float(rng.normal())
+        trial = theta * float(rng.choice([0.5, 1.0, 2.0, 1e3])), phi + 0.1 * rng.normal()
+        alpha, slope = float(rng.uniform()), float(rng.normal())
+        of, room = Filter(theta, phi, start, pairs), np.zeros(256)
+        room[:10] = pairs.ravel()
+        it = IterateData(filter=room.ctypes.data, entries=5, theta_start=start)
+        worth = WorthData(theta, phi)
+        wanted = of.verdict(size, trial, alpha, slope)
+        seen.add(wanted)
+        given = ct.byref(worth), ct.byref(it), size, *trial, alpha, slope
+        assert core.hybrid_verdict(*given) == wanted
+        assert core.hybrid_blocks(ct.byref(it), theta, phi, 1.0) == of.blocks(theta, phi)
+        step = core.hybrid_smallest_step(ct.byref(worth), start, slope)
+        assert step == pytest.approx(of.smallest_step(slope), rel=1e-13)
+        core.hybrid_extend(ct.byref(worth), ct.byref(it))
+        kept = of.extended()
+        assert it.entries == len(kept)
+        np.testing.assert_allclose(room[: 2 * len(kept)].reshape(-1, 2), kept, rtol=1e-15)
+    assert seen == {0, ord("f"), ord("h")}
+
+
+def test_of_a_full_filter_the_pair_goes_that_alone_blocks_the_least(core: Any) -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        theta = np.sort(sizes(rng, 128))
+        pairs = np.column_stack([theta, np.sort(rng.normal(size=128))[::-1]])
+        areas = (theta[2:] - theta[1:-1]) * (pairs[:-2, 1] - pairs[1:-1, 1])
+        gone = pairs[1 + np.argmin(areas)]
+        pairs = rng.permutation(pairs)
+        room = pairs.ravel().copy()
+        it = IterateData(filter=room.ctypes.data, entries=128, theta_start=1.0)
+        worth = WorthData(0.5 * float(theta[0]), 9.0)
+        core.hybrid_extend(ct.byref(worth), ct.byref(it))
+        new = Filter(worth.theta, worth.phi, 1.0, pairs[:0]).extended()
+        kept = pairs[(pairs != gone).any(axis=1)]
+        assert it.entries == 128
+        np.testing.assert_allclose(room.reshape(-1, 2), np.vstack([kept, new]), rtol=1e-15)
+
+
+def test_bounds_are_kept(core: Any) -> None:
+    """Points inside, z within 1e10 of ν/distance, fractions to the boundary, ν after ν."""
+    rng = np.random.default_rng(2)
+    for _ in range(300):
+        n = 7
+        lower = np.where(rng.uniform(size=n) < 0.6, rng.normal(size=n), -INF)
+        upper = np.where(rng.uniform(size=n) < 0.6, lower + sizes(rng, n), INF)
+        upper = np.where(np.isnan(upper) | (upper == -INF), 5.0, upper)
+        low, high = np.isfinite(lower), np.isfinite(upper)
+        flags = [has.astype(float) for has in (low, high)]
+        plan = PlanData(n=n)
+        form = FormData(
+            plan=ct.addressof(plan), lower=lower.ctypes.data, upper=upper.ctypes.data,
+            has_lower=flags[0].ctypes.data, has_upper=flags[1].ctypes.data,
+        )  # fmt: skip
+        w = 3.0 * rng.normal(size=n)
+        moved = w.copy()
+        core.hybrid_interior(ct.byref(form), 1e-2, moved.ctypes.data)
+        gap = 1e-2 * (upper - lower)
+        ends = (
+            np.minimum(1e-2 * np.maximum(1, np.where(has, np.abs(of), 0)), gap)
+            for has, of in ((low, lower), (high, upper))
+        )
+        room = list(ends)
+        wanted = np.where(low, np.maximum(w, lower + room[0]), w)
+        wanted = np.where(high, np.minimum(wanted, upper - room[1]), wanted)
+        np.testing.assert_allclose(moved, wanted, rtol=1e-15)
+        nu, below, above = float(sizes(rng, 1, 6.0)[0]), sizes(rng, n), sizes(rng, n)
+        at = PointData(below=below.ctypes.data, above=above.ctypes.data)
+        z = [np.where(has, sizes(rng, n, 14.0), 0.0) for has in (low, high)]
+        central = nu * low / below, nu * high / above
+        wanted_z = [np.clip(o, c / 1e10, c * 1e10) for o, c in zip(z, central, strict=True)]
+        core.hybrid_safe_duals(ct.byref(form), ct.byref(at), nu, *(one.ctypes.data for one in z))
+        np.testing.assert_allclose(z, wanted_z, rtol=1e-14)
+        step = rng.normal(size=n)
+        share = core.hybrid_share_to_zero(
+            n, below.ctypes.data, step.ctypes.data, 1.0, flags[0].ctypes.data, 0.99
+        )
+        falling = low & (step < 0)
+        shares = -0.99 * below[falling] / step[falling]
+        assert share == pytest.approx(min(1.0, shares.min(initial=1.0)), rel=1e-14)
+        wanted_nu = max(1e-9, min(0.2 * nu, nu**1.5))
+        assert core.hybrid_next_nu(nu, 1e-9) == pytest.approx(wanted_nu, rel=1e-15)
+
+
+def test_the_ray_test_by_its_definition(core: Any) -> None:
+    """min f on 1 <= x_1 - x_2 <= 2, of iterates that go out by factors of ten."""
+    of = {name: np.array(numbers, float) for name, numbers in (
+        ("lbx", [-INF, -INF]), ("ubx", [INF, INF]), ("lbg", [1]), ("ubg", [2]),
+    )}  # fmt: skip
+    J_rows, J_cols, J = np.zeros(2, np.int32), np.arange(2, dtype=np.int32), np.array([1.0, -1.0])
+    plan = PlanData(n_x=2, n_g=1, nnz_J=2, J_rows=J_rows.ctypes.data, J_cols=J_cols.ctypes.data)
+    numbers = NumbersData(**{name: bounds.ctypes.data for name, bounds in of.items()})
+    work, ends = np.zeros(2), {0: None, UNBOUNDED: "unbounded", DIVERGED: "diverged"}
+    core.hybrid_ray_test.argtypes = [c_void_p, c_void_p, c_void_p, c_double, c_void_p, c_void_p]
+
+    def ended(row: float, slope: float, merit: float) -> list[str | None]:
+        """What it says of x = (t, t - row) and f = slope t for t = 1e4, 1e5, ..., 1e21."""
+        ray, said = RayData(INF, INF), []
+        for power in range(4, 22):
+            x = np.array([10.0**power, 10.0**power - row])
+            g, gradient = np.array([x[0] - x[1]]), np.array([slope, 0.0])
+            at = PointData(
+                raw_f=slope * x[0], x=x.ctypes.data, raw_gradient=gradient.ctypes.data,
+                raw_g=g.ctypes.data, raw_J=J.ctypes.data,
+            )  # fmt: skip
+            said.append(ends[core.hybrid_ray_test(
+                ct.byref(plan), ct.byref(numbers), ct.byref(at), merit, work.ctypes.data,
+                ct.byref(ray),
+            )])  # fmt: skip
+            if said[-1]:
+                break
+        return said
+
+    beyond = 12 - 4  # the first t that is larger than 1e10 is 1e11
+    for merit in (0.5, 2.0):  # f falls in proportion to x: such residuals are no argument
+        assert ended(1.5, -1.0, merit) == [None] * (beyond - 1) + ["unbounded"]
+    assert ended(1.5, 1.0, 2.0) == [None] * 17 + ["diverged"]
+    assert ended(1.5, 1.0, 0.5) == [None] * 18  # it does not fall: these are solutions
+    assert ended(3.0, -1.0, 2.0)[: beyond + 1] == [None] * (beyond + 1)  # the row is not met
+
+
+# --- whole solves --------------------------------------------------------------------------------
+
+
+def rosenbrock() -> tuple[dict[str, Any], dict[str, Any]]:
+    x = ca.SX.sym("x", 2)
+    return {"x": x, "f": 100 * (x[1] - x[0] ** 2) ** 2 + (1 - x[0]) ** 2}, {"x0": [-1.2, 1]}
+
+
+def hs71() -> tuple[dict[str, Any], dict[str, Any]]:
+    x = ca.SX.sym("x", 4)
+    f = x[0] * x[3] * (x[0] + x[1] + x[2]) + x[2]
+    g = ca.vertcat(ca.mtimes(x[0] * x[1], x[2] * x[3]), ca.sumsqr(x))
+    numbers = {"x0": [1, 5, 5, 1], "lbx": 1, "ubx": 5, "lbg": [25, 40], "ubg": [INF, 40]}
+    return {"x": x, "f": f, "g": g}, numbers
+
+
+def saddle() -> tuple[dict[str, Any], dict[str, Any]]:
+    """The Hessian needs a shift, the line search cuts and corrects."""
+    x = ca.SX.sym("x", 3)
+    f = -x[0] * x[1] * x[2]
+    numbers = {"x0": [10, 10, 10], "lbx": 0, "ubx": 42, "lbg": [0], "ubg": [72]}
+    return {"x": x, "f": f, "g": x[0] + 2 * x[1] + 2 * x[2]}, numbers
+
+
+def circle() -> tuple[dict[str, Any], dict[str, Any]]:
+    """A fixed variable, a free row, and second-order corrections."""
+    x = ca.SX.sym("x", 3)
+    f = 2 * (x[0] ** 2 + x[1] ** 2 - 1) - x[0] + (x[2] - 1) ** 2
+    g = ca.vertcat(x[0] ** 2 + x[1] ** 2, x[0] + x[2])
+    numbers = {"x0": [0.8, 0.7, 5], "lbx": [-INF, 0, 5], "ubx": [INF, INF, 5]}
+    return {"x": x, "f": f, "g": g}, {**numbers, "lbg": [1, -INF], "ubg": [1, INF]}
+
+
+def pendulum() -> tuple[dict[str, Any], dict[str, Any]]:
+    """A swing-up by direct transcription: sparse, with bounds on the control."""
+    N, h = 20, 0.1
+    q, v, u = ca.SX.sym("q", N + 1), ca.SX.sym("v", N + 1), ca.SX.sym("u", N)
+    g = ca.vertcat(
+        q[1:] - q[:-1] - h * v[:-1], v[1:] - v[:-1] - h * (u - ca.sin(q[:-1])), q[0], v[0]
+    )
+    x = ca.vertcat(q, v, u)
+    f = ca.sumsqr(q - np.pi) + 0.1 * ca.sumsqr(v) + 0.1 * ca.sumsqr(u)
+    return {"x": x, "f": f, "g": g}, {
+        "x0": 0.1, "lbx": [-INF] * (2 * N + 2) + [-2] * N, "ubx": [INF] * (2 * N + 2) + [2] * N,
+        "lbg": 0, "ubg": 0,
+    }  # fmt: skip
+
+
+def pressures() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Variables of a million, as pascals are, and a negative objective."""
+    x = ca.SX.sym("x", 3)
+    g = ca.vertcat(ca.sqrt(x[0] - x[1]) - x[2], x[0] + 2 * x[1])
+    f = (1e-6 * x[0] - 3) ** 2 + (1e-6 * x[1] - 1) ** 2 - 1e-3 * x[2] - 9
+    bounds = {"lbx": [1e5, 1e5, 0], "ubx": [4e6, 3e6, 2e3], "lbg": [0, -INF], "ubg": [0, 4e6]}
+    return {"x": x, "f": f, "g": g}, {"x0": [2e6, 1e6, 50], **bounds}
+
+
+def far_off() -> tuple[dict[str, Any], dict[str, Any]]:
+    """From far out, where f is positive, to a solution nearby."""
+    x = ca.SX.sym("x", 2)
+    f = ca.sumsqr(x) / (1 + ca.sumsqr(x) / 1e14) + x[0]
+    return {"x": x, "f": f, "g": x[0] + x[1]}, {"x0": [3e6, -2e6], "lbx": -1e7, "lbg": 2}
+
+
+PROBLEMS = [rosenbrock, hs71, saddle, circle, pendulum, pressures, far_off]
+
+
+@pytest.fixture
+def needs_core() -> None:
+    needs_engine()
+
+
+@pytest.mark.usefixtures("needs_core")
+@pytest.mark.parametrize("made", PROBLEMS)
+def test_solutions_meet_the_conditions(made: Any) -> None:
+    solver, found = solved(made())
+    assert solver.stats()["success"]
+    assert_kkt(made(), found)
+
+
+@pytest.mark.usefixtures("needs_core")
+@pytest.mark.parametrize("made", PROBLEMS)
+def test_a_limit_ends_a_run_on_its_way(made: Any) -> None:
+    """The first iterates are those of a solve without a limit."""
+    whole, _ = solved(made())
+    solver, _ = solved(made(), {"max_iter": 4})
+    stats, rows = solver.stats(), whole.stats()["iterations"]
+    assert (stats["stop_reason"], stats["iter_count"]) == ("ITERATION_LIMIT", 4)
+    for name, numbers in stats["iterations"].items():
+        np.testing.assert_array_equal(numbers[:4], rows[name][:4], err_msg=name)
+
+
+def strip() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Along which f falls, and rows that contradict each other only in what is lost in rounding."""
+    x = ca.SX.sym("x", 2)
+    numbers = {"x0": [2e5, 2e5], "lbx": 0, "lbg": -1, "ubg": 2}
+    return {"x": x, "f": x[1] - 2 * x[0], "g": x[0] - x[1]}, numbers
+
+
+def waves() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Along a row that bends ever on, where steps stay short: the ray has to be extrapolated."""
+    x = ca.SX.sym("x", 2)
+    return {"x": x, "f": -x[0] - x[1], "g": x[1] - x[0] - ca.sin(x[0])}, {"lbg": 0, "ubg": 0}
+
+
+@pytest.mark.usefixtures("needs_core")
+@pytest.mark.parametrize("made", [strip, waves])
+def test_that_f_falls_without_bound_is_proved(made: Any) -> None:
+    solver, found = solved(made())
+    assert solver.stats()["stop_reason"] == "UNBOUNDED"
+    numbers, x, row = made()[1], found["x"], found["g"]
+    room = max(1e-2, 1e-11 * np.abs(x).max())
+    assert np.abs(x).max() > 1e10
+    assert found["f"] < -1e10
+    assert (numbers["lbg"] - room <= row).all()
+    assert (row <= numbers["ubg"] + room).all()
+
+
+@pytest.mark.usefixtures("needs_core")
+def test_iterates_that_prove_nothing_diverge() -> None:
+    """The second row asks for what the first one forbids, and f falls along both."""
+    case = INFEASIBLE["an objective that falls without bound"]
+    solver, _ = solved((case.nlp, case.call))
+    assert solver.stats()["stop_reason"] == "LOCALLY_INFEASIBLE"
+
+
+@pytest.mark.usefixtures("needs_core")
+@pytest.mark.parametrize("power", [1.5, 1.25])
+def test_where_the_hessian_is_undefined_the_identity_is_in_its_place(power: float) -> None:
+    """|x|^p has a minimum where its second derivative is not defined, and begins there."""
+    x = ca.SX.sym("x", 3)
+    f = ca.fabs(x[0]) ** power + (x[1] - 1) ** 2 + x[0] * x[1]
+    made = {"x": x, "f": f, "g": x[1] + x[2]}, {"x0": 0, "lbx": -3, "lbg": 1, "ubg": 2}
+    solver, found = solved(made)
+    assert solver.stats()["success"]
+    assert_kkt(made, found)
+
+
+@pytest.mark.usefixtures("needs_core")
+def test_a_hessian_that_is_never_defined_ends_it() -> None:
+    x = ca.SX.sym("x", 2)
+    f = (x[0] - 3) ** 4 + ca.fabs(x[1]) ** 1.5
+    numbers = {"x0": [5, 0], "lbg": 1, "lbx": [-INF, 0], "ubx": [INF, 0]}
+    solver, _ = solved(({"x": x, "f": f, "g": x[0] + x[1]}, numbers))
+    assert solver.stats()["stop_reason"] == "EVALUATION_ERROR"
+    assert "d²/dx[1] dx[1]" in solver.stats()["detail"]
+
+
+@pytest.mark.usefixtures("needs_core")
+def test_a_start_nearby_leads_to_the_same_value() -> None:
+    _, found = solved(saddle())
+    near = {"lam_x0": found["lam_x"], "lam_g0": found["lam_g"]}
+    solver, again = solved(saddle(), x0=[40, 1, 30], **near)
+    assert solver.stats()["success"]
+    assert again["f"] == pytest.approx(found["f"], rel=1e-7)
+
+
+@pytest.mark.usefixtures("needs_core")
+def test_a_domain_that_is_left_is_no_end() -> None:
+    """Trial points where a function is not defined shorten the step."""
+    x = ca.SX.sym("x", 2)
+    f = x[0] - ca.log(x[0]) + x[1] - ca.log(x[1] - x[0])
+    solver, found = solved(({"x": x, "f": f}, {"x0": [0.01, 5]}))
+    assert solver.result.evaluations["undefined"]
+    np.testing.assert_allclose(found["x"], [0.5, 1.5], atol=1e-6)
+
+
+@pytest.mark.usefixtures("needs_core")
+@pytest.mark.parametrize("low", [1e-3, 0.0])
+def test_a_start_outside_the_domain_is_moved_into_its_bounds(low: float) -> None:
+    """From zero, where a logarithm is not defined, to a bound, or 1 % off it."""
+    x = ca.SX.sym("x", 3)
+    f = ca.dot(x, ca.log(x)) + (x[0] - 1) ** 2
+    bounds = {"lbx": [low, low, 0.5], "ubx": [9, INF, 0.5], "lbg": 1, "ubg": 2}
+    made = {"x": x, "f": f, "g": ca.sum1(x) + 300 * x[1] * x[0]}, {"x0": 0, **bounds}
+    solver, _ = solved(made)
+    assert solver.stats()["success"]
+    start = solver.result.start
+    assert start.x[0] == pytest.approx(low or 1e-2, rel=1e-14)
+    slope = ca.Function("slope", [x], [ca.gradient(f, x)])(start.x).full().ravel()
+    np.testing.assert_allclose(start.gradient, slope, rtol=1e-14)
+
+
+@pytest.mark.usefixtures("needs_core")
+def test_from_the_multipliers_of_a_saddle_it_goes_as_a_cold_start_would() -> None:
+    """What bends downwards step after step is no wrong guess of the active set: ν rises, once."""
+    n = 12
+    x, s = ca.SX.sym("x", n), ca.SX.sym("s")
+    f = ca.sumsqr(x**2 - 1) + 10 * ca.sumsqr(x[1:] - x[:-1]) + 50 * s
+    g = ca.vertcat(x[0] + x[-1] + s, s - x[3])
+    bounds = {"lbx": [-1.5] * n + [0], "ubx": [1.5] * n + [9], "lbg": [-3, -2], "ubg": [3, 4]}
+    # All zero is stationary, with the multiplier of s ≥ 0.
+    start = {"x0": 1e-4 * np.arange(n + 1), "lam_x0": [0.0] * n + [-50.0], "lam_g0": [0.0, 0.0]}
+    solver, found = solved(({"x": ca.vertcat(x, s), "f": f, "g": g}, bounds), **start)
+    assert found["f"] < 1e-6
+    nus = np.array(solver.stats()["iterations"]["mu"])
+    assert list(np.flatnonzero(np.diff(nus) > 0)) == [np.argmax(nus) - 1]
+    assert nus.max() == 0.1

@@ -1,0 +1,355 @@
+"""KKT systems of which the engine's factorizations are in doubt: what is left counts as singular.
+
+Pieces are looked at beside eigenvalues and residuals by NumPy, on systems whose rows and columns
+have units up to 1e±12; whole solves by cores whose thresholds leave factorizations in doubt.
+"""
+
+from __future__ import annotations
+
+import ctypes as ct
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import pytest
+from engine_cases import Arena, KernelData, LowRankData, assert_kkt, core_in_pieces, needs_engine
+
+from casadi_hybrid import Problem, nlpsol
+from casadi_hybrid.engine import ldl, structures, warm
+from casadi_hybrid.engine.library import core_sources
+from casadi_hybrid.engine.plan import plan_of
+from casadi_hybrid.engine.workspace import Workspace, trigger
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+from problems.control import FAMILIES
+
+# Every K whose rows are not regularized is in doubt: of barrier steps, and with pinned entries.
+DOUBT = (
+    ("kkt_system.c", "    right = kernel->inertia.negative == plan->m;\n",
+     "    right = kernel->inertia.negative == plan->m;\n"
+     "    if (!penalty && epsilon == 0.0) return kernel->answer->doubts++, 2;\n", 1),
+    ("pinned_system.c", "    if (hybrid_in_doubt(kernel)) return 2;\n    return",
+     "    if (epsilon == 0.0) kernel->inertia.doubtful = 1;\n"
+     "    if (hybrid_in_doubt(kernel)) return 2;\n    return", 1),
+)  # fmt: skip
+# No solution in a fixed order is accurate; and none by chosen pivots, before it is corrected.
+REFUSAL = (
+    (
+        "kkt_matrix.c",
+        "if (!kernel->precise && hybrid_refined(plan, kernel, residual)) return 0;",
+        "",
+        1,
+    ),
+)
+ROUGH = (
+    *REFUSAL,
+    ("kkt_matrix.c", "if (!hybrid_refined(plan, kernel, residual)) return 3;", "return 3;", 1),
+    ("kkt_system.c", "if (found && hybrid_serves(plan, kernel)) found = 0;", "", 1),
+)
+SINGULAR, ACCURATE = 2, 1e-10
+
+
+def core_with(
+    changes: tuple[tuple[str, str, str, int], ...], folder: Path, compiler: str
+) -> ct.CDLL:
+    """A core with changes: file, what stands there, what instead, how often."""
+    needs_engine()
+    files = dict(core_sources().files)
+    for name, old, new, count in changes:
+        assert files[name].count(old) == count
+        files[name] = files[name].replace(old, new)
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    library = folder / "changed.so"
+    sources = sorted(name for name in files if name.endswith(".c"))
+    flags = "-std=c99", "-O0", "-fPIC", "-shared", "-ffp-contract=off"
+    subprocess.run([compiler, *flags, *sources, "-o", library, "-lm"], cwd=folder, check=True)
+    loaded = ct.CDLL(str(library))
+    structures.declare(loaded)
+    return loaded
+
+
+@pytest.fixture(scope="module")
+def doubting(tmp_path_factory: pytest.TempPathFactory, compiler: str) -> ct.CDLL:
+    return core_with(DOUBT, tmp_path_factory.mktemp("doubting"), compiler)
+
+
+@pytest.fixture
+def doubt(doubting: ct.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The core of the problems that are made from now on."""
+    needs_engine()
+    monkeypatch.setattr(warm, "engine", lambda: doubting)
+
+
+# --- one system -----------------------------------------------------------------------------------
+
+
+class System:
+    """K with its memory, for one pattern of (W, A); no entry is pinned."""
+
+    def __init__(self, W: np.ndarray, A: np.ndarray) -> None:
+        self.core = core_in_pieces()
+        (m, n), x = A.shape, ca.SX.sym("x", A.shape[1])
+        f = 0.5 * ca.bilin(ca.sparsify(ca.DM(W)), x, x)
+        rows = ca.mtimes(ca.sparsify(ca.DM(A)), x)
+        self.problem = Problem.from_nlp({"x": x, "f": f, "g": rows})
+        bounds = self.problem.numbers(lbg=0.0, ubg=0.0).bounds
+        self.plan = plan_of(self.core, self.problem, bounds)
+        data = self.plan.data
+        self.space = Workspace(self.core, self.plan, self.problem.functions, trigger())
+        arena = Arena(None, None, 0, 0)
+        self.core.hybrid_place_kernel(ct.byref(data), ct.byref(arena), ct.byref(KernelData()))
+        self._doubles = np.zeros(arena.used_doubles)
+        self._ints = np.zeros(max(1, arena.used_ints), dtype=np.int32)
+        arena = Arena(self._doubles.ctypes.data, self._ints.ctypes.data, 0, 0)
+        self._plain = LowRankData()
+        self.kernel = KernelData(
+            answer=self.space.addresses["answer"], low_rank=ct.addressof(self._plain)
+        )
+        self.core.hybrid_place_kernel(ct.byref(data), ct.byref(arena), ct.byref(self.kernel))
+        self.n, self.m = n, m
+        self.W = W[_ints(data.W_rows, data.nnz_W), _ints(data.W_cols, data.nnz_W)]
+        self.A = A[_ints(data.A_rows, data.nnz_A), _ints(data.A_cols, data.nnz_A)]
+
+    def factor(self, epsilon: float) -> int:
+        """That of ``hybrid_factor_pinned``."""
+        call = self.core.hybrid_factor_pinned
+        numbers = ct.c_double(0.0), ct.c_double(epsilon)
+        at = (array.ctypes.data for array in (self.W, self.A))
+        return int(call(ct.byref(self.plan.data), *map(ct.c_void_p, at), *numbers,
+                        ct.byref(self.kernel)))  # fmt: skip
+
+    def solve(self, b: np.ndarray) -> tuple[int, int, np.ndarray]:
+        """What ``hybrid_resolve`` says, what ``hybrid_solve_pinned``, and the solution."""
+        plan, kernel = ct.byref(self.plan.data), ct.byref(self.kernel)
+        right = np.ctypeslib.as_array(ct.cast(self.kernel.right, ct.POINTER(ct.c_double)), b.shape)
+        right[:] = b
+        first = self.core.hybrid_resolve(plan, kernel)
+        force, c, x = -b[: self.n], -b[self.n :], np.empty(b.size)
+        arrays = (self.W, self.A, force.copy(), c.copy())
+        at = [ct.c_void_p(array.ctypes.data) for array in arrays]
+        to = [ct.c_void_p(x[k:].ctypes.data) for k in (0, self.n)]
+        found = self.core.hybrid_solve_pinned(plan, *at, kernel, *to)
+        return int(first), int(found), x
+
+
+def _ints(at: int, size: int) -> np.ndarray:
+    return np.ctypeslib.as_array(ct.cast(at, ct.POINTER(ct.c_int)), (size,))
+
+
+def random_system(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """W and A in units from 1e-12 to 1e12, some without curvature along a variable."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 60))
+    m = int(rng.integers(1, n))
+    W = rng.standard_normal((n, n)) * (rng.random((n, n)) < rng.choice([0.1, 0.3]))
+    W = W + W.T + np.diag(rng.standard_normal(n) * (rng.random(n) < 0.7))
+    A = rng.standard_normal((m, n)) * (rng.random((m, n)) < 0.3)
+    A[np.arange(m), rng.permutation(n)[:m]] = 1.0
+    units_x, units_c = (10.0 ** rng.uniform(-6, 6, size) for size in (n, m))
+    return W * np.outer(units_x, units_x), A * np.outer(units_c, units_x)
+
+
+def equilibrated(K: np.ndarray) -> np.ndarray:
+    scale = np.ones(K.shape[0])
+    for _ in range(8):
+        most = np.abs(K * scale[:, None] * scale).max(axis=1)
+        scale /= np.sqrt(np.where(most > 0, most, 1.0))
+    return K * scale[:, None] * scale
+
+
+def backward_error(K: np.ndarray, x: np.ndarray, b: np.ndarray) -> float:
+    """Of the row where it is largest."""
+    left, sizes = np.abs(b - K @ x), np.abs(K) @ np.abs(x) + np.abs(b)
+    return float((left / np.where(sizes > 0, sizes, 1.0)).max())
+
+
+def test_inertia_and_solutions_in_any_units() -> None:
+    """Right wherever something is said, and that is nearly everywhere."""
+    seen: Counter[str] = Counter()
+    for seed in range(300):
+        W, A = random_system(seed)
+        system = System(W, A)
+        K = np.block([[W, A.T], [A, np.zeros((system.m, system.m))]])
+        eigenvalues = np.linalg.eigvalsh(equilibrated(K))
+        regular = np.abs(eigenvalues).min() > 1e-9
+        found = system.factor(0.0)
+        seen["regular"] += regular
+        if found == SINGULAR:
+            seen["in doubt"] += regular
+            continue
+        if regular:
+            assert system.kernel.inertia.negative == np.count_nonzero(eigenvalues < 0), seed
+            assert (found == 0) == (system.kernel.inertia.negative == system.m), seed
+        b = np.random.default_rng(seed).standard_normal(K.shape[0])
+        _, solved, x = system.solve(b)
+        seen["in doubt"] += solved == SINGULAR and regular
+        if solved == 0:
+            left = np.abs(b - K @ x).max() / np.abs(b).max()
+            assert min(backward_error(K, x, b), left) <= ACCURATE, seed
+    assert seen["regular"] > 200
+    assert seen["in doubt"] <= 3
+
+
+def test_what_cancels_is_corrected_row_by_row() -> None:
+    """Curvatures up to 1e16: beside b a residual is large that every row has from rounding."""
+    corrected = 0
+    for seed in range(160):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(20, 60))
+        m = int(n * rng.uniform(0.3, 0.9))
+        W = np.diag(10.0 ** rng.uniform(-8, 16, n))
+        A = rng.standard_normal((m, n)) * 10.0 ** rng.uniform(-4, 4, (m, n))
+        A *= rng.random((m, n)) < 0.15
+        A[np.arange(m), rng.permutation(n)[:m]] = 1.0
+        system = System(W, A)
+        if system.factor(0.0) == SINGULAR:
+            continue
+        K = np.block([[W, A.T], [A, np.zeros((m, m))]])
+        b = rng.standard_normal(n + m)
+        first, solved, x = system.solve(b)
+        corrected += first == 3
+        assert solved == 0, seed
+        assert backward_error(K, x, b) <= ACCURATE, seed
+    assert corrected > 4
+
+
+def test_a_regularized_system_of_dependent_rows_is_solved() -> None:
+    for seed in range(60):
+        W, A = random_system(seed)
+        W, A = equilibrated(W + 2 * np.eye(len(W)) * np.abs(W).max()), np.vstack((A, A[:1]))
+        A = A / np.abs(A).max(axis=1, keepdims=True)
+        system = System(W, A)
+        assert system.factor(1e-8) in {0, 1}
+        K = np.block([[W, A.T], [A, -1e-8 * np.eye(system.m)]])
+        assert system.kernel.inertia.negative == np.count_nonzero(np.linalg.eigvalsh(K) < 0)
+        b = np.cos(np.arange(K.shape[0]))
+        _, solved, x = system.solve(b)
+        assert solved == 0
+        assert backward_error(K, x, b) <= ACCURATE
+
+
+# --- whole solves ---------------------------------------------------------------------------------
+
+
+def coupled(n: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Variables that a sum couples, equations and inequalities, and bounds, some of them active."""
+    x, p = ca.SX.sym("x", n), ca.SX.sym("p")
+    place = ca.DM(np.arange(n) % 7 / 7)
+    f = ca.sumsqr(x - place) + ca.sum1(x[:9]) ** 2 + ca.sum1(x**4)
+    g = ca.vertcat(*(x[i] + x[i + 1] ** 2 - 0.01 * i - p for i in range(0, 20, 2)))
+    bounds = {"lbx": -0.2, "ubx": 0.5, "lbg": 0, "ubg": [0.0] * 5 + [1.0] * 5}
+    return {"x": x, "p": p, "f": f, "g": g}, {"x0": 0.1, "p": 0.05, **bounds}
+
+
+@pytest.mark.parametrize("n", [60, 160])
+def test_what_is_in_doubt_is_regularized(doubt: None, n: int) -> None:
+    nlp, numbers = coupled(n)
+    solver = nlpsol("solver", "hybrid", nlp)
+    found = solver(**numbers)
+    assert solver.stats()["success"]
+    assert_kkt((nlp, numbers), {name: of.full().ravel() for name, of in found.items()})
+
+
+def test_warm_solves_too(doubt: None) -> None:
+    nlp, numbers = coupled(160)
+    solver = nlpsol("solver", "hybrid", nlp)
+    for p in (0.05, 0.06, 0.07):
+        found = solver(**{**numbers, "p": p})
+        numbers |= {"x0": found["x"], "lam_x0": found["lam_x"], "lam_g0": found["lam_g"]}
+        assert solver.stats()["success"]
+    made = nlp, {**numbers, "p": p}
+    assert_kkt(made, {name: of.full().ravel() for name, of in found.items()})
+
+
+def test_threads_of_casadi_get_the_same(doubt: None) -> None:
+    nlp, numbers = coupled(60)
+    solver, p = nlpsol("solver", "hybrid", nlp), ca.MX.sym("p")
+    graph = ca.Function("graph", [p], [solver(**{**numbers, "p": p})["x"]])
+    values = [0.05, 0.06, 0.07]
+    found = graph.map(3, "thread", 2)(ca.DM(values).T)
+    for i, value in enumerate(values):
+        np.testing.assert_allclose(found[:, i], solver(**{**numbers, "p": value})["x"], atol=1e-7)
+
+
+def test_solutions_that_are_corrected_row_by_row_lead_as_far(
+    tmp_path: Path, compiler: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rough = core_with(ROUGH, tmp_path, compiler)
+    nlp, numbers = coupled(60)
+    ways = []
+    for core in (warm.engine(), rough):
+        monkeypatch.setattr(warm, "engine", lambda core=core: core)
+        solver = nlpsol("solver", "hybrid", nlp)
+        found = solver(**numbers)
+        ways.append((np.array(found["x"]), solver.stats()["iter_count"]))
+    assert ways[0][1] == ways[1][1]
+    np.testing.assert_allclose(ways[0][0], ways[1][0], rtol=1e-9, atol=1e-9)
+
+
+def test_the_kernel_of_the_solutions_is_told(
+    tmp_path: Path, compiler: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a solution asks for chosen pivots, after a factorization that had none."""
+    refusing = core_with(REFUSAL, tmp_path, compiler)
+    nlp, numbers = coupled(60)
+    told = []
+    for core in (warm.engine(), refusing):
+        monkeypatch.setattr(warm, "engine", lambda core=core: core)
+        solver = nlpsol("solver", "hybrid", nlp)
+        found = solver(**numbers)
+        told.append(solver.stats()["kernel"])
+        near = {"x0": found["x"], "lam_x0": found["lam_x"], "lam_g0": found["lam_g"]}
+        solver(**{**numbers, **near, "p": 0.051})
+        told.append(solver.stats()["kernel"])
+    assert told == 2 * ["ldl-fixed"] + 2 * ["ldl"]
+
+
+def test_a_chain_over_the_ground_is_solved_where_fixed_pivots_hide_that_rows_depend() -> None:
+    """At its start, a plumb line: the fixed order has the right inertia, and no solution."""
+    needs_engine()
+    problem = FAMILIES["chain_ground"].build(70)
+    solver = nlpsol("solver", "hybrid", {key: problem[key] for key in ("x", "f", "g")})
+    solver(**{key: problem[key] for key in ("x0", "lbx", "ubx", "lbg", "ubg")})
+    stats = solver.stats()
+    assert (stats["success"], stats["kernel"]) == (True, "ldl")
+
+
+@pytest.mark.parametrize(("masses", "stiffness"), [(4, 300.0), (16, 300.0)])
+def test_a_stiff_chain_is_solved(masses: int, stiffness: float) -> None:
+    """Near the limit of stability of its steps, where one row has far larger entries."""
+    needs_engine()
+    N, h, x, u = 30, 0.05, ca.SX.sym("x", 2 * masses), ca.SX.sym("u")
+    q, v = x[:masses], x[masses:]
+    stretch = ca.vertcat(q[0], ca.diff(q))
+    pull = stiffness * (stretch + 0.1 * stretch**3)
+    slope = ca.vertcat(v, ca.vertcat(pull[1:], u) - pull - 0.1 * v)
+    step = ca.simpleRK(ca.Function("slope", [x, u], [slope]), 2)
+    X, U = ca.SX.sym("X", 2 * masses, N + 1), ca.SX.sym("U", N)
+    start = 0.1 * np.cos(np.arange(2 * masses)) / np.sqrt(stiffness)
+    gaps = [X[:, k + 1] - step(X[:, k], U[k], h) for k in range(N)]
+    nlp = {
+        "x": ca.veccat(X, U), "f": ca.sumsqr(X) + 1e-2 * ca.sumsqr(U),
+        "g": ca.veccat(X[:, 0] - start, *gaps),
+    }  # fmt: skip
+    far = np.r_[np.full(X.numel(), np.inf), np.ones(N)]
+    solver = nlpsol("solver", "hybrid", nlp)
+    solver(x0=0, lbg=0, ubg=0, lbx=-far, ubx=far)
+    assert solver.stats()["success"]
+
+
+def test_pivots_in_doubt_of_an_analysis_without_places_count_as_singular(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Fronts that can delay nothing, and no fixed order."""
+    monkeypatch.setattr(ldl, "PRODUCTS", -1)
+    monkeypatch.setattr(ldl.Tables.of.__func__, "__defaults__", (0,))
+    needs_engine()
+    problem = FAMILIES["chain_ground"].build(20)
+    solver = nlpsol("solver", "hybrid", {key: problem[key] for key in ("x", "f", "g")})
+    solver(**{key: problem[key] for key in ("x0", "lbx", "ubx", "lbg", "ubg")})
+    assert solver.stats()["success"]

@@ -1,0 +1,152 @@
+"""An export without Python has Python's verdict and point, to the last bit."""
+
+from __future__ import annotations
+
+import subprocess
+
+import casadi as ca
+import numpy as np
+import pytest
+from engine_cases import CASES
+
+from casadi_hybrid import nlpsol
+from casadi_hybrid.basics.status import PointStatus, StopReason
+from casadi_hybrid.engine.export.measure import STRICT, spoken
+
+DRIVER = """
+#include <stdio.h>
+#include "NAME.h"
+static int read(double *to, int count) {
+    int i;
+    for (i = 0; i < count; i++)
+        if (scanf("%lf", &to[i]) != 1) return 0;
+    return 1;
+}
+static void show(const double *from, int count) {
+    int i;
+    for (i = 0; i < count; i++) printf(" %.17g", from[i]);
+}
+int main(void) {
+    double of_solution;
+    static NAME_in in;
+    static NAME_out out;
+    in = NAME_stored;
+    while (read(in.x0, UPPER_N_X) && read(in.p, UPPER_N_P) && read(in.lbx, UPPER_N_X) &&
+           read(in.ubx, UPPER_N_X) && read(in.lbg, UPPER_N_G) && read(in.ubg, UPPER_N_G) &&
+           read(in.lam_x0, UPPER_N_X) && read(in.lam_g0, UPPER_N_G) && read(&of_solution, 1)) {
+        in.of_solution = of_solution != 0.0;
+        NAME_solve(&in, &out);
+        printf("%s|%s|%s|%d %.17g %.17g", NAME_word(out.status), NAME_stop_word(out.stop),
+               NAME_point_word(out.point), out.steps, out.certificate, out.f);
+        show(out.x, UPPER_N_X);
+        show(out.g, UPPER_N_G);
+        show(out.lam_x, UPPER_N_X);
+        show(out.lam_g, UPPER_N_G);
+        printf("\\n");
+    }
+    return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory, compiler):
+    """What an export says, solve by solve; the core is compiled once."""
+    objects = tmp_path_factory.mktemp("core")
+    words = [compiler, *STRICT, "-O0"]
+
+    def answers(export, rows):
+        folder, name = export.folder, export.name
+        if not list(objects.glob("*.o")):
+            core = map(str, sorted((folder / "core").glob("*.c")))
+            subprocess.run([*words, "-c", *core], cwd=objects, check=True)
+        (folder / "driver.c").write_text(
+            DRIVER.replace("NAME", name).replace("UPPER", name.upper())
+        )
+        own = [path.name for path in folder.glob(f"{name}*.c")]
+        parts = [*own, "driver.c", *map(str, objects.glob("*.o")), "-lm", "-o", "driver"]
+        subprocess.run([*words, *parts], cwd=folder, check=True)
+        said = subprocess.run(
+            [str(folder / "driver")], input=rows, capture_output=True, text=True, check=True
+        ).stdout.splitlines()
+        return [line.split("|") for line in said]
+
+    return answers
+
+
+def inputs(solver, arguments, export):
+    """A line of what the driver reads, with what the result of these arguments was given."""
+    result = solver.result
+    case = type(export.cold)(
+        np.array(np.broadcast_to(arguments.get("lam_x0", 0.0), result.x.shape), float),
+        np.array(np.broadcast_to(arguments.get("lam_g0", 0.0), result.g.shape), float),
+        result, of_solution=False,
+    )  # fmt: skip
+    return spoken([case])
+
+
+def compared(answers, nlp, arguments, changes, folder):
+    """Solve in Python and in C after each change; the results of Python, where all is alike."""
+    solver = nlpsol("made", "hybrid", nlp)
+    export = solver.export(folder, **arguments)
+    results, rows = [], ""
+    for change in changes:
+        solver(**{**arguments, **change})
+        results.append(solver.result)
+        rows += inputs(solver, {**arguments, **change}, export)
+    for result, (status, stop, point, numbers) in zip(results, answers(export, rows), strict=True):
+        assert (stop, point) == (result.stop.value, result.point.value)
+        assert status.startswith("it is solved" if result.success else "it is not solved")
+        steps, *found = map(float, numbers.split())
+        slope = np.nan if result.certificate is None else result.certificate
+        of_python = result.f, result.x, result.g, result.lam_x, result.lam_g
+        expected = np.hstack([slope, *of_python])
+        assert steps == result.iterations
+        np.testing.assert_array_equal(found, expected)
+    return results
+
+
+x, p = ca.SX.sym("x", 2), ca.SX.sym("p")
+CIRCLE = {"x": x, "p": p, "f": x[0], "g": ca.vertcat(ca.sumsqr(x) - p, ca.sum1(x) - 5)}
+LINES = {"x": x, "p": p, "f": ca.sumsqr(x), "g": ca.vertcat(x[0] + x[1] - p, x[0] + x[1])}
+FALLING = {
+    "x": x, "p": p, "f": p * ca.sum1(x) + ca.fmax(p, 0) * x[0] ** 2, "g": x[1] - x[0] - ca.sin(x[0])
+}  # fmt: skip
+LOG = {"x": x, "p": p, "f": ca.log(x[0] - p) + ca.sumsqr(x), "g": ca.sqrt(x[1] - p)}
+
+
+@pytest.mark.parametrize(
+    ("nlp", "arguments", "hopeless", "stop", "point"),
+    [
+        (CIRCLE, {"p": 20.0, "lbg": 0, "ubg": 0}, 1.0, "LOCALLY_INFEASIBLE",
+         "INFEASIBLE_STATIONARY"),
+        (CIRCLE, {"p": 20.0, "lbg": -np.inf, "ubg": 0, "lbx": 0}, -1.0, "LOCALLY_INFEASIBLE",
+         "INFEASIBLE_STATIONARY"),
+        (LINES, {"p": 1.0, "lbg": [0, 0], "ubg": [0, 3]}, 7.0, "LOCALLY_INFEASIBLE",
+         "INFEASIBLE_STATIONARY"),
+        (FALLING, {"p": 1.0, "lbg": 0, "ubg": 0, "lbx": -9}, -1.0, "UNBOUNDED",
+         "FEASIBLE_NOT_STATIONARY"),
+        (LOG, {"p": -2.0, "lbg": 0, "ubg": 9, "lbx": -1, "ubx": 1}, 5.0, "EVALUATION_ERROR",
+         "UNDEFINED"),
+    ],
+    ids=["equations", "inequalities", "lines", "unbounded", "undefined"],
+)  # fmt: skip
+def test_a_problem_without_a_solution(nlp, arguments, hopeless, stop, point, answers, tmp_path):
+    """From a start, from multipliers, and from further starts; then one that has a solution."""
+    changes = [
+        {"p": hopeless}, {"p": hopeless, "lam_g0": 0.5, "lam_x0": 0.1},
+        {"p": hopeless, "x0": [0.7, -0.3]}, {"p": hopeless, "x0": [-4.0, 40.0]}, {},
+    ]  # fmt: skip
+    *without, last = compared(answers, nlp, arguments, changes, tmp_path)
+    assert {result.stop for result in without} == {StopReason[stop]}
+    assert {result.point for result in without} == {PointStatus[point]}
+    assert last.success
+
+
+@pytest.mark.parametrize("name", ["hs071", "box", "van_der_pol"])
+def test_a_solution_has_the_bits_of_python(name, answers, tmp_path):
+    case = CASES[name]()
+    arguments = {"x0": 0.0, **case.numbers}
+    changes = [{}, {"x0": 0.3}, {"x0": 2.0}, {"lam_g0": 1.0}, {"lam_x0": -3.0, "x0": 1.5}]
+    results = compared(answers, case.nlp, arguments, changes, tmp_path)
+    assert all(result.success for result in results)

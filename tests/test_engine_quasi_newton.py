@@ -1,0 +1,334 @@
+"""Hessians from first derivatives in C: formulas in NumPy, eigenvalues, and what they lead to."""
+
+from __future__ import annotations
+
+import ctypes as ct
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import pytest
+from engine_cases import CASES, Arena, KernelData, assert_kkt, needs_engine
+from engine_form import Form, address, view
+from problems.hs import HS
+
+from casadi_hybrid import Derivatives, Problem, nlpsol
+from casadi_hybrid.engine.structures import SecantsData
+from casadi_hybrid.problem.hessian import blocks
+
+LEARN = {"hessian_approximation": "limited-memory"}
+DRAWS = 7
+FIXED = 7  # of the variables of the problem in stages, whose blocks are these
+GROUPS = [0, 1], [2, 3], [4, 5, 6, 7, 8]
+
+
+class Secants(Form):
+    """The standard form of a problem without second derivatives."""
+
+    @classmethod
+    def of(cls, problem: Problem, **numbers: Any) -> Secants:
+        given = problem.with_derivatives(Derivatives("limited-memory"))
+        made = cls(given, given.numbers(**numbers))
+        made.problem, made.start = given, made.of_point("w", made.data.n).copy()
+        return made
+
+    def hessian(self, y: np.ndarray, objective: float = 1.0) -> np.ndarray:
+        """W in C at the point that was evaluated last, which it knows from then on."""
+        values = np.full(self.data.nnz_W, np.nan)
+        assert self.call("hybrid_hessian", y, ct.c_double(objective), values) == 0
+        return self.matrix(values, "W_rows", "W_cols", (self.data.n, self.data.n))
+
+    @property
+    def secants(self) -> SecantsData:
+        functions = self.space.addresses["functions"]
+        found: SecantsData = SecantsData.from_address(
+            type(self.space._functions).from_address(functions).secants
+        )
+        return found
+
+    def low_rank(self) -> tuple[np.ndarray, np.ndarray]:
+        """U and w of the last Hessian."""
+        low = self.form.low_rank
+        return (
+            view(low.U, low.rank * self.data.n).reshape(low.rank, self.data.n).T.copy(),
+            view(low.w, low.rank).copy(),
+        )
+
+
+def stages() -> tuple[Problem, dict[str, Any]]:
+    """Blocks of several sizes, a variable that enters linearly, a fixed one, slacks and scales."""
+    x = ca.SX.sym("x", 10)
+    f = ca.exp(x[0] * x[1]) + x[2] ** 4 + 300 * x[9] + (x[4] - x[5] * x[6]) ** 2
+    g = ca.vertcat(x[0] ** 2 * x[1] + x[9], 400 * ca.sin(x[3] * x[2]), x[7] * x[8] * x[6])
+    limits = {"lbg": [0.1, -1, 0], "ubg": [0.1, np.inf, 2], "lbx": -2, "ubx": 2}
+    limits["lbx"], limits["ubx"] = np.full(10, -2.0), np.full(10, 2.0)
+    limits["lbx"][7] = limits["ubx"][7] = 0.5
+    return Problem.from_nlp({"x": x, "f": f, "g": g}, **limits), {"x0": np.full(10, 0.3)}
+
+
+def rank_one(s: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """B after the symmetric rank-one updates by these pairs, from the identity."""
+    B = np.eye(s.shape[1])
+    for step, slope in zip(s, y, strict=True):
+        r = slope - B @ step
+        if abs(r @ step) > 1e-8 * np.linalg.norm(r) * np.linalg.norm(step) > 0:
+            B += np.outer(r, r) / (r @ step)
+    return B
+
+
+def steps(form: Secants, count: int) -> Any:
+    """Random points inside the bounds, one after the other, and multipliers there."""
+    draws = np.random.default_rng(DRAWS)
+    for _ in range(count):
+        w = np.clip(form.start + 0.2 * draws.standard_normal(form.data.n), -1.9, 1.9)
+        assert form.evaluate(w) == 0
+        yield w, draws.standard_normal(form.data.m)
+
+
+def equal(found: Any, expected: Any, rtol: float = 1e-14) -> None:
+    np.testing.assert_allclose(found, expected, rtol=rtol, atol=rtol)
+
+
+def test_so_many_points_are_kept() -> None:
+    problem, start = stages()
+    form = Secants.of(problem, **start)
+    for _, y in steps(form, 24):
+        form.hessian(y)
+    assert form.secants.count == 21
+
+
+def by_hand(
+    form: Secants, seen: list[tuple[np.ndarray, np.ndarray, np.ndarray]], y: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """∇²L of x by the points seen, and the last s and y."""
+    multipliers = y * form.of_form("scale_c", 3)
+    slopes = np.array([form.form.scale_f * df + J.T @ multipliers for _, df, J in seen])
+    s, slope = np.diff([x for x, _, _ in seen], axis=0), np.diff(slopes, axis=0)
+    full = np.zeros((10, 10))
+    for group in GROUPS:
+        full[np.ix_(group, group)] = rank_one(s[:, group], slope[:, group])
+    return full, s[-1:], slope[-1:]
+
+
+@pytest.mark.parametrize("large", [200, 3], ids=["full", "low rank"])
+def test_the_hessian_is_that_of_the_formulas(large: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "LARGE", large)
+    problem, start = stages()
+    form = Secants.of(problem, **start)
+    first, seen = form.problem.functions.first, []
+    free = np.delete(np.arange(10), FIXED)
+    for w, y in steps(form, 9):
+        W = form.hessian(y)
+        U, weights = form.low_rank()
+        assert weights.size == (len(seen) if large == 3 else 0)
+        W += U * weights @ U.T
+        x = np.insert(w[:9], FIXED, 0.5)
+        _, gradient, _, J = (one.full() for one in first(x, np.zeros(0)))
+        seen.append((x, gradient.ravel(), J))
+        full, s, slope = by_hand(form, seen, y)
+        size = np.abs(full).max()
+        equal(W[:9, :9], full[np.ix_(free, free)], 1e-8 * size)
+        assert not W[9:].any()
+        assert not W[:, 9:].any()
+        nonlinear = free[free < 9]
+        for step, change in zip(s, slope, strict=True):  # the secant equation
+            equal((W[:9, :9] @ step[free])[:8], change[nonlinear], 1e-7 * size)
+
+
+def test_a_pair_that_shows_nothing_is_left_out() -> None:
+    problem, start = stages()
+    form = Secants.of(problem, **start)
+    w = form.start.copy()
+    y = np.ones(3)
+    form.evaluate(w)
+    np.testing.assert_array_equal(form.hessian(y)[:2, :2], np.eye(2))
+    w[0] += 1e-13  # no other point
+    form.evaluate(w)
+    form.hessian(y)
+    assert form.secants.count == 1
+    w[0] += 0.1  # of the others nothing is seen
+    form.evaluate(w)
+    W = form.hessian(y)
+    assert form.secants.count == 2
+    assert np.abs(W[:2, :2] - np.eye(2)).max() > 0.1
+    np.testing.assert_array_equal(W[2:8, 2:8], np.eye(6))
+    assert form.core.hybrid_forget(ct.byref(form.secants)) == 1
+    np.testing.assert_array_equal(form.hessian(y)[:2, :2], np.eye(2))
+    assert form.core.hybrid_forget(ct.byref(form.secants)) == 0
+
+
+def test_the_curvature_of_the_rows_alone_is_left_out() -> None:
+    problem, start = stages()
+    form = Secants.of(problem, **start)
+    for _, y in steps(form, 3):
+        form.hessian(y)
+    values = np.full(form.data.nnz_W, np.nan)
+    assert form.call("hybrid_curvature", np.ones(3), values) == 0
+    assert not values.any()
+
+
+# --- a change of low rank -----------------------------------------------------------------------
+
+
+class Kernel:
+    """The kernel in C for a form."""
+
+    def __init__(self, form: Secants) -> None:
+        self.form, self.data = form, KernelData()
+        self._doubles, self._ints = np.full(200_000, np.nan), np.zeros(20_000, dtype=np.int32)
+        arena = Arena(self._doubles.ctypes.data, self._ints.ctypes.data, 0, 0)
+        plan = ct.byref(form.data)
+        form.core.hybrid_place_kernel(plan, ct.byref(arena), ct.byref(self.data))
+        assert arena.used_doubles <= self._doubles.size
+        self.data.low_rank = ct.addressof(form.form) + type(form.form).low_rank.offset
+        self.data.answer = form.space.addresses["answer"]
+
+    def call(self, name: str, *given: Any) -> int:
+        function = getattr(self.form.core, name)
+        return int(function(ct.byref(self.form.data), *map(address, given)))
+
+    @property
+    def at(self) -> Any:
+        return ct.byref(self.data)
+
+
+def matrices(form: Secants, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """W with its change of low rank, and A at the point that was evaluated last."""
+    n, m = form.data.n, form.data.m
+    U, weights = form.low_rank()
+    assert weights.size
+    W = form.matrix(values, "W_rows", "W_cols", (n, n)) + U * weights @ U.T
+    return W, form.matrix(form.of_point("A", form.data.nnz_A), "A_rows", "A_cols", (m, n))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_kernel_solves_and_counts(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """K with its change of low rank: inertia by eigenvalues, solutions by NumPy."""
+    monkeypatch.setattr(blocks, "LARGE", 1)
+    problem, start = stages()
+    form = Secants.of(problem, **start)
+    kernel, draws = Kernel(form), np.random.default_rng(seed)
+    n, m = form.data.n, form.data.m
+    values, pinned = np.full(form.data.nnz_W, np.nan), view_of_ints(kernel.data.pinned, n)
+    counts = set()
+    for _, y in steps(form, 6):
+        assert form.call("hybrid_hessian", 3 * y, ct.c_double(1.0), values) == 0
+        if form.secants.count == 1:
+            continue
+        W, A = matrices(form, values)
+        D, shift, epsilon = draws.uniform(0, 1, n), draws.choice([0.0, 5.0, 50.0]), 1e-3
+        K = np.block([[W + np.diag(D + shift), A.T], [A, -epsilon * np.eye(m)]])
+        found = kernel.call(
+            "hybrid_factor", values, D, ct.c_double(shift), form.of_point("A", A.size),
+            ct.c_double(epsilon), None, kernel.at,
+        )  # fmt: skip
+        negative = int((np.linalg.eigvalsh(K) < 0).sum())
+        assert kernel.data.inertia.negative == negative
+        assert found == (negative != m)
+        counts.add(found)
+        force, c, dw, dy = *(draws.standard_normal(k) for k in (n, m)), np.zeros(n), np.zeros(m)
+        assert kernel.call("hybrid_solve", force, c, kernel.at, dw, dy) == 0
+        equal(K @ np.concatenate((dw, dy)), -np.concatenate((force, c)), 1e-9)
+        # With entries pinned, as on an active set.
+        pinned[:] = draws.uniform(size=n) < 0.3
+        held, move = pinned.astype(bool), view(kernel.data.move, n)
+        move[:] = np.where(held, draws.standard_normal(n), 0.0)
+        free = np.concatenate((~held, np.ones(m, bool)))
+        K = np.block([[W + shift * np.eye(n), A.T], [A, -epsilon * np.eye(m)]])
+        part = K[np.ix_(free, free)]
+        found = kernel.call(
+            "hybrid_factor_pinned", values, form.of_point("A", A.size), ct.c_double(shift),
+            ct.c_double(epsilon), kernel.at,
+        )  # fmt: skip
+        assert kernel.data.inertia.negative == int((np.linalg.eigvalsh(part) < 0).sum())
+        assert found == (kernel.data.inertia.negative != m)
+        solve = kernel.call(
+            "hybrid_solve_pinned", values, form.of_point("A", A.size), force, c, kernel.at, dw, dy
+        )
+        assert solve == 0
+        np.testing.assert_array_equal(dw[held], move[held])
+        left = K @ np.concatenate((dw, dy)) + np.concatenate((force, c))
+        equal(left[free], 0.0, 1e-9)
+    assert counts == {0, 1}
+
+
+def view_of_ints(at: int, size: int) -> np.ndarray:
+    return np.ctypeslib.as_array(ct.cast(at, ct.POINTER(ct.c_int)), (size,))
+
+
+# --- whole solves -------------------------------------------------------------------------------
+
+
+def solved(nlp: dict[str, Any], numbers: dict[str, Any], **options: Any) -> Any:
+    solver = nlpsol("solver", "hybrid", nlp, {**LEARN, **options})
+    return solver, solver(**numbers)
+
+
+def hock_schittkowski(number: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    (problem,) = (one for one in HS if one.number == number)
+    data = problem.build()
+    limits = {key: data[key] for key in ("lbx", "ubx", "lbg", "ubg")}
+    return {key: data[key] for key in ("x", "f", "g")}, {"x0": problem.x0, **limits}
+
+
+# 59 and 109 forget what other points have shown, 59 restores feasibility.
+@pytest.mark.parametrize("number", [6, 10, 26, 43, 59, 71, 80, 93, 100, 109, 113])
+def test_problems_of_hock_and_schittkowski(number: int) -> None:
+    needs_engine()
+    nlp, numbers = hock_schittkowski(number)
+    solver, found = solved(nlp, numbers)
+    assert solver.stats()["success"]
+    assert solver.stats()["n_call_nlp_hess_l"] == 0
+    assert_kkt((nlp, numbers), {name: of.full().ravel() for name, of in found.items()})
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_warm_solves(name: str) -> None:
+    needs_engine()
+    case = CASES[name]()
+    solver, x = solved(case.nlp, case.numbers)
+    moved = case.moved(case.numbers, x["x"], np.random.default_rng(DRAWS))
+    found = solver(**moved | {"x0": x["x"], "lam_x0": x["lam_x"], "lam_g0": x["lam_g"]})
+    assert solver.stats()["success"]
+    assert_kkt((case.nlp, moved), {name: of.full().ravel() for name, of in found.items()})
+
+
+@pytest.mark.parametrize("number", [43, 71, 100])
+def test_large_blocks_take_the_same_way(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same matrix by its updates, from the first iterate to the crossover."""
+    needs_engine()
+    nlp, numbers = hock_schittkowski(number)
+    full, x = solved(nlp, numbers)
+    monkeypatch.setattr(blocks, "LARGE", 1)
+    low, found = solved(nlp, numbers)
+    assert low.stats()["iter_count"] == full.stats()["iter_count"]
+    np.testing.assert_allclose(found["x"], x["x"], rtol=1e-7, atol=1e-9)
+    warm = {"x0": found["x"] + 0.01, "lam_x0": found["lam_x"], "lam_g0": found["lam_g"]}
+    again = low(**{**numbers, **warm})
+    assert low.stats()["success"]
+    np.testing.assert_allclose(again["x"], x["x"], rtol=1e-5, atol=1e-5)
+
+
+def test_graphs_maps_and_batches_solve_in_c() -> None:
+    needs_engine()
+    case = CASES["van_der_pol"]()
+    solver, _ = solved(case.nlp, case.numbers)
+    p = np.array([[0.0, 0.02, 0.05], [0.8, 0.7, 0.75]])
+    one = {name: value for name, value in case.numbers.items() if name != "p"}
+    batch = solver.batch(**one, p=p)
+    symbol = ca.MX.sym("p", 2)
+    graph = ca.Function("graph", [symbol], [solver(**one, p=symbol)["x"]])
+    mapped = graph.map(3, "thread", 2)(p).full()
+    for k in range(3):
+        alone = solver(**one, p=p[:, k])["x"].full().ravel()
+        np.testing.assert_array_equal(batch.x[:, k], alone)
+        np.testing.assert_array_equal(mapped[:, k], alone)
+
+
+def test_compiled_functions_need_no_second_derivatives() -> None:
+    needs_engine()
+    case = CASES["van_der_pol"]()
+    _, plain = solved(case.nlp, case.numbers)
+    solver, found = solved(case.nlp, case.numbers, compile=True)
+    assert solver.stats()["functions"] == "compiled"
+    np.testing.assert_allclose(found["x"], plain["x"], rtol=1e-8, atol=1e-10)
