@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 
 import casadi as ca
 import numpy as np
@@ -11,42 +12,13 @@ from engine_cases import CASES
 
 from casadi_hybrid import nlpsol
 from casadi_hybrid.basics.status import PointStatus, StopReason
+from casadi_hybrid.engine.export import measure
 from casadi_hybrid.engine.export.measure import STRICT, spoken
 
-DRIVER = """
-#include <stdio.h>
-#include "NAME.h"
-static int read(double *to, int count) {
-    int i;
-    for (i = 0; i < count; i++)
-        if (scanf("%lf", &to[i]) != 1) return 0;
-    return 1;
-}
-static void show(const double *from, int count) {
-    int i;
-    for (i = 0; i < count; i++) printf(" %.17g", from[i]);
-}
-int main(void) {
-    double of_solution;
-    static NAME_in in;
-    static NAME_out out;
-    in = NAME_stored;
-    while (read(in.x0, UPPER_N_X) && read(in.p, UPPER_N_P) && read(in.lbx, UPPER_N_X) &&
-           read(in.ubx, UPPER_N_X) && read(in.lbg, UPPER_N_G) && read(in.ubg, UPPER_N_G) &&
-           read(in.lam_x0, UPPER_N_X) && read(in.lam_g0, UPPER_N_G) && read(&of_solution, 1)) {
-        in.of_solution = of_solution != 0.0;
-        NAME_solve(&in, &out);
-        printf("%s|%s|%s|%d %.17g %.17g", NAME_word(out.status), NAME_stop_word(out.stop),
-               NAME_point_word(out.point), out.steps, out.certificate, out.f);
-        show(out.x, UPPER_N_X);
-        show(out.g, UPPER_N_G);
-        show(out.lam_x, UPPER_N_X);
-        show(out.lam_g, UPPER_N_G);
-        printf("\\n");
-    }
-    return 0;
-}
-"""
+SAYS = 'printf("%d %d %.17g", out.status, out.steps, out.f);'
+SAYS_ALL = """printf("%s|%s|%s|%d %.17g %.17g", @NAME@_word(out.status), @NAME@_stop_word(out.stop),
+       @NAME@_point_word(out.point), out.steps, out.certificate, out.f);"""
+REPLAY = Path(measure.__file__).parent / "templates" / "replay.c"
 
 
 @pytest.fixture(scope="module")
@@ -60,9 +32,10 @@ def answers(tmp_path_factory, compiler):
         if not list(objects.glob("*.o")):
             core = map(str, sorted((folder / "core").glob("*.c")))
             subprocess.run([*words, "-c", *core], cwd=objects, check=True)
-        (folder / "driver.c").write_text(
-            DRIVER.replace("NAME", name).replace("UPPER", name.upper())
-        )
+        driver = REPLAY.read_text(encoding="utf-8")
+        assert driver.count(SAYS) == 1
+        driver = driver.replace(SAYS, SAYS_ALL).replace("@NAME@", name)
+        (folder / "driver.c").write_text(driver.replace("@UPPER@", name.upper()))
         own = [path.name for path in folder.glob(f"{name}*.c")]
         parts = [*own, "driver.c", *map(str, objects.glob("*.o")), "-lm", "-o", "driver"]
         subprocess.run([*words, *parts], cwd=folder, check=True)

@@ -168,6 +168,17 @@ static int again(hot *h) {
     return hybrid_pinned_solution(model, form, h->at) || hybrid_outside(model, form, h->at);
 }
 
+/* The next step, whose error is `error` then. Returns HYBRID_NOT_NEARER where another may follow,
+ * else how the steps end. */
+static int step_on(hot *h, double *error, hybrid_residuals *residuals) {
+    int status = model_step(h);
+    if (status == HYBRID_LATE) return status;
+    h->form.answer->steps++;
+    if (status) return status;
+    *error = error_at(h);
+    return judge(h, *error, residuals);
+}
+
 /* Steps until the point is a solution. `before`: the error there. Returns a status. */
 static int follow(hot *h, double before, hybrid_residuals *residuals) {
     hybrid_answer *answer = h->form.answer;
@@ -177,14 +188,8 @@ static int follow(hot *h, double before, hybrid_residuals *residuals) {
     int most = numbers->max_iter < HYBRID_HOT_STEPS ? numbers->max_iter : HYBRID_HOT_STEPS;
     while (answer->steps < most) {
         const double violation = answer->steps ? 0.0 : violation_at(h);
-        double now;
-        int status;
-        status = model_step(h);
-        if (status == HYBRID_LATE) return status;
-        answer->steps++;
-        if (status) return status;
-        now = error_at(h);
-        status = judge(h, now, residuals);
+        double now = INFINITY;
+        int status = step_on(h, &now, residuals);
         if (status != HYBRID_NOT_NEARER) return status;
         if (answer->steps == numbers->max_iter) break; /* none is left to do better */
         if (violation > HYBRID_HOT_OUTSIDE && violation_at(h) > HYBRID_HOT_LEFT * violation)
@@ -218,13 +223,8 @@ static int follow_perturbed(hot *h, hybrid_residuals *residuals) {
     const hybrid_numbers *numbers = h->form.numbers;
     int most = numbers->max_iter < numbers->perturbed ? numbers->max_iter : numbers->perturbed;
     while (answer->steps < most) {
-        double now;
-        int status = model_step(h);
-        if (status == HYBRID_LATE) return status;
-        answer->steps++;
-        if (status) return status;
-        now = error_at(h);
-        status = judge(h, now, residuals);
+        double now = INFINITY;
+        int status = step_on(h, &now, residuals);
         if (status != HYBRID_NOT_NEARER) return status;
         if (now <= HYBRID_HOT_EXACT) break;
     }
