@@ -52,7 +52,6 @@ class Answer:
         hessian: what the Hessian of the Lagrangian was: ``"exact"``, ``"given"``,
             ``"gauss-newton"`` or ``"limited-memory"``.
         engine: what ran the iteration: ``"c"``, the engine in C, or ``"python"``.
-        engine_note: why not the engine in C, where it did not.
         kernel: what solved its linear systems: ``"ldl-fixed"``, the engine's LDLᵀ in a fixed order,
             ``"ldl"``, where its pivots had to be chosen at least once, ``"svd"``, its singular
             values, by which it takes composite steps, ``"feral"`` or ``"lapack"`` where Python
@@ -104,7 +103,6 @@ class Answer:
     problem: str
     hessian: str = EXACT
     engine: str = "python"
-    engine_note: str = ""
     kernel: str = ""
     mu: Vector | None = None
     effective_multipliers: Vector | None = None

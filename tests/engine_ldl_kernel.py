@@ -61,7 +61,8 @@ class LdlKernel:
         values[layout.at_diagonal[n:]] = -E
         if self.tables is None:
             K = ldl.Compressed.of(layout)
-            group = ldl.elimination(K, ldl.partners(self._library, K, values))
+            partner = ldl.partners(self._library, K, values)
+            group, _ = ldl.eliminations(K, partner, np.ones(K.n, bool))
             self.tables = ldl.Tables.of(self._library, K, group)
             self._reserve(self.tables)
         self.refactor()

@@ -31,11 +31,6 @@ def largest(v: Vector) -> float:
     return float(np.abs(v).max())
 
 
-def sum_of_sizes(v: Vector) -> float:
-    """‖v‖₁, with NumPy's order of summation."""
-    return total(np.abs(v))
-
-
 def rough_sum(v: Vector) -> float:
     """‖v‖₁ as BLAS adds it, where the last digits do not matter: the quickest of all norms."""
     return float(blas.dasum(v)) if v.size else 0.0

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -49,6 +50,8 @@ else:
 _REFUSED = OTHER_SHAPE, BAD_NUMBERS, OTHER_PATTERN
 _SOLVING = 0.9
 """Part of the time of a call in which steps may begin; the rest is for the answer."""
+_in_order = itemgetter(*OUTPUTS_OF_CASADI)
+"""The outputs as CasADi lists them; its dictionaries are sorted by the names."""
 _REAL = frozenset((float, int, np.float64))
 _CALLED = ("interpreted", "")
 _NONE = np.zeros((0, 11))  # rows of iterates
@@ -230,7 +233,7 @@ class Runner:
             self.complain(run)
             if self.options.print_time:
                 print(_timing(self.name, run.stats))
-        return outputs
+        return dict(zip(OUTPUTS_OF_CASADI, _in_order(outputs), strict=True))
 
     def run(
         self, given: Given, warm_start: Result | None, own: Limits | None = None
@@ -298,7 +301,7 @@ class Runner:
         try:
             known: _Door = of_thread.door
         except AttributeError:
-            known = of_thread.door = _Door(self.problem, self.options, self.compiled is not None)
+            known = of_thread.door = _Door(self.problem, self.options)
         return known
 
     def evaluate(self, arguments: list[ca.DM]) -> list[ca.DM]:
@@ -389,9 +392,8 @@ class _Door:
         problem, options: of the solver.
     """
 
-    def __init__(self, problem: Problem, options: NlpOptions, compiled: bool) -> None:
-        self._problem, self._options = problem, options
-        self._limits, self._compiled = options.limits, compiled
+    def __init__(self, problem: Problem, options: NlpOptions) -> None:
+        self._problem, self._options, self._limits = problem, options, options.limits
         self._engine: Engine = any_engine_of(problem)
         self._externals: dict[Core, External] = {}
         self._defaults: list[Vector] = []
@@ -613,7 +615,7 @@ def _called(
         outputs = external.ready.call(external.solver)
         status = external.status
         if status != OTHER_SHAPE:
-            return _in_order(outputs), status
+            return outputs, status
         external.fetches = False  # who gives one of another shape will do so again
     assert given is not None
     pairs = zip(INPUTS, given, strict=True)
@@ -624,12 +626,7 @@ def _called(
     except RuntimeError:  # of another shape
         return None, OTHER_SHAPE
     # Of several columns CasADi has made several solves.
-    return (_in_order(outputs) if outputs["f"].numel() == 1 else None), external.status
-
-
-def _in_order(outputs: dict[str, ca.DM]) -> dict[str, ca.DM]:
-    """The outputs as CasADi lists them; its dictionaries are sorted by the names."""
-    return {name: outputs[name] for name in OUTPUTS_OF_CASADI}
+    return (outputs if outputs["f"].numel() == 1 else None), external.status
 
 
 def without_numbers(
@@ -641,9 +638,7 @@ def without_numbers(
     made = Run(
         problem, limits, p.copy(), {"p": slice(None)}, NOTHING, rows=_NONE, functions=_CALLED
     )
-    made.__dict__["result"] = sessions.undefined_result(
-        problem, numbers, limits, missing, "no numbers"
-    )
+    made.__dict__["result"] = sessions.undefined_result(problem, numbers, limits, missing)
     return made
 
 

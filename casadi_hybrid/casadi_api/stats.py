@@ -85,7 +85,6 @@ def casadi_stats(
         "detail": result.detail,
         "hessian": result.hessian,
         "engine": result.engine,
-        "engine_note": result.engine_note,
         "functions": functions[0],
         "functions_note": functions[1],
         "kernel": result.kernel,

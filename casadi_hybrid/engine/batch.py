@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes as ct
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -21,9 +21,6 @@ from casadi_hybrid.engine.workspace import buffer_of
 from casadi_hybrid.point.limits import Limits
 from casadi_hybrid.point.working_set import Sides
 from casadi_hybrid.problem.bounds import Bounds
-
-if TYPE_CHECKING:
-    pass
 
 _PIECES = 8
 """So many times a thread comes for more: some solves take longer than others."""

@@ -132,25 +132,16 @@ def partners(library: ctypes.CDLL, K: Compressed, values: Vector | None = None) 
     return partner
 
 
-def elimination(K: Compressed, partner: Integers) -> Integers:
-    """When each row of K is eliminated: rows with one number together, 0 first.
+def eliminations(
+    K: Compressed, partner: Integers, curved: NDArray[np.bool_]
+) -> tuple[Integers, Integers]:
+    """When each row of K is eliminated, rows of one number together, and that for a fixed order.
 
     An approximate minimum degree order of the graph whose vertices are the pairs.
 
     Args:
         K: its pattern.
         partner: as :func:`partners` says.
-    """
-    return _numbered(*_order(K, partner))
-
-
-def eliminations(
-    K: Compressed, partner: Integers, curved: NDArray[np.bool_]
-) -> tuple[Integers, Integers]:
-    """:func:`elimination`, and the same for a fixed order.
-
-    Args:
-        K, partner: as there.
         curved: of each variable, whether K has a number of its own on its diagonal. In a fixed
             order one without is no pivot before a row of its own is eliminated.
     """

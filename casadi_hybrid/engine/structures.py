@@ -14,8 +14,7 @@ pointer_of_capsule = ct.pythonapi.PyCapsule_GetPointer
 pointer_of_capsule.restype, pointer_of_capsule.argtypes = c_void_p, [ct.py_object, ct.c_char_p]
 
 # How a run ends, as in ``c/hybrid.h``, where it is said what each means.
-SOLVED, OTHER_PATTERN, UNDEFINED, NO_SET, NOT_NEARER = 0, 1, 2, 3, 4
-BAD_NUMBERS = 9
+SOLVED, OTHER_PATTERN, UNDEFINED, BAD_NUMBERS = 0, 1, 2, 9
 CAUSES = {
     1: "the steps have become tiny",
     2: "the kernel cannot be made quasi-definite",

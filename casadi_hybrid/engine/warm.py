@@ -1,4 +1,4 @@
-"""The engine of a problem and thread, and what its warm mode says in words."""
+"""The engine of a problem and thread."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ A general sparse library checks and converts its index arrays whenever a matrix 
 costs more than all arithmetic of a mid-sized iteration. Here a :class:`Pattern` is made once and
 shared, and a :class:`Sparse` is a pattern with an array of values. It has what the iterations use
 of a NumPy matrix: ``A @ v`` and ``A.T @ v``, both also by ``dot``, which is the quicker way for
-small arrays, ``A * number``, ``A - B`` on one pattern, ``A.shape``.
+small arrays, and ``A.shape``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from casadi_hybrid.basics.arrays import distinct, largest, rough_sum
+from casadi_hybrid.basics.arrays import distinct, rough_sum
 from casadi_hybrid.basics.inputs import Vector
 from casadi_hybrid.basics.late import LateModule
 
@@ -71,7 +71,7 @@ class Layout:
 
     Attributes:
         n, size: rows of W, and of K.
-        pattern: of the lower triangle of K; ``starts``: where its columns begin.
+        pattern: of the lower triangle of K.
         of_W: the entries of W in it.
         at_W, at_A, at_diagonal: where those of W, of A, and of D and E go.
     """
@@ -87,8 +87,6 @@ class Layout:
         of_W, of_A = self.of_W.size, A.rows.size
         self.at_W, self.at_A = where[:of_W], where[of_W : of_W + of_A]
         self.at_diagonal = where[of_W + of_A :]
-        counts = np.bincount(self.pattern.cols, minlength=self.size)
-        self.starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
 
 
 class Sparse:
@@ -100,8 +98,7 @@ class Sparse:
     """
 
     __slots__ = ("data", "pattern")
-    # NumPy leaves `array @ Sparse` and `number * Sparse` to the methods below.
-    __array_ufunc__ = None
+    __array_ufunc__ = None  # NumPy refuses `array @ Sparse` and `number * Sparse`
 
     def __init__(self, pattern: Pattern, data: Vector) -> None:
         self.pattern = pattern
@@ -122,14 +119,6 @@ class Sparse:
         return _sums(pattern.rows, self.data * v[pattern.cols], pattern.shape[0])
 
     dot = __matmul__
-
-    def __mul__(self, factor: float) -> Sparse:
-        return Sparse(self.pattern, self.data * factor)
-
-    def __sub__(self, other: Sparse) -> Sparse:
-        if self.pattern is not other.pattern:
-            raise ValueError("A − B needs two matrices on one pattern")
-        return Sparse(self.pattern, self.data - other.data)
 
     def scipy(self) -> Any:
         """The same as a :class:`scipy.sparse.csc_array`."""
@@ -175,11 +164,6 @@ def magnitudes(matrix: Any) -> Any:
     return Sparse(matrix.pattern, np.abs(matrix.data)) if is_sparse(matrix) else np.abs(matrix)
 
 
-def largest_entry(matrix: Any) -> float:
-    """The largest |entry|, 0 where there is none."""
-    return largest(matrix.data if is_sparse(matrix) else matrix.ravel(order="K"))
-
-
 def sum_of_entries(matrix: Any) -> float:
     """The sum of all |entries|, which is quicker than the largest and no less."""
     return rough_sum(matrix.data if is_sparse(matrix) else matrix.ravel(order="K"))
@@ -192,22 +176,6 @@ def row_maxima(matrix: Any) -> Vector:
         np.maximum.at(largest, matrix.pattern.rows, np.abs(matrix.data))
         return largest
     return np.asarray(np.abs(matrix).max(axis=1, initial=0.0))
-
-
-def row_norms(matrix: Any, rows: Index) -> Vector:
-    """‖·‖₂ of the chosen rows."""
-    if is_sparse(matrix):
-        squares = _sums(matrix.pattern.rows, matrix.data**2, matrix.shape[0])[rows]
-    else:
-        squares = (matrix[rows] ** 2).sum(axis=1)
-    return np.asarray(np.sqrt(squares))
-
-
-def column_squares(matrix: Any) -> Vector:
-    """‖·‖₂² of every column."""
-    if is_sparse(matrix):
-        return _sums(matrix.pattern.cols, matrix.data**2, matrix.shape[1])
-    return np.asarray(np.einsum("ij,ij->j", matrix, matrix))
 
 
 def _sums(where: Index, values: Vector, size: int) -> Vector:

@@ -17,7 +17,6 @@ from casadi_hybrid.point.residuals import (
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.evaluator import Operator
 
-_FAR, _MET, _CAP = 1e-12, 1e-6, 1e-2  # what is met far out: see met_far_out
 _TINY = 1e-9
 _PRODUCTS, _OTHERS = 4.0, 2.0  # how many roundings a term that is a product has, and another
 _HUGE = 1e8
@@ -76,18 +75,6 @@ def violations(value: Vector, lower: Vector, upper: Vector) -> Vector:
 def row_sizes(g: Vector, J: Operator, x: Vector) -> Vector:
     """The sizes |J_g||x| + |g| that the terms of each row are taken to have."""
     return np.asarray(magnitudes(J) @ np.abs(x) + np.abs(g))
-
-
-def met_far_out(bounds: Bounds, x: Vector, g: Vector, J: Operator, *, cap: float = _CAP) -> bool:
-    """Whether all bounds are met to 1e-6, or to 1e-12 of the sizes of a row's terms up to ``cap``.
-
-    The second is what can be known where x is large, as it is at the far end of a ray. With an
-    infinite cap two rows that contradict each other by a constant are both met there.
-    """
-    of_x = violations(x, bounds.lbx, bounds.ubx)
-    of_g = np.abs(violations(g, bounds.lbg, bounds.ubg))
-    room = np.clip(_FAR * row_sizes(g, J, x), _MET, max(cap, _MET))
-    return largest(of_x) <= _MET and bool((of_g <= room).all())
 
 
 def _excess(value: Vector, lower: Vector, upper: Vector) -> float:

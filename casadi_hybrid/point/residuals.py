@@ -15,8 +15,6 @@ ROUNDING = 100.0 * float(np.finfo(float).eps)
 """What rounding may leave of a sum, relative to the sizes of the terms that cancel in it."""
 HALF_DIGIT = 2.0 * float(np.finfo(float).eps)
 """The same of a distance between two given numbers, relative to their size."""
-HUGE_MULTIPLIER = 1e4
-"""Multipliers so many times larger than ∇f are looked at: rows may say the same twice."""
 _NEGLIGIBLE = 1e-9
 _PULL = 100.0
 _CONSTANT = 1e-2

@@ -124,7 +124,6 @@ def of_work(answer: Answer) -> str:
     rows += [
         ("time in all", seconds(answer.elapsed)),
         ("engine", safe(engine)),
-        ("why not C", safe(answer.engine_note, 400)),
         ("linear systems by", safe(answer.kernel)),
     ]
     if answer.hessian != EXACT or answer.evaluations.get("second"):

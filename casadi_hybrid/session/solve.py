@@ -312,7 +312,7 @@ def context_of(problem: Problem, x0: Vector, p: Vector) -> dict[str, Any]:
 
 
 def undefined_result(
-    problem: Problem, numbers: Numbers, limits: Limits, error: EvaluationError, why: str
+    problem: Problem, numbers: Numbers, limits: Limits, error: EvaluationError
 ) -> Result:
     """The result where no iterate could be evaluated: x where that was tried, nothing known."""
     return Result(
@@ -332,6 +332,5 @@ def undefined_result(
         elapsed=0.0,
         tolerances=limits.tolerances,
         method=LABELS[0],
-        engine_note=why,
         **context_of(problem, numbers.x0, numbers.p),
     )

@@ -20,7 +20,6 @@ from casadi_hybrid.plotting import DASHES, PALETTE, figure, legend, legend_below
 
 _BETWEEN = 12
 _ONE_COLUMN = 4
-_NARROW = 6
 _LIMIT: dict[str, Any] = {"color": PALETTE[1], "linewidth": 1.0, "linestyle": "--"}
 _COLOURS = (PALETTE[0], PALETTE[2], PALETTE[3], PALETTE[4], PALETTE[5], PALETTE[6])
 

@@ -8,19 +8,14 @@ from weakref import WeakKeyDictionary
 
 from casadi_hybrid.basics.errors import CompilerWarning
 from casadi_hybrid.engine.blocks.compiled import (
-    ARRIVED,
-    COMPILED,
-    INTERPRETED,
-    STAGED,
     Compiled,
     compile_functions,
-    lists_of,
 )
 from casadi_hybrid.engine.warm import why_not
 from casadi_hybrid.problem.problem import Problem
 
 if TYPE_CHECKING:
-    from casadi_hybrid.result import Result
+    pass
 
 BACKGROUND = "background"
 """The wish for what is compiled while interpreted functions serve."""
@@ -67,31 +62,6 @@ def machine_code(problem: Problem, wish: bool | str) -> Compiled | None:
             stacklevel=5,
         )
     return found
-
-
-def functions_of(
-    problem: Problem, result: Result, wished: bool, compiled: Compiled | None, ready: bool
-) -> tuple[str, str]:
-    """Which functions a run has called, and why not the compiled ones where they were asked for.
-
-    Args:
-        wished: whether they were asked for.
-        compiled: what came of that; ``ready``: whether it was there when the run began.
-    """
-    if compiled is None and problem.functions.backend == COMPILED:
-        return COMPILED, ""
-    otherwise = INTERPRETED
-    if result.engine == "c" and lists_of(problem) is not None:
-        otherwise = STAGED
-    if compiled is None and problem.compile:
-        return otherwise, "they could not be compiled"
-    if compiled is None:  # also where a solver was made with the engine and is used without it
-        return otherwise, _FOR_THE_ENGINE if wished else ""
-    if not ready:
-        return otherwise, compiled.note or ARRIVED
-    if result.engine != "c":
-        return INTERPRETED, _FOR_THE_ENGINE
-    return COMPILED, ""
 
 
 def _taken(problem: Problem) -> bool:
