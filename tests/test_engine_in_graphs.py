@@ -327,3 +327,23 @@ def test_ctrl_c_is_raised_wherever_it_arrives(where: str) -> None:
         [sys.executable, "-c", LONG, where], capture_output=True, text=True, timeout=60, check=False
     )
     assert done.stdout.split() == ["done"], done.stderr
+
+
+def test_ctrl_c_while_casadi_makes_its_matrices_is_no_other_error(monkeypatch) -> None:
+    """CasADi 3.7 makes a SystemError of it, with the interrupt as the first of its causes."""
+    x = ca.SX.sym("x")
+    solver = nlpsol("solver", "hybrid", {"x": x, "f": (x - 1) ** 2})
+    for x0 in range(3):
+        solver(x0=x0)
+    made, attach = [], ca.DM.__setattr__
+
+    def interrupted(self, name, value):
+        made.append(name)
+        if len(made) == 3:
+            raise KeyboardInterrupt
+        attach(self, name, value)
+
+    monkeypatch.setattr(ca.DM, "__setattr__", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        solver(x0=4)
+    assert float(solver(x0=4)["x"]) == pytest.approx(1)

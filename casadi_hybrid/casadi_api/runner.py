@@ -221,7 +221,10 @@ class Runner:
             door = self._door()
         if not door.plain:
             return None
-        found = door.quick(given) if warm_start is None else None
+        try:
+            found = door.quick(given) if warm_start is None else None
+        except SystemError as error:
+            raise _interrupt_in(error) from None
         if found is None:
             found = door.solve_plain(given, warm_start, None)
         return None if found is None else self._returned(found)
@@ -525,6 +528,8 @@ class _Door:
         core.begin(look, evaluating_until_when())
         try:
             outputs, status = _called(core, external, given)
+        except SystemError as error:
+            raise _interrupt_in(error) from None
         finally:
             core.end()
         if outputs is None or status in _REFUSED:
@@ -627,6 +632,14 @@ def _called(
         return None, OTHER_SHAPE
     # Of several columns CasADi has made several solves.
     return (outputs if outputs["f"].numel() == 1 else None), external.status
+
+
+def _interrupt_in(error: SystemError) -> BaseException:
+    """The Ctrl-C that arrived while SWIG made CasADi's matrices, which lets a SystemError out."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, KeyboardInterrupt):
+        cause = cause.__cause__
+    return error if cause is None else cause
 
 
 def without_numbers(
