@@ -58,6 +58,22 @@ def same_bits(found: Any, expected: Any) -> None:
 # --- loops ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("away", [1e-1, 1e-3, 1e-5, 3e-6, 1e-6, 3e-7, 1e-7])
+def test_a_bound_that_contradicts_a_row_leaves_the_set(away: float) -> None:
+    """min 100 x_2 with x_2 = 1000 x_1, x_1 = p, x_1 >= 1: at p = 1 the bound carries the price 1e5
+    and row and bound depend on each other. However near p is, two steps suffice."""
+    x, p = ca.MX.sym("x", 2), ca.MX.sym("p")
+    nlp = {"x": x, "p": p, "f": 100 * x[1], "g": ca.vertcat(x[1] - 1e3 * x[0], x[0] - p)}
+    solver = nlpsol("solver", "hybrid", nlp)
+    start = {"x0": [1, 1000], "lam_x0": [-1e5, 0], "lam_g0": [-100, 0]}
+    found = solver(**start, p=1 + away, lbx=[1, -ca.inf], lbg=0, ubg=0)
+    assert solver.stats()["success"] and solver.stats()["iter_count"] <= 2
+    np.testing.assert_allclose(
+        np.array(found["x"]).ravel(), [1 + away, 1e3 * (1 + away)], rtol=1e-9
+    )
+    np.testing.assert_allclose(np.array(found["lam_g"]).ravel(), [-100, -1e5], rtol=1e-9)
+
+
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_a_loop(name: str) -> None:
     """Each solve meets the conditions, from the multipliers, or the result, of the one before."""

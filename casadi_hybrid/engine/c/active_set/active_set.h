@@ -25,6 +25,7 @@ typedef struct {
     hybrid_changes changes;
     double *W, *force;        /* nnz_W; n: the gradient of f + y'c */
     double *dw, *dy;          /* its solution with the bounds pinned */
+    double *left, *along;     /* m: what it leaves of the rows; dy along a direction */
     double *z;                /* n: multipliers of pinned bounds */
     int *at_lower, *at_upper; /* n: the set */
     int *wrong, count;        /* n: what is wrong with it, and how much */

@@ -18,6 +18,8 @@ void hybrid_place_model(const hybrid_plan *plan, hybrid_arena *arena, hybrid_mod
     model->force = hybrid_take(arena, n);
     model->dw = hybrid_take(arena, n);
     model->dy = hybrid_take(arena, plan->m);
+    model->left = hybrid_take(arena, plan->m);
+    model->along = hybrid_take(arena, plan->m);
     model->z = hybrid_take(arena, n);
     model->first_dw = hybrid_take(arena, n);
     model->first_z = hybrid_take(arena, n);
@@ -31,6 +33,8 @@ void hybrid_place_model(const hybrid_plan *plan, hybrid_arena *arena, hybrid_mod
     model->first_wrong = hybrid_take_ints(arena, n);
     hybrid_place_changes(plan, arena, &model->changes); /* last: much memory that is seldom used */
 }
+
+static const double convex[][2] = HYBRID_HOT_CONVEX; /* (epsilon, shift) */
 
 /* Rounding violates no bound. */
 static double room_at(double w) {
@@ -51,7 +55,6 @@ int hybrid_pinned_solution(hybrid_model *model, const hybrid_form *form, const h
 /* (dw, dy) with the bounds pinned, by the first of the remedies for K that is of use, which is
  * kept. Returns a status. */
 static int remedied(hybrid_model *model, hybrid_form *form, const hybrid_point *at) {
-    static const double convex[][2] = HYBRID_HOT_CONVEX; /* (epsilon, shift) */
     /* Next to a point without multipliers epsilon times their changes exceeds what is left of the
      * rows. */
     static const double precise[][2] = HYBRID_POLISH_PRECISE;
@@ -202,6 +205,35 @@ static int met(const hybrid_model *model, const hybrid_form *form, const hybrid_
     return first;
 }
 
+/* Where rows and bounds of the set contradict each other, epsilon dy is what K leaves of the rows and
+ * the multipliers run along a direction without an end: the bound whose multiplier is the first to
+ * become negative on it leaves the set, as in dual methods (Goldfarb and Idnani, Math. Program. 27,
+ * 1983). Returns whether there was such a bound. */
+static int release(hybrid_model *model, const hybrid_form *form, const hybrid_point *at) {
+    const hybrid_plan *plan = form->plan;
+    hybrid_kernel *kernel = &model->kernel;
+    const double epsilon = form->numbers->perturbed ? 0.0 : convex[model->remedy][0];
+    double *dw = model->walk_w, *dy = model->along, *rows = model->left, least = INFINITY;
+    int first = -1;
+    if (epsilon == 0.0 || epsilon * hybrid_largest(plan->m, model->dy) <= form->numbers->tol) return 0;
+    for (int i = 0; i < plan->m; i++) rows[i] = epsilon * model->dy[i];
+    memset(model->walk_z, 0, (size_t)plan->n * sizeof(double));
+    memset(kernel->move, 0, (size_t)plan->n * sizeof(double));
+    if (hybrid_solve_pinned(plan, model->W, at->A, model->walk_z, rows, kernel, dw, dy)) return 0;
+    for (int p = 0; p < kernel->n_pins; p++) {
+        int i = kernel->pins[p];
+        double slope = hybrid_bend_of(plan, model->W, at->A, dw, dy, i);
+        double rate = model->at_lower[i] ? slope : -slope;
+        if (!(rate < 0.0) || !(model->z[i] < least * -rate)) continue;
+        least = model->z[i] / -rate;
+        first = i;
+    }
+    if (first < 0) return 0;
+    model->wrong[first] = model->count = 1;
+    model->remedy = 0;
+    return 1;
+}
+
 /* Changes what is met first on the way from the iterate, one after the other, from the first set
  * and what it gave. Returns a status. */
 static int walk(hybrid_model *model, hybrid_form *form, const hybrid_point *at,
@@ -248,7 +280,12 @@ int hybrid_solve_model(hybrid_model *model, hybrid_form *form, const hybrid_poin
     int status;
     model->remedy = 0;
     status = pinned(model, form, at);
-    if (status || model->count == 0) return status;
+    if (status) return status;
+    for (int sets = 0; sets < HYBRID_HOT_SETS && !model->count; sets++) {
+        if (!release(model, form, at)) return HYBRID_SOLVED;
+        status = exchange(model, form, at);
+        if (status && status != HYBRID_NO_SET) return status;
+    }
     memcpy(model->first_dw, model->dw, numbers);
     memcpy(model->first_z, model->z, numbers);
     memcpy(model->first_lower, model->at_lower, integers);
