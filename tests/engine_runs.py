@@ -13,7 +13,7 @@ from casadi_hybrid.engine.structures import ResidualsData
 
 
 class MarkData(ct.Structure):
-    """``hybrid_mark``."""
+    """``hybrid_progress``."""
 
     _fields_ = [
         *((name, NUMBER) for name in ("nu", "theta", "f", "error")),
