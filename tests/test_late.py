@@ -28,7 +28,12 @@ SELDOM = tuple(
 )  # fmt: skip
 MOST = 65
 """So many modules of the package are enough for a solve by the engine."""
-LATE = ("casadi_hybrid", "casadi_hybrid.iterations", "casadi_hybrid.rules", "casadi_hybrid.verify")
+LATE = (
+    "casadi_hybrid",
+    "casadi_hybrid.iterations",
+    "casadi_hybrid.iterations.rules",
+    "casadi_hybrid.verify",
+)
 SOLVE = """
 import casadi as ca
 x, p = ca.MX.sym("x", 2), ca.MX.sym("p")

@@ -22,7 +22,7 @@ _SHOWING = {
     "benchmark",
     "claims",
     "cli",
-    "course/log.py",
+    "iterations/log.py",
     "doctor.py",
     "embedded.py",
     "paper/__init__.py",
