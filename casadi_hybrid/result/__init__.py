@@ -1,1 +1,1 @@
-"""The course of a solve: its history, the record of one iteration, the printed log."""
+"""What a solve returns: the answer, its course, its explanation, its report."""
