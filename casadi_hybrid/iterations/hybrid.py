@@ -1,4 +1,4 @@
-"""The hybrid iteration: the law of :mod:`casadi_hybrid.iterations.law` with a rule that chooses M_t."""
+"""The hybrid iteration: :mod:`casadi_hybrid.iterations.law` with a rule that chooses M_t."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ M: in y = range(Bᵀ), z = ker B it is
 
 which is the Newton–KKT step, that is sequential quadratic programming with the reduced Hessian
 made positive definite: with this drive, which the paper does not have, its law contains SQP, and
-‖M‖ ~ cond(B)² is no limit to it. :class:`~casadi_hybrid.iterations.rules.others.MatrixRule` runs the same step
-through the law with an explicit M; a test holds the two against each other.
+‖M‖ ~ cond(B)² is no limit to it. :class:`~casadi_hybrid.iterations.rules.others.MatrixRule` runs
+the same step through the law with an explicit M; a test holds the two against each other.
 
 **The safeguards** act on split-invariant data only, so the trajectory stays that of M alone.
 A trust region of radius Δ damps both parts as in the composite-step method of Byrd and Omojokun

@@ -16,7 +16,7 @@ from casadi_hybrid.result.answer import Answer
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Result(Answer):
-    """What every solve returns: see :class:`~casadi_hybrid.result.answer.Answer` for its attributes."""
+    """What a solve returns: see :class:`~casadi_hybrid.result.answer.Answer` for its attributes."""
 
     def findings(self) -> tuple[str, ...]:
         """What violates, depends, runs away or is badly scaled, in sentences."""

@@ -7,7 +7,7 @@ method solves
     [ W + Σ + σI   Aᵀ ] [ dw ]     [ ∇φ_ν + Aᵀy ]
     [     A      −εI ] [ dy ] = − [      c      ],   Σ = Z_l/(w − l) + Z_u/(u − w),
 
-with φ_ν = f − νΣlog(w − l) − νΣlog(u − w). This is the law of :mod:`casadi_hybrid.iterations.law` with base
+with φ_ν = f − νΣlog(w − l) − νΣlog(u − w). This is :mod:`casadi_hybrid.iterations.law` with base
 multiplier y, correction M = ε⁻¹I and primal metric P = (W + Σ + σI + AᵀMA)⁻¹; σ is raised until
 the inertia of the matrix says that P is positive definite where it has to be. Globalization is the
 filter line search of Wächter and Biegler (Math. Program. 106, 2006) with second-order corrections

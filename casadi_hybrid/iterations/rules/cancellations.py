@@ -1,9 +1,9 @@
 """Which part of the local curvature a correction removes, for any shape and rank of B.
 
 Write S = W diag(e) Wᵀ for the Schur complement of the kernel block (see
-:mod:`casadi_hybrid.iterations.rules.spectra`; S is H itself, in the coordinates y, when B has full column
-rank) and C = B⁺ᵀ Y T Yᵀ B⁺ for the minimum-norm matrix with BᵀCB = YTYᵀ. Each rule is a choice
-of T.
+:mod:`casadi_hybrid.iterations.rules.spectra`; S is H itself, in the coordinates y, when B has full
+column rank) and C = B⁺ᵀ Y T Yᵀ B⁺ for the minimum-norm matrix with BᵀCB = YTYᵀ. Each rule is a
+choice of T.
 What it leaves to be added for S + YᵀBᵀMBY ⪰ δI is its *deficit*, which the strength α makes up.
 Then A_M ⪰ δI, or ⪰ min(δ, ½λ_min(H_zz)) I with a kernel, whose curvature no M can raise.
 """

@@ -64,7 +64,8 @@ class DesignRule:
     """The paper's Algorithm 1 by parts: M = C_can + αR, split between two channels, steps by S1–S3.
 
     With the defaults this is the closed-form weighted hybrid. Every part is a small piece that
-    can be exchanged; :func:`~casadi_hybrid.iterations.rules.algorithm1.algorithm_1` is the whole in one.
+    can be exchanged; :func:`~casadi_hybrid.iterations.rules.algorithm1.algorithm_1` is the whole
+    in one.
 
     Args:
         cancellation: builds C_can.

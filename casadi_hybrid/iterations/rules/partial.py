@@ -1,8 +1,8 @@
 r"""Partial cancellation with a share γ_t that is chosen at every iterate, and its own split.
 
 The paper leaves :math:`C_{can}^{(\gamma)} = -\gamma_t B^{\dagger T} H B^\dagger` open. With S, T
-and the deficit of :mod:`casadi_hybrid.iterations.rules.cancellations` and ℓ = max(0, −e_min(S)), the strength
-that still reaches δ is α(γ) = (δ + (1 − γ)ℓ)/λ_min(BᵀRB), so
+and the deficit of :mod:`casadi_hybrid.iterations.rules.cancellations` and ℓ = max(0, −e_min(S)),
+the strength that still reaches δ is α(γ) = (δ + (1 − γ)ℓ)/λ_min(BᵀRB), so
 
 .. math:: M(\gamma) = \gamma C_{can} + \alpha(\gamma) R
 

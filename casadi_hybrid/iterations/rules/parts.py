@@ -1,6 +1,7 @@
 """What a design is made of besides its cancellation: metric, strength, steps and split.
 
-Each is a frozen value with one method on a :class:`~casadi_hybrid.iterations.rules.spectra.LocalModel`.
+Each is a frozen value with one method on a
+:class:`~casadi_hybrid.iterations.rules.spectra.LocalModel`.
 The paper, "Closed-Form Hybrid Correction Design", and the appendix "Derivation of the Closed-Form
 Step Rule" for the steps under
 
