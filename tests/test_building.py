@@ -255,7 +255,7 @@ print(load(sources).answer(), library(sources).is_relative_to(folder), flush=Tru
 def processes(number, folder, start, **variables):
     """Python processes that have imported what builds and wait for ``start`` to be there."""
     command = [sys.executable, "-c", PROCESS, str(folder), str(start)]
-    command.append(str(Path(build.__file__).parents[1]))
+    command.append(str(Path(build.__file__).parents[2]))
     environment = {**os.environ, **variables}
     started = [
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
