@@ -17,11 +17,11 @@ import numpy as np
 import pytest
 
 from casadi_hybrid import Problem, nlpsol
-from casadi_hybrid.building import BuildError
-from casadi_hybrid.building.build import load
 from casadi_hybrid.engine.ldl import Found
 from casadi_hybrid.engine.library import core_sources, engine
 from casadi_hybrid.engine.structures import declare
+from casadi_hybrid.problem.building import BuildError
+from casadi_hybrid.problem.building.build import load
 
 Numbers = dict[str, Any]
 
